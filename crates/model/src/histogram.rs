@@ -1,0 +1,128 @@
+//! A log-linear histogram of nanoseconds: 32 buckets an octave, so a bucket is at most 3.2 % wide.
+//!
+//! Fixed size, no allocation when adding, and two histograms merge by adding their counts, in memory as in the
+//! record, where only the used buckets stand.
+
+const PER_OCTAVE_BITS: u32 = 5;
+const BUCKETS: usize = 1 << 11;
+
+/// Counts by bucket, from 0 ns to 2^63 ns.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Histogram(Box<[u64; BUCKETS]>);
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Histogram(Box::new([0; BUCKETS]))
+    }
+}
+
+impl std::fmt::Debug for Histogram {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_map().entries(self.buckets()).finish()
+    }
+}
+
+impl Histogram {
+    /// Counts one value.
+    #[inline]
+    pub fn add(&mut self, nanos: u64) {
+        self.0[Self::bucket(nanos)] += 1;
+    }
+
+    /// The bucket of a value: one each below 32, then 32 an octave by the five bits behind the leading one.
+    #[inline]
+    fn bucket(nanos: u64) -> usize {
+        let log = (nanos | 31).ilog2();
+        if nanos < 32 {
+            return nanos as usize;
+        }
+        let octave = log - PER_OCTAVE_BITS + 1;
+        let mantissa = (nanos >> (log - PER_OCTAVE_BITS)) & 31;
+        ((octave << PER_OCTAVE_BITS) as usize + mantissa as usize).min(BUCKETS - 1)
+    }
+
+    /// The lowest value of a bucket, in nanoseconds.
+    pub fn lowest(bucket: u16) -> u64 {
+        let (octave, mantissa) = (u32::from(bucket) >> PER_OCTAVE_BITS, u64::from(bucket) & 31);
+        match octave {
+            0 => mantissa,
+            _ => (mantissa | 32).checked_shl(octave - 1).unwrap_or(u64::MAX),
+        }
+    }
+
+    /// The used buckets with their counts, lowest first.
+    pub fn buckets(&self) -> impl Iterator<Item = (u16, u64)> + '_ {
+        self.0
+            .iter()
+            .enumerate()
+            .filter(|(_, count)| **count > 0)
+            .map(|(bucket, &count)| (bucket as u16, count))
+    }
+
+    /// Adds a bucket's count; buckets out of range count as the last one.
+    pub fn add_bucket(&mut self, bucket: u16, count: u64) {
+        self.0[usize::from(bucket).min(BUCKETS - 1)] += count;
+    }
+
+    /// Adds all that `other` counted.
+    pub fn merge(&mut self, other: &Histogram) {
+        for (bucket, count) in other.buckets() {
+            self.add_bucket(bucket, count);
+        }
+    }
+
+    /// How many values were added.
+    pub fn count(&self) -> u64 {
+        self.0.iter().sum()
+    }
+
+    /// The lowest value of the bucket in which the `fraction` quantile lies; 0 if nothing was added.
+    pub fn quantile(&self, fraction: f64) -> u64 {
+        let wanted = (self.count() as f64 * fraction).ceil().max(1.0);
+        let mut seen = 0;
+        for (bucket, count) in self.buckets() {
+            seen += count;
+            if seen as f64 >= wanted {
+                return Self::lowest(bucket);
+            }
+        }
+        0
+    }
+
+    /// The highest used bucket's lowest value; 0 if nothing was added.
+    pub fn max(&self) -> u64 {
+        self.buckets().last().map_or(0, |(bucket, _)| Self::lowest(bucket))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_bucket_holds_its_value_within_a_thirtysecond(value in 0..u64::MAX / 2) {
+            let low = Histogram::lowest(Histogram::bucket(value) as u16);
+            let next = Histogram::lowest(Histogram::bucket(value) as u16 + 1);
+            prop_assert!(low <= value && value < next, "{low} <= {value} < {next}");
+            prop_assert!(value - low <= value / 32);
+        }
+
+        #[test]
+        fn merging_is_adding(a in prop::collection::vec(0..u64::MAX, 0..50), b in prop::collection::vec(0..u64::MAX, 0..50)) {
+            let of = |values: &[u64]| { let mut h = Histogram::default(); values.iter().for_each(|&v| h.add(v)); h };
+            let mut merged = of(&a);
+            merged.merge(&of(&b));
+            prop_assert_eq!(merged, of(&[a, b].concat()));
+        }
+    }
+
+    #[test]
+    fn quantiles_of_known_values() {
+        let mut histogram = Histogram::default();
+        assert_eq!((histogram.quantile(0.5), histogram.max()), (0, 0));
+        (1..=60).for_each(|value| histogram.add(value));
+        assert_eq!((histogram.quantile(0.5), histogram.quantile(1.0), histogram.count()), (30, 60, 60));
+    }
+}

@@ -1,0 +1,24 @@
+//! What Nilometer says: units, time, seeds, instruments, plans, samples and their statistics.
+//!
+//! Nothing here does I/O or reads a clock, so everything here can be tested exactly. The campaign fills these
+//! types in, the record stores them, the analysis reads them.
+
+#![forbid(unsafe_code)]
+
+mod histogram;
+mod instrument;
+pub mod plan;
+mod sample;
+mod seed;
+mod series;
+pub mod statistics;
+mod time;
+mod units;
+
+pub use histogram::Histogram;
+pub use instrument::{Instrument, InstrumentError, PixelType};
+pub use sample::{Coldness, Invalid, Sample, WorkerTotals};
+pub use seed::{Seed, Stream};
+pub use series::{Bin, Series};
+pub use time::Nanos;
+pub use units::{ByteRate, Bytes, Frequency, UnitError};

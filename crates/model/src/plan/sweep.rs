@@ -1,0 +1,78 @@
+//! A parameter as written: one value, or a list that makes the stage a matrix.
+
+use std::{fmt, marker::PhantomData};
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{self, IntoDeserializer},
+};
+
+/// One or more values.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sweep<T>(Vec<T>);
+
+impl<T> From<T> for Sweep<T> {
+    fn from(value: T) -> Self {
+        Sweep(vec![value])
+    }
+}
+
+impl<T: Default> Default for Sweep<T> {
+    fn default() -> Self {
+        Sweep::from(T::default())
+    }
+}
+
+impl<T: Copy> Sweep<T> {
+    /// Each of `cells` once with each value.
+    pub fn over<C: Clone>(&self, cells: Vec<C>, set: impl Fn(&mut C, T)) -> Vec<C> {
+        let mut all = Vec::with_capacity(cells.len() * self.0.len());
+        for cell in cells {
+            for &value in &self.0 {
+                let mut cell = cell.clone();
+                set(&mut cell, value);
+                all.push(cell);
+            }
+        }
+        all
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Sweep<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(OneOrMany(PhantomData))
+    }
+}
+
+struct OneOrMany<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> de::Visitor<'de> for OneOrMany<T> {
+    type Value = Sweep<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value or a list of values")
+    }
+
+    fn visit_seq<A: de::SeqAccess<'de>>(self, mut list: A) -> Result<Sweep<T>, A::Error> {
+        let mut values = Vec::new();
+        while let Some(value) = list.next_element()? {
+            values.push(value);
+        }
+        if values.is_empty() {
+            return Err(de::Error::custom("an empty list: write at least one value"));
+        }
+        Ok(Sweep(values))
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Sweep<T>, E> {
+        T::deserialize(text.into_deserializer()).map(Sweep::from)
+    }
+
+    fn visit_i64<E: de::Error>(self, number: i64) -> Result<Sweep<T>, E> {
+        T::deserialize(number.into_deserializer()).map(Sweep::from)
+    }
+
+    fn visit_f64<E: de::Error>(self, number: f64) -> Result<Sweep<T>, E> {
+        T::deserialize(number.into_deserializer()).map(Sweep::from)
+    }
+}

@@ -1,0 +1,165 @@
+//! A sample: one repeat of one phase of one cell on one target. The unit of every comparison.
+
+use std::{collections::BTreeMap, fmt};
+
+use crate::{ByteRate, Histogram, Nanos, Series};
+
+/// What one phase of one repeat gave.
+#[derive(Debug, Clone)]
+pub struct Sample {
+    /// Bytes moved.
+    pub bytes: u64,
+    /// Operations finished.
+    pub operations: u64,
+    /// From the barrier until the last worker was done.
+    pub wall: Nanos,
+    /// Processor time of this process in user space.
+    pub user: Nanos,
+    /// Processor time of this process in the kernel.
+    pub system: Nanos,
+    /// Processor time of the whole machine above its level just before.
+    pub machine: Nanos,
+    /// How long the workers waited for a processor.
+    pub run_delay: Nanos,
+    /// How long buffers were filled, outside the measured time.
+    pub filling: Nanos,
+    /// How long the machine took to settle before.
+    pub settling: Nanos,
+    /// Load average over a minute, just before.
+    pub load: f64,
+    /// Bytes read and written at the target's device during the phase, if it has one.
+    pub device: Option<(u64, u64)>,
+    /// From issue to completion.
+    pub latency: Histogram,
+    /// From due to issue.
+    pub lateness: Histogram,
+    /// Work over time, all workers.
+    pub series: Series,
+    /// Failed operations by the kernel's error number.
+    pub errors: BTreeMap<i32, u64>,
+    /// What each worker did.
+    pub workers: Vec<WorkerTotals>,
+    /// For reads: whether the data came from the storage.
+    pub coldness: Option<Coldness>,
+    /// Why the figure must not be used, if so.
+    pub invalid: Option<Invalid>,
+}
+
+/// What one worker did in a phase.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct WorkerTotals {
+    /// Bytes moved.
+    pub bytes: u64,
+    /// Operations finished.
+    pub operations: u64,
+    /// When its first operation was done, from the barrier.
+    pub first_done: Nanos,
+    /// When its last operation was done, from the barrier.
+    pub last_done: Nanos,
+}
+
+/// Whether data that was read came from the storage and not from a cache of this machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Coldness {
+    /// No page was in the cache before, or the device delivered the bytes.
+    Proved,
+    /// Pages were in the cache.
+    Contradicted,
+    /// The file system keeps a cache that this machine cannot see into.
+    NotProvable,
+}
+
+/// Why a figure must not be used. It is printed beside its number.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Invalid {
+    /// The worker did not report in time and was given up.
+    Hung,
+    /// Operations failed.
+    Errors,
+    /// A read was served by the cache.
+    WarmRead,
+    /// `O_DIRECT` was asked for and the file system used the page cache.
+    NotDirect,
+    /// The tool itself waited for a processor longer than a fifth of the time.
+    Starved,
+    /// The phase could not be started.
+    Refused(String),
+}
+
+impl Coldness {
+    /// The word in the record and in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Coldness::Proved => "proved",
+            Coldness::Contradicted => "contradicted",
+            Coldness::NotProvable => "not provable here",
+        }
+    }
+
+    /// The opposite of [`Coldness::name`].
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Coldness::Proved, Coldness::Contradicted, Coldness::NotProvable]
+            .into_iter()
+            .find(|c| c.name() == name)
+    }
+}
+
+impl fmt::Display for Invalid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Invalid::Hung => "hung: no answer within the time limit",
+            Invalid::Errors => "operations failed",
+            Invalid::WarmRead => "the read came from the page cache",
+            Invalid::NotDirect => "O_DIRECT went through the page cache",
+            Invalid::Starved => "the tool itself waited for a processor",
+            Invalid::Refused(why) => why,
+        })
+    }
+}
+
+impl Sample {
+    /// A sample of nothing, for a phase that hung or was refused.
+    pub fn invalid(why: Invalid) -> Self {
+        Sample { invalid: Some(why), ..Sample::new(Nanos(0)) }
+    }
+
+    /// An empty sample whose series begins at `start`.
+    pub fn new(start: Nanos) -> Self {
+        Sample {
+            bytes: 0,
+            operations: 0,
+            wall: Nanos(0),
+            user: Nanos(0),
+            system: Nanos(0),
+            machine: Nanos(0),
+            run_delay: Nanos(0),
+            filling: Nanos(0),
+            settling: Nanos(0),
+            load: 0.0,
+            device: None,
+            latency: Histogram::default(),
+            lateness: Histogram::default(),
+            series: Series::new(start),
+            errors: BTreeMap::new(),
+            workers: Vec::new(),
+            coldness: None,
+            invalid: None,
+        }
+    }
+
+    /// Bytes a second over the wall time.
+    pub fn rate(&self) -> ByteRate {
+        ByteRate::of(self.bytes, self.wall)
+    }
+
+    /// Operations a second over the wall time.
+    pub fn operation_rate(&self) -> f64 {
+        if self.wall.0 == 0 { 0.0 } else { self.operations as f64 / self.wall.seconds() }
+    }
+
+    /// Time in which this process neither computed nor was in the kernel: `wall x workers - user - system`.
+    pub fn wait(&self) -> Nanos {
+        let whole = self.wall.0.saturating_mul(self.workers.len().max(1) as u64);
+        Nanos(whole.saturating_sub(self.user.0 + self.system.0))
+    }
+}

@@ -1,0 +1,322 @@
+//! Quantities with their unit, as written in plans, instruments and on the command line.
+//!
+//! Decimal and binary prefixes are both read and never confused: `4 kB` is 4000 bytes, `4 KiB` is 4096, and `4 K` is
+//! refused because nobody can know which was meant. A rate in Gbit/s is a rate in Gbit/s.
+
+use std::{fmt, str::FromStr};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+use crate::Nanos;
+
+/// A number of bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Hash)]
+pub struct Bytes(pub u64);
+
+/// Bytes a second.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default)]
+pub struct ByteRate(pub f64);
+
+/// Events a second.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
+pub struct Frequency(pub f64);
+
+/// Why a text is no quantity.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum UnitError {
+    /// The text does not start with a number.
+    #[error("`{0}` does not start with a number")]
+    NoNumber(String),
+    /// Sizes, rates and times are at least zero.
+    #[error("`{0}` is negative")]
+    Negative(String),
+    /// The unit is missing or unknown.
+    #[error("`{text}` has {found}; write one of {choices}")]
+    Unit {
+        /// What was read.
+        text: String,
+        /// "no unit" or the unit as written.
+        found: String,
+        /// The valid units.
+        choices: &'static str,
+    },
+    /// The quantity does not fit, or is no whole number of bytes or nanoseconds.
+    #[error("`{0}` is not a whole number of bytes or nanoseconds below 2^63")]
+    Range(String),
+}
+
+type Unit = (&'static str, f64);
+
+const SIZES: [Unit; 9] = [
+    ("B", 1.0),
+    ("kB", 1e3),
+    ("MB", 1e6),
+    ("GB", 1e9),
+    ("TB", 1e12),
+    ("KiB", 1024.0),
+    ("MiB", 1_048_576.0),
+    ("GiB", 1_073_741_824.0),
+    ("TiB", 1_099_511_627_776.0),
+];
+const SIZE_CHOICES: &str = "B, kB, MB, GB, TB (powers of 1000), KiB, MiB, GiB, TiB (powers of 1024)";
+const RATES: [Unit; 11] = [
+    ("B/s", 1.0),
+    ("kB/s", 1e3),
+    ("MB/s", 1e6),
+    ("GB/s", 1e9),
+    ("KiB/s", 1024.0),
+    ("MiB/s", 1_048_576.0),
+    ("GiB/s", 1_073_741_824.0),
+    ("bit/s", 0.125),
+    ("kbit/s", 125.0),
+    ("Mbit/s", 125e3),
+    ("Gbit/s", 125e6),
+];
+const RATE_CHOICES: &str = "B/s, kB/s, MB/s, GB/s, KiB/s, MiB/s, GiB/s, bit/s, kbit/s, Mbit/s, Gbit/s";
+const TIMES: [Unit; 6] = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9), ("min", 60e9), ("h", 3600e9)];
+const TIME_CHOICES: &str = "ns, us, ms, s, min, h";
+const FREQUENCIES: [Unit; 3] = [("Hz", 1.0), ("kHz", 1e3), ("MHz", 1e6)];
+const FREQUENCY_CHOICES: &str = "Hz, kHz, MHz";
+
+/// Number times unit, in the base unit.
+fn parse(text: &str, units: &[Unit], choices: &'static str) -> Result<f64, UnitError> {
+    let text = text.trim();
+    let end = text.find(|c: char| !matches!(c, '0'..='9' | '.' | '-' | '+' | '_')).unwrap_or(text.len());
+    let (number, unit) = (text[..end].replace('_', ""), text[end..].trim());
+    let number: f64 = number.parse().map_err(|_| UnitError::NoNumber(text.into()))?;
+    if number.is_sign_negative() {
+        return Err(UnitError::Negative(text.into()));
+    }
+    let factor = units.iter().find(|(name, _)| *name == unit).map(|(_, factor)| factor);
+    let found = || if unit.is_empty() { "no unit".into() } else { format!("the unit `{unit}`") };
+    let factor = factor.ok_or_else(|| UnitError::Unit { text: text.into(), found: found(), choices })?;
+    Ok(number * factor)
+}
+
+fn whole(text: &str, value: f64) -> Result<u64, UnitError> {
+    let near = value.round();
+    if near >= 9.2e18 || (value - near).abs() > 1e-9 * value.max(1.0) {
+        return Err(UnitError::Range(text.trim().into()));
+    }
+    #[expect(clippy::cast_sign_loss, reason = "parse refuses negative numbers")]
+    Ok(near as u64)
+}
+
+impl FromStr for Bytes {
+    type Err = UnitError;
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        whole(text, parse(text, &SIZES, SIZE_CHOICES)?).map(Bytes)
+    }
+}
+
+impl FromStr for ByteRate {
+    type Err = UnitError;
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        parse(text, &RATES, RATE_CHOICES).map(ByteRate)
+    }
+}
+
+impl FromStr for Nanos {
+    type Err = UnitError;
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        whole(text, parse(text, &TIMES, TIME_CHOICES)?).map(Nanos)
+    }
+}
+
+impl FromStr for Frequency {
+    type Err = UnitError;
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        parse(text, &FREQUENCIES, FREQUENCY_CHOICES).map(Frequency)
+    }
+}
+
+/// Three significant digits, but never fewer than the whole part has.
+fn significant(value: f64) -> String {
+    let decimals = match value.abs() {
+        v if v >= 99.95 => 0,
+        v if v >= 9.995 => 1,
+        _ => 2,
+    };
+    let text = format!("{value:.decimals$}");
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').into() } else { text }
+}
+
+fn scaled(value: f64, step: f64, names: &[&str]) -> String {
+    let mut value = value;
+    let mut at = 0;
+    while at + 1 < names.len() && value >= step * 0.9995 {
+        value /= step;
+        at += 1;
+    }
+    format!("{} {}", significant(value), names[at])
+}
+
+impl fmt::Display for Bytes {
+    /// Whole KiB, MiB, ... are written so; anything else in powers of 1000.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let binary = ["B", "KiB", "MiB", "GiB", "TiB"];
+        let steps = (self.0.trim_zeros() / 10).min(4);
+        if self.0 >= 1024 && steps > 0 {
+            return f.pad(&format!("{} {}", self.0 >> (10 * steps), binary[steps as usize]));
+        }
+        f.pad(&scaled(self.0 as f64, 1000.0, &["B", "kB", "MB", "GB", "TB"]))
+    }
+}
+
+/// Trailing zero bits, 0 for 0.
+trait TrimZeros {
+    fn trim_zeros(self) -> u32;
+}
+
+impl TrimZeros for u64 {
+    fn trim_zeros(self) -> u32 {
+        if self == 0 { 0 } else { self.trailing_zeros() }
+    }
+}
+
+impl fmt::Display for ByteRate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&scaled(self.0, 1000.0, &["B/s", "kB/s", "MB/s", "GB/s", "TB/s"]))
+    }
+}
+
+impl fmt::Display for Frequency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&scaled(self.0, 1000.0, &["Hz", "kHz", "MHz"]))
+    }
+}
+
+impl fmt::Display for Nanos {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = self.seconds();
+        let text = match seconds {
+            s if s >= 2.0 * 3600.0 => format!("{} h", significant(s / 3600.0)),
+            s if s >= 120.0 => format!("{} min", significant(s / 60.0)),
+            s if s >= 0.9995 => format!("{} s", significant(s)),
+            _ => scaled(self.0 as f64, 1000.0, &["ns", "us", "ms"]),
+        };
+        f.pad(&text)
+    }
+}
+
+impl ByteRate {
+    /// The rate at which `bytes` were moved in `time`; 0 if no time passed.
+    pub fn of(bytes: u64, time: Nanos) -> Self {
+        if time.0 == 0 { ByteRate(0.0) } else { ByteRate(bytes as f64 / time.seconds()) }
+    }
+}
+
+impl Frequency {
+    /// The time between two events. The frequency must be above zero.
+    pub fn period(self) -> Nanos {
+        assert!(self.0 > 0.0, "a frequency of zero is refused where it is read");
+        Nanos::from_seconds(1.0 / self.0)
+    }
+}
+
+/// Serde by the text form; a bare number is refused with the choices, not guessed.
+macro_rules! quantity {
+    ($($name:ident),*) => { $(
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                deserializer.deserialize_any(Written(std::marker::PhantomData))
+            }
+        }
+    )* };
+}
+quantity!(Bytes, ByteRate, Frequency, Nanos);
+
+struct Written<T>(std::marker::PhantomData<T>);
+
+impl<T: FromStr<Err = UnitError>> de::Visitor<'_> for Written<T> {
+    type Value = T;
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a number with its unit, in quotes")
+    }
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<T, E> {
+        text.parse().map_err(E::custom)
+    }
+    fn visit_i64<E: de::Error>(self, number: i64) -> Result<T, E> {
+        self.visit_str(&number.to_string())
+    }
+    fn visit_u64<E: de::Error>(self, number: u64) -> Result<T, E> {
+        self.visit_str(&number.to_string())
+    }
+    fn visit_f64<E: de::Error>(self, number: f64) -> Result<T, E> {
+        self.visit_str(&number.to_string())
+    }
+}
+
+impl Serialize for Bytes {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&format!("{} B", self.0))
+    }
+}
+
+impl Serialize for ByteRate {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&format!("{} B/s", self.0))
+    }
+}
+
+impl Serialize for Frequency {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&format!("{} Hz", self.0))
+    }
+}
+
+impl Serialize for Nanos {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&format!("{} ns", self.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn both_kinds_of_prefix_are_read_and_neither_is_guessed() {
+        assert_eq!("4 KiB".parse(), Ok(Bytes(4096)));
+        assert_eq!("4kB".parse(), Ok(Bytes(4000)));
+        assert_eq!("1.5 GiB".parse(), Ok(Bytes(1_610_612_736)));
+        assert_eq!("4 Gbit/s".parse(), Ok(ByteRate(5e8)));
+        for wrong in ["4K", "4", "4 kb"] {
+            let error = wrong.parse::<Bytes>().expect_err(wrong).to_string();
+            assert!(error.contains("KiB") && error.contains(wrong), "{error}");
+        }
+        assert_eq!("-4 KiB".parse::<Bytes>(), Err(UnitError::Negative("-4 KiB".into())));
+        assert_eq!("0.3 B".parse::<Bytes>(), Err(UnitError::Range("0.3 B".into())));
+        assert!("fast".parse::<ByteRate>().is_err());
+    }
+
+    #[test]
+    fn output_says_which_prefix_it_uses() {
+        let shown = |bytes| Bytes(bytes).to_string();
+        assert_eq!(shown(4096), "4 KiB");
+        assert_eq!(shown(1 << 30), "1 GiB");
+        assert_eq!(shown(1_500_000), "1.5 MB");
+        assert_eq!(shown(0), "0 B");
+        assert_eq!(shown(1000), "1 kB");
+        assert_eq!(ByteRate(622.4e6).to_string(), "622 MB/s");
+        assert_eq!(Nanos(310_000_000).to_string(), "310 ms");
+        assert_eq!(Nanos(200_000_000_000).to_string(), "3.33 min");
+        assert_eq!(Frequency(25.0).to_string(), "25 Hz");
+    }
+
+    proptest! {
+        #[test]
+        fn stored_quantities_come_back(bytes in 0..1_u64 << 52) {
+            let text = serde_json::to_string(&Bytes(bytes)).expect("a string");
+            prop_assert_eq!(serde_json::from_str::<Bytes>(&text).expect("what was written"), Bytes(bytes));
+            let text = serde_json::to_string(&Nanos(bytes)).expect("a string");
+            prop_assert_eq!(serde_json::from_str::<Nanos>(&text).expect("what was written"), Nanos(bytes));
+        }
+
+        #[test]
+        fn no_text_panics(text in ".*") {
+            prop_assert!(text.parse::<Bytes>().is_ok() || text.parse::<Bytes>().is_err());
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Aligned memory for operations: one [`Arena`], shared out as disjoint [`Buffer`]s that move with the operation.
+
+use std::{
+    alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error},
+    fmt,
+    ops::{Deref, DerefMut},
+    ptr::NonNull,
+    sync::Arc,
+};
+
+/// Buffers begin at a multiple of this: enough for `O_DIRECT` on any device in use.
+pub const ALIGNMENT: usize = 4096;
+
+/// One block of zeroed memory. It lives until its last buffer and its last registration are gone.
+pub struct Arena {
+    base: NonNull<u8>,
+    layout: Layout,
+}
+
+// SAFETY: an arena only tells addresses; memory is reached through `Buffer`s, which are disjoint.
+unsafe impl Send for Arena {}
+// SAFETY: as above.
+unsafe impl Sync for Arena {}
+
+impl fmt::Debug for Arena {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Arena({} B)", self.layout.size())
+    }
+}
+
+impl Drop for Arena {
+    fn drop(&mut self) {
+        // SAFETY: allocated in `shared_out` with this layout; no buffer is left, since each holds the arena.
+        unsafe { dealloc(self.base.as_ptr(), self.layout) }
+    }
+}
+
+impl Arena {
+    /// Memory for `count` buffers of `size` bytes each, and the buffers. The distance between two buffers is `size`
+    /// rounded up to [`ALIGNMENT`]. Memory is not touched yet: fill it before a clock starts.
+    pub fn shared_out(count: usize, size: usize) -> (Arc<Arena>, Vec<Buffer>) {
+        assert!(
+            count > 0 && size > 0 && u32::try_from(size).is_ok(),
+            "limits are checked where they are configured"
+        );
+        let stride = size.next_multiple_of(ALIGNMENT);
+        let bytes = stride.checked_mul(count).expect("memory limits are checked where they are configured");
+        let layout = Layout::from_size_align(bytes, ALIGNMENT).expect("a power of two below isize::MAX");
+        // SAFETY: the layout's size is not zero.
+        let base =
+            NonNull::new(unsafe { alloc_zeroed(layout) }).unwrap_or_else(|| handle_alloc_error(layout));
+        let arena = Arc::new(Arena { base, layout });
+        let share = |index: usize| Buffer {
+            // SAFETY: index < count, so the offset lies inside the allocation.
+            start: unsafe { base.add(index * stride) },
+            length: size as u32,
+            arena: Some(arena.clone()),
+        };
+        let buffers = (0..count).map(share).collect();
+        (arena, buffers)
+    }
+
+    /// First address and bytes, for registration with the kernel.
+    pub fn region(&self) -> (*mut u8, usize) {
+        (self.base.as_ptr(), self.layout.size())
+    }
+}
+
+/// Memory that one operation owns.
+pub struct Buffer {
+    start: NonNull<u8>,
+    length: u32,
+    arena: Option<Arc<Arena>>,
+}
+
+// SAFETY: a buffer is the only way to its part of the arena.
+unsafe impl Send for Buffer {}
+// SAFETY: shared references only read.
+unsafe impl Sync for Buffer {}
+
+impl Buffer {
+    /// No memory, for operations that carry none.
+    pub const fn empty() -> Self {
+        Buffer { start: NonNull::dangling(), length: 0, arena: None }
+    }
+
+    /// A buffer in an arena of its own, zeroed.
+    pub fn alone(size: usize) -> Self {
+        Arena::shared_out(1, size).1.remove(0)
+    }
+}
+
+impl Default for Buffer {
+    fn default() -> Self {
+        Buffer::empty()
+    }
+}
+
+impl Deref for Buffer {
+    type Target = [u8];
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        // SAFETY: `start` and `length` are a part of the arena that only this buffer has, or length is 0.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.length as usize) }
+    }
+}
+
+impl DerefMut for Buffer {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in `deref`, and `&mut self` is unique.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.length as usize) }
+    }
+}
+
+impl fmt::Debug for Buffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Buffer({} B, {})", self.length, if self.arena.is_some() { "arena" } else { "empty" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_are_aligned_disjoint_and_outlive_their_arena_handle() {
+        let (arena, mut buffers) = Arena::shared_out(3, 5000);
+        let (base, bytes) = arena.region();
+        assert_eq!(bytes, 3 * 8192);
+        drop(arena);
+        for (index, buffer) in buffers.iter_mut().enumerate() {
+            assert_eq!((buffer.as_ptr() as usize - base as usize, buffer.len()), (index * 8192, 5000));
+            assert_eq!(buffer.as_ptr() as usize % ALIGNMENT, 0);
+            buffer.fill(index as u8 + 1);
+        }
+        let last = buffers.pop().expect("three buffers");
+        drop(buffers);
+        assert!(last.iter().all(|&byte| byte == 3));
+        assert!(Buffer::empty().is_empty());
+    }
+}

@@ -1,0 +1,122 @@
+//! How operations are issued. An engine only does what it is told; what to do is a [`crate::Workload`]'s part.
+
+mod files;
+mod null;
+mod pause;
+mod sync;
+
+pub use null::Null;
+pub use sync::Sync;
+
+use std::{os::fd::OwnedFd, sync::Arc};
+
+use nilometer_model::{Nanos, plan::EngineKind};
+
+use crate::{Arena, Clock, Completion, Operation, drive::Step};
+
+/// Does operations. Belongs to the thread that made it.
+pub trait Engine {
+    /// How many operations may be in flight. The caller counts; `submit` is then never refused.
+    fn depth(&self) -> usize;
+    /// The last clock reading (when something finished, or by `tick`): costs nothing.
+    fn now(&self) -> Nanos;
+    /// Reads the clock.
+    fn tick(&mut self) -> Nanos;
+    /// Takes an operation that should have been issued at `due`.
+    fn submit(&mut self, operation: Operation, due: Nanos);
+    /// Appends what is done, waiting as told. It may return early with nothing.
+    fn reap(&mut self, wait: Wait, done: &mut Vec<Completion>);
+    /// Makes a waiting `reap` of this engine return, from any thread; if none waits, the next one.
+    fn waker(&self) -> Arc<dyn Wake>;
+    /// Memory that operations will use, so that the kernel can keep it mapped. May be called several times.
+    fn register(&mut self, arena: &Arc<Arena>) -> Result<(), EngineError>;
+    /// In virtual time: when `reap` will next have something. None on a real clock.
+    fn next_event(&self) -> Option<Nanos> {
+        None
+    }
+}
+
+/// How long `reap` waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wait {
+    /// Not at all.
+    Poll,
+    /// For a completion, a wake, or this time.
+    Until(Nanos),
+    /// For a completion.
+    ForOne,
+    /// For a completion or a wake.
+    News,
+}
+
+/// The end of an engine that other threads hold.
+pub trait Wake: Send + std::marker::Sync {
+    /// Makes the engine look up.
+    fn wake(&self);
+}
+
+/// An engine that can't be made.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// The kernel or its administrator does not allow it.
+    #[error("the engine `{engine}` is not permitted here ({source}): use engine = \"{instead}\"")]
+    NotPermitted {
+        /// The word in plans.
+        engine: &'static str,
+        /// What the kernel said.
+        source: std::io::Error,
+        /// What works everywhere.
+        instead: &'static str,
+    },
+    /// The target can't be driven this way.
+    #[error("the engine `{engine}` can't drive {target}: use one of {choices}")]
+    Unsuitable {
+        /// The word in plans.
+        engine: &'static str,
+        /// The target's kind.
+        target: &'static str,
+        /// What would do.
+        choices: &'static str,
+    },
+    /// A resource ran out while it was set up.
+    #[error("the engine `{engine}` could not be set up: {what}: {source}")]
+    Setup {
+        /// The word in plans.
+        engine: &'static str,
+        /// The step that failed.
+        what: &'static str,
+        /// What the kernel said.
+        source: std::io::Error,
+    },
+}
+
+/// How an engine is wanted.
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    /// Which one.
+    pub kind: EngineKind,
+    /// Operations in flight.
+    pub depth: u32,
+    /// Slots for open files, the run's directory included.
+    pub slots: u32,
+    /// The run's clock.
+    pub clock: Clock,
+}
+
+/// An engine on the files of a directory.
+pub fn on_directory(root: OwnedFd, options: &Options) -> Result<Box<dyn Engine>, EngineError> {
+    let files = files::Files::new(root, options.slots);
+    match options.kind {
+        EngineKind::Sync => Ok(Box::new(Sync::new(files, options.clock))),
+        EngineKind::IoUring | EngineKind::Pool => {
+            Err(EngineError::Unsuitable { engine: options.kind.name(), target: "posix", choices: "sync" })
+        }
+    }
+}
+
+/// The step of a workload that waits for a completion that must come.
+impl From<Wait> for Step {
+    fn from(wait: Wait) -> Self {
+        Step::Wait(wait)
+    }
+}

@@ -1,0 +1,26 @@
+//! Where bytes go: a [`Target`] is a storage system under test and makes [`Engine`]s; a [`Workload`] says the next
+//! operation; [`Drive`] joins the two and is the only loop through which bytes pass, evaluating and recording.
+//!
+//! An operation owns its buffer until it is completed, files are slots that the workload chooses, and names are
+//! relative to a slot, so nothing is allocated or formatted in the loop and nothing can leave the run's directory.
+//!
+//! Unsafe code: `buffer` (aligned memory shared out as disjoint buffers), `engine::files` (directory listings) and
+//! `engine::uring` (the kernel writes into buffers that the engine owns), `process` (resource usage).
+
+pub mod buffer;
+pub mod clock;
+pub mod drive;
+pub mod engine;
+pub mod listing;
+pub mod operation;
+pub mod process;
+pub mod tally;
+pub mod target;
+
+pub use buffer::{Arena, Buffer};
+pub use clock::Clock;
+pub use drive::{Drive, Step, Turn, Workload, interleave};
+pub use engine::{Engine, EngineError, Wait, Wake};
+pub use operation::{Completion, Errno, OpKind, Open, Operation, ROOT, Slot};
+pub use tally::Tally;
+pub use target::{Target, TargetError};

@@ -1,0 +1,254 @@
+//! What an engine does, and how it went.
+
+use std::fmt;
+
+use nilometer_model::Nanos;
+
+use crate::Buffer;
+
+/// A place in the engine's table of open files, chosen by the workload, so that an open needs no answer before the
+/// operations behind it can be decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Slot(pub u32);
+
+/// The run's own directory: open from the start, never closed.
+pub const ROOT: Slot = Slot(0);
+
+/// How a file is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Open(u8);
+
+impl Open {
+    /// An existing file, to read.
+    pub const READ: Open = Open(0);
+    /// An existing file, to write.
+    pub const WRITE: Open = Open(1);
+    /// A new file, to write; it must not exist.
+    pub const CREATE: Open = Open(3);
+
+    const DIRECT: u8 = 4;
+
+    /// The same past the page cache (`O_DIRECT`), if `yes`.
+    #[must_use]
+    pub const fn direct_if(self, yes: bool) -> Open {
+        if yes { Open(self.0 | Self::DIRECT) } else { self }
+    }
+
+    /// To write.
+    pub const fn writes(self) -> bool {
+        self.0 & 1 != 0
+    }
+
+    /// A new file.
+    pub const fn creates(self) -> bool {
+        self.0 & 2 != 0
+    }
+
+    /// Past the page cache.
+    pub const fn is_direct(self) -> bool {
+        self.0 & Self::DIRECT != 0
+    }
+}
+
+/// What is done. Names stand in the buffer, relative to the directory in `dir`; answers come back in the buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum OpKind {
+    /// `length` bytes at `offset` into the buffer; the result is how many there were.
+    Read,
+    /// `length` bytes of the buffer to `offset`; the result is how many were taken.
+    Write,
+    /// Data and metadata of the file, or the names in the directory, survive the loss of power.
+    Sync,
+    /// Data and what is needed to find it survive the loss of power.
+    SyncData,
+    /// Space from 0 to `offset` is reserved, the file's size stays.
+    Allocate,
+    /// The file's size becomes `offset`.
+    Truncate,
+    /// The named file into slot `file`.
+    Open(Open),
+    /// The named directory into slot `file`.
+    OpenDir,
+    /// The slot is empty again.
+    Close,
+    /// Looks at the named entry, not through a symlink; a [`crate::listing::Stat`] into the buffer.
+    Stat,
+    /// The next entries of the directory in `file` into the buffer, see [`crate::listing`]; 0 at the end.
+    List,
+    /// Removes the named file.
+    Unlink,
+    /// Removes the named, empty directory.
+    RemoveDir,
+    /// Makes the named directory.
+    MakeDir,
+    /// Renames: two names in the buffer with a NUL between, from `dir` to `file`. `length` is that of the first.
+    Rename,
+}
+
+impl OpKind {
+    /// Every kind, for suites and tables.
+    pub const ALL: [OpKind; 15] = [
+        OpKind::Read,
+        OpKind::Write,
+        OpKind::Sync,
+        OpKind::SyncData,
+        OpKind::Allocate,
+        OpKind::Truncate,
+        OpKind::Open(Open::READ),
+        OpKind::OpenDir,
+        OpKind::Close,
+        OpKind::Stat,
+        OpKind::List,
+        OpKind::Unlink,
+        OpKind::RemoveDir,
+        OpKind::MakeDir,
+        OpKind::Rename,
+    ];
+
+    /// Moves file data.
+    #[inline]
+    pub const fn is_data(self) -> bool {
+        matches!(self, OpKind::Read | OpKind::Write)
+    }
+}
+
+/// One operation with its memory.
+#[derive(Debug)]
+pub struct Operation {
+    /// What is done.
+    pub kind: OpKind,
+    /// The file it is done to, or into which it opens.
+    pub file: Slot,
+    /// Where a name is looked up.
+    pub dir: Slot,
+    /// Bytes of data or of the name.
+    pub length: u32,
+    /// Where in the file, in bytes; for a listing, where to go on.
+    pub offset: u64,
+    /// Data, name or answer.
+    pub buffer: Buffer,
+}
+
+impl Operation {
+    /// Reads `length` bytes at `offset`.
+    #[inline]
+    pub fn read(file: Slot, offset: u64, length: u32, buffer: Buffer) -> Self {
+        Operation { kind: OpKind::Read, file, dir: ROOT, length, offset, buffer }
+    }
+
+    /// Writes `length` bytes at `offset`.
+    #[inline]
+    pub fn write(file: Slot, offset: u64, length: u32, buffer: Buffer) -> Self {
+        Operation { kind: OpKind::Write, file, dir: ROOT, length, offset, buffer }
+    }
+
+    /// An operation on an open file that needs no memory but may carry some.
+    #[inline]
+    pub fn on(kind: OpKind, file: Slot, buffer: Buffer) -> Self {
+        Operation { kind, file, dir: ROOT, length: 0, offset: 0, buffer }
+    }
+
+    /// An operation on a name, which is written into the buffer with a NUL behind it.
+    #[inline]
+    pub fn named(kind: OpKind, dir: Slot, file: Slot, name: &[u8], mut buffer: Buffer) -> Self {
+        buffer[..name.len()].copy_from_slice(name);
+        buffer[name.len()] = 0;
+        Operation { kind, file, dir, length: name.len() as u32, offset: 0, buffer }
+    }
+
+    /// The name in the buffer.
+    #[inline]
+    pub fn name(&self) -> &[u8] {
+        &self.buffer[..self.length as usize]
+    }
+
+    /// The second name of a rename; empty if there is none.
+    pub fn second_name(&self) -> &[u8] {
+        let behind = self.buffer.get(self.length as usize + 1..).unwrap_or_default();
+        behind.split(|&byte| byte == 0).next().unwrap_or_default()
+    }
+}
+
+/// An error number of the kernel: a fault of the storage is data, not a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Errno(pub i32);
+
+macro_rules! errnos {
+    ($($(#[$doc:meta])* $name:ident = $libc:ident;)*) => {
+        impl Errno {
+            $($(#[$doc])* pub const $name: Errno = Errno(libc::$libc);)*
+            /// The kernel's name, or "errno".
+            pub fn name(self) -> &'static str {
+                match self { $(Errno::$name => stringify!($libc),)* _ => "errno" }
+            }
+        }
+    };
+}
+
+errnos! {
+    /// Input or output failed.
+    EIO = EIO;
+    /// No space left.
+    ENOSPC = ENOSPC;
+    /// No such file or directory.
+    ENOENT = ENOENT;
+    /// It exists.
+    EEXIST = EEXIST;
+    /// The slot holds no open file.
+    EBADF = EBADF;
+    /// The arguments make no sense, such as a name with a slash.
+    EINVAL = EINVAL;
+    /// No directory.
+    ENOTDIR = ENOTDIR;
+    /// A directory.
+    EISDIR = EISDIR;
+    /// The directory is not empty.
+    ENOTEMPTY = ENOTEMPTY;
+    /// Read-only file system.
+    EROFS = EROFS;
+    /// The target can't do this.
+    EOPNOTSUPP = EOPNOTSUPP;
+    /// The quota is used up.
+    EDQUOT = EDQUOT;
+    /// A symlink where none is followed.
+    ELOOP = ELOOP;
+    /// The file system was shut down.
+    EUCLEAN = EUCLEAN;
+    /// The server no longer knows the file.
+    ESTALE = ESTALE;
+    /// Took too long.
+    ETIMEDOUT = ETIMEDOUT;
+    /// Not allowed.
+    EACCES = EACCES;
+    /// Not permitted.
+    EPERM = EPERM;
+    /// Out of memory.
+    ENOMEM = ENOMEM;
+}
+
+impl fmt::Display for Errno {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.name(), std::io::Error::from_raw_os_error(self.0))
+    }
+}
+
+impl From<rustix::io::Errno> for Errno {
+    fn from(errno: rustix::io::Errno) -> Self {
+        Errno(errno.raw_os_error())
+    }
+}
+
+/// An operation that is done, with its buffer back.
+#[derive(Debug)]
+pub struct Completion {
+    /// What was done.
+    pub operation: Operation,
+    /// Bytes moved, bytes of the answer, or 0.
+    pub result: Result<u32, Errno>,
+    /// When it should have been issued.
+    pub due: Nanos,
+    /// When it was.
+    pub issued: Nanos,
+    /// When it was done.
+    pub finished: Nanos,
+}

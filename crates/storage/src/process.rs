@@ -1,0 +1,76 @@
+//! What this thread and this machine spent: processor time, and the time a ready thread waited for a processor.
+
+use nilometer_model::Nanos;
+
+/// Processor time of the calling thread.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ThreadUsage {
+    /// In user space.
+    pub user: Nanos,
+    /// In the kernel.
+    pub system: Nanos,
+    /// Ready to run, but waiting for a processor (`/proc/thread-self/schedstat`, second field).
+    pub run_delay: Nanos,
+}
+
+impl ThreadUsage {
+    /// Of the calling thread, since it began.
+    pub fn now() -> Self {
+        // SAFETY: all zeroes is a valid rusage, and the kernel writes only into it.
+        let usage = unsafe {
+            let mut usage: libc::rusage = std::mem::zeroed();
+            libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage);
+            usage
+        };
+        let nanos = |time: libc::timeval| {
+            Nanos(time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_usec.cast_unsigned() * 1000)
+        };
+        let schedstat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+        let run_delay = schedstat.split_whitespace().nth(1).and_then(|field| field.parse().ok()).unwrap_or(0);
+        ThreadUsage {
+            user: nanos(usage.ru_utime),
+            system: nanos(usage.ru_stime),
+            run_delay: Nanos(run_delay),
+        }
+    }
+
+    /// What was spent since `earlier`.
+    #[must_use]
+    pub fn since(self, earlier: ThreadUsage) -> Self {
+        ThreadUsage {
+            user: self.user.since(earlier.user),
+            system: self.system.since(earlier.system),
+            run_delay: self.run_delay.since(earlier.run_delay),
+        }
+    }
+}
+
+/// Busy processor time of the whole machine since it started: user, nice, system, interrupts, steal apart
+/// (`/proc/stat`, first line; in ticks of 10 ms). None where `/proc` does not tell.
+pub fn machine_busy() -> Option<Nanos> {
+    let stat = std::fs::read_to_string("/proc/stat").ok()?;
+    let mut fields =
+        stat.lines().next()?.split_whitespace().skip(1).map(|field| field.parse::<u64>().unwrap_or(0));
+    let (user, nice, system) = (fields.next()?, fields.next()?, fields.next()?);
+    let (_idle, _iowait) = (fields.next()?, fields.next()?);
+    let interrupts = fields.next()? + fields.next()?;
+    Some(Nanos((user + nice + system + interrupts) * 10_000_000))
+}
+
+/// The load average over the last minute; 0 where `/proc` does not tell.
+pub fn load_average() -> f64 {
+    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split_whitespace().next().and_then(|field| field.parse().ok()).unwrap_or(0.0)
+}
+
+/// Dirty and under write-back, in bytes, of the whole machine (`/proc/meminfo`).
+pub fn dirty_bytes() -> u64 {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let kib =
+        |line: &str| line.split_whitespace().nth(1).and_then(|field| field.parse::<u64>().ok()).unwrap_or(0);
+    text.lines()
+        .filter(|line| line.starts_with("Dirty:") || line.starts_with("Writeback:"))
+        .map(kib)
+        .sum::<u64>()
+        * 1024
+}
