@@ -1,1 +1,15 @@
-//! stub
+//! From a plan to samples: resolve it against the targets, run every cell in rounds, put each sample into the record.
+
+#![forbid(unsafe_code)]
+
+mod environment;
+mod gate;
+mod phase;
+mod resolve;
+mod rounds;
+pub mod workload;
+
+pub use environment::environment;
+pub use phase::{Run, run_phase};
+pub use resolve::{Estimate, ResolveError, Resolved, resolve};
+pub use rounds::{Campaign, CampaignError, Progress};

@@ -1,1 +1,91 @@
-fn main() {}
+//! The `nilometer` command: one file a subcommand.
+//!
+//! Exit codes: 0 all went well; 1 the storage, or the measurement, did not; 2 what was asked can't be done, and
+//! nothing was started.
+
+#![forbid(unsafe_code)]
+
+mod catalogue;
+mod clean;
+mod describe;
+mod evaluate;
+mod plan;
+mod report;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Finds out whether a storage system can carry an instrument.
+#[derive(Debug, Parser)]
+#[command(name = "nilometer", version, about, max_term_width = 100)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Evaluate(evaluate::Evaluate),
+    Report(report::Report),
+    Describe(describe::Describe),
+    Plan(plan::Plan),
+    Clean(clean::Clean),
+}
+
+/// How a command ended, if not well.
+#[derive(Debug)]
+enum Failure {
+    /// The user asked for what can't be.
+    Input(anyhow::Error),
+    /// It was begun and did not work.
+    Run(anyhow::Error),
+}
+
+type Outcome = Result<(), Failure>;
+
+/// Marks an error as the user's or as one of the run.
+trait Blame<T> {
+    /// What was asked can't be done.
+    fn input(self) -> Result<T, Failure>;
+    /// It was begun and did not work.
+    fn run(self) -> Result<T, Failure>;
+}
+
+impl<T, E: Into<anyhow::Error>> Blame<T> for Result<T, E> {
+    fn input(self) -> Result<T, Failure> {
+        self.map_err(|error| Failure::Input(error.into()))
+    }
+
+    fn run(self) -> Result<T, Failure> {
+        self.map_err(|error| Failure::Run(error.into()))
+    }
+}
+
+fn main() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            let help = !error.use_stderr();
+            drop(error.print());
+            return if help { ExitCode::SUCCESS } else { ExitCode::from(2) };
+        }
+    };
+    let outcome = match &arguments.command {
+        Command::Evaluate(evaluate) => evaluate.execute(),
+        Command::Report(report) => report.execute(),
+        Command::Describe(describe) => describe.execute(),
+        Command::Plan(plan) => plan.execute(),
+        Command::Clean(clean) => clean.execute(),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure::Run(error)) => told(&error, 1),
+        Err(Failure::Input(error)) => told(&error, 2),
+    }
+}
+
+fn told(error: &anyhow::Error, code: u8) -> ExitCode {
+    eprintln!("nilometer: {error:#}");
+    ExitCode::from(code)
+}

@@ -111,7 +111,7 @@ mod tests {
 
         #[test]
         fn merging_is_adding(a in prop::collection::vec(0..u64::MAX, 0..50), b in prop::collection::vec(0..u64::MAX, 0..50)) {
-            let of = |values: &[u64]| { let mut h = Histogram::default(); values.iter().for_each(|&v| h.add(v)); h };
+            let of = |values: &[u64]| { let mut h = Histogram::default(); for &v in values { h.add(v); } h };
             let mut merged = of(&a);
             merged.merge(&of(&b));
             prop_assert_eq!(merged, of(&[a, b].concat()));

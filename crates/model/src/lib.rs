@@ -8,6 +8,7 @@
 mod histogram;
 mod instrument;
 pub mod plan;
+mod results;
 mod sample;
 mod seed;
 mod series;
@@ -17,6 +18,7 @@ mod units;
 
 pub use histogram::Histogram;
 pub use instrument::{Instrument, InstrumentError, PixelType};
+pub use results::{CellEntry, Ingest, Key, Measured, Results, TargetEntry};
 pub use sample::{Coldness, Invalid, Sample, WorkerTotals};
 pub use seed::{Seed, Stream};
 pub use series::{Bin, Series};

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use crate::{ByteRate, Histogram, Nanos, Series};
+use crate::{ByteRate, Histogram, Ingest, Nanos, Series};
 
 /// What one phase of one repeat gave.
 #[derive(Debug, Clone)]
@@ -41,6 +41,8 @@ pub struct Sample {
     pub workers: Vec<WorkerTotals>,
     /// For reads: whether the data came from the storage.
     pub coldness: Option<Coldness>,
+    /// In an ingest phase: what became of the frames.
+    pub ingest: Option<Ingest>,
     /// Why the figure must not be used, if so.
     pub invalid: Option<Invalid>,
 }
@@ -117,6 +119,15 @@ impl fmt::Display for Invalid {
     }
 }
 
+impl Invalid {
+    /// The opposite of `to_string`.
+    pub fn from_text(text: &str) -> Self {
+        let known = [Invalid::Hung, Invalid::Errors, Invalid::WarmRead, Invalid::NotDirect, Invalid::Starved];
+        let found = known.into_iter().find(|invalid| invalid.to_string() == text);
+        found.unwrap_or_else(|| Invalid::Refused(text.to_owned()))
+    }
+}
+
 impl Sample {
     /// A sample of nothing, for a phase that hung or was refused.
     pub fn invalid(why: Invalid) -> Self {
@@ -143,6 +154,7 @@ impl Sample {
             errors: BTreeMap::new(),
             workers: Vec::new(),
             coldness: None,
+            ingest: None,
             invalid: None,
         }
     }

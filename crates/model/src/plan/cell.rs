@@ -41,6 +41,12 @@ pub enum Phase {
 }
 
 impl Phase {
+    /// The opposite of [`Phase::name`].
+    pub fn from_name(name: &str) -> Option<Self> {
+        let all = [Phase::Write, Phase::Read, Phase::Create, Phase::Walk, Phase::Ingest];
+        all.into_iter().find(|phase| phase.name() == name)
+    }
+
     /// The word in the record and in reports.
     pub const fn name(self) -> &'static str {
         match self {
@@ -278,6 +284,7 @@ impl Access {
         match self {
             Access::Buffered => "buffered",
             Access::Direct => "direct",
+            Access::Best => "direct if real",
         }
     }
 }

@@ -95,6 +95,8 @@ pub enum Access {
     Buffered,
     /// `O_DIRECT`.
     Direct,
+    /// `O_DIRECT` where the target really has it, else through the page cache.
+    Best,
 }
 
 /// When written data is made durable inside the measured time.

@@ -1,0 +1,5 @@
+//! Numbers and words for people.
+
+mod terminal;
+
+pub use terminal::terminal;

@@ -1,0 +1,224 @@
+//! One phase of one cell on one target: workers on threads of their own, begun together, watched by a supervisor.
+//!
+//! A worker reports by channel and is never joined: one that misses the time limit is given up where it hangs, and
+//! its sample says so.
+
+use std::{
+    sync::{
+        Arc,
+        mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel},
+    },
+    thread,
+};
+
+use nilometer_model::{
+    Coldness, Invalid, Nanos, Sample, Seed,
+    plan::{Access, Cell, Phase},
+};
+use nilometer_storage::{
+    Arena, Clock, Drive, Tally, Target,
+    engine::Options,
+    process::{self, ThreadUsage},
+    target::Direct,
+};
+
+use crate::{
+    gate::Gate,
+    workload::{self, Part},
+};
+
+/// What stays the same throughout a campaign.
+#[derive(Debug, Clone, Copy)]
+pub struct Run {
+    /// All engines' clock.
+    pub clock: Clock,
+    /// Processor time the idle machine spends in a second, as cores.
+    pub idle_cores: f64,
+    /// How long a worker may be silent beyond its time limit.
+    pub hang_after: Nanos,
+}
+
+/// What a worker sends.
+enum Report {
+    Ready(Nanos),
+    Done(Tally, ThreadUsage),
+    Refused(String),
+}
+
+/// Runs a phase and says what came of it. Never fails: what goes wrong is in the sample.
+pub fn run_phase(run: &Run, target: &Arc<dyn Target>, cell: &Cell, phase: Phase, seed: Seed) -> Sample {
+    let coldness = (phase == Phase::Read).then(|| chill(target.as_ref(), cell)).flatten();
+    let settling = settle(&run.clock);
+    let (load, busy, traffic) = (process::load_average(), process::machine_busy(), target.traffic());
+    let mut sample = match measure(run, target, cell, phase, seed) {
+        Ok(sample) => sample,
+        Err(invalid) => Sample::invalid(invalid),
+    };
+    sample.settling = settling;
+    sample.load = load;
+    sample.coldness = coldness;
+    sample.device = traffic
+        .zip(target.traffic())
+        .map(|(was, is)| (is.0.saturating_sub(was.0), is.1.saturating_sub(was.1)));
+    if let (Some(was), Some(is)) = (busy, process::machine_busy()) {
+        let idle = Nanos::from_seconds(run.idle_cores * sample.wall.seconds());
+        sample.machine = is.since(was).since(idle);
+    }
+    if sample.invalid.is_none() {
+        sample.invalid = judge(&sample, target.as_ref(), cell);
+    }
+    sample
+}
+
+/// Drops the cell's files from the cache; the worst of what was found.
+fn chill(target: &dyn Target, cell: &Cell) -> Option<Coldness> {
+    let state = |worker| target.chill(&workload::name_of(worker)).unwrap_or(Coldness::NotProvable);
+    (0..cell.workers).map(state).max_by_key(|coldness| match coldness {
+        Coldness::Proved => 0,
+        Coldness::NotProvable => 1,
+        Coldness::Contradicted => 2,
+    })
+}
+
+/// Dirty pages below this do not disturb.
+const CALM: u64 = 32 << 20;
+const SETTLE_AT_MOST: Nanos = Nanos::from_millis(10_000);
+
+/// Waits until the machine has written its dirty pages back; how long that took.
+pub(crate) fn settle(clock: &Clock) -> Nanos {
+    let start = clock.now();
+    while process::dirty_bytes() > CALM && clock.now().since(start) < SETTLE_AT_MOST {
+        thread::sleep(Nanos::from_millis(20).duration());
+    }
+    clock.now().since(start)
+}
+
+/// Why the figure must not be used, if so.
+fn judge(sample: &Sample, target: &dyn Target, cell: &Cell) -> Option<Invalid> {
+    let fifth = sample.wall.0.saturating_mul(sample.workers.len() as u64) / 5;
+    if !sample.errors.is_empty() {
+        return Some(Invalid::Errors);
+    }
+    if cell.workload.access() == Some(Access::Direct) && target.description().direct == Direct::Buffered {
+        return Some(Invalid::NotDirect);
+    }
+    if sample.coldness == Some(Coldness::Contradicted) {
+        return Some(Invalid::WarmRead);
+    }
+    (sample.run_delay.0 > fifth).then_some(Invalid::Starved)
+}
+
+fn measure(
+    run: &Run,
+    target: &Arc<dyn Target>,
+    cell: &Cell,
+    phase: Phase,
+    seed: Seed,
+) -> Result<Sample, Invalid> {
+    let gate = Arc::new(Gate::default());
+    let workers = cell.workers;
+    let (sender, reports) = sync_channel(2 * workers as usize);
+    for worker in 0..workers {
+        let crew = (gate.clone(), sender.clone(), target.clone(), cell.clone(), run.clock);
+        let work = move || {
+            let (gate, sender, target, cell, clock) = crew;
+            work(&Job { target: target.as_ref(), cell: &cell, phase, seed, worker, clock }, &gate, &sender);
+        };
+        if let Err(error) = thread::Builder::new().name(format!("worker {worker}")).spawn(work) {
+            gate.cancel();
+            return Err(Invalid::Refused(format!("no thread for worker {worker}: {error}")));
+        }
+    }
+    let filling = all_ready(&reports, workers, run.hang_after).inspect_err(|_| gate.cancel())?;
+    let start = run.clock.now();
+    gate.open(start);
+    let mut sample = Sample { filling, ..Sample::new(start) };
+    let limit = time_limit(cell, phase).unwrap_or(Nanos(0)) + run.hang_after;
+    for _ in 0..workers {
+        collect(&mut sample, &reports, limit)?;
+    }
+    Ok(sample)
+}
+
+/// Waits for every worker's buffers to be filled; the longest time it took one.
+fn all_ready(reports: &Receiver<Report>, workers: u32, limit: Nanos) -> Result<Nanos, Invalid> {
+    let mut filling = Nanos(0);
+    for _ in 0..workers {
+        match receive(reports, limit)? {
+            Report::Ready(took) => filling = filling.max(took),
+            Report::Refused(why) => return Err(Invalid::Refused(why)),
+            Report::Done(..) => unreachable!("no worker passes the gate before it is opened"),
+        }
+    }
+    Ok(filling)
+}
+
+fn collect(sample: &mut Sample, reports: &Receiver<Report>, limit: Nanos) -> Result<(), Invalid> {
+    match receive(reports, limit)? {
+        Report::Done(tally, usage) => {
+            tally.add_to(sample);
+            sample.user += usage.user;
+            sample.system += usage.system;
+            sample.run_delay += usage.run_delay;
+            Ok(())
+        }
+        Report::Refused(why) => Err(Invalid::Refused(why)),
+        Report::Ready(_) => unreachable!("a worker is ready once"),
+    }
+}
+
+fn receive(reports: &Receiver<Report>, limit: Nanos) -> Result<Report, Invalid> {
+    reports.recv_timeout(limit.duration()).map_err(|error| match error {
+        RecvTimeoutError::Timeout => Invalid::Hung,
+        RecvTimeoutError::Disconnected => Invalid::Refused("a worker ended without a report".into()),
+    })
+}
+
+struct Job<'a> {
+    target: &'a dyn Target,
+    cell: &'a Cell,
+    phase: Phase,
+    seed: Seed,
+    worker: u32,
+    clock: Clock,
+}
+
+/// What a later phase needs is laid out whole.
+fn time_limit(cell: &Cell, phase: Phase) -> Option<Nanos> {
+    cell.time_limit.filter(|_| !cell.workload.is_setup(phase))
+}
+
+/// A worker's thread. A report that nobody waits for any more is dropped.
+fn work(job: &Job<'_>, gate: &Gate, reports: &SyncSender<Report>) {
+    let last = run_worker(job, gate, reports).unwrap_or_else(Report::Refused);
+    drop(reports.send(last));
+}
+
+fn run_worker(job: &Job<'_>, gate: &Gate, reports: &SyncSender<Report>) -> Result<Report, String> {
+    let Job { cell, clock, .. } = *job;
+    let options = Options { kind: cell.engine, depth: cell.depth, slots: workload::SLOTS, clock };
+    let mut engine = job.target.engine(&options).map_err(|error| error.to_string())?;
+    let begun = clock.now();
+    let (arena, mut buffers) =
+        Arena::shared_out(cell.depth as usize, workload::buffer_size(&cell.workload, job.phase));
+    let mut content = job.seed.named("filling").part(u64::from(job.worker)).stream();
+    for buffer in &mut buffers {
+        content.fill(buffer);
+    }
+    engine.register(&arena).map_err(|error| error.to_string())?;
+    drop(reports.send(Report::Ready(clock.now().since(begun))));
+    let start = gate.pass().ok_or("another worker could not start")?;
+    let real = job.target.description().direct_alignment().is_some();
+    let part = Part {
+        worker: job.worker,
+        seed: job.seed,
+        direct: workload::is_direct(cell.workload.access(), real),
+        stop_at: time_limit(cell, job.phase).map_or(Nanos::MAX, |limit| start + limit),
+        buffers,
+    };
+    let mut workload = workload::build(&cell.workload, job.phase, part);
+    let mut tally = Tally::new(start);
+    let before = ThreadUsage::now();
+    Drive::new(workload.as_mut(), engine.as_mut()).run(|completion| tally.observe(completion));
+    Ok(Report::Done(tally, ThreadUsage::now().since(before)))
+}

@@ -1,0 +1,178 @@
+//! A plan against its targets: what can't work is said before anything starts.
+
+use nilometer_model::{
+    Bytes,
+    plan::{Access, Cell, Cells},
+};
+use nilometer_storage::target::{Description, Direct, Space};
+use serde::Serialize;
+
+use crate::workload;
+
+/// A plan that fits its targets.
+#[derive(Debug, Clone, Serialize)]
+pub struct Resolved {
+    /// The plan.
+    pub plan: Cells,
+    /// Described in the order of the command line.
+    pub targets: Vec<Description>,
+}
+
+/// What a campaign will take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Estimate {
+    /// The most space on any target at once.
+    pub space: Bytes,
+    /// The most files on any target at once.
+    pub files: u64,
+    /// Bytes written on each target in all, whatever the time limits.
+    pub written: Bytes,
+}
+
+/// A plan that can't run on a target. The message names stage, cell and what would do.
+#[derive(Debug, thiserror::Error)]
+pub enum ResolveError {
+    /// Nothing can be written there.
+    #[error("{path}: can't be written: name a directory that this user may write to")]
+    ReadOnly {
+        /// The target.
+        path: String,
+    },
+    /// `O_DIRECT` can't take such blocks.
+    #[error(
+        "stage `{stage}`: block_size = \"{block}\" is no multiple of {alignment}, which O_DIRECT needs on {path}: \
+         write a multiple, or access = \"buffered\""
+    )]
+    Alignment {
+        /// The stage.
+        stage: String,
+        /// The block size.
+        block: Bytes,
+        /// What it should be a multiple of.
+        alignment: Bytes,
+        /// The target.
+        path: String,
+    },
+    /// There is no `O_DIRECT`.
+    #[error(
+        "stage `{stage}`: access = \"direct\" is not possible on {path} ({why}): write \"best\" or \"buffered\""
+    )]
+    NoDirect {
+        /// The stage.
+        stage: String,
+        /// The target.
+        path: String,
+        /// What it does instead.
+        why: String,
+    },
+    /// Too little space.
+    #[error("stage `{stage}` needs {needed} on {path}, which has {free} free, and {reserve} must stay free")]
+    Space {
+        /// The stage.
+        stage: String,
+        /// The target.
+        path: String,
+        /// What a cell leaves there.
+        needed: Bytes,
+        /// What there is.
+        free: Bytes,
+        /// What the plan leaves alone.
+        reserve: Bytes,
+    },
+    /// Too few inodes.
+    #[error("stage `{stage}` needs {needed} inodes on {path}, which has {free} free")]
+    Inodes {
+        /// The stage.
+        stage: String,
+        /// The target.
+        path: String,
+        /// Files and directories of a cell.
+        needed: u64,
+        /// What there is.
+        free: u64,
+    },
+    /// Too little memory.
+    #[error("stage `{stage}` needs {needed} of buffers, this machine has {available} of memory available")]
+    Memory {
+        /// The stage.
+        stage: String,
+        /// Of all workers of a cell.
+        needed: Bytes,
+        /// What there is.
+        available: Bytes,
+    },
+}
+
+/// Checks every cell against every target.
+pub fn resolve(plan: Cells, targets: Vec<Description>) -> Result<Resolved, ResolveError> {
+    let available = available_memory();
+    for cell in &plan.cells {
+        let (stage, needed) = (cell.stage.clone(), workload::memory(cell));
+        if available.is_some_and(|available| needed.0 > available.0 / 2) {
+            return Err(ResolveError::Memory { stage, needed, available: available.unwrap_or_default() });
+        }
+        for target in &targets {
+            check_access(cell, target)?;
+            check_space(cell, target, plan.reserve)?;
+        }
+    }
+    Ok(Resolved { plan, targets })
+}
+
+fn check_access(cell: &Cell, target: &Description) -> Result<(), ResolveError> {
+    let path = target.path.display().to_string();
+    if !target.writable {
+        return Err(ResolveError::ReadOnly { path });
+    }
+    let (stage, block) = (cell.stage.clone(), cell.workload.block_size());
+    match (cell.workload.access(), &target.direct) {
+        (Some(Access::Direct | Access::Best), &Direct::Real { alignment }) => {
+            if block.0.is_multiple_of(u64::from(alignment)) {
+                return Ok(());
+            }
+            Err(ResolveError::Alignment { stage, block, alignment: Bytes(u64::from(alignment)), path })
+        }
+        (Some(Access::Direct), other) => Err(ResolveError::NoDirect { stage, path, why: other.to_string() }),
+        _ => Ok(()),
+    }
+}
+
+fn check_space(cell: &Cell, target: &Description, reserve: Bytes) -> Result<(), ResolveError> {
+    let Space { free, free_inodes, .. } = target.space;
+    let (bytes, files) = footprint(cell);
+    let (stage, path) = (cell.stage.clone(), target.path.display().to_string());
+    if bytes.0.saturating_add(reserve.0) > free.0 {
+        return Err(ResolveError::Space { stage, path, needed: bytes, free, reserve });
+    }
+    match free_inodes {
+        Some(free) if files + 2 > free => Err(ResolveError::Inodes { stage, path, needed: files + 2, free }),
+        _ => Ok(()),
+    }
+}
+
+/// What a cell leaves on a target until it is cleared.
+fn footprint(cell: &Cell) -> (Bytes, u64) {
+    let (bytes, files) = cell.workload.footprint();
+    let workers = u64::from(cell.workers);
+    (Bytes(bytes.0.saturating_mul(workers)), files.saturating_mul(workers))
+}
+
+/// `MemAvailable` (`proc_meminfo(5)`).
+fn available_memory() -> Option<Bytes> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find(|line| line.starts_with("MemAvailable:"))?;
+    line.split_whitespace().nth(1)?.parse().ok().map(|kib: u64| Bytes(kib * 1024))
+}
+
+impl Resolved {
+    /// What the campaign takes on each target.
+    pub fn estimate(&self) -> Estimate {
+        let footprints: Vec<_> = self.plan.cells.iter().map(footprint).collect();
+        let written: u64 = footprints.iter().map(|(bytes, _)| bytes.0).sum();
+        Estimate {
+            space: footprints.iter().map(|(bytes, _)| *bytes).max().unwrap_or_default(),
+            files: footprints.iter().map(|(_, files)| *files).max().unwrap_or_default(),
+            written: Bytes(written.saturating_mul(u64::from(self.plan.repeats))),
+        }
+    }
+}

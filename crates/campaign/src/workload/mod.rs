@@ -1,0 +1,113 @@
+//! What the workers do: pure state machines that name the next operation and are told how it went.
+//!
+//! Operations in flight have no order among themselves, whatever the engine: a workload that needs one thing done
+//! before another waits for its completion.
+
+mod transfer;
+mod tree;
+mod walk;
+
+pub use transfer::{Direction, Order, Transfer, stamp};
+pub use tree::MakeTree;
+pub use walk::Walk;
+
+use nilometer_model::{
+    Bytes, Nanos, Seed,
+    plan::{Access, Cell, Phase, RandomCell, StreamCell, SyncPolicy, WorkloadCell},
+};
+use nilometer_storage::{Buffer, Workload};
+
+/// What a worker needs to build its workload for a phase.
+#[derive(Debug)]
+pub struct Part {
+    /// Which worker of the cell, from 0.
+    pub worker: u32,
+    /// Of this repeat of the cell; each worker and purpose derives its own.
+    pub seed: Seed,
+    /// `O_DIRECT`.
+    pub direct: bool,
+    /// No data operation is issued from here on.
+    pub stop_at: Nanos,
+    /// Its memory; all of it comes back when the workload is dropped.
+    pub buffers: Vec<Buffer>,
+}
+
+/// The name of a worker's file or directory in the run's directory.
+pub fn name_of(worker: u32) -> String {
+    format!("n_w{worker}")
+}
+
+/// The least size of a worker's buffers: what an operation of the phase moves, or the longest name.
+pub fn buffer_size(cell: &WorkloadCell, phase: Phase) -> usize {
+    let block = match (cell, phase) {
+        (WorkloadCell::Random(random), Phase::Write) => laid_out_block(random),
+        _ => cell.block_size(),
+    };
+    (block.0 as usize).max(512)
+}
+
+/// The workload of one worker in one phase.
+pub fn build(cell: &WorkloadCell, phase: Phase, part: Part) -> Box<dyn Workload> {
+    let name = name_of(part.worker);
+    match (cell, phase) {
+        (WorkloadCell::Walk(walk), Phase::Create) => Box::new(MakeTree::new(&name, walk, part.buffers)),
+        (WorkloadCell::Walk(_), _) => Box::new(Walk::new(&name, SLOTS, part.stop_at, part.buffers)),
+        (WorkloadCell::Stream(stream), phase) => {
+            Box::new(Transfer::new(&name, stream_order(stream), direction(phase, stream.sync), part))
+        }
+        (WorkloadCell::Random(random), Phase::Write) => {
+            Box::new(Transfer::new(&name, laid_out(random), Direction::Write { sync: true }, part))
+        }
+        (WorkloadCell::Random(random), _) => {
+            let order = Order::Random {
+                size: random.file_size,
+                block: random.block_size,
+                operations: random.operations,
+                stream: part.seed.named("offsets").part(u64::from(part.worker)).stream(),
+            };
+            Box::new(Transfer::new(&name, order, Direction::Read, part))
+        }
+    }
+}
+
+/// Open files a worker may have.
+pub const SLOTS: u32 = 1024;
+
+fn direction(phase: Phase, sync: SyncPolicy) -> Direction {
+    match phase {
+        Phase::Write => Direction::Write { sync: sync == SyncPolicy::Close },
+        _ => Direction::Read,
+    }
+}
+
+fn stream_order(stream: &StreamCell) -> Order {
+    Order::Sequential { size: stream.file_size, block: stream.block_size }
+}
+
+fn laid_out(random: &RandomCell) -> Order {
+    Order::Sequential { size: random.file_size, block: laid_out_block(random) }
+}
+
+/// The file of random reads is written in the largest whole number of its blocks up to 1 MiB that divides it.
+fn laid_out_block(random: &RandomCell) -> Bytes {
+    let Bytes(block) = random.block_size;
+    let blocks = random.file_size.0 / block;
+    let whole = (1..=(1 << 20) / block).rev().find(|&count| blocks.is_multiple_of(count));
+    Bytes(block * whole.unwrap_or(1))
+}
+
+/// Whether a cell goes past the page cache on a target where `O_DIRECT` is real, or not.
+pub fn is_direct(access: Option<Access>, direct_is_real: bool) -> bool {
+    match access {
+        Some(Access::Direct) => true,
+        Some(Access::Best) => direct_is_real,
+        Some(Access::Buffered) | None => false,
+    }
+}
+
+/// Bytes that a cell's workers hold in memory.
+pub fn memory(cell: &Cell) -> Bytes {
+    let largest =
+        cell.workload.phases().iter().map(|&phase| buffer_size(&cell.workload, phase)).max().unwrap_or(0);
+    Bytes(largest as u64 * u64::from(cell.depth) * u64::from(cell.workers))
+}

@@ -1,0 +1,302 @@
+//! What `ls -lR` does: lists every directory and looks at every entry. What is done depends on what was found, so it
+//! proves that a pure workload can be a dependent one.
+//!
+//! Directories being walked lie on a stack, deepest last, and the deepest that has something to do goes first: at
+//! depth 1 that is a depth-first walk with one open directory a level; at greater depths siblings overlap. The names of
+//! a directory stand in one arena: nothing is allocated an entry.
+
+use nilometer_model::Nanos;
+use nilometer_storage::{
+    Buffer, Completion, OpKind, Operation, ROOT, Slot, Step, Wait, Workload,
+    listing::{self, Stat},
+};
+
+/// See the module.
+#[derive(Debug)]
+pub struct Walk {
+    root: String,
+    stop_at: Nanos,
+    buffers: Vec<Buffer>,
+    free_slots: Vec<Slot>,
+    open: Vec<Directory>,
+    /// By slot: where in `open` the directory stands.
+    place: Vec<usize>,
+    to_close: Vec<Slot>,
+    spare: Vec<(Vec<u8>, Vec<Entry>)>,
+    flying: u32,
+    begun: bool,
+    found: Found,
+}
+
+/// What a walk came upon.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Found {
+    /// Entries that are no directories.
+    pub files: u64,
+    /// Directories that were listed.
+    pub directories: u64,
+    /// Bytes of all files.
+    pub bytes: u64,
+    /// Directories or entries that could not be read.
+    pub errors: u64,
+}
+
+#[derive(Debug)]
+struct Directory {
+    slot: Slot,
+    names: Vec<u8>,
+    left: Vec<Entry>,
+    /// Operations in flight on it, and directories open below it.
+    pending: u32,
+    parent: Option<Slot>,
+    listed: Listed,
+    /// The open worked, so the slot must be closed.
+    is_open: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    start: u32,
+    length: u16,
+    /// Was looked at and is a directory: to be entered.
+    enter: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Listed {
+    Opening,
+    Partly,
+    Asked,
+    Whole,
+}
+
+impl Walk {
+    /// Walks the named directory with at most `slots` - 1 directories open. Each buffer takes a listing.
+    pub fn new(root: &str, slots: u32, stop_at: Nanos, buffers: Vec<Buffer>) -> Self {
+        Walk {
+            root: root.into(),
+            stop_at,
+            buffers,
+            free_slots: (1..slots.max(2)).rev().map(Slot).collect(),
+            open: Vec::new(),
+            place: vec![usize::MAX; slots.max(2) as usize],
+            to_close: Vec::new(),
+            spare: Vec::new(),
+            flying: 0,
+            begun: false,
+            found: Found::default(),
+        }
+    }
+
+    /// What was found so far.
+    pub fn found(&self) -> Found {
+        self.found
+    }
+
+    fn enter(&mut self, slot: Slot, parent: Option<Slot>) {
+        let (names, left) = self.spare.pop().unwrap_or_default();
+        self.place[slot.0 as usize] = self.open.len();
+        self.open.push(Directory {
+            slot,
+            names,
+            left,
+            pending: 1,
+            parent,
+            listed: Listed::Opening,
+            is_open: false,
+        });
+        self.flying += 1;
+    }
+
+    fn at(&mut self, slot: Slot) -> &mut Directory {
+        &mut self.open[self.place[slot.0 as usize]]
+    }
+
+    /// The next operation on the directory at `index`, if it has one; the buffer back if not.
+    #[inline]
+    fn step(&mut self, index: usize, buffer: Buffer) -> Result<Operation, Buffer> {
+        let directory = &mut self.open[index];
+        let slot = directory.slot;
+        let Some(&entry) = directory.left.last() else {
+            if directory.listed != Listed::Partly {
+                return Err(buffer);
+            }
+            if directory.pending == 0 {
+                directory.names.clear();
+            }
+            directory.listed = Listed::Asked;
+            directory.pending += 1;
+            self.flying += 1;
+            return Ok(Operation::on(OpKind::List, slot, buffer));
+        };
+        if entry.enter {
+            return self.step_into(index, entry, buffer);
+        }
+        directory.left.pop();
+        directory.pending += 1;
+        self.flying += 1;
+        Ok(Operation {
+            offset: u64::from(entry.start),
+            ..Operation::named(OpKind::Stat, slot, slot, name(&directory.names, entry), buffer)
+        })
+    }
+
+    fn step_into(&mut self, index: usize, entry: Entry, buffer: Buffer) -> Result<Operation, Buffer> {
+        let Some(child) = self.free_slots.pop() else { return Err(buffer) };
+        let directory = &mut self.open[index];
+        directory.left.pop();
+        directory.pending += 1;
+        let parent = directory.slot;
+        let operation =
+            Operation::named(OpKind::OpenDir, parent, child, name(&directory.names, entry), buffer);
+        self.enter(child, Some(parent));
+        Ok(operation)
+    }
+
+    /// Takes the directory off the stack when nothing is left of it; then perhaps its parent.
+    fn leave_if_done(&mut self, slot: Slot) {
+        let index = self.place[slot.0 as usize];
+        let directory = &self.open[index];
+        if directory.listed != Listed::Whole || !directory.left.is_empty() || directory.pending > 0 {
+            return;
+        }
+        let Directory { names, left, parent, is_open, .. } = self.open.remove(index);
+        for later in &self.open[index..] {
+            self.place[later.slot.0 as usize] -= 1;
+        }
+        self.spare.push((names, left));
+        if is_open { &mut self.to_close } else { &mut self.free_slots }.push(slot);
+        if let Some(parent) = parent {
+            self.at(parent).pending -= 1;
+            self.leave_if_done(parent);
+        }
+    }
+
+    fn listed(&mut self, slot: Slot, bytes: &[u8]) {
+        let directory = self.at(slot);
+        directory.pending -= 1;
+        directory.listed = if bytes.is_empty() { Listed::Whole } else { Listed::Partly };
+        for (name, _) in listing::entries(bytes) {
+            let (start, length) = (directory.names.len() as u32, name.len() as u16);
+            directory.names.extend_from_slice(name);
+            directory.left.push(Entry { start, length, enter: false });
+        }
+        self.leave_if_done(slot);
+    }
+
+    fn opened(&mut self, slot: Slot, worked: bool) {
+        self.found.directories += u64::from(worked);
+        let directory = self.at(slot);
+        directory.pending -= 1;
+        directory.is_open = worked;
+        directory.listed = if worked { Listed::Partly } else { Listed::Whole };
+        self.leave_if_done(slot);
+    }
+
+    #[inline]
+    fn looked_at(&mut self, operation: &Operation, worked: bool) {
+        let slot = operation.dir;
+        let directory = &mut self.open[self.place[slot.0 as usize]];
+        directory.pending -= 1;
+        if worked {
+            let seen = Stat::take(&operation.buffer);
+            if seen.directory {
+                let (start, length) = (operation.offset as u32, operation.length as u16);
+                directory.left.push(Entry { start, length, enter: true });
+            } else {
+                self.found.files += 1;
+                self.found.bytes += seen.size;
+            }
+        }
+        if directory.left.is_empty() {
+            self.leave_if_done(slot);
+        }
+    }
+
+    /// Out of slots with nothing in flight: the deepest directory that waits to be entered is given up.
+    fn give_up_one(&mut self) -> bool {
+        let stuck = self.open.iter().rposition(|directory| !directory.left.is_empty());
+        let Some(index) = stuck else { return false };
+        self.open[index].left.pop();
+        self.found.errors += 1;
+        let slot = self.open[index].slot;
+        self.leave_if_done(slot);
+        true
+    }
+
+    fn stop(&mut self) {
+        for directory in &mut self.open {
+            directory.left.clear();
+            directory.listed = Listed::Whole;
+        }
+        for index in (0..self.open.len()).rev() {
+            if let Some(slot) = self.open.get(index).map(|directory| directory.slot) {
+                self.leave_if_done(slot);
+            }
+        }
+    }
+
+    fn begin(&mut self, buffer: Buffer) -> Operation {
+        self.begun = true;
+        let slot = self.free_slots.pop().expect("at least one slot, see `new`");
+        self.enter(slot, None);
+        Operation::named(OpKind::OpenDir, ROOT, slot, self.root.as_bytes(), buffer)
+    }
+
+    fn search(&mut self, mut buffer: Buffer) -> Result<Operation, Buffer> {
+        for index in (0..self.open.len()).rev() {
+            match self.step(index, buffer) {
+                Ok(operation) => return Ok(operation),
+                Err(back) => buffer = back,
+            }
+        }
+        Err(buffer)
+    }
+}
+
+#[inline]
+fn name(names: &[u8], entry: Entry) -> &[u8] {
+    &names[entry.start as usize..][..usize::from(entry.length)]
+}
+
+impl Workload for Walk {
+    fn next(&mut self, now: Nanos) -> Step {
+        if now >= self.stop_at && !self.open.is_empty() {
+            self.stop();
+        }
+        let Some(mut buffer) = self.buffers.pop() else { return Step::Wait(Wait::ForOne) };
+        if !self.begun {
+            return Step::Issue(self.begin(buffer), now);
+        }
+        loop {
+            if let Some(slot) = self.to_close.pop() {
+                self.flying += 1;
+                return Step::Issue(Operation::on(OpKind::Close, slot, buffer), now);
+            }
+            match self.search(buffer) {
+                Ok(operation) => return Step::Issue(operation, now),
+                Err(back) => buffer = back,
+            }
+            if self.flying > 0 || !self.give_up_one() {
+                self.buffers.push(buffer);
+                return if self.flying > 0 { Step::Wait(Wait::ForOne) } else { Step::Done };
+            }
+        }
+    }
+
+    fn completed(&mut self, completion: Completion) {
+        self.flying -= 1;
+        let (operation, worked) = (completion.operation, completion.result.is_ok());
+        self.found.errors += u64::from(!worked);
+        match operation.kind {
+            OpKind::Stat => self.looked_at(&operation, worked),
+            OpKind::List => {
+                let filled = completion.result.map_or(0, |bytes| bytes as usize);
+                self.listed(operation.file, &operation.buffer[..filled]);
+            }
+            OpKind::OpenDir => self.opened(operation.file, worked),
+            _ => self.free_slots.push(operation.file),
+        }
+        self.buffers.push(operation.buffer);
+    }
+}

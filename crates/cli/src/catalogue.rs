@@ -1,0 +1,57 @@
+//! What is built in: plans and instruments, each from its own file in the repository.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+
+/// Name and text.
+type Entry = (&'static str, &'static str);
+
+macro_rules! built_in {
+    ($folder:literal: $($name:literal),*) => {
+        [$(($name, include_str!(concat!("../../../", $folder, "/", $name, ".toml")))),*]
+    };
+}
+
+/// The plans of `plans/`.
+pub(crate) const PLANS: [Entry; 1] = built_in!("plans": "quick");
+
+/// A built-in name, or a path with a slash or `.toml` in it; what messages call it, and its text.
+pub(crate) fn find(name: &str, built_in: &[Entry], what: &str) -> Result<(String, String)> {
+    if let Some((name, text)) = built_in.iter().find(|(known, _)| *known == name) {
+        return Ok(((*name).to_owned(), (*text).to_owned()));
+    }
+    if !name.contains('/') && Path::new(name).extension().is_none_or(|extension| extension != "toml") {
+        let known: Vec<_> = built_in.iter().map(|(known, _)| *known).collect();
+        bail!("no {what} `{name}`: write one of {}, or the path of a .toml file", known.join(", "));
+    }
+    let text = std::fs::read_to_string(name).with_context(|| format!("can't read the {what} {name}"))?;
+    Ok((name.to_owned(), text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_is_built_in_and_valid() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plans");
+        let mut files: Vec<String> = std::fs::read_dir(folder)
+            .expect("plans/")
+            .map(|entry| {
+                entry.expect("an entry").path().file_stem().expect("a name").to_string_lossy().into_owned()
+            })
+            .collect();
+        files.sort();
+        assert_eq!(files, PLANS.map(|(name, _)| name));
+        for (name, text) in PLANS {
+            nilometer_model::plan::parse(text, name).expect(name);
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_is_refused_with_the_known_ones() {
+        let error = find("quik", &PLANS, "plan").expect_err("unknown").to_string();
+        assert!(error.contains("`quik`") && error.contains("quick"), "{error}");
+    }
+}

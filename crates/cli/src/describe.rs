@@ -1,0 +1,44 @@
+//! `nilometer describe`: what is mounted at a path, and what it can do.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use nilometer_model::Nanos;
+use nilometer_storage::target::{Description, probe, probe_in_child};
+
+use crate::{Blame, Outcome};
+
+/// Says what is mounted at a path: file system, options, device, fullness, whether `O_DIRECT` is real
+#[derive(Debug, Args)]
+pub(crate) struct Describe {
+    /// Directories to describe
+    #[arg(required = true)]
+    paths: Vec<PathBuf>,
+    /// Print JSON, one object a path
+    #[arg(long)]
+    json: bool,
+}
+
+/// How long a file system may take to answer.
+const PATIENCE: Nanos = Nanos::from_millis(30_000);
+
+impl Describe {
+    pub(crate) fn execute(&self) -> Outcome {
+        for (index, path) in self.paths.iter().enumerate() {
+            if self.json {
+                let description = probe(path).input()?;
+                println!("{}", serde_json::to_string(&description).run()?);
+                continue;
+            }
+            let description = described(path).input()?;
+            println!("{}{description}", if index > 0 { "\n" } else { "" });
+        }
+        Ok(())
+    }
+}
+
+/// Asks through a child process, because a hung file system never answers.
+pub(crate) fn described(path: &std::path::Path) -> anyhow::Result<Description> {
+    let program = std::env::current_exe()?;
+    Ok(probe_in_child(&program, path, PATIENCE)?)
+}

@@ -1,0 +1,157 @@
+//! `nilometer evaluate`: runs a plan on targets and says what they can carry.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, atomic::AtomicBool},
+};
+
+use anyhow::Context;
+use clap::Args;
+use nilometer_analysis::report::terminal;
+use nilometer_campaign::{Campaign, Progress, Resolved, environment, resolve};
+use nilometer_model::{CellEntry, Measured, Results, Seed, TargetEntry};
+use nilometer_record::Record;
+use nilometer_storage::{Target, target::Posix};
+
+use crate::{Blame, Outcome, describe::described, plan::load};
+
+/// Measures storage, and says what it can carry
+#[derive(Debug, Args)]
+pub(crate) struct Evaluate {
+    /// Directories on the storage systems to be evaluated
+    #[arg(required = true)]
+    targets: Vec<PathBuf>,
+    /// What to measure: a built-in plan (see `nilometer plan list`), or the path of a .toml file
+    #[arg(long, default_value = "quick")]
+    plan: String,
+    /// Where the record goes [default: evaluation.sqlite, or the next free number]
+    #[arg(long)]
+    record: Option<PathBuf>,
+    /// The seed of all random decisions, instead of the plan's
+    #[arg(long)]
+    seed: Option<u64>,
+}
+
+impl Evaluate {
+    pub(crate) fn execute(&self) -> Outcome {
+        let resolved = self.resolved().input()?;
+        let path = self.record.clone().unwrap_or_else(free_name);
+        let head = head(&resolved).run()?;
+        let plan = serde_json::to_string(&resolved).run()?;
+        warn_of_record_on_target(&path, &resolved);
+        let record = Record::create(&path, &head, &plan, env!("CARGO_PKG_VERSION")).input()?;
+        let targets = make_targets(&resolved).run()?;
+        let campaign = Campaign { targets: targets.clone(), stop: stop_on_signal().run()?, resolved, record };
+        let record = campaign.run(&mut |progress| tell(&progress, &head)).run()?;
+        drop(record);
+        let results = nilometer_record::read(&path).run()?;
+        print!("\n{}", terminal(&results));
+        println!("\nRecord: {}", path.display());
+        remove_targets(&targets, &results).run()
+    }
+
+    /// The plan against the described targets: all that can be refused is refused here.
+    fn resolved(&self) -> anyhow::Result<Resolved> {
+        let mut plan = load(&self.plan)?;
+        plan.seed = self.seed.unwrap_or(plan.seed);
+        let descriptions =
+            self.targets.iter().map(|path| described(path)).collect::<anyhow::Result<Vec<_>>>()?;
+        Ok(resolve(plan, descriptions)?)
+    }
+}
+
+/// `evaluation.sqlite`, or the first `evaluation-N.sqlite` that is free.
+fn free_name() -> PathBuf {
+    let numbered = (2..).map(|number| PathBuf::from(format!("evaluation-{number}.sqlite")));
+    let mut names = std::iter::once(PathBuf::from("evaluation.sqlite")).chain(numbered);
+    names.find(|name| !name.exists()).expect("numbers do not end")
+}
+
+fn warn_of_record_on_target(record: &Path, resolved: &Resolved) {
+    use std::os::unix::fs::MetadataExt;
+    let device = |path: &Path| std::fs::metadata(path).ok().map(|metadata| metadata.dev());
+    let parent = record.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if let Some(target) = resolved.targets.iter().find(|target| device(&target.path) == device(parent)) {
+        let target = target.path.display();
+        eprintln!(
+            "note: the record lies on the storage under test ({target}); it is written between phases only"
+        );
+    }
+}
+
+fn head(resolved: &Resolved) -> anyhow::Result<Results> {
+    let mut targets = Vec::new();
+    for description in &resolved.targets {
+        targets.push(TargetEntry {
+            path: description.path.display().to_string(),
+            file_system: description.file_system.clone(),
+            description: serde_json::to_string(description)?,
+            left_out: None,
+        });
+    }
+    let mut cells = Vec::new();
+    for cell in &resolved.plan.cells {
+        let parameters = serde_json::to_string(cell)?;
+        cells.push(CellEntry { stage: cell.stage.clone(), name: cell.to_string(), parameters });
+    }
+    let title = resolved.plan.title.clone();
+    Ok(Results { title, targets, cells, environment: environment(), ..Results::default() })
+}
+
+fn make_targets(resolved: &Resolved) -> anyhow::Result<Vec<Arc<dyn Target>>> {
+    let id = run_id();
+    let mut targets: Vec<Arc<dyn Target>> = Vec::new();
+    for (index, description) in resolved.targets.iter().enumerate() {
+        let target = Posix::create(description.clone(), id.part(index as u64).0)?;
+        targets.push(Arc::new(target));
+    }
+    Ok(targets)
+}
+
+/// Different for each run: names of run directories are never used twice.
+fn run_id() -> Seed {
+    let since_epoch = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    Seed(since_epoch.as_nanos() as u64).part(u64::from(std::process::id()))
+}
+
+/// The first interrupt ends the campaign after the current phase, the second ends the program.
+fn stop_on_signal() -> anyhow::Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register_conditional_shutdown(signal, 1, stop.clone())
+            .context("can't watch for signals")?;
+        signal_hook::flag::register(signal, stop.clone()).context("can't watch for signals")?;
+    }
+    Ok(stop)
+}
+
+fn tell(progress: &Progress<'_>, head: &Results) {
+    match progress {
+        Progress::Measured { done, of, measured: Measured { key, sample } } => {
+            let (target, cell) = (&head.targets[key.target].path, &head.cells[key.cell].name);
+            let phase = key.phase.name();
+            let result = match &sample.invalid {
+                Some(why) => format!("INVALID: {why}"),
+                None if sample.bytes > 0 => sample.rate().to_string(),
+                None => format!("{:.0} operations/s", sample.operation_rate()),
+            };
+            eprintln!("[{done}/{of}] {target}: {phase} {cell}: {result}");
+        }
+        Progress::LeftOut { target, why } => {
+            eprintln!("{}: left out from here on: {why}", head.targets[*target].path);
+        }
+    }
+}
+
+/// A target that hung is not touched again.
+fn remove_targets(targets: &[Arc<dyn Target>], results: &Results) -> anyhow::Result<()> {
+    for (target, entry) in targets.iter().zip(&results.targets) {
+        match &entry.left_out {
+            None => target.remove()?,
+            Some(_) => {
+                eprintln!("{0}: what is left there can be removed with `nilometer clean {0}`", entry.path);
+            }
+        }
+    }
+    Ok(())
+}

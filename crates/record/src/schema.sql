@@ -1,0 +1,123 @@
+-- The record of one campaign. Times are in nanoseconds, sizes in bytes. Any SQLite tool may read it, also while the
+-- campaign runs. Only nilometer writes it.
+
+-- Exactly one row.
+CREATE TABLE campaign (
+    id        INTEGER PRIMARY KEY CHECK (id = 1),
+    title     TEXT NOT NULL,
+    nilometer TEXT NOT NULL,             -- version of the program
+    started   TEXT NOT NULL,             -- UTC, ISO 8601
+    plan      TEXT NOT NULL              -- the resolved plan, JSON
+);
+
+-- Where and with what it was measured, one row a fact and node.
+CREATE TABLE environment (
+    node  INTEGER NOT NULL,
+    key   TEXT NOT NULL,
+    value TEXT NOT NULL,
+    PRIMARY KEY (node, key)
+);
+
+CREATE TABLE target (
+    id          INTEGER PRIMARY KEY,     -- in the order of the command line, from 0
+    path        TEXT NOT NULL,
+    file_system TEXT NOT NULL,
+    description TEXT NOT NULL,           -- JSON
+    left_out    TEXT                     -- why it was given up, if it was
+);
+
+CREATE TABLE cell (
+    id         INTEGER PRIMARY KEY,      -- in the order of the plan, from 0
+    stage      TEXT NOT NULL,
+    name       TEXT NOT NULL,            -- the parameters in words
+    parameters TEXT NOT NULL             -- JSON
+);
+
+-- One repeat of one phase of one cell on one target: the unit of every comparison.
+CREATE TABLE sample (
+    id             INTEGER PRIMARY KEY,
+    target         INTEGER NOT NULL REFERENCES target (id),
+    cell           INTEGER NOT NULL REFERENCES cell (id),
+    repeat         INTEGER NOT NULL,
+    phase          TEXT NOT NULL,
+    node           INTEGER NOT NULL,
+    rank           INTEGER NOT NULL,
+    clock_offset   INTEGER NOT NULL,     -- of this node's clock to that of node 0
+    bytes          INTEGER NOT NULL,
+    operations     INTEGER NOT NULL,
+    wall           INTEGER NOT NULL,     -- barrier to last worker done
+    user           INTEGER NOT NULL,     -- processor time of this process, user space
+    system         INTEGER NOT NULL,     -- the same in the kernel
+    machine        INTEGER NOT NULL,     -- processor time of the machine above its idle level
+    run_delay      INTEGER NOT NULL,     -- workers ready to run, waiting for a processor
+    filling        INTEGER NOT NULL,     -- filling buffers, outside wall
+    settling       INTEGER NOT NULL,     -- waiting for write-back to calm down, before
+    load           REAL NOT NULL,        -- load average over one minute, before
+    device_read    INTEGER,              -- at the block device, during
+    device_written INTEGER,
+    coldness       TEXT,                 -- of a read: proved, contradicted, not provable here
+    invalid        TEXT,                 -- why the figure must not be used
+    UNIQUE (target, cell, repeat, phase, node, rank)
+);
+
+CREATE TABLE worker (
+    sample     INTEGER NOT NULL REFERENCES sample (id),
+    worker     INTEGER NOT NULL,
+    bytes      INTEGER NOT NULL,
+    operations INTEGER NOT NULL,
+    first_done INTEGER NOT NULL,         -- from the barrier
+    last_done  INTEGER NOT NULL,
+    PRIMARY KEY (sample, worker)
+) WITHOUT ROWID;
+
+-- 32 buckets an octave; bucket b < 32 holds b ns, then (32 + b % 32) << (b / 32 - 1) ns and above. Merge by SUM.
+CREATE TABLE histogram (
+    sample INTEGER NOT NULL REFERENCES sample (id),
+    kind   TEXT NOT NULL,                -- latency: issue to done; lateness: due to issue
+    bucket INTEGER NOT NULL,
+    count  INTEGER NOT NULL,
+    PRIMARY KEY (sample, kind, bucket)
+) WITHOUT ROWID;
+
+-- At most 600 bins a sample, all of one width.
+CREATE TABLE series (
+    sample     INTEGER NOT NULL REFERENCES sample (id),
+    bin        INTEGER NOT NULL,
+    width      INTEGER NOT NULL,
+    operations INTEGER NOT NULL,
+    bytes      INTEGER NOT NULL,
+    PRIMARY KEY (sample, bin)
+) WITHOUT ROWID;
+
+CREATE TABLE error (
+    sample INTEGER NOT NULL REFERENCES sample (id),
+    errno  INTEGER NOT NULL,
+    count  INTEGER NOT NULL,
+    PRIMARY KEY (sample, errno)
+) WITHOUT ROWID;
+
+-- What became of an instrument's frames, for samples of the phase ingest.
+CREATE TABLE ingest (
+    sample        INTEGER PRIMARY KEY REFERENCES sample (id),
+    instrument    TEXT NOT NULL,
+    paced         INTEGER NOT NULL,      -- 1: frames when due; 0: as fast as they were taken
+    frame_size    INTEGER NOT NULL,
+    period        INTEGER NOT NULL,
+    duration      INTEGER NOT NULL,
+    due           INTEGER NOT NULL,      -- frames
+    stored        INTEGER NOT NULL,
+    lost          INTEGER NOT NULL,
+    slots         INTEGER NOT NULL,
+    slots_high    INTEGER NOT NULL,
+    longest_stall INTEGER NOT NULL       -- from due until the slot was free again
+);
+
+-- What a person asks first: rates by cell and repeat.
+CREATE VIEW rate AS
+SELECT target.path, cell.stage, cell.name, sample.phase, sample.repeat,
+       sample.bytes * 1e3 / sample.wall AS megabytes_per_second,
+       sample.operations * 1e9 / sample.wall AS operations_per_second,
+       (sample.user + sample.system) * 1.0 / sample.wall AS cores,
+       sample.invalid
+FROM sample JOIN target ON target.id = sample.target JOIN cell ON cell.id = sample.cell
+WHERE sample.wall > 0;

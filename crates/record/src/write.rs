@@ -1,0 +1,182 @@
+//! Writing: each sample in a transaction of its own.
+
+use std::path::{Path, PathBuf};
+
+use nilometer_model::{CellEntry, Histogram, Ingest, Key, Results, Sample, TargetEntry};
+use rusqlite::{Connection, OpenFlags, Transaction, params};
+
+use super::{RecordError, SCHEMA_VERSION};
+
+/// A record being written.
+#[derive(Debug)]
+pub struct Record {
+    path: PathBuf,
+    connection: Connection,
+}
+
+impl Record {
+    /// A new record with its head: title, targets, cells and environment of `head` (its samples are not written).
+    /// `plan` is the resolved plan as JSON. Refuses to overwrite.
+    pub fn create(path: &Path, head: &Results, plan: &str, version: &str) -> Result<Self, RecordError> {
+        if path.exists() {
+            return Err(RecordError::Exists { path: path.into() });
+        }
+        let failed = |source| RecordError::Sqlite { path: path.into(), action: "create", source };
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
+        let mut connection = Connection::open_with_flags(path, flags).map_err(failed)?;
+        write_head(&mut connection, head, plan, version).map_err(failed)?;
+        Ok(Record { path: path.into(), connection })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Adds a sample. When this returns, it is on the disk.
+    pub fn add(&mut self, key: Key, sample: &Sample) -> Result<(), RecordError> {
+        self.within("add a sample to", |transaction| {
+            let id = insert_sample(transaction, key, sample)?;
+            insert_details(transaction, id, sample)?;
+            sample.ingest.as_ref().map_or(Ok(()), |ingest| insert_ingest(transaction, id, ingest))
+        })
+    }
+
+    /// Notes that a target was given up.
+    pub fn leave_out(&mut self, target: usize, why: &str) -> Result<(), RecordError> {
+        self.within("change a target in", |transaction| {
+            transaction
+                .execute("UPDATE target SET left_out = ?2 WHERE id = ?1", params![target, why])
+                .map(drop)
+        })
+    }
+
+    fn within(
+        &mut self,
+        action: &'static str,
+        write: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<()>,
+    ) -> Result<(), RecordError> {
+        let run = |connection: &mut Connection| {
+            let transaction = connection.transaction()?;
+            write(&transaction)?;
+            transaction.commit()
+        };
+        run(&mut self.connection).map_err(|source| RecordError::Sqlite {
+            path: self.path.clone(),
+            action,
+            source,
+        })
+    }
+}
+
+fn write_head(
+    connection: &mut Connection,
+    head: &Results,
+    plan: &str,
+    version: &str,
+) -> rusqlite::Result<()> {
+    let transaction = connection.transaction()?;
+    transaction.execute_batch(include_str!("schema.sql"))?;
+    transaction.pragma_update(None, "user_version", SCHEMA_VERSION)?;
+    transaction.execute(
+        "INSERT INTO campaign VALUES (1, ?1, ?2, strftime('%Y-%m-%dT%H:%M:%SZ', 'now'), ?3)",
+        params![head.title, version, plan],
+    )?;
+    for (key, value) in &head.environment {
+        transaction.execute("INSERT INTO environment VALUES (0, ?1, ?2)", params![key, value])?;
+    }
+    for (id, TargetEntry { path, file_system, description, left_out }) in head.targets.iter().enumerate() {
+        let row = params![id, path, file_system, description, left_out];
+        transaction.execute("INSERT INTO target VALUES (?1, ?2, ?3, ?4, ?5)", row)?;
+    }
+    for (id, CellEntry { stage, name, parameters }) in head.cells.iter().enumerate() {
+        let row = params![id, stage, name, parameters];
+        transaction.execute("INSERT INTO cell VALUES (?1, ?2, ?3, ?4)", row)?;
+    }
+    transaction.commit()
+}
+
+fn insert_sample(transaction: &Transaction<'_>, key: Key, sample: &Sample) -> rusqlite::Result<i64> {
+    let (read, written) = sample.device.map_or((None, None), |(read, written)| (Some(read), Some(written)));
+    transaction.execute(
+        "INSERT INTO sample (target, cell, repeat, phase, node, rank, clock_offset, bytes, operations, wall, user,
+             system, machine, run_delay, filling, settling, load, device_read, device_written, coldness, invalid)
+         VALUES (?1, ?2, ?3, ?4, 0, 0, 0, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)",
+        params![
+            key.target,
+            key.cell,
+            key.repeat,
+            key.phase.name(),
+            sample.bytes,
+            sample.operations,
+            sample.wall.0,
+            sample.user.0,
+            sample.system.0,
+            sample.machine.0,
+            sample.run_delay.0,
+            sample.filling.0,
+            sample.settling.0,
+            sample.load,
+            read,
+            written,
+            sample.coldness.map(nilometer_model::Coldness::name),
+            sample.invalid.as_ref().map(ToString::to_string),
+        ],
+    )?;
+    Ok(transaction.last_insert_rowid())
+}
+
+fn insert_details(transaction: &Transaction<'_>, id: i64, sample: &Sample) -> rusqlite::Result<()> {
+    let mut worker = transaction.prepare_cached("INSERT INTO worker VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?;
+    for (index, totals) in sample.workers.iter().enumerate() {
+        let [bytes, operations] = [totals.bytes, totals.operations];
+        let [first, last] = [totals.first_done, totals.last_done].map(|time| time.0);
+        worker.execute(params![id, index, bytes, operations, first, last])?;
+    }
+    insert_histogram(transaction, id, "latency", &sample.latency)?;
+    insert_histogram(transaction, id, "lateness", &sample.lateness)?;
+    let mut series = transaction.prepare_cached("INSERT INTO series VALUES (?1, ?2, ?3, ?4, ?5)")?;
+    let width = sample.series.width().0;
+    for (index, bin) in sample.series.bins().iter().enumerate() {
+        let (operations, bytes) = (bin.operations, bin.bytes);
+        series.execute(params![id, index, width, operations, bytes])?;
+    }
+    let mut error = transaction.prepare_cached("INSERT INTO error VALUES (?1, ?2, ?3)")?;
+    for (errno, count) in &sample.errors {
+        error.execute(params![id, errno, count])?;
+    }
+    Ok(())
+}
+
+fn insert_histogram(
+    transaction: &Transaction<'_>,
+    id: i64,
+    kind: &str,
+    histogram: &Histogram,
+) -> rusqlite::Result<()> {
+    let mut insert = transaction.prepare_cached("INSERT INTO histogram VALUES (?1, ?2, ?3, ?4)")?;
+    for (bucket, count) in histogram.buckets() {
+        insert.execute(params![id, kind, bucket, count])?;
+    }
+    Ok(())
+}
+
+fn insert_ingest(transaction: &Transaction<'_>, id: i64, ingest: &Ingest) -> rusqlite::Result<()> {
+    let row = params![
+        id,
+        ingest.instrument,
+        ingest.paced,
+        ingest.frame_size.0,
+        ingest.period.0,
+        ingest.duration.0,
+        ingest.due,
+        ingest.stored,
+        ingest.lost,
+        ingest.slots,
+        ingest.slots_high,
+        ingest.longest_stall.0,
+    ];
+    transaction
+        .execute("INSERT INTO ingest VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)", row)
+        .map(drop)
+}
