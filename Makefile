@@ -1,0 +1,26 @@
+# Two commands do everything: `make evaluate` and `make test`. Both install what they need.
+
+.PHONY: evaluate test test-long bench build
+
+# Measures the storage under the current directory and says what it can carry: about two minutes after the build.
+evaluate: build
+	target/release/nilometer evaluate . --for pilatus-6m
+
+build:
+	@scripts/bootstrap build
+	cargo build --release --locked --package nilometer-cli
+
+# All tests, with real file systems on loop devices where this user may make them.
+test:
+	@scripts/bootstrap test
+	scripts/test
+
+# What takes longer: more seeds, more kills.
+test-long:
+	@scripts/bootstrap test
+	NILOMETER_LONG=1 scripts/test
+
+# Side by side with other tools and with bare loops, in one run. Needs a quiet machine.
+bench:
+	@scripts/bootstrap test
+	cargo run --release --locked --package nilometer-bench
