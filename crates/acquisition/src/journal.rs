@@ -1,0 +1,173 @@
+//! A lane's journal: an append-only file of records of 64 bytes, each with a checksum. The longest valid prefix counts.
+//!
+//! A record, little-endian: CRC-32 (ISO-HDLC) of all that follows (4 bytes), kind (4), sequence number from 0 (8), then
+//! up to six numbers of 8 bytes by kind:
+//!
+//! | kind | numbers |
+//! |---|---|
+//! | 1 head | recording, lane, frame size, stride, frames a file, version (1) |
+//! | 2 frame | number, file, position in the file, when it was due (ns) |
+//! | 3 durable | frames in earlier records, in files up to this number, survive the loss of power |
+//! | 4 removed | the file of this number was removed to make room |
+//! | 5 end | none: the recording was ended in order |
+
+/// Bytes of a record.
+pub const RECORD: usize = 64;
+
+/// What a record says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Entry {
+    /// The first of every journal.
+    Head(Head),
+    /// A frame is acknowledged.
+    Frame {
+        /// Counted by the instrument.
+        number: u64,
+        /// Which file of the lane.
+        file: u64,
+        /// Which frame of the file.
+        position: u64,
+        /// When it was due, from the recording's start.
+        due: u64,
+    },
+    /// Frames in earlier records, in files up to this one, survive the loss of power.
+    Durable {
+        /// The last such file of the lane.
+        file: u64,
+    },
+    /// A file was removed to make room.
+    Removed {
+        /// Which file of the lane.
+        file: u64,
+    },
+    /// The recording was ended in order.
+    End,
+}
+
+/// What all records of a journal have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Head {
+    /// The same in all lanes of a recording, and in no other.
+    pub recording: u64,
+    /// Which lane.
+    pub lane: u64,
+    /// Bytes of a frame.
+    pub frame_size: u64,
+    /// Bytes from the start of a frame to the start of the next in a file.
+    pub stride: u64,
+    /// Frames of a full file.
+    pub frames_per_file: u64,
+}
+
+const VERSION: u64 = 1;
+
+impl Entry {
+    fn parts(self) -> (u32, [u64; 6]) {
+        match self {
+            Entry::Head(Head { recording, lane, frame_size, stride, frames_per_file }) => {
+                (1, [recording, lane, frame_size, stride, frames_per_file, VERSION])
+            }
+            Entry::Frame { number, file, position, due } => (2, [number, file, position, due, 0, 0]),
+            Entry::Durable { file } => (3, [file, 0, 0, 0, 0, 0]),
+            Entry::Removed { file } => (4, [file, 0, 0, 0, 0, 0]),
+            Entry::End => (5, [0; 6]),
+        }
+    }
+
+    fn from_parts(kind: u32, [a, b, c, d, e, f]: [u64; 6]) -> Option<Self> {
+        match (kind, f) {
+            (1, VERSION) => Some(Entry::Head(Head {
+                recording: a,
+                lane: b,
+                frame_size: c,
+                stride: d,
+                frames_per_file: e,
+            })),
+            (2, _) => Some(Entry::Frame { number: a, file: b, position: c, due: d }),
+            (3, _) => Some(Entry::Durable { file: a }),
+            (4, _) => Some(Entry::Removed { file: a }),
+            (5, _) => Some(Entry::End),
+            _ => None,
+        }
+    }
+
+    /// Writes the record of this sequence number.
+    pub fn put(self, sequence: u64, record: &mut [u8]) {
+        let (kind, numbers) = self.parts();
+        record[4..8].copy_from_slice(&kind.to_le_bytes());
+        record[8..16].copy_from_slice(&sequence.to_le_bytes());
+        for (place, number) in record[16..RECORD].chunks_exact_mut(8).zip(numbers) {
+            place.copy_from_slice(&number.to_le_bytes());
+        }
+        let checksum = crc32fast::hash(&record[4..RECORD]);
+        record[..4].copy_from_slice(&checksum.to_le_bytes());
+    }
+
+    /// Reads a record, if it is whole and has this sequence number.
+    pub fn take(sequence: u64, record: &[u8]) -> Option<Self> {
+        let (checksum, rest) = record.get(..RECORD)?.split_first_chunk()?;
+        let word = |at: usize| rest.get(at..at + 8)?.try_into().ok().map(u64::from_le_bytes);
+        if u32::from_le_bytes(*checksum) != crc32fast::hash(rest) || word(4)? != sequence {
+            return None;
+        }
+        let kind = u32::from_le_bytes(*rest.first_chunk()?);
+        let mut numbers = [0; 6];
+        for (index, number) in numbers.iter_mut().enumerate() {
+            *number = word(12 + 8 * index)?;
+        }
+        Entry::from_parts(kind, numbers)
+    }
+}
+
+/// The longest valid prefix of a journal: empty unless it begins with a head.
+pub fn prefix(bytes: &[u8]) -> Vec<Entry> {
+    let records = bytes.chunks_exact(RECORD).zip(0..);
+    let entries: Vec<_> = records.map_while(|(record, sequence)| Entry::take(sequence, record)).collect();
+    if matches!(entries.first(), Some(Entry::Head(_))) { entries } else { Vec::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn journal() -> Vec<u8> {
+        let head = Head { recording: 9, lane: 1, frame_size: 100, stride: 4096, frames_per_file: 7 };
+        let entries = [
+            Entry::Head(head),
+            Entry::Frame { number: 5, file: 0, position: 0, due: 77 },
+            Entry::Durable { file: 2 },
+            Entry::Removed { file: 0 },
+            Entry::End,
+        ];
+        let mut bytes = vec![0; entries.len() * RECORD];
+        for (sequence, (entry, record)) in entries.into_iter().zip(bytes.chunks_exact_mut(RECORD)).enumerate()
+        {
+            entry.put(sequence as u64, record);
+            assert_eq!(Entry::take(sequence as u64, record), Some(entry));
+        }
+        bytes
+    }
+
+    #[test]
+    fn any_flipped_bit_ends_the_prefix_there() {
+        let whole = journal();
+        assert_eq!(prefix(&whole).len(), 5);
+        for byte in 0..whole.len() {
+            let mut torn = whole.clone();
+            torn[byte] ^= 0x10;
+            assert_eq!(prefix(&torn).len(), byte / RECORD, "byte {byte}");
+        }
+    }
+
+    #[test]
+    fn a_cut_or_reordered_journal_is_a_shorter_one() {
+        let whole = journal();
+        for end in 0..whole.len() {
+            assert_eq!(prefix(&whole[..end]).len(), end / RECORD);
+        }
+        let mut moved = whole.clone();
+        moved.copy_within(2 * RECORD..3 * RECORD, RECORD);
+        assert_eq!(prefix(&moved).len(), 1);
+        assert_eq!(prefix(&whole[RECORD..]).len(), 0, "a journal without its head is none");
+    }
+}

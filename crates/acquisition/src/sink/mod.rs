@@ -1,0 +1,32 @@
+//! What becomes of frames: a sink turns them into operations. It has the shape of a workload, one level up: frames go
+//! in, operations come out, completions go in, acknowledged frames come out. So every byte of a recorder passes an
+//! engine, and every sink can be tested on the virtual clock.
+
+mod null;
+mod raw;
+
+pub use null::NullSink;
+pub use raw::{RawFiles, RawLayout};
+
+use nilometer_model::Nanos;
+use nilometer_storage::{Completion, Errno, Operation};
+
+use crate::Frame;
+
+/// Turns frames into operations. Pure, as a workload is.
+pub trait Sink {
+    /// Whether it takes another frame now.
+    fn has_room(&self) -> bool;
+    /// Takes a frame. Only called when there is room.
+    fn submit(&mut self, frame: Frame);
+    /// The next operation, with its due time, if there is one to be issued.
+    fn next(&mut self, now: Nanos) -> Option<(Operation, Nanos)>;
+    /// An operation is done. Frames that are acknowledged by it are appended; an error means that the sink has failed.
+    fn completed(&mut self, completion: Completion, acknowledged: &mut Vec<Frame>) -> Result<(), Errno>;
+    /// No frame comes any more: what is open is to be completed.
+    fn finish(&mut self);
+    /// All is completed after `finish`.
+    fn is_finished(&self) -> bool;
+    /// After a failure: every frame that is not acknowledged and not in flight.
+    fn abandon(&mut self) -> Vec<Frame>;
+}

@@ -1,0 +1,107 @@
+//! What a lane does beside writing frames, in order and one at a time.
+
+use std::collections::VecDeque;
+
+use nilometer_storage::{Buffer, OpKind, Open, Operation, ROOT};
+
+use super::{Files, Log, RawLayout};
+use crate::journal::Entry;
+
+/// A step of the program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Chore {
+    CreateJournal,
+    /// A record for the journal.
+    Note(Entry),
+    Create(u64),
+    Allocate(u64),
+    /// Frames may go into this file from now on.
+    Ready(u64),
+    /// The file's size becomes this many bytes, once its writes are done.
+    Truncate(u64, u64),
+    /// Once its writes are done.
+    SyncFile(u64),
+    SyncNames,
+    Close(u64),
+    Remove(u64),
+    /// Once all records are written.
+    SyncJournal,
+    CloseJournal,
+}
+
+/// The chores to come, and whether one is being done.
+#[derive(Debug, Default)]
+pub(super) struct Program {
+    chores: VecDeque<Chore>,
+    doing: Option<Chore>,
+    journal_is_open: bool,
+}
+
+impl Program {
+    pub(super) fn add(&mut self, chores: impl IntoIterator<Item = Chore>) {
+        self.chores.extend(chores);
+    }
+
+    /// It could not be started after all.
+    pub(super) fn put_back(&mut self, chore: Chore) {
+        self.chores.push_front(chore);
+    }
+
+    /// The next chore, if none is being done and it may be done now.
+    pub(super) fn next(&mut self, files: &Files, log: &Log) -> Option<Chore> {
+        let may = match (self.doing, self.chores.front()?) {
+            (Some(_), _) => false,
+            (None, Chore::SyncFile(file) | Chore::Truncate(file, _)) => files.is_quiet(*file),
+            (None, Chore::SyncJournal | Chore::CloseJournal) => log.is_quiet(),
+            _ => true,
+        };
+        if may { self.chores.pop_front() } else { None }
+    }
+
+    /// The operation that does a chore.
+    pub(super) fn start(&mut self, chore: Chore, layout: &RawLayout, buffer: Buffer) -> Operation {
+        self.doing = Some(chore);
+        let create = |name: String, slot, direct: bool, buffer| {
+            let kind = OpKind::Open(Open::CREATE.direct_if(direct));
+            Operation::named(kind, ROOT, slot, name.as_bytes(), buffer)
+        };
+        let on = |kind, slot, offset, buffer| Operation { offset, ..Operation::on(kind, slot, buffer) };
+        match chore {
+            Chore::CreateJournal => create(layout.journal_name(), Log::SLOT, false, buffer),
+            Chore::Create(file) => create(layout.file_name(file), Files::slot(file), layout.direct, buffer),
+            Chore::Allocate(file) => {
+                let bytes = layout.head.frames_per_file * layout.head.stride;
+                on(OpKind::Allocate, Files::slot(file), bytes, buffer)
+            }
+            Chore::Truncate(file, bytes) => on(OpKind::Truncate, Files::slot(file), bytes, buffer),
+            Chore::SyncFile(file) => on(OpKind::SyncData, Files::slot(file), 0, buffer),
+            Chore::SyncNames => on(OpKind::Sync, ROOT, 0, buffer),
+            Chore::Close(file) => on(OpKind::Close, Files::slot(file), 0, buffer),
+            Chore::Remove(file) => {
+                Operation::named(OpKind::Unlink, ROOT, ROOT, layout.file_name(file).as_bytes(), buffer)
+            }
+            Chore::SyncJournal => on(OpKind::SyncData, Log::SLOT, 0, buffer),
+            Chore::CloseJournal => on(OpKind::Close, Log::SLOT, 0, buffer),
+            Chore::Note(_) | Chore::Ready(_) => {
+                unreachable!("these need no operation, see `RawFiles::chore`")
+            }
+        }
+    }
+
+    /// The chore being done is done.
+    pub(super) fn completed(&mut self) {
+        match self.doing.take() {
+            Some(Chore::CreateJournal) => self.journal_is_open = true,
+            Some(Chore::CloseJournal) => self.journal_is_open = false,
+            _ => {}
+        }
+    }
+
+    pub(super) fn journal_is_open(&self) -> bool {
+        self.journal_is_open
+    }
+
+    pub(super) fn is_done(&self) -> bool {
+        self.chores.is_empty() && self.doing.is_none()
+    }
+}

@@ -1,0 +1,55 @@
+//! The end of a lane's journal: records waiting to be written, in batches of as many as there are.
+
+use std::collections::VecDeque;
+
+use nilometer_storage::{Buffer, Operation, Slot};
+
+use crate::journal::{Entry, RECORD};
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Log {
+    waiting: VecDeque<Entry>,
+    /// Records written or in flight.
+    sequence: u64,
+    /// Frame records in flight; one write at a time.
+    flying: Option<usize>,
+}
+
+impl Log {
+    /// The journal's slot.
+    pub(super) const SLOT: Slot = Slot(1);
+
+    pub(super) fn add(&mut self, entry: Entry) {
+        self.waiting.push_back(entry);
+    }
+
+    /// There are records to be written, and no write is in flight.
+    pub(super) fn has_more(&self) -> bool {
+        !self.waiting.is_empty() && self.flying.is_none()
+    }
+
+    /// Everything is written.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.waiting.is_empty() && self.flying.is_none()
+    }
+
+    /// Writes as many records as the buffer takes.
+    pub(super) fn write(&mut self, mut buffer: Buffer) -> Operation {
+        let count = self.waiting.len().min(buffer.len() / RECORD);
+        let offset = self.sequence * RECORD as u64;
+        let mut frames = 0;
+        for (entry, record) in self.waiting.drain(..count).zip(buffer.chunks_exact_mut(RECORD)) {
+            frames += usize::from(matches!(entry, Entry::Frame { .. }));
+            entry.put(self.sequence, record);
+            self.sequence += 1;
+        }
+        self.flying = Some(frames);
+        Operation::write(Self::SLOT, offset, (count * RECORD) as u32, buffer)
+    }
+
+    /// The write in flight came back: how many frames' records were in it.
+    pub(super) fn written(&mut self) -> usize {
+        self.flying.take().expect("one write was in flight")
+    }
+}

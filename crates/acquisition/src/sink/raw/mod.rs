@@ -1,0 +1,271 @@
+//! Frames into plain files of N frames each, and a journal beside them.
+//!
+//! A lane writes `<name>.<lane>.<file, 8 digits>.raw` and `<name>.<lane>.journal` ([`crate::journal`]). Frame `position`
+//! of a file begins at `position x stride`; the stride is the frame size, rounded up to the alignment where `O_DIRECT`
+//! needs it, so that every frame is one write and no two share a page. The journal states both: nobody has to guess
+//! what is padding.
+//!
+//! Data are written at the engine's depth. Everything else is a program of [`Chore`]s, one at a time and in order: the
+//! next file is made before it is needed, a full one is synced, noted as durable and closed. A frame is acknowledged
+//! when its record is in the journal.
+
+mod chores;
+mod files;
+mod log;
+
+use std::collections::VecDeque;
+
+use nilometer_model::Nanos;
+use nilometer_storage::{Arena, Buffer, Completion, Errno, OpKind, Operation};
+
+use super::Sink;
+use crate::{
+    Frame,
+    journal::{Entry, Head},
+};
+use chores::{Chore, Program};
+use files::Files;
+use log::Log;
+
+/// How a lane's files are laid out.
+#[derive(Debug, Clone)]
+pub struct RawLayout {
+    /// First part of all file names.
+    pub name: String,
+    /// What the journal begins with.
+    pub head: Head,
+    /// `O_DIRECT` for frames.
+    pub direct: bool,
+    /// Reserve a file's space when it is made.
+    pub preallocate: bool,
+    /// Full files to keep; older ones are removed. All, if none.
+    pub keep: Option<u64>,
+}
+
+impl RawLayout {
+    /// The journal's name.
+    pub fn journal_name(&self) -> String {
+        format!("{}.{}.journal", self.name, self.head.lane)
+    }
+
+    /// The name of a file of frames.
+    pub fn file_name(&self, file: u64) -> String {
+        format!("{}.{}.{file:08}.raw", self.name, self.head.lane)
+    }
+}
+
+/// A lane's sink.
+#[derive(Debug)]
+pub struct RawFiles {
+    layout: RawLayout,
+    files: Files,
+    log: Log,
+    program: Program,
+    waiting: Option<Frame>,
+    /// In flight: number and due time by the place they are written to.
+    flying: Vec<(Place, u64, Nanos)>,
+    /// Written, and their records queued for the journal, oldest first.
+    unlogged: VecDeque<Frame>,
+    /// Came back after the sink failed.
+    returned: Vec<Frame>,
+    scratch: Vec<Buffer>,
+    failed: Option<Errno>,
+    finishing: bool,
+}
+
+/// File and position of a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Place {
+    file: u64,
+    position: u64,
+}
+
+/// Buffers for names and journal records.
+const SCRATCH: usize = 4;
+
+impl RawFiles {
+    /// A new recording; nothing is made yet.
+    pub fn new(layout: RawLayout) -> Self {
+        let (_, scratch) = Arena::shared_out(SCRATCH, 4096);
+        let mut sink = RawFiles {
+            files: Files::new(layout.head.frames_per_file),
+            log: Log::default(),
+            program: Program::default(),
+            waiting: None,
+            flying: Vec::new(),
+            unlogged: VecDeque::new(),
+            returned: Vec::new(),
+            scratch,
+            failed: None,
+            finishing: false,
+            layout,
+        };
+        sink.program.add([Chore::CreateJournal, Chore::Note(Entry::Head(sink.layout.head))]);
+        sink.add_make(0);
+        sink.program.add([Chore::SyncNames]);
+        sink.add_make(1);
+        sink
+    }
+
+    fn add_make(&mut self, file: u64) {
+        self.program.add([Chore::Create(file)]);
+        if self.layout.preallocate {
+            self.program.add([Chore::Allocate(file)]);
+        }
+        self.program.add([Chore::Ready(file)]);
+    }
+
+    /// What is to be done once all frames of a file are issued.
+    fn add_complete(&mut self, file: u64) {
+        self.program.add([Chore::SyncFile(file), Chore::SyncNames, Chore::Close(file)]);
+        self.program.add([Chore::Note(Entry::Durable { file }), Chore::SyncJournal]);
+        if let Some(old) = self.layout.keep.and_then(|keep| file.checked_sub(keep.max(1))) {
+            self.program.add([
+                Chore::Note(Entry::Removed { file: old }),
+                Chore::SyncJournal,
+                Chore::Remove(old),
+            ]);
+        }
+    }
+
+    /// The next chore as an operation, if it may be done now. Notes cost no operation.
+    fn chore(&mut self) -> Option<Operation> {
+        loop {
+            match self.program.next(&self.files, &self.log)? {
+                Chore::Note(entry) => self.log.add(entry),
+                Chore::Ready(file) => self.files.ready(file),
+                chore => {
+                    let Some(buffer) = self.scratch.pop() else {
+                        self.program.put_back(chore);
+                        return None;
+                    };
+                    return Some(self.program.start(chore, &self.layout, buffer));
+                }
+            }
+        }
+    }
+
+    fn journal(&mut self) -> Option<Operation> {
+        if !self.program.journal_is_open() || !self.log.has_more() {
+            return None;
+        }
+        self.scratch.pop().map(|buffer| self.log.write(buffer))
+    }
+
+    fn frame(&mut self) -> Option<(Operation, Nanos)> {
+        let place = self.waiting.as_ref().and_then(|_| self.files.place())?;
+        let Frame { number, due, data } = self.waiting.take()?;
+        self.flying.push((place, number, due));
+        if self.files.roll() {
+            self.add_complete(place.file);
+            self.add_make(place.file + 2);
+        }
+        let stride = self.layout.head.stride;
+        Some((Operation::write(Files::slot(place.file), place.position * stride, stride as u32, data), due))
+    }
+
+    /// A data write came back: its frame, whether it worked or not.
+    fn landed(&mut self, operation: Operation) -> (Frame, Place) {
+        let position = operation.offset / self.layout.head.stride;
+        let here = |place: &Place| Files::slot(place.file) == operation.file && place.position == position;
+        let at = self.flying.iter().position(|(place, ..)| here(place)).expect("what completes was issued");
+        let (place, number, due) = self.flying.swap_remove(at);
+        self.files.landed(place.file);
+        (Frame { number, due, data: operation.buffer }, place)
+    }
+
+    fn data_completed(&mut self, operation: Operation, moved: Result<u32, Errno>) -> Result<(), Errno> {
+        let length = operation.length;
+        let (frame, Place { file, position }) = self.landed(operation);
+        let whole = moved.and_then(|moved| if moved == length { Ok(()) } else { Err(Errno::EIO) });
+        if whole.is_ok() && self.failed.is_none() {
+            self.log.add(Entry::Frame { number: frame.number, file, position, due: frame.due.0 });
+            self.unlogged.push_back(frame);
+        } else {
+            self.returned.push(frame);
+        }
+        whole
+    }
+
+    fn journal_completed(
+        &mut self,
+        operation: Operation,
+        moved: Result<u32, Errno>,
+        acknowledged: &mut Vec<Frame>,
+    ) -> Result<(), Errno> {
+        let frames = self.log.written();
+        let length = operation.length;
+        self.scratch.push(operation.buffer);
+        if moved? != length {
+            return Err(Errno::EIO);
+        }
+        acknowledged.extend(self.unlogged.drain(..frames));
+        Ok(())
+    }
+
+    fn settle(&mut self, completion: Completion, acknowledged: &mut Vec<Frame>) -> Result<(), Errno> {
+        let Completion { operation, result, .. } = completion;
+        match (operation.kind, operation.file) {
+            (OpKind::Write, Log::SLOT) => self.journal_completed(operation, result, acknowledged),
+            (OpKind::Write, _) => self.data_completed(operation, result),
+            _ => {
+                self.scratch.push(operation.buffer);
+                self.program.completed();
+                result.map(drop)
+            }
+        }
+    }
+}
+
+impl Sink for RawFiles {
+    fn has_room(&self) -> bool {
+        self.failed.is_none() && self.waiting.is_none() && self.files.place().is_some()
+    }
+
+    fn submit(&mut self, frame: Frame) {
+        self.waiting = Some(frame);
+    }
+
+    fn next(&mut self, now: Nanos) -> Option<(Operation, Nanos)> {
+        if self.failed.is_some() {
+            return None;
+        }
+        let other = self.journal().or_else(|| self.chore()).or_else(|| self.journal());
+        other.map(|operation| (operation, now)).or_else(|| self.frame())
+    }
+
+    fn completed(&mut self, completion: Completion, acknowledged: &mut Vec<Frame>) -> Result<(), Errno> {
+        if let Err(errno) = self.settle(completion, acknowledged) {
+            self.failed.get_or_insert(errno);
+        }
+        self.failed.map_or(Ok(()), Err)
+    }
+
+    fn finish(&mut self) {
+        self.finishing = true;
+        let (last, frames) = self.files.last();
+        if frames > 0 {
+            self.program.add([Chore::Truncate(last, frames * self.layout.head.stride)]);
+            self.add_complete(last);
+        } else {
+            self.program.add([Chore::Close(last), Chore::Remove(last)]);
+        }
+        self.program.add([Chore::Close(last + 1), Chore::Remove(last + 1)]);
+        self.program.add([
+            Chore::Note(Entry::End),
+            Chore::SyncJournal,
+            Chore::SyncNames,
+            Chore::CloseJournal,
+        ]);
+    }
+
+    fn is_finished(&self) -> bool {
+        self.finishing && self.program.is_done() && self.flying.is_empty() && self.unlogged.is_empty()
+    }
+
+    fn abandon(&mut self) -> Vec<Frame> {
+        self.returned.extend(self.waiting.take());
+        self.returned.extend(self.unlogged.drain(..));
+        std::mem::take(&mut self.returned)
+    }
+}

@@ -1,0 +1,120 @@
+//! The other end of the ring: takes full slots, has a sink store them, gives the slots back.
+
+use std::sync::Arc;
+
+use nilometer_model::{Histogram, Nanos};
+use nilometer_storage::{Buffer, Completion, Errno, Step, Wait, Workload};
+
+use crate::{Frame, Ring, Taken, sink::Sink};
+
+/// A lane of the recorder as a workload.
+#[derive(Debug)]
+pub struct Writer<S> {
+    ring: Arc<Ring>,
+    seat: usize,
+    sink: S,
+    state: State,
+    acknowledged: Vec<Frame>,
+    freed: Vec<(u64, Buffer)>,
+    totals: WriterTotals,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Taking,
+    Finishing,
+    Failed,
+}
+
+/// What a lane did.
+#[derive(Debug, Clone, Default)]
+pub struct WriterTotals {
+    /// Frames acknowledged.
+    pub stored: u64,
+    /// From due until the slot was free again.
+    pub lateness: Histogram,
+    /// The longest of these, exactly.
+    pub longest: Nanos,
+    /// Why the lane failed, if it did.
+    pub fault: Option<Errno>,
+}
+
+impl<S: Sink> Writer<S> {
+    /// A writer in a seat of the ring.
+    pub fn new(ring: Arc<Ring>, seat: usize, sink: S) -> Self {
+        let totals = WriterTotals::default();
+        let (acknowledged, freed) = (Vec::with_capacity(16), Vec::with_capacity(16));
+        Writer { ring, seat, sink, state: State::Taking, acknowledged, freed, totals }
+    }
+
+    /// What was done so far.
+    pub fn totals(&self) -> &WriterTotals {
+        &self.totals
+    }
+
+    fn fail(&mut self, errno: Errno) {
+        if self.state != State::Failed {
+            self.state = State::Failed;
+            self.totals.fault = Some(errno);
+            self.ring.leave(self.seat);
+        }
+        // Newest first: each goes before the others.
+        let mut back = self.sink.abandon();
+        back.sort_by_key(|frame| std::cmp::Reverse(frame.number));
+        for frame in back {
+            self.ring.give_back(frame);
+        }
+    }
+
+    fn free(&mut self, finished: Nanos) {
+        for Frame { number, due, data } in self.acknowledged.drain(..) {
+            let late = finished.since(due);
+            self.totals.stored += 1;
+            self.totals.lateness.add(late.0);
+            self.totals.longest = self.totals.longest.max(late);
+            self.freed.push((number, data));
+        }
+    }
+}
+
+impl<S: Sink> Workload for Writer<S> {
+    fn next(&mut self, now: Nanos) -> Step {
+        while self.state != State::Failed {
+            if let Some((operation, due)) = self.sink.next(now) {
+                if !self.freed.is_empty() {
+                    self.ring.release(&mut self.freed);
+                }
+                return Step::Issue(operation, due);
+            }
+            if self.state == State::Finishing {
+                self.ring.release(&mut self.freed);
+                return if self.sink.is_finished() { Step::Done } else { Step::Wait(Wait::ForOne) };
+            }
+            if !self.sink.has_room() {
+                self.ring.release(&mut self.freed);
+                return Step::Wait(Wait::ForOne);
+            }
+            match self.ring.exchange(self.seat, &mut self.freed) {
+                Taken::Frame(frame) => self.sink.submit(frame),
+                Taken::Nothing => return Step::Wait(Wait::News),
+                Taken::Closed => {
+                    self.sink.finish();
+                    self.state = State::Finishing;
+                }
+            }
+        }
+        Step::Done
+    }
+
+    fn completed(&mut self, completion: Completion) {
+        let finished = completion.finished;
+        let result = self.sink.completed(completion, &mut self.acknowledged);
+        self.free(finished);
+        if let Err(errno) = result {
+            self.fail(errno);
+        }
+        if self.state == State::Failed {
+            self.ring.release(&mut self.freed);
+        }
+    }
+}
