@@ -3,12 +3,15 @@
 mod files;
 mod null;
 mod pause;
+mod pool;
+mod shared;
 mod sync;
 #[cfg(test)]
 mod trial;
 mod uring;
 
 pub use null::Null;
+pub use pool::{Blocking, Pool};
 pub use sync::Sync;
 pub use uring::Uring;
 
@@ -114,7 +117,7 @@ pub fn on_directory(root: OwnedFd, options: &Options) -> Result<Box<dyn Engine>,
         EngineKind::Sync => Ok(Box::new(Sync::new(files::Files::new(root, slots), clock))),
         EngineKind::IoUring => Ok(Box::new(Uring::new(root, slots, depth, clock)?)),
         EngineKind::Pool => {
-            Err(EngineError::Unsuitable { engine: kind.name(), target: "posix", choices: "sync" })
+            Ok(Box::new(Pool::new(shared::SharedFiles::new(root, slots), slots, depth, clock)?))
         }
     }
 }
