@@ -9,6 +9,7 @@ mod sync;
 #[cfg(test)]
 mod trial;
 mod uring;
+pub mod wrap;
 
 pub use null::Null;
 pub use pool::{Blocking, Pool};
