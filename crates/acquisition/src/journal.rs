@@ -74,6 +74,7 @@ impl Entry {
         }
     }
 
+    #[expect(clippy::many_single_char_names, reason = "what they mean is in the table above, by kind")]
     fn from_parts(kind: u32, [a, b, c, d, e, f]: [u64; 6]) -> Option<Self> {
         match (kind, f) {
             (1, VERSION) => Some(Entry::Head(Head {

@@ -24,5 +24,5 @@ mod writer;
 pub use mark::Mark;
 pub use recorder::{Outcome, RecordError, Setup, record};
 pub use ring::{Frame, Ring, Taken};
-pub use source::{Pace, Source};
+pub use source::{Fill, Pace, Source};
 pub use writer::{Writer, WriterTotals};

@@ -19,6 +19,9 @@ pub enum Pace {
     AsTaken,
 }
 
+/// Makes the frame of a number in its slot.
+pub type Fill = Box<dyn FnMut(u64, &mut [u8])>;
+
 /// A workload that issues nothing: it fills slots. Needs an engine only for its clock and its waker.
 pub struct Source {
     ring: Arc<Ring>,
@@ -27,7 +30,7 @@ pub struct Source {
     duration: Nanos,
     number: u64,
     spare: Option<Buffer>,
-    fill: Box<dyn FnMut(u64, &mut [u8])>,
+    fill: Fill,
     stop: Arc<AtomicBool>,
 }
 
@@ -42,13 +45,7 @@ impl std::fmt::Debug for Source {
 
 impl Source {
     /// Frames for `duration` from the first call on, or until `stop`. `fill` makes frame `number` in its slot.
-    pub fn new(
-        ring: Arc<Ring>,
-        pace: Pace,
-        duration: Nanos,
-        stop: Arc<AtomicBool>,
-        fill: Box<dyn FnMut(u64, &mut [u8])>,
-    ) -> Self {
+    pub fn new(ring: Arc<Ring>, pace: Pace, duration: Nanos, stop: Arc<AtomicBool>, fill: Fill) -> Self {
         Source { ring, pace, start: None, duration, number: 0, spare: None, fill, stop }
     }
 

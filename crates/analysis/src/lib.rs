@@ -4,5 +4,7 @@
 
 mod outcome;
 pub mod report;
+mod verdict;
 
 pub use outcome::{Outcome, outcomes};
+pub use verdict::{Finding, Trial, Verdict, verdicts};

@@ -4,6 +4,7 @@
 
 mod environment;
 mod gate;
+mod ingest;
 mod phase;
 mod resolve;
 mod rounds;

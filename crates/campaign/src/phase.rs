@@ -38,6 +38,14 @@ pub struct Run {
     pub hang_after: Nanos,
 }
 
+impl Run {
+    /// Processor time of the machine since it had spent `was`, above its idle level over `wall`.
+    pub(crate) fn machine_since(&self, was: Option<Nanos>, wall: Nanos) -> Nanos {
+        let idle = Nanos::from_seconds(self.idle_cores * wall.seconds());
+        was.zip(process::machine_busy()).map_or(Nanos(0), |(was, is)| is.since(was).since(idle))
+    }
+}
+
 /// What a worker sends.
 enum Report {
     Ready(Nanos),
@@ -60,14 +68,17 @@ pub fn run_phase(run: &Run, target: &Arc<dyn Target>, cell: &Cell, phase: Phase,
     sample.device = traffic
         .zip(target.traffic())
         .map(|(was, is)| (is.0.saturating_sub(was.0), is.1.saturating_sub(was.1)));
-    if let (Some(was), Some(is)) = (busy, process::machine_busy()) {
-        let idle = Nanos::from_seconds(run.idle_cores * sample.wall.seconds());
-        sample.machine = is.since(was).since(idle);
-    }
+    sample.machine = run.machine_since(busy, sample.wall);
     if sample.invalid.is_none() {
         sample.invalid = judge(&sample, target.as_ref(), cell);
     }
     sample
+}
+
+/// Bytes read and written at the device below since `was`.
+pub(crate) fn traffic_since(was: Option<(u64, u64)>, target: &dyn Target) -> Option<(u64, u64)> {
+    let (was, is) = was.zip(target.traffic())?;
+    Some((is.0.saturating_sub(was.0), is.1.saturating_sub(was.1)))
 }
 
 /// Drops the cell's files from the cache; the worst of what was found.

@@ -2,12 +2,12 @@
 
 use nilometer_model::{
     Bytes,
-    plan::{Access, Cell, Cells},
+    plan::{Access, Cell, Cells, IngestCell},
 };
 use nilometer_storage::target::{Description, Direct, Space};
 use serde::Serialize;
 
-use crate::workload;
+use crate::{ingest::Shape, workload};
 
 /// A plan that fits its targets.
 #[derive(Debug, Clone, Serialize)]
@@ -105,16 +105,16 @@ pub enum ResolveError {
 
 /// Checks every cell against every target.
 pub fn resolve(plan: Cells, targets: Vec<Description>) -> Result<Resolved, ResolveError> {
-    let available = available_memory();
     for cell in &plan.cells {
-        let (stage, needed) = (cell.stage.clone(), workload::memory(cell));
-        if available.is_some_and(|available| needed.0 > available.0 / 2) {
-            return Err(ResolveError::Memory { stage, needed, available: available.unwrap_or_default() });
-        }
+        check_memory(&cell.stage, workload::memory(cell))?;
         for target in &targets {
             check_access(cell, target)?;
-            check_space(cell, target, plan.reserve)?;
+            let (bytes, files) = footprint(cell);
+            check_space(&cell.stage, bytes, files, target, plan.reserve)?;
         }
+    }
+    for cell in &plan.ingests {
+        check_ingest(cell, &targets, plan.reserve)?;
     }
     Ok(Resolved { plan, targets })
 }
@@ -137,17 +137,46 @@ fn check_access(cell: &Cell, target: &Description) -> Result<(), ResolveError> {
     }
 }
 
-fn check_space(cell: &Cell, target: &Description, reserve: Bytes) -> Result<(), ResolveError> {
+fn check_memory(stage: &str, needed: Bytes) -> Result<(), ResolveError> {
+    match available_memory() {
+        Some(available) if needed.0 > available.0 / 2 => {
+            Err(ResolveError::Memory { stage: stage.into(), needed, available })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_space(
+    stage: &str,
+    needed: Bytes,
+    files: u64,
+    target: &Description,
+    reserve: Bytes,
+) -> Result<(), ResolveError> {
     let Space { free, free_inodes, .. } = target.space;
-    let (bytes, files) = footprint(cell);
-    let (stage, path) = (cell.stage.clone(), target.path.display().to_string());
-    if bytes.0.saturating_add(reserve.0) > free.0 {
-        return Err(ResolveError::Space { stage, path, needed: bytes, free, reserve });
+    let (stage, path) = (stage.to_owned(), target.path.display().to_string());
+    if needed.0.saturating_add(reserve.0) > free.0 {
+        return Err(ResolveError::Space { stage, path, needed, free, reserve });
     }
     match free_inodes {
         Some(free) if files + 2 > free => Err(ResolveError::Inodes { stage, path, needed: files + 2, free }),
         _ => Ok(()),
     }
+}
+
+fn check_ingest(cell: &IngestCell, targets: &[Description], reserve: Bytes) -> Result<(), ResolveError> {
+    for target in targets {
+        if !target.writable {
+            return Err(ResolveError::ReadOnly { path: target.path.display().to_string() });
+        }
+        let shape = Shape::of(cell, target.direct_alignment().is_some());
+        // What lies in memory counts there too.
+        let memory =
+            if target.is_memory() { shape.memory().0 + shape.footprint().0 } else { shape.memory().0 };
+        check_memory(&cell.instrument.name, Bytes(memory))?;
+        check_space(&cell.instrument.name, shape.footprint(), 8, target, reserve)?;
+    }
+    Ok(())
 }
 
 /// What a cell leaves on a target until it is cleared.

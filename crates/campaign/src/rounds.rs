@@ -6,11 +6,12 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use nilometer_model::{Invalid, Key, Measured, Nanos, Seed};
+use nilometer_model::{Invalid, Key, Measured, Nanos, Sample, Seed, plan::Phase};
 use nilometer_record::{Record, RecordError};
 use nilometer_storage::{Clock, Target, process};
 
 use crate::{
+    ingest::run_ingest,
     phase::{Run, run_phase},
     resolve::Resolved,
 };
@@ -100,6 +101,23 @@ impl Campaign {
             round.sort_by_key(|turn| seed.part(turn.cell as u64).part(turn.target as u64).0);
             turns.extend(round);
         }
+        turns.extend(self.ingest_turns());
+        turns
+    }
+
+    /// Recordings come last, in the plan's order: they are long, and each reads against what was measured before.
+    fn ingest_turns(&self) -> Vec<Turn> {
+        let cells = self.resolved.plan.cells.len();
+        let mut turns = Vec::new();
+        for (index, ingest) in self.resolved.plan.ingests.iter().enumerate() {
+            for repeat in 0..ingest.repeats {
+                turns.extend((0..self.targets.len()).map(|target| Turn {
+                    target,
+                    cell: cells + index,
+                    repeat,
+                }));
+            }
+        }
         turns
     }
 
@@ -108,19 +126,40 @@ impl Campaign {
         &mut self,
         run: &Run,
         turn: Turn,
-        (done, of): (usize, usize),
+        place: (usize, usize),
         progress: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Option<String>, CampaignError> {
-        let Turn { target, cell: index, repeat } = turn;
-        let cell = self.resolved.plan.cells[index].clone();
-        let seed = Seed(self.resolved.plan.seed).part(index as u64).part(u64::from(repeat));
+        let cells = self.resolved.plan.cells.len();
+        let seed = Seed(self.resolved.plan.seed).part(turn.cell as u64).part(u64::from(turn.repeat));
+        let target = self.targets[turn.target].clone();
+        let hung = match turn.cell.checked_sub(cells) {
+            Some(ingest) => {
+                let cell = &self.resolved.plan.ingests[ingest];
+                let sample = run_ingest(run, &target, cell, seed, &self.stop);
+                let hung = (sample.invalid == Some(Invalid::Hung)).then(|| format!("hung in ingest: {cell}"));
+                self.keep(turn.key(Phase::Ingest), sample, place, progress)?;
+                hung
+            }
+            None => self.take_phases(run, turn, seed, place, progress)?,
+        };
+        Ok(hung.or_else(|| target.clear().err().map(|error| error.to_string())))
+    }
+
+    /// All phases of a cell. Why the target must be left out, if one hung.
+    fn take_phases(
+        &mut self,
+        run: &Run,
+        turn: Turn,
+        seed: Seed,
+        place: (usize, usize),
+        progress: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<Option<String>, CampaignError> {
+        let cell = self.resolved.plan.cells[turn.cell].clone();
         for &phase in cell.workload.phases() {
-            let sample = run_phase(run, &self.targets[target], &cell, phase, seed);
-            let (invalid, setup) = (sample.invalid.clone(), cell.workload.is_setup(phase));
-            if !setup || invalid.is_some() {
-                let measured = Measured { key: Key { target, cell: index, repeat, phase }, sample };
-                self.record.add(measured.key, &measured.sample)?;
-                progress(Progress::Measured { done, of, measured: &measured });
+            let sample = run_phase(run, &self.targets[turn.target], &cell, phase, seed);
+            let invalid = sample.invalid.clone();
+            if !cell.workload.is_setup(phase) || invalid.is_some() {
+                self.keep(turn.key(phase), sample, place, progress)?;
             }
             match invalid {
                 Some(Invalid::Hung) => return Ok(Some(format!("hung in {}: {cell}", phase.name()))),
@@ -128,7 +167,25 @@ impl Campaign {
                 _ => {}
             }
         }
-        Ok(self.targets[target].clear().err().map(|error| error.to_string()))
+        Ok(None)
+    }
+
+    fn keep(
+        &mut self,
+        key: Key,
+        sample: Sample,
+        (done, of): (usize, usize),
+        progress: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<(), CampaignError> {
+        self.record.add(key, &sample)?;
+        progress(Progress::Measured { done, of, measured: &Measured { key, sample } });
+        Ok(())
+    }
+}
+
+impl Turn {
+    fn key(self, phase: Phase) -> Key {
+        Key { target: self.target, cell: self.cell, repeat: self.repeat, phase }
     }
 }
 

@@ -16,6 +16,9 @@ macro_rules! built_in {
 /// The plans of `plans/`.
 pub(crate) const PLANS: [Entry; 1] = built_in!("plans": "quick");
 
+/// The instruments of `instruments/`.
+pub(crate) const INSTRUMENTS: [Entry; 1] = built_in!("instruments": "pilatus-6m");
+
 /// A built-in name, or a path with a slash or `.toml` in it; what messages call it, and its text.
 pub(crate) fn find(name: &str, built_in: &[Entry], what: &str) -> Result<(String, String)> {
     if let Some((name, text)) = built_in.iter().find(|(known, _)| *known == name) {
@@ -33,19 +36,25 @@ pub(crate) fn find(name: &str, built_in: &[Entry], what: &str) -> Result<(String
 mod tests {
     use super::*;
 
+    fn names_in(folder: &str) -> Vec<String> {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder);
+        let entries =
+            std::fs::read_dir(folder).expect("the folder").map(|entry| entry.expect("an entry").path());
+        let mut names: Vec<String> =
+            entries.map(|path| path.file_stem().expect("a name").to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+
     #[test]
     fn every_file_is_built_in_and_valid() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plans");
-        let mut files: Vec<String> = std::fs::read_dir(folder)
-            .expect("plans/")
-            .map(|entry| {
-                entry.expect("an entry").path().file_stem().expect("a name").to_string_lossy().into_owned()
-            })
-            .collect();
-        files.sort();
-        assert_eq!(files, PLANS.map(|(name, _)| name));
+        assert_eq!(names_in("plans"), PLANS.map(|(name, _)| name));
         for (name, text) in PLANS {
             nilometer_model::plan::parse(text, name).expect(name);
+        }
+        assert_eq!(names_in("instruments"), INSTRUMENTS.map(|(name, _)| name));
+        for (name, text) in INSTRUMENTS {
+            assert_eq!(nilometer_model::Instrument::parse(text, name).expect(name).name, name);
         }
     }
 

@@ -9,11 +9,18 @@ use anyhow::Context;
 use clap::Args;
 use nilometer_analysis::report::terminal;
 use nilometer_campaign::{Campaign, Progress, Resolved, environment, resolve};
-use nilometer_model::{CellEntry, Measured, Results, Seed, TargetEntry};
+use nilometer_model::{
+    Bytes, CellEntry, Instrument, Measured, Nanos, Results, Seed, TargetEntry, plan::IngestCell,
+};
 use nilometer_record::Record;
 use nilometer_storage::{Target, target::Posix};
 
-use crate::{Blame, Outcome, describe::described, plan::load};
+use crate::{
+    Blame, Outcome,
+    catalogue::{INSTRUMENTS, find},
+    describe::described,
+    plan::load,
+};
 
 /// Measures storage, and says what it can carry
 #[derive(Debug, Args)]
@@ -24,6 +31,16 @@ pub(crate) struct Evaluate {
     /// What to measure: a built-in plan (see `nilometer plan list`), or the path of a .toml file
     #[arg(long, default_value = "quick")]
     plan: String,
+    /// Record this instrument and say whether the storage carries it: a name of the catalogue, or the path of a .toml
+    /// file; may be given several times
+    #[arg(long = "for", value_name = "INSTRUMENT")]
+    instruments: Vec<String>,
+    /// How long each instrument is recorded
+    #[arg(long, default_value = "40 s")]
+    duration: Nanos,
+    /// Memory between an instrument and the storage
+    #[arg(long, default_value = "1 GiB")]
+    buffer: Bytes,
     /// Where the record goes [default: evaluation.sqlite, or the next free number]
     #[arg(long)]
     record: Option<PathBuf>,
@@ -54,11 +71,37 @@ impl Evaluate {
     fn resolved(&self) -> anyhow::Result<Resolved> {
         let mut plan = load(&self.plan)?;
         plan.seed = self.seed.unwrap_or(plan.seed);
+        for name in &self.instruments {
+            plan.ingests.extend(self.ingests(name)?);
+        }
         let descriptions =
             self.targets.iter().map(|path| described(path)).collect::<anyhow::Result<Vec<_>>>()?;
         Ok(resolve(plan, descriptions)?)
     }
+
+    /// What is recorded for an instrument: first as fast as the storage takes it, then at its own pace.
+    fn ingests(&self, name: &str) -> anyhow::Result<[IngestCell; 2]> {
+        let (file, text) = find(name, &INSTRUMENTS, "instrument")?;
+        let instrument = Instrument::parse(&text, &file)?;
+        let paced = IngestCell {
+            instrument,
+            paced: true,
+            duration: self.duration,
+            buffer: self.buffer,
+            keep: KEEP,
+            repeats: 1,
+        };
+        let limit =
+            IngestCell { paced: false, duration: LIMIT_DURATION, repeats: LIMIT_REPEATS, ..paced.clone() };
+        Ok([limit, paced])
+    }
 }
+
+/// How often, and how long each time, the limit of the storage is looked for before an instrument is recorded.
+const LIMIT_REPEATS: u32 = 3;
+const LIMIT_DURATION: Nanos = Nanos::from_millis(5_000);
+/// What stays of a recording: enough to be behind the caches of a device, not enough to fill it.
+const KEEP: Bytes = Bytes(2 << 30);
 
 /// `evaluation.sqlite`, or the first `evaluation-N.sqlite` that is free.
 fn free_name() -> PathBuf {
@@ -93,6 +136,10 @@ fn head(resolved: &Resolved) -> anyhow::Result<Results> {
     for cell in &resolved.plan.cells {
         let parameters = serde_json::to_string(cell)?;
         cells.push(CellEntry { stage: cell.stage.clone(), name: cell.to_string(), parameters });
+    }
+    for ingest in &resolved.plan.ingests {
+        let (stage, parameters) = (ingest.instrument.name.clone(), serde_json::to_string(ingest)?);
+        cells.push(CellEntry { stage, name: ingest.to_string(), parameters });
     }
     let title = resolved.plan.title.clone();
     Ok(Results { title, targets, cells, environment: environment(), ..Results::default() })

@@ -1,6 +1,6 @@
 //! What was done over time, in at most 600 bins: when they are full, neighbours join and the bins are twice as wide.
 
-use crate::Nanos;
+use crate::{ByteRate, Nanos};
 
 const MOST: usize = 600;
 /// 2^20 ns, about a millisecond.
@@ -81,6 +81,15 @@ impl Series {
         }
     }
 
+    /// Bytes a second over the last third of the time in which anything was done; none if nothing was. The last bin is
+    /// left out where there are others, since it is not over.
+    pub fn last_third(&self) -> Option<ByteRate> {
+        let whole = self.bins.len().saturating_sub(1).max(1).min(self.bins.len());
+        let last = &self.bins[whole - whole.div_ceil(3)..whole];
+        let bytes = last.iter().map(|bin| bin.bytes).sum();
+        (!last.is_empty()).then(|| ByteRate::of(bytes, Nanos(self.width().0 * last.len() as u64)))
+    }
+
     /// The width of a bin.
     pub fn width(&self) -> Nanos {
         Nanos(1 << self.shift)
@@ -96,6 +105,18 @@ impl Series {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn the_last_third_is_behind_the_cache() {
+        let mut series = Series::new(Nanos(0));
+        let width = series.width().0;
+        for bin in 0..10 {
+            series.add(Nanos(bin * width), if bin < 6 { 1000 } else { 10 });
+        }
+        let (found, expected) = (series.last_third().expect("ten bins"), ByteRate::of(10, series.width()));
+        assert!((found.0 / expected.0 - 1.0).abs() < 1e-9, "{found} and {expected}");
+        assert_eq!(Series::new(Nanos(0)).last_third(), None);
+    }
 
     proptest! {
         #[test]

@@ -1,12 +1,15 @@
 //! Aligned memory for operations: one [`Arena`], shared out as disjoint [`Buffer`]s that move with the operation.
 
 use std::{
-    alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error},
+    alloc::{Layout, handle_alloc_error},
+    ffi::c_void,
     fmt,
     ops::{Deref, DerefMut},
-    ptr::NonNull,
+    ptr::{self, NonNull},
     sync::Arc,
 };
+
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
 /// Buffers begin at a multiple of this: enough for `O_DIRECT` on any device in use.
 pub const ALIGNMENT: usize = 4096;
@@ -30,8 +33,9 @@ impl fmt::Debug for Arena {
 
 impl Drop for Arena {
     fn drop(&mut self) {
-        // SAFETY: allocated in `shared_out` with this layout; no buffer is left, since each holds the arena.
-        unsafe { dealloc(self.base.as_ptr(), self.layout) }
+        // SAFETY: mapped in `shared_out` with this size; no buffer is left, since each holds the arena.
+        let unmapped = unsafe { munmap(self.base.as_ptr().cast(), self.layout.size()) };
+        debug_assert!(unmapped.is_ok(), "a whole mapping can be unmapped");
     }
 }
 
@@ -46,9 +50,7 @@ impl Arena {
         let stride = size.next_multiple_of(ALIGNMENT);
         let bytes = stride.checked_mul(count).expect("memory limits are checked where they are configured");
         let layout = Layout::from_size_align(bytes, ALIGNMENT).expect("a power of two below isize::MAX");
-        // SAFETY: the layout's size is not zero.
-        let base =
-            NonNull::new(unsafe { alloc_zeroed(layout) }).unwrap_or_else(|| handle_alloc_error(layout));
+        let base = map(layout);
         let arena = Arc::new(Arena { base, layout });
         let share = |index: usize| Buffer {
             // SAFETY: index < count, so the offset lies inside the allocation.
@@ -64,6 +66,19 @@ impl Arena {
     pub fn region(&self) -> (*mut u8, usize) {
         (self.base.as_ptr(), self.layout.size())
     }
+}
+
+/// Zeroed pages that the kernel brings when they are touched, huge ones where it can.
+fn map(layout: Layout) -> NonNull<u8> {
+    let (access, private) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
+    // SAFETY: a new anonymous mapping at an address of the kernel's choice.
+    let mapped: Result<*mut c_void, _> =
+        unsafe { mmap_anonymous(ptr::null_mut(), layout.size(), access, private) };
+    let base: NonNull<u8> =
+        mapped.ok().and_then(|base| NonNull::new(base.cast())).unwrap_or_else(|| handle_alloc_error(layout));
+    // SAFETY: advice on the mapping made above; it changes no contents. Refused on kernels without huge pages: no harm.
+    unsafe { madvise(base.as_ptr().cast(), layout.size(), Advice::LinuxHugepage) }.ok();
+    base
 }
 
 /// Memory that one operation owns.

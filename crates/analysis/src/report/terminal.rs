@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use nilometer_model::{ByteRate, Nanos, Results, statistics::Summary};
 
-use crate::{Outcome, outcomes};
+use crate::{Outcome, Verdict, outcomes, verdicts};
 
 /// The whole report as text.
 pub fn terminal(results: &Results) -> String {
@@ -31,7 +31,38 @@ fn write_report(text: &mut String, results: &Results) -> std::fmt::Result {
         }
         write_outcome(text, outcome, &cell.name)?;
     }
+    write_verdicts(text, results)
+}
+
+/// The answer: a sentence for each instrument on each target.
+fn write_verdicts(text: &mut String, results: &Results) -> std::fmt::Result {
+    for verdict in &verdicts(results) {
+        let Verdict { target, instrument, rate, .. } = verdict;
+        let target = &results.targets[*target];
+        let sentence = format!("{} ({}): {verdict}.", target.path, target.file_system);
+        writeln!(text, "\nVERDICT for {instrument}, {rate}")?;
+        for line in wrapped(&sentence, WIDTH - 2) {
+            writeln!(text, "  {line}")?;
+        }
+    }
     Ok(())
+}
+
+const WIDTH: usize = 100;
+
+/// Lines of at most `width` characters, broken at spaces; a longer word stands alone.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
 }
 
 /// The name of a target in tables.

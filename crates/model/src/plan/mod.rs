@@ -6,7 +6,7 @@
 mod cell;
 mod sweep;
 
-pub use cell::{Cell, Phase, RandomCell, StreamCell, WalkCell, WorkloadCell};
+pub use cell::{Cell, IngestCell, Phase, RandomCell, StreamCell, WalkCell, WorkloadCell};
 pub use sweep::Sweep;
 
 use serde::{Deserialize, Serialize};
@@ -212,6 +212,8 @@ pub struct Cells {
     pub hang_after: Nanos,
     /// Every combination, in the order of the plan.
     pub cells: Vec<Cell>,
+    /// What is recorded after all rounds, in this order.
+    pub ingests: Vec<IngestCell>,
 }
 
 /// Reads a plan. `file` is what messages call it.
@@ -234,7 +236,7 @@ pub fn parse(text: &str, file: &str) -> Result<Cells, PlanError> {
         return Err(PlanError::Empty { file: file.into() });
     }
     let Plan { title, repeats, seed, reserve, hang_after, .. } = plan;
-    Ok(Cells { title, repeats, seed, reserve, hang_after, cells })
+    Ok(Cells { title, repeats, seed, reserve, hang_after, cells, ingests: Vec::new() })
 }
 
 impl Stage {

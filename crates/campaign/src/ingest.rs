@@ -1,0 +1,171 @@
+//! The ingest phase: the shipped recorder with a simulated instrument in front of it. What is measured is what will
+//! run.
+
+use std::sync::{Arc, atomic::AtomicBool};
+
+use nilometer_acquisition::{Outcome, Pace, Setup, journal::Head, record, sink::RawLayout};
+use nilometer_model::{
+    Bytes, Ingest, Invalid, Nanos, Sample, Seed,
+    plan::{EngineKind, IngestCell},
+};
+use nilometer_storage::{
+    Target,
+    buffer::ALIGNMENT,
+    engine::{EngineError, Options},
+    process,
+};
+
+use crate::phase::{Run, settle, traffic_since};
+
+/// Frames go into files of about this size.
+const FILE_SIZE: u64 = 256 << 20;
+/// Writes in flight a lane.
+const DEPTH: u32 = 4;
+/// The directory, the journal and three files, see the sink.
+const SLOTS: u32 = 8;
+
+/// Records the cell's instrument onto the target. What goes wrong is in the sample.
+pub(crate) fn run_ingest(
+    run: &Run,
+    target: &Arc<dyn Target>,
+    cell: &IngestCell,
+    seed: Seed,
+    stop: &Arc<AtomicBool>,
+) -> Sample {
+    let settling = settle(&run.clock);
+    let (load, busy, traffic) = (process::load_average(), process::machine_busy(), target.traffic());
+    let setup = setup(run, target, cell, seed, stop);
+    let mut sample = match setup.and_then(|setup| record(setup).map_err(|error| error.to_string())) {
+        Ok(outcome) => sample(outcome, cell),
+        Err(why) => Sample::invalid(Invalid::Refused(why)),
+    };
+    sample.settling = settling;
+    sample.load = load;
+    sample.device = traffic_since(traffic, target.as_ref());
+    sample.machine = run.machine_since(busy, sample.wall);
+    sample
+}
+
+fn setup(
+    run: &Run,
+    target: &Arc<dyn Target>,
+    cell: &IngestCell,
+    seed: Seed,
+    stop: &Arc<AtomicBool>,
+) -> Result<Setup, String> {
+    let direct = target.description().direct_alignment().is_some();
+    let shape = Shape::of(cell, direct);
+    let head = Head {
+        recording: seed.0,
+        lane: 0,
+        frame_size: cell.instrument.frame_size().0,
+        stride: shape.stride,
+        frames_per_file: shape.frames_per_file,
+    };
+    let layout =
+        RawLayout { name: "n_ingest".into(), head, direct, preallocate: direct, keep: Some(shape.keep) };
+    Ok(Setup {
+        lanes: vec![(target.clone(), layout)],
+        engine: engine(run, target.as_ref(), direct)?,
+        frame_size: cell.instrument.frame_size().0 as usize,
+        slots: shape.slots,
+        pace: if cell.paced { Pace::Every(cell.instrument.period()) } else { Pace::AsTaken },
+        duration: cell.duration,
+        content: seed.named("content"),
+        stop: stop.clone(),
+        hang_after: run.hang_after,
+    })
+}
+
+/// Past the cache several writes in flight keep the device busy; through it each is a copy, and one thread does it.
+fn engine(run: &Run, target: &dyn Target, direct: bool) -> Result<Options, String> {
+    let sync = Options { kind: EngineKind::Sync, depth: 1, slots: SLOTS, clock: run.clock };
+    let options = Options { kind: EngineKind::IoUring, depth: DEPTH, ..sync };
+    if !direct {
+        return Ok(sync);
+    }
+    match target.engine(&options) {
+        Ok(_) => Ok(options),
+        Err(EngineError::NotPermitted { .. }) => Ok(sync),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// How an instrument's frames lie in memory and in files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Shape {
+    stride: u64,
+    frames_per_file: u64,
+    slots: usize,
+    keep: u64,
+}
+
+impl Shape {
+    pub(crate) fn of(cell: &IngestCell, direct: bool) -> Self {
+        let frame = cell.instrument.frame_size().0;
+        let stride = if direct { frame.next_multiple_of(ALIGNMENT as u64) } else { frame };
+        let frames_per_file = (FILE_SIZE / stride).max(1);
+        let keep = (cell.keep.0 / (frames_per_file * stride)).max(1);
+        Shape { stride, frames_per_file, slots: (cell.buffer.0 / stride).max(2) as usize, keep }
+    }
+
+    /// The most that lies on the target at once: what is kept, and three open files.
+    pub(crate) fn footprint(&self) -> Bytes {
+        Bytes((self.keep + 3) * self.frames_per_file * self.stride)
+    }
+
+    /// The ring.
+    pub(crate) fn memory(&self) -> Bytes {
+        Bytes(self.slots as u64 * self.stride.next_multiple_of(ALIGNMENT as u64))
+    }
+}
+
+fn sample(outcome: Outcome, cell: &IngestCell) -> Sample {
+    let frame_size = cell.instrument.frame_size();
+    let mut ingest = Ingest {
+        instrument: cell.instrument.name.clone(),
+        paced: cell.paced,
+        frame_size,
+        period: cell.instrument.period(),
+        duration: cell.duration,
+        due: outcome.due,
+        slots: outcome.books.slots as u64,
+        slots_high: outcome.books.high as u64,
+        lost: outcome.books.lost,
+        ..Ingest::default()
+    };
+    let mut sample = Sample {
+        wall: outcome.wall,
+        filling: outcome.source.user + outcome.source.system,
+        ..Sample::new(Nanos(0))
+    };
+    sample.run_delay = outcome.source.run_delay;
+    for lane in outcome.lanes.into_iter().flatten() {
+        ingest.stored += lane.totals.stored;
+        ingest.longest_stall = ingest.longest_stall.max(lane.totals.longest);
+        sample.latency.merge(&lane.totals.lateness);
+        sample.series.merge(lane.series);
+        sample.user += lane.usage.user;
+        sample.system += lane.usage.system;
+        sample.run_delay += lane.usage.run_delay;
+        if let Some(errno) = lane.totals.fault {
+            *sample.errors.entry(errno.0).or_default() += 1;
+        }
+    }
+    sample.bytes = ingest.stored * frame_size.0;
+    sample.operations = ingest.stored;
+    sample.invalid = judge(&sample, &ingest, &outcome.faults, outcome.hung);
+    sample.ingest = Some(ingest);
+    sample
+}
+
+/// A loss while the recorder itself waited for a processor says nothing about the storage.
+fn judge(sample: &Sample, ingest: &Ingest, faults: &[String], hung: bool) -> Option<Invalid> {
+    if hung {
+        return Some(Invalid::Hung);
+    }
+    if !faults.is_empty() {
+        return Some(Invalid::Refused(faults.join("; ")));
+    }
+    (ingest.lost > 0 && sample.run_delay.0 > ingest.longest_stall.0 / 2).then_some(Invalid::Starved)
+}
