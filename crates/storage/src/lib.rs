@@ -16,6 +16,7 @@ pub mod operation;
 pub mod process;
 pub mod tally;
 pub mod target;
+mod tree;
 
 pub use buffer::{Arena, Buffer};
 pub use clock::Clock;

@@ -3,9 +3,12 @@
 mod files;
 mod null;
 mod pause;
+mod simulated;
 mod sync;
 
+pub(crate) use files::plain;
 pub use null::Null;
+pub use simulated::Simulated;
 pub use sync::Sync;
 
 use std::{os::fd::OwnedFd, sync::Arc};

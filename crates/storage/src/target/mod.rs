@@ -2,9 +2,12 @@
 
 mod description;
 mod posix;
+mod simulated;
 
 pub use description::{Description, Direct, Space};
 pub use posix::{Cleaned, Posix, clean, probe, probe_in_child};
+pub(crate) use simulated::Volume;
+pub use simulated::{Cost, Device, Simulated};
 
 use std::path::PathBuf;
 
