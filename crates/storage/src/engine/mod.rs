@@ -1,12 +1,14 @@
 //! How operations are issued. An engine only does what it is told; what to do is a [`crate::Workload`]'s part.
 
 mod files;
+mod memory;
 mod null;
 mod pause;
 mod simulated;
 mod sync;
 
 pub(crate) use files::plain;
+pub use memory::Memory;
 pub use null::Null;
 pub use simulated::Simulated;
 pub use sync::Sync;

@@ -20,7 +20,7 @@ impl Tree {
         let names = self.names(dir)?;
         match name {
             b"." => Ok(dir),
-            _ if name.len() > NAME_MAX => Err(ENAMETOOLONG),
+            _ if name.len() > NAME_MAX && self.node(dir).linked => Err(ENAMETOOLONG),
             _ => names.get(name).copied().ok_or(Errno::ENOENT),
         }
     }

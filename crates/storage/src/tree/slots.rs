@@ -140,6 +140,7 @@ impl Slots {
 
     fn for_data(&self, slot: Slot, offset: u64, length: usize, writes: bool) -> Result<Id, Errno> {
         let opened = self.at(slot)?;
+        i64::try_from(offset).map_err(|_| Errno::EINVAL)?;
         if opened.writes != writes {
             return Err(Errno::EBADF);
         }
@@ -151,11 +152,10 @@ impl Slots {
 
     fn allocate(&mut self, tree: &mut Tree, slot: Slot, size: u64) -> Result<u32, Errno> {
         let opened = self.at(slot)?;
-        match size {
-            0 => Err(Errno::EINVAL),
-            _ if !opened.writes => Err(Errno::EBADF),
-            _ => tree.allocate(opened.node, size),
+        if size == 0 || i64::try_from(size).is_err() {
+            return Err(Errno::EINVAL);
         }
+        if opened.writes { tree.allocate(opened.node, size) } else { Err(Errno::EBADF) }
     }
 
     fn check_free(&self, slot: Slot) -> Result<(), Errno> {
