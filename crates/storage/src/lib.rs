@@ -9,6 +9,7 @@
 
 pub mod buffer;
 pub mod clock;
+pub mod conformance;
 pub mod drive;
 pub mod engine;
 pub mod listing;
