@@ -39,6 +39,7 @@ pub(crate) struct Tree {
     used: u64,
     capacity: u64,
     journal: Option<Journal>,
+    hollow: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -70,6 +71,20 @@ impl File {
     fn space(&self) -> u64 {
         self.content.stored().max(self.reserved)
     }
+
+    /// After such a write.
+    fn space_with(&self, offset: u64, length: usize, hollow: bool) -> u64 {
+        let stored = self.content.stored();
+        let written =
+            if hollow { offset + length as u64 } else { stored + self.content.growth(offset, length) };
+        self.space().max(written)
+    }
+
+    /// As a write up to here does, without its data.
+    fn lengthen(&mut self, end: u64) {
+        self.content.truncate(self.content.size().max(end));
+        self.reserved = self.reserved.max(end);
+    }
 }
 
 impl Tree {
@@ -77,7 +92,12 @@ impl Tree {
     pub(crate) fn new(capacity: u64, journal: Option<Journal>) -> Self {
         let top = Body::Directory(Directory { names: Names::new(), parent: TOP });
         let nodes = BTreeMap::from([(TOP, Node { body: top, linked: true, opens: 1 })]);
-        Tree { nodes, next: 1, used: 0, capacity, journal }
+        Tree { nodes, next: 1, used: 0, capacity, journal, hollow: false }
+    }
+
+    /// Empty; keeps the sizes of files, not their data, which read as zeros.
+    pub(crate) fn hollow(capacity: u64) -> Self {
+        Tree { hollow: true, ..Tree::new(capacity, None) }
     }
 
     /// Bytes in use, of the capacity.
@@ -92,7 +112,7 @@ impl Tree {
 
     /// Power is lost: what is not safe survives, is lost or is torn by the seed. Nothing is open any more.
     pub(crate) fn crash(&mut self, seed: Seed) {
-        let Some(journal) = self.journal.take() else { return };
+        let Some(journal) = self.journal.take() else { return self.close_all() };
         let survivors = journal.lose(seed);
         let directory = |(id, parent, names): (Id, Id, &Names)| {
             (id, Body::Directory(Directory { names: names.clone(), parent }))
@@ -157,16 +177,17 @@ impl Tree {
             return Ok(0);
         }
         check_size(offset.saturating_add(bytes.len() as u64))?;
-        let free = self.capacity - self.used;
+        let (free, hollow) = (self.capacity - self.used, self.hollow);
         let file = self.file(id, Errno::EISDIR)?;
         let before = file.space();
-        if free != u64::MAX
-            && (file.content.stored() + file.content.growth(offset, bytes.len())).saturating_sub(before)
-                > free
-        {
+        if free != u64::MAX && file.space_with(offset, bytes.len(), hollow) - before > free {
             return Err(Errno::ENOSPC);
         }
-        file.content.write(offset, bytes);
+        if hollow {
+            file.lengthen(offset + bytes.len() as u64);
+        } else {
+            file.content.write(offset, bytes);
+        }
         let grown = file.space() - before;
         self.used += grown;
         if let Some(journal) = &mut self.journal {

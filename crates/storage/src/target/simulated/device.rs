@@ -45,6 +45,9 @@ pub struct Device {
     pub capacity: u64,
     /// Offsets and lengths through `O_DIRECT` must be multiples of this.
     pub alignment: u32,
+    /// Data are not kept, only sizes: reads give zeros, and a crash loses nothing. For histories that would not fit
+    /// into memory.
+    pub hollow: bool,
 }
 
 impl Default for Device {
@@ -59,6 +62,7 @@ impl Default for Device {
             dead_from: Nanos::MAX,
             capacity: u64::MAX,
             alignment: 512,
+            hollow: false,
         }
     }
 }

@@ -239,3 +239,22 @@ fn a_device_dies_and_fills_up() {
         (0..10).map(|_| carry_out(&mut engine, filled(1024, &[1])).result.expect_err("it is full")).collect();
     assert_eq!(results, [[Errno::ENOSPC; 7].as_slice(), &[Errno::EIO; 3]].concat());
 }
+
+#[test]
+fn a_hollow_device_takes_more_than_memory_holds() {
+    let device = Device { hollow: true, capacity: 1 << 50, ..Device::default() };
+    let target = Simulated::new(device, VirtualClock::default());
+    let mut engine = target.attach(1, 3);
+    ok(&mut engine, named(OpKind::Open(Open::CREATE), ROOT, FILE, "f"));
+    let mut buffer = Buffer::alone(1 << 20);
+    for number in 0..1 << 14 {
+        let write = carry_out(&mut engine, Operation::write(FILE, number << 20, 1 << 20, buffer));
+        assert_eq!(write.result, Ok(1 << 20));
+        buffer = write.operation.buffer;
+    }
+    assert_eq!(target.space().expect("it answers").free, Bytes((1 << 50) - (1 << 34)));
+    let stat = carry_out(&mut engine, named(OpKind::Stat, ROOT, ROOT, "f"));
+    assert_eq!(Stat::take(&stat.operation.buffer).size, 1 << 34);
+    target.crash(Seed(1));
+    assert_eq!(names(&target), BTreeSet::from(["f".to_owned()]));
+}

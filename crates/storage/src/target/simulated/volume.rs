@@ -52,7 +52,11 @@ struct Flying {
 impl Volume {
     pub(super) fn new(device: Device) -> Self {
         assert!(device.parallel > 0, "a device that serves nothing at a time can't be simulated");
-        let tree = Tree::new(device.capacity, Some(Journal::default()));
+        let tree = if device.hollow {
+            Tree::hollow(device.capacity)
+        } else {
+            Tree::new(device.capacity, Some(Journal::default()))
+        };
         Volume::of(tree, device)
     }
 
