@@ -36,7 +36,8 @@ pub fn engine_suite(make: &mut MakeEngine<'_>) {
     }
 }
 
-/// Checks that no symlink leads an engine out of its directory. `make` gives an engine on `directory`, which is empty.
+/// Checks that no symlink leads an engine out of its directory. `make` gives an engine on `directory`, which is empty; a file is
+/// made beside it and removed.
 pub fn containment_suite(directory: &std::path::Path, make: &mut MakeEngine<'_>) {
     names::containment(directory, &mut Checked::new(make(1, 2)));
 }

@@ -153,7 +153,8 @@ fn directories_nest(engine: &mut Checked) {
 
 /// Symlinks to a directory and to a file outside: neither may be followed.
 pub(super) fn containment(directory: &std::path::Path, engine: &mut Checked) {
-    let outside = directory.with_file_name("outside-of-the-suite");
+    let own_name = directory.file_name().expect("a directory with a name").to_string_lossy();
+    let outside = directory.with_file_name(format!("outside-of-{own_name}"));
     std::fs::write(&outside, b"outside").expect("a file can be made beside the directory");
     let above = directory.parent().expect("a directory below another");
     std::os::unix::fs::symlink(above, directory.join("above")).expect("a symlink can be made");
