@@ -155,8 +155,81 @@ pub fn interleave(
             return;
         }
         if !progress {
-            let next = next.unwrap_or_else(|| panic!("deadlock in virtual time at {} ns", clock.now().0));
+            // A drive may have been woken by one whose turn came after its own.
+            let events = drives.iter().filter_map(|drive| drive.engine.next_event());
+            let next = events
+                .chain(next)
+                .min()
+                .unwrap_or_else(|| panic!("deadlock in virtual time at {} ns", clock.now().0));
             clock.advance_to(next.min(until));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        cell::Cell,
+        rc::Rc,
+        sync::{Arc, Mutex},
+    };
+
+    use super::*;
+    use crate::{
+        engine::Wake,
+        target::{Device, Simulated},
+    };
+
+    /// Passes a token every millisecond and wakes the taker.
+    struct Giver(Arc<Mutex<u32>>, Arc<dyn Wake>, u64);
+    /// Takes tokens when woken; the longest that one had to wait.
+    struct Taker(Arc<Mutex<u32>>, u64, Rc<Cell<Nanos>>);
+
+    const PERIOD: u64 = 1_000_000;
+
+    impl Workload for Giver {
+        fn next(&mut self, now: Nanos) -> Step {
+            if now < Nanos(self.2 * PERIOD) {
+                return Step::Wait(Wait::Until(Nanos(self.2 * PERIOD)));
+            }
+            if self.2 == 5 {
+                return Step::Done;
+            }
+            self.2 += 1;
+            *self.0.lock().expect("one thread") += 1;
+            self.1.wake();
+            Step::Wait(Wait::Until(Nanos(self.2 * PERIOD)))
+        }
+        fn completed(&mut self, _: Completion) {}
+    }
+
+    impl Workload for Taker {
+        fn next(&mut self, now: Nanos) -> Step {
+            let mut tokens = self.0.lock().expect("one thread");
+            if std::mem::take(&mut *tokens) > 0 {
+                self.2.set(self.2.get().max(now.since(Nanos(self.1 * PERIOD))));
+                self.1 += 1;
+            }
+            if self.1 == 5 { Step::Done } else { Step::Wait(Wait::News) }
+        }
+        fn completed(&mut self, _: Completion) {}
+    }
+
+    #[test]
+    fn a_wake_is_of_the_present_whoever_comes_first() {
+        for taker_first in [true, false] {
+            let clock = VirtualClock::default();
+            let target = Simulated::new(Device::default(), clock.clone());
+            let (mut for_giver, mut for_taker) = (target.attach(1, 1), target.attach(1, 1));
+            let (tokens, longest) = (Arc::default(), Rc::default());
+            let mut giver = Giver(Arc::clone(&tokens), for_taker.waker(), 0);
+            let mut taker = Taker(tokens, 0, Rc::clone(&longest));
+            let mut drives = [Drive::new(&mut taker, &mut for_taker), Drive::new(&mut giver, &mut for_giver)];
+            if !taker_first {
+                drives.reverse();
+            }
+            interleave(&clock, &mut drives, Nanos::MAX, &mut |_, _| {});
+            assert_eq!(longest.get(), Nanos(0), "a token waited, taker first: {taker_first}");
         }
     }
 }

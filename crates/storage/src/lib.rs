@@ -9,6 +9,7 @@
 
 pub mod buffer;
 pub mod clock;
+pub mod conformance;
 pub mod drive;
 pub mod engine;
 pub mod listing;
@@ -16,6 +17,7 @@ pub mod operation;
 pub mod process;
 pub mod tally;
 pub mod target;
+mod tree;
 
 pub use buffer::{Arena, Buffer};
 pub use clock::Clock;

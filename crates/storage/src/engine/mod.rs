@@ -1,18 +1,23 @@
 //! How operations are issued. An engine only does what it is told; what to do is a [`crate::Workload`]'s part.
 
 mod files;
+mod memory;
 mod null;
 mod pause;
 mod pool;
 mod shared;
+mod simulated;
 mod sync;
 #[cfg(test)]
 mod trial;
 mod uring;
 pub mod wrap;
 
+pub(crate) use files::plain;
+pub use memory::Memory;
 pub use null::Null;
 pub use pool::{Blocking, Pool};
+pub use simulated::Simulated;
 pub use sync::Sync;
 pub use uring::Uring;
 

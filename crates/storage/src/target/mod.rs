@@ -1,10 +1,15 @@
 //! A storage system under test.
 
 mod description;
+mod memory;
 mod posix;
+mod simulated;
 
 pub use description::{Description, Direct, Space};
+pub use memory::Memory;
 pub use posix::{Cleaned, Posix, clean, probe, probe_in_child};
+pub(crate) use simulated::Volume;
+pub use simulated::{Cost, Device, Simulated};
 
 use std::path::PathBuf;
 

@@ -1,0 +1,75 @@
+//! The memory of this machine as a target: the ceiling that any storage is held against. One lock guards the tree, so
+//! it is the ceiling of one worker at a time.
+
+use std::{
+    path::PathBuf,
+    sync::{Arc, Mutex},
+};
+
+use nilometer_model::{Bytes, Coldness};
+
+use super::{Description, Direct, Space, Target, TargetError};
+use crate::{
+    engine::{self, Engine, EngineError, Options},
+    tree::Tree,
+};
+
+/// See the module.
+#[derive(Debug)]
+pub struct Memory {
+    description: Description,
+    tree: Arc<Mutex<Tree>>,
+}
+
+impl Memory {
+    /// Empty; it takes up to `capacity` of the process's memory for data.
+    pub fn new(capacity: Bytes) -> Self {
+        let space = Space { size: capacity, free: capacity, inodes: None, free_inodes: None };
+        let description = Description {
+            path: PathBuf::from("/memory"),
+            file_system: "memory".into(),
+            mount_point: PathBuf::from("/memory"),
+            source: "memory".into(),
+            options: String::new(),
+            device: None,
+            space,
+            writable: true,
+            direct: Direct::Buffered,
+        };
+        Memory { description, tree: Arc::new(Mutex::new(Tree::new(capacity.0, None))) }
+    }
+}
+
+impl Target for Memory {
+    fn description(&self) -> &Description {
+        &self.description
+    }
+
+    /// Copying is done in the calling thread, whatever engine the options name.
+    fn engine(&self, options: &Options) -> Result<Box<dyn Engine>, EngineError> {
+        Ok(Box::new(engine::Memory::new(self.tree.clone(), options.slots, options.clock)))
+    }
+
+    fn space(&self) -> Result<Space, TargetError> {
+        let used = self.tree.lock().expect("no engine panics while it holds the tree").used();
+        let size = self.description.space.size;
+        Ok(Space { free: Bytes(size.0 - used), ..self.description.space })
+    }
+
+    fn chill(&self, _name: &str) -> Result<Coldness, TargetError> {
+        Ok(Coldness::NotProvable)
+    }
+
+    fn traffic(&self) -> Option<(u64, u64)> {
+        None
+    }
+
+    fn clear(&self) -> Result<(), TargetError> {
+        self.tree.lock().expect("no engine panics while it holds the tree").clear();
+        Ok(())
+    }
+
+    fn remove(&self) -> Result<(), TargetError> {
+        self.clear()
+    }
+}
