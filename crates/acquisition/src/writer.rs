@@ -47,6 +47,11 @@ impl<S: Sink> Writer<S> {
         Writer { ring, seat, sink, state: State::Taking, acknowledged, freed, totals }
     }
 
+    /// The sink.
+    pub fn sink(&self) -> &S {
+        &self.sink
+    }
+
     /// What was done so far.
     pub fn totals(&self) -> &WriterTotals {
         &self.totals

@@ -35,6 +35,9 @@ pub(super) struct Program {
     chores: VecDeque<Chore>,
     doing: Option<Chore>,
     journal_is_open: bool,
+    /// The last file noted as durable, and the last for which that note is durable itself.
+    noted: Option<u64>,
+    durable: Option<u64>,
 }
 
 impl Program {
@@ -93,8 +96,18 @@ impl Program {
         match self.doing.take() {
             Some(Chore::CreateJournal) => self.journal_is_open = true,
             Some(Chore::CloseJournal) => self.journal_is_open = false,
+            Some(Chore::SyncJournal) => self.durable = self.noted,
             _ => {}
         }
+    }
+
+    /// A file was noted as durable in the journal.
+    pub(super) fn noted(&mut self, file: u64) {
+        self.noted = Some(file);
+    }
+
+    pub(super) fn durable(&self) -> Option<u64> {
+        self.durable
     }
 
     pub(super) fn journal_is_open(&self) -> bool {

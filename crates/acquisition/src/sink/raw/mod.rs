@@ -107,6 +107,11 @@ impl RawFiles {
         sink
     }
 
+    /// The last file whose frames survive the loss of power; files before it do too, unless they were removed.
+    pub fn durable(&self) -> Option<u64> {
+        self.program.durable()
+    }
+
     fn add_make(&mut self, file: u64) {
         self.program.add([Chore::Create(file)]);
         if self.layout.preallocate {
@@ -132,7 +137,7 @@ impl RawFiles {
     fn chore(&mut self) -> Option<Operation> {
         loop {
             match self.program.next(&self.files, &self.log)? {
-                Chore::Note(entry) => self.log.add(entry),
+                Chore::Note(entry) => self.note(entry),
                 Chore::Ready(file) => self.files.ready(file),
                 chore => {
                     let Some(buffer) = self.scratch.pop() else {
@@ -142,6 +147,13 @@ impl RawFiles {
                     return Some(self.program.start(chore, &self.layout, buffer));
                 }
             }
+        }
+    }
+
+    fn note(&mut self, entry: Entry) {
+        self.log.add(entry);
+        if let Entry::Durable { file } = entry {
+            self.program.noted(file);
         }
     }
 

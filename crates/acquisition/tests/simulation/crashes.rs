@@ -1,0 +1,141 @@
+//! The recorder loses its power, or its process, at random moments, on targets that forget what was not synced. What it
+//! called durable, or acknowledged, is there afterwards. An engine that only pretends to sync must be found out.
+
+use std::sync::Arc;
+
+use nilometer_acquisition::reader::{Place, Trust};
+use nilometer_model::{Nanos, Seed};
+use nilometer_storage::{
+    Arena, Completion, Engine, EngineError, OpKind, Operation, Wait, Wake,
+    target::{Cost, Device, Simulated},
+};
+
+use crate::lab::{Lab, PAGE, Run};
+
+fn lab() -> Lab {
+    let write = Cost { base: Nanos(500), picoseconds_per_byte: 200 };
+    let sync = Cost::fixed(Nanos(20_000));
+    let device = Device { write, sync, metadata: Cost::fixed(Nanos(2000)), parallel: 2, ..Device::default() };
+    Lab {
+        frame_size: PAGE + 9,
+        frames: 120,
+        period: Nanos(2000),
+        slots: 64,
+        depth: 3,
+        frames_per_file: 8,
+        keep: Some(4),
+        devices: vec![device.clone(), device],
+        ..Lab::default()
+    }
+}
+
+fn seeds() -> u64 {
+    if std::env::var_os("NILOMETER_LONG").is_some() { 100_000 } else { 3000 }
+}
+
+/// A moment of the recording, which takes about a quarter of a millisecond.
+fn moment(seed: u64) -> Nanos {
+    Nanos(Seed(seed).named("moment").stream().below(400_000))
+}
+
+/// Frames that were called durable before the crash, and are not known to be removed.
+fn promised(run: &Run) -> Vec<u64> {
+    let index = run.index(Trust::Acknowledged);
+    let kept = |place: &Place| {
+        run.durable[index.heads[place.lane].lane as usize].is_some_and(|last| place.file <= last)
+    };
+    index.frames.iter().filter(|(_, place)| kept(place)).map(|(&number, _)| number).collect()
+}
+
+/// Crashes once: how many frames had been called durable, and what is wrong with them, if anything is.
+fn crash(lab: &Lab, seed: u64) -> (usize, Option<String>) {
+    let run = lab.run(moment(seed));
+    let promised = promised(&run);
+    for (lane, target) in run.targets.iter().enumerate() {
+        target.crash(Seed(seed).part(lane as u64));
+    }
+    let index = run.index(Trust::Durable);
+    let gone: Vec<_> = promised.iter().filter(|number| !index.frames.contains_key(number)).collect();
+    let wrong = run.wrong(&index, &lab.pattern());
+    let fault =
+        format!("seed {seed}: of the frames called durable {gone:?} are gone and {wrong:?} are wrong");
+    (promised.len(), (!gone.is_empty() || !wrong.is_empty()).then_some(fault))
+}
+
+#[test]
+fn durable_frames_survive_the_loss_of_power() {
+    let mut promised = 0;
+    for seed in 0..seeds() {
+        let (durable, fault) = crash(&lab(), seed);
+        assert_eq!(fault, None);
+        promised += durable;
+    }
+    assert!(
+        promised > 1000,
+        "only {promised} frames were called durable in all runs: the moments are too early"
+    );
+}
+
+#[test]
+fn acknowledged_frames_survive_the_death_of_the_process() {
+    let (lab, mut seen) = (Lab { keep: None, ..lab() }, 0);
+    for seed in 0..seeds() / 3 {
+        let run = lab.run(moment(seed));
+        run.targets.iter().for_each(Simulated::kill);
+        let index = run.index(Trust::Acknowledged);
+        assert_eq!(run.wrong(&index, &lab.pattern()), Vec::<u64>::new(), "seed {seed}");
+        let missing: Vec<u64> = (0..run.mark).filter(|number| !index.frames.contains_key(number)).collect();
+        assert!(
+            run.ring.books().lost > 0 || missing.is_empty(),
+            "seed {seed}: {missing:?} were acknowledged"
+        );
+        seen += index.frames.len();
+    }
+    assert!(seen > 1000, "only {seen} frames were recorded in all runs: the moments are too early");
+}
+
+/// Says that a sync of data was done, and does none.
+struct Forgetful(Box<dyn Engine>);
+
+impl Engine for Forgetful {
+    fn depth(&self) -> usize {
+        self.0.depth()
+    }
+    fn now(&self) -> Nanos {
+        self.0.now()
+    }
+    fn tick(&mut self) -> Nanos {
+        self.0.tick()
+    }
+    fn submit(&mut self, mut operation: Operation, due: Nanos) {
+        if operation.kind == OpKind::SyncData {
+            (operation.kind, operation.length, operation.offset) = (OpKind::Allocate, 0, 1);
+        }
+        self.0.submit(operation, due);
+    }
+    fn reap(&mut self, wait: Wait, done: &mut Vec<Completion>) {
+        let before = done.len();
+        self.0.reap(wait, done);
+        for completion in &mut done[before..] {
+            if completion.operation.kind == OpKind::Allocate && completion.operation.offset == 1 {
+                completion.operation.kind = OpKind::SyncData;
+            }
+        }
+    }
+    fn waker(&self) -> Arc<dyn Wake> {
+        self.0.waker()
+    }
+    fn register(&mut self, arena: &Arc<Arena>) -> Result<(), EngineError> {
+        self.0.register(arena)
+    }
+    fn next_event(&self) -> Option<Nanos> {
+        self.0.next_event()
+    }
+}
+
+#[test]
+fn an_engine_that_forgets_to_sync_is_found_out() {
+    let lab = Lab { wrap: |engine| Box::new(Forgetful(engine)), ..lab() };
+    let found = (0..seeds() / 3).filter(|&seed| crash(&lab, seed).1.is_some()).count();
+    assert!(found > 20, "the simulation found the fault with {found} seeds only");
+}

@@ -1,0 +1,169 @@
+//! A recorder in virtual time: a source, a ring, and lanes on simulated targets.
+
+use std::sync::Arc;
+
+use nilometer_acquisition::{
+    Pace, Ring, Source, Writer, WriterTotals,
+    instrument::Pattern,
+    journal::Head,
+    reader::{Index, Trust},
+    sink::{RawFiles, RawLayout},
+};
+use nilometer_model::{Nanos, Seed};
+use nilometer_storage::{
+    Arena, Buffer, Drive, Engine, OpKind, Open, Operation, ROOT, Slot, Wait,
+    clock::VirtualClock,
+    interleave,
+    target::{Device, Simulated},
+};
+
+pub(crate) const PAGE: u64 = 4096;
+
+/// What is simulated.
+pub(crate) struct Lab {
+    pub(crate) frame_size: u64,
+    pub(crate) frames: u64,
+    pub(crate) period: Nanos,
+    pub(crate) slots: usize,
+    pub(crate) depth: usize,
+    pub(crate) frames_per_file: u64,
+    pub(crate) keep: Option<u64>,
+    pub(crate) devices: Vec<Device>,
+    /// Wraps each lane's engine.
+    pub(crate) wrap: fn(Box<dyn Engine>) -> Box<dyn Engine>,
+}
+
+impl Default for Lab {
+    fn default() -> Self {
+        Lab {
+            frame_size: PAGE,
+            frames: 20_000,
+            period: Nanos(1000),
+            slots: 5000,
+            depth: 1,
+            frames_per_file: 100_000,
+            keep: None,
+            devices: vec![Device::default()],
+            wrap: |engine| engine,
+        }
+    }
+}
+
+/// What came of it.
+pub(crate) struct Run {
+    pub(crate) ring: Arc<Ring>,
+    pub(crate) due: u64,
+    pub(crate) lanes: Vec<WriterTotals>,
+    pub(crate) targets: Vec<Simulated>,
+    /// Below it, all frames are acknowledged or known to be lost.
+    pub(crate) mark: u64,
+    /// By lane: the last file that was called durable.
+    pub(crate) durable: Vec<Option<u64>>,
+}
+
+impl Lab {
+    pub(crate) fn pattern(&self) -> Pattern {
+        Pattern::new(Seed(5), self.frame_size as usize)
+    }
+
+    fn layout(&self, lane: u64) -> RawLayout {
+        let stride = self.frame_size.next_multiple_of(512);
+        let Lab { frame_size, frames_per_file, .. } = *self;
+        let head = Head { recording: 77, lane, frame_size, stride, frames_per_file };
+        RawLayout { name: "n_r".into(), head, direct: true, preallocate: true, keep: self.keep }
+    }
+
+    /// Records to the end, or until the power goes off at `until`.
+    pub(crate) fn run(&self, until: Nanos) -> Run {
+        let clock = VirtualClock::default();
+        let pattern = self.pattern();
+        let (_, mut slots) = Arena::shared_out(self.slots, self.layout(0).head.stride as usize);
+        for slot in &mut slots {
+            pattern.prepare(slot);
+        }
+        let ring = Ring::new(slots, self.devices.len());
+        let targets: Vec<_> =
+            self.devices.iter().map(|device| Simulated::new(device.clone(), clock.clone())).collect();
+        let mut engines: Vec<Box<dyn Engine>> =
+            targets.iter().map(|target| (self.wrap)(Box::new(target.attach(self.depth, 8)))).collect();
+        let mut writers = Vec::new();
+        for (seat, engine) in engines.iter().enumerate() {
+            ring.seat_writer(seat, engine.waker());
+            writers.push(Writer::new(ring.clone(), seat, RawFiles::new(self.layout(seat as u64))));
+        }
+        let mut idle = Simulated::new(Device::default(), clock.clone()).attach(1, 1);
+        ring.seat_source(idle.waker());
+        let mut source = self.source(&ring, pattern);
+        {
+            let lanes = writers.iter_mut().zip(&mut engines);
+            let mut drives = vec![Drive::new(&mut source, &mut idle)];
+            drives.extend(lanes.map(|(writer, engine)| Drive::new(writer, engine.as_mut())));
+            interleave(&clock, &mut drives, until, &mut |_, _| {});
+        }
+        let lanes = writers.iter().map(|writer| writer.totals().clone()).collect();
+        let durable = writers.iter().map(|writer| writer.sink().durable()).collect();
+        Run { durable, mark: ring.mark(), due: source.due(), ring, lanes, targets }
+    }
+
+    fn source(&self, ring: &Arc<Ring>, pattern: Pattern) -> Source {
+        let fill = Box::new(move |number, slot: &mut [u8]| pattern.stamp(number, slot));
+        let duration = Nanos(self.frames * self.period.0);
+        Source::new(ring.clone(), Pace::Every(self.period), duration, Arc::default(), fill)
+    }
+}
+
+impl Run {
+    /// What a reader finds on the targets now.
+    pub(crate) fn index(&self, trust: Trust) -> Index {
+        let names = |lane: usize| format!("n_r.{lane}.journal");
+        let journals: Vec<Vec<u8>> =
+            self.targets.iter().enumerate().map(|(lane, target)| read_all(target, &names(lane))).collect();
+        Index::unite(journals.iter().map(Vec::as_slice), trust)
+    }
+
+    /// Frames that a reader finds but that are not what the instrument delivered.
+    pub(crate) fn wrong(&self, index: &Index, pattern: &Pattern) -> Vec<u64> {
+        let mut files: std::collections::BTreeMap<(usize, u64), Vec<u8>> = std::collections::BTreeMap::new();
+        let mut wrong = Vec::new();
+        for (&number, place) in &index.frames {
+            let head = index.heads[place.lane];
+            let lane = head.lane as usize;
+            let name = || format!("n_r.{lane}.{:08}.raw", place.file);
+            let bytes =
+                files.entry((lane, place.file)).or_insert_with(|| read_all(&self.targets[lane], &name()));
+            let start = (place.position * head.stride) as usize;
+            let frame = bytes.get(start..start + head.frame_size as usize).unwrap_or_default();
+            if pattern.verify(number, frame).is_err() {
+                wrong.push(number);
+            }
+        }
+        wrong
+    }
+}
+
+/// All bytes of a file; none if it is not there.
+fn read_all(target: &Simulated, name: &str) -> Vec<u8> {
+    const FILE: Slot = Slot(1);
+    let mut engine = target.attach(1, 2);
+    let open = Operation::named(OpKind::Open(Open::READ), ROOT, FILE, name.as_bytes(), Buffer::alone(256));
+    if carry_out(&mut engine, open).1.is_none() {
+        return Vec::new();
+    }
+    let mut bytes = Vec::new();
+    loop {
+        let read = Operation::read(FILE, bytes.len() as u64, 1 << 16, Buffer::alone(1 << 16));
+        let (operation, moved) = carry_out(&mut engine, read);
+        match moved {
+            Some(moved) if moved > 0 => bytes.extend_from_slice(&operation.buffer[..moved as usize]),
+            _ => return bytes,
+        }
+    }
+}
+
+fn carry_out(engine: &mut dyn Engine, operation: Operation) -> (Operation, Option<u32>) {
+    engine.submit(operation, engine.now());
+    let mut done = Vec::new();
+    engine.reap(Wait::ForOne, &mut done);
+    let completion = done.pop().expect("one completion for one operation");
+    (completion.operation, completion.result.ok())
+}

@@ -1,0 +1,5 @@
+//! The recorder in virtual time: the same source, ring, writers and sinks as on threads, on simulated targets.
+
+mod crashes;
+mod lab;
+mod virtual_time;

@@ -1,0 +1,110 @@
+//! The recorder's stages on one virtual clock, against what theory says.
+
+use nilometer_acquisition::reader::Trust;
+use nilometer_model::Nanos;
+use nilometer_storage::{
+    Errno,
+    target::{Cost, Device},
+};
+
+use crate::lab::{Lab, PAGE};
+
+/// A page takes 1.6 us: two lanes have 1.25 times the capacity that a frame a microsecond needs.
+fn lane() -> Device {
+    Device { write: Cost { base: Nanos(0), picoseconds_per_byte: 1_600_000 / PAGE }, ..Device::default() }
+}
+
+fn stalled() -> Device {
+    Device { stalls: vec![(Nanos(1_000_000), Nanos(2_000_000))], ..lane() }
+}
+
+#[test]
+fn a_stall_needs_exactly_the_buffer_that_theory_says() {
+    let run = |slots| Lab { slots, devices: vec![stalled(), stalled()], ..Lab::default() }.run(Nanos::MAX);
+    let ample = run(5000);
+    let books = ample.ring.books();
+    assert_eq!(books.lost, 0);
+    // A frame each microsecond of a stall of a millisecond, and what the lanes hold when it begins.
+    assert!((1000..=1004).contains(&books.high), "{} slots were in use", books.high);
+    assert_eq!(run(books.high).ring.books().lost, 0, "the slots that were in use are enough");
+    assert!(run(books.high - 1).ring.books().lost > 0, "one fewer is not");
+}
+
+#[test]
+fn a_stall_is_seen_as_long_as_it_is() {
+    for stall in [50_000, 5_000_000] {
+        let device = Device { stalls: vec![(Nanos(1_000_000), Nanos(1_000_000 + stall))], ..lane() };
+        let lab = Lab { period: Nanos(10_000), frames: 2000, devices: vec![device], ..Lab::default() };
+        let longest = lab.run(Nanos::MAX).lanes[0].longest.0;
+        // A frame may have been due just before the stall; its write and its record take 2 us more.
+        assert!(
+            (stall - 10_000..=stall + 4_000).contains(&longest),
+            "a stall of {stall} ns looked like {longest} ns"
+        );
+    }
+}
+
+#[test]
+fn a_dying_lane_hands_its_frames_to_the_other() {
+    for depth in [1, 4] {
+        let fast = Device {
+            write: Cost { base: Nanos(0), picoseconds_per_byte: 600_000 / PAGE },
+            ..Device::default()
+        };
+        let dying = Device { dead_from: Nanos(3_000_000), ..fast.clone() };
+        let lab = Lab { depth, devices: vec![dying, fast], frames_per_file: 1000, ..Lab::default() };
+        let run = lab.run(Nanos::MAX);
+        assert_eq!((run.ring.books().lost, run.mark), (0, 20_000), "no frame is lost at depth {depth}");
+        let [dead, alive] = [&run.lanes[0], &run.lanes[1]];
+        assert_eq!(dead.fault, Some(Errno::EIO));
+        assert!(dead.stored > 500, "the lane stored {} frames before it died", dead.stored);
+        assert_eq!((alive.fault, dead.stored + alive.stored), (None, 20_000));
+    }
+}
+
+#[test]
+fn with_every_lane_dead_the_rest_is_lost_and_counted() {
+    let dying = Device { dead_from: Nanos(3_000_000), ..lane() };
+    let run = Lab { devices: vec![dying.clone(), dying], ..Lab::default() }.run(Nanos::MAX);
+    let stored: u64 = run.lanes.iter().map(|lane| lane.stored).sum();
+    assert!(stored > 2000, "{stored} frames were stored before");
+    assert_eq!(stored + run.ring.books().lost, run.due, "each frame is stored or counted as lost");
+}
+
+#[test]
+fn a_full_disk_hands_its_frames_to_the_other() {
+    let small = Device { capacity: 3000 * PAGE, ..lane() };
+    let large = Device { write: Cost::fixed(Nanos(300)), ..Device::default() };
+    let run = Lab { devices: vec![small, large], frames_per_file: 500, ..Lab::default() }.run(Nanos::MAX);
+    assert_eq!((run.lanes[0].fault, run.lanes[1].fault), (Some(Errno::ENOSPC), None));
+    assert_eq!((run.ring.books().lost, run.mark), (0, 20_000));
+}
+
+#[test]
+fn what_is_recorded_is_read_back_whole_over_all_lanes() {
+    let lab = Lab {
+        frame_size: 3 * PAGE + 100,
+        frames: 1003,
+        period: Nanos(10_000),
+        depth: 3,
+        frames_per_file: 7,
+        devices: vec![lane(), lane(), lane()],
+        ..Lab::default()
+    };
+    let run = lab.run(Nanos::MAX);
+    for trust in [Trust::Acknowledged, Trust::Durable] {
+        let index = run.index(trust);
+        assert_eq!((index.frames.len(), index.missing(), index.ended), (1003, vec![], 3));
+        assert_eq!(run.wrong(&index, &lab.pattern()), Vec::<u64>::new());
+    }
+}
+
+#[test]
+fn with_a_limit_only_the_newest_files_stay_and_the_reader_knows() {
+    let lab = Lab { frames: 1000, frames_per_file: 10, keep: Some(3), ..Lab::default() };
+    let run = lab.run(Nanos::MAX);
+    let index = run.index(Trust::Durable);
+    let numbers: Vec<u64> = index.frames.keys().copied().collect();
+    assert_eq!(numbers, (970..1000).collect::<Vec<_>>());
+    assert_eq!(run.wrong(&index, &lab.pattern()), Vec::<u64>::new());
+}
