@@ -1,6 +1,8 @@
 //! How data come, wait and are written: the recorder.
 //!
-//!     instrument -> Source -> Ring -> Writer (one a lane) -> Sink -> Engine -> Target -> Reader
+//! ```text
+//! instrument -> Source -> Ring -> Writer (one a lane) -> Sink -> Engine -> Target -> Reader
+//! ```
 //!
 //! [`Source`] and [`Writer`] are workloads: threads drive them in production ([`record`]), a test steps all of them on
 //! one virtual clock. A lane is a directory on a target with a writer of its own; a lane that fails hands its frames to

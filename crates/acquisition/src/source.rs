@@ -93,7 +93,7 @@ impl Workload for Source {
             }
             if waits {
                 // The clock is read between frames that do not wait for it.
-                return Step::Wait(Wait::Until(now));
+                return Step::Wait(Wait::Until(now + Nanos(1)));
             }
         }
     }

@@ -1,5 +1,6 @@
 //! The recorder in virtual time: the same source, ring, writers and sinks as on threads, on simulated targets.
 
+mod conformance;
 mod crashes;
 mod lab;
 mod virtual_time;

@@ -44,15 +44,18 @@ pub fn containment_suite(directory: &std::path::Path, make: &mut MakeEngine<'_>)
 
 #[cfg(test)]
 mod tests {
-    use std::{os::fd::OwnedFd, path::Path};
+    use std::{os::fd::OwnedFd, path::Path, sync::Arc};
 
-    use nilometer_model::{Bytes, Nanos, plan::EngineKind};
+    use nilometer_model::{ByteRate, Bytes, Frequency, Nanos, Seed, plan::EngineKind};
 
     use super::*;
     use crate::{
         Clock,
         clock::VirtualClock,
-        engine::{self, Options},
+        engine::{
+            self, Options,
+            wrap::{Cap, Faulty, Metered, Throttled},
+        },
         target::{Cost, Device, Memory, Simulated, Target},
     };
 
@@ -60,20 +63,65 @@ mod tests {
         Options { kind: EngineKind::Sync, depth: 1, slots, clock: Clock::start() }
     }
 
-    fn on(directory: &Path, slots: u32) -> Box<dyn Engine> {
+    /// An engine on a real directory.
+    fn on(directory: &Path, options: &Options) -> Box<dyn Engine> {
         let root = OwnedFd::from(std::fs::File::open(directory).expect("the directory can be opened"));
-        engine::on_directory(root, &options(slots)).expect("sync works everywhere")
+        engine::on_directory(root, options).expect("permitted here")
+    }
+
+    /// The suite for an engine on real directories, in a wrapper.
+    fn real(kind: EngineKind, wrap: &dyn Fn(Box<dyn Engine>) -> Box<dyn Engine>) {
+        let mut directories = Vec::new();
+        engine_suite(&mut |depth, slots| {
+            directories.push(tempfile::tempdir().expect("a temporary directory can be made"));
+            let directory = directories.last().expect("just made").path();
+            wrap(on(directory, &Options { kind, depth, ..options(slots) }))
+        });
+        let directory = tempfile::tempdir().expect("a temporary directory can be made");
+        containment_suite(directory.path(), &mut |depth, slots| {
+            wrap(on(directory.path(), &Options { kind, depth, ..options(slots) }))
+        });
     }
 
     #[test]
     fn sync() {
-        let mut directories = Vec::new();
-        engine_suite(&mut |_, slots| {
-            directories.push(tempfile::tempdir().expect("a temporary directory can be made"));
-            on(directories.last().expect("just made").path(), slots)
+        real(EngineKind::Sync, &|engine| engine);
+    }
+
+    #[test]
+    fn io_uring() {
+        real(EngineKind::IoUring, &|engine| engine);
+    }
+
+    #[test]
+    fn pool() {
+        real(EngineKind::Pool, &|engine| engine);
+    }
+
+    #[test]
+    fn faulty_without_a_rule() {
+        for kind in [EngineKind::Sync, EngineKind::IoUring] {
+            real(kind, &|engine| Box::new(Faulty::new(engine, &[], Seed(1))));
+        }
+    }
+
+    #[test]
+    fn metered() {
+        for kind in [EngineKind::Sync, EngineKind::IoUring] {
+            real(kind, &|engine| Box::new(Metered::new(engine, Arc::default())));
+        }
+    }
+
+    #[test]
+    fn throttled() {
+        let cap = Cap { bytes: Some(ByteRate(1e9)), operations: Some(Frequency(1e5)) };
+        for kind in [EngineKind::Sync, EngineKind::IoUring] {
+            real(kind, &|engine| Box::new(Throttled::new(engine, cap)));
+        }
+        engine_suite(&mut |depth, slots| {
+            let target = Simulated::new(Device::default(), VirtualClock::default());
+            Box::new(Throttled::new(Box::new(target.attach(depth as usize, slots)), cap))
         });
-        let directory = tempfile::tempdir().expect("a temporary directory can be made");
-        containment_suite(directory.path(), &mut |_, slots| on(directory.path(), slots));
     }
 
     #[test]

@@ -25,7 +25,8 @@ fn reaped(engine: &mut dyn Engine, wait: Wait) -> usize {
     done.len()
 }
 
-/// Whether time moves only when it is told to.
+/// Whether time moves only when it is told to. Asked while nothing is in flight, since a wrapper on a real clock may
+/// know when it will let an operation go.
 fn is_virtual(engine: &dyn Engine) -> bool {
     engine.waker().wake();
     engine.next_event().is_some()
@@ -36,6 +37,7 @@ fn polling_never_waits(engine: &mut Checked) {
     for _ in 0..1000 {
         assert_eq!(reaped(engine, Wait::Poll), 0, "nothing was submitted");
     }
+    let is_virtual = is_virtual(engine);
     let (mut buffers, mut polls) = (Arena::shared_out(engine.depth(), 16).1, 0);
     let in_flight = buffers.len();
     for buffer in buffers.drain(..) {
@@ -46,7 +48,7 @@ fn polling_never_waits(engine: &mut Checked) {
         done += reaped(engine, Wait::Poll);
         polls += 1;
     }
-    if is_virtual(engine) {
+    if is_virtual {
         assert_eq!(engine.tick(), begin, "polling moved the virtual time");
     }
     while done < in_flight {

@@ -28,6 +28,10 @@ use nilometer_model::{Nanos, plan::EngineKind};
 use crate::{Arena, Clock, Completion, Operation, drive::Step};
 
 /// Does operations. Belongs to the thread that made it.
+///
+/// Operations in flight have no order among themselves, with one exception: an operation uses the file that its slot
+/// held when it was submitted, or that an open submitted before it puts there. So a close may follow a read at once, but
+/// a sync covers only writes that were completed before it was submitted.
 pub trait Engine {
     /// How many operations may be in flight. The caller counts; `submit` is then never refused.
     fn depth(&self) -> usize;
@@ -41,9 +45,10 @@ pub trait Engine {
     fn reap(&mut self, wait: Wait, done: &mut Vec<Completion>);
     /// Makes a waiting `reap` of this engine return, from any thread; if none waits, the next one.
     fn waker(&self) -> Arc<dyn Wake>;
-    /// Memory that operations will use, so that the kernel can keep it mapped. May be called several times.
+    /// Memory that operations will use, so that the kernel can keep it mapped. May be called several times. After an
+    /// error the engine works all the same, without the advantage.
     fn register(&mut self, arena: &Arc<Arena>) -> Result<(), EngineError>;
-    /// In virtual time: when `reap` will next have something. None on a real clock.
+    /// In virtual time: when `reap` will next have something. On a real clock nobody asks.
     fn next_event(&self) -> Option<Nanos> {
         None
     }
@@ -56,7 +61,7 @@ pub enum Wait {
     Poll,
     /// For a completion, a wake, or this time.
     Until(Nanos),
-    /// For a completion.
+    /// For a completion; a wake may end it early, with nothing.
     ForOne,
     /// For a completion or a wake.
     News,

@@ -1,0 +1,85 @@
+//! A writer with its sink passes the suite that every workload passes, fed by a ring.
+
+use std::sync::Arc;
+
+use nilometer_acquisition::{
+    Frame, Ring, Writer,
+    journal::Head,
+    sink::{NullSink, RawFiles, RawLayout, Sink},
+};
+use nilometer_model::Nanos;
+use nilometer_storage::{
+    Buffer, Completion, Step, Wait, Workload,
+    conformance::{Demands, workload_suite},
+};
+
+/// A writer, and what puts frames into its ring as long as there is room.
+struct Fed<S> {
+    ring: Arc<Ring>,
+    writer: Writer<S>,
+    number: u64,
+    spare: Option<Buffer>,
+    closed: bool,
+}
+
+const FRAMES: u64 = 40;
+
+impl<S: Sink> Fed<S> {
+    fn new(slots: Vec<Buffer>, sink: S) -> Self {
+        let ring = Ring::new(slots, 1);
+        Fed { writer: Writer::new(ring.clone(), 0, sink), ring, number: 0, spare: None, closed: false }
+    }
+
+    /// Puts frames in while there is room; closes the ring behind the last. Whether anything changed.
+    fn feed(&mut self, now: Nanos) -> bool {
+        let before = (self.number, self.closed);
+        while self.number < FRAMES {
+            let Some(data) = self.spare.take().or_else(|| self.ring.claim(false)) else { break };
+            self.spare = self.ring.put(Frame { number: self.number, due: now, data });
+            self.number += 1;
+        }
+        if self.number == FRAMES && !self.closed {
+            self.closed = true;
+            self.ring.close();
+        }
+        before != (self.number, self.closed)
+    }
+}
+
+impl<S: Sink> Workload for Fed<S> {
+    fn next(&mut self, now: Nanos) -> Step {
+        loop {
+            let step = self.writer.next(now);
+            // It may have given slots back before it asked for a frame.
+            let waits = matches!(step, Step::Wait(Wait::News)) && !self.ring.is_abandoned();
+            if !waits || !self.feed(now) {
+                return step;
+            }
+        }
+    }
+
+    fn completed(&mut self, completion: Completion) {
+        self.writer.completed(completion);
+    }
+}
+
+#[test]
+fn a_writer_of_raw_files_is_a_proper_workload() {
+    for (frames_per_file, keep) in [(1, None), (3, Some(2)), (100, None)] {
+        let head = Head { recording: 1, lane: 0, frame_size: 1000, stride: 1000, frames_per_file };
+        let layout = RawLayout { name: "n_r".into(), head, direct: false, preallocate: true, keep };
+        let demands = Demands { buffers: 1, bytes: 1000, slots: 5 };
+        workload_suite(demands, &|_| {}, &mut |slots| {
+            Box::new(Fed::new(slots, RawFiles::new(layout.clone())))
+        });
+    }
+}
+
+#[test]
+fn the_null_sink_acknowledges_everything() {
+    let clock = nilometer_storage::Clock::start();
+    let mut engine = nilometer_storage::engine::Null::new(1, clock);
+    let mut fed = Fed::new(vec![Buffer::alone(100), Buffer::alone(100)], NullSink::default());
+    nilometer_storage::Drive::new(&mut fed, &mut engine).run(|_| {});
+    assert_eq!((fed.writer.totals().stored, fed.ring.mark(), fed.ring.books().lost), (FRAMES, FRAMES, 0));
+}

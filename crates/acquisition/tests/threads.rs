@@ -1,0 +1,98 @@
+//! The recorder on threads, with real bytes on a real file system, read back frame by frame.
+
+use std::sync::{Arc, atomic::AtomicBool};
+
+use nilometer_acquisition::{
+    Pace, Setup,
+    instrument::Pattern,
+    journal::Head,
+    reader::{Recording, Trust},
+    record,
+    sink::RawLayout,
+};
+use nilometer_model::{Nanos, Seed, plan::EngineKind};
+use nilometer_storage::{
+    Clock, Target,
+    engine::Options,
+    target::{Posix, probe},
+};
+
+const FRAME: u64 = 100_000;
+
+type Lanes = Vec<(Arc<dyn Target>, RawLayout)>;
+
+fn lanes(directory: &std::path::Path, count: u64) -> (Lanes, Vec<std::path::PathBuf>) {
+    let description = probe(directory).expect("a temporary directory can be described");
+    let direct = description.direct_alignment().is_some();
+    let mut lanes = Lanes::new();
+    let mut directories = Vec::new();
+    for lane in 0..count {
+        let target = Posix::create(description.clone(), lane).expect("a run directory can be made");
+        directories.push(target.directory().to_owned());
+        let stride = if direct { FRAME.next_multiple_of(4096) } else { FRAME };
+        let head = Head { recording: 4, lane, frame_size: FRAME, stride, frames_per_file: 16 };
+        let layout = RawLayout { name: "n_rec".into(), head, direct, preallocate: direct, keep: None };
+        lanes.push((Arc::new(target), layout));
+    }
+    (lanes, directories)
+}
+
+#[test]
+fn two_lanes_store_what_the_instrument_delivers() {
+    for (kind, depth) in [(EngineKind::Sync, 1), (EngineKind::IoUring, 4), (EngineKind::Pool, 2)] {
+        let directory = tempfile::tempdir().expect("a temporary directory can be made");
+        let (lanes, directories) = lanes(directory.path(), 2);
+        let outcome = record(Setup {
+            lanes: lanes.clone(),
+            engine: Options { kind, depth, slots: 8, clock: Clock::start() },
+            frame_size: FRAME as usize,
+            slots: 200,
+            pace: Pace::Every(Nanos(500_000)),
+            duration: Nanos(100_000_000),
+            content: Seed(9),
+            stop: Arc::new(AtomicBool::new(false)),
+            hang_after: Nanos::from_millis(60_000),
+        })
+        .expect("nothing is in the way");
+        assert_eq!((outcome.due, outcome.faults.len(), outcome.hung), (200, 0, false), "{outcome:?}");
+        let stored: u64 = outcome.lanes.iter().flatten().map(|lane| lane.totals.stored).sum();
+        assert_eq!(stored + outcome.books.lost, 200, "each frame is stored or counted as lost");
+        // 200 slots for 200 frames: nothing can be lost, however slow the machine.
+        assert_eq!(stored, 200);
+        let recording = Recording::open(&directories, "n_rec", Trust::Durable).expect("two journals");
+        assert_eq!((recording.index.heads.len(), recording.index.ended), (2, 2));
+        let pattern = Pattern::new(Seed(9), FRAME as usize);
+        for number in 0..200 {
+            let frame = recording.frame(number).expect("readable").expect("recorded");
+            assert_eq!(pattern.verify(number, &frame), Ok(()), "frame {number} with {kind:?}");
+        }
+        drop(lanes);
+        assert_eq!(
+            std::fs::read_dir(directory.path()).expect("still there").count(),
+            0,
+            "run directories are gone"
+        );
+    }
+}
+
+#[test]
+fn a_recording_is_ended_in_order_when_it_is_stopped() {
+    let directory = tempfile::tempdir().expect("a temporary directory can be made");
+    let (lanes, directories) = lanes(directory.path(), 1);
+    let stop = Arc::new(AtomicBool::new(true));
+    let setup = Setup {
+        lanes: lanes.clone(),
+        engine: Options { kind: EngineKind::Sync, depth: 1, slots: 8, clock: Clock::start() },
+        frame_size: FRAME as usize,
+        slots: 4,
+        pace: Pace::AsTaken,
+        duration: Nanos::from_millis(3_600_000),
+        content: Seed(9),
+        stop,
+        hang_after: Nanos::from_millis(60_000),
+    };
+    let outcome = record(setup).expect("nothing is in the way");
+    assert!(!outcome.hung && outcome.faults.is_empty());
+    let recording = Recording::open(&directories, "n_rec", Trust::Acknowledged).expect("a journal");
+    assert_eq!(recording.index.ended, 1);
+}
