@@ -112,18 +112,21 @@ pub fn resolve(plan: Cells, targets: Vec<Description>) -> Result<Resolved, Resol
             return Err(ResolveError::Memory { stage, needed, available: available.unwrap_or_default() });
         }
         for target in &targets {
-            check_access(cell, target)?;
+            check_writable(target)?;
             check_space(cell, target, plan.reserve)?;
+            check_access(cell, target)?;
         }
     }
     Ok(Resolved { plan, targets })
 }
 
+fn check_writable(target: &Description) -> Result<(), ResolveError> {
+    let path = target.path.display().to_string();
+    if target.writable { Ok(()) } else { Err(ResolveError::ReadOnly { path }) }
+}
+
 fn check_access(cell: &Cell, target: &Description) -> Result<(), ResolveError> {
     let path = target.path.display().to_string();
-    if !target.writable {
-        return Err(ResolveError::ReadOnly { path });
-    }
     let (stage, block) = (cell.stage.clone(), cell.workload.block_size());
     match (cell.workload.access(), &target.direct) {
         (Some(Access::Direct | Access::Best), &Direct::Real { alignment }) => {
