@@ -24,6 +24,7 @@ use nilometer_storage::{
 
 use crate::{
     gate::Gate,
+    patience::within,
     workload::{self, Part},
 };
 
@@ -47,7 +48,10 @@ enum Report {
 
 /// Runs a phase and says what came of it. Never fails: what goes wrong is in the sample.
 pub fn run_phase(run: &Run, target: &Arc<dyn Target>, cell: &Cell, phase: Phase, seed: Seed) -> Sample {
-    let coldness = (phase == Phase::Read).then(|| chill(target.as_ref(), cell)).flatten();
+    let coldness = match chilled(run, target, cell, phase) {
+        Ok(coldness) => coldness,
+        Err(invalid) => return Sample::invalid(invalid),
+    };
     let settling = settle(&run.clock);
     let (load, busy, traffic) = (process::load_average(), process::machine_busy(), target.traffic());
     let mut sample = match measure(run, target, cell, phase, seed) {
@@ -68,6 +72,20 @@ pub fn run_phase(run: &Run, target: &Arc<dyn Target>, cell: &Cell, phase: Phase,
         sample.invalid = judge(&sample, target.as_ref(), cell);
     }
     sample
+}
+
+/// Before a read, drops what it will read from the cache.
+fn chilled(
+    run: &Run,
+    target: &Arc<dyn Target>,
+    cell: &Cell,
+    phase: Phase,
+) -> Result<Option<Coldness>, Invalid> {
+    if phase != Phase::Read {
+        return Ok(None);
+    }
+    let cell = cell.clone();
+    within(run.hang_after, target, move |target| chill(target, &cell)).map_err(|_| Invalid::Hung)
 }
 
 /// Drops the cell's files from the cache; the worst of what was found.

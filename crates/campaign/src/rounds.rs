@@ -6,11 +6,12 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use nilometer_model::{Invalid, Key, Measured, Nanos, Seed};
+use nilometer_model::{Invalid, Key, Measured, Nanos, Seed, plan::Cell};
 use nilometer_record::{Record, RecordError};
-use nilometer_storage::{Clock, Target, process};
+use nilometer_storage::{Clock, Target, process, target::TargetError};
 
 use crate::{
+    patience::within,
     phase::{Run, run_phase},
     resolve::Resolved,
 };
@@ -128,9 +129,19 @@ impl Campaign {
                 _ => {}
             }
         }
-        Ok(self.targets[target].clear().err().map(|error| error.to_string()))
+        Ok(self.clear(run, target, &cell).err().map(|error| error.to_string()))
+    }
+
+    /// Removes what a cell left; each file may take its time.
+    fn clear(&self, run: &Run, target: usize, cell: &Cell) -> Result<(), TargetError> {
+        let files = cell.workload.footprint().1.saturating_mul(u64::from(cell.workers));
+        let limit = run.hang_after + Nanos(files.saturating_mul(UNLINK_AT_MOST.0));
+        within(limit, &self.targets[target], |target| target.clear())?
     }
 }
+
+/// How long a storage system that still works may take to remove a file.
+const UNLINK_AT_MOST: Nanos = Nanos::from_millis(10);
 
 /// What the machine spends when this program does nothing, as cores: half a second of it.
 fn idle_cores(clock: &Clock) -> f64 {
