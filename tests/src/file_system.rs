@@ -72,6 +72,14 @@ impl FileSystem {
         &self.point
     }
 
+    /// Mounted anew, on another device number if `between` takes the one that is free after the unmount. Images only.
+    pub fn remount_after(&mut self, between: impl FnOnce()) {
+        let image = self.directory.as_ref().expect("an image").path().join("image");
+        must(Command::new("umount").arg(&self.point));
+        between();
+        must(Command::new("mount").args(["-o", "loop"]).arg(image).arg(&self.point));
+    }
+
     /// From here on nothing can be written.
     pub fn make_read_only(&self) {
         must(Command::new("mount").args(["-o", "remount,bind,ro"]).arg(&self.point));

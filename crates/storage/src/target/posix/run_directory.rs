@@ -252,7 +252,7 @@ fn remove_entry(directory: &OwnedFd, name: &CStr, kind: FileType, mount: u64) ->
     let removed = match known(directory, name, kind) {
         Ok(FileType::RegularFile) => fs::unlinkat(directory, name, AtFlags::empty()),
         Ok(FileType::Directory) => match remove_below(directory, name, mount) {
-            Ok(Some(below)) => return Some(Kept { path: path.join(below.path), ..below }),
+            Ok(Some(kept)) => return Some(kept),
             Ok(None) => fs::unlinkat(directory, name, AtFlags::REMOVEDIR),
             Err(errno) => Err(errno),
         },
@@ -279,17 +279,17 @@ fn known(directory: &OwnedFd, name: &CStr, kind: FileType) -> Result<FileType, E
 
 /// Removes what is in a directory of ours; the first that stays, if any does.
 fn remove_below(directory: &OwnedFd, name: &CStr, mount: u64) -> Result<Option<Kept>, Errno> {
+    let path = PathBuf::from(OsStr::from_bytes(name.to_bytes()));
     let below = fs::openat(directory, name, DIRECTORY, Mode::empty())?;
     if mount_of(&below)? != mount {
-        let why = "something is mounted there".into();
-        return Ok(Some(Kept { path: PathBuf::new(), why }));
+        return Ok(Some(Kept { path, why: "something is mounted there".into() }));
     }
     let mut kept = None;
     for (name, kind) in names(&below)? {
         let stays = remove_entry(&below, &name, kind, mount);
         kept = kept.or(stays);
     }
-    Ok(kept)
+    Ok(kept.map(|Kept { path: inner, why }| Kept { path: path.join(inner), why }))
 }
 
 /// The mount that an open directory was reached by. A bind mount has the device of what it shows, but a number of its own.
