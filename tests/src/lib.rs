@@ -17,6 +17,9 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
+/// The file in a run directory that says that it is ours.
+pub const MARKER: &str = ".nilometer-run";
+
 /// Names in a directory that begin as those of run directories do.
 pub fn run_directories(directory: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(directory).expect("a directory that can be listed");

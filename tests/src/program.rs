@@ -12,7 +12,7 @@ use std::{
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-use crate::root;
+use crate::{MARKER, root, run_directories};
 
 /// The path of the program, built when it is first asked for.
 pub fn nilometer() -> &'static Path {
@@ -86,6 +86,19 @@ impl Running {
             std::thread::sleep(STEP);
         }
         panic!("it did not say `{text}`:\n{}", self.stderr());
+    }
+
+    /// Waits for its directory on a target, before anything is measured there. Panics after a minute.
+    pub fn await_run_directory(&self, target: &Path, record: &Path) -> PathBuf {
+        // The record is made after the probe, which has a directory of its own, and before the run's.
+        let ours = |path: &PathBuf| record.exists() && path.join(MARKER).exists();
+        for _ in 0..60_000 / STEP.as_millis() {
+            if let Some(found) = run_directories(target).into_iter().find(ours) {
+                return found;
+            }
+            std::thread::sleep(STEP);
+        }
+        panic!("it made no run directory:\n{}", self.stderr());
     }
 
     /// What it said on stderr so far.

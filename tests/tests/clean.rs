@@ -8,14 +8,13 @@ use std::{
     time::Duration,
 };
 
-use nilometer_tests::{Ended, FileSystem, Running, may_mount, run, run_directories, start};
+use nilometer_tests::{Ended, FileSystem, MARKER, Running, may_mount, run, run_directories, start};
 use rustix::{
     fs::{CWD, FileType, FlockOperation, Mode, RenameFlags},
     process::Signal,
 };
 use tempfile::TempDir;
 
-const MARKER: &str = ".nilometer-run";
 /// Well formed, and never drawn by a run.
 const NAME: &str = "nilometer-0123456789abcdef";
 
@@ -106,15 +105,8 @@ fn running(base: &Path, target: &Path) -> (Running, PathBuf) {
     let arguments =
         [Path::new("evaluate"), target, Path::new("--plan"), &plan, Path::new("--record"), &record];
     let running = start(base, &arguments);
-    // The record is made between the probe, which has a directory of its own, and the run.
-    for _ in 0..4000 {
-        let marked = |path: &PathBuf| record.exists() && path.join(MARKER).exists();
-        if let Some(found) = run_directories(target).into_iter().find(marked) {
-            return (running, found);
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    panic!("it made no run directory: {}", running.stderr());
+    let found = running.await_run_directory(target, &record);
+    (running, found)
 }
 
 /// What a killed run leaves, with a tree of ours in it.

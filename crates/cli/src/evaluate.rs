@@ -41,8 +41,8 @@ impl Evaluate {
         let path = self.record.clone().unwrap_or_else(free_name);
         let head = head(&resolved).run()?;
         let plan = serde_json::to_string(&resolved).run()?;
-        warn_of_record_on_target(&path, &resolved);
         let record = Record::create(&path, &head, &plan, env!("CARGO_PKG_VERSION")).input()?;
+        warn_of_record_on_target(&path, &resolved);
         let targets = make_targets(&resolved).run()?;
         let (stop, patience) = (stop_on_signal().run()?, resolved.plan.hang_after);
         let campaign = Campaign { targets: targets.clone(), stop: stop.clone(), resolved, record };
