@@ -111,6 +111,23 @@ impl Running {
         kill_process(Pid::from_child(&self.child), signal).expect("it runs");
     }
 
+    /// The process that does the work.
+    pub fn worker(&self) -> Pid {
+        let id = self.child.id();
+        let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
+        let first = children.split_whitespace().next().and_then(|id| id.parse().ok());
+        first.and_then(Pid::from_raw).expect("it has a child")
+    }
+
+    /// Whether the process that was started and the one that does the work are both stopped.
+    pub fn is_stopped(&self) -> bool {
+        [Pid::from_child(&self.child), self.worker()].into_iter().all(|id| {
+            let stat =
+                std::fs::read_to_string(format!("/proc/{}/stat", id.as_raw_nonzero())).unwrap_or_default();
+            stat.rsplit_once(") ").is_some_and(|(_, fields)| fields.starts_with('T'))
+        })
+    }
+
     fn read(&self, name: &str) -> String {
         let bytes = std::fs::read(self.said.path().join(name)).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()

@@ -8,7 +8,9 @@ use std::{
     time::Duration,
 };
 
-use nilometer_tests::{Ended, FileSystem, MARKER, Running, may_mount, run, run_directories, start};
+use nilometer_tests::{
+    Ended, FileSystem, MARKER, Running, await_let_go, may_mount, run, run_directories, start,
+};
 use rustix::{
     fs::{CWD, FileType, FlockOperation, Mode, RenameFlags},
     process::Signal,
@@ -115,23 +117,11 @@ fn leave_behind(base: &Path, target: &Path) -> PathBuf {
     running.signal(Signal::KILL);
     let ended = running.end(Duration::from_secs(10));
     assert_eq!(ended.code, None, "it was killed");
-    await_lock(&run);
+    await_let_go(&run);
     fs::remove_dir_all(run.join("n_w0")).ok();
     fs::create_dir_all(run.join("n_w0/n_d0")).expect("a directory");
     fs::write(run.join("n_w0/n_d0/n_f0"), "ours").expect("a file");
     run
-}
-
-/// The process that did the work dies a moment after the one that was killed.
-fn await_lock(run: &Path) {
-    let marker = fs::File::open(run.join(MARKER)).expect("a marker");
-    for _ in 0..1000 {
-        if rustix::fs::flock(&marker, FlockOperation::NonBlockingLockExclusive).is_ok() {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    panic!("the run did not let go of its marker");
 }
 
 fn assert_refused(ended: &Ended, why: &str) {

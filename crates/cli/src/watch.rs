@@ -11,7 +11,7 @@ use std::{
         fd::AsFd,
         unix::{net::UnixStream, process::CommandExt},
     },
-    process::{Child, Command},
+    process::{Child, Command, ExitStatus},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -84,7 +84,7 @@ fn follow(child: &mut Child, news: &mut UnixStream, asked: &Asked) -> Result<u8>
         let mut said = [0];
         news.read_exact(&mut said).context("can't hear the process that does the work")?;
         if let Some(status) = child.try_wait()? {
-            return Ok(status.code().map_or(FAILED, |code| u8::try_from(code).unwrap_or(FAILED)));
+            return Ok(code_of(status));
         }
         if asked.stop.swap(false, Ordering::Relaxed) {
             interrupts += 1;
@@ -100,6 +100,14 @@ fn follow(child: &mut Child, news: &mut UnixStream, asked: &Asked) -> Result<u8>
             return leave(child, said[0]);
         }
     }
+}
+
+/// The child's own exit code; a child that was killed could not say why.
+fn code_of(status: ExitStatus) -> u8 {
+    if status.code().is_none() {
+        eprintln!("nilometer: the process that does the work was ended: {status}");
+    }
+    status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(FAILED)
 }
 
 /// ctrl-Z: both stop, until this process is continued.

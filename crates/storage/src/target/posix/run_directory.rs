@@ -157,6 +157,8 @@ fn write_marker(root: &OwnedFd) -> Result<OwnedFd, Errno> {
     if rustix::io::write(&marker, text.as_bytes())? != text.len() {
         return Err(Errno::NOSPC);
     }
+    // Without this, a directory that outlived a crash of the machine may hold an empty marker, which proves nothing.
+    fs::fsync(&marker)?;
     fs::renameat(root, NEW_MARKER, root, MARKER)?;
     Ok(marker)
 }
