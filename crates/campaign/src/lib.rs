@@ -5,12 +5,14 @@
 mod environment;
 mod gate;
 mod ingest;
+mod patience;
 mod phase;
 mod resolve;
 mod rounds;
 pub mod workload;
 
 pub use environment::environment;
+pub use patience::within;
 pub use phase::{Run, run_phase};
 pub use resolve::{Estimate, ResolveError, Resolved, resolve};
 pub use rounds::{Campaign, CampaignError, Progress};

@@ -24,6 +24,7 @@ use nilometer_storage::{
 
 use crate::{
     gate::Gate,
+    patience::within,
     workload::{self, Part},
 };
 
@@ -55,7 +56,10 @@ enum Report {
 
 /// Runs a phase and says what came of it. Never fails: what goes wrong is in the sample.
 pub fn run_phase(run: &Run, target: &Arc<dyn Target>, cell: &Cell, phase: Phase, seed: Seed) -> Sample {
-    let coldness = (phase == Phase::Read).then(|| chill(target.as_ref(), cell)).flatten();
+    let coldness = match chilled(run, target, cell, phase) {
+        Ok(coldness) => coldness,
+        Err(invalid) => return Sample::invalid(invalid),
+    };
     let settling = settle(&run.clock);
     let (load, busy, traffic) = (process::load_average(), process::machine_busy(), target.traffic());
     let mut sample = match measure(run, target, cell, phase, seed) {
@@ -65,9 +69,7 @@ pub fn run_phase(run: &Run, target: &Arc<dyn Target>, cell: &Cell, phase: Phase,
     sample.settling = settling;
     sample.load = load;
     sample.coldness = coldness;
-    sample.device = traffic
-        .zip(target.traffic())
-        .map(|(was, is)| (is.0.saturating_sub(was.0), is.1.saturating_sub(was.1)));
+    sample.device = traffic_since(traffic, target.as_ref());
     sample.machine = run.machine_since(busy, sample.wall);
     if sample.invalid.is_none() {
         sample.invalid = judge(&sample, target.as_ref(), cell);
@@ -79,6 +81,20 @@ pub fn run_phase(run: &Run, target: &Arc<dyn Target>, cell: &Cell, phase: Phase,
 pub(crate) fn traffic_since(was: Option<(u64, u64)>, target: &dyn Target) -> Option<(u64, u64)> {
     let (was, is) = was.zip(target.traffic())?;
     Some((is.0.saturating_sub(was.0), is.1.saturating_sub(was.1)))
+}
+
+/// Before a read, drops what it will read from the cache.
+fn chilled(
+    run: &Run,
+    target: &Arc<dyn Target>,
+    cell: &Cell,
+    phase: Phase,
+) -> Result<Option<Coldness>, Invalid> {
+    if phase != Phase::Read {
+        return Ok(None);
+    }
+    let cell = cell.clone();
+    within(run.hang_after, target, move |target| chill(target, &cell)).map_err(|_| Invalid::Hung)
 }
 
 /// Drops the cell's files from the cache; the worst of what was found.

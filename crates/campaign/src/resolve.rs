@@ -108,9 +108,10 @@ pub fn resolve(plan: Cells, targets: Vec<Description>) -> Result<Resolved, Resol
     for cell in &plan.cells {
         check_memory(&cell.stage, workload::memory(cell))?;
         for target in &targets {
-            check_access(cell, target)?;
+            check_writable(target)?;
             let (bytes, files) = footprint(cell);
             check_space(&cell.stage, bytes, files, target, plan.reserve)?;
+            check_access(cell, target)?;
         }
     }
     for cell in &plan.ingests {
@@ -119,11 +120,13 @@ pub fn resolve(plan: Cells, targets: Vec<Description>) -> Result<Resolved, Resol
     Ok(Resolved { plan, targets })
 }
 
+fn check_writable(target: &Description) -> Result<(), ResolveError> {
+    let path = target.path.display().to_string();
+    if target.writable { Ok(()) } else { Err(ResolveError::ReadOnly { path }) }
+}
+
 fn check_access(cell: &Cell, target: &Description) -> Result<(), ResolveError> {
     let path = target.path.display().to_string();
-    if !target.writable {
-        return Err(ResolveError::ReadOnly { path });
-    }
     let (stage, block) = (cell.stage.clone(), cell.workload.block_size());
     match (cell.workload.access(), &target.direct) {
         (Some(Access::Direct | Access::Best), &Direct::Real { alignment }) => {
@@ -166,9 +169,7 @@ fn check_space(
 
 fn check_ingest(cell: &IngestCell, targets: &[Description], reserve: Bytes) -> Result<(), ResolveError> {
     for target in targets {
-        if !target.writable {
-            return Err(ResolveError::ReadOnly { path: target.path.display().to_string() });
-        }
+        check_writable(target)?;
         let shape = Shape::of(cell, target.direct_alignment().is_some());
         // What lies in memory counts there too.
         let memory =

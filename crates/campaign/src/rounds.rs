@@ -8,10 +8,11 @@ use std::sync::{
 
 use nilometer_model::{Invalid, Key, Measured, Nanos, Sample, Seed, plan::Phase};
 use nilometer_record::{Record, RecordError};
-use nilometer_storage::{Clock, Target, process};
+use nilometer_storage::{Clock, Target, process, target::TargetError};
 
 use crate::{
     ingest::run_ingest,
+    patience::within,
     phase::{Run, run_phase},
     resolve::Resolved,
 };
@@ -142,7 +143,16 @@ impl Campaign {
             }
             None => self.take_phases(run, turn, seed, place, progress)?,
         };
-        Ok(hung.or_else(|| target.clear().err().map(|error| error.to_string())))
+        Ok(hung.or_else(|| self.clear(run, turn).err().map(|error| error.to_string())))
+    }
+
+    /// Removes what a cell left; each file may take its time.
+    fn clear(&self, run: &Run, turn: Turn) -> Result<(), TargetError> {
+        let cell = self.resolved.plan.cells.get(turn.cell);
+        let files =
+            cell.map_or(0, |cell| cell.workload.footprint().1.saturating_mul(u64::from(cell.workers)));
+        let limit = run.hang_after + Nanos(files.saturating_mul(UNLINK_AT_MOST.0));
+        within(limit, &self.targets[turn.target], |target| target.clear())?
     }
 
     /// All phases of a cell. Why the target must be left out, if one hung.
@@ -188,6 +198,9 @@ impl Turn {
         Key { target: self.target, cell: self.cell, repeat: self.repeat, phase }
     }
 }
+
+/// How long a storage system that still works may take to remove a file.
+const UNLINK_AT_MOST: Nanos = Nanos::from_millis(10);
 
 /// What the machine spends when this program does nothing, as cores: half a second of it.
 fn idle_cores(clock: &Clock) -> f64 {

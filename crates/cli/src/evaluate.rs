@@ -2,15 +2,18 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::{Arc, atomic::AtomicBool},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::Args;
 use nilometer_analysis::report::terminal;
-use nilometer_campaign::{Campaign, Progress, Resolved, environment, resolve};
+use nilometer_campaign::{Campaign, Progress, Resolved, environment, resolve, within};
 use nilometer_model::{
-    Bytes, CellEntry, Instrument, Measured, Nanos, Results, Seed, TargetEntry, plan::IngestCell,
+    Bytes, CellEntry, Instrument, Invalid, Measured, Nanos, Results, Seed, TargetEntry, plan::IngestCell,
 };
 use nilometer_record::Record;
 use nilometer_storage::{Target, target::Posix};
@@ -55,16 +58,18 @@ impl Evaluate {
         let path = self.record.clone().unwrap_or_else(free_name);
         let head = head(&resolved).run()?;
         let plan = serde_json::to_string(&resolved).run()?;
-        warn_of_record_on_target(&path, &resolved);
         let record = Record::create(&path, &head, &plan, env!("CARGO_PKG_VERSION")).input()?;
+        warn_of_record_on_target(&path, &resolved);
         let targets = make_targets(&resolved).run()?;
-        let campaign = Campaign { targets: targets.clone(), stop: stop_on_signal().run()?, resolved, record };
+        let (stop, patience) = (stop_on_signal().run()?, resolved.plan.hang_after);
+        let campaign = Campaign { targets: targets.clone(), stop: stop.clone(), resolved, record };
         let record = campaign.run(&mut |progress| tell(&progress, &head)).run()?;
         drop(record);
         let results = nilometer_record::read(&path).run()?;
         print!("\n{}", terminal(&results));
         println!("\nRecord: {}", path.display());
-        remove_targets(&targets, &results).run()
+        remove_targets(targets, &results, patience).run()?;
+        went_well(&results, stop.load(Ordering::Relaxed)).run()
     }
 
     /// The plan against the described targets: all that can be refused is refused here.
@@ -190,15 +195,35 @@ fn tell(progress: &Progress<'_>, head: &Results) {
     }
 }
 
-/// A target that hung is not touched again.
-fn remove_targets(targets: &[Arc<dyn Target>], results: &Results) -> anyhow::Result<()> {
-    for (target, entry) in targets.iter().zip(&results.targets) {
-        match &entry.left_out {
-            None => target.remove()?,
-            Some(_) => {
-                eprintln!("{0}: what is left there can be removed with `nilometer clean {0}`", entry.path);
-            }
+/// A target that was left out is not touched again, not even to tidy up.
+fn remove_targets(targets: Vec<Arc<dyn Target>>, results: &Results, patience: Nanos) -> anyhow::Result<()> {
+    let mut outcome = Ok(());
+    for (target, entry) in targets.into_iter().zip(&results.targets) {
+        if entry.left_out.is_some() {
+            eprintln!("{0}: what is left there can be removed with `nilometer clean {0}`", entry.path);
+            std::mem::forget(target);
+            continue;
         }
+        let removed = within(patience, &target, |target| target.remove()).and_then(|removed| removed);
+        outcome = outcome.and(removed);
+    }
+    Ok(outcome?)
+}
+
+/// Failures of the storage are in the report; here they become the exit code.
+fn went_well(results: &Results, interrupted: bool) -> anyhow::Result<()> {
+    let failed = |measured: &&Measured| {
+        matches!(measured.sample.invalid, Some(Invalid::Hung | Invalid::Errors | Invalid::Refused(_)))
+    };
+    let (failed, all) = (results.samples.iter().filter(failed).count(), results.samples.len());
+    if failed > 0 {
+        bail!("{failed} of {all} samples failed: the report says which");
+    }
+    if let Some(target) = results.targets.iter().find(|target| target.left_out.is_some()) {
+        bail!("{} was left out: the report says why", target.path);
+    }
+    if interrupted {
+        bail!("interrupted: the record holds what was measured until then");
     }
     Ok(())
 }

@@ -11,6 +11,7 @@ mod describe;
 mod evaluate;
 mod plan;
 mod report;
+mod watch;
 
 use std::process::ExitCode;
 
@@ -71,21 +72,27 @@ fn main() -> ExitCode {
             return if help { ExitCode::SUCCESS } else { ExitCode::from(2) };
         }
     };
-    let outcome = match &arguments.command {
-        Command::Evaluate(evaluate) => evaluate.execute(),
-        Command::Report(report) => report.execute(),
-        Command::Describe(describe) => describe.execute(),
-        Command::Plan(plan) => plan.execute(),
-        Command::Clean(clean) => clean.execute(),
-    };
+    ExitCode::from(match &arguments.command {
+        Command::Evaluate(evaluate) => {
+            watch::watched(|| code(evaluate.execute())).unwrap_or_else(|error| told(&error, 1))
+        }
+        Command::Report(report) => code(report.execute()),
+        Command::Describe(describe) => code(describe.execute()),
+        Command::Plan(plan) => code(plan.execute()),
+        Command::Clean(clean) => code(clean.execute()),
+    })
+}
+
+/// The exit code; why, if it did not go well, goes to stderr.
+fn code(outcome: Outcome) -> u8 {
     match outcome {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => 0,
         Err(Failure::Run(error)) => told(&error, 1),
         Err(Failure::Input(error)) => told(&error, 2),
     }
 }
 
-fn told(error: &anyhow::Error, code: u8) -> ExitCode {
+fn told(error: &anyhow::Error, code: u8) -> u8 {
     eprintln!("nilometer: {error:#}");
-    ExitCode::from(code)
+    code
 }

@@ -35,7 +35,7 @@ pub struct Sample {
     pub lateness: Histogram,
     /// Work over time, all workers.
     pub series: Series,
-    /// Failed operations by the kernel's error number.
+    /// Failed operations by the kernel's error number, or [`Sample::SHORT`].
     pub errors: BTreeMap<i32, u64>,
     /// What each worker did.
     pub workers: Vec<WorkerTotals>,
@@ -129,6 +129,9 @@ impl Invalid {
 }
 
 impl Sample {
+    /// Stands for an error number where fewer bytes were written than asked: often the end of a full disk.
+    pub const SHORT: i32 = 0;
+
     /// A sample of nothing, for a phase that hung or was refused.
     pub fn invalid(why: Invalid) -> Self {
         Sample { invalid: Some(why), ..Sample::new(Nanos(0)) }

@@ -91,7 +91,7 @@ CREATE TABLE series (
 
 CREATE TABLE error (
     sample INTEGER NOT NULL REFERENCES sample (id),
-    errno  INTEGER NOT NULL,
+    errno  INTEGER NOT NULL,             -- 0: fewer bytes were written than asked
     count  INTEGER NOT NULL,
     PRIMARY KEY (sample, errno)
 ) WITHOUT ROWID;

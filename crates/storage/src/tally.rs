@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use nilometer_model::{Histogram, Nanos, Sample, Series, WorkerTotals};
 
-use crate::Completion;
+use crate::{Completion, OpKind};
 
 /// What one worker did.
 #[derive(Debug, Clone)]
@@ -37,7 +37,13 @@ impl Tally {
         self.latency.add(finished.since(issued).0);
         self.lateness.add(issued.since(due).0);
         let bytes = match completion.result {
-            Ok(moved) if completion.operation.kind.is_data() => u64::from(moved),
+            Ok(moved) if completion.operation.kind.is_data() => {
+                // A read may meet the end of a file that a time limit cut short.
+                if completion.operation.kind == OpKind::Write && moved < completion.operation.length {
+                    self.fail(Sample::SHORT);
+                }
+                u64::from(moved)
+            }
             Ok(_) => 0,
             Err(errno) => self.fail(errno.0),
         };

@@ -68,6 +68,14 @@ pub enum TargetError {
         /// Which check failed.
         why: String,
     },
+    /// Something in a run directory was not made by the run, or could not be removed.
+    #[error("{path}: left where it is: {why}")]
+    Kept {
+        /// What stays.
+        path: PathBuf,
+        /// Why it does.
+        why: String,
+    },
     /// A running Nilometer holds it.
     #[error("{path}: in use by a running nilometer: nothing was removed")]
     InUse {

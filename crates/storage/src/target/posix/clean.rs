@@ -2,11 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{self, AtFlags, Mode, OFlags};
+use rustix::{
+    fs::{self, AtFlags, FlockOperation, Mode, OFlags},
+    io::Errno,
+};
 
 use super::{
     super::TargetError,
-    run_directory::{NEW_MARKER, PREFIX, RunDirectory, names, well_named},
+    run_directory::{NEW_MARKER, PREFIX, RunDirectory, names, open_marker, well_named},
 };
 
 /// What was found at a path.
@@ -20,32 +23,52 @@ pub struct Cleaned {
 
 /// Cleans below `path`, or `path` itself if it is a run directory.
 pub fn clean(path: &Path) -> Result<Cleaned, TargetError> {
-    let path = path.canonicalize().map_err(|source| TargetError::Io {
-        path: path.into(),
-        action: "find",
-        source,
-    })?;
-    let itself = path.file_name().and_then(|name| name.to_str()).filter(|name| well_named(name));
+    // Without `.` and without a slash at the end, behind which a symlink would be followed.
+    let path: PathBuf = path.components().collect();
+    path.symlink_metadata().map_err(cannot_find(&path))?;
     let mut cleaned = Cleaned::default();
-    if let (Some(name), Some(parent)) = (itself, path.parent()) {
-        clean_one(parent, name, &mut cleaned);
-        return Ok(cleaned);
-    }
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let directory = fs::open(&path, flags, Mode::empty()).map_err(TargetError::io(&path, "open"))?;
-    for (name, _) in names(&directory).map_err(TargetError::io(&path, "list"))? {
-        if let Some(name) = name.to_str().ok().filter(|name| name.starts_with(PREFIX)) {
-            clean_one(&path, name, &mut cleaned);
-        }
+    // A name that is well formed is taken as it stands: a symlink of such a name is not followed.
+    let real = match run_name(&path) {
+        Some(name) => canonical(path.parent().unwrap_or(Path::new("")))?.join(name),
+        None => canonical(&path)?,
+    };
+    match (run_name(&real), real.parent()) {
+        (Some(name), Some(parent)) => clean_one(parent, name, &mut cleaned),
+        _ => clean_below(&real, &mut cleaned)?,
     }
     Ok(cleaned)
+}
+
+fn run_name(path: &Path) -> Option<&str> {
+    path.file_name()?.to_str().filter(|name| well_named(name))
+}
+
+/// The path without symlinks; the working directory if it is empty.
+fn canonical(path: &Path) -> Result<PathBuf, TargetError> {
+    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+    path.canonicalize().map_err(cannot_find(path))
+}
+
+fn cannot_find(path: &Path) -> impl FnOnce(std::io::Error) -> TargetError {
+    move |source| TargetError::Io { path: path.into(), action: "find", source }
+}
+
+fn clean_below(path: &Path, cleaned: &mut Cleaned) -> Result<(), TargetError> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let directory = fs::open(path, flags, Mode::empty()).map_err(TargetError::io(path, "open"))?;
+    for (name, _) in names(&directory).map_err(TargetError::io(path, "list"))? {
+        if let Some(name) = name.to_str().ok().filter(|name| name.starts_with(PREFIX)) {
+            clean_one(path, name, cleaned);
+        }
+    }
+    Ok(())
 }
 
 fn clean_one(parent: &Path, name: &str, cleaned: &mut Cleaned) {
     let result = match RunDirectory::adopt(parent, name) {
         Ok(run) => run.remove(),
         Err(error @ TargetError::NotOurs { .. }) if well_named(name) => {
-            remove_unborn(&parent.join(name)).map_err(|()| error)
+            remove_unborn(&parent.join(name)).unwrap_or(Err(error))
         }
         Err(error) => Err(error),
     };
@@ -56,16 +79,21 @@ fn clean_one(parent: &Path, name: &str, cleaned: &mut Cleaned) {
 }
 
 /// A run that was killed before its marker was complete leaves an empty directory, or one with an unfinished marker.
-fn remove_unborn(path: &Path) -> Result<(), ()> {
+/// None if this is no such directory.
+fn remove_unborn(path: &Path) -> Option<Result<(), TargetError>> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let directory = fs::open(path, flags, Mode::empty()).map_err(drop)?;
+    let directory = fs::open(path, flags, Mode::empty()).ok()?;
     let mine = fs::fstat(&directory).is_ok_and(|stat| stat.st_uid == rustix::process::geteuid().as_raw());
-    let entries = names(&directory).map_err(drop)?;
+    let entries = names(&directory).ok()?;
     if !mine || entries.iter().any(|(name, _)| name.to_bytes() != NEW_MARKER.as_bytes()) {
-        return Err(());
+        return None;
     }
-    for (name, _) in entries {
-        fs::unlinkat(&directory, name, AtFlags::empty()).map_err(drop)?;
+    if !entries.is_empty() {
+        let marker = open_marker(&directory, NEW_MARKER).ok()?;
+        if fs::flock(&marker, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
+            return Some(Err(TargetError::InUse { path: path.into() }));
+        }
+        fs::unlinkat(&directory, NEW_MARKER, AtFlags::empty()).ok()?;
     }
-    fs::rmdir(path).map_err(drop)
+    fs::rmdir(path).ok().map(Ok)
 }

@@ -42,7 +42,8 @@ pub fn probe(path: &Path) -> Result<Description, TargetError> {
         source: mount.source,
         options: mount.options,
         device,
-        writable: direct.is_ok(),
+        // A full disk can be written: what is missing is said when the plan is resolved.
+        writable: direct.as_ref().map_or_else(is_full, |_| true),
         direct: direct.unwrap_or(Direct::Unknown),
     })
 }
@@ -66,6 +67,11 @@ fn try_direct(path: &Path) -> Result<Direct, TargetError> {
         Err(errno) => Err(TargetError::io(path, "write to")(errno)),
         Ok(direct) => Ok(direct),
     }
+}
+
+fn is_full(error: &TargetError) -> bool {
+    let full = [Errno::NOSPC, Errno::DQUOT].map(Errno::raw_os_error);
+    matches!(error, TargetError::Io { source, .. } if source.raw_os_error().is_some_and(|errno| full.contains(&errno)))
 }
 
 fn direct_in(run: &RunDirectory) -> Result<Direct, Errno> {

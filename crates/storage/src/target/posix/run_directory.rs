@@ -1,20 +1,22 @@
 //! The one directory that a run makes on a target, and the proof that it is ours.
 //!
-//! It is named `nilometer-` and 16 hexadecimal digits and holds a marker, which names the directory's own device and
-//! inode: a marker that was copied or moved elsewhere proves nothing. The marker is locked while the run lives. All
-//! entries that the run makes in it begin with [`OURS`]; nothing else is ever removed. Symlinks are not followed, and
-//! every step is relative to an open descriptor, so that a path which changes in the meantime leads nowhere else.
+//! It is named `nilometer-` and 16 hexadecimal digits and holds a marker, which names the directory's own inode and
+//! birth: a marker that was copied or moved elsewhere proves nothing, and one that was left before the file system was
+//! mounted anew still counts. The marker is locked while the run lives. All entries that the run makes in it begin with
+//! [`OURS`]; nothing else is ever removed. Symlinks are not followed, mount points are not crossed, and every step is
+//! relative to an open descriptor, so that a path which changes in the meantime leads nowhere else.
 
 use std::{
-    ffi::CStr,
+    ffi::{CStr, OsStr},
     io,
-    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
+    os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
     sync::Mutex,
 };
 
 use rustix::{
-    fs::{self, AtFlags, Dir, FileType, FlockOperation, Mode, OFlags},
+    fs::{self, AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, StatxFlags},
     io::Errno,
 };
 
@@ -48,10 +50,16 @@ impl RunDirectory {
         let parent_fd =
             fs::open(parent, DIRECTORY, Mode::empty()).map_err(TargetError::io(parent, "open"))?;
         fs::mkdirat(&parent_fd, &name, Mode::RWXU).map_err(TargetError::io(&path, "make the directory"))?;
-        let root = fs::openat(&parent_fd, &name, DIRECTORY, Mode::empty())
-            .map_err(TargetError::io(&path, "open"))?;
-        let marker = write_marker(&root).map_err(TargetError::io(&path, "write the marker in"))?;
-        Ok(RunDirectory { path, parent: parent_fd, root, marker: Mutex::new(Some(marker)) })
+        match open_marked(&parent_fd, &name) {
+            Ok((root, marker)) => {
+                Ok(RunDirectory { path, parent: parent_fd, root, marker: Mutex::new(Some(marker)) })
+            }
+            Err(errno) => {
+                // On a full disk nothing is to stay behind; if this fails too, the first error says why.
+                fs::unlinkat(&parent_fd, &name, AtFlags::REMOVEDIR).ok();
+                Err(TargetError::io(&path, "write the marker in")(errno))
+            }
+        }
     }
 
     /// Takes over one that a killed run left.
@@ -62,9 +70,8 @@ impl RunDirectory {
             fs::open(parent, DIRECTORY, Mode::empty()).map_err(TargetError::io(parent, "open"))?;
         let root = fs::openat(&parent_fd, name, DIRECTORY, Mode::empty())
             .map_err(|errno| not_ours(format!("it can't be opened as a directory: {errno}")))?;
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-        let marker = fs::openat(&root, MARKER, flags, Mode::empty())
-            .map_err(|errno| not_ours(format!("no marker {MARKER}: {errno}")))?;
+        let marker =
+            open_marker(&root, MARKER).map_err(|errno| not_ours(format!("no marker {MARKER}: {errno}")))?;
         verify(&root, &marker, name).map_err(not_ours)?;
         match fs::flock(&marker, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(RunDirectory { path, parent: parent_fd, root, marker: Mutex::new(Some(marker)) }),
@@ -86,16 +93,10 @@ impl RunDirectory {
         self.root.try_clone()
     }
 
-    /// Removes all entries that are ours; foreign ones stay, and are told as an error.
+    /// Removes all entries that are ours; foreign ones stay, and the first is told as an error.
     pub(super) fn clear(&self) -> Result<(), TargetError> {
-        let foreign = remove_ours(&self.root).map_err(TargetError::io(&self.path, "clear"))?;
-        match foreign {
-            None => Ok(()),
-            Some(name) => Err(TargetError::NotOurs {
-                path: self.path.join(name),
-                why: "it is in a run directory, but was not made by it".into(),
-            }),
-        }
+        let kept = remove_ours(&self.root).map_err(TargetError::io(&self.path, "clear"))?;
+        kept.map_or(Ok(()), |Kept { path, why }| Err(TargetError::Kept { path: self.path.join(path), why }))
     }
 
     /// Removes it all: contents, marker, directory. Does nothing the second time.
@@ -125,24 +126,61 @@ impl Drop for RunDirectory {
     }
 }
 
+/// Opens the new directory and marks it; what was begun of the marker is undone where that fails.
+fn open_marked(parent: &OwnedFd, name: &str) -> Result<(OwnedFd, OwnedFd), Errno> {
+    let root = fs::openat(parent, name, DIRECTORY, Mode::empty())?;
+    let marker = write_marker(&root).inspect_err(|_| {
+        for name in [NEW_MARKER, MARKER] {
+            fs::unlinkat(&root, name, AtFlags::empty()).ok();
+        }
+    })?;
+    Ok((root, marker))
+}
+
+/// Opens a marker if it is a plain file: to open a device may already do something. Writable, because NFS wants that for
+/// an exclusive lock.
+pub(super) fn open_marker(root: &OwnedFd, name: &str) -> Result<OwnedFd, Errno> {
+    let mode = fs::statat(root, name, AtFlags::SYMLINK_NOFOLLOW)?.st_mode;
+    if !FileType::from_raw_mode(mode).is_file() {
+        return Err(Errno::INVAL);
+    }
+    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    fs::openat(root, name, flags, Mode::empty())
+}
+
 /// Completes the marker under another name first: a marker is whole or absent.
 fn write_marker(root: &OwnedFd) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let marker = fs::openat(root, NEW_MARKER, flags, Mode::RUSR | Mode::WUSR)?;
     fs::flock(&marker, FlockOperation::NonBlockingLockExclusive)?;
-    let text = marker_text(&fs::fstat(root)?);
+    let [text, _] = marker_texts(root)?;
     if rustix::io::write(&marker, text.as_bytes())? != text.len() {
         return Err(Errno::NOSPC);
     }
+    // Without this, a directory that outlived a crash of the machine may hold an empty marker, which proves nothing.
+    fs::fsync(&marker)?;
     fs::renameat(root, NEW_MARKER, root, MARKER)?;
     Ok(marker)
 }
 
-fn marker_text(directory: &fs::Stat) -> String {
-    format!(
-        "A run of nilometer made this directory. `nilometer clean` removes it.\ninode {} of device {}\n",
-        directory.st_ino, directory.st_dev
-    )
+/// What a marker in this directory says: at best by inode and birth, which no copy shares and no new mount changes; else
+/// by inode and device.
+fn marker_texts(directory: &OwnedFd) -> Result<[String; 2], Errno> {
+    let stat = fs::fstat(directory)?;
+    let device = marker_text(stat.st_ino, &format!("of device {}", stat.st_dev));
+    let born = birth(directory).map(|birth| marker_text(stat.st_ino, &birth));
+    Ok([born.unwrap_or_else(|| device.clone()), device])
+}
+
+fn marker_text(inode: u64, which: &str) -> String {
+    format!("A run of nilometer made this directory. `nilometer clean` removes it.\ninode {inode} {which}\n")
+}
+
+/// When the directory was made, where the file system keeps that.
+fn birth(directory: &OwnedFd) -> Option<String> {
+    let stat = fs::statx(directory, c"", AtFlags::EMPTY_PATH, StatxFlags::BTIME).ok()?;
+    let known = stat.stx_mask & StatxFlags::BTIME.bits() != 0;
+    known.then(|| format!("born {}.{:09}", stat.stx_btime.tv_sec, stat.stx_btime.tv_nsec))
 }
 
 /// Why this is not ours, if it is not.
@@ -163,7 +201,8 @@ fn verify(root: &OwnedFd, marker: &OwnedFd, name: &str) -> Result<(), String> {
     }
     let mut content = [0; 256];
     let count = rustix::io::pread(marker, &mut content, 0).map_err(text)?;
-    if content[..count] != *marker_text(&directory).as_bytes() {
+    let valid = marker_texts(root).map_err(text)?;
+    if !valid.iter().any(|valid| valid.as_bytes() == &content[..count]) {
         return Err("the marker was made for another directory".into());
     }
     Ok(())
@@ -186,51 +225,81 @@ fn same(directory: &OwnedFd, other: Result<fs::Stat, Errno>) -> bool {
     }
 }
 
-/// Removes the entries of ours below an open directory, deepest first. The name of a foreign entry, if there is one.
-fn remove_ours(directory: &OwnedFd) -> Result<Option<String>, Errno> {
-    let device = fs::fstat(directory)?.st_dev;
-    let mut foreign = None;
-    for (name, kind) in names(directory)? {
-        let bytes = name.to_bytes();
-        if bytes == MARKER.as_bytes() || bytes == NEW_MARKER.as_bytes() {
-            continue;
-        }
-        if !bytes.starts_with(OURS) || !remove_entry(directory, &name, kind, device, &mut foreign)? {
-            foreign.get_or_insert(name.to_string_lossy().into_owned());
-        }
-    }
-    Ok(foreign)
+/// An entry that was left where it is.
+struct Kept {
+    /// Relative to the directory in question.
+    path: PathBuf,
+    why: String,
 }
 
-/// Removes one entry; false if it is not ours after all.
-fn remove_entry(
-    directory: &OwnedFd,
-    name: &CStr,
-    kind: FileType,
-    device: u64,
-    foreign: &mut Option<String>,
-) -> Result<bool, Errno> {
-    let kind = match kind {
-        FileType::Unknown => {
-            FileType::from_raw_mode(fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?.st_mode)
+/// Removes the entries of ours in a run directory. The first that stays, if any does.
+fn remove_ours(root: &OwnedFd) -> Result<Option<Kept>, Errno> {
+    let mount = mount_of(root)?;
+    let mut kept = None;
+    for (name, kind) in names(root)? {
+        if ![MARKER, NEW_MARKER].map(str::as_bytes).contains(&name.to_bytes()) {
+            let stays = remove_entry(root, &name, kind, mount);
+            kept = kept.or(stays);
         }
-        known => known,
-    };
-    match kind {
-        FileType::RegularFile => fs::unlinkat(directory, name, AtFlags::empty()).map(|()| true),
-        FileType::Directory => {
-            let below = fs::openat(directory, name, DIRECTORY, Mode::empty())?;
-            if fs::fstat(&below)?.st_dev != device {
-                return Ok(false);
-            }
-            if let Some(inner) = remove_ours(&below)? {
-                foreign.get_or_insert(format!("{}/{inner}", name.to_string_lossy()));
-                return Ok(true);
-            }
-            fs::unlinkat(directory, name, AtFlags::REMOVEDIR).map(|()| true)
-        }
-        _ => Ok(false),
     }
+    Ok(kept)
+}
+
+/// Removes one entry with what is in it; what of it stays, if anything does.
+fn remove_entry(directory: &OwnedFd, name: &CStr, kind: FileType, mount: u64) -> Option<Kept> {
+    let path = PathBuf::from(OsStr::from_bytes(name.to_bytes()));
+    if !name.to_bytes().starts_with(OURS) {
+        return Some(Kept { path, why: "it is in a run directory, but the run did not make it".into() });
+    }
+    let removed = match known(directory, name, kind) {
+        Ok(FileType::RegularFile) => fs::unlinkat(directory, name, AtFlags::empty()),
+        Ok(FileType::Directory) => match remove_below(directory, name, mount) {
+            Ok(Some(kept)) => return Some(kept),
+            Ok(None) => fs::unlinkat(directory, name, AtFlags::REMOVEDIR),
+            Err(errno) => Err(errno),
+        },
+        Ok(_) => {
+            let why = "it is neither a file nor a directory, and a run makes nothing else".into();
+            return Some(Kept { path, why });
+        }
+        Err(errno) => Err(errno),
+    };
+    match removed {
+        Ok(()) | Err(Errno::NOENT) => None,
+        Err(errno) => Some(Kept { path, why: errno.to_string() }),
+    }
+}
+
+/// Not every file system says in a listing what an entry is.
+fn known(directory: &OwnedFd, name: &CStr, kind: FileType) -> Result<FileType, Errno> {
+    match kind {
+        FileType::Unknown => fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)
+            .map(|stat| FileType::from_raw_mode(stat.st_mode)),
+        kind => Ok(kind),
+    }
+}
+
+/// Removes what is in a directory of ours; the first that stays, if any does.
+fn remove_below(directory: &OwnedFd, name: &CStr, mount: u64) -> Result<Option<Kept>, Errno> {
+    let path = PathBuf::from(OsStr::from_bytes(name.to_bytes()));
+    let below = fs::openat(directory, name, DIRECTORY, Mode::empty())?;
+    if mount_of(&below)? != mount {
+        return Ok(Some(Kept { path, why: "something is mounted there".into() }));
+    }
+    let mut kept = None;
+    for (name, kind) in names(&below)? {
+        let stays = remove_entry(&below, &name, kind, mount);
+        kept = kept.or(stays);
+    }
+    Ok(kept.map(|Kept { path: inner, why }| Kept { path: path.join(inner), why }))
+}
+
+/// The mount that an open directory was reached by. A bind mount has the device of what it shows, but a number of its own.
+fn mount_of(directory: &OwnedFd) -> Result<u64, Errno> {
+    let text = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", directory.as_raw_fd()))
+        .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+    let number = text.lines().find_map(|line| line.strip_prefix("mnt_id:")?.trim().parse().ok());
+    number.ok_or(Errno::NOSYS)
 }
 
 /// All names of a directory but `.` and `..`, read before anything is removed.

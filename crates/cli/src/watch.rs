@@ -1,0 +1,139 @@
+//! A process with a thread that hangs in the kernel can't end, not even when it is killed. So what touches storage under
+//! load runs in a child, and the process that the user started only waits: for the child's end, or for its word that
+//! it is done, and passes signals on.
+//!
+//! The child's standard input is one end of a pair of sockets. It says its exit code there; signals wake the parent by
+//! the same way.
+
+use std::{
+    io::{Read, Write},
+    os::{
+        fd::AsFd,
+        unix::{net::UnixStream, process::CommandExt},
+    },
+    process::{Child, Command, ExitStatus},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use anyhow::{Context, Result};
+use rustix::process::{Pid, Signal, getpid, kill_process, set_parent_process_death_signal};
+use signal_hook::{
+    consts::{SIGCHLD, SIGINT, SIGTERM, SIGTSTP},
+    flag, low_level,
+};
+
+/// Set for the child.
+const CHILD: &str = "NILOMETER_WATCHED";
+
+/// Exit codes: [`crate::Failure`].
+const FAILED: u8 = 1;
+
+/// How long a child that is done, or was interrupted twice, may take to end.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Runs `work`, which gives an exit code, in a child that may be left behind where it hangs.
+pub(crate) fn watched(work: impl FnOnce() -> u8) -> Result<u8> {
+    if std::env::var_os(CHILD).is_none() {
+        return watch();
+    }
+    // Storage under test must not be written for a user who is gone.
+    set_parent_process_death_signal(Some(Signal::KILL)).context("can't follow the parent process")?;
+    let code = work();
+    if let Ok(socket) = std::io::stdin().as_fd().try_clone_to_owned() {
+        // A parent that doesn't listen any more doesn't need to know.
+        drop(UnixStream::from(socket).write_all(&[code]));
+    }
+    Ok(code)
+}
+
+/// Signals that came and were not passed on yet.
+#[derive(Debug, Default)]
+struct Asked {
+    stop: Arc<AtomicBool>,
+    pause: Arc<AtomicBool>,
+}
+
+fn watch() -> Result<u8> {
+    let (mut news, childs_end) = UnixStream::pair().context("can't make a pair of sockets")?;
+    let asked = Asked::default();
+    for (signal, flag) in [(SIGINT, &asked.stop), (SIGTERM, &asked.stop), (SIGTSTP, &asked.pause)] {
+        flag::register(signal, flag.clone()).context("can't watch for signals")?;
+    }
+    for signal in [SIGINT, SIGTERM, SIGTSTP, SIGCHLD] {
+        low_level::pipe::register(signal, childs_end.try_clone()?).context("can't watch for signals")?;
+    }
+    let mut child = Command::new(std::env::current_exe()?)
+        .args(std::env::args_os().skip(1))
+        .env(CHILD, "1")
+        .stdin(std::os::fd::OwnedFd::from(childs_end))
+        // ctrl-C in a terminal comes here only, and is passed on once.
+        .process_group(0)
+        .spawn()
+        .context("can't start a process of its own for the work")?;
+    follow(&mut child, &mut news, &asked)
+}
+
+/// Until the child is done.
+fn follow(child: &mut Child, news: &mut UnixStream, asked: &Asked) -> Result<u8> {
+    let mut interrupts = 0;
+    loop {
+        let mut said = [0];
+        news.read_exact(&mut said).context("can't hear the process that does the work")?;
+        if let Some(status) = child.try_wait()? {
+            return Ok(code_of(status));
+        }
+        if asked.stop.swap(false, Ordering::Relaxed) {
+            interrupts += 1;
+            kill_process(Pid::from_child(child), Signal::INT).context("can't pass the signal on")?;
+        }
+        if asked.pause.swap(false, Ordering::Relaxed) {
+            pause(child).context("can't pass the signal on")?;
+        }
+        if interrupts > 1 {
+            return leave(child, FAILED);
+        }
+        if said != [WAKE] {
+            return leave(child, said[0]);
+        }
+    }
+}
+
+/// The child's own exit code; a child that was killed could not say why.
+fn code_of(status: ExitStatus) -> u8 {
+    if status.code().is_none() {
+        eprintln!("nilometer: the process that does the work was ended: {status}");
+    }
+    status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(FAILED)
+}
+
+/// ctrl-Z: both stop, until this process is continued.
+fn pause(child: &Child) -> rustix::io::Result<()> {
+    kill_process(Pid::from_child(child), Signal::STOP)?;
+    kill_process(getpid(), Signal::STOP)?;
+    kill_process(Pid::from_child(child), Signal::CONT)
+}
+
+/// What a signal writes; no exit code.
+const WAKE: u8 = b'X';
+
+/// Waits a little for the child's end. One that hangs in the kernel is left there: nothing can end it before the storage
+/// answers.
+fn leave(child: &mut Child, code: u8) -> Result<u8> {
+    let step = Duration::from_millis(2);
+    for _ in 0..GRACE.as_millis() / step.as_millis() {
+        if child.try_wait()?.is_some() {
+            return Ok(code);
+        }
+        std::thread::sleep(step);
+    }
+    drop(child.kill());
+    let id = child.id();
+    eprintln!(
+        "nilometer: process {id} hangs in the kernel and is left there: it ends when the storage answers"
+    );
+    Ok(code)
+}

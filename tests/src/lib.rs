@@ -1,0 +1,53 @@
+//! What the tests share: file systems of their own that can be broken, and the program run from outside with a limit.
+//!
+//! Everything a test makes lies in a temporary directory of its own and goes when its guard is dropped, also on panic.
+
+#![forbid(unsafe_code)]
+
+mod file_system;
+mod program;
+
+pub use file_system::{FileSystem, may_mount};
+pub use program::{Ended, Running, nilometer, run, start};
+
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+/// The repository's root.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// The file in a run directory that says that it is ours.
+pub const MARKER: &str = ".nilometer-run";
+
+/// Looks every few milliseconds until `found` gives something. Panics after a minute.
+pub fn await_some<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
+    for _ in 0..12_000 {
+        if let Some(found) = found() {
+            return found;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    panic!("waited a minute for {what}");
+}
+
+/// Waits until the process that held a run directory let go of it: it dies a moment after the one that was killed.
+pub fn await_let_go(run: &Path) {
+    let marker = std::fs::File::open(run.join(MARKER)).expect("a marker");
+    await_some("the lock of the marker", || marker.try_lock().ok());
+}
+
+/// Names in a directory that begin as those of run directories do.
+pub fn run_directories(directory: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(directory).expect("a directory that can be listed");
+    let mut found: Vec<_> = entries
+        .map(|entry| entry.expect("an entry"))
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with("nilometer-"))
+        .map(|entry| entry.path())
+        .collect();
+    found.sort();
+    found
+}

@@ -1,0 +1,143 @@
+//! The program, built once and run from outside: its exit code and what it says.
+
+use std::{
+    ffi::OsStr,
+    fs::File,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    sync::OnceLock,
+    time::Duration,
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+use crate::{MARKER, root, run_directories};
+
+/// The path of the program, built when it is first asked for.
+pub fn nilometer() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let mut build = Command::new(cargo);
+        build.args(["build", "--quiet", "--package", "nilometer-cli"]).current_dir(root());
+        assert!(build.status().expect("cargo starts").success(), "the program can't be built");
+        let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
+        let program = root().join(target).join("debug/nilometer");
+        program.canonicalize().expect("cargo built the program")
+    })
+}
+
+/// How a run ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// The exit code; none if a signal ended it.
+    pub code: Option<i32>,
+    /// Results.
+    pub stdout: String,
+    /// Progress and messages.
+    pub stderr: String,
+}
+
+/// A run that goes on. It is killed when this is dropped.
+#[derive(Debug)]
+pub struct Running {
+    child: Child,
+    said: TempDir,
+}
+
+/// Starts the program in the given directory.
+pub fn start<S: AsRef<OsStr>>(directory: &Path, arguments: &[S]) -> Running {
+    let said = tempfile::tempdir().expect("a temporary directory");
+    let file = |name| Stdio::from(File::create(said.path().join(name)).expect("space"));
+    let mut command = Command::new(nilometer());
+    command.args(arguments).current_dir(directory).stdin(Stdio::null());
+    let child = command.stdout(file("stdout")).stderr(file("stderr")).spawn().expect("it starts");
+    Running { child, said }
+}
+
+/// Runs the program to its end, at most a minute, in a directory of no importance.
+pub fn run<S: AsRef<OsStr>>(arguments: &[S]) -> Ended {
+    start(&std::env::temp_dir(), arguments).end(Duration::from_mins(1))
+}
+
+const STEP: Duration = Duration::from_millis(5);
+
+impl Running {
+    /// Waits for the end. Panics with all that was said if it does not come in time.
+    pub fn end(mut self, limit: Duration) -> Ended {
+        for _ in 0..limit.as_millis() / STEP.as_millis() {
+            if let Some(status) = self.child.try_wait().expect("a child of ours") {
+                return Ended { code: status.code(), stdout: self.read("stdout"), stderr: self.stderr() };
+            }
+            std::thread::sleep(STEP);
+        }
+        panic!("no end within {limit:?}:\n{}\n{}", self.read("stdout"), self.stderr());
+    }
+
+    /// Waits until stderr has this text. Panics if the program ends before, or after a minute.
+    pub fn await_said(&mut self, text: &str) {
+        for _ in 0..60_000 / STEP.as_millis() {
+            if self.stderr().contains(text) {
+                return;
+            }
+            let ended = self.child.try_wait().expect("a child of ours");
+            assert!(ended.is_none(), "it ended before it said `{text}`:\n{}", self.stderr());
+            std::thread::sleep(STEP);
+        }
+        panic!("it did not say `{text}`:\n{}", self.stderr());
+    }
+
+    /// Waits for its directory on a target, before anything is measured there. Panics after a minute.
+    pub fn await_run_directory(&self, target: &Path, record: &Path) -> PathBuf {
+        // The record is made after the probe, which has a directory of its own, and before the run's.
+        let ours = |path: &PathBuf| record.exists() && path.join(MARKER).exists();
+        for _ in 0..60_000 / STEP.as_millis() {
+            if let Some(found) = run_directories(target).into_iter().find(ours) {
+                return found;
+            }
+            std::thread::sleep(STEP);
+        }
+        panic!("it made no run directory:\n{}", self.stderr());
+    }
+
+    /// What it said on stderr so far.
+    pub fn stderr(&self) -> String {
+        self.read("stderr")
+    }
+
+    /// Sends a signal.
+    pub fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).expect("it runs");
+    }
+
+    /// The process that does the work.
+    pub fn worker(&self) -> Pid {
+        let id = self.child.id();
+        let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
+        let first = children.split_whitespace().next().and_then(|id| id.parse().ok());
+        first.and_then(Pid::from_raw).expect("it has a child")
+    }
+
+    /// Whether the process that was started and the one that does the work are both stopped.
+    pub fn is_stopped(&self) -> bool {
+        [Pid::from_child(&self.child), self.worker()].into_iter().all(|id| {
+            let stat =
+                std::fs::read_to_string(format!("/proc/{}/stat", id.as_raw_nonzero())).unwrap_or_default();
+            stat.rsplit_once(") ").is_some_and(|(_, fields)| fields.starts_with('T'))
+        })
+    }
+
+    fn read(&self, name: &str) -> String {
+        let bytes = std::fs::read(self.said.path().join(name)).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Not waited for: where it hangs, the file system has to be thawed first.
+        drop(self.child.kill());
+        drop(self.child.try_wait());
+    }
+}

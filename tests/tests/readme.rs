@@ -1,0 +1,169 @@
+//! The documents against the program: commands in `sh` blocks of the README are accepted as they stand, and files that
+//! the documents name exist. Everything is taken from the documents themselves.
+
+use std::{fs, path::Path, process::Command, time::Duration};
+
+use nilometer_tests::{nilometer, root, start};
+
+const DOCUMENTS: [&str; 3] = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"];
+
+/// Arguments of each `nilometer` command in the document's `sh` blocks.
+fn commands(document: &str) -> Vec<Vec<String>> {
+    let mut commands = Vec::new();
+    let mut shell = false;
+    let mut joined = String::new();
+    for line in document.lines() {
+        if let Some(fence) = line.trim_start().strip_prefix("```") {
+            shell = !shell && matches!(fence.trim(), "sh" | "console" | "bash" | "shell");
+            continue;
+        }
+        joined += line.trim_start().trim_start_matches("$ ");
+        if !shell || joined.ends_with('\\') {
+            joined = joined.trim_end_matches('\\').to_owned();
+            if !shell {
+                joined.clear();
+            }
+            continue;
+        }
+        commands.extend(joined.split("&&").filter_map(command));
+        joined.clear();
+    }
+    commands
+}
+
+/// The arguments, if the program is ours: quotes are undone, comments and redirections left out.
+fn command(text: &str) -> Option<Vec<String>> {
+    let mut words = words(text).into_iter().skip_while(|word| word == "sudo" || word.contains('='));
+    let program = words.next()?;
+    let ours = Path::new(&program).file_name()?.to_str()? == "nilometer";
+    let stops = |word: &String| word.starts_with(['#', '>', '|', ';']) || word.starts_with("2>");
+    ours.then(|| words.take_while(|word| !stops(word)).collect())
+}
+
+/// Splits as a shell does, as far as documents need it.
+fn words(text: &str) -> Vec<String> {
+    let (mut words, mut quote) = (vec![None::<String>], None);
+    for letter in text.chars() {
+        let word = words.last_mut().expect("never empty");
+        match (quote, letter) {
+            (Some(open), _) if open == letter => quote = None,
+            (None, '"' | '\'') => {
+                quote = Some(letter);
+                word.get_or_insert_default();
+            }
+            (None, ' ' | '\t') => words.push(None),
+            _ => word.get_or_insert_default().push(letter),
+        }
+    }
+    words.into_iter().flatten().collect()
+}
+
+/// Why the argument parser does not take a command, if so. It runs in an empty directory; only what would measure gets a
+/// target that does not exist as well, which is refused later, and in other words.
+fn refusal(arguments: &[String]) -> Option<String> {
+    let empty = tempfile::tempdir().expect("a temporary directory");
+    let mut arguments = arguments.to_vec();
+    if arguments.first().is_some_and(|first| first == "evaluate") {
+        arguments.push("/nonexistent/target".into());
+    }
+    let ended = start(empty.path(), &arguments).end(Duration::from_mins(1));
+    ended.stderr.contains("Usage:").then_some(ended.stderr)
+}
+
+/// What is wrong with a command, if anything.
+fn complaint(arguments: &[String]) -> Option<String> {
+    let shown = format!("nilometer {}", arguments.join(" "));
+    let refusal = refusal(arguments).map(|why| format!("{shown}\n{why}"));
+    refusal.or_else(|| (!plan_is_known(arguments)).then(|| format!("{shown}\nno such plan")))
+}
+
+/// A built-in plan that a command names can be shown; a path may be the reader's own.
+fn plan_is_known(arguments: &[String]) -> bool {
+    let Some(at) = arguments.iter().position(|word| word == "--plan") else { return true };
+    let Some(name) = arguments.get(at + 1) else { return false };
+    let own = name.contains('/') || Path::new(name).extension().is_some_and(|end| end == "toml");
+    own || Command::new(nilometer())
+        .args(["plan", "show", name])
+        .output()
+        .is_ok_and(|shown| shown.status.success())
+}
+
+/// Names in backquotes or links that look like files of the repository and are none.
+fn missing_files(document: &str) -> Vec<String> {
+    let quoted = document.split('`').skip(1).step_by(2).map(str::to_owned);
+    let linked = document.split("](").skip(1).filter_map(|rest| rest.split(')').next()).map(str::to_owned);
+    let names = quoted.chain(linked).filter(|name| is_in_repository(name));
+    names.filter(|name| !root().join(name.split('#').next().unwrap_or(name)).exists()).collect()
+}
+
+/// Begins with a directory of the repository, or is a document's name.
+fn is_in_repository(name: &str) -> bool {
+    let plain = name.chars().all(|letter| letter.is_ascii_alphanumeric() || "/._-#".contains(letter));
+    let first = name.split('/').next().unwrap_or_default();
+    let folders = ["crates", "plans", "instruments", "tests", "bench", "scripts", "testbed", ".ci"];
+    let file = Path::new(name.split('#').next().unwrap_or(name));
+    let document = !name.contains('/') && file.extension().is_some_and(|end| end == "md");
+    plain && (document || (name.contains('/') && folders.contains(&first)))
+}
+
+/// The documents that are there, without the code blocks for the names of files.
+fn documents() -> Vec<(&'static str, String)> {
+    let read = |name| fs::read_to_string(root().join(name)).ok().map(|text| (name, text));
+    DOCUMENTS.into_iter().filter_map(read).collect()
+}
+
+#[test]
+fn the_readmes_commands_are_accepted() {
+    let Ok(readme) = fs::read_to_string(root().join("README.md")) else {
+        eprintln!("skipped: there is no README.md yet");
+        return;
+    };
+    let commands = commands(&readme);
+    assert!(!commands.is_empty(), "the README shows no command");
+    let complaints: Vec<_> = commands.iter().filter_map(|arguments| complaint(arguments)).collect();
+    assert!(complaints.is_empty(), "{}", complaints.join("\n\n"));
+}
+
+#[test]
+fn files_that_the_documents_name_exist() {
+    let complaints: Vec<_> = documents()
+        .into_iter()
+        .flat_map(|(document, text)| {
+            missing_files(&text).into_iter().map(move |name| format!("{document}: {name}"))
+        })
+        .collect();
+    assert!(complaints.is_empty(), "named, but not there:\n{}", complaints.join("\n"));
+}
+
+#[test]
+fn commands_are_found_as_a_shell_would_read_them() {
+    let document = "nilometer not this\n```sh\n$ sudo target/release/nilometer evaluate 'a b' \\\n    --plan quick # why\nls\n\
+                    A=1 nilometer clean /x > out && nilometer plan list\n```\n```toml\nnilometer nor this\n```\n";
+    let expected: [&[&str]; 3] =
+        [&["evaluate", "a b", "--plan", "quick"], &["clean", "/x"], &["plan", "list"]];
+    assert_eq!(commands(document), expected);
+}
+
+#[test]
+fn a_command_that_is_wrong_is_found() {
+    for (text, wrong) in [
+        ("nilometer evaluate . --plan quick --record r.sqlite", false),
+        ("nilometer evaluate . --plan my.toml", false),
+        ("nilometer plan show quick", false),
+        ("nilometer --help", false),
+        ("nilometer evaluat .", true),
+        ("nilometer evaluate . --plam quick", true),
+        ("nilometer evaluate . --plan quik", true),
+        ("nilometer clean", true),
+    ] {
+        let arguments = command(text).expect("ours");
+        assert_eq!(complaint(&arguments).is_some(), wrong, "{text}: {:?}", complaint(&arguments));
+    }
+}
+
+#[test]
+fn a_file_that_is_missing_is_found() {
+    let text = "See `crates/model/src/lib.rs`, `crates/model/src/gone.rs`, [this](GONE.md#part), [that](plans/quick.toml), \
+                `a/b`, `cargo test`, <https://example.org/tests/x.md> and `evaluation.sqlite`.";
+    assert_eq!(missing_files(text), ["crates/model/src/gone.rs", "GONE.md#part"]);
+}

@@ -1,0 +1,317 @@
+//! The hard limits of the code, and the arrows between the crates, read from the sources. Every check is a function that
+//! names what it complains of, and is itself tested on a bad example.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use nilometer_tests::root;
+use syn::{Attribute, File, ItemFn, ItemMod, spanned::Spanned, visit::Visit};
+
+/// Which crates a crate may depend on, as in the layout of the design. What stands under `tests` and `bench` may use all.
+const ARROWS: [(&str, &[&str]); 12] = [
+    ("model", &[]),
+    ("codec", &[]),
+    ("storage", &["model"]),
+    ("record", &["model"]),
+    ("acquisition", &["model", "codec", "storage"]),
+    ("hdf5", &["acquisition", "codec"]),
+    ("mount", &["acquisition"]),
+    ("remote", &["storage"]),
+    ("cluster", &["model", "storage"]),
+    ("campaign", &["model", "storage", "record", "acquisition", "cluster", "hdf5", "remote"]),
+    ("analysis", &["model"]),
+    (
+        "cli",
+        &[
+            "model",
+            "codec",
+            "storage",
+            "record",
+            "acquisition",
+            "hdf5",
+            "mount",
+            "remote",
+            "cluster",
+            "campaign",
+            "analysis",
+        ],
+    ),
+];
+
+/// Crates in which unsafe code may stand.
+const MAY_BE_UNSAFE: [&str; 2] = ["storage", "hdf5"];
+
+const FUNCTION_LINES_MAX: usize = 70;
+const FILE_LINES_MAX: usize = 500;
+
+/// Put together here, so that this file passes its own check.
+const UNFINISHED: [&str; 5] = [
+    concat!("TO", "DO"),
+    concat!("FIX", "ME"),
+    concat!("to", "do!"),
+    concat!("unimpl", "emented!"),
+    concat!("db", "g!"),
+];
+
+/// What is wrong with a crate's dependencies. `folder` is its directory below `crates/`.
+fn arrows(folder: &str, manifest: &str) -> Vec<String> {
+    let Some((_, allowed)) = ARROWS.iter().find(|(name, _)| *name == folder) else {
+        return vec![format!("crates/{folder} is not in the layout")];
+    };
+    let manifest: toml::Table = manifest.parse().expect("cargo reads it");
+    let mut targets = vec![&manifest];
+    let platforms = manifest.get("target").and_then(toml::Value::as_table);
+    targets.extend(platforms.iter().flat_map(|table| table.values()).filter_map(toml::Value::as_table));
+    let kinds = ["dependencies", "dev-dependencies", "build-dependencies"];
+    let tables =
+        targets.iter().flat_map(|target| kinds.iter().filter_map(|kind| target.get(*kind)?.as_table()));
+    let names = tables.flatten().map(|(key, value)| package(key, value));
+    let ours = names.filter_map(|name| name.strip_prefix("nilometer-").map(str::to_owned));
+    ours.filter(|name| !allowed.contains(&name.as_str()))
+        .map(|name| format!("crates/{folder} must not depend on {name}: the arrows allow {allowed:?}"))
+        .collect()
+}
+
+/// A dependency's real name: it may be renamed.
+fn package(key: &str, value: &toml::Value) -> String {
+    value.get("package").and_then(toml::Value::as_str).unwrap_or(key).to_owned()
+}
+
+/// What is wrong with a source file.
+fn style(text: &str) -> Vec<String> {
+    let mut complaints = Vec::new();
+    if !text.starts_with("//!") {
+        complaints.push("does not open with //! and what it is for".to_owned());
+    }
+    for (number, line) in text.lines().enumerate() {
+        let words = UNFINISHED.iter().filter(|word| line.contains(**word));
+        complaints.extend(words.map(|word| format!("line {}: {word}", number + 1)));
+    }
+    let file = syn::parse_file(text).expect("rustc reads it");
+    let lines = text.lines().count() - test_lines(&file);
+    if lines > FILE_LINES_MAX {
+        complaints.push(format!("{lines} lines without its tests: at most {FILE_LINES_MAX}"));
+    }
+    let mut long = LongFunctions::default();
+    long.visit_file(&file);
+    complaints.extend(long.0);
+    complaints
+}
+
+fn test_lines(file: &File) -> usize {
+    let tests = file.items.iter().filter_map(|item| match item {
+        syn::Item::Mod(ItemMod { attrs, .. }) if is_test(attrs) => Some(lines_of(item)),
+        syn::Item::Fn(ItemFn { attrs, .. }) if is_test(attrs) => Some(lines_of(item)),
+        _ => None,
+    });
+    tests.sum()
+}
+
+fn is_test(attributes: &[Attribute]) -> bool {
+    let is = |attribute: &Attribute| {
+        attribute.path().is_ident("cfg")
+            && attribute.parse_args::<syn::Ident>().is_ok_and(|argument| argument == "test")
+    };
+    attributes.iter().any(is)
+}
+
+fn lines_of(node: &impl Spanned) -> usize {
+    let span = node.span();
+    span.end().line - span.start().line + 1
+}
+
+/// One complaint a function that is too long, its attributes and comments apart.
+#[derive(Default)]
+struct LongFunctions(Vec<String>);
+
+impl LongFunctions {
+    fn see(&mut self, signature: &syn::Signature, block: &syn::Block) {
+        let lines = block.span().end().line - signature.span().start().line + 1;
+        if lines > FUNCTION_LINES_MAX {
+            self.0.push(format!("fn {} has {lines} lines: at most {FUNCTION_LINES_MAX}", signature.ident));
+        }
+    }
+}
+
+impl<'ast> Visit<'ast> for LongFunctions {
+    fn visit_item_fn(&mut self, function: &'ast ItemFn) {
+        self.see(&function.sig, &function.block);
+        syn::visit::visit_item_fn(self, function);
+    }
+
+    fn visit_impl_item_fn(&mut self, function: &'ast syn::ImplItemFn) {
+        self.see(&function.sig, &function.block);
+        syn::visit::visit_impl_item_fn(self, function);
+    }
+
+    fn visit_trait_item_fn(&mut self, function: &'ast syn::TraitItemFn) {
+        if let Some(block) = &function.default {
+            self.see(&function.sig, block);
+        }
+        syn::visit::visit_trait_item_fn(self, function);
+    }
+}
+
+/// Whether a crate's root keeps unsafe code out.
+fn forbids_unsafe(text: &str) -> bool {
+    let file = syn::parse_file(text).expect("rustc reads it");
+    file.attrs.iter().any(|attribute| {
+        attribute.path().is_ident("forbid")
+            && attribute.parse_args::<syn::Ident>().is_ok_and(|argument| argument == "unsafe_code")
+    })
+}
+
+/// All files below a directory that end so, in order.
+fn files(directory: &Path, extension: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(directory).into_iter().flatten() {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            found.extend(files(&path, extension));
+        } else if path.extension().is_some_and(|end| end == extension) {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+/// The directories of `crates/`.
+fn crates() -> Vec<String> {
+    let entries = fs::read_dir(root().join("crates")).expect("crates/").map(|entry| entry.expect("an entry"));
+    let mut names: Vec<_> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn assert_none(complaints: &[String]) {
+    assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
+}
+
+#[test]
+fn the_arrows_point_as_the_layout_says() {
+    let names = crates();
+    assert!(names.len() >= 7, "only {names:?} found");
+    let complaints = names.iter().flat_map(|name| {
+        let manifest = read(&root().join("crates").join(name).join("Cargo.toml"));
+        assert!(manifest.contains(&format!("name = \"nilometer-{name}\"")), "crates/{name} has another name");
+        arrows(name, &manifest)
+    });
+    assert_none(&complaints.collect::<Vec<_>>());
+}
+
+#[test]
+fn a_wrong_arrow_is_found_however_it_is_written() {
+    let plain = "[dependencies]\nnilometer-model.workspace = true\nserde = \"1\"\n";
+    assert_none(&arrows("storage", plain));
+    for wrong in [
+        "[dependencies]\nnilometer-campaign.workspace = true\n",
+        "[dev-dependencies]\nnilometer-campaign = { path = \"../campaign\" }\n",
+        "[build-dependencies.nilometer-campaign]\npath = \"../campaign\"\n",
+        "[dependencies]\nother = { package = \"nilometer-campaign\", path = \"../campaign\" }\n",
+        "[target.'cfg(unix)'.dependencies]\nnilometer-campaign.workspace = true\n",
+    ] {
+        for folder in ["storage", "analysis", "model"] {
+            assert_eq!(arrows(folder, wrong).len(), 1, "{folder}: {wrong}");
+        }
+        assert_none(&arrows("cli", wrong));
+    }
+    assert_eq!(arrows("common", plain).len(), 1, "a crate that is not in the layout");
+}
+
+#[test]
+fn sources_keep_the_limits() {
+    let paths: Vec<_> =
+        ["crates", "tests"].iter().flat_map(|folder| files(&root().join(folder), "rs")).collect();
+    assert!(paths.len() > 50, "only {} sources found", paths.len());
+    let complaints = paths.iter().flat_map(|path| {
+        let name = path.strip_prefix(root()).unwrap_or(path).display().to_string();
+        style(&read(path)).into_iter().map(move |complaint| format!("{name}: {complaint}"))
+    });
+    assert_none(&complaints.collect::<Vec<_>>());
+}
+
+#[test]
+fn a_source_beyond_a_limit_is_found() {
+    let function = |lines: usize| format!("fn f() {{\n{}}}\n", "    g(\"}\"); // }\n".repeat(lines - 2));
+    let good = format!("//! For a test.\n{}", function(FUNCTION_LINES_MAX));
+    assert_none(&style(&good));
+    let indented = function(FUNCTION_LINES_MAX + 1);
+    for bad in [
+        format!("//! For a test.\n{indented}"),
+        format!("//! For a test.\nimpl S {{\n{indented}}}\n"),
+        format!("//! For a test.\ntrait T {{\n{indented}}}\n"),
+        format!("//! For a test.\n#[cfg(test)]\nmod tests {{\n{indented}}}\n"),
+        good.replacen("//!", "//", 1),
+        format!("//! For a test.\n{}", "static A: u8 = 1;\n".repeat(FILE_LINES_MAX)),
+    ] {
+        assert_eq!(style(&bad).len(), 1, "{bad}");
+    }
+    for word in UNFINISHED {
+        assert!(!style(&format!("{good}// {word}\n")).is_empty(), "{word}");
+    }
+    let tests = "#[test]\nfn f() {}\n".repeat(FILE_LINES_MAX);
+    assert_none(&style(&format!("//! For a test.\n#[cfg(test)]\nmod tests {{\n{tests}}}\n")));
+}
+
+#[test]
+fn unsafe_code_stands_only_where_it_may() {
+    let names = crates();
+    let roots = names.iter().filter(|name| !MAY_BE_UNSAFE.contains(&name.as_str())).map(|name| {
+        let source = root().join("crates").join(name).join("src");
+        let library = source.join("lib.rs");
+        if library.exists() { library } else { source.join("main.rs") }
+    });
+    let open = roots.filter(|path| !forbids_unsafe(&read(path)));
+    assert_none(
+        &open.map(|path| format!("{} does not forbid unsafe_code", path.display())).collect::<Vec<_>>(),
+    );
+    assert!(forbids_unsafe("//! A crate.\n#![forbid(unsafe_code)]\n"));
+    for bad in ["//! #![forbid(unsafe_code)]\n", "#![deny(unsafe_code)]\n", "#![forbid(missing_docs)]\n"] {
+        assert!(!forbids_unsafe(bad), "{bad}");
+    }
+}
+
+/// Why a plan can't be used as it stands, if so.
+fn plan(name: &str, text: &str) -> Option<String> {
+    nilometer_model::plan::parse(text, name).err().map(|error| error.to_string())
+}
+
+/// Why an instrument can't be used as it stands, if so.
+fn instrument(name: &str, text: &str) -> Option<String> {
+    match nilometer_model::Instrument::parse(text, name) {
+        Ok(instrument) if instrument.name == name => None,
+        Ok(instrument) => Some(format!("{name}.toml has name = \"{}\"", instrument.name)),
+        Err(error) => Some(error.to_string()),
+    }
+}
+
+fn catalogue(folder: &str, check: fn(&str, &str) -> Option<String>) -> Vec<String> {
+    let paths = files(&root().join(folder), "toml");
+    let stem = |path: &Path| path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    paths.iter().filter_map(|path| check(&stem(path), &read(path))).collect()
+}
+
+#[test]
+fn plans_and_instruments_can_be_used() {
+    assert!(!files(&root().join("plans"), "toml").is_empty(), "no plan found");
+    assert_none(&catalogue("plans", plan));
+    assert_none(&catalogue("instruments", instrument));
+}
+
+#[test]
+fn a_plan_or_instrument_that_is_wrong_is_found() {
+    let quick = read(&root().join("plans/quick.toml"));
+    assert_eq!(plan("quick", &quick), None);
+    assert!(plan("quick", &quick.replace("block_size", "blok_size")).is_some());
+    let camera = "name = \"camera\"\ntitle = \"t\"\nsource = \"s\"\nshape = [2, 2]\npixel = \"uint8\"\nframe_rate = \"1 Hz\"\n";
+    assert_eq!(instrument("camera", camera), None);
+    assert!(instrument("kamera", camera).is_some());
+    assert!(instrument("camera", &camera.replace("uint8", "uint9")).is_some());
+}
