@@ -167,14 +167,16 @@ impl Campaign {
         let cell = self.resolved.plan.cells[turn.cell].clone();
         for &phase in cell.workload.phases() {
             let sample = run_phase(run, &self.targets[turn.target], &cell, phase, seed);
-            let invalid = sample.invalid.clone();
-            if !cell.workload.is_setup(phase) || invalid.is_some() {
+            let hung = sample.invalid == Some(Invalid::Hung);
+            let failed = matches!(sample.invalid, Some(Invalid::Errors | Invalid::Refused(_)));
+            if !cell.workload.is_setup(phase) || hung || failed {
                 self.keep(turn.key(phase), sample, place, progress)?;
             }
-            match invalid {
-                Some(Invalid::Hung) => return Ok(Some(format!("hung in {}: {cell}", phase.name()))),
-                Some(Invalid::Errors | Invalid::Refused(_)) => break,
-                _ => {}
+            if hung {
+                return Ok(Some(format!("hung in {}: {cell}", phase.name())));
+            }
+            if failed {
+                break;
             }
         }
         Ok(None)

@@ -269,7 +269,7 @@ impl Engine for Virtual {
     }
 
     fn waker(&self) -> Arc<dyn Wake> {
-        unimplemented!("nobody wakes it")
+        unreachable!("nobody wakes it")
     }
 
     fn register(&mut self, _arena: &Arc<Arena>) -> Result<(), EngineError> {

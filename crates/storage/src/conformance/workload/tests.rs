@@ -1,3 +1,5 @@
+//! The suite finds out workloads that do what none may do.
+
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::atomic::{AtomicU64, Ordering},

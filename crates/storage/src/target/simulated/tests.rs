@@ -1,3 +1,5 @@
+//! The simulated target against what it promises.
+
 use std::collections::BTreeSet;
 
 use nilometer_model::{Nanos, Seed};
