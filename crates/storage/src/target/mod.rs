@@ -1,0 +1,98 @@
+//! A storage system under test.
+
+mod description;
+mod posix;
+
+pub use description::{Description, Direct, Space};
+pub use posix::{Cleaned, Posix, clean, probe, probe_in_child};
+
+use std::path::PathBuf;
+
+use nilometer_model::Coldness;
+
+use crate::engine::{Engine, EngineError, Options};
+
+/// Says what it is, prepares for a run, and makes the engines that can drive it.
+pub trait Target: Send + Sync + std::fmt::Debug {
+    /// What it is and what it can do, found before the run.
+    fn description(&self) -> &Description;
+
+    /// An engine for the calling thread, on the run's own directory.
+    fn engine(&self, options: &Options) -> Result<Box<dyn Engine>, EngineError>;
+
+    /// Free space, now.
+    fn space(&self) -> Result<Space, TargetError>;
+
+    /// Drops the file of this name from the cache of this machine, and says whether it is gone.
+    fn chill(&self, name: &str) -> Result<Coldness, TargetError>;
+
+    /// Bytes read from and written to the device below since it was attached; none if there is no device here.
+    fn traffic(&self) -> Option<(u64, u64)>;
+
+    /// Removes all that the run has made so far; the run's directory stays.
+    fn clear(&self) -> Result<(), TargetError>;
+
+    /// Removes the run's directory.
+    fn remove(&self) -> Result<(), TargetError>;
+}
+
+/// A target that can't be used, or no longer.
+#[derive(Debug, thiserror::Error)]
+pub enum TargetError {
+    /// A system call on the target failed.
+    #[error("{path}: can't {action}: {source}")]
+    Io {
+        /// Where.
+        path: PathBuf,
+        /// What was tried.
+        action: &'static str,
+        /// What the kernel said.
+        source: std::io::Error,
+    },
+    /// The path is no directory.
+    #[error("{path}: not a directory: name a directory on the storage to be evaluated")]
+    NotADirectory {
+        /// As the user named it.
+        path: PathBuf,
+    },
+    /// Nothing here says that Nilometer made it.
+    #[error("{path}: not a run directory of nilometer ({why}): nothing was removed")]
+    NotOurs {
+        /// Where.
+        path: PathBuf,
+        /// Which check failed.
+        why: String,
+    },
+    /// A running Nilometer holds it.
+    #[error("{path}: in use by a running nilometer: nothing was removed")]
+    InUse {
+        /// Where.
+        path: PathBuf,
+    },
+    /// It did not answer.
+    #[error("{path}: no answer within {limit}: is the file system hung?")]
+    Hung {
+        /// Where.
+        path: PathBuf,
+        /// How long was waited.
+        limit: nilometer_model::Nanos,
+    },
+    /// Describing it failed in the child process.
+    #[error("{path}: {message}")]
+    Probe {
+        /// Where.
+        path: PathBuf,
+        /// What the child said.
+        message: String,
+    },
+}
+
+impl TargetError {
+    pub(crate) fn io(
+        path: impl Into<PathBuf>,
+        action: &'static str,
+    ) -> impl FnOnce(rustix::io::Errno) -> Self {
+        let path = path.into();
+        move |errno| TargetError::Io { path, action, source: errno.into() }
+    }
+}

@@ -1,0 +1,62 @@
+//! The page cache of one file: dropped, and looked into, because a drop is a wish and a figure needs the fact.
+
+use std::{
+    fs::File,
+    io,
+    os::fd::{AsFd, OwnedFd},
+    ptr,
+};
+
+use rustix::{fs, io::Errno};
+
+const PAGE: usize = 4096;
+/// A window of the file is mapped at a time.
+const WINDOW: u64 = 1 << 30;
+
+/// Writes the file's dirty pages out, drops it from the page cache, and counts the pages that stayed.
+pub(super) fn drop_pages(file: &OwnedFd) -> Result<u64, Errno> {
+    fs::fdatasync(file)?;
+    fs::fadvise(file, 0, None, fs::Advice::DontNeed)?;
+    resident_pages(file).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
+}
+
+/// How many pages of the file are in the page cache (mincore(2)).
+pub(super) fn resident_pages(file: impl AsFd) -> io::Result<u64> {
+    let size = fs::fstat(&file).map_err(io::Error::from)?.st_size.cast_unsigned();
+    let file = File::from(file.as_fd().try_clone_to_owned()?);
+    (0..size)
+        .step_by(WINDOW as usize)
+        .map(|start| resident_in(&file, start, (size - start).min(WINDOW) as usize))
+        .sum()
+}
+
+fn resident_in(file: &File, start: u64, length: usize) -> io::Result<u64> {
+    use std::os::fd::AsRawFd;
+    let (descriptor, offset) = (file.as_raw_fd(), start.cast_signed());
+    // SAFETY: a new mapping at an address of the kernel's choice; nothing reads or writes through it.
+    let map =
+        unsafe { libc::mmap(ptr::null_mut(), length, libc::PROT_NONE, libc::MAP_SHARED, descriptor, offset) };
+    if map == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    let mut pages = vec![0_u8; length.div_ceil(PAGE)];
+    // SAFETY: the mapping has `length` bytes, the vector a byte for each of its pages.
+    let result = unsafe { libc::mincore(map, length, pages.as_mut_ptr()) };
+    let error = io::Error::last_os_error();
+    // SAFETY: the mapping made above, which nothing refers to.
+    unsafe { libc::munmap(map, length) };
+    if result == 0 { Ok(pages.iter().filter(|&&page| page & 1 != 0).count() as u64) } else { Err(error) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn written_pages_are_seen() {
+        let mut file = tempfile::tempfile().expect("a file");
+        file.write_all(&vec![1; 10 * PAGE]).expect("space");
+        assert_eq!(resident_pages(&file).expect("mincore"), 10);
+    }
+}

@@ -1,0 +1,99 @@
+//! A directory on any mounted file system.
+
+mod cache;
+mod clean;
+mod mounts;
+mod probe;
+mod run_directory;
+
+pub use clean::{Cleaned, clean};
+pub use probe::{probe, probe_in_child};
+
+use std::path::Path;
+
+use nilometer_model::{Bytes, Coldness};
+use rustix::fs::{Mode, OFlags};
+
+use super::{Description, Space, Target, TargetError};
+use crate::engine::{self, Engine, EngineError, Options};
+use run_directory::RunDirectory;
+
+/// A directory of our own below the path under test. It is removed when the target is dropped.
+#[derive(Debug)]
+pub struct Posix {
+    description: Description,
+    run: RunDirectory,
+}
+
+impl Posix {
+    /// Makes the run's directory at the described path. `id` tells it from those of other runs.
+    pub fn create(description: Description, id: u64) -> Result<Self, TargetError> {
+        let run = RunDirectory::create(&description.path, id)?;
+        Ok(Posix { description, run })
+    }
+
+    /// The run's directory.
+    pub fn directory(&self) -> &Path {
+        self.run.path()
+    }
+}
+
+impl Target for Posix {
+    fn description(&self) -> &Description {
+        &self.description
+    }
+
+    fn engine(&self, options: &Options) -> Result<Box<dyn Engine>, EngineError> {
+        let setup = |source| EngineError::Setup {
+            engine: options.kind.name(),
+            what: "open the run's directory",
+            source,
+        };
+        engine::on_directory(self.run.descriptor().map_err(setup)?, options)
+    }
+
+    fn space(&self) -> Result<Space, TargetError> {
+        space(&self.description.path)
+    }
+
+    fn chill(&self, name: &str) -> Result<Coldness, TargetError> {
+        let path = self.run.path().join(name);
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(self.run.root(), name, flags, Mode::empty())
+            .map_err(TargetError::io(&path, "open"))?;
+        let resident = cache::drop_pages(&file).map_err(TargetError::io(&path, "drop the cache of"))?;
+        Ok(match resident {
+            _ if self.description.is_memory() || self.description.is_remote() => Coldness::NotProvable,
+            0 => Coldness::Proved,
+            _ => Coldness::Contradicted,
+        })
+    }
+
+    fn traffic(&self) -> Option<(u64, u64)> {
+        let stat =
+            std::fs::read_to_string(format!("/sys/class/block/{}/stat", self.description.device.as_ref()?))
+                .ok()?;
+        let sectors = |field: usize| stat.split_whitespace().nth(field)?.parse::<u64>().ok();
+        Some((sectors(2)? * 512, sectors(6)? * 512))
+    }
+
+    fn clear(&self) -> Result<(), TargetError> {
+        self.run.clear()
+    }
+
+    fn remove(&self) -> Result<(), TargetError> {
+        self.run.remove()
+    }
+}
+
+/// Size and free space at a path.
+fn space(path: &Path) -> Result<Space, TargetError> {
+    let stat = rustix::fs::statvfs(path).map_err(TargetError::io(path, "ask for the free space of"))?;
+    let counted = stat.f_files > 0;
+    Ok(Space {
+        size: Bytes(stat.f_blocks * stat.f_frsize),
+        free: Bytes(stat.f_bavail * stat.f_frsize),
+        inodes: counted.then_some(stat.f_files),
+        free_inodes: counted.then_some(stat.f_favail),
+    })
+}
