@@ -14,9 +14,32 @@ use crate::{
     operation::{Errno, OpKind, Open, Operation, Slot},
 };
 
-/// Open files by slot; slot 0 is the run's directory.
+/// Where an operation finds the open files of its slots.
+pub(super) trait Table {
+    /// The open file in a slot; it stays open for as long as the answer is held.
+    fn at(&self, slot: Slot) -> Result<impl AsFd, Errno>;
+}
+
+/// What an operation came to, and what it changes in the table.
+pub(super) enum Outcome {
+    /// The result.
+    Answer(u32),
+    /// This belongs into the operation's slot.
+    Opened(OwnedFd),
+    /// The operation's slot is to be emptied.
+    Closed,
+}
+
+/// Open files by slot, for one thread; slot 0 is the run's directory.
 #[derive(Debug)]
 pub(super) struct Files(Vec<Option<OwnedFd>>);
+
+impl Table for Files {
+    #[inline]
+    fn at(&self, slot: Slot) -> Result<impl AsFd, Errno> {
+        self.descriptor(slot)
+    }
+}
 
 impl Files {
     /// `slots` at least 1.
@@ -28,79 +51,22 @@ impl Files {
 
     /// The open file in a slot.
     #[inline]
-    pub(super) fn at(&self, slot: Slot) -> Result<BorrowedFd<'_>, Errno> {
+    pub(super) fn descriptor(&self, slot: Slot) -> Result<BorrowedFd<'_>, Errno> {
         self.0.get(slot.0 as usize).and_then(Option::as_ref).map(AsFd::as_fd).ok_or(Errno::EBADF)
     }
 
     /// Does the operation in the calling thread.
     #[inline]
     pub(super) fn execute(&mut self, operation: &mut Operation) -> Result<u32, Errno> {
-        let Operation { kind, file, offset, .. } = *operation;
-        let length = operation.length as usize;
-        match kind {
-            OpKind::Read => {
-                let moved = rustix::io::pread(self.at(file)?, &mut operation.buffer[..length], offset)?;
-                Ok(moved as u32)
-            }
-            OpKind::Write => {
-                Ok(rustix::io::pwrite(self.at(file)?, &operation.buffer[..length], offset)? as u32)
-            }
-            _ => self.execute_rare(operation),
+        match perform(self, operation)? {
+            Outcome::Answer(result) => Ok(result),
+            Outcome::Opened(file) => self.put(operation.file, Some(file)),
+            Outcome::Closed => self.put(operation.file, None),
         }
-    }
-
-    #[inline(never)]
-    fn execute_rare(&mut self, operation: &mut Operation) -> Result<u32, Errno> {
-        match operation.kind {
-            OpKind::Sync => fs::fsync(self.at(operation.file)?)?,
-            OpKind::SyncData => fs::fdatasync(self.at(operation.file)?)?,
-            OpKind::Allocate => {
-                fs::fallocate(self.at(operation.file)?, FallocateFlags::KEEP_SIZE, 0, operation.offset)?;
-            }
-            OpKind::Truncate => fs::ftruncate(self.at(operation.file)?, operation.offset)?,
-            OpKind::Close => return self.put(operation.file, None),
-            OpKind::List => return self.list(operation),
-            _ => return self.execute_named(operation),
-        }
-        Ok(0)
-    }
-
-    fn execute_named(&mut self, operation: &mut Operation) -> Result<u32, Errno> {
-        let dir = self.at(operation.dir)?;
-        let name = checked(operation)?;
-        match operation.kind {
-            OpKind::Open(open) => {
-                let opened = fs::openat(dir, name, flags(open), Mode::from_raw_mode(0o644))?;
-                return self.put(operation.file, Some(opened));
-            }
-            OpKind::OpenDir => {
-                let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-                let opened = fs::openat(dir, name, flags, Mode::empty())?;
-                return self.put(operation.file, Some(opened));
-            }
-            OpKind::Stat => {
-                let stat = fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?;
-                let directory = fs::FileType::from_raw_mode(stat.st_mode).is_dir();
-                listing::Stat { size: stat.st_size.cast_unsigned(), directory }.put(&mut operation.buffer);
-                return Ok(listing::Stat::BYTES as u32);
-            }
-            OpKind::Unlink => fs::unlinkat(dir, name, AtFlags::empty())?,
-            OpKind::RemoveDir => fs::unlinkat(dir, name, AtFlags::REMOVEDIR)?,
-            OpKind::MakeDir => fs::mkdirat(dir, name, Mode::from_raw_mode(0o755))?,
-            OpKind::Rename => {
-                let second = operation.second_name();
-                if !plain(second) {
-                    return Err(Errno::EINVAL);
-                }
-                fs::renameat(dir, name, self.at(operation.file)?, second)?;
-            }
-            _ => return Err(Errno::EOPNOTSUPP),
-        }
-        Ok(0)
     }
 
     /// Fills or empties a slot; what was in it is closed. The root stays.
-    fn put(&mut self, slot: Slot, file: Option<OwnedFd>) -> Result<u32, Errno> {
+    pub(super) fn put(&mut self, slot: Slot, file: Option<OwnedFd>) -> Result<u32, Errno> {
         match self.0.get_mut(slot.0 as usize) {
             Some(place) if slot.0 > 0 && (file.is_some() || place.is_some()) => {
                 *place = file;
@@ -109,16 +75,82 @@ impl Files {
             _ => Err(Errno::EBADF),
         }
     }
+}
 
-    /// `getdents64`, which has no safe wrapper that leaves the records as they are.
-    fn list(&self, operation: &mut Operation) -> Result<u32, Errno> {
-        let dir = self.at(operation.file)?.as_raw_fd();
-        let buffer = &mut *operation.buffer;
-        // SAFETY: the kernel writes at most `len` bytes into the buffer, which is borrowed for the whole call.
-        let count = unsafe { libc::syscall(libc::SYS_getdents64, dir, buffer.as_mut_ptr(), buffer.len()) };
-        u32::try_from(count)
-            .map_err(|_| Errno(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)))
+/// Does the operation in the calling thread, apart from changes to the table.
+#[inline]
+pub(super) fn perform(table: &impl Table, operation: &mut Operation) -> Result<Outcome, Errno> {
+    let Operation { kind, file, offset, .. } = *operation;
+    let length = operation.length as usize;
+    let moved = match kind {
+        OpKind::Read => rustix::io::pread(table.at(file)?, &mut operation.buffer[..length], offset)?,
+        OpKind::Write => rustix::io::pwrite(table.at(file)?, &operation.buffer[..length], offset)?,
+        _ => return perform_rare(table, operation),
+    };
+    Ok(Outcome::Answer(moved as u32))
+}
+
+#[inline(never)]
+fn perform_rare(table: &impl Table, operation: &mut Operation) -> Result<Outcome, Errno> {
+    let Operation { kind, file, offset, .. } = *operation;
+    match kind {
+        OpKind::Sync => fs::fsync(table.at(file)?)?,
+        OpKind::SyncData => fs::fdatasync(table.at(file)?)?,
+        OpKind::Allocate => fs::fallocate(table.at(file)?, FallocateFlags::KEEP_SIZE, 0, offset)?,
+        OpKind::Truncate => fs::ftruncate(table.at(file)?, offset)?,
+        OpKind::Close => return Ok(Outcome::Closed),
+        OpKind::List => return list(table.at(file)?.as_fd(), operation).map(Outcome::Answer),
+        _ => return perform_named(table.at(operation.dir)?.as_fd(), table, operation),
     }
+    Ok(Outcome::Answer(0))
+}
+
+fn perform_named(
+    dir: BorrowedFd<'_>,
+    table: &impl Table,
+    operation: &mut Operation,
+) -> Result<Outcome, Errno> {
+    let name = checked(operation)?;
+    match operation.kind {
+        OpKind::Open(open) => {
+            let opened = fs::openat(dir, name, flags(open), Mode::from_raw_mode(0o644))?;
+            return Ok(Outcome::Opened(opened));
+        }
+        OpKind::OpenDir => {
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+            return Ok(Outcome::Opened(fs::openat(dir, name, flags, Mode::empty())?));
+        }
+        OpKind::Stat => {
+            let stat = fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?;
+            let directory = fs::FileType::from_raw_mode(stat.st_mode).is_dir();
+            listing::Stat { size: stat.st_size.cast_unsigned(), directory }.put(&mut operation.buffer);
+            return Ok(Outcome::Answer(listing::Stat::BYTES as u32));
+        }
+        OpKind::Unlink => fs::unlinkat(dir, name, AtFlags::empty())?,
+        OpKind::RemoveDir => fs::unlinkat(dir, name, AtFlags::REMOVEDIR)?,
+        OpKind::MakeDir => fs::mkdirat(dir, name, Mode::from_raw_mode(0o755))?,
+        OpKind::Rename => rename(dir, name, table, operation)?,
+        _ => return Err(Errno::EOPNOTSUPP),
+    }
+    Ok(Outcome::Answer(0))
+}
+
+fn rename(dir: BorrowedFd<'_>, name: &CStr, table: &impl Table, operation: &Operation) -> Result<(), Errno> {
+    let second = operation.second_name();
+    if !plain(second) {
+        return Err(Errno::EINVAL);
+    }
+    Ok(fs::renameat(dir, name, table.at(operation.file)?, second)?)
+}
+
+/// `getdents64`, which has no safe wrapper that leaves the records as they are.
+fn list(dir: BorrowedFd<'_>, operation: &mut Operation) -> Result<u32, Errno> {
+    let buffer = &mut *operation.buffer;
+    // SAFETY: the kernel writes at most `len` bytes into the buffer, which is borrowed for the whole call.
+    let count =
+        unsafe { libc::syscall(libc::SYS_getdents64, dir.as_raw_fd(), buffer.as_mut_ptr(), buffer.len()) };
+    u32::try_from(count)
+        .map_err(|_| Errno(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)))
 }
 
 fn flags(open: Open) -> OFlags {

@@ -3,10 +3,18 @@
 mod files;
 mod null;
 mod pause;
+mod pool;
+mod shared;
 mod sync;
+#[cfg(test)]
+mod trial;
+mod uring;
+pub mod wrap;
 
 pub use null::Null;
+pub use pool::{Blocking, Pool};
 pub use sync::Sync;
+pub use uring::Uring;
 
 use std::{os::fd::OwnedFd, sync::Arc};
 
@@ -105,11 +113,12 @@ pub struct Options {
 
 /// An engine on the files of a directory.
 pub fn on_directory(root: OwnedFd, options: &Options) -> Result<Box<dyn Engine>, EngineError> {
-    let files = files::Files::new(root, options.slots);
-    match options.kind {
-        EngineKind::Sync => Ok(Box::new(Sync::new(files, options.clock))),
-        EngineKind::IoUring | EngineKind::Pool => {
-            Err(EngineError::Unsuitable { engine: options.kind.name(), target: "posix", choices: "sync" })
+    let Options { kind, depth, slots, clock } = *options;
+    match kind {
+        EngineKind::Sync => Ok(Box::new(Sync::new(files::Files::new(root, slots), clock))),
+        EngineKind::IoUring => Ok(Box::new(Uring::new(root, slots, depth, clock)?)),
+        EngineKind::Pool => {
+            Ok(Box::new(Pool::new(shared::SharedFiles::new(root, slots), slots, depth, clock)?))
         }
     }
 }

@@ -8,7 +8,7 @@ use super::{Wait, Wake};
 use crate::Clock;
 
 /// A sleeping thread wakes 50 to 90 us late on an idle machine: the last stretch is spent awake.
-const AWAKE_BEFORE: Nanos = Nanos(80_000);
+pub(super) const AWAKE_BEFORE: Nanos = Nanos(80_000);
 
 /// The owning thread's pause, with an end for others to break it.
 #[derive(Debug)]

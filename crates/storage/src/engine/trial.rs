@@ -1,0 +1,294 @@
+//! For the engines' own tests: a workload that writes a file and reads it back, and small steps.
+
+use std::{
+    collections::VecDeque,
+    os::fd::OwnedFd,
+    sync::{Arc, mpsc},
+    time::Duration,
+};
+
+use nilometer_model::{Nanos, Seed};
+
+use super::{Engine, EngineError, Wait, Wake};
+use crate::{
+    Arena, Buffer, Completion, Drive, Step, Workload,
+    clock::VirtualClock,
+    operation::{Errno, OpKind, Open, Operation, ROOT, Slot},
+};
+
+pub(super) const FILE: Slot = Slot(1);
+
+pub(super) fn directory() -> (tempfile::TempDir, OwnedFd) {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let root = OwnedFd::from(std::fs::File::open(directory.path()).expect("it can be opened"));
+    (directory, root)
+}
+
+/// Creates a file, writes it in blocks, syncs, closes, opens, reads it back and closes, without waiting between but
+/// where the data demand it.
+pub(super) struct RoundTrip {
+    blocks: u64,
+    length: u32,
+    direct: bool,
+    step: u64,
+    free: Vec<Buffer>,
+    flying: usize,
+    pub(super) most_flying: usize,
+    pub(super) read: u64,
+}
+
+impl RoundTrip {
+    /// `length` at most that of the buffers.
+    pub(super) fn new(blocks: u64, length: u32, direct: bool, free: Vec<Buffer>) -> Self {
+        RoundTrip { blocks, length, direct, step: 0, free, flying: 0, most_flying: 0, read: 0 }
+    }
+
+    fn block(&self, index: u64) -> Vec<u8> {
+        let mut bytes = vec![0; self.length as usize];
+        Seed(42).part(index).stream().fill(&mut bytes);
+        bytes
+    }
+
+    fn operation(&mut self, buffer: Buffer) -> Operation {
+        let (blocks, length) = (self.blocks, u64::from(self.length));
+        let step = self.step;
+        let open = |open: Open, buffer| {
+            Operation::named(OpKind::Open(open.direct_if(self.direct)), ROOT, FILE, b"trial", buffer)
+        };
+        if step == 0 {
+            open(Open::CREATE, buffer)
+        } else if step <= blocks {
+            let index = step - 1;
+            let mut operation = Operation::write(FILE, index * length, self.length, buffer);
+            operation.buffer[..length as usize].copy_from_slice(&self.block(index));
+            operation
+        } else if step == blocks + 1 {
+            Operation::on(OpKind::SyncData, FILE, buffer)
+        } else if step == blocks + 2 || step == 2 * blocks + 4 {
+            Operation::on(OpKind::Close, FILE, buffer)
+        } else if step == blocks + 3 {
+            open(Open::READ, buffer)
+        } else {
+            let mut operation = Operation::read(FILE, (step - blocks - 4) * length, self.length, buffer);
+            operation.buffer.fill(0);
+            operation
+        }
+    }
+}
+
+impl Workload for RoundTrip {
+    fn next(&mut self, now: Nanos) -> Step {
+        if self.step > 2 * self.blocks + 4 {
+            return Step::Done;
+        }
+        if (self.step == self.blocks + 1 && self.flying > 0) || self.free.is_empty() {
+            return Step::Wait(Wait::ForOne);
+        }
+        let buffer = self.free.pop().expect("not empty");
+        let operation = self.operation(buffer);
+        self.step += 1;
+        self.flying += 1;
+        self.most_flying = self.most_flying.max(self.flying);
+        Step::Issue(operation, now)
+    }
+
+    fn completed(&mut self, completion: Completion) {
+        let Completion { operation, result, due, issued, finished } = completion;
+        self.flying -= 1;
+        assert!(due <= issued && issued <= finished, "{due:?} {issued:?} {finished:?}");
+        let length = if operation.kind.is_data() { self.length } else { 0 };
+        assert_eq!(result, Ok(length), "{operation:?}");
+        if operation.kind == OpKind::Read {
+            let index = operation.offset / u64::from(self.length);
+            assert!(operation.buffer[..length as usize] == self.block(index), "block {index}");
+            self.read += 1;
+        }
+        self.free.push(operation.buffer);
+    }
+}
+
+/// A round trip with so many buffers, all of which must be in flight at once and come back.
+pub(super) fn round_trip(engine: &mut dyn Engine, buffers: u32, direct: bool, registered: bool) {
+    let count = buffers as usize;
+    let (arena, buffers) = Arena::shared_out(count, 16384);
+    if registered {
+        engine.register(&arena).expect("little memory");
+    }
+    let addresses = |buffers: &[Buffer]| {
+        let mut addresses: Vec<_> = buffers.iter().map(|buffer| buffer.as_ptr() as usize).collect();
+        addresses.sort_unstable();
+        addresses
+    };
+    let before = addresses(&buffers);
+    let length = if direct { 16384 } else { 10_007 };
+    let mut workload = RoundTrip::new(100, length, direct, buffers);
+    Drive::new(&mut workload, engine).run(|_| ());
+    assert_eq!(workload.read, 100);
+    assert_eq!(workload.most_flying, count);
+    assert_eq!(addresses(&workload.free), before);
+}
+
+/// Does one operation and waits for it.
+pub(super) fn once(engine: &mut dyn Engine, operation: Operation) -> Completion {
+    let now = engine.tick();
+    engine.submit(operation, now);
+    let mut done = Vec::new();
+    while done.is_empty() {
+        engine.reap(Wait::ForOne, &mut done);
+    }
+    assert_eq!(done.len(), 1);
+    done.remove(0)
+}
+
+pub(super) fn named(kind: OpKind, file: Slot, name: &[u8]) -> Operation {
+    Operation::named(kind, ROOT, file, name, Buffer::alone(64))
+}
+
+/// Faults are data, and bring the buffer back.
+pub(super) fn faults(engine: &mut dyn Engine) {
+    let cases = [
+        (named(OpKind::Open(Open::READ), FILE, b"missing"), Errno::ENOENT),
+        (named(OpKind::Stat, ROOT, b"missing"), Errno::ENOENT),
+        (named(OpKind::Unlink, ROOT, b"a/b"), Errno::EINVAL),
+        (Operation::read(FILE, 0, 64, Buffer::alone(64)), Errno::EBADF),
+        (Operation::read(Slot(77), 0, 64, Buffer::alone(64)), Errno::EBADF),
+        (Operation::on(OpKind::Sync, FILE, Buffer::alone(64)), Errno::EBADF),
+        (Operation::on(OpKind::Close, FILE, Buffer::alone(64)), Errno::EBADF),
+        (Operation::on(OpKind::Close, ROOT, Buffer::alone(64)), Errno::EBADF),
+        (Operation::read(ROOT, 0, 64, Buffer::alone(64)), Errno::EISDIR),
+    ];
+    for (operation, errno) in cases {
+        let Operation { kind, .. } = operation;
+        let completion = once(engine, operation);
+        assert_eq!(completion.result, Err(errno), "{kind:?}");
+        assert_eq!(completion.operation.buffer.len(), 64);
+    }
+    once(engine, named(OpKind::Open(Open::CREATE), FILE, b"short")).result.expect("created");
+    assert_eq!(once(engine, Operation::write(FILE, 0, 64, Buffer::alone(64))).result, Ok(64));
+    let far = Operation::write(FILE, u64::MAX, 64, Buffer::alone(64));
+    assert_eq!(once(engine, far).result, Err(Errno::EINVAL));
+    let read = once(engine, Operation::read(FILE, 0, 64, Buffer::alone(64)));
+    assert_eq!(read.result, Err(Errno::EBADF), "it is open to write only");
+    once(engine, named(OpKind::Open(Open::READ), FILE, b"short")).result.expect("opened over the other");
+    let read = once(engine, Operation::read(FILE, 60, 64, Buffer::alone(64)));
+    assert_eq!(read.result, Ok(4), "a short read is reported as it is");
+}
+
+/// A wake from another thread breaks `News` and `Until`, also one that came before; `Until` ends in time.
+pub(super) fn waits(engine: &mut dyn Engine) {
+    let waker = engine.waker();
+    let mut done = Vec::new();
+    let late = Nanos::from_millis(20_000);
+    for round in 0..4 {
+        let started = engine.tick();
+        let wait = if round % 2 == 0 { Wait::News } else { Wait::Until(started + late) };
+        if round < 2 {
+            waker.wake();
+        }
+        std::thread::scope(|scope| {
+            if round >= 2 {
+                scope.spawn(|| {
+                    std::thread::sleep(Duration::from_millis(30));
+                    waker.wake();
+                });
+            }
+            engine.reap(wait, &mut done);
+        });
+        assert!(done.is_empty());
+        assert!(engine.tick().since(started) < late, "round {round}");
+    }
+    for micros in [20, 500, 5000] {
+        let time = engine.tick() + Nanos(micros * 1000);
+        while engine.now() < time {
+            engine.reap(Wait::Until(time), &mut done);
+        }
+        let late = engine.tick().since(time);
+        assert!(late < Nanos::from_millis(100), "{late:?} late after {micros} us");
+    }
+    engine.reap(Wait::Until(Nanos(0)), &mut done);
+    assert!(done.is_empty());
+}
+
+/// Fails a test that hangs, instead of hanging with it.
+pub(super) fn within(limit: Duration, test: impl FnOnce() + Send + 'static) {
+    let (end, ended) = mpsc::sync_channel(1);
+    let thread = std::thread::spawn(move || {
+        test();
+        end.send(()).expect("the test waits");
+    });
+    match ended.recv_timeout(limit) {
+        Err(mpsc::RecvTimeoutError::Timeout) => panic!("hangs"),
+        _ => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+    }
+}
+
+/// An engine in virtual time: every operation takes the same, and a wait moves the clock.
+pub(super) struct Virtual {
+    depth: usize,
+    clock: VirtualClock,
+    took: Nanos,
+    flying: VecDeque<Completion>,
+}
+
+impl Virtual {
+    pub(super) fn new(depth: usize, clock: VirtualClock, took: Nanos) -> Self {
+        Virtual { depth, clock, took, flying: VecDeque::new() }
+    }
+}
+
+impl Engine for Virtual {
+    fn depth(&self) -> usize {
+        self.depth
+    }
+
+    fn now(&self) -> Nanos {
+        self.clock.now()
+    }
+
+    fn tick(&mut self) -> Nanos {
+        self.clock.now()
+    }
+
+    fn submit(&mut self, operation: Operation, due: Nanos) {
+        let (issued, result) = (self.clock.now(), Ok(operation.length));
+        let finished = issued + self.took;
+        self.flying.push_back(Completion { operation, result, due, issued, finished });
+    }
+
+    fn reap(&mut self, wait: Wait, done: &mut Vec<Completion>) {
+        let next = self.next_event();
+        let then = match wait {
+            Wait::Poll => None,
+            Wait::Until(time) => Some(next.map_or(time, |next| next.min(time))),
+            Wait::ForOne | Wait::News => next,
+        };
+        self.clock.advance_to(then.unwrap_or_default());
+        while let Some(completion) = self.flying.pop_front_if(|first| first.finished <= self.clock.now()) {
+            done.push(completion);
+        }
+    }
+
+    fn waker(&self) -> Arc<dyn Wake> {
+        unimplemented!("nobody wakes it")
+    }
+
+    fn register(&mut self, _arena: &Arc<Arena>) -> Result<(), EngineError> {
+        Ok(())
+    }
+
+    fn next_event(&self) -> Option<Nanos> {
+        self.flying.front().map(|first| first.finished)
+    }
+}
+
+#[test]
+fn each_engine_on_a_directory_is_made_as_it_is_named() {
+    use nilometer_model::plan::EngineKind;
+    for (kind, depth) in [(EngineKind::Sync, 1), (EngineKind::IoUring, 5), (EngineKind::Pool, 5)] {
+        let (_directory, root) = directory();
+        let options = super::Options { kind, depth, slots: 2, clock: crate::Clock::start() };
+        let mut engine = super::on_directory(root, &options).expect("each is permitted here");
+        assert_eq!(engine.depth(), depth as usize);
+        round_trip(&mut *engine, depth, false, true);
+    }
+}

@@ -1,0 +1,606 @@
+//! Many operations in flight from one thread: reads, writes and syncs go through the kernel's ring, everything else is
+//! done at once in the calling thread, since the kernel would hand it to worker threads at twice the cost.
+//!
+//! Slots are fixed files, registered arenas are fixed buffers. `submit` only queues; `reap` hands over what is queued
+//! and waits in one system call, and reads the clock once for all that it finds. What has no order is what is in flight
+//! together; only slots keep it: an open or a close acts on the operations that are submitted behind it.
+
+mod bell;
+mod flights;
+mod memory;
+
+use std::{
+    io,
+    os::fd::{AsRawFd, OwnedFd},
+    sync::Arc,
+};
+
+use io_uring::{Builder, IoUring, opcode, squeue, types};
+use nilometer_model::Nanos;
+
+use self::{
+    bell::Bell,
+    flights::{Flight, Flights},
+    memory::Memory,
+};
+use super::{Engine, EngineError, Wait, Wake, files::Files, pause::AWAKE_BEFORE};
+use crate::{
+    Arena, Clock, Completion, Operation,
+    operation::{Errno, OpKind, Slot},
+};
+
+const NAME: &str = "io_uring";
+
+/// So long a dropped engine waits for operations in flight before it leaves their memory to the kernel.
+const LAST_WAIT: Nanos = Nanos::from_millis(1000);
+
+/// See the module.
+pub struct Uring {
+    // Dropped first: the kernel lets go before the memory and the files go.
+    ring: IoUring,
+    memory: Memory,
+    flights: Flights,
+    files: Files,
+    bell: Bell,
+    done: Vec<Completion>,
+    clock: Clock,
+    last: Nanos,
+    depth: usize,
+}
+
+impl std::fmt::Debug for Uring {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Uring")
+            .field("depth", &self.depth)
+            .field("flying", &self.flights.count())
+            .field("files", &self.files)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How the ring is set up, the best first; older kernels refuse what they don't know.
+const SETUPS: [fn(&mut Builder); 3] = [
+    // Linux 6.1: completions are posted when this thread asks, and never interrupt it.
+    |builder| {
+        builder.setup_single_issuer().setup_defer_taskrun().setup_taskrun_flag().setup_submit_all();
+    },
+    // Linux 5.19: they wait for the next system call.
+    |builder| {
+        builder.setup_coop_taskrun().setup_taskrun_flag().setup_submit_all();
+    },
+    |_| (),
+];
+
+fn ring(entries: u32) -> Result<IoUring, EngineError> {
+    let mut refused = io::Error::from_raw_os_error(libc::EINVAL);
+    for setup in SETUPS {
+        let mut builder = IoUring::builder();
+        setup(&mut builder);
+        match builder.build(entries) {
+            Ok(ring) if ring.params().is_feature_ext_arg() => return Ok(ring),
+            Ok(_) => return Err(failed("wait with a time limit (Linux 5.11 or newer)", libc::ENOSYS)),
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => refused = error,
+            Err(source) => return Err(not_made(source)),
+        }
+    }
+    Err(not_made(refused))
+}
+
+fn not_made(source: io::Error) -> EngineError {
+    match source.raw_os_error() {
+        Some(libc::EPERM | libc::ENOSYS | libc::EACCES) => {
+            EngineError::NotPermitted { engine: NAME, source, instead: "sync" }
+        }
+        _ => EngineError::Setup { engine: NAME, what: "make the ring", source },
+    }
+}
+
+fn failed(what: &'static str, errno: i32) -> EngineError {
+    EngineError::Setup { engine: NAME, what, source: io::Error::from_raw_os_error(errno) }
+}
+
+fn setup(what: &'static str) -> impl FnOnce(io::Error) -> EngineError {
+    move |source| EngineError::Setup { engine: NAME, what, source }
+}
+
+impl Uring {
+    /// For the calling thread. `depth` from 1 to 4096.
+    pub(super) fn new(root: OwnedFd, slots: u32, depth: u32, clock: Clock) -> Result<Self, EngineError> {
+        assert!((1..=4096).contains(&depth), "limits are checked where they are configured");
+        // One place more is for the bell.
+        let ring = ring((depth + 1).next_power_of_two())?;
+        let mut table = vec![-1; slots.max(1) as usize];
+        table[0] = root.as_raw_fd();
+        ring.submitter()
+            .register_files(&table)
+            .map_err(setup("make the table of files (raise `ulimit -n`)"))?;
+        Ok(Uring {
+            ring,
+            memory: Memory::default(),
+            flights: Flights::new(depth),
+            files: Files::new(root, slots),
+            bell: Bell::new().map_err(setup("make an eventfd"))?,
+            done: Vec::with_capacity(depth as usize),
+            clock,
+            last: clock.now(),
+            depth: depth as usize,
+        })
+    }
+
+    /// Queues a read, write or sync.
+    #[inline]
+    fn launch(&mut self, operation: Operation, due: Nanos) {
+        let (number, operation) = self.flights.put(Flight { operation, due, issued: self.last });
+        let entry = entry(operation, &self.memory).user_data(u64::from(number));
+        // SAFETY: the entry's memory belongs to the operation, which stays in `flights` until its completion, and is
+        // never freed if that does not come.
+        unsafe { self.push(&entry) }
+    }
+
+    /// Queues an entry; hands over what is queued if there is no room.
+    ///
+    /// # Safety
+    /// The entry's memory must stay valid, and untouched by anything else, until its completion.
+    #[inline]
+    unsafe fn push(&mut self, entry: &squeue::Entry) {
+        // SAFETY: as the caller promises.
+        while unsafe { self.ring.submission().push(entry) }.is_err() {
+            self.enter(0, None);
+        }
+    }
+
+    /// Hands over what is queued and waits for so many completions, but not longer than the limit. May return early.
+    fn enter(&mut self, want: usize, limit: Option<Nanos>) {
+        if let Err(error) = self.try_enter(want, limit) {
+            match error.raw_os_error() {
+                Some(libc::EINTR | libc::ETIME) => {}
+                // Short of memory: what is queued stays queued.
+                Some(libc::EAGAIN | libc::EBUSY) => std::thread::yield_now(),
+                _ => panic!(
+                    "the kernel refuses a ring that it made itself, in the thread that made it: {error}"
+                ),
+            }
+        }
+    }
+
+    fn try_enter(&self, want: usize, limit: Option<Nanos>) -> io::Result<usize> {
+        let Some(limit) = limit else { return self.ring.submit_and_wait(want) };
+        let limit = types::Timespec::from(limit.duration());
+        self.ring.submitter().submit_with_args(want, &types::SubmitArgs::new().timespec(&limit))
+    }
+
+    /// Takes over what the kernel has completed, with one reading of the clock.
+    fn collect(&mut self) {
+        let completed = self.ring.completion();
+        if completed.is_empty() {
+            return;
+        }
+        let finished = self.clock.now();
+        self.last = finished;
+        for entry in completed {
+            if entry.user_data() == bell::TAG {
+                self.bell.ring();
+                continue;
+            }
+            let Flight { operation, due, issued } = self.flights.take(entry.user_data());
+            let result = u32::try_from(entry.result()).map_err(|_| Errno(-entry.result()));
+            self.done.push(Completion { operation, result, due, issued, finished });
+        }
+    }
+
+    /// Hands over what is queued and takes over what is completed, without waiting.
+    fn look(&mut self) {
+        let queue = self.ring.submission();
+        let call = !queue.is_empty() || queue.taskrun() || queue.cq_overflow();
+        drop(queue);
+        if call {
+            self.enter(0, None);
+        }
+        self.collect();
+    }
+
+    fn wait_for_one(&mut self) {
+        while self.done.is_empty() && self.flights.count() > 0 {
+            self.enter(1, None);
+            self.collect();
+        }
+    }
+
+    fn wait_for_news(&mut self) {
+        if self.bell.answer() {
+            return self.look();
+        }
+        self.arm();
+        self.enter(1, None);
+        self.collect();
+        if self.done.is_empty() {
+            self.bell.answer();
+            self.tick();
+        }
+    }
+
+    /// Asleep until shortly before the time, then awake.
+    fn wait_until(&mut self, time: Nanos) {
+        if self.bell.answer() {
+            return self.look();
+        }
+        loop {
+            let left = time.since(self.tick());
+            if left > AWAKE_BEFORE {
+                self.arm();
+                self.enter(1, Some(left - AWAKE_BEFORE));
+                self.collect();
+            } else {
+                self.look();
+            }
+            if !self.done.is_empty() || self.bell.answer() || self.last >= time {
+                return;
+            }
+            std::hint::spin_loop();
+        }
+    }
+
+    fn arm(&mut self) {
+        if let Some(watch) = self.bell.watch() {
+            // SAFETY: a watch on a descriptor has no memory.
+            unsafe { self.push(&watch) }
+        }
+    }
+
+    /// Does an operation at once, in the calling thread.
+    fn execute(&mut self, mut operation: Operation, due: Nanos) {
+        let changes = matches!(operation.kind, OpKind::Open(_) | OpKind::OpenDir | OpKind::Close);
+        if changes {
+            self.settle(operation.file);
+        }
+        let issued = self.last;
+        let mut result = self.files.execute(&mut operation);
+        if changes && result.is_ok() {
+            result = self.mirror(operation.file);
+        }
+        let finished = self.tick();
+        self.done.push(Completion { operation, result, due, issued, finished });
+    }
+
+    /// Makes sure that all operations so far have got hold of the file in the slot. The kernel takes hold of a file
+    /// when it is handed a read or a write, but of a sync only when a worker thread begins it.
+    fn settle(&mut self, slot: Slot) {
+        while !self.ring.submission().is_empty() {
+            self.enter(0, None);
+        }
+        while self.flights.sync(slot) {
+            self.enter(1, None);
+            self.collect();
+        }
+    }
+
+    /// Makes the ring's table agree with ours.
+    fn mirror(&mut self, slot: Slot) -> Result<u32, Errno> {
+        let descriptor = self.files.descriptor(slot).map_or(-1, |file| file.as_raw_fd());
+        match self.ring.submitter().register_files_update(slot.0, &[descriptor]) {
+            Ok(_) => Ok(0),
+            Err(error) => {
+                self.files.put(slot, None).ok();
+                Err(Errno(error.raw_os_error().unwrap_or(libc::EIO)))
+            }
+        }
+    }
+
+    /// Tells the kernel all registered memory anew. Nothing is in flight.
+    fn pin(&mut self) -> io::Result<()> {
+        self.memory.registered(&[]);
+        // Fails if nothing was registered.
+        self.ring.submitter().unregister_buffers().ok();
+        let vectors = self.memory.vectors();
+        if !vectors.is_empty() {
+            // SAFETY: the regions are those of arenas that `memory` keeps alive until they are unregistered here or
+            // the ring, dropped before `memory`, is gone.
+            unsafe { self.ring.submitter().register_buffers(&vectors)? };
+            self.memory.registered(&vectors);
+        }
+        Ok(())
+    }
+}
+
+/// The queue's entry for a read, write or sync. Its memory lies in the operation's buffer.
+#[inline]
+fn entry(operation: &mut Operation, memory: &Memory) -> squeue::Entry {
+    let Operation { kind, length, offset, ref mut buffer, .. } = *operation;
+    let file = types::Fixed(operation.file.0);
+    match kind {
+        OpKind::Read => {
+            let bytes = &mut buffer[..length as usize];
+            let fixed = memory.index_of(bytes);
+            let start = bytes.as_mut_ptr();
+            match fixed {
+                Some(index) => opcode::ReadFixed::new(file, start, length, index).offset(offset).build(),
+                None => opcode::Read::new(file, start, length).offset(offset).build(),
+            }
+        }
+        OpKind::Write => {
+            let bytes = &buffer[..length as usize];
+            let start = bytes.as_ptr();
+            match memory.index_of(bytes) {
+                Some(index) => opcode::WriteFixed::new(file, start, length, index).offset(offset).build(),
+                None => opcode::Write::new(file, start, length).offset(offset).build(),
+            }
+        }
+        OpKind::SyncData => opcode::Fsync::new(file).flags(types::FsyncFlags::DATASYNC).build(),
+        _ => opcode::Fsync::new(file).build(),
+    }
+}
+
+impl Engine for Uring {
+    fn depth(&self) -> usize {
+        self.depth
+    }
+
+    #[inline]
+    fn now(&self) -> Nanos {
+        self.last
+    }
+
+    fn tick(&mut self) -> Nanos {
+        self.last = self.clock.now();
+        self.last
+    }
+
+    #[inline]
+    fn submit(&mut self, operation: Operation, due: Nanos) {
+        match operation.kind {
+            // To the ring, an offset of -1 is the file's own position.
+            OpKind::Read | OpKind::Write if i64::try_from(operation.offset).is_ok() => {
+                self.launch(operation, due);
+            }
+            OpKind::Sync | OpKind::SyncData => self.launch(operation, due),
+            _ => self.execute(operation, due),
+        }
+    }
+
+    fn reap(&mut self, wait: Wait, done: &mut Vec<Completion>) {
+        match wait {
+            _ if !self.done.is_empty() => self.look(),
+            Wait::Poll => self.look(),
+            Wait::ForOne => self.wait_for_one(),
+            Wait::News => self.wait_for_news(),
+            Wait::Until(time) => self.wait_until(time),
+        }
+        if done.is_empty() {
+            std::mem::swap(&mut self.done, done);
+        } else {
+            done.append(&mut self.done);
+        }
+    }
+
+    fn waker(&self) -> Arc<dyn Wake> {
+        self.bell.waker()
+    }
+
+    /// Waits for what is in flight. If the kernel refuses (it counts against `ulimit -l`), the engine goes on without.
+    fn register(&mut self, arena: &Arc<Arena>) -> Result<(), EngineError> {
+        if self.memory.holds(arena) {
+            return Ok(());
+        }
+        while self.flights.count() > 0 {
+            self.enter(1, None);
+            self.collect();
+        }
+        self.memory.push(arena.clone());
+        let outcome = self.pin();
+        if outcome.is_err() {
+            self.memory.pop();
+            // If the kernel refuses even what it had before, nothing is registered, and that is known.
+            self.pin().ok();
+        }
+        outcome.map_err(setup("keep memory mapped (raise `ulimit -l`)"))
+    }
+}
+
+impl Drop for Uring {
+    fn drop(&mut self) {
+        let end = self.clock.now() + LAST_WAIT;
+        while self.flights.count() > 0 && self.clock.now() < end {
+            match self.try_enter(1, Some(end.since(self.clock.now()))) {
+                Err(error) if !matches!(error.raw_os_error(), Some(libc::EINTR | libc::ETIME)) => break,
+                _ => self.collect(),
+            }
+        }
+        self.flights.abandon();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::{
+        super::trial::{self, FILE},
+        *,
+    };
+    use crate::{Buffer, operation::Open};
+
+    fn engine(depth: u32) -> (tempfile::TempDir, Uring) {
+        let (directory, root) = trial::directory();
+        let engine = Uring::new(root, 4, depth, Clock::start()).expect("io_uring is permitted here");
+        (directory, engine)
+    }
+
+    /// An engine whose slot 1 is the end of a pipe that no one writes to yet.
+    fn with_pipe(depth: u32) -> (Uring, OwnedFd) {
+        let (_directory, mut engine) = engine(depth);
+        let (reader, writer) = io::pipe().expect("a pipe");
+        engine.files.put(FILE, Some(reader.into())).expect("a slot");
+        engine.mirror(FILE).expect("the ring has the slot too");
+        (engine, writer.into())
+    }
+
+    #[test]
+    fn what_is_written_is_read_at_any_depth() {
+        for depth in [1, 2, 7, 32, 4096] {
+            for (direct, registered) in [(false, false), (false, true), (true, false), (true, true)] {
+                if depth == 4096 && !registered {
+                    continue;
+                }
+                let (_directory, mut engine) = engine(depth);
+                trial::round_trip(&mut engine, depth.min(100), direct, registered);
+                assert_eq!(engine.flights.count(), 0);
+            }
+        }
+    }
+
+    #[test]
+    fn setups_of_older_kernels_do_the_same() {
+        for setup in SETUPS {
+            let mut builder = IoUring::builder();
+            setup(&mut builder);
+            let (_directory, mut engine) = engine(7);
+            let ring = builder.build(8).expect("this kernel knows them all");
+            let root = engine.files.descriptor(crate::ROOT).expect("the root").as_raw_fd();
+            ring.submitter().register_files(&[root, -1, -1, -1]).expect("four files");
+            engine.ring = ring;
+            trial::round_trip(&mut engine, 7, true, true);
+            trial::waits(&mut engine);
+            for wait in [Wait::Poll, Wait::News] {
+                engine.submit(Operation::on(OpKind::Sync, crate::ROOT, Buffer::empty()), Nanos(0));
+                let mut done = Vec::new();
+                while done.is_empty() {
+                    engine.reap(wait, &mut done);
+                }
+                assert_eq!(done[0].result, Ok(0));
+            }
+        }
+    }
+
+    #[test]
+    fn faults_are_data() {
+        trial::faults(&mut engine(2).1);
+    }
+
+    #[test]
+    fn waits_end_in_time_and_are_broken_by_a_wake() {
+        trial::within(Duration::from_mins(1), || trial::waits(&mut engine(2).1));
+        trial::within(Duration::from_mins(1), || {
+            let (mut engine, _writer) = with_pipe(2);
+            engine.submit(Operation::read(FILE, 0, 8, Buffer::alone(8)), Nanos(0));
+            trial::waits(&mut engine);
+        });
+    }
+
+    #[test]
+    fn a_wake_does_not_end_the_wait_for_a_completion() {
+        trial::within(Duration::from_mins(1), || {
+            let (mut engine, writer) = with_pipe(2);
+            engine.submit(Operation::read(FILE, 0, 8, Buffer::alone(8)), Nanos(0));
+            let mut done = Vec::new();
+            engine.waker().wake();
+            engine.reap(Wait::News, &mut done);
+            engine.waker().wake();
+            let late = std::thread::spawn(move || {
+                std::thread::sleep(Duration::from_millis(50));
+                rustix::io::write(&writer, b"abc").expect("the pipe takes it");
+            });
+            engine.reap(Wait::ForOne, &mut done);
+            assert_eq!(done[0].result, Ok(3));
+            assert_eq!(&done[0].operation.buffer[..3], b"abc");
+            done.clear();
+            engine.reap(Wait::News, &mut done);
+            assert!(done.is_empty(), "the second wake is not lost");
+            late.join().expect("it wrote");
+        });
+    }
+
+    #[test]
+    fn without_a_waker_nothing_is_watched() {
+        let (_directory, mut engine) = engine(2);
+        let time = engine.tick() + Nanos::from_millis(2);
+        engine.reap(Wait::Until(time), &mut Vec::new());
+        assert!(engine.bell.watch().is_none());
+        drop(engine.waker());
+        assert!(engine.bell.watch().is_some());
+    }
+
+    #[test]
+    fn registered_memory_is_used_as_such() {
+        let (_directory, mut engine) = engine(2);
+        let (first, mut buffers) = Arena::shared_out(2, 8192);
+        let (second, more) = Arena::shared_out(1, 4096);
+        for arena in [&first, &second, &first] {
+            engine.register(arena).expect("little memory");
+        }
+        buffers.extend(more);
+        for buffer in buffers {
+            let length = buffer.len() as u32;
+            let mut read = Operation::read(FILE, 0, length, buffer);
+            assert_eq!(entry(&mut read, &engine.memory).get_opcode(), u32::from(opcode::ReadFixed::CODE));
+            let mut write = Operation::write(FILE, 0, length, read.buffer);
+            assert_eq!(entry(&mut write, &engine.memory).get_opcode(), u32::from(opcode::WriteFixed::CODE));
+        }
+        let mut other = Operation::read(FILE, 0, 512, Buffer::alone(512));
+        assert_eq!(entry(&mut other, &engine.memory).get_opcode(), u32::from(opcode::Read::CODE));
+    }
+
+    #[test]
+    fn memory_in_the_kernels_hands_is_never_freed() {
+        let (arena, mut buffers) = Arena::shared_out(1, 4096);
+        let (mut engine, _writer) = with_pipe(2);
+        engine.submit(Operation::read(FILE, 0, 8, buffers.remove(0)), Nanos(0));
+        engine.reap(Wait::Poll, &mut Vec::new());
+        drop(engine);
+        assert_eq!(Arc::strong_count(&arena), 2, "the buffer is left to the kernel");
+    }
+
+    #[test]
+    fn where_the_ring_is_forbidden_another_engine_is_named() {
+        std::thread::spawn(|| {
+            forbid_rings();
+            let (_directory, root) = trial::directory();
+            let error = Uring::new(root, 4, 2, Clock::start()).expect_err("the filter forbids it");
+            assert!(
+                matches!(error, EngineError::NotPermitted { instead: "sync", .. }),
+                "{error}: a forbidden ring is the user's to hear of"
+            );
+        })
+        .join()
+        .expect("the thread passes");
+    }
+
+    /// For the calling thread, as a container's seccomp filter does.
+    fn forbid_rings() {
+        const fn step(code: u32, jt: u8, jf: u8, k: u32) -> libc::sock_filter {
+            libc::sock_filter { code: code as u16, jt, jf, k }
+        }
+        let mut steps = [
+            step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
+            step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, libc::SYS_io_uring_setup as u32),
+            step(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ERRNO | libc::EPERM as u32),
+            step(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW),
+        ];
+        let program = libc::sock_fprog { len: steps.len() as u16, filter: steps.as_mut_ptr() };
+        // SAFETY: the filter is copied by the kernel during the call; it holds for this thread only.
+        let outcome = unsafe {
+            libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+                | libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program)
+        };
+        assert_eq!(outcome, 0, "{}", io::Error::last_os_error());
+    }
+
+    #[test]
+    fn a_sync_and_a_close_behind_it_both_succeed() {
+        let (_directory, mut engine) = engine(3);
+        for _ in 0..200 {
+            let open = trial::named(OpKind::Open(Open::CREATE), FILE, b"file");
+            trial::once(&mut engine, open).result.expect("created");
+            engine.submit(Operation::write(FILE, 0, 512, Buffer::alone(512)), Nanos(0));
+            engine.submit(Operation::on(OpKind::SyncData, FILE, Buffer::empty()), Nanos(0));
+            engine.submit(Operation::on(OpKind::Close, FILE, Buffer::empty()), Nanos(0));
+            let mut done = Vec::new();
+            while done.len() < 3 {
+                engine.reap(Wait::ForOne, &mut done);
+            }
+            assert!(done.iter().all(|completion| completion.result.is_ok()), "{done:?}");
+            trial::once(&mut engine, trial::named(OpKind::Unlink, crate::ROOT, b"file"))
+                .result
+                .expect("gone");
+        }
+    }
+}

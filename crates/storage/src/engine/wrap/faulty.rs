@@ -1,0 +1,352 @@
+//! Faults on purpose: what storage does on its bad days, chosen by rules and a seed, so that each can be repeated.
+
+use std::{mem::discriminant, sync::Arc};
+
+use nilometer_model::{Nanos, Seed, Stream};
+
+use super::sooner;
+use crate::{
+    Arena, Completion, Engine, EngineError, Wait, Wake,
+    operation::{Errno, OpKind, Operation, Slot},
+};
+
+/// Which operations fail, and how. Of several rules that apply to an operation, the first has its way.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Rule {
+    /// A kind of operation (of an open, how it opens does not matter), or all.
+    pub on: Option<OpKind>,
+    /// Which of them.
+    pub when: When,
+    /// What happens.
+    pub effect: Effect,
+}
+
+/// Which of the operations that a rule is about.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum When {
+    /// Every nth, counted from 1; `Every(1)` is each.
+    Every(u64),
+    /// Each with this probability.
+    Chance(f64),
+    /// The nth, counted from 1, and all after it.
+    FromNth(u64),
+    /// All that are submitted at this time or later.
+    FromTime(Nanos),
+}
+
+/// What a fault does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// Nothing is done, and this is reported at once.
+    Error(Errno),
+    /// A read or write moves about half of its bytes, never none; other operations and those of one byte are done.
+    Short,
+    /// It is done, but reported this much later.
+    Delay(Nanos),
+    /// Nothing is done, and it never completes.
+    Hang,
+}
+
+/// See the module.
+pub struct Faulty {
+    inner: Box<dyn Engine>,
+    rules: Vec<Counted>,
+    /// Operations inside.
+    flying: usize,
+    /// Those inside of which the completion is to be changed.
+    marked: Vec<(Mark, Change)>,
+    failed: Vec<Completion>,
+    /// By time.
+    late: Vec<Completion>,
+    hung: Vec<Operation>,
+    found: Vec<Completion>,
+}
+
+struct Counted {
+    rule: Rule,
+    count: u64,
+    chance: Stream,
+}
+
+/// Tells an operation in flight from all that differ: those that share a mark may be taken for each other.
+#[derive(Debug, PartialEq, Eq)]
+struct Mark {
+    address: *const u8,
+    kind: OpKind,
+    file: Slot,
+    offset: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Change {
+    Length(u32),
+    Delay(Nanos),
+}
+
+impl std::fmt::Debug for Faulty {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Faulty")
+            .field("rules", &self.rules.len())
+            .field("flying", &self.flying)
+            .field("hung", &self.hung.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Counted {
+    fn applies(&mut self, operation: &Operation, now: Nanos) -> bool {
+        if self.rule.on.is_some_and(|kind| discriminant(&kind) != discriminant(&operation.kind)) {
+            return false;
+        }
+        self.count += 1;
+        match self.rule.when {
+            When::Every(nth) => self.count.is_multiple_of(nth),
+            When::Chance(probability) => self.chance.unit() < probability,
+            When::FromNth(nth) => self.count >= nth,
+            When::FromTime(time) => now >= time,
+        }
+    }
+}
+
+impl Mark {
+    fn of(operation: &Operation) -> Self {
+        let Operation { kind, file, offset, ref buffer, .. } = *operation;
+        Mark { address: buffer.as_ptr(), kind, file, offset }
+    }
+}
+
+/// About half, in whole blocks if there are some, so that direct I/O takes it.
+fn half(length: u32) -> u32 {
+    let block = [4096, 512, 1].into_iter().find(|block| length >= 2 * block).unwrap_or(1);
+    (length / 2 / block * block).max(1)
+}
+
+impl Faulty {
+    /// Around an engine; the seed decides where chance does.
+    pub fn new(inner: Box<dyn Engine>, rules: &[Rule], seed: Seed) -> Self {
+        let rules = rules.iter().zip(0..).map(|(&rule, index)| Counted {
+            rule,
+            count: 0,
+            chance: seed.part(index).stream(),
+        });
+        Faulty {
+            inner,
+            rules: rules.collect(),
+            flying: 0,
+            marked: Vec::new(),
+            failed: Vec::new(),
+            late: Vec::new(),
+            hung: Vec::new(),
+            found: Vec::new(),
+        }
+    }
+
+    /// All rules count, whichever has its way.
+    fn effect(&mut self, operation: &Operation) -> Option<Effect> {
+        let now = self.inner.now();
+        let mut effect = None;
+        for counted in &mut self.rules {
+            if counted.applies(operation, now) {
+                effect = effect.or(Some(counted.rule.effect));
+            }
+        }
+        effect
+    }
+
+    fn pass(&mut self, operation: Operation, due: Nanos) {
+        self.flying += 1;
+        self.inner.submit(operation, due);
+    }
+
+    fn mark(&mut self, operation: &Operation, change: Change) {
+        self.marked.push((Mark::of(operation), change));
+    }
+
+    fn fail(&mut self, operation: Operation, errno: Errno, due: Nanos) {
+        let now = self.inner.now();
+        let result = Err(errno);
+        self.failed.push(Completion { operation, result, due, issued: now, finished: now });
+    }
+
+    /// Undoes a short length, or holds a completion back.
+    fn settle(&mut self, mut completion: Completion, done: &mut Vec<Completion>) {
+        let mark = Mark::of(&completion.operation);
+        match self.marked.iter().position(|(marked, _)| *marked == mark) {
+            None => done.push(completion),
+            Some(place) => match self.marked.swap_remove(place).1 {
+                Change::Length(length) => {
+                    completion.operation.length = length;
+                    done.push(completion);
+                }
+                Change::Delay(delay) => {
+                    completion.finished += delay;
+                    let behind = self.late.partition_point(|late| late.finished <= completion.finished);
+                    self.late.insert(behind, completion);
+                }
+            },
+        }
+    }
+
+    fn wait(&self, wait: Wait) -> Wait {
+        match sooner(wait, self.late.first().map(|late| late.finished)) {
+            _ if !self.failed.is_empty() => Wait::Poll,
+            // What hangs is waited for: for ever, but not in a busy loop.
+            Wait::ForOne if self.flying == 0 && !self.hung.is_empty() => Wait::News,
+            wait => wait,
+        }
+    }
+}
+
+impl Engine for Faulty {
+    fn depth(&self) -> usize {
+        self.inner.depth()
+    }
+
+    fn now(&self) -> Nanos {
+        self.inner.now()
+    }
+
+    fn tick(&mut self) -> Nanos {
+        self.inner.tick()
+    }
+
+    fn submit(&mut self, mut operation: Operation, due: Nanos) {
+        match self.effect(&operation) {
+            Some(Effect::Error(errno)) => return self.fail(operation, errno, due),
+            Some(Effect::Hang) => return self.hung.push(operation),
+            Some(Effect::Delay(delay)) => self.mark(&operation, Change::Delay(delay)),
+            Some(Effect::Short) if operation.kind.is_data() && operation.length > 1 => {
+                self.mark(&operation, Change::Length(operation.length));
+                operation.length = half(operation.length);
+            }
+            Some(Effect::Short) | None => {}
+        }
+        self.pass(operation, due);
+    }
+
+    fn reap(&mut self, wait: Wait, done: &mut Vec<Completion>) {
+        let mut found = std::mem::take(&mut self.found);
+        self.inner.reap(self.wait(wait), &mut found);
+        self.flying -= found.len();
+        done.append(&mut self.failed);
+        if self.marked.is_empty() {
+            done.append(&mut found);
+        }
+        for completion in found.drain(..) {
+            self.settle(completion, done);
+        }
+        self.found = found;
+        if !self.late.is_empty() {
+            let now = self.inner.tick();
+            let due = self.late.partition_point(|late| late.finished <= now);
+            done.extend(self.late.drain(..due));
+        }
+    }
+
+    fn waker(&self) -> Arc<dyn Wake> {
+        self.inner.waker()
+    }
+
+    fn register(&mut self, arena: &Arc<Arena>) -> Result<(), EngineError> {
+        self.inner.register(arena)
+    }
+
+    fn next_event(&self) -> Option<Nanos> {
+        let failed = (!self.failed.is_empty()).then(|| self.inner.now());
+        let late = self.late.first().map(|late| late.finished);
+        [self.inner.next_event(), failed, late].into_iter().flatten().min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        Buffer, Clock,
+        clock::VirtualClock,
+        engine::{Null, files::Files, sync::Sync, trial},
+        operation::Open,
+    };
+
+    const FILE: Slot = Slot(1);
+
+    fn write(index: u64) -> Operation {
+        Operation::write(FILE, index * 8192, 8192, Buffer::alone(8192))
+    }
+
+    fn results(rules: &[Rule], seed: Seed, count: u64) -> Vec<Result<u32, Errno>> {
+        let mut engine = Faulty::new(Box::new(Null::new(1, Clock::start())), rules, seed);
+        (0..count).map(|index| trial::once(&mut engine, write(index)).result).collect()
+    }
+
+    fn rule(when: When, effect: Effect) -> Rule {
+        Rule { on: Some(OpKind::Write), when, effect }
+    }
+
+    #[test]
+    fn rules_choose_by_count_and_the_first_has_its_way() {
+        let rules = [
+            rule(When::Every(3), Effect::Error(Errno::EIO)),
+            rule(When::FromNth(5), Effect::Error(Errno::ENOSPC)),
+            Rule { on: Some(OpKind::Read), when: When::Every(1), effect: Effect::Hang },
+        ];
+        let (fine, broken, full) = (Ok(8192), Err(Errno::EIO), Err(Errno::ENOSPC));
+        assert_eq!(results(&rules, Seed(1), 7), [fine, fine, broken, fine, full, broken, full]);
+    }
+
+    #[test]
+    fn chance_repeats_with_its_seed() {
+        let rules = [rule(When::Chance(0.25), Effect::Error(Errno::EIO))];
+        let once = results(&rules, Seed(7), 4000);
+        assert_eq!(once, results(&rules, Seed(7), 4000));
+        assert_ne!(once, results(&rules, Seed(8), 4000));
+        let failed = once.iter().filter(|result| result.is_err()).count();
+        assert!((900..1100).contains(&failed), "{failed} of 4000");
+    }
+
+    #[test]
+    fn a_short_write_leaves_the_rest_unwritten() {
+        let (directory, root) = trial::directory();
+        let inner = Box::new(Sync::new(Files::new(root, 2), Clock::start()));
+        let mut engine = Faulty::new(inner, &[rule(When::Every(1), Effect::Short)], Seed(1));
+        let open = trial::named(OpKind::Open(Open::CREATE), FILE, b"short");
+        trial::once(&mut engine, open).result.expect("opens are not touched");
+        let completion = trial::once(&mut engine, write(0));
+        assert_eq!((completion.result, completion.operation.length), (Ok(4096), 8192));
+        let size = std::fs::metadata(directory.path().join("short")).expect("written").len();
+        assert_eq!(size, 4096);
+        assert_eq!([1, 2, 3, 700, 5000, 1 << 20].map(half), [1, 1, 1, 350, 2048, 1 << 19]);
+    }
+
+    #[test]
+    fn a_delay_is_reported_late_and_lets_others_pass() {
+        let clock = VirtualClock::default();
+        let inner = Box::new(trial::Virtual::new(4, clock.clone(), Nanos(100)));
+        let rules =
+            [Rule { on: Some(OpKind::Sync), when: When::Every(1), effect: Effect::Delay(Nanos(5000)) }];
+        let mut engine = Faulty::new(inner, &rules, Seed(1));
+        engine.submit(Operation::on(OpKind::Sync, FILE, Buffer::empty()), Nanos(0));
+        engine.submit(write(0), Nanos(0));
+        let mut done = Vec::new();
+        engine.reap(Wait::ForOne, &mut done);
+        assert_eq!((done.len(), done[0].operation.kind, clock.now()), (1, OpKind::Write, Nanos(100)));
+        assert_eq!(engine.next_event(), Some(Nanos(5100)));
+        done.clear();
+        engine.reap(Wait::ForOne, &mut done);
+        assert_eq!((done.len(), done[0].finished, clock.now()), (1, Nanos(5100), Nanos(5100)));
+        assert_eq!(engine.next_event(), None);
+    }
+
+    #[test]
+    fn what_hangs_never_completes_and_can_be_woken() {
+        trial::within(std::time::Duration::from_secs(20), || {
+            let hang = rule(When::FromTime(Nanos(0)), Effect::Hang);
+            let mut engine = Faulty::new(Box::new(Null::new(2, Clock::start())), &[hang], Seed(1));
+            engine.submit(write(0), Nanos(0));
+            let read = trial::once(&mut engine, Operation::read(FILE, 0, 8, Buffer::alone(8)));
+            assert_eq!(read.result, Ok(8));
+            trial::waits(&mut engine);
+            assert_eq!((engine.hung.len(), engine.next_event()), (1, None));
+        });
+    }
+}
