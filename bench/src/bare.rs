@@ -79,7 +79,7 @@ pub(crate) fn read_file(file: &OwnedFd, buffer: &mut Buffer, size: u64) -> io::R
 /// A ring with one registered file and registered memory.
 pub(crate) struct Ring {
     // Dropped first: the kernel lets go before the memory and the file go.
-    ring: IoUring,
+    queue: IoUring,
     memory: Vec<Buffer>,
     _file: OwnedFd,
 }
@@ -87,17 +87,17 @@ pub(crate) struct Ring {
 impl Ring {
     /// As many buffers of a block as there may be reads in flight.
     pub(crate) fn new(file: OwnedFd, depth: usize, block: usize) -> io::Result<Self> {
-        let ring = IoUring::builder()
+        let queue = IoUring::builder()
             .setup_single_issuer()
             .setup_defer_taskrun()
             .build(depth.next_power_of_two() as u32)?;
-        ring.submitter().register_files(&[file.as_raw_fd()])?;
+        queue.submitter().register_files(&[file.as_raw_fd()])?;
         let (arena, memory) = Arena::shared_out(depth, block);
         let (start, bytes) = arena.region();
         let region = libc::iovec { iov_base: start.cast(), iov_len: bytes };
         // SAFETY: the buffers keep the arena alive, and the ring is dropped before them.
-        unsafe { ring.submitter().register_buffers(&[region])? };
-        Ok(Ring { ring, memory, _file: file })
+        unsafe { queue.submitter().register_buffers(&[region])? };
+        Ok(Ring { queue, memory, _file: file })
     }
 
     /// Random blocks: all that is free is handed over, then at least one is waited for, with one reading of the clock.
@@ -116,9 +116,9 @@ impl Ring {
                 self.send(index, offsets.below(blocks));
                 sent += 1;
             }
-            self.ring.submit_and_wait(1)?;
+            self.queue.submit_and_wait(1)?;
             black_box(clock());
-            for entry in self.ring.completion() {
+            for entry in self.queue.completion() {
                 let index = entry.user_data() as usize;
                 whole(entry.result() as isize, self.memory[index].len())?;
                 free.push(index);
@@ -137,7 +137,7 @@ impl Ring {
             .build()
             .user_data(index as u64);
         // SAFETY: the memory lives as long as the ring, and is used again only when its read is completed.
-        unsafe { self.ring.submission().push(&entry) }.expect("the ring has room for every buffer");
+        unsafe { self.queue.submission().push(&entry) }.expect("the ring has room for every buffer");
     }
 }
 

@@ -35,19 +35,19 @@ enum Phase {
 
 const PHASES: [Phase; 3] = [Phase::Create, Phase::Stat, Phase::Unlink];
 
-/// See the module.
-pub(crate) fn run(stop: &Stop) -> anyhow::Result<Vec<Outcome>> {
-    let memory = place::in_memory()?;
-    let mut outcomes = vec![contest(memory.path(), "tmpfs").run(stop)?];
-    for kind in ["ext4", "xfs"] {
-        if place::may_mount() {
-            let volume = Volume::make(kind)?;
-            outcomes.push(contest(volume.path(), kind).run(stop)?);
-        } else {
-            eprintln!("metadata on {kind}: left out, since only root can mount a fresh file system");
-        }
-    }
-    Ok(outcomes)
+/// In memory, without a device.
+pub(crate) fn on_tmpfs(stop: &Stop) -> anyhow::Result<Outcome> {
+    contest(place::in_memory()?.path(), "tmpfs").run(stop)
+}
+
+/// On a loop device.
+pub(crate) fn on_ext4(stop: &Stop) -> anyhow::Result<Outcome> {
+    contest(Volume::make("ext4")?.path(), "ext4").run(stop)
+}
+
+/// On a loop device.
+pub(crate) fn on_xfs(stop: &Stop) -> anyhow::Result<Outcome> {
+    contest(Volume::make("xfs")?.path(), "xfs").run(stop)
 }
 
 fn contest<'a>(path: &'a Path, kind: &str) -> Contest<'a> {

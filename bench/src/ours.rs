@@ -68,7 +68,9 @@ impl Ours {
         let options = Options { kind, depth, slots: nilometer_campaign::workload::SLOTS, clock: self.clock };
         let mut engine = self.target.engine(&options)?;
         let (arena, mut buffers) = Arena::shared_out(depth as usize, block);
-        buffers.iter_mut().for_each(|buffer| SEED.stream().fill(buffer));
+        for buffer in &mut buffers {
+            SEED.stream().fill(buffer);
+        }
         engine.register(&arena)?;
         let mut workload = make(buffers);
         let start = self.clock.now();

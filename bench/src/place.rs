@@ -51,6 +51,7 @@ const SIZE: u64 = 2 << 30;
 impl Volume {
     /// With the kind's defaults, and what it otherwise does in the background after the first mount done at once.
     pub(crate) fn make(kind: &str) -> anyhow::Result<Self> {
+        anyhow::ensure!(rustix::process::geteuid().is_root(), "only root can mount a fresh {kind}");
         let home = in_memory()?;
         let (image, point) = (home.path().join("image"), home.path().join("mount"));
         std::fs::File::create(&image)?.set_len(SIZE)?;
@@ -78,7 +79,9 @@ fn succeed(program: &str, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>
     measure::child(1.0, &mut command).map(drop)
 }
 
-/// Whether file systems can be mounted.
-pub(crate) fn may_mount() -> bool {
-    rustix::process::geteuid().is_root()
+/// Takes so much memory from the kernel, touches it and gives it back, so that the next to ask gets pages that are there.
+pub(crate) fn touch_memory(bytes: usize) {
+    let mut memory = nilometer_storage::Buffer::alone(bytes);
+    memory.iter_mut().step_by(4096).for_each(|byte| *byte = 1);
+    std::hint::black_box(&memory);
 }

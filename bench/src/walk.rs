@@ -24,7 +24,7 @@ const BARE: &str = "bare loop";
 const OURS: &str = "nilometer, engine sync, recorded";
 
 /// See the module.
-pub(crate) fn run(stop: &Stop) -> anyhow::Result<Vec<Outcome>> {
+pub(crate) fn run(stop: &Stop) -> anyhow::Result<Outcome> {
     let place = place::in_memory()?;
     let ours = Ours::at(place.path(), 1)?;
     ours.drive(1.0, Driving::sync(BUFFER), |buffers| MakeTree::new("n_tree", &TREE, buffers))?;
@@ -39,7 +39,7 @@ pub(crate) fn run(stop: &Stop) -> anyhow::Result<Vec<Outcome>> {
         contestants: vec![Contestant::new(BARE, || bare(&ours)), Contestant::new(OURS, || driven(&ours))],
         bounds: vec![Bound { subject: OURS, peer: BARE, limit: Limit::Times(1.15) }],
     };
-    Ok(vec![contest.run(stop)?])
+    contest.run(stop)
 }
 
 fn bare(ours: &Ours) -> anyhow::Result<Vec<Cost>> {
