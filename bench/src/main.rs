@@ -1,0 +1,107 @@
+//! Nilometer side by side with bare loops of the same system calls and with other tools, in one run.
+//!
+//! `nilometer-bench [NAME...]` runs the comparisons whose names begin with one of these, all of them if none is given.
+//! Exit codes: 0 every bound is met; 1 one is missed, or a comparison could not be made; 2 a name is unknown.
+
+mod bare;
+mod contest;
+mod host;
+mod measure;
+mod metadata;
+mod ours;
+mod peers;
+mod place;
+mod read_sync;
+mod read_uring;
+mod start_up;
+mod stream;
+mod walk;
+
+use std::process::ExitCode;
+
+use contest::{Outcome, Stop};
+
+/// What is compared under one name. A new comparison is its own file and a line here.
+struct Comparison {
+    name: &'static str,
+    run: fn(&Stop) -> anyhow::Result<Outcome>,
+}
+
+const COMPARISONS: [Comparison; 9] = [
+    Comparison { name: "read-4k-sync", run: read_sync::run },
+    Comparison { name: "read-4k-uring", run: read_uring::run },
+    Comparison { name: "stream-1m-buffered", run: stream::buffered },
+    Comparison { name: "stream-1m-direct", run: stream::direct },
+    Comparison { name: "walk", run: walk::run },
+    Comparison { name: "metadata-tmpfs", run: metadata::on_tmpfs },
+    Comparison { name: "metadata-ext4", run: metadata::on_ext4 },
+    Comparison { name: "metadata-xfs", run: metadata::on_xfs },
+    Comparison { name: "start-up", run: start_up::run },
+];
+
+fn main() -> ExitCode {
+    let names: Vec<String> = std::env::args().skip(1).collect();
+    let chosen = match chosen(&names) {
+        Ok(chosen) => chosen,
+        Err(unknown) => {
+            eprintln!("nilometer-bench: no comparison `{unknown}`: choose from {}", all_names());
+            return ExitCode::from(2);
+        }
+    };
+    let stop = match Stop::on_signals() {
+        Ok(stop) => stop,
+        Err(error) => {
+            eprintln!("nilometer-bench: can't listen for signals: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    println!("{}\n", host::description());
+    let results: Vec<bool> = chosen.iter().map(|comparison| is_met(comparison, &stop)).collect();
+    if results.contains(&false) { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+fn all_names() -> String {
+    COMPARISONS.map(|comparison| comparison.name).join(", ")
+}
+
+/// The comparisons whose names begin with one of these, in their own order; or the first that begins none.
+fn chosen(names: &[String]) -> Result<Vec<&'static Comparison>, &String> {
+    let begins = |name: &String, comparison: &Comparison| comparison.name.starts_with(name.as_str());
+    match names.iter().find(|name| !COMPARISONS.iter().any(|comparison| begins(name, comparison))) {
+        Some(unknown) => Err(unknown),
+        None => Ok(COMPARISONS
+            .iter()
+            .filter(|comparison| names.is_empty() || names.iter().any(|name| begins(name, comparison)))
+            .collect()),
+    }
+}
+
+fn is_met(comparison: &Comparison, stop: &Stop) -> bool {
+    eprintln!("{} ...", comparison.name);
+    match (comparison.run)(stop) {
+        Ok(outcome) => {
+            println!("{outcome}");
+            outcome.is_met()
+        }
+        Err(error) => {
+            println!("### {}: not measured: {error:#}\n", comparison.name);
+            false
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_choose_and_unknown_ones_are_told() {
+        let count = |names: &[&str]| {
+            let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+            chosen(&names).map(|chosen| chosen.len()).map_err(Clone::clone)
+        };
+        assert_eq!(count(&[]), Ok(COMPARISONS.len()));
+        assert_eq!(count(&["walk", "metadata"]), Ok(4));
+        assert_eq!(count(&["walk", "wlak"]), Err("wlak".to_owned()));
+    }
+}
