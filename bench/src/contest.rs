@@ -49,6 +49,8 @@ pub(crate) enum Quantity {
     CpuPerOperation,
     /// Processor milliseconds a GiB.
     CpuPerGib,
+    /// Wall nanoseconds a frame.
+    WallPerFrame,
     /// Wall milliseconds a start of a program.
     WallPerStart,
 }
@@ -58,6 +60,7 @@ impl Quantity {
         match self {
             Quantity::CpuPerOperation => cost.cpu / cost.amount * 1e9,
             Quantity::CpuPerGib => cost.cpu / cost.amount * 1e3,
+            Quantity::WallPerFrame => cost.wall / cost.amount * 1e9,
             Quantity::WallPerStart => cost.wall / cost.amount * 1e3,
         }
     }
@@ -66,6 +69,7 @@ impl Quantity {
         match self {
             Quantity::CpuPerOperation => "CPU ns/op",
             Quantity::CpuPerGib => "CPU ms/GiB",
+            Quantity::WallPerFrame => "wall ns/frame",
             Quantity::WallPerStart => "wall ms/start",
         }
     }
@@ -74,6 +78,7 @@ impl Quantity {
         match self {
             Quantity::CpuPerOperation => "op/s",
             Quantity::CpuPerGib => "GiB/s",
+            Quantity::WallPerFrame => "frames/s",
             Quantity::WallPerStart => "starts/s",
         }
     }

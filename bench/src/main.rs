@@ -13,6 +13,7 @@ mod peers;
 mod place;
 mod read_sync;
 mod read_uring;
+mod ring;
 mod start_up;
 mod stream;
 mod walk;
@@ -27,7 +28,7 @@ struct Comparison {
     run: fn(&Stop) -> anyhow::Result<Outcome>,
 }
 
-const COMPARISONS: [Comparison; 9] = [
+const COMPARISONS: [Comparison; 10] = [
     Comparison { name: "read-4k-sync", run: read_sync::run },
     Comparison { name: "read-4k-uring", run: read_uring::run },
     Comparison { name: "stream-1m-buffered", run: stream::buffered },
@@ -36,6 +37,7 @@ const COMPARISONS: [Comparison; 9] = [
     Comparison { name: "metadata-tmpfs", run: metadata::on_tmpfs },
     Comparison { name: "metadata-ext4", run: metadata::on_ext4 },
     Comparison { name: "metadata-xfs", run: metadata::on_xfs },
+    Comparison { name: "ring", run: ring::run },
     Comparison { name: "start-up", run: start_up::run },
 ];
 

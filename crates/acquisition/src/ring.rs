@@ -1,12 +1,16 @@
 //! Slots between an instrument that does not wait and lanes that sometimes must: a pool of free slots and a bounded
 //! queue of full ones. Buffers travel, data do not.
 //!
-//! One lock, held for a few instructions, taken once a frame by the source and once by a writer. The ring also keeps
-//! the books: frames lost, the most slots ever in use, and the mark.
+//! One lock, held for a few instructions. Small frames go in and out in batches ([`batch`]), large ones one by one; a slot
+//! comes back as soon as its frame is acknowledged. The ring also keeps the books: frames lost, the most slots ever in
+//! use, and the mark.
 
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use nilometer_model::Nanos;
@@ -25,9 +29,20 @@ pub struct Frame {
     pub data: Buffer,
 }
 
+/// How many frames of this size change hands at once: 256 KiB of them, 1 to 16.
+pub(crate) const fn batch(frame_size: usize) -> usize {
+    match (256 << 10) / (frame_size + 1) {
+        0 => 1,
+        many if many > 16 => 16,
+        some => some,
+    }
+}
+
 /// Shared by one source and any number of writers.
 pub struct Ring {
     state: Mutex<State>,
+    batch: usize,
+    abandoned: AtomicBool,
 }
 
 struct State {
@@ -61,10 +76,10 @@ pub struct Books {
 }
 
 /// What a writer got.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Taken {
-    /// A frame to be stored.
-    Frame(Frame),
+    /// At least one frame to be stored.
+    Frames,
     /// Nothing now; the writer will be woken.
     Nothing,
     /// Nothing any more.
@@ -81,6 +96,7 @@ impl Ring {
     /// A ring of these slots for `writers` writers.
     pub fn new(slots: Vec<Buffer>, writers: usize) -> Arc<Self> {
         let books = Books { slots: slots.len(), ..Books::default() };
+        let batch = batch(slots.first().map_or(0, |slot| slot.len()));
         let state = State {
             full: VecDeque::with_capacity(slots.len()),
             free: slots,
@@ -91,7 +107,7 @@ impl Ring {
             writers: (0..writers).map(|_| Seat::default()).collect(),
             source: Seat::default(),
         };
-        Arc::new(Ring { state: Mutex::new(state) })
+        Arc::new(Ring { state: Mutex::new(state), batch, abandoned: AtomicBool::new(false) })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -108,26 +124,22 @@ impl Ring {
         self.lock().writers[writer].waker = Some(waker);
     }
 
-    /// A free slot for the source. If there is none and the source means to wait, it is woken when there is one.
-    pub fn claim(&self, waits: bool) -> Option<Buffer> {
-        let mut state = self.lock();
-        let slot = state.free.pop();
-        state.source.waits = slot.is_none() && waits;
-        slot
+    /// How many frames change hands at once.
+    pub fn batch(&self) -> usize {
+        self.batch
     }
 
-    /// Puts a full slot in; the next free slot, if there is one.
-    #[inline]
-    pub fn put(&self, frame: Frame) -> Option<Buffer> {
+    /// Takes all of `frames` in, and tops `spares` up to a batch of free slots. If none is left and the source means to
+    /// wait, it is woken when there is one.
+    pub fn put(&self, frames: &mut Vec<Frame>, spares: &mut Vec<Buffer>, waits: bool) {
         let mut state = self.lock();
-        state.in_use += 1;
-        state.books.high = state.books.high.max(state.in_use);
-        state.full.push_back(frame);
-        if state.writers.iter().all(|seat| seat.left) {
-            state.lose_all();
+        if !frames.is_empty() {
+            state.take_in(frames);
         }
-        wake_writers(&mut state);
-        state.free.pop()
+        let wanted = self.batch.saturating_sub(spares.len());
+        let left = state.free.len().saturating_sub(wanted);
+        spares.extend(state.free.drain(left..));
+        state.source.waits = spares.is_empty() && waits;
     }
 
     /// A frame that was due found no free slot.
@@ -144,23 +156,29 @@ impl Ring {
         wake_writers(&mut state);
     }
 
-    /// Gives acknowledged frames' slots back, and takes the next full one.
-    #[inline]
-    pub fn exchange(&self, writer: usize, acknowledged: &mut Vec<(u64, Buffer)>) -> Taken {
+    /// Gives acknowledged frames' slots back, and takes the next full ones: a batch at the most, and no more than leaves
+    /// as many for each of the others.
+    pub fn exchange(
+        &self,
+        writer: usize,
+        acknowledged: &mut Vec<(u64, Buffer)>,
+        frames: &mut VecDeque<Frame>,
+    ) -> Taken {
         let mut state = self.lock();
         state.release(acknowledged);
-        match state.full.pop_front() {
-            Some(frame) => Taken::Frame(frame),
-            // A lane that fails gives frames back: while another may still do so, the end is not reached.
-            None if state.closed && state.in_use == 0 => {
-                wake_writers(&mut state);
-                Taken::Closed
-            }
-            None => {
-                state.writers[writer].waits = true;
-                Taken::Nothing
-            }
+        let fair = state.full.len() / state.writers.len();
+        let count = fair.clamp(1, self.batch).min(state.full.len());
+        frames.extend(state.full.drain(..count));
+        if count > 0 {
+            return Taken::Frames;
         }
+        // A lane that fails gives frames back: while another may still do so, the end is not reached.
+        if state.closed && state.in_use == 0 {
+            wake_writers(&mut state);
+            return Taken::Closed;
+        }
+        state.writers[writer].waits = true;
+        Taken::Nothing
     }
 
     /// Gives acknowledged frames' slots back without taking another.
@@ -176,7 +194,7 @@ impl Ring {
     pub fn give_back(&self, frame: Frame) {
         let mut state = self.lock();
         state.full.push_front(frame);
-        if state.writers.iter().all(|seat| seat.left) {
+        if self.is_abandoned() {
             state.lose_all();
         }
         wake_writers(&mut state);
@@ -187,6 +205,7 @@ impl Ring {
         let mut state = self.lock();
         state.writers[writer].left = true;
         if state.writers.iter().all(|seat| seat.left) {
+            self.abandoned.store(true, Ordering::Release);
             state.lose_all();
         }
         wake_writers(&mut state);
@@ -204,11 +223,21 @@ impl Ring {
 
     /// Every writer has left.
     pub fn is_abandoned(&self) -> bool {
-        self.lock().writers.iter().all(|seat| seat.left)
+        self.abandoned.load(Ordering::Acquire)
     }
 }
 
 impl State {
+    fn take_in(&mut self, frames: &mut Vec<Frame>) {
+        self.in_use += frames.len();
+        self.books.high = self.books.high.max(self.in_use);
+        self.full.extend(frames.drain(..));
+        if self.writers.iter().all(|seat| seat.left) {
+            self.lose_all();
+        }
+        wake_writers(self);
+    }
+
     fn release(&mut self, acknowledged: &mut Vec<(u64, Buffer)>) {
         if acknowledged.is_empty() {
             return;

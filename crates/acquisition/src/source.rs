@@ -29,7 +29,10 @@ pub struct Source {
     start: Option<Nanos>,
     duration: Nanos,
     number: u64,
-    spare: Option<Buffer>,
+    /// Free slots, claimed ahead.
+    spares: Vec<Buffer>,
+    /// Full slots, not put in yet.
+    filled: Vec<Frame>,
     fill: Fill,
     stop: Arc<AtomicBool>,
 }
@@ -46,7 +49,8 @@ impl std::fmt::Debug for Source {
 impl Source {
     /// Frames for `duration` from the first call on, or until `stop`. `fill` makes frame `number` in its slot.
     pub fn new(ring: Arc<Ring>, pace: Pace, duration: Nanos, stop: Arc<AtomicBool>, fill: Fill) -> Self {
-        Source { ring, pace, start: None, duration, number: 0, spare: None, fill, stop }
+        let (spares, filled) = (Vec::with_capacity(ring.batch()), Vec::with_capacity(ring.batch()));
+        Source { ring, pace, start: None, duration, number: 0, spares, filled, fill, stop }
     }
 
     /// How many frames were due so far.
@@ -62,40 +66,63 @@ impl Source {
         }
     }
 
+    /// Puts in what is filled, and claims free slots.
+    fn put(&mut self) {
+        self.ring.put(&mut self.filled, &mut self.spares, self.pace == Pace::AsTaken);
+    }
+
+    /// A slot for the next frame, if there is one.
+    fn slot(&mut self) -> Option<Buffer> {
+        if self.spares.is_empty() {
+            self.put();
+        }
+        self.spares.pop()
+    }
+
     fn deliver(&mut self, due: Nanos, mut slot: Buffer) {
         (self.fill)(self.number, &mut slot);
-        self.spare = self.ring.put(Frame { number: self.number, due, data: slot });
+        self.filled.push(Frame { number: self.number, due, data: slot });
         self.number += 1;
+    }
+
+    /// Fills slots for the frames that are due, at most a batch; what to wait for.
+    fn fill_due(&mut self, start: Nanos, now: Nanos) -> Step {
+        loop {
+            let due = self.next_due(start, now);
+            let over = due.since(start) >= self.duration || self.stop.load(Ordering::Relaxed);
+            if over || self.ring.is_abandoned() {
+                return Step::Done;
+            }
+            if due > now {
+                return Step::Wait(Wait::Until(due));
+            }
+            match self.slot() {
+                Some(slot) => self.deliver(due, slot),
+                None if self.pace == Pace::AsTaken => return Step::Wait(Wait::News),
+                None => {
+                    self.ring.lose(self.number);
+                    self.number += 1;
+                }
+            }
+            if self.filled.len() >= self.ring.batch() {
+                // The clock is read between batches that do not wait for it.
+                return Step::Wait(Wait::Until(now + Nanos(1)));
+            }
+        }
     }
 }
 
 impl Workload for Source {
     fn next(&mut self, now: Nanos) -> Step {
         let start = *self.start.get_or_insert(now);
-        loop {
-            let due = self.next_due(start, now);
-            let over = due.since(start) >= self.duration || self.stop.load(Ordering::Relaxed);
-            if over || self.ring.is_abandoned() {
-                self.ring.close();
-                return Step::Done;
-            }
-            if due > now {
-                return Step::Wait(Wait::Until(due));
-            }
-            let waits = self.pace == Pace::AsTaken;
-            match self.spare.take().or_else(|| self.ring.claim(waits)) {
-                Some(slot) => self.deliver(due, slot),
-                None if waits => return Step::Wait(Wait::News),
-                None => {
-                    self.ring.lose(self.number);
-                    self.number += 1;
-                }
-            }
-            if waits {
-                // The clock is read between frames that do not wait for it.
-                return Step::Wait(Wait::Until(now + Nanos(1)));
-            }
+        let step = self.fill_due(start, now);
+        if !self.filled.is_empty() {
+            self.put();
         }
+        if matches!(step, Step::Done) {
+            self.ring.close();
+        }
+        step
     }
 
     fn completed(&mut self, _completion: Completion) {

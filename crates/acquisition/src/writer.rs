@@ -1,6 +1,6 @@
 //! The other end of the ring: takes full slots, has a sink store them, gives the slots back.
 
-use std::sync::Arc;
+use std::{collections::VecDeque, sync::Arc};
 
 use nilometer_model::{Histogram, Nanos};
 use nilometer_storage::{Buffer, Completion, Errno, Step, Wait, Workload};
@@ -14,6 +14,8 @@ pub struct Writer<S> {
     seat: usize,
     sink: S,
     state: State,
+    /// Taken from the ring, not submitted yet.
+    taken: VecDeque<Frame>,
     acknowledged: Vec<Frame>,
     freed: Vec<(u64, Buffer)>,
     totals: WriterTotals,
@@ -44,7 +46,8 @@ impl<S: Sink> Writer<S> {
     pub fn new(ring: Arc<Ring>, seat: usize, sink: S) -> Self {
         let totals = WriterTotals::default();
         let (acknowledged, freed) = (Vec::with_capacity(16), Vec::with_capacity(16));
-        Writer { ring, seat, sink, state: State::Taking, acknowledged, freed, totals }
+        let taken = VecDeque::with_capacity(ring.batch());
+        Writer { ring, seat, sink, state: State::Taking, taken, acknowledged, freed, totals }
     }
 
     /// The sink.
@@ -65,6 +68,7 @@ impl<S: Sink> Writer<S> {
         }
         // Newest first: each goes before the others.
         let mut back = self.sink.abandon();
+        back.extend(self.taken.drain(..));
         back.sort_by_key(|frame| std::cmp::Reverse(frame.number));
         for frame in back {
             self.ring.give_back(frame);
@@ -86,21 +90,18 @@ impl<S: Sink> Workload for Writer<S> {
     fn next(&mut self, now: Nanos) -> Step {
         while self.state != State::Failed {
             if let Some((operation, due)) = self.sink.next(now) {
-                if !self.freed.is_empty() {
-                    self.ring.release(&mut self.freed);
-                }
                 return Step::Issue(operation, due);
             }
-            if self.state == State::Finishing {
+            if self.state == State::Finishing || !self.sink.has_room() {
                 self.ring.release(&mut self.freed);
                 return if self.sink.is_finished() { Step::Done } else { Step::Wait(Wait::ForOne) };
             }
-            if !self.sink.has_room() {
-                self.ring.release(&mut self.freed);
-                return Step::Wait(Wait::ForOne);
+            if let Some(frame) = self.taken.pop_front() {
+                self.sink.submit(frame);
+                continue;
             }
-            match self.ring.exchange(self.seat, &mut self.freed) {
-                Taken::Frame(frame) => self.sink.submit(frame),
+            match self.ring.exchange(self.seat, &mut self.freed, &mut self.taken) {
+                Taken::Frames => {}
                 Taken::Nothing => return Step::Wait(Wait::News),
                 Taken::Closed => {
                     self.sink.finish();
@@ -118,7 +119,7 @@ impl<S: Sink> Workload for Writer<S> {
         if let Err(errno) = result {
             self.fail(errno);
         }
-        if self.state == State::Failed {
+        if !self.freed.is_empty() {
             self.ring.release(&mut self.freed);
         }
     }

@@ -18,7 +18,7 @@ struct Fed<S> {
     ring: Arc<Ring>,
     writer: Writer<S>,
     number: u64,
-    spare: Option<Buffer>,
+    spares: Vec<Buffer>,
     closed: bool,
 }
 
@@ -27,17 +27,20 @@ const FRAMES: u64 = 40;
 impl<S: Sink> Fed<S> {
     fn new(slots: Vec<Buffer>, sink: S) -> Self {
         let ring = Ring::new(slots, 1);
-        Fed { writer: Writer::new(ring.clone(), 0, sink), ring, number: 0, spare: None, closed: false }
+        Fed { writer: Writer::new(ring.clone(), 0, sink), ring, number: 0, spares: Vec::new(), closed: false }
     }
 
     /// Puts frames in while there is room; closes the ring behind the last. Whether anything changed.
     fn feed(&mut self, now: Nanos) -> bool {
         let before = (self.number, self.closed);
+        let mut frames = Vec::new();
         while self.number < FRAMES {
-            let Some(data) = self.spare.take().or_else(|| self.ring.claim(false)) else { break };
-            self.spare = self.ring.put(Frame { number: self.number, due: now, data });
+            self.ring.put(&mut frames, &mut self.spares, false);
+            let Some(data) = self.spares.pop() else { break };
+            frames.push(Frame { number: self.number, due: now, data });
             self.number += 1;
         }
+        self.ring.put(&mut frames, &mut self.spares, false);
         if self.number == FRAMES && !self.closed {
             self.closed = true;
             self.ring.close();

@@ -49,7 +49,7 @@ impl Engine for Null {
 
     fn reap(&mut self, wait: Wait, done: &mut Vec<Completion>) {
         if self.done.is_empty() && wait != Wait::Poll {
-            self.last = Pause::wait(wait, &self.clock);
+            self.last = self.pause.wait(wait, &self.clock);
         }
         if done.is_empty() {
             std::mem::swap(&mut self.done, done);

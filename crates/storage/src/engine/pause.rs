@@ -1,6 +1,12 @@
 //! How an engine without operations of its own in flight waits: asleep until woken, and awake in time.
 
-use std::{sync::Arc, thread::Thread};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::Thread,
+};
 
 use nilometer_model::Nanos;
 
@@ -9,54 +15,85 @@ use crate::Clock;
 
 /// A sleeping thread wakes 50 to 90 us late on an idle machine: the last stretch is spent awake.
 pub(super) const AWAKE_BEFORE: Nanos = Nanos(80_000);
+/// News that comes within a few microseconds is awaited awake: falling asleep and being woken costs both sides more.
+const SPINS: u32 = 500;
 
 /// The owning thread's pause, with an end for others to break it.
 #[derive(Debug)]
-pub(super) struct Pause {
+pub(super) struct Pause(Arc<Bell>);
+
+#[derive(Debug)]
+struct Bell {
     owner: Thread,
+    rung: AtomicBool,
+    asleep: AtomicBool,
 }
 
-struct Unpark(Thread);
-
-impl Wake for Unpark {
+impl Wake for Bell {
     fn wake(&self) {
-        self.0.unpark();
+        // Each side writes its own flag before it reads the other's: one of the two sees the other.
+        self.rung.store(true, Ordering::SeqCst);
+        if self.asleep.load(Ordering::SeqCst) {
+            self.owner.unpark();
+        }
+    }
+}
+
+impl Bell {
+    fn is_rung(&self) -> bool {
+        self.rung.load(Ordering::SeqCst)
     }
 }
 
 impl Pause {
     /// For the calling thread.
     pub(super) fn here() -> Self {
-        Pause { owner: std::thread::current() }
+        let (rung, asleep) = (AtomicBool::new(false), AtomicBool::new(false));
+        Pause(Arc::new(Bell { owner: std::thread::current(), rung, asleep }))
     }
 
     pub(super) fn waker(&self) -> Arc<dyn Wake> {
-        Arc::new(Unpark(self.owner.clone()))
+        self.0.clone()
     }
 
-    /// Waits as told, in the calling thread; may return early. Returns the time.
-    pub(super) fn wait(wait: Wait, clock: &Clock) -> Nanos {
+    /// Waits as told, in the owning thread; a wake ends it. Returns the time.
+    pub(super) fn wait(&self, wait: Wait, clock: &Clock) -> Nanos {
         match wait {
             Wait::Poll | Wait::ForOne => {}
-            Wait::News => std::thread::park(),
-            Wait::Until(time) => return Self::until(time, clock),
+            Wait::News => self.news(),
+            Wait::Until(time) => self.until(time, clock),
+        }
+        if wait != Wait::Poll {
+            self.0.rung.store(false, Ordering::SeqCst);
         }
         clock.now()
     }
 
-    fn until(time: Nanos, clock: &Clock) -> Nanos {
+    fn news(&self) {
+        for _ in 0..SPINS {
+            if self.0.is_rung() {
+                return;
+            }
+            std::hint::spin_loop();
+        }
+        self.sleep(std::thread::park);
+    }
+
+    /// Asleep while the bell is not rung; may end early.
+    fn sleep(&self, park: impl FnOnce()) {
+        self.0.asleep.store(true, Ordering::SeqCst);
+        if !self.0.is_rung() {
+            park();
+        }
+        self.0.asleep.store(false, Ordering::SeqCst);
+    }
+
+    fn until(&self, time: Nanos, clock: &Clock) {
         let left = time.since(clock.now());
         if left > AWAKE_BEFORE {
-            std::thread::park_timeout((left - AWAKE_BEFORE).duration());
-            if time.since(clock.now()) > AWAKE_BEFORE {
-                return clock.now();
-            }
+            self.sleep(|| std::thread::park_timeout((left - AWAKE_BEFORE).duration()));
         }
-        loop {
-            let now = clock.now();
-            if now >= time {
-                return now;
-            }
+        while !self.0.is_rung() && clock.now() < time {
             std::hint::spin_loop();
         }
     }
