@@ -29,7 +29,7 @@ pub struct Plan {
     /// Space that stays free on each target.
     #[serde(default = "one_gib")]
     pub reserve: Bytes,
-    /// How long a phase may be silent beyond its time limit before its worker is given up as hung.
+    /// How long no operation may be completed before the workers are given up as hung.
     #[serde(default = "one_minute")]
     pub hang_after: Nanos,
     /// What is measured.
