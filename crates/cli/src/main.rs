@@ -19,7 +19,7 @@ use clap::{Parser, Subcommand};
 
 /// Finds out whether a storage system can carry an instrument.
 #[derive(Debug, Parser)]
-#[command(name = "nilometer", version, about, max_term_width = 100)]
+#[command(name = "nilometer", version, max_term_width = 100)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -93,6 +93,13 @@ fn code(outcome: Outcome) -> u8 {
 }
 
 fn told(error: &anyhow::Error, code: u8) -> u8 {
-    eprintln!("nilometer: {error:#}");
+    let mut text = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        // Many messages end in their cause already.
+        if !text.ends_with(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    eprintln!("nilometer: {text}");
     code
 }

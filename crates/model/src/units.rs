@@ -152,25 +152,15 @@ fn scaled(value: f64, step: f64, names: &[&str]) -> String {
 }
 
 impl fmt::Display for Bytes {
-    /// Whole KiB, MiB, ... are written so; anything else in powers of 1000.
+    /// Whole KiB, MiB, ... of at most four digits are written so; anything else in powers of 1000.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let binary = ["B", "KiB", "MiB", "GiB", "TiB"];
-        let steps = (self.0.trim_zeros() / 10).min(4);
-        if self.0 >= 1024 && steps > 0 {
-            return f.pad(&format!("{} {}", self.0 >> (10 * steps), binary[steps as usize]));
+        let steps = if self.0 == 0 { 0 } else { (self.0.trailing_zeros() / 10).min(4) };
+        let whole = self.0 >> (10 * steps);
+        if steps > 0 && whole < 10_000 {
+            return f.pad(&format!("{whole} {}", binary[steps as usize]));
         }
         f.pad(&scaled(self.0 as f64, 1000.0, &["B", "kB", "MB", "GB", "TB"]))
-    }
-}
-
-/// Trailing zero bits, 0 for 0.
-trait TrimZeros {
-    fn trim_zeros(self) -> u32;
-}
-
-impl TrimZeros for u64 {
-    fn trim_zeros(self) -> u32 {
-        if self == 0 { 0 } else { self.trailing_zeros() }
     }
 }
 
@@ -299,6 +289,7 @@ mod tests {
         assert_eq!(shown(1_500_000), "1.5 MB");
         assert_eq!(shown(0), "0 B");
         assert_eq!(shown(1000), "1 kB");
+        assert_eq!(shown(71_822_532 * 1024), "73.5 GB");
         assert_eq!(ByteRate(622.4e6).to_string(), "622 MB/s");
         assert_eq!(Nanos(310_000_000).to_string(), "310 ms");
         assert_eq!(Nanos(200_000_000_000).to_string(), "3.33 min");
