@@ -14,7 +14,7 @@ use nilometer_model::{Nanos, Seed, Series};
 use nilometer_storage::{
     Arena, Clock, Drive, Engine, OpKind, Target,
     engine::{Null, Options},
-    process::ThreadUsage,
+    process::{self, Usage},
 };
 
 use crate::{
@@ -58,8 +58,12 @@ pub struct Outcome {
     pub wall: Nanos,
     /// By lane; none for one that hung or did not start.
     pub lanes: Vec<Option<Lane>>,
-    /// What the simulated instrument spent.
-    pub source: ThreadUsage,
+    /// Processor time of this process while it recorded, the simulated instrument apart.
+    pub usage: Usage,
+    /// Processor time of the simulated instrument.
+    pub source: Usage,
+    /// How long the recorder's threads waited for a processor.
+    pub run_delay: Nanos,
     /// Why lanes or the source have no result.
     pub faults: Vec<String>,
     /// Somebody did not report in time.
@@ -73,8 +77,8 @@ pub struct Lane {
     pub totals: WriterTotals,
     /// Bytes of frames over time.
     pub series: Series,
-    /// Processor time.
-    pub usage: ThreadUsage,
+    /// How long it waited for a processor.
+    pub run_delay: Nanos,
     /// When it was done.
     pub ended: Nanos,
 }
@@ -99,7 +103,16 @@ enum Report {
     Ready,
     Refused(usize, String),
     Lane(usize, Box<Lane>),
-    Source(u64, Nanos, ThreadUsage),
+    Source(SourceTotals),
+}
+
+/// What the simulated instrument did.
+#[derive(Debug, Clone, Copy, Default)]
+struct SourceTotals {
+    frames: u64,
+    begun: Nanos,
+    usage: Usage,
+    run_delay: Nanos,
 }
 
 /// Records until the duration is over or it is stopped.
@@ -128,8 +141,9 @@ pub fn record(setup: Setup) -> Result<Outcome, RecordError> {
         pattern,
         clock: setup.engine.clock,
     };
+    let before = Usage::of_process();
     thread::Builder::new().name("source".into()).spawn(move || run_source(job, &sender))?;
-    Ok(collect(&ring, &reports, lanes, setup.duration + setup.hang_after))
+    Ok(collect(&ring, &reports, lanes, setup.duration + setup.hang_after, before))
 }
 
 fn all_ready(reports: &Receiver<Report>, lanes: usize, limit: Nanos) -> Result<(), RecordError> {
@@ -144,14 +158,13 @@ fn all_ready(reports: &Receiver<Report>, lanes: usize, limit: Nanos) -> Result<(
 }
 
 /// Waits for the source and all lanes, each no longer than the limit.
-fn collect(ring: &Ring, reports: &Receiver<Report>, count: usize, limit: Nanos) -> Outcome {
+fn collect(ring: &Ring, reports: &Receiver<Report>, count: usize, limit: Nanos, before: Usage) -> Outcome {
     let mut lanes: Vec<Option<Lane>> = (0..count).map(|_| None).collect();
-    let (mut due, mut begun, mut source) = (0, Nanos(0), ThreadUsage::default());
-    let (mut faults, mut hung) = (Vec::new(), false);
+    let (mut source, mut faults, mut hung) = (SourceTotals::default(), Vec::new(), false);
     for _ in 0..=count {
         match reports.recv_timeout(limit.duration()) {
             Ok(Report::Lane(lane, result)) => lanes[lane] = Some(*result),
-            Ok(Report::Source(frames, start, usage)) => (due, begun, source) = (frames, start, usage),
+            Ok(Report::Source(totals)) => source = totals,
             Ok(Report::Refused(lane, why)) => faults.push(format!("lane {lane}: {why}")),
             Ok(Report::Ready) => {}
             Err(_) => hung = true,
@@ -162,8 +175,18 @@ fn collect(ring: &Ring, reports: &Receiver<Report>, count: usize, limit: Nanos) 
             faults.push(format!("lane {lane}: {errno}"));
         }
     }
-    let ended = lanes.iter().flatten().map(|lane| lane.ended).max().unwrap_or(begun);
-    Outcome { books: ring.books(), due, wall: ended.since(begun), lanes, source, faults, hung }
+    let present = || lanes.iter().flatten();
+    Outcome {
+        books: ring.books(),
+        due: source.frames,
+        wall: present().map(|lane| lane.ended).max().unwrap_or(source.begun).since(source.begun),
+        usage: Usage::of_process().since(before).since(source.usage),
+        source: source.usage,
+        run_delay: present().map(|lane| lane.run_delay).fold(source.run_delay, |all, one| all + one),
+        lanes,
+        faults,
+        hung,
+    }
 }
 
 struct LaneJob {
@@ -201,7 +224,7 @@ fn drive_lane(job: LaneJob, mut engine: Box<dyn Engine>) -> Lane {
     let stride = layout.head.stride;
     let mut writer = Writer::new(ring, seat, RawFiles::new(layout));
     let mut series = Series::new(options.clock.now());
-    let before = ThreadUsage::now();
+    let before = process::run_delay();
     Drive::new(&mut writer, engine.as_mut()).run(|completion| {
         let operation = &completion.operation;
         let is_frame = operation.kind == OpKind::Write && u64::from(operation.length) == stride;
@@ -209,8 +232,8 @@ fn drive_lane(job: LaneJob, mut engine: Box<dyn Engine>) -> Lane {
             series.add(completion.finished, stride);
         }
     });
-    let usage = ThreadUsage::now().since(before);
-    Lane { totals: writer.totals().clone(), series, usage, ended: options.clock.now() }
+    let run_delay = process::run_delay().since(before);
+    Lane { totals: writer.totals().clone(), series, run_delay, ended: options.clock.now() }
 }
 
 struct SourceJob {
@@ -228,7 +251,9 @@ fn run_source(job: SourceJob, reports: &SyncSender<Report>) {
     ring.seat_source(engine.waker());
     let fill = Box::new(move |number, slot: &mut [u8]| pattern.stamp(number, slot));
     let mut source = Source::new(ring, pace, duration, stop, fill);
-    let (before, begun) = (ThreadUsage::now(), clock.now());
+    let begun = clock.now();
     Drive::new(&mut source, &mut engine).run(|_| {});
-    drop(reports.send(Report::Source(source.due(), begun, ThreadUsage::now().since(before))));
+    // The thread has done nothing else.
+    let (usage, run_delay) = (Usage::of_thread(), process::run_delay());
+    drop(reports.send(Report::Source(SourceTotals { frames: source.due(), begun, usage, run_delay })));
 }

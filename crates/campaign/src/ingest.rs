@@ -136,18 +136,17 @@ fn sample(outcome: Outcome, cell: &IngestCell) -> Sample {
     };
     let mut sample = Sample {
         wall: outcome.wall,
-        filling: outcome.source.user + outcome.source.system,
+        filling: outcome.source.total(),
+        user: outcome.usage.user,
+        system: outcome.usage.system,
+        run_delay: outcome.run_delay,
         ..Sample::new(Nanos(0))
     };
-    sample.run_delay = outcome.source.run_delay;
     for lane in outcome.lanes.into_iter().flatten() {
         ingest.stored += lane.totals.stored;
         ingest.longest_stall = ingest.longest_stall.max(lane.totals.longest);
         sample.latency.merge(&lane.totals.lateness);
         sample.series.merge(lane.series);
-        sample.user += lane.usage.user;
-        sample.system += lane.usage.system;
-        sample.run_delay += lane.usage.run_delay;
         if let Some(errno) = lane.totals.fault {
             *sample.errors.entry(errno.0).or_default() += 1;
         }

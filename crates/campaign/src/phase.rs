@@ -19,7 +19,7 @@ use nilometer_model::{
 use nilometer_storage::{
     Arena, Clock, Drive, Tally, Target,
     engine::Options,
-    process::{self, ThreadUsage},
+    process::{self, Usage},
     target::Direct,
 };
 
@@ -51,7 +51,8 @@ impl Run {
 /// What a worker sends.
 enum Report {
     Ready(Nanos),
-    Done(Tally, ThreadUsage),
+    /// With how long it waited for a processor.
+    Done(Box<Tally>, Nanos),
     Refused(String),
 }
 
@@ -164,11 +165,13 @@ fn measure(
     drop(sender);
     let filling = watch.all_ready(workers).inspect_err(|_| gate.cancel())?;
     let start = run.clock.now();
+    let before = Usage::of_process();
     gate.open(start);
     let mut sample = Sample { filling, ..Sample::new(start) };
     for _ in 0..workers {
         watch.collect(&mut sample)?;
     }
+    Usage { user: sample.user, system: sample.system } = Usage::of_process().since(before);
     Ok(sample)
 }
 
@@ -200,11 +203,9 @@ impl Watch {
 
     fn collect(&self, sample: &mut Sample) -> Result<(), Invalid> {
         match self.receive()? {
-            Report::Done(tally, usage) => {
+            Report::Done(tally, run_delay) => {
                 tally.add_to(sample);
-                sample.user += usage.user;
-                sample.system += usage.system;
-                sample.run_delay += usage.run_delay;
+                sample.run_delay += run_delay;
                 Ok(())
             }
             Report::Refused(why) => Err(Invalid::Refused(why)),
@@ -278,7 +279,7 @@ fn run_worker(job: &Job<'_>, gate: &Gate, reports: &SyncSender<Report>) -> Resul
     };
     let mut workload = workload::build(&cell.workload, job.phase, part);
     let mut tally = Tally::new(start);
-    let (before, mut beat) = (ThreadUsage::now(), start);
+    let (before, mut beat) = (process::run_delay(), start);
     Drive::new(workload.as_mut(), engine.as_mut()).run(|completion| {
         tally.observe(completion);
         if completion.finished.since(beat) > BEAT {
@@ -286,5 +287,5 @@ fn run_worker(job: &Job<'_>, gate: &Gate, reports: &SyncSender<Report>) -> Resul
             job.pulse.store(beat.0, Ordering::Relaxed);
         }
     });
-    Ok(Report::Done(tally, ThreadUsage::now().since(before)))
+    Ok(Report::Done(Box::new(tally), process::run_delay().since(before)))
 }

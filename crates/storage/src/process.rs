@@ -2,47 +2,56 @@
 
 use nilometer_model::Nanos;
 
-/// Processor time of the calling thread.
+/// Processor time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct ThreadUsage {
+pub struct Usage {
     /// In user space.
     pub user: Nanos,
     /// In the kernel.
     pub system: Nanos,
-    /// Ready to run, but waiting for a processor (`/proc/thread-self/schedstat`, second field).
-    pub run_delay: Nanos,
 }
 
-impl ThreadUsage {
+impl Usage {
     /// Of the calling thread, since it began.
-    pub fn now() -> Self {
+    pub fn of_thread() -> Self {
+        Self::of(libc::RUSAGE_THREAD)
+    }
+
+    /// Of all threads of this process, since it began: the kernel's workers for `io_uring` are among them.
+    pub fn of_process() -> Self {
+        Self::of(libc::RUSAGE_SELF)
+    }
+
+    fn of(whose: libc::c_int) -> Self {
         // SAFETY: all zeroes is a valid rusage, and the kernel writes only into it.
         let usage = unsafe {
             let mut usage: libc::rusage = std::mem::zeroed();
-            libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage);
+            libc::getrusage(whose, &raw mut usage);
             usage
         };
         let nanos = |time: libc::timeval| {
             Nanos(time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_usec.cast_unsigned() * 1000)
         };
-        let schedstat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-        let run_delay = schedstat.split_whitespace().nth(1).and_then(|field| field.parse().ok()).unwrap_or(0);
-        ThreadUsage {
-            user: nanos(usage.ru_utime),
-            system: nanos(usage.ru_stime),
-            run_delay: Nanos(run_delay),
-        }
+        Usage { user: nanos(usage.ru_utime), system: nanos(usage.ru_stime) }
     }
 
     /// What was spent since `earlier`.
     #[must_use]
-    pub fn since(self, earlier: ThreadUsage) -> Self {
-        ThreadUsage {
-            user: self.user.since(earlier.user),
-            system: self.system.since(earlier.system),
-            run_delay: self.run_delay.since(earlier.run_delay),
-        }
+    pub fn since(self, earlier: Usage) -> Self {
+        Usage { user: self.user.since(earlier.user), system: self.system.since(earlier.system) }
     }
+
+    /// User and kernel together.
+    pub fn total(self) -> Nanos {
+        self.user + self.system
+    }
+}
+
+/// How long the calling thread was ready to run but waited for a processor, since it began
+/// (`/proc/thread-self/schedstat`, second field); zero where the kernel does not tell.
+pub fn run_delay() -> Nanos {
+    let schedstat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    Nanos(schedstat.split_whitespace().nth(1).and_then(|field| field.parse().ok()).unwrap_or(0))
 }
 
 /// Busy processor time of the whole machine since it started: user, nice, system, interrupts, steal apart
