@@ -208,6 +208,8 @@ errnos! {
     EROFS = EROFS;
     /// The target can't do this.
     EOPNOTSUPP = EOPNOTSUPP;
+    /// The kernel or the file system has no such call.
+    ENOSYS = ENOSYS;
     /// The quota is used up.
     EDQUOT = EDQUOT;
     /// A symlink where none is followed.

@@ -1,9 +1,10 @@
 //! The recorder's stages on one virtual clock, against what theory says.
 
 use nilometer_acquisition::reader::Trust;
-use nilometer_model::Nanos;
+use nilometer_model::{Nanos, Seed};
 use nilometer_storage::{
-    Errno,
+    Engine, Errno, OpKind,
+    engine::wrap::{Effect, Faulty, Rule, When},
     target::{Cost, Device},
 };
 
@@ -107,4 +108,29 @@ fn with_a_limit_only_the_newest_files_stay_and_the_reader_knows() {
     let numbers: Vec<u64> = index.frames.keys().copied().collect();
     assert_eq!(numbers, (970..1000).collect::<Vec<_>>());
     assert_eq!(run.wrong(&index, &lab.pattern()), Vec::<u64>::new());
+}
+
+#[test]
+fn where_space_cannot_be_reserved_files_grow_as_they_are_written() {
+    let rule = |engine| -> Box<dyn Engine> {
+        let effect = Effect::Error(Errno::EOPNOTSUPP);
+        let rule = Rule { on: Some(OpKind::Allocate), when: When::Every(1), effect };
+        Box::new(Faulty::new(engine, &[rule], Seed(1)))
+    };
+    let lab = Lab { frames: 100, frames_per_file: 10, wrap: rule, ..Lab::default() };
+    let run = lab.run(Nanos::MAX);
+    let index = run.index(Trust::Durable);
+    assert_eq!((index.frames.len(), run.lanes[0].fault), (100, None));
+    assert_eq!(run.wrong(&index, &lab.pattern()), Vec::<u64>::new());
+}
+
+#[test]
+fn short_writes_are_faults_and_hand_the_frame_on() {
+    let rule = |engine| -> Box<dyn Engine> {
+        let rule = Rule { on: Some(OpKind::Write), when: When::FromNth(50), effect: Effect::Short };
+        Box::new(Faulty::new(engine, &[rule], Seed(1)))
+    };
+    let run = Lab { frames: 100, wrap: rule, ..Lab::default() }.run(Nanos::MAX);
+    assert_eq!(run.lanes[0].fault, Some(Errno::EIO), "a short write is no write");
+    assert_eq!(run.lanes[0].stored + run.ring.books().lost, 100);
 }

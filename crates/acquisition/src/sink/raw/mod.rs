@@ -220,10 +220,14 @@ impl RawFiles {
         match (operation.kind, operation.file) {
             (OpKind::Write, Log::SLOT) => self.journal_completed(operation, result, acknowledged),
             (OpKind::Write, _) => self.data_completed(operation, result),
-            _ => {
+            (kind, _) => {
                 self.scratch.push(operation.buffer);
                 self.program.completed();
-                result.map(drop)
+                match result {
+                    // Where space can't be reserved, files grow as they are written.
+                    Err(Errno::EOPNOTSUPP | Errno::ENOSYS) if kind == OpKind::Allocate => Ok(()),
+                    other => other.map(drop),
+                }
             }
         }
     }
