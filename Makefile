@@ -21,6 +21,6 @@ test-long:
 	NILOMETER_LONG=1 scripts/test
 
 # Side by side with other tools and with bare loops, in one run. Needs a quiet machine.
-bench:
+bench: build
 	@scripts/bootstrap test
 	cargo run --release --locked --package nilometer-bench

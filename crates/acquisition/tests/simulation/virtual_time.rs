@@ -132,5 +132,10 @@ fn short_writes_are_faults_and_hand_the_frame_on() {
     };
     let run = Lab { frames: 100, wrap: rule, ..Lab::default() }.run(Nanos::MAX);
     assert_eq!(run.lanes[0].fault, Some(Errno::EIO), "a short write is no write");
-    assert_eq!(run.lanes[0].stored + run.ring.books().lost, 100);
+    assert!(run.lanes[0].stored > 20, "{} frames were stored before", run.lanes[0].stored);
+    assert_eq!(
+        run.lanes[0].stored + run.ring.books().lost,
+        run.due,
+        "each frame is stored or counted as lost"
+    );
 }
