@@ -104,11 +104,14 @@ impl Limit {
         }
     }
 
-    fn allows(self, compared: f64) -> bool {
-        match self {
-            Limit::Times(most) | Limit::More(most) => compared <= most,
-            Limit::Below => compared < 1.0,
-        }
+    fn judge(self, compared: Summary) -> Verdict {
+        let Summary { median, range: (least, greatest), .. } = compared;
+        let allowed = match self {
+            Limit::Times(_) | Limit::Below if greatest > least * WIDEST => return Verdict::Undecided,
+            Limit::Times(most) | Limit::More(most) => median <= most,
+            Limit::Below => median < 1.0,
+        };
+        if allowed { Verdict::Met } else { Verdict::Missed }
     }
 }
 
@@ -119,6 +122,28 @@ impl fmt::Display for Limit {
             Limit::Below => f.write_str("below 1"),
             Limit::More(most) => write!(f, "{most:.0} more"),
         }
+    }
+}
+
+/// Where the pairs of a contest differ among themselves by more than this factor, their median says nothing.
+const WIDEST: f64 = 4.0;
+
+/// What the rounds say of a bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Met,
+    Missed,
+    /// The rounds differ too much.
+    Undecided,
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Verdict::Met => "met",
+            Verdict::Missed => "MISSED",
+            Verdict::Undecided => "UNDECIDED, the rounds differ too much",
+        })
     }
 }
 
@@ -203,16 +228,16 @@ pub(crate) struct Outcome {
 impl Outcome {
     /// Whether every bound is met in every phase.
     pub(crate) fn is_met(&self) -> bool {
-        let phases = 0..self.phases.len();
-        phases.into_iter().all(|phase| self.bounds.iter().all(|bound| self.judged(bound, phase).1))
+        let met = |phase| self.bounds.iter().all(|bound| self.judged(bound, phase).1 == Verdict::Met);
+        (0..self.phases.len()).all(met)
     }
 
-    /// The bound's comparison over the rounds, and whether its median is allowed.
-    fn judged(&self, bound: &Bound, phase: usize) -> (Summary, bool) {
+    /// The bound's comparison over the rounds, and what it says.
+    fn judged(&self, bound: &Bound, phase: usize) -> (Summary, Verdict) {
         let at =
             |name| self.names.iter().position(|&known| known == name).expect("a bound names contestants");
         let compared = self.compared(at(bound.subject), at(bound.peer), phase, bound.limit);
-        (compared, bound.limit.allows(compared.median))
+        (compared, bound.limit.judge(compared))
     }
 
     fn compared(&self, subject: usize, peer: usize, phase: usize, limit: Limit) -> Summary {
@@ -229,24 +254,25 @@ impl Outcome {
         let costs = &self.costs[contestant][phase];
         let rate = summary(&costs.iter().map(|cost| cost.amount / cost.wall).collect::<Vec<_>>()).median;
         let ratio = self.compared(contestant, 0, phase, Limit::Below);
+        let peers_least = summary(&self.figures(0, phase)).range.0;
         writeln!(
             f,
-            "| {} | {} | {least:.1} | {median:.1} | {greatest:.1} | {} | {} |",
+            "| {} | {} | {least:.1} | {median:.1} | {greatest:.1} | {} | {} | {:.3} |",
             self.phases[phase],
             self.names[contestant],
             Rounded(rate),
             Spread(ratio, 3),
+            least / peers_least,
         )
     }
 
     fn verdict(&self, f: &mut fmt::Formatter<'_>, phase: usize, bound: &Bound) -> fmt::Result {
         let Bound { subject, peer, limit } = bound;
-        let (compared, is_met) = self.judged(bound, phase);
+        let (compared, word) = self.judged(bound, phase);
         let (sign, unit) = match limit {
             Limit::More(_) => ("-", format!(" {}", self.quantity.name())),
             _ => ("/", String::new()),
         };
-        let word = if is_met { "met" } else { "MISSED" };
         let phase = self.phases[phase];
         writeln!(
             f,
@@ -285,10 +311,10 @@ impl fmt::Display for Outcome {
         writeln!(f, "### {}\n", self.title)?;
         writeln!(
             f,
-            "| phase | contestant | {quantity} min | median | max | {rate} | ratio to {} |",
+            "| phase | contestant | {quantity} min | median | max | {rate} | ratio to {} | of the minima |",
             self.names[0]
         )?;
-        writeln!(f, "|---|---|---|---|---|---|---|")?;
+        writeln!(f, "|---|---|---|---|---|---|---|---|")?;
         for phase in 0..self.phases.len() {
             for contestant in 0..self.names.len() {
                 self.row(f, phase, contestant)?;
@@ -327,9 +353,9 @@ mod tests {
 
     #[test]
     fn ratios_are_paired_by_round() {
-        let (compared, is_met) =
-            outcome(Limit::Times(1.08)).judged(&outcome(Limit::Times(1.08)).bounds[0], 0);
-        assert!((compared.median - 1.06).abs() < 1e-9 && is_met);
+        let outcome = outcome(Limit::Times(1.08));
+        let (compared, verdict) = outcome.judged(&outcome.bounds[0], 0);
+        assert!((compared.median - 1.06).abs() < 1e-9 && verdict == Verdict::Met);
         assert!((compared.range.0 - 1.05).abs() < 1e-9 && (compared.range.1 - 1.10).abs() < 1e-9);
     }
 
@@ -340,6 +366,13 @@ mod tests {
         assert!(!outcome(Limit::Below).is_met());
         assert!(outcome(Limit::More(6.1)).is_met());
         assert!(!outcome(Limit::More(5.9)).is_met());
+    }
+
+    #[test]
+    fn rounds_that_differ_too_much_decide_nothing() {
+        let judge = |ratios: &[f64]| Limit::Times(1.05).judge(summary(ratios));
+        assert_eq!(judge(&[0.5, 1.0, 1.9]), Verdict::Met);
+        assert_eq!(judge(&[0.2, 0.5, 1.0]), Verdict::Undecided);
     }
 
     #[test]
