@@ -1,31 +1,92 @@
 //! The only place where a clock is read. All engines of a run share one origin, so their times can be compared.
 
+//!
+//! A reading costs as much as all the rest of the loop. Where the kernel itself trusts the processor's time stamp counter
+//! (its clock source is `tsc`: constant, never stopping, the same on all processors), that is read directly: some 11 ns
+//! instead of 25 through the vDSO.
+
 use std::{
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicU64, Ordering},
     },
-    time::Instant,
+    time::Duration,
 };
 
 use nilometer_model::Nanos;
+use rustix::time::{ClockId, clock_gettime};
 
 /// A monotonic clock with an origin.
 #[derive(Debug, Clone, Copy)]
-pub struct Clock(Instant);
+pub struct Clock {
+    origin: u64,
+    /// Nanoseconds a tick in units of 2^-32, if ticks are read; otherwise the origin is in nanoseconds.
+    scale: Option<u64>,
+}
 
 impl Clock {
-    /// A clock that starts at zero now.
-    #[expect(clippy::disallowed_methods, reason = "this is the clock")]
+    /// A clock that starts at zero now. The first of a process takes 20 ms to measure the counter's frequency.
     pub fn start() -> Self {
-        Clock(Instant::now())
+        static SCALE: OnceLock<Option<u64>> = OnceLock::new();
+        let scale = *SCALE.get_or_init(measure_scale);
+        Clock { origin: if scale.is_some() { ticks() } else { system_nanos() }, scale }
     }
 
-    /// Reads the clock: some 25 ns.
+    /// Reads the clock.
     #[inline]
     pub fn now(&self) -> Nanos {
-        Nanos(self.0.elapsed().as_nanos() as u64)
+        match self.scale {
+            Some(scale) => {
+                let passed = ticks().saturating_sub(self.origin);
+                Nanos(((u128::from(passed) * u128::from(scale)) >> 32) as u64)
+            }
+            None => Nanos(system_nanos().saturating_sub(self.origin)),
+        }
     }
+}
+
+fn system_nanos() -> u64 {
+    let time = clock_gettime(ClockId::Monotonic);
+    time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
+}
+
+#[cfg(target_arch = "x86_64")]
+#[inline]
+fn ticks() -> u64 {
+    // SAFETY: every x86-64 processor has the instruction, and it touches no memory.
+    unsafe { std::arch::x86_64::_rdtsc() }
+}
+
+/// Never asked: there is no scale.
+#[cfg(not(target_arch = "x86_64"))]
+fn ticks() -> u64 {
+    0
+}
+
+/// Nanoseconds a tick in units of 2^-32, where the kernel trusts the counter: to within some 5 in a million.
+fn measure_scale() -> Option<u64> {
+    let source = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+    let trusted = std::fs::read_to_string(source).is_ok_and(|name| name.trim() == "tsc");
+    if !trusted || !cfg!(target_arch = "x86_64") {
+        return None;
+    }
+    let (time, tick) = pair();
+    std::thread::sleep(Duration::from_millis(20));
+    let (later, later_tick) = pair();
+    let passed = later_tick.checked_sub(tick).filter(|&passed| passed > 0)?;
+    u64::try_from((u128::from(later - time) << 32) / u128::from(passed)).ok()
+}
+
+/// Both clocks at once: the closest of several tries.
+fn pair() -> (u64, u64) {
+    let tries = (0..20).map(|_| {
+        let before = ticks();
+        let time = system_nanos();
+        let after = ticks();
+        (after.wrapping_sub(before), time, before.midpoint(after))
+    });
+    let (_, time, tick) = tries.min().expect("twenty tries");
+    (time, tick)
 }
 
 /// Time that moves only when it is told to, for simulations. Clones show the same time.
@@ -41,5 +102,30 @@ impl VirtualClock {
     /// Moves the present forward; never back.
     pub fn advance_to(&self, time: Nanos) {
         self.0.fetch_max(time.0, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_clock_goes_as_fast_as_the_systems() {
+        let (clock, begin) = (Clock::start(), system_nanos());
+        std::thread::sleep(Duration::from_millis(200));
+        let (mine, systems) = (clock.now().0, system_nanos() - begin);
+        // A thousandth: a scheduler may come between the two readings.
+        assert!(mine.abs_diff(systems) < 200_000, "{mine} ns here, {systems} ns there");
+    }
+
+    #[test]
+    fn it_never_goes_back() {
+        let clock = Clock::start();
+        let mut last = clock.now();
+        for _ in 0..100_000 {
+            let now = clock.now();
+            assert!(now >= last, "{now:?} after {last:?}");
+            last = now;
+        }
     }
 }
