@@ -89,7 +89,7 @@ impl Ring {
     pub(crate) fn new(file: OwnedFd, depth: usize, block: usize) -> io::Result<Self> {
         let queue = IoUring::builder()
             .setup_single_issuer()
-            .setup_defer_taskrun()
+            .setup_coop_taskrun()
             .build(depth.next_power_of_two() as u32)?;
         queue.submitter().register_files(&[file.as_raw_fd()])?;
         let (arena, memory) = Arena::shared_out(depth, block);

@@ -60,11 +60,13 @@ impl std::fmt::Debug for Uring {
 
 /// How the ring is set up, the best first; older kernels refuse what they don't know.
 const SETUPS: [fn(&mut Builder); 3] = [
-    // Linux 6.1: completions are posted when this thread asks, and never interrupt it.
+    // Linux 6.0. Completions wait for the next system call and never interrupt this thread. Deferring them further
+    // (`DEFER_TASKRUN`, 6.1) costs more: 4210 against 3440 ns of processor time a 4 KiB read at depth 32, and 2990 against
+    // 2510 ns of the whole machine's.
     |builder| {
-        builder.setup_single_issuer().setup_defer_taskrun().setup_taskrun_flag().setup_submit_all();
+        builder.setup_single_issuer().setup_coop_taskrun().setup_taskrun_flag().setup_submit_all();
     },
-    // Linux 5.19: they wait for the next system call.
+    // Linux 5.19.
     |builder| {
         builder.setup_coop_taskrun().setup_taskrun_flag().setup_submit_all();
     },
