@@ -1,6 +1,7 @@
 //! How operations are issued. An engine only does what it is told; what to do is a [`crate::Workload`]'s part.
 
 mod files;
+mod immediate;
 mod memory;
 mod null;
 mod pause;
@@ -14,11 +15,12 @@ mod uring;
 pub mod wrap;
 
 pub(crate) use files::plain;
-pub use memory::Memory;
-pub use null::Null;
+pub use immediate::{Execute, Immediate};
+pub use memory::{Copies, Memory};
+pub use null::{Nothing, Null};
 pub use pool::{Blocking, Pool};
 pub use simulated::Simulated;
-pub use sync::Sync;
+pub use sync::{Sync, SystemCalls};
 pub use uring::Uring;
 
 use std::{os::fd::OwnedFd, sync::Arc};

@@ -1,68 +1,26 @@
 //! Does nothing at once: what the loop itself costs, the ceiling of the harness. Also the engine of workloads that
 //! issue nothing, such as a simulated instrument.
 
-use std::sync::Arc;
-
-use nilometer_model::Nanos;
-
-use super::{Engine, EngineError, Wait, Wake, pause::Pause};
-use crate::{Arena, Clock, Completion, Operation};
+use super::immediate::{Execute, Immediate};
+use crate::{Clock, Errno, Operation};
 
 /// See the module.
+pub type Null = Immediate<Nothing>;
+
+/// Each operation succeeds, and nothing is done.
 #[derive(Debug)]
-pub struct Null {
-    depth: usize,
-    clock: Clock,
-    last: Nanos,
-    done: Vec<Completion>,
-    pause: Pause,
-}
+pub struct Nothing;
 
 impl Null {
     /// For the calling thread.
     pub fn new(depth: usize, clock: Clock) -> Self {
-        Null { depth, clock, last: clock.now(), done: Vec::with_capacity(depth), pause: Pause::here() }
+        Immediate::around(Nothing, depth, clock)
     }
 }
 
-impl Engine for Null {
-    fn depth(&self) -> usize {
-        self.depth
-    }
-
+impl Execute for Nothing {
     #[inline]
-    fn now(&self) -> Nanos {
-        self.last
-    }
-
-    fn tick(&mut self) -> Nanos {
-        self.last = self.clock.now();
-        self.last
-    }
-
-    fn submit(&mut self, operation: Operation, due: Nanos) {
-        let issued = self.last;
-        let finished = self.tick();
-        let moved = if operation.kind.is_data() { operation.length } else { 0 };
-        self.done.push(Completion { operation, result: Ok(moved), due, issued, finished });
-    }
-
-    fn reap(&mut self, wait: Wait, done: &mut Vec<Completion>) {
-        if self.done.is_empty() && wait != Wait::Poll {
-            self.last = self.pause.wait(wait, &self.clock);
-        }
-        if done.is_empty() {
-            std::mem::swap(&mut self.done, done);
-        } else {
-            done.append(&mut self.done);
-        }
-    }
-
-    fn waker(&self) -> Arc<dyn Wake> {
-        self.pause.waker()
-    }
-
-    fn register(&mut self, _arena: &Arc<Arena>) -> Result<(), EngineError> {
-        Ok(())
+    fn execute(&mut self, operation: &mut Operation) -> Result<u32, Errno> {
+        Ok(if operation.kind.is_data() { operation.length } else { 0 })
     }
 }

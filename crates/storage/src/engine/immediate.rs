@@ -1,0 +1,77 @@
+//! The engines that do an operation while it is submitted, in the calling thread. One clock reading an operation: the
+//! end of one is the start of the next, because an extra reading costs as much as all the rest of the loop.
+
+use std::sync::Arc;
+
+use nilometer_model::Nanos;
+
+use super::{Engine, EngineError, Wait, Wake, pause::Pause};
+use crate::{Arena, Clock, Completion, Errno, Operation};
+
+/// Does one operation to its end.
+pub trait Execute {
+    /// Bytes moved, bytes of the answer, or 0.
+    fn execute(&mut self, operation: &mut Operation) -> Result<u32, Errno>;
+}
+
+/// An engine around that.
+#[derive(Debug)]
+pub struct Immediate<X> {
+    execute: X,
+    depth: usize,
+    clock: Clock,
+    last: Nanos,
+    done: Vec<Completion>,
+    pause: Pause,
+}
+
+impl<X: Execute> Immediate<X> {
+    /// For the calling thread.
+    pub(super) fn around(execute: X, depth: usize, clock: Clock) -> Self {
+        let (last, done) = (clock.now(), Vec::with_capacity(depth));
+        Immediate { execute, depth, clock, last, done, pause: Pause::here() }
+    }
+}
+
+impl<X: Execute> Engine for Immediate<X> {
+    fn depth(&self) -> usize {
+        self.depth
+    }
+
+    #[inline]
+    fn now(&self) -> Nanos {
+        self.last
+    }
+
+    #[inline]
+    fn tick(&mut self) -> Nanos {
+        self.last = self.clock.now();
+        self.last
+    }
+
+    fn submit(&mut self, mut operation: Operation, due: Nanos) {
+        let issued = self.last;
+        let result = self.execute.execute(&mut operation);
+        let finished = self.tick();
+        self.done.push(Completion { operation, result, due, issued, finished });
+    }
+
+    fn reap(&mut self, wait: Wait, done: &mut Vec<Completion>) {
+        if self.done.is_empty() && wait != Wait::Poll {
+            self.last = self.pause.wait(wait, &self.clock);
+        }
+        if done.is_empty() {
+            std::mem::swap(&mut self.done, done);
+        } else {
+            done.append(&mut self.done);
+        }
+    }
+
+    fn waker(&self) -> Arc<dyn Wake> {
+        self.pause.waker()
+    }
+
+    fn register(&mut self, _arena: &Arc<Arena>) -> Result<(), EngineError> {
+        Ok(())
+    }
+}
