@@ -149,7 +149,11 @@ impl Verdict {
             decimal(trial.buffer),
             trial.longest_stall
         )?;
-        self.limit.map_or(Ok(()), |limit| write!(f, "; it carries {limit}"))
+        match self.limit {
+            None => Ok(()),
+            Some(limit) if limit.0 < self.rate.0 => write!(f, "; it carries {limit}"),
+            Some(limit) => write!(f, "; by itself it takes {limit}, so it is the stalls that lose frames"),
+        }
     }
 }
 
@@ -232,6 +236,13 @@ mod tests {
         {
             assert!(text.contains(part), "{part} is missing in: {text}");
         }
+    }
+
+    #[test]
+    fn loss_in_spite_of_a_higher_limit_is_put_down_to_stalls() {
+        let (text, carried) =
+            sentence(vec![measured(0, false, 200_000_000, 0), measured(1, true, 99_000_000, 9)]);
+        assert!(!carried && text.contains("by itself it takes 200 MB/s, so it is the stalls"), "{text}");
     }
 
     #[test]

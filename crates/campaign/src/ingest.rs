@@ -55,17 +55,19 @@ fn setup(
 ) -> Result<Setup, String> {
     let direct = target.description().direct_alignment().is_some();
     let shape = Shape::of(cell, direct);
-    let head = Head {
-        recording: seed.0,
-        lane: 0,
-        frame_size: cell.instrument.frame_size().0,
-        stride: shape.stride,
-        frames_per_file: shape.frames_per_file,
+    let lane = |lane| {
+        let head = Head {
+            recording: seed.0,
+            lane,
+            frame_size: cell.instrument.frame_size().0,
+            stride: shape.stride,
+            frames_per_file: shape.frames_per_file,
+        };
+        let (name, keep) = ("n_ingest".into(), Some(shape.keep));
+        (target.clone(), RawLayout { name, head, direct, preallocate: direct, keep })
     };
-    let layout =
-        RawLayout { name: "n_ingest".into(), head, direct, preallocate: direct, keep: Some(shape.keep) };
     Ok(Setup {
-        lanes: vec![(target.clone(), layout)],
+        lanes: (0..shape.lanes).map(lane).collect(),
         engine: engine(run, target.as_ref(), direct)?,
         frame_size: cell.instrument.frame_size().0 as usize,
         slots: shape.slots,
@@ -77,7 +79,7 @@ fn setup(
     })
 }
 
-/// Past the cache several writes in flight keep the device busy; through it each is a copy, and one thread does it.
+/// Past the cache several writes in flight keep the device busy; through it each is a copy, one at a time in a lane.
 fn engine(run: &Run, target: &dyn Target, direct: bool) -> Result<Options, String> {
     let sync = Options { kind: EngineKind::Sync, depth: 1, slots: SLOTS, clock: run.clock };
     let options = Options { kind: EngineKind::IoUring, depth: DEPTH, ..sync };
@@ -97,21 +99,28 @@ pub(crate) struct Shape {
     stride: u64,
     frames_per_file: u64,
     slots: usize,
+    /// Full files that stay in a lane.
     keep: u64,
+    lanes: u64,
 }
+
+/// Through the cache a write is a copy by one processor, and the writes of one file exclude each other: two lanes copy
+/// at the same time.
+const BUFFERED_LANES: u64 = 2;
 
 impl Shape {
     pub(crate) fn of(cell: &IngestCell, direct: bool) -> Self {
         let frame = cell.instrument.frame_size().0;
         let stride = if direct { frame.next_multiple_of(ALIGNMENT as u64) } else { frame };
         let frames_per_file = (FILE_SIZE / stride).max(1);
-        let keep = (cell.keep.0 / (frames_per_file * stride)).max(1);
-        Shape { stride, frames_per_file, slots: (cell.buffer.0 / stride).max(2) as usize, keep }
+        let lanes = if direct { 1 } else { BUFFERED_LANES };
+        let keep = (cell.keep.0 / (frames_per_file * stride * lanes)).max(1);
+        Shape { stride, frames_per_file, slots: (cell.buffer.0 / stride).max(2) as usize, keep, lanes }
     }
 
-    /// The most that lies on the target at once: what is kept, and three open files.
+    /// The most that lies on the target at once: what is kept, and three open files a lane.
     pub(crate) fn footprint(&self) -> Bytes {
-        Bytes((self.keep + 3) * self.frames_per_file * self.stride)
+        Bytes(self.lanes * (self.keep + 3) * self.frames_per_file * self.stride)
     }
 
     /// The ring.
