@@ -27,7 +27,7 @@ use std::{os::fd::OwnedFd, sync::Arc};
 
 use nilometer_model::{Nanos, plan::EngineKind};
 
-use crate::{Arena, Clock, Completion, Operation, drive::Step};
+use crate::{Arena, Clock, Completion, Operation};
 
 /// Does operations. Belongs to the thread that made it.
 ///
@@ -132,12 +132,5 @@ pub fn on_directory(root: OwnedFd, options: &Options) -> Result<Box<dyn Engine>,
         EngineKind::Pool => {
             Ok(Box::new(Pool::new(shared::SharedFiles::new(root, slots), slots, depth, clock)?))
         }
-    }
-}
-
-/// The step of a workload that waits for a completion that must come.
-impl From<Wait> for Step {
-    fn from(wait: Wait) -> Self {
-        Step::Wait(wait)
     }
 }
