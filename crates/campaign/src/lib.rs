@@ -14,5 +14,5 @@ pub mod workload;
 pub use environment::environment;
 pub use patience::within;
 pub use phase::{Run, run_phase};
-pub use resolve::{Estimate, ResolveError, Resolved, resolve};
+pub use resolve::{ResolveError, Resolved, resolve};
 pub use rounds::{Campaign, CampaignError, Progress};

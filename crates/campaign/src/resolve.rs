@@ -18,17 +18,6 @@ pub struct Resolved {
     pub targets: Vec<Description>,
 }
 
-/// What a campaign will take.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Estimate {
-    /// The most space on any target at once.
-    pub space: Bytes,
-    /// The most files on any target at once.
-    pub files: u64,
-    /// Bytes written on each target in all, whatever the time limits.
-    pub written: Bytes,
-}
-
 /// A plan that can't run on a target. The message names stage, cell and what would do.
 #[derive(Debug, thiserror::Error)]
 pub enum ResolveError {
@@ -192,17 +181,4 @@ fn available_memory() -> Option<Bytes> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find(|line| line.starts_with("MemAvailable:"))?;
     line.split_whitespace().nth(1)?.parse().ok().map(|kib: u64| Bytes(kib * 1024))
-}
-
-impl Resolved {
-    /// What the campaign takes on each target.
-    pub fn estimate(&self) -> Estimate {
-        let footprints: Vec<_> = self.plan.cells.iter().map(footprint).collect();
-        let written: u64 = footprints.iter().map(|(bytes, _)| bytes.0).sum();
-        Estimate {
-            space: footprints.iter().map(|(bytes, _)| *bytes).max().unwrap_or_default(),
-            files: footprints.iter().map(|(_, files)| *files).max().unwrap_or_default(),
-            written: Bytes(written.saturating_mul(u64::from(self.plan.repeats))),
-        }
-    }
 }
