@@ -1,19 +1,15 @@
 //! For the engines' own tests: a workload that writes a file and reads it back, and small steps.
 
-use std::{
-    collections::VecDeque,
-    os::fd::OwnedFd,
-    sync::{Arc, mpsc},
-    time::Duration,
-};
+use std::{os::fd::OwnedFd, sync::mpsc, time::Duration};
 
 use nilometer_model::{Nanos, Seed};
 
-use super::{Engine, EngineError, Wait, Wake};
+use super::{Engine, Wait};
 use crate::{
     Arena, Buffer, Completion, Drive, Step, Workload,
     clock::VirtualClock,
     operation::{Errno, OpKind, Open, Operation, ROOT, Slot},
+    target::{Cost, Device, Simulated},
 };
 
 pub(super) const FILE: Slot = Slot(1);
@@ -222,63 +218,10 @@ pub(super) fn within(limit: Duration, test: impl FnOnce() + Send + 'static) {
     }
 }
 
-/// An engine in virtual time: every operation takes the same, and a wait moves the clock.
-pub(super) struct Virtual {
-    depth: usize,
-    clock: VirtualClock,
-    took: Nanos,
-    flying: VecDeque<Completion>,
-}
-
-impl Virtual {
-    pub(super) fn new(depth: usize, clock: VirtualClock, took: Nanos) -> Self {
-        Virtual { depth, clock, took, flying: VecDeque::new() }
-    }
-}
-
-impl Engine for Virtual {
-    fn depth(&self) -> usize {
-        self.depth
-    }
-
-    fn now(&self) -> Nanos {
-        self.clock.now()
-    }
-
-    fn tick(&mut self) -> Nanos {
-        self.clock.now()
-    }
-
-    fn submit(&mut self, operation: Operation, due: Nanos) {
-        let (issued, result) = (self.clock.now(), Ok(operation.length));
-        let finished = issued + self.took;
-        self.flying.push_back(Completion { operation, result, due, issued, finished });
-    }
-
-    fn reap(&mut self, wait: Wait, done: &mut Vec<Completion>) {
-        let next = self.next_event();
-        let then = match wait {
-            Wait::Poll => None,
-            Wait::Until(time) => Some(next.map_or(time, |next| next.min(time))),
-            Wait::ForOne | Wait::News => next,
-        };
-        self.clock.advance_to(then.unwrap_or_default());
-        while let Some(completion) = self.flying.pop_front_if(|first| first.finished <= self.clock.now()) {
-            done.push(completion);
-        }
-    }
-
-    fn waker(&self) -> Arc<dyn Wake> {
-        unreachable!("nobody wakes it")
-    }
-
-    fn register(&mut self, _arena: &Arc<Arena>) -> Result<(), EngineError> {
-        Ok(())
-    }
-
-    fn next_event(&self) -> Option<Nanos> {
-        self.flying.front().map(|first| first.finished)
-    }
+/// An engine in virtual time: every operation takes the same, however many are in flight.
+pub(super) fn in_virtual_time(depth: usize, clock: VirtualClock, took: Nanos) -> Box<dyn Engine> {
+    let device = Device { parallel: depth, ..Device::with_cost(Cost::fixed(took)) };
+    Box::new(Simulated::new(device, clock).attach(depth, 2))
 }
 
 #[test]

@@ -321,7 +321,7 @@ mod tests {
     #[test]
     fn a_delay_is_reported_late_and_lets_others_pass() {
         let clock = VirtualClock::default();
-        let inner = Box::new(trial::Virtual::new(4, clock.clone(), Nanos(100)));
+        let inner = trial::in_virtual_time(4, clock.clone(), Nanos(100));
         let rules =
             [Rule { on: Some(OpKind::Sync), when: When::Every(1), effect: Effect::Delay(Nanos(5000)) }];
         let mut engine = Faulty::new(inner, &rules, Seed(1));

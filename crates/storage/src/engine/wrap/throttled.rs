@@ -153,7 +153,7 @@ mod tests {
     fn in_virtual_time_the_spacing_is_exact() {
         for depth in [1, 4] {
             let clock = VirtualClock::default();
-            let inner = Box::new(trial::Virtual::new(depth, clock.clone(), Nanos(100)));
+            let inner = trial::in_virtual_time(depth, clock.clone(), Nanos(100));
             let mut engine = Throttled::new(inner, MEGABYTE);
             let mut workload = Writes::new(20, depth);
             let drive = Drive::new(&mut workload, &mut engine);
@@ -161,7 +161,7 @@ mod tests {
             spaced(&workload.issued);
 
             let clock = VirtualClock::default();
-            let inner = Box::new(trial::Virtual::new(depth, clock, Nanos(100)));
+            let inner = trial::in_virtual_time(depth, clock, Nanos(100));
             let mut workload = Writes::new(20, depth);
             Drive::new(&mut workload, &mut Throttled::new(inner, MEGABYTE)).run(|_| ());
             spaced(&workload.issued);
