@@ -1,6 +1,6 @@
 //! What a phase of a cell came to on a target, over its repeats.
 
-use nilometer_model::{Histogram, Nanos, Results, Sample, plan::Phase, statistics::Summary};
+use nilometer_model::{Group, Histogram, Nanos, Results, Sample, plan::Phase, statistics::Summary};
 
 /// A phase of a cell on a target.
 #[derive(Debug, Clone)]
@@ -38,19 +38,16 @@ pub fn outcomes(results: &Results) -> Vec<Outcome> {
                 .iter()
                 .filter(|m| (m.key.cell, m.key.phase, m.key.target) == (cell, phase, target));
             let samples: Vec<&Sample> = samples.map(|m| &m.sample).collect();
-            outcome(cell, phase, target, &samples)
+            let latency = results.latencies.get(&Group { cell, phase, target }).cloned();
+            outcome(cell, phase, target, &samples, latency.unwrap_or_default())
         })
         .collect()
 }
 
-fn outcome(cell: usize, phase: Phase, target: usize, samples: &[&Sample]) -> Outcome {
+fn outcome(cell: usize, phase: Phase, target: usize, samples: &[&Sample], latency: Histogram) -> Outcome {
     let valid: Vec<&Sample> = samples.iter().copied().filter(|sample| sample.invalid.is_none()).collect();
     let summary =
         |value: fn(&Sample) -> f64| Summary::of(&valid.iter().map(|s| value(s)).collect::<Vec<_>>());
-    let mut latency = Histogram::default();
-    for sample in &valid {
-        latency.merge(&sample.latency);
-    }
     Outcome {
         target,
         cell,

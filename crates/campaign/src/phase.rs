@@ -128,7 +128,7 @@ fn judge(sample: &Sample, target: &dyn Target, cell: &Cell) -> Option<Invalid> {
     if !sample.errors.is_empty() {
         return Some(Invalid::Errors);
     }
-    if cell.workload.access() == Some(Access::Direct) && target.description().direct == Direct::Buffered {
+    if cell.access() == Some(Access::Direct) && target.description().direct == Direct::Buffered {
         return Some(Invalid::NotDirect);
     }
     if sample.coldness == Some(Coldness::Contradicted) {
@@ -245,7 +245,7 @@ struct Job<'a> {
 
 /// What a later phase needs is laid out whole.
 fn time_limit(cell: &Cell, phase: Phase) -> Option<Nanos> {
-    cell.time_limit.filter(|_| !cell.workload.is_setup(phase))
+    cell.time_limit.filter(|_| !phase.is_setup())
 }
 
 /// A worker's thread. A report that nobody waits for any more is dropped.
@@ -273,7 +273,7 @@ fn run_worker(job: &Job<'_>, gate: &Gate, reports: &SyncSender<Report>) -> Resul
     let part = Part {
         worker: job.worker,
         seed: job.seed,
-        direct: workload::is_direct(cell.workload.access(), real),
+        direct: workload::is_direct(cell.access(), real),
         stop_at: time_limit(cell, job.phase).map_or(Nanos::MAX, |limit| start + limit),
         buffers,
     };

@@ -2,7 +2,7 @@
 
 use nilometer_model::{
     Bytes,
-    plan::{Access, Cell, Cells, IngestCell},
+    plan::{Access, Cell, Cells, Footprint, IngestCell},
 };
 use nilometer_storage::target::{Description, Direct, Space};
 use serde::Serialize;
@@ -98,8 +98,8 @@ pub fn resolve(plan: Cells, targets: Vec<Description>) -> Result<Resolved, Resol
         check_memory(&cell.stage, workload::memory(cell))?;
         for target in &targets {
             check_writable(target)?;
-            let (bytes, files) = footprint(cell);
-            check_space(&cell.stage, bytes, files, target, plan.reserve)?;
+            let Footprint { bytes, entries } = cell.footprint();
+            check_space(&cell.stage, bytes, entries, target, plan.reserve)?;
             check_access(cell, target)?;
         }
     }
@@ -116,8 +116,8 @@ fn check_writable(target: &Description) -> Result<(), ResolveError> {
 
 fn check_access(cell: &Cell, target: &Description) -> Result<(), ResolveError> {
     let path = target.path.display().to_string();
-    let (stage, block) = (cell.stage.clone(), cell.workload.block_size());
-    match (cell.workload.access(), &target.direct) {
+    let (stage, block) = (cell.stage.clone(), cell.block_size());
+    match (cell.access(), &target.direct) {
         (Some(Access::Direct | Access::Best), &Direct::Real { alignment }) => {
             if block.0.is_multiple_of(u64::from(alignment)) {
                 return Ok(());
@@ -167,13 +167,6 @@ fn check_ingest(cell: &IngestCell, targets: &[Description], reserve: Bytes) -> R
         check_space(&cell.instrument.name, shape.footprint(), 8, target, reserve)?;
     }
     Ok(())
-}
-
-/// What a cell leaves on a target until it is cleared.
-fn footprint(cell: &Cell) -> (Bytes, u64) {
-    let (bytes, files) = cell.workload.footprint();
-    let workers = u64::from(cell.workers);
-    (Bytes(bytes.0.saturating_mul(workers)), files.saturating_mul(workers))
 }
 
 /// `MemAvailable` (`proc_meminfo(5)`).

@@ -149,8 +149,7 @@ impl Campaign {
     /// Removes what a cell left; each file may take its time.
     fn clear(&self, run: &Run, turn: Turn) -> Result<(), TargetError> {
         let cell = self.resolved.plan.cells.get(turn.cell);
-        let files =
-            cell.map_or(0, |cell| cell.workload.footprint().1.saturating_mul(u64::from(cell.workers)));
+        let files = cell.map_or(0, |cell| cell.footprint().entries);
         let limit = run.hang_after + Nanos(files.saturating_mul(UNLINK_AT_MOST.0));
         within(limit, &self.targets[turn.target], |target| target.clear())?
     }
@@ -165,11 +164,11 @@ impl Campaign {
         progress: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Option<String>, CampaignError> {
         let cell = self.resolved.plan.cells[turn.cell].clone();
-        for &phase in cell.workload.phases() {
+        for phase in cell.phases() {
             let sample = run_phase(run, &self.targets[turn.target], &cell, phase, seed);
             let hung = sample.invalid == Some(Invalid::Hung);
             let failed = matches!(sample.invalid, Some(Invalid::Errors | Invalid::Refused(_)));
-            if !cell.workload.is_setup(phase) || hung || failed {
+            if !phase.is_setup() || hung || failed {
                 self.keep(turn.key(phase), sample, place, progress)?;
             }
             if hung {

@@ -3,7 +3,10 @@
 use nilometer_campaign::workload::{Direction, MakeTree, Order, Part, Transfer, Walk, build};
 use nilometer_model::{
     Bytes, Nanos, Seed,
-    plan::{Access, Phase, RandomCell, StreamCell, SyncPolicy, WalkCell, WorkloadCell},
+    plan::{
+        Access, Coverage, DataSource, FileLayout, Mode, Phase, RandomCell, StreamCell, SyncPolicy, WalkCell,
+        WorkloadCell,
+    },
 };
 use nilometer_storage::{
     Arena, Buffer, Drive, Engine, OpKind, Workload,
@@ -20,19 +23,29 @@ fn part(buffers: Vec<Buffer>) -> Part {
 }
 
 fn stream() -> WorkloadCell {
-    let cell = StreamCell {
+    WorkloadCell::Stream(StreamCell {
         file_size: FILE,
         block_size: Bytes(1000),
         access: Access::Buffered,
         sync: SyncPolicy::Close,
-    };
-    WorkloadCell::Stream(cell)
+        files: 1,
+        layout: FileLayout::Own,
+        preallocate: false,
+        source: DataSource::Memory,
+        read_back: true,
+    })
 }
 
 fn random() -> WorkloadCell {
-    let cell =
-        RandomCell { file_size: FILE, block_size: Bytes(500), access: Access::Buffered, operations: 60 };
-    WorkloadCell::Random(cell)
+    WorkloadCell::Random(RandomCell {
+        file_size: FILE,
+        block_size: Bytes(500),
+        access: Access::Buffered,
+        operations: 60,
+        mode: Mode::Read,
+        reads: 50,
+        coverage: Coverage::Uniform,
+    })
 }
 
 /// Runs a workload to its end.
@@ -41,22 +54,21 @@ fn run(workload: &mut dyn Workload, engine: &mut dyn Engine) {
 }
 
 fn written(engine: &mut dyn Engine, cell: &WorkloadCell) {
-    run(build(cell, cell.phases()[0], part(vec![Buffer::alone(1 << 20)])).as_mut(), engine);
+    run(build(cell, cell.parameters().phases()[0], part(vec![Buffer::alone(1 << 20)])).as_mut(), engine);
 }
 
 #[test]
 fn all_pass_the_suite() {
     let demands = |bytes, slots| Demands { buffers: 1, bytes, slots };
     for cell in [stream(), random()] {
-        workload_suite(demands(1 << 20, 2), &|_| {}, &mut |buffers| {
-            build(&cell, Phase::Write, part(buffers))
-        });
+        let first = cell.parameters().phases()[0];
+        workload_suite(demands(1 << 20, 2), &|_| {}, &mut |buffers| build(&cell, first, part(buffers)));
         workload_suite(demands(1000, 2), &|engine| written(engine, &cell), &mut |buffers| {
             build(&cell, Phase::Read, part(buffers))
         });
     }
     let tree = WorkloadCell::Walk(TREE);
-    workload_suite(demands(512, 5), &|_| {}, &mut |buffers| build(&tree, Phase::Create, part(buffers)));
+    workload_suite(demands(512, 5), &|_| {}, &mut |buffers| build(&tree, Phase::LayOut, part(buffers)));
     for slots in [2, 4, 64] {
         workload_suite(demands(300, slots), &|engine| written(engine, &tree), &mut |buffers| {
             Box::new(Walk::new("n_w0", slots, Nanos::MAX, buffers))

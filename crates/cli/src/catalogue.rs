@@ -50,7 +50,7 @@ mod tests {
     fn every_file_is_built_in_and_valid() {
         assert_eq!(names_in("plans"), PLANS.map(|(name, _)| name));
         for (name, text) in PLANS {
-            nilometer_model::plan::parse(text, name).expect(name);
+            nilometer_model::plan::parse(text, name, 1.0).expect(name);
         }
         assert_eq!(names_in("instruments"), INSTRUMENTS.map(|(name, _)| name));
         for (name, text) in INSTRUMENTS {

@@ -57,8 +57,7 @@ impl Evaluate {
         let resolved = self.resolved().input()?;
         let path = self.record.clone().unwrap_or_else(free_name);
         let head = head(&resolved).run()?;
-        let plan = serde_json::to_string(&resolved).run()?;
-        let record = Record::create(&path, &head, &plan, env!("CARGO_PKG_VERSION")).input()?;
+        let record = Record::create(&path, &head, resolved.plan.warm_up).input()?;
         warn_of_record_on_target(&path, &resolved);
         let targets = make_targets(&resolved).run()?;
         let (stop, patience) = (stop_on_signal().run()?, resolved.plan.hang_after);
@@ -146,8 +145,17 @@ fn head(resolved: &Resolved) -> anyhow::Result<Results> {
         let (stage, parameters) = (ingest.instrument.name.clone(), serde_json::to_string(ingest)?);
         cells.push(CellEntry { stage, name: ingest.to_string(), parameters });
     }
-    let title = resolved.plan.title.clone();
-    Ok(Results { title, targets, cells, environment: environment(), ..Results::default() })
+    Ok(Results {
+        title: resolved.plan.title.clone(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        plan: serde_json::to_string(resolved)?,
+        margin: resolved.plan.margin,
+        repeats: resolved.plan.repeats,
+        targets,
+        cells,
+        environment: environment(),
+        ..Results::default()
+    })
 }
 
 fn make_targets(resolved: &Resolved) -> anyhow::Result<Vec<Arc<dyn Target>>> {

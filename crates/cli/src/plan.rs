@@ -43,7 +43,7 @@ impl Plan {
 /// A plan by its name or path.
 pub(crate) fn load(name: &str) -> anyhow::Result<Cells> {
     let (file, text) = find(name, &PLANS, "plan")?;
-    Ok(parse(&text, &file)?)
+    Ok(parse(&text, &file, 1.0)?)
 }
 
 fn show(plan: &Cells) {

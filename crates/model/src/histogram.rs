@@ -1,20 +1,14 @@
 //! A log-linear histogram of nanoseconds: 32 buckets an octave, so a bucket is at most 3.2 % wide.
 //!
-//! Fixed size, no allocation when adding, and two histograms merge by adding their counts, in memory as in the
+//! Fixed size, one allocation with the first value and none after it, and two histograms merge by adding their counts, in memory as in the
 //! record, where only the used buckets stand.
 
 const PER_OCTAVE_BITS: u32 = 5;
 const BUCKETS: usize = 1 << 11;
 
-/// Counts by bucket, from 0 ns to 2^63 ns.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Histogram(Box<[u64; BUCKETS]>);
-
-impl Default for Histogram {
-    fn default() -> Self {
-        Histogram(Box::new([0; BUCKETS]))
-    }
-}
+/// Counts by bucket, from 0 ns to 2^63 ns. No memory until something is added: a report holds many empty ones.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Histogram(Vec<u64>);
 
 impl std::fmt::Debug for Histogram {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -26,7 +20,17 @@ impl Histogram {
     /// Counts one value.
     #[inline]
     pub fn add(&mut self, nanos: u64) {
-        self.0[Self::bucket(nanos)] += 1;
+        let bucket = Self::bucket(nanos);
+        match self.0.get_mut(bucket) {
+            Some(count) => *count += 1,
+            None => self.begin(bucket, 1),
+        }
+    }
+
+    #[cold]
+    fn begin(&mut self, bucket: usize, count: u64) {
+        self.0 = vec![0; BUCKETS];
+        self.0[bucket] = count;
     }
 
     /// The bucket of a value: one each below 32, then 32 an octave by the five bits behind the leading one.
@@ -61,7 +65,11 @@ impl Histogram {
 
     /// Adds a bucket's count; buckets out of range count as the last one.
     pub fn add_bucket(&mut self, bucket: u16, count: u64) {
-        self.0[usize::from(bucket).min(BUCKETS - 1)] += count;
+        let bucket = usize::from(bucket).min(BUCKETS - 1);
+        match self.0.get_mut(bucket) {
+            Some(sum) => *sum += count,
+            None => self.begin(bucket, count),
+        }
     }
 
     /// Adds all that `other` counted.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::{ByteRate, Bytes, Frequency, Nanos};
 
 /// A source of frames at a fixed rate.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Instrument {
     /// The name in the catalogue, as in the file's name.

@@ -18,8 +18,8 @@ mod units;
 
 pub use histogram::Histogram;
 pub use instrument::{Instrument, InstrumentError, PixelType};
-pub use results::{CellEntry, Ingest, Key, Measured, Results, TargetEntry};
-pub use sample::{Coldness, Invalid, Sample, WorkerTotals};
+pub use results::{CellEntry, Event, Group, Ingest, Key, Measured, Results, TargetEntry};
+pub use sample::{Activity, Coldness, Invalid, Pressure, Sample, Switches, WorkerTotals};
 pub use seed::{Seed, Stream};
 pub use series::{Bin, Series};
 pub use time::Nanos;

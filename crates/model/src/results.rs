@@ -1,20 +1,57 @@
 //! What a campaign gave, as the record keeps it and the analysis reads it.
 
-use crate::{Bytes, Nanos, Sample, plan::Phase};
+use std::collections::BTreeMap;
+
+use crate::{Bytes, Histogram, Nanos, Sample, plan::Phase};
 
 /// A campaign with all its samples so far.
 #[derive(Debug, Clone, Default)]
 pub struct Results {
     /// The plan's title.
     pub title: String,
+    /// The version of the program that measured.
+    pub version: String,
+    /// When the campaign was begun: UTC, ISO 8601.
+    pub started: String,
+    /// The resolved plan as JSON ([`crate::plan::Cells`] and the targets' descriptions).
+    pub plan: String,
+    /// No difference smaller than this counts as one, in percent.
+    pub margin: f64,
+    /// How many rounds were planned, warm-up apart.
+    pub repeats: u32,
     /// The targets, in the order of the command line.
     pub targets: Vec<TargetEntry>,
     /// The cells, in the order of the plan.
     pub cells: Vec<CellEntry>,
-    /// What was measured, in the order it was.
+    /// What was measured, in the order it was, warm-up apart. Latencies are in `latencies`, and a series only where it is
+    /// shown: of ingest samples and of the median repeat of each group.
     pub samples: Vec<Measured>,
+    /// From issue to completion, all valid repeats of a group together.
+    pub latencies: BTreeMap<Group, Histogram>,
+    /// What happened besides.
+    pub events: Vec<Event>,
     /// Where and with what it was measured: key and value.
     pub environment: Vec<(String, String)>,
+}
+
+/// What is compared: a phase of a cell on a target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Group {
+    /// Index into [`Results::cells`].
+    pub cell: usize,
+    /// The part of the cell.
+    pub phase: Phase,
+    /// Index into [`Results::targets`].
+    pub target: usize,
+}
+
+/// Something that happened during a campaign.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    /// When: since 1970, UTC.
+    pub at: Nanos,
+    /// What, in words.
+    pub what: String,
 }
 
 /// A target of a campaign.
@@ -52,6 +89,13 @@ pub struct Key {
     pub repeat: u32,
     /// The part of the cell.
     pub phase: Phase,
+}
+
+impl Key {
+    /// What the sample is a repeat of.
+    pub const fn group(self) -> Group {
+        Group { cell: self.cell, phase: self.phase, target: self.target }
+    }
 }
 
 /// A sample and where it belongs.

@@ -17,16 +17,26 @@ pub struct Sample {
     pub user: Nanos,
     /// Processor time of this process in the kernel.
     pub system: Nanos,
-    /// Processor time of the whole machine above its level just before.
+    /// Processor time of what serves the file system in this machine: kernel threads, and its daemon where it has one.
+    pub client: Nanos,
+    /// Processor time of the whole machine above its idle level.
     pub machine: Nanos,
+    /// Context switches of this process.
+    pub switches: Switches,
     /// How long the workers waited for a processor.
     pub run_delay: Nanos,
     /// How long buffers were filled, outside the measured time.
     pub filling: Nanos,
     /// How long the machine took to settle before.
     pub settling: Nanos,
+    /// When it began, by the calendar: since 1970, UTC.
+    pub started: Nanos,
     /// Load average over a minute, just before.
     pub load: f64,
+    /// What the whole machine did just before.
+    pub before: Activity,
+    /// What the whole machine did during the phase.
+    pub during: Activity,
     /// Bytes read and written at the target's device during the phase, if it has one.
     pub device: Option<(u64, u64)>,
     /// From issue to completion.
@@ -45,6 +55,49 @@ pub struct Sample {
     pub ingest: Option<Ingest>,
     /// Why the figure must not be used, if so.
     pub invalid: Option<Invalid>,
+}
+
+/// How often threads of this process left the processor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Switches {
+    /// To wait for something.
+    pub voluntary: u64,
+    /// Because another thread's turn had come.
+    pub involuntary: u64,
+}
+
+/// What a whole machine did over some time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Activity {
+    /// How long it was looked at.
+    pub over: Nanos,
+    /// Processor time of all processes and the kernel.
+    pub busy: Nanos,
+    /// Processor time that the host of a virtual machine gave to others.
+    pub stolen: Nanos,
+    /// Context switches.
+    pub switches: u64,
+    /// Bytes read from all disks.
+    pub disk_read: u64,
+    /// Bytes written to all disks.
+    pub disk_written: u64,
+    /// Bytes received from the network, the loopback device apart.
+    pub received: u64,
+    /// Bytes sent to the network, the loopback device apart.
+    pub sent: u64,
+    /// How long some task was delayed; none where the kernel does not tell.
+    pub pressure: Option<Pressure>,
+}
+
+/// How long some task waited for a resource that was busy (Linux pressure stall information, `some`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Pressure {
+    /// For a processor.
+    pub cpu: Nanos,
+    /// For input or output.
+    pub io: Nanos,
+    /// For memory.
+    pub memory: Nanos,
 }
 
 /// What one worker did in a phase.
@@ -145,11 +198,16 @@ impl Sample {
             wall: Nanos(0),
             user: Nanos(0),
             system: Nanos(0),
+            client: Nanos(0),
             machine: Nanos(0),
+            switches: Switches::default(),
             run_delay: Nanos(0),
             filling: Nanos(0),
             settling: Nanos(0),
+            started: Nanos(0),
             load: 0.0,
+            before: Activity::default(),
+            during: Activity::default(),
             device: None,
             latency: Histogram::default(),
             lateness: Histogram::default(),

@@ -24,9 +24,9 @@ pub struct Series {
 }
 
 impl Series {
-    /// An empty series from `start`.
+    /// An empty series from `start`. It takes its memory with the first value, once.
     pub fn new(start: Nanos) -> Self {
-        Series { start, shift: NARROWEST, bins: Vec::with_capacity(MOST) }
+        Series { start, shift: NARROWEST, bins: Vec::new() }
     }
 
     /// A stored series.
@@ -52,6 +52,7 @@ impl Series {
         }
         let bin = (at.since(self.start).0 >> self.shift) as usize;
         if bin >= self.bins.len() {
+            self.bins.reserve_exact(MOST - self.bins.len());
             self.bins.resize(bin + 1, Bin::default());
         }
         bin

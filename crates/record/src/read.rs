@@ -1,47 +1,89 @@
-//! Reading a record, finished or not.
+//! Reading a record, finished or not. A campaign may have a hundred thousand samples with a thousand rows each: only what
+//! a report needs is read, in as few passes as there are tables.
 
-use std::{collections::HashMap, path::Path};
+use std::{
+    collections::{BTreeMap, HashMap},
+    path::Path,
+};
 
 use nilometer_model::{
-    Bin, Bytes, CellEntry, Coldness, Histogram, Ingest, Invalid, Key, Measured, Nanos, Results, Sample,
-    Series, TargetEntry, WorkerTotals, plan::Phase,
+    Activity, Bin, Bytes, CellEntry, Coldness, Event, Group, Histogram, Ingest, Invalid, Key, Measured,
+    Nanos, Pressure, Results, Sample, Series, Switches, TargetEntry, WorkerTotals, plan::Phase,
 };
 use rusqlite::{Connection, OpenFlags, Row, types::Type};
 
 use super::{RecordError, SCHEMA_VERSION};
 
-/// All that the record holds.
+/// What the record holds of its campaign; see [`Results`] for what is left out.
 pub fn read(path: &Path) -> Result<Results, RecordError> {
+    let connection = open(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    read_all(&connection).map_err(|source| RecordError::Sqlite { path: path.into(), action: "read", source })
+}
+
+/// An existing record of this program's schema.
+pub(super) fn open(path: &Path, flags: OpenFlags) -> Result<Connection, RecordError> {
     if !path.exists() {
         return Err(RecordError::Missing { path: path.into() });
     }
     let failed = |source| RecordError::Sqlite { path: path.into(), action: "read", source };
-    let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(failed)?;
+    let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
     let found = connection.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(failed)?;
     if found != SCHEMA_VERSION {
         return Err(RecordError::Schema { path: path.into(), found });
     }
-    read_all(&connection).map_err(failed)
+    Ok(connection)
 }
 
 fn read_all(connection: &Connection) -> rusqlite::Result<Results> {
-    let title = connection.query_row("SELECT title FROM campaign", [], |row| row.get(0))?;
-    let targets =
-        rows(connection, "SELECT path, file_system, description, left_out FROM target ORDER BY id", |row| {
-            Ok(TargetEntry {
-                path: row.get(0)?,
-                file_system: row.get(1)?,
-                description: row.get(2)?,
-                left_out: row.get(3)?,
-            })
-        })?;
-    let cells = rows(connection, "SELECT stage, name, parameters FROM cell ORDER BY id", |row| {
+    let (mut results, warm_up) = head(connection)?;
+    let mut samples = samples(connection, warm_up)?;
+    let places = Places::of(&samples);
+    read_details(connection, &mut samples, &places)?;
+    results.latencies = latencies(connection, &samples, &places)?;
+    let medians = medians(&samples);
+    for (at, measured) in samples.iter_mut().enumerate() {
+        if measured.1.sample.ingest.is_some() || medians.binary_search(&at).is_ok() {
+            measured.1.sample.series = series(connection, measured.0)?;
+        }
+    }
+    results.samples = samples.into_iter().map(|(_, measured)| measured).collect();
+    Ok(results)
+}
+
+/// All but the samples; how many rounds count for nothing.
+fn head(connection: &Connection) -> rusqlite::Result<(Results, u32)> {
+    let query = "SELECT title, nilometer, started, plan, repeats, margin, warm_up FROM campaign";
+    let (mut results, warm_up) = connection.query_row(query, [], |row| {
+        let results = Results {
+            title: row.get(0)?,
+            version: row.get(1)?,
+            started: row.get(2)?,
+            plan: row.get(3)?,
+            repeats: row.get(4)?,
+            margin: row.get(5)?,
+            ..Results::default()
+        };
+        Ok((results, row.get(6)?))
+    })?;
+    let targets = "SELECT path, file_system, description, left_out FROM target ORDER BY id";
+    results.targets = rows(connection, targets, |row| {
+        Ok(TargetEntry {
+            path: row.get(0)?,
+            file_system: row.get(1)?,
+            description: row.get(2)?,
+            left_out: row.get(3)?,
+        })
+    })?;
+    results.cells = rows(connection, "SELECT stage, name, parameters FROM cell ORDER BY id", |row| {
         Ok(CellEntry { stage: row.get(0)?, name: row.get(1)?, parameters: row.get(2)? })
     })?;
-    let environment = rows(connection, "SELECT key, value FROM environment ORDER BY rowid", |row| {
+    results.environment = rows(connection, "SELECT key, value FROM environment ORDER BY rowid", |row| {
         Ok((row.get(0)?, row.get(1)?))
     })?;
-    Ok(Results { title, targets, cells, samples: samples(connection)?, environment })
+    results.events = rows(connection, "SELECT at, what FROM event ORDER BY id", |row| {
+        Ok(Event { at: nanos(row, 0)?, what: row.get(1)? })
+    })?;
+    Ok((results, warm_up))
 }
 
 fn rows<T>(
@@ -60,39 +102,47 @@ fn nanos(row: &Row<'_>, column: usize) -> rusqlite::Result<Nanos> {
     number(row, column).map(Nanos)
 }
 
-fn samples(connection: &Connection) -> rusqlite::Result<Vec<Measured>> {
+/// A sample with its row's id.
+type Numbered = (i64, Measured);
+
+/// Where the sample with an id stands.
+struct Places(HashMap<i64, usize>);
+
+impl Places {
+    fn of(samples: &[Numbered]) -> Self {
+        Places(samples.iter().enumerate().map(|(at, (id, _))| (*id, at)).collect())
+    }
+}
+
+fn samples(connection: &Connection, warm_up: u32) -> rusqlite::Result<Vec<Numbered>> {
     let query =
-        "SELECT id, target, cell, repeat, phase, bytes, operations, wall, user, system, machine, run_delay,
-                     filling, settling, load, device_read, device_written, coldness, invalid
-                 FROM sample ORDER BY id";
-    let mut samples = rows(connection, query, |row| Ok((row.get(0)?, measured(row)?)))?;
-    let index: HashMap<i64, usize> = samples.iter().enumerate().map(|(at, (id, _))| (*id, at)).collect();
-    details(connection, &mut |id, put| {
-        if let Some(&at) = index.get(&id) {
-            put(&mut samples[at].1.sample);
-        }
-    })?;
-    Ok(samples.into_iter().map(|(_, measured)| measured).collect())
+        "SELECT id, target, cell, repeat, phase, bytes, operations, wall, user, system, client, machine,
+                     voluntary, involuntary, run_delay, filling, settling, started, load, device_read,
+                     device_written, coldness, invalid
+                 FROM sample WHERE repeat >= ?1 ORDER BY id";
+    connection.prepare(query)?.query_map([warm_up], |row| Ok((row.get(0)?, measured(row)?)))?.collect()
 }
 
 fn measured(row: &Row<'_>) -> rusqlite::Result<Measured> {
-    let phase: String = row.get(4)?;
-    let phase = Phase::from_name(&phase).ok_or_else(|| unknown_phase(&phase))?;
-    let device = row.get::<_, Option<u64>>(15)?.zip(row.get(16)?);
+    let phase = row.get_ref(4)?.as_str()?;
+    let phase = Phase::from_name(phase).ok_or_else(|| unknown_phase(phase))?;
     let sample = Sample {
         bytes: number(row, 5)?,
         operations: number(row, 6)?,
         wall: nanos(row, 7)?,
         user: nanos(row, 8)?,
         system: nanos(row, 9)?,
-        machine: nanos(row, 10)?,
-        run_delay: nanos(row, 11)?,
-        filling: nanos(row, 12)?,
-        settling: nanos(row, 13)?,
-        load: row.get(14)?,
-        device,
-        coldness: row.get::<_, Option<String>>(17)?.and_then(|name| Coldness::from_name(&name)),
-        invalid: row.get::<_, Option<String>>(18)?.map(|text| Invalid::from_text(&text)),
+        client: nanos(row, 10)?,
+        machine: nanos(row, 11)?,
+        switches: Switches { voluntary: number(row, 12)?, involuntary: number(row, 13)? },
+        run_delay: nanos(row, 14)?,
+        filling: nanos(row, 15)?,
+        settling: nanos(row, 16)?,
+        started: nanos(row, 17)?,
+        load: row.get(18)?,
+        device: row.get::<_, Option<u64>>(19)?.zip(row.get(20)?),
+        coldness: row.get_ref(21)?.as_str_or_null()?.and_then(Coldness::from_name),
+        invalid: row.get_ref(22)?.as_str_or_null()?.map(Invalid::from_text),
         ..Sample::new(Nanos(0))
     };
     let (target, cell) = (number(row, 1)? as usize, number(row, 2)? as usize);
@@ -103,42 +153,31 @@ fn unknown_phase(name: &str) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(4, Type::Text, format!("unknown phase `{name}`").into())
 }
 
-type Put<'a> = dyn FnMut(i64, &mut dyn FnMut(&mut Sample)) + 'a;
-
-/// Hands every row of the detail tables to its sample.
-fn details(connection: &Connection, put: &mut Put<'_>) -> rusqlite::Result<()> {
-    each(connection, "SELECT * FROM worker ORDER BY sample, worker", |id, row| {
+/// Hands every row of the small tables to its sample.
+fn read_details(connection: &Connection, samples: &mut [Numbered], places: &Places) -> rusqlite::Result<()> {
+    each(connection, "SELECT * FROM worker ORDER BY sample, worker", samples, places, |row, sample| {
         let (bytes, operations) = (number(row, 2)?, number(row, 3)?);
-        let totals =
-            WorkerTotals { bytes, operations, first_done: nanos(row, 4)?, last_done: nanos(row, 5)? };
-        put(id, &mut |sample| sample.workers.push(totals));
+        let (first_done, last_done) = (nanos(row, 4)?, nanos(row, 5)?);
+        sample.workers.push(WorkerTotals { bytes, operations, first_done, last_done });
         Ok(())
     })?;
-    each(connection, "SELECT * FROM histogram", |id, row| {
-        let (kind, bucket, count): (String, u16, _) = (row.get(1)?, row.get(2)?, number(row, 3)?);
-        put(id, &mut |sample| pick(sample, &kind).add_bucket(bucket, count));
+    each(connection, "SELECT * FROM activity", samples, places, |row, sample| {
+        let before = row.get_ref(1)?.as_str()? == "before";
+        *if before { &mut sample.before } else { &mut sample.during } = activity(row)?;
         Ok(())
     })?;
-    each(connection, "SELECT * FROM error", |id, row| {
-        let (errno, count) = (row.get(1)?, number(row, 2)?);
-        put(id, &mut |sample| {
-            sample.errors.insert(errno, count);
-        });
+    each(connection, "SELECT * FROM error", samples, places, |row, sample| {
+        sample.errors.insert(row.get(1)?, number(row, 2)?);
         Ok(())
     })?;
-    let mut series: HashMap<i64, (Nanos, Vec<Bin>)> = HashMap::new();
-    each(connection, "SELECT * FROM series ORDER BY sample, bin", |id, row| {
-        let entry = series.entry(id).or_insert((nanos(row, 2)?, Vec::new()));
-        entry.1.push(Bin { operations: number(row, 3)?, bytes: number(row, 4)? });
+    each(connection, "SELECT * FROM ingest", samples, places, |row, sample| {
+        sample.ingest = Some(ingest(row)?);
         Ok(())
     })?;
-    #[expect(clippy::iter_over_hash_type, reason = "each goes to its own sample: the order does not show")]
-    for (id, (width, bins)) in series {
-        put(id, &mut |sample| sample.series = Series::from_bins(width, bins.clone()));
-    }
-    each(connection, "SELECT * FROM ingest", |id, row| {
-        let ingest = ingest(row)?;
-        put(id, &mut |sample| sample.ingest = Some(ingest.clone()));
+    let lateness =
+        "SELECT sample, bucket, count FROM histogram JOIN ingest USING (sample) WHERE kind = 'lateness'";
+    each(connection, lateness, samples, places, |row, sample| {
+        sample.lateness.add_bucket(row.get(1)?, number(row, 2)?);
         Ok(())
     })
 }
@@ -146,13 +185,96 @@ fn details(connection: &Connection, put: &mut Put<'_>) -> rusqlite::Result<()> {
 fn each(
     connection: &Connection,
     query: &str,
-    mut row: impl FnMut(i64, &Row<'_>) -> rusqlite::Result<()>,
+    samples: &mut [Numbered],
+    places: &Places,
+    mut put: impl FnMut(&Row<'_>, &mut Sample) -> rusqlite::Result<()>,
 ) -> rusqlite::Result<()> {
-    rows(connection, query, |r| row(r.get(0)?, r)).map(drop)
+    let mut statement = connection.prepare(query)?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        if let Some(&at) = places.0.get(&row.get(0)?) {
+            put(row, &mut samples[at].1.sample)?;
+        }
+    }
+    Ok(())
 }
 
-fn pick<'a>(sample: &'a mut Sample, kind: &str) -> &'a mut Histogram {
-    if kind == "latency" { &mut sample.latency } else { &mut sample.lateness }
+fn activity(row: &Row<'_>) -> rusqlite::Result<Activity> {
+    let pressure = |column| row.get::<_, Option<u64>>(column).map(|time| time.map(Nanos));
+    let pressure = match (pressure(10)?, pressure(11)?, pressure(12)?) {
+        (Some(cpu), Some(io), Some(memory)) => Some(Pressure { cpu, io, memory }),
+        _ => None,
+    };
+    Ok(Activity {
+        over: nanos(row, 2)?,
+        busy: nanos(row, 3)?,
+        stolen: nanos(row, 4)?,
+        switches: number(row, 5)?,
+        disk_read: number(row, 6)?,
+        disk_written: number(row, 7)?,
+        received: number(row, 8)?,
+        sent: number(row, 9)?,
+        pressure,
+    })
+}
+
+/// The histograms of all valid repeats of a group together.
+fn latencies(
+    connection: &Connection,
+    samples: &[Numbered],
+    places: &Places,
+) -> rusqlite::Result<BTreeMap<Group, Histogram>> {
+    let groups: Vec<Group> = groups(samples).into_keys().collect();
+    let mut histograms = vec![Histogram::default(); groups.len()];
+    let mut statement =
+        connection.prepare("SELECT sample, bucket, count FROM histogram WHERE kind = 'latency'")?;
+    let mut rows = statement.query([])?;
+    let mut last = (i64::MIN, None);
+    while let Some(row) = rows.next()? {
+        let id = row.get(0)?;
+        if id != last.0 {
+            let sample = places.0.get(&id).map(|&at| &samples[at].1);
+            let valid = sample.filter(|measured| measured.sample.invalid.is_none());
+            last = (id, valid.and_then(|measured| groups.binary_search(&measured.key.group()).ok()));
+        }
+        if let Some(at) = last.1 {
+            histograms[at].add_bucket(row.get(1)?, number(row, 2)?);
+        }
+    }
+    Ok(groups.into_iter().zip(histograms).collect())
+}
+
+/// The samples of each group, in the order they were measured.
+fn groups(samples: &[Numbered]) -> BTreeMap<Group, Vec<usize>> {
+    let mut groups: BTreeMap<Group, Vec<usize>> = BTreeMap::new();
+    for (at, (_, measured)) in samples.iter().enumerate() {
+        groups.entry(measured.key.group()).or_default().push(at);
+    }
+    groups
+}
+
+/// Of each group, the valid sample whose wall time is the median.
+fn medians(samples: &[Numbered]) -> Vec<usize> {
+    let median = |mut places: Vec<usize>| {
+        places.retain(|&at| samples[at].1.sample.invalid.is_none());
+        places.sort_by_key(|&at| samples[at].1.sample.wall);
+        places.get(places.len() / 2).copied()
+    };
+    let mut medians: Vec<usize> = groups(samples).into_values().filter_map(median).collect();
+    medians.sort_unstable();
+    medians
+}
+
+fn series(connection: &Connection, id: i64) -> rusqlite::Result<Series> {
+    let mut statement = connection
+        .prepare_cached("SELECT width, operations, bytes FROM series WHERE sample = ?1 ORDER BY bin")?;
+    let mut width = Nanos(1);
+    let bins = statement.query_map([id], |row| {
+        width = nanos(row, 0)?;
+        Ok(Bin { operations: number(row, 1)?, bytes: number(row, 2)? })
+    })?;
+    let bins = bins.collect::<rusqlite::Result<Vec<Bin>>>()?;
+    Ok(Series::from_bins(width, bins))
 }
 
 fn ingest(row: &Row<'_>) -> rusqlite::Result<Ingest> {
@@ -179,7 +301,8 @@ mod tests {
     fn head() -> Results {
         let target = TargetEntry { path: "/a".into(), file_system: "ext4".into(), ..TargetEntry::default() };
         let cell = CellEntry { stage: "s".into(), name: "c".into(), parameters: "{}".into() };
-        Results { title: "t".into(), targets: vec![target], cells: vec![cell], ..Results::default() }
+        let (title, plan, margin) = ("t".into(), "{}".into(), 5.0);
+        Results { title, plan, margin, targets: vec![target], cells: vec![cell], ..Results::default() }
     }
 
     fn full_sample() -> Sample {
@@ -190,7 +313,14 @@ mod tests {
             load: 0.5,
             device: Some((1, 2)),
             coldness: Some(Coldness::NotProvable),
-            invalid: Some(Invalid::Refused("why".into())),
+            client: Nanos(11),
+            switches: Switches { voluntary: 12, involuntary: 13 },
+            started: Nanos(14),
+            before: Activity { over: Nanos(15), stolen: Nanos(16), ..Activity::default() },
+            during: Activity {
+                pressure: Some(Pressure { io: Nanos(17), ..Pressure::default() }),
+                ..Activity::default()
+            },
             ingest: Some(Ingest { instrument: "i".into(), lost: 3, paced: true, ..Ingest::default() }),
             workers: vec![WorkerTotals { bytes: 3, last_done: Nanos(9), ..WorkerTotals::default() }],
             ..Sample::new(Nanos(0))
@@ -206,15 +336,25 @@ mod tests {
     fn what_is_written_is_read() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("r.sqlite");
-        let key = Key { target: 0, cell: 0, repeat: 2, phase: Phase::Read };
-        let mut record = Record::create(&path, &head(), "{}", "test").expect("a new record");
-        record.add(key, &full_sample()).expect("space");
+        let key = |repeat| Key { target: 0, cell: 0, repeat, phase: Phase::Read };
+        let refused = || Sample { invalid: Some(Invalid::Refused("why".into())), ..full_sample() };
+        let mut record = Record::create(&path, &head(), 1).expect("a new record");
+        for (repeat, sample) in [(0, full_sample()), (1, full_sample()), (2, refused())] {
+            record.add(key(repeat), &sample).expect("space");
+        }
         record.leave_out(0, "gone").expect("space");
+        let event = Event { at: Nanos(5), what: "something".into() };
+        record.note(&event).expect("space");
         let results = read(&path).expect("readable while open");
-        assert_eq!((results.samples.len(), results.samples[0].key), (1, key));
-        assert_eq!(format!("{:?}", results.samples[0].sample), format!("{:?}", full_sample()));
-        assert_eq!(results.targets[0].left_out.as_deref(), Some("gone"));
-        assert!(record.add(key, &full_sample()).is_err(), "a sample is written once");
+        let keys: Vec<u32> = results.samples.iter().map(|measured| measured.key.repeat).collect();
+        assert_eq!(keys, [1, 2], "the first round is for warming up");
+        // Latencies are read by group, of valid repeats.
+        let expected = Sample { latency: Histogram::default(), ..full_sample() };
+        assert_eq!(format!("{:?}", results.samples[0].sample), format!("{expected:?}"));
+        assert_eq!(results.samples[1].sample.invalid, refused().invalid);
+        assert_eq!(results.latencies[&key(1).group()], full_sample().latency);
+        assert_eq!((results.targets[0].left_out.as_deref(), &results.events[0]), (Some("gone"), &event));
+        assert!(record.add(key(1), &full_sample()).is_err(), "a sample is written once");
     }
 
     #[test]
@@ -222,8 +362,8 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("r.sqlite");
         assert!(matches!(read(&path), Err(RecordError::Missing { .. })));
-        Record::create(&path, &head(), "{}", "test").expect("a new record");
-        assert!(matches!(Record::create(&path, &head(), "{}", "test"), Err(RecordError::Exists { .. })));
+        Record::create(&path, &head(), 1).expect("a new record");
+        assert!(matches!(Record::create(&path, &head(), 1), Err(RecordError::Exists { .. })));
         let connection = Connection::open(&path).expect("a database");
         connection.pragma_update(None, "user_version", SCHEMA_VERSION + 1).expect("writable");
         let error = read(&path).expect_err("a newer schema").to_string();

@@ -7,7 +7,17 @@ CREATE TABLE campaign (
     title     TEXT NOT NULL,
     nilometer TEXT NOT NULL,             -- version of the program
     started   TEXT NOT NULL,             -- UTC, ISO 8601
-    plan      TEXT NOT NULL              -- the resolved plan, JSON
+    plan      TEXT NOT NULL,             -- the resolved plan, JSON
+    warm_up   INTEGER NOT NULL,          -- rounds that count for nothing: repeats below this number
+    repeats   INTEGER NOT NULL,          -- rounds that count, as planned
+    margin    REAL NOT NULL              -- no difference smaller than this counts as one, in percent
+);
+
+-- What happened besides: a target was left out, the campaign was resumed, the calendar's clock was set.
+CREATE TABLE event (
+    id   INTEGER PRIMARY KEY,
+    at   INTEGER NOT NULL,               -- since 1970, UTC
+    what TEXT NOT NULL
 );
 
 -- Where and with what it was measured, one row a fact and node.
@@ -48,10 +58,15 @@ CREATE TABLE sample (
     wall           INTEGER NOT NULL,     -- barrier to last worker done
     user           INTEGER NOT NULL,     -- processor time of this process, user space
     system         INTEGER NOT NULL,     -- the same in the kernel
+    wait           INTEGER NOT NULL,     -- wall x workers - user - system
+    client         INTEGER NOT NULL,     -- processor time of kernel threads and the file system's daemon
     machine        INTEGER NOT NULL,     -- processor time of the machine above its idle level
+    voluntary      INTEGER NOT NULL,     -- context switches of this process, to wait
+    involuntary    INTEGER NOT NULL,     -- context switches of this process, because another's turn had come
     run_delay      INTEGER NOT NULL,     -- workers ready to run, waiting for a processor
     filling        INTEGER NOT NULL,     -- filling buffers, outside wall
     settling       INTEGER NOT NULL,     -- waiting for write-back to calm down, before
+    started        INTEGER NOT NULL,     -- since 1970, UTC
     load           REAL NOT NULL,        -- load average over one minute, before
     device_read    INTEGER,              -- at the block device, during
     device_written INTEGER,
@@ -59,6 +74,24 @@ CREATE TABLE sample (
     invalid        TEXT,                 -- why the figure must not be used
     UNIQUE (target, cell, repeat, phase, node, rank)
 );
+
+-- What the whole machine did just before a phase and during it.
+CREATE TABLE activity (
+    sample          INTEGER NOT NULL REFERENCES sample (id),
+    moment          TEXT NOT NULL,       -- before, during
+    over            INTEGER NOT NULL,    -- how long it was looked at
+    busy            INTEGER NOT NULL,    -- processor time of all processes and the kernel
+    stolen          INTEGER NOT NULL,    -- processor time that the host of a virtual machine gave to others
+    switches        INTEGER NOT NULL,    -- context switches
+    disk_read       INTEGER NOT NULL,    -- all disks
+    disk_written    INTEGER NOT NULL,
+    received        INTEGER NOT NULL,    -- all network devices but the loopback
+    sent            INTEGER NOT NULL,
+    pressure_cpu    INTEGER,             -- how long some task was delayed (PSI); null where the kernel does not tell
+    pressure_io     INTEGER,
+    pressure_memory INTEGER,
+    PRIMARY KEY (sample, moment)
+) WITHOUT ROWID;
 
 CREATE TABLE worker (
     sample     INTEGER NOT NULL REFERENCES sample (id),
@@ -112,12 +145,12 @@ CREATE TABLE ingest (
     longest_stall INTEGER NOT NULL       -- from due until the slot was free again
 );
 
--- What a person asks first: rates by cell and repeat.
+-- What a person asks first: rates by cell and repeat, warm-up apart.
 CREATE VIEW rate AS
 SELECT target.path, cell.stage, cell.name, sample.phase, sample.repeat,
        sample.bytes * 1e3 / sample.wall AS megabytes_per_second,
        sample.operations * 1e9 / sample.wall AS operations_per_second,
        (sample.user + sample.system) * 1.0 / sample.wall AS cores,
        sample.invalid
-FROM sample JOIN target ON target.id = sample.target JOIN cell ON cell.id = sample.cell
-WHERE sample.wall > 0;
+FROM sample JOIN target ON target.id = sample.target JOIN cell ON cell.id = sample.cell JOIN campaign
+WHERE sample.wall > 0 AND sample.repeat >= campaign.warm_up;

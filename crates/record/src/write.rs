@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use nilometer_model::{CellEntry, Histogram, Ingest, Key, Results, Sample, TargetEntry};
+use nilometer_model::{Activity, CellEntry, Event, Histogram, Ingest, Key, Results, Sample, TargetEntry};
 use rusqlite::{Connection, OpenFlags, Transaction, params};
 
 use super::{RecordError, SCHEMA_VERSION};
@@ -15,16 +15,16 @@ pub struct Record {
 }
 
 impl Record {
-    /// A new record with its head: title, targets, cells and environment of `head` (its samples are not written).
-    /// `plan` is the resolved plan as JSON. Refuses to overwrite.
-    pub fn create(path: &Path, head: &Results, plan: &str, version: &str) -> Result<Self, RecordError> {
+    /// A new record with its head: all of `head` but its samples, `warm_up` rounds of which will count for nothing.
+    /// Refuses to overwrite.
+    pub fn create(path: &Path, head: &Results, warm_up: u32) -> Result<Self, RecordError> {
         if path.exists() {
             return Err(RecordError::Exists { path: path.into() });
         }
         let failed = |source| RecordError::Sqlite { path: path.into(), action: "create", source };
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
         let mut connection = Connection::open_with_flags(path, flags).map_err(failed)?;
-        write_head(&mut connection, head, plan, version).map_err(failed)?;
+        write_head(&mut connection, head, warm_up).map_err(failed)?;
         Ok(Record { path: path.into(), connection })
     }
 
@@ -51,6 +51,14 @@ impl Record {
         })
     }
 
+    /// Notes what happened besides.
+    pub fn note(&mut self, event: &Event) -> Result<(), RecordError> {
+        self.within("add an event to", |transaction| {
+            let row = params![event.at.0, event.what];
+            transaction.execute("INSERT INTO event (at, what) VALUES (?1, ?2)", row).map(drop)
+        })
+    }
+
     fn within(
         &mut self,
         action: &'static str,
@@ -69,18 +77,13 @@ impl Record {
     }
 }
 
-fn write_head(
-    connection: &mut Connection,
-    head: &Results,
-    plan: &str,
-    version: &str,
-) -> rusqlite::Result<()> {
+fn write_head(connection: &mut Connection, head: &Results, warm_up: u32) -> rusqlite::Result<()> {
     let transaction = connection.transaction()?;
     transaction.execute_batch(include_str!("schema.sql"))?;
     transaction.pragma_update(None, "user_version", SCHEMA_VERSION)?;
     transaction.execute(
-        "INSERT INTO campaign VALUES (1, ?1, ?2, strftime('%Y-%m-%dT%H:%M:%SZ', 'now'), ?3)",
-        params![head.title, version, plan],
+        "INSERT INTO campaign VALUES (1, ?1, ?2, strftime('%Y-%m-%dT%H:%M:%SZ', 'now'), ?3, ?4, ?5, ?6)",
+        params![head.title, head.version, head.plan, warm_up, head.repeats, head.margin],
     )?;
     for (key, value) in &head.environment {
         transaction.execute("INSERT INTO environment VALUES (0, ?1, ?2)", params![key, value])?;
@@ -100,8 +103,10 @@ fn insert_sample(transaction: &Transaction<'_>, key: Key, sample: &Sample) -> ru
     let (read, written) = sample.device.map_or((None, None), |(read, written)| (Some(read), Some(written)));
     transaction.execute(
         "INSERT INTO sample (target, cell, repeat, phase, node, rank, clock_offset, bytes, operations, wall, user,
-             system, machine, run_delay, filling, settling, load, device_read, device_written, coldness, invalid)
-         VALUES (?1, ?2, ?3, ?4, 0, 0, 0, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)",
+             system, wait, client, machine, voluntary, involuntary, run_delay, filling, settling, started, load,
+             device_read, device_written, coldness, invalid)
+         VALUES (?1, ?2, ?3, ?4, 0, 0, 0, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20,
+             ?21, ?22, ?23)",
         params![
             key.target,
             key.cell,
@@ -112,10 +117,15 @@ fn insert_sample(transaction: &Transaction<'_>, key: Key, sample: &Sample) -> ru
             sample.wall.0,
             sample.user.0,
             sample.system.0,
+            sample.wait().0,
+            sample.client.0,
             sample.machine.0,
+            sample.switches.voluntary,
+            sample.switches.involuntary,
             sample.run_delay.0,
             sample.filling.0,
             sample.settling.0,
+            sample.started.0,
             sample.load,
             read,
             written,
@@ -126,6 +136,36 @@ fn insert_sample(transaction: &Transaction<'_>, key: Key, sample: &Sample) -> ru
     Ok(transaction.last_insert_rowid())
 }
 
+fn insert_activity(
+    transaction: &Transaction<'_>,
+    id: i64,
+    moment: &str,
+    activity: &Activity,
+) -> rusqlite::Result<()> {
+    let pressure = activity.pressure;
+    let row = params![
+        id,
+        moment,
+        activity.over.0,
+        activity.busy.0,
+        activity.stolen.0,
+        activity.switches,
+        activity.disk_read,
+        activity.disk_written,
+        activity.received,
+        activity.sent,
+        pressure.map(|pressure| pressure.cpu.0),
+        pressure.map(|pressure| pressure.io.0),
+        pressure.map(|pressure| pressure.memory.0),
+    ];
+    transaction
+        .prepare_cached(
+            "INSERT INTO activity VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+        )?
+        .execute(row)
+        .map(drop)
+}
+
 fn insert_details(transaction: &Transaction<'_>, id: i64, sample: &Sample) -> rusqlite::Result<()> {
     let mut worker = transaction.prepare_cached("INSERT INTO worker VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?;
     for (index, totals) in sample.workers.iter().enumerate() {
@@ -133,6 +173,8 @@ fn insert_details(transaction: &Transaction<'_>, id: i64, sample: &Sample) -> ru
         let [first, last] = [totals.first_done, totals.last_done].map(|time| time.0);
         worker.execute(params![id, index, bytes, operations, first, last])?;
     }
+    insert_activity(transaction, id, "before", &sample.before)?;
+    insert_activity(transaction, id, "during", &sample.during)?;
     insert_histogram(transaction, id, "latency", &sample.latency)?;
     insert_histogram(transaction, id, "lateness", &sample.lateness)?;
     let mut series = transaction.prepare_cached("INSERT INTO series VALUES (?1, ?2, ?3, ?4, ?5)")?;

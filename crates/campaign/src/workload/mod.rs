@@ -3,12 +3,12 @@
 //! Operations in flight have no order among themselves, whatever the engine: a workload that needs one thing done
 //! before another waits for its completion.
 
+mod make_tree;
 mod transfer;
-mod tree;
 mod walk;
 
+pub use make_tree::MakeTree;
 pub use transfer::{Direction, Order, Transfer, stamp};
-pub use tree::MakeTree;
 pub use walk::Walk;
 
 use nilometer_model::{
@@ -40,8 +40,8 @@ pub fn name_of(worker: u32) -> String {
 /// The least size of a worker's buffers: what an operation of the phase moves, or the longest name.
 pub fn buffer_size(cell: &WorkloadCell, phase: Phase) -> usize {
     let block = match (cell, phase) {
-        (WorkloadCell::Random(random), Phase::Write) => laid_out_block(random),
-        _ => cell.block_size(),
+        (WorkloadCell::Random(random), Phase::LayOut) => laid_out_block(random),
+        _ => cell.parameters().block_size(),
     };
     (block.0 as usize).max(512)
 }
@@ -50,12 +50,12 @@ pub fn buffer_size(cell: &WorkloadCell, phase: Phase) -> usize {
 pub fn build(cell: &WorkloadCell, phase: Phase, part: Part) -> Box<dyn Workload> {
     let name = name_of(part.worker);
     match (cell, phase) {
-        (WorkloadCell::Walk(walk), Phase::Create) => Box::new(MakeTree::new(&name, walk, part.buffers)),
+        (WorkloadCell::Walk(walk), Phase::LayOut) => Box::new(MakeTree::new(&name, walk, part.buffers)),
         (WorkloadCell::Walk(_), _) => Box::new(Walk::new(&name, SLOTS, part.stop_at, part.buffers)),
         (WorkloadCell::Stream(stream), phase) => {
             Box::new(Transfer::new(&name, stream_order(stream), direction(phase, stream.sync), part))
         }
-        (WorkloadCell::Random(random), Phase::Write) => {
+        (WorkloadCell::Random(random), Phase::LayOut) => {
             Box::new(Transfer::new(&name, laid_out(random), Direction::Write { sync: true }, part))
         }
         (WorkloadCell::Random(random), _) => {
@@ -108,6 +108,6 @@ pub fn is_direct(access: Option<Access>, direct_is_real: bool) -> bool {
 /// Bytes that a cell's workers hold in memory.
 pub fn memory(cell: &Cell) -> Bytes {
     let largest =
-        cell.workload.phases().iter().map(|&phase| buffer_size(&cell.workload, phase)).max().unwrap_or(0);
+        cell.phases().into_iter().map(|phase| buffer_size(&cell.workload, phase)).max().unwrap_or(0);
     Bytes(largest as u64 * u64::from(cell.depth) * u64::from(cell.workers))
 }

@@ -4,167 +4,36 @@
 //! line with the valid names, because a typo that passes is a measurement of something else.
 
 mod cell;
+mod choices;
+mod frames;
+mod parameters;
+mod phase;
+mod random;
+mod small_writes;
+mod stream;
 mod sweep;
+mod tree;
+mod walk;
+mod workload;
+mod written;
 
-pub use cell::{Cell, IngestCell, Phase, RandomCell, StreamCell, WalkCell, WorkloadCell};
+pub use cell::{Cell, IngestCell, Volumes};
+pub use choices::{Access, EngineKind, SyncPolicy};
+pub use frames::{FrameFile, FrameRead, FramesCell, FramesSweep, Split};
+pub use parameters::{Footprint, Parameters, Work};
+pub use phase::Phase;
+pub use random::{Coverage, Mode, RandomCell, RandomSweep};
+pub use small_writes::{COLLECTED, SmallWritesCell, SmallWritesSweep, Way};
+pub use stream::{DataSource, FileLayout, StreamCell, StreamSweep};
 pub use sweep::Sweep;
+pub use tree::{Directories, Items, TreeCell, TreeSweep};
+pub use walk::{WalkCell, WalkSweep};
+pub use workload::{WorkloadCell, WorkloadSweep};
+pub use written::{Plan, Stage};
 
 use serde::{Deserialize, Serialize};
-use toml::Spanned;
 
 use crate::{Bytes, Nanos};
-
-/// A campaign as written.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Plan {
-    /// What the plan is for, in a line.
-    pub title: String,
-    /// How often each cell is measured.
-    #[serde(default = "three")]
-    pub repeats: u32,
-    /// The seed of all random decisions.
-    #[serde(default)]
-    pub seed: u64,
-    /// Space that stays free on each target.
-    #[serde(default = "one_gib")]
-    pub reserve: Bytes,
-    /// How long no operation may be completed before the workers are given up as hung.
-    #[serde(default = "one_minute")]
-    pub hang_after: Nanos,
-    /// What is measured.
-    #[serde(default)]
-    pub stage: Vec<Stage>,
-}
-
-const fn three() -> u32 {
-    3
-}
-
-const fn one_gib() -> Bytes {
-    Bytes(1 << 30)
-}
-
-const fn one_minute() -> Nanos {
-    Nanos::from_millis(60_000)
-}
-
-/// A workload over a matrix of parameters.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Stage {
-    /// Its name in the report.
-    pub name: Spanned<String>,
-    /// Threads, each with an engine of its own.
-    #[serde(default = "one")]
-    pub workers: Sweep<u32>,
-    /// How operations are issued.
-    #[serde(default)]
-    pub engine: Sweep<EngineKind>,
-    /// Operations in flight a worker.
-    #[serde(default = "one")]
-    pub depth: Sweep<u32>,
-    /// A phase ends after this time at the latest.
-    pub time_limit: Option<Nanos>,
-    /// What the workers do.
-    pub workload: WorkloadSweep,
-}
-
-fn one() -> Sweep<u32> {
-    Sweep::from(1)
-}
-
-/// How operations are issued.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum EngineKind {
-    /// One system call at a time.
-    #[default]
-    Sync,
-    /// Linux `io_uring`, with registered buffers and files.
-    IoUring,
-    /// Threads with a sync engine each.
-    Pool,
-}
-
-/// Through the page cache or past it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Access {
-    /// Through the page cache.
-    Buffered,
-    /// `O_DIRECT`.
-    Direct,
-    /// `O_DIRECT` where the target really has it, else through the page cache.
-    Best,
-}
-
-/// When written data is made durable inside the measured time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SyncPolicy {
-    /// Never: the figure is that of the cache, and is named so.
-    None,
-    /// Once, before the file is closed.
-    Close,
-}
-
-/// A workload with its parameters, each of which may be a list.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum WorkloadSweep {
-    /// Sequential write of a file a worker, then a cold sequential read.
-    Stream(StreamSweep),
-    /// Aligned random reads of a file a worker.
-    Random(RandomSweep),
-    /// What `ls -lR` does: list every directory, stat every entry.
-    Walk(WalkSweep),
-}
-
-/// Parameters of [`WorkloadSweep::Stream`].
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct StreamSweep {
-    /// Bytes a file; a whole number of blocks.
-    pub file_size: Sweep<Bytes>,
-    /// Bytes an operation.
-    pub block_size: Sweep<Bytes>,
-    /// Through the page cache or past it.
-    pub access: Sweep<Access>,
-    /// When written data is made durable.
-    #[serde(default = "at_close")]
-    pub sync: Sweep<SyncPolicy>,
-}
-
-fn at_close() -> Sweep<SyncPolicy> {
-    Sweep::from(SyncPolicy::Close)
-}
-
-/// Parameters of [`WorkloadSweep::Random`].
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct RandomSweep {
-    /// Bytes a file; a whole number of blocks.
-    pub file_size: Sweep<Bytes>,
-    /// Bytes an operation.
-    pub block_size: Sweep<Bytes>,
-    /// Through the page cache or past it.
-    pub access: Sweep<Access>,
-    /// Operations a worker.
-    pub operations: Sweep<u64>,
-}
-
-/// Parameters of [`WorkloadSweep::Walk`].
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct WalkSweep {
-    /// Levels of directories below the first.
-    pub levels: Sweep<u32>,
-    /// Directories in each directory but the lowest.
-    pub branching: Sweep<u32>,
-    /// Files in each directory.
-    pub files: Sweep<u32>,
-}
 
 /// A plan that can't be read.
 #[derive(Debug, thiserror::Error)]
@@ -189,6 +58,14 @@ pub enum PlanError {
         /// What is wrong, with the valid values.
         why: String,
     },
+    /// A value at the head of the plan that makes no sense.
+    #[error("{file}: {why}")]
+    Head {
+        /// The file as the user named it.
+        file: String,
+        /// What is wrong, with the valid values.
+        why: String,
+    },
     /// The plan measures nothing.
     #[error("{file}: the plan has no stage: add a [[stage]] with a name and a workload")]
     Empty {
@@ -198,12 +75,24 @@ pub enum PlanError {
 }
 
 /// A plan as cells, ready to be resolved against targets.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Cells {
     /// The plan's title.
     pub title: String,
     /// How often each cell is measured.
     pub repeats: u32,
+    /// Rounds before those, which count for nothing.
+    pub warm_up: u32,
+    /// No difference smaller than this counts as one, in percent.
+    pub margin: f64,
+    /// The campaign ends after this time at the latest.
+    pub time_limit: Nanos,
+    /// No cell may need more space than this.
+    pub space_limit: Option<Bytes>,
+    /// The directory that copies come from.
+    pub source: Option<String>,
+    /// What sizes were multiplied by.
+    pub scale: f64,
     /// The seed of all random decisions.
     pub seed: u64,
     /// Space that stays free on each target.
@@ -216,47 +105,67 @@ pub struct Cells {
     pub ingests: Vec<IngestCell>,
 }
 
-/// Reads a plan. `file` is what messages call it.
-pub fn parse(text: &str, file: &str) -> Result<Cells, PlanError> {
+/// Reads a plan at a scale, which multiplies sizes and counts of items. `file` is what messages call it.
+pub fn parse(text: &str, file: &str, scale: f64) -> Result<Cells, PlanError> {
     let plan: Plan = toml::from_str(text)
         .map_err(|source| PlanError::Written { file: file.into(), source: Box::new(source) })?;
+    check_head(&plan).map_err(|why| PlanError::Head { file: file.into(), why })?;
     let mut cells = Vec::new();
     for stage in &plan.stage {
         for cell in stage.cells() {
-            check(&cell).map_err(|why| PlanError::Parameter {
+            let cell = at_scale(cell, scale).map_err(|why| PlanError::Parameter {
                 file: file.into(),
                 line: 1 + text[..stage.name.span().start].matches('\n').count(),
                 stage: stage.name.get_ref().clone(),
                 why,
             })?;
-            cells.push(cell);
+            // At a small scale two sizes may become one.
+            if !cells.contains(&cell) {
+                cells.push(cell);
+            }
         }
     }
     if cells.is_empty() {
         return Err(PlanError::Empty { file: file.into() });
     }
-    let Plan { title, repeats, seed, reserve, hang_after, .. } = plan;
-    Ok(Cells { title, repeats, seed, reserve, hang_after, cells, ingests: Vec::new() })
+    Ok(Cells {
+        title: plan.title,
+        repeats: plan.repeats,
+        warm_up: plan.warm_up,
+        margin: plan.margin,
+        time_limit: plan.time_limit,
+        space_limit: plan.space_limit,
+        source: plan.source,
+        scale,
+        seed: plan.seed,
+        reserve: plan.reserve,
+        hang_after: plan.hang_after,
+        cells,
+        ingests: Vec::new(),
+    })
 }
 
-impl Stage {
-    /// The matrix, in the order of the plan.
-    fn cells(&self) -> Vec<Cell> {
-        let mut cells = Vec::new();
-        for workload in self.workload.cells() {
-            cells.push(Cell {
-                stage: self.name.get_ref().clone(),
-                workers: 1,
-                engine: EngineKind::Sync,
-                depth: 1,
-                time_limit: self.time_limit,
-                workload,
-            });
-        }
-        let cells = self.workers.over(cells, |cell, value| cell.workers = value);
-        let cells = self.engine.over(cells, |cell, value| cell.engine = value);
-        self.depth.over(cells, |cell, value| cell.depth = value)
+/// The cell as written must make sense, and so must what becomes of it.
+fn at_scale(mut cell: Cell, scale: f64) -> Result<Cell, String> {
+    check(&cell)?;
+    if (scale - 1.0).abs() > f64::EPSILON {
+        cell.workload.parameters_mut().scale(scale);
+        check(&cell).map_err(|why| format!("at scale {scale}: {why}"))?;
     }
+    Ok(cell)
+}
+
+fn check_head(plan: &Plan) -> Result<(), String> {
+    if plan.repeats == 0 || plan.repeats > 1000 {
+        return Err(format!("repeats = {}: write 1 to 1000", plan.repeats));
+    }
+    if plan.warm_up > 1000 {
+        return Err(format!("warm_up = {}: write 0 to 1000", plan.warm_up));
+    }
+    if !(plan.margin > 0.0 && plan.margin < 100.0) {
+        return Err(format!("margin = {}: write more than 0 and less than 100 percent", plan.margin));
+    }
+    Ok(())
 }
 
 /// What no target could run.
@@ -273,7 +182,7 @@ fn check(cell: &Cell) -> Result<(), String> {
             "depth = {depth}: the engine `sync` has depth 1; write engine = \"io_uring\" or \"pool\""
         ));
     }
-    cell.workload.check()
+    cell.workload.parameters().check(cell.workers)
 }
 
 #[cfg(test)]
@@ -293,12 +202,12 @@ access = "direct"
 "#;
 
     fn refusal(text: &str) -> String {
-        parse(text, "my.toml").expect_err("must be refused").to_string()
+        parse(text, "my.toml", 1.0).expect_err("must be refused").to_string()
     }
 
     #[test]
     fn lists_make_a_matrix() {
-        let plan = parse(STREAM, "my.toml").expect("a valid plan");
+        let plan = parse(STREAM, "my.toml", 1.0).expect("a valid plan");
         let keys: Vec<String> =
             plan.cells.iter().map(|cell| format!("{} x{}", cell.workload, cell.workers)).collect();
         assert_eq!(

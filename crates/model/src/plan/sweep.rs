@@ -24,6 +24,11 @@ impl<T: Default> Default for Sweep<T> {
 }
 
 impl<T: Copy> Sweep<T> {
+    /// The first value.
+    pub(super) fn first(&self) -> T {
+        self.0[0]
+    }
+
     /// Each of `cells` once with each value.
     pub fn over<C: Clone>(&self, cells: Vec<C>, set: impl Fn(&mut C, T)) -> Vec<C> {
         let mut all = Vec::with_capacity(cells.len() * self.0.len());
@@ -66,6 +71,14 @@ impl<'de, T: Deserialize<'de>> de::Visitor<'de> for OneOrMany<T> {
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<Sweep<T>, E> {
         T::deserialize(text.into_deserializer()).map(Sweep::from)
+    }
+
+    fn visit_bool<E: de::Error>(self, value: bool) -> Result<Sweep<T>, E> {
+        T::deserialize(value.into_deserializer()).map(Sweep::from)
+    }
+
+    fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<Sweep<T>, A::Error> {
+        T::deserialize(de::value::MapAccessDeserializer::new(map)).map(Sweep::from)
     }
 
     fn visit_i64<E: de::Error>(self, number: i64) -> Result<Sweep<T>, E> {

@@ -1,0 +1,62 @@
+//! What a plan chooses among: engines, access, when data are made durable.
+
+use serde::{Deserialize, Serialize};
+
+/// How operations are issued.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EngineKind {
+    /// One system call at a time.
+    #[default]
+    Sync,
+    /// Linux `io_uring`, with registered buffers and files.
+    IoUring,
+    /// Threads with a sync engine each.
+    Pool,
+}
+
+/// Through the page cache or past it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Access {
+    /// Through the page cache.
+    Buffered,
+    /// `O_DIRECT`.
+    Direct,
+    /// `O_DIRECT` where the target really has it, else through the page cache.
+    Best,
+}
+
+/// When written data is made durable inside the measured time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SyncPolicy {
+    /// Never: the figure is that of the cache, and is named so.
+    None,
+    /// Once, before the file is closed.
+    Close,
+    /// After so many blocks of a worker, and before the file is closed.
+    Every(u32),
+}
+
+impl Access {
+    /// The word in plans and reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Access::Buffered => "buffered",
+            Access::Direct => "direct",
+            Access::Best => "direct if real",
+        }
+    }
+}
+
+impl EngineKind {
+    /// The word in plans and reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            EngineKind::Sync => "sync",
+            EngineKind::IoUring => "io_uring",
+            EngineKind::Pool => "pool",
+        }
+    }
+}

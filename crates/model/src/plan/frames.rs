@@ -1,0 +1,170 @@
+//! `frames`: two-dimensional frames into one file of three dimensions, or a file each.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Access, Phase, SyncPolicy,
+    parameters::{Footprint, Parameters, Work, check_block, parameters, scaled_count},
+};
+use crate::Bytes;
+
+/// How frames lie in files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FrameFile {
+    /// One file of three dimensions for all.
+    One,
+    /// A file each.
+    Each,
+}
+
+/// Which part of the frames a worker writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Split {
+    /// Worker k of N takes the frames k, k + N, k + 2 N, ...
+    Turns,
+    /// Worker k takes the k-th part of the frames.
+    Blocks,
+    /// Each worker writes the rows of its module in every frame: small strided writes.
+    Module,
+}
+
+/// What is read at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FrameRead {
+    /// Whole frames.
+    Frame,
+    /// One row through all frames: what a tomographic reconstruction reads (a sinogram).
+    Row,
+    /// The middle half of the rows and columns of every frame.
+    Region,
+}
+
+parameters! {
+    /// Workers write frames and read them back by frame, by row or by region.
+    FramesSweep => FramesCell {
+        /// Rows of a frame.
+        rows: u32,
+        /// Bytes of a row.
+        row_size: Bytes,
+        /// Frames of all workers together.
+        frames: u64,
+        /// Through the page cache or past it.
+        access: Access,
+        /// One file for all, or a file a frame.
+        file: FrameFile = FrameFile::One,
+        /// Which part of the frames a worker writes.
+        split: Split = Split::Turns,
+        /// Frames, and the modules in them, begin at multiples of so many bytes.
+        align: Bytes = Bytes(1),
+        /// What is read at once.
+        read: FrameRead = FrameRead::Frame,
+        /// When written data are made durable.
+        sync: SyncPolicy = SyncPolicy::Close,
+    }
+}
+
+impl FramesCell {
+    /// Bytes of a frame without what lies between frames or modules.
+    pub fn frame_size(&self) -> u64 {
+        u64::from(self.rows) * self.row_size.0
+    }
+
+    /// Modules of a frame: as many as workers where they split it, else one.
+    pub fn modules(&self, workers: u32) -> u32 {
+        if self.split == Split::Module { workers } else { 1 }
+    }
+
+    /// Bytes from one module to the next in a file.
+    pub fn module_stride(&self, workers: u32) -> u64 {
+        (self.frame_size() / u64::from(self.modules(workers).max(1))).next_multiple_of(self.align.0.max(1))
+    }
+
+    /// Bytes from one frame to the next in a file.
+    pub fn frame_stride(&self, workers: u32) -> u64 {
+        self.module_stride(workers) * u64::from(self.modules(workers))
+    }
+}
+
+impl Parameters for FramesCell {
+    fn phases(&self) -> Vec<Phase> {
+        vec![Phase::Write, Phase::Read]
+    }
+
+    fn block_size(&self) -> Bytes {
+        Bytes(self.frame_size())
+    }
+
+    fn access(&self) -> Option<Access> {
+        Some(self.access)
+    }
+
+    fn footprint(&self, workers: u32) -> Footprint {
+        let bytes = Bytes(self.frame_stride(workers).saturating_mul(self.frames));
+        Footprint { bytes, entries: if self.file == FrameFile::Each { self.frames } else { 1 } }
+    }
+
+    fn work(&self, phase: Phase, workers: u32) -> Work {
+        let all = self.frame_size().saturating_mul(self.frames);
+        let rows = u64::from(self.rows).saturating_mul(self.frames);
+        match (phase, self.read) {
+            (Phase::Read, FrameRead::Row) => Work { bytes: all, operations: rows },
+            (Phase::Read, FrameRead::Region) => Work { bytes: all / 4, operations: rows / 2 },
+            _ => Work { bytes: all, operations: self.frames * u64::from(self.modules(workers)) },
+        }
+    }
+
+    fn scale(&mut self, factor: f64) {
+        self.frames = scaled_count(self.frames, factor);
+    }
+
+    fn check(&self, workers: u32) -> Result<(), String> {
+        check_block("row_size", self.row_size)?;
+        check_block("rows x row_size", Bytes(self.frame_size()))?;
+        if self.frames == 0 || self.align.0 == 0 {
+            return Err("frames and align are at least 1".into());
+        }
+        if self.split == Split::Module && !self.rows.is_multiple_of(workers) {
+            return Err(format!(
+                "rows = {}: no whole number of rows for each of {workers} workers",
+                self.rows
+            ));
+        }
+        if self.split == Split::Module && self.file == FrameFile::Each && workers > 1 {
+            return Err("split = \"module\" needs file = \"one\": the workers would share each file".into());
+        }
+        if matches!(self.sync, SyncPolicy::Every(_)) {
+            return Err("sync of frames is \"none\" or \"close\"".into());
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for FramesCell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let file = if self.file == FrameFile::One { "one file" } else { "a file each" };
+        let split = match self.split {
+            Split::Turns => "by turns",
+            Split::Blocks => "in blocks",
+            Split::Module => "by module",
+        };
+        let read = match self.read {
+            FrameRead::Frame => "",
+            FrameRead::Row => ", read by row",
+            FrameRead::Region => ", read by region",
+        };
+        let (frames, size) = (self.frames, Bytes(self.frame_size()));
+        write!(f, "{frames} of {size}, {file}, {split}, {}{read}", self.access.name())?;
+        if self.align.0 > 1 {
+            write!(f, ", aligned to {}", self.align)?;
+        }
+        if self.sync == SyncPolicy::None {
+            f.write_str(", never synced")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,139 @@
+//! The parameters of a workload, listed once: as written in a plan, where each may be a list, and as one combination.
+
+use std::fmt;
+
+use super::{Access, Phase};
+use crate::Bytes;
+
+/// What a campaign must know of a workload's parameters, whichever workload it is.
+pub trait Parameters: fmt::Display {
+    /// The phases, in order.
+    fn phases(&self) -> Vec<Phase>;
+
+    /// The most bytes that an operation moves.
+    fn block_size(&self) -> Bytes;
+
+    /// Through the page cache or past it; none where no data are moved.
+    fn access(&self) -> Option<Access>;
+
+    /// What all workers together leave on the target until the cell is cleared.
+    fn footprint(&self, workers: u32) -> Footprint;
+
+    /// What all workers together do in a phase.
+    fn work(&self, phase: Phase, workers: u32) -> Work;
+
+    /// Makes it larger or smaller by a factor, in whole blocks and items, at least one.
+    fn scale(&mut self, factor: f64);
+
+    /// What makes no sense on any target.
+    fn check(&self, workers: u32) -> Result<(), String>;
+}
+
+/// What lies on a target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Footprint {
+    /// Bytes of all files.
+    pub bytes: Bytes,
+    /// Files and directories.
+    pub entries: u64,
+}
+
+/// What a phase does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Work {
+    /// Bytes moved.
+    pub bytes: u64,
+    /// Operations.
+    pub operations: u64,
+}
+
+impl Work {
+    /// `bytes` moved by `block` at a time.
+    pub fn moved(bytes: Bytes, block: Bytes) -> Self {
+        Work { bytes: bytes.0, operations: bytes.0.div_ceil(block.0.max(1)) }
+    }
+
+    /// Operations on names.
+    pub fn named(operations: u64) -> Self {
+        Work { bytes: 0, operations }
+    }
+}
+
+/// `size` times `factor` in whole blocks, at least one.
+pub(super) fn scaled(size: Bytes, factor: f64, block: Bytes) -> Bytes {
+    Bytes(scaled_count(size.0 / block.0.max(1), factor) * block.0)
+}
+
+/// `count` times `factor`, at least one.
+pub(super) fn scaled_count(count: u64, factor: f64) -> u64 {
+    #[expect(clippy::cast_sign_loss, reason = "both are positive")]
+    let scaled = (count as f64 * factor).round() as u64;
+    scaled.max(1)
+}
+
+pub(super) fn check_block(key: &str, block: Bytes) -> Result<(), String> {
+    if block.0 == 0 || block.0 > 1 << 30 {
+        return Err(format!("{key} = \"{block}\": write 1 B to 1 GiB"));
+    }
+    Ok(())
+}
+
+/// A file that is a whole number of blocks.
+pub(super) fn whole_blocks(file: Bytes, block: Bytes) -> Result<(), String> {
+    check_block("block_size", block)?;
+    if file.0 == 0 || !file.0.is_multiple_of(block.0) {
+        return Err(format!("file_size = \"{file}\" is not a whole number of blocks of \"{block}\""));
+    }
+    Ok(())
+}
+
+/// From one list of parameters: the struct as written, the struct of one combination, and the matrix between them. A
+/// parameter with a value behind it need not be written.
+macro_rules! parameters {
+    (
+        $(#[$doc:meta])*
+        $sweep:ident => $cell:ident {
+            $($(#[$field_doc:meta])* $field:ident: $type:ty $(= $default:expr)?,)*
+        }
+    ) => {
+        $(#[$doc])*
+        /// As written: each parameter may be a list.
+        #[derive(Debug, Clone, serde::Deserialize)]
+        #[serde(deny_unknown_fields)]
+        pub struct $sweep {
+            $($(#[$field_doc])* pub $field: parameters!(@written $type $(, $default)?),)*
+        }
+
+        $(#[$doc])*
+        /// One combination.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+        pub struct $cell {
+            $($(#[$field_doc])* pub $field: $type,)*
+        }
+
+        impl $sweep {
+            /// All combinations, the last parameter changing fastest.
+            pub(super) fn cells(&self) -> Vec<$cell> {
+                let cells = vec![$cell {
+                    $($field: parameters!(@first self.$field $(, $default)?),)*
+                }];
+                $(let cells = parameters!(@over self.$field, cells, $field $(, $default)?);)*
+                cells
+            }
+        }
+    };
+    (@written $type:ty) => { super::Sweep<$type> };
+    (@written $type:ty, $default:expr) => { Option<super::Sweep<$type>> };
+    (@first $from:expr) => { $from.first() };
+    (@first $from:expr, $default:expr) => { $default };
+    (@over $from:expr, $cells:ident, $field:ident) => {
+        $from.over($cells, |cell, value| cell.$field = value)
+    };
+    (@over $from:expr, $cells:ident, $field:ident, $default:expr) => {
+        match &$from {
+            Some(sweep) => sweep.over($cells, |cell, value| cell.$field = value),
+            None => $cells,
+        }
+    };
+}
+pub(super) use parameters;

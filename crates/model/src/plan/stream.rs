@@ -1,0 +1,144 @@
+//! `stream`: large files, written and read in sequence.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Access, Phase, SyncPolicy,
+    parameters::{Footprint, Parameters, Work, parameters, scaled, whole_blocks},
+};
+use crate::Bytes;
+
+/// Which file a worker writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FileLayout {
+    /// N-to-N: each worker has files of its own.
+    Own,
+    /// N-to-1, segmented as IOR has it: each worker has one contiguous part of a shared file.
+    Segmented,
+    /// N-to-1, strided as IOR has it: the blocks of the workers take turns in a shared file.
+    Strided,
+}
+
+/// Where written data come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DataSource {
+    /// Buffers that were filled before.
+    Memory,
+    /// A file in the plan's source directory, read block by block as `dd` and `cp` do.
+    Disk,
+}
+
+parameters! {
+    /// Sequential write of files, then a cold sequential read.
+    StreamSweep => StreamCell {
+        /// Bytes a worker writes into each of its files, or into its part of the shared one: a whole number of blocks.
+        file_size: Bytes,
+        /// Bytes an operation.
+        block_size: Bytes,
+        /// Through the page cache or past it.
+        access: Access,
+        /// When written data are made durable.
+        sync: SyncPolicy = SyncPolicy::Close,
+        /// Files a worker, one after the other.
+        files: u32 = 1,
+        /// A file a worker, or one for all.
+        layout: FileLayout = FileLayout::Own,
+        /// Space is reserved before data are written.
+        preallocate: bool = false,
+        /// Where written data come from.
+        source: DataSource = DataSource::Memory,
+        /// Files are read back, cold.
+        read_back: bool = true,
+    }
+}
+
+impl StreamCell {
+    fn all(&self, workers: u32) -> Bytes {
+        let files = u64::from(self.files) * u64::from(workers);
+        Bytes(self.file_size.0.saturating_mul(files))
+    }
+}
+
+impl Parameters for StreamCell {
+    fn phases(&self) -> Vec<Phase> {
+        let copied = self.source == DataSource::Disk;
+        [
+            (Phase::LayOut, copied),
+            (Phase::Source, copied),
+            (Phase::Write, true),
+            (Phase::Read, self.read_back),
+        ]
+        .into_iter()
+        .filter_map(|(phase, there)| there.then_some(phase))
+        .collect()
+    }
+
+    fn block_size(&self) -> Bytes {
+        self.block_size
+    }
+
+    fn access(&self) -> Option<Access> {
+        Some(self.access)
+    }
+
+    fn footprint(&self, workers: u32) -> Footprint {
+        let entries =
+            if self.layout == FileLayout::Own { u64::from(self.files) * u64::from(workers) } else { 1 };
+        Footprint { bytes: self.all(workers), entries }
+    }
+
+    fn work(&self, _phase: Phase, workers: u32) -> Work {
+        Work::moved(self.all(workers), self.block_size)
+    }
+
+    fn scale(&mut self, factor: f64) {
+        self.file_size = scaled(self.file_size, factor, self.block_size);
+    }
+
+    fn check(&self, _workers: u32) -> Result<(), String> {
+        whole_blocks(self.file_size, self.block_size)?;
+        if self.files == 0 || self.files > 1_000_000 {
+            return Err(format!("files = {}: write 1 to 1000000", self.files));
+        }
+        if self.layout != FileLayout::Own && self.files > 1 {
+            return Err(format!(
+                "files = {}: workers that share a file share one: write files = 1",
+                self.files
+            ));
+        }
+        if self.sync == SyncPolicy::Every(0) {
+            return Err("sync = { every = 0 }: write at least 1 block, or \"none\" or \"close\"".into());
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for StreamCell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.files > 1 {
+            write!(f, "{} x ", self.files)?;
+        }
+        write!(f, "{} by {}, {}", self.file_size, self.block_size, self.access.name())?;
+        f.write_str(match self.layout {
+            FileLayout::Own => "",
+            FileLayout::Segmented => ", N-to-1 segmented",
+            FileLayout::Strided => ", N-to-1 strided",
+        })?;
+        match self.sync {
+            SyncPolicy::Close => {}
+            SyncPolicy::None => f.write_str(", never synced")?,
+            SyncPolicy::Every(every) => write!(f, ", synced every {every}")?,
+        }
+        if self.preallocate {
+            f.write_str(", preallocated")?;
+        }
+        if self.source == DataSource::Disk {
+            f.write_str(", from disk")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,142 @@
+//! `tree`: what mdtest does.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Access, Phase,
+    parameters::{Footprint, Parameters, Work, parameters, scaled_count},
+    walk::{check_tree, directories},
+};
+use crate::Bytes;
+
+/// Whose tree a worker's items are in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Directories {
+    /// Each worker has a tree of its own (mdtest -u).
+    Unique,
+    /// All work in one.
+    Shared,
+}
+
+/// What the items are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Items {
+    /// First directories, then files.
+    Both,
+    /// Files only (mdtest -F).
+    Files,
+    /// Directories only (mdtest -D).
+    Directories,
+}
+
+parameters! {
+    /// mdtest's phases over a tree of directories with items in each: creation, stat, read, rename, removal.
+    TreeSweep => TreeCell {
+        /// Levels of directories below the first (mdtest -z).
+        levels: u32,
+        /// Directories in each directory but the lowest (mdtest -b).
+        branching: u32,
+        /// Items a worker has in each directory (mdtest -I).
+        items: u32,
+        /// What the items are.
+        kind: Items = Items::Both,
+        /// A tree a worker, or one for all.
+        directories: Directories = Directories::Unique,
+        /// Bytes written into each file and read from it (mdtest -w, -e).
+        file_size: Bytes = Bytes(0),
+        /// Each phase works on the items of the worker so many places further than the phase before (mdtest -N), so that
+        /// no client finds in its cache what it made itself.
+        shift: u32 = 0,
+    }
+}
+
+/// mdtest's order.
+const DIRECTORY_PHASES: [Phase; 3] =
+    [Phase::MakeDirectories, Phase::StatDirectories, Phase::RemoveDirectories];
+const FILE_PHASES: [Phase; 5] =
+    [Phase::CreateFiles, Phase::StatFiles, Phase::ReadFiles, Phase::RenameFiles, Phase::RemoveFiles];
+
+impl TreeCell {
+    /// Directories of a tree, the first included.
+    pub fn tree_directories(&self) -> u64 {
+        directories(self.levels, self.branching)
+    }
+
+    /// Items of a worker.
+    pub fn worker_items(&self) -> u64 {
+        self.tree_directories().saturating_mul(u64::from(self.items))
+    }
+
+    fn trees(&self, workers: u32) -> u64 {
+        if self.directories == Directories::Unique { u64::from(workers) } else { 1 }
+    }
+}
+
+impl Parameters for TreeCell {
+    fn phases(&self) -> Vec<Phase> {
+        let mut phases = vec![Phase::MakeTree];
+        if self.kind != Items::Files {
+            phases.extend(DIRECTORY_PHASES);
+        }
+        if self.kind != Items::Directories {
+            phases.extend(FILE_PHASES);
+        }
+        phases.push(Phase::RemoveTree);
+        phases
+    }
+
+    fn block_size(&self) -> Bytes {
+        Bytes(self.file_size.0.max(1))
+    }
+
+    fn access(&self) -> Option<Access> {
+        (self.file_size.0 > 0).then_some(Access::Buffered)
+    }
+
+    fn footprint(&self, workers: u32) -> Footprint {
+        let items = self.worker_items().saturating_mul(u64::from(workers));
+        let entries = items.saturating_add(self.tree_directories().saturating_mul(self.trees(workers)));
+        Footprint { bytes: Bytes(entries.saturating_mul(4096.max(self.file_size.0))), entries }
+    }
+
+    fn work(&self, phase: Phase, workers: u32) -> Work {
+        if matches!(phase, Phase::MakeTree | Phase::RemoveTree) {
+            return Work::named(self.tree_directories().saturating_mul(self.trees(workers)));
+        }
+        let operations = self.worker_items().saturating_mul(u64::from(workers));
+        let moves = matches!(phase, Phase::CreateFiles | Phase::ReadFiles);
+        Work { bytes: if moves { operations.saturating_mul(self.file_size.0) } else { 0 }, operations }
+    }
+
+    fn scale(&mut self, factor: f64) {
+        self.items = scaled_count(u64::from(self.items), factor) as u32;
+    }
+
+    fn check(&self, workers: u32) -> Result<(), String> {
+        if self.items == 0 {
+            return Err("items = 0: write at least 1".into());
+        }
+        if self.file_size.0 > 1 << 30 {
+            return Err(format!("file_size = \"{}\": write 0 B to 1 GiB", self.file_size));
+        }
+        check_tree(self.worker_items().saturating_add(self.tree_directories()), workers)
+    }
+}
+
+impl fmt::Display for TreeCell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} x {} items", self.tree_directories(), self.items)?;
+        if self.file_size.0 > 0 {
+            write!(f, " of {}", self.file_size)?;
+        }
+        f.write_str(if self.directories == Directories::Unique { ", unique" } else { ", shared" })?;
+        if self.shift > 0 {
+            write!(f, ", shift {}", self.shift)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,68 @@
+//! The workloads that a stage can name. A new one is a file of parameters beside this one and a line in the list.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::{RandomCell, RandomSweep, StreamCell, StreamSweep, WalkCell, WalkSweep, parameters::Parameters};
+
+macro_rules! workloads {
+    ($($(#[$doc:meta])* $name:ident($sweep:ident, $cell:ident) = $word:literal,)*) => {
+        /// A workload with its parameters, each of which may be a list.
+        #[derive(Debug, Clone, Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        pub enum WorkloadSweep {
+            $($(#[$doc])* $name($sweep),)*
+        }
+
+        /// One combination of a workload's parameters.
+        #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        pub enum WorkloadCell {
+            $($(#[$doc])* $name($cell),)*
+        }
+
+        impl WorkloadSweep {
+            /// The matrix of the workload's own parameters.
+            pub(super) fn cells(&self) -> Vec<WorkloadCell> {
+                match self {
+                    $(WorkloadSweep::$name(sweep) => {
+                        sweep.cells().into_iter().map(WorkloadCell::$name).collect()
+                    })*
+                }
+            }
+        }
+
+        impl WorkloadCell {
+            /// The workload's word in plans and reports.
+            pub const fn name(&self) -> &'static str {
+                match self { $(WorkloadCell::$name(_) => $word,)* }
+            }
+
+            /// Its parameters.
+            pub fn parameters(&self) -> &dyn Parameters {
+                match self { $(WorkloadCell::$name(cell) => cell,)* }
+            }
+
+            pub(super) fn parameters_mut(&mut self) -> &mut dyn Parameters {
+                match self { $(WorkloadCell::$name(cell) => cell,)* }
+            }
+        }
+    };
+}
+
+workloads! {
+    /// Sequential write of files, then a cold sequential read.
+    Stream(StreamSweep, StreamCell) = "stream",
+    /// Aligned random reads, writes or both.
+    Random(RandomSweep, RandomCell) = "random",
+    /// What `ls -lR` does.
+    Walk(WalkSweep, WalkCell) = "walk",
+}
+
+impl fmt::Display for WorkloadCell {
+    /// The parameters, as reports name the cell.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.parameters().fmt(f)
+    }
+}

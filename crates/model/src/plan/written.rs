@@ -1,0 +1,125 @@
+//! A campaign as written in TOML: any parameter may be a list.
+
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::{Cell, EngineKind, Sweep, Volumes, WorkloadSweep};
+use crate::{Bytes, Nanos};
+
+/// A campaign as written.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// What the plan is for, in a line.
+    pub title: String,
+    /// How often each cell is measured.
+    #[serde(default = "three")]
+    pub repeats: u32,
+    /// Rounds before those, which count for nothing.
+    #[serde(default)]
+    pub warm_up: u32,
+    /// No difference smaller than this counts as one, in percent.
+    #[serde(default = "five")]
+    pub margin: f64,
+    /// The campaign ends after this time at the latest, with what there is.
+    #[serde(default = "one_day")]
+    pub time_limit: Nanos,
+    /// No cell may need more space than this.
+    pub space_limit: Option<Bytes>,
+    /// The directory that copies come from, where a workload has `source = "disk"`.
+    pub source: Option<String>,
+    /// The seed of all random decisions.
+    #[serde(default)]
+    pub seed: u64,
+    /// Space that stays free on each target.
+    #[serde(default = "one_gib")]
+    pub reserve: Bytes,
+    /// How long no operation may be completed before the workers are given up as hung.
+    #[serde(default = "one_minute")]
+    pub hang_after: Nanos,
+    /// What is measured.
+    #[serde(default)]
+    pub stage: Vec<Stage>,
+}
+
+const fn three() -> u32 {
+    3
+}
+
+const fn five() -> f64 {
+    5.0
+}
+
+const fn one_day() -> Nanos {
+    Nanos::from_millis(24 * 3600 * 1000)
+}
+
+const fn one_gib() -> Bytes {
+    Bytes(1 << 30)
+}
+
+const fn one_minute() -> Nanos {
+    Nanos::from_millis(60_000)
+}
+
+/// A workload over a matrix of parameters.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Stage {
+    /// Its name in the report.
+    pub name: Spanned<String>,
+    /// Threads, each with an engine of its own.
+    #[serde(default = "one")]
+    pub workers: Sweep<u32>,
+    /// How operations are issued.
+    #[serde(default)]
+    pub engine: Sweep<EngineKind>,
+    /// Operations in flight a worker.
+    #[serde(default = "one")]
+    pub depth: Sweep<u32>,
+    /// A phase ends after this time at the latest.
+    pub time_limit: Option<Nanos>,
+    /// A phase ends for all workers when the first has done its part.
+    #[serde(default)]
+    pub stonewall: Sweep<bool>,
+    /// Each target by itself, or all at the same time.
+    #[serde(default)]
+    pub volumes: Sweep<Volumes>,
+    /// Storage devices a file is spread over, where the target can.
+    pub stripe_count: Option<Sweep<u32>>,
+    /// What the workers do.
+    pub workload: WorkloadSweep,
+}
+
+fn one() -> Sweep<u32> {
+    Sweep::from(1)
+}
+
+impl Stage {
+    /// The matrix, in the order of the plan.
+    pub(super) fn cells(&self) -> Vec<Cell> {
+        let mut cells = Vec::new();
+        for workload in self.workload.cells() {
+            cells.push(Cell {
+                stage: self.name.get_ref().clone(),
+                workers: 1,
+                engine: EngineKind::Sync,
+                depth: 1,
+                time_limit: self.time_limit,
+                stonewall: false,
+                volumes: Volumes::Alone,
+                stripe_count: None,
+                workload,
+            });
+        }
+        let cells = self.workers.over(cells, |cell, value| cell.workers = value);
+        let cells = self.engine.over(cells, |cell, value| cell.engine = value);
+        let cells = self.depth.over(cells, |cell, value| cell.depth = value);
+        let cells = self.stonewall.over(cells, |cell, value| cell.stonewall = value);
+        let cells = self.volumes.over(cells, |cell, value| cell.volumes = value);
+        match &self.stripe_count {
+            Some(sweep) => sweep.over(cells, |cell, value| cell.stripe_count = Some(value)),
+            None => cells,
+        }
+    }
+}
