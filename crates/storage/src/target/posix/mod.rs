@@ -9,7 +9,7 @@ mod run_directory;
 pub use clean::{Cleaned, clean};
 pub use probe::{probe, probe_in_child};
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use nilometer_model::{Bytes, Coldness};
 use rustix::fs::{Mode, OFlags};
@@ -30,6 +30,11 @@ impl Posix {
     pub fn create(description: Description, id: u64) -> Result<Self, TargetError> {
         let run = RunDirectory::create(&description.path, id)?;
         Ok(Posix { description, run })
+    }
+
+    /// Where [`Posix::create`] makes the run's directory.
+    pub fn directory_of(description: &Description, id: u64) -> PathBuf {
+        description.path.join(run_directory::name(id))
     }
 
     /// The run's directory.

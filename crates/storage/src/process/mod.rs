@@ -1,14 +1,23 @@
-//! What this thread and this machine spent: processor time, and the time a ready thread waited for a processor.
+//! What this thread, what serves a file system and the whole machine spent: processor time, the time a ready thread
+//! waited for a processor, disks and networks.
 
-use nilometer_model::Nanos;
+mod client;
+mod machine;
 
-/// Processor time.
+pub use client::{Served, daemons};
+pub use machine::Machine;
+
+use nilometer_model::{Nanos, Switches};
+
+/// Processor time, and how often it was given up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
     /// In user space.
     pub user: Nanos,
     /// In the kernel.
     pub system: Nanos,
+    /// Context switches.
+    pub switches: Switches,
 }
 
 impl Usage {
@@ -32,13 +41,31 @@ impl Usage {
         let nanos = |time: libc::timeval| {
             Nanos(time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_usec.cast_unsigned() * 1000)
         };
-        Usage { user: nanos(usage.ru_utime), system: nanos(usage.ru_stime) }
+        let switches = Switches {
+            voluntary: usage.ru_nvcsw.cast_unsigned(),
+            involuntary: usage.ru_nivcsw.cast_unsigned(),
+        };
+        Usage { user: nanos(usage.ru_utime), system: nanos(usage.ru_stime), switches }
     }
 
     /// What was spent since `earlier`.
     #[must_use]
     pub fn since(self, earlier: Usage) -> Self {
-        Usage { user: self.user.since(earlier.user), system: self.system.since(earlier.system) }
+        let switches = Switches {
+            voluntary: self.switches.voluntary.saturating_sub(earlier.switches.voluntary),
+            involuntary: self.switches.involuntary.saturating_sub(earlier.switches.involuntary),
+        };
+        Usage { user: self.user.since(earlier.user), system: self.system.since(earlier.system), switches }
+    }
+
+    /// Two threads together.
+    #[must_use]
+    pub fn and(self, other: Usage) -> Self {
+        let switches = Switches {
+            voluntary: self.switches.voluntary + other.switches.voluntary,
+            involuntary: self.switches.involuntary + other.switches.involuntary,
+        };
+        Usage { user: self.user + other.user, system: self.system + other.system, switches }
     }
 
     /// User and kernel together.
@@ -52,18 +79,6 @@ impl Usage {
 pub fn run_delay() -> Nanos {
     let schedstat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     Nanos(schedstat.split_whitespace().nth(1).and_then(|field| field.parse().ok()).unwrap_or(0))
-}
-
-/// Busy processor time of the whole machine since it started: user, nice, system, interrupts, steal apart
-/// (`/proc/stat`, first line; in ticks of 10 ms). None where `/proc` does not tell.
-pub fn machine_busy() -> Option<Nanos> {
-    let stat = std::fs::read_to_string("/proc/stat").ok()?;
-    let mut fields =
-        stat.lines().next()?.split_whitespace().skip(1).map(|field| field.parse::<u64>().unwrap_or(0));
-    let (user, nice, system) = (fields.next()?, fields.next()?, fields.next()?);
-    let (_idle, _iowait) = (fields.next()?, fields.next()?);
-    let interrupts = fields.next()? + fields.next()?;
-    Some(Nanos((user + nice + system + interrupts) * 10_000_000))
 }
 
 /// The load average over the last minute; 0 where `/proc` does not tell.
