@@ -5,6 +5,7 @@
 
 mod cell;
 mod choices;
+mod estimate;
 mod frames;
 mod parameters;
 mod phase;
@@ -19,6 +20,7 @@ mod written;
 
 pub use cell::{Cell, IngestCell, Volumes};
 pub use choices::{Access, EngineKind, SyncPolicy};
+pub use estimate::{Estimate, Speed};
 pub use frames::{FrameFile, FrameRead, FramesCell, FramesSweep, Split};
 pub use parameters::{Footprint, Parameters, Work};
 pub use phase::Phase;
