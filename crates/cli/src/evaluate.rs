@@ -22,7 +22,7 @@ use crate::{
     Blame, Outcome,
     catalogue::{INSTRUMENTS, find},
     describe::described,
-    plan::load,
+    plan::{Scale, load},
 };
 
 /// Measures storage, and says what it can carry
@@ -34,6 +34,14 @@ pub(crate) struct Evaluate {
     /// What to measure: a built-in plan (see `nilometer plan list`), or the path of a .toml file
     #[arg(long, default_value = "quick")]
     plan: String,
+    #[command(flatten)]
+    scale: Scale,
+    /// Where copies come from, in plans that copy from a disk
+    #[arg(long, value_name = "DIRECTORY")]
+    source: Option<PathBuf>,
+    /// End after this time at the latest, instead of the plan's limit
+    #[arg(long)]
+    time_limit: Option<Nanos>,
     /// Record this instrument and say whether the storage carries it: a name of the catalogue, or the path of a .toml
     /// file; may be given several times
     #[arg(long = "for", value_name = "INSTRUMENT")]
@@ -73,8 +81,11 @@ impl Evaluate {
 
     /// The plan against the described targets: all that can be refused is refused here.
     fn resolved(&self) -> anyhow::Result<Resolved> {
-        let mut plan = load(&self.plan)?;
+        let mut plan = load(&self.plan, self.scale)?;
         plan.seed = self.seed.unwrap_or(plan.seed);
+        plan.time_limit = self.time_limit.unwrap_or(plan.time_limit);
+        let source = self.source.as_ref().map(|source| source.display().to_string());
+        plan.source = source.or(plan.source);
         for name in &self.instruments {
             plan.ingests.extend(self.ingests(name)?);
         }
