@@ -3,7 +3,6 @@
 use anyhow::bail;
 use clap::{Args, Subcommand};
 use nilometer_model::{
-    Bytes,
     plan::{Cells, Estimate, Speed, parse},
     statistics::detectable,
 };
@@ -136,6 +135,8 @@ fn sees(plan: &Cells) -> Vec<(&'static str, String)> {
 
 #[cfg(test)]
 mod tests {
+    use nilometer_model::Bytes;
+
     use super::*;
 
     #[test]
