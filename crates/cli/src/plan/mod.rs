@@ -1,5 +1,7 @@
 //! `nilometer plan`: what plans there are, and what they measure.
 
+mod keys;
+
 use anyhow::bail;
 use clap::{Args, Subcommand};
 use nilometer_model::{
@@ -23,6 +25,8 @@ pub(crate) struct Plan {
 enum Action {
     /// Names and titles
     List,
+    /// What a plan may say: every key, its values and its default
+    Keys,
     /// Every cell of a plan, how long it takes, how much space it needs, which differences it can see
     Show {
         /// A built-in name, or the path of a .toml file
@@ -61,6 +65,7 @@ impl Plan {
                     println!("{name:<8} {}", parse(text, name, 1.0).input()?.title);
                 }
             }
+            Action::Keys => print!("{}", keys::reference()),
             Action::Show { name, scale } => print!("{}", shown(&load(name, *scale).input()?)),
         }
         Ok(())
