@@ -5,7 +5,7 @@ use std::sync::{Arc, atomic::AtomicBool};
 
 use nilometer_model::{
     Event, Invalid, Key, Measured, Nanos, Sample, Seed,
-    plan::{IngestCell, Phase},
+    plan::{Cell, IngestCell, Phase},
 };
 use nilometer_record::{Record, RecordError};
 use nilometer_storage::{Calendar, Clock, Target, process::daemons, target::TargetError};
@@ -111,7 +111,7 @@ impl Campaign {
     /// Runs all rounds, without what is done already. Faults of a target are in its samples, and the others go on; only a
     /// fault of the record ends it.
     pub fn run(mut self, tell: Tell<'_>) -> Result<Record, CampaignError> {
-        let turns = turns(&self.resolved.plan, self.targets.len());
+        let turns = turns(&self.resolved);
         let mut state = self.begin(&turns, tell);
         for (index, turn) in turns.iter().enumerate() {
             if turn.is_done(&self.resolved.plan, &self.done) {
@@ -196,7 +196,16 @@ impl Campaign {
     /// All phases of a cell. A target on which one fails does no more of them; one that hangs is left out.
     fn take_phases(&mut self, state: &mut State<'_>, turn: &Turn) -> Result<(), CampaignError> {
         let (cell, seed) = (self.resolved.plan.cells[turn.cell].clone(), self.seed(turn));
-        let mut going = turn.targets.clone();
+        let mut going = Vec::new();
+        for &number in &turn.targets {
+            match self.stripe(state, number, &cell)? {
+                Ok(()) => going.push(number),
+                Err(error) => {
+                    let refused = Sample::invalid(Invalid::Refused(error.to_string()));
+                    self.keep_broken(state, turn, (number, cell.phases()[0]), refused)?;
+                }
+            }
+        }
         for phase in cell.phases() {
             let targets: Vec<_> =
                 going.iter().filter_map(|&number| Some((number, self.targets[number].clone()?))).collect();
@@ -218,6 +227,27 @@ impl Campaign {
             }
         }
         Ok(())
+    }
+
+    /// Spreads the files of a cell as it asks. A target that gives another count than asked is noted.
+    fn stripe(
+        &mut self,
+        state: &mut State<'_>,
+        target: usize,
+        cell: &Cell,
+    ) -> Result<Result<(), TargetError>, CampaignError> {
+        let (Some(target), asked) = (&self.targets[target], cell.stripe_count) else { return Ok(Ok(())) };
+        let given = match within(state.run.hang_after, target, move |target| target.stripe(asked)) {
+            Ok(Ok(given)) => given,
+            Ok(Err(error)) | Err(error) => return Ok(Err(error)),
+        };
+        if let (Some(asked), Some(given)) = (asked, given)
+            && asked != given
+        {
+            let path = target.description().path.display();
+            self.note(state, &format!("{path}: stripe count {asked} was asked, {given} given: {cell}"))?;
+        }
+        Ok(Ok(()))
     }
 
     /// Keeps the sample of a phase that failed. A turn that was run again after a kill may fail where it did not before:

@@ -7,6 +7,8 @@ use nilometer_model::{
     plan::{Cells, Phase, Volumes},
 };
 
+use crate::resolve::Resolved;
+
 /// One repeat of one cell, all its phases.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Turn {
@@ -55,12 +57,13 @@ pub(crate) fn is_broken(invalid: &Invalid) -> bool {
 /// Every repeat of every cell on every target, in the order in which they run: in rounds, in each in the order of a hash
 /// of seed, round, cell and target. Recordings come last, in the plan's order: they are long, and each reads against what
 /// was measured before.
-pub(crate) fn turns(plan: &Cells, targets: usize) -> Vec<Turn> {
+pub(crate) fn turns(resolved: &Resolved) -> Vec<Turn> {
+    let (plan, targets) = (&resolved.plan, resolved.targets.len());
+    let round: Vec<Turn> = (0..plan.cells.len()).flat_map(|cell| of_cell(resolved, cell)).collect();
     let mut turns = Vec::new();
     for repeat in 0..plan.warm_up + plan.repeats {
         let seed = Seed(plan.seed).named("order").part(u64::from(repeat));
-        let mut round: Vec<Turn> =
-            (0..plan.cells.len()).flat_map(|cell| of_cell(plan, cell, repeat, targets)).collect();
+        let mut round: Vec<Turn> = round.iter().map(|turn| Turn { repeat, ..turn.clone() }).collect();
         round.sort_by_key(|turn| seed.part(turn.cell as u64).part(turn.targets[0] as u64).0);
         turns.extend(round);
     }
@@ -74,10 +77,16 @@ pub(crate) fn turns(plan: &Cells, targets: usize) -> Vec<Turn> {
     turns
 }
 
-fn of_cell(plan: &Cells, cell: usize, repeat: u32, targets: usize) -> Vec<Turn> {
-    match plan.cells[cell].volumes {
-        Volumes::Alone => (0..targets).map(|target| Turn { targets: vec![target], cell, repeat }).collect(),
-        Volumes::Together => vec![Turn { targets: (0..targets).collect(), cell, repeat }],
+/// The turns of a cell in the first round.
+fn of_cell(resolved: &Resolved, cell: usize) -> Vec<Turn> {
+    let targets = (0..resolved.targets.len()).filter(|&target| resolved.applies(cell, target));
+    let turn = |targets| Turn { targets, cell, repeat: 0 };
+    match resolved.plan.cells[cell].volumes {
+        Volumes::Alone => targets.map(|target| turn(vec![target])).collect(),
+        Volumes::Together => {
+            let targets: Vec<usize> = targets.collect();
+            if targets.is_empty() { Vec::new() } else { vec![turn(targets)] }
+        }
     }
 }
 
@@ -114,8 +123,8 @@ access = "buffered"
 
     #[test]
     fn every_repeat_is_there_once_in_rounds_and_in_an_order_of_the_seed() {
-        let plan = plan();
-        let turns = turns(&plan, 3);
+        let target = nilometer_storage::target::probe(std::path::Path::new(".")).expect("a directory");
+        let turns = turns(&Resolved { plan: plan(), targets: vec![target; 3] });
         // Two cells on each of three targets and two on all at once, in three rounds; two recordings on each.
         assert_eq!(turns.len(), 3 * (2 * 3 + 2) + 2 * 3);
         let mut keys: Vec<_> =

@@ -5,11 +5,16 @@ mod clean;
 mod mounts;
 mod probe;
 mod run_directory;
+mod stripe;
 
 pub use clean::{Cleaned, clean};
 pub use probe::{probe, probe_in_child};
+pub use stripe::Striping;
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::OnceLock,
+};
 
 use nilometer_model::{Bytes, Coldness};
 use rustix::fs::{Mode, OFlags};
@@ -23,13 +28,15 @@ use run_directory::RunDirectory;
 pub struct Posix {
     description: Description,
     run: RunDirectory,
+    /// The stripe count before it was first changed.
+    default_stripes: OnceLock<u32>,
 }
 
 impl Posix {
     /// Makes the run's directory at the described path. `id` tells it from those of other runs.
     pub fn create(description: Description, id: u64) -> Result<Self, TargetError> {
         let run = RunDirectory::create(&description.path, id)?;
-        Ok(Posix { description, run })
+        Ok(Posix { description, run, default_stripes: OnceLock::new() })
     }
 
     /// Where [`Posix::create`] makes the run's directory.
@@ -80,6 +87,19 @@ impl Target for Posix {
                 .ok()?;
         let sectors = |field: usize| stat.split_whitespace().nth(field)?.parse::<u64>().ok();
         Some((sectors(2)? * 512, sectors(6)? * 512))
+    }
+
+    fn stripe(&self, count: Option<u32>) -> Result<Option<u32>, TargetError> {
+        let (Some(striping), directory) = (self.description.striping, self.run.path()) else {
+            return Ok(None);
+        };
+        let Some(wanted) = count.or_else(|| self.default_stripes.get().copied()) else { return Ok(None) };
+        if self.default_stripes.get().is_none() {
+            // Only the first of two at once is kept, and both read the same.
+            self.default_stripes.set(striping.get(directory)?).ok();
+        }
+        striping.set(directory, wanted)?;
+        striping.get(directory).map(Some)
     }
 
     fn clear(&self) -> Result<(), TargetError> {
