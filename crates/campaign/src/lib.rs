@@ -21,5 +21,5 @@ pub use environment::environment;
 pub use patience::{in_time, within};
 pub use resolve::{ResolveError, Resolved, resolve};
 pub use resume::difference;
-pub use rounds::{Campaign, CampaignError, Now, Progress};
+pub use rounds::{Campaign, CampaignError, Now, Progress, Ran};
 pub use supervise::SoFar;

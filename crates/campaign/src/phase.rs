@@ -125,7 +125,6 @@ fn muster(run: &Run, crew: &mut Crew, number: usize, task: &Task<'_>, sender: &S
 
 /// When a phase began, and what was known then.
 struct Begun {
-    at: Nanos,
     calendar: Nanos,
     moment: Moment,
     before: Activity,
@@ -139,7 +138,7 @@ fn measure(watch: &mut Watch<'_>, surroundings: &mut Surroundings, task: &Task<'
     let traffic = task.targets.iter().map(|(_, target)| target.traffic()).collect();
     let (moment, before) = surroundings.begin(&clock);
     let at = clock.now();
-    let begun = Begun { at, calendar: Calendar::now().time, moment, before, traffic };
+    let begun = Begun { calendar: Calendar::now().time, moment, before, traffic };
     for crew in watch.crews.iter_mut().filter(|crew| crew.is_sound()) {
         crew.sample = Sample { filling: crew.sample.filling, ..Sample::new(at) };
         crew.gate.open(at);

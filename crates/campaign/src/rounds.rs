@@ -91,6 +91,15 @@ pub enum CampaignError {
     Record(#[from] RecordError),
 }
 
+/// A campaign that came to its end, or was ended.
+#[derive(Debug)]
+pub struct Ran {
+    /// With all that was measured.
+    pub record: Record,
+    /// How many repeats of cells were not measured, those of targets that were left out apart.
+    pub missing: usize,
+}
+
 type Tell<'a> = &'a mut dyn FnMut(Progress<'_>);
 
 /// What changes while a campaign runs.
@@ -110,7 +119,7 @@ struct State<'a> {
 impl Campaign {
     /// Runs all rounds, without what is done already. Faults of a target are in its samples, and the others go on; only a
     /// fault of the record ends it.
-    pub fn run(mut self, tell: Tell<'_>) -> Result<Record, CampaignError> {
+    pub fn run(mut self, tell: Tell<'_>) -> Result<Ran, CampaignError> {
         let turns = turns(&self.resolved);
         let mut state = self.begin(&turns, tell);
         for (index, turn) in turns.iter().enumerate() {
@@ -128,8 +137,19 @@ impl Campaign {
             let took = state.run.clock.now().since(state.turn_begun);
             state.remaining.done(&turns[index], (!left_out).then_some(took));
         }
-        self.say_if_time_is_over(&mut state, &turns)?;
-        Ok(self.record)
+        let open = |turn: &&Turn| {
+            let targets = state.in_use(&turn.targets);
+            !Turn { targets, ..(*turn).clone() }.is_done(&self.resolved.plan, &self.done)
+        };
+        let missing = turns.iter().filter(open).count();
+        if missing > 0 && state.run.clock.now() >= state.run.ends {
+            let (limit, all) = (self.resolved.plan.time_limit, turns.len());
+            self.note(
+                &mut state,
+                &format!("the time limit of {limit} was reached: {missing} of {all} cells are missing"),
+            )?;
+        }
+        Ok(Ran { record: self.record, missing })
     }
 
     fn begin<'a>(&self, turns: &[Turn], tell: Tell<'a>) -> State<'a> {
@@ -306,16 +326,6 @@ impl Campaign {
         let files = cell.map_or(0, |cell| cell.footprint().entries);
         let limit = state.run.hang_after + Nanos(files.saturating_mul(UNLINK_AT_MOST.0));
         within(limit, target, |target| target.clear())?
-    }
-
-    fn say_if_time_is_over(&mut self, state: &mut State<'_>, turns: &[Turn]) -> Result<(), CampaignError> {
-        let plan = &self.resolved.plan;
-        let left = turns.iter().filter(|turn| !turn.is_done(plan, &self.done)).count();
-        if left == 0 || state.run.clock.now() < state.run.ends {
-            return Ok(());
-        }
-        let (limit, all) = (plan.time_limit, turns.len());
-        self.note(state, &format!("the time limit of {limit} was reached: {left} of {all} cells are missing"))
     }
 }
 
