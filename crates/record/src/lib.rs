@@ -69,6 +69,14 @@ pub enum RecordError {
         /// What the kernel said.
         source: std::io::Error,
     },
+    /// A new record could not be put in its place.
+    #[error("{path}: can't create the record: {source}")]
+    Unnamed {
+        /// Which file.
+        path: PathBuf,
+        /// What the kernel said.
+        source: std::io::Error,
+    },
     /// SQLite refused.
     #[error("{path}: can't {action} the record: {source}")]
     Sqlite {

@@ -23,6 +23,8 @@ pub struct Usage {
 impl Usage {
     /// Of the calling thread, since it began.
     pub fn of_thread() -> Self {
+        // The kernel adds up a thread that runs when it leaves the processor, or when its clock is read.
+        let _read = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
         Self::of(libc::RUSAGE_THREAD)
     }
 
@@ -97,4 +99,17 @@ pub fn dirty_bytes() -> u64 {
         .map(kib)
         .sum::<u64>()
         * 1024
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_never_leaves_its_processor_is_counted() {
+        let (clock, before) = (crate::Clock::start(), Usage::of_thread());
+        while clock.now() < Nanos::from_millis(5) {}
+        let spent = Usage::of_thread().since(before).total();
+        assert!(spent > Nanos::from_millis(1), "{spent:?} of 5 ms");
+    }
 }
