@@ -101,8 +101,8 @@ fn chilled(
 
 /// Drops the cell's files from the cache; the worst of what was found.
 fn chill(target: &dyn Target, cell: &Cell) -> Option<Coldness> {
-    let state = |worker| target.chill(&workload::name_of(worker)).unwrap_or(Coldness::NotProvable);
-    (0..cell.workers).map(state).max_by_key(|coldness| match coldness {
+    let state = |name: String| target.chill(&name).unwrap_or(Coldness::NotProvable);
+    workload::files(cell).map(state).max_by_key(|coldness| match coldness {
         Coldness::Proved => 0,
         Coldness::NotProvable => 1,
         Coldness::Contradicted => 2,
@@ -243,9 +243,9 @@ struct Job<'a> {
     clock: Clock,
 }
 
-/// What a later phase needs is laid out whole.
+/// What a later phase needs is made whole.
 fn time_limit(cell: &Cell, phase: Phase) -> Option<Nanos> {
-    cell.time_limit.filter(|_| !phase.is_setup())
+    cell.time_limit.filter(|_| cell.workload.parameters().may_end_early(phase))
 }
 
 /// A worker's thread. A report that nobody waits for any more is dropped.
@@ -272,13 +272,14 @@ fn run_worker(job: &Job<'_>, gate: &Gate, reports: &SyncSender<Report>) -> Resul
     let real = job.target.description().direct_alignment().is_some();
     let part = Part {
         worker: job.worker,
+        workers: cell.workers,
         seed: job.seed,
         direct: workload::is_direct(cell.access(), real),
         stop_at: time_limit(cell, job.phase).map_or(Nanos::MAX, |limit| start + limit),
         buffers,
     };
     let mut workload = workload::build(&cell.workload, job.phase, part);
-    let mut tally = Tally::new(start);
+    let mut tally = Tally::counting(workload::counted(job.phase), start);
     let (before, mut beat) = (process::run_delay(), start);
     Drive::new(workload.as_mut(), engine.as_mut()).run(|completion| {
         tally.observe(completion);

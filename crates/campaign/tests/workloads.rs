@@ -19,7 +19,7 @@ const TREE: WalkCell = WalkCell { levels: 2, branching: 3, files: 7 };
 const FILE: Bytes = Bytes(20 * 1000);
 
 fn part(buffers: Vec<Buffer>) -> Part {
-    Part { worker: 0, seed: Seed(3), direct: false, stop_at: Nanos::MAX, buffers }
+    Part { worker: 0, workers: 1, seed: Seed(3), direct: false, stop_at: Nanos::MAX, buffers }
 }
 
 fn stream() -> WorkloadCell {

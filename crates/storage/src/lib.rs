@@ -24,5 +24,5 @@ pub use clock::Clock;
 pub use drive::{Drive, Step, Turn, Workload, interleave};
 pub use engine::{Engine, EngineError, Wait, Wake};
 pub use operation::{Completion, Errno, OpKind, Open, Operation, ROOT, Slot};
-pub use tally::Tally;
+pub use tally::{Counted, Tally};
 pub use target::{Target, TargetError};
