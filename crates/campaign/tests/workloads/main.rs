@@ -1,7 +1,10 @@
 //! Every workload passes the public conformance suite, and does what it is for.
 
+mod crew;
+mod frames;
 mod random;
 mod stream;
+mod tree;
 mod walk;
 
 use nilometer_campaign::workload::{Part, build};
@@ -13,7 +16,7 @@ use nilometer_storage::{Buffer, Drive, Engine, Workload, conformance::Demands};
 
 /// A worker's part in a phase, with its memory.
 fn part(buffers: Vec<Buffer>) -> Part {
-    Part { worker: 0, seed: Seed(3), direct: false, stop_at: Nanos::MAX, buffers }
+    Part { worker: 0, workers: 1, seed: Seed(3), direct: false, stop_at: Nanos::MAX, buffers }
 }
 
 /// The least of a workload with one buffer.

@@ -143,7 +143,11 @@ impl Parameters for FramesCell {
         match self.read {
             FrameRead::Frame => {}
             FrameRead::Row => all.push(("row_size", row)),
-            FrameRead::Region => all.extend([("row_size", row), ("a quarter of row_size", row / 4)]),
+            FrameRead::Region => all.extend([
+                ("row_size", row),
+                ("a quarter of row_size", row / 4),
+                ("half of row_size", self.region().1),
+            ]),
         }
         all.into_iter().map(|(key, size)| (key, Bytes(size))).collect()
     }

@@ -110,7 +110,8 @@ impl Course {
                 (visited(number), self.row_offset(row) + row_size.0 / 4, columns)
             }
         };
-        let start = if self.cell.file == FrameFile::One { frame * self.cell.frame_stride(self.workers) } else { 0 };
+        let start =
+            if self.cell.file == FrameFile::One { frame * self.cell.frame_stride(self.workers) } else { 0 };
         Piece { frame, offset: start + offset, length: length as u32 }
     }
 

@@ -76,7 +76,7 @@ impl Frames {
         let writes = phase == Phase::Write;
         let open = match (writes, cell.file) {
             (false, _) => Open::READ,
-            (true, FrameFile::One) => Open::CREATE,
+            (true, FrameFile::One) => Open::SHARED,
             (true, FrameFile::Each) => Open::CREATE,
         };
         assert!(part.buffers.iter().all(|buffer| buffer.len() >= BUFFER_MIN), "see `workload::buffer_size`");
