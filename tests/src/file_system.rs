@@ -39,6 +39,11 @@ impl FileSystem {
         Self::on_image(mebibytes, &["mkfs.xfs", "-q"])
     }
 
+    /// btrfs on a sparse file of so many MiB, at least 128.
+    pub fn btrfs(mebibytes: u64) -> Self {
+        Self::on_image(mebibytes, &["mkfs.btrfs", "-q"])
+    }
+
     fn on_image(mebibytes: u64, make: &[&str]) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let image = directory.path().join("image");

@@ -1,8 +1,8 @@
 //! A plan against its targets: what can't work is said before anything starts.
 
 use nilometer_model::{
-    Bytes,
-    plan::{Access, Cell, Cells, Footprint, IngestCell},
+    ByteRate, Bytes, Nanos,
+    plan::{Access, Cell, Cells, Footprint, IngestCell, Phase, Speed},
 };
 use nilometer_storage::target::{Description, Direct, Space};
 use serde::Serialize;
@@ -57,7 +57,10 @@ pub enum ResolveError {
         why: String,
     },
     /// Too little space.
-    #[error("stage `{stage}` needs {needed} on {path}, which has {free} free, and {reserve} must stay free")]
+    #[error(
+        "stage `{stage}` needs {needed} on {path}, which has {free} free, and {reserve} must stay free: name larger \
+         storage, or write --scale {scale}"
+    )]
     Space {
         /// The stage.
         stage: String,
@@ -69,6 +72,46 @@ pub enum ResolveError {
         free: Bytes,
         /// What the plan leaves alone.
         reserve: Bytes,
+        /// A scale at which it would fit.
+        scale: f64,
+    },
+    /// More space than the plan allows.
+    #[error(
+        "stage `{stage}` needs {needed}, and the plan's space_limit is {limit}: raise it, or write --scale {scale}"
+    )]
+    SpaceLimit {
+        /// The stage.
+        stage: String,
+        /// What a cell leaves on a target.
+        needed: Bytes,
+        /// What the plan allows.
+        limit: Bytes,
+        /// A scale at which it would fit.
+        scale: f64,
+    },
+    /// The matrix is too large.
+    #[error(
+        "the plan takes {needed} even at {rate} and {operations} million operations a second, and its time_limit is \
+         {limit}: leave values out, write a smaller --scale, or a longer time_limit"
+    )]
+    Time {
+        /// At the highest speed that can be thought of.
+        needed: Nanos,
+        /// That speed.
+        rate: ByteRate,
+        /// That speed.
+        operations: f64,
+        /// What the plan allows.
+        limit: Nanos,
+    },
+    /// Copies come from nowhere.
+    #[error(
+        "stage `{stage}`: source = \"disk\" needs a directory to copy from: write --source DIRECTORY, or source = \
+         \"/a/directory\" at the head of the plan"
+    )]
+    NoSource {
+        /// The stage.
+        stage: String,
     },
     /// Too few inodes.
     #[error("stage `{stage}` needs {needed} inodes on {path}, which has {free} free")]
@@ -96,17 +139,19 @@ pub enum ResolveError {
 
 /// Checks every cell against every target.
 pub fn resolve(plan: Cells, targets: Vec<Description>) -> Result<Resolved, ResolveError> {
+    check_time(&plan, targets.len())?;
     for cell in &plan.cells {
         check_memory(&cell.stage, workload::memory(cell))?;
+        check_space_limit(&plan, cell)?;
+        check_source(&plan, cell)?;
         for target in &targets {
             check_writable(target)?;
-            let Footprint { bytes, entries } = cell.footprint();
-            check_space(&cell.stage, bytes, entries, target, plan.reserve)?;
+            check_space(&cell.stage, cell.footprint(), target, &plan)?;
             check_access(cell, target)?;
         }
     }
     for cell in &plan.ingests {
-        check_ingest(cell, &targets, plan.reserve)?;
+        check_ingest(cell, &targets, &plan)?;
     }
     Ok(Resolved { plan, targets })
 }
@@ -140,25 +185,62 @@ fn check_memory(stage: &str, needed: Bytes) -> Result<(), ResolveError> {
     }
 }
 
-fn check_space(
-    stage: &str,
-    needed: Bytes,
-    files: u64,
-    target: &Description,
-    reserve: Bytes,
-) -> Result<(), ResolveError> {
-    let Space { free, free_inodes, .. } = target.space;
-    let (stage, path) = (stage.to_owned(), target.path.display().to_string());
-    if needed.0.saturating_add(reserve.0) > free.0 {
-        return Err(ResolveError::Space { stage, path, needed, free, reserve });
+fn check_time(plan: &Cells, targets: usize) -> Result<(), ResolveError> {
+    let needed = plan.estimate(targets, Speed::UTMOST).time;
+    if needed <= plan.time_limit {
+        return Ok(());
     }
-    match free_inodes {
-        Some(free) if files + 2 > free => Err(ResolveError::Inodes { stage, path, needed: files + 2, free }),
+    let Speed { rate, operations } = Speed::UTMOST;
+    Err(ResolveError::Time { needed, rate, operations: operations / 1e6, limit: plan.time_limit })
+}
+
+fn check_space_limit(plan: &Cells, cell: &Cell) -> Result<(), ResolveError> {
+    let needed = cell.footprint().bytes;
+    match plan.space_limit {
+        Some(limit) if needed > limit => {
+            let scale = fitting(plan.scale, needed, limit);
+            Err(ResolveError::SpaceLimit { stage: cell.stage.clone(), needed, limit, scale })
+        }
         _ => Ok(()),
     }
 }
 
-fn check_ingest(cell: &IngestCell, targets: &[Description], reserve: Bytes) -> Result<(), ResolveError> {
+fn check_source(plan: &Cells, cell: &Cell) -> Result<(), ResolveError> {
+    if cell.phases().contains(&Phase::Source) && plan.source.is_none() {
+        return Err(ResolveError::NoSource { stage: cell.stage.clone() });
+    }
+    Ok(())
+}
+
+/// A scale, in one digit, at which what is `needed` now fits into what there is.
+fn fitting(scale: f64, needed: Bytes, room: Bytes) -> f64 {
+    let whole = (scale * room.0 as f64 / needed.0.max(1) as f64).max(1e-9);
+    let digit = 10_f64.powf(whole.log10().floor());
+    // Written and read again, so that it is the decimal number a person would write.
+    format!("{:.9}", (whole / digit).floor() * digit).parse().unwrap_or(scale)
+}
+
+fn check_space(
+    stage: &str,
+    Footprint { bytes: needed, entries }: Footprint,
+    target: &Description,
+    plan: &Cells,
+) -> Result<(), ResolveError> {
+    let Space { free, free_inodes, .. } = target.space;
+    let (stage, path, reserve) = (stage.to_owned(), target.path.display().to_string(), plan.reserve);
+    if needed.0.saturating_add(reserve.0) > free.0 {
+        let scale = fitting(plan.scale, needed, Bytes(free.0.saturating_sub(reserve.0)));
+        return Err(ResolveError::Space { stage, path, needed, free, reserve, scale });
+    }
+    // The run's directory and its marker are two more.
+    let needed = entries.saturating_add(2);
+    match free_inodes {
+        Some(free) if needed > free => Err(ResolveError::Inodes { stage, path, needed, free }),
+        _ => Ok(()),
+    }
+}
+
+fn check_ingest(cell: &IngestCell, targets: &[Description], plan: &Cells) -> Result<(), ResolveError> {
     for target in targets {
         check_writable(target)?;
         let shape = Shape::of(cell, target.direct_alignment().is_some());
@@ -166,9 +248,22 @@ fn check_ingest(cell: &IngestCell, targets: &[Description], reserve: Bytes) -> R
         let memory =
             if target.is_memory() { shape.memory().0 + shape.footprint().0 } else { shape.memory().0 };
         check_memory(&cell.instrument.name, Bytes(memory))?;
-        check_space(&cell.instrument.name, shape.footprint(), 8, target, reserve)?;
+        let footprint = Footprint { bytes: shape.footprint(), entries: 8 };
+        check_space(&cell.instrument.name, footprint, target, plan)?;
     }
     Ok(())
+}
+
+impl Resolved {
+    /// Whether a cell is measured on a target. Where files have no stripes to choose, cells that differ only in their
+    /// stripe count are one, and the first stands for all.
+    pub fn applies(&self, cell: usize, target: usize) -> bool {
+        let cells = &self.plan.cells;
+        let Some(Cell { stripe_count: Some(_), .. }) = cells.get(cell) else { return true };
+        let alike =
+            |other: &Cell| Cell { stripe_count: cells[cell].stripe_count, ..other.clone() } == cells[cell];
+        self.targets[target].striping.is_some() || !cells[..cell].iter().any(alike)
+    }
 }
 
 /// `MemAvailable` (`proc_meminfo(5)`).
@@ -176,4 +271,24 @@ fn available_memory() -> Option<Bytes> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find(|line| line.starts_with("MemAvailable:"))?;
     line.split_whitespace().nth(1)?.parse().ok().map(|kib: u64| Bytes(kib * 1024))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scale_that_fits_is_one_digit_and_does_fit() {
+        let fits = |scale, needed, room| fitting(scale, Bytes(needed), Bytes(room));
+        for (scale, needed, room, expected) in [
+            (1.0, 100, 35, 0.3),
+            (1.0, 1_000_000, 9_999, 0.009),
+            (0.5, 10, 5, 0.2),
+            (1.0, 20 << 30, 1 << 30, 0.05),
+        ] {
+            let found = fits(scale, needed, room);
+            assert!((found - expected).abs() < 1e-12, "{found} for {needed} in {room}");
+        }
+        assert!(fits(1.0, 100, 0) > 0.0, "never a scale of nothing");
+    }
 }

@@ -6,7 +6,10 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use nilometer_model::{Invalid, Key, Measured, Nanos, Sample, Seed, plan::Phase};
+use nilometer_model::{
+    Event, Invalid, Key, Measured, Nanos, Sample, Seed,
+    plan::{Cell, Phase},
+};
 use nilometer_record::{Record, RecordError};
 use nilometer_storage::{Clock, Target, process, target::TargetError};
 
@@ -98,7 +101,8 @@ impl Campaign {
             let seed = Seed(self.resolved.plan.seed).named("order").part(u64::from(repeat));
             let all =
                 (0..cells).flat_map(|cell| (0..targets).map(move |target| Turn { target, cell, repeat }));
-            let mut round: Vec<_> = all.collect();
+            let mut round: Vec<_> =
+                all.filter(|turn| self.resolved.applies(turn.cell, turn.target)).collect();
             round.sort_by_key(|turn| seed.part(turn.cell as u64).part(turn.target as u64).0);
             turns.extend(round);
         }
@@ -164,6 +168,11 @@ impl Campaign {
         progress: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Option<String>, CampaignError> {
         let cell = self.resolved.plan.cells[turn.cell].clone();
+        if let Err(error) = self.stripe(run, turn, &cell)? {
+            let refused = Sample::invalid(Invalid::Refused(error.to_string()));
+            self.keep(turn.key(cell.phases()[0]), refused, place, progress)?;
+            return Ok(None);
+        }
         for phase in cell.phases() {
             let sample = run_phase(run, &self.targets[turn.target], &cell, phase, seed);
             let hung = sample.invalid == Some(Invalid::Hung);
@@ -179,6 +188,28 @@ impl Campaign {
             }
         }
         Ok(None)
+    }
+
+    /// Spreads the files of a cell as it asks. A target that gives another count than asked is noted.
+    fn stripe(
+        &mut self,
+        run: &Run,
+        turn: Turn,
+        cell: &Cell,
+    ) -> Result<Result<(), TargetError>, CampaignError> {
+        let (target, asked) = (&self.targets[turn.target], cell.stripe_count);
+        let given = match within(run.hang_after, target, move |target| target.stripe(asked)) {
+            Ok(Ok(given)) => given,
+            Ok(Err(error)) | Err(error) => return Ok(Err(error)),
+        };
+        if let (Some(asked), Some(given)) = (asked, given)
+            && asked != given
+        {
+            let path = target.description().path.display();
+            let what = format!("{path}: stripe count {asked} was asked, {given} given: {cell}");
+            self.record.note(&Event { at: process::calendar(), what })?;
+        }
+        Ok(Ok(()))
     }
 
     fn keep(

@@ -13,7 +13,8 @@ use clap::Args;
 use nilometer_analysis::report::terminal;
 use nilometer_campaign::{Campaign, Progress, Resolved, environment, resolve, within};
 use nilometer_model::{
-    Bytes, CellEntry, Instrument, Invalid, Measured, Nanos, Results, Seed, TargetEntry, plan::IngestCell,
+    Bytes, CellEntry, Instrument, Invalid, Measured, Nanos, Results, Seed, TargetEntry,
+    plan::{Cells, IngestCell},
 };
 use nilometer_record::Record;
 use nilometer_storage::{Target, target::Posix};
@@ -22,7 +23,7 @@ use crate::{
     Blame, Outcome,
     catalogue::{INSTRUMENTS, find},
     describe::described,
-    plan::load,
+    plan::{Scale, load},
 };
 
 /// Measures storage, and says what it can carry
@@ -31,9 +32,21 @@ pub(crate) struct Evaluate {
     /// Directories on the storage systems to be evaluated
     #[arg(required = true)]
     targets: Vec<PathBuf>,
-    /// What to measure: a built-in plan (see `nilometer plan list`), or the path of a .toml file
-    #[arg(long, default_value = "quick")]
-    plan: String,
+    /// What to measure: a built-in plan (see `nilometer plan list`), or the path of a .toml file; may be given several
+    /// times
+    #[arg(long = "plan", value_name = "PLAN", default_value = "quick")]
+    plans: Vec<String>,
+    /// How often each cell is measured, instead of what the plan says
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    repeats: Option<u32>,
+    #[command(flatten)]
+    scale: Scale,
+    /// Where copies come from, in plans that copy from a disk
+    #[arg(long, value_name = "DIRECTORY")]
+    source: Option<PathBuf>,
+    /// End after this time at the latest, instead of the plan's limit
+    #[arg(long)]
+    time_limit: Option<Nanos>,
     /// Record this instrument and say whether the storage carries it: a name of the catalogue, or the path of a .toml
     /// file; may be given several times
     #[arg(long = "for", value_name = "INSTRUMENT")]
@@ -73,8 +86,14 @@ impl Evaluate {
 
     /// The plan against the described targets: all that can be refused is refused here.
     fn resolved(&self) -> anyhow::Result<Resolved> {
-        let mut plan = load(&self.plan)?;
+        let plans = self.plans.iter().map(|name| Ok((stem(name), load(name, self.scale)?)));
+        let plans = plans.collect::<anyhow::Result<Vec<_>>>()?;
+        let mut plan = Cells::joined(plans).expect("clap gives at least the default");
+        plan.repeats = self.repeats.unwrap_or(plan.repeats);
         plan.seed = self.seed.unwrap_or(plan.seed);
+        plan.time_limit = self.time_limit.unwrap_or(plan.time_limit);
+        let source = self.source.as_ref().map(|source| source.display().to_string());
+        plan.source = source.or(plan.source);
         for name in &self.instruments {
             plan.ingests.extend(self.ingests(name)?);
         }
@@ -99,6 +118,11 @@ impl Evaluate {
             IngestCell { paced: false, duration: LIMIT_DURATION, repeats: LIMIT_REPEATS, ..paced.clone() };
         Ok([limit, paced])
     }
+}
+
+/// What a plan is called where there are several: its name, or that of its file.
+fn stem(name: &str) -> String {
+    Path::new(name).file_stem().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 /// How often, and how long each time, the limit of the storage is looked for before an instrument is recorded.

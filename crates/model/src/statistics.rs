@@ -42,6 +42,20 @@ impl Summary {
     }
 }
 
+/// The smallest difference between two targets that repeats can show, as a fraction: for one of so many cells, and for
+/// all of them together. None from fewer than two repeats.
+///
+/// `spread` is that of repeats (their standard deviation over their mean). The logarithm of the ratio of a pair has the
+/// standard deviation `spread` x sqrt 2; its residual variance is pooled over the cells, so Student's t has
+/// `cells` x (`repeats` - 1) degrees of freedom, and the interval of a mean of n pairs is t x `spread` x sqrt (2 / n).
+pub fn detectable(cells: usize, repeats: u32, spread: f64) -> (Option<f64>, Option<f64>) {
+    let (cells, repeats) = (cells as f64, f64::from(repeats));
+    let Ok(student) = StudentsT::new(0.0, 1.0, cells * (repeats - 1.0)) else { return (None, None) };
+    let t = student.inverse_cdf(f64::midpoint(CONFIDENCE, 1.0));
+    let of = |pairs: f64| (t * spread * (2.0 / pairs).sqrt()).exp_m1();
+    (Some(of(repeats)), Some(of(cells * repeats)))
+}
+
 /// The highest number of events that is compatible with having seen `seen`, one-sided at [`CONFIDENCE`]: the exact
 /// Poisson bound (Garwood 1936), which is 3.0 for none seen (the "rule of three").
 pub fn poisson_upper(seen: u64) -> f64 {
@@ -66,6 +80,15 @@ mod tests {
         assert_eq!(summary.range, (2.0, 9.0));
         assert_eq!(Summary::of(&[]), None);
         assert_eq!(Summary::of(&[1.0]).expect("one value").half_width(), None);
+    }
+
+    #[test]
+    fn more_repeats_and_more_cells_show_smaller_differences() {
+        // t for 10 degrees of freedom at 97.5 % is 2.228; 2.228 x 0.1 x sqrt (2 / 6) = 0.1286 in the logarithm.
+        let (cell, stage) = detectable(2, 6, 0.1);
+        assert!(near(cell.expect("six repeats"), 0.1286_f64.exp_m1()));
+        assert!(near(stage.expect("six repeats"), (0.1286 / 2_f64.sqrt()).exp_m1()));
+        assert_eq!(detectable(5, 1, 0.1), (None, None));
     }
 
     #[test]

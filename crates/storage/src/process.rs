@@ -66,6 +66,12 @@ pub fn machine_busy() -> Option<Nanos> {
     Some(Nanos((user + nice + system + interrupts) * 10_000_000))
 }
 
+/// The time of the calendar, since 1970, UTC. For a person to read: nothing is measured by it, since it may be set.
+pub fn calendar() -> Nanos {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
+    Nanos(now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned())
+}
+
 /// The load average over the last minute; 0 where `/proc` does not tell.
 pub fn load_average() -> f64 {
     let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();

@@ -5,10 +5,12 @@
 
 mod cell;
 mod choices;
+mod estimate;
 mod frames;
 mod parameters;
 mod phase;
 mod random;
+mod reference;
 mod small_writes;
 mod stream;
 mod sweep;
@@ -19,10 +21,12 @@ mod written;
 
 pub use cell::{Cell, IngestCell, Volumes};
 pub use choices::{Access, EngineKind, SyncPolicy};
+pub use estimate::{Estimate, Speed};
 pub use frames::{FrameFile, FrameRead, FramesCell, FramesSweep, Split};
 pub use parameters::{Footprint, Parameters, Work};
 pub use phase::Phase;
 pub use random::{Coverage, Mode, RandomCell, RandomSweep};
+pub use reference::PlanKey;
 pub use small_writes::{COLLECTED, SmallWritesCell, SmallWritesSweep, Way};
 pub use stream::{DataSource, FileLayout, StreamCell, StreamSweep};
 pub use sweep::Sweep;
@@ -103,6 +107,40 @@ pub struct Cells {
     pub cells: Vec<Cell>,
     /// What is recorded after all rounds, in this order.
     pub ingests: Vec<IngestCell>,
+}
+
+impl Cells {
+    /// Several plans as one campaign: each stage is named after its plan too, and where heads differ the larger demand
+    /// holds. None of no plans.
+    pub fn joined(plans: Vec<(String, Cells)>) -> Option<Cells> {
+        let several = plans.len() > 1;
+        plans
+            .into_iter()
+            .map(|(name, plan)| if several { plan.named(&name) } else { plan })
+            .reduce(Cells::and)
+    }
+
+    fn named(mut self, name: &str) -> Self {
+        for cell in &mut self.cells {
+            cell.stage = format!("{name}: {}", cell.stage);
+        }
+        self
+    }
+
+    fn and(mut self, other: Cells) -> Self {
+        self.title = format!("{}; {}", self.title, other.title);
+        self.repeats = self.repeats.max(other.repeats);
+        self.warm_up = self.warm_up.max(other.warm_up);
+        self.margin = self.margin.max(other.margin);
+        self.time_limit = self.time_limit.max(other.time_limit);
+        self.space_limit = [self.space_limit, other.space_limit].into_iter().flatten().min();
+        self.source = self.source.or(other.source);
+        self.reserve = self.reserve.max(other.reserve);
+        self.hang_after = self.hang_after.max(other.hang_after);
+        self.cells.extend(other.cells);
+        self.ingests.extend(other.ingests);
+        self
+    }
 }
 
 /// Reads a plan at a scale, which multiplies sizes and counts of items. `file` is what messages call it.
@@ -219,6 +257,18 @@ access = "direct"
                 "64 MiB by 1 MiB, direct x2"
             ]
         );
+    }
+
+    #[test]
+    fn several_plans_are_one_campaign() {
+        let plan = |text: &str| parse(text, "my.toml", 1.0).expect("a valid plan");
+        let (one, other) = (plan(STREAM), plan(&STREAM.replace("repeats = 2", "repeats = 5")));
+        let joined = Cells::joined(vec![("a".into(), one.clone()), ("b".into(), other)]).expect("two plans");
+        assert_eq!((joined.repeats, joined.cells.len()), (5, 2 * one.cells.len()));
+        assert_eq!(joined.cells[0].stage, "a: large files");
+        assert_eq!(joined.cells[4].stage, "b: large files");
+        assert_eq!(Cells::joined(vec![("a".into(), one.clone())]), Some(one), "one plan stays as it is");
+        assert_eq!(Cells::joined(Vec::new()), None);
     }
 
     #[test]

@@ -102,24 +102,24 @@ pub(super) fn whole_blocks(file: Bytes, block: Bytes) -> Result<(), String> {
 /// parameter with a value behind it need not be written.
 macro_rules! parameters {
     (
-        $(#[$doc:meta])*
+        $(#[doc = $doc:literal])*
         $sweep:ident => $cell:ident {
-            $($(#[$field_doc:meta])* $field:ident: $type:ty $(= $default:expr)?,)*
+            $($(#[doc = $field_doc:literal])* $field:ident: $type:ty $(= $default:expr)?,)*
         }
     ) => {
-        $(#[$doc])*
+        $(#[doc = $doc])*
         /// As written: each parameter may be a list.
         #[derive(Debug, Clone, serde::Deserialize)]
         #[serde(deny_unknown_fields)]
         pub struct $sweep {
-            $($(#[$field_doc])* pub $field: parameters!(@written $type $(, $default)?),)*
+            $($(#[doc = $field_doc])* pub $field: parameters!(@written $type $(, $default)?),)*
         }
 
-        $(#[$doc])*
+        $(#[doc = $doc])*
         /// One combination.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
         pub struct $cell {
-            $($(#[$field_doc])* pub $field: $type,)*
+            $($(#[doc = $field_doc])* pub $field: $type,)*
         }
 
         impl $sweep {
@@ -132,7 +132,22 @@ macro_rules! parameters {
                 cells
             }
         }
+
+        impl $cell {
+            /// The parameters, for a reference.
+            pub(super) fn keys() -> Vec<super::PlanKey> {
+                vec![$(super::PlanKey::of(
+                    stringify!($field),
+                    stringify!($type),
+                    super::reference::choices::<$type>(),
+                    parameters!(@default $($default)?),
+                    &[$($field_doc),*],
+                ),)*]
+            }
+        }
     };
+    (@default) => { None };
+    (@default $default:expr) => { super::reference::written($default) };
     (@written $type:ty) => { super::Sweep<$type> };
     (@written $type:ty, $default:expr) => { Option<super::Sweep<$type>> };
     (@first $from:expr) => { $from.first() };

@@ -10,19 +10,19 @@ use super::{
 };
 
 macro_rules! workloads {
-    ($($(#[$doc:meta])* $name:ident($sweep:ident, $cell:ident) = $word:literal,)*) => {
+    ($($(#[doc = $doc:literal])* $name:ident($sweep:ident, $cell:ident) = $word:literal,)*) => {
         /// A workload with its parameters, each of which may be a list.
         #[derive(Debug, Clone, Deserialize)]
         #[serde(rename_all = "snake_case")]
         pub enum WorkloadSweep {
-            $($(#[$doc])* $name($sweep),)*
+            $($(#[doc = $doc])* $name($sweep),)*
         }
 
         /// One combination of a workload's parameters.
         #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(rename_all = "snake_case")]
         pub enum WorkloadCell {
-            $($(#[$doc])* $name($cell),)*
+            $($(#[doc = $doc])* $name($cell),)*
         }
 
         impl WorkloadSweep {
@@ -40,6 +40,11 @@ macro_rules! workloads {
             /// The workload's word in plans and reports.
             pub const fn name(&self) -> &'static str {
                 match self { $(WorkloadCell::$name(_) => $word,)* }
+            }
+
+            /// Every workload: its word, what it is, its parameters.
+            pub fn reference() -> Vec<(&'static str, String, Vec<super::PlanKey>)> {
+                vec![$(($word, [$($doc),*].join(" ").trim().to_owned(), $cell::keys()),)*]
             }
 
             /// Its parameters.

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use nilometer_model::Bytes;
 use serde::{Deserialize, Serialize};
 
+use super::Striping;
+
 /// A file system as it is mounted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Description {
@@ -26,6 +28,8 @@ pub struct Description {
     pub writable: bool,
     /// What `O_DIRECT` does.
     pub direct: Direct,
+    /// How the stripe count of files is chosen, where it can be.
+    pub striping: Option<Striping>,
 }
 
 /// Space of a file system.
@@ -111,6 +115,7 @@ impl std::fmt::Display for Description {
             _ => writeln!(f, "inodes        made as needed")?,
         }
         writeln!(f, "writable      {}", if self.writable { "yes" } else { "no" })?;
-        write!(f, "O_DIRECT      {}", self.direct)
+        writeln!(f, "O_DIRECT      {}", self.direct)?;
+        write!(f, "stripe count  {}", self.striping.map_or("no choice here", |_| "can be chosen"))
     }
 }

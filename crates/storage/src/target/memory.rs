@@ -34,6 +34,7 @@ impl Memory {
             device: None,
             space,
             writable: true,
+            striping: None,
             direct: Direct::Buffered,
         };
         Memory { description, tree: Arc::new(Mutex::new(Tree::new(capacity.0, None))) }
@@ -62,6 +63,10 @@ impl Target for Memory {
 
     fn traffic(&self) -> Option<(u64, u64)> {
         None
+    }
+
+    fn stripe(&self, _count: Option<u32>) -> Result<Option<u32>, TargetError> {
+        Ok(None)
     }
 
     fn clear(&self) -> Result<(), TargetError> {

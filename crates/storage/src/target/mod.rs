@@ -7,7 +7,7 @@ mod simulated;
 
 pub use description::{Description, Direct, Space};
 pub use memory::Memory;
-pub use posix::{Cleaned, Posix, clean, probe, probe_in_child};
+pub use posix::{Cleaned, Posix, Striping, clean, probe, probe_in_child};
 pub(crate) use simulated::Volume;
 pub use simulated::{Cost, Device, Simulated};
 
@@ -38,6 +38,10 @@ pub trait Target: Send + Sync + std::fmt::Debug {
 
     /// Bytes read from and written to the device below since it was attached; none if there is no device here.
     fn traffic(&self) -> Option<(u64, u64)>;
+
+    /// Spreads the files that are made from now on over so many storage devices, or over as many as before the first
+    /// call. How many it will be; none where the target has no such choice.
+    fn stripe(&self, count: Option<u32>) -> Result<Option<u32>, TargetError>;
 
     /// Removes all that the run has made so far; the run's directory stays.
     fn clear(&self) -> Result<(), TargetError>;

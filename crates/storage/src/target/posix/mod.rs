@@ -5,11 +5,17 @@ mod clean;
 mod mounts;
 mod probe;
 mod run_directory;
+mod stripe;
 
 pub use clean::{Cleaned, clean};
 pub use probe::{probe, probe_in_child};
+pub use stripe::Striping;
 
-use std::{os::fd::OwnedFd, path::Path, sync::Arc};
+use std::{
+    os::fd::OwnedFd,
+    path::Path,
+    sync::{Arc, OnceLock},
+};
 
 use nilometer_model::{Bytes, Coldness};
 use rustix::fs::{Mode, OFlags};
@@ -24,6 +30,8 @@ pub struct Posix {
     description: Description,
     run: RunDirectory,
     source: Option<Source>,
+    /// The stripe count before it was first changed.
+    default_stripes: OnceLock<u32>,
 }
 
 /// Where copies come from.
@@ -37,7 +45,7 @@ impl Posix {
     /// Makes the run's directory at the described path. `id` tells it from those of other runs.
     pub fn create(description: Description, id: u64) -> Result<Self, TargetError> {
         let run = RunDirectory::create(&description.path, id)?;
-        Ok(Posix { description, run, source: None })
+        Ok(Posix { description, run, source: None, default_stripes: OnceLock::new() })
     }
 
     /// Engines can also read the files in the run directory of `source`, by [`crate::SOURCE`]. It is cleared and removed
@@ -101,6 +109,19 @@ impl Target for Posix {
                 .ok()?;
         let sectors = |field: usize| stat.split_whitespace().nth(field)?.parse::<u64>().ok();
         Some((sectors(2)? * 512, sectors(6)? * 512))
+    }
+
+    fn stripe(&self, count: Option<u32>) -> Result<Option<u32>, TargetError> {
+        let (Some(striping), directory) = (self.description.striping, self.run.path()) else {
+            return Ok(None);
+        };
+        let Some(wanted) = count.or_else(|| self.default_stripes.get().copied()) else { return Ok(None) };
+        if self.default_stripes.get().is_none() {
+            // Only the first of two at once is kept, and both read the same.
+            self.default_stripes.set(striping.get(directory)?).ok();
+        }
+        striping.set(directory, wanted)?;
+        striping.get(directory).map(Some)
     }
 
     fn clear(&self) -> Result<(), TargetError> {

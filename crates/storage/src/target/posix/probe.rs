@@ -20,6 +20,7 @@ use super::{
     mounts::mount_of,
     run_directory::RunDirectory,
     space,
+    stripe::Striping,
 };
 use crate::Buffer;
 
@@ -37,6 +38,7 @@ pub fn probe(path: &Path) -> Result<Description, TargetError> {
     Ok(Description {
         space: space(&real)?,
         path: real,
+        striping: Striping::of(&mount.file_system),
         file_system: mount.file_system,
         mount_point: mount.mount_point,
         source: mount.source,

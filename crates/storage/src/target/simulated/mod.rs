@@ -96,6 +96,10 @@ impl Target for Simulated {
         Some(self.volume().traffic())
     }
 
+    fn stripe(&self, _count: Option<u32>) -> Result<Option<u32>, TargetError> {
+        Ok(None)
+    }
+
     fn clear(&self) -> Result<(), TargetError> {
         self.volume().clear();
         Ok(())
@@ -117,6 +121,7 @@ fn describe(device: &Device) -> Description {
         device: None,
         space: Space { size, free: size, inodes: None, free_inodes: None },
         writable: true,
+        striping: None,
         direct: Direct::Real { alignment: device.alignment },
     }
 }

@@ -1,0 +1,85 @@
+//! `nilometer plan keys`: what a plan may say.
+
+use nilometer_model::plan::{PlanKey, WorkloadCell};
+
+/// Key, value, what it is for.
+type Row = (&'static str, &'static str, &'static str);
+
+/// At the head of a plan.
+const HEAD: [Row; 10] = [
+    ("title", "a text", "What the plan is for, in a line."),
+    ("repeats", "a whole number [3]", "Rounds in which each cell is measured once."),
+    ("warm_up", "a whole number [0]", "Rounds before those, which count for nothing."),
+    ("margin", "percent [5]", "No difference smaller than this counts as one."),
+    ("seed", "a whole number [0]", "The seed of all random decisions."),
+    ("reserve", "a size [\"1 GiB\"]", "Space that stays free on each target."),
+    ("space_limit", "a size", "No cell may need more."),
+    ("time_limit", "a time [\"24 h\"]", "The campaign ends then at the latest, with what there is."),
+    ("hang_after", "a time [\"1 min\"]", "A target that completes nothing for so long is given up."),
+    ("source", "a directory", "Where copies come from."),
+];
+
+/// In a stage.
+const STAGE: [Row; 8] = [
+    ("name", "a text", "Its name in reports."),
+    ("workers", "a whole number [1]", "Threads, each with an engine of its own."),
+    ("engine", "\"sync\", \"io_uring\", \"pool\" [\"sync\"]", "How operations are issued."),
+    ("depth", "a whole number [1]", "Operations in flight a worker."),
+    ("time_limit", "a time", "A phase ends then at the latest."),
+    ("stonewall", "true or false [false]", "A phase ends for all workers when the first has done its part."),
+    ("volumes", "\"alone\", \"together\" [\"alone\"]", "Each target by itself, or all at the same time."),
+    ("stripe_count", "a whole number", "Storage devices a file is spread over, where the target can."),
+];
+
+/// The whole reference; that of the workloads comes from the types that read them.
+pub(super) fn reference() -> String {
+    let mut text = String::from("At the head of a plan:\n");
+    text += &rows(&HEAD);
+    text +=
+        "\n[[stage]]  Any parameter of a stage may be a list: it is then the matrix of all combinations.\n";
+    text += &rows(&STAGE);
+    for (name, about, keys) in WorkloadCell::reference() {
+        text += &format!("\n[stage.workload.{name}]  {about}\n");
+        for PlanKey { name, value, default, about } in keys {
+            let default = default.map_or_else(String::new, |default| format!(" [{default}]"));
+            text += &format!("  {name} = {value}{default}\n");
+            text += &about.iter().map(|line| format!("      {line}\n")).collect::<String>();
+        }
+    }
+    text
+}
+
+fn rows(rows: &[Row]) -> String {
+    rows.iter().map(|(name, value, about)| format!("  {name} = {value}\n      {about}\n")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use nilometer_model::plan::parse;
+
+    use super::*;
+
+    /// What the parser says that it would have taken instead of an unknown key.
+    fn expected(plan: &str) -> Vec<String> {
+        let said = parse(plan, "p.toml", 1.0).expect_err("an unknown key").to_string();
+        let (_, words) = said.split_once("expected one of ").expect("the valid names");
+        words.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+    }
+
+    fn sorted<T: ToString>(names: impl IntoIterator<Item = T>) -> Vec<String> {
+        let mut names: Vec<String> = names.into_iter().map(|name| name.to_string()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn every_key_is_explained_and_no_other() {
+        let head = expected("title = \"x\"\nunknown = 1");
+        assert_eq!(sorted(head.iter().filter(|name| *name != "stage")), sorted(HEAD.map(|(name, ..)| name)));
+        let stage = expected("title = \"x\"\n[[stage]]\nunknown = 1");
+        assert_eq!(
+            sorted(stage.iter().filter(|name| *name != "workload")),
+            sorted(STAGE.map(|(name, ..)| name))
+        );
+    }
+}

@@ -1,0 +1,171 @@
+//! `nilometer plan`: what plans there are, and what they measure.
+
+mod keys;
+
+use anyhow::bail;
+use clap::{Args, Subcommand};
+use nilometer_model::{
+    plan::{Cells, Estimate, Speed, parse},
+    statistics::detectable,
+};
+
+use crate::{
+    Blame, Outcome,
+    catalogue::{PLANS, find},
+};
+
+/// Lists the built-in plans, or shows what one measures
+#[derive(Debug, Args)]
+pub(crate) struct Plan {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Names and titles
+    List,
+    /// What a plan may say: every key, its values and its default
+    Keys,
+    /// Every cell of a plan, how long it takes, how much space it needs, which differences it can see
+    Show {
+        /// A built-in name, or the path of a .toml file
+        name: String,
+        #[command(flatten)]
+        scale: Scale,
+    },
+}
+
+/// How large a plan's sizes are made.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct Scale {
+    /// Multiplies all sizes and counts of items, such as 0.01 or 1/100: a published study in minutes
+    #[arg(long, default_value = "1", value_parser = factor)]
+    scale: f64,
+}
+
+/// `0.01` or `1/100`.
+fn factor(text: &str) -> anyhow::Result<f64> {
+    let number = |text: &str| text.trim().parse::<f64>().ok();
+    let value = match text.split_once('/') {
+        Some((above, below)) => number(above).zip(number(below)).map(|(above, below)| above / below),
+        None => number(text),
+    };
+    match value {
+        Some(value) if value > 0.0 && value <= 1e6 => Ok(value),
+        _ => bail!("write a number above 0, such as 0.01 or 1/100"),
+    }
+}
+
+impl Plan {
+    pub(crate) fn execute(&self) -> Outcome {
+        match &self.action {
+            Action::List => {
+                for (name, text) in PLANS {
+                    println!("{name:<8} {}", parse(text, name, 1.0).input()?.title);
+                }
+            }
+            Action::Keys => print!("{}", keys::reference()),
+            Action::Show { name, scale } => print!("{}", shown(&load(name, *scale).input()?)),
+        }
+        Ok(())
+    }
+}
+
+/// A plan by its name or path.
+pub(crate) fn load(name: &str, Scale { scale }: Scale) -> anyhow::Result<Cells> {
+    let (file, text) = find(name, &PLANS, "plan")?;
+    Ok(parse(&text, &file, scale)?)
+}
+
+fn shown(plan: &Cells) -> String {
+    let mut text = format!("{}\n\n{}", plan.title, head(plan));
+    let mut stage = "";
+    for cell in &plan.cells {
+        if cell.stage != stage {
+            stage = &cell.stage;
+            let phases: Vec<_> = cell.phases().iter().filter(|p| !p.is_setup()).map(|p| p.name()).collect();
+            text += &format!("\n{stage}: {} ({})\n", cell.workload.name(), phases.join(", "));
+        }
+        text += &format!("  {cell}\n");
+    }
+    text
+}
+
+fn head(plan: &Cells) -> String {
+    let Estimate { time, space, written } = plan.estimate(1, Speed::ASSUMED);
+    let (entries, bytes) = (space.entries, space.bytes);
+    let Speed { rate, operations } = Speed::ASSUMED;
+    let mut rows = vec![
+        ("measures", format!("{} cells in {} rounds", plan.cells.len(), plan.repeats)),
+        ("takes", format!("{time} a target, if it does {rate} and {operations} operations a second")),
+        (
+            "needs",
+            format!("{bytes} and {entries} files and directories, and {} more stay free", plan.reserve),
+        ),
+        ("writes", format!("{written} in all to each target")),
+    ];
+    if plan.warm_up > 0 {
+        rows.push(("warm-up", format!("{} rounds that count for nothing", plan.warm_up)));
+    }
+    if let Some(source) = plan.source.as_ref().filter(|_| needs_source(plan)) {
+        rows.push(("copies", format!("come from {source}, or from --source")));
+    }
+    rows.push(("ends", format!("after {} at the latest", plan.time_limit)));
+    rows.extend(sees(plan));
+    rows.iter().map(|(key, value)| format!("{key:<9} {value}\n")).collect()
+}
+
+fn needs_source(plan: &Cells) -> bool {
+    plan.cells.iter().any(|cell| cell.phases().contains(&nilometer_model::plan::Phase::Source))
+}
+
+/// Which difference between two targets the plan can see, if repeats spread by so much.
+fn sees(plan: &Cells) -> Vec<(&'static str, String)> {
+    let first = plan.cells.first().map_or("", |cell| cell.stage.as_str());
+    let cells = plan.cells.iter().filter(|cell| cell.stage == first).count();
+    let line = |(at, spread): (usize, f64)| {
+        let (cell, stage) = detectable(cells, plan.repeats, spread);
+        let percent = |value: Option<f64>| value.map_or("none".into(), |v| format!("{:.1} %", 100.0 * v));
+        let found = format!(
+            "differences above {} in a cell, {} in `{first}` as a whole, if repeats spread by {:.0} %",
+            percent(cell),
+            percent(stage),
+            100.0 * spread
+        );
+        (if at == 0 { "sees" } else { "" }, found)
+    };
+    [0.02, 0.1].into_iter().enumerate().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use nilometer_model::Bytes;
+
+    use super::*;
+
+    #[test]
+    fn scales_are_numbers_above_zero() {
+        assert!((factor("1/100").expect("a fraction") - 0.01).abs() < 1e-12);
+        assert!((factor("0.5").expect("a number") - 0.5).abs() < 1e-12);
+        for wrong in ["0", "-1", "1/0", "half", "nan", ""] {
+            assert!(factor(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn every_built_in_plan_is_shown_within_a_terminal_and_fits_at_a_small_scale() {
+        for (name, text) in PLANS {
+            for scale in [1.0, 0.01, 1e-6] {
+                let plan = parse(text, name, scale).expect(name);
+                let shown = shown(&plan);
+                let widest = shown.lines().map(|line| line.chars().count()).max().unwrap_or(0);
+                assert!(widest <= 110 && shown.contains("takes") && shown.contains("sees"), "{shown}");
+                assert!(
+                    scale >= 1.0 || plan.estimate(1, Speed::ASSUMED).space.bytes < Bytes(5 << 30),
+                    "{name}"
+                );
+            }
+        }
+    }
+}

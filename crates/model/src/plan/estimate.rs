@@ -1,0 +1,131 @@
+//! How long a plan takes and how much space it needs, before anything is measured.
+
+use super::{Cell, Cells, Footprint, Phase, Volumes};
+use crate::{ByteRate, Bytes, Nanos};
+
+/// What a storage system is assumed to do.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Speed {
+    /// Bytes a second, all workers together.
+    pub rate: ByteRate,
+    /// Operations a second, all workers together.
+    pub operations: f64,
+}
+
+impl Speed {
+    /// Of a storage system of which nothing is known.
+    pub const ASSUMED: Speed = Speed { rate: ByteRate(500e6), operations: 10_000.0 };
+    /// Faster than any that one node can drive: what takes too long at this speed takes too long.
+    pub const UTMOST: Speed = Speed { rate: ByteRate(100e9), operations: 10e6 };
+
+    fn time(self, bytes: u64, operations: u64) -> f64 {
+        (bytes as f64 / self.rate.0).max(operations as f64 / self.operations)
+    }
+}
+
+/// What a plan takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Estimate {
+    /// From the first cell to the last, all rounds and targets.
+    pub time: Nanos,
+    /// What the largest cell leaves on a target until it is cleared, recordings apart.
+    pub space: Footprint,
+    /// Bytes written to each target in all.
+    pub written: Bytes,
+}
+
+/// Threads, settling and clearing of a phase.
+const OVERHEAD: f64 = 0.02;
+
+impl Cells {
+    /// What it takes on so many targets of such a speed.
+    pub fn estimate(&self, targets: usize, speed: Speed) -> Estimate {
+        let rounds = f64::from(self.warm_up + self.repeats);
+        let (mut seconds, mut written, mut space) = (0.0, 0_u64, Footprint::default());
+        for cell in &self.cells {
+            let times = if cell.volumes == Volumes::Together { 1.0 } else { targets as f64 };
+            seconds += rounds * times * cell.seconds(speed);
+            written =
+                written.saturating_add(cell.written().saturating_mul(u64::from(self.warm_up + self.repeats)));
+            let Footprint { bytes, entries } = cell.footprint();
+            space = Footprint { bytes: space.bytes.max(bytes), entries: space.entries.max(entries) };
+        }
+        for ingest in &self.ingests {
+            seconds += f64::from(ingest.repeats) * targets as f64 * ingest.duration.seconds();
+        }
+        // A plan that is longer than time can be counted is too long in any case.
+        Estimate { time: Nanos::from_seconds(seconds.min(9e9)), space, written: Bytes(written) }
+    }
+}
+
+impl Cell {
+    /// All phases at such a speed.
+    fn seconds(&self, speed: Speed) -> f64 {
+        let parameters = self.workload.parameters();
+        let phases = parameters.phases().into_iter().map(|phase| {
+            let work = parameters.work(phase, self.workers);
+            let whole = speed.time(work.bytes, work.operations);
+            let limit = self.time_limit.filter(|_| !phase.is_setup());
+            OVERHEAD + limit.map_or(whole, |limit| whole.min(limit.seconds()))
+        });
+        phases.sum()
+    }
+
+    /// Bytes that a repeat writes, if no time limit ends it.
+    fn written(&self) -> u64 {
+        let parameters = self.workload.parameters();
+        let writes = |phase: &Phase| matches!(phase, Phase::LayOut | Phase::Write | Phase::CreateFiles);
+        let phases = parameters.phases().into_iter().filter(writes);
+        phases.map(|phase| parameters.work(phase, self.workers).bytes).fold(0, u64::saturating_add)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::parse;
+    use super::*;
+
+    const PLAN: &str = r#"
+title = "a test"
+repeats = 4
+warm_up = 1
+[[stage]]
+name = "large files"
+workers = 2
+[stage.workload.stream]
+file_size = "1 GB"
+block_size = "1 MB"
+access = "buffered"
+"#;
+
+    fn estimate(text: &str, targets: usize) -> Estimate {
+        parse(text, "my.toml", 1.0).expect("a valid plan").estimate(targets, Speed::ASSUMED)
+    }
+
+    #[test]
+    fn time_and_space_follow_from_the_matrix() {
+        let once = estimate(PLAN, 1);
+        // Five rounds of writing and reading 2 GB at 500 MB/s.
+        assert!((once.time.seconds() - 5.0 * (8.0 + 2.0 * OVERHEAD)).abs() < 1e-6, "{once:?}");
+        assert_eq!(once.space, Footprint { bytes: Bytes(2_000_000_000), entries: 2 });
+        assert_eq!(once.written, Bytes(10_000_000_000));
+        assert_eq!(estimate(PLAN, 3).time.0, 3 * once.time.0);
+    }
+
+    #[test]
+    fn a_time_limit_limits_and_targets_at_once_count_once() {
+        let limited =
+            PLAN.replace("workers = 2", "workers = 2\ntime_limit = \"1 s\"\nvolumes = \"together\"");
+        let (one, three) = (estimate(&limited, 1).time, estimate(&limited, 3).time);
+        assert!(
+            (one.seconds() - 5.0 * 2.0 * (1.0 + OVERHEAD)).abs() < 1e-6 && one == three,
+            "{one} and {three}"
+        );
+    }
+
+    #[test]
+    fn what_can_not_be_counted_is_long_not_short() {
+        let endless = PLAN.replace("\"1 GB\"", "\"9000 TB\"").replace("workers = 2", "workers = 1024");
+        assert!(estimate(&endless, 1).time.seconds() > 1e9);
+    }
+}

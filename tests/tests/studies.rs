@@ -1,0 +1,50 @@
+//! All built-in plans in one campaign on four real file systems, at a small scale: every cell is measured everywhere, and
+//! nothing is left behind.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use nilometer_model::plan::Cell;
+use nilometer_tests::{FileSystem, may_mount, run_directories, start};
+
+const PLANS: [&str; 5] = ["quick", "nus", "pandata", "evlbi", "wa105"];
+
+#[test]
+fn the_studies_run_on_four_file_systems_in_one_campaign() {
+    if !may_mount() {
+        return;
+    }
+    let systems = [
+        FileSystem::ext4(3000),
+        FileSystem::xfs(3000),
+        FileSystem::btrfs(3000),
+        FileSystem::tmpfs("size=3g"),
+    ];
+    let home = tempfile::tempdir().expect("a temporary directory");
+    let source = tempfile::tempdir().expect("a temporary directory");
+    let mut arguments = vec!["evaluate".to_owned()];
+    arguments.extend(systems.iter().map(|system| system.path().display().to_string()));
+    arguments.extend(PLANS.iter().flat_map(|plan| ["--plan".to_owned(), (*plan).to_owned()]));
+    arguments.extend(["--scale", "1/2000", "--repeats", "1", "--record", "r.sqlite"].map(str::to_owned));
+    arguments.extend(["--source".to_owned(), source.path().display().to_string()]);
+    let ended = start(home.path(), &arguments).end(Duration::from_mins(8));
+    assert_eq!(ended.code, Some(0), "{}\n{}", ended.stdout, ended.stderr);
+
+    let results = nilometer_record::read(&home.path().join("r.sqlite")).expect("a record");
+    let measured: BTreeSet<_> = results.samples.iter().map(|measured| measured.key.group()).collect();
+    assert_eq!(measured.len(), results.samples.len(), "one repeat of each");
+    for (index, entry) in results.cells.iter().enumerate() {
+        let cell: Cell = serde_json::from_str(&entry.parameters).expect("what was written");
+        let stripes_everywhere_the_same = cell.stripe_count.is_some_and(|count| count > 1);
+        for phase in cell.phases().into_iter().filter(|phase| !phase.is_setup()) {
+            let on = measured.iter().filter(|group| (group.cell, group.phase) == (index, phase)).count();
+            let expected = if stripes_everywhere_the_same { 0 } else { systems.len() };
+            assert_eq!(on, expected, "{}: {} of {}", phase.name(), entry.name, entry.stage);
+        }
+    }
+    for plan in PLANS {
+        assert!(results.cells.iter().any(|cell| cell.stage.starts_with(&format!("{plan}: "))), "{plan}");
+    }
+    for directory in systems.iter().map(FileSystem::path).chain([source.path()]) {
+        assert_eq!(run_directories(directory), Vec::<std::path::PathBuf>::new(), "something is left behind");
+    }
+}
