@@ -90,14 +90,15 @@ pub(crate) fn run_phase(
     if !measure(&mut watch, surroundings, task) {
         return None;
     }
-    let finish = |((crew, coldness), (_, target)): ((Crew, Result<_, _>), &(usize, Arc<dyn Target>))| {
+    let crews = watch.crews.into_iter().zip(chilled).zip(task.targets);
+    let samples = crews.map(|((crew, coldness), (_, target))| {
         let mut sample = Sample { settling, load, coldness: coldness.unwrap_or(None), ..crew.sample };
         if sample.invalid.is_none() {
             sample.invalid = judge(&sample, target.as_ref(), task.cell);
         }
         sample
-    };
-    Some(watch.crews.into_iter().zip(chilled).zip(task.targets).map(finish).collect())
+    });
+    Some(samples.collect())
 }
 
 /// Starts the workers on a target.
@@ -188,8 +189,8 @@ fn chilled(run: &Run, target: &Arc<dyn Target>, task: &Task<'_>) -> Result<Optio
 
 /// Drops the cell's files from the cache; the worst of what was found.
 fn chill(target: &dyn Target, cell: &Cell) -> Option<Coldness> {
-    let state = |worker| target.chill(&workload::name_of(worker)).unwrap_or(Coldness::NotProvable);
-    (0..cell.workers).map(state).max_by_key(|coldness| match coldness {
+    let state = |name: String| target.chill(&name).unwrap_or(Coldness::NotProvable);
+    workload::files(cell).map(state).max_by_key(|coldness| match coldness {
         Coldness::Proved => 0,
         Coldness::NotProvable => 1,
         Coldness::Contradicted => 2,
@@ -237,9 +238,9 @@ struct Job {
     clock: Clock,
 }
 
-/// What a later phase needs is laid out whole.
+/// What a later phase needs is made whole.
 fn time_limit(cell: &Cell, phase: Phase) -> Option<Nanos> {
-    cell.time_limit.filter(|_| !phase.is_setup())
+    cell.time_limit.filter(|_| cell.workload.parameters().may_end_early(phase))
 }
 
 /// A worker's thread. A report that nobody waits for any more is dropped.
@@ -265,6 +266,7 @@ fn run_worker(job: &Job, report: &dyn Fn(Report)) -> Result<Report, String> {
     let real = job.target.description().direct_alignment().is_some();
     let part = Part {
         worker: job.worker,
+        workers: cell.workers,
         seed: job.seed,
         direct: workload::is_direct(cell.access(), real),
         stop_at: time_limit(cell, job.phase).map_or(Nanos::MAX, |limit| start + limit),
@@ -272,13 +274,13 @@ fn run_worker(job: &Job, report: &dyn Fn(Report)) -> Result<Report, String> {
     };
     let mut workload = workload::build(&cell.workload, job.phase, part);
     let drive = Drive::new(workload.as_mut(), engine.as_mut());
-    Ok(Report::Done(Box::new(driven(drive, start, &job.pulse))))
+    let tally = Tally::counting(workload::counted(job.phase), start);
+    Ok(Report::Done(Box::new(driven(drive, tally, start, &job.pulse))))
 }
 
 /// Drives a worker's part to its end, and shows from time to time how far it is.
-fn driven(drive: Drive<'_>, start: Nanos, pulse: &Pulse) -> Work {
+fn driven(drive: Drive<'_>, mut tally: Tally, start: Nanos, pulse: &Pulse) -> Work {
     let (usage, run_delay) = (Usage::of_thread(), process::run_delay());
-    let mut tally = Tally::new(start);
     let (mut beat, mut bytes, mut operations) = (start, 0, 0);
     let ended = drive.run_while(|completion| {
         tally.observe(completion);

@@ -23,6 +23,6 @@ pub use buffer::{Arena, Buffer};
 pub use clock::{Calendar, Clock};
 pub use drive::{Drive, Ended, Step, Turn, Workload, interleave};
 pub use engine::{Engine, EngineError, Wait, Wake};
-pub use operation::{Completion, Errno, OpKind, Open, Operation, ROOT, Slot};
-pub use tally::Tally;
+pub use operation::{Completion, Errno, OpKind, Open, Operation, ROOT, SOURCE, Slot};
+pub use tally::{Counted, Tally};
 pub use target::{Target, TargetError};
