@@ -235,7 +235,7 @@ fn head(resolved: &Resolved) -> anyhow::Result<Results> {
         repeats: resolved.plan.repeats,
         targets,
         cells,
-        environment: environment(),
+        environment: environment(&resolved.targets),
         ..Results::default()
     })
 }
