@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::{Context, bail};
 use clap::Args;
-use nilometer_analysis::report::terminal;
+use nilometer_analysis::{Study, report::terminal};
 use nilometer_campaign::{Campaign, Progress, Resolved, environment, resolve, within};
 use nilometer_model::{
     Bytes, CellEntry, Instrument, Invalid, Measured, Nanos, Results, Seed, TargetEntry,
@@ -24,6 +24,7 @@ use crate::{
     catalogue::{INSTRUMENTS, find},
     describe::described,
     plan::{Scale, load},
+    report::palette,
 };
 
 /// Measures storage, and says what it can carry
@@ -78,7 +79,7 @@ impl Evaluate {
         let record = campaign.run(&mut |progress| tell(&progress, &head)).run()?;
         drop(record);
         let results = nilometer_record::read(&path).run()?;
-        print!("\n{}", terminal(&results));
+        print!("\n{}", terminal(&Study::of(&results), palette()));
         println!("\nRecord: {}", path.display());
         remove_targets(targets, &results, patience).run()?;
         went_well(&results, stop.load(Ordering::Relaxed)).run()
