@@ -98,7 +98,7 @@ impl Ours {
             Order::Sequential { size, .. } => size.0 as f64 / GIB,
             Order::Random { operations, .. } => *operations as f64,
         };
-        let part = |buffers| Part { worker: 0, seed: SEED, direct, stop_at: Nanos::MAX, buffers };
+        let part = |buffers| Part { worker: 0, workers: 1, seed: SEED, direct, stop_at: Nanos::MAX, buffers };
         let make = |buffers| Transfer::new(name, order, direction, part(buffers));
         self.drive(amount, driving, make).map(|(cost, _)| cost).with_context(|| format!("moving {name}"))
     }

@@ -14,6 +14,10 @@ pub struct Slot(pub u32);
 /// The run's own directory: open from the start, never closed.
 pub const ROOT: Slot = Slot(0);
 
+/// The directory that copies come from, where the engine was given one: open from the start, never closed, outside the
+/// table. A file in it can be opened to read ([`Open::READ`] with this as `dir`); anything else is refused.
+pub const SOURCE: Slot = Slot(u32::MAX);
+
 /// How a file is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Open(u8);
@@ -23,10 +27,16 @@ impl Open {
     pub const READ: Open = Open(0);
     /// An existing file, to write.
     pub const WRITE: Open = Open(1);
+    /// An existing file, to read and to write.
+    pub const READ_WRITE: Open = Open(1 | Self::READS_TOO);
     /// A new file, to write; it must not exist.
     pub const CREATE: Open = Open(3);
+    /// A file to write that many open: whoever is first makes it.
+    pub const SHARED: Open = Open(3 | Self::MAY_EXIST);
 
     const DIRECT: u8 = 4;
+    const MAY_EXIST: u8 = 8;
+    const READS_TOO: u8 = 16;
 
     /// The same past the page cache (`O_DIRECT`), if `yes`.
     #[must_use]
@@ -34,14 +44,24 @@ impl Open {
         if yes { Open(self.0 | Self::DIRECT) } else { self }
     }
 
+    /// To read.
+    pub const fn reads(self) -> bool {
+        !self.writes() || self.0 & Self::READS_TOO != 0
+    }
+
     /// To write.
     pub const fn writes(self) -> bool {
         self.0 & 1 != 0
     }
 
-    /// A new file.
+    /// The file is made if it is not there.
     pub const fn creates(self) -> bool {
         self.0 & 2 != 0
+    }
+
+    /// The file must not be there yet.
+    pub const fn must_be_new(self) -> bool {
+        self.creates() && self.0 & Self::MAY_EXIST == 0
     }
 
     /// Past the page cache.

@@ -64,6 +64,8 @@ fn kinds() -> impl Strategy<Value = OpKind> {
         OpKind::Open(Open::CREATE),
         OpKind::Open(Open::CREATE),
         OpKind::Open(Open::WRITE),
+        OpKind::Open(Open::READ_WRITE),
+        OpKind::Open(Open::SHARED),
         OpKind::MakeDir,
         OpKind::OpenDir,
         OpKind::Rename,

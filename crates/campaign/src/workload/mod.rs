@@ -3,25 +3,32 @@
 //! Operations in flight have no order among themselves, whatever the engine: a workload that needs one thing done
 //! before another waits for its completion.
 
+mod frames;
 mod make_tree;
+mod name;
 mod transfer;
+mod tree;
 mod walk;
 
+pub use frames::{Course, Frames, Piece};
 pub use make_tree::MakeTree;
 pub use transfer::{Direction, Order, Transfer, stamp};
+pub use tree::Tree;
 pub use walk::Walk;
 
 use nilometer_model::{
     Bytes, Nanos, Seed,
     plan::{Access, Cell, Phase, RandomCell, StreamCell, SyncPolicy, WorkloadCell},
 };
-use nilometer_storage::{Buffer, Workload};
+use nilometer_storage::{Buffer, Counted, OpKind, Workload};
 
 /// What a worker needs to build its workload for a phase.
 #[derive(Debug)]
 pub struct Part {
     /// Which worker of the cell, from 0.
     pub worker: u32,
+    /// Workers of the cell.
+    pub workers: u32,
     /// Of this repeat of the cell; each worker and purpose derives its own.
     pub seed: Seed,
     /// `O_DIRECT`.
@@ -37,6 +44,14 @@ pub fn name_of(worker: u32) -> String {
     format!("n_w{worker}")
 }
 
+/// The names of the files that a cell's read phase reads.
+pub fn files(cell: &Cell) -> Box<dyn Iterator<Item = String>> {
+    match &cell.workload {
+        WorkloadCell::Frames(frames) => frames::files(frames),
+        _ => Box::new((0..cell.workers).map(name_of)),
+    }
+}
+
 /// The least size of a worker's buffers: what an operation of the phase moves, or the longest name.
 pub fn buffer_size(cell: &WorkloadCell, phase: Phase) -> usize {
     let block = match (cell, phase) {
@@ -50,6 +65,8 @@ pub fn buffer_size(cell: &WorkloadCell, phase: Phase) -> usize {
 pub fn build(cell: &WorkloadCell, phase: Phase, part: Part) -> Box<dyn Workload> {
     let name = name_of(part.worker);
     match (cell, phase) {
+        (WorkloadCell::Frames(frames), phase) => Box::new(Frames::new(frames, phase, SLOTS, part)),
+        (WorkloadCell::Tree(tree), phase) => Box::new(Tree::new(tree, phase, SLOTS, part)),
         (WorkloadCell::Walk(walk), Phase::LayOut) => Box::new(MakeTree::new(&name, walk, part.buffers)),
         (WorkloadCell::Walk(_), _) => Box::new(Walk::new(&name, SLOTS, part.stop_at, part.buffers)),
         (WorkloadCell::Stream(stream), phase) => {
@@ -67,6 +84,25 @@ pub fn build(cell: &WorkloadCell, phase: Phase, part: Part) -> Box<dyn Workload>
             };
             Box::new(Transfer::new(&name, order, Direction::Read, part))
         }
+    }
+}
+
+/// What an operation is in a phase, see [`Phase`].
+pub fn counted(phase: Phase) -> Counted {
+    match phase {
+        Phase::MakeTree | Phase::MakeDirectories => Counted::Kind(OpKind::MakeDir),
+        Phase::StatDirectories | Phase::StatFiles => Counted::Kind(OpKind::Stat),
+        Phase::RemoveTree | Phase::RemoveDirectories => Counted::Kind(OpKind::RemoveDir),
+        Phase::CreateFiles | Phase::ReadFiles => Counted::Files,
+        Phase::RenameFiles => Counted::Kind(OpKind::Rename),
+        Phase::RemoveFiles => Counted::Kind(OpKind::Unlink),
+        Phase::LayOut
+        | Phase::Source
+        | Phase::Write
+        | Phase::Read
+        | Phase::Mix
+        | Phase::Walk
+        | Phase::Ingest => Counted::All,
     }
 }
 

@@ -4,7 +4,10 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{RandomCell, RandomSweep, StreamCell, StreamSweep, WalkCell, WalkSweep, parameters::Parameters};
+use super::{
+    FramesCell, FramesSweep, RandomCell, RandomSweep, StreamCell, StreamSweep, TreeCell, TreeSweep, WalkCell,
+    WalkSweep, parameters::Parameters,
+};
 
 macro_rules! workloads {
     ($($(#[doc = $doc:literal])* $name:ident($sweep:ident, $cell:ident) = $word:literal,)*) => {
@@ -61,6 +64,10 @@ workloads! {
     Stream(StreamSweep, StreamCell) = "stream",
     /// Aligned random reads, writes or both.
     Random(RandomSweep, RandomCell) = "random",
+    /// Two-dimensional frames into one file of three dimensions or one each, then a cold read.
+    Frames(FramesSweep, FramesCell) = "frames",
+    /// What mdtest does.
+    Tree(TreeSweep, TreeCell) = "tree",
     /// What `ls -lR` does.
     Walk(WalkSweep, WalkCell) = "walk",
 }

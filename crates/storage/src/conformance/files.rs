@@ -1,14 +1,15 @@
 //! Data and slots: what engines must do with open files.
 
 use super::checked::Checked;
-use crate::{Buffer, Errno, OpKind, Open, Operation, ROOT, Slot};
+use crate::{Buffer, Errno, OpKind, Open, Operation, ROOT, SOURCE, Slot};
 
 /// Each for an engine with one slot besides the directory's.
-pub(super) const ALL: [fn(&mut Checked); 8] = [
+pub(super) const ALL: [fn(&mut Checked); 9] = [
     data_comes_back,
     holes_are_zeros,
     sizes_change,
     access_is_kept_to,
+    who_shares_a_file_keeps_what_is_in_it,
     empty_slots_are_refused,
     the_directory_stays_open,
     slots_are_used_again,
@@ -19,6 +20,8 @@ const FILE: Slot = Slot(1);
 const CREATE: OpKind = OpKind::Open(Open::CREATE);
 const READ: OpKind = OpKind::Open(Open::READ);
 const WRITE: OpKind = OpKind::Open(Open::WRITE);
+const READ_WRITE: OpKind = OpKind::Open(Open::READ_WRITE);
+const SHARED: OpKind = OpKind::Open(Open::SHARED);
 
 fn data_comes_back(engine: &mut Checked) {
     engine.expect_named(CREATE, FILE, b"f", Ok(0));
@@ -80,12 +83,29 @@ fn access_is_kept_to(engine: &mut Checked) {
     );
     assert_eq!(engine.on(OpKind::Truncate, FILE, 0), Err(Errno::EINVAL), "nor cut");
     assert_eq!(engine.read(FILE, 0, 1), Ok(vec![b'x']));
+    engine.expect_named(READ_WRITE, FILE, b"none", Err(Errno::ENOENT));
+    engine.expect_named(READ_WRITE, FILE, b"f", Ok(0));
+    assert_eq!(engine.write(FILE, 1, b"z"), Ok(1), "a file that was opened for both can be written");
+    assert_eq!(engine.read(FILE, 0, 3), Ok(b"xz".to_vec()), "and read");
+    engine.expect_named(READ_WRITE, FILE, b".", Err(Errno::EISDIR));
     assert_eq!(engine.read(ROOT, 0, 1), Err(Errno::EISDIR), "a directory can't be read");
     assert_eq!(engine.write(ROOT, 0, b"y"), Err(Errno::EBADF), "a directory can't be written");
 }
 
+fn who_shares_a_file_keeps_what_is_in_it(engine: &mut Checked) {
+    engine.expect_named(SHARED, FILE, b"f", Ok(0));
+    assert_eq!(engine.write(FILE, 1, b"second"), Ok(6), "the first to open it made it");
+    engine.expect_named(SHARED, FILE, b"f", Ok(0));
+    assert_eq!(engine.write(FILE, 0, b"1"), Ok(1));
+    assert_eq!(engine.read(FILE, 0, 1), Err(Errno::EBADF), "it is opened to write");
+    engine.expect_named(READ, FILE, b"f", Ok(0));
+    assert_eq!(engine.read(FILE, 0, 9), Ok(b"1second".to_vec()), "the second open left what was there");
+    engine.expect_named(SHARED, FILE, b".", Err(Errno::EISDIR));
+    engine.expect_named(SHARED, FILE, b"../f", Err(Errno::EINVAL));
+}
+
 fn empty_slots_are_refused(engine: &mut Checked) {
-    for slot in [FILE, Slot(2), Slot(u32::MAX)] {
+    for slot in [FILE, Slot(2), SOURCE] {
         assert_eq!(engine.read(slot, 0, 1), Err(Errno::EBADF), "read of the empty {slot:?}");
         assert_eq!(engine.write(slot, 0, b"x"), Err(Errno::EBADF), "write to the empty {slot:?}");
         for kind in

@@ -42,6 +42,14 @@ pub fn containment_suite(directory: &std::path::Path, make: &mut MakeEngine<'_>)
     names::containment(directory, &mut Checked::new(make(1, 2)));
 }
 
+/// Checks that an engine reads the files of the directory that copies come from, and does nothing else to it. `make` gives an
+/// engine on an empty directory, whose source holds one file, `n_f`, with the bytes `source`.
+pub fn source_suite(make: &mut MakeEngine<'_>) {
+    for depth in [1, 8] {
+        names::source(&mut Checked::new(make(depth, 2)));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::{os::fd::OwnedFd, path::Path, sync::Arc};
@@ -50,10 +58,10 @@ mod tests {
 
     use super::*;
     use crate::{
-        Clock,
+        Buffer, Clock, OpKind, Open, Operation, ROOT, Slot, Wait,
         clock::VirtualClock,
         engine::{
-            self, Options,
+            self, Options, Reach,
             wrap::{Cap, Faulty, Metered, Throttled},
         },
         target::{Cost, Device, Memory, Simulated, Target},
@@ -81,6 +89,65 @@ mod tests {
         containment_suite(directory.path(), &mut |depth, slots| {
             wrap(on(directory.path(), &Options { kind, depth, ..options(slots) }))
         });
+    }
+
+    /// An engine on a real directory, with a source that holds a file.
+    fn with_source(kind: EngineKind) {
+        let mut directories = Vec::new();
+        source_suite(&mut |depth, slots| {
+            let [root, source] = [(); 2].map(|()| tempfile::tempdir().expect("a temporary directory"));
+            std::fs::write(source.path().join("n_f"), b"source").expect("space");
+            let opened = |directory: &tempfile::TempDir| {
+                OwnedFd::from(std::fs::File::open(directory.path()).expect("it can be opened"))
+            };
+            let reach = Reach { root: opened(&root), source: Some(opened(&source)) };
+            directories.extend([root, source]);
+            let engine = engine::on_directory(reach, &Options { kind, depth, ..options(slots) });
+            engine.expect("permitted here")
+        });
+        for source in directories.iter().skip(1).step_by(2) {
+            let names: Vec<_> = std::fs::read_dir(source.path()).expect("it is there").collect();
+            assert_eq!(names.len(), 1, "the source was changed: {names:?}");
+            assert_eq!(std::fs::read(source.path().join("n_f")).expect("it is there"), b"source");
+        }
+    }
+
+    #[test]
+    fn a_source_can_only_be_read() {
+        for kind in [EngineKind::Sync, EngineKind::IoUring, EngineKind::Pool] {
+            with_source(kind);
+        }
+        source_suite(&mut |depth, slots| {
+            let target = Simulated::new(Device::default(), VirtualClock::default());
+            with_stand_in(&mut target.attach(1, 3));
+            Box::new(target.attach(depth as usize, slots))
+        });
+        source_suite(&mut |_, slots| {
+            let target = Memory::new(Bytes(1 << 20));
+            with_stand_in(target.engine(&options(3)).expect("memory works everywhere").as_mut());
+            target.engine(&options(slots)).expect("memory works everywhere")
+        });
+    }
+
+    /// A tree in memory has its source in itself.
+    fn with_stand_in(engine: &mut dyn Engine) {
+        let buffer = || Buffer::alone(16);
+        let (dir, file) = (Slot(1), Slot(2));
+        let data = |mut buffer: Buffer| {
+            buffer[..6].copy_from_slice(b"source");
+            Operation::write(file, 0, 6, buffer)
+        };
+        for operation in [
+            Operation::named(OpKind::MakeDir, ROOT, ROOT, b"n_source", buffer()),
+            Operation::named(OpKind::OpenDir, ROOT, dir, b"n_source", buffer()),
+            Operation::named(OpKind::Open(Open::CREATE), dir, file, b"n_f", buffer()),
+            data(buffer()),
+        ] {
+            let mut done = Vec::new();
+            engine.submit(operation, engine.now());
+            engine.reap(Wait::ForOne, &mut done);
+            assert!(done.iter().all(|completion| completion.result.is_ok()), "{done:?}");
+        }
     }
 
     #[test]

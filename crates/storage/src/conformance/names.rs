@@ -1,7 +1,7 @@
 //! Names and directories: what engines must answer, and that nothing leads them out of the run's directory.
 
 use super::checked::{Checked, NAMES};
-use crate::{Buffer, Errno, OpKind, Open, Operation, ROOT, Slot, listing};
+use crate::{Buffer, Errno, OpKind, Open, Operation, ROOT, SOURCE, Slot, listing};
 
 /// Each for an engine with two slots besides the directory's.
 pub(super) const ALL: [fn(&mut Checked); 6] = [
@@ -163,6 +163,7 @@ pub(super) fn containment(directory: &std::path::Path, engine: &mut Checked) {
         engine.expect_named(kind, FILE, b"out", Err(Errno::ELOOP));
     }
     engine.expect_named(CREATE, FILE, b"out", Err(Errno::EEXIST));
+    engine.expect_named(OpKind::Open(Open::SHARED), FILE, b"out", Err(Errno::ELOOP));
     engine.expect_named(OpKind::OpenDir, FILE, b"above", Err(Errno::ENOTDIR));
     assert!(
         !engine.stat(b"above").expect("the symlink itself").directory,
@@ -173,4 +174,30 @@ pub(super) fn containment(directory: &std::path::Path, engine: &mut Checked) {
     let kept = std::fs::read(&outside).expect("it is still there");
     std::fs::remove_file(&outside).expect("it can be removed");
     assert_eq!(kept, b"outside", "a file outside was changed");
+}
+
+/// The directory that copies come from holds the file `n_f`: it can be read, and nothing else can be done there.
+pub(super) fn source(engine: &mut Checked) {
+    let there = |kind, name: &[u8]| Operation::named(kind, SOURCE, FILE, name, Buffer::alone(NAMES));
+    engine.expect("a file of the source", there(READ, b"n_f"), Ok(0));
+    assert_eq!(engine.read(FILE, 0, 9), Ok(b"source".to_vec()), "what is in a file of the source");
+    assert_eq!(engine.write(FILE, 0, b"x"), Err(Errno::EBADF), "a file of the source can't be written");
+    engine.expect("no such file in the source", there(READ, b"none"), Err(Errno::ENOENT));
+    for name in [&b".."[..], b"../n_f", b"/n_f", b"", b"./n_f"] {
+        engine.expect("a name that leads out of the source", there(READ, name), Err(Errno::EINVAL));
+    }
+    let opens = [Open::WRITE, Open::READ_WRITE, Open::CREATE, Open::SHARED].map(OpKind::Open);
+    let names =
+        [OpKind::OpenDir, OpKind::Stat, OpKind::Unlink, OpKind::RemoveDir, OpKind::MakeDir, OpKind::Rename];
+    for kind in opens.into_iter().chain(names) {
+        for name in [b"n_f", b"n_g"] {
+            engine.expect("a change of the source", there(kind, name), Err(Errno::EROFS));
+        }
+    }
+    for kind in [OpKind::List, OpKind::Sync, OpKind::Close] {
+        assert_eq!(engine.on(kind, SOURCE, 0), Err(Errno::EBADF), "{kind:?} of the source");
+    }
+    engine.expect_named(CREATE, FILE, b"n_g", Ok(0));
+    engine.expect("a rename into the source", rename(b"n_g", b"n_g", SOURCE), Err(Errno::EBADF));
+    engine.expect_named(READ, SOURCE, b"n_g", Err(Errno::EBADF));
 }

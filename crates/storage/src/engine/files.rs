@@ -1,6 +1,7 @@
 //! The table of open files, and every operation as a system call relative to a directory descriptor.
 //!
-//! No name with a slash is taken and no symlink is followed, so nothing outside the run's directory can be reached.
+//! No name with a slash is taken and no symlink is followed, so nothing outside the run's directory can be reached but
+//! the files of the directory that copies come from, and those only to be read.
 
 use std::{
     ffi::CStr,
@@ -11,13 +12,30 @@ use rustix::fs::{self, AtFlags, FallocateFlags, Mode, OFlags};
 
 use crate::{
     listing,
-    operation::{Errno, OpKind, Open, Operation, Slot},
+    operation::{Errno, OpKind, Open, Operation, SOURCE, Slot},
 };
+
+/// What an engine can reach: the run's own directory, and one that files can be read from.
+#[derive(Debug)]
+pub struct Reach {
+    /// The run's own directory.
+    pub root: OwnedFd,
+    /// What [`SOURCE`] stands for.
+    pub source: Option<OwnedFd>,
+}
+
+impl From<OwnedFd> for Reach {
+    fn from(root: OwnedFd) -> Self {
+        Reach { root, source: None }
+    }
+}
 
 /// Where an operation finds the open files of its slots.
 pub(super) trait Table {
     /// The open file in a slot; it stays open for as long as the answer is held.
     fn at(&self, slot: Slot) -> Result<impl AsFd, Errno>;
+    /// The directory that copies come from.
+    fn source(&self) -> Option<BorrowedFd<'_>>;
 }
 
 /// What an operation came to, and what it changes in the table.
@@ -32,27 +50,34 @@ pub(super) enum Outcome {
 
 /// Open files by slot, for one thread; slot 0 is the run's directory.
 #[derive(Debug)]
-pub(super) struct Files(Vec<Option<OwnedFd>>);
+pub(super) struct Files {
+    table: Vec<Option<OwnedFd>>,
+    source: Option<OwnedFd>,
+}
 
 impl Table for Files {
     #[inline]
     fn at(&self, slot: Slot) -> Result<impl AsFd, Errno> {
         self.descriptor(slot)
     }
+
+    fn source(&self) -> Option<BorrowedFd<'_>> {
+        self.source.as_ref().map(AsFd::as_fd)
+    }
 }
 
 impl Files {
     /// `slots` at least 1.
-    pub(super) fn new(root: OwnedFd, slots: u32) -> Self {
+    pub(super) fn new(Reach { root, source }: Reach, slots: u32) -> Self {
         let mut table: Vec<_> = (0..slots.max(1)).map(|_| None).collect();
         table[0] = Some(root);
-        Files(table)
+        Files { table, source }
     }
 
     /// The open file in a slot.
     #[inline]
     pub(super) fn descriptor(&self, slot: Slot) -> Result<BorrowedFd<'_>, Errno> {
-        self.0.get(slot.0 as usize).and_then(Option::as_ref).map(AsFd::as_fd).ok_or(Errno::EBADF)
+        self.table.get(slot.0 as usize).and_then(Option::as_ref).map(AsFd::as_fd).ok_or(Errno::EBADF)
     }
 
     /// Does the operation in the calling thread.
@@ -67,7 +92,7 @@ impl Files {
 
     /// Fills or empties a slot; what was in it is closed. The root stays.
     pub(super) fn put(&mut self, slot: Slot, file: Option<OwnedFd>) -> Result<u32, Errno> {
-        match self.0.get_mut(slot.0 as usize) {
+        match self.table.get_mut(slot.0 as usize) {
             Some(place) if slot.0 > 0 && (file.is_some() || place.is_some()) => {
                 *place = file;
                 Ok(0)
@@ -100,9 +125,22 @@ fn perform_rare(table: &impl Table, operation: &mut Operation) -> Result<Outcome
         OpKind::Truncate => fs::ftruncate(table.at(file)?, offset)?,
         OpKind::Close => return Ok(Outcome::Closed),
         OpKind::List => return list(table.at(file)?.as_fd(), operation).map(Outcome::Answer),
+        _ if operation.dir == SOURCE => return open_source(table, operation),
         _ => return perform_named(table.at(operation.dir)?.as_fd(), table, operation),
     }
     Ok(Outcome::Answer(0))
+}
+
+/// All that can be done in the directory that copies come from.
+fn open_source(table: &impl Table, operation: &Operation) -> Result<Outcome, Errno> {
+    let source = table.source().ok_or(Errno::EBADF)?;
+    let name = checked(operation)?;
+    match operation.kind {
+        OpKind::Open(open) if !open.writes() => {
+            Ok(Outcome::Opened(fs::openat(source, name, flags(open), Mode::empty())?))
+        }
+        _ => Err(Errno::EROFS),
+    }
 }
 
 fn perform_named(
@@ -155,10 +193,13 @@ fn list(dir: BorrowedFd<'_>, operation: &mut Operation) -> Result<u32, Errno> {
 
 fn flags(open: Open) -> OFlags {
     let mut flags = OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    flags |= if open.writes() { OFlags::WRONLY } else { OFlags::RDONLY };
-    if open.creates() {
-        flags |= OFlags::CREATE | OFlags::EXCL;
-    }
+    flags |= match (open.reads(), open.writes()) {
+        (true, true) => OFlags::RDWR,
+        (_, false) => OFlags::RDONLY,
+        (false, true) => OFlags::WRONLY,
+    };
+    flags.set(OFlags::CREATE, open.creates());
+    flags.set(OFlags::EXCL, open.must_be_new());
     if open.is_direct() {
         flags |= OFlags::DIRECT;
     }

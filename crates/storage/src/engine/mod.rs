@@ -14,6 +14,7 @@ mod trial;
 mod uring;
 pub mod wrap;
 
+pub use files::Reach;
 pub(crate) use files::plain;
 pub use immediate::{Execute, Immediate};
 pub use memory::{Copies, Memory};
@@ -23,7 +24,7 @@ pub use simulated::Simulated;
 pub use sync::{Sync, SystemCalls};
 pub use uring::Uring;
 
-use std::{os::fd::OwnedFd, sync::Arc};
+use std::sync::Arc;
 
 use nilometer_model::{Nanos, plan::EngineKind};
 
@@ -123,14 +124,15 @@ pub struct Options {
     pub clock: Clock,
 }
 
-/// An engine on the files of a directory.
-pub fn on_directory(root: OwnedFd, options: &Options) -> Result<Box<dyn Engine>, EngineError> {
+/// An engine on the files of a directory, which may also read those of another.
+pub fn on_directory(reach: impl Into<Reach>, options: &Options) -> Result<Box<dyn Engine>, EngineError> {
+    let reach = reach.into();
     let Options { kind, depth, slots, clock } = *options;
     match kind {
-        EngineKind::Sync => Ok(Box::new(Sync::new(files::Files::new(root, slots), clock))),
-        EngineKind::IoUring => Ok(Box::new(Uring::new(root, slots, depth, clock)?)),
+        EngineKind::Sync => Ok(Box::new(Sync::new(files::Files::new(reach, slots), clock))),
+        EngineKind::IoUring => Ok(Box::new(Uring::new(reach, slots, depth, clock)?)),
         EngineKind::Pool => {
-            Ok(Box::new(Pool::new(shared::SharedFiles::new(root, slots), slots, depth, clock)?))
+            Ok(Box::new(Pool::new(shared::SharedFiles::new(reach, slots), slots, depth, clock)?))
         }
     }
 }

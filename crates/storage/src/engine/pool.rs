@@ -164,7 +164,7 @@ mod tests {
 
     fn engine(depth: u32) -> (tempfile::TempDir, Pool) {
         let (directory, root) = trial::directory();
-        let pool = Pool::new(SharedFiles::new(root, 4), 4, depth, Clock::start()).expect("threads");
+        let pool = Pool::new(SharedFiles::new(root.into(), 4), 4, depth, Clock::start()).expect("threads");
         (directory, pool)
     }
 

@@ -2,31 +2,34 @@
 //! as long as an operation uses it.
 
 use std::{
-    os::fd::{AsFd, OwnedFd},
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
     sync::{Arc, RwLock},
 };
 
 use super::{
-    files::{Outcome, Table, perform},
+    files::{Outcome, Reach, Table, perform},
     pool::Blocking,
 };
 use crate::operation::{Errno, Operation, Slot};
 
 /// Open files by slot; slot 0 is the run's directory.
 #[derive(Debug)]
-pub(super) struct SharedFiles(Vec<RwLock<Option<Arc<OwnedFd>>>>);
+pub(super) struct SharedFiles {
+    table: Vec<RwLock<Option<Arc<OwnedFd>>>>,
+    source: Option<OwnedFd>,
+}
 
 impl SharedFiles {
     /// `slots` at least 1.
-    pub(super) fn new(root: OwnedFd, slots: u32) -> Self {
+    pub(super) fn new(Reach { root, source }: Reach, slots: u32) -> Self {
         let mut table: Vec<_> = (0..slots.max(1)).map(|_| RwLock::new(None)).collect();
         table[0] = RwLock::new(Some(Arc::new(root)));
-        SharedFiles(table)
+        SharedFiles { table, source }
     }
 
     /// Fills or empties a slot. The root stays.
     fn put(&self, slot: Slot, file: Option<OwnedFd>) -> Result<u32, Errno> {
-        let place = self.0.get(slot.0 as usize).filter(|_| slot.0 > 0).ok_or(Errno::EBADF)?;
+        let place = self.table.get(slot.0 as usize).filter(|_| slot.0 > 0).ok_or(Errno::EBADF)?;
         let mut place = place.write().expect("no thread panics while it holds a slot");
         if file.is_none() && place.is_none() {
             return Err(Errno::EBADF);
@@ -40,8 +43,12 @@ impl SharedFiles {
 
 impl Table for SharedFiles {
     fn at(&self, slot: Slot) -> Result<impl AsFd, Errno> {
-        let place = self.0.get(slot.0 as usize).ok_or(Errno::EBADF)?;
+        let place = self.table.get(slot.0 as usize).ok_or(Errno::EBADF)?;
         place.read().expect("no thread panics while it holds a slot").clone().ok_or(Errno::EBADF)
+    }
+
+    fn source(&self) -> Option<BorrowedFd<'_>> {
+        self.source.as_ref().map(AsFd::as_fd)
     }
 }
 

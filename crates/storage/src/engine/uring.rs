@@ -9,11 +9,7 @@ mod bell;
 mod flights;
 mod memory;
 
-use std::{
-    io,
-    os::fd::{AsRawFd, OwnedFd},
-    sync::Arc,
-};
+use std::{io, os::fd::AsRawFd, sync::Arc};
 
 use io_uring::{Builder, IoUring, opcode, squeue, types};
 use nilometer_model::Nanos;
@@ -23,7 +19,11 @@ use self::{
     flights::{Flight, Flights},
     memory::Memory,
 };
-use super::{Engine, EngineError, Wait, Wake, files::Files, pause::AWAKE_BEFORE};
+use super::{
+    Engine, EngineError, Wait, Wake,
+    files::{Files, Reach},
+    pause::AWAKE_BEFORE,
+};
 use crate::{
     Arena, Clock, Completion, Operation,
     operation::{Errno, OpKind, Slot},
@@ -107,12 +107,12 @@ fn setup(what: &'static str) -> impl FnOnce(io::Error) -> EngineError {
 
 impl Uring {
     /// For the calling thread. `depth` from 1 to 4096.
-    pub(super) fn new(root: OwnedFd, slots: u32, depth: u32, clock: Clock) -> Result<Self, EngineError> {
+    pub(super) fn new(reach: Reach, slots: u32, depth: u32, clock: Clock) -> Result<Self, EngineError> {
         assert!((1..=4096).contains(&depth), "limits are checked where they are configured");
         // One place more is for the bell.
         let ring = ring((depth + 1).next_power_of_two())?;
         let mut table = vec![-1; slots.max(1) as usize];
-        table[0] = root.as_raw_fd();
+        table[0] = reach.root.as_raw_fd();
         ring.submitter()
             .register_files(&table)
             .map_err(setup("make the table of files (raise `ulimit -n`)"))?;
@@ -120,7 +120,7 @@ impl Uring {
             ring,
             memory: Memory::default(),
             flights: Flights::new(depth),
-            files: Files::new(root, slots),
+            files: Files::new(reach, slots),
             bell: Bell::new().map_err(setup("make an eventfd"))?,
             done: Vec::with_capacity(depth as usize),
             clock,
@@ -413,7 +413,7 @@ impl Drop for Uring {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::{os::fd::OwnedFd, time::Duration};
 
     use super::{
         super::trial::{self, FILE},
@@ -423,7 +423,7 @@ mod tests {
 
     fn engine(depth: u32) -> (tempfile::TempDir, Uring) {
         let (directory, root) = trial::directory();
-        let engine = Uring::new(root, 4, depth, Clock::start()).expect("io_uring is permitted here");
+        let engine = Uring::new(root.into(), 4, depth, Clock::start()).expect("io_uring is permitted here");
         (directory, engine)
     }
 
@@ -556,7 +556,7 @@ mod tests {
         std::thread::spawn(|| {
             forbid_rings();
             let (_directory, root) = trial::directory();
-            let error = Uring::new(root, 4, 2, Clock::start()).expect_err("the filter forbids it");
+            let error = Uring::new(root.into(), 4, 2, Clock::start()).expect_err("the filter forbids it");
             assert!(
                 matches!(error, EngineError::NotPermitted { instead: "sync", .. }),
                 "{error}: a forbidden ring is the user's to hear of"

@@ -11,7 +11,7 @@ pub use posix::{Cleaned, Posix, Striping, clean, probe, probe_in_child};
 pub(crate) use simulated::Volume;
 pub use simulated::{Cost, Device, Simulated};
 
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::Arc};
 
 use nilometer_model::Coldness;
 
@@ -24,6 +24,11 @@ pub trait Target: Send + Sync + std::fmt::Debug {
 
     /// An engine for the calling thread, on the run's own directory.
     fn engine(&self, options: &Options) -> Result<Box<dyn Engine>, EngineError>;
+
+    /// Where copies to this target come from: its engines know the run's directory there as [`crate::SOURCE`].
+    fn source(&self) -> Option<&Arc<dyn Target>> {
+        None
+    }
 
     /// Free space, now.
     fn space(&self) -> Result<Space, TargetError>;

@@ -6,8 +6,11 @@ use std::ops::Bound;
 use super::{Id, Name, TOP, Tree, names::Kind};
 use crate::{
     listing,
-    operation::{Errno, OpKind, Open, Operation, Slot},
+    operation::{Errno, OpKind, Open, Operation, SOURCE, Slot},
 };
+
+/// A tree has no other beside it: if this directory is in it, [`SOURCE`] stands for that.
+const IN_PLACE_OF_SOURCE: &[u8] = b"n_source";
 
 /// Open files by slot; slot 0 is the run's directory.
 #[derive(Debug)]
@@ -20,6 +23,7 @@ pub(crate) struct Slots {
 #[derive(Debug)]
 struct Opened {
     node: Id,
+    reads: bool,
     writes: bool,
     direct: bool,
     listed: Listed,
@@ -34,7 +38,13 @@ struct Listed {
 
 impl Opened {
     fn new(node: Id, open: Open) -> Self {
-        Opened { node, writes: open.writes(), direct: open.is_direct(), listed: Listed::default() }
+        Opened {
+            node,
+            reads: open.reads(),
+            writes: open.writes(),
+            direct: open.is_direct(),
+            listed: Listed::default(),
+        }
     }
 }
 
@@ -85,6 +95,9 @@ impl Slots {
     }
 
     fn execute_named(&mut self, tree: &mut Tree, operation: &mut Operation) -> Result<u32, Errno> {
+        if operation.dir == SOURCE {
+            return self.open_source(tree, operation);
+        }
         let dir = self.at(operation.dir)?.node;
         check_name(operation)?;
         let name = operation.name();
@@ -117,12 +130,23 @@ impl Slots {
         }
     }
 
+    /// All that can be done in the directory that copies come from.
+    fn open_source(&mut self, tree: &mut Tree, operation: &Operation) -> Result<u32, Errno> {
+        let source = tree.find(TOP, IN_PLACE_OF_SOURCE).map_err(|_| Errno::EBADF)?;
+        check_name(operation)?;
+        match operation.kind {
+            OpKind::Open(open) if !open.writes() => self.open(tree, source, operation, open),
+            _ => Err(Errno::EROFS),
+        }
+    }
+
     fn open(&mut self, tree: &mut Tree, dir: Id, operation: &Operation, open: Open) -> Result<u32, Errno> {
         self.check_free(operation.file)?;
-        let node = if open.creates() {
-            tree.make(dir, operation.name(), Kind::File)?
-        } else {
-            tree.find(dir, operation.name())?
+        let name = operation.name();
+        let node = match tree.find(dir, name) {
+            _ if open.must_be_new() => tree.make(dir, name, Kind::File)?,
+            Err(Errno::ENOENT) if open.creates() => tree.make(dir, name, Kind::File)?,
+            found => found?,
         };
         match tree.is_directory(node) {
             true if open.writes() => Err(Errno::EISDIR),
@@ -141,7 +165,7 @@ impl Slots {
     fn for_data(&self, slot: Slot, offset: u64, length: usize, writes: bool) -> Result<Id, Errno> {
         let opened = self.at(slot)?;
         i64::try_from(offset).map_err(|_| Errno::EINVAL)?;
-        if opened.writes != writes {
+        if !(if writes { opened.writes } else { opened.reads }) {
             return Err(Errno::EBADF);
         }
         if opened.direct && !(offset | length as u64).is_multiple_of(self.alignment) {

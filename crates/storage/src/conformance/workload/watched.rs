@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use nilometer_model::Nanos;
 
-use crate::{Completion, OpKind, Operation, ROOT, Slot, Step, Wait, Workload};
+use crate::{Completion, OpKind, Operation, ROOT, SOURCE, Slot, Step, Wait, Workload};
 
 /// Steps without an end: more than any workload takes that is meant for a test.
 const STEPS_MAX: u64 = 1_000_000;
@@ -48,7 +48,7 @@ struct Content {
 
 impl Watched {
     pub(super) fn new(workload: Box<dyn Workload>, depth: usize) -> Self {
-        let slots = BTreeMap::from([(ROOT, Content { open: true, ..Content::default() })]);
+        let slots = [ROOT, SOURCE].map(|slot| (slot, Content { open: true, ..Content::default() })).into();
         Watched { workload, depth, flying: 0, steps: 0, slots, words: Words::new() }
     }
 
@@ -65,7 +65,7 @@ impl Watched {
         if changes_slot(operation.kind) {
             let content = self.slots.entry(operation.file).or_default();
             assert!(
-                !content.changing && content.users == 0 && operation.file != ROOT,
+                !content.changing && content.users == 0 && ![ROOT, SOURCE].contains(&operation.file),
                 "{:?} of {:?} while it is in use: {content:?}",
                 operation.kind,
                 operation.file

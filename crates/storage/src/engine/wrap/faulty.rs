@@ -307,7 +307,7 @@ mod tests {
     #[test]
     fn a_short_write_leaves_the_rest_unwritten() {
         let (directory, root) = trial::directory();
-        let inner = Box::new(Sync::new(Files::new(root, 2), Clock::start()));
+        let inner = Box::new(Sync::new(Files::new(root.into(), 2), Clock::start()));
         let mut engine = Faulty::new(inner, &[rule(When::Every(1), Effect::Short)], Seed(1));
         let open = trial::named(OpKind::Open(Open::CREATE), FILE, b"short");
         trial::once(&mut engine, open).result.expect("opens are not touched");

@@ -164,7 +164,7 @@ mod tests {
     fn another_thread_reads_what_was_done() {
         let (_directory, root) = trial::directory();
         let meter = Arc::new(Meter::default());
-        let inner = Box::new(Sync::new(Files::new(root, 2), Clock::start()));
+        let inner = Box::new(Sync::new(Files::new(root.into(), 2), Clock::start()));
         let mut engine = Metered::new(inner, meter.clone());
         for name in [b"one", b"one"] {
             let open = trial::named(OpKind::Open(Open::CREATE), Slot(1), name);

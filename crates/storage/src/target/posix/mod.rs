@@ -11,13 +11,17 @@ pub use clean::{Cleaned, clean};
 pub use probe::{probe, probe_in_child};
 pub use stripe::Striping;
 
-use std::{path::Path, sync::OnceLock};
+use std::{
+    os::fd::OwnedFd,
+    path::{Path, PathBuf},
+    sync::{Arc, OnceLock},
+};
 
 use nilometer_model::{Bytes, Coldness};
 use rustix::fs::{Mode, OFlags};
 
 use super::{Description, Space, Target, TargetError};
-use crate::engine::{self, Engine, EngineError, Options};
+use crate::engine::{self, Engine, EngineError, Options, Reach};
 use run_directory::RunDirectory;
 
 /// A directory of our own below the path under test. It is removed when the target is dropped.
@@ -25,15 +29,40 @@ use run_directory::RunDirectory;
 pub struct Posix {
     description: Description,
     run: RunDirectory,
+    source: Option<Source>,
     /// The stripe count before it was first changed.
     default_stripes: OnceLock<u32>,
+}
+
+/// Where copies come from.
+#[derive(Debug)]
+struct Source {
+    target: Arc<dyn Target>,
+    directory: OwnedFd,
 }
 
 impl Posix {
     /// Makes the run's directory at the described path. `id` tells it from those of other runs.
     pub fn create(description: Description, id: u64) -> Result<Self, TargetError> {
         let run = RunDirectory::create(&description.path, id)?;
-        Ok(Posix { description, run, default_stripes: OnceLock::new() })
+        Ok(Posix { description, run, source: None, default_stripes: OnceLock::new() })
+    }
+
+    /// Engines can also read the files in the run directory of `source`, by [`crate::SOURCE`]. It is cleared and removed
+    /// with this one.
+    pub fn with_source(self, source: Posix) -> Result<Self, TargetError> {
+        let io = |source_error| TargetError::Io {
+            path: source.directory().into(),
+            action: "open",
+            source: source_error,
+        };
+        let directory = source.run.descriptor().map_err(io)?;
+        Ok(Posix { source: Some(Source { target: Arc::new(source), directory }), ..self })
+    }
+
+    /// Where [`Posix::create`] makes the run's directory.
+    pub fn directory_of(description: &Description, id: u64) -> PathBuf {
+        description.path.join(run_directory::name(id))
     }
 
     /// The run's directory.
@@ -53,7 +82,13 @@ impl Target for Posix {
             what: "open the run's directory",
             source,
         };
-        engine::on_directory(self.run.descriptor().map_err(setup)?, options)
+        let source = self.source.as_ref().map(|source| source.directory.try_clone()).transpose();
+        let root = self.run.descriptor().map_err(setup)?;
+        engine::on_directory(Reach { root, source: source.map_err(setup)? }, options)
+    }
+
+    fn source(&self) -> Option<&Arc<dyn Target>> {
+        self.source.as_ref().map(|source| &source.target)
     }
 
     fn space(&self) -> Result<Space, TargetError> {
@@ -95,11 +130,13 @@ impl Target for Posix {
     }
 
     fn clear(&self) -> Result<(), TargetError> {
-        self.run.clear()
+        let sources = self.source.as_ref().map_or(Ok(()), |source| source.target.clear());
+        self.run.clear().and(sources)
     }
 
     fn remove(&self) -> Result<(), TargetError> {
-        self.run.remove()
+        let sources = self.source.as_ref().map_or(Ok(()), |source| source.target.remove());
+        self.run.remove().and(sources)
     }
 }
 
