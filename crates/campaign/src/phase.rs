@@ -90,14 +90,15 @@ pub(crate) fn run_phase(
     if !measure(&mut watch, surroundings, task) {
         return None;
     }
-    let finish = |((crew, coldness), (_, target)): ((Crew, Result<_, _>), &(usize, Arc<dyn Target>))| {
+    let crews = watch.crews.into_iter().zip(chilled).zip(task.targets);
+    let samples = crews.map(|((crew, coldness), (_, target))| {
         let mut sample = Sample { settling, load, coldness: coldness.unwrap_or(None), ..crew.sample };
         if sample.invalid.is_none() {
             sample.invalid = judge(&sample, target.as_ref(), task.cell);
         }
         sample
-    };
-    Some(watch.crews.into_iter().zip(chilled).zip(task.targets).map(finish).collect())
+    });
+    Some(samples.collect())
 }
 
 /// Starts the workers on a target.
