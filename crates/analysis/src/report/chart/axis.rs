@@ -132,7 +132,7 @@ impl Axis {
             .map(|(share, label)| (nines(*share), (*label).to_owned()))
             .filter(|(place, _)| *place <= to + 1e-9)
             .collect();
-        Axis { from: 0.0, to, is_log: false, ticks, name: "% of operations at most so long".into() }
+        Axis { from: 0.0, to, is_log: false, ticks, name: "% of operations took at most this".into() }
     }
 
     /// Ends at a value instead of at a tick.

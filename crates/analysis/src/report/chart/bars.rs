@@ -55,12 +55,12 @@ pub(in crate::report) fn bars(bars: &Bars) -> String {
             svg.text("t", (0.0, y + 12.0), Anchor::Start, label);
             y += LABEL;
         }
+        svg.line("k", (LEFT, y), (LEFT, y + ROW * group.len() as f64 - 4.0));
         for bar in group {
             draw(&mut svg, bar, y, scale);
             y += ROW;
         }
     }
-    svg.line("k", (LEFT, ABOVE), (LEFT, y));
     svg.finish()
 }
 

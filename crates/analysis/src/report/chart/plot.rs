@@ -56,10 +56,9 @@ pub(in crate::report) struct Plot {
     pub(in crate::report) width: f64,
 }
 
-const HEIGHT: f64 = 216.0;
-const ABOVE: f64 = 32.0;
+const HEIGHT: f64 = 222.0;
+const ABOVE: f64 = 38.0;
 const BELOW: f64 = 36.0;
-const RIGHT: f64 = 24.0;
 /// About the width of a letter, and the height of a line.
 const LETTER: f64 = 6.1;
 const LINE_HEIGHT: f64 = 12.0;
@@ -67,6 +66,8 @@ const LINE_HEIGHT: f64 = 12.0;
 /// The part of the drawing that lines are in.
 struct Area {
     left: f64,
+    /// What stays free at both ends, so that signs and their labels do not stand on the axis.
+    inset: f64,
     width: f64,
     height: f64,
 }
@@ -75,12 +76,25 @@ impl Area {
     fn of(plot: &Plot) -> Self {
         let longest = plot.y.ticks.iter().map(|(_, label)| label.chars().count()).max().unwrap_or(0);
         let left = 10.0 + LETTER * longest as f64;
-        Area { left, width: plot.width - left - RIGHT, height: HEIGHT - ABOVE - BELOW }
+        let marked = plot.lines.iter().any(|line| line.style == Style::Marked);
+        let names = plot.lines.iter().map(|line| line.name.chars().count()).max().unwrap_or(0);
+        let right = (9.0 + 7.0 * names as f64).clamp(24.0, 110.0);
+        Area {
+            left,
+            inset: if marked { 14.0 } else { 0.0 },
+            width: plot.width - left - right,
+            height: HEIGHT - ABOVE - BELOW,
+        }
     }
 
     fn place(&self, plot: &Plot, x: f64, y: f64) -> (f64, f64) {
         let (x, y) = (plot.x.at(x), plot.y.at(y));
-        (self.left + x * self.width, ABOVE + (1.0 - y) * self.height)
+        (self.along(x), ABOVE + (1.0 - y) * self.height)
+    }
+
+    /// From a place between 0 and 1 to pixels.
+    fn along(&self, place: f64) -> f64 {
+        self.left + self.inset + place * (self.width - 2.0 * self.inset)
     }
 }
 
@@ -110,13 +124,13 @@ fn axes(svg: &mut Svg, plot: &Plot, area: &Area) {
         svg.text("t", (area.left - 5.0, y), Anchor::End, label);
     }
     let room = |label: &str| 10.0 + LETTER * label.chars().count() as f64;
-    for (place, label) in plot.x.labelled(area.width, room) {
-        let x = area.left + place * area.width;
+    for (place, label) in plot.x.labelled(area.width - 2.0 * area.inset, room) {
+        let x = area.along(place);
         svg.line("k", (x, bottom), (x, bottom + 4.0));
         svg.text("t", (x, bottom + 15.0), Anchor::Middle, label);
     }
     svg.line("k", (area.left, bottom), (right, bottom));
-    svg.text("t", (0.0, ABOVE - 8.0), Anchor::Start, &plot.y.name);
+    svg.text("t", (0.0, ABOVE - 11.0), Anchor::Start, &plot.y.name);
     svg.text("t", (right, HEIGHT - 5.0), Anchor::End, &plot.x.name);
 }
 
@@ -147,18 +161,18 @@ fn draw(svg: &mut Svg, plot: &Plot, area: &Area, line: &Line) {
 /// The lines' names at their ends, moved apart where they would overlap.
 fn names(svg: &mut Svg, plot: &Plot, area: &Area) {
     let end = |line: &Line| line.points.last().map(|point| area.place(plot, point.x, point.y));
-    let mut ends: Vec<(f64, &Line)> = plot
-        .lines
-        .iter()
-        .filter(|line| line.style != Style::Reference)
-        .filter_map(|line| Some((end(line)?.1, line)))
-        .collect();
-    ends.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let places = apart(&ends.iter().map(|(y, _)| *y).collect::<Vec<_>>(), ABOVE + area.height);
-    for ((_, line), y) in ends.into_iter().zip(places) {
-        svg.series(line.series);
-        svg.text("n", (area.left + area.width + 7.0, y + 4.0), Anchor::Start, &line.name);
-        svg.end();
+    let named = plot.lines.iter().filter(|line| line.style != Style::Reference);
+    let mut ends: Vec<((f64, f64), &Line)> = named.filter_map(|line| Some((end(line)?, line))).collect();
+    ends.sort_by(|a, b| a.0.0.total_cmp(&b.0.0));
+    // Only names of lines that end at about the same place can overlap.
+    for near in ends.chunk_by_mut(|a, b| b.0.0 - a.0.0 < LETTER) {
+        near.sort_by(|a, b| a.0.1.total_cmp(&b.0.1));
+        let places = apart(&near.iter().map(|((_, y), _)| *y).collect::<Vec<_>>(), ABOVE + area.height);
+        for (((x, _), line), y) in near.iter().zip(places) {
+            svg.series(line.series);
+            svg.text("n", (x + 7.0, y + 4.0), Anchor::Start, &line.name);
+            svg.end();
+        }
     }
 }
 

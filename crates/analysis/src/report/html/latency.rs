@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use nilometer_model::{Histogram, Nanos, Series, plan::Phase};
+use nilometer_model::{Histogram, Nanos, Series, plan::Phase, statistics::Summary};
 
 use crate::{Outcome, Quantity, Stage, StageCell, letter};
 
@@ -10,12 +10,12 @@ use super::{
     super::chart::{Axis, Line, Plot, Point, Style, Unit, nines, plot},
     clipped,
     stage::{LETTERS, WIDTH},
-    write_chart,
+    write_charts,
 };
 
 /// Pairs of charts that are shown at once, and at all.
 const OPEN: usize = 2;
-const MOST: usize = 24;
+const MOST: usize = 16;
 /// More points than this are not seen in a chart of this width.
 const POINTS_MOST: usize = 150;
 
@@ -40,18 +40,23 @@ pub(super) fn write(page: &mut String, stage: &Stage<'_>) -> std::fmt::Result {
             all.len()
         )?;
     }
-    page.push_str("<div class=\"charts\">");
-    for (cell, phase) in all.into_iter().step_by(step) {
-        let outcomes = outcomes(stage, cell, phase);
-        let quantity = outcomes.first().map_or(Quantity::Operations, |outcome| stage.quantity(outcome));
-        let comma = if cell.label.is_empty() { "" } else { ", " };
-        let title = format!("{}{comma}{}", phase.name(), cell.label);
-        for chart in [distribution(&title, &outcomes), over_time(&title, quantity, &outcomes)] {
-            chart.map_or(Ok(()), |chart| write_chart(page, &chart))?;
-        }
+    let shown = all.into_iter().step_by(step);
+    for (cell, phase) in shown {
+        write_charts(page, &behind(stage, cell, phase))?;
     }
-    page.push_str("</div></details>");
+    page.push_str("</details>");
     Ok(())
+}
+
+/// The distribution and the rate over time of a phase of a cell, as far as they were recorded.
+fn behind(stage: &Stage<'_>, cell: &StageCell, phase: Phase) -> Vec<String> {
+    let outcomes = outcomes(stage, cell, phase);
+    let quantity = outcomes.first().map_or(Quantity::Operations, |outcome| stage.quantity(outcome));
+    let comma = if cell.label.is_empty() { "" } else { ", " };
+    let title = format!("{}{comma}{}", phase.name(), cell.label);
+    let mut charts: Vec<String> = distribution(&title, &outcomes).into_iter().collect();
+    charts.extend(over_time(&title, quantity, &outcomes));
+    charts
 }
 
 fn outcomes<'a>(stage: &'a Stage<'_>, cell: &StageCell, phase: Phase) -> Vec<&'a Outcome<'a>> {
@@ -109,9 +114,36 @@ fn quantile_line(target: usize, histogram: &Histogram) -> Line {
     Line { series: target, name: letter(target), points, style: Style::Plain }
 }
 
-fn over_time(title: &str, quantity: Quantity, outcomes: &[&Outcome<'_>]) -> Option<String> {
+/// One chart, or one for each of few targets that would not fit into one.
+fn over_time(title: &str, quantity: Quantity, outcomes: &[&Outcome<'_>]) -> Vec<String> {
     let series = outcomes.iter().filter_map(|outcome| Some((outcome.target, outcome.series?)));
-    timeline(&format!("{title}: over time"), quantity, &series.collect::<Vec<_>>(), None)
+    let all: Vec<(usize, &Series)> = series.collect();
+    let apart = all.len() <= APART_MOST && !fit_together(&all);
+    let groups = all.chunks(if apart { 1 } else { all.len().max(1) });
+    let title = |group: &[(usize, &Series)]| {
+        let letter = if apart { format!(", {}", letter(group[0].0)) } else { String::new() };
+        format!("{title}{letter}: over time")
+    };
+    groups.filter_map(|group| timeline(&title(group), quantity, group, None)).collect()
+}
+
+/// More targets than this share a chart, however different they are.
+const APART_MOST: usize = 4;
+/// What differs by more than this factor in duration or rate can't be seen in one chart.
+const TOGETHER_MOST: f64 = 4.0;
+
+fn fit_together(all: &[(usize, &Series)]) -> bool {
+    let duration = |series: &Series| series.width().0 as f64 * series.bins().len() as f64;
+    let rate = |series: &Series| {
+        let operations: u64 = series.bins().iter().map(|bin| bin.operations).sum();
+        operations as f64 / duration(series)
+    };
+    let near = |values: Vec<f64>| {
+        let summary = Summary::of(&values);
+        summary.is_none_or(|Summary { range: (least, most), .. }| most <= TOGETHER_MOST * least)
+    };
+    near(all.iter().map(|(_, series)| duration(series)).collect())
+        && near(all.iter().map(|(_, series)| rate(series)).collect())
 }
 
 /// The rate over time of each target. `level` is drawn as a reference.

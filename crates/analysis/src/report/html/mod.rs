@@ -113,9 +113,15 @@ fn write_key(page: &mut String, study: &Study<'_>, targets: &[usize]) -> std::fm
     Ok(())
 }
 
-/// A chart among others.
-fn write_chart(page: &mut String, svg: &str) -> std::fmt::Result {
-    write!(page, "<figure>{svg}</figure>")
+/// Charts beside each other: large where they are few or in pairs.
+fn write_charts(page: &mut String, charts: &[String]) -> std::fmt::Result {
+    let class = if matches!(charts.len(), 1 | 2 | 4) { "charts two" } else { "charts" };
+    write!(page, "<div class=\"{class}\">")?;
+    for chart in charts {
+        write!(page, "<figure>{chart}</figure>")?;
+    }
+    page.push_str("</div>");
+    Ok(())
 }
 
 /// At most `most` characters: labels in a chart can't wrap.

@@ -9,7 +9,7 @@ use crate::{Quantity, Recording, Study, letter};
 use super::{
     super::chart::Escaped,
     latency::{quantiles, timeline},
-    write_chart, write_key,
+    write_charts, write_key,
 };
 
 /// The section of an instrument.
@@ -35,13 +35,13 @@ pub(super) fn write(
     let mut targets: Vec<usize> = recording.samples.iter().map(|measured| measured.key.target).collect();
     targets.dedup();
     write_key(page, study, &targets)?;
-    write_charts(page, recording, ingest, rate)?;
+    write_pictures(page, recording, ingest, rate)?;
     write_table(page, recording)?;
     page.push_str("</section>");
     Ok(())
 }
 
-fn write_charts(
+fn write_pictures(
     page: &mut String,
     recording: &Recording<'_>,
     ingest: &Ingest,
@@ -52,12 +52,11 @@ fn write_charts(
     let series = |samples: &[&'_ Measured]| -> Vec<(usize, Series)> {
         samples.iter().map(|measured| (measured.key.target, measured.sample.series.clone())).collect()
     };
-    page.push_str("<div class=\"charts\">");
+    let mut charts = Vec::new();
     for (title, samples) in [("at its own pace", &paced), ("as fast as it is taken", &limit)] {
         let series = series(samples);
         let lines: Vec<(usize, &Series)> = series.iter().map(|(target, series)| (*target, series)).collect();
-        let chart = timeline(title, Quantity::Bytes, &lines, Some(rate.0));
-        chart.map_or(Ok(()), |chart| write_chart(page, &chart))?;
+        charts.extend(timeline(title, Quantity::Bytes, &lines, Some(rate.0)));
     }
     let late: Vec<(usize, &Histogram)> = paced
         .iter()
@@ -65,10 +64,10 @@ fn write_charts(
         .filter(|(_, lateness)| lateness.count() > 0)
         .collect();
     let buffer = Nanos(ingest.slots * ingest.period.0);
-    let chart = quantiles("lateness of frames at its own pace", &late, Some(buffer));
-    chart.map_or(Ok(()), |chart| write_chart(page, &chart))?;
+    charts.extend(quantiles("lateness of frames at its own pace", &late, Some(buffer)));
+    write_charts(page, &charts)?;
     page.push_str(
-        "</div><p class=\"soft\">Dashed: the instrument's rate, and the time that the buffer covers.</p>",
+        "<p class=\"soft\">Dashed: the instrument's rate, and the time that the buffer covers.</p>",
     );
     Ok(())
 }

@@ -11,7 +11,7 @@ use super::{
         chart::{Axis, Bar, Bars, Escaped, Line, Plot, Point, Style, Unit, bars, plot},
         words,
     },
-    clipped, latency, write_chart, write_key,
+    clipped, latency, write_charts, write_key,
 };
 
 /// Pixels at the natural size of a chart.
@@ -51,11 +51,7 @@ fn write_overview(page: &mut String, stage: &Stage<'_>) -> std::fmt::Result {
         Some(axis) => stage.questions.iter().flat_map(|question| curves(stage, question, axis)).collect(),
         None => stage.questions.iter().map(|question| bar_chart(stage, question)).collect(),
     };
-    page.push_str("<div class=\"charts\">");
-    for panel in panels.iter().take(PANELS_MOST) {
-        write_chart(page, panel)?;
-    }
-    page.push_str("</div>");
+    write_charts(page, &panels[..panels.len().min(PANELS_MOST)])?;
     if panels.len() > PANELS_MOST {
         let more = panels.len() - PANELS_MOST;
         write!(
