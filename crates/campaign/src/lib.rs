@@ -13,6 +13,6 @@ pub mod workload;
 
 pub use environment::environment;
 pub use patience::within;
-pub use phase::{Run, run_phase};
+pub use phase::{Reached, Run, run_phase};
 pub use resolve::{ResolveError, Resolved, resolve};
 pub use rounds::{Campaign, CampaignError, Progress};

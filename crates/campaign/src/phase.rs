@@ -4,9 +4,12 @@
 //! its sample says so.
 
 use std::{
+    collections::BTreeMap,
+    io::ErrorKind,
+    path::PathBuf,
     sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
         mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel},
     },
     thread,
@@ -17,20 +20,20 @@ use nilometer_model::{
     plan::{Access, Cell, Phase},
 };
 use nilometer_storage::{
-    Arena, Clock, Drive, Tally, Target,
+    Arena, Clock, Drive, OpKind, Tally, Target,
     engine::Options,
     process::{self, Usage},
-    target::Direct,
+    target::{Direct, TargetError},
 };
 
 use crate::{
     gate::Gate,
     patience::within,
-    workload::{self, Part},
+    workload::{self, Part, Stonewall},
 };
 
 /// What stays the same throughout a campaign.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Run {
     /// All engines' clock.
     pub clock: Clock,
@@ -38,6 +41,20 @@ pub struct Run {
     pub idle_cores: f64,
     /// How long a worker may be silent beyond its time limit.
     pub hang_after: Nanos,
+    /// How far workers came.
+    pub reached: Reached,
+}
+
+/// How many blocks each worker wrote in the present cell on each target: what is read back then goes no further.
+#[derive(Debug, Clone, Default)]
+pub struct Reached(Arc<Mutex<BTreeMap<(PathBuf, u32), Arc<AtomicU64>>>>);
+
+impl Reached {
+    fn of(&self, target: &dyn Target, worker: u32) -> Arc<AtomicU64> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = all.entry((target.description().path.clone(), worker));
+        place.or_insert_with(|| Arc::new(AtomicU64::new(workload::EVERY_BLOCK))).clone()
+    }
 }
 
 impl Run {
@@ -58,6 +75,7 @@ enum Report {
 
 /// Runs a phase and says what came of it. Never fails: what goes wrong is in the sample.
 pub fn run_phase(run: &Run, target: &Arc<dyn Target>, cell: &Cell, phase: Phase, seed: Seed) -> Sample {
+    let target = at_work(target, cell, phase);
     let coldness = match chilled(run, target, cell, phase) {
         Ok(coldness) => coldness,
         Err(invalid) => return Sample::invalid(invalid),
@@ -73,10 +91,19 @@ pub fn run_phase(run: &Run, target: &Arc<dyn Target>, cell: &Cell, phase: Phase,
     sample.coldness = coldness;
     sample.device = traffic_since(traffic, target.as_ref());
     sample.machine = run.machine_since(busy, sample.wall);
-    if sample.invalid.is_none() {
-        sample.invalid = judge(&sample, target.as_ref(), cell);
-    }
+    sample.invalid = judge(&sample, target.as_ref(), cell, phase);
     sample
+}
+
+/// Where a phase works: what copies come from is made and read where it lies.
+fn at_work<'a>(target: &'a Arc<dyn Target>, cell: &Cell, phase: Phase) -> &'a Arc<dyn Target> {
+    let elsewhere = cell.copies() && matches!(phase, Phase::LayOut | Phase::Source);
+    target.source().filter(|_| elsewhere).unwrap_or(target)
+}
+
+/// What a phase reads: a copy is written to one target and read from another.
+fn read_by<'a>(target: &'a Arc<dyn Target>, cell: &Cell, phase: Phase) -> &'a Arc<dyn Target> {
+    target.source().filter(|_| cell.copies() && phase == Phase::Write).unwrap_or(target)
 }
 
 /// Bytes read and written at the device below since `was`.
@@ -85,24 +112,28 @@ pub(crate) fn traffic_since(was: Option<(u64, u64)>, target: &dyn Target) -> Opt
     Some((is.0.saturating_sub(was.0), is.1.saturating_sub(was.1)))
 }
 
-/// Before a read, drops what it will read from the cache.
+/// Drops from the cache what will be read.
 fn chilled(
     run: &Run,
     target: &Arc<dyn Target>,
     cell: &Cell,
     phase: Phase,
 ) -> Result<Option<Coldness>, Invalid> {
-    if phase != Phase::Read {
+    if (0..cell.workers).all(|worker| workload::files_of(&cell.workload, phase, worker).next().is_none()) {
         return Ok(None);
     }
-    let cell = cell.clone();
-    within(run.hang_after, target, move |target| chill(target, &cell)).map_err(|_| Invalid::Hung)
+    let (cell, target) = (cell.clone(), read_by(target, cell, phase));
+    within(run.hang_after, target, move |target| chill(target, &cell, phase)).map_err(|_| Invalid::Hung)
 }
 
-/// Drops the cell's files from the cache; the worst of what was found.
-fn chill(target: &dyn Target, cell: &Cell) -> Option<Coldness> {
-    let state = |worker| target.chill(&workload::name_of(worker)).unwrap_or(Coldness::NotProvable);
-    (0..cell.workers).map(state).max_by_key(|coldness| match coldness {
+/// Drops the phase's files from the cache; the worst of what was found. A time limit may have kept some from being made.
+fn chill(target: &dyn Target, cell: &Cell, phase: Phase) -> Option<Coldness> {
+    let names = (0..cell.workers).flat_map(|worker| workload::files_of(&cell.workload, phase, worker));
+    let state = |name: String| match target.chill(&name) {
+        Err(TargetError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => None,
+        state => Some(state.unwrap_or(Coldness::NotProvable)),
+    };
+    names.filter_map(state).max_by_key(|coldness| match coldness {
         Coldness::Proved => 0,
         Coldness::NotProvable => 1,
         Coldness::Contradicted => 2,
@@ -123,12 +154,18 @@ pub(crate) fn settle(clock: &Clock) -> Nanos {
 }
 
 /// Why the figure must not be used, if so.
-fn judge(sample: &Sample, target: &dyn Target, cell: &Cell) -> Option<Invalid> {
+fn judge(sample: &Sample, target: &dyn Target, cell: &Cell, phase: Phase) -> Option<Invalid> {
     let fifth = sample.wall.0.saturating_mul(sample.workers.len() as u64) / 5;
     if !sample.errors.is_empty() {
         return Some(Invalid::Errors);
     }
-    if cell.access() == Some(Access::Direct) && target.description().direct == Direct::Buffered {
+    if sample.invalid.is_some() {
+        return sample.invalid.clone();
+    }
+    if phase != Phase::Source
+        && cell.access() == Some(Access::Direct)
+        && target.description().direct == Direct::Buffered
+    {
         return Some(Invalid::NotDirect);
     }
     if sample.coldness == Some(Coldness::Contradicted) {
@@ -145,15 +182,18 @@ fn measure(
     seed: Seed,
 ) -> Result<Sample, Invalid> {
     let gate = Arc::new(Gate::default());
+    let wall = (cell.stonewall && !phase.is_setup()).then(Arc::default);
     let workers = cell.workers;
     let (sender, reports) = sync_channel(2 * workers as usize);
     let watch = Watch { reports, pulse: Arc::default(), clock: run.clock, hang_after: run.hang_after };
     for worker in 0..workers {
         let crew =
             (gate.clone(), sender.clone(), target.clone(), cell.clone(), watch.pulse.clone(), run.clock);
+        let (wall, reached) = (wall.clone(), run.reached.of(target.as_ref(), worker));
         let work = move || {
             let (gate, sender, target, cell, pulse, clock) = crew;
-            let job = Job { target: target.as_ref(), cell: &cell, phase, seed, worker, pulse: &pulse, clock };
+            let (target, cell, pulse) = (target.as_ref(), &cell, &*pulse);
+            let job = Job { target, cell, phase, seed, worker, pulse, clock, wall, reached };
             work(&job, &gate, &sender);
         };
         if let Err(error) = thread::Builder::new().name(format!("worker {worker}")).spawn(work) {
@@ -241,6 +281,9 @@ struct Job<'a> {
     worker: u32,
     pulse: &'a AtomicU64,
     clock: Clock,
+    /// What ends the phase for all workers, if one of them may.
+    wall: Option<Arc<AtomicBool>>,
+    reached: Arc<AtomicU64>,
 }
 
 /// What a later phase needs is laid out whole.
@@ -259,8 +302,10 @@ fn run_worker(job: &Job<'_>, gate: &Gate, reports: &SyncSender<Report>) -> Resul
     let options = Options { kind: cell.engine, depth: cell.depth, slots: workload::SLOTS, clock };
     let mut engine = job.target.engine(&options).map_err(|error| error.to_string())?;
     let begun = clock.now();
-    let (arena, mut buffers) =
-        Arena::shared_out(cell.depth as usize, workload::buffer_size(&cell.workload, job.phase));
+    let (arena, mut buffers) = Arena::shared_out(
+        workload::buffer_count(cell, job.phase),
+        workload::buffer_size(&cell.workload, job.phase),
+    );
     let mut content = job.seed.named("filling").part(u64::from(job.worker)).stream();
     for buffer in &mut buffers {
         content.fill(buffer);
@@ -272,16 +317,27 @@ fn run_worker(job: &Job<'_>, gate: &Gate, reports: &SyncSender<Report>) -> Resul
     let real = job.target.description().direct_alignment().is_some();
     let part = Part {
         worker: job.worker,
+        workers: cell.workers,
         seed: job.seed,
         direct: workload::is_direct(cell.access(), real),
         stop_at: time_limit(cell, job.phase).map_or(Nanos::MAX, |limit| start + limit),
+        reached: job.reached.clone(),
         buffers,
     };
     let mut workload = workload::build(&cell.workload, job.phase, part);
+    if let Some(wall) = &job.wall {
+        workload = Box::new(Stonewall::new(workload, wall.clone()));
+    }
+    let copies = cell.copies() && job.phase == Phase::Write;
     let mut tally = Tally::new(start);
     let (before, mut beat) = (process::run_delay(), start);
     Drive::new(workload.as_mut(), engine.as_mut()).run(|completion| {
-        tally.observe(completion);
+        // The bytes of a copy count once, when they are written.
+        if copies && completion.operation.kind == OpKind::Read {
+            tally.observe_source(completion);
+        } else {
+            tally.observe(completion);
+        }
         if completion.finished.since(beat) > BEAT {
             beat = completion.finished;
             job.pulse.store(beat.0, Ordering::Relaxed);

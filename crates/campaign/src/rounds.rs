@@ -16,7 +16,7 @@ use nilometer_storage::{Clock, Target, process, target::TargetError};
 use crate::{
     ingest::run_ingest,
     patience::within,
-    phase::{Run, run_phase},
+    phase::{Reached, Run, run_phase},
     resolve::Resolved,
 };
 
@@ -73,7 +73,8 @@ impl Campaign {
     /// Runs all rounds. Faults of a target are in its samples, and the others go on; only a fault of the record ends it.
     pub fn run(mut self, progress: &mut dyn FnMut(Progress<'_>)) -> Result<Record, CampaignError> {
         let clock = Clock::start();
-        let run = Run { clock, idle_cores: idle_cores(&clock), hang_after: self.resolved.plan.hang_after };
+        let hang_after = self.resolved.plan.hang_after;
+        let run = Run { clock, idle_cores: idle_cores(&clock), hang_after, reached: Reached::default() };
         let turns = self.turns();
         let mut left_out = vec![false; self.targets.len()];
         for (done, &turn) in turns.iter().enumerate() {

@@ -99,7 +99,11 @@ impl Evaluate {
         }
         let descriptions =
             self.targets.iter().map(|path| described(path)).collect::<anyhow::Result<Vec<_>>>()?;
-        Ok(resolve(plan, descriptions)?)
+        let resolved = resolve(plan, descriptions)?;
+        match resolved.plan.source.clone() {
+            Some(source) if resolved.copies() => Ok(resolved.with_source(described(Path::new(&source))?)?),
+            _ => Ok(resolved),
+        }
     }
 
     /// What is recorded for an instrument: first as fast as the storage takes it, then at its own pace.
@@ -184,9 +188,15 @@ fn head(resolved: &Resolved) -> anyhow::Result<Results> {
 
 fn make_targets(resolved: &Resolved) -> anyhow::Result<Vec<Arc<dyn Target>>> {
     let id = run_id();
+    let source = resolved.source.as_ref();
     let mut targets: Vec<Arc<dyn Target>> = Vec::new();
     for (index, description) in resolved.targets.iter().enumerate() {
-        let target = Posix::create(description.clone(), id.part(index as u64).0)?;
+        let id = id.part(index as u64);
+        let mut target = Posix::create(description.clone(), id.0)?;
+        if let Some(source) = source {
+            // One each, since several targets may be written at the same time.
+            target = target.with_source(Posix::create(source.clone(), id.named("source").0)?)?;
+        }
         targets.push(Arc::new(target));
     }
     Ok(targets)

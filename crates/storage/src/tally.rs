@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use nilometer_model::{Histogram, Nanos, Sample, Series, WorkerTotals};
+use nilometer_model::{Histogram, Invalid, Nanos, Sample, Series, WorkerTotals};
 
-use crate::{Completion, OpKind};
+use crate::{Completion, Errno, OpKind};
 
 /// What one worker did.
 #[derive(Debug, Clone)]
@@ -15,6 +15,8 @@ pub struct Tally {
     lateness: Histogram,
     series: Series,
     errors: BTreeMap<i32, u64>,
+    /// Space could not be reserved.
+    refused: bool,
 }
 
 impl Tally {
@@ -27,6 +29,7 @@ impl Tally {
             lateness: Histogram::default(),
             series: Series::new(start),
             errors: BTreeMap::new(),
+            refused: false,
         }
     }
 
@@ -40,12 +43,12 @@ impl Tally {
             Ok(moved) if completion.operation.kind.is_data() => {
                 // A read may meet the end of a file that a time limit cut short.
                 if completion.operation.kind == OpKind::Write && moved < completion.operation.length {
-                    self.fail(Sample::SHORT);
+                    self.count(Sample::SHORT);
                 }
                 u64::from(moved)
             }
             Ok(_) => 0,
-            Err(errno) => self.fail(errno.0),
+            Err(errno) => self.fail(completion.operation.kind, errno),
         };
         if self.totals.operations == 0 {
             self.totals.first_done = finished.since(self.start);
@@ -56,10 +59,31 @@ impl Tally {
         self.series.add(finished, bytes);
     }
 
+    /// Looks at an operation on the source of a copy, whose bytes count when they are written: only its faults are kept.
+    #[inline]
+    pub fn observe_source(&mut self, completion: &Completion) {
+        match completion.result {
+            Ok(moved) if moved == completion.operation.length => {}
+            Ok(_) => self.count(Sample::SHORT),
+            Err(errno) => self.count(errno.0),
+        }
+    }
+
+    /// A file system that can't reserve space has not failed: data are written all the same, and the sample says what it is
+    /// not.
     #[cold]
-    fn fail(&mut self, errno: i32) -> u64 {
-        *self.errors.entry(errno).or_default() += 1;
+    fn fail(&mut self, kind: OpKind, errno: Errno) -> u64 {
+        if kind == OpKind::Allocate && errno.is_refusal() {
+            self.refused = true;
+        } else {
+            self.count(errno.0);
+        }
         0
+    }
+
+    #[cold]
+    fn count(&mut self, errno: i32) {
+        *self.errors.entry(errno).or_default() += 1;
     }
 
     /// What was done so far.
@@ -79,5 +103,8 @@ impl Tally {
             *sample.errors.entry(errno).or_default() += count;
         }
         sample.workers.push(self.totals);
+        if self.refused {
+            sample.invalid = Some(Invalid::NotPreallocated);
+        }
     }
 }

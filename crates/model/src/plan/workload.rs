@@ -4,7 +4,10 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{RandomCell, RandomSweep, StreamCell, StreamSweep, WalkCell, WalkSweep, parameters::Parameters};
+use super::{
+    RandomCell, RandomSweep, SmallWritesCell, SmallWritesSweep, StreamCell, StreamSweep, WalkCell, WalkSweep,
+    parameters::Parameters,
+};
 
 macro_rules! workloads {
     ($($(#[doc = $doc:literal])* $name:ident($sweep:ident, $cell:ident) = $word:literal,)*) => {
@@ -61,6 +64,8 @@ workloads! {
     Stream(StreamSweep, StreamCell) = "stream",
     /// Aligned random reads, writes or both.
     Random(RandomSweep, RandomCell) = "random",
+    /// One large amount as tiny writes, against the same amount at once.
+    SmallWrites(SmallWritesSweep, SmallWritesCell) = "small_writes",
     /// What `ls -lR` does.
     Walk(WalkSweep, WalkCell) = "walk",
 }
