@@ -97,10 +97,7 @@ impl Ours {
         how: (Driving, bool),
     ) -> anyhow::Result<Cost> {
         let (driving, direct) = how;
-        let amount = match order.is_random() {
-            false => order.bytes() as f64 / GIB,
-            true => order.count() as f64,
-        };
+        let amount = if order.is_random() { order.count() as f64 } else { order.bytes() as f64 / GIB };
         let reached = Arc::new(AtomicU64::new(EVERY_BLOCK));
         let part = |buffers| Part {
             worker: 0,

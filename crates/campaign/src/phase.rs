@@ -47,7 +47,10 @@ pub struct Run {
 
 /// How many blocks each worker wrote in the present cell on each target: what is read back then goes no further.
 #[derive(Debug, Clone, Default)]
-pub struct Reached(Arc<Mutex<BTreeMap<(PathBuf, u32), Arc<AtomicU64>>>>);
+pub struct Reached(Arc<Mutex<BTreeMap<Place, Arc<AtomicU64>>>>);
+
+/// A target's path and a worker's number.
+type Place = (PathBuf, u32);
 
 impl Reached {
     fn of(&self, target: &dyn Target, worker: u32) -> Arc<AtomicU64> {

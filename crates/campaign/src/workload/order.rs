@@ -147,9 +147,12 @@ mod tests {
         assert_eq!(offsets(Order::strided(size, block, 2, 4)), [20, 60, 100]);
         for workers in [1, 2, 5] {
             for segmented in [true, false] {
-                let order = |worker| match segmented {
-                    true => Order::segmented(size, block, worker),
-                    false => Order::strided(size, block, worker, workers),
+                let order = |worker| {
+                    if segmented {
+                        Order::segmented(size, block, worker)
+                    } else {
+                        Order::strided(size, block, worker, workers)
+                    }
                 };
                 let mut all: Vec<u64> = (0..workers).flat_map(|worker| offsets(order(worker))).collect();
                 all.sort_unstable();

@@ -116,7 +116,9 @@ mod tests {
             let odd: Vec<u64> = all.iter().map(|place| place % 8 * (BOUND / 8)).take(8000).collect();
             for (what, values) in [("steps", &steps[..8000]), ("places", early), ("low bits", &odd)] {
                 let mut counts = [0_f64; 8];
-                values.iter().for_each(|value| counts[(value * 8 / BOUND) as usize] += 1.0);
+                for value in values {
+                    counts[(value * 8 / BOUND) as usize] += 1.0;
+                }
                 let expected = values.len() as f64 / 8.0;
                 let chi: f64 = counts.iter().map(|count| (count - expected).powi(2) / expected).sum();
                 assert!(chi < 29.9, "{what} of seed {seed} are not spread evenly: chi squared {chi}");
