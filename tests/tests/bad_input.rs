@@ -117,6 +117,42 @@ fn impossible_sizes_are_refused() {
 }
 
 #[test]
+fn a_matrix_that_would_take_years_or_more_than_there_is_is_refused_before_it_starts() {
+    let desk = Desk::new();
+    let workers = (1..=1000).map(|count| count.to_string()).collect::<Vec<_>>().join(", ");
+    let years = PLAN
+        .replace("repeats = 1", "repeats = 1000")
+        .replace("time_limit = \"1 s\"", &format!("workers = [{workers}]"));
+    desk.assert_refused(&years, &desk.target(), &["the plan takes", "time_limit is 24 h", "--scale"]);
+    let short = PLAN.replace("repeats = 1", "repeats = 100\ntime_limit = \"1 s\"");
+    desk.assert_refused(&short, &desk.target(), &["the plan takes", "time_limit is 1 s"]);
+    let wide = PLAN.replace("\"8 MiB\"", "\"8000 TiB\"");
+    desk.assert_refused(&wide, &desk.target(), &["`large files` needs", "free", "write --scale 0.0"]);
+    let limited = PLAN.replace("repeats = 1", "repeats = 1\nspace_limit = \"1 MiB\"");
+    desk.assert_refused(&limited, &desk.target(), &["needs 8 MiB", "space_limit is 1 MiB", "--scale 0.1"]);
+}
+
+#[test]
+fn a_copy_from_nowhere_is_refused() {
+    let desk = Desk::new();
+    let copies = PLAN.replace("access = \"buffered\"", "access = \"buffered\"\nsource = \"disk\"");
+    desk.assert_refused(&copies, &desk.target(), &["`large files`", "--source DIRECTORY"]);
+}
+
+#[test]
+fn a_scale_or_a_number_of_repeats_that_makes_no_sense_is_refused() {
+    let desk = Desk::new();
+    let target = desk.target();
+    for (option, value) in [("--scale", "0"), ("--scale", "1/0"), ("--scale", "big"), ("--repeats", "0")] {
+        let mut arguments = desk.arguments(PLAN, &[&target]);
+        arguments.extend([option.into(), value.into()]);
+        let ended = start(desk.0.path(), &arguments).end(Duration::from_secs(20));
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{option} {value}: {ended:?}");
+        assert!(ended.stderr.contains(option) && run_directories(&target).is_empty(), "{}", ended.stderr);
+    }
+}
+
+#[test]
 fn a_plan_that_is_not_there_is_refused_with_the_known_names() {
     let desk = Desk::new();
     let record = desk.path("record.sqlite");

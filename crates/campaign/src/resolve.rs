@@ -5,12 +5,12 @@ use nilometer_model::{
     plan::{Access, Cell, Cells, Footprint, IngestCell, Speed, Volumes},
 };
 use nilometer_storage::target::{Description, Direct, Space};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{ingest::Shape, workload};
 
 /// A plan that fits its targets.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Resolved {
     /// The plan.
     pub plan: Cells,
@@ -31,13 +31,15 @@ pub enum ResolveError {
     },
     /// `O_DIRECT` can't take such blocks.
     #[error(
-        "stage `{stage}`: block_size = \"{block}\" is no multiple of {alignment}, which O_DIRECT needs on {path}: \
+        "stage `{stage}`: {key} = \"{block}\" is no multiple of {alignment}, which O_DIRECT needs on {path}: \
          write a multiple, or access = \"buffered\""
     )]
     Alignment {
         /// The stage.
         stage: String,
-        /// The block size.
+        /// The parameter, or what follows from it.
+        key: &'static str,
+        /// Its size.
         block: Bytes,
         /// What it should be a multiple of.
         alignment: Bytes,
@@ -163,13 +165,13 @@ fn check_writable(target: &Description) -> Result<(), ResolveError> {
 
 fn check_access(cell: &Cell, target: &Description) -> Result<(), ResolveError> {
     let path = target.path.display().to_string();
-    let (stage, block) = (cell.stage.clone(), cell.block_size());
+    let stage = cell.stage.clone();
     match (cell.access(), &target.direct) {
         (Some(Access::Direct | Access::Best), &Direct::Real { alignment }) => {
-            if block.0.is_multiple_of(u64::from(alignment)) {
-                return Ok(());
-            }
-            Err(ResolveError::Alignment { stage, block, alignment: Bytes(u64::from(alignment)), path })
+            let sizes = cell.workload.parameters().alignments(cell.workers);
+            let odd = sizes.into_iter().find(|(_, size)| !size.0.is_multiple_of(u64::from(alignment)));
+            let Some((key, block)) = odd else { return Ok(()) };
+            Err(ResolveError::Alignment { stage, key, block, alignment: Bytes(u64::from(alignment)), path })
         }
         (Some(Access::Direct), other) => Err(ResolveError::NoDirect { stage, path, why: other.to_string() }),
         _ => Ok(()),

@@ -9,7 +9,7 @@ use crate::{ByteRate, Histogram, Ingest, Nanos, Series};
 pub struct Sample {
     /// Bytes moved.
     pub bytes: u64,
-    /// Operations finished.
+    /// Operations finished; in phases over files and directories those that [`crate::plan::Phase`] names.
     pub operations: u64,
     /// From the barrier until the last worker was done.
     pub wall: Nanos,
@@ -39,7 +39,7 @@ pub struct Sample {
     pub during: Activity,
     /// Bytes read and written at the target's device during the phase, if it has one.
     pub device: Option<(u64, u64)>,
-    /// From issue to completion.
+    /// From issue to completion, of each of these operations.
     pub latency: Histogram,
     /// From due to issue.
     pub lateness: Histogram,

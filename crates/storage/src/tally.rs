@@ -6,10 +6,27 @@ use nilometer_model::{Histogram, Invalid, Nanos, Sample, Series, WorkerTotals};
 
 use crate::{Completion, Errno, OpKind};
 
+/// What counts as an operation of a sample. Bytes, errors and the end count whatever they come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Counted {
+    /// Every operation, also one that failed.
+    All,
+    /// Those of one kind that succeeded.
+    Kind(OpKind),
+    /// Every operation but reads: what a copy reads is what it writes, and counts when it is written. Of the reads only
+    /// faults are kept.
+    Copied,
+    /// Files, from the issue of the open to the completion of the close, if both succeeded.
+    Files,
+}
+
 /// What one worker did.
 #[derive(Debug, Clone)]
 pub struct Tally {
     start: Nanos,
+    counted: Counted,
+    /// Files that are open, by slot.
+    files: Vec<Option<Begun>>,
     totals: WorkerTotals,
     latency: Histogram,
     lateness: Histogram,
@@ -19,11 +36,26 @@ pub struct Tally {
     refused: bool,
 }
 
+/// What counts when it is done.
+#[derive(Debug, Clone, Copy)]
+struct Begun {
+    due: Nanos,
+    issued: Nanos,
+    bytes: u64,
+}
+
 impl Tally {
-    /// Nothing yet; times count from `start`.
+    /// Nothing yet, and every operation will count; times count from `start`.
     pub fn new(start: Nanos) -> Self {
+        Tally::counting(Counted::All, start)
+    }
+
+    /// Nothing yet; times count from `start`.
+    pub fn counting(counted: Counted, start: Nanos) -> Self {
         Tally {
             start,
+            counted,
+            files: Vec::new(),
             totals: WorkerTotals::default(),
             latency: Histogram::default(),
             lateness: Histogram::default(),
@@ -37,35 +69,81 @@ impl Tally {
     #[inline]
     pub fn observe(&mut self, completion: &Completion) {
         let &Completion { due, issued, finished, .. } = completion;
-        self.latency.add(finished.since(issued).0);
-        self.lateness.add(issued.since(due).0);
-        let bytes = match completion.result {
+        let bytes = self.moved(completion);
+        self.totals.bytes += bytes;
+        self.totals.last_done = finished.since(self.start);
+        match self.counted {
+            Counted::All => self.count(Begun { due, issued, bytes }, finished),
+            Counted::Kind(kind) if kind == completion.operation.kind && completion.result.is_ok() => {
+                self.count(Begun { due, issued, bytes }, finished);
+            }
+            Counted::Kind(_) => {}
+            Counted::Files => self.follow(completion, bytes),
+            Counted::Copied => self.follow_copy(completion, bytes),
+        }
+    }
+
+    /// Bytes that it moved; a failure is counted.
+    #[inline]
+    fn moved(&mut self, completion: &Completion) -> u64 {
+        match completion.result {
             Ok(moved) if completion.operation.kind.is_data() => {
                 // A read may meet the end of a file that a time limit cut short.
                 if completion.operation.kind == OpKind::Write && moved < completion.operation.length {
-                    self.count(Sample::SHORT);
+                    self.add_error(Sample::SHORT);
                 }
                 u64::from(moved)
             }
             Ok(_) => 0,
             Err(errno) => self.fail(completion.operation.kind, errno),
-        };
+        }
+    }
+
+    #[inline]
+    fn count(&mut self, what: Begun, finished: Nanos) {
+        self.latency.add(finished.since(what.issued).0);
+        self.lateness.add(what.issued.since(what.due).0);
         if self.totals.operations == 0 {
             self.totals.first_done = finished.since(self.start);
         }
         self.totals.operations += 1;
-        self.totals.bytes += bytes;
-        self.totals.last_done = finished.since(self.start);
-        self.series.add(finished, bytes);
+        self.series.add(finished, what.bytes);
     }
 
-    /// Looks at an operation on the source of a copy, whose bytes count when they are written: only its faults are kept.
-    #[inline]
-    pub fn observe_source(&mut self, completion: &Completion) {
-        match completion.result {
-            Ok(moved) if moved == completion.operation.length => {}
-            Ok(_) => self.count(Sample::SHORT),
-            Err(errno) => self.count(errno.0),
+    fn follow(&mut self, completion: &Completion, bytes: u64) {
+        let &Completion { ref operation, result, due, issued, finished } = completion;
+        let slot = operation.file.0 as usize;
+        match operation.kind {
+            OpKind::Open(_) if result.is_ok() => {
+                if slot >= self.files.len() {
+                    self.files.resize(slot + 1, None);
+                }
+                self.files[slot] = Some(Begun { due, issued, bytes });
+            }
+            OpKind::Close => {
+                // A directory that is closed was never here.
+                let file = self.files.get_mut(slot).and_then(Option::take);
+                if let Some(file) = file.filter(|_| result.is_ok()) {
+                    self.count(file, finished);
+                }
+            }
+            _ => {
+                if let Some(Some(file)) = self.files.get_mut(slot) {
+                    file.bytes += bytes;
+                }
+            }
+        }
+    }
+
+    fn follow_copy(&mut self, completion: &Completion, bytes: u64) {
+        let &Completion { ref operation, result, due, issued, finished } = completion;
+        if operation.kind != OpKind::Read {
+            return self.count(Begun { due, issued, bytes }, finished);
+        }
+        self.totals.bytes -= bytes;
+        // A source is as long as it was made.
+        if result.is_ok_and(|moved| moved < operation.length) {
+            self.add_error(Sample::SHORT);
         }
     }
 
@@ -76,13 +154,13 @@ impl Tally {
         if kind == OpKind::Allocate && errno.is_refusal() {
             self.refused = true;
         } else {
-            self.count(errno.0);
+            self.add_error(errno.0);
         }
         0
     }
 
     #[cold]
-    fn count(&mut self, errno: i32) {
+    fn add_error(&mut self, errno: i32) {
         *self.errors.entry(errno).or_default() += 1;
     }
 

@@ -5,7 +5,9 @@
 
 mod content;
 mod copy;
+mod frames;
 mod make_tree;
+mod name;
 mod names;
 mod order;
 mod permutation;
@@ -14,16 +16,19 @@ mod small_writes;
 mod stonewall;
 mod stream;
 mod transfer;
+mod tree;
 mod walk;
 
 pub use content::{Content, Pieces, stamp};
 pub use copy::Copy;
+pub use frames::{Course, Frames, Piece};
 pub use make_tree::MakeTree;
 pub use names::Names;
 pub use order::Order;
 pub use permutation::Permutation;
 pub use stonewall::Stonewall;
 pub use transfer::{Direction, Transfer, Writing};
+pub use tree::Tree;
 pub use walk::Walk;
 
 use std::sync::{Arc, atomic::AtomicU64};
@@ -32,14 +37,14 @@ use nilometer_model::{
     Bytes, Nanos, Seed,
     plan::{Access, Cell, Phase, WorkloadCell},
 };
-use nilometer_storage::{Buffer, Workload};
+use nilometer_storage::{Buffer, Counted, OpKind, Workload};
 
 /// What a worker needs to build its workload for a phase.
 #[derive(Debug)]
 pub struct Part {
     /// Which worker of the cell, from 0.
     pub worker: u32,
-    /// Of how many.
+    /// Workers of the cell.
     pub workers: u32,
     /// Of this repeat of the cell; each worker and purpose derives its own.
     pub seed: Seed,
@@ -54,6 +59,13 @@ pub struct Part {
     pub buffers: Vec<Buffer>,
 }
 
+impl Part {
+    /// For files that are laid out whole, perhaps in other blocks than they are read in.
+    fn of_whole_files(self) -> Self {
+        Part { reached: Arc::new(AtomicU64::new(EVERY_BLOCK)), ..self }
+    }
+}
+
 /// More blocks than any file has.
 pub const EVERY_BLOCK: u64 = u64::MAX;
 
@@ -62,13 +74,15 @@ pub fn name_of(worker: u32) -> String {
     format!("n_w{worker}")
 }
 
-/// The files that a worker's phase reads and that must be cold: of a copy those on the source, else those on the target.
-pub fn files_of(cell: &WorkloadCell, phase: Phase, worker: u32) -> Box<dyn Iterator<Item = String>> {
-    match cell {
-        WorkloadCell::Stream(cell) => stream::files(cell, phase, worker),
-        WorkloadCell::Random(_) if matches!(phase, Phase::Read | Phase::Mix) => {
-            Box::new(std::iter::once(name_of(worker)))
+/// The files that so many workers of a cell read in a phase and that must be cold before: of a copy those on the source,
+/// else those on the target.
+pub fn files_of(cell: &WorkloadCell, phase: Phase, workers: u32) -> Box<dyn Iterator<Item = String> + '_> {
+    match (cell, phase) {
+        (WorkloadCell::Stream(cell), phase) => {
+            Box::new((0..workers).flat_map(move |worker| stream::files(cell, phase, worker)))
         }
+        (WorkloadCell::Random(_), Phase::Read | Phase::Mix) => Box::new((0..workers).map(name_of)),
+        (WorkloadCell::Frames(cell), Phase::Read) => frames::files(cell),
         _ => Box::new(std::iter::empty()),
     }
 }
@@ -102,11 +116,33 @@ pub fn buffer_count(cell: &Cell, phase: Phase) -> usize {
 pub fn build(cell: &WorkloadCell, phase: Phase, part: Part) -> Box<dyn Workload> {
     let name = name_of(part.worker);
     match (cell, phase) {
+        (WorkloadCell::Frames(frames), phase) => Box::new(Frames::new(frames, phase, SLOTS, part)),
+        (WorkloadCell::Tree(tree), phase) => Box::new(Tree::new(tree, phase, SLOTS, part)),
         (WorkloadCell::Walk(walk), Phase::LayOut) => Box::new(MakeTree::new(&name, walk, part.buffers)),
         (WorkloadCell::Walk(_), _) => Box::new(Walk::new(&name, SLOTS, part.stop_at, part.buffers)),
         (WorkloadCell::Stream(cell), phase) => stream::build(cell, phase, part),
         (WorkloadCell::Random(cell), phase) => Box::new(random::build(cell, phase, part)),
         (WorkloadCell::SmallWrites(cell), _) => Box::new(small_writes::build(cell, part)),
+    }
+}
+
+/// What an operation is in a phase, see [`Phase`].
+pub fn counted(cell: &WorkloadCell, phase: Phase) -> Counted {
+    match phase {
+        Phase::Write if cell.copies() => Counted::Copied,
+        Phase::MakeTree | Phase::MakeDirectories => Counted::Kind(OpKind::MakeDir),
+        Phase::StatDirectories | Phase::StatFiles => Counted::Kind(OpKind::Stat),
+        Phase::RemoveTree | Phase::RemoveDirectories => Counted::Kind(OpKind::RemoveDir),
+        Phase::CreateFiles | Phase::ReadFiles => Counted::Files,
+        Phase::RenameFiles => Counted::Kind(OpKind::Rename),
+        Phase::RemoveFiles => Counted::Kind(OpKind::Unlink),
+        Phase::LayOut
+        | Phase::Source
+        | Phase::Write
+        | Phase::Read
+        | Phase::Mix
+        | Phase::Walk
+        | Phase::Ingest => Counted::All,
     }
 }
 

@@ -1,14 +1,12 @@
 //! `random`: what its parameters mean for a worker.
 
-use std::sync::{Arc, atomic::AtomicU64};
-
 use nilometer_model::plan::{Coverage, Mode, Phase, RandomCell};
 
-use super::{Direction, EVERY_BLOCK, Order, Part, Transfer, Writing, laid_out, name_of};
+use super::{Direction, Order, Part, Transfer, Writing, laid_out, name_of};
 
 /// The workload of one worker in one phase.
 pub(super) fn build(cell: &RandomCell, phase: Phase, part: Part) -> Transfer {
-    let name = name_of(part.worker);
+    let (name, part) = (name_of(part.worker), part.of_whole_files());
     if phase == Phase::LayOut {
         let order = Order::sequential(cell.file_size, laid_out(cell.file_size, cell.block_size));
         return Transfer::new(&*name, order, Direction::Write(Writing::NEW), part);
@@ -24,7 +22,5 @@ pub(super) fn build(cell: &RandomCell, phase: Phase, part: Part) -> Transfer {
         Mode::Write => Direction::Write(Writing::OVER),
         Mode::Mix => Direction::Mix { reads: cell.reads },
     };
-    // The file was laid out whole, and operations are no blocks of it.
-    let reached = Arc::new(AtomicU64::new(EVERY_BLOCK));
-    Transfer::new(&*name, order, direction, Part { reached, ..part })
+    Transfer::new(&*name, order, direction, part)
 }

@@ -11,7 +11,7 @@ pub(super) fn build(cell: &StreamCell, phase: Phase, part: Part) -> Box<dyn Work
     match phase {
         // As a copy reads its source: through the page cache.
         Phase::LayOut | Phase::Source => {
-            let part = Part { direct: false, ..part };
+            let part = Part { direct: false, ..part.of_whole_files() };
             let (block, direction) = match phase {
                 Phase::LayOut => (laid_out(cell.file_size, cell.block_size), Direction::Write(Writing::NEW)),
                 _ => (cell.block_size, Direction::Read),

@@ -1,8 +1,13 @@
 //! Copies from another storage system: in virtual time, and with real files on every engine.
 
-use std::path::Path;
+use std::{
+    path::Path,
+    sync::{Arc, atomic::AtomicU64},
+};
 
-use nilometer_campaign::workload::{Copy, Names, Order, Part, Writing, buffer_size, build, files_of};
+use nilometer_campaign::workload::{
+    Copy, EVERY_BLOCK, Names, Order, Part, Writing, buffer_size, build, files_of,
+};
 use nilometer_model::{
     Bytes, Nanos,
     plan::{DataSource, EngineKind, FileLayout, Phase, StreamCell, SyncPolicy, WorkloadCell},
@@ -15,7 +20,7 @@ use nilometer_storage::{
     target::{Cost, Device, Posix, Simulated, probe},
 };
 
-use crate::{buffers, offsets, part, run, stream::PLAIN, watched};
+use crate::{buffers, offsets, part, stream::PLAIN, watched};
 
 const COPY: StreamCell = StreamCell { source: DataSource::Disk, ..PLAIN };
 
@@ -101,8 +106,27 @@ fn real(directory: &Path, source: &Path) -> Posix {
     create(directory, 1).with_source(create(source, 2)).expect("it can be opened")
 }
 
-/// Runs a phase of one worker where it belongs.
-fn phase(target: &dyn Target, cell: &StreamCell, phase: Phase, engine: (EngineKind, u32), worker: u32) {
+/// How far each worker came in the phase before.
+type Reached = [Arc<AtomicU64>; 2];
+
+fn everything() -> Reached {
+    [(); 2].map(|()| Arc::new(AtomicU64::new(EVERY_BLOCK)))
+}
+
+/// Runs a phase of both workers where it belongs, one after the other; each moves all of its files.
+fn phase(target: &dyn Target, cell: &StreamCell, phase: Phase, engine: (EngineKind, u32), reached: &Reached) {
+    for worker in 0..2 {
+        phase_of(target, cell, phase, engine, (worker, &reached[worker as usize]));
+    }
+}
+
+fn phase_of(
+    target: &dyn Target,
+    cell: &StreamCell,
+    phase: Phase,
+    engine: (EngineKind, u32),
+    (worker, reached): (u32, &Arc<AtomicU64>),
+) {
     let at = if matches!(phase, Phase::LayOut | Phase::Source) {
         &**target.source().expect("one")
     } else {
@@ -110,13 +134,22 @@ fn phase(target: &dyn Target, cell: &StreamCell, phase: Phase, engine: (EngineKi
     };
     let options = Options { kind: engine.0, depth: engine.1, slots: 3, clock: Clock::start() };
     let mut made = at.engine(&options).expect("permitted here");
-    let cell = WorkloadCell::Stream(*cell);
+    let (files, cell) = (cell.files, WorkloadCell::Stream(*cell));
     let (arena, mut buffers) = Arena::shared_out(engine.1 as usize, buffer_size(&cell, phase));
     for (buffer, number) in buffers.iter_mut().zip(0..) {
         nilometer_model::Seed(number).stream().fill(buffer);
     }
     made.register(&arena).ok();
-    run(build(&cell, phase, Part { worker, workers: 2, ..part(buffers) }).as_mut(), made.as_mut());
+    let part = Part { worker, workers: 2, reached: reached.clone(), ..part(buffers) };
+    let done = watched(build(&cell, phase, part).as_mut(), made.as_mut());
+    let moved =
+        |of: OpKind| done.iter().filter(|(kind, ..)| *kind == of).map(|(.., length)| u64::from(*length));
+    let all = 20_000 * u64::from(files);
+    match phase {
+        Phase::LayOut => assert_eq!(moved(OpKind::Write).sum::<u64>(), all),
+        Phase::Write => assert_eq!((moved(OpKind::Read).sum(), moved(OpKind::Write).sum()), (all, all)),
+        _ => assert_eq!(moved(OpKind::Read).sum::<u64>(), all, "{phase:?}"),
+    }
 }
 
 fn names_in(directory: &Path) -> Vec<String> {
@@ -136,9 +169,9 @@ fn a_copy_equals_its_source_on_every_engine_and_nothing_else_is_written() {
         let (to, from) = (places.path().join("to"), places.path().join("from"));
         [&to, &from].map(|path| std::fs::create_dir(path).expect("a directory"));
         let target = real(&to, &from);
-        let cell = StreamCell { files: 2, preallocate: true, ..COPY };
+        let (cell, reached) = (StreamCell { files: 2, preallocate: true, ..COPY }, everything());
         for of in [Phase::LayOut, Phase::Source, Phase::Write, Phase::Read] {
-            (0..2).for_each(|worker| phase(&target, &cell, of, (kind, depth), worker));
+            phase(&target, &cell, of, (kind, depth), &reached);
         }
         let source =
             names_in(&from).into_iter().map(|name| from.join(name)).next().expect("its run directory");
@@ -168,7 +201,7 @@ fn copies_into_a_shared_file_lie_where_each_worker_s_part_is() {
     let target = real(places[0].path(), places[1].path());
     let cell = StreamCell { layout: FileLayout::Segmented, ..COPY };
     for of in [Phase::LayOut, Phase::Write] {
-        (0..2).for_each(|worker| phase(&target, &cell, of, (EngineKind::Sync, 1), worker));
+        phase(&target, &cell, of, (EngineKind::Sync, 1), &everything());
     }
     let source = places[1].path().join(&names_in(places[1].path())[0]);
     let parts = ["n_w0", "n_w1"].map(|name| std::fs::read(source.join(name)).expect("readable"));
@@ -179,7 +212,7 @@ fn copies_into_a_shared_file_lie_where_each_worker_s_part_is() {
 #[test]
 fn the_source_must_be_cold_when_it_is_read_and_when_it_is_copied() {
     let cell = WorkloadCell::Stream(StreamCell { layout: FileLayout::Strided, ..COPY });
-    let names = |phase| (0..2).flat_map(|worker| files_of(&cell, phase, worker)).collect::<Vec<_>>();
+    let names = |phase| files_of(&cell, phase, 2).collect::<Vec<_>>();
     assert_eq!(names(Phase::LayOut), Vec::<String>::new());
     assert_eq!(names(Phase::Source), ["n_w0", "n_w1"]);
     assert_eq!(names(Phase::Write), ["n_w0", "n_w1"]);

@@ -1,10 +1,13 @@
 //! Every workload passes the public conformance suite, and does what it is for.
 
 mod copy;
+mod crew;
+mod frames;
 mod random;
 mod small_writes;
 mod stonewall;
 mod stream;
+mod tree;
 mod walk;
 
 use std::sync::{Arc, atomic::AtomicU64};

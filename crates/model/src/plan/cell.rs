@@ -88,7 +88,7 @@ impl Cell {
 
     /// Data come from files in the plan's source directory.
     pub fn copies(&self) -> bool {
-        self.phases().contains(&Phase::Source)
+        self.workload.copies()
     }
 
     /// What the cell leaves on a target until it is cleared.

@@ -65,7 +65,7 @@ impl Cell {
         let phases = parameters.phases().into_iter().map(|phase| {
             let work = parameters.work(phase, self.workers);
             let whole = speed.time(work.bytes, work.operations);
-            let limit = self.time_limit.filter(|_| !phase.is_setup());
+            let limit = self.time_limit.filter(|_| parameters.may_end_early(phase));
             OVERHEAD + limit.map_or(whole, |limit| whole.min(limit.seconds()))
         });
         phases.sum()

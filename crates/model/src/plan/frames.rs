@@ -68,6 +68,9 @@ parameters! {
     }
 }
 
+/// More than any detector takes in a scan; their numbers fit into a name.
+const FRAMES_MAX: u64 = 1_000_000_000;
+
 impl FramesCell {
     /// Bytes of a frame without what lies between frames or modules.
     pub fn frame_size(&self) -> u64 {
@@ -82,6 +85,17 @@ impl FramesCell {
     /// Bytes from one module to the next in a file.
     pub fn module_stride(&self, workers: u32) -> u64 {
         (self.frame_size() / u64::from(self.modules(workers).max(1))).next_multiple_of(self.align.0.max(1))
+    }
+
+    /// The pieces in which a whole frame lies: its modules if something lies between them, else one.
+    pub fn parts(&self, workers: u32) -> u32 {
+        if self.frame_stride(workers) == self.frame_size() { 1 } else { self.modules(workers) }
+    }
+
+    /// Rows of the region that is read, and bytes of each: the middle half of both, at least one. It begins at a quarter of
+    /// both.
+    pub fn region(&self) -> (u32, u64) {
+        ((self.rows / 2).max(1), (self.row_size.0 / 2).max(1))
     }
 
     /// Bytes from one frame to the next in a file.
@@ -110,12 +124,37 @@ impl Parameters for FramesCell {
 
     fn work(&self, phase: Phase, workers: u32) -> Work {
         let all = self.frame_size().saturating_mul(self.frames);
-        let rows = u64::from(self.rows).saturating_mul(self.frames);
+        let times = |pieces: u32| u64::from(pieces).saturating_mul(self.frames);
         match (phase, self.read) {
-            (Phase::Read, FrameRead::Row) => Work { bytes: all, operations: rows },
-            (Phase::Read, FrameRead::Region) => Work { bytes: all / 4, operations: rows / 2 },
-            _ => Work { bytes: all, operations: self.frames * u64::from(self.modules(workers)) },
+            (Phase::Read, FrameRead::Frame) => Work { bytes: all, operations: times(self.parts(workers)) },
+            (Phase::Read, FrameRead::Row) => Work { bytes: all, operations: times(self.rows) },
+            (Phase::Read, FrameRead::Region) => {
+                let (rows, columns) = self.region();
+                Work { bytes: times(rows).saturating_mul(columns), operations: times(rows) }
+            }
+            _ => Work { bytes: all, operations: times(self.modules(workers)) },
         }
+    }
+
+    fn alignments(&self, workers: u32) -> Vec<(&'static str, Bytes)> {
+        let Bytes(row) = self.row_size;
+        let module = self.frame_size() / u64::from(self.modules(workers).max(1));
+        let mut all = vec![("rows x row_size of a module", module), ("align", self.module_stride(workers))];
+        match self.read {
+            FrameRead::Frame => {}
+            FrameRead::Row => all.push(("row_size", row)),
+            FrameRead::Region => all.extend([
+                ("row_size", row),
+                ("a quarter of row_size", row / 4),
+                ("half of row_size", self.region().1),
+            ]),
+        }
+        all.into_iter().map(|(key, size)| (key, Bytes(size))).collect()
+    }
+
+    /// Who reads files of their own expects each of them.
+    fn may_end_early(&self, phase: Phase) -> bool {
+        phase != Phase::Write || self.file == FrameFile::One
     }
 
     fn scale(&mut self, factor: f64) {
@@ -125,8 +164,12 @@ impl Parameters for FramesCell {
     fn check(&self, workers: u32) -> Result<(), String> {
         check_block("row_size", self.row_size)?;
         check_block("rows x row_size", Bytes(self.frame_size()))?;
-        if self.frames == 0 || self.align.0 == 0 {
-            return Err("frames and align are at least 1".into());
+        check_block("align", self.align)?;
+        if self.frames == 0 {
+            return Err("frames = 0: write at least 1".into());
+        }
+        if self.frames > FRAMES_MAX || self.footprint(workers).bytes.0 == u64::MAX {
+            return Err(format!("frames = {}: at most {FRAMES_MAX}, and less than 16 EiB", self.frames));
         }
         if self.split == Split::Module && !self.rows.is_multiple_of(workers) {
             return Err(format!(

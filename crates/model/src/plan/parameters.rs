@@ -22,6 +22,17 @@ pub trait Parameters: fmt::Display {
     /// What all workers together do in a phase.
     fn work(&self, phase: Phase, workers: u32) -> Work;
 
+    /// Sizes of operations and distances in files by the parameter that they follow from: past the page cache each must
+    /// be a multiple of what the target asks for.
+    fn alignments(&self, _workers: u32) -> Vec<(&'static str, Bytes)> {
+        vec![("block_size", self.block_size())]
+    }
+
+    /// Whether a time limit may end the phase: what comes after it can do with less.
+    fn may_end_early(&self, phase: Phase) -> bool {
+        !phase.is_setup()
+    }
+
     /// Makes it larger or smaller by a factor, in whole blocks and items, at least one.
     fn scale(&mut self, factor: f64);
 

@@ -36,25 +36,26 @@ phases! {
     Mix = "mix",
     /// Every directory is listed, every entry is looked at.
     Walk = "walk",
-    /// The directories that hold the items are made.
+    /// The directories of the tree, which hold the items, are made. An operation is a directory.
     MakeTree = "tree creation",
-    /// Directories are made in them.
+    /// Directories are made in them. An operation is a directory, as in the next two.
     MakeDirectories = "directory creation",
     /// Directories are looked at.
     StatDirectories = "directory stat",
     /// Directories are removed.
     RemoveDirectories = "directory removal",
-    /// Files are made.
+    /// Files are made and filled. An operation is a file, from its open (which creates it) to its close.
     CreateFiles = "file creation",
-    /// Files are looked at.
+    /// Files are looked at. An operation is a file.
     StatFiles = "file stat",
-    /// Files are opened and read.
+    /// Files are opened and read to their end. An operation is a file, from its open to its close. Nothing is dropped from a
+    /// cache before: no claim is made where the data come from, and what this machine wrote it may find in its memory.
     ReadFiles = "file read",
-    /// Files get another name.
+    /// Files get another name in the same directory. An operation is a file.
     RenameFiles = "file rename",
-    /// Files are removed.
+    /// Files are removed. An operation is a file.
     RemoveFiles = "file removal",
-    /// The directories that held the items are removed.
+    /// The directories of the tree are removed. An operation is a directory.
     RemoveTree = "tree removal",
     /// The recorder takes an instrument's frames.
     Ingest = "ingest",

@@ -15,9 +15,9 @@ use crate::Bytes;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Directories {
-    /// Each worker has a tree of its own (mdtest -u).
+    /// Each worker makes and removes a tree of its own (mdtest -u).
     Unique,
-    /// All work in one.
+    /// The first worker makes and removes one tree, and all work in it.
     Shared,
 }
 
@@ -25,7 +25,7 @@ pub enum Directories {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Items {
-    /// First directories, then files.
+    /// First directories, then files (mdtest without -D and -F).
     Both,
     /// Files only (mdtest -F).
     Files,
@@ -35,24 +35,32 @@ pub enum Items {
 
 parameters! {
     /// mdtest's phases over a tree of directories with items in each: creation, stat, read, rename, removal.
+    ///
+    /// What differs from mdtest: a directory of the tree is opened once and its items are handled relative to it, where
+    /// mdtest gives each call a path from the top; every phase goes through the tree depth first; and files are renamed,
+    /// each to another name in its directory, where mdtest (-U) passes the names of directories on in a ring.
     TreeSweep => TreeCell {
         /// Levels of directories below the first (mdtest -z).
         levels: u32,
         /// Directories in each directory but the lowest (mdtest -b).
         branching: u32,
-        /// Items a worker has in each directory (mdtest -I).
+        /// Items a worker has in each directory of the tree, the first included (mdtest -I).
         items: u32,
         /// What the items are.
         kind: Items = Items::Both,
         /// A tree a worker, or one for all.
         directories: Directories = Directories::Unique,
-        /// Bytes written into each file and read from it (mdtest -w, -e).
+        /// Bytes written into each file when it is made, and read from it (mdtest -w and -e).
         file_size: Bytes = Bytes(0),
-        /// Each phase works on the items of the worker so many places further than the phase before (mdtest -N), so that
-        /// no client finds in its cache what it made itself.
+        /// Phases work on what other workers made (mdtest -N), so that no client finds in its cache what it made itself:
+        /// worker k looks at and renames the items of worker k + N, reads those of k + 2 N and removes those of k + 3 N,
+        /// modulo the workers. In trees of their own, worker k also makes its items in the tree of k + N.
         shift: u32 = 0,
     }
 }
+
+/// Each level that is entered keeps a directory open.
+const LEVELS_MAX: u32 = 64;
 
 /// mdtest's order.
 const DIRECTORY_PHASES: [Phase; 3] =
@@ -64,6 +72,11 @@ impl TreeCell {
     /// Directories of a tree, the first included.
     pub fn tree_directories(&self) -> u64 {
         directories(self.levels, self.branching)
+    }
+
+    /// Levels below the first directory that have directories.
+    pub fn entered_levels(&self) -> u32 {
+        if self.branching == 0 { 0 } else { self.levels }
     }
 
     /// Items of a worker.
@@ -112,6 +125,11 @@ impl Parameters for TreeCell {
         Work { bytes: if moves { operations.saturating_mul(self.file_size.0) } else { 0 }, operations }
     }
 
+    /// Each phase relies on what the ones before made, named or removed; only looking and reading may stop halfway.
+    fn may_end_early(&self, phase: Phase) -> bool {
+        matches!(phase, Phase::StatDirectories | Phase::StatFiles | Phase::ReadFiles)
+    }
+
     fn scale(&mut self, factor: f64) {
         self.items = scaled_count(u64::from(self.items), factor) as u32;
     }
@@ -119,6 +137,9 @@ impl Parameters for TreeCell {
     fn check(&self, workers: u32) -> Result<(), String> {
         if self.items == 0 {
             return Err("items = 0: write at least 1".into());
+        }
+        if self.levels > LEVELS_MAX {
+            return Err(format!("levels = {}: write 0 to {LEVELS_MAX}", self.levels));
         }
         if self.file_size.0 > 1 << 30 {
             return Err(format!("file_size = \"{}\": write 0 B to 1 GiB", self.file_size));

@@ -1,0 +1,144 @@
+//! What a worker does in each phase of `tree`: in whose tree, with whose items, and which operation it is.
+
+use nilometer_model::plan::{Directories, Phase, TreeCell};
+use nilometer_storage::{OpKind, Open};
+
+use super::super::{name::Name, name_of};
+
+/// One worker's part of a phase.
+#[derive(Debug, Clone)]
+pub(super) struct Task {
+    /// The first directory of the tree.
+    pub(super) root: Name,
+    /// What is done with the first directory, and when.
+    pub(super) around: Around,
+    /// Levels of directories that are entered below the first; none if not even that one is.
+    pub(super) levels: Option<u32>,
+    /// Directories in each directory that is entered but the lowest.
+    pub(super) branching: u32,
+    /// Items in each directory that is entered.
+    pub(super) items: u32,
+    /// The first item of each.
+    pub(super) first: Name,
+    /// The first of the directories that each directory holds.
+    pub(super) first_child: Name,
+    /// What is done with an item.
+    pub(super) item: Item,
+}
+
+/// What a phase is to the tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Around {
+    /// Directories are made: a directory's children exist before one of them is entered.
+    Made,
+    /// Items are worked on, in any order.
+    Kept,
+    /// Directories are removed: no child of a directory is entered any more when they go.
+    Removed,
+}
+
+/// What is done with an item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Item {
+    /// One operation on its name.
+    Named(OpKind),
+    /// It is opened so, so many bytes are moved, and it is closed.
+    File(Open, u32),
+    /// It gets its other name.
+    Renamed,
+}
+
+/// A directory of the tree.
+const DIRECTORY: &str = "n_t";
+/// The letter that tells what an item is stands here in its name.
+pub(super) const LETTER: usize = 2;
+/// The letter of a file that was renamed.
+pub(super) const RENAMED: u8 = b'r';
+
+impl Task {
+    /// The part of worker `worker` of `workers`.
+    pub(super) fn of(cell: &TreeCell, phase: Phase, worker: u32, workers: u32) -> Self {
+        let part = match phase {
+            Phase::MakeTree => Self::around(cell, worker, Around::Made, OpKind::MakeDir),
+            Phase::RemoveTree => Self::around(cell, worker, Around::Removed, OpKind::RemoveDir),
+            _ => Self::items(cell, phase, worker, workers),
+        };
+        part.unwrap_or_else(Self::nothing)
+    }
+
+    /// For a worker that has nothing to do.
+    fn nothing() -> Self {
+        Task {
+            root: Name::of(SHARED),
+            around: Around::Kept,
+            levels: None,
+            branching: 0,
+            items: 0,
+            first: Name::first(DIRECTORY),
+            first_child: Name::first(DIRECTORY),
+            item: Item::Named(OpKind::Stat),
+        }
+    }
+
+    /// The lowest directories are items of those above: they are made or removed, but not entered.
+    fn around(cell: &TreeCell, worker: u32, around: Around, kind: OpKind) -> Option<Self> {
+        let root = match cell.directories {
+            Directories::Unique => Name::of(&name_of(worker)),
+            Directories::Shared if worker == 0 => Name::of(SHARED),
+            Directories::Shared => return None,
+        };
+        let levels = cell.entered_levels().checked_sub(1);
+        Some(Task {
+            root,
+            around,
+            levels,
+            branching: cell.branching,
+            items: if levels.is_some() { cell.branching } else { 0 },
+            first: Name::first(DIRECTORY),
+            first_child: Name::first(DIRECTORY),
+            item: Item::Named(kind),
+        })
+    }
+
+    fn items(cell: &TreeCell, phase: Phase, worker: u32, workers: u32) -> Option<Self> {
+        let (letter, item, shifts) = work(cell, phase)?;
+        let further = |from: u32, shifts: u64| {
+            ((u64::from(from) + shifts * u64::from(cell.shift)) % u64::from(workers.max(1))) as u32
+        };
+        let maker = further(worker, shifts);
+        let root = match cell.directories {
+            Directories::Unique => Name::of(&name_of(further(maker, 1))),
+            Directories::Shared => Name::of(SHARED),
+        };
+        Some(Task {
+            root,
+            around: Around::Kept,
+            levels: Some(cell.entered_levels()),
+            branching: cell.branching,
+            items: cell.items,
+            first: Name::first(&format!("n_{letter}{maker}_")),
+            first_child: Name::first(DIRECTORY),
+            item,
+        })
+    }
+}
+
+/// The tree that all workers share.
+const SHARED: &str = "n_tree";
+
+/// The letter of a phase's items, what is done with them, and how many shifts further their maker is: as in mdtest,
+/// whose rename (of directories) takes the items that were looked at.
+fn work(cell: &TreeCell, phase: Phase) -> Option<(char, Item, u64)> {
+    let bytes = cell.file_size.0 as u32;
+    Some(match phase {
+        Phase::MakeDirectories => ('d', Item::Named(OpKind::MakeDir), 0),
+        Phase::StatDirectories => ('d', Item::Named(OpKind::Stat), 1),
+        Phase::RemoveDirectories => ('d', Item::Named(OpKind::RemoveDir), 3),
+        Phase::CreateFiles => ('f', Item::File(Open::CREATE, bytes), 0),
+        Phase::StatFiles => ('f', Item::Named(OpKind::Stat), 1),
+        Phase::ReadFiles => ('f', Item::File(Open::READ, bytes), 2),
+        Phase::RenameFiles => ('f', Item::Renamed, 1),
+        Phase::RemoveFiles => (char::from(RENAMED), Item::Named(OpKind::Unlink), 3),
+        _ => return None,
+    })
+}
