@@ -143,7 +143,7 @@ fn phase_of(
     let part = Part { worker, workers: 2, reached: reached.clone(), ..part(buffers) };
     let done = watched(build(&cell, phase, part).as_mut(), made.as_mut());
     let moved =
-        |of: OpKind| done.iter().filter(|(kind, ..)| *kind == of).map(|(.., length)| u64::from(*length));
+        |of: OpKind| done.iter().filter(move |(kind, ..)| *kind == of).map(|(.., length)| u64::from(*length));
     let all = 20_000 * u64::from(files);
     match phase {
         Phase::LayOut => assert_eq!(moved(OpKind::Write).sum::<u64>(), all),

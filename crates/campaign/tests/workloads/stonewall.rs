@@ -5,7 +5,7 @@ use std::sync::{Arc, atomic::AtomicBool};
 use nilometer_campaign::workload::{Part, Stonewall, build};
 use nilometer_model::{
     Bytes, Nanos,
-    plan::{Phase, StreamCell, WorkloadCell},
+    plan::{FramesCell, Phase, StreamCell, WorkloadCell},
 };
 use nilometer_storage::{
     Drive, OpKind, Workload,
@@ -15,7 +15,7 @@ use nilometer_storage::{
     target::{Cost, Device, Simulated},
 };
 
-use crate::{buffers, demands, part, stream::PLAIN};
+use crate::{buffers, demands, frames::CELL as FRAMES, part, stream::PLAIN};
 
 fn cell(blocks: u64) -> WorkloadCell {
     WorkloadCell::Stream(StreamCell { file_size: Bytes(blocks * 1000), ..PLAIN })
@@ -61,4 +61,18 @@ fn the_first_to_be_done_ends_all_and_all_sync_and_close() {
         assert_eq!(kinds[kinds.len() - 2..], [OpKind::Sync, OpKind::Close]);
     }
     assert_eq!(done[0].iter().filter(|kind| **kind == OpKind::Write).count(), 10);
+}
+
+#[test]
+fn a_worker_without_a_part_does_not_end_that_of_others() {
+    let cell = WorkloadCell::Frames(FramesCell { frames: 1, ..FRAMES });
+    let (target, wall) = (Simulated::new(Device::default(), VirtualClock::default()), Arc::default());
+    let mut writes = 0;
+    for worker in [1, 0] {
+        let part = Part { worker, workers: 2, ..part(buffers(1)) };
+        let mut walled = Stonewall::new(build(&cell, Phase::Write, part), Arc::clone(&wall));
+        Drive::new(&mut walled, &mut target.attach(1, 1024))
+            .run(|completion| writes += u32::from(completion.operation.kind == OpKind::Write));
+    }
+    assert_eq!(writes, 1);
 }
