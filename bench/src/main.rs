@@ -13,6 +13,7 @@ mod peers;
 mod place;
 mod read_sync;
 mod read_uring;
+mod report;
 mod ring;
 mod start_up;
 mod stream;
@@ -28,7 +29,7 @@ struct Comparison {
     run: fn(&Stop) -> anyhow::Result<Outcome>,
 }
 
-const COMPARISONS: [Comparison; 10] = [
+const COMPARISONS: [Comparison; 11] = [
     Comparison { name: "read-4k-sync", run: read_sync::run },
     Comparison { name: "read-4k-uring", run: read_uring::run },
     Comparison { name: "stream-1m-buffered", run: stream::buffered },
@@ -39,6 +40,7 @@ const COMPARISONS: [Comparison; 10] = [
     Comparison { name: "metadata-xfs", run: metadata::on_xfs },
     Comparison { name: "ring", run: ring::run },
     Comparison { name: "start-up", run: start_up::run },
+    Comparison { name: "report", run: report::run },
 ];
 
 fn main() -> ExitCode {
