@@ -273,7 +273,7 @@ fn the_terminal_ends_with_the_answers() {
     let text = terminal(&Study::of(&results), Palette::Plain);
     let place = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part} is missing in: {text}"));
     assert!(place("ONE  ") < place("COMPARED") && place("COMPARED") < place("VERDICT for"));
-    assert!(text.contains("write   A is 30 % faster than B") && text.contains(" MB/s ±"), "{text}");
+    assert!(text.contains("    write  A is 28 % faster than B (") && text.contains(" MB/s ±"), "{text}");
 }
 
 #[test]
