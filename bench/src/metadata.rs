@@ -6,13 +6,13 @@ use std::{
     fs::{File, create_dir},
     os::fd::{AsRawFd, RawFd},
     path::Path,
-    sync::Barrier,
+    sync::{Arc, Barrier, atomic::AtomicU64},
 };
 
-use nilometer_campaign::workload::{self, Part, SLOTS, Tree};
+use nilometer_campaign::workload::{self, EVERY_BLOCK, Part, SLOTS, Tree};
 use nilometer_model::{
     Bytes, Nanos,
-    plan::{Directories, Items, Phase, TreeCell},
+    plan::{Directories, Items, Phase, TreeCell, WorkloadCell},
 };
 use nilometer_storage::Counted;
 
@@ -174,11 +174,12 @@ fn driven(path: &Path, number: u64, load: Load) -> anyhow::Result<Vec<Cost>> {
     };
     let ours = Ours::at(path, number)?;
     let one = |phase: Phase| {
-        let counted = workload::counted(phase);
+        let counted = workload::counted(&WorkloadCell::Tree(cell), phase);
         assert_ne!(counted, Counted::All, "an operation is a file");
         let crew = Crew { workers, counted, block: 512 };
         ours.drive_all(f64::from(load.files), &crew, &|worker, buffers| {
-            let part = Part { worker, workers, seed: SEED, direct: false, stop_at: Nanos::MAX, buffers };
+            let (seed, reached) = (SEED, Arc::new(AtomicU64::new(EVERY_BLOCK)));
+            let part = Part { worker, workers, seed, direct: false, stop_at: Nanos::MAX, reached, buffers };
             Box::new(Tree::new(&cell, phase, SLOTS, part))
         })
     };

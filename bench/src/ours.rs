@@ -1,10 +1,13 @@
 //! Nilometer as a contestant: a workload on a target's engine through `Drive`, every operation recorded in a `Tally`,
 //! as a worker of a campaign does it.
 
-use std::{path::Path, sync::Barrier};
+use std::{
+    path::Path,
+    sync::{Arc, Barrier, atomic::AtomicU64},
+};
 
 use anyhow::Context;
-use nilometer_campaign::workload::{Direction, Order, Part, Transfer};
+use nilometer_campaign::workload::{Direction, EVERY_BLOCK, Order, Part, Transfer, Writing};
 use nilometer_model::{Bytes, Nanos, Sample, Seed, plan::EngineKind};
 use nilometer_storage::{
     Arena, Buffer, Clock, Counted, Drive, Engine, Tally, Target, Workload,
@@ -143,7 +146,7 @@ impl Ours {
         tally
     }
 
-    /// Moves the named file and checks that every byte was moved.
+    /// Moves the named file and checks that no operation failed: the cost of a GiB in sequence, of an operation at random.
     pub(crate) fn transfer(
         &self,
         name: &str,
@@ -152,20 +155,26 @@ impl Ours {
         how: (Driving, bool),
     ) -> anyhow::Result<Cost> {
         let (driving, direct) = how;
-        let amount = match &order {
-            Order::Sequential { size, .. } => size.0 as f64 / GIB,
-            Order::Random { operations, .. } => *operations as f64,
+        let amount = if order.is_random() { order.count() as f64 } else { order.bytes() as f64 / GIB };
+        let reached = Arc::new(AtomicU64::new(EVERY_BLOCK));
+        let part = |buffers| Part {
+            worker: 0,
+            workers: 1,
+            seed: SEED,
+            direct,
+            stop_at: Nanos::MAX,
+            reached,
+            buffers,
         };
-        let part = |buffers| Part { worker: 0, workers: 1, seed: SEED, direct, stop_at: Nanos::MAX, buffers };
         let make = |buffers| Transfer::new(name, order, direction, part(buffers));
         self.drive(amount, driving, make).map(|(cost, _)| cost).with_context(|| format!("moving {name}"))
     }
 
     /// Writes a durable file of random blocks.
     pub(crate) fn lay_out(&self, name: &str, size: u64) -> anyhow::Result<()> {
-        let order = Order::Sequential { size: Bytes(size), block: Bytes(MIB as u64) };
+        let order = Order::sequential(Bytes(size), Bytes(MIB as u64));
         let how = (Driving::sync(MIB), false);
-        self.transfer(name, order, Direction::Write { sync: true }, how).map(drop)
+        self.transfer(name, order, Direction::Write(Writing::NEW), how).map(drop)
     }
 
     /// Drops the file from the page cache, and proves that it is gone.
