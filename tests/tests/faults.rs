@@ -200,12 +200,13 @@ fn a_second_interrupt_ends_at_once() {
     if !may_mount() {
         return;
     }
-    let target = FileSystem::ext4(64);
-    let campaign = begin(&TREE.replace("\"3 s\"", "\"10 min\""), &[target.path()]);
+    let target = FileSystem::ext4(256);
+    // So many that they are still being made when the file system is frozen.
+    let plan = TREE.replace("\"3 s\"", "\"10 min\"").replace("files = 50", "files = 18000");
+    let campaign = begin(&plan, &[target.path()]);
     let run = campaign.await_run_directory(target.path());
+    await_some("the phase", || run.join("n_w0").exists().then_some(()));
     target.freeze();
-    // Longer than the first look at the machine: then the phase has begun, and hangs.
-    std::thread::sleep(Duration::from_secs(2));
     campaign.running.signal(Signal::INT);
     std::thread::sleep(Duration::from_secs(2));
     assert!(!campaign.running.stderr().contains("interrupted"), "the hang is waited for");
