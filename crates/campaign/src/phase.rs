@@ -19,7 +19,7 @@ use nilometer_model::{
     plan::{Access, Cell, Phase},
 };
 use nilometer_storage::{
-    Arena, Calendar, Clock, Drive, Ended, Tally, Target,
+    Arena, Calendar, Clock, Counted, Drive, Ended, Tally, Target,
     engine::Options,
     process::{self, Usage},
     target::{Direct, TargetError},
@@ -129,12 +129,13 @@ pub(crate) fn run_phase(
     if !measure(&mut watch, surroundings, task) {
         return None;
     }
-    let finish = |((crew, coldness), (_, target)): ((Crew, Result<_, _>), &(usize, Arc<dyn Target>))| {
+    let crews = watch.crews.into_iter().zip(chilled).zip(task.targets);
+    let samples = crews.map(|((crew, coldness), (_, target))| {
         let mut sample = Sample { settling, load, coldness: coldness.unwrap_or(None), ..crew.sample };
         sample.invalid = judge(&sample, target.as_ref(), task);
         sample
-    };
-    Some(watch.crews.into_iter().zip(chilled).zip(task.targets).map(finish).collect())
+    });
+    Some(samples.collect())
 }
 
 /// Starts the workers on a target.
@@ -330,7 +331,9 @@ fn run_worker(job: &Job, report: &dyn Fn(Report)) -> Result<Report, String> {
         workload = Box::new(Stonewall::new(workload, wall.clone()));
     }
     let drive = Drive::new(workload.as_mut(), engine.as_mut());
-    let tally = Tally::counting(workload::counted(&cell.workload, job.phase), start);
+    let copied = cell.copies() && job.phase == Phase::Write;
+    let counted = if copied { Counted::Copied } else { workload::counted(job.phase) };
+    let tally = Tally::counting(counted, start);
     Ok(Report::Done(Box::new(driven(drive, tally, start, &job.pulse))))
 }
 

@@ -14,16 +14,15 @@ fn first(recorded: &Value, given: &Value, place: &str) -> Option<(String, String
     let null = Value::Null;
     match (recorded, given) {
         (Value::Object(one), Value::Object(other)) => {
-            let keys = one.keys().chain(other.keys().filter(|key| !one.contains_key(*key)));
-            keys.filter_map(|key| {
+            let mut keys = one.keys().chain(other.keys().filter(|key| !one.contains_key(*key)));
+            keys.find_map(|key| {
                 let place = if place.is_empty() { key.clone() } else { format!("{place}.{key}") };
                 first(one.get(key).unwrap_or(&null), other.get(key).unwrap_or(&null), &place)
             })
-            .next()
         }
         (Value::Array(one), Value::Array(other)) if one.len() == other.len() => {
-            let pairs = one.iter().zip(other).enumerate();
-            pairs.filter_map(|(at, (one, other))| first(one, other, &format!("{place}[{at}]"))).next()
+            let mut pairs = one.iter().zip(other).enumerate();
+            pairs.find_map(|(at, (one, other))| first(one, other, &format!("{place}[{at}]")))
         }
         (Value::Array(one), Value::Array(other)) => {
             Some((format!("the length of {place}"), one.len().to_string(), other.len().to_string()))
@@ -59,9 +58,13 @@ mod tests {
             keep: nilometer_model::Bytes(2 << 30),
             repeats: 1,
         };
-        let mut plans: Vec<Cells> =
-            texts("plans").iter().map(|text| parse(text, "it", 0.3).expect("a valid plan")).collect();
-        plans.iter_mut().for_each(|plan| plan.ingests = instruments.iter().map(ingest).collect());
+        let scales = [1.0, 1.0 / 3.0, 0.01];
+        let plans = texts("plans");
+        let plans = plans.iter().flat_map(|text| scales.map(|scale| parse(text, "it", scale)));
+        let mut plans: Vec<Cells> = plans.map(|plan| plan.expect("a valid plan")).collect();
+        for plan in &mut plans {
+            plan.ingests = instruments.iter().map(ingest).collect();
+        }
         plans
     }
 

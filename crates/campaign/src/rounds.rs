@@ -369,13 +369,13 @@ impl State<'_> {
     }
 }
 
-fn now<'a>(
-    turn: &'a Turn,
+fn now(
+    turn: &Turn,
     phase: Phase,
     so_far: SoFar,
     (done, of): (usize, usize),
     left: Option<Nanos>,
-) -> Progress<'a> {
+) -> Progress<'_> {
     let left = left.map(|left| left.since(so_far.elapsed));
     Progress::Now(Now { targets: &turn.targets, cell: turn.cell, phase, so_far, done, of, left })
 }

@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::{Context, bail};
 use clap::Args;
-use nilometer_analysis::report::terminal;
+use nilometer_analysis::{Study, report::terminal};
 use nilometer_campaign::{Campaign, Ran, Resolved, environment, resolve, within};
 use nilometer_model::{
     Bytes, CellEntry, Instrument, Invalid, Key, Measured, Nanos, Results, Seed, TargetEntry,
@@ -23,6 +23,7 @@ use crate::{
     describe::described,
     plan::{Scale, load},
     progress::Show,
+    report::palette,
     resume::resumed,
 };
 
@@ -96,7 +97,7 @@ impl Evaluate {
         let Ran { record, missing } = ended.run()?;
         drop(record);
         let results = nilometer_record::read(&path).run()?;
-        print!("\n{}", terminal(&results));
+        print!("\n{}", terminal(&Study::of(&results), palette()));
         println!("\nRecord: {}", path.display());
         remove_targets(targets, &results, patience).run()?;
         went_well(&results, missing, &path).run()
@@ -235,7 +236,7 @@ fn head(resolved: &Resolved) -> anyhow::Result<Results> {
         repeats: resolved.plan.repeats,
         targets,
         cells,
-        environment: environment(),
+        environment: environment(&resolved.targets),
         ..Results::default()
     })
 }
