@@ -2,7 +2,7 @@
 
 use nilometer_campaign::workload::{Part, SLOTS, build};
 use nilometer_model::{
-    Nanos, Seed,
+    Nanos,
     plan::{EngineKind, Phase, WorkloadCell},
 };
 use nilometer_storage::{
