@@ -19,7 +19,7 @@ use nilometer_model::{
     plan::{Access, Cell, Phase},
 };
 use nilometer_storage::{
-    Arena, Calendar, Clock, Drive, Ended, Tally, Target,
+    Arena, Calendar, Clock, Counted, Drive, Ended, Tally, Target,
     engine::Options,
     process::{self, Usage},
     target::{Direct, TargetError},
@@ -331,7 +331,9 @@ fn run_worker(job: &Job, report: &dyn Fn(Report)) -> Result<Report, String> {
         workload = Box::new(Stonewall::new(workload, wall.clone()));
     }
     let drive = Drive::new(workload.as_mut(), engine.as_mut());
-    let tally = Tally::counting(workload::counted(&cell.workload, job.phase), start);
+    let copied = cell.copies() && job.phase == Phase::Write;
+    let counted = if copied { Counted::Copied } else { workload::counted(job.phase) };
+    let tally = Tally::counting(counted, start);
     Ok(Report::Done(Box::new(driven(drive, tally, start, &job.pulse))))
 }
 
