@@ -96,7 +96,7 @@ pub enum CampaignError {
 pub struct Ran {
     /// With all that was measured.
     pub record: Record,
-    /// How many repeats of cells were not measured, those of targets that were left out apart.
+    /// How many repeats of cells were not measured, on targets that were not left out.
     pub missing: usize,
 }
 
@@ -146,7 +146,9 @@ impl Campaign {
             let (limit, all) = (self.resolved.plan.time_limit, turns.len());
             self.note(
                 &mut state,
-                &format!("the time limit of {limit} was reached: {missing} of {all} cells are missing"),
+                &format!(
+                    "the time limit of {limit} was reached: {missing} of {all} measurements are missing"
+                ),
             )?;
         }
         Ok(Ran { record: self.record, missing })

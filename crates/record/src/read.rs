@@ -376,6 +376,30 @@ mod tests {
         assert!(record.add(key(1), &full_sample()).is_err(), "a sample is written once");
     }
 
+    /// A journal that a killed process left must be rolled back before anything can be read.
+    #[test]
+    fn a_record_is_readable_whenever_its_writer_was_killed() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let (path, copy) = (directory.path().join("r.sqlite"), directory.path().join("copy.sqlite"));
+        drop(Record::create(&path, &head(), 0).expect("a new record"));
+        let connection = Connection::open(&path).expect("a database");
+        // So small a cache is written out in the middle of a transaction.
+        connection.execute_batch("PRAGMA cache_size = 1; BEGIN").expect("a transaction");
+        for at in 0..2000 {
+            let row = rusqlite::params![at, "x".repeat(1000)];
+            connection.execute("INSERT INTO event (at, what) VALUES (?1, ?2)", row).expect("space");
+        }
+        std::fs::copy(&path, &copy).expect("as a kill leaves it");
+        let journal = |path: &Path| path.with_extension("sqlite-journal");
+        std::fs::copy(journal(&path), journal(&copy)).expect("with its journal");
+        let half_written = std::fs::metadata(&copy).expect("a file").len();
+        assert!(half_written > 1_000_000, "{half_written} bytes: nothing was written before the commit");
+        let results = read(&copy).expect("readable");
+        assert_eq!((results.title.as_str(), results.events.len()), ("t", 0));
+        let (_, begun) = Record::resume(&copy).expect("it goes on");
+        assert!(begun.done.is_empty());
+    }
+
     #[test]
     fn foreign_and_missing_files_are_refused() {
         let directory = tempfile::tempdir().expect("a directory");
