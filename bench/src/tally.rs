@@ -2,9 +2,12 @@
 //!
 //! The clock is read in both: the engine does that for the workload's sake.
 
-use std::ops::ControlFlow;
+use std::{
+    ops::ControlFlow,
+    sync::{Arc, atomic::AtomicU64},
+};
 
-use nilometer_campaign::workload::{Direction, Order, Part, Transfer};
+use nilometer_campaign::workload::{Direction, EVERY_BLOCK, Order, Part, Transfer};
 use nilometer_model::{Bytes, Nanos};
 use nilometer_storage::{
     Arena, Clock, Completion, Drive, Tally,
@@ -57,13 +60,16 @@ fn drive(observe: impl FnMut(&Completion) -> ControlFlow<()>) -> anyhow::Result<
     let mut engine = Null::new(1, Clock::start());
     let (arena, buffers) = Arena::shared_out(1, BLOCK as usize);
     engine.register(&arena)?;
-    let order = Order::Random {
-        size: Bytes(1 << 30),
-        block: Bytes(BLOCK),
-        operations: OPERATIONS,
-        stream: SEED.stream(),
+    let order = Order::uniform(Bytes(1 << 30), Bytes(BLOCK), OPERATIONS, SEED.stream());
+    let part = Part {
+        worker: 0,
+        workers: 1,
+        seed: SEED,
+        direct: false,
+        stop_at: Nanos::MAX,
+        reached: Arc::new(AtomicU64::new(EVERY_BLOCK)),
+        buffers,
     };
-    let part = Part { worker: 0, workers: 1, seed: SEED, direct: false, stop_at: Nanos::MAX, buffers };
     let mut workload = Transfer::new("n_none", order, Direction::Read, part);
     let work = || {
         Drive::new(&mut workload, &mut engine).run_while(observe);
