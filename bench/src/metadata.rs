@@ -6,12 +6,12 @@ use std::{
     fs::{File, create_dir},
     os::fd::{AsRawFd, RawFd},
     path::Path,
-    sync::{Arc, Barrier, atomic::AtomicU64},
+    sync::Barrier,
 };
 
-use nilometer_campaign::workload::{self, EVERY_BLOCK, Part, SLOTS, Tree};
+use nilometer_campaign::workload::{self, Part, SLOTS, Tree};
 use nilometer_model::{
-    Bytes, Nanos,
+    Bytes,
     plan::{Directories, Items, Phase, TreeCell, WorkloadCell},
 };
 use nilometer_storage::Counted;
@@ -178,9 +178,7 @@ fn driven(path: &Path, number: u64, load: Load) -> anyhow::Result<Vec<Cost>> {
         assert_ne!(counted, Counted::All, "an operation is a file");
         let crew = Crew { workers, counted, block: 512 };
         ours.drive_all(f64::from(load.files), &crew, &|worker, buffers| {
-            let (seed, reached) = (SEED, Arc::new(AtomicU64::new(EVERY_BLOCK)));
-            let part = Part { worker, workers, seed, direct: false, stop_at: Nanos::MAX, reached, buffers };
-            Box::new(Tree::new(&cell, phase, SLOTS, part))
+            Box::new(Tree::new(&cell, phase, SLOTS, Part::new((worker, workers), SEED, buffers)))
         })
     };
     one(Phase::MakeTree)?;

@@ -2,12 +2,9 @@
 //!
 //! The clock is read in both: the engine does that for the workload's sake.
 
-use std::{
-    ops::ControlFlow,
-    sync::{Arc, atomic::AtomicU64},
-};
+use std::ops::ControlFlow;
 
-use nilometer_campaign::workload::{Direction, EVERY_BLOCK, Order, Part, Transfer};
+use nilometer_campaign::workload::{Direction, Order, Part, Transfer};
 use nilometer_model::{Bytes, Nanos};
 use nilometer_storage::{
     Arena, Clock, Completion, Drive, Tally,
@@ -61,15 +58,7 @@ fn drive(observe: impl FnMut(&Completion) -> ControlFlow<()>) -> anyhow::Result<
     let (arena, buffers) = Arena::shared_out(1, BLOCK as usize);
     engine.register(&arena)?;
     let order = Order::uniform(Bytes(1 << 30), Bytes(BLOCK), OPERATIONS, SEED.stream());
-    let part = Part {
-        worker: 0,
-        workers: 1,
-        seed: SEED,
-        direct: false,
-        stop_at: Nanos::MAX,
-        reached: Arc::new(AtomicU64::new(EVERY_BLOCK)),
-        buffers,
-    };
+    let part = Part::new((0, 1), SEED, buffers);
     let mut workload = Transfer::new("n_none", order, Direction::Read, part);
     let work = || {
         Drive::new(&mut workload, &mut engine).run_while(observe);

@@ -167,7 +167,9 @@ fn a_copy_equals_its_source_on_every_engine_and_nothing_else_is_written() {
     {
         let places = tempfile::tempdir().expect("a temporary directory");
         let (to, from) = (places.path().join("to"), places.path().join("from"));
-        [&to, &from].map(|path| std::fs::create_dir(path).expect("a directory"));
+        for path in [&to, &from] {
+            std::fs::create_dir(path).expect("a directory");
+        }
         let target = real(&to, &from);
         let (cell, reached) = (StreamCell { files: 2, preallocate: true, ..COPY }, everything());
         for of in [Phase::LayOut, Phase::Source, Phase::Write, Phase::Read] {
