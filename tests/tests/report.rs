@@ -45,8 +45,8 @@ fn report(home: &Path, arguments: &[&str]) -> Ended {
 fn every_format_says_which_target_is_faster() {
     let home = home();
     for (format, part) in [
-        ("terminal", "write  A is 2.0 times as fast as B (1.9 to 2.0)"),
-        ("markdown", "| large | write | A is 2.0 times as fast as B (1.9 to 2.0) |"),
+        ("terminal", "write  A is 2.0 times as fast as B (2.0 to 2.0)"),
+        ("markdown", "| large | write | A is 2.0 times as fast as B (2.0 to 2.0) |"),
         ("json", "\"answer\": \"faster\""),
         ("csv", "large,a cell,write,/fast,ext4,5,"),
     ] {
