@@ -65,8 +65,8 @@ impl Plan {
                     println!("{name:<8} {}", parse(text, name, 1.0).input()?.title);
                 }
             }
-            Action::Keys => print!("{}", keys::reference()),
-            Action::Show { name, scale } => print!("{}", shown(&load(name, *scale).input()?)),
+            Action::Keys => println!("{}", keys::reference()),
+            Action::Show { name, scale } => println!("{}", shown(&load(name, *scale).input()?)),
         }
         Ok(())
     }
@@ -79,16 +79,17 @@ pub(crate) fn load(name: &str, Scale { scale }: Scale) -> anyhow::Result<Cells> 
 }
 
 fn shown(plan: &Cells) -> String {
-    let mut text = format!("{}\n\n{}", plan.title, head(plan));
+    let mut lines = vec![plan.title.clone(), String::new()];
+    lines.extend(head(plan));
     let mut stage = "";
     for cell in &plan.cells {
         if cell.stage != stage {
             stage = &cell.stage;
-            text += &format!("\n{stage}: {} ({})\n", cell.workload.name(), phases(cell));
+            lines.extend([String::new(), format!("{stage}: {} ({})", cell.workload.name(), phases(cell))]);
         }
-        text += &format!("  {cell}\n");
+        lines.push(format!("  {cell}"));
     }
-    text
+    lines.join("\n")
 }
 
 /// What is measured of a cell.
@@ -101,7 +102,7 @@ fn phases(cell: &Cell) -> String {
     }
 }
 
-fn head(plan: &Cells) -> String {
+fn head(plan: &Cells) -> Vec<String> {
     let Estimate { time, space, written } = plan.estimate(1, Speed::ASSUMED);
     let (entries, bytes) = (space.entries, space.bytes);
     let Speed { rate, operations } = Speed::ASSUMED;
@@ -122,7 +123,7 @@ fn head(plan: &Cells) -> String {
     }
     rows.push(("ends", format!("after {} at the latest", plan.time_limit)));
     rows.extend(sees(plan));
-    rows.iter().map(|(key, value)| format!("{key:<9} {value}\n")).collect()
+    rows.iter().map(|(key, value)| format!("{key:<9} {value}")).collect()
 }
 
 fn needs_source(plan: &Cells) -> bool {
