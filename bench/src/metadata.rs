@@ -6,13 +6,13 @@ use std::{
     fs::{File, create_dir},
     os::fd::{AsRawFd, RawFd},
     path::Path,
-    sync::{Arc, Barrier, atomic::AtomicU64},
+    sync::Barrier,
 };
 
-use nilometer_campaign::workload::{self, EVERY_BLOCK, Part, SLOTS, Tree};
+use nilometer_campaign::workload::{self, Part, SLOTS, Tree};
 use nilometer_model::{
-    Bytes, Nanos,
-    plan::{Directories, Items, Phase, TreeCell, WorkloadCell},
+    Bytes,
+    plan::{Directories, Items, Phase, TreeCell},
 };
 use nilometer_storage::Counted;
 
@@ -174,13 +174,11 @@ fn driven(path: &Path, number: u64, load: Load) -> anyhow::Result<Vec<Cost>> {
     };
     let ours = Ours::at(path, number)?;
     let one = |phase: Phase| {
-        let counted = workload::counted(&WorkloadCell::Tree(cell), phase);
+        let counted = workload::counted(phase);
         assert_ne!(counted, Counted::All, "an operation is a file");
         let crew = Crew { workers, counted, block: 512 };
         ours.drive_all(f64::from(load.files), &crew, &|worker, buffers| {
-            let (seed, reached) = (SEED, Arc::new(AtomicU64::new(EVERY_BLOCK)));
-            let part = Part { worker, workers, seed, direct: false, stop_at: Nanos::MAX, reached, buffers };
-            Box::new(Tree::new(&cell, phase, SLOTS, part))
+            Box::new(Tree::new(&cell, phase, SLOTS, Part::new((worker, workers), SEED, buffers)))
         })
     };
     one(Phase::MakeTree)?;

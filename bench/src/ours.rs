@@ -1,13 +1,10 @@
 //! Nilometer as a contestant: a workload on a target's engine through `Drive`, every operation recorded in a `Tally`,
 //! as a worker of a campaign does it.
 
-use std::{
-    path::Path,
-    sync::{Arc, Barrier, atomic::AtomicU64},
-};
+use std::{path::Path, sync::Barrier};
 
 use anyhow::Context;
-use nilometer_campaign::workload::{Direction, EVERY_BLOCK, Order, Part, Transfer, Writing};
+use nilometer_campaign::workload::{Direction, Order, Part, Transfer, Writing};
 use nilometer_model::{Bytes, Nanos, Sample, Seed, plan::EngineKind};
 use nilometer_storage::{
     Arena, Buffer, Clock, Counted, Drive, Engine, Tally, Target, Workload,
@@ -156,16 +153,7 @@ impl Ours {
     ) -> anyhow::Result<Cost> {
         let (driving, direct) = how;
         let amount = if order.is_random() { order.count() as f64 } else { order.bytes() as f64 / GIB };
-        let reached = Arc::new(AtomicU64::new(EVERY_BLOCK));
-        let part = |buffers| Part {
-            worker: 0,
-            workers: 1,
-            seed: SEED,
-            direct,
-            stop_at: Nanos::MAX,
-            reached,
-            buffers,
-        };
+        let part = |buffers| Part { direct, ..Part::new((0, 1), SEED, buffers) };
         let make = |buffers| Transfer::new(name, order, direction, part(buffers));
         self.drive(amount, driving, make).map(|(cost, _)| cost).with_context(|| format!("moving {name}"))
     }

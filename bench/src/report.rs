@@ -98,7 +98,7 @@ fn sample(stream: &mut Stream, cell: usize, target: usize) -> Sample {
     let mut sample = Sample {
         bytes: 1 << 26,
         operations: 1 << 14,
-        wall: Nanos::from_seconds((1 << 26) as f64 / rate),
+        wall: Nanos::from_seconds(f64::from(1 << 26) / rate),
         user: Nanos::from_millis(10),
         system: Nanos::from_millis(30),
         machine: Nanos::from_millis(50),

@@ -101,7 +101,9 @@ const KIB: u64 = 1024;
 fn measured() -> Results {
     let home = tempfile::tempdir().expect("a temporary directory");
     let [target, source] = ["target", "source"].map(|name| home.path().join(name));
-    [&target, &source].map(|path| fs::create_dir(path).expect("a directory"));
+    for path in [&target, &source] {
+        fs::create_dir(path).expect("a directory");
+    }
     fs::write(source.join("foreign"), "not ours").expect("space");
     fs::write(home.path().join("plan.toml"), PLAN).expect("space");
     let arguments =

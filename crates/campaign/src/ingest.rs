@@ -23,7 +23,8 @@ use nilometer_storage::{
 };
 
 use crate::{
-    phase::{Run, settle, traffic_since},
+    phase::{Run, traffic_since},
+    settle::settle,
     supervise::{GLANCE, SoFar},
     surroundings::Surroundings,
 };

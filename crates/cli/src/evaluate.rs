@@ -179,6 +179,14 @@ impl Evaluate {
 /// What is measured if no plan is named.
 const DEFAULT_PLAN: &str = "quick";
 
+/// The plan's title; a small scale is a part of it, since it is another measurement.
+fn titled(plan: &Cells) -> String {
+    if (plan.scale - 1.0).abs() < f64::EPSILON {
+        return plan.title.clone();
+    }
+    format!("{} (at scale {})", plan.title, plan.scale)
+}
+
 /// What a plan is called where there are several: its name, or that of its file.
 fn stem(name: &str) -> String {
     Path::new(name).file_stem().unwrap_or_default().to_string_lossy().into_owned()
@@ -229,7 +237,7 @@ fn head(resolved: &Resolved) -> anyhow::Result<Results> {
         cells.push(CellEntry { stage, name: ingest.to_string(), parameters });
     }
     Ok(Results {
-        title: resolved.plan.title.clone(),
+        title: titled(&resolved.plan),
         version: env!("CARGO_PKG_VERSION").into(),
         plan: serde_json::to_string(resolved)?,
         margin: resolved.plan.margin,

@@ -60,6 +60,14 @@ pub struct Part {
 }
 
 impl Part {
+    /// Of a worker that may work through the page cache for as long as it likes, with all that there is to be read.
+    pub fn new((worker, workers): (u32, u32), seed: Seed, buffers: Vec<Buffer>) -> Self {
+        let reached = Arc::new(AtomicU64::new(EVERY_BLOCK));
+        Part { worker, workers, seed, direct: false, stop_at: Nanos::MAX, reached, buffers }
+    }
+}
+
+impl Part {
     /// For files that are laid out whole, perhaps in other blocks than they are read in.
     fn of_whole_files(self) -> Self {
         Part { reached: Arc::new(AtomicU64::new(EVERY_BLOCK)), ..self }
@@ -127,9 +135,8 @@ pub fn build(cell: &WorkloadCell, phase: Phase, part: Part) -> Box<dyn Workload>
 }
 
 /// What an operation is in a phase, see [`Phase`].
-pub fn counted(cell: &WorkloadCell, phase: Phase) -> Counted {
+pub fn counted(phase: Phase) -> Counted {
     match phase {
-        Phase::Write if cell.copies() => Counted::Copied,
         Phase::MakeTree | Phase::MakeDirectories => Counted::Kind(OpKind::MakeDir),
         Phase::StatDirectories | Phase::StatFiles => Counted::Kind(OpKind::Stat),
         Phase::RemoveTree | Phase::RemoveDirectories => Counted::Kind(OpKind::RemoveDir),

@@ -10,11 +10,9 @@ mod stream;
 mod tree;
 mod walk;
 
-use std::sync::{Arc, atomic::AtomicU64};
-
-use nilometer_campaign::workload::{EVERY_BLOCK, Part, build};
+use nilometer_campaign::workload::{Part, build};
 use nilometer_model::{
-    Nanos, Seed,
+    Seed,
     plan::{Phase, WorkloadCell},
 };
 use nilometer_storage::{
@@ -24,8 +22,7 @@ use nilometer_storage::{
 
 /// A worker's part in a phase, with its memory.
 fn part(buffers: Vec<Buffer>) -> Part {
-    let reached = Arc::new(AtomicU64::new(EVERY_BLOCK));
-    Part { worker: 0, workers: 1, seed: Seed(3), direct: false, stop_at: Nanos::MAX, reached, buffers }
+    Part::new((0, 1), Seed(3), buffers)
 }
 
 /// The least of a workload with one buffer.

@@ -33,24 +33,24 @@ const STAGE: [Row; 8] = [
 
 /// The whole reference; that of the workloads comes from the types that read them.
 pub(super) fn reference() -> String {
-    let mut text = String::from("At the head of a plan:\n");
-    text += &rows(&HEAD);
-    text +=
-        "\n[[stage]]  Any parameter of a stage may be a list: it is then the matrix of all combinations.\n";
-    text += &rows(&STAGE);
+    let mut lines = vec!["At the head of a plan:".to_owned()];
+    lines.extend(HEAD.iter().flat_map(row));
+    let lists = "Any parameter of a stage may be a list: it is then the matrix of all combinations.";
+    lines.extend([String::new(), format!("[[stage]]  {lists}")]);
+    lines.extend(STAGE.iter().flat_map(row));
     for (name, about, keys) in WorkloadCell::reference() {
-        text += &format!("\n[stage.workload.{name}]  {about}\n");
+        lines.extend([String::new(), format!("[stage.workload.{name}]  {about}")]);
         for PlanKey { name, value, default, about } in keys {
             let default = default.map_or_else(String::new, |default| format!(" [{default}]"));
-            text += &format!("  {name} = {value}{default}\n");
-            text += &about.iter().map(|line| format!("      {line}\n")).collect::<String>();
+            lines.push(format!("  {name} = {value}{default}"));
+            lines.extend(about.iter().map(|line| format!("      {line}")));
         }
     }
-    text
+    lines.join("\n")
 }
 
-fn rows(rows: &[Row]) -> String {
-    rows.iter().map(|(name, value, about)| format!("  {name} = {value}\n      {about}\n")).collect()
+fn row((name, value, about): &Row) -> [String; 2] {
+    [format!("  {name} = {value}"), format!("      {about}")]
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ mod keys;
 use anyhow::bail;
 use clap::{Args, Subcommand};
 use nilometer_model::{
-    plan::{Cells, Estimate, Speed, parse},
+    plan::{Cell, Cells, Estimate, Speed, parse},
     statistics::detectable,
 };
 
@@ -65,8 +65,8 @@ impl Plan {
                     println!("{name:<8} {}", parse(text, name, 1.0).input()?.title);
                 }
             }
-            Action::Keys => print!("{}", keys::reference()),
-            Action::Show { name, scale } => print!("{}", shown(&load(name, *scale).input()?)),
+            Action::Keys => println!("{}", keys::reference()),
+            Action::Show { name, scale } => println!("{}", shown(&load(name, *scale).input()?)),
         }
         Ok(())
     }
@@ -79,20 +79,30 @@ pub(crate) fn load(name: &str, Scale { scale }: Scale) -> anyhow::Result<Cells> 
 }
 
 fn shown(plan: &Cells) -> String {
-    let mut text = format!("{}\n\n{}", plan.title, head(plan));
+    let mut lines = vec![plan.title.clone(), String::new()];
+    lines.extend(head(plan));
     let mut stage = "";
     for cell in &plan.cells {
         if cell.stage != stage {
             stage = &cell.stage;
-            let phases: Vec<_> = cell.phases().iter().filter(|p| !p.is_setup()).map(|p| p.name()).collect();
-            text += &format!("\n{stage}: {} ({})\n", cell.workload.name(), phases.join(", "));
+            lines.extend([String::new(), format!("{stage}: {} ({})", cell.workload.name(), phases(cell))]);
         }
-        text += &format!("  {cell}\n");
+        lines.push(format!("  {cell}"));
     }
-    text
+    lines.join("\n")
 }
 
-fn head(plan: &Cells) -> String {
+/// What is measured of a cell.
+fn phases(cell: &Cell) -> String {
+    let all = cell.phases();
+    let names: Vec<_> = all.iter().filter(|phase| !phase.is_setup()).map(|phase| phase.name()).collect();
+    match names.as_slice() {
+        [first, .., last] if names.len() > 4 => format!("{} phases from {first} to {last}", names.len()),
+        _ => names.join(", "),
+    }
+}
+
+fn head(plan: &Cells) -> Vec<String> {
     let Estimate { time, space, written } = plan.estimate(1, Speed::ASSUMED);
     let (entries, bytes) = (space.entries, space.bytes);
     let Speed { rate, operations } = Speed::ASSUMED;
@@ -113,7 +123,7 @@ fn head(plan: &Cells) -> String {
     }
     rows.push(("ends", format!("after {} at the latest", plan.time_limit)));
     rows.extend(sees(plan));
-    rows.iter().map(|(key, value)| format!("{key:<9} {value}\n")).collect()
+    rows.iter().map(|(key, value)| format!("{key:<9} {value}")).collect()
 }
 
 fn needs_source(plan: &Cells) -> bool {

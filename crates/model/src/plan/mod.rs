@@ -128,7 +128,6 @@ impl Cells {
     }
 
     fn and(mut self, other: Cells) -> Self {
-        self.title = format!("{}; {}", self.title, other.title);
         self.repeats = self.repeats.max(other.repeats);
         self.warm_up = self.warm_up.max(other.warm_up);
         self.margin = self.margin.max(other.margin);

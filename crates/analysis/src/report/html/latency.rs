@@ -19,6 +19,9 @@ const MOST: usize = 16;
 /// More points than this are not seen in a chart of this width.
 const POINTS_MOST: usize = 150;
 
+/// Fewer operations a point make a rate that jumps between none and one, as many as there is room for.
+const OPERATIONS_LEAST: usize = 6;
+
 /// A pair of charts for each cell and phase.
 pub(super) fn write(page: &mut String, stage: &Stage<'_>) -> std::fmt::Result {
     let all: Vec<(&StageCell, Phase)> = stage
@@ -103,6 +106,11 @@ fn quantile_line(target: usize, histogram: &Histogram) -> Line {
         let y = Histogram::lowest(bucket) as f64;
         // What is at most so long is known from here on; the last bucket is drawn where its first operation stands.
         let x = nines(seen as f64 / all);
+        // The few shortest of all would stretch the axis for nothing.
+        if points.is_empty() && ((seen + count) as f64) < 0.005 * all {
+            seen += count;
+            continue;
+        }
         let near = points.last().is_some_and(|last| x - last.x < 0.01 && y < last.y * 1.05);
         if !near {
             points.push(Point { x, y, ..Point::default() });
@@ -177,7 +185,9 @@ pub(super) fn timeline(
 fn time_line(target: usize, series: &Series, quantity: Quantity) -> Line {
     let bins = series.bins();
     let whole = if bins.len() > 3 { &bins[..bins.len() - 1] } else { bins };
-    let together = whole.len().div_ceil(POINTS_MOST).max(1);
+    let operations: u64 = whole.iter().map(|bin| bin.operations).sum();
+    let steady = (whole.len() * OPERATIONS_LEAST).div_ceil(operations.max(1) as usize);
+    let together = whole.len().div_ceil(POINTS_MOST).max(steady).clamp(1, whole.len().div_ceil(8).max(1));
     let width = series.width().0 as f64 * together as f64;
     let points = whole.chunks_exact(together).enumerate().map(|(number, bins)| {
         let amount: u64 = match quantity {
@@ -200,7 +210,7 @@ mod tests {
         (1..=1000_u64).for_each(|value| histogram.add(value * 1000));
         let line = quantile_line(0, &histogram);
         let (first, last) = (&line.points[0], line.points.last().expect("points"));
-        assert!(first.x.abs() < 1e-9 && first.y < 1001.0, "{first:?}");
+        assert!(first.x < 0.01 && first.y < 12_000.0, "{first:?}");
         assert!((last.x - 3.0).abs() < 1e-9 && last.y > 950_000.0, "{last:?}");
         assert!(line.points.windows(2).all(|pair| pair[0].x <= pair[1].x && pair[0].y <= pair[1].y));
         let middle = line.points.iter().rfind(|point| point.x <= nines(0.5)).expect("a half");

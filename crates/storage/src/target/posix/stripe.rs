@@ -1,5 +1,5 @@
 //! Over how many storage devices a file is spread. It is set on the run's directory, for files made from then on, and
-//! read back, because systems give fewer than asked without saying so (Lustre and BeeGFS do).
+//! read back, because systems give fewer than asked without saying so (Lustre and `BeeGFS` do).
 
 use std::{
     path::Path,
@@ -17,7 +17,7 @@ use super::super::TargetError;
 pub enum Striping {
     /// `lfs setstripe` (Lustre manual, "Managing File Layout").
     Lustre,
-    /// `beegfs-ctl --setpattern` (BeeGFS 7 documentation, "Striping").
+    /// `beegfs-ctl --setpattern` (`BeeGFS` 7 documentation, "Striping").
     BeeGfs,
     /// The attribute `ceph.dir.layout.stripe_count` (Ceph documentation, "File layouts").
     CephFs,
@@ -67,7 +67,7 @@ impl Striping {
 
 const COUNT: &str = "ceph.dir.layout.stripe_count";
 
-/// A directory without a layout of its own has none of these attributes; the default of CephFS is one.
+/// A directory without a layout of its own has none of these attributes; the default of `CephFS` is one.
 fn ceph_count(directory: &Path) -> Result<u32, TargetError> {
     let mut value = [0; 64];
     match getxattr(directory, COUNT, &mut value) {
