@@ -105,10 +105,10 @@ fn workers_cover_a_shared_file_exactly_once() {
             let mut all = each.concat();
             all.sort_unstable();
             assert!(all.iter().copied().eq((0..60).map(|number| number * 1000)), "{layout:?}: {all:?}");
-            // A hole would be zeros, and a block that was written twice in place of another leaves one.
+            // A block that was written twice in place of another leaves a hole, which is zeros.
             assert_eq!(whole.len(), 60_000);
             for block in whole.chunks(1000) {
-                assert!(block.iter().filter(|&&byte| byte == 0).count() < 100, "{layout:?}: a hole");
+                assert!(block.iter().any(|&byte| byte != 0), "{layout:?}: a hole");
             }
         }
     }
