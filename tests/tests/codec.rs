@@ -1,9 +1,10 @@
-//! Codecs against programs that no one here wrote: HDF5 with its bitshuffle filter.
+//! Codecs and formats against programs that no one here wrote: HDF5 with its bitshuffle filter, and fabio.
 
 use std::{fs, path::Path};
 
+use nilometer_acquisition::{cbf, instrument::Content};
 use nilometer_codec::{Bitshuffle, ElementSize, Method};
-use nilometer_model::Seed;
+use nilometer_model::{Data, DataKind, PixelType, Seed};
 use nilometer_tests::{python, root};
 
 /// Has the other side do its part in this directory; what it printed. Nothing if it is not here.
@@ -53,5 +54,43 @@ fn hdf5_reads_our_chunks_and_we_read_its() {
             assert_eq!(decoded, Ok(()), "{count} elements of {size:?}");
             assert!(back == raw, "{count} elements of {size:?} by {method:?}");
         }
+    }
+}
+
+/// A frame of a Pilatus 6M with spots, gaps and bad pixels, and its stamp.
+fn pilatus() -> Vec<u8> {
+    let data = Data { distinct: Some(1), ..DataKind::Diffraction.into() };
+    let content = Content::prepare(&data, &[2527, 2463], PixelType::Int32, Seed(1)).expect("it can be made");
+    let mut frame = vec![0; content.frame_size()];
+    content.fill(123, &mut frame);
+    frame
+}
+
+#[test]
+fn fabio_reads_our_pictures_and_we_read_its() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let path = |name: &str, suffix: &str| directory.path().join(format!("{name}.{suffix}"));
+    let pixels = |raw: &[u8]| -> Vec<i32> {
+        raw.as_chunks().0.iter().map(|pixel| i32::from_le_bytes(*pixel)).collect()
+    };
+    // The wildest steps, one pixel, and a frame as it is delivered.
+    let wild = elements(1, ElementSize::Four, 31 * 33);
+    let pictures =
+        [("wild", [33, 31], wild), ("one", [1, 1], vec![1; 4]), ("pilatus", [2527, 2463], pilatus())];
+    for (name, [height, width], raw) in &pictures {
+        let mut file = Vec::new();
+        cbf::Image { width: *width, height: *height, pixels: &pixels(raw) }.write(name, &mut file);
+        fs::write(path(name, "raw"), raw).expect("room");
+        fs::write(path(name, "ours.cbf"), file).expect("room");
+    }
+    let Some(read) = other_side("cbf", &["fabio"], directory.path()) else { return };
+    let expected = "one.raw 1 1 # Detector: PILATUS, simulated\n\
+                    pilatus.raw 2527 2463 # Detector: PILATUS, simulated\n\
+                    wild.raw 33 31 # Detector: PILATUS, simulated\n";
+    assert_eq!(read, expected);
+    for (name, shape, raw) in &pictures {
+        let file = fs::read(path(name, "theirs.cbf")).expect("the other side wrote it");
+        let (found, read) = cbf::read(&file).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert!(found == *shape && read == pixels(raw), "{name}");
     }
 }

@@ -13,6 +13,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod cbf;
 pub mod instrument;
 pub mod journal;
 mod mark;

@@ -5,7 +5,7 @@
 //! multiple of 8 elements; fewer than 8 elements follow as they are. (`bshuf_h5filter.c` and `bitshuffle.c` of
 //! github.com/kiyo-masui/bitshuffle.)
 
-use lz4_flex::block::{CompressTable, compress_into_with_table, decompress_into, get_maximum_output_size};
+use lz4::block::{compress_bound, compress_to_buffer, decompress_to_buffer};
 
 use crate::{CodecError, ElementSize, Method};
 
@@ -18,7 +18,6 @@ pub const HEADER: usize = 12;
 pub struct Bitshuffle {
     element: ElementSize,
     method: Method,
-    table: CompressTable,
     /// A block's rows of bits, the planes on the way back, and the LZ4 block.
     rows: Vec<u8>,
     planes: Vec<u8>,
@@ -43,10 +42,9 @@ impl Bitshuffle {
         Bitshuffle {
             element,
             method,
-            table: CompressTable::small(),
             rows: vec![0; BLOCK],
             planes: Vec::new(),
-            packed: vec![0; get_maximum_output_size(BLOCK)],
+            packed: vec![0; compress_bound(BLOCK).expect("far below LZ4's limit")],
         }
     }
 
@@ -59,7 +57,7 @@ impl Bitshuffle {
         for block in blocks {
             let rows = &mut self.rows[..block.len()];
             self.method.split(block, self.element, rows);
-            let size = compress_into_with_table(rows, &mut self.packed, &mut self.table)
+            let size = compress_to_buffer(rows, None, false, &mut self.packed)
                 .expect("there is room for a block that does not compress");
             chunk.extend((size as u32).to_be_bytes());
             chunk.extend_from_slice(&self.packed[..size]);
@@ -100,7 +98,8 @@ impl Bitshuffle {
     /// Nothing if LZ4 finds other than the block's bytes.
     fn unpack(&mut self, packed: &[u8], block: &mut [u8]) -> Option<()> {
         let (rows, planes) = (&mut self.rows[..block.len()], &mut self.planes[..block.len()]);
-        if decompress_into(packed, rows).ok()? != block.len() {
+        let length = i32::try_from(rows.len()).ok()?;
+        if decompress_to_buffer(packed, Some(length), rows).ok()? != block.len() {
             return None;
         }
         self.method.join(rows, self.element, block, planes);

@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod data;
 mod histogram;
 mod instrument;
 pub mod plan;
@@ -16,6 +17,7 @@ pub mod statistics;
 mod time;
 mod units;
 
+pub use data::{Data, DataKind};
 pub use histogram::Histogram;
 pub use instrument::{Instrument, InstrumentError, PixelType};
 pub use results::{CellEntry, Event, Group, Ingest, Key, Measured, Results, TargetEntry};
