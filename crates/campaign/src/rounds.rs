@@ -14,7 +14,7 @@ use crate::{
     calendar::Watched,
     ingest::run_ingest,
     patience::within,
-    phase::{Run, Task, run_phase},
+    phase::{Reached, Run, Task, run_phase},
     remaining::Remaining,
     resolve::Resolved,
     supervise::SoFar,
@@ -162,7 +162,13 @@ impl Campaign {
         let recording =
             |turn: &Turn| turn.cell.checked_sub(plan.cells.len()).map(|ingest| plan.ingests[ingest].duration);
         State {
-            run: Run { clock, hang_after, stop, ends: clock.now() + plan.time_limit },
+            run: Run {
+                clock,
+                hang_after,
+                stop,
+                ends: clock.now() + plan.time_limit,
+                reached: Reached::default(),
+            },
             surroundings: Surroundings::look(&clock, self.targets.iter().map(served_by).collect()),
             calendar: Watched::begin(),
             left_out: self.targets.iter().map(Option::is_none).collect(),

@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::{Context, bail};
 use clap::Args;
-use nilometer_analysis::report::terminal;
+use nilometer_analysis::{Study, report::terminal};
 use nilometer_campaign::{Campaign, Ran, Resolved, environment, resolve, within};
 use nilometer_model::{
     Bytes, CellEntry, Instrument, Invalid, Key, Measured, Nanos, Results, Seed, TargetEntry,
@@ -23,6 +23,7 @@ use crate::{
     describe::described,
     plan::{Scale, load},
     progress::Show,
+    report::palette,
     resume::resumed,
 };
 
@@ -96,7 +97,7 @@ impl Evaluate {
         let Ran { record, missing } = ended.run()?;
         drop(record);
         let results = nilometer_record::read(&path).run()?;
-        print!("\n{}", terminal(&results));
+        print!("\n{}", terminal(&Study::of(&results), palette()));
         println!("\nRecord: {}", path.display());
         remove_targets(targets, &results, patience).run()?;
         went_well(&results, missing, &path).run()
@@ -120,7 +121,7 @@ impl Evaluate {
         }
         let descriptions =
             self.targets.iter().map(|path| described(path)).collect::<anyhow::Result<Vec<_>>>()?;
-        Ok(resolve(self.changed(plan), descriptions)?)
+        sourced(resolve(self.changed(plan), descriptions)?)
     }
 
     /// The plans as they are written, as one.
@@ -240,6 +241,14 @@ fn head(resolved: &Resolved) -> anyhow::Result<Results> {
     })
 }
 
+/// With the storage that copies come from, if there are any.
+pub(crate) fn sourced(resolved: Resolved) -> anyhow::Result<Resolved> {
+    match resolved.plan.source.clone() {
+        Some(source) if resolved.copies() => Ok(resolved.with_source(described(Path::new(&source))?)?),
+        _ => Ok(resolved),
+    }
+}
+
 /// The record knows of each directory before it is made, so that a resumed campaign finds it.
 fn make_targets(
     resolved: &Resolved,
@@ -249,11 +258,23 @@ fn make_targets(
     let id = run_id();
     let ids: Vec<u64> = (0..resolved.targets.len()).map(|index| id.part(index as u64).0).collect();
     let used: Vec<_> = resolved.targets.iter().enumerate().filter(|(index, _)| in_use[*index]).collect();
-    let directories = used.iter().map(|(index, target)| (*index, Posix::directory_of(target, ids[*index])));
+    // Sources are one for each target, since several may be written at the same time.
+    let source_id = |index: usize| Seed(ids[index]).named("source").0;
+    let directories = used.iter().flat_map(|&(index, target)| {
+        let source = resolved.source.as_ref().map(|source| Posix::directory_of(source, source_id(index)));
+        [Some(Posix::directory_of(target, ids[index])), source]
+            .into_iter()
+            .flatten()
+            .map(move |at| (index, at))
+    });
     record.note_directories(&directories.collect::<Vec<_>>())?;
     let mut targets: Vec<Option<Arc<dyn Target>>> = vec![None; resolved.targets.len()];
     for (index, description) in used {
-        targets[index] = Some(Arc::new(Posix::create(description.clone(), ids[index])?));
+        let mut target = Posix::create(description.clone(), ids[index])?;
+        if let Some(source) = &resolved.source {
+            target = target.with_source(Posix::create(source.clone(), source_id(index))?)?;
+        }
+        targets[index] = Some(Arc::new(target));
     }
     Ok(targets)
 }
