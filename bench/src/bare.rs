@@ -214,6 +214,13 @@ pub(crate) fn create(directory: RawFd, name: &CStr) -> io::Result<()> {
     close(checked(unsafe { libc::openat(directory, name.as_ptr(), flags, 0o644) })?)
 }
 
+/// Gives the named file another name in the same directory.
+#[inline]
+pub(crate) fn rename(directory: RawFd, old: &CStr, new: &CStr) -> io::Result<()> {
+    // SAFETY: both names end with a NUL.
+    checked(unsafe { libc::renameat(directory, old.as_ptr(), directory, new.as_ptr()) }).map(drop)
+}
+
 /// Removes the named file.
 #[inline]
 pub(crate) fn unlink(directory: RawFd, name: &CStr) -> io::Result<()> {

@@ -53,6 +53,8 @@ pub(crate) enum Quantity {
     WallPerFrame,
     /// Wall milliseconds a start of a program.
     WallPerStart,
+    /// Wall milliseconds between two phases.
+    WallPerGap,
 }
 
 impl Quantity {
@@ -61,7 +63,7 @@ impl Quantity {
             Quantity::CpuPerOperation => cost.cpu / cost.amount * 1e9,
             Quantity::CpuPerGib => cost.cpu / cost.amount * 1e3,
             Quantity::WallPerFrame => cost.wall / cost.amount * 1e9,
-            Quantity::WallPerStart => cost.wall / cost.amount * 1e3,
+            Quantity::WallPerStart | Quantity::WallPerGap => cost.wall / cost.amount * 1e3,
         }
     }
 
@@ -71,6 +73,7 @@ impl Quantity {
             Quantity::CpuPerGib => "CPU ms/GiB",
             Quantity::WallPerFrame => "wall ns/frame",
             Quantity::WallPerStart => "wall ms/start",
+            Quantity::WallPerGap => "wall ms/gap",
         }
     }
 
@@ -80,6 +83,7 @@ impl Quantity {
             Quantity::CpuPerGib => "GiB/s",
             Quantity::WallPerFrame => "frames/s",
             Quantity::WallPerStart => "starts/s",
+            Quantity::WallPerGap => "gaps/s",
         }
     }
 }
@@ -93,6 +97,8 @@ pub(crate) enum Limit {
     Below,
     /// At most so much more, in the contest's quantity.
     More(f64),
+    /// At most so much, in the contest's quantity, whatever the peer costs.
+    AtMost(f64),
 }
 
 impl Limit {
@@ -101,6 +107,7 @@ impl Limit {
         match self {
             Limit::Times(_) | Limit::Below => subject / peer,
             Limit::More(_) => subject - peer,
+            Limit::AtMost(_) => subject,
         }
     }
 
@@ -108,7 +115,7 @@ impl Limit {
         let Summary { median, range: (least, greatest), .. } = compared;
         let allowed = match self {
             Limit::Times(_) | Limit::Below if greatest > least * WIDEST => return Verdict::Undecided,
-            Limit::Times(most) | Limit::More(most) => median <= most,
+            Limit::Times(most) | Limit::More(most) | Limit::AtMost(most) => median <= most,
             Limit::Below => median < 1.0,
         };
         if allowed { Verdict::Met } else { Verdict::Missed }
@@ -121,6 +128,7 @@ impl fmt::Display for Limit {
             Limit::Times(most) => write!(f, "{most:.2}"),
             Limit::Below => f.write_str("below 1"),
             Limit::More(most) => write!(f, "{most:.0} more"),
+            Limit::AtMost(most) => write!(f, "{most:.0}"),
         }
     }
 }
@@ -269,16 +277,14 @@ impl Outcome {
     fn verdict(&self, f: &mut fmt::Formatter<'_>, phase: usize, bound: &Bound) -> fmt::Result {
         let Bound { subject, peer, limit } = bound;
         let (compared, word) = self.judged(bound, phase);
-        let (sign, unit) = match limit {
-            Limit::More(_) => ("-", format!(" {}", self.quantity.name())),
-            _ => ("/", String::new()),
+        let unit = self.quantity.name();
+        let (what, unit) = match limit {
+            Limit::More(_) => (format!("{subject} - {peer}"), format!(" {unit}")),
+            Limit::AtMost(_) => ((*subject).to_owned(), format!(" {unit}")),
+            Limit::Times(_) | Limit::Below => (format!("{subject} / {peer}"), String::new()),
         };
         let phase = self.phases[phase];
-        writeln!(
-            f,
-            "- {phase}: {subject} {sign} {peer} = {}{unit}; bound {limit}: {word}",
-            Spread(compared, 3)
-        )
+        writeln!(f, "- {phase}: {what} = {}{unit}; bound {limit}: {word}", Spread(compared, 3))
     }
 }
 

@@ -4,6 +4,7 @@
 //! Exit codes: 0 every bound is met; 1 one is missed, or a comparison could not be made; 2 a name is unknown.
 
 mod bare;
+mod between;
 mod contest;
 mod host;
 mod measure;
@@ -16,6 +17,7 @@ mod read_uring;
 mod ring;
 mod start_up;
 mod stream;
+mod tally;
 mod walk;
 
 use std::process::ExitCode;
@@ -28,16 +30,21 @@ struct Comparison {
     run: fn(&Stop) -> anyhow::Result<Outcome>,
 }
 
-const COMPARISONS: [Comparison; 10] = [
+const COMPARISONS: [Comparison; 15] = [
     Comparison { name: "read-4k-sync", run: read_sync::run },
     Comparison { name: "read-4k-uring", run: read_uring::run },
     Comparison { name: "stream-1m-buffered", run: stream::buffered },
     Comparison { name: "stream-1m-direct", run: stream::direct },
     Comparison { name: "walk", run: walk::run },
     Comparison { name: "metadata-tmpfs", run: metadata::on_tmpfs },
+    Comparison { name: "metadata-tmpfs-2", run: metadata::on_tmpfs_by_two },
     Comparison { name: "metadata-ext4", run: metadata::on_ext4 },
+    Comparison { name: "metadata-ext4-2", run: metadata::on_ext4_by_two },
     Comparison { name: "metadata-xfs", run: metadata::on_xfs },
+    Comparison { name: "metadata-xfs-2", run: metadata::on_xfs_by_two },
     Comparison { name: "ring", run: ring::run },
+    Comparison { name: "tally", run: tally::run },
+    Comparison { name: "between", run: between::run },
     Comparison { name: "start-up", run: start_up::run },
 ];
 
@@ -103,7 +110,7 @@ mod tests {
             chosen(&names).map(|chosen| chosen.len()).map_err(Clone::clone)
         };
         assert_eq!(count(&[]), Ok(COMPARISONS.len()));
-        assert_eq!(count(&["walk", "metadata"]), Ok(4));
+        assert_eq!(count(&["walk", "metadata"]), Ok(7));
         assert_eq!(count(&["walk", "wlak"]), Err("wlak".to_owned()));
     }
 }

@@ -1,151 +1,189 @@
-//! Create and close, stat, unlink of 100 000 empty files, in directories of their own on fresh file systems.
+//! The workload `tree` against the bare calls: create and close, stat, rename, unlink of 100 000 empty files, in a
+//! directory for each worker on fresh file systems.
 
 use std::{
-    cell::Cell,
     ffi::CStr,
-    fs::File,
+    fs::{File, create_dir},
     os::fd::{AsRawFd, RawFd},
     path::Path,
+    sync::Barrier,
 };
 
-use nilometer_model::Nanos;
-use nilometer_storage::{Buffer, Completion, OpKind, Open, Operation, ROOT, Slot, Step, Wait, Workload};
+use nilometer_campaign::workload::{self, Part, SLOTS, Tree};
+use nilometer_model::{
+    Bytes, Nanos,
+    plan::{Directories, Items, Phase, TreeCell},
+};
+use nilometer_storage::Counted;
 
 use crate::{
     bare,
     contest::{Bound, Contest, Contestant, Cost, Limit, Outcome, Quantity, Stop},
     measure,
-    ours::{Driving, Ours},
+    ours::{Crew, Ours, SEED},
     place::{self, Volume},
 };
 
-const FILES: u32 = 100_000;
-const FILE: Slot = Slot(1);
+/// How much is done by how many.
+#[derive(Debug, Clone, Copy)]
+struct Load {
+    /// Of all workers.
+    files: u32,
+    workers: u32,
+}
+
+/// By one worker.
+const ALONE: Load = Load { files: 100_000, workers: 1 };
+/// The same by two.
+const TOGETHER: Load = Load { workers: 2, ..ALONE };
 
 const BARE: &str = "bare calls";
 const OURS: &str = "nilometer, engine sync, recorded";
 
-/// What is done to every file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
-    Create,
-    Stat,
-    Unlink,
-}
-
-const PHASES: [Phase; 3] = [Phase::Create, Phase::Stat, Phase::Unlink];
+/// In the order in which they run.
+const PHASES: [Phase; 4] = [Phase::CreateFiles, Phase::StatFiles, Phase::RenameFiles, Phase::RemoveFiles];
+const TITLES: [&str; 4] = ["create+close", "stat", "rename", "unlink"];
 
 /// In memory, without a device.
 pub(crate) fn on_tmpfs(stop: &Stop) -> anyhow::Result<Outcome> {
-    contest(place::in_memory()?.path(), "tmpfs").run(stop)
+    contest(place::in_memory()?.path(), "tmpfs", ALONE).run(stop)
+}
+
+/// The same with two workers.
+pub(crate) fn on_tmpfs_by_two(stop: &Stop) -> anyhow::Result<Outcome> {
+    contest(place::in_memory()?.path(), "tmpfs", TOGETHER).run(stop)
 }
 
 /// On a loop device.
 pub(crate) fn on_ext4(stop: &Stop) -> anyhow::Result<Outcome> {
-    contest(Volume::make("ext4")?.path(), "ext4").run(stop)
+    contest(Volume::make("ext4")?.path(), "ext4", ALONE).run(stop)
+}
+
+/// The same with two workers.
+pub(crate) fn on_ext4_by_two(stop: &Stop) -> anyhow::Result<Outcome> {
+    contest(Volume::make("ext4")?.path(), "ext4", TOGETHER).run(stop)
 }
 
 /// On a loop device.
 pub(crate) fn on_xfs(stop: &Stop) -> anyhow::Result<Outcome> {
-    contest(Volume::make("xfs")?.path(), "xfs").run(stop)
+    contest(Volume::make("xfs")?.path(), "xfs", ALONE).run(stop)
 }
 
-fn contest<'a>(path: &'a Path, kind: &str) -> Contest<'a> {
-    let number = Cell::new(0);
+/// The same with two workers.
+pub(crate) fn on_xfs_by_two(stop: &Stop) -> anyhow::Result<Outcome> {
+    contest(Volume::make("xfs")?.path(), "xfs", TOGETHER).run(stop)
+}
+
+fn contest<'a>(path: &'a Path, kind: &str, load: Load) -> Contest<'a> {
+    let Load { files, workers } = load;
+    let plural = if workers == 1 { "worker" } else { "workers" };
+    let number = std::cell::Cell::new(0);
     Contest {
-        title: format!("metadata: 100 000 empty files on a fresh {kind}, an operation is a file"),
+        title: format!(
+            "tree: {files} empty files on a fresh {kind}, {workers} {plural}, a directory each, an operation is a file"
+        ),
         quantity: Quantity::CpuPerOperation,
-        phases: &["create+close", "stat", "unlink"],
+        phases: &TITLES,
         rounds: 11,
         contestants: vec![
-            Contestant::new(BARE, move || bare(path)),
+            Contestant::new(BARE, move || bare(path, load)),
             Contestant::new(OURS, move || {
                 number.set(number.get() + 1);
-                driven(path, number.get())
+                driven(path, number.get(), load)
             }),
         ],
         bounds: vec![Bound { subject: OURS, peer: BARE, limit: Limit::Times(1.10) }],
     }
 }
 
-fn bare(path: &Path) -> anyhow::Result<Vec<Cost>> {
-    let directory = tempfile::tempdir_in(path)?;
-    let root = File::open(directory.path())?;
-    PHASES
-        .map(|phase| measure::here(f64::from(FILES), || every(root.as_raw_fd(), phase)))
-        .into_iter()
-        .collect()
+/// All workers at once, begun together; each is a thread with a directory of its own.
+fn bare(path: &Path, load: Load) -> anyhow::Result<Vec<Cost>> {
+    let home = tempfile::tempdir_in(path)?;
+    let directory = |worker| {
+        let path = home.path().join(workload::name_of(worker));
+        create_dir(&path).and_then(|()| File::open(path))
+    };
+    let directories = (0..load.workers).map(directory).collect::<Result<Vec<_>, _>>()?;
+    PHASES.map(|phase| one_bare(&directories, load, phase)).into_iter().collect()
 }
 
-fn every(directory: RawFd, phase: Phase) -> anyhow::Result<()> {
-    let mut buffer = [0; 16];
-    for number in 0..FILES {
-        let length = name(&mut buffer, number);
-        let name = CStr::from_bytes_with_nul(&buffer[..=length])?;
+fn one_bare(directories: &[File], load: Load, phase: Phase) -> anyhow::Result<Cost> {
+    let (begin, end) = (Barrier::new(directories.len() + 1), Barrier::new(directories.len() + 1));
+    std::thread::scope(|scope| {
+        let work = |(worker, directory): (usize, &File)| {
+            begin.wait();
+            let done = every(directory.as_raw_fd(), worker, load.files / load.workers, phase);
+            end.wait();
+            done
+        };
+        let threads: Vec<_> =
+            directories.iter().enumerate().map(|part| scope.spawn(move || work(part))).collect();
+        let cost = measure::here(f64::from(load.files), || {
+            begin.wait();
+            end.wait();
+            Ok(())
+        });
+        threads.into_iter().try_for_each(|thread| thread.join().expect("it does not panic"))?;
+        cost
+    })
+}
+
+fn every(directory: RawFd, worker: usize, files: u32, phase: Phase) -> anyhow::Result<()> {
+    let (mut old, mut new) = ([0; 32], [0; 32]);
+    let letters = |letter| format!("n_{letter}{worker}_");
+    let (made, renamed) = (letters('f'), letters('r'));
+    for number in 0..files {
         match phase {
-            Phase::Create => bare::create(directory, name)?,
-            Phase::Stat => drop(std::hint::black_box(bare::stat(directory, name)?)),
-            Phase::Unlink => bare::unlink(directory, name)?,
+            Phase::CreateFiles => bare::create(directory, name(&mut old, &made, number)?)?,
+            Phase::StatFiles => {
+                std::hint::black_box(bare::stat(directory, name(&mut old, &made, number)?)?);
+            }
+            Phase::RenameFiles => {
+                bare::rename(directory, name(&mut old, &made, number)?, name(&mut new, &renamed, number)?)?;
+            }
+            _ => bare::unlink(directory, name(&mut old, &renamed, number)?)?,
         }
     }
     Ok(())
 }
 
-fn driven(path: &Path, number: u64) -> anyhow::Result<Vec<Cost>> {
-    let ours = Ours::at(path, number)?;
-    let one = |phase| {
-        let make = |buffers| Names { phase, next: 0, close: false, buffers };
-        ours.drive(f64::from(FILES), Driving::sync(4096), make).map(|(cost, _)| cost)
-    };
-    PHASES.map(one).into_iter().collect()
-}
-
-/// The name of a file with its NUL, without formatting; its length without the NUL.
+/// The name of a file, as the workload calls it, without formatting.
 #[inline]
-fn name(buffer: &mut [u8], mut number: u32) -> usize {
-    let length = 3 + number.checked_ilog10().unwrap_or(0) as usize;
-    buffer[..2].copy_from_slice(b"n_");
-    buffer[length] = 0;
-    for place in (2..length).rev() {
-        buffer[place] = b'0' + (number % 10) as u8;
+fn name<'a>(buffer: &'a mut [u8], letters: &str, mut number: u32) -> anyhow::Result<&'a CStr> {
+    let begin = letters.len();
+    let end = begin + 1 + number.checked_ilog10().unwrap_or(0) as usize;
+    buffer[..begin].copy_from_slice(letters.as_bytes());
+    buffer[end] = 0;
+    for digit in buffer[begin..end].iter_mut().rev() {
+        *digit = b'0' + (number % 10) as u8;
         number /= 10;
     }
-    length
+    Ok(CStr::from_bytes_with_nul(&buffer[..=end])?)
 }
 
-/// One phase as a workload, one operation at a time.
-#[derive(Debug)]
-struct Names {
-    phase: Phase,
-    next: u32,
-    /// A file was made and is to be closed.
-    close: bool,
-    buffers: Vec<Buffer>,
-}
-
-impl Workload for Names {
-    fn next(&mut self, now: Nanos) -> Step {
-        if self.next == FILES && !self.close {
-            return Step::Done;
-        }
-        let Some(mut buffer) = self.buffers.pop() else { return Step::Wait(Wait::ForOne) };
-        if std::mem::take(&mut self.close) {
-            return Step::Issue(Operation::on(OpKind::Close, FILE, buffer), now);
-        }
-        let kind = match self.phase {
-            Phase::Create => OpKind::Open(Open::CREATE),
-            Phase::Stat => OpKind::Stat,
-            Phase::Unlink => OpKind::Unlink,
-        };
-        let length = name(&mut buffer, self.next) as u32;
-        self.next += 1;
-        self.close = self.phase == Phase::Create;
-        Step::Issue(Operation { kind, file: FILE, dir: ROOT, length, offset: 0, buffer }, now)
-    }
-
-    fn completed(&mut self, completion: Completion) {
-        self.buffers.push(completion.operation.buffer);
-    }
+fn driven(path: &Path, number: u64, load: Load) -> anyhow::Result<Vec<Cost>> {
+    let Load { files, workers } = load;
+    let cell = TreeCell {
+        levels: 0,
+        branching: 0,
+        items: files / workers,
+        kind: Items::Files,
+        directories: Directories::Unique,
+        file_size: Bytes(0),
+        shift: 0,
+    };
+    let ours = Ours::at(path, number)?;
+    let one = |phase: Phase| {
+        let counted = workload::counted(phase);
+        assert_ne!(counted, Counted::All, "an operation is a file");
+        let crew = Crew { workers, counted, block: 512 };
+        ours.drive_all(f64::from(load.files), &crew, &|worker, buffers| {
+            let part = Part { worker, workers, seed: SEED, direct: false, stop_at: Nanos::MAX, buffers };
+            Box::new(Tree::new(&cell, phase, SLOTS, part))
+        })
+    };
+    one(Phase::MakeTree)?;
+    PHASES.map(|phase| one(phase).map(|(cost, _)| cost)).into_iter().collect()
 }
 
 #[cfg(test)]
@@ -153,11 +191,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_decimal_and_end_with_a_nul() {
+    fn names_are_those_of_the_workload() {
         for number in [0, 9, 10, 99_999] {
-            let mut buffer = [b'x'; 16];
-            let length = name(&mut buffer, number);
-            assert_eq!(&buffer[..=length], format!("n_{number}\0").as_bytes());
+            let mut buffer = [b'x'; 32];
+            let name = name(&mut buffer, "n_f1_", number).expect("it ends with a NUL");
+            assert_eq!(name.to_bytes(), format!("n_f1_{number}").as_bytes());
+        }
+    }
+
+    #[test]
+    fn both_do_all_of_it() {
+        let home = tempfile::tempdir().expect("a temporary directory");
+        for workers in [1, 2] {
+            let load = Load { files: 100, workers };
+            assert_eq!(bare(home.path(), load).expect("it is done").len(), PHASES.len());
+            assert_eq!(driven(home.path(), 1, load).expect("it is done").len(), PHASES.len());
+            assert_eq!(home.path().read_dir().expect("a directory").count(), 0, "nothing is left");
         }
     }
 }

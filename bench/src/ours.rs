@@ -1,13 +1,13 @@
 //! Nilometer as a contestant: a workload on a target's engine through `Drive`, every operation recorded in a `Tally`,
 //! as a worker of a campaign does it.
 
-use std::path::Path;
+use std::{path::Path, sync::Barrier};
 
 use anyhow::Context;
 use nilometer_campaign::workload::{Direction, Order, Part, Transfer};
 use nilometer_model::{Bytes, Nanos, Sample, Seed, plan::EngineKind};
 use nilometer_storage::{
-    Arena, Buffer, Clock, Drive, Tally, Target, Workload,
+    Arena, Buffer, Clock, Counted, Drive, Engine, Tally, Target, Workload,
     engine::Options,
     target::{Posix, probe},
 };
@@ -32,6 +32,19 @@ pub(crate) struct Driving {
     /// Bytes of a buffer.
     pub(crate) block: usize,
 }
+
+/// Workers that are driven at once, one system call at a time each.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Crew {
+    pub(crate) workers: u32,
+    /// What is an operation.
+    pub(crate) counted: Counted,
+    /// Bytes of a worker's buffer.
+    pub(crate) block: usize,
+}
+
+/// Makes a worker's workload with its memory.
+pub(crate) type Make<'a> = dyn Fn(u32, Vec<Buffer>) -> Box<dyn Workload> + Sync + 'a;
 
 impl Driving {
     /// One system call at a time.
@@ -83,6 +96,51 @@ impl Ours {
         tally.add_to(&mut sample);
         anyhow::ensure!(sample.errors.is_empty(), "operations failed: {:?}", sample.errors);
         Ok((cost, workload))
+    }
+
+    /// Drives a crew's workloads at once, each in a thread of its own, as a phase of a campaign does, and fails if an
+    /// operation did. Engines and memory are there before the measurement begins. What all of them did, and its cost.
+    pub(crate) fn drive_all(
+        &self,
+        amount: f64,
+        crew: &Crew,
+        make: &Make<'_>,
+    ) -> anyhow::Result<(Cost, Sample)> {
+        let (begin, end) = (Barrier::new(crew.workers as usize + 1), Barrier::new(crew.workers as usize + 1));
+        let mut sample = Sample::new(Nanos(0));
+        let cost = std::thread::scope(|scope| {
+            let work = |worker| {
+                let ready = self.ready(crew);
+                begin.wait();
+                let tally = ready.map(|(engine, buffers)| self.work(crew, engine, make(worker, buffers)));
+                end.wait();
+                tally
+            };
+            let threads: Vec<_> = (0..crew.workers).map(|worker| scope.spawn(move || work(worker))).collect();
+            let cost = measure::here(amount, || {
+                begin.wait();
+                end.wait();
+                Ok(())
+            });
+            for thread in threads {
+                thread.join().expect("it does not panic")?.add_to(&mut sample);
+            }
+            cost
+        })?;
+        anyhow::ensure!(sample.errors.is_empty(), "operations failed: {:?}", sample.errors);
+        Ok((cost, sample))
+    }
+
+    fn ready(&self, crew: &Crew) -> anyhow::Result<(Box<dyn Engine>, Vec<Buffer>)> {
+        let slots = nilometer_campaign::workload::SLOTS;
+        let options = Options { kind: EngineKind::Sync, depth: 1, slots, clock: self.clock };
+        Ok((self.target.engine(&options)?, Arena::shared_out(1, crew.block).1))
+    }
+
+    fn work(&self, crew: &Crew, mut engine: Box<dyn Engine>, mut workload: Box<dyn Workload>) -> Tally {
+        let mut tally = Tally::counting(crew.counted, self.clock.now());
+        Drive::new(workload.as_mut(), engine.as_mut()).run(|completion| tally.observe(completion));
+        tally
     }
 
     /// Moves the named file and checks that every byte was moved.

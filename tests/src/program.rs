@@ -75,6 +75,11 @@ impl Running {
         panic!("no end within {limit:?}:\n{}\n{}", self.read("stdout"), self.stderr());
     }
 
+    /// Whether it came to its end.
+    pub fn is_over(&mut self) -> bool {
+        self.child.try_wait().expect("a child of ours").is_some()
+    }
+
     /// Waits until stderr has this text. Panics if the program ends before, or after a minute.
     pub fn await_said(&mut self, text: &str) {
         for _ in 0..60_000 / STEP.as_millis() {

@@ -1,10 +1,21 @@
 //! From samples to numbers, and from numbers to words. Pure: reads results, writes text.
+//!
+//! [`Study`] finds all that can be said once; the reports only show it, each in its own way.
 
 #![forbid(unsafe_code)]
 
+mod comparison;
+pub mod effect;
 mod outcome;
+mod parameters;
 pub mod report;
+mod study;
 mod verdict;
+mod warning;
 
-pub use outcome::{Outcome, outcomes};
+pub use comparison::{Comparison, Question};
+pub use outcome::{Cores, Outcome, Quantity, outcomes};
+pub use parameters::{Parameters, Value, Varying, parameters};
+pub use study::{Recording, Stage, StageCell, Study, letter};
 pub use verdict::{Finding, Trial, Verdict, verdicts};
+pub use warning::{Grade, Warning};

@@ -1,51 +1,140 @@
 //! What a phase of a cell came to on a target, over its repeats.
 
-use nilometer_model::{Group, Histogram, Nanos, Results, Sample, plan::Phase, statistics::Summary};
+use nilometer_model::{
+    ByteRate, Coldness, Group, Histogram, Measured, Nanos, Results, Sample, Series, plan::Phase,
+    statistics::Summary,
+};
 
 /// A phase of a cell on a target.
 #[derive(Debug, Clone)]
-pub struct Outcome {
+pub struct Outcome<'a> {
     /// Index into [`Results::targets`].
     pub target: usize,
     /// Index into [`Results::cells`].
     pub cell: usize,
     /// The part of the cell.
     pub phase: Phase,
-    /// Bytes a second, over repeats; none where no data are moved or no repeat is valid.
+    /// All its repeats, in order.
+    pub samples: Vec<&'a Measured>,
+    /// Bytes a second, over valid repeats; none where no data are moved or no repeat is valid.
     pub rate: Option<Summary>,
-    /// Operations a second, over repeats.
+    /// Operations a second, over valid repeats.
     pub operations: Option<Summary>,
-    /// Processors this process kept busy, over repeats.
-    pub cores: Option<Summary>,
+    /// Processors that were kept busy; none if no repeat is valid.
+    pub cores: Option<Cores>,
+    /// Time in which workers neither computed nor were in the kernel, as a share of theirs.
+    pub wait: f64,
     /// From issue to completion, all valid repeats together.
-    pub latency: Histogram,
-    /// Repeats that can be used.
+    pub latency: Option<&'a Histogram>,
+    /// Work over time in the median repeat.
+    pub series: Option<&'a Series>,
+    /// How many repeats can be used.
     pub valid: usize,
     /// Why others can't: each reason with how many repeats.
     pub invalid: Vec<(String, usize)>,
+    /// When the first and the last worker had done its part, mean over repeats; none from one worker.
+    pub finished: Option<(Nanos, Nanos)>,
+    /// Of a read: the least that is known of its valid repeats.
+    pub coldness: Option<Coldness>,
+}
+
+/// Processors kept busy over the wall time, means over valid repeats.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Cores {
+    /// By this process.
+    pub own: f64,
+    /// By what serves the file system in this machine: kernel threads, its daemon.
+    pub client: f64,
+    /// By the whole machine, above its idle level. The kernel counts it in steps of 10 ms.
+    pub machine: f64,
+    /// Processor seconds of the whole machine for a GB; none where no data are moved.
+    pub for_gigabyte: Option<f64>,
+}
+
+/// In what a rate is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Quantity {
+    /// Bytes a second.
+    Bytes,
+    /// Operations a second.
+    Operations,
+}
+
+impl Quantity {
+    /// Smaller operations than this are counted, larger ones are weighed. All that stand beside each other are given in the
+    /// same quantity.
+    const SMALL: f64 = 65_536.0;
+
+    /// Bytes if every one of them moves data, and one of them in large operations.
+    pub fn for_all(outcomes: &[&Outcome<'_>]) -> Quantity {
+        let means = outcomes.iter().filter_map(|outcome| {
+            let operations = outcome.operations?.mean;
+            Some(outcome.rate.map_or(0.0, |rate| rate.mean) / operations.max(f64::MIN_POSITIVE))
+        });
+        let (least, most) = means.fold((f64::INFINITY, 0.0_f64), |(l, m), mean| (l.min(mean), m.max(mean)));
+        if least > 0.0 && most >= Self::SMALL { Quantity::Bytes } else { Quantity::Operations }
+    }
+
+    /// Of a sample.
+    pub fn of(self, sample: &Sample) -> f64 {
+        match self {
+            Quantity::Bytes => sample.rate().0,
+            Quantity::Operations => sample.operation_rate(),
+        }
+    }
+
+    /// With its unit.
+    pub fn show(self, rate: f64) -> String {
+        match self {
+            Quantity::Bytes => ByteRate(rate).to_string(),
+            Quantity::Operations => format!("{}/s", thousands(rate)),
+        }
+    }
+}
+
+/// A count with its decimal prefix.
+fn thousands(count: f64) -> String {
+    match count {
+        count if count >= 999_500.0 => format!("{:.2} M", count / 1e6),
+        count if count >= 999.5 => format!("{:.1} k", count / 1e3),
+        count if count >= 9.95 || count <= 0.0 => format!("{count:.0} "),
+        count => format!("{count:.2} "),
+    }
+}
+
+impl Outcome<'_> {
+    /// The summary in a quantity.
+    pub fn summary(&self, quantity: Quantity) -> Option<Summary> {
+        match quantity {
+            Quantity::Bytes => self.rate,
+            Quantity::Operations => self.operations,
+        }
+    }
+
+    /// Repeats that can be used.
+    pub fn usable(&self) -> impl Iterator<Item = &Measured> + '_ {
+        self.samples.iter().copied().filter(|measured| measured.sample.invalid.is_none())
+    }
+
+    /// A quantile of the latency; none where none was recorded.
+    pub fn quantile(&self, fraction: f64) -> Option<Nanos> {
+        self.latency.filter(|latency| latency.count() > 0).map(|latency| Nanos(latency.quantile(fraction)))
+    }
 }
 
 /// Everything that was measured but ingest, by cell, phase and target in the plan's order.
-pub fn outcomes(results: &Results) -> Vec<Outcome> {
-    let mut keys: Vec<_> = results.samples.iter().map(|m| (m.key.cell, m.key.phase, m.key.target)).collect();
-    keys.sort_unstable();
-    keys.dedup();
-    keys.into_iter()
-        .filter(|(_, phase, _)| *phase != Phase::Ingest)
-        .map(|(cell, phase, target)| {
-            let samples = results
-                .samples
-                .iter()
-                .filter(|m| (m.key.cell, m.key.phase, m.key.target) == (cell, phase, target));
-            let samples: Vec<&Sample> = samples.map(|m| &m.sample).collect();
-            let latency = results.latencies.get(&Group { cell, phase, target }).cloned();
-            outcome(cell, phase, target, &samples, latency.unwrap_or_default())
-        })
-        .collect()
+pub fn outcomes(results: &Results) -> Vec<Outcome<'_>> {
+    let mut samples: Vec<&Measured> =
+        results.samples.iter().filter(|measured| measured.key.phase != Phase::Ingest).collect();
+    samples.sort_by_key(|measured| (measured.key.group(), measured.key.repeat));
+    let same = |a: &&Measured, b: &&Measured| a.key.group() == b.key.group();
+    samples.chunk_by(same).map(|group| outcome(results, group)).collect()
 }
 
-fn outcome(cell: usize, phase: Phase, target: usize, samples: &[&Sample], latency: Histogram) -> Outcome {
-    let valid: Vec<&Sample> = samples.iter().copied().filter(|sample| sample.invalid.is_none()).collect();
+fn outcome<'a>(results: &'a Results, samples: &[&'a Measured]) -> Outcome<'a> {
+    let group @ Group { cell, phase, target } = samples[0].key.group();
+    let valid: Vec<&'a Sample> =
+        samples.iter().map(|measured| &measured.sample).filter(|sample| sample.invalid.is_none()).collect();
     let summary =
         |value: fn(&Sample) -> f64| Summary::of(&valid.iter().map(|s| value(s)).collect::<Vec<_>>());
     Outcome {
@@ -53,27 +142,56 @@ fn outcome(cell: usize, phase: Phase, target: usize, samples: &[&Sample], latenc
         cell,
         phase,
         rate: summary(|sample| sample.rate().0).filter(|summary| summary.mean > 0.0),
-        operations: summary(Sample::operation_rate),
-        cores: summary(cores),
-        latency,
+        operations: summary(Sample::operation_rate).filter(|summary| summary.mean > 0.0),
+        cores: cores(&valid),
+        wait: wait(&valid),
+        latency: results.latencies.get(&group),
+        series: valid.iter().map(|sample| &sample.series).find(|series| !series.bins().is_empty()),
         valid: valid.len(),
         invalid: reasons(samples),
+        finished: finished(&valid),
+        coldness: valid.iter().filter_map(|sample| sample.coldness).max_by_key(|coldness| *coldness as u8),
+        samples: samples.to_vec(),
     }
 }
 
-/// Processors this process kept busy. The whole machine's figure is in the record: its resolution of 10 ms is too
-/// coarse for short phases.
-fn cores(sample: &Sample) -> f64 {
-    if sample.wall == Nanos(0) {
-        0.0
-    } else {
-        (sample.user + sample.system).seconds() / sample.wall.seconds()
-    }
+fn total(samples: &[&Sample], time: fn(&Sample) -> Nanos) -> f64 {
+    samples.iter().map(|sample| time(sample).seconds()).sum()
 }
 
-fn reasons(samples: &[&Sample]) -> Vec<(String, usize)> {
+fn cores(samples: &[&Sample]) -> Option<Cores> {
+    let wall = total(samples, |sample| sample.wall);
+    let bytes = samples.iter().map(|sample| sample.bytes as f64).sum::<f64>();
+    let machine = total(samples, |sample| sample.machine);
+    (wall > 0.0).then(|| Cores {
+        own: total(samples, |sample| sample.user + sample.system) / wall,
+        client: total(samples, |sample| sample.client) / wall,
+        machine: machine / wall,
+        for_gigabyte: (bytes > 0.0).then(|| machine / bytes * 1e9),
+    })
+}
+
+fn wait(samples: &[&Sample]) -> f64 {
+    let workers = samples.iter().map(|sample| sample.wall.seconds() * sample.workers.len().max(1) as f64);
+    total(samples, Sample::wait) / workers.sum::<f64>().max(f64::MIN_POSITIVE)
+}
+
+/// The mean times at which the first and the last worker was done.
+fn finished(samples: &[&Sample]) -> Option<(Nanos, Nanos)> {
+    let several: Vec<&Sample> = samples.iter().copied().filter(|sample| sample.workers.len() > 1).collect();
+    let count = u64::try_from(several.len()).ok().filter(|count| *count > 0)?;
+    let done = |sample: &Sample| {
+        let times = sample.workers.iter().map(|worker| worker.last_done);
+        (times.clone().min().unwrap_or_default(), times.max().unwrap_or_default())
+    };
+    let sum = several.into_iter().map(done).fold((Nanos(0), Nanos(0)), |a, b| (a.0 + b.0, a.1 + b.1));
+    Some((Nanos(sum.0.0 / count), Nanos(sum.1.0 / count)))
+}
+
+fn reasons(samples: &[&Measured]) -> Vec<(String, usize)> {
     let mut reasons: Vec<(String, usize)> = Vec::new();
-    for why in samples.iter().filter_map(|sample| sample.invalid.as_ref()).map(ToString::to_string) {
+    for why in samples.iter().filter_map(|measured| measured.sample.invalid.as_ref()) {
+        let why = why.to_string();
         match reasons.iter_mut().find(|(known, _)| *known == why) {
             Some((_, count)) => *count += 1,
             None => reasons.push((why, 1)),
@@ -85,21 +203,21 @@ fn reasons(samples: &[&Sample]) -> Vec<(String, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nilometer_model::{Invalid, Key, Measured};
+    use nilometer_model::{Invalid, Key, WorkerTotals};
+
+    const SECOND: Nanos = Nanos(1_000_000_000);
 
     fn measured(repeat: u32, bytes: u64, invalid: Option<Invalid>) -> Measured {
         let key = Key { target: 0, cell: 0, repeat, phase: Phase::Write };
-        Measured {
-            key,
-            sample: Sample { bytes, wall: Nanos(1_000_000_000), invalid, ..Sample::new(Nanos(0)) },
-        }
+        Measured { key, sample: Sample { bytes, wall: SECOND, invalid, ..Sample::new(Nanos(0)) } }
     }
 
     #[test]
     fn invalid_repeats_are_named_and_left_out_of_the_mean() {
         let samples =
             vec![measured(0, 100, None), measured(1, 300, None), measured(2, 9, Some(Invalid::WarmRead))];
-        let outcomes = outcomes(&Results { samples, ..Results::default() });
+        let results = Results { samples, ..Results::default() };
+        let outcomes = outcomes(&results);
         assert_eq!(outcomes.len(), 1);
         let outcome = &outcomes[0];
         assert_eq!(
@@ -107,5 +225,39 @@ mod tests {
             (2, 200_f64.to_bits())
         );
         assert_eq!(outcome.invalid, [(Invalid::WarmRead.to_string(), 1)]);
+        assert_eq!(outcome.samples.len(), 3);
+    }
+
+    #[test]
+    fn processors_waiting_and_stragglers_are_counted() {
+        let mut one = measured(0, 2_000_000_000, None);
+        let worker = |last| WorkerTotals { last_done: Nanos(last), ..WorkerTotals::default() };
+        let sample = &mut one.sample;
+        (sample.user, sample.client, sample.machine) = (Nanos(SECOND.0 / 2), Nanos(1), SECOND);
+        sample.workers = vec![worker(400), worker(1000)];
+        let results = Results { samples: vec![one], ..Results::default() };
+        let outcome = &outcomes(&results)[0];
+        let cores = outcome.cores.expect("a valid repeat");
+        assert!((cores.own - 0.5).abs() < 1e-9 && (cores.machine - 1.0).abs() < 1e-9, "{cores:?}");
+        assert_eq!(cores.for_gigabyte.map(f64::to_bits), Some(0.5_f64.to_bits()));
+        assert!((outcome.wait - 0.75).abs() < 1e-9, "{}", outcome.wait);
+        assert_eq!(outcome.finished, Some((Nanos(400), Nanos(1000))));
+    }
+
+    #[test]
+    fn what_stands_together_has_one_quantity() {
+        let of = |bytes, operations| {
+            let mut one = measured(0, bytes, None);
+            one.sample.operations = operations;
+            Results { samples: vec![one], ..Results::default() }
+        };
+        let (large, small, none) = (of(1 << 30, 1000), of(4096 * 1000, 1000), of(0, 1000));
+        let [large, small, none] = [&large, &small, &none].map(|results| outcomes(results).remove(0));
+        assert_eq!(Quantity::for_all(&[&large, &small]), Quantity::Bytes);
+        assert_eq!(Quantity::for_all(&[&small]), Quantity::Operations);
+        assert_eq!(Quantity::for_all(&[&large, &none]), Quantity::Operations);
+        assert_eq!(Quantity::for_all(&[]), Quantity::Operations);
+        assert_eq!(Quantity::Operations.show(10_000.0), "10.0 k/s");
+        assert_eq!(Quantity::Bytes.show(2e9), "2 GB/s");
     }
 }

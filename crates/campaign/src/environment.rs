@@ -1,41 +1,180 @@
-//! What the measurement ran on: facts that explain a figure years later.
+//! What the measurement ran on: facts that explain a figure years later. What this machine does not tell is left out.
 
-use std::fs;
+use std::{fs, path::Path};
 
-/// Key and value, for the record.
-pub fn environment() -> Vec<(String, String)> {
-    let uname = rustix::system::uname();
-    let line = |path: &str| fs::read_to_string(path).unwrap_or_default().trim().to_owned();
-    let mut facts = vec![
-        ("host".into(), uname.nodename().to_string_lossy().into_owned()),
-        (
-            "kernel".into(),
-            format!("{} {}", uname.sysname().to_string_lossy(), uname.release().to_string_lossy()),
-        ),
-        ("machine".into(), uname.machine().to_string_lossy().into_owned()),
-        ("processors".into(), std::thread::available_parallelism().map_or(1, Into::into).to_string()),
-        ("processor".into(), field("/proc/cpuinfo", "model name")),
-        ("memory".into(), field("/proc/meminfo", "MemTotal")),
-        (
-            "operating system".into(),
-            field_of("/etc/os-release", "PRETTY_NAME", '=').trim_matches('"').to_owned(),
-        ),
-        ("command".into(), std::env::args().collect::<Vec<_>>().join(" ")),
-        ("dirty_ratio".into(), line("/proc/sys/vm/dirty_ratio")),
-        ("clock source".into(), line("/sys/devices/system/clocksource/clocksource0/current_clocksource")),
-    ];
-    facts.retain(|(_, value): &(String, String)| !value.is_empty());
+use nilometer_storage::target::Description;
+use rustix::process::{Resource, getrlimit};
+
+/// Key and value.
+type Fact = (String, String);
+
+/// Facts of this machine and of the targets' devices, for the record.
+pub fn environment(targets: &[Description]) -> Vec<Fact> {
+    let mut facts: Vec<Fact> = Vec::new();
+    let groups = [program(), system(), processors(), memory(), limits()];
+    facts.extend(groups.into_iter().flatten().map(|(key, value)| (key.to_owned(), value)));
+    let mut seen = Vec::new();
+    for device in targets.iter().filter_map(|target| target.device.as_ref()) {
+        if !seen.contains(&device) {
+            seen.push(device);
+            facts.extend(block_device(device));
+        }
+    }
+    facts.retain(|(_, value)| !value.is_empty());
     facts
 }
 
-fn field(path: &str, name: &str) -> String {
-    field_of(path, name, ':')
+fn program() -> Vec<(&'static str, String)> {
+    vec![
+        ("command", std::env::args().collect::<Vec<_>>().join(" ")),
+        ("nilometer", env!("CARGO_PKG_VERSION").into()),
+        ("build", if cfg!(debug_assertions) { "debug" } else { "release" }.into()),
+    ]
+}
+
+fn system() -> Vec<(&'static str, String)> {
+    let uname = rustix::system::uname();
+    let text = |part: &std::ffi::CStr| part.to_string_lossy().into_owned();
+    vec![
+        ("host", text(uname.nodename())),
+        ("kernel", format!("{} {}", text(uname.sysname()), text(uname.release()))),
+        ("kernel build", text(uname.version())),
+        ("kernel command line", line("/proc/cmdline")),
+        ("machine", text(uname.machine())),
+        ("operating system", field("/etc/os-release", "PRETTY_NAME", '=').trim_matches('"').to_owned()),
+        ("clock source", line("/sys/devices/system/clocksource/clocksource0/current_clocksource")),
+    ]
+}
+
+fn processors() -> Vec<(&'static str, String)> {
+    let processor = Path::new("/sys/devices/system/cpu");
+    let flags = field("/proc/cpuinfo", "flags", ':');
+    let virtual_machine = flags.split_whitespace().any(|flag| flag == "hypervisor");
+    vec![
+        ("processors", std::thread::available_parallelism().map_or(1, Into::into).to_string()),
+        ("processor", field("/proc/cpuinfo", "model name", ':')),
+        ("governor", line(processor.join("cpu0/cpufreq/scaling_governor"))),
+        ("hyper-threading", line(processor.join("smt/control"))),
+        ("mitigations", mitigations(&processor.join("vulnerabilities"))),
+        ("NUMA nodes", line("/sys/devices/system/node/online")),
+        ("virtual machine", if virtual_machine { hypervisor() } else { String::new() }),
+    ]
+}
+
+fn hypervisor() -> String {
+    let product = line("/sys/class/dmi/id/product_name");
+    if product.is_empty() { "yes".into() } else { format!("yes: {product}") }
+}
+
+/// What costs time to keep the processor's secrets: `name: what is done`, where something is.
+fn mitigations(directory: &Path) -> String {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut found: Vec<String> = entries
+        .filter_map(|entry| {
+            let done = line(entry.path());
+            let done = done.strip_prefix("Mitigation: ")?;
+            Some(format!("{}: {done}", entry.file_name().to_string_lossy()))
+        })
+        .collect();
+    found.sort();
+    found.join("; ")
+}
+
+fn memory() -> Vec<(&'static str, String)> {
+    let setting = |name: &str| line(Path::new("/proc/sys/vm").join(name));
+    vec![
+        ("memory", field("/proc/meminfo", "MemTotal", ':')),
+        ("swap", field("/proc/meminfo", "SwapTotal", ':')),
+        ("transparent huge pages", chosen(&line("/sys/kernel/mm/transparent_hugepage/enabled")).into()),
+        ("swappiness", setting("swappiness")),
+        ("dirty_ratio", setting("dirty_ratio")),
+        ("dirty_background_ratio", setting("dirty_background_ratio")),
+        ("dirty_bytes", setting("dirty_bytes")),
+        ("dirty_expire_centisecs", setting("dirty_expire_centisecs")),
+    ]
+}
+
+fn limits() -> Vec<(&'static str, String)> {
+    let limit = |resource| getrlimit(resource).current.map_or("unlimited".into(), |limit| limit.to_string());
+    vec![("open files", limit(Resource::Nofile)), ("locked memory", limit(Resource::Memlock))]
+}
+
+/// What the kernel does with a block device, under its name in `/sys/class/block`. A partition has the queue of its disk.
+fn block_device(name: &str) -> Vec<Fact> {
+    // Resolved: the link leads to the device, and `..` behind it to the disk of a partition.
+    let device = Path::new("/sys/class/block").join(name).canonicalize().unwrap_or_default();
+    let queue = [device.join("queue"), device.join("../queue")].into_iter().find(|queue| queue.exists());
+    let queue = queue.unwrap_or_default();
+    let setting = |name: &str| line(queue.join(name));
+    let rotational = match setting("rotational").as_str() {
+        "1" => "yes".into(),
+        "0" => "no".into(),
+        other => other.to_owned(),
+    };
+    let facts = [
+        ("model", line(queue.join("../device/model"))),
+        ("scheduler", chosen(&setting("scheduler")).to_owned()),
+        ("rotational", rotational),
+        ("write cache", setting("write_cache")),
+        ("requests", setting("nr_requests")),
+        ("read ahead KiB", setting("read_ahead_kb")),
+        ("largest request KiB", setting("max_sectors_kb")),
+        ("logical block", setting("logical_block_size")),
+        ("physical block", setting("physical_block_size")),
+    ];
+    facts.into_iter().map(|(key, value)| (format!("{name}: {key}"), value)).collect()
+}
+
+/// The word in brackets, which is the one in force; all if none is.
+fn chosen(line: &str) -> &str {
+    let inside = line.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
+    inside.map_or(line, |(word, _)| word)
+}
+
+fn line(path: impl AsRef<Path>) -> String {
+    fs::read_to_string(path).unwrap_or_default().trim().to_owned()
 }
 
 /// The value of the first line `name<separator>value` of a file; empty if there is none.
-fn field_of(path: &str, name: &str, separator: char) -> String {
+fn field(path: &str, name: &str, separator: char) -> String {
     let text = fs::read_to_string(path).unwrap_or_default();
     let found =
         text.lines().filter_map(|line| line.split_once(separator)).find(|(key, _)| key.trim() == name);
     found.map_or_else(String::new, |(_, value)| value.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_fact_says_something_and_the_ones_that_every_linux_has_are_there() {
+        let target = nilometer_storage::target::probe(Path::new(".")).expect("a directory");
+        let facts = environment(&[target.clone(), target.clone()]);
+        for (key, value) in &facts {
+            assert!(!value.is_empty() && !value.contains('\n'), "{key}: {value:?}");
+        }
+        let keys: Vec<&str> = facts.iter().map(|(key, _)| key.as_str()).collect();
+        for key in ["host", "kernel", "kernel command line", "processors", "memory", "swap", "dirty_ratio"] {
+            assert!(keys.contains(&key), "{key} is missing: {keys:?}");
+        }
+        for key in ["nilometer", "command", "open files", "locked memory"] {
+            assert!(keys.contains(&key), "{key} is missing: {keys:?}");
+        }
+        if let Some(device) = target.device {
+            for key in ["scheduler", "rotational", "write cache", "requests", "read ahead KiB"] {
+                assert!(keys.contains(&format!("{device}: {key}").as_str()), "{key} is missing: {keys:?}");
+            }
+        }
+        let mut distinct = keys.clone();
+        distinct.sort_unstable();
+        distinct.dedup();
+        assert_eq!(distinct.len(), keys.len(), "a fact stands once: {keys:?}");
+    }
+
+    #[test]
+    fn the_setting_in_force_is_the_one_in_brackets() {
+        assert_eq!(chosen("always [madvise] never"), "madvise");
+        assert_eq!((chosen("none"), chosen("")), ("none", ""));
+    }
 }

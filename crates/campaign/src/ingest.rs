@@ -1,7 +1,14 @@
 //! The ingest phase: the shipped recorder with a simulated instrument in front of it. What is measured is what will
 //! run.
 
-use std::sync::{Arc, atomic::AtomicBool};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc::{RecvTimeoutError, sync_channel},
+    },
+    thread,
+};
 
 use nilometer_acquisition::{
     Delivery, Outcome, Pace, Setup,
@@ -11,30 +18,65 @@ use nilometer_acquisition::{
     suited_engine,
 };
 use nilometer_model::{Bytes, Ingest, Invalid, Nanos, Sample, Seed, plan::IngestCell};
-use nilometer_storage::{Target, buffer::ALIGNMENT, process};
+use nilometer_storage::{Calendar, Target, buffer::ALIGNMENT, process};
 
-use crate::phase::{Run, settle, traffic_since};
+use crate::{
+    phase::{Run, settle, traffic_since},
+    supervise::{GLANCE, SoFar},
+    surroundings::Surroundings,
+};
 
-/// Records the cell's instrument onto the target. What goes wrong is in the sample.
+/// Records the cell's instrument onto the target, which has this number in the plan. What goes wrong is in the sample.
+/// None if the campaign ended before the recording did.
 pub(crate) fn run_ingest(
     run: &Run,
-    target: &Arc<dyn Target>,
-    cell: &IngestCell,
-    seed: Seed,
-    stop: &Arc<AtomicBool>,
-) -> Sample {
-    let settling = settle(&run.clock);
-    let (load, busy, traffic) = (process::load_average(), process::machine_busy(), target.traffic());
-    let setup = setup(run, target, cell, seed, stop);
-    let mut sample = match setup.and_then(|setup| record(setup).map_err(|error| error.to_string())) {
+    surroundings: &mut Surroundings,
+    (number, target): (usize, &Arc<dyn Target>),
+    (cell, seed): (&IngestCell, Seed),
+    tell: &mut dyn FnMut(SoFar),
+) -> Option<Sample> {
+    let settling = settle(run);
+    let stop = Arc::new(AtomicBool::new(run.is_over()));
+    let (load, traffic) = (process::load_average(), target.traffic());
+    let setup = setup(run, target, cell, seed, &stop);
+    let ((moment, before), started) = (surroundings.begin(&run.clock), Calendar::now().time);
+    let mut sample = match setup.and_then(|setup| recorded(run, setup, &stop, tell)) {
         Ok(outcome) => sample(outcome, cell),
         Err(why) => Sample::invalid(Invalid::Refused(why)),
     };
-    sample.settling = settling;
-    sample.load = load;
+    let spent = surroundings.end(&run.clock, &moment);
+    spent.put(&mut sample, number, 1, surroundings.idle_cores());
+    (sample.settling, sample.load, sample.started, sample.before) = (settling, load, started, before);
     sample.device = traffic_since(traffic, target.as_ref());
-    sample.machine = run.machine_since(busy, sample.wall);
-    sample
+    let hung = sample.invalid == Some(Invalid::Hung);
+    (hung || !stop.load(Ordering::Relaxed)).then_some(sample)
+}
+
+/// The recorder on a thread of its own, so that this one can look up from time to time and end it.
+fn recorded(
+    run: &Run,
+    setup: Setup,
+    stop: &AtomicBool,
+    tell: &mut dyn FnMut(SoFar),
+) -> Result<Outcome, String> {
+    let (sender, outcome) = sync_channel(1);
+    let begun = run.clock.now();
+    let work = move || drop(sender.send(record(setup)));
+    thread::Builder::new()
+        .name("recorder".into())
+        .spawn(work)
+        .map_err(|error| format!("can't start a thread: {error}"))?;
+    loop {
+        match outcome.recv_timeout(GLANCE.duration()) {
+            Ok(outcome) => return outcome.map_err(|error| error.to_string()),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => unreachable!("the thread answers, or the panic was ours"),
+        }
+        if run.is_over() {
+            stop.store(true, Ordering::Relaxed);
+        }
+        tell(SoFar { elapsed: run.clock.now().since(begun), ..SoFar::default() });
+    }
 }
 
 fn setup(
@@ -133,6 +175,7 @@ fn sample(outcome: Outcome, cell: &IngestCell) -> Sample {
         filling: outcome.source.total(),
         user: outcome.usage.user,
         system: outcome.usage.system,
+        switches: outcome.usage.switches,
         run_delay: outcome.run_delay,
         ..Sample::new(Nanos(0))
     };

@@ -2,17 +2,24 @@
 
 #![forbid(unsafe_code)]
 
+mod calendar;
 mod environment;
 mod gate;
 mod ingest;
 mod patience;
 mod phase;
+mod remaining;
 mod resolve;
+mod resume;
 mod rounds;
+mod supervise;
+mod surroundings;
+mod turns;
 pub mod workload;
 
 pub use environment::environment;
-pub use patience::within;
-pub use phase::{Run, run_phase};
+pub use patience::{in_time, within};
 pub use resolve::{ResolveError, Resolved, resolve};
-pub use rounds::{Campaign, CampaignError, Progress};
+pub use resume::difference;
+pub use rounds::{Campaign, CampaignError, Now, Progress, Ran};
+pub use supervise::SoFar;

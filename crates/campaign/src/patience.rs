@@ -1,6 +1,7 @@
 //! A system call on storage may never come back: what the campaign's own thread needs to know is asked on another one.
 
 use std::{
+    path::PathBuf,
     sync::{
         Arc,
         mpsc::{RecvTimeoutError, sync_channel},
@@ -18,9 +19,18 @@ pub fn within<T: Send + 'static>(
     ask: impl FnOnce(&dyn Target) -> T + Send + 'static,
 ) -> Result<T, TargetError> {
     let path = target.description().path.clone();
-    let (sender, answer) = sync_channel(1);
     let target = target.clone();
-    let work = move || drop(sender.send(ask(target.as_ref())));
+    in_time(limit, path, move || ask(target.as_ref()))
+}
+
+/// What `ask`, which looks at a path, says; an error if it takes longer than `limit`.
+pub fn in_time<T: Send + 'static>(
+    limit: Nanos,
+    path: PathBuf,
+    ask: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, TargetError> {
+    let (sender, answer) = sync_channel(1);
+    let work = move || drop(sender.send(ask()));
     if let Err(source) = thread::Builder::new().name("target".into()).spawn(work) {
         return Err(TargetError::Io { path, action: "start a thread for", source });
     }

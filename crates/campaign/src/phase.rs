@@ -1,23 +1,22 @@
-//! One phase of one cell on one target: workers on threads of their own, begun together, watched by a supervisor.
-//!
-//! A worker reports by channel and is never joined: one that misses the time limit is given up where it hangs, and
-//! its sample says so.
+//! One phase of one cell, on one target or on several at the same time: workers on threads of their own, begun together,
+//! watched by a supervisor.
 
 use std::{
+    ops::ControlFlow,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
-        mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel},
+        atomic::{AtomicBool, Ordering},
+        mpsc::{SyncSender, sync_channel},
     },
     thread,
 };
 
 use nilometer_model::{
-    Coldness, Invalid, Nanos, Sample, Seed,
+    Activity, Coldness, Invalid, Nanos, Sample, Seed,
     plan::{Access, Cell, Phase},
 };
 use nilometer_storage::{
-    Arena, Clock, Drive, Tally, Target,
+    Arena, Calendar, Clock, Drive, Ended, Tally, Target,
     engine::Options,
     process::{self, Usage},
     target::Direct,
@@ -26,57 +25,151 @@ use nilometer_storage::{
 use crate::{
     gate::Gate,
     patience::within,
+    supervise::{Crew, Pulse, Report, SoFar, Watch, Work},
+    surroundings::{Moment, Surroundings},
     workload::{self, Part},
 };
 
 /// What stays the same throughout a campaign.
-#[derive(Debug, Clone, Copy)]
-pub struct Run {
+#[derive(Debug, Clone)]
+pub(crate) struct Run {
     /// All engines' clock.
-    pub clock: Clock,
-    /// Processor time the idle machine spends in a second, as cores.
-    pub idle_cores: f64,
+    pub(crate) clock: Clock,
     /// How long a worker may be silent beyond its time limit.
-    pub hang_after: Nanos,
+    pub(crate) hang_after: Nanos,
+    /// Set from elsewhere to end the campaign.
+    pub(crate) stop: Arc<AtomicBool>,
+    /// When it ends at the latest.
+    pub(crate) ends: Nanos,
 }
 
 impl Run {
-    /// Processor time of the machine since it had spent `was`, above its idle level over `wall`.
-    pub(crate) fn machine_since(&self, was: Option<Nanos>, wall: Nanos) -> Nanos {
-        let idle = Nanos::from_seconds(self.idle_cores * wall.seconds());
-        was.zip(process::machine_busy()).map_or(Nanos(0), |(was, is)| is.since(was).since(idle))
+    /// No more operations are to be issued.
+    pub(crate) fn is_over(&self) -> bool {
+        self.stop.load(Ordering::Relaxed) || self.clock.now() >= self.ends
     }
 }
 
-/// What a worker sends.
-enum Report {
-    Ready(Nanos),
-    /// With how long it waited for a processor.
-    Done(Box<Tally>, Nanos),
-    Refused(String),
+/// What is measured.
+#[derive(Debug)]
+pub(crate) struct Task<'a> {
+    /// With their numbers in the plan.
+    pub(crate) targets: &'a [(usize, Arc<dyn Target>)],
+    pub(crate) cell: &'a Cell,
+    pub(crate) phase: Phase,
+    pub(crate) seed: Seed,
 }
 
-/// Runs a phase and says what came of it. Never fails: what goes wrong is in the sample.
-pub fn run_phase(run: &Run, target: &Arc<dyn Target>, cell: &Cell, phase: Phase, seed: Seed) -> Sample {
-    let coldness = match chilled(run, target, cell, phase) {
-        Ok(coldness) => coldness,
-        Err(invalid) => return Sample::invalid(invalid),
-    };
-    let settling = settle(&run.clock);
-    let (load, busy, traffic) = (process::load_average(), process::machine_busy(), target.traffic());
-    let mut sample = match measure(run, target, cell, phase, seed) {
-        Ok(sample) => sample,
-        Err(invalid) => Sample::invalid(invalid),
-    };
-    sample.settling = settling;
-    sample.load = load;
-    sample.coldness = coldness;
-    sample.device = traffic_since(traffic, target.as_ref());
-    sample.machine = run.machine_since(busy, sample.wall);
-    if sample.invalid.is_none() {
-        sample.invalid = judge(&sample, target.as_ref(), cell);
+/// Runs a phase and says what came of it on each target. Never fails: what goes wrong is in the samples. None if the
+/// campaign ended before the phase did.
+pub(crate) fn run_phase(
+    run: &Run,
+    surroundings: &mut Surroundings,
+    task: &Task<'_>,
+    tell: &mut dyn FnMut(SoFar),
+) -> Option<Vec<Sample>> {
+    let chilled: Vec<_> = task.targets.iter().map(|(_, target)| chilled(run, target, task)).collect();
+    let settling = settle(run);
+    let load = process::load_average();
+    let (sender, reports) = sync_channel(2 * task.cell.workers as usize * task.targets.len());
+    let crews = task.targets.iter().map(|_| Crew::new(task.cell.workers)).collect();
+    let mut watch = Watch { run, reports, crews, tell };
+    for (number, crew) in watch.crews.iter_mut().enumerate() {
+        match &chilled[number] {
+            Err(invalid) => crew.fail(invalid.clone()),
+            Ok(_) => muster(run, crew, number, task, &sender),
+        }
     }
-    sample
+    // The supervisor's own end of the channel would hide that all workers are gone.
+    drop(sender);
+    watch.await_all(Nanos::MAX, &mut |_, _| {});
+    if run.is_over() {
+        watch.crews.iter().for_each(|crew| crew.gate.cancel());
+        return None;
+    }
+    if !measure(&mut watch, surroundings, task) {
+        return None;
+    }
+    let crews = watch.crews.into_iter().zip(chilled).zip(task.targets);
+    let samples = crews.map(|((crew, coldness), (_, target))| {
+        let mut sample = Sample { settling, load, coldness: coldness.unwrap_or(None), ..crew.sample };
+        if sample.invalid.is_none() {
+            sample.invalid = judge(&sample, target.as_ref(), task.cell);
+        }
+        sample
+    });
+    Some(samples.collect())
+}
+
+/// Starts the workers on a target.
+fn muster(run: &Run, crew: &mut Crew, number: usize, task: &Task<'_>, sender: &SyncSender<(usize, Report)>) {
+    for worker in 0..task.cell.workers {
+        let job = Job {
+            target: task.targets[number].1.clone(),
+            cell: task.cell.clone(),
+            phase: task.phase,
+            seed: task.seed,
+            worker,
+            pulse: crew.pulse.clone(),
+            gate: crew.gate.clone(),
+            clock: run.clock,
+        };
+        let sender = sender.clone();
+        let report = move |report| drop(sender.send((number, report)));
+        let name = format!("worker {worker}");
+        if let Err(error) = thread::Builder::new().name(name).spawn(move || work(&job, &report)) {
+            crew.fail(Invalid::Refused(format!("no thread for worker {worker}: {error}")));
+            return;
+        }
+    }
+}
+
+/// When a phase began, and what was known then.
+struct Begun {
+    calendar: Nanos,
+    moment: Moment,
+    before: Activity,
+    /// At each target's device.
+    traffic: Vec<Option<(u64, u64)>>,
+}
+
+/// Opens the gates and waits for all; whether all came to their end.
+fn measure(watch: &mut Watch<'_>, surroundings: &mut Surroundings, task: &Task<'_>) -> bool {
+    let clock = watch.run.clock;
+    let traffic = task.targets.iter().map(|(_, target)| target.traffic()).collect();
+    let (moment, before) = surroundings.begin(&clock);
+    let at = clock.now();
+    let begun = Begun { calendar: Calendar::now().time, moment, before, traffic };
+    for crew in watch.crews.iter_mut().filter(|crew| crew.is_sound()) {
+        crew.sample = Sample { filling: crew.sample.filling, ..Sample::new(at) };
+        crew.gate.open(at);
+    }
+    let whole = watch.await_all(at, &mut |number, crew| {
+        settle_accounts(surroundings, &clock, crew, &begun, (number, task));
+    });
+    for crew in &mut watch.crews {
+        (crew.sample.started, crew.sample.before) = (begun.calendar, begun.before);
+    }
+    whole
+}
+
+/// What was spent while a crew worked goes into its sample. Processor time is that of the whole process, the kernel's
+/// workers for `io_uring` included; where several targets were measured at once, that of each one's own threads, without
+/// those workers.
+fn settle_accounts(
+    surroundings: &mut Surroundings,
+    clock: &Clock,
+    crew: &mut Crew,
+    begun: &Begun,
+    (number, task): (usize, &Task<'_>),
+) {
+    let spent = surroundings.end(clock, &begun.moment);
+    let (target, all) = (&task.targets[number], task.targets.len());
+    let Usage { user, system, switches } = if all == 1 { spent.ours } else { crew.usage };
+    let sample = &mut crew.sample;
+    (sample.user, sample.system, sample.switches) = (user, system, switches);
+    sample.device = traffic_since(begun.traffic[number], target.1.as_ref());
+    spent.put(sample, target.0, all as u64, surroundings.idle_cores());
 }
 
 /// Bytes read and written at the device below since `was`.
@@ -86,16 +179,11 @@ pub(crate) fn traffic_since(was: Option<(u64, u64)>, target: &dyn Target) -> Opt
 }
 
 /// Before a read, drops what it will read from the cache.
-fn chilled(
-    run: &Run,
-    target: &Arc<dyn Target>,
-    cell: &Cell,
-    phase: Phase,
-) -> Result<Option<Coldness>, Invalid> {
-    if phase != Phase::Read {
+fn chilled(run: &Run, target: &Arc<dyn Target>, task: &Task<'_>) -> Result<Option<Coldness>, Invalid> {
+    if task.phase != Phase::Read {
         return Ok(None);
     }
-    let cell = cell.clone();
+    let cell = task.cell.clone();
     within(run.hang_after, target, move |target| chill(target, &cell)).map_err(|_| Invalid::Hung)
 }
 
@@ -114,12 +202,13 @@ const CALM: u64 = 32 << 20;
 const SETTLE_AT_MOST: Nanos = Nanos::from_millis(10_000);
 
 /// Waits until the machine has written its dirty pages back; how long that took.
-pub(crate) fn settle(clock: &Clock) -> Nanos {
-    let start = clock.now();
-    while process::dirty_bytes() > CALM && clock.now().since(start) < SETTLE_AT_MOST {
+pub(crate) fn settle(run: &Run) -> Nanos {
+    let start = run.clock.now();
+    let waited = || run.clock.now().since(start);
+    while process::dirty_bytes() > CALM && waited() < SETTLE_AT_MOST && !run.is_over() {
         thread::sleep(Nanos::from_millis(20).duration());
     }
-    clock.now().since(start)
+    waited()
 }
 
 /// Why the figure must not be used, if so.
@@ -137,109 +226,15 @@ fn judge(sample: &Sample, target: &dyn Target, cell: &Cell) -> Option<Invalid> {
     (sample.run_delay.0 > fifth).then_some(Invalid::Starved)
 }
 
-fn measure(
-    run: &Run,
-    target: &Arc<dyn Target>,
-    cell: &Cell,
-    phase: Phase,
-    seed: Seed,
-) -> Result<Sample, Invalid> {
-    let gate = Arc::new(Gate::default());
-    let workers = cell.workers;
-    let (sender, reports) = sync_channel(2 * workers as usize);
-    let watch = Watch { reports, pulse: Arc::default(), clock: run.clock, hang_after: run.hang_after };
-    for worker in 0..workers {
-        let crew =
-            (gate.clone(), sender.clone(), target.clone(), cell.clone(), watch.pulse.clone(), run.clock);
-        let work = move || {
-            let (gate, sender, target, cell, pulse, clock) = crew;
-            let job = Job { target: target.as_ref(), cell: &cell, phase, seed, worker, pulse: &pulse, clock };
-            work(&job, &gate, &sender);
-        };
-        if let Err(error) = thread::Builder::new().name(format!("worker {worker}")).spawn(work) {
-            gate.cancel();
-            return Err(Invalid::Refused(format!("no thread for worker {worker}: {error}")));
-        }
-    }
-    // The supervisor's own end of the channel would hide that all workers are gone.
-    drop(sender);
-    let filling = watch.all_ready(workers).inspect_err(|_| gate.cancel())?;
-    let start = run.clock.now();
-    let before = Usage::of_process();
-    gate.open(start);
-    let mut sample = Sample { filling, ..Sample::new(start) };
-    for _ in 0..workers {
-        watch.collect(&mut sample)?;
-    }
-    Usage { user: sample.user, system: sample.system } = Usage::of_process().since(before);
-    Ok(sample)
-}
-
-/// The supervisor's view of the workers.
-struct Watch {
-    reports: Receiver<Report>,
-    /// When any worker last completed an operation, to within [`BEAT`].
-    pulse: Arc<AtomicU64>,
-    clock: Clock,
-    hang_after: Nanos,
-}
-
-/// A worker shows that it lives this often: rarely enough to cost nothing.
-const BEAT: Nanos = Nanos::from_millis(50);
-
-impl Watch {
-    /// Waits for every worker's buffers to be filled; the longest time it took one.
-    fn all_ready(&self, workers: u32) -> Result<Nanos, Invalid> {
-        let mut filling = Nanos(0);
-        for _ in 0..workers {
-            match self.receive()? {
-                Report::Ready(took) => filling = filling.max(took),
-                Report::Refused(why) => return Err(Invalid::Refused(why)),
-                Report::Done(..) => unreachable!("no worker passes the gate before it is opened"),
-            }
-        }
-        Ok(filling)
-    }
-
-    fn collect(&self, sample: &mut Sample) -> Result<(), Invalid> {
-        match self.receive()? {
-            Report::Done(tally, run_delay) => {
-                tally.add_to(sample);
-                sample.run_delay += run_delay;
-                Ok(())
-            }
-            Report::Refused(why) => Err(Invalid::Refused(why)),
-            Report::Ready(_) => unreachable!("a worker is ready once"),
-        }
-    }
-
-    /// The next report; hung if neither a report nor a completed operation came for too long.
-    fn receive(&self) -> Result<Report, Invalid> {
-        let asked = self.clock.now();
-        loop {
-            let seen = asked.max(Nanos(self.pulse.load(Ordering::Relaxed)));
-            let left = (seen + self.hang_after).since(self.clock.now());
-            if left == Nanos(0) {
-                return Err(Invalid::Hung);
-            }
-            match self.reports.recv_timeout(left.duration()) {
-                Ok(report) => return Ok(report),
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => {
-                    return Err(Invalid::Refused("a worker ended without a report".into()));
-                }
-            }
-        }
-    }
-}
-
-struct Job<'a> {
-    target: &'a dyn Target,
-    cell: &'a Cell,
+/// What a worker is told.
+struct Job {
+    target: Arc<dyn Target>,
+    cell: Cell,
     phase: Phase,
     seed: Seed,
     worker: u32,
-    pulse: &'a AtomicU64,
+    pulse: Arc<Pulse>,
+    gate: Arc<Gate>,
     clock: Clock,
 }
 
@@ -249,14 +244,13 @@ fn time_limit(cell: &Cell, phase: Phase) -> Option<Nanos> {
 }
 
 /// A worker's thread. A report that nobody waits for any more is dropped.
-fn work(job: &Job<'_>, gate: &Gate, reports: &SyncSender<Report>) {
-    let last = run_worker(job, gate, reports).unwrap_or_else(Report::Refused);
-    drop(reports.send(last));
+fn work(job: &Job, report: &dyn Fn(Report)) {
+    report(run_worker(job, report).unwrap_or_else(Report::Refused));
 }
 
-fn run_worker(job: &Job<'_>, gate: &Gate, reports: &SyncSender<Report>) -> Result<Report, String> {
-    let Job { cell, clock, .. } = *job;
-    let options = Options { kind: cell.engine, depth: cell.depth, slots: workload::SLOTS, clock };
+fn run_worker(job: &Job, report: &dyn Fn(Report)) -> Result<Report, String> {
+    let Job { cell, clock, .. } = job;
+    let options = Options { kind: cell.engine, depth: cell.depth, slots: workload::SLOTS, clock: *clock };
     let mut engine = job.target.engine(&options).map_err(|error| error.to_string())?;
     let begun = clock.now();
     let (arena, mut buffers) =
@@ -267,8 +261,8 @@ fn run_worker(job: &Job<'_>, gate: &Gate, reports: &SyncSender<Report>) -> Resul
     }
     // Without the right to lock memory it is only slower, and the figure is that of this user.
     engine.register(&arena).ok();
-    drop(reports.send(Report::Ready(clock.now().since(begun))));
-    let start = gate.pass().ok_or("another worker could not start")?;
+    report(Report::Ready(clock.now().since(begun)));
+    let start = job.gate.pass().ok_or("another worker could not start")?;
     let real = job.target.description().direct_alignment().is_some();
     let part = Part {
         worker: job.worker,
@@ -279,14 +273,31 @@ fn run_worker(job: &Job<'_>, gate: &Gate, reports: &SyncSender<Report>) -> Resul
         buffers,
     };
     let mut workload = workload::build(&cell.workload, job.phase, part);
-    let mut tally = Tally::counting(workload::counted(job.phase), start);
-    let (before, mut beat) = (process::run_delay(), start);
-    Drive::new(workload.as_mut(), engine.as_mut()).run(|completion| {
+    let drive = Drive::new(workload.as_mut(), engine.as_mut());
+    let tally = Tally::counting(workload::counted(job.phase), start);
+    Ok(Report::Done(Box::new(driven(drive, tally, start, &job.pulse))))
+}
+
+/// Drives a worker's part to its end, and shows from time to time how far it is.
+fn driven(drive: Drive<'_>, mut tally: Tally, start: Nanos, pulse: &Pulse) -> Work {
+    let (usage, run_delay) = (Usage::of_thread(), process::run_delay());
+    let (mut beat, mut bytes, mut operations) = (start, 0, 0);
+    let ended = drive.run_while(|completion| {
         tally.observe(completion);
-        if completion.finished.since(beat) > BEAT {
-            beat = completion.finished;
-            job.pulse.store(beat.0, Ordering::Relaxed);
+        if completion.finished.since(beat) > Pulse::BEAT {
+            let totals = tally.totals();
+            let cease = pulse.beat(completion.finished, totals.bytes - bytes, totals.operations - operations);
+            (beat, bytes, operations) = (completion.finished, totals.bytes, totals.operations);
+            if cease {
+                return ControlFlow::Break(());
+            }
         }
+        ControlFlow::Continue(())
     });
-    Ok(Report::Done(Box::new(tally), process::run_delay().since(before)))
+    Work {
+        tally,
+        usage: Usage::of_thread().since(usage),
+        run_delay: process::run_delay().since(run_delay),
+        cut_short: ended == Ended::BrokenOff,
+    }
 }

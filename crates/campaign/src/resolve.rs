@@ -5,12 +5,12 @@ use nilometer_model::{
     plan::{Access, Cell, Cells, Footprint, IngestCell, Phase, Speed},
 };
 use nilometer_storage::target::{Description, Direct, Space};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{ingest::Shape, workload};
 
 /// A plan that fits its targets.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Resolved {
     /// The plan.
     pub plan: Cells,

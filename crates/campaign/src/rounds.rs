@@ -1,23 +1,25 @@
 //! The campaign: repeats are rounds; in each, all cells on all targets in an order drawn from the seed, so that drift
 //! hits all alike. Every sample is in the record before the next phase begins.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
-};
+use std::sync::{Arc, atomic::AtomicBool};
 
 use nilometer_model::{
     Event, Invalid, Key, Measured, Nanos, Sample, Seed,
-    plan::{Cell, Phase},
+    plan::{Cell, IngestCell, Phase},
 };
 use nilometer_record::{Record, RecordError};
-use nilometer_storage::{Clock, Target, process, target::TargetError};
+use nilometer_storage::{Calendar, Clock, Target, process::daemons, target::TargetError};
 
 use crate::{
+    calendar::Watched,
     ingest::run_ingest,
     patience::within,
-    phase::{Run, run_phase},
+    phase::{Run, Task, run_phase},
+    remaining::Remaining,
     resolve::Resolved,
+    supervise::SoFar,
+    surroundings::Surroundings,
+    turns::{Done, Turn, is_broken, turns},
 };
 
 /// A resolved plan with its targets and its record.
@@ -25,23 +27,29 @@ use crate::{
 pub struct Campaign {
     /// What is measured.
     pub resolved: Resolved,
-    /// In the order of the plan's targets.
-    pub targets: Vec<Arc<dyn Target>>,
+    /// In the order of the plan's targets; none for one that is left out from the start.
+    pub targets: Vec<Option<Arc<dyn Target>>>,
     /// Where samples go.
     pub record: Record,
-    /// Set from elsewhere to end the campaign after the current phase.
+    /// What is in the record already, and why it must not be used, if so.
+    pub done: Done,
+    /// Set from elsewhere to end the campaign within a second.
     pub stop: Arc<AtomicBool>,
 }
 
 /// What a campaign tells while it runs.
 #[derive(Debug)]
 pub enum Progress<'a> {
+    /// A phase runs, told about five times a second.
+    Now(Now<'a>),
     /// A phase was measured.
     Measured {
         /// How many cells and repeats are done.
         done: usize,
         /// Of how many.
         of: usize,
+        /// How long the rest will take, as far as that is known.
+        left: Option<Nanos>,
         /// What was measured.
         measured: &'a Measured,
     },
@@ -52,6 +60,27 @@ pub enum Progress<'a> {
         /// Why.
         why: &'a str,
     },
+    /// Something happened that is worth a line.
+    Event(&'a str),
+}
+
+/// What runs at this moment.
+#[derive(Debug, Clone, Copy)]
+pub struct Now<'a> {
+    /// Where: one target, or all that are measured at once.
+    pub targets: &'a [usize],
+    /// Which cell, or behind the cells which recording.
+    pub cell: usize,
+    /// Which part of it.
+    pub phase: Phase,
+    /// What it did so far.
+    pub so_far: SoFar,
+    /// How many cells and repeats are done when it is.
+    pub done: usize,
+    /// Of how many.
+    pub of: usize,
+    /// How long this cell and the rest will take, as far as that is known.
+    pub left: Option<Nanos>,
 }
 
 /// A campaign that could not go on.
@@ -62,143 +91,173 @@ pub enum CampaignError {
     Record(#[from] RecordError),
 }
 
-#[derive(Debug, Clone, Copy)]
-struct Turn {
-    target: usize,
-    cell: usize,
-    repeat: u32,
+/// A campaign that came to its end, or was ended.
+#[derive(Debug)]
+pub struct Ran {
+    /// With all that was measured.
+    pub record: Record,
+    /// How many repeats of cells were not measured, those of targets that were left out apart.
+    pub missing: usize,
+}
+
+type Tell<'a> = &'a mut dyn FnMut(Progress<'_>);
+
+/// What changes while a campaign runs.
+struct State<'a> {
+    run: Run,
+    surroundings: Surroundings,
+    calendar: Watched,
+    left_out: Vec<bool>,
+    remaining: Remaining,
+    /// When the turn that runs began.
+    turn_begun: Nanos,
+    /// How many turns are done, this one included, and of how many.
+    place: (usize, usize),
+    tell: Tell<'a>,
 }
 
 impl Campaign {
-    /// Runs all rounds. Faults of a target are in its samples, and the others go on; only a fault of the record ends it.
-    pub fn run(mut self, progress: &mut dyn FnMut(Progress<'_>)) -> Result<Record, CampaignError> {
-        let clock = Clock::start();
-        let run = Run { clock, idle_cores: idle_cores(&clock), hang_after: self.resolved.plan.hang_after };
-        let turns = self.turns();
-        let mut left_out = vec![false; self.targets.len()];
-        for (done, &turn) in turns.iter().enumerate() {
-            if self.stop.load(Ordering::Relaxed) {
-                break;
-            }
-            if left_out[turn.target] {
+    /// Runs all rounds, without what is done already. Faults of a target are in its samples, and the others go on; only a
+    /// fault of the record ends it.
+    pub fn run(mut self, tell: Tell<'_>) -> Result<Ran, CampaignError> {
+        let turns = turns(&self.resolved);
+        let mut state = self.begin(&turns, tell);
+        for (index, turn) in turns.iter().enumerate() {
+            if turn.is_done(&self.resolved.plan, &self.done) {
                 continue;
             }
-            let place = (done + 1, turns.len());
-            if let Some(why) = self.take(&run, turn, place, progress)? {
-                left_out[turn.target] = true;
-                self.record.leave_out(turn.target, &why)?;
-                progress(Progress::LeftOut { target: turn.target, why: &why });
-            }
-        }
-        Ok(self.record)
-    }
-
-    /// Every repeat of every cell on every target, in the order in which they run.
-    fn turns(&self) -> Vec<Turn> {
-        let (cells, targets) = (self.resolved.plan.cells.len(), self.targets.len());
-        let mut turns = Vec::new();
-        for repeat in 0..self.resolved.plan.repeats {
-            let seed = Seed(self.resolved.plan.seed).named("order").part(u64::from(repeat));
-            let all =
-                (0..cells).flat_map(|cell| (0..targets).map(move |target| Turn { target, cell, repeat }));
-            let mut round: Vec<_> =
-                all.filter(|turn| self.resolved.applies(turn.cell, turn.target)).collect();
-            round.sort_by_key(|turn| seed.part(turn.cell as u64).part(turn.target as u64).0);
-            turns.extend(round);
-        }
-        turns.extend(self.ingest_turns());
-        turns
-    }
-
-    /// Recordings come last, in the plan's order: they are long, and each reads against what was measured before.
-    fn ingest_turns(&self) -> Vec<Turn> {
-        let cells = self.resolved.plan.cells.len();
-        let mut turns = Vec::new();
-        for (index, ingest) in self.resolved.plan.ingests.iter().enumerate() {
-            for repeat in 0..ingest.repeats {
-                turns.extend((0..self.targets.len()).map(|target| Turn {
-                    target,
-                    cell: cells + index,
-                    repeat,
-                }));
-            }
-        }
-        turns
-    }
-
-    /// One cell on one target, all its phases. Why the target must be left out, if so.
-    fn take(
-        &mut self,
-        run: &Run,
-        turn: Turn,
-        place: (usize, usize),
-        progress: &mut dyn FnMut(Progress<'_>),
-    ) -> Result<Option<String>, CampaignError> {
-        let cells = self.resolved.plan.cells.len();
-        let seed = Seed(self.resolved.plan.seed).part(turn.cell as u64).part(u64::from(turn.repeat));
-        let target = self.targets[turn.target].clone();
-        let hung = match turn.cell.checked_sub(cells) {
-            Some(ingest) => {
-                let cell = &self.resolved.plan.ingests[ingest];
-                let sample = run_ingest(run, &target, cell, seed, &self.stop);
-                let hung = (sample.invalid == Some(Invalid::Hung)).then(|| format!("hung in ingest: {cell}"));
-                self.keep(turn.key(Phase::Ingest), sample, place, progress)?;
-                hung
-            }
-            None => self.take_phases(run, turn, seed, place, progress)?,
-        };
-        Ok(hung.or_else(|| self.clear(run, turn).err().map(|error| error.to_string())))
-    }
-
-    /// Removes what a cell left; each file may take its time.
-    fn clear(&self, run: &Run, turn: Turn) -> Result<(), TargetError> {
-        let cell = self.resolved.plan.cells.get(turn.cell);
-        let files = cell.map_or(0, |cell| cell.footprint().entries);
-        let limit = run.hang_after + Nanos(files.saturating_mul(UNLINK_AT_MOST.0));
-        within(limit, &self.targets[turn.target], |target| target.clear())?
-    }
-
-    /// All phases of a cell. Why the target must be left out, if one hung.
-    fn take_phases(
-        &mut self,
-        run: &Run,
-        turn: Turn,
-        seed: Seed,
-        place: (usize, usize),
-        progress: &mut dyn FnMut(Progress<'_>),
-    ) -> Result<Option<String>, CampaignError> {
-        let cell = self.resolved.plan.cells[turn.cell].clone();
-        if let Err(error) = self.stripe(run, turn, &cell)? {
-            let refused = Sample::invalid(Invalid::Refused(error.to_string()));
-            self.keep(turn.key(cell.phases()[0]), refused, place, progress)?;
-            return Ok(None);
-        }
-        for phase in cell.phases() {
-            let sample = run_phase(run, &self.targets[turn.target], &cell, phase, seed);
-            let hung = sample.invalid == Some(Invalid::Hung);
-            let failed = matches!(sample.invalid, Some(Invalid::Errors | Invalid::Refused(_)));
-            if !phase.is_setup() || hung || failed {
-                self.keep(turn.key(phase), sample, place, progress)?;
-            }
-            if hung {
-                return Ok(Some(format!("hung in {}: {cell}", phase.name())));
-            }
-            if failed {
+            if state.run.is_over() {
                 break;
             }
+            state.place = (index + 1, turns.len());
+            state.turn_begun = state.run.clock.now();
+            let turn = Turn { targets: state.in_use(&turn.targets), ..turn.clone() };
+            let left_out = turn.targets.is_empty();
+            self.take(&mut state, &turn)?;
+            let took = state.run.clock.now().since(state.turn_begun);
+            state.remaining.done(&turns[index], (!left_out).then_some(took));
         }
-        Ok(None)
+        let open = |turn: &&Turn| {
+            let targets = state.in_use(&turn.targets);
+            !Turn { targets, ..(*turn).clone() }.is_done(&self.resolved.plan, &self.done)
+        };
+        let missing = turns.iter().filter(open).count();
+        if missing > 0 && state.run.clock.now() >= state.run.ends {
+            let (limit, all) = (self.resolved.plan.time_limit, turns.len());
+            self.note(
+                &mut state,
+                &format!("the time limit of {limit} was reached: {missing} of {all} cells are missing"),
+            )?;
+        }
+        Ok(Ran { record: self.record, missing })
+    }
+
+    fn begin<'a>(&self, turns: &[Turn], tell: Tell<'a>) -> State<'a> {
+        let (plan, clock) = (&self.resolved.plan, Clock::start());
+        let (hang_after, stop) = (plan.hang_after, self.stop.clone());
+        let served_by = |target: &Option<Arc<dyn Target>>| {
+            target.as_ref().map_or_else(Vec::new, |target| daemons(target.description()))
+        };
+        let left: Vec<Turn> = turns.iter().filter(|turn| !turn.is_done(plan, &self.done)).cloned().collect();
+        let recording =
+            |turn: &Turn| turn.cell.checked_sub(plan.cells.len()).map(|ingest| plan.ingests[ingest].duration);
+        State {
+            run: Run { clock, hang_after, stop, ends: clock.now() + plan.time_limit },
+            surroundings: Surroundings::look(&clock, self.targets.iter().map(served_by).collect()),
+            calendar: Watched::begin(),
+            left_out: self.targets.iter().map(Option::is_none).collect(),
+            remaining: Remaining::new(&left, recording),
+            turn_begun: clock.now(),
+            place: (0, turns.len()),
+            tell,
+        }
+    }
+
+    /// One cell, all its phases, on the turn's targets. Returns early when the campaign ends first.
+    fn take(&mut self, state: &mut State<'_>, turn: &Turn) -> Result<(), CampaignError> {
+        let cells = self.resolved.plan.cells.len();
+        match turn.cell.checked_sub(cells) {
+            Some(ingest) => self.take_ingest(state, turn, ingest)?,
+            None => self.take_phases(state, turn)?,
+        }
+        for target in state.in_use(&turn.targets) {
+            if let Err(error) = self.clear(state, turn, target) {
+                self.leave_out(state, target, &error.to_string())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn seed(&self, turn: &Turn) -> Seed {
+        Seed(self.resolved.plan.seed).part(turn.cell as u64).part(u64::from(turn.repeat))
+    }
+
+    fn take_ingest(
+        &mut self,
+        state: &mut State<'_>,
+        turn: &Turn,
+        ingest: usize,
+    ) -> Result<(), CampaignError> {
+        let (cell, seed) = (self.resolved.plan.ingests[ingest].clone(), self.seed(turn));
+        for &number in &turn.targets {
+            let Some(target) = self.targets[number].clone() else { continue };
+            let Some(sample) = state.record(turn, (number, &target), (&cell, seed)) else {
+                return Ok(());
+            };
+            let hung = sample.invalid == Some(Invalid::Hung);
+            self.keep(state, turn.key(number, Phase::Ingest), sample)?;
+            if hung {
+                self.leave_out(state, number, &format!("hung in ingest: {cell}"))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// All phases of a cell. A target on which one fails does no more of them; one that hangs is left out.
+    fn take_phases(&mut self, state: &mut State<'_>, turn: &Turn) -> Result<(), CampaignError> {
+        let (cell, seed) = (self.resolved.plan.cells[turn.cell].clone(), self.seed(turn));
+        let mut going = Vec::new();
+        for &number in &turn.targets {
+            match self.stripe(state, number, &cell)? {
+                Ok(()) => going.push(number),
+                Err(error) => {
+                    let refused = Sample::invalid(Invalid::Refused(error.to_string()));
+                    self.keep_broken(state, turn, (number, cell.phases()[0]), refused)?;
+                }
+            }
+        }
+        for phase in cell.phases() {
+            let targets: Vec<_> =
+                going.iter().filter_map(|&number| Some((number, self.targets[number].clone()?))).collect();
+            if targets.is_empty() {
+                break;
+            }
+            let task = Task { targets: &targets, cell: &cell, phase, seed };
+            let Some(samples) = state.measure(turn, &task) else { return Ok(()) };
+            for (&(number, _), sample) in targets.iter().zip(samples) {
+                if let Some(why) = sample.invalid.clone().filter(is_broken) {
+                    going.retain(|&going| going != number);
+                    self.keep_broken(state, turn, (number, phase), sample)?;
+                    if why == Invalid::Hung {
+                        self.leave_out(state, number, &format!("hung in {}: {cell}", phase.name()))?;
+                    }
+                } else if !phase.is_setup() {
+                    self.keep(state, turn.key(number, phase), sample)?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Spreads the files of a cell as it asks. A target that gives another count than asked is noted.
     fn stripe(
         &mut self,
-        run: &Run,
-        turn: Turn,
+        state: &mut State<'_>,
+        target: usize,
         cell: &Cell,
     ) -> Result<Result<(), TargetError>, CampaignError> {
-        let (target, asked) = (&self.targets[turn.target], cell.stripe_count);
-        let given = match within(run.hang_after, target, move |target| target.stripe(asked)) {
+        let (Some(target), asked) = (&self.targets[target], cell.stripe_count) else { return Ok(Ok(())) };
+        let given = match within(state.run.hang_after, target, move |target| target.stripe(asked)) {
             Ok(Ok(given)) => given,
             Ok(Err(error)) | Err(error) => return Ok(Err(error)),
         };
@@ -206,38 +265,114 @@ impl Campaign {
             && asked != given
         {
             let path = target.description().path.display();
-            let what = format!("{path}: stripe count {asked} was asked, {given} given: {cell}");
-            self.record.note(&Event { at: process::calendar(), what })?;
+            self.note(state, &format!("{path}: stripe count {asked} was asked, {given} given: {cell}"))?;
         }
         Ok(Ok(()))
     }
 
-    fn keep(
+    /// Keeps the sample of a phase that failed. A turn that was run again after a kill may fail where it did not before:
+    /// then the first phase that has no sample gets it.
+    fn keep_broken(
         &mut self,
-        key: Key,
+        state: &mut State<'_>,
+        turn: &Turn,
+        (target, phase): (usize, Phase),
         sample: Sample,
-        (done, of): (usize, usize),
-        progress: &mut dyn FnMut(Progress<'_>),
     ) -> Result<(), CampaignError> {
+        let phases = self.resolved.plan.cells[turn.cell].phases();
+        if !self.done.contains_key(&turn.key(target, phase)) {
+            return self.keep(state, turn.key(target, phase), sample);
+        }
+        let missing =
+            |phase: &&Phase| !phase.is_setup() && !self.done.contains_key(&turn.key(target, **phase));
+        let Some(&missing) = phases.iter().find(missing) else { return Ok(()) };
+        let why = sample.invalid.as_ref().map(ToString::to_string).unwrap_or_default();
+        let why = Invalid::Refused(format!("when {} was run again after a kill: {why}", phase.name()));
+        self.keep(state, turn.key(target, missing), Sample { invalid: Some(why), ..sample })
+    }
+
+    /// Puts a sample into the record, unless it is there already.
+    fn keep(&mut self, state: &mut State<'_>, key: Key, sample: Sample) -> Result<(), CampaignError> {
+        if let Some(what) = state.calendar.look(Calendar::now()) {
+            self.note(state, &what)?;
+        }
+        if self.done.contains_key(&key) {
+            return Ok(());
+        }
         self.record.add(key, &sample)?;
-        progress(Progress::Measured { done, of, measured: &Measured { key, sample } });
+        self.done.insert(key, sample.invalid.clone());
+        let ((done, of), left) = (state.place, state.left());
+        (state.tell)(Progress::Measured { done, of, left, measured: &Measured { key, sample } });
         Ok(())
+    }
+
+    fn leave_out(&mut self, state: &mut State<'_>, target: usize, why: &str) -> Result<(), CampaignError> {
+        state.left_out[target] = true;
+        self.record.leave_out(target, why)?;
+        (state.tell)(Progress::LeftOut { target, why });
+        Ok(())
+    }
+
+    fn note(&mut self, state: &mut State<'_>, what: &str) -> Result<(), CampaignError> {
+        self.record.note(&Event { at: Calendar::now().time, what: what.into() })?;
+        (state.tell)(Progress::Event(what));
+        Ok(())
+    }
+
+    /// Removes what a cell left; each file may take its time.
+    fn clear(&self, state: &State<'_>, turn: &Turn, target: usize) -> Result<(), TargetError> {
+        let Some(target) = &self.targets[target] else { return Ok(()) };
+        let cell = self.resolved.plan.cells.get(turn.cell);
+        let files = cell.map_or(0, |cell| cell.footprint().entries);
+        let limit = state.run.hang_after + Nanos(files.saturating_mul(UNLINK_AT_MOST.0));
+        within(limit, target, |target| target.clear())?
     }
 }
 
-impl Turn {
-    fn key(self, phase: Phase) -> Key {
-        Key { target: self.target, cell: self.cell, repeat: self.repeat, phase }
+impl State<'_> {
+    /// Those that were not left out.
+    fn in_use(&self, targets: &[usize]) -> Vec<usize> {
+        targets.iter().copied().filter(|&target| !self.left_out[target]).collect()
     }
+
+    /// A phase of a cell; none if the campaign ended first.
+    fn measure(&mut self, turn: &Turn, task: &Task<'_>) -> Option<Vec<Sample>> {
+        let left = self.left();
+        let State { run, surroundings, place, tell, .. } = self;
+        run_phase(run, surroundings, task, &mut |so_far| tell(now(turn, task.phase, so_far, *place, left)))
+    }
+
+    /// A recording; none if the campaign ended first.
+    fn record(
+        &mut self,
+        turn: &Turn,
+        target: (usize, &Arc<dyn Target>),
+        cell: (&IngestCell, Seed),
+    ) -> Option<Sample> {
+        let left = self.left();
+        let State { run, surroundings, place, tell, .. } = self;
+        run_ingest(run, surroundings, target, cell, &mut |so_far| {
+            tell(now(turn, Phase::Ingest, so_far, *place, left));
+        })
+    }
+
+    /// How long the rest will take from now on, as far as that is known.
+    fn left(&self) -> Option<Nanos> {
+        let passed = self.run.clock.now().since(self.turn_begun);
+        self.remaining.time().map(|left| left.since(passed))
+    }
+}
+
+fn now(
+    turn: &Turn,
+    phase: Phase,
+    so_far: SoFar,
+    (done, of): (usize, usize),
+    left: Option<Nanos>,
+) -> Progress<'_> {
+    let left = left.map(|left| left.since(so_far.elapsed));
+    Progress::Now(Now { targets: &turn.targets, cell: turn.cell, phase, so_far, done, of, left })
 }
 
 /// How long a storage system that still works may take to remove a file.
 const UNLINK_AT_MOST: Nanos = Nanos::from_millis(10);
-
-/// What the machine spends when this program does nothing, as cores: half a second of it.
-fn idle_cores(clock: &Clock) -> f64 {
-    let (begin, before) = (clock.now(), process::machine_busy());
-    std::thread::sleep(Nanos::from_millis(500).duration());
-    let spent = before.zip(process::machine_busy()).map_or(Nanos(0), |(was, is)| is.since(was));
-    spent.seconds() / clock.now().since(begin).seconds()
-}

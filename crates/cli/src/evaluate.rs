@@ -1,40 +1,41 @@
 //! `nilometer evaluate`: runs a plan on targets and says what they can carry.
 
 use std::{
+    collections::BTreeMap,
     path::{Path, PathBuf},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, atomic::AtomicBool},
 };
 
 use anyhow::{Context, bail};
 use clap::Args;
-use nilometer_analysis::report::terminal;
-use nilometer_campaign::{Campaign, Progress, Resolved, environment, resolve, within};
+use nilometer_analysis::{Study, report::terminal};
+use nilometer_campaign::{Campaign, Ran, Resolved, environment, resolve, within};
 use nilometer_model::{
-    Bytes, CellEntry, Instrument, Invalid, Measured, Nanos, Results, Seed, TargetEntry,
+    Bytes, CellEntry, Instrument, Invalid, Key, Measured, Nanos, Results, Seed, TargetEntry,
     plan::{Cells, IngestCell},
 };
 use nilometer_record::Record;
 use nilometer_storage::{Target, target::Posix};
 
 use crate::{
-    Blame, Outcome,
+    Blame, Failure, Outcome,
     catalogue::{INSTRUMENTS, find},
     describe::described,
     plan::{Scale, load},
+    progress::Show,
+    report::palette,
+    resume::resumed,
 };
 
 /// Measures storage, and says what it can carry
 #[derive(Debug, Args)]
 pub(crate) struct Evaluate {
     /// Directories on the storage systems to be evaluated
-    #[arg(required = true)]
-    targets: Vec<PathBuf>,
+    #[arg(required_unless_present = "resume")]
+    pub(crate) targets: Vec<PathBuf>,
     /// What to measure: a built-in plan (see `nilometer plan list`), or the path of a .toml file; may be given several
-    /// times
-    #[arg(long = "plan", value_name = "PLAN", default_value = "quick")]
+    /// times [default: quick]
+    #[arg(long = "plan", value_name = "PLAN")]
     plans: Vec<String>,
     /// How often each cell is measured, instead of what the plan says
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1000))]
@@ -46,7 +47,7 @@ pub(crate) struct Evaluate {
     source: Option<PathBuf>,
     /// End after this time at the latest, instead of the plan's limit
     #[arg(long)]
-    time_limit: Option<Nanos>,
+    pub(crate) time_limit: Option<Nanos>,
     /// Record this instrument and say whether the storage carries it: a name of the catalogue, or the path of a .toml
     /// file; may be given several times
     #[arg(long = "for", value_name = "INSTRUMENT")]
@@ -59,47 +60,102 @@ pub(crate) struct Evaluate {
     buffer: Bytes,
     /// Where the record goes [default: evaluation.sqlite, or the next free number]
     #[arg(long)]
-    record: Option<PathBuf>,
+    pub(crate) record: Option<PathBuf>,
+    /// Go on with the campaign of the record, where it was interrupted or killed: targets and plan are the record's
+    #[arg(long)]
+    resume: bool,
     /// The seed of all random decisions, instead of the plan's
     #[arg(long)]
     seed: Option<u64>,
 }
 
+/// A campaign that can run.
+#[derive(Debug)]
+pub(crate) struct Ready {
+    /// Where the record is.
+    pub(crate) path: PathBuf,
+    pub(crate) resolved: Resolved,
+    pub(crate) record: Record,
+    /// What is in the record already, and why it must not be used, if so.
+    pub(crate) done: BTreeMap<Key, Option<Invalid>>,
+    /// Which targets are used.
+    pub(crate) in_use: Vec<bool>,
+}
+
 impl Evaluate {
     pub(crate) fn execute(&self) -> Outcome {
+        let ready = if self.resume { resumed(self)? } else { self.begun()? };
+        let head = head(&ready.resolved).run()?;
+        let Ready { path, resolved, mut record, done, in_use } = ready;
+        warn_of_record_on_target(&path, &resolved);
+        let targets = make_targets(&resolved, &in_use, &mut record).run()?;
+        let (stop, patience) = (stop_on_signal().run()?, resolved.plan.hang_after);
+        let campaign = Campaign { targets: targets.clone(), stop: stop.clone(), resolved, record, done };
+        let mut show = Show::new(&head);
+        let ended = campaign.run(&mut |progress| show.tell(&progress));
+        show.clear();
+        let Ran { record, missing } = ended.run()?;
+        drop(record);
+        let results = nilometer_record::read(&path).run()?;
+        print!("\n{}", terminal(&Study::of(&results), palette()));
+        println!("\nRecord: {}", path.display());
+        remove_targets(targets, &results, patience).run()?;
+        went_well(&results, missing, &path).run()
+    }
+
+    /// A campaign from its beginning, in a record of its own.
+    fn begun(&self) -> Result<Ready, Failure> {
         let resolved = self.resolved().input()?;
         let path = self.record.clone().unwrap_or_else(free_name);
         let head = head(&resolved).run()?;
         let record = Record::create(&path, &head, resolved.plan.warm_up).input()?;
-        warn_of_record_on_target(&path, &resolved);
-        let targets = make_targets(&resolved).run()?;
-        let (stop, patience) = (stop_on_signal().run()?, resolved.plan.hang_after);
-        let campaign = Campaign { targets: targets.clone(), stop: stop.clone(), resolved, record };
-        let record = campaign.run(&mut |progress| tell(&progress, &head)).run()?;
-        drop(record);
-        let results = nilometer_record::read(&path).run()?;
-        print!("\n{}", terminal(&results));
-        println!("\nRecord: {}", path.display());
-        remove_targets(targets, &results, patience).run()?;
-        went_well(&results, stop.load(Ordering::Relaxed)).run()
+        let in_use = vec![true; resolved.targets.len()];
+        Ok(Ready { path, resolved, record, done: BTreeMap::new(), in_use })
     }
 
     /// The plan against the described targets: all that can be refused is refused here.
     fn resolved(&self) -> anyhow::Result<Resolved> {
-        let plans = self.plans.iter().map(|name| Ok((stem(name), load(name, self.scale)?)));
-        let plans = plans.collect::<anyhow::Result<Vec<_>>>()?;
-        let mut plan = Cells::joined(plans).expect("clap gives at least the default");
-        plan.repeats = self.repeats.unwrap_or(plan.repeats);
-        plan.seed = self.seed.unwrap_or(plan.seed);
-        plan.time_limit = self.time_limit.unwrap_or(plan.time_limit);
-        let source = self.source.as_ref().map(|source| source.display().to_string());
-        plan.source = source.or(plan.source);
+        let mut plan = self.plans()?;
         for name in &self.instruments {
             plan.ingests.extend(self.ingests(name)?);
         }
         let descriptions =
             self.targets.iter().map(|path| described(path)).collect::<anyhow::Result<Vec<_>>>()?;
-        Ok(resolve(plan, descriptions)?)
+        Ok(resolve(self.changed(plan), descriptions)?)
+    }
+
+    /// The plans as they are written, as one.
+    fn plans(&self) -> anyhow::Result<Cells> {
+        let names = if self.plans.is_empty() { vec![DEFAULT_PLAN.to_owned()] } else { self.plans.clone() };
+        let plans = names.iter().map(|name| Ok((stem(name), load(name, self.scale)?)));
+        let plans = plans.collect::<anyhow::Result<Vec<_>>>()?;
+        Ok(Cells::joined(plans).expect("there is at least the default"))
+    }
+
+    /// A plan with what is said on the command line instead.
+    fn changed(&self, mut plan: Cells) -> Cells {
+        plan.repeats = self.repeats.unwrap_or(plan.repeats);
+        plan.seed = self.seed.unwrap_or(plan.seed);
+        plan.time_limit = self.time_limit.unwrap_or(plan.time_limit);
+        let source = self.source.as_ref().map(|source| source.display().to_string());
+        plan.source = source.or(plan.source);
+        plan
+    }
+
+    /// What is asked for, where nothing is said the same as `recorded`; its time limit may be another.
+    pub(crate) fn plan_like(&self, recorded: &Cells) -> anyhow::Result<Cells> {
+        let mut plan = recorded.clone();
+        if !self.plans.is_empty() {
+            let Cells { repeats, seed, ref source, ref ingests, .. } = *recorded;
+            plan = Cells { repeats, seed, source: source.clone(), ingests: ingests.clone(), ..self.plans()? };
+        }
+        if !self.instruments.is_empty() {
+            plan.ingests.clear();
+            for name in &self.instruments {
+                plan.ingests.extend(self.ingests(name)?);
+            }
+        }
+        Ok(Cells { time_limit: recorded.time_limit, ..self.changed(plan) })
     }
 
     /// What is recorded for an instrument: first as fast as the storage takes it, then at its own pace.
@@ -119,6 +175,9 @@ impl Evaluate {
         Ok([limit, paced])
     }
 }
+
+/// What is measured if no plan is named.
+const DEFAULT_PLAN: &str = "quick";
 
 /// What a plan is called where there are several: its name, or that of its file.
 fn stem(name: &str) -> String {
@@ -177,17 +236,25 @@ fn head(resolved: &Resolved) -> anyhow::Result<Results> {
         repeats: resolved.plan.repeats,
         targets,
         cells,
-        environment: environment(),
+        environment: environment(&resolved.targets),
         ..Results::default()
     })
 }
 
-fn make_targets(resolved: &Resolved) -> anyhow::Result<Vec<Arc<dyn Target>>> {
+/// The record knows of each directory before it is made, so that a resumed campaign finds it.
+fn make_targets(
+    resolved: &Resolved,
+    in_use: &[bool],
+    record: &mut Record,
+) -> anyhow::Result<Vec<Option<Arc<dyn Target>>>> {
     let id = run_id();
-    let mut targets: Vec<Arc<dyn Target>> = Vec::new();
-    for (index, description) in resolved.targets.iter().enumerate() {
-        let target = Posix::create(description.clone(), id.part(index as u64).0)?;
-        targets.push(Arc::new(target));
+    let ids: Vec<u64> = (0..resolved.targets.len()).map(|index| id.part(index as u64).0).collect();
+    let used: Vec<_> = resolved.targets.iter().enumerate().filter(|(index, _)| in_use[*index]).collect();
+    let directories = used.iter().map(|(index, target)| (*index, Posix::directory_of(target, ids[*index])));
+    record.note_directories(&directories.collect::<Vec<_>>())?;
+    let mut targets: Vec<Option<Arc<dyn Target>>> = vec![None; resolved.targets.len()];
+    for (index, description) in used {
+        targets[index] = Some(Arc::new(Posix::create(description.clone(), ids[index])?));
     }
     Ok(targets)
 }
@@ -198,7 +265,7 @@ fn run_id() -> Seed {
     Seed(since_epoch.as_nanos() as u64).part(u64::from(std::process::id()))
 }
 
-/// The first interrupt ends the campaign after the current phase, the second ends the program.
+/// The first interrupt ends the campaign within a second, without the phase that runs; the second ends the program.
 fn stop_on_signal() -> anyhow::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
@@ -209,28 +276,15 @@ fn stop_on_signal() -> anyhow::Result<Arc<AtomicBool>> {
     Ok(stop)
 }
 
-fn tell(progress: &Progress<'_>, head: &Results) {
-    match progress {
-        Progress::Measured { done, of, measured: Measured { key, sample } } => {
-            let (target, cell) = (&head.targets[key.target].path, &head.cells[key.cell].name);
-            let phase = key.phase.name();
-            let result = match &sample.invalid {
-                Some(why) => format!("INVALID: {why}"),
-                None if sample.bytes > 0 => sample.rate().to_string(),
-                None => format!("{:.0} operations/s", sample.operation_rate()),
-            };
-            eprintln!("[{done}/{of}] {target}: {phase} {cell}: {result}");
-        }
-        Progress::LeftOut { target, why } => {
-            eprintln!("{}: left out from here on: {why}", head.targets[*target].path);
-        }
-    }
-}
-
 /// A target that was left out is not touched again, not even to tidy up.
-fn remove_targets(targets: Vec<Arc<dyn Target>>, results: &Results, patience: Nanos) -> anyhow::Result<()> {
+fn remove_targets(
+    targets: Vec<Option<Arc<dyn Target>>>,
+    results: &Results,
+    patience: Nanos,
+) -> anyhow::Result<()> {
     let mut outcome = Ok(());
     for (target, entry) in targets.into_iter().zip(&results.targets) {
+        let Some(target) = target else { continue };
         if entry.left_out.is_some() {
             eprintln!("{0}: what is left there can be removed with `nilometer clean {0}`", entry.path);
             std::mem::forget(target);
@@ -242,8 +296,8 @@ fn remove_targets(targets: Vec<Arc<dyn Target>>, results: &Results, patience: Na
     Ok(outcome?)
 }
 
-/// Failures of the storage are in the report; here they become the exit code.
-fn went_well(results: &Results, interrupted: bool) -> anyhow::Result<()> {
+/// Failures of the storage are in the report; here they become the exit code. `missing` cells were not measured.
+fn went_well(results: &Results, missing: usize, record: &Path) -> anyhow::Result<()> {
     let failed = |measured: &&Measured| {
         matches!(measured.sample.invalid, Some(Invalid::Hung | Invalid::Errors | Invalid::Refused(_)))
     };
@@ -254,8 +308,11 @@ fn went_well(results: &Results, interrupted: bool) -> anyhow::Result<()> {
     if let Some(target) = results.targets.iter().find(|target| target.left_out.is_some()) {
         bail!("{} was left out: the report says why", target.path);
     }
-    if interrupted {
-        bail!("interrupted: the record holds what was measured until then");
+    if missing > 0 {
+        let record = record.display();
+        bail!(
+            "interrupted: {missing} cells are missing; `nilometer evaluate --resume --record {record}` measures them"
+        );
     }
     Ok(())
 }

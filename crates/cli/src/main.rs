@@ -10,7 +10,9 @@ mod clean;
 mod describe;
 mod evaluate;
 mod plan;
+mod progress;
 mod report;
+mod resume;
 mod watch;
 
 use std::process::ExitCode;

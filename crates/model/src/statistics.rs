@@ -36,24 +36,39 @@ impl Summary {
 
     /// Half the width of the interval of the mean at [`CONFIDENCE`], by Student's t; none from one repeat.
     pub fn half_width(&self) -> Option<f64> {
-        let freedom = (self.count - 1) as f64;
-        let student = StudentsT::new(0.0, 1.0, freedom).ok()?;
-        Some(self.sem? * student.inverse_cdf(f64::midpoint(CONFIDENCE, 1.0)))
+        Some(self.sem? * student(self.count - 1))
+    }
+
+    /// The standard deviation as a share of the mean (the coefficient of variation); none from one repeat.
+    pub fn spread(&self) -> Option<f64> {
+        Some(self.sem? * (self.count as f64).sqrt() / self.mean)
     }
 }
 
+/// How many standard errors a two-sided interval at [`CONFIDENCE`] reaches to each side, by Student's t with so many
+/// degrees of freedom; infinite with none.
+pub fn student(freedom: usize) -> f64 {
+    let student = StudentsT::new(0.0, 1.0, freedom as f64);
+    student.map_or(f64::INFINITY, |student| student.inverse_cdf(f64::midpoint(CONFIDENCE, 1.0)))
+}
+
+/// A test by swapped labels can't reject anything with fewer pairs than this: 2 / 2^5 is more than 5 %.
+pub const PAIRS_LEAST: usize = 6;
+
 /// The smallest difference between two targets that repeats can show, as a fraction: for one of so many cells, and for
-/// all of them together. None from fewer than two repeats.
+/// all of them together. None from fewer than two repeats, or from fewer pairs than [`PAIRS_LEAST`] in all.
 ///
 /// `spread` is that of repeats (their standard deviation over their mean). The logarithm of the ratio of a pair has the
-/// standard deviation `spread` x sqrt 2; its residual variance is pooled over the cells, so Student's t has
-/// `cells` x (`repeats` - 1) degrees of freedom, and the interval of a mean of n pairs is t x `spread` x sqrt (2 / n).
+/// standard deviation `spread` x sqrt 2, so the interval of a mean of n pairs is t x `spread` x sqrt (2 / n). In a cell the
+/// residual variance is pooled over the cells: Student's t has `cells` x (`repeats` - 1) degrees of freedom. Over all cells
+/// it is that of their n pairs, with n - 1.
 pub fn detectable(cells: usize, repeats: u32, spread: f64) -> (Option<f64>, Option<f64>) {
-    let (cells, repeats) = (cells as f64, f64::from(repeats));
-    let Ok(student) = StudentsT::new(0.0, 1.0, cells * (repeats - 1.0)) else { return (None, None) };
-    let t = student.inverse_cdf(f64::midpoint(CONFIDENCE, 1.0));
-    let of = |pairs: f64| (t * spread * (2.0 / pairs).sqrt()).exp_m1();
-    (Some(of(repeats)), Some(of(cells * repeats)))
+    let repeats = repeats as usize;
+    let (pairs, freedom) = (cells * repeats, cells * repeats.saturating_sub(1));
+    let of =
+        |freedom: usize, pairs: usize| (student(freedom) * spread * (2.0 / pairs as f64).sqrt()).exp_m1();
+    let cell = (freedom > 0).then(|| of(freedom, repeats));
+    (cell, (pairs >= PAIRS_LEAST).then(|| of(pairs - 1, pairs)))
 }
 
 /// The highest number of events that is compatible with having seen `seen`, one-sided at [`CONFIDENCE`]: the exact
@@ -84,11 +99,15 @@ mod tests {
 
     #[test]
     fn more_repeats_and_more_cells_show_smaller_differences() {
-        // t for 10 degrees of freedom at 97.5 % is 2.228; 2.228 x 0.1 x sqrt (2 / 6) = 0.1286 in the logarithm.
+        // t for 10 degrees of freedom at 97.5 % is 2.2281; 2.2281 x 0.1 x sqrt (2 / 6) = 0.12864 in the logarithm.
         let (cell, stage) = detectable(2, 6, 0.1);
-        assert!(near(cell.expect("six repeats"), 0.1286_f64.exp_m1()));
-        assert!(near(stage.expect("six repeats"), (0.1286 / 2_f64.sqrt()).exp_m1()));
-        assert_eq!(detectable(5, 1, 0.1), (None, None));
+        assert!(near(cell.expect("six repeats"), 0.128_64_f64.exp_m1()));
+        // For 11 it is 2.2010.
+        assert!(near(stage.expect("twelve pairs"), 0.089_855_f64.exp_m1()));
+        assert_eq!(detectable(1, 1, 0.1), (None, None));
+        assert!(detectable(5, 1, 0.1).1.is_none() && detectable(6, 1, 0.1).1.is_some());
+        let (cell, stage) = detectable(1, 6, 0.05);
+        assert_eq!(cell, stage, "one cell is its stage");
     }
 
     #[test]

@@ -5,10 +5,13 @@
 
 #![forbid(unsafe_code)]
 
+mod lock;
 mod read;
+mod resume;
 mod write;
 
 pub use read::read;
+pub use resume::Begun;
 pub use write::Record;
 
 use std::path::PathBuf;
@@ -32,12 +35,47 @@ pub enum RecordError {
         path: PathBuf,
     },
     /// Another schema than this program's.
-    #[error("{path}: the record has schema {found}, this program reads {SCHEMA_VERSION}")]
+    #[error(
+        "{path}: the record has schema {found}, written by nilometer {by}; this program reads {SCHEMA_VERSION}: take \
+         that version"
+    )]
     Schema {
         /// Which file.
         path: PathBuf,
-        /// Its version; 0 if it is no record of nilometer.
+        /// Its version.
         found: i64,
+        /// The program that wrote it.
+        by: String,
+    },
+    /// Nilometer did not write it.
+    #[error("{path}: not a record of nilometer")]
+    Foreign {
+        /// Which file.
+        path: PathBuf,
+    },
+    /// Another process writes it.
+    #[error("{path}: in use by a running nilometer (process {holder})")]
+    InUse {
+        /// Which file.
+        path: PathBuf,
+        /// The process's id.
+        holder: String,
+    },
+    /// The lock file beside a record could not be made.
+    #[error("{path}: can't lock the record: {source}")]
+    Lock {
+        /// The lock file.
+        path: PathBuf,
+        /// What the kernel said.
+        source: std::io::Error,
+    },
+    /// A new record could not be put in its place.
+    #[error("{path}: can't create the record: {source}")]
+    Unnamed {
+        /// Which file.
+        path: PathBuf,
+        /// What the kernel said.
+        source: std::io::Error,
     },
     /// SQLite refused.
     #[error("{path}: can't {action} the record: {source}")]

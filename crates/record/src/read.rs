@@ -10,7 +10,7 @@ use nilometer_model::{
     Activity, Bin, Bytes, CellEntry, Coldness, Event, Group, Histogram, Ingest, Invalid, Key, Measured,
     Nanos, Pressure, Results, Sample, Series, Switches, TargetEntry, WorkerTotals, plan::Phase,
 };
-use rusqlite::{Connection, OpenFlags, Row, types::Type};
+use rusqlite::{Connection, ErrorCode, OpenFlags, Row, types::Type};
 
 use super::{RecordError, SCHEMA_VERSION};
 
@@ -25,13 +25,32 @@ pub(super) fn open(path: &Path, flags: OpenFlags) -> Result<Connection, RecordEr
     if !path.exists() {
         return Err(RecordError::Missing { path: path.into() });
     }
-    let failed = |source| RecordError::Sqlite { path: path.into(), action: "read", source };
+    let failed = |source: rusqlite::Error| match source.sqlite_error_code() {
+        Some(ErrorCode::NotADatabase) => RecordError::Foreign { path: path.into() },
+        _ => RecordError::Sqlite { path: path.into(), action: "read", source },
+    };
     let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
-    let found = connection.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(failed)?;
-    if found != SCHEMA_VERSION {
-        return Err(RecordError::Schema { path: path.into(), found });
+    let version = |connection: &Connection| {
+        connection.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0))
+    };
+    let found = match version(&connection) {
+        // Only who may write can undo what a killed process had half written.
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::ReadOnly) => {
+            Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
+                .and_then(|connection| version(&connection))
+        }
+        found => found,
+    };
+    match (found.map_err(failed)?, writer(&connection)) {
+        (SCHEMA_VERSION, Some(_)) => Ok(connection),
+        (found, Some(by)) => Err(RecordError::Schema { path: path.into(), found, by }),
+        (_, None) => Err(RecordError::Foreign { path: path.into() }),
     }
-    Ok(connection)
+}
+
+/// The version of the program that wrote a record; none if it is no record.
+fn writer(connection: &Connection) -> Option<String> {
+    connection.query_row("SELECT nilometer FROM campaign", [], |row| row.get(0)).ok()
 }
 
 fn read_all(connection: &Connection) -> rusqlite::Result<Results> {
@@ -367,6 +386,6 @@ mod tests {
         let connection = Connection::open(&path).expect("a database");
         connection.pragma_update(None, "user_version", SCHEMA_VERSION + 1).expect("writable");
         let error = read(&path).expect_err("a newer schema").to_string();
-        assert!(error.contains("schema 2, this program reads 1"), "{error}");
+        assert!(error.contains("schema 2, written by") && error.contains("reads 1"), "{error}");
     }
 }

@@ -20,6 +20,14 @@ CREATE TABLE event (
     what TEXT NOT NULL
 );
 
+-- Every directory that the campaign made on a target, or was about to make: noted before, so that what a killed
+-- campaign left can be removed when it is resumed.
+CREATE TABLE run (
+    id        INTEGER PRIMARY KEY,
+    target    INTEGER NOT NULL REFERENCES target (id),
+    directory TEXT NOT NULL
+);
+
 -- Where and with what it was measured, one row a fact and node.
 CREATE TABLE environment (
     node  INTEGER NOT NULL,

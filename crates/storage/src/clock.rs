@@ -1,5 +1,4 @@
 //! The only place where a clock is read. All engines of a run share one origin, so their times can be compared.
-
 //!
 //! A reading costs as much as all the rest of the loop. Where the kernel itself trusts the processor's time stamp counter
 //! (its clock source is `tsc`: constant, never stopping, the same on all processors), that is read directly: some 11 ns
@@ -45,9 +44,35 @@ impl Clock {
     }
 }
 
+/// The calendar's time, beside a clock that nobody can set: for saying when something was, never for measuring.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Calendar {
+    /// Since 1970, UTC.
+    pub time: Nanos,
+    /// Since the machine was started, sleep included (`CLOCK_BOOTTIME`).
+    pub running: Nanos,
+}
+
+impl Calendar {
+    /// Reads both.
+    pub fn now() -> Self {
+        Calendar { time: system(ClockId::Realtime), running: system(ClockId::Boottime) }
+    }
+
+    /// By how many nanoseconds the calendar's clock was set forward since `earlier`; negative if it was set back.
+    pub fn stepped_since(self, earlier: Calendar) -> i64 {
+        let ahead = |calendar: Calendar| calendar.time.0.cast_signed() - calendar.running.0.cast_signed();
+        ahead(self) - ahead(earlier)
+    }
+}
+
+fn system(clock: ClockId) -> Nanos {
+    let time = clock_gettime(clock);
+    Nanos(time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned())
+}
+
 fn system_nanos() -> u64 {
-    let time = clock_gettime(ClockId::Monotonic);
-    time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
+    system(ClockId::Monotonic).0
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -116,6 +141,16 @@ mod tests {
         let (mine, systems) = (clock.now().0, system_nanos() - begin);
         // A thousandth: a scheduler may come between the two readings.
         assert!(mine.abs_diff(systems) < 200_000, "{mine} ns here, {systems} ns there");
+    }
+
+    #[test]
+    fn a_step_of_the_calendar_is_seen_and_the_passing_of_time_is_none() {
+        let second: u64 = 1_000_000_000;
+        let at = |time, running| Calendar { time: Nanos(time * second), running: Nanos(running * second) };
+        assert_eq!(at(1000, 10).stepped_since(at(995, 5)), 0);
+        assert_eq!(at(1000, 10).stepped_since(at(4595, 5)), -3600 * second.cast_signed());
+        let (begin, end) = (Calendar::now(), Calendar::now());
+        assert!(end.stepped_since(begin).abs() < 1_000_000, "{begin:?} {end:?}");
     }
 
     #[test]

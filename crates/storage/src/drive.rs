@@ -3,6 +3,8 @@
 //! `run` is for a thread of its own; `turn` takes one step in company, and [`interleave`] steps many drives on one
 //! virtual clock, so that a whole recorder or a ten-hour campaign is a test of milliseconds.
 
+use std::{cell::Cell, ops::ControlFlow};
+
 use nilometer_model::Nanos;
 
 use crate::{
@@ -41,6 +43,15 @@ pub enum Turn {
     Done,
 }
 
+/// How a run came to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// The workload was done.
+    Done,
+    /// Who observed it wanted no more of it.
+    BrokenOff,
+}
+
 /// A workload on an engine.
 pub struct Drive<'a> {
     workload: &'a mut dyn Workload,
@@ -68,11 +79,28 @@ impl<'a> Drive<'a> {
     }
 
     /// Runs to the end. `observe` sees every completion before the workload does.
-    pub fn run(mut self, mut observe: impl FnMut(&Completion)) {
+    pub fn run(self, mut observe: impl FnMut(&Completion)) {
+        self.run_while(|completion| {
+            observe(completion);
+            ControlFlow::Continue(())
+        });
+    }
+
+    /// Runs to the end, or until `observe` breaks it off: then nothing more is issued, and what is in flight is awaited.
+    pub fn run_while(mut self, mut observe: impl FnMut(&Completion) -> ControlFlow<()>) -> Ended {
+        let broken = Cell::new(false);
+        let mut observe = |completion: &Completion| {
+            if observe(completion).is_break() {
+                broken.set(true);
+            }
+        };
         self.engine.tick();
         loop {
-            let wait = match self.issue() {
-                Step::Done if self.flying == 0 => return,
+            let step = if broken.get() { Step::Done } else { self.issue() };
+            let wait = match step {
+                Step::Done if self.flying == 0 => {
+                    return if broken.get() { Ended::BrokenOff } else { Ended::Done };
+                }
                 Step::Wait(wait) => wait,
                 _ => Wait::ForOne,
             };

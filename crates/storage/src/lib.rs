@@ -5,7 +5,7 @@
 //! relative to a slot, so nothing is allocated or formatted in the loop and nothing can leave the run's directory.
 //!
 //! Unsafe code: `buffer` (aligned memory shared out as disjoint buffers), `engine::files` (directory listings) and
-//! `engine::uring` (the kernel writes into buffers that the engine owns), `process` (resource usage).
+//! `engine::uring` (the kernel writes into buffers that the engine owns), `process` (resource usage, processor clocks).
 
 pub mod buffer;
 pub mod clock;
@@ -20,8 +20,8 @@ pub mod target;
 mod tree;
 
 pub use buffer::{Arena, Buffer};
-pub use clock::Clock;
-pub use drive::{Drive, Step, Turn, Workload, interleave};
+pub use clock::{Calendar, Clock};
+pub use drive::{Drive, Ended, Step, Turn, Workload, interleave};
 pub use engine::{Engine, EngineError, Wait, Wake};
 pub use operation::{Completion, Errno, OpKind, Open, Operation, ROOT, SOURCE, Slot};
 pub use tally::{Counted, Tally};

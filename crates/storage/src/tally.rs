@@ -153,3 +153,61 @@ impl Tally {
         sample.workers.push(self.totals);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Buffer, Errno, Open, Operation, Slot};
+
+    /// Issued at a multiple of a microsecond, done 100 ns later.
+    fn done(kind: OpKind, slot: u32, result: Result<u32, Errno>, micros: u64) -> Completion {
+        let operation = Operation { length: 10, ..Operation::on(kind, Slot(slot), Buffer::empty()) };
+        let issued = Nanos(micros * 1000);
+        Completion { operation, result, due: issued, issued, finished: issued + Nanos(100) }
+    }
+
+    fn tallied(counted: Counted, completions: &[Completion]) -> Sample {
+        let mut tally = Tally::counting(counted, Nanos(0));
+        for completion in completions {
+            tally.observe(completion);
+        }
+        let mut sample = Sample::new(Nanos(0));
+        tally.add_to(&mut sample);
+        sample
+    }
+
+    /// Two files at the same time in a directory; a third can't be opened, and the second not be closed.
+    fn files() -> [Completion; 9] {
+        let open = OpKind::Open(Open::CREATE);
+        [
+            done(OpKind::OpenDir, 1, Ok(0), 0),
+            done(open, 2, Ok(0), 1),
+            done(open, 3, Ok(0), 2),
+            done(OpKind::Write, 2, Ok(10), 3),
+            done(OpKind::Write, 3, Ok(10), 4),
+            done(OpKind::Close, 2, Ok(0), 5),
+            done(open, 4, Err(Errno::ENOSPC), 6),
+            done(OpKind::Close, 3, Err(Errno::EIO), 7),
+            done(OpKind::Close, 1, Ok(0), 8),
+        ]
+    }
+
+    #[test]
+    fn a_file_counts_from_its_open_to_its_close() {
+        let sample = tallied(Counted::Files, &files());
+        assert_eq!((sample.operations, sample.bytes, sample.latency.count()), (1, 20, 1));
+        let latency = sample.latency.max();
+        assert!((4100 - 4100 / 31..=4100).contains(&latency), "from 1 us to 5.1 us: {latency}");
+        assert_eq!((sample.wall, sample.workers[0].first_done), (Nanos(8100), Nanos(5100)));
+        assert_eq!(sample.errors, BTreeMap::from([(Errno::ENOSPC.0, 1), (Errno::EIO.0, 1)]));
+    }
+
+    #[test]
+    fn only_a_kind_counts_or_all() {
+        let close = tallied(Counted::Kind(OpKind::Close), &files());
+        assert_eq!((close.operations, close.bytes, close.latency.count()), (2, 20, 2));
+        assert_eq!((close.wall, close.errors.len()), (Nanos(8100), 2));
+        let all = tallied(Counted::All, &files());
+        assert_eq!((all.operations, all.bytes, all.latency.count(), all.lateness.count()), (9, 20, 9, 9));
+    }
+}

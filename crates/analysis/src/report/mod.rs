@@ -1,5 +1,17 @@
-//! Numbers and words for people.
+//! Numbers and words for people and for programs: each report is one function from a [`crate::Study`] to text.
 
+mod chart;
+mod csv;
+mod html;
+mod json;
+mod markdown;
 mod terminal;
+#[cfg(test)]
+mod tests;
+mod words;
 
-pub use terminal::terminal;
+pub use csv::csv;
+pub use html::html;
+pub use json::{FORMAT_VERSION, json};
+pub use markdown::markdown;
+pub use terminal::{Palette, terminal};

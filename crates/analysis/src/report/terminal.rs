@@ -1,165 +1,295 @@
-//! The report in a terminal: at most 100 columns, units everywhere.
+//! The report in a terminal: at most 100 columns, units everywhere, the answers last, where they are seen.
 
-use std::fmt::Write;
+use crate::{Finding, Grade, Outcome, Quantity, Question, Stage, Study, Verdict, letter};
 
-use nilometer_model::{ByteRate, Nanos, Results, statistics::Summary};
+use super::words;
 
-use crate::{Outcome, Verdict, outcomes, verdicts};
-
-/// The whole report as text.
-pub fn terminal(results: &Results) -> String {
-    let mut text = String::new();
-    write_report(&mut text, results).expect("writing to a string does not fail");
-    text
+/// Whether the terminal shows colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Palette {
+    /// Text and nothing else.
+    Plain,
+    /// With ANSI escape sequences for colour and weight.
+    Coloured,
 }
 
-fn write_report(text: &mut String, results: &Results) -> std::fmt::Result {
-    writeln!(text, "{}\n", results.title)?;
-    for (index, target) in results.targets.iter().enumerate() {
-        write!(text, "  {}  {} ({})", letter(index), target.path, target.file_system)?;
-        match &target.left_out {
-            Some(why) => writeln!(text, ": left out: {why}")?,
-            None => writeln!(text)?,
+impl Palette {
+    fn paint(self, code: &str, text: &str) -> String {
+        match self {
+            Palette::Coloured if !text.is_empty() => format!("\x1b[{code}m{text}\x1b[0m"),
+            _ => text.to_owned(),
         }
     }
-    let mut stage = "";
-    for outcome in &outcomes(results) {
-        let cell = &results.cells[outcome.cell];
-        if cell.stage != stage {
-            stage = &cell.stage;
-            writeln!(text, "\n{:<61} {:>18} {:>9} {:>6}", stage.to_uppercase(), "rate", "p99", "cores")?;
-        }
-        write_outcome(text, outcome, &cell.name)?;
-    }
-    write_verdicts(text, results)
 }
 
-/// The answer: a sentence for each instrument on each target.
-fn write_verdicts(text: &mut String, results: &Results) -> std::fmt::Result {
-    for verdict in &verdicts(results) {
-        let Verdict { target, instrument, rate, .. } = verdict;
-        let target = &results.targets[*target];
-        let sentence = format!("{} ({}): {verdict}.", target.path, target.file_system);
-        writeln!(text, "\nVERDICT for {instrument}, {rate}")?;
-        for line in wrapped(&sentence, WIDTH - 2) {
-            writeln!(text, "  {line}")?;
-        }
-    }
-    Ok(())
-}
+const BOLD: &str = "1";
+const DIM: &str = "2";
+const RED: &str = "1;31";
+const GREEN: &str = "1;32";
+const YELLOW: &str = "33";
 
 const WIDTH: usize = 100;
+/// What is left of the figures: parameters and phase.
+const LEFT: usize = 58;
+/// Stages with more rows than this are shown by target, rates only.
+const ROWS_MOST: usize = 40;
+/// Targets beside each other.
+const BESIDE: usize = 4;
 
-/// Lines of at most `width` characters, broken at spaces; a longer word stands alone.
+/// The whole report as text.
+pub fn terminal(study: &Study<'_>, palette: Palette) -> String {
+    let mut page = Page { text: String::new(), palette };
+    page.head(study);
+    for stage in &study.stages {
+        page.stage(stage);
+    }
+    page.warnings(study);
+    page.comparisons(study);
+    page.verdicts(study);
+    page.text
+}
+
+struct Page {
+    text: String,
+    palette: Palette,
+}
+
+impl Page {
+    fn line(&mut self, code: &str, text: &str) {
+        let painted = self.palette.paint(code, text.trim_end());
+        self.text.push_str(&painted);
+        self.text.push('\n');
+    }
+
+    /// `first` before the first line, as much space before the others.
+    fn paragraph(&mut self, code: &str, first: &str, text: &str) {
+        let indent = first.chars().count();
+        for (number, line) in wrapped(text, WIDTH - indent).iter().enumerate() {
+            let before = if number == 0 { first.to_owned() } else { " ".repeat(indent) };
+            self.text.push_str(&before);
+            self.line(code, line);
+        }
+    }
+
+    fn head(&mut self, study: &Study<'_>) {
+        self.paragraph(BOLD, "", &study.results.title);
+        self.paragraph(DIM, "", &words::origin(study.results));
+        self.line("", "");
+        for (index, target) in study.results.targets.iter().enumerate() {
+            let left_out = target.left_out.as_ref().map(|why| format!(": left out: {why}"));
+            let text = words::target(study.results, index) + &left_out.unwrap_or_default();
+            self.paragraph("", &format!("  {:<3}", letter(index)), &text);
+        }
+    }
+
+    fn stage(&mut self, stage: &Stage<'_>) {
+        self.line("", "");
+        if stage.outcomes.len() > ROWS_MOST && stage.targets().len() > 1 {
+            self.line(BOLD, &clipped(&stage.name.to_uppercase(), WIDTH));
+            self.paragraph(DIM, "  ", &stage.common);
+            for question in &stage.questions {
+                for targets in stage.targets().chunks(BESIDE) {
+                    self.beside(stage, question, targets);
+                }
+            }
+            return;
+        }
+        let name = clipped(&stage.name.to_uppercase(), LEFT);
+        self.line(BOLD, &format!("{name:<LEFT$} {:>3} {:>18} {:>9} {:>7}", "", "rate", "p99", "cores"));
+        self.paragraph(DIM, "  ", &stage.common);
+        self.rows(stage);
+    }
+
+    /// A row for each outcome; parameters and phase where they change.
+    fn rows(&mut self, stage: &Stage<'_>) {
+        let phases = stage.questions.iter().map(|question| question.phase.name().len()).max();
+        let phases = phases.unwrap_or(0);
+        let labels = stage.cells.iter().map(|cell| chars(&cell.label)).max().unwrap_or(0);
+        let labels = if labels + phases + 4 > LEFT { 0 } else { labels };
+        let (mut last_cell, mut last_phase) = (None, None);
+        for outcome in &stage.outcomes {
+            let label = stage.cell(outcome.cell).map_or("", |cell| &cell.label);
+            let new_cell = last_cell.replace(outcome.cell) != Some(outcome.cell);
+            if new_cell && labels == 0 && !label.is_empty() {
+                self.paragraph("", "  ", label);
+            }
+            let new_phase = last_phase.replace(outcome.phase) != Some(outcome.phase) || new_cell;
+            let label = if new_cell && labels > 0 { label } else { "" };
+            let phase = if new_phase { outcome.phase.name() } else { "" };
+            let gap = if labels > 0 { "  " } else { "" };
+            let left = format!("  {}{gap}{}", padded(label, labels), padded(phase, phases));
+            self.row(&left, outcome, stage.quantity(outcome));
+        }
+    }
+
+    fn row(&mut self, left: &str, outcome: &Outcome<'_>, quantity: Quantity) {
+        let (left, target) = (padded(left, LEFT), letter(outcome.target));
+        match words::rate(outcome, quantity) {
+            Some(rate) => {
+                let rate = if rate.contains('±') { rate } else { format!("{rate}        ") };
+                let (p99, cores) = (words::quantile(outcome, 0.99), words::cores(outcome, |cores| cores.own));
+                self.line("", &format!("{left} {target:>3} {rate:>18} {p99:>9} {cores:>7}"));
+            }
+            None => self.line("", &format!("{left} {target:>3}")),
+        }
+        for line in words::invalid(outcome) {
+            self.paragraph(RED, "      ", &line);
+        }
+    }
+
+    /// A row for each cell, a column for each of a few targets.
+    fn beside(&mut self, stage: &Stage<'_>, question: &Question, targets: &[usize]) {
+        let letters = columns(targets.iter().map(|target| letter(*target)));
+        let left = WIDTH - 18 * BESIDE + 1;
+        self.line(DIM, &format!("{}{letters}", padded(&format!("  {}", question.phase.name()), left)));
+        for cell in &stage.cells {
+            let of = |target: usize| {
+                let same =
+                    |o: &&Outcome<'_>| (o.cell, o.phase, o.target) == (cell.index, question.phase, target);
+                stage.outcomes.iter().find(same)
+            };
+            let rate = |target: &usize| match of(*target) {
+                Some(outcome) => words::rate(outcome, question.quantity).unwrap_or_else(|| "INVALID".into()),
+                None => words::NONE.into(),
+            };
+            let rates = columns(targets.iter().map(rate));
+            let label = format!("  {}", cell.label);
+            if chars(&label) > left {
+                self.paragraph("", "  ", &cell.label);
+                self.line("", &format!("{}{rates}", padded("", left)));
+            } else {
+                self.line("", &format!("{}{rates}", padded(&label, left)));
+            }
+        }
+    }
+
+    fn warnings(&mut self, study: &Study<'_>) {
+        if study.warnings.is_empty() {
+            return;
+        }
+        self.line("", "");
+        self.line(BOLD, "TO BE KEPT IN MIND");
+        for warning in &study.warnings {
+            let (sign, code) = match warning.grade() {
+                Grade::Grave => ("!!", RED),
+                Grade::Caution => (" !", YELLOW),
+                Grade::Note => (" -", ""),
+            };
+            let advice = warning.advice().map(|advice| format!(" ({advice})")).unwrap_or_default();
+            self.paragraph(code, &format!("  {sign} "), &format!("{warning}{advice}"));
+        }
+    }
+
+    fn comparisons(&mut self, study: &Study<'_>) {
+        let comparisons = words::comparisons(study);
+        if comparisons.is_empty() {
+            return;
+        }
+        self.line("", "");
+        self.line(BOLD, "COMPARED");
+        let widest = comparisons.iter().map(|(_, phase, _)| phase.len()).max().unwrap_or(0);
+        let mut last = "";
+        for (stage, phase, sentences) in comparisons {
+            if stage != last {
+                last = stage;
+                self.paragraph("", "  ", stage);
+            }
+            let mut first = format!("    {phase:<widest$}  ");
+            for sentence in sentences {
+                self.paragraph("", &first, &sentence);
+                first = " ".repeat(first.len());
+            }
+        }
+        self.paragraph(DIM, "  ", &words::margin_note(study.results));
+    }
+
+    /// The answer: a sentence for each instrument on each target.
+    fn verdicts(&mut self, study: &Study<'_>) {
+        let mut last = String::new();
+        for verdict in &study.verdicts {
+            let instrument = words::instrument(verdict);
+            if instrument != last {
+                self.line("", "");
+                self.paragraph(BOLD, "", &format!("VERDICT for {instrument}"));
+                last = instrument;
+            }
+            let sentence = format!("{}: {verdict}.", words::target(study.results, verdict.target));
+            self.paragraph(colour(verdict), "  ", &sentence);
+        }
+    }
+}
+
+/// Figures beside each other.
+fn columns(texts: impl Iterator<Item = String>) -> String {
+    texts.map(|text| format!("{text:>17}")).collect::<Vec<_>>().join(" ")
+}
+
+fn colour(verdict: &Verdict) -> &'static str {
+    match &verdict.finding {
+        _ if verdict.is_carried() => GREEN,
+        Finding::Lost(_) => RED,
+        _ => YELLOW,
+    }
+}
+
+fn chars(text: &str) -> usize {
+    text.chars().count()
+}
+
+fn padded(text: &str, width: usize) -> String {
+    format!("{text:<width$}")
+}
+
+/// At most `width` characters.
+fn clipped(text: &str, width: usize) -> String {
+    if chars(text) <= width {
+        return printable(text);
+    }
+    printable(&text.chars().take(width - 1).collect::<String>()) + "…"
+}
+
+/// Names may hold anything, also what would command the terminal.
+fn printable(text: &str) -> String {
+    text.chars().map(|letter| if letter.is_control() { '\u{fffd}' } else { letter }).collect()
+}
+
+/// Lines of at most `width` characters, broken at spaces, and within a word that is longer; none of no text.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
-    for word in text.split(' ') {
+    let text = printable(text);
+    let pieces = text.split(' ').filter(|word| !word.is_empty()).flat_map(|word| pieces(word, width));
+    for piece in pieces {
         match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+            Some(line) if chars(line) + 1 + chars(&piece) <= width => {
                 line.push(' ');
-                line.push_str(word);
+                line.push_str(&piece);
             }
-            _ => lines.push(word.to_owned()),
+            _ => lines.push(piece),
         }
     }
     lines
 }
 
-/// The name of a target in tables.
-fn letter(index: usize) -> String {
-    let letter = char::from(b'A' + (index % 26) as u8);
-    if index < 26 { letter.to_string() } else { format!("{letter}{}", index / 26) }
-}
-
-fn write_outcome(text: &mut String, outcome: &Outcome, cell: &str) -> std::fmt::Result {
-    let (phase, target) = (outcome.phase.name(), letter(outcome.target));
-    write!(text, "{phase:<6} {cell:<51} {target:>2}")?;
-    let p99 = Nanos(outcome.latency.quantile(0.99)).to_string();
-    let cores = outcome.cores.map_or_else(String::new, |cores| format!("{:.2}", cores.mean));
-    if outcome.valid > 0 {
-        write!(text, " {:>18} {p99:>9} {cores:>6}", rate(outcome))?;
-    }
-    writeln!(text)?;
-    for (why, count) in &outcome.invalid {
-        let of = outcome.valid + outcome.invalid.iter().map(|(_, count)| count).sum::<usize>();
-        writeln!(text, "       INVALID in {count} of {of} repeats: {why}")?;
-    }
-    Ok(())
-}
-
-/// Smaller operations than this are counted, larger ones are weighed.
-const SMALL: f64 = 65_536.0;
-
-/// The mean with its interval in percent: bytes a second, or operations a second where these are small.
-fn rate(outcome: &Outcome) -> String {
-    match (&outcome.rate, &outcome.operations) {
-        (Some(rate), Some(count)) if rate.mean / count.mean >= SMALL => {
-            format!("{} {}", ByteRate(rate.mean), interval(rate))
-        }
-        (_, Some(count)) => format!("{}/s {}", thousands(count.mean), interval(count)),
-        _ => "-".into(),
-    }
-}
-
-/// A count with its decimal prefix.
-fn thousands(count: f64) -> String {
-    match count {
-        count if count >= 999_500.0 => format!("{:.2} M", count / 1e6),
-        count if count >= 999.5 => format!("{:.1} k", count / 1e3),
-        count => format!("{count:.0} "),
-    }
-}
-
-fn interval(summary: &Summary) -> String {
-    match summary.half_width() {
-        Some(half) => format!("±{:>3.0} %", 100.0 * half / summary.mean),
-        None => "      ".into(),
-    }
+fn pieces(word: &str, width: usize) -> Vec<String> {
+    let letters: Vec<char> = word.chars().collect();
+    letters.chunks(width).map(|piece| piece.iter().collect()).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nilometer_model::{CellEntry, Invalid, Key, Measured, Sample, TargetEntry, plan::Phase};
-
-    fn sample(repeat: u32, bytes: u64, operations: u64, invalid: Option<Invalid>) -> Measured {
-        let key = Key { target: 0, cell: 0, repeat, phase: Phase::Write };
-        let wall = Nanos(1_000_000_000);
-        Measured { key, sample: Sample { bytes, operations, wall, invalid, ..Sample::new(Nanos(0)) } }
-    }
-
-    fn report(samples: Vec<Measured>) -> String {
-        let cell =
-            CellEntry { stage: "large".into(), name: "64 MiB by 1 MiB".into(), ..CellEntry::default() };
-        let target =
-            TargetEntry { path: "/data".into(), file_system: "xfs".into(), ..TargetEntry::default() };
-        terminal(&Results {
-            title: "A test".into(),
-            targets: vec![target],
-            cells: vec![cell],
-            samples,
-            ..Results::default()
-        })
-    }
 
     #[test]
-    fn large_operations_are_weighed_small_ones_counted() {
-        let large = report(vec![sample(0, 2_000_000_000, 100, None), sample(1, 2_000_000_000, 100, None)]);
-        assert!(large.contains("2 GB/s ±  0 %"), "{large}");
-        let small = report(vec![sample(0, 40_960_000, 10_000, None)]);
-        assert!(small.contains("10.0 k/s"), "{small}");
-    }
-
-    #[test]
-    fn what_is_invalid_is_said_and_no_line_is_too_long() {
-        let text = report(vec![sample(0, 0, 0, Some(Invalid::WarmRead)), sample(1, 7, 1, None)]);
-        assert!(text.contains("INVALID in 1 of 2 repeats: the read came from the page cache"), "{text}");
-        assert_eq!(text.lines().filter(|line| line.chars().count() > WIDTH).count(), 0, "{text}");
-    }
-
-    #[test]
-    fn lines_break_at_spaces() {
+    fn lines_break_at_spaces_and_within_long_words() {
         assert_eq!(wrapped("aa bb cc", 5), ["aa bb", "cc"]);
-        assert_eq!(wrapped("a longword b", 4), ["a", "longword", "b"]);
+        assert_eq!(wrapped("a longword b", 4), ["a", "long", "word", "b"]);
+        assert_eq!(wrapped("", 4), [""; 0]);
+        assert_eq!(wrapped("a\x1b[31m", 9), ["a\u{fffd}[31m"]);
+    }
+
+    #[test]
+    fn colours_are_only_where_they_are_wanted() {
+        assert_eq!(Palette::Plain.paint(RED, "x"), "x");
+        assert_eq!(Palette::Coloured.paint(RED, "x"), "\x1b[1;31mx\x1b[0m");
     }
 }

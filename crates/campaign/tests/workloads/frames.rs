@@ -5,9 +5,11 @@ use std::{collections::BTreeMap, fs};
 use nilometer_campaign::workload::{Course, Frames, Piece};
 use nilometer_model::{
     Bytes,
-    plan::{Access, FrameFile, FrameRead, FramesCell, Parameters, Phase, Split, SyncPolicy, WorkloadCell},
+    plan::{
+        Access, FrameFile, FrameRead, FramesCell, Parameters, Phase, Split, SyncPolicy, Work, WorkloadCell,
+    },
 };
-use nilometer_storage::{Arena, Drive, Engine, OpKind, conformance::workload_suite};
+use nilometer_storage::{Arena, Completion, Drive, Engine, OpKind, conformance::workload_suite};
 use proptest::prelude::*;
 
 use crate::{
@@ -181,35 +183,53 @@ fn crews() -> Vec<(FramesCell, u32)> {
     all
 }
 
+/// What all workers of a phase did.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Done {
+    pieces: u64,
+    bytes: u64,
+    opened: u64,
+    synced: u64,
+}
+
+impl Done {
+    fn count(&mut self, completion: &Completion) {
+        let kind = completion.operation.kind;
+        self.opened += u64::from(matches!(kind, OpKind::Open(_)));
+        self.synced += u64::from(kind == OpKind::Sync);
+        if kind.is_data() {
+            self.pieces += 1;
+            self.bytes += u64::from(completion.result.unwrap_or(0));
+        }
+    }
+}
+
+/// Runs both phases and checks what was done.
+fn check_at(cell: FramesCell, workers: u32, depth: usize) {
+    let (simulated, word) = (Virtual::new(), WorkloadCell::Frames(cell));
+    for phase in cell.phases() {
+        let mut done = Done::default();
+        simulated.run((&word, phase), (workers, depth), &mut |_, completion| done.count(completion));
+        let Work { operations: pieces, bytes } = cell.work(phase, workers);
+        // Who has no frame opens nothing.
+        let active = |worker: &u32| Course::of(&cell, phase, *worker, workers).pieces() > 0;
+        let opened = match (cell.file, phase, cell.read) {
+            (FrameFile::One, ..) => (0..workers).filter(active).count() as u64,
+            (FrameFile::Each, Phase::Read, FrameRead::Row) => pieces,
+            (FrameFile::Each, ..) => cell.frames,
+        };
+        let synced = if phase == Phase::Write { opened } else { 0 };
+        let expected = Done { pieces, bytes, opened, synced };
+        assert_eq!(done, expected, "{cell}, {workers} workers, depth {depth}, {phase:?}");
+    }
+}
+
 #[test]
 fn workers_at_once_move_all_at_any_depth() {
     for (cell, workers) in crews() {
         for read in READS {
             for depth in [1, 4, 32] {
-                let cell = FramesCell { read, ..cell };
-                let (simulated, word) = (Virtual::new(), WorkloadCell::Frames(cell));
-                for phase in cell.phases() {
-                    let (mut operations, mut bytes, mut synced, mut opened) = (0, 0, 0, 0);
-                    simulated.run((&word, phase), (workers, depth), &mut |_, completion| {
-                        let operation = &completion.operation;
-                        let data = operation.kind.is_data();
-                        operations += u64::from(data);
-                        bytes += if data { u64::from(completion.result.unwrap_or(0)) } else { 0 };
-                        synced += u64::from(operation.kind == OpKind::Sync);
-                        opened += u64::from(matches!(operation.kind, OpKind::Open(_)));
-                    });
-                    let work = cell.work(phase, workers);
-                    assert_eq!(
-                        (operations, bytes),
-                        (work.operations, work.bytes),
-                        "{cell}, {workers}, {phase:?}"
-                    );
-                    assert_eq!(synced, if phase == Phase::Write { opened } else { 0 }, "{cell}, {phase:?}");
-                    let idle = u64::from(workers).saturating_sub(cell.frames);
-                    if phase == Phase::Write && cell.file == FrameFile::One {
-                        assert_eq!(opened, u64::from(workers) - idle, "who has no frame opens nothing");
-                    }
-                }
+                check_at(FramesCell { read, ..cell }, workers, depth);
             }
         }
     }

@@ -7,7 +7,7 @@ use nilometer_model::{
     Bytes, Nanos, Sample,
     plan::{Directories, Items, Parameters, Phase, TreeCell, WorkloadCell},
 };
-use nilometer_storage::{Arena, Engine, OpKind, Tally, conformance::workload_suite};
+use nilometer_storage::{Arena, Drive, Engine, OpKind, Open, Tally, Target, conformance::workload_suite};
 
 use crate::{
     crew::{Real, Virtual},
@@ -77,7 +77,7 @@ fn contents(top: &Path) -> BTreeMap<String, Option<u64>> {
             let (path, data) = (entry.path(), entry.metadata().expect("it is there"));
             let name = path.strip_prefix(top).expect("below it").display().to_string();
             if name.starts_with("n_") {
-                found.insert(name, data.is_file().then(|| data.len()));
+                found.insert(name, data.is_file().then_some(data.len()));
             }
             if data.is_dir() {
                 left.push(path);
@@ -96,8 +96,8 @@ fn directories(cell: &TreeCell, top: &str, level: u32) -> Vec<String> {
     all
 }
 
-/// What must be there: the trees, and in each directory the items with this letter.
-fn expected(cell: &TreeCell, workers: u32, letter: Option<char>) -> BTreeMap<String, Option<u64>> {
+/// What must be there: the trees, and in each directory the items with this letter, if any.
+fn expected(cell: &TreeCell, workers: u32, letter: &str) -> BTreeMap<String, Option<u64>> {
     let mut all = BTreeMap::new();
     for maker in 0..workers {
         let top = match cell.directories {
@@ -105,8 +105,8 @@ fn expected(cell: &TreeCell, workers: u32, letter: Option<char>) -> BTreeMap<Str
             Directories::Shared => "n_tree".into(),
         };
         for directory in directories(cell, &top, 0) {
-            for (letter, item) in letter.iter().flat_map(|letter| (0..cell.items).map(move |i| (letter, i))) {
-                let size = (*letter != 'd').then_some(cell.file_size.0);
+            for item in 0..if letter.is_empty() { 0 } else { cell.items } {
+                let size = (letter != "d").then_some(cell.file_size.0);
                 all.insert(format!("{directory}/n_{letter}{maker}_{item}"), size);
             }
             all.insert(directory, None);
@@ -115,13 +115,13 @@ fn expected(cell: &TreeCell, workers: u32, letter: Option<char>) -> BTreeMap<Str
     all
 }
 
-/// The letter of the items that are there after a phase, or that there is nothing at all.
-fn letter_after(phase: Phase) -> Option<Option<char>> {
+/// The letter of the items that are there after a phase, in their trees; none if there is nothing at all.
+fn letter_after(phase: Phase) -> Option<&'static str> {
     match phase {
-        Phase::MakeTree | Phase::RemoveDirectories | Phase::RemoveFiles => Some(None),
-        Phase::MakeDirectories | Phase::StatDirectories => Some(Some('d')),
-        Phase::CreateFiles | Phase::StatFiles | Phase::ReadFiles => Some(Some('f')),
-        Phase::RenameFiles => Some(Some('r')),
+        Phase::MakeTree | Phase::RemoveDirectories | Phase::RemoveFiles => Some(""),
+        Phase::MakeDirectories | Phase::StatDirectories => Some("d"),
+        Phase::CreateFiles | Phase::StatFiles | Phase::ReadFiles => Some("f"),
+        Phase::RenameFiles => Some("r"),
         _ => None,
     }
 }
@@ -167,38 +167,49 @@ fn walked(simulated: &Virtual, top: &str) -> (u64, u64) {
     (walk.found().files, walk.found().directories)
 }
 
+/// What is free on it.
+fn free(simulated: &Virtual) -> Bytes {
+    simulated.target.space().expect("it knows").free
+}
+
+/// Runs all phases and checks what counts, and that nothing is left.
+fn check_at(cell: TreeCell, workers: u32, depth: usize) {
+    let simulated = Virtual::new();
+    let empty = free(&simulated);
+    for phase in cell.phases() {
+        let place = format!("{cell}, {workers} workers, depth {depth}, {phase:?}");
+        let mut tallies = vec![Tally::counting(counted(phase), Nanos(0)); workers as usize];
+        simulated.run((&word(cell), phase), (workers, depth), &mut |worker, completion| {
+            tallies[worker].observe(completion);
+        });
+        let mut sample = Sample::new(Nanos(0));
+        for tally in tallies {
+            tally.add_to(&mut sample);
+        }
+        let work = cell.work(phase, workers);
+        assert_eq!((sample.operations, sample.bytes), (work.operations, work.bytes), "{place}");
+        assert_eq!(sample.latency.count(), work.operations, "{place}");
+        if phase == Phase::CreateFiles && cell.directories == Directories::Shared {
+            let files = cell.worker_items() * u64::from(workers);
+            assert_eq!(walked(&simulated, "n_tree"), (files, cell.tree_directories()), "{place}");
+        }
+    }
+    let mut nothing = Walk::new(".", 64, Nanos::MAX, Arena::shared_out(1, 4096).1);
+    run(&mut nothing, &mut simulated.target.attach(1, 64));
+    assert_eq!(
+        (nothing.found().files, nothing.found().directories, free(&simulated)),
+        (0, 1, empty),
+        "{cell}"
+    );
+}
+
 #[test]
 fn workers_at_once_do_each_item_once_at_any_depth() {
     for cell in variants() {
         for (workers, depth) in [(1, 1), (3, 1), (2, 5), (3, 32)] {
-            let simulated = Virtual::new();
-            for phase in cell.phases() {
-                let mut tallies = vec![Tally::counting(counted(phase), Nanos(0)); workers as usize];
-                simulated.run((&word(cell), phase), (workers, depth), &mut |worker, completion| {
-                    tallies[worker].observe(completion);
-                });
-                let mut sample = Sample::new(Nanos(0));
-                tallies.into_iter().for_each(|tally| tally.add_to(&mut sample));
-                let (work, place) =
-                    (cell.work(phase, workers), format!("{cell}, {workers} x {depth}, {phase:?}"));
-                assert_eq!((sample.operations, sample.bytes), (work.operations, work.bytes), "{place}");
-                assert_eq!(sample.latency.count(), work.operations, "{place}");
-                if phase == Phase::CreateFiles && cell.directories == Directories::Shared {
-                    let files = cell.worker_items() * u64::from(workers);
-                    assert_eq!(walked(&simulated, "n_tree"), (files, cell.tree_directories()), "{place}");
-                }
-            }
-            assert_eq!(
-                nilometer_storage::Target::space(&simulated.target).map(|space| space.free.0).ok(),
-                free()
-            );
+            check_at(cell, workers, depth);
         }
     }
-}
-
-/// What an empty simulated target has.
-fn free() -> Option<u64> {
-    nilometer_storage::Target::space(&Virtual::new().target).map(|space| space.free.0).ok()
 }
 
 #[test]
@@ -246,8 +257,8 @@ fn a_failure_ends_the_part_and_closes_what_is_open() {
     run(&mut Tree::new(&CELL, Phase::CreateFiles, 64, part(Arena::shared_out(1, 512).1)), &mut engine);
     let mut again = Tree::new(&CELL, Phase::CreateFiles, 64, part(Arena::shared_out(1, 512).1));
     let mut done = Vec::new();
-    nilometer_storage::Drive::new(&mut again, &mut engine)
+    Drive::new(&mut again, &mut engine)
         .run(|completion| done.push((completion.operation.kind, completion.result.is_ok())));
-    let open = OpKind::Open(nilometer_storage::Open::CREATE);
+    let open = OpKind::Open(Open::CREATE);
     assert_eq!(done, [(OpKind::OpenDir, true), (open, false), (OpKind::Close, true)]);
 }

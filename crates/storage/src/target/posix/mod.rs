@@ -13,7 +13,7 @@ pub use stripe::Striping;
 
 use std::{
     os::fd::OwnedFd,
-    path::Path,
+    path::{Path, PathBuf},
     sync::{Arc, OnceLock},
 };
 
@@ -58,6 +58,11 @@ impl Posix {
         };
         let directory = source.run.descriptor().map_err(io)?;
         Ok(Posix { source: Some(Source { target: Arc::new(source), directory }), ..self })
+    }
+
+    /// Where [`Posix::create`] makes the run's directory.
+    pub fn directory_of(description: &Description, id: u64) -> PathBuf {
+        description.path.join(run_directory::name(id))
     }
 
     /// The run's directory.

@@ -32,6 +32,11 @@ pub(super) const NEW_MARKER: &str = ".nilometer-run.new";
 const DIRECTORY: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
+/// The name of a run's directory.
+pub(super) fn name(id: u64) -> String {
+    format!("{PREFIX}{id:016x}")
+}
+
 /// An existing, verified and locked run directory.
 #[derive(Debug)]
 pub(super) struct RunDirectory {
@@ -45,7 +50,7 @@ pub(super) struct RunDirectory {
 impl RunDirectory {
     /// Makes a new one below `parent`.
     pub(super) fn create(parent: &Path, id: u64) -> Result<Self, TargetError> {
-        let name = format!("{PREFIX}{id:016x}");
+        let name = name(id);
         let path = parent.join(&name);
         let parent_fd =
             fs::open(parent, DIRECTORY, Mode::empty()).map_err(TargetError::io(parent, "open"))?;

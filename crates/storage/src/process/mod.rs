@@ -1,19 +1,30 @@
-//! What this thread and this machine spent: processor time, and the time a ready thread waited for a processor.
+//! What this thread, what serves a file system and the whole machine spent: processor time, the time a ready thread
+//! waited for a processor, disks and networks.
 
-use nilometer_model::Nanos;
+mod client;
+mod machine;
 
-/// Processor time.
+pub use client::{Served, daemons};
+pub use machine::Machine;
+
+use nilometer_model::{Nanos, Switches};
+
+/// Processor time, and how often it was given up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
     /// In user space.
     pub user: Nanos,
     /// In the kernel.
     pub system: Nanos,
+    /// Context switches.
+    pub switches: Switches,
 }
 
 impl Usage {
     /// Of the calling thread, since it began.
     pub fn of_thread() -> Self {
+        // The kernel adds up a thread that runs when it leaves the processor, or when its clock is read.
+        let _read = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
         Self::of(libc::RUSAGE_THREAD)
     }
 
@@ -32,13 +43,31 @@ impl Usage {
         let nanos = |time: libc::timeval| {
             Nanos(time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_usec.cast_unsigned() * 1000)
         };
-        Usage { user: nanos(usage.ru_utime), system: nanos(usage.ru_stime) }
+        let switches = Switches {
+            voluntary: usage.ru_nvcsw.cast_unsigned(),
+            involuntary: usage.ru_nivcsw.cast_unsigned(),
+        };
+        Usage { user: nanos(usage.ru_utime), system: nanos(usage.ru_stime), switches }
     }
 
     /// What was spent since `earlier`.
     #[must_use]
     pub fn since(self, earlier: Usage) -> Self {
-        Usage { user: self.user.since(earlier.user), system: self.system.since(earlier.system) }
+        let switches = Switches {
+            voluntary: self.switches.voluntary.saturating_sub(earlier.switches.voluntary),
+            involuntary: self.switches.involuntary.saturating_sub(earlier.switches.involuntary),
+        };
+        Usage { user: self.user.since(earlier.user), system: self.system.since(earlier.system), switches }
+    }
+
+    /// Two threads together.
+    #[must_use]
+    pub fn and(self, other: Usage) -> Self {
+        let switches = Switches {
+            voluntary: self.switches.voluntary + other.switches.voluntary,
+            involuntary: self.switches.involuntary + other.switches.involuntary,
+        };
+        Usage { user: self.user + other.user, system: self.system + other.system, switches }
     }
 
     /// User and kernel together.
@@ -52,24 +81,6 @@ impl Usage {
 pub fn run_delay() -> Nanos {
     let schedstat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     Nanos(schedstat.split_whitespace().nth(1).and_then(|field| field.parse().ok()).unwrap_or(0))
-}
-
-/// Busy processor time of the whole machine since it started: user, nice, system, interrupts, steal apart
-/// (`/proc/stat`, first line; in ticks of 10 ms). None where `/proc` does not tell.
-pub fn machine_busy() -> Option<Nanos> {
-    let stat = std::fs::read_to_string("/proc/stat").ok()?;
-    let mut fields =
-        stat.lines().next()?.split_whitespace().skip(1).map(|field| field.parse::<u64>().unwrap_or(0));
-    let (user, nice, system) = (fields.next()?, fields.next()?, fields.next()?);
-    let (_idle, _iowait) = (fields.next()?, fields.next()?);
-    let interrupts = fields.next()? + fields.next()?;
-    Some(Nanos((user + nice + system + interrupts) * 10_000_000))
-}
-
-/// The time of the calendar, since 1970, UTC. For a person to read: nothing is measured by it, since it may be set.
-pub fn calendar() -> Nanos {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
-    Nanos(now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned())
 }
 
 /// The load average over the last minute; 0 where `/proc` does not tell.
@@ -88,4 +99,17 @@ pub fn dirty_bytes() -> u64 {
         .map(kib)
         .sum::<u64>()
         * 1024
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_never_leaves_its_processor_is_counted() {
+        let (clock, before) = (crate::Clock::start(), Usage::of_thread());
+        while clock.now() < Nanos::from_millis(5) {}
+        let spent = Usage::of_thread().since(before).total();
+        assert!(spent > Nanos::from_millis(1), "{spent:?} of 5 ms");
+    }
 }

@@ -1,0 +1,167 @@
+//! Which target is faster? By stage and phase over all its cells, and cell by cell.
+
+use std::collections::BTreeMap;
+
+use nilometer_model::{
+    Seed,
+    plan::Phase,
+    statistics::{PAIRS_LEAST, Summary},
+};
+
+use crate::{
+    Outcome, Quantity,
+    effect::{Answer, Effect, Swaps, pooled_variance},
+};
+
+/// What is asked of a stage: how do the targets compare in a phase, over all its cells?
+#[derive(Debug, Clone)]
+pub struct Question {
+    /// The phase.
+    pub phase: Phase,
+    /// In what rates are compared and shown.
+    pub quantity: Quantity,
+    /// The targets by their rates, the fastest first.
+    pub order: Vec<usize>,
+    /// All pairs of at most three targets, else each with the fastest.
+    pub comparisons: Vec<Comparison>,
+}
+
+/// Two targets beside each other.
+#[derive(Debug, Clone)]
+pub struct Comparison {
+    /// The one with the higher rates: index into the results' targets.
+    pub first: usize,
+    /// The other.
+    pub second: usize,
+    /// The first against the second, over all cells.
+    pub effect: Effect,
+    /// How probable so large a difference is if there is none.
+    pub p: f64,
+    /// The same by cell.
+    pub cells: Vec<(usize, Effect)>,
+    /// How many more rounds it takes before anything can be decided.
+    pub rounds_missing: usize,
+}
+
+/// More targets than this are compared with the fastest only.
+const ALL_PAIRS_MOST: usize = 3;
+
+/// Compares the targets in a phase of a stage.
+pub(crate) fn question(phase: Phase, outcomes: &[&Outcome<'_>]) -> Question {
+    let quantity = Quantity::for_all(outcomes);
+    let order = order(outcomes, quantity);
+    let mut comparisons = Vec::new();
+    for (place, &first) in order.iter().enumerate() {
+        if place == 0 || order.len() <= ALL_PAIRS_MOST {
+            let behind = &order[place + 1..];
+            comparisons.extend(behind.iter().filter_map(|&s| compare(outcomes, quantity, first, s)));
+        }
+    }
+    Question { phase, quantity, order, comparisons }
+}
+
+/// Targets by the mean over cells of the logarithm of their rate against that of all targets in the cell.
+fn order(outcomes: &[&Outcome<'_>], quantity: Quantity) -> Vec<usize> {
+    let mut scores: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+    for cell in outcomes.chunk_by(|a, b| a.cell == b.cell) {
+        let log = |outcome: &&Outcome<'_>| {
+            let rate = outcome.summary(quantity)?.mean;
+            (rate > 0.0).then(|| (outcome.target, rate.ln()))
+        };
+        let logs: Vec<(usize, f64)> = cell.iter().filter_map(log).collect();
+        let Some(all) = Summary::of(&logs.iter().map(|(_, log)| *log).collect::<Vec<_>>()) else { continue };
+        for (target, log) in logs {
+            scores.entry(target).or_default().push(log - all.mean);
+        }
+    }
+    let score = |scores: &[f64]| Summary::of(scores).map_or(0.0, |summary| summary.mean);
+    let mut order: Vec<(usize, f64)> = scores.iter().map(|(target, all)| (*target, score(all))).collect();
+    order.sort_by(|a, b| b.1.total_cmp(&a.1));
+    order.into_iter().map(|(target, _)| target).collect()
+}
+
+fn compare(outcomes: &[&Outcome<'_>], quantity: Quantity, first: usize, second: usize) -> Option<Comparison> {
+    let mut cells: Vec<(usize, Vec<f64>)> = Vec::new();
+    for cell in outcomes.chunk_by(|a, b| a.cell == b.cell) {
+        let of = |target| cell.iter().find(|outcome| outcome.target == target);
+        if let (Some(a), Some(b)) = (of(first), of(second)) {
+            cells.push((a.cell, differences(a, b, quantity)));
+        }
+    }
+    cells.retain(|(_, differences)| !differences.is_empty());
+    let all: Vec<f64> = cells.iter().flat_map(|(_, differences)| differences).copied().collect();
+    let swaps = Swaps::of(&all, SEED)?;
+    let (variance, freedom) = pooled_variance(cells.iter().map(|(_, differences)| differences.as_slice()));
+    let effects = cells
+        .iter()
+        .filter_map(|(cell, differences)| Some((*cell, Effect::of_cell(differences, variance, freedom)?)));
+    Some(Comparison {
+        first,
+        second,
+        effect: swaps.effect(),
+        p: swaps.p(0.0),
+        cells: effects.collect(),
+        rounds_missing: PAIRS_LEAST.saturating_sub(all.len()).div_ceil(cells.len().max(1)),
+    })
+}
+
+/// The same record always gives the same report.
+const SEED: Seed = Seed(0x6e69_6c6f);
+
+/// The log-ratios of repeats of the same round in which both are valid.
+fn differences(a: &Outcome<'_>, b: &Outcome<'_>, quantity: Quantity) -> Vec<f64> {
+    let rates = |outcome: &Outcome<'_>| -> BTreeMap<u32, f64> {
+        let rates = outcome.usable().map(|measured| (measured.key.repeat, quantity.of(&measured.sample)));
+        rates.filter(|(_, rate)| *rate > 0.0).collect()
+    };
+    let others = rates(b);
+    rates(a).into_iter().filter_map(|(round, rate)| Some((rate / others.get(&round)?).ln())).collect()
+}
+
+impl Comparison {
+    /// The sentence, with the targets' names; where cells contradict each other it says so.
+    pub fn words(&self, margin: f64, first: &str, second: &str) -> String {
+        let mut words = self.effect.words(margin, first, second);
+        if self.rounds_missing > 0 {
+            let rounds = if self.rounds_missing == 1 { "round" } else { "rounds" };
+            words = format!("{words}: {} more {rounds} could decide", self.rounds_missing);
+        }
+        let count = |answer| self.cells.iter().filter(|(_, effect)| effect.answer(margin) == answer).count();
+        let (faster, slower) = (count(Answer::Faster), count(Answer::Slower));
+        if faster > 0 && slower > 0 {
+            let all = self.cells.len();
+            words = format!(
+                "{words}; it depends on the parameters: {first} is faster in {faster}, {second} in {slower} of {all} cells"
+            );
+        }
+        words
+    }
+}
+
+impl Question {
+    /// A sentence for each comparison.
+    pub fn sentences(&self, margin: f64, name: impl Fn(usize) -> String) -> Vec<String> {
+        let words = |c: &Comparison| c.words(margin, &name(c.first), &name(c.second));
+        self.comparisons.iter().map(words).collect()
+    }
+
+    /// The targets from the fastest to the slowest, with what stands between neighbours that were compared: `>` faster,
+    /// `=` no difference that counts, `?` not decided. None from less than three targets, where the sentence says it all.
+    pub fn ranking(&self, margin: f64, name: impl Fn(usize) -> String) -> Option<String> {
+        if self.order.len() < 3 {
+            return None;
+        }
+        let mut text = name(self.order[0]);
+        for pair in self.order.windows(2) {
+            let found = self.comparisons.iter().find(|c| (c.first, c.second) == (pair[0], pair[1]));
+            let sign = match found.map(|comparison| comparison.effect.answer(margin)) {
+                Some(Answer::Faster) => " > ",
+                Some(Answer::Alike) => " = ",
+                Some(_) => " ? ",
+                None => ", ",
+            };
+            text = text + sign + &name(pair[1]);
+        }
+        Some(text)
+    }
+}

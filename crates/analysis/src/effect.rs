@@ -1,0 +1,241 @@
+//! How two things differ: the logarithm of a ratio with its interval, and the words for it.
+//!
+//! Differences are log-ratios of pairs that were measured in the same round, so that what drifts for both cancels.
+
+use nilometer_model::{
+    Seed,
+    statistics::{CONFIDENCE, student},
+};
+
+/// The logarithm of a ratio, with its interval at [`CONFIDENCE`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Effect {
+    /// The mean over pairs.
+    pub log_ratio: f64,
+    /// The interval's lower end; minus infinity from too few pairs.
+    pub low: f64,
+    /// The interval's upper end; infinity from too few pairs.
+    pub high: f64,
+    /// How many pairs it is from.
+    pub pairs: usize,
+}
+
+/// What an interval says of a difference, given how large one must be to count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// The first is faster by more than the margin.
+    Faster,
+    /// The first is slower by more than the margin.
+    Slower,
+    /// They differ by less than the margin.
+    Alike,
+    /// The data do not decide.
+    Undecided,
+}
+
+impl Effect {
+    /// One cell: the spread of its pairs is pooled with that of other cells, `variance` with `freedom` degrees of freedom
+    /// ([`pooled_variance`]). None without pairs.
+    pub fn of_cell(differences: &[f64], variance: f64, freedom: usize) -> Option<Effect> {
+        let log_ratio = mean(differences)?;
+        let pairs = differences.len();
+        let half =
+            if freedom == 0 { f64::INFINITY } else { student(freedom) * (variance / pairs as f64).sqrt() };
+        Some(Effect { log_ratio, low: log_ratio - half, high: log_ratio + half, pairs })
+    }
+
+    /// What the interval says, where a difference below `margin` percent does not count.
+    pub fn answer(&self, margin: f64) -> Answer {
+        let edge = (margin / 100.0).ln_1p();
+        match self {
+            Effect { low, .. } if *low >= edge => Answer::Faster,
+            Effect { high, .. } if *high <= -edge => Answer::Slower,
+            Effect { low, high, .. } if *low > -edge && *high < edge => Answer::Alike,
+            _ => Answer::Undecided,
+        }
+    }
+
+    /// The same seen from the other side.
+    #[must_use]
+    pub fn reversed(&self) -> Effect {
+        Effect { log_ratio: -self.log_ratio, low: -self.high, high: -self.low, pairs: self.pairs }
+    }
+
+    /// The sentence, for the first and the second by their names.
+    pub fn words(&self, margin: f64, first: &str, second: &str) -> String {
+        match self.answer(margin) {
+            Answer::Faster => format!("{first} is {}", self.faster(second)),
+            Answer::Slower => format!("{second} is {}", self.reversed().faster(first)),
+            Answer::Alike => format!("{first} and {second}: no difference larger than {margin} %"),
+            Answer::Undecided if self.low.is_infinite() => {
+                format!("{first} and {second}: not decided, too few repeats")
+            }
+            Answer::Undecided => format!("not decided: {first} is {} {second}", self.between()),
+        }
+    }
+
+    /// `1.8 times as fast as B (1.6 to 2.0)`, or `12 % faster than B (9 to 15 %)`.
+    fn faster(&self, than: &str) -> String {
+        let [ratio, low, high] = [self.log_ratio, self.low, self.high].map(f64::exp);
+        if ratio >= 1.5 {
+            let digits = usize::from(ratio < 9.95);
+            return format!("{ratio:.digits$} times as fast as {than} ({low:.digits$} to {high:.digits$})");
+        }
+        let [ratio, low, high] = [ratio, low, high].map(|ratio| percent(ratio - 1.0));
+        format!("{ratio} % faster than {than} ({low} to {high} %)")
+    }
+
+    /// `between 3 % slower and 20 % faster than`.
+    fn between(&self) -> String {
+        match (side(self.low), side(self.high)) {
+            ((low, word), (high, other)) if word == other => {
+                let (least, most) = if self.low < 0.0 { (high, low) } else { (low, high) };
+                format!("between {least} % and {most} % {word} than")
+            }
+            ((low, word), (high, other)) => format!("between {low} % {word} and {high} % {other} than"),
+        }
+    }
+}
+
+/// How far a log-ratio is from none, in percent, and on which side.
+fn side(log_ratio: f64) -> (String, &'static str) {
+    (percent(log_ratio.exp_m1().abs()), if log_ratio < 0.0 { "slower" } else { "faster" })
+}
+
+/// A share in percent: tenths where it is small.
+fn percent(share: f64) -> String {
+    let percent = 100.0 * share;
+    if percent < 9.95 { format!("{percent:.1}") } else { format!("{percent:.0}") }
+}
+
+fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+/// The variance of pairs around the mean of their cell, over all cells, with its degrees of freedom.
+pub fn pooled_variance<'a>(cells: impl Iterator<Item = &'a [f64]>) -> (f64, usize) {
+    let (mut squares, mut freedom) = (0.0, 0);
+    for cell in cells {
+        let Some(mean) = mean(cell) else { continue };
+        squares += cell.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
+        freedom += cell.len() - 1;
+    }
+    (squares / freedom.max(1) as f64, freedom)
+}
+
+/// A permutation test: were the labels swapped within some of the pairs, the sum of the differences would be as far from
+/// `n x delta` in how many cases?
+///
+/// Swapping those in a subset changes the sum by twice their excess over `delta`, so that a case counts where the mean of
+/// its subset lies beyond `delta`. The sorted means of subsets therefore hold the test of every `delta` at once, and the
+/// interval of those that are not rejected (Hartigan, "Using subsample values as typical values", Journal of the American
+/// Statistical Association 64, 1969): test and interval can't disagree.
+#[derive(Debug, Clone)]
+pub struct Swaps {
+    mean: f64,
+    pairs: usize,
+    /// Means of subsets that are not empty, sorted.
+    means: Vec<f64>,
+    /// All cases, the empty subset included.
+    cases: usize,
+}
+
+/// All cases are counted for at most so many pairs, 2^14 of them.
+const EXACT_MOST: usize = 14;
+/// So many random ones for more.
+const RANDOM_CASES: usize = 10_000;
+/// Swapped together where there are more pairs than this: a group of swaps is as exact, and loses almost no power.
+const BLOCKS: usize = 256;
+
+/// Sum and number of the pairs of a subset.
+type Total = (f64, usize);
+
+impl Swaps {
+    /// None without pairs. The seed decides which cases are looked at where there are too many.
+    pub fn of(differences: &[f64], seed: Seed) -> Option<Swaps> {
+        let mean = mean(differences)?;
+        let pairs = differences.len();
+        let blocks = blocks(differences, seed);
+        let (totals, cases) = if blocks.len() <= EXACT_MOST {
+            (subsets(&blocks), 1 << blocks.len())
+        } else {
+            (random_subsets(&blocks, seed), RANDOM_CASES)
+        };
+        let filled = totals.into_iter().filter(|(_, count)| *count > 0);
+        let mut means: Vec<f64> = filled.map(|(sum, count)| sum / count as f64).collect();
+        means.sort_unstable_by(f64::total_cmp);
+        Some(Swaps { mean, pairs, means, cases })
+    }
+
+    /// How probable a mean at least as far from `delta` is, if that is the true difference: two-sided.
+    pub fn p(&self, delta: f64) -> f64 {
+        let below = self.means.partition_point(|mean| *mean <= delta);
+        let above = self.means.len() - self.means.partition_point(|mean| *mean < delta);
+        let beyond = self.always() + below.min(above);
+        (2.0 * beyond as f64 / self.cases as f64).min(1.0)
+    }
+
+    /// All differences that the test does not reject.
+    pub fn effect(&self) -> Effect {
+        #[expect(clippy::cast_sign_loss, reason = "both are positive")]
+        let rejected = (self.cases as f64 * (1.0 - CONFIDENCE) / 2.0 + 1e-9) as usize;
+        let (low, high) = match rejected.checked_sub(self.always()) {
+            Some(beyond) => (self.means[beyond], self.means[self.means.len() - 1 - beyond]),
+            None => (f64::NEG_INFINITY, f64::INFINITY),
+        };
+        Effect { log_ratio: self.mean, low, high, pairs: self.pairs }
+    }
+
+    /// Cases that are as extreme whatever the difference: nothing is swapped.
+    fn always(&self) -> usize {
+        self.cases - self.means.len()
+    }
+}
+
+fn blocks(differences: &[f64], seed: Seed) -> Vec<Total> {
+    if differences.len() <= BLOCKS {
+        return differences.iter().map(|difference| (*difference, 1)).collect();
+    }
+    let mut blocks = vec![(0.0, 0); BLOCKS];
+    let mut stream = seed.named("blocks").stream();
+    for difference in differences {
+        let (sum, count) = &mut blocks[stream.below(BLOCKS as u64) as usize];
+        *sum += difference;
+        *count += 1;
+    }
+    blocks
+}
+
+/// The totals of all subsets, the empty one first.
+fn subsets(parts: &[Total]) -> Vec<Total> {
+    let mut totals = vec![(0.0, 0)];
+    for &(sum, count) in parts {
+        totals.extend_from_within(..);
+        let half = totals.len() / 2;
+        for total in &mut totals[half..] {
+            *total = (total.0 + sum, total.1 + count);
+        }
+    }
+    totals
+}
+
+/// Totals of random subsets, each part in or out like a coin; eight parts are looked up at once.
+fn random_subsets(parts: &[Total], seed: Seed) -> Vec<Total> {
+    let tables: Vec<Vec<Total>> = parts.chunks(8).map(subsets).collect();
+    let mut stream = seed.named("subsets").stream();
+    let mut one = || {
+        let mut total = (0.0, 0);
+        for eight in tables.chunks(8) {
+            let bits = stream.next().to_le_bytes();
+            for (table, byte) in eight.iter().zip(bits) {
+                let (sum, count) = table[usize::from(byte) & (table.len() - 1)];
+                total = (total.0 + sum, total.1 + count);
+            }
+        }
+        total
+    };
+    (1..RANDOM_CASES).map(|_| one()).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,193 @@
+//! What the cells of a stage differ in, found in their parameters whatever the workload is.
+
+use std::{collections::BTreeMap, fmt};
+
+use nilometer_model::{Bytes, Nanos};
+use serde_json::Value as Json;
+
+/// A parameter's value.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    /// A count.
+    Number(f64),
+    /// Bytes.
+    Size(Bytes),
+    /// A time.
+    Time(Nanos),
+    /// A choice.
+    Word(String),
+}
+
+impl Value {
+    /// Where it stands on an axis, in counts, bytes or nanoseconds; none for a choice.
+    pub fn number(&self) -> Option<f64> {
+        match self {
+            Value::Number(number) => Some(*number),
+            Value::Size(bytes) => Some(bytes.0 as f64),
+            Value::Time(time) => Some(time.0 as f64),
+            Value::Word(_) => None,
+        }
+    }
+
+    fn of(json: &Json) -> Value {
+        match json {
+            Json::Null => Value::Word("default".into()),
+            Json::Bool(yes) => Value::Word(if *yes { "yes" } else { "no" }.into()),
+            Json::Number(number) => Value::Number(number.as_f64().unwrap_or(0.0)),
+            Json::String(text) => Value::of_text(text),
+            other => Value::Word(other.to_string().replace(['{', '}', '"'], "").replace([':', '_'], " ")),
+        }
+    }
+
+    fn of_text(text: &str) -> Value {
+        let size = text.parse().map(Value::Size).ok();
+        let time = || text.parse().map(Value::Time).ok();
+        size.or_else(time).unwrap_or_else(|| Value::Word(text.replace('_', " ")))
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Number(number) => write!(f, "{number}"),
+            Value::Size(bytes) => write!(f, "{bytes}"),
+            Value::Time(time) => write!(f, "{time}"),
+            Value::Word(word) => f.write_str(word),
+        }
+    }
+}
+
+/// A cell's parameters by name.
+pub type Parameters = BTreeMap<String, Value>;
+
+/// The parameters of a cell as the record has them ([`nilometer_model::plan::Cell`] as JSON): its own, those of its
+/// workload, and the workload's name. Empty if the text is something else.
+pub fn parameters(json: &str) -> Parameters {
+    let Ok(Json::Object(cell)) = serde_json::from_str(json) else { return Parameters::new() };
+    let mut found = Parameters::new();
+    for (name, value) in cell {
+        match (name.as_str(), value) {
+            ("stage", _) => {}
+            ("workload", Json::Object(workload)) => found.extend(of_workload(&workload)),
+            (_, value) => drop(found.insert(name, Value::of(&value))),
+        }
+    }
+    found
+}
+
+fn of_workload(workload: &serde_json::Map<String, Json>) -> Parameters {
+    let mut found = Parameters::new();
+    for (name, fields) in workload {
+        found.insert("workload".into(), Value::Word(name.replace('_', " ")));
+        let fields = fields.as_object().into_iter().flatten();
+        found.extend(fields.map(|(name, value)| (name.clone(), Value::of(value))));
+    }
+    found
+}
+
+/// Where cells differ, and which of that makes an axis.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Varying {
+    /// A parameter with at least three values that are numbers: the one with the most.
+    pub axis: Option<String>,
+    /// The others that vary by themselves.
+    pub others: Vec<String>,
+}
+
+/// Fewer points than this make no curve.
+const CURVE_LEAST: usize = 3;
+
+/// What varies among cells. A parameter that follows from those before it is left out.
+pub(crate) fn varying(cells: &[Parameters]) -> Varying {
+    let mut names: Vec<(&String, Vec<String>, bool)> = Vec::new();
+    for name in cells.first().into_iter().flat_map(BTreeMap::keys) {
+        let values: Option<Vec<&Value>> = cells.iter().map(|cell| cell.get(name)).collect();
+        let Some(values) = values else { continue };
+        let numeric = values.iter().all(|value| value.number().is_some());
+        let values: Vec<String> = values.iter().map(ToString::to_string).collect();
+        if distinct(&values) > 1 {
+            names.push((name, values, numeric));
+        }
+    }
+    // The axis first, then choices, then what has the most values: what follows from these says nothing new.
+    names.sort_by_key(|(_, values, numeric)| std::cmp::Reverse((*numeric, distinct(values))));
+    let mut found = Varying::default();
+    let mut known = vec![String::new(); cells.len()];
+    for (name, values, numeric) in names {
+        let both: Vec<String> = known.iter().zip(&values).map(|(a, b)| format!("{a}\n{b}")).collect();
+        if distinct(&both) == distinct(&known) {
+            continue;
+        }
+        if found.axis.is_none() && numeric && distinct(&values) >= CURVE_LEAST {
+            found.axis = Some(name.clone());
+        } else {
+            found.others.push(name.clone());
+        }
+        known = both;
+    }
+    found.others.sort();
+    found
+}
+
+fn distinct(values: &[String]) -> usize {
+    let mut values: Vec<&String> = values.iter().collect();
+    values.sort_unstable();
+    values.dedup();
+    values.len()
+}
+
+/// `block size 64 KiB, workers 2`: some parameters of a cell in words.
+pub(crate) fn words<'a>(cell: &Parameters, names: impl Iterator<Item = &'a String>) -> String {
+    let word = |name: &'a String| Some(format!("{} {}", plain(name), cell.get(name)?));
+    names.filter_map(word).collect::<Vec<_>>().join(", ")
+}
+
+/// A parameter's name as it is read.
+pub(crate) fn plain(name: &str) -> String {
+    name.replace('_', " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nilometer_model::plan;
+
+    fn stage(text: &str) -> Vec<Parameters> {
+        let text = format!("title = \"t\"\n[[stage]]\nname = \"s\"\n{text}");
+        let cells = plan::parse(&text, "t.toml", 1.0).expect("a valid plan").cells;
+        cells.iter().map(|cell| parameters(&serde_json::to_string(cell).expect("JSON"))).collect()
+    }
+
+    const STREAM: &str =
+        "workers = [1, 2]\n[stage.workload.stream]\naccess = \"direct\"\nfile_size = \"4 MiB\"\n";
+
+    #[test]
+    fn the_parameter_with_the_most_numbers_is_the_axis() {
+        let cells = stage(&format!("{STREAM}block_size = [\"4 KiB\", \"64 KiB\", \"1 MiB\"]"));
+        let varying = varying(&cells);
+        assert_eq!(varying.axis.as_deref(), Some("block_size"));
+        assert_eq!(varying.others, ["workers"]);
+        assert_eq!(words(&cells[2], ["block_size".to_owned()].iter()), "block size 64 KiB");
+        assert_eq!(cells[0]["workload"], Value::Word("stream".into()));
+    }
+
+    #[test]
+    fn two_values_are_no_curve_and_choices_no_axis() {
+        let cells = stage(&format!("{STREAM}block_size = \"1 MiB\"\nsync = [\"none\", {{ every = 2 }}]"));
+        let varying = varying(&cells);
+        assert_eq!((varying.axis.as_deref(), varying.others.len()), (None, 2), "{varying:?}");
+        assert_eq!(cells[2]["sync"], Value::Word("every 2".into()));
+    }
+
+    #[test]
+    fn what_follows_from_another_does_not_vary() {
+        let cell = |size: u64, also: &str| {
+            let json = format!("{{\"workers\": {size}, \"volumes\": \"{also}\", \"depth\": {}}}", 2 * size);
+            parameters(&json)
+        };
+        let varying = varying(&[cell(1, "alone"), cell(2, "alone"), cell(4, "together")]);
+        assert_eq!((varying.axis.as_deref(), varying.others.len()), (Some("depth"), 0), "{varying:?}");
+        assert_eq!(parameters("no JSON"), Parameters::new());
+        assert_eq!(super::varying(&[]), Varying::default());
+    }
+}

@@ -1,0 +1,203 @@
+//! Lines over two axes: sweeps, distributions and time series.
+
+use super::{
+    axis::Axis,
+    svg::{Anchor, Svg},
+};
+
+/// A line of a plot.
+#[derive(Debug, Clone)]
+pub(in crate::report) struct Line {
+    /// Decides colour, dash and shape.
+    pub(in crate::report) series: usize,
+    /// What stands at its end.
+    pub(in crate::report) name: String,
+    /// From left to right.
+    pub(in crate::report) points: Vec<Point>,
+    /// How it is drawn.
+    pub(in crate::report) style: Style,
+}
+
+/// A point of a line.
+#[derive(Debug, Clone, Default)]
+pub(in crate::report) struct Point {
+    /// On the axis of `x`.
+    pub(in crate::report) x: f64,
+    /// On the axis of `y`.
+    pub(in crate::report) y: f64,
+    /// Its interval, if it has one.
+    pub(in crate::report) interval: Option<(f64, f64)>,
+    /// What is shown when it is pointed at.
+    pub(in crate::report) title: String,
+}
+
+/// How a line is drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::report) enum Style {
+    /// Each point has its sign, and a band where there are intervals.
+    Marked,
+    /// So many points that only the line is drawn.
+    Plain,
+    /// A limit to compare with: thin, in the colour of text.
+    Reference,
+}
+
+/// Lines over two axes.
+#[derive(Debug, Clone)]
+pub(in crate::report) struct Plot {
+    /// Stands above it.
+    pub(in crate::report) title: String,
+    /// Read out instead of the drawing.
+    pub(in crate::report) description: String,
+    pub(in crate::report) x: Axis,
+    pub(in crate::report) y: Axis,
+    pub(in crate::report) lines: Vec<Line>,
+    /// Pixels at its natural size.
+    pub(in crate::report) width: f64,
+}
+
+const HEIGHT: f64 = 222.0;
+const ABOVE: f64 = 38.0;
+const BELOW: f64 = 36.0;
+/// About the width of a letter, and the height of a line.
+const LETTER: f64 = 6.1;
+const LINE_HEIGHT: f64 = 12.0;
+
+/// The part of the drawing that lines are in.
+struct Area {
+    left: f64,
+    /// What stays free at both ends, so that signs and their labels do not stand on the axis.
+    inset: f64,
+    width: f64,
+    height: f64,
+}
+
+impl Area {
+    fn of(plot: &Plot) -> Self {
+        let longest = plot.y.ticks.iter().map(|(_, label)| label.chars().count()).max().unwrap_or(0);
+        let left = 10.0 + LETTER * longest as f64;
+        let marked = plot.lines.iter().any(|line| line.style == Style::Marked);
+        let names = plot.lines.iter().map(|line| line.name.chars().count()).max().unwrap_or(0);
+        let right = (9.0 + 7.0 * names as f64).clamp(24.0, 110.0);
+        Area {
+            left,
+            inset: if marked { 14.0 } else { 0.0 },
+            width: plot.width - left - right,
+            height: HEIGHT - ABOVE - BELOW,
+        }
+    }
+
+    fn place(&self, plot: &Plot, x: f64, y: f64) -> (f64, f64) {
+        let (x, y) = (plot.x.at(x), plot.y.at(y));
+        (self.along(x), ABOVE + (1.0 - y) * self.height)
+    }
+
+    /// From a place between 0 and 1 to pixels.
+    fn along(&self, place: f64) -> f64 {
+        self.left + self.inset + place * (self.width - 2.0 * self.inset)
+    }
+}
+
+/// The drawing.
+pub(in crate::report) fn plot(plot: &Plot) -> String {
+    let area = Area::of(plot);
+    let mut svg = Svg::new(plot.width, HEIGHT, &plot.description);
+    svg.text("h", (0.0, 11.0), Anchor::Start, &plot.title);
+    axes(&mut svg, plot, &area);
+    for line in &plot.lines {
+        svg.series(line.series);
+        draw(&mut svg, plot, &area, line);
+        svg.end();
+    }
+    names(&mut svg, plot, &area);
+    svg.finish()
+}
+
+fn axes(svg: &mut Svg, plot: &Plot, area: &Area) {
+    let (bottom, right) = (ABOVE + area.height, area.left + area.width);
+    for (value, _) in &plot.y.ticks {
+        let (_, y) = area.place(plot, 0.0, *value);
+        svg.line("g", (area.left, y), (right, y));
+    }
+    for (place, label) in plot.y.labelled(area.height, |_| LINE_HEIGHT) {
+        let y = bottom - place * area.height + 3.5;
+        svg.text("t", (area.left - 5.0, y), Anchor::End, label);
+    }
+    let room = |label: &str| 10.0 + LETTER * label.chars().count() as f64;
+    for (place, label) in plot.x.labelled(area.width - 2.0 * area.inset, room) {
+        let x = area.along(place);
+        svg.line("k", (x, bottom), (x, bottom + 4.0));
+        svg.text("t", (x, bottom + 15.0), Anchor::Middle, label);
+    }
+    svg.line("k", (area.left, bottom), (right, bottom));
+    svg.text("t", (0.0, ABOVE - 11.0), Anchor::Start, &plot.y.name);
+    svg.text("t", (right, HEIGHT - 5.0), Anchor::End, &plot.x.name);
+}
+
+fn draw(svg: &mut Svg, plot: &Plot, area: &Area, line: &Line) {
+    let places: Vec<(f64, f64)> =
+        line.points.iter().map(|point| area.place(plot, point.x, point.y)).collect();
+    if line.style == Style::Reference {
+        return svg.path("ref", &places);
+    }
+    let side = |upper: bool| {
+        line.points.iter().map(move |point| {
+            let (low, high) = point.interval.unwrap_or((point.y, point.y));
+            area.place(plot, point.x, if upper { high } else { low })
+        })
+    };
+    if line.points.iter().any(|point| point.interval.is_some()) {
+        let outline: Vec<(f64, f64)> = side(true).chain(side(false).rev()).collect();
+        svg.path("a", &outline);
+    }
+    svg.path("l", &places);
+    if line.style == Style::Marked {
+        for (place, point) in places.into_iter().zip(&line.points) {
+            svg.mark(line.series, place, &point.title);
+        }
+    }
+}
+
+/// The lines' names at their ends, moved apart where they would overlap.
+fn names(svg: &mut Svg, plot: &Plot, area: &Area) {
+    let end = |line: &Line| line.points.last().map(|point| area.place(plot, point.x, point.y));
+    let named = plot.lines.iter().filter(|line| line.style != Style::Reference);
+    let mut ends: Vec<((f64, f64), &Line)> = named.filter_map(|line| Some((end(line)?, line))).collect();
+    ends.sort_by(|a, b| a.0.0.total_cmp(&b.0.0));
+    // Only names of lines that end at about the same place can overlap.
+    for near in ends.chunk_by_mut(|a, b| b.0.0 - a.0.0 < LETTER) {
+        near.sort_by(|a, b| a.0.1.total_cmp(&b.0.1));
+        let places = apart(&near.iter().map(|((_, y), _)| *y).collect::<Vec<_>>(), ABOVE + area.height);
+        for (((x, _), line), y) in near.iter().zip(places) {
+            svg.series(line.series);
+            svg.text("n", (x + 7.0, y + 4.0), Anchor::Start, &line.name);
+            svg.end();
+        }
+    }
+}
+
+/// The nearest places in the same order that are a line apart, none below `lowest`.
+fn apart(wanted: &[f64], lowest: f64) -> Vec<f64> {
+    let mut places: Vec<f64> = Vec::with_capacity(wanted.len());
+    for &y in wanted {
+        places.push(places.last().map_or(y, |last| y.max(last + LINE_HEIGHT)));
+    }
+    let mut limit = lowest;
+    for place in places.iter_mut().rev() {
+        *place = place.min(limit);
+        limit = *place - LINE_HEIGHT;
+    }
+    places
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_keep_their_order_and_their_distance() {
+        assert_eq!(apart(&[10.0, 12.0, 100.0], 104.0), [10.0, 22.0, 100.0]);
+        assert_eq!(apart(&[98.0, 99.0, 100.0], 104.0), [80.0, 92.0, 104.0]);
+        assert_eq!(apart(&[], 1.0), [0.0; 0]);
+    }
+}

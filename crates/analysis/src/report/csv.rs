@@ -1,0 +1,199 @@
+//! Every sample as a row, for a spreadsheet, R or pandas: RFC 4180, a header with units, empty where there is nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use nilometer_model::{Activity, Coldness, Ingest, Measured, Nanos, Results, Sample};
+
+use crate::{Parameters, Study, Value, parameters};
+
+type Column = (&'static str, fn(&Sample) -> String);
+
+const COLUMNS: [Column; 36] = [
+    ("bytes", |s| s.bytes.to_string()),
+    ("operations", |s| s.operations.to_string()),
+    ("wall_s", |s| seconds(s.wall)),
+    ("rate_bytes_per_s", |s| s.rate().0.to_string()),
+    ("operations_per_s", |s| s.operation_rate().to_string()),
+    ("user_s", |s| seconds(s.user)),
+    ("system_s", |s| seconds(s.system)),
+    ("wait_s", |s| seconds(s.wait())),
+    ("client_cpu_s", |s| seconds(s.client)),
+    ("machine_cpu_s", |s| seconds(s.machine)),
+    ("voluntary_switches", |s| s.switches.voluntary.to_string()),
+    ("involuntary_switches", |s| s.switches.involuntary.to_string()),
+    ("run_delay_s", |s| seconds(s.run_delay)),
+    ("filling_s", |s| seconds(s.filling)),
+    ("settling_s", |s| seconds(s.settling)),
+    ("started_unix_s", |s| seconds(s.started)),
+    ("load_1min", |s| s.load.to_string()),
+    ("device_read_bytes", |s| s.device.map_or_else(String::new, |(read, _)| read.to_string())),
+    ("device_written_bytes", |s| s.device.map_or_else(String::new, |(_, written)| written.to_string())),
+    ("workers_measured", |s| s.workers.len().to_string()),
+    ("first_worker_done_s", |s| done(s, Iterator::min)),
+    ("last_worker_done_s", |s| done(s, Iterator::max)),
+    ("failed_operations", |s| s.errors.values().sum::<u64>().to_string()),
+    ("coldness", |s| s.coldness.map_or("", Coldness::name).to_owned()),
+    ("invalid", |s| s.invalid.as_ref().map_or_else(String::new, ToString::to_string)),
+    ("before_busy_cores", |s| cores(&s.before)),
+    ("before_disk_bytes", |s| (s.before.disk_read + s.before.disk_written).to_string()),
+    ("before_network_bytes", |s| (s.before.received + s.before.sent).to_string()),
+    ("during_busy_cores", |s| cores(&s.during)),
+    ("during_stolen_s", |s| seconds(s.during.stolen)),
+    ("during_switches", |s| s.during.switches.to_string()),
+    ("during_disk_bytes", |s| (s.during.disk_read + s.during.disk_written).to_string()),
+    ("during_network_bytes", |s| (s.during.received + s.during.sent).to_string()),
+    ("during_cpu_pressure_s", |s| s.during.pressure.map_or_else(String::new, |p| seconds(p.cpu))),
+    ("during_io_pressure_s", |s| s.during.pressure.map_or_else(String::new, |p| seconds(p.io))),
+    ("during_memory_pressure_s", |s| s.during.pressure.map_or_else(String::new, |p| seconds(p.memory))),
+];
+
+type IngestColumn = (&'static str, fn(&Ingest) -> String);
+
+/// Empty for all but recordings.
+const INGEST_COLUMNS: [IngestColumn; 11] = [
+    ("instrument", |i| i.instrument.clone()),
+    ("paced", |i| i.paced.to_string()),
+    ("frame_bytes", |i| i.frame_size.0.to_string()),
+    ("frame_period_s", |i| seconds(i.period)),
+    ("frames_came_s", |i| seconds(i.duration)),
+    ("frames_due", |i| i.due.to_string()),
+    ("frames_stored", |i| i.stored.to_string()),
+    ("frames_lost", |i| i.lost.to_string()),
+    ("slots", |i| i.slots.to_string()),
+    ("slots_most_used", |i| i.slots_high.to_string()),
+    ("longest_stall_s", |i| seconds(i.longest_stall)),
+];
+
+/// One row a sample: where it belongs, the parameters of its cell, its figures.
+pub fn csv(study: &Study<'_>) -> String {
+    let results = study.results;
+    let cells: Vec<Parameters> = results.cells.iter().map(|cell| parameters(&cell.parameters)).collect();
+    let names = parameter_names(&cells);
+    let mut header: Vec<String> = ["stage", "cell", "phase", "target", "file_system", "repeat"]
+        .map(str::to_owned)
+        .into_iter()
+        .chain(names.iter().map(|(name, unit)| format!("{name}{unit}")))
+        .collect();
+    header.extend(COLUMNS.iter().map(|(name, _)| (*name).to_owned()));
+    header.extend(INGEST_COLUMNS.iter().map(|(name, _)| (*name).to_owned()));
+    let mut text = row(&header);
+    for measured in &results.samples {
+        text.push_str(&row(&fields(results, measured, &cells, &names)));
+    }
+    text
+}
+
+/// Every parameter of any cell but those of instruments, with the unit in which it is given. One that is sometimes a word
+/// keeps its words.
+fn parameter_names(cells: &[Parameters]) -> BTreeMap<String, &'static str> {
+    let recordings = |cell: &&Parameters| cell.contains_key("instrument");
+    let known: Vec<&Parameters> = cells.iter().filter(|cell| !recordings(cell)).collect();
+    let names: BTreeSet<&String> = known.iter().flat_map(|cell| cell.keys()).collect();
+    let unit = |name: &String| {
+        let mut values = known.iter().filter_map(|cell| cell.get(name)).filter(|v| **v != default());
+        match values.next() {
+            Some(Value::Size(_)) => "_bytes",
+            Some(Value::Time(_)) => "_s",
+            _ => "",
+        }
+    };
+    names.into_iter().map(|name| (name.clone(), unit(name))).collect()
+}
+
+fn default() -> Value {
+    Value::Word("default".into())
+}
+
+fn fields(
+    results: &Results,
+    measured: &Measured,
+    cells: &[Parameters],
+    names: &BTreeMap<String, &'static str>,
+) -> Vec<String> {
+    let (key, sample) = (measured.key, &measured.sample);
+    let cell = results.cells.get(key.cell);
+    let target = results.targets.get(key.target);
+    let mut fields = vec![
+        cell.map_or_else(String::new, |cell| cell.stage.clone()),
+        cell.map_or_else(String::new, |cell| cell.name.clone()),
+        key.phase.name().to_owned(),
+        target.map_or_else(String::new, |target| target.path.clone()),
+        target.map_or_else(String::new, |target| target.file_system.clone()),
+        key.repeat.to_string(),
+    ];
+    fields.extend(names.keys().map(|name| {
+        let value = cells.get(key.cell).and_then(|cell| cell.get(name));
+        value.map_or_else(String::new, plain)
+    }));
+    fields.extend(COLUMNS.iter().map(|(_, value)| value(sample)));
+    let ingest = |value: fn(&Ingest) -> String| sample.ingest.as_ref().map_or_else(String::new, value);
+    fields.extend(INGEST_COLUMNS.iter().map(|(_, value)| ingest(*value)));
+    fields
+}
+
+/// Without its unit, which stands in the header.
+fn plain(value: &Value) -> String {
+    match value {
+        Value::Number(number) => number.to_string(),
+        Value::Size(bytes) => bytes.0.to_string(),
+        Value::Time(time) => seconds(*time),
+        Value::Word(word) => word.clone(),
+    }
+}
+
+fn seconds(time: Nanos) -> String {
+    time.seconds().to_string()
+}
+
+fn cores(activity: &Activity) -> String {
+    let cores = activity.busy.seconds() / activity.over.seconds();
+    if cores.is_finite() { cores.to_string() } else { String::new() }
+}
+
+/// When one of several workers had done its part.
+fn done(sample: &Sample, which: fn(std::vec::IntoIter<Nanos>) -> Option<Nanos>) -> String {
+    let times: Vec<Nanos> = sample.workers.iter().map(|worker| worker.last_done).collect();
+    which(times.into_iter()).map_or_else(String::new, seconds)
+}
+
+/// A line; a field with a comma, a quote or a line break is quoted.
+fn row(fields: &[String]) -> String {
+    let quoted = |field: &String| {
+        if field.contains([',', '"', '\n', '\r']) {
+            format!("\"{}\"", field.replace('"', "\"\""))
+        } else {
+            field.clone()
+        }
+    };
+    fields.iter().map(quoted).collect::<Vec<_>>().join(",") + "\r\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nilometer_model::{CellEntry, Key, TargetEntry, plan::Phase};
+
+    #[test]
+    fn a_row_a_sample_with_the_parameters_of_its_cell() {
+        let json = r#"{"stage": "s", "workers": 2, "stripe_count": null,
+                       "workload": {"stream": {"block_size": "65536 B"}}}"#;
+        let cell = CellEntry { stage: "a, \"b\"".into(), name: "c".into(), parameters: json.into() };
+        let target =
+            TargetEntry { path: "/data".into(), file_system: "xfs".into(), ..TargetEntry::default() };
+        let key = Key { target: 0, cell: 0, repeat: 4, phase: Phase::Write };
+        let sample = Sample { bytes: 5000, wall: Nanos(500_000_000), ..Sample::new(Nanos(0)) };
+        let samples = vec![Measured { key, sample }];
+        let results = Results { cells: vec![cell], targets: vec![target], samples, ..Results::default() };
+        let text = csv(&Study::of(&results));
+        let lines: Vec<&str> = text.split("\r\n").collect();
+        assert!(
+            lines[0].starts_with("stage,cell,phase,target,file_system,repeat,block_size_bytes,"),
+            "{text}"
+        );
+        assert!(lines[0].contains(",stripe_count,workers,workload,bytes,operations,wall_s,"), "{text}");
+        let start = "\"a, \"\"b\"\"\",c,write,/data,xfs,4,65536,default,2,stream,5000,0,0.5,10000,";
+        assert!(lines[1].starts_with(start), "{text}");
+        // The stage has the only quoted comma.
+        assert_eq!(lines[0].split(',').count() + 1, lines[1].split(',').count());
+    }
+}

@@ -1,0 +1,195 @@
+//! All the numbers, what was measured on what, how to repeat it, and how to read it.
+
+use std::fmt::Write;
+
+use nilometer_model::Coldness;
+use serde_json::Value as Json;
+
+use crate::{Outcome, Stage, Study, letter};
+
+use super::super::{
+    chart::Escaped,
+    words::{self, NONE},
+};
+
+/// The sections below the stages.
+pub(super) fn write(page: &mut String, study: &Study<'_>) -> std::fmt::Result {
+    write_numbers(page, study)?;
+    write_environment(page, study)?;
+    write_repeat(page, study)?;
+    page.push_str(METHOD);
+    Ok(())
+}
+
+const METHOD: &str = "<section class=\"card\"><h2>How to read it</h2><ol class=\"method\">\
+<li><b>±</b> is half the 95 % interval of the mean over repeats (Student's t). A repeat is the unit: workers and \
+operations within one are not independent. Dots are the repeats, bands and whiskers the intervals.</li>\
+<li><b>A write</b> is done when it is durable, unless its cell says that it is never synced. <b>A read</b> is cold: \
+the cache is dropped before and looked into, so that coldness is proved, contradicted or not provable here.</li>\
+<li><b>INVALID</b> stands where a figure must not be used, with the reason; such repeats are in no mean and no \
+comparison.</li>\
+<li><b>Comparisons</b> use the ratio of two targets in the same round, so that what drifts for both cancels. A stage is \
+decided by a permutation test within cells and rounds, and its interval is that of the same test; a cell by Student's t \
+with the variance pooled over its stage. Each is held at 95 % by itself.</li>\
+<li><b>Cores</b> are processors kept busy: by the program, by what serves the file system in this machine, and by the \
+whole machine above its idle level.</li></ol></section>";
+
+const COLUMNS: [&str; 19] = [
+    "stage",
+    "parameters",
+    "phase",
+    "target",
+    "n",
+    "mean",
+    "±",
+    "median",
+    "least",
+    "greatest",
+    "p50",
+    "p99",
+    "p99.9",
+    "longest",
+    "cores",
+    "client",
+    "machine",
+    "CPU s/GB",
+    "waiting",
+];
+
+fn write_numbers(page: &mut String, study: &Study<'_>) -> std::fmt::Result {
+    let rows: usize = study.stages.iter().map(|stage| stage.outcomes.len()).sum();
+    write!(
+        page,
+        "<section class=\"card\" id=\"numbers\"><h2>All numbers</h2><details><summary>A table of {rows} rows</summary>\
+         <div class=\"scroll\"><table><thead><tr>"
+    )?;
+    for (number, name) in COLUMNS.iter().enumerate() {
+        write!(page, "<th{}>{name}</th>", if number < 4 { "" } else { " class=\"f\"" })?;
+    }
+    page.push_str(
+        "<th class=\"f\">first and last worker done</th><th>read is cold</th><th></th></tr></thead><tbody>",
+    );
+    for stage in &study.stages {
+        for outcome in &stage.outcomes {
+            write_row(page, stage, outcome)?;
+        }
+    }
+    page.push_str("</tbody></table></div></details></section>");
+    Ok(())
+}
+
+fn write_row(page: &mut String, stage: &Stage<'_>, outcome: &Outcome<'_>) -> std::fmt::Result {
+    let label = stage.cell(outcome.cell).map_or("", |cell| &cell.label);
+    write!(
+        page,
+        "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td>",
+        Escaped(stage.name),
+        Escaped(label),
+        outcome.phase.name(),
+        letter(outcome.target)
+    )?;
+    for figure in figures(stage, outcome) {
+        write!(page, "<td class=\"f\">{figure}</td>")?;
+    }
+    let cold = outcome.coldness.map_or(NONE, Coldness::name);
+    let invalid = words::invalid(outcome).join("; ");
+    write!(page, "<td>{cold}</td><td class=\"bad\">{}</td></tr>", Escaped(&invalid))
+}
+
+fn figures(stage: &Stage<'_>, outcome: &Outcome<'_>) -> Vec<String> {
+    let quantity = stage.quantity(outcome);
+    let mut figures = vec![outcome.valid.to_string()];
+    match outcome.summary(quantity) {
+        Some(summary) => figures.extend([
+            quantity.show(summary.mean),
+            words::interval(&summary).replace('±', ""),
+            quantity.show(summary.median),
+            quantity.show(summary.range.0),
+            quantity.show(summary.range.1),
+        ]),
+        None => figures.extend([NONE; 5].map(str::to_owned)),
+    }
+    figures.extend([0.5, 0.99, 0.999, 1.0].map(|fraction| words::quantile(outcome, fraction)));
+    figures.push(words::cores(outcome, |cores| cores.own));
+    figures.push(words::cores(outcome, |cores| cores.client));
+    figures.push(words::cores(outcome, |cores| cores.machine));
+    let cost = outcome.cores.and_then(|cores| cores.for_gigabyte);
+    figures.push(cost.map_or_else(|| NONE.into(), |cost| format!("{cost:.2}")));
+    figures.push(format!("{:.0} %", 100.0 * outcome.wait));
+    figures.push(outcome.finished.map_or_else(|| NONE.into(), |(first, last)| format!("{first}, {last}")));
+    figures
+}
+
+fn write_environment(page: &mut String, study: &Study<'_>) -> std::fmt::Result {
+    page.push_str(
+        "<section class=\"card\"><h2>Measured on</h2><div class=\"scroll\"><table class=\"facts\"><tbody>",
+    );
+    for (key, value) in &study.results.environment {
+        write!(page, "<tr><td>{}</td><td>{}</td></tr>", Escaped(key), Escaped(value))?;
+    }
+    page.push_str("</tbody></table></div>");
+    for (index, target) in study.results.targets.iter().enumerate() {
+        let name = words::target(study.results, index);
+        write!(page, "<h3>Target {}: {}</h3>", letter(index), Escaped(&name))?;
+        page.push_str("<div class=\"scroll\"><table class=\"facts\"><tbody>");
+        let description = serde_json::from_str(&target.description).unwrap_or(Json::Null);
+        for (key, value) in facts("", &description) {
+            write!(page, "<tr><td>{}</td><td>{}</td></tr>", Escaped(&key), Escaped(&value))?;
+        }
+        page.push_str("</tbody></table></div>");
+    }
+    page.push_str("</section>");
+    Ok(())
+}
+
+/// The leaves of a JSON document with the names on the way to them.
+fn facts(name: &str, json: &Json) -> Vec<(String, String)> {
+    match json {
+        Json::Object(fields) => fields
+            .iter()
+            .flat_map(|(key, value)| facts(format!("{name} {}", key.replace('_', " ")).trim(), value))
+            .collect(),
+        Json::Null => Vec::new(),
+        Json::String(text) => vec![(name.into(), quantity(text))],
+        other => vec![(name.into(), other.to_string())],
+    }
+}
+
+/// A size as people write it, where the text is one.
+fn quantity(text: &str) -> String {
+    text.parse::<nilometer_model::Bytes>().map_or_else(|_| text.to_owned(), |bytes| bytes.to_string())
+}
+
+fn write_repeat(page: &mut String, study: &Study<'_>) -> std::fmt::Result {
+    let results = study.results;
+    let plan: Json = serde_json::from_str(&results.plan).unwrap_or(Json::Null);
+    page.push_str("<section class=\"card\" id=\"repeat\"><h2>How to repeat it</h2>");
+    if let Some(command) = words::fact(results, "command") {
+        write!(page, "<pre>{}</pre>", Escaped(command))?;
+    }
+    let seed =
+        seed(&plan).map(|seed| format!(" The seed of all random decisions was {seed}.")).unwrap_or_default();
+    write!(
+        page,
+        "<p>Measured with nilometer {}.{seed} The record is an SQLite file, which holds every sample:</p>\
+         <pre>nilometer report RECORD --format csv\nsqlite3 RECORD \"SELECT stage, name, phase, path, \
+         avg(megabytes_per_second) FROM rate GROUP BY 1, 2, 3, 4\"</pre>",
+        Escaped(&results.version)
+    )?;
+    if plan != Json::Null {
+        let pretty = serde_json::to_string_pretty(&plan).unwrap_or_default();
+        let text = if pretty.len() > PRETTY_MOST { &results.plan } else { &pretty };
+        write!(page, "<details><summary>The resolved plan</summary><pre>{}</pre></details>", Escaped(text))?;
+    }
+    page.push_str("</section>");
+    Ok(())
+}
+
+/// Longer plans are not spread over lines.
+const PRETTY_MOST: usize = 100_000;
+
+/// The seed, wherever it stands in the plan.
+fn seed(plan: &Json) -> Option<u64> {
+    let fields = plan.as_object()?;
+    fields.get("seed").and_then(Json::as_u64).or_else(|| fields.values().find_map(seed))
+}

@@ -1,0 +1,123 @@
+//! The recordings of an instrument: rate over time at its pace and at the storage's, and how late frames were.
+
+use std::fmt::Write;
+
+use nilometer_model::{ByteRate, Bytes, Histogram, Ingest, Measured, Nanos, Series};
+
+use crate::{Quantity, Recording, Study, letter};
+
+use super::{
+    super::chart::Escaped,
+    latency::{quantiles, timeline},
+    write_charts, write_key,
+};
+
+/// The section of an instrument.
+pub(super) fn write(
+    page: &mut String,
+    study: &Study<'_>,
+    recording: &Recording<'_>,
+    number: usize,
+) -> std::fmt::Result {
+    let Some(ingest) = recording.samples.iter().find_map(|measured| measured.sample.ingest.as_ref()) else {
+        return Ok(());
+    };
+    let rate = ByteRate::of(ingest.frame_size.0, ingest.period);
+    write!(
+        page,
+        "<section class=\"card\" id=\"recording-{number}\"><h2>Recording {}</h2><p class=\"soft\">frames of {} every {}, \
+         {rate}; a buffer of {}</p>",
+        Escaped(recording.instrument),
+        ingest.frame_size,
+        ingest.period,
+        Bytes(ingest.slots * ingest.frame_size.0)
+    )?;
+    let mut targets: Vec<usize> = recording.samples.iter().map(|measured| measured.key.target).collect();
+    targets.dedup();
+    write_key(page, study, &targets)?;
+    write_pictures(page, recording, ingest, rate)?;
+    write_table(page, recording)?;
+    page.push_str("</section>");
+    Ok(())
+}
+
+fn write_pictures(
+    page: &mut String,
+    recording: &Recording<'_>,
+    ingest: &Ingest,
+    rate: ByteRate,
+) -> std::fmt::Result {
+    let paced = chosen(recording, true);
+    let limit = chosen(recording, false);
+    let series = |samples: &[&'_ Measured]| -> Vec<(usize, Series)> {
+        samples.iter().map(|measured| (measured.key.target, measured.sample.series.clone())).collect()
+    };
+    let mut charts = Vec::new();
+    for (title, samples) in [("at its own pace", &paced), ("as fast as it is taken", &limit)] {
+        let series = series(samples);
+        let lines: Vec<(usize, &Series)> = series.iter().map(|(target, series)| (*target, series)).collect();
+        charts.extend(timeline(title, Quantity::Bytes, &lines, Some(rate.0)));
+    }
+    let late: Vec<(usize, &Histogram)> = paced
+        .iter()
+        .map(|measured| (measured.key.target, &measured.sample.lateness))
+        .filter(|(_, lateness)| lateness.count() > 0)
+        .collect();
+    let buffer = Nanos(ingest.slots * ingest.period.0);
+    charts.extend(quantiles("lateness of frames at its own pace", &late, Some(buffer)));
+    write_charts(page, &charts)?;
+    page.push_str(
+        "<p class=\"soft\">Dashed: the instrument's rate, and the time that the buffer covers.</p>",
+    );
+    Ok(())
+}
+
+/// Of each target the slowest recording in the long run: it is the one that the verdict rests on.
+fn chosen<'a>(recording: &Recording<'a>, paced: bool) -> Vec<&'a Measured> {
+    let same = |measured: &&&'a Measured| {
+        measured.sample.invalid.is_none()
+            && measured.sample.ingest.as_ref().is_some_and(|ingest| ingest.paced == paced)
+    };
+    let mut chosen: Vec<&'a Measured> = Vec::new();
+    for measured in recording.samples.iter().filter(same) {
+        let rate = |measured: &Measured| measured.sample.series.last_third().map_or(0.0, |rate| rate.0);
+        match chosen.iter_mut().find(|known| known.key.target == measured.key.target) {
+            Some(known) if rate(measured) < rate(known) => *known = measured,
+            Some(_) => {}
+            None => chosen.push(measured),
+        }
+    }
+    chosen
+}
+
+fn write_table(page: &mut String, recording: &Recording<'_>) -> std::fmt::Result {
+    page.push_str(
+        "<div class=\"scroll\"><table><thead><tr><th>target</th><th>pace</th><th class=\"f\">rate</th>\
+         <th class=\"f\">frames due</th><th class=\"f\">stored</th><th class=\"f\">lost</th>\
+         <th class=\"f\">most of the buffer</th><th class=\"f\">longest stall</th><th class=\"f\">cores</th>\
+         <th></th></tr></thead><tbody>",
+    );
+    for measured in &recording.samples {
+        let Some(ingest) = &measured.sample.ingest else { continue };
+        let sample = &measured.sample;
+        let cores = (sample.user + sample.system).seconds() / sample.wall.seconds().max(1e-9);
+        let used = 100.0 * ingest.slots_high as f64 / ingest.slots.max(1) as f64;
+        let invalid = sample.invalid.as_ref().map(|why| format!("INVALID: {why}")).unwrap_or_default();
+        write!(
+            page,
+            "<tr><td>{}</td><td>{}</td><td class=\"f\">{}</td><td class=\"f\">{}</td><td class=\"f\">{}</td>\
+             <td class=\"f\">{}</td><td class=\"f\">{used:.0} %</td><td class=\"f\">{}</td><td class=\"f\">{cores:.2}</td>\
+             <td class=\"bad\">{}</td></tr>",
+            letter(measured.key.target),
+            if ingest.paced { "its own" } else { "as taken" },
+            sample.rate(),
+            ingest.due,
+            ingest.stored,
+            ingest.lost,
+            ingest.longest_stall,
+            Escaped(&invalid)
+        )?;
+    }
+    page.push_str("</tbody></table></div>");
+    Ok(())
+}

@@ -1,0 +1,146 @@
+//! The answer: verdicts, how the targets compare, what to keep in mind.
+
+use std::fmt::Write;
+
+use nilometer_model::Results;
+
+use crate::{Finding, Grade, Outcome, Quantity, Question, Stage, Study, Verdict, effect::Answer, letter};
+
+use super::super::{chart::Escaped, words};
+
+/// The sections above the stages.
+pub(super) fn write(page: &mut String, study: &Study<'_>) -> std::fmt::Result {
+    write_verdicts(page, study)?;
+    write_questions(page, study)?;
+    write_warnings(page, study)
+}
+
+fn write_verdicts(page: &mut String, study: &Study<'_>) -> std::fmt::Result {
+    for instrument in study.verdicts.chunk_by(|a, b| a.instrument == b.instrument) {
+        write!(
+            page,
+            "<section class=\"card\"><h2>Can it carry {}?</h2>",
+            Escaped(&words::instrument(&instrument[0]))
+        )?;
+        for verdict in instrument {
+            write_verdict(page, study.results, verdict)?;
+        }
+        page.push_str("</section>");
+    }
+    Ok(())
+}
+
+fn write_verdict(page: &mut String, results: &Results, verdict: &Verdict) -> std::fmt::Result {
+    let (class, word) = match &verdict.finding {
+        _ if verdict.is_carried() => ("yes", "✓ Yes"),
+        Finding::Lost(_) => ("no", "✗ No"),
+        _ => ("maybe", "? Not decided"),
+    };
+    write!(
+        page,
+        "<div class=\"verdict {class}\"><strong>{word}</strong> · {} {}: {}.</div>",
+        letter(verdict.target),
+        Escaped(&words::target(results, verdict.target)),
+        Escaped(&verdict.to_string())
+    )
+}
+
+fn write_questions(page: &mut String, study: &Study<'_>) -> std::fmt::Result {
+    if study.stages.is_empty() {
+        return Ok(());
+    }
+    let compared = study.stages.iter().flat_map(|stage| &stage.questions).any(|q| !q.comparisons.is_empty());
+    let title = if compared { "How they compare" } else { "At a glance" };
+    write!(page, "<section class=\"card\"><h2>{title}</h2>")?;
+    let several = study.stages.iter().any(|stage| stage.cells.len() > 1);
+    let best = if several { "Of stages with several cells the bars show the fastest cell. " } else { "" };
+    let note = if compared { words::margin_note(study.results) } else { String::new() };
+    write!(page, "<p class=\"soft\">{best}{}</p>", Escaped(&note))?;
+    for (number, stage) in study.stages.iter().enumerate() {
+        for question in &stage.questions {
+            write_question(page, study, (number, stage), question)?;
+        }
+    }
+    page.push_str("</section>");
+    Ok(())
+}
+
+fn write_question(
+    page: &mut String,
+    study: &Study<'_>,
+    (number, stage): (usize, &Stage<'_>),
+    question: &Question,
+) -> std::fmt::Result {
+    write!(
+        page,
+        "<div class=\"q\"><div class=\"name\"><a href=\"#stage-{number}\">{}</a><span>{}</span></div><div>",
+        Escaped(stage.name),
+        question.phase.name()
+    )?;
+    let best = stage.targets().into_iter().map(|target| (target, stage.best(question.phase, target)));
+    let best: Vec<(usize, Option<&Outcome<'_>>)> = best.collect();
+    let mean = |outcome: &Outcome<'_>| outcome.summary(question.quantity).map_or(0.0, |s| s.mean);
+    let most = best.iter().filter_map(|(_, outcome)| outcome.map(mean)).fold(f64::MIN_POSITIVE, f64::max);
+    for (target, outcome) in best {
+        let share = outcome.map_or(0.0, |outcome| 100.0 * mean(outcome) / most);
+        write_rate(page, target, outcome, question.quantity, share)?;
+    }
+    page.push_str("</div><div>");
+    write_sentences(page, study.results.margin, question)?;
+    page.push_str("</div></div>");
+    Ok(())
+}
+
+fn write_rate(
+    page: &mut String,
+    target: usize,
+    outcome: Option<&Outcome<'_>>,
+    quantity: Quantity,
+    share: f64,
+) -> std::fmt::Result {
+    let text = outcome.and_then(|outcome| words::rate(outcome, quantity));
+    write!(
+        page,
+        "<div class=\"rate s{}\"><b>{}</b><i style=\"width:{share:.1}%\"></i><em>{}</em></div>",
+        target % 8,
+        letter(target),
+        text.unwrap_or_else(|| "INVALID".into())
+    )
+}
+
+fn write_sentences(page: &mut String, margin: f64, question: &Question) -> std::fmt::Result {
+    if let Some(ranking) = question.ranking(margin, letter) {
+        write!(page, "<p class=\"says order\">{}</p>", Escaped(&ranking))?;
+    }
+    for comparison in &question.comparisons {
+        let class = match comparison.effect.answer(margin) {
+            Answer::Faster | Answer::Slower => "yes",
+            Answer::Alike => "alike",
+            Answer::Undecided => "open",
+        };
+        let words = comparison.words(margin, &letter(comparison.first), &letter(comparison.second));
+        write!(page, "<p class=\"says {class}\">{}</p>", Escaped(&words))?;
+    }
+    Ok(())
+}
+
+fn write_warnings(page: &mut String, study: &Study<'_>) -> std::fmt::Result {
+    if study.warnings.is_empty() {
+        return Ok(());
+    }
+    page.push_str("<section class=\"card\"><h2>To be kept in mind</h2><ul class=\"warn\">");
+    for warning in &study.warnings {
+        let (class, word) = match warning.grade() {
+            Grade::Grave => ("no", "grave"),
+            Grade::Caution => ("maybe", "caution"),
+            Grade::Note => ("note", "note"),
+        };
+        write!(page, "<li class=\"{class}\"><b>{word}</b>{}", Escaped(&warning.to_string()))?;
+        if let Some(advice) = warning.advice() {
+            write!(page, " <span class=\"soft\">{}</span>", Escaped(advice))?;
+        }
+        page.push_str("</li>");
+    }
+    page.push_str("</ul></section>");
+    Ok(())
+}

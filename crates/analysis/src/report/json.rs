@@ -1,0 +1,308 @@
+//! The report for programs. Field names and units are fixed by [`FORMAT_VERSION`]; a field that has nothing to say is null.
+
+use std::collections::BTreeMap;
+
+use nilometer_model::{Coldness, statistics::Summary};
+use serde::Serialize;
+use serde_json::Value as Json;
+
+use crate::{Outcome, Stage, Study, Value, effect::Answer, effect::Effect, letter};
+
+/// Raised when a field is renamed, removed or changes its meaning; not when one is added.
+pub const FORMAT_VERSION: u32 = 1;
+
+/// The document. Rates are a second, sizes in bytes, times in nanoseconds; intervals are at 95 %.
+#[derive(Serialize)]
+struct Document<'a> {
+    /// `nilometer-report`.
+    format: &'static str,
+    format_version: u32,
+    title: &'a str,
+    /// UTC, ISO 8601.
+    started: &'a str,
+    /// The version of the program that measured.
+    nilometer: &'a str,
+    repeats_planned: u32,
+    /// No difference smaller than this counts as one.
+    margin_percent: f64,
+    environment: BTreeMap<&'a str, &'a str>,
+    targets: Vec<Target<'a>>,
+    /// One for each phase of each cell on each target.
+    figures: Vec<Figure<'a>>,
+    /// One for each phase of each stage and pair of targets.
+    comparisons: Vec<Pair<'a>>,
+    verdicts: Vec<Answered<'a>>,
+    warnings: Vec<Told>,
+}
+
+#[derive(Serialize)]
+struct Target<'a> {
+    /// What other parts of the document call it.
+    letter: String,
+    path: &'a str,
+    file_system: &'a str,
+    left_out: Option<&'a str>,
+    /// As it was found before the campaign.
+    description: Json,
+}
+
+#[derive(Serialize)]
+struct Figure<'a> {
+    stage: &'a str,
+    cell: &'a str,
+    /// Sizes in bytes, times in nanoseconds.
+    parameters: BTreeMap<&'a str, Json>,
+    phase: &'static str,
+    target: String,
+    repeats: usize,
+    valid: usize,
+    /// Why other repeats can't be used: each reason with how many.
+    invalid: BTreeMap<&'a str, usize>,
+    bytes_per_second: Option<Numbers>,
+    operations_per_second: Option<Numbers>,
+    latency: Option<Latency>,
+    /// Processors kept busy by this process, by what serves the file system here, and by the whole machine above idle.
+    cores_process: Option<f64>,
+    cores_client: Option<f64>,
+    cores_machine: Option<f64>,
+    machine_cpu_seconds_per_gigabyte: Option<f64>,
+    /// Of the workers' time.
+    wait_share: f64,
+    first_worker_done: Option<u64>,
+    last_worker_done: Option<u64>,
+    coldness: Option<&'static str>,
+}
+
+/// A quantity over the valid repeats.
+#[derive(Serialize)]
+struct Numbers {
+    mean: f64,
+    /// Half the width of the mean's interval.
+    half_width: Option<f64>,
+    standard_error: Option<f64>,
+    median: f64,
+    least: f64,
+    greatest: f64,
+}
+
+/// Of all valid repeats together; each is the lower end of a bucket that is at most 3.2 % wide.
+#[derive(Serialize)]
+struct Latency {
+    p50: u64,
+    p90: u64,
+    p99: u64,
+    p999: u64,
+    max: u64,
+}
+
+#[derive(Serialize)]
+struct Pair<'a> {
+    stage: &'a str,
+    phase: &'static str,
+    first: String,
+    second: String,
+    #[serde(flatten)]
+    ratio: Ratio,
+    /// Of the permutation test of no difference, two-sided.
+    p: f64,
+    words: String,
+    cells: Vec<CellPair<'a>>,
+}
+
+#[derive(Serialize)]
+struct CellPair<'a> {
+    cell: &'a str,
+    #[serde(flatten)]
+    ratio: Ratio,
+}
+
+/// The first's rate over the second's; an end that too few repeats leave open is null.
+#[derive(Serialize)]
+struct Ratio {
+    #[serde(rename = "ratio")]
+    mean: f64,
+    low: Option<f64>,
+    high: Option<f64>,
+    pairs: usize,
+    /// `faster`, `slower`, `alike` or `undecided`, of the first.
+    answer: &'static str,
+}
+
+#[derive(Serialize)]
+struct Answered<'a> {
+    instrument: &'a str,
+    target: String,
+    carried: bool,
+    bytes_per_second: f64,
+    /// What the target takes in the long run.
+    limit_bytes_per_second: Option<f64>,
+    /// The limit over the instrument's rate.
+    margin: Option<f64>,
+    sentence: String,
+}
+
+#[derive(Serialize)]
+struct Told {
+    /// `grave`, `caution` or `note`.
+    grade: String,
+    text: String,
+    advice: Option<&'static str>,
+}
+
+/// The report as one JSON document; its fields are those above.
+pub fn json(study: &Study<'_>) -> String {
+    let results = study.results;
+    let document = Document {
+        format: "nilometer-report",
+        format_version: FORMAT_VERSION,
+        title: &results.title,
+        started: &results.started,
+        nilometer: &results.version,
+        repeats_planned: results.repeats,
+        margin_percent: results.margin,
+        environment: results.environment.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect(),
+        targets: targets(study),
+        figures: study.stages.iter().flat_map(|stage| figures(study, stage)).collect(),
+        comparisons: study.stages.iter().flat_map(|stage| pairs(study, stage)).collect(),
+        verdicts: verdicts(study),
+        warnings: warnings(study),
+    };
+    serde_json::to_string_pretty(&document).expect("all keys are texts") + "\n"
+}
+
+fn targets<'a>(study: &Study<'a>) -> Vec<Target<'a>> {
+    let targets = study.results.targets.iter().enumerate();
+    let target = |(index, target): (usize, &'a nilometer_model::TargetEntry)| Target {
+        letter: letter(index),
+        path: &target.path,
+        file_system: &target.file_system,
+        left_out: target.left_out.as_deref(),
+        description: serde_json::from_str(&target.description).unwrap_or(Json::Null),
+    };
+    targets.map(target).collect()
+}
+
+fn figures<'a>(study: &'a Study<'_>, stage: &'a Stage<'_>) -> Vec<Figure<'a>> {
+    stage.outcomes.iter().map(|outcome| figure(study, stage, outcome)).collect()
+}
+
+fn figure<'a>(study: &'a Study<'_>, stage: &'a Stage<'_>, outcome: &'a Outcome<'_>) -> Figure<'a> {
+    let parameters = stage.cell(outcome.cell).map(|cell| &cell.parameters).into_iter().flatten();
+    let cores = outcome.cores;
+    Figure {
+        stage: stage.name,
+        cell: &study.results.cells[outcome.cell].name,
+        parameters: parameters.map(|(name, value)| (name.as_str(), plain(value))).collect(),
+        phase: outcome.phase.name(),
+        target: letter(outcome.target),
+        repeats: outcome.samples.len(),
+        valid: outcome.valid,
+        invalid: outcome.invalid.iter().map(|(why, count)| (why.as_str(), *count)).collect(),
+        bytes_per_second: outcome.rate.as_ref().map(numbers),
+        operations_per_second: outcome.operations.as_ref().map(numbers),
+        latency: latency(outcome),
+        cores_process: cores.map(|cores| cores.own),
+        cores_client: cores.map(|cores| cores.client),
+        cores_machine: cores.map(|cores| cores.machine),
+        machine_cpu_seconds_per_gigabyte: cores.and_then(|cores| cores.for_gigabyte),
+        wait_share: outcome.wait,
+        first_worker_done: outcome.finished.map(|(first, _)| first.0),
+        last_worker_done: outcome.finished.map(|(_, last)| last.0),
+        coldness: outcome.coldness.map(Coldness::name),
+    }
+}
+
+fn plain(value: &Value) -> Json {
+    match value {
+        Value::Number(number) => (*number).into(),
+        Value::Size(bytes) => bytes.0.into(),
+        Value::Time(time) => time.0.into(),
+        Value::Word(word) => word.as_str().into(),
+    }
+}
+
+fn numbers(summary: &Summary) -> Numbers {
+    Numbers {
+        mean: summary.mean,
+        half_width: summary.half_width(),
+        standard_error: summary.sem,
+        median: summary.median,
+        least: summary.range.0,
+        greatest: summary.range.1,
+    }
+}
+
+fn latency(outcome: &Outcome<'_>) -> Option<Latency> {
+    let quantile = |fraction| outcome.quantile(fraction).map(|latency| latency.0);
+    Some(Latency {
+        p50: quantile(0.5)?,
+        p90: quantile(0.9)?,
+        p99: quantile(0.99)?,
+        p999: quantile(0.999)?,
+        max: quantile(1.0)?,
+    })
+}
+
+fn pairs<'a>(study: &'a Study<'_>, stage: &'a Stage<'_>) -> Vec<Pair<'a>> {
+    let margin = study.results.margin;
+    let all = stage
+        .questions
+        .iter()
+        .flat_map(|question| question.comparisons.iter().map(move |comparison| (question.phase, comparison)));
+    let pair = |(phase, comparison): (nilometer_model::plan::Phase, &'a crate::Comparison)| {
+        let (first, second) = (letter(comparison.first), letter(comparison.second));
+        let cells = comparison.cells.iter().map(|(cell, effect)| CellPair {
+            cell: &study.results.cells[*cell].name,
+            ratio: ratio(effect, margin),
+        });
+        Pair {
+            stage: stage.name,
+            phase: phase.name(),
+            ratio: ratio(&comparison.effect, margin),
+            p: comparison.p,
+            words: comparison.words(margin, &first, &second),
+            cells: cells.collect(),
+            first,
+            second,
+        }
+    };
+    all.map(pair).collect()
+}
+
+fn ratio(effect: &Effect, margin: f64) -> Ratio {
+    let end = |log: f64| log.is_finite().then(|| log.exp());
+    Ratio {
+        mean: effect.log_ratio.exp(),
+        low: end(effect.low),
+        high: end(effect.high),
+        pairs: effect.pairs,
+        answer: match effect.answer(margin) {
+            Answer::Faster => "faster",
+            Answer::Slower => "slower",
+            Answer::Alike => "alike",
+            Answer::Undecided => "undecided",
+        },
+    }
+}
+
+fn verdicts<'a>(study: &'a Study<'_>) -> Vec<Answered<'a>> {
+    let answered = |verdict: &'a crate::Verdict| Answered {
+        instrument: &verdict.instrument,
+        target: letter(verdict.target),
+        carried: verdict.is_carried(),
+        bytes_per_second: verdict.rate.0,
+        limit_bytes_per_second: verdict.limit.map(|limit| limit.0),
+        margin: verdict.margin(),
+        sentence: verdict.to_string(),
+    };
+    study.verdicts.iter().map(answered).collect()
+}
+
+fn warnings(study: &Study<'_>) -> Vec<Told> {
+    let told = |warning: &crate::Warning| Told {
+        grade: format!("{:?}", warning.grade()).to_lowercase(),
+        text: warning.to_string(),
+        advice: warning.advice(),
+    };
+    study.warnings.iter().map(told).collect()
+}

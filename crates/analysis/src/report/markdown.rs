@@ -1,0 +1,136 @@
+//! The report for pasting into an issue, a wiki or a document: GitHub's Markdown.
+
+use std::fmt::Write;
+
+use crate::{Grade, Outcome, Stage, Study, letter};
+
+use super::words;
+
+/// The answers first, then a table a stage.
+pub fn markdown(study: &Study<'_>) -> String {
+    let mut text = String::new();
+    write_report(&mut text, study).expect("writing to a string does not fail");
+    text
+}
+
+fn write_report(text: &mut String, study: &Study<'_>) -> std::fmt::Result {
+    let results = study.results;
+    writeln!(text, "# {}\n\n{}\n", plain(&results.title), plain(&words::origin(results)))?;
+    for index in 0..results.targets.len() {
+        writeln!(text, "- **{}** {}", letter(index), plain(&words::target(results, index)))?;
+    }
+    write_verdicts(text, study)?;
+    write_comparisons(text, study)?;
+    write_warnings(text, study)?;
+    for stage in &study.stages {
+        write_stage(text, stage)?;
+    }
+    write_environment(text, study)
+}
+
+fn write_verdicts(text: &mut String, study: &Study<'_>) -> std::fmt::Result {
+    let mut last = String::new();
+    for verdict in &study.verdicts {
+        let instrument = words::instrument(verdict);
+        if instrument != last {
+            writeln!(text, "\n## Verdict for {}\n", plain(&instrument))?;
+            last = instrument;
+        }
+        let target = words::target(study.results, verdict.target);
+        writeln!(text, "- **{}**: {}.", plain(&target), plain(&verdict.to_string()))?;
+    }
+    Ok(())
+}
+
+fn write_comparisons(text: &mut String, study: &Study<'_>) -> std::fmt::Result {
+    let comparisons = words::comparisons(study);
+    if comparisons.is_empty() {
+        return Ok(());
+    }
+    writeln!(text, "\n## Compared\n\n| stage | phase | answer |\n|---|---|---|")?;
+    for (stage, phase, sentences) in comparisons {
+        let sentences: Vec<String> = sentences.iter().map(|sentence| plain(sentence)).collect();
+        writeln!(text, "| {} | {phase} | {} |", plain(stage), sentences.join("<br>"))?;
+    }
+    writeln!(text, "\n{}", words::margin_note(study.results))
+}
+
+fn write_warnings(text: &mut String, study: &Study<'_>) -> std::fmt::Result {
+    if study.warnings.is_empty() {
+        return Ok(());
+    }
+    writeln!(text, "\n## To be kept in mind\n")?;
+    for warning in &study.warnings {
+        let grave = if warning.grade() == Grade::Grave { "**Grave:** " } else { "" };
+        let advice = warning.advice().map(|advice| format!(" ({advice})")).unwrap_or_default();
+        writeln!(text, "- {grave}{}{advice}", plain(&warning.to_string()))?;
+    }
+    Ok(())
+}
+
+fn write_stage(text: &mut String, stage: &Stage<'_>) -> std::fmt::Result {
+    writeln!(text, "\n## {}\n\n{}\n", plain(stage.name), plain(&stage.common))?;
+    writeln!(text, "| parameters | phase | target | rate | p50 | p99 | max | cores | machine | CPU s/GB |")?;
+    writeln!(text, "|---|---|---|--:|--:|--:|--:|--:|--:|--:|")?;
+    for outcome in &stage.outcomes {
+        write_outcome(text, stage, outcome)?;
+    }
+    Ok(())
+}
+
+fn write_outcome(text: &mut String, stage: &Stage<'_>, outcome: &Outcome<'_>) -> std::fmt::Result {
+    let label = stage.cell(outcome.cell).map_or("", |cell| &cell.label);
+    let mut rate = words::rate(outcome, stage.quantity(outcome)).unwrap_or_default();
+    for line in words::invalid(outcome) {
+        let gap = if rate.is_empty() { "" } else { "<br>" };
+        rate = format!("{rate}{gap}**{}**", plain(&line));
+    }
+    let [p50, p99, max] = [0.5, 0.99, 1.0].map(|fraction| words::quantile(outcome, fraction));
+    let cost = outcome.cores.and_then(|cores| cores.for_gigabyte);
+    writeln!(
+        text,
+        "| {} | {} | {} | {rate} | {p50} | {p99} | {max} | {} | {} | {} |",
+        plain(label),
+        outcome.phase.name(),
+        letter(outcome.target),
+        words::cores(outcome, |cores| cores.own),
+        words::cores(outcome, |cores| cores.machine),
+        cost.map_or_else(|| words::NONE.into(), |cost| format!("{cost:.2}")),
+    )
+}
+
+fn write_environment(text: &mut String, study: &Study<'_>) -> std::fmt::Result {
+    if study.results.environment.is_empty() {
+        return Ok(());
+    }
+    writeln!(text, "\n## Measured on\n\n| | |\n|---|---|")?;
+    for (key, value) in &study.results.environment {
+        writeln!(text, "| {} | {} |", plain(key), plain(value))?;
+    }
+    Ok(())
+}
+
+/// Text that means nothing else in Markdown or in the HTML that Markdown may hold.
+fn plain(text: &str) -> String {
+    let mut plain = String::new();
+    for letter in text.chars() {
+        match letter {
+            '<' => plain.push_str("&lt;"),
+            '&' => plain.push_str("&amp;"),
+            '\n' | '\r' => plain.push(' '),
+            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' | '~' => plain.extend(['\\', letter]),
+            letter => plain.push(letter),
+        }
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_can_not_become_markup() {
+        assert_eq!(plain("a_b|<c> & `d`\n*"), "a\\_b\\|&lt;c> &amp; \\`d\\`  \\*".replace("  ", " "));
+    }
+}

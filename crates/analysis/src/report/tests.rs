@@ -1,0 +1,313 @@
+//! Every report on every kind of results: none panics, none lets a name become markup, none breaks its own form.
+
+use nilometer_model::{
+    Activity, Bytes, CellEntry, Coldness, Event, Histogram, Ingest, Invalid, Key, Measured, Nanos, Results,
+    Sample, Seed, Series, Stream, TargetEntry, WorkerTotals, plan::Phase,
+};
+
+use super::{Palette, csv, html, json, markdown, terminal};
+use crate::Study;
+
+const SECOND: u64 = 1_000_000_000;
+/// A name that is markup in every format.
+const WICKED: &str = "/data/<script>alert(1)</script>&\"'|`*_\u{1b}[31m/ünïcode/数据";
+
+fn target(path: &str) -> TargetEntry {
+    let description =
+        format!("{{\"path\": {}, \"space\": {{\"size\": \"1024 B\"}}}}", serde_json::json!(path));
+    TargetEntry { path: path.into(), file_system: "xfs".into(), description, left_out: None }
+}
+
+fn cell(stage: &str, block: &str, workers: u32) -> CellEntry {
+    let workload = format!(r#"{{"stream": {{"block_size": "{block}", "sync": "close"}}}}"#);
+    CellEntry {
+        stage: stage.into(),
+        name: format!("64 MiB by {block}, direct, {workers} workers"),
+        parameters: format!(r#"{{"stage": "s", "workers": {workers}, "workload": {workload}}}"#),
+    }
+}
+
+fn sample(stream: &mut Stream, rate: f64, operations: u64) -> Sample {
+    let wall = Nanos::from_seconds(1.0 + 0.1 * stream.unit());
+    let worker = |last| WorkerTotals { last_done: Nanos(last), ..WorkerTotals::default() };
+    let mut series = Series::new(Nanos(0));
+    (0..1000).for_each(|at| series.add(Nanos(at * 1_000_000), 1_000_000));
+    let bytes = Nanos::from_seconds(rate).0 / SECOND;
+    Sample {
+        bytes,
+        operations,
+        wall,
+        user: Nanos(SECOND / 5),
+        machine: Nanos(SECOND / 2),
+        series,
+        workers: vec![worker(SECOND / 2), worker(SECOND)],
+        coldness: Some(Coldness::Proved),
+        ..Sample::new(Nanos(0))
+    }
+}
+
+fn latencies(results: &mut Results) {
+    let mut histogram = Histogram::default();
+    (1..2000_u64).for_each(|number| histogram.add(number * number));
+    for group in results.samples.iter().map(|measured| measured.key.group()) {
+        results.latencies.insert(group, histogram.clone());
+    }
+}
+
+/// Every cell in every phase on every target; each target is 30 % slower than the one before.
+fn results(targets: usize, cells: Vec<CellEntry>, phases: &[Phase], repeats: u32) -> Results {
+    let mut stream = Seed(1).stream();
+    let mut samples = Vec::new();
+    for repeat in 0..repeats {
+        for cell in 0..cells.len() {
+            for target in 0..targets {
+                for &phase in phases {
+                    let rate = 1e9 / 1.3_f64.powi(target as i32) * (1.0 + cell as f64);
+                    let key = Key { target, cell, repeat, phase };
+                    samples.push(Measured { key, sample: sample(&mut stream, rate, 1000) });
+                }
+            }
+        }
+    }
+    let paths = (0..targets).map(|index| target(&format!("{WICKED}/{index}")));
+    let mut results = Results {
+        title: format!("A test of {WICKED}"),
+        version: "0.1.0".into(),
+        started: "2026-11-22T01:00:00Z".into(),
+        plan: r#"{"plan": {"seed": 77}}"#.into(),
+        margin: 5.0,
+        repeats,
+        targets: paths.collect(),
+        cells,
+        samples,
+        environment: vec![("host".into(), WICKED.into()), ("command".into(), "nilometer evaluate".into())],
+        ..Results::default()
+    };
+    latencies(&mut results);
+    results
+}
+
+fn sweep() -> Vec<CellEntry> {
+    let blocks = ["4096 B", "65536 B", "1048576 B", "4194304 B"];
+    blocks.iter().flat_map(|block| [1, 2].map(|workers| cell(WICKED, block, workers))).collect()
+}
+
+fn recorded(mut results: Results) -> Results {
+    for (paced, repeat) in [(false, 0), (false, 1), (true, 0)] {
+        let ingest = Ingest {
+            instrument: WICKED.into(),
+            paced,
+            frame_size: Bytes(1_000_000),
+            period: Nanos::from_millis(2),
+            due: 500,
+            stored: 499,
+            lost: u64::from(paced),
+            slots: 50,
+            slots_high: 30,
+            longest_stall: Nanos::from_millis(30),
+            ..Ingest::default()
+        };
+        let mut sample = sample(&mut Seed(repeat).stream(), 5e8, 500);
+        (1..500_u64).for_each(|number| sample.lateness.add(number * 10_000));
+        sample.ingest = Some(ingest);
+        let cell = results.cells.len();
+        let key = Key { target: 0, cell, repeat: repeat as u32, phase: Phase::Ingest };
+        results.samples.push(Measured { key, sample });
+    }
+    let parameters = r#"{"instrument": {"name": "x"}, "paced": true}"#.into();
+    results.cells.push(CellEntry { stage: WICKED.into(), name: WICKED.into(), parameters });
+    results
+}
+
+const TREE: [Phase; 10] = [
+    Phase::MakeTree,
+    Phase::MakeDirectories,
+    Phase::StatDirectories,
+    Phase::RemoveDirectories,
+    Phase::CreateFiles,
+    Phase::StatFiles,
+    Phase::ReadFiles,
+    Phase::RenameFiles,
+    Phase::RemoveFiles,
+    Phase::RemoveTree,
+];
+
+/// All kinds of campaigns, by name.
+fn zoo() -> Vec<(&'static str, Results)> {
+    let one = || vec![cell("one", "1048576 B", 1)];
+    let mut invalid = results(2, one(), &[Phase::Write], 3);
+    invalid.samples.iter_mut().for_each(|m| m.sample.invalid = Some(Invalid::Refused(WICKED.into())));
+    let mut zero = results(2, one(), &[Phase::Write, Phase::Read], 3);
+    for measured in &mut zero.samples {
+        measured.sample = Sample::new(Nanos(0));
+    }
+    let mut eventful = results(3, sweep(), &[Phase::Write], 2);
+    eventful.repeats = 6;
+    eventful.targets[1].left_out = Some(WICKED.into());
+    eventful.events = vec![Event { at: Nanos(SECOND), what: WICKED.into() }];
+    eventful.samples[0].sample.before =
+        Activity { over: Nanos(1), busy: Nanos(5), disk_read: 1 << 40, ..Activity::default() };
+    let mut foreign = results(1, sweep(), &[Phase::Write], 1);
+    foreign.cells.iter_mut().for_each(|cell| cell.parameters = "no JSON".into());
+    foreign.plan = "none".into();
+    let mut lost = results(2, one(), &[Phase::Write], 1);
+    lost.cells.clear();
+    lost.targets.clear();
+    vec![
+        ("empty", Results::default()),
+        ("one repeat", results(1, one(), &[Phase::Write], 1)),
+        ("two targets", results(2, one(), &[Phase::Write, Phase::Read], 6)),
+        ("a sweep", results(3, sweep(), &[Phase::Write, Phase::Read], 4)),
+        ("a sweep on one target", results(1, sweep(), &[Phase::Read], 3)),
+        ("a tree", results(4, one(), &TREE, 3)),
+        ("many targets", results(30, one(), &[Phase::Write], 2)),
+        ("many of both", results(30, sweep(), &[Phase::Write], 2)),
+        ("a copy", results(2, one(), &[Phase::Source, Phase::Write], 6)),
+        ("all invalid", invalid),
+        ("zero rates", zero),
+        ("eventful", eventful),
+        ("foreign", foreign),
+        ("without cells and targets", lost),
+        ("recorded", recorded(results(1, one(), &[Phase::Write], 2))),
+        ("recorded only", recorded(results(1, Vec::new(), &[], 0))),
+    ]
+}
+
+/// What is wrong with a document as XML: a tag that is not closed, a bare `&` or `<`, an attribute without quotes.
+fn malformed(page: &str) -> Option<String> {
+    let mut open: Vec<&str> = Vec::new();
+    let mut rest = page.strip_prefix("<!DOCTYPE html>\n").unwrap_or(page);
+    while let Some(at) = rest.find(['<', '&', '>']) {
+        let near = || rest[at..].chars().take(60).collect::<String>();
+        let raw = matches!(open.last(), Some(&("style" | "script")));
+        if rest[at..].starts_with('&') && !raw {
+            let entities = ["&lt;", "&gt;", "&amp;", "&quot;", "&#39;"];
+            if !entities.iter().any(|entity| rest[at..].starts_with(entity)) {
+                return Some(format!("a bare & at {}", near()));
+            }
+        }
+        if raw && !rest[at..].starts_with("</") || !rest[at..].starts_with('<') {
+            if rest[at..].starts_with('>') && !raw {
+                return Some(format!("a bare > at {}", near()));
+            }
+            rest = &rest[at + 1..];
+            continue;
+        }
+        let end = at + rest[at..].find('>')?;
+        let tag = &rest[at + 1..end];
+        if tag.matches('"').count() % 2 == 1 {
+            return Some(format!("an odd quote at {}", near()));
+        }
+        let name = tag.trim_matches('/').split(' ').next().unwrap_or_default();
+        if tag.starts_with('/') {
+            if open.pop() != Some(name) {
+                return Some(format!("{name} is closed and was not open at {}", near()));
+            }
+        } else if !tag.ends_with('/') {
+            open.push(name);
+        }
+        rest = &rest[end + 1..];
+    }
+    open.pop().map(|name| format!("{name} is never closed"))
+}
+
+#[test]
+fn a_malformed_page_is_found() {
+    for good in ["<a><b/>&amp;</a>", "<style>a>b&c</style>", "<p class=\"x\">&#39;</p>"] {
+        assert_eq!(malformed(good), None, "{good}");
+    }
+    for bad in ["<a><b></a>", "<a>", "</a>", "<a>&</a>", "<a>x > y</a>", "<a b=\"></a>"] {
+        assert!(malformed(bad).is_some(), "{bad}");
+    }
+}
+
+#[test]
+fn pages_are_well_formed_and_need_nothing_from_elsewhere() {
+    for (name, results) in zoo() {
+        let page = html(&Study::of(&results));
+        assert_eq!(malformed(&page), None, "{name}");
+        assert!(!page.contains("<script>alert") && !page.contains('\u{1b}'), "{name}");
+        let foreign = page.replace("http://www.w3.org/2000/svg", "");
+        for part in ["http:", "https:", "//", "url(", "@import", "src=", "<link", "<img", "NaN", "inf"] {
+            let found =
+                foreign.find(part).map(|at| foreign[at.saturating_sub(40)..].chars().take(90).collect());
+            // A path of the test itself may hold two slashes.
+            assert_eq!(found, None::<String>, "{name}: {part}");
+        }
+        assert!(page.len() < 3_000_000, "{name}: {} bytes", page.len());
+    }
+}
+
+#[test]
+fn a_page_says_what_was_found() {
+    let results = recorded(results(2, vec![cell("one", "1048576 B", 1)], &[Phase::Write, Phase::Read], 6));
+    let page = html(&Study::of(&results));
+    for part in [
+        "A is 30 % faster than B",
+        "Can it carry",
+        "does not carry it",
+        "lateness of frames",
+        "The seed of all random decisions was 77",
+        "write: latency",
+        "read: over time",
+        "500 ms, 1 s",
+    ] {
+        assert!(page.contains(part), "{part} is missing");
+    }
+}
+
+#[test]
+fn the_terminal_is_never_wider_than_it_is_and_never_commanded() {
+    for (name, results) in zoo() {
+        let text = terminal(&Study::of(&results), Palette::Plain);
+        let wide: Vec<&str> = text.lines().filter(|line| line.chars().count() > 100).collect();
+        assert_eq!(wide, [""; 0], "{name}");
+        assert!(text.chars().all(|letter| letter == '\n' || !letter.is_control()), "{name}: {text:?}");
+        assert!(text.lines().all(|line| line.trim_end() == line), "{name}: blanks at a line's end");
+    }
+}
+
+#[test]
+fn the_terminal_ends_with_the_answers() {
+    let results = recorded(results(2, vec![cell("one", "1048576 B", 1)], &[Phase::Write], 6));
+    let text = terminal(&Study::of(&results), Palette::Plain);
+    let place = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part} is missing in: {text}"));
+    assert!(place("ONE  ") < place("COMPARED") && place("COMPARED") < place("VERDICT for"));
+    assert!(text.contains("write   A is 30 % faster than B") && text.contains(" MB/s ±"), "{text}");
+}
+
+#[test]
+fn invalid_repeats_are_named_in_every_report_for_people() {
+    let mut results = results(1, vec![cell("one", "1048576 B", 1)], &[Phase::Read], 3);
+    results.samples[0].sample.invalid = Some(Invalid::WarmRead);
+    let study = Study::of(&results);
+    for text in [terminal(&study, Palette::Plain), html(&study), markdown(&study)] {
+        assert!(text.contains("INVALID in 1 of 3 repeats: the read came from the page cache"), "{text}");
+    }
+}
+
+#[test]
+fn json_is_json_and_csv_is_a_table() {
+    for (name, results) in zoo() {
+        let study = Study::of(&results);
+        let document: serde_json::Value = serde_json::from_str(&json(&study)).expect("JSON");
+        let count = |field: &str| document[field].as_array().map_or(0, Vec::len);
+        let outcomes: usize = study.stages.iter().map(|stage| stage.outcomes.len()).sum();
+        assert_eq!((count("figures"), document["format_version"].as_u64()), (outcomes, Some(1)), "{name}");
+        assert_eq!(csv(&study).matches("\r\n").count(), results.samples.len() + 1, "{name}");
+        let rows = markdown(&study).lines().filter(|line| line.starts_with('|')).count();
+        assert!(rows >= outcomes && !markdown(&study).contains("<script"), "{name}");
+    }
+}
+
+#[test]
+fn json_says_what_is_faster() {
+    let results = results(2, vec![cell("one", "1048576 B", 1)], &[Phase::Write], 6);
+    let document: serde_json::Value = serde_json::from_str(&json(&Study::of(&results))).expect("JSON");
+    let pair = &document["comparisons"][0];
+    let fields = [&pair["first"], &pair["second"], &pair["answer"], &pair["phase"]];
+    assert_eq!(fields.map(|field| field.as_str().expect("a word")), ["A", "B", "faster", "write"]);
+    let (low, high) = (pair["low"].as_f64().expect("bounded"), pair["high"].as_f64().expect("bounded"));
+    assert!(low < 1.3 && 1.3 < high && low > 1.2 && high < 1.4, "{pair}");
+    assert_eq!(document["figures"][0]["parameters"]["block_size"], 1 << 20);
+}

@@ -1,0 +1,95 @@
+//! How figures and sentences are written in every report.
+
+use nilometer_model::{Results, statistics::Summary};
+
+use crate::{Cores, Outcome, Quantity, Study, Verdict, letter};
+
+/// What stands for a figure that is not there.
+pub(super) const NONE: &str = "–";
+
+/// Half the interval in percent of the mean: `± 10 %`; nothing from one repeat.
+pub(super) fn interval(summary: &Summary) -> String {
+    let half = summary.half_width().map(|half| 100.0 * half / summary.mean);
+    half.map_or_else(String::new, |half| format!("±{half:>3.0} %"))
+}
+
+/// The mean with its interval; none where no repeat is valid.
+pub(super) fn rate(outcome: &Outcome<'_>, quantity: Quantity) -> Option<String> {
+    let summary = outcome.summary(quantity)?;
+    Some(format!("{} {}", quantity.show(summary.mean), interval(&summary)).trim_end().to_owned())
+}
+
+/// A quantile of the latency.
+pub(super) fn quantile(outcome: &Outcome<'_>, fraction: f64) -> String {
+    outcome.quantile(fraction).map_or_else(|| NONE.into(), |latency| latency.to_string())
+}
+
+/// Processors kept busy, one of the three ways.
+pub(super) fn cores(outcome: &Outcome<'_>, way: fn(&Cores) -> f64) -> String {
+    outcome.cores.as_ref().map_or_else(|| NONE.into(), |cores| format!("{:.2}", way(cores)))
+}
+
+/// `INVALID in 1 of 6 repeats: why`, one for each reason.
+pub(super) fn invalid(outcome: &Outcome<'_>) -> Vec<String> {
+    let of = outcome.samples.len();
+    let line = |(why, count): &(String, usize)| format!("INVALID in {count} of {of} repeats: {why}");
+    outcome.invalid.iter().map(line).collect()
+}
+
+/// `/data (ext4)`.
+pub(super) fn target(results: &Results, index: usize) -> String {
+    match results.targets.get(index) {
+        Some(target) => format!("{} ({})", target.path, target.file_system),
+        None => letter(index),
+    }
+}
+
+/// When, how often, with what and where it was measured, as far as the record says it.
+pub(super) fn origin(results: &Results) -> String {
+    let mut parts = Vec::new();
+    if !results.started.is_empty() {
+        parts.push(format!("begun {} UTC", results.started.replace('T', " ").trim_end_matches('Z')));
+    }
+    let rounds = if results.repeats == 1 { "round" } else { "rounds" };
+    parts.push(format!("{} {rounds}", results.repeats));
+    if let Some(host) = fact(results, "host") {
+        parts.push(format!("on {host}"));
+    }
+    if !results.version.is_empty() {
+        parts.push(format!("nilometer {}", results.version));
+    }
+    parts.join(", ")
+}
+
+/// A fact about the environment.
+pub(super) fn fact<'a>(results: &'a Results, key: &str) -> Option<&'a str> {
+    results.environment.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
+}
+
+/// `VERDICT for NAME, RATE`, without the first word.
+pub(super) fn instrument(verdict: &Verdict) -> String {
+    format!("{}, {}", verdict.instrument, verdict.rate)
+}
+
+/// The comparisons of a study: stage, phase, and a sentence for each pair.
+pub(super) fn comparisons<'a>(study: &'a Study<'_>) -> Vec<(&'a str, &'static str, Vec<String>)> {
+    let margin = study.results.margin;
+    let questions =
+        study.stages.iter().flat_map(|stage| stage.questions.iter().map(|question| (stage.name, question)));
+    let sentences = questions.map(|(stage, question)| {
+        let mut sentences = question.sentences(margin, letter);
+        if let Some(ranking) = question.ranking(margin, letter).filter(|_| !sentences.is_empty()) {
+            sentences.insert(0, ranking);
+        }
+        (stage, question.phase.name(), sentences)
+    });
+    sentences.filter(|(_, _, sentences)| !sentences.is_empty()).collect()
+}
+
+/// What the words of comparisons rest on.
+pub(super) fn margin_note(results: &Results) -> String {
+    format!(
+        "A difference below {} % does not count. In brackets: 95 % intervals of the ratio, from pairs of the same round.",
+        results.margin
+    )
+}

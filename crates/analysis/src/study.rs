@@ -1,0 +1,263 @@
+//! All that reports say, found once: stages with their figures and comparisons, verdicts, warnings.
+
+use nilometer_model::{CellEntry, Measured, Results, plan::Phase};
+
+use crate::{
+    Outcome, Quantity, Verdict, Warning,
+    comparison::{Question, question},
+    outcomes,
+    parameters::{Parameters, Value, Varying, parameters, varying, words},
+    verdicts,
+    warning::warnings,
+};
+
+/// A campaign as reports show it.
+#[derive(Debug, Clone)]
+pub struct Study<'a> {
+    /// What it is from.
+    pub results: &'a Results,
+    /// The stages in the plan's order, those without samples left out.
+    pub stages: Vec<Stage<'a>>,
+    /// The recordings of instruments in the plan's order.
+    pub recordings: Vec<Recording<'a>>,
+    /// Whether the targets carry the instruments.
+    pub verdicts: Vec<Verdict>,
+    /// What a reader must know before using a figure, the gravest first.
+    pub warnings: Vec<Warning>,
+}
+
+/// A stage of the plan.
+#[derive(Debug, Clone)]
+pub struct Stage<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// What all its cells share, in words.
+    pub common: String,
+    /// What its cells differ in.
+    pub varying: Varying,
+    /// Its cells in the plan's order.
+    pub cells: Vec<StageCell>,
+    /// What was measured, by cell, phase and target.
+    pub outcomes: Vec<Outcome<'a>>,
+    /// One a phase, in the phases' order.
+    pub questions: Vec<Question>,
+}
+
+/// A cell of a stage.
+#[derive(Debug, Clone)]
+pub struct StageCell {
+    /// Index into [`Results::cells`].
+    pub index: usize,
+    /// What tells it from the others of its stage, in words; empty for a single one.
+    pub label: String,
+    /// Its parameters.
+    pub parameters: Parameters,
+}
+
+/// All samples of one instrument.
+#[derive(Debug, Clone)]
+pub struct Recording<'a> {
+    /// The instrument's name.
+    pub instrument: &'a str,
+    /// By target, as they were measured.
+    pub samples: Vec<&'a Measured>,
+}
+
+impl<'a> Study<'a> {
+    /// Reads all that can be said out of the results.
+    pub fn of(results: &'a Results) -> Self {
+        let mut outcomes = outcomes(results);
+        outcomes.retain(|outcome| outcome.cell < results.cells.len());
+        let mut stages: Vec<Stage<'a>> = Vec::new();
+        let mut rest = outcomes.as_slice();
+        while let Some(first) = rest.first() {
+            let name = &results.cells[first.cell].stage;
+            let same = |outcome: &Outcome<'_>| results.cells[outcome.cell].stage == *name;
+            let end = rest.iter().position(|outcome| !same(outcome)).unwrap_or(rest.len());
+            stages.push(stage(results, rest[..end].to_vec()));
+            rest = &rest[end..];
+        }
+        let warnings = warnings(results, &stages);
+        Study { results, stages, recordings: recordings(results), verdicts: verdicts(results), warnings }
+    }
+}
+
+fn stage<'a>(results: &'a Results, outcomes: Vec<Outcome<'a>>) -> Stage<'a> {
+    let entry = |index: usize| &results.cells[index];
+    let name = &entry(outcomes[0].cell).stage;
+    let mut indices: Vec<usize> = outcomes.iter().map(|outcome| outcome.cell).collect();
+    indices.dedup();
+    let parameters: Vec<Parameters> =
+        indices.iter().map(|&index| parameters(&entry(index).parameters)).collect();
+    let varying = varying(&parameters);
+    let entries: Vec<&CellEntry> = indices.iter().map(|&index| entry(index)).collect();
+    let labels = labels(&entries, &parameters, &varying);
+    let cells = indices.into_iter().zip(labels).zip(parameters);
+    let questions = phases(&outcomes).into_iter().map(|phase| {
+        let of_phase: Vec<&Outcome<'_>> = outcomes.iter().filter(|outcome| outcome.phase == phase).collect();
+        question(phase, &of_phase)
+    });
+    Stage {
+        name,
+        common: common(&entries),
+        questions: questions.collect(),
+        varying,
+        cells: cells.map(|((index, label), parameters)| StageCell { index, label, parameters }).collect(),
+        outcomes,
+    }
+}
+
+fn phases(outcomes: &[Outcome<'_>]) -> Vec<Phase> {
+    let mut phases: Vec<Phase> = outcomes.iter().map(|outcome| outcome.phase).collect();
+    phases.sort_unstable();
+    phases.dedup();
+    phases
+}
+
+/// The varying parameters of each cell; its whole name where these do not tell all cells apart.
+fn labels(entries: &[&CellEntry], parameters: &[Parameters], varying: &Varying) -> Vec<String> {
+    if let [_] = entries {
+        return vec![String::new()];
+    }
+    let names: Vec<&String> = varying.axis.iter().chain(&varying.others).collect();
+    let labels: Vec<String> = parameters.iter().map(|cell| words(cell, names.iter().copied())).collect();
+    let mut sorted: Vec<&String> = labels.iter().collect();
+    sorted.sort_unstable();
+    sorted.dedup();
+    if sorted.len() == labels.len() {
+        return labels;
+    }
+    entries.iter().map(|entry| entry.name.clone()).collect()
+}
+
+/// The parts of the cells' names that all of them have.
+fn common(entries: &[&CellEntry]) -> String {
+    let Some((first, others)) = entries.split_first() else { return String::new() };
+    let everywhere = |part: &&str| others.iter().all(|entry| entry.name.split(", ").any(|p| p == *part));
+    first.name.split(", ").filter(everywhere).collect::<Vec<_>>().join(", ")
+}
+
+fn recordings(results: &Results) -> Vec<Recording<'_>> {
+    let mut samples: Vec<(&str, &Measured)> = results
+        .samples
+        .iter()
+        .filter_map(|measured| Some((measured.sample.ingest.as_ref()?.instrument.as_str(), measured)))
+        .collect();
+    samples.sort_by_key(|(_, measured)| (measured.key.cell, measured.key.target, measured.key.repeat));
+    let mut recordings: Vec<Recording<'_>> = Vec::new();
+    for (instrument, measured) in samples {
+        match recordings.iter_mut().find(|recording| recording.instrument == instrument) {
+            Some(recording) => recording.samples.push(measured),
+            None => recordings.push(Recording { instrument, samples: vec![measured] }),
+        }
+    }
+    for recording in &mut recordings {
+        recording.samples.sort_by_key(|measured| measured.key.target);
+    }
+    recordings
+}
+
+impl Stage<'_> {
+    /// The question of a phase.
+    pub fn question(&self, phase: Phase) -> Option<&Question> {
+        self.questions.iter().find(|question| question.phase == phase)
+    }
+
+    /// What was measured in a phase.
+    pub fn of_phase(&self, phase: Phase) -> Vec<&Outcome<'_>> {
+        self.outcomes.iter().filter(|outcome| outcome.phase == phase).collect()
+    }
+
+    /// The targets with samples.
+    pub fn targets(&self) -> Vec<usize> {
+        let mut targets: Vec<usize> = self.outcomes.iter().map(|outcome| outcome.target).collect();
+        targets.sort_unstable();
+        targets.dedup();
+        targets
+    }
+
+    /// In what the rate of an outcome is given.
+    pub fn quantity(&self, outcome: &Outcome<'_>) -> Quantity {
+        self.question(outcome.phase).map_or(Quantity::Operations, |question| question.quantity)
+    }
+
+    /// The cell with an index into the results' cells.
+    pub fn cell(&self, index: usize) -> Option<&StageCell> {
+        self.cells.iter().find(|cell| cell.index == index)
+    }
+
+    /// The outcome with the highest mean of a target in a phase, in the phase's quantity.
+    pub fn best(&self, phase: Phase, target: usize) -> Option<&Outcome<'_>> {
+        let quantity = self.question(phase)?.quantity;
+        let here = self.outcomes.iter().filter(|o| o.phase == phase && o.target == target);
+        let mean = |outcome: &Outcome<'_>| outcome.summary(quantity).map(|summary| summary.mean);
+        here.filter(|o| mean(o).is_some())
+            .max_by(|a, b| mean(a).unwrap_or_default().total_cmp(&mean(b).unwrap_or_default()))
+    }
+}
+
+impl StageCell {
+    /// A parameter's value as a number.
+    pub fn number(&self, name: &str) -> Option<f64> {
+        self.parameters.get(name).and_then(Value::number)
+    }
+}
+
+/// The name of a target in tables: A to Z, then A1 to Z1 and so on.
+pub fn letter(index: usize) -> String {
+    let letter = char::from(b'A' + (index % 26) as u8);
+    if index < 26 { letter.to_string() } else { format!("{letter}{}", index / 26) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nilometer_model::{Key, Nanos, Sample};
+
+    fn results(names: &[(&str, &str, &str)]) -> Results {
+        let cell = |(stage, name, parameters): &(&str, &str, &str)| CellEntry {
+            stage: (*stage).into(),
+            name: (*name).into(),
+            parameters: (*parameters).into(),
+        };
+        let sample = |cell: usize| {
+            let key = Key { target: 0, cell, repeat: 0, phase: Phase::Write };
+            let sample =
+                Sample { bytes: 1 << 30, operations: 10, wall: Nanos(1000), ..Sample::new(Nanos(0)) };
+            Measured { key, sample }
+        };
+        let samples = (0..names.len()).map(sample).collect();
+        Results { cells: names.iter().map(cell).collect(), samples, ..Results::default() }
+    }
+
+    #[test]
+    fn cells_are_told_apart_by_what_varies() {
+        let results = results(&[
+            ("one", "4 MiB by 1 MiB, direct, 1 worker", r#"{"workers": 1}"#),
+            ("one", "4 MiB by 1 MiB, direct, 2 workers", r#"{"workers": 2}"#),
+            ("two", "alone", "{}"),
+            ("three", "same", "{}"),
+            ("three", "but not", "{}"),
+        ]);
+        let study = Study::of(&results);
+        let stages: Vec<&str> = study.stages.iter().map(|stage| stage.name).collect();
+        assert_eq!(stages, ["one", "two", "three"]);
+        let labels =
+            |stage: &Stage<'_>| stage.cells.iter().map(|cell| cell.label.clone()).collect::<Vec<_>>();
+        assert_eq!(labels(&study.stages[0]), ["workers 1", "workers 2"]);
+        assert_eq!(study.stages[0].common, "4 MiB by 1 MiB, direct");
+        assert_eq!(
+            (labels(&study.stages[1]), study.stages[1].common.as_str()),
+            (vec![String::new()], "alone")
+        );
+        assert_eq!(labels(&study.stages[2]), ["same", "but not"]);
+        let best = study.stages[0].best(Phase::Write, 0).expect("measured");
+        assert_eq!(best.phase, Phase::Write);
+        assert!(study.stages[0].best(Phase::Read, 0).is_none());
+    }
+
+    #[test]
+    fn letters_never_end() {
+        assert_eq!([0, 25, 26, 52].map(letter), ["A", "Z", "A1", "A2"]);
+    }
+}

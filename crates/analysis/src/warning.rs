@@ -1,0 +1,372 @@
+//! What a reader must know before using a figure. Found once for all reports, each with what to do about it.
+
+use std::{collections::BTreeMap, fmt};
+
+use nilometer_model::{
+    Activity, ByteRate, Coldness, Measured, Nanos, Results, plan::Phase, statistics::Summary,
+};
+
+use crate::{Outcome, Stage, Value, letter};
+
+/// Something that limits what a report says.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Warning {
+    /// A target was given up.
+    LeftOut {
+        /// The target's letter.
+        target: String,
+        /// Why.
+        why: String,
+    },
+    /// Samples that can't be used.
+    Invalid {
+        /// How many.
+        count: usize,
+        /// Of how many.
+        of: usize,
+        /// Why.
+        why: String,
+    },
+    /// Cells have fewer repeats than planned.
+    Incomplete {
+        /// How many phases of cells on targets.
+        groups: usize,
+        /// Of how many.
+        of: usize,
+        /// What was planned.
+        planned: u32,
+    },
+    /// There is nothing to take an interval from.
+    OneRepeat,
+    /// Repeats differ much among themselves.
+    Spread {
+        /// How many phases of cells on targets.
+        groups: usize,
+        /// Of how many.
+        of: usize,
+        /// The widest: what it is, and its standard deviation as a share of the mean.
+        widest: (String, f64),
+    },
+    /// Others used the machine just before samples.
+    Busy {
+        /// How many samples.
+        count: usize,
+        /// Of how many.
+        of: usize,
+        /// The most cores, disk traffic and network traffic just before a sample.
+        most: (f64, ByteRate, ByteRate),
+    },
+    /// The host of a virtual machine took processor time away.
+    Stolen {
+        /// How many samples.
+        count: usize,
+        /// Of how many.
+        of: usize,
+        /// The most, in cores.
+        most: f64,
+    },
+    /// Whether reads came from the storage can't be shown.
+    NotProvable {
+        /// The targets' letters.
+        targets: Vec<String>,
+    },
+    /// Data were never synced.
+    NeverSynced {
+        /// The stage.
+        stage: String,
+    },
+    /// A copy is limited by where the data come from.
+    SourceLimits {
+        /// Stage and target.
+        what: String,
+        /// In how many cells.
+        count: usize,
+        /// Of how many.
+        of: usize,
+        /// The least and greatest share of a copy's time that reading its source by itself takes, among these.
+        share: (f64, f64),
+    },
+    /// Something happened during the campaign.
+    Event {
+        /// When: since 1970, UTC.
+        at: Nanos,
+        /// What.
+        what: String,
+    },
+}
+
+/// How grave a warning is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Grade {
+    /// Figures are missing or must not be used.
+    Grave,
+    /// Figures may mislead.
+    Caution,
+    /// To be kept in mind.
+    Note,
+}
+
+/// A standard deviation above this share of the mean is told.
+const SPREAD_MOST: f64 = 0.25;
+/// Cores that others may use before a sample.
+const CORES_MOST: f64 = 0.25;
+/// Traffic of others before a sample, in bytes a second.
+const TRAFFIC_MOST: f64 = 10e6;
+/// Cores that a host may take.
+const STOLEN_MOST: f64 = 0.05;
+/// A source that takes at least this share of a copy's time is told.
+const SOURCE_LEAST: f64 = 0.5;
+
+impl Warning {
+    /// How grave it is.
+    pub fn grade(&self) -> Grade {
+        match self {
+            Warning::LeftOut { .. } | Warning::Invalid { .. } | Warning::Incomplete { .. } => Grade::Grave,
+            Warning::NeverSynced { .. } | Warning::Event { .. } => Grade::Note,
+            _ => Grade::Caution,
+        }
+    }
+
+    /// What to do about it, if anything can be done.
+    pub fn advice(&self) -> Option<&'static str> {
+        Some(match self {
+            Warning::LeftOut { .. } => "look at it with its own tools, then measure it again",
+            Warning::Invalid { why, .. } => return advice_on(why),
+            Warning::Incomplete { .. } => "`nilometer evaluate --resume` goes on where it stopped",
+            Warning::OneRepeat => "write repeats = 3 or more into the plan: six decide most",
+            Warning::Spread { .. } => "more repeats narrow the intervals; longer phases narrow the spread",
+            Warning::Busy { .. } => "measure when nobody else works on this machine",
+            Warning::Stolen { .. } => "measure on a machine that is not shared, or when its host is quiet",
+            Warning::NotProvable { .. } => "read more than the caches hold, or read from another machine",
+            Warning::NeverSynced { .. } => "add sync = \"close\" to measure the storage",
+            Warning::SourceLimits { .. } => {
+                "copy from memory, or from a source that is faster than the target"
+            }
+            Warning::Event { .. } => return None,
+        })
+    }
+}
+
+/// What to do about samples that are invalid for a reason.
+fn advice_on(why: &str) -> Option<&'static str> {
+    use nilometer_model::Invalid;
+    Some(match Invalid::from_text(why) {
+        Invalid::Hung => {
+            "look for what the kernel says of this storage; `nilometer clean` removes what is left"
+        }
+        Invalid::Errors => "the record names the errors: SELECT * FROM error",
+        Invalid::WarmRead => "read with access = \"direct\", or more than the memory holds",
+        Invalid::NotDirect => "write access = \"buffered\" for this target: it has no other",
+        Invalid::Starved => "use fewer workers, or a machine that is not shared",
+        Invalid::Refused(_) => return None,
+    })
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Warning::LeftOut { target, why } => write!(f, "{target} was left out: {why}"),
+            Warning::Invalid { count, of, why } => write!(f, "{count} of {of} samples are INVALID: {why}"),
+            Warning::Incomplete { groups, of, planned } => {
+                write!(
+                    f,
+                    "incomplete: {groups} of {of} figures rest on fewer than the {planned} planned repeats"
+                )
+            }
+            Warning::OneRepeat => {
+                f.write_str("a single repeat: no figure has an interval, nothing is decided")
+            }
+            Warning::Spread { groups, of, widest: (what, share) } => write!(
+                f,
+                "repeats of {groups} of {of} figures spread by more than {:.0} %: at worst by {:.0} % ({what})",
+                100.0 * SPREAD_MOST,
+                100.0 * share
+            ),
+            Warning::Busy { count, of, most: (cores, disk, network) } => write!(
+                f,
+                "the machine was busy before {count} of {of} samples: up to {cores:.1} cores, {disk} on disks, \
+                 {network} on the network"
+            ),
+            Warning::Stolen { count, of, most } => write!(
+                f,
+                "the host of this virtual machine took processor time during {count} of {of} samples: up to \
+                 {most:.2} cores"
+            ),
+            Warning::NotProvable { targets } => write!(
+                f,
+                "reads on {}: that they came from the storage and not from a cache is not provable here",
+                targets.join(", ")
+            ),
+            Warning::NeverSynced { stage } => {
+                write!(f, "{stage}: data were never synced, the figure is that of the cache")
+            }
+            Warning::SourceLimits { what, count, of, share } => {
+                let [least, most] = [share.0, share.1].map(|share| format!("{:.0}", 100.0 * share.min(1.0)));
+                let range = if least == most { least } else { format!("{least} to {most}") };
+                let figure = if *count == 1 { "this figure says" } else { "these figures say" };
+                write!(
+                    f,
+                    "{what}: the source takes {range} % of the time in {count} of {of} copies: {figure} more about the \
+                     source than about the target"
+                )
+            }
+            Warning::Event { what, .. } => f.write_str(what),
+        }
+    }
+}
+
+/// Everything to be told, the gravest first.
+pub(crate) fn warnings(results: &Results, stages: &[Stage<'_>]) -> Vec<Warning> {
+    let outcomes: Vec<&Outcome<'_>> = stages.iter().flat_map(|stage| &stage.outcomes).collect();
+    let mut found = left_out(results);
+    found.extend(invalid(results));
+    found.extend(incomplete(results, &outcomes));
+    found.extend(one_repeat(&outcomes));
+    found.extend(spread(stages, &outcomes));
+    found.extend(busy(results));
+    found.extend(stolen(results));
+    found.extend(not_provable(&outcomes));
+    for stage in stages {
+        found.extend(source_limits(stage));
+        found.extend(never_synced(stage));
+    }
+    found.extend(results.events.iter().map(|e| Warning::Event { at: e.at, what: e.what.clone() }));
+    found.sort_by_key(Warning::grade);
+    found
+}
+
+fn left_out(results: &Results) -> Vec<Warning> {
+    let targets = results.targets.iter().enumerate();
+    let left_out = targets.filter_map(|(index, target)| {
+        Some(Warning::LeftOut { target: letter(index), why: target.left_out.clone()? })
+    });
+    left_out.collect()
+}
+
+fn invalid(results: &Results) -> Vec<Warning> {
+    let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
+    for why in results.samples.iter().filter_map(|measured| measured.sample.invalid.as_ref()) {
+        *reasons.entry(why.to_string()).or_default() += 1;
+    }
+    let of = results.samples.len();
+    reasons.into_iter().map(|(why, count)| Warning::Invalid { count, of, why }).collect()
+}
+
+fn incomplete(results: &Results, outcomes: &[&Outcome<'_>]) -> Option<Warning> {
+    let planned = results.repeats;
+    let short = |outcome: &&&Outcome<'_>| outcome.samples.len() < planned as usize;
+    let groups = outcomes.iter().filter(short).count();
+    (groups > 0).then_some(Warning::Incomplete { groups, of: outcomes.len(), planned })
+}
+
+fn one_repeat(outcomes: &[&Outcome<'_>]) -> Option<Warning> {
+    let most = outcomes.iter().map(|outcome| outcome.samples.len()).max()?;
+    (most == 1).then_some(Warning::OneRepeat)
+}
+
+fn spread(stages: &[Stage<'_>], outcomes: &[&Outcome<'_>]) -> Option<Warning> {
+    let share = |outcome: &Outcome<'_>| {
+        let summary = outcome.operations.or(outcome.rate).filter(|summary| summary.count >= 3)?;
+        summary.spread().filter(|spread| *spread > SPREAD_MOST)
+    };
+    let mut groups = 0;
+    let mut widest: Option<(String, f64)> = None;
+    for stage in stages {
+        for (outcome, share) in stage.outcomes.iter().filter_map(|o| Some((o, share(o)?))) {
+            groups += 1;
+            if widest.as_ref().is_none_or(|(_, most)| share > *most) {
+                widest = Some((place(stage, outcome), share));
+            }
+        }
+    }
+    Some(Warning::Spread { groups, of: outcomes.len(), widest: widest? })
+}
+
+/// Stage, cell, phase and target of an outcome in words.
+fn place(stage: &Stage<'_>, outcome: &Outcome<'_>) -> String {
+    let label = stage.cell(outcome.cell).map_or("", |cell| &cell.label);
+    let comma = if label.is_empty() { "" } else { ", " };
+    format!("{}{comma}{label}, {}, {}", stage.name, outcome.phase.name(), letter(outcome.target))
+}
+
+/// A figure a second of what the machine did.
+fn a_second(activity: &Activity, amount: f64) -> f64 {
+    if activity.over == Nanos(0) { 0.0 } else { amount / activity.over.seconds() }
+}
+
+fn busy(results: &Results) -> Option<Warning> {
+    let of = |measured: &Measured| {
+        let before = &measured.sample.before;
+        let cores = a_second(before, before.busy.seconds());
+        let disk = a_second(before, (before.disk_read + before.disk_written) as f64);
+        (cores, disk, a_second(before, (before.received + before.sent) as f64))
+    };
+    let above = |&(cores, disk, network): &(f64, f64, f64)| {
+        cores > CORES_MOST || disk > TRAFFIC_MOST || network > TRAFFIC_MOST
+    };
+    let all: Vec<_> = results.samples.iter().map(of).filter(above).collect();
+    let most = all.iter().fold((0.0_f64, 0.0_f64, 0.0_f64), |most, one| {
+        (most.0.max(one.0), most.1.max(one.1), most.2.max(one.2))
+    });
+    (!all.is_empty()).then_some(Warning::Busy {
+        count: all.len(),
+        of: results.samples.len(),
+        most: (most.0, ByteRate(most.1), ByteRate(most.2)),
+    })
+}
+
+fn stolen(results: &Results) -> Option<Warning> {
+    let of = |measured: &Measured| {
+        let during = &measured.sample.during;
+        a_second(during, during.stolen.seconds())
+    };
+    let all: Vec<f64> = results.samples.iter().map(of).filter(|cores| *cores > STOLEN_MOST).collect();
+    let most = Summary::of(&all)?.range.1;
+    Some(Warning::Stolen { count: all.len(), of: results.samples.len(), most })
+}
+
+fn not_provable(outcomes: &[&Outcome<'_>]) -> Option<Warning> {
+    let mut targets: Vec<usize> = outcomes
+        .iter()
+        .filter(|outcome| outcome.coldness == Some(Coldness::NotProvable))
+        .map(|outcome| outcome.target)
+        .collect();
+    targets.sort_unstable();
+    targets.dedup();
+    (!targets.is_empty()).then(|| Warning::NotProvable { targets: targets.into_iter().map(letter).collect() })
+}
+
+fn never_synced(stage: &Stage<'_>) -> Option<Warning> {
+    let never = Value::Word("none".into());
+    let cells = stage.cells.iter().filter(|cell| cell.parameters.get("sync") == Some(&never)).count();
+    let name = if cells == stage.cells.len() {
+        stage.name.to_owned()
+    } else {
+        format!("{}, {cells} of {} cells", stage.name, stage.cells.len())
+    };
+    (cells > 0).then_some(Warning::NeverSynced { stage: name })
+}
+
+/// Copies whose source, read by itself, takes at least half of the time that they take: one warning a target.
+fn source_limits(stage: &Stage<'_>) -> Vec<Warning> {
+    let rate = |outcome: &Outcome<'_>| outcome.rate.map(|summary| summary.mean);
+    let mut shares: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+    for source in stage.outcomes.iter().filter(|outcome| outcome.phase == Phase::Source) {
+        let same =
+            |o: &&Outcome<'_>| (o.cell, o.target, o.phase) == (source.cell, source.target, Phase::Write);
+        let copy = stage.outcomes.iter().find(same);
+        if let Some((copy, source_rate)) = copy.and_then(rate).zip(rate(source)) {
+            shares.entry(source.target).or_default().push(copy / source_rate);
+        }
+    }
+    let warning = |(target, all): (usize, Vec<f64>)| {
+        let limited: Vec<f64> = all.iter().copied().filter(|share| *share >= SOURCE_LEAST).collect();
+        let what = format!("{}, {}", stage.name, letter(target));
+        let share = Summary::of(&limited)?.range;
+        Some(Warning::SourceLimits { what, count: limited.len(), of: all.len(), share })
+    };
+    shares.into_iter().filter_map(warning).collect()
+}
+
+#[cfg(test)]
+mod tests;

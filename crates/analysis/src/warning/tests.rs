@@ -1,0 +1,95 @@
+//! Each warning is found where it should be, and not where it should not.
+
+use nilometer_model::{CellEntry, Event, Invalid, Key, Sample, TargetEntry};
+
+use super::*;
+use crate::Study;
+
+const SECOND: Nanos = Nanos(1_000_000_000);
+
+fn measured(repeat: u32, phase: Phase, bytes: u64) -> Measured {
+    let key = Key { target: 0, cell: 0, repeat, phase };
+    let sample = Sample { bytes, operations: 10, wall: SECOND, ..Sample::new(Nanos(0)) };
+    Measured { key, sample }
+}
+
+fn results(samples: Vec<Measured>) -> Results {
+    let cell = CellEntry { stage: "copies".into(), parameters: "{}".into(), ..CellEntry::default() };
+    let targets = vec![TargetEntry { path: "/a".into(), ..TargetEntry::default() }];
+    Results { cells: vec![cell], targets, repeats: 3, samples, ..Results::default() }
+}
+
+fn three(phase: Phase, bytes: u64) -> Vec<Measured> {
+    (0..3).map(|repeat| measured(repeat, phase, bytes)).collect()
+}
+
+fn told(results: &Results) -> Vec<String> {
+    Study::of(results).warnings.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_clean_campaign_warns_of_nothing() {
+    assert_eq!(told(&results(three(Phase::Write, 1 << 20))), [""; 0]);
+    assert_eq!(told(&Results::default()), [""; 0]);
+}
+
+#[test]
+fn what_is_missing_or_invalid_comes_first() {
+    let mut samples = three(Phase::Write, 1 << 20);
+    samples[1].sample.invalid = Some(Invalid::WarmRead);
+    samples.truncate(2);
+    let mut results = results(samples);
+    results.events.push(Event { at: SECOND, what: "the clock was set".into() });
+    results.targets[0].left_out = Some("hung".into());
+    let told = told(&results);
+    assert_eq!(told.len(), 4, "{told:?}");
+    assert_eq!(told[0], "A was left out: hung");
+    assert_eq!(told[1], "1 of 2 samples are INVALID: the read came from the page cache");
+    assert!(told[2].contains("1 of 1 figures rest on fewer than the 3 planned"), "{told:?}");
+    assert_eq!(told[3], "the clock was set");
+    let warning = Warning::Invalid { count: 1, of: 2, why: Invalid::WarmRead.to_string() };
+    assert!(warning.advice().is_some_and(|advice| advice.contains("direct")));
+}
+
+#[test]
+fn a_source_that_limits_is_told_and_one_that_does_not_is_not() {
+    let copy = |rate: u64| [three(Phase::Source, 1000), three(Phase::Write, rate)].concat();
+    let told_of = told(&results(copy(600)));
+    let text = "copies, A: the source takes 60 % of the time in 1 of 1 copies: this figure says more about the source";
+    assert!(told_of.len() == 1 && told_of[0].starts_with(text), "{told_of:?}");
+    assert_eq!(told(&results(copy(400))), [""; 0]);
+}
+
+#[test]
+fn neighbours_hosts_caches_and_spread_are_told() {
+    let mut samples = three(Phase::Read, 1 << 20);
+    samples[0].sample.before = Activity {
+        over: Nanos(SECOND.0 / 10),
+        busy: Nanos(SECOND.0 / 5),
+        disk_written: 5_000_000,
+        ..Activity::default()
+    };
+    samples[1].sample.during = Activity { over: SECOND, stolen: Nanos(SECOND.0 / 4), ..Activity::default() };
+    samples[2].sample.coldness = Some(Coldness::NotProvable);
+    samples[2].sample.operations = 100;
+    let mut results = results(samples);
+    results.cells[0].parameters = r#"{"workload": {"stream": {"sync": "none"}}}"#.into();
+    let told = told(&results);
+    for part in [
+        "busy before 1 of 3 samples: up to 2.0 cores, 50 MB/s on disks, 0 B/s on the network",
+        "during 1 of 3 samples: up to 0.25 cores",
+        "reads on A: that they came",
+        "1 of 1 figures spread by more than 25 %: at worst by 130 % (copies, read, A)",
+        "copies: data were never synced",
+    ] {
+        assert!(told.iter().any(|line| line.contains(part)), "{part} is missing in {told:?}");
+    }
+    assert_eq!(told.len(), 5);
+}
+
+#[test]
+fn one_repeat_gives_no_interval() {
+    let mut results = results(vec![measured(0, Phase::Write, 1)]);
+    results.repeats = 1;
+    assert!(told(&results)[0].starts_with("a single repeat"));
+}

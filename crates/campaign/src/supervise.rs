@@ -1,0 +1,221 @@
+//! The supervisor of a phase: waits for its workers, of one target or of several at once, without ever waiting for ever.
+//!
+//! A worker reports by channel and is never joined: one that misses the time limit is given up where it hangs.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+        mpsc::{Receiver, RecvTimeoutError},
+    },
+    time::Duration,
+};
+
+use nilometer_model::{Invalid, Nanos, Sample};
+use nilometer_storage::{Tally, process::Usage};
+
+use crate::{gate::Gate, phase::Run};
+
+/// What a worker sends.
+#[derive(Debug)]
+pub(crate) enum Report {
+    /// Its buffers are filled, which took so long.
+    Ready(Nanos),
+    /// It did its part.
+    Done(Box<Work>),
+    /// It could not begin.
+    Refused(String),
+}
+
+/// What a worker did.
+#[derive(Debug)]
+pub(crate) struct Work {
+    pub(crate) tally: Tally,
+    /// Of its thread, in the phase.
+    pub(crate) usage: Usage,
+    /// How long it waited for a processor.
+    pub(crate) run_delay: Nanos,
+    /// It stopped before it was done, because the campaign ends.
+    pub(crate) cut_short: bool,
+}
+
+/// What the workers on a target show while they run, to within [`Pulse::BEAT`].
+#[derive(Debug, Default)]
+pub(crate) struct Pulse {
+    /// When any of them last completed an operation.
+    last: AtomicU64,
+    bytes: AtomicU64,
+    operations: AtomicU64,
+    /// The campaign ends: no more operations.
+    cease: AtomicBool,
+}
+
+impl Pulse {
+    /// A worker shows that it lives this often: rarely enough to cost nothing.
+    pub(crate) const BEAT: Nanos = Nanos::from_millis(50);
+
+    /// A worker lives, and did so much since its last beat. Whether it must stop.
+    pub(crate) fn beat(&self, now: Nanos, bytes: u64, operations: u64) -> bool {
+        self.last.store(now.0, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.operations.fetch_add(operations, Ordering::Relaxed);
+        self.cease.load(Ordering::Relaxed)
+    }
+}
+
+/// What a phase that runs did so far, on all its targets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SoFar {
+    /// Bytes moved.
+    pub bytes: u64,
+    /// Operations finished.
+    pub operations: u64,
+    /// Since the barrier; nothing while it is still prepared.
+    pub elapsed: Nanos,
+}
+
+/// The workers of a phase on one target.
+#[derive(Debug)]
+pub(crate) struct Crew {
+    pub(crate) gate: Arc<Gate>,
+    pub(crate) pulse: Arc<Pulse>,
+    workers: u32,
+    /// Of which no report came yet since it was last waited for.
+    awaited: u32,
+    /// When something was last heard, but for the pulse.
+    heard: Nanos,
+    pub(crate) sample: Sample,
+    /// Of all workers' threads.
+    pub(crate) usage: Usage,
+    cut_short: bool,
+}
+
+impl Crew {
+    pub(crate) fn new(workers: u32) -> Self {
+        Crew {
+            gate: Arc::default(),
+            pulse: Arc::default(),
+            workers,
+            awaited: 0,
+            heard: Nanos(0),
+            sample: Sample::new(Nanos(0)),
+            usage: Usage::default(),
+            cut_short: false,
+        }
+    }
+
+    /// Gives the workers up.
+    pub(crate) fn fail(&mut self, why: Invalid) {
+        self.gate.cancel();
+        self.awaited = 0;
+        self.sample = Sample { filling: self.sample.filling, ..Sample::invalid(why) };
+    }
+
+    /// Can go on, as far as is known.
+    pub(crate) fn is_sound(&self) -> bool {
+        self.sample.invalid.is_none()
+    }
+
+    fn take(&mut self, report: Report, now: Nanos) {
+        if !self.is_sound() {
+            return;
+        }
+        (self.awaited, self.heard) = (self.awaited - 1, now);
+        match report {
+            Report::Ready(took) => self.sample.filling = self.sample.filling.max(took),
+            Report::Done(work) => {
+                work.tally.add_to(&mut self.sample);
+                self.sample.run_delay += work.run_delay;
+                self.usage = self.usage.and(work.usage);
+                self.cut_short |= work.cut_short;
+            }
+            Report::Refused(why) => self.fail(Invalid::Refused(why)),
+        }
+    }
+
+    /// How long it may stay silent from now on.
+    fn patience(&self, now: Nanos, hang_after: Nanos) -> Nanos {
+        let last = self.heard.max(Nanos(self.pulse.last.load(Ordering::Relaxed)));
+        (last + hang_after).since(now)
+    }
+}
+
+/// All workers of a phase.
+pub(crate) struct Watch<'a> {
+    pub(crate) run: &'a Run,
+    /// With the crew's number.
+    pub(crate) reports: Receiver<(usize, Report)>,
+    pub(crate) crews: Vec<Crew>,
+    pub(crate) tell: &'a mut dyn FnMut(SoFar),
+}
+
+/// How often the supervisor looks up while nothing is reported.
+pub(crate) const GLANCE: Nanos = Nanos::from_millis(200);
+
+impl Watch<'_> {
+    /// Waits for a report of every worker of every sound crew. `ended` sees each crew that is then complete, with its
+    /// number. Whether the campaign goes on; if not, what was measured is cut short.
+    pub(crate) fn await_all(&mut self, begun: Nanos, ended: &mut dyn FnMut(usize, &mut Crew)) -> bool {
+        let mut now = self.run.clock.now();
+        for crew in self.crews.iter_mut().filter(|crew| crew.is_sound()) {
+            (crew.awaited, crew.heard) = (crew.workers, now);
+        }
+        let mut told = now;
+        while self.crews.iter().any(|crew| crew.awaited > 0) {
+            self.receive(now, ended);
+            now = self.run.clock.now();
+            self.give_up(now);
+            if self.run.is_over() {
+                self.crews.iter().for_each(|crew| crew.pulse.cease.store(true, Ordering::Relaxed));
+            }
+            if now.since(told) >= GLANCE {
+                told = now;
+                let so_far = self.so_far(now.since(begun));
+                (self.tell)(so_far);
+            }
+        }
+        !self.crews.iter().any(|crew| crew.cut_short)
+    }
+
+    fn receive(&mut self, now: Nanos, ended: &mut dyn FnMut(usize, &mut Crew)) {
+        match self.reports.recv_timeout(self.step(now)) {
+            Ok((number, report)) => {
+                let crew = &mut self.crews[number];
+                let open = crew.awaited > 0;
+                crew.take(report, self.run.clock.now());
+                if open && crew.awaited == 0 && crew.is_sound() {
+                    ended(number, crew);
+                }
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => {
+                for crew in self.crews.iter_mut().filter(|crew| crew.awaited > 0) {
+                    crew.fail(Invalid::Refused("a worker ended without a report".into()));
+                }
+            }
+        }
+    }
+
+    fn step(&self, now: Nanos) -> Duration {
+        let silent = self.crews.iter().filter(|crew| crew.awaited > 0);
+        let patience = silent.map(|crew| crew.patience(now, self.run.hang_after)).min();
+        patience.unwrap_or(GLANCE).min(GLANCE).duration()
+    }
+
+    /// Hung: neither a report nor a completed operation for too long.
+    fn give_up(&mut self, now: Nanos) {
+        let hang_after = self.run.hang_after;
+        for crew in self.crews.iter_mut().filter(|crew| crew.awaited > 0) {
+            if crew.patience(now, hang_after) == Nanos(0) {
+                crew.fail(Invalid::Hung);
+            }
+        }
+    }
+
+    fn so_far(&self, elapsed: Nanos) -> SoFar {
+        let sum = |count: fn(&Pulse) -> &AtomicU64| {
+            self.crews.iter().map(|crew| count(&crew.pulse).load(Ordering::Relaxed)).sum()
+        };
+        SoFar { bytes: sum(|pulse| &pulse.bytes), operations: sum(|pulse| &pulse.operations), elapsed }
+    }
+}

@@ -1,0 +1,184 @@
+//! What else the machine does, looked at when a phase begins and when it ends: what is recorded beside every figure, and
+//! the idle level that a figure's processor time stands above.
+
+use std::collections::VecDeque;
+
+use nilometer_model::{Activity, Nanos, Sample};
+use nilometer_storage::{
+    Clock,
+    process::{Machine, Served, Usage},
+};
+
+/// All counters at one moment.
+#[derive(Debug, Clone)]
+pub(crate) struct Moment {
+    machine: Machine,
+    pub(crate) ours: Usage,
+    kernel: Served,
+    /// By target.
+    daemons: Vec<Served>,
+}
+
+/// What was spent between two moments.
+#[derive(Debug, Clone)]
+pub(crate) struct Spent {
+    pub(crate) activity: Activity,
+    /// By this process.
+    pub(crate) ours: Usage,
+    /// By the kernel's threads.
+    kernel: Nanos,
+    /// By the daemons of each target.
+    daemons: Vec<Nanos>,
+}
+
+impl Moment {
+    /// Now; `daemons` are those of each target.
+    pub(crate) fn now(clock: &Clock, daemons: &[Vec<i32>]) -> Self {
+        Moment {
+            machine: Machine::now(clock),
+            ours: Usage::of_process(),
+            kernel: Served::by_kernel(),
+            daemons: daemons.iter().map(|daemons| Served::by(daemons)).collect(),
+        }
+    }
+
+    pub(crate) fn since(&self, earlier: &Moment) -> Spent {
+        let daemons = self.daemons.iter().zip(&earlier.daemons);
+        Spent {
+            activity: self.machine.since(&earlier.machine),
+            ours: self.ours.since(earlier.ours),
+            kernel: self.kernel.since(&earlier.kernel),
+            daemons: daemons.map(|(is, was)| is.since(was)).collect(),
+        }
+    }
+}
+
+impl Spent {
+    /// By all but this process and what serves it.
+    fn by_others(&self) -> Nanos {
+        let served = self.daemons.iter().fold(self.kernel, |sum, &daemon| sum + daemon);
+        self.activity.busy.since(self.ours.total() + served)
+    }
+
+    /// Puts what was spent during a phase on a target into its sample. What is of the whole machine is shared evenly
+    /// where `sharing` targets were measured at once, so that their sum is right.
+    pub(crate) fn put(&self, sample: &mut Sample, target: usize, sharing: u64, idle_cores: f64) {
+        let idle = Nanos::from_seconds(idle_cores * self.activity.over.seconds());
+        sample.during = self.activity;
+        sample.machine = Nanos(self.activity.busy.since(idle).0 / sharing);
+        sample.client = Nanos(self.kernel.0 / sharing) + self.daemons[target];
+    }
+}
+
+/// What was seen so far.
+#[derive(Debug)]
+pub(crate) struct Surroundings {
+    daemons: Vec<Vec<i32>>,
+    /// When the last phase ended.
+    last: Moment,
+    idle: Idle,
+}
+
+/// How long the machine is looked at before the first phase.
+const FIRST_LOOK: Nanos = Nanos::from_millis(500);
+
+impl Surroundings {
+    /// Looks at the machine for half a second in which this program does nothing. `daemons` are those of each target.
+    pub(crate) fn look(clock: &Clock, daemons: Vec<Vec<i32>>) -> Self {
+        let last = Moment::now(clock, &daemons);
+        std::thread::sleep(FIRST_LOOK.duration());
+        let spent = Moment::now(clock, &daemons).since(&last);
+        let mut idle = Idle::default();
+        idle.see(spent.by_others(), spent.activity.over);
+        Surroundings { daemons, last, idle }
+    }
+
+    /// A phase begins now: the moment, and what the machine did since the last one ended.
+    pub(crate) fn begin(&mut self, clock: &Clock) -> (Moment, Activity) {
+        let now = Moment::now(clock, &self.daemons);
+        let spent = now.since(&self.last);
+        self.idle.see(spent.by_others(), spent.activity.over);
+        (now, spent.activity)
+    }
+
+    /// A phase ends now, for one target at least: what was spent in it.
+    pub(crate) fn end(&mut self, clock: &Clock, begun: &Moment) -> Spent {
+        self.last = Moment::now(clock, &self.daemons);
+        self.last.since(begun)
+    }
+
+    /// What others spend, as cores.
+    pub(crate) fn idle_cores(&self) -> f64 {
+        self.idle.cores()
+    }
+}
+
+/// What others spent in the latest gaps between phases, half a second of them at least: a gap alone is too short for the
+/// kernel's ticks of 10 ms.
+#[derive(Debug, Clone, Default)]
+struct Idle(VecDeque<(Nanos, Nanos)>);
+
+impl Idle {
+    /// Gaps that are shorter say nothing.
+    const GAP: Nanos = Nanos::from_millis(50);
+    const WINDOW: Nanos = Nanos::from_millis(500);
+
+    fn see(&mut self, spent: Nanos, over: Nanos) {
+        if over < Self::GAP {
+            return;
+        }
+        self.0.push_back((spent, over));
+        while let Some(&(_, first)) = self.0.front()
+            && self.over() >= first + Self::WINDOW
+        {
+            self.0.pop_front();
+        }
+    }
+
+    fn over(&self) -> Nanos {
+        self.0.iter().fold(Nanos(0), |sum, &(_, over)| sum + over)
+    }
+
+    fn cores(&self) -> f64 {
+        let spent = self.0.iter().fold(Nanos(0), |sum, &(spent, _)| sum + spent);
+        spent.seconds() / self.over().seconds().max(1e-9)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn millis(spent: u64, over: u64) -> (Nanos, Nanos) {
+        (Nanos::from_millis(spent), Nanos::from_millis(over))
+    }
+
+    #[test]
+    fn the_idle_level_follows_over_half_a_second() {
+        let mut idle = Idle::default();
+        assert!(idle.cores().abs() < 1e-9, "nothing was seen");
+        for (gap, expected) in [
+            (millis(500, 500), 1.0),
+            // Too short to say anything.
+            (millis(10, 10), 1.0),
+            (millis(0, 100), 500.0 / 600.0),
+            (millis(0, 300), 500.0 / 900.0),
+            // Now the later ones are enough.
+            (millis(50, 100), 0.1),
+        ] {
+            idle.see(gap.0, gap.1);
+            assert!((idle.cores() - expected).abs() < 1e-9, "{} after {gap:?}, not {expected}", idle.cores());
+        }
+    }
+
+    #[test]
+    fn the_machine_is_counted_above_its_idle_level_and_once() {
+        let activity = Activity { over: Nanos(1000), busy: Nanos(1500), ..Activity::default() };
+        let (kernel, daemons) = (Nanos(100), vec![Nanos(0), Nanos(7)]);
+        let spent = Spent { activity, ours: Usage::default(), kernel, daemons };
+        let mut sample = Sample::new(Nanos(0));
+        spent.put(&mut sample, 1, 2, 0.5);
+        assert_eq!((sample.machine, sample.client), (Nanos(500), Nanos(57)));
+        assert_eq!(sample.during, activity);
+    }
+}

@@ -1,0 +1,165 @@
+//! Which cell is measured when, on which targets: pure, and the same whether a campaign runs at once or in parts.
+
+use std::collections::BTreeMap;
+
+use nilometer_model::{
+    Invalid, Key, Seed,
+    plan::{Cells, Phase, Volumes},
+};
+
+use crate::resolve::Resolved;
+
+/// One repeat of one cell, all its phases.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Turn {
+    /// One, or all that are measured at the same time.
+    pub(crate) targets: Vec<usize>,
+    /// Recordings are counted behind the cells.
+    pub(crate) cell: usize,
+    /// The rounds of the warm-up come first.
+    pub(crate) repeat: u32,
+}
+
+/// The samples of a record, and why they must not be used, if so.
+pub(crate) type Done = BTreeMap<Key, Option<Invalid>>;
+
+impl Turn {
+    /// Where a sample of this turn belongs.
+    pub(crate) fn key(&self, target: usize, phase: Phase) -> Key {
+        Key { target, cell: self.cell, repeat: self.repeat, phase }
+    }
+
+    /// The phases whose samples are recorded.
+    fn recorded(&self, plan: &Cells) -> Vec<Phase> {
+        match plan.cells.get(self.cell) {
+            Some(cell) => cell.phases().into_iter().filter(|phase| !phase.is_setup()).collect(),
+            None => vec![Phase::Ingest],
+        }
+    }
+
+    /// Whether nothing is to be measured any more: on each target every phase has its sample, or one failed and the rest
+    /// was given up.
+    pub(crate) fn is_done(&self, plan: &Cells, done: &Done) -> bool {
+        let phases = self.recorded(plan);
+        self.targets.iter().all(|&target| {
+            let (first, last) = (self.key(target, Phase::ALL[0]), self.key(target, Phase::Ingest));
+            let broken = done.range(first..=last).any(|(_, invalid)| invalid.as_ref().is_some_and(is_broken));
+            broken || phases.iter().all(|&phase| done.contains_key(&self.key(target, phase)))
+        })
+    }
+}
+
+/// After such a sample the rest of a cell can't be measured.
+pub(crate) fn is_broken(invalid: &Invalid) -> bool {
+    matches!(invalid, Invalid::Hung | Invalid::Errors | Invalid::Refused(_))
+}
+
+/// Every repeat of every cell on every target, in the order in which they run: in rounds, in each in the order of a hash
+/// of seed, round, cell and target. Recordings come last, in the plan's order: they are long, and each reads against what
+/// was measured before.
+pub(crate) fn turns(resolved: &Resolved) -> Vec<Turn> {
+    let (plan, targets) = (&resolved.plan, resolved.targets.len());
+    let round: Vec<Turn> = (0..plan.cells.len()).flat_map(|cell| of_cell(resolved, cell)).collect();
+    let mut turns = Vec::new();
+    for repeat in 0..plan.warm_up + plan.repeats {
+        let seed = Seed(plan.seed).named("order").part(u64::from(repeat));
+        let mut round: Vec<Turn> = round.iter().map(|turn| Turn { repeat, ..turn.clone() }).collect();
+        round.sort_by_key(|turn| seed.part(turn.cell as u64).part(turn.targets[0] as u64).0);
+        turns.extend(round);
+    }
+    for (index, ingest) in plan.ingests.iter().enumerate() {
+        let cell = plan.cells.len() + index;
+        // Repeats below `warm_up` count for nothing, and a recording has no warm-up.
+        for repeat in plan.warm_up..plan.warm_up + ingest.repeats {
+            turns.extend((0..targets).map(|target| Turn { targets: vec![target], cell, repeat }));
+        }
+    }
+    turns
+}
+
+/// The turns of a cell in the first round.
+fn of_cell(resolved: &Resolved, cell: usize) -> Vec<Turn> {
+    let targets = (0..resolved.targets.len()).filter(|&target| resolved.applies(cell, target));
+    let turn = |targets| Turn { targets, cell, repeat: 0 };
+    match resolved.plan.cells[cell].volumes {
+        Volumes::Alone => targets.map(|target| turn(vec![target])).collect(),
+        Volumes::Together => {
+            let targets: Vec<usize> = targets.collect();
+            if targets.is_empty() { Vec::new() } else { vec![turn(targets)] }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nilometer_model::{
+        Instrument,
+        plan::{IngestCell, parse},
+    };
+
+    const PLAN: &str = r#"
+title = "a test"
+repeats = 2
+warm_up = 1
+seed = 7
+[[stage]]
+name = "files"
+volumes = ["alone", "together"]
+[stage.workload.stream]
+file_size = ["1 MiB", "2 MiB"]
+block_size = "1 MiB"
+access = "buffered"
+"#;
+
+    fn plan() -> Cells {
+        let mut plan = parse(PLAN, "test.toml", 1.0).expect("a valid plan");
+        let text = include_str!("../../../instruments/pilatus-6m.toml");
+        let instrument = Instrument::parse(text, "pilatus-6m").expect("a valid instrument");
+        let (duration, buffer, keep) = Default::default();
+        plan.ingests.push(IngestCell { instrument, paced: true, duration, buffer, keep, repeats: 2 });
+        plan
+    }
+
+    #[test]
+    fn every_repeat_is_there_once_in_rounds_and_in_an_order_of_the_seed() {
+        let target = nilometer_storage::target::probe(std::path::Path::new(".")).expect("a directory");
+        let turns = turns(&Resolved { plan: plan(), targets: vec![target; 3] });
+        // Two cells on each of three targets and two on all at once, in three rounds; two recordings on each.
+        assert_eq!(turns.len(), 3 * (2 * 3 + 2) + 2 * 3);
+        let mut keys: Vec<_> =
+            turns.iter().map(|turn| (turn.cell, turn.targets.clone(), turn.repeat)).collect();
+        keys.sort();
+        keys.dedup();
+        assert_eq!(keys.len(), turns.len());
+        assert!(turns[..24].is_sorted_by_key(|turn| turn.repeat));
+        assert!(!turns[..8].is_sorted_by_key(|turn| turn.cell));
+        let order =
+            |round: usize| turns[8 * round..8 * (round + 1)].iter().map(|turn| turn.cell).collect::<Vec<_>>();
+        assert_ne!(order(0), order(1));
+        assert!(
+            turns[24..].iter().all(|turn| turn.cell == 4 && turn.repeat >= 1),
+            "no recording is a warm-up"
+        );
+    }
+
+    #[test]
+    fn a_turn_is_done_when_all_is_there_or_something_broke() {
+        let plan = plan();
+        let all_at_once = Turn { targets: vec![0, 1], cell: 1, repeat: 2 };
+        let mut done = Done::new();
+        for phase in [Phase::Write, Phase::Read] {
+            assert!(!all_at_once.is_done(&plan, &done));
+            done.insert(all_at_once.key(0, phase), None);
+        }
+        assert!(!all_at_once.is_done(&plan, &done), "the other target is missing");
+        done.insert(all_at_once.key(1, Phase::Write), Some(Invalid::Starved));
+        assert!(!all_at_once.is_done(&plan, &done), "its read is missing");
+        done.insert(all_at_once.key(1, Phase::Write), Some(Invalid::Errors));
+        assert!(all_at_once.is_done(&plan, &done), "nothing can be read");
+        let recording = Turn { targets: vec![0], cell: 4, repeat: 1 };
+        assert!(!recording.is_done(&plan, &done));
+        done.insert(recording.key(0, Phase::Ingest), None);
+        assert!(recording.is_done(&plan, &done));
+    }
+}

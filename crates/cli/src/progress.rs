@@ -1,0 +1,217 @@
+//! What a campaign says while it runs, on stderr: a line for every sample, and on a terminal one more, rewritten in place,
+//! for what runs now.
+
+use std::{
+    collections::VecDeque,
+    io::{IsTerminal, Write},
+};
+
+use nilometer_campaign::{Now, Progress, SoFar};
+use nilometer_model::{ByteRate, Measured, Nanos, Results, Sample};
+
+/// Tells the progress of a campaign.
+#[derive(Debug)]
+pub(crate) struct Show<'a> {
+    head: &'a Results,
+    recent: Recent,
+    /// Whether the last line is one to be rewritten.
+    status: bool,
+}
+
+/// Wider lines are hard to follow, and narrower terminals than this can't show one.
+const WIDTHS: std::ops::RangeInclusive<usize> = 20..=100;
+
+impl<'a> Show<'a> {
+    /// `head` names targets and cells.
+    pub(crate) fn new(head: &'a Results) -> Self {
+        Show { head, recent: Recent::default(), status: false }
+    }
+
+    /// Says it.
+    pub(crate) fn tell(&mut self, progress: &Progress<'_>) {
+        match progress {
+            Progress::Now(now) => self.rewrite(now),
+            Progress::Measured { done, of, left, measured } => {
+                self.clear();
+                eprintln!("{}", line(self.head, (*done, *of), *left, measured));
+            }
+            Progress::LeftOut { target, why } => {
+                self.clear();
+                eprintln!("{}: left out from here on: {why}", self.head.targets[*target].path);
+            }
+            Progress::Event(what) => {
+                self.clear();
+                eprintln!("note: {what}");
+            }
+        }
+    }
+
+    /// Removes the line of what runs, before something else is printed.
+    pub(crate) fn clear(&mut self) {
+        if std::mem::take(&mut self.status) {
+            eprint!("\r\x1b[K");
+        }
+    }
+
+    fn rewrite(&mut self, now: &Now<'_>) {
+        let recent = self.recent.see(now.so_far);
+        let stderr = std::io::stderr();
+        if !stderr.is_terminal() {
+            return;
+        }
+        let columns = rustix::termios::tcgetwinsize(&stderr).map_or(80, |size| usize::from(size.ws_col));
+        // A line that fills the last column would wrap on some terminals.
+        let width = columns.saturating_sub(1).clamp(*WIDTHS.start(), *WIDTHS.end());
+        let text = status(self.head, now, recent, width);
+        // A terminal that is gone needs no status.
+        drop(write!(stderr.lock(), "\r\x1b[K{text}"));
+        self.status = true;
+    }
+}
+
+/// The line of a sample.
+fn line(
+    head: &Results,
+    (done, of): (usize, usize),
+    left: Option<Nanos>,
+    Measured { key, sample }: &Measured,
+) -> String {
+    let (target, cell) = (&head.targets[key.target].path, &head.cells[key.cell].name);
+    let (phase, result) = (key.phase.name(), result(sample));
+    let left = left.map(|left| format!(" ({} left)", roughly(left))).unwrap_or_default();
+    format!("[{done}/{of}] {target}: {phase} {cell}: {result}{left}")
+}
+
+fn result(sample: &Sample) -> String {
+    match &sample.invalid {
+        Some(why) => format!("INVALID: {why}"),
+        None if sample.bytes > 0 => sample.rate().to_string(),
+        None => format!("{:.0} operations/s", sample.operation_rate()),
+    }
+}
+
+/// The line of what runs, no wider than this: first the names are shortened.
+fn status(head: &Results, now: &Now<'_>, recent: SoFar, width: usize) -> String {
+    let target = match now.targets {
+        [one] => head.targets[*one].path.clone(),
+        several => format!("{} targets at once", several.len()),
+    };
+    let front = format!("[{}/{}] ", now.done, now.of);
+    let left = now.left.map(|left| format!(", {} left", roughly(left))).unwrap_or_default();
+    let back = format!(": {}{left}", throughput(recent));
+    let what = format!("{target}: {} {}", now.phase.name(), head.cells[now.cell].name);
+    let room = width.saturating_sub(front.chars().count() + back.chars().count());
+    let whole = front + &shortened(&what, room) + &back;
+    whole.chars().take(width).collect()
+}
+
+fn shortened(text: &str, room: usize) -> String {
+    if text.chars().count() <= room {
+        return text.into();
+    }
+    let kept: String = text.chars().take(room.saturating_sub(3)).collect();
+    format!("{kept}...")
+}
+
+fn throughput(recent: SoFar) -> String {
+    let seconds = recent.elapsed.seconds().max(1e-9);
+    match recent {
+        SoFar { elapsed: Nanos(0), .. } => "preparing".into(),
+        SoFar { bytes: 0, operations: 0, .. } => "running".into(),
+        SoFar { bytes: 0, operations, .. } => format!("{:.0} operations/s", operations as f64 / seconds),
+        SoFar { bytes, elapsed, .. } => ByteRate::of(bytes, elapsed).to_string(),
+    }
+}
+
+/// A time as a person says it: `50 s`, `14 min`, `3 h 20 min`.
+fn roughly(time: Nanos) -> String {
+    #[expect(clippy::cast_sign_loss, reason = "a time is never negative")]
+    let seconds = time.seconds().round() as u64;
+    match seconds {
+        0..100 => format!("{seconds} s"),
+        100..6000 => format!("{} min", (seconds + 30) / 60),
+        _ => {
+            let minutes = seconds.div_ceil(60);
+            format!("{} h {} min", minutes / 60, minutes % 60)
+        }
+    }
+}
+
+/// What a phase did over about the last second.
+#[derive(Debug, Default)]
+struct Recent(VecDeque<SoFar>);
+
+impl Recent {
+    const OVER: Nanos = Nanos::from_millis(1000);
+
+    /// Adds what was done until now; what was done recently.
+    fn see(&mut self, now: SoFar) -> SoFar {
+        if self.0.back().is_some_and(|last| last.elapsed > now.elapsed || last.operations > now.operations) {
+            self.0.clear();
+        }
+        if self.0.is_empty() {
+            self.0.push_back(SoFar::default());
+        }
+        self.0.push_back(now);
+        while self.0.get(1).is_some_and(|second| now.elapsed.since(second.elapsed) >= Self::OVER) {
+            self.0.pop_front();
+        }
+        let first = self.0.front().copied().unwrap_or_default();
+        SoFar {
+            bytes: now.bytes - first.bytes.min(now.bytes),
+            operations: now.operations - first.operations,
+            elapsed: now.elapsed.since(first.elapsed),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nilometer_model::{CellEntry, TargetEntry, plan::Phase};
+
+    use super::*;
+
+    fn head() -> Results {
+        let target = |path: &str| TargetEntry { path: path.into(), ..TargetEntry::default() };
+        let cell = CellEntry { name: "512 MiB by 1 MiB, direct, 2 workers".into(), ..CellEntry::default() };
+        Results { targets: vec![target("/mnt/a"), target("/mnt/b")], cells: vec![cell], ..Results::default() }
+    }
+
+    fn now(targets: &[usize]) -> Now<'_> {
+        let left = Some(Nanos::from_millis(840_000));
+        Now { targets, cell: 0, phase: Phase::Write, so_far: SoFar::default(), done: 12, of: 360, left }
+    }
+
+    fn so_far(millis: u64, bytes: u64, operations: u64) -> SoFar {
+        SoFar { bytes, operations, elapsed: Nanos::from_millis(millis) }
+    }
+
+    #[test]
+    fn the_line_says_what_runs_how_fast_and_how_long_still() {
+        let text = status(&head(), &now(&[0]), so_far(500, 600_000_000, 600), 100);
+        assert_eq!(text, "[12/360] /mnt/a: write 512 MiB by 1 MiB, direct, 2 workers: 1.2 GB/s, 14 min left");
+        let text = status(&head(), &now(&[0, 1]), so_far(500, 0, 600), 60);
+        assert_eq!(text, "[12/360] 2 targets at onc...: 1200 operations/s, 14 min left");
+        for width in WIDTHS {
+            assert!(status(&head(), &now(&[1]), SoFar::default(), width).chars().count() <= width);
+        }
+    }
+
+    #[test]
+    fn times_are_rough() {
+        let texts = [0, 99, 100, 5999, 12_000].map(|seconds| roughly(Nanos::from_millis(seconds * 1000)));
+        assert_eq!(texts, ["0 s", "99 s", "2 min", "100 min", "3 h 20 min"]);
+    }
+
+    #[test]
+    fn the_rate_is_of_the_last_second_and_of_one_phase() {
+        let mut recent = Recent::default();
+        assert_eq!(recent.see(so_far(200, 20, 2)), so_far(200, 20, 2));
+        for step in 2..=10 {
+            recent.see(so_far(200 * step, 20 * step, 2 * step));
+        }
+        // A stall: nothing more was done.
+        assert_eq!(recent.see(so_far(2200, 200, 20)), so_far(1000, 80, 8));
+        assert_eq!(recent.see(so_far(200, 5, 1)), so_far(200, 5, 1), "the next phase");
+    }
+}

@@ -1,0 +1,140 @@
+//! `nilometer evaluate --resume`: goes on with the campaign of a record, from where it was interrupted or killed.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, anyhow, bail};
+use nilometer_campaign::{Resolved, difference, in_time, resolve};
+use nilometer_model::{Event, Nanos, plan::Cells};
+use nilometer_record::{Begun, Record};
+use nilometer_storage::{
+    Calendar,
+    target::{Cleaned, Description, TargetError, clean},
+};
+
+use crate::{
+    Blame, Failure,
+    describe::described,
+    evaluate::{Evaluate, Ready},
+};
+
+/// Where a campaign is that was not named.
+const DEFAULT: &str = "evaluation.sqlite";
+
+/// The campaign of the record, ready to go on.
+pub(crate) fn resumed(asked: &Evaluate) -> Result<Ready, Failure> {
+    let path = asked.record.clone().unwrap_or_else(|| DEFAULT.into());
+    let (mut record, begun) = Record::resume(&path).input()?;
+    let recorded: Resolved = serde_json::from_str(&begun.plan)
+        .map_err(|error| anyhow!("{}: the plan in the record can't be read: {error}", path.display()))
+        .input()?;
+    check_same(asked, &recorded, &path).input()?;
+    let found = find_again(&recorded, &begun).input()?;
+    let in_use: Vec<bool> = found.iter().map(Option::is_some).collect();
+    let was = recorded.targets.into_iter();
+    let targets = was.zip(found).map(|(was, is)| is.unwrap_or(was)).collect();
+    let mut resolved = resolve(recorded.plan, targets).input()?;
+    resolved.plan.time_limit = asked.time_limit.unwrap_or(resolved.plan.time_limit);
+    take_back(&mut record, &resolved, &begun, &in_use).run()?;
+    Ok(Ready { path, resolved, record, done: begun.done, in_use })
+}
+
+/// What the user asks for besides must be what the record is of.
+fn check_same(asked: &Evaluate, recorded: &Resolved, record: &Path) -> Result<()> {
+    let another = |why: String| anyhow!("{}: the record is of another campaign: {why}", record.display());
+    let names =
+        |paths: &[PathBuf]| paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(" ");
+    if !asked.targets.is_empty() {
+        let there: Vec<_> = recorded.targets.iter().map(|target| target.path.clone()).collect();
+        let here: Vec<_> =
+            asked.targets.iter().map(|path| path.canonicalize().unwrap_or_else(|_| path.clone())).collect();
+        if there != here {
+            return Err(another(format!("its targets are {}, not {}", names(&there), names(&here))));
+        }
+    }
+    let asked: Cells = asked.plan_like(&recorded.plan)?;
+    difference(&recorded.plan, &asked).map_or(Ok(()), |why| Err(another(why)))
+}
+
+/// Each target as it is now, without what the killed campaign left there; none for one that was left out before and can't
+/// be used now either.
+fn find_again(recorded: &Resolved, begun: &Begun) -> Result<Vec<Option<Description>>> {
+    let mut found = Vec::new();
+    for (index, was) in recorded.targets.iter().enumerate() {
+        let left: Vec<&PathBuf> =
+            begun.directories.iter().filter(|(target, _)| *target == index).map(|(_, path)| path).collect();
+        match again(was, &left) {
+            Ok(is) => found.push(Some(is)),
+            Err(error) if begun.left_out.get(index).is_some_and(Option::is_some) => {
+                eprintln!("{}: stays left out: {error:#}", was.path.display());
+                found.push(None);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(found)
+}
+
+fn again(was: &Description, left: &[&PathBuf]) -> Result<Description> {
+    let is = described(&was.path)?;
+    let identity = |of: &Description| format!("{} of {}", of.file_system, of.source);
+    if (&is.path, identity(&is)) != (&was.path, identity(was)) {
+        let path = was.path.display();
+        bail!("{path}: is not what it was: {} there, {} here", identity(was), identity(&is));
+    }
+    let ours = left.iter().filter(|path| path.parent() == Some(&was.path));
+    let removed = ours.filter(|path| remove(path)).count();
+    // What was left took space.
+    if removed > 0 { described(&was.path) } else { Ok(is) }
+}
+
+/// How long the removal of what a killed campaign left may take.
+const PATIENCE: Nanos = Nanos::from_millis(600_000);
+/// A process that was killed lets go a moment later.
+const TRIES: u32 = 40;
+const STEP: Nanos = Nanos::from_millis(50);
+
+/// Removes a run directory of the killed campaign; whether there was one, and it is gone.
+fn remove(directory: &Path) -> bool {
+    let path = directory.to_path_buf();
+    let cleaned =
+        in_time(PATIENCE, path.clone(), move || path.symlink_metadata().is_ok().then(|| cleaned(&path)));
+    let why = match cleaned {
+        Ok(None) => return false,
+        Ok(Some(Ok(()))) => return true,
+        Ok(Some(Err(error))) | Err(error) => error,
+    };
+    let path = directory.display();
+    eprintln!(
+        "{path}: the killed campaign left it, and it stays: {why}: `nilometer clean {path}` removes it"
+    );
+    false
+}
+
+fn cleaned(path: &Path) -> Result<(), TargetError> {
+    for _ in 0..TRIES {
+        let Cleaned { left, .. } = clean(path)?;
+        match left.into_iter().next() {
+            None => return Ok(()),
+            Some(TargetError::InUse { .. }) => std::thread::sleep(STEP.duration()),
+            Some(error) => return Err(error),
+        }
+    }
+    Err(TargetError::InUse { path: path.into() })
+}
+
+/// Notes that the campaign goes on, and gives targets that were left out another chance.
+fn take_back(record: &mut Record, resolved: &Resolved, begun: &Begun, in_use: &[bool]) -> Result<()> {
+    let note = |record: &mut Record, what: String| record.note(&Event { at: Calendar::now().time, what });
+    let host = rustix::system::uname();
+    let host = host.nodename().to_string_lossy();
+    let (version, done) = (env!("CARGO_PKG_VERSION"), begun.done.len());
+    note(record, format!("resumed by nilometer {version} on {host}, with {done} samples"))?;
+    for (index, why) in begun.left_out.iter().enumerate() {
+        if let (Some(why), true) = (why, in_use[index]) {
+            let path = resolved.targets[index].path.display();
+            record.take_back(index)?;
+            note(record, format!("{path}: used again, after it was left out: {why}"))?;
+        }
+    }
+    Ok(())
+}
