@@ -250,7 +250,7 @@ fn check_ingest(cell: &IngestCell, targets: &[Description], plan: &Cells) -> Res
         let memory =
             if target.is_memory() { shape.memory().0 + shape.footprint().0 } else { shape.memory().0 };
         check_memory(&cell.instrument.name, Bytes(memory))?;
-        let footprint = Footprint { bytes: shape.footprint(), entries: 8 };
+        let footprint = Footprint { bytes: shape.footprint(), entries: shape.files() };
         check_space(&cell.instrument.name, footprint, target, plan)?;
     }
     Ok(())
