@@ -10,7 +10,7 @@ use std::{
     thread,
 };
 
-use nilometer_model::{Bytes, Nanos, Seed, Series, plan::EngineKind};
+use nilometer_model::{Bytes, Nanos, Series, plan::EngineKind};
 use nilometer_storage::{
     Arena, Clock, Drive, Engine, EngineError, Errno, Target,
     engine::{Null, Options},
@@ -19,7 +19,7 @@ use nilometer_storage::{
 
 use crate::{
     Books, Delivery, Ring, Source, Writer, WriterTotals,
-    instrument::Pattern,
+    instrument::Content,
     sink::{Gauge, RawFiles, RawLayout},
 };
 
@@ -30,16 +30,14 @@ pub struct Setup {
     pub lanes: Vec<(Arc<dyn Target>, RawLayout)>,
     /// How the lanes' operations are issued.
     pub engine: Options,
-    /// Bytes of a frame.
-    pub frame_size: usize,
     /// Slots of the ring.
     pub slots: usize,
     /// What comes.
     pub delivery: Delivery,
     /// How much of each lane's storage is left free. If none, a lane writes until there is no space.
     pub reserve: Option<Bytes>,
-    /// Of the frames' content.
-    pub content: Seed,
+    /// What is in the frames.
+    pub content: Content,
     /// Set from elsewhere to end the recording in order.
     pub stop: Arc<AtomicBool>,
     /// How long a lane may be silent after the last frame.
@@ -179,13 +177,12 @@ struct SourceTotals {
 
 /// Records until the delivery is over or it is stopped.
 pub fn record(setup: Setup) -> Result<Outcome, RecordError> {
-    let Setup { lanes, engine, delivery, stop, hang_after, .. } = setup;
+    let Setup { lanes, engine, delivery, content, stop, hang_after, .. } = setup;
     let (count, clock) = (lanes.len(), engine.clock);
-    let pattern = Pattern::new(setup.content, setup.frame_size);
     let slot_size = lanes.iter().map(|(_, layout)| layout.head.stride as usize).max().unwrap_or(1);
     let (arena, mut slots) = Arena::shared_out(setup.slots, slot_size);
     for slot in &mut slots {
-        pattern.prepare(slot);
+        content.prepare_slot(slot);
     }
     let ring = Ring::new(slots, count);
     let (sender, reports) = sync_channel(2 * count + 2);
@@ -196,7 +193,7 @@ pub fn record(setup: Setup) -> Result<Outcome, RecordError> {
         thread::Builder::new().name(format!("lane {seat}")).spawn(move || run_lane(job, &sender))?;
     }
     all_ready(&reports, count, hang_after)?;
-    let job = SourceJob { ring: ring.clone(), delivery, stop: stop.clone(), pattern, clock };
+    let job = SourceJob { ring: ring.clone(), delivery, stop: stop.clone(), content, clock };
     let before = Usage::of_process();
     thread::Builder::new().name("source".into()).spawn(move || run_source(job, &sender))?;
     let patience = Patience { clock, over: clock.now() + delivery.duration, stop, hang_after };
@@ -354,15 +351,15 @@ struct SourceJob {
     ring: Arc<Ring>,
     delivery: Delivery,
     stop: Arc<AtomicBool>,
-    pattern: Pattern,
+    content: Content,
     clock: Clock,
 }
 
 fn run_source(job: SourceJob, reports: &SyncSender<Report>) {
-    let SourceJob { ring, delivery, stop, pattern, clock } = job;
+    let SourceJob { ring, delivery, stop, content, clock } = job;
     let mut engine = Null::new(1, clock);
     ring.seat_source(engine.waker());
-    let fill = Box::new(move |number, slot: &mut [u8]| pattern.stamp(number, slot));
+    let fill = Box::new(move |number, slot: &mut [u8]| content.fill(number, slot));
     let mut source = Source::new(ring, delivery, stop, fill);
     let begun = clock.now();
     Drive::new(&mut source, &mut engine).run(|_| {});

@@ -4,7 +4,7 @@ use std::sync::{Arc, atomic::AtomicBool};
 
 use nilometer_acquisition::{
     Delivery, Ending, Pace, Setup,
-    instrument::Pattern,
+    instrument::{Content, Pattern},
     journal::{Head, Origin},
     reader::{Recording, Trust},
     record,
@@ -53,11 +53,10 @@ fn two_lanes_store_what_the_instrument_delivers() {
         let outcome = record(Setup {
             lanes: lanes.clone(),
             engine: Options { kind, depth, slots: 8, clock: Clock::start() },
-            frame_size: FRAME as usize,
             slots: 200,
             delivery: Delivery::lasting(Pace::Due(Schedule::every(Nanos(500_000))), Nanos(100_000_000)),
             reserve: None,
-            content: Seed(9),
+            content: Content::Pattern(Pattern::new(Seed(9), FRAME as usize)),
             stop: Arc::new(AtomicBool::new(false)),
             hang_after: Nanos::from_millis(60_000),
         })
@@ -91,11 +90,10 @@ fn a_recording_is_ended_in_order_when_it_is_stopped() {
     let setup = Setup {
         lanes: lanes.clone(),
         engine: Options { kind: EngineKind::Sync, depth: 1, slots: 8, clock: Clock::start() },
-        frame_size: FRAME as usize,
         slots: 4,
         delivery: Delivery::lasting(Pace::AsTaken, Nanos::from_millis(3_600_000)),
         reserve: None,
-        content: Seed(9),
+        content: Content::Pattern(Pattern::new(Seed(9), FRAME as usize)),
         stop,
         hang_after: Nanos::from_millis(60_000),
     };

@@ -12,12 +12,13 @@ use std::{
 
 use nilometer_acquisition::{
     Delivery, Outcome, Pace, Setup,
-    journal::{Head, Origin},
+    instrument::Content,
+    journal::Head,
     record,
     sink::{RawLayout, frames_per_file},
     suited_engine,
 };
-use nilometer_model::{Bytes, Ingest, Invalid, Nanos, Sample, Seed, plan::IngestCell};
+use nilometer_model::{Bytes, Ingest, Instrument, Invalid, Nanos, Sample, Seed, plan::IngestCell};
 use nilometer_storage::{Calendar, Target, buffer::ALIGNMENT, process};
 
 use crate::{
@@ -88,6 +89,9 @@ fn setup(
 ) -> Result<Setup, String> {
     let direct = target.description().direct_alignment().is_some();
     let shape = Shape::of(cell, direct);
+    let Instrument { data, shape: pixels, pixel, .. } = &cell.instrument;
+    let content = Content::prepare(data, pixels, *pixel, seed.named("content"));
+    let content = content.map_err(|error| format!("data: {error}"))?;
     let lane = |lane| {
         let head = Head {
             recording: seed.0,
@@ -96,7 +100,7 @@ fn setup(
             frame_size: cell.instrument.frame_size().0,
             stride: shape.stride,
             frames_per_file: shape.frames_per_file,
-            origin: Origin::Pattern,
+            origin: content.origin(),
         };
         let suited = RawLayout::suited("n_ingest".into(), head, direct);
         (target.clone(), RawLayout { keep: Some(shape.keep), ..suited })
@@ -105,11 +109,10 @@ fn setup(
     Ok(Setup {
         lanes: (0..shape.lanes).map(lane).collect(),
         engine: suited_engine(target.as_ref(), direct, run.clock).map_err(|error| error.to_string())?,
-        frame_size: cell.instrument.frame_size().0 as usize,
         slots: shape.slots,
         delivery: Delivery::lasting(pace, cell.duration),
         reserve: None,
-        content: seed.named("content"),
+        content,
         stop: stop.clone(),
         hang_after: run.hang_after,
     })

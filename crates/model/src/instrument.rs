@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Burst, ByteRate, Bytes, Frequency, Nanos, Schedule};
+use crate::{Burst, ByteRate, Bytes, Data, DataKind, Frequency, Nanos, Schedule};
 
 /// A source of frames at a fixed rate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -32,6 +32,13 @@ pub struct Instrument {
     /// Frames of a file. If none, the recorder chooses files of a size that suits storage.
     #[serde(default)]
     pub frames_per_file: Option<u64>,
+    /// What is in the frames. Random bytes, if it is not said.
+    #[serde(default = "incompressible")]
+    pub data: Data,
+}
+
+fn incompressible() -> Data {
+    DataKind::Incompressible.into()
 }
 
 fn one() -> u64 {
@@ -255,6 +262,8 @@ frame_rate = "25 Hz"
             ("burst = { frames = 1, rest = \"1 s\" }", "`pause`"),
             ("assumed = [\"colour\"]", "shape, pixel, frame_rate"),
             ("compression = 3", "`frames_per_file`"),
+            ("data = \"diffraktion\"", "write one of `incompressible`, `diffraction`"),
+            ("[data]\nkind = \"vlbi\"\nintensity = 1.0", "vlbi has none"),
         ] {
             let error = with(more).expect_err(more).to_string();
             assert!(error.contains(part) && error.contains("p.toml"), "{error}");

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use nilometer_model::{PixelType, Seed, Stream};
+use nilometer_model::{Seed, Stream};
 
 use super::{
     noise::Normal,
@@ -18,7 +18,7 @@ const TRACKS: usize = 6;
 /// Of a pulse: the deviation in samples, and the median height in counts.
 const PULSE: f64 = 5.0;
 const HEIGHT: f64 = 120.0;
-/// The greatest count of 12 bits.
+/// The converters have 12 bits.
 const COUNT_MAX: i32 = 0xfff;
 
 /// See the module.
@@ -97,7 +97,7 @@ impl Scene for Argon {
         let tracks = self.tracks(frame);
         let (mut common, mut board) = (vec![0.0; self.grid.width], None);
         let mut values = vec![0; self.grid.width];
-        let count_max = if self.grid.pixel == PixelType::Uint8 { 0xff } else { COUNT_MAX };
+        let count_max = COUNT_MAX.min(self.grid.count_max());
         for (row, bytes) in rows.zip(bytes.chunks_exact_mut(self.grid.row_bytes())) {
             if board.replace(row / BOARD) != Some(row / BOARD) {
                 self.common(frame, row / BOARD, &mut common);
@@ -114,6 +114,8 @@ impl Scene for Argon {
 
 #[cfg(test)]
 mod tests {
+    use nilometer_model::PixelType;
+
     use super::*;
 
     fn waveforms(noise: f64) -> Vec<Vec<f64>> {

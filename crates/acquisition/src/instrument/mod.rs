@@ -25,6 +25,7 @@ use std::path::PathBuf;
 
 use nilometer_model::{Bytes, Data, DataKind, PixelType, Seed};
 
+use crate::journal::Origin;
 use scene::Grid;
 use stamp::Stamp;
 
@@ -95,11 +96,19 @@ impl Content {
     /// Makes what is needed to deliver frames, on all processors; takes seconds. `shape` has the slowest dimension first.
     pub fn prepare(data: &Data, shape: &[u64], pixel: PixelType, seed: Seed) -> Result<Self, ContentError> {
         let grid = Grid::new(shape, pixel);
-        let stamp = Stamp { seed, pixel: pixel.size() as usize };
+        let stamp = Stamp::new(seed, pixel);
         match &data.kind {
             DataKind::Incompressible => incompressible(data, grid, seed),
             DataKind::Files(pattern) => Ok(Content::Pool(Pool::new(files::load(pattern, grid)?, stamp))),
             _ => Ok(Content::Pool(made(data, grid, stamp)?)),
+        }
+    }
+
+    /// What a journal says of frames with this content: a pattern follows from the recording alone.
+    pub fn origin(&self) -> Origin {
+        match self {
+            Content::Pattern(_) => Origin::Pattern,
+            Content::Pool(_) => Origin::Unknown,
         }
     }
 

@@ -95,17 +95,18 @@ impl Pool {
         let lengths = by_all_processors(self.distinct(), |index| {
             let mut frame = vec![0; self.frame_size()];
             self.fill(index as u64, &mut frame);
-            compressed_bytes(&frame, self.stamp.pixel)
+            compressed_bytes(&frame, self.stamp.unit)
         });
         (self.distinct() * self.frame_size()) as f64 / lengths.into_iter().sum::<usize>() as f64
     }
 }
 
-/// Bytes of the chunk that bitshuffle with LZ4 makes of these pixels. A last part of a pixel is left out.
-pub(super) fn compressed_bytes(pixels: &[u8], pixel: usize) -> usize {
-    let element = ElementSize::of(pixel as u64).expect("pixels have 1, 2 or 4 bytes");
+/// Bytes of the chunk that bitshuffle with LZ4 makes of these pixels, `unit` bytes each; packed ones go by bytes. A last
+/// part of a pixel is left out.
+pub(super) fn compressed_bytes(pixels: &[u8], unit: usize) -> usize {
+    let element = ElementSize::of(unit as u64).unwrap_or(ElementSize::One);
     let mut chunk = Vec::with_capacity(pixels.len() / 2);
-    let whole = &pixels[..pixels.len() / pixel * pixel];
+    let whole = &pixels[..pixels.len() / element.bytes() * element.bytes()];
     Bitshuffle::new(element).encode(whole, &mut chunk).expect("these are whole pixels");
     chunk.len()
 }

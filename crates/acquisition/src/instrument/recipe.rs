@@ -1,6 +1,6 @@
 //! Which scene belongs to a kind of data, and between which intensities it makes sense.
 
-use nilometer_model::{DataKind, PixelType, Seed};
+use nilometer_model::{DataKind, Seed};
 
 use super::{
     argon::Argon,
@@ -21,17 +21,17 @@ pub(super) fn scene(kind: &DataKind, grid: Grid, seed: Seed, intensity: f64) -> 
     })
 }
 
+/// The light that fills a pixel of a pco.edge, in electrons.
+const FULL_WELL: f64 = 28_000.0;
+
 /// The least and the greatest intensity: above, the counts of a pixel no longer fit into its type.
-pub(super) fn intensities(kind: &DataKind, pixel: PixelType) -> [f64; 2] {
-    let byte = pixel == PixelType::Uint8;
+pub(super) fn intensities(kind: &DataKind, grid: Grid) -> [f64; 2] {
+    let count_max = f64::from(grid.count_max());
     match kind {
-        DataKind::Diffraction => match pixel {
-            PixelType::Uint8 => [1e-4, 20.0],
-            PixelType::Uint16 => [1e-4, 5e3],
-            PixelType::Int32 | PixelType::Uint32 => [1e-4, 1e5],
-        },
-        DataKind::Tomography => [1.0, if byte { 60.0 } else { 28_000.0 }],
-        DataKind::LiquidArgon => [0.05, if byte { 20.0 } else { 100.0 }],
+        // There are some four times as many photons in the centre, and they are spread.
+        DataKind::Diffraction => [1e-4, count_max / 12.0],
+        DataKind::Tomography => [1.0, (0.4 * (count_max - 110.0)).clamp(2.0, FULL_WELL)],
+        DataKind::LiquidArgon => [0.05, (count_max / 40.0).clamp(1.0, 100.0)],
         DataKind::Incompressible | DataKind::Vlbi | DataKind::Files(_) => [1.0, 1.0],
     }
 }

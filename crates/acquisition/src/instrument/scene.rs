@@ -20,14 +20,18 @@ pub(super) struct Grid {
 impl Grid {
     pub(super) fn new(shape: &[u64], pixel: PixelType) -> Self {
         let (width, slower) = shape.split_last().expect("an instrument's shape has a dimension");
+        let (rows, width) = (slower.iter().product::<u64>() as usize, *width as usize);
+        if !(width as u64 * pixel.bits()).is_multiple_of(8) {
+            // Packed pixels of which a row does not end with a byte: all are in one row.
+            return Grid { height: 1, width: rows * width, rows: 1, pixel };
+        }
         let height = slower.last().map_or(1, |height| *height as usize);
-        let rows = slower.iter().product::<u64>() as usize;
-        Grid { height, width: *width as usize, rows, pixel }
+        Grid { height, width, rows, pixel }
     }
 
     /// Bytes of a row.
     pub(super) fn row_bytes(&self) -> usize {
-        self.width * self.pixel.size() as usize
+        self.width * self.pixel.bits() as usize / 8
     }
 
     /// Bytes of a frame.
@@ -37,20 +41,35 @@ impl Grid {
 
     /// The greatest count that is a count.
     pub(super) fn count_max(&self) -> i32 {
-        match self.pixel {
-            PixelType::Uint8 => 0xff - 2,
-            PixelType::Uint16 => 0xffff - 2,
+        match self.pixel.bits() {
             // The counters of a Pilatus, and of an EIGER summing frames, have 20 bits or somewhat more.
-            PixelType::Int32 | PixelType::Uint32 => 0xf_ffff,
+            32 => 0xf_ffff,
+            bits => (1 << bits) - 3,
         }
     }
 
-    /// Puts values into the bytes of a row; -1 and -2 become the type's greatest values where it has no sign.
+    /// Puts values into the bytes of a row, their lowest bits first; -1 and -2 become the type's greatest values where it
+    /// has no sign.
     pub(super) fn put(&self, values: &[i32], row: &mut [u8]) {
-        let size = self.pixel.size() as usize;
-        for (value, bytes) in values.iter().zip(row.chunks_exact_mut(size)) {
-            bytes.copy_from_slice(&value.to_le_bytes()[..size]);
+        match self.pixel.bits() as usize {
+            bits @ (2 | 12) => pack(values, bits, row),
+            bits => {
+                for (value, bytes) in values.iter().zip(row.chunks_exact_mut(bits / 8)) {
+                    bytes.copy_from_slice(&value.to_le_bytes()[..bits / 8]);
+                }
+            }
         }
+    }
+}
+
+/// The lowest `bits` of each value, without gaps.
+fn pack(values: &[i32], bits: usize, row: &mut [u8]) {
+    // The least count of values that fill whole bytes.
+    let (values_each, bytes_each) = if bits == 2 { (4, 1) } else { (2, 3) };
+    for (values, bytes) in values.chunks(values_each).zip(row.chunks_exact_mut(bytes_each)) {
+        let mask = (1 << bits) - 1;
+        let packed = values.iter().rev().fold(0, |packed, value| packed << bits | (value & mask));
+        bytes.copy_from_slice(&packed.to_le_bytes()[..bytes_each]);
     }
 }
 
@@ -70,4 +89,23 @@ pub(super) fn row_seed(seed: Seed, frame: u64, row: usize) -> Seed {
 #[expect(clippy::cast_sign_loss, reason = "a cast from a float saturates: at 0 below")]
 pub(super) fn place(distance: f64) -> usize {
     distance as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_packed_from_the_lowest_bits_on() {
+        let put = |pixel, values: &[i32]| {
+            let grid = Grid::new(&[values.len() as u64], pixel);
+            let mut row = vec![0; grid.row_bytes()];
+            grid.put(values, &mut row);
+            row
+        };
+        assert_eq!(put(PixelType::Uint2, &[1, 2, 3, 0]), [0b00_11_10_01]);
+        assert_eq!(put(PixelType::Uint12, &[0xabc, -2]), [0xbc, 0xea, 0xff]);
+        assert_eq!(put(PixelType::Uint16, &[0x1234, -1]), [0x34, 0x12, 0xff, 0xff]);
+        assert_eq!(put(PixelType::Int32, &[-2]), [0xfe, 0xff, 0xff, 0xff]);
+    }
 }

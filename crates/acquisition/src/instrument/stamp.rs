@@ -6,7 +6,7 @@
 //!   number: 2^18 versions of a page of 32-bit pixels, so that what finds equal pages finds few. A count stays a count, a
 //!   gap becomes a bad pixel, and the data compress as before.
 
-use nilometer_model::Seed;
+use nilometer_model::{PixelType, Seed};
 
 /// What is stamped by itself.
 pub(super) const PAGE: usize = 4096;
@@ -17,24 +17,42 @@ const HEAD: usize = 16;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Stamp {
     pub(super) seed: Seed,
-    /// Bytes of a pixel: 1, 2 or 4. The lowest bit is in the first of them.
-    pub(super) pixel: usize,
+    /// Bytes of a pixel, or of as many as fill whole bytes. The lowest bit of a pixel is in the first of them.
+    pub(super) unit: usize,
 }
 
 impl Stamp {
+    /// For pixels of this type.
+    pub(super) fn new(seed: Seed, pixel: PixelType) -> Self {
+        let unit = match pixel {
+            PixelType::Uint2 | PixelType::Uint8 => 1,
+            PixelType::Uint16 => 2,
+            PixelType::Uint12 => 3,
+            PixelType::Int32 | PixelType::Uint32 => 4,
+        };
+        Stamp { seed, unit }
+    }
+
     /// Stamps page `index` of frame `number`.
     #[inline]
     pub(super) fn put(self, number: u64, index: usize, page: &mut [u8]) {
         let places = places(number, index as u64);
-        if page.len() == PAGE {
-            let half = PAGE / 2 / self.pixel;
-            page[(places as usize % half) * self.pixel] ^= 1;
-            page[PAGE / 2 + ((places >> 32) as usize % half) * self.pixel] ^= 1;
-        } else if let Some(pixels) = (page.len() / self.pixel).checked_sub(1) {
-            page[places as usize % (pixels + 1) * self.pixel] ^= 1;
-        }
+        let (first, second) = page.split_at_mut(page.len().min(PAGE / 2));
+        self.turn(places as u32, index * PAGE, first);
+        self.turn((places >> 32) as u32, index * PAGE + PAGE / 2, second);
         if index == 0 {
             self.put_head(number, page);
+        }
+    }
+
+    /// Turns a bit of these bytes, which begin at `from` in the frame.
+    #[inline]
+    fn turn(self, place: u32, from: usize, bytes: &mut [u8]) {
+        // The first byte of a pixel that lies here as a whole.
+        let first = (self.unit - from % self.unit) % self.unit;
+        let pixels = bytes.len().saturating_sub(first) / self.unit;
+        if pixels > 0 {
+            bytes[first + place as usize % pixels * self.unit] ^= 1;
         }
     }
 
@@ -62,7 +80,7 @@ mod tests {
 
     #[test]
     fn pages_of_frames_hardly_ever_agree() {
-        let stamp = Stamp { seed: Seed(1), pixel: 4 };
+        let stamp = Stamp::new(Seed(1), PixelType::Uint32);
         let mut seen = BTreeSet::new();
         for number in 0..100 {
             for index in 1..101 {
@@ -79,7 +97,7 @@ mod tests {
 
     #[test]
     fn a_frame_says_which_it_is_even_if_it_is_short() {
-        let stamp = Stamp { seed: Seed(5), pixel: 1 };
+        let stamp = Stamp::new(Seed(5), PixelType::Uint8);
         let mut page = [9; 20];
         stamp.put(77, 0, &mut page);
         assert_eq!(page[..16], [77, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0]);

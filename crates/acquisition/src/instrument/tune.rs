@@ -21,7 +21,7 @@ const BANDS: usize = 64;
 
 /// The intensity at which a frame's ratio is as wished.
 pub(super) fn intensity(kind: &DataKind, grid: Grid, seed: Seed, wished: f64) -> Result<f64, ContentError> {
-    let [mut low, mut high] = recipe::intensities(kind, grid.pixel);
+    let [mut low, mut high] = recipe::intensities(kind, grid);
     let ratio = |intensity| sampled(kind, grid, seed, intensity);
     // The more intensity, the less it compresses.
     let (greatest, least) = (ratio(low), ratio(high));
@@ -65,9 +65,8 @@ fn sampled(kind: &DataKind, grid: Grid, seed: Seed, intensity: f64) -> f64 {
             scene.rows(0, first..first + rows, &mut sample[at..]);
         }
     }
-    let pixel = grid.pixel.size() as usize;
-    let stamp = Stamp { seed, pixel };
+    let stamp = Stamp::new(seed, grid.pixel);
     // The head is in one page of a frame only, so the sample's pages count from 1.
     sample.chunks_mut(PAGE).zip(1..).for_each(|(page, index)| stamp.put(0, index, page));
-    sample.len() as f64 / compressed_bytes(&sample, pixel) as f64
+    sample.len() as f64 / compressed_bytes(&sample, stamp.unit) as f64
 }
