@@ -12,7 +12,7 @@ use std::{
 use nilometer_campaign::workload::{self, Part, SLOTS, Tree};
 use nilometer_model::{
     Bytes,
-    plan::{Directories, Items, Phase, TreeCell, WorkloadCell},
+    plan::{Directories, Items, Phase, TreeCell},
 };
 use nilometer_storage::Counted;
 
@@ -174,7 +174,7 @@ fn driven(path: &Path, number: u64, load: Load) -> anyhow::Result<Vec<Cost>> {
     };
     let ours = Ours::at(path, number)?;
     let one = |phase: Phase| {
-        let counted = workload::counted(&WorkloadCell::Tree(cell), phase);
+        let counted = workload::counted(phase);
         assert_ne!(counted, Counted::All, "an operation is a file");
         let crew = Crew { workers, counted, block: 512 };
         ours.drive_all(f64::from(load.files), &crew, &|worker, buffers| {

@@ -22,7 +22,8 @@ use nilometer_model::{Bytes, Ingest, Instrument, Invalid, Nanos, Sample, Seed, p
 use nilometer_storage::{Calendar, Target, buffer::ALIGNMENT, process};
 
 use crate::{
-    phase::{Run, settle, traffic_since},
+    phase::{Run, traffic_since},
+    settle::settle,
     supervise::{GLANCE, SoFar},
     surroundings::Surroundings,
 };

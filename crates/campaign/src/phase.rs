@@ -19,7 +19,7 @@ use nilometer_model::{
     plan::{Access, Cell, Phase},
 };
 use nilometer_storage::{
-    Arena, Calendar, Clock, Drive, Ended, Tally, Target,
+    Arena, Calendar, Clock, Counted, Drive, Ended, Tally, Target,
     engine::Options,
     process::{self, Usage},
     target::{Direct, TargetError},
@@ -28,6 +28,7 @@ use nilometer_storage::{
 use crate::{
     gate::Gate,
     patience::within,
+    settle::{Usual, settle},
     supervise::{Crew, Pulse, Report, SoFar, Watch, Work},
     surroundings::{Moment, Surroundings},
     workload::{self, Part, Stonewall},
@@ -46,6 +47,8 @@ pub(crate) struct Run {
     pub(crate) ends: Nanos,
     /// How far workers came.
     pub(crate) reached: Reached,
+    /// What the machine has to write back anyway.
+    pub(crate) usual: Usual,
 }
 
 /// How many blocks each worker wrote in the present cell on each target: what is read back then goes no further.
@@ -245,20 +248,6 @@ fn chill(target: &dyn Target, cell: &Cell, phase: Phase) -> Option<Coldness> {
     })
 }
 
-/// Dirty pages below this do not disturb.
-const CALM: u64 = 32 << 20;
-const SETTLE_AT_MOST: Nanos = Nanos::from_millis(10_000);
-
-/// Waits until the machine has written its dirty pages back; how long that took.
-pub(crate) fn settle(run: &Run) -> Nanos {
-    let start = run.clock.now();
-    let waited = || run.clock.now().since(start);
-    while process::dirty_bytes() > CALM && waited() < SETTLE_AT_MOST && !run.is_over() {
-        thread::sleep(Nanos::from_millis(20).duration());
-    }
-    waited()
-}
-
 /// Why the figure must not be used, if so.
 fn judge(sample: &Sample, target: &dyn Target, task: &Task<'_>) -> Option<Invalid> {
     let fifth = sample.wall.0.saturating_mul(sample.workers.len() as u64) / 5;
@@ -331,7 +320,9 @@ fn run_worker(job: &Job, report: &dyn Fn(Report)) -> Result<Report, String> {
         workload = Box::new(Stonewall::new(workload, wall.clone()));
     }
     let drive = Drive::new(workload.as_mut(), engine.as_mut());
-    let tally = Tally::counting(workload::counted(&cell.workload, job.phase), start);
+    let copied = cell.copies() && job.phase == Phase::Write;
+    let counted = if copied { Counted::Copied } else { workload::counted(job.phase) };
+    let tally = Tally::counting(counted, start);
     Ok(Report::Done(Box::new(driven(drive, tally, start, &job.pulse))))
 }
 

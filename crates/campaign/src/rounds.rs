@@ -17,6 +17,7 @@ use crate::{
     phase::{Reached, Run, Task, run_phase},
     remaining::Remaining,
     resolve::Resolved,
+    settle::Usual,
     supervise::SoFar,
     surroundings::Surroundings,
     turns::{Done, Turn, is_broken, turns},
@@ -96,7 +97,7 @@ pub enum CampaignError {
 pub struct Ran {
     /// With all that was measured.
     pub record: Record,
-    /// How many repeats of cells were not measured, those of targets that were left out apart.
+    /// How many repeats of cells were not measured, on targets that were not left out.
     pub missing: usize,
 }
 
@@ -146,7 +147,9 @@ impl Campaign {
             let (limit, all) = (self.resolved.plan.time_limit, turns.len());
             self.note(
                 &mut state,
-                &format!("the time limit of {limit} was reached: {missing} of {all} cells are missing"),
+                &format!(
+                    "the time limit of {limit} was reached: {missing} of {all} measurements are missing"
+                ),
             )?;
         }
         Ok(Ran { record: self.record, missing })
@@ -168,6 +171,7 @@ impl Campaign {
                 stop,
                 ends: clock.now() + plan.time_limit,
                 reached: Reached::default(),
+                usual: Usual::now(),
             },
             surroundings: Surroundings::look(&clock, self.targets.iter().map(served_by).collect()),
             calendar: Watched::begin(),

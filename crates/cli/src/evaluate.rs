@@ -316,7 +316,7 @@ fn remove_targets(
     Ok(outcome?)
 }
 
-/// Failures of the storage are in the report; here they become the exit code. `missing` cells were not measured.
+/// Failures of the storage are in the report; here they become the exit code. `missing` repeats were not measured.
 fn went_well(results: &Results, missing: usize, record: &Path) -> anyhow::Result<()> {
     let failed = |measured: &&Measured| {
         matches!(measured.sample.invalid, Some(Invalid::Hung | Invalid::Errors | Invalid::Refused(_)))
@@ -331,7 +331,7 @@ fn went_well(results: &Results, missing: usize, record: &Path) -> anyhow::Result
     if missing > 0 {
         let record = record.display();
         bail!(
-            "interrupted: {missing} cells are missing; `nilometer evaluate --resume --record {record}` measures them"
+            "interrupted: {missing} measurements are missing; `nilometer evaluate --resume --record {record}` goes on"
         );
     }
     Ok(())

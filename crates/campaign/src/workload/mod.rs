@@ -135,9 +135,8 @@ pub fn build(cell: &WorkloadCell, phase: Phase, part: Part) -> Box<dyn Workload>
 }
 
 /// What an operation is in a phase, see [`Phase`].
-pub fn counted(cell: &WorkloadCell, phase: Phase) -> Counted {
+pub fn counted(phase: Phase) -> Counted {
     match phase {
-        Phase::Write if cell.copies() => Counted::Copied,
         Phase::MakeTree | Phase::MakeDirectories => Counted::Kind(OpKind::MakeDir),
         Phase::StatDirectories | Phase::StatFiles => Counted::Kind(OpKind::Stat),
         Phase::RemoveTree | Phase::RemoveDirectories => Counted::Kind(OpKind::RemoveDir),

@@ -178,7 +178,7 @@ fn check_at(cell: TreeCell, workers: u32, depth: usize) {
     let empty = free(&simulated);
     for phase in cell.phases() {
         let place = format!("{cell}, {workers} workers, depth {depth}, {phase:?}");
-        let mut tallies = vec![Tally::counting(counted(&word(cell), phase), Nanos(0)); workers as usize];
+        let mut tallies = vec![Tally::counting(counted(phase), Nanos(0)); workers as usize];
         simulated.run((&word(cell), phase), (workers, depth), &mut |worker, completion| {
             tallies[worker].observe(completion);
         });
