@@ -126,21 +126,16 @@ impl Page {
     /// `told` is the reason that was given last for invalid repeats: it is not repeated at every row.
     fn row(&mut self, left: &str, outcome: &Outcome<'_>, quantity: Quantity, told: &mut String) {
         let (left, target) = (padded(left, LEFT), letter(outcome.target));
-        match words::rate(outcome, quantity) {
-            Some(rate) => {
-                let rate = if rate.contains('±') { rate } else { format!("{rate}        ") };
-                let (p99, cores) = (words::quantile(outcome, 0.99), words::cores(outcome, |cores| cores.own));
-                self.line("", &format!("{left} {target:>3} {rate:>18} {p99:>9} {cores:>7}"));
+        let again = matches!(outcome.invalid.as_slice(), [(why, _)] if why == told);
+        let figures = words::rate(outcome, quantity).map(|rate| figures(&rate, outcome));
+        let all = outcome.samples.len();
+        match figures {
+            Some(figures) => self.line("", &format!("{left} {target:>3} {figures}")),
+            None if again => {
+                let invalid = format!("INVALID in {all} of {all} repeats: as above");
+                return self.line(RED, &format!("{left} {target:>3} {invalid}"));
             }
-            None => {
-                let again = matches!(outcome.invalid.as_slice(), [(why, _)] if why == told);
-                if again {
-                    let repeats = outcome.samples.len();
-                    let all = format!("INVALID in {repeats} of {repeats} repeats: as above");
-                    return self.line(RED, &format!("{left} {target:>3} {all}"));
-                }
-                self.line("", &format!("{left} {target:>3}"));
-            }
+            None => self.line("", &format!("{left} {target:>3}")),
         }
         for (line, (why, _)) in words::invalid(outcome).into_iter().zip(&outcome.invalid) {
             let line = if why == told { line.replace(why, "as above") } else { line };
@@ -229,6 +224,13 @@ impl Page {
             self.paragraph(colour(verdict), "  ", &sentence);
         }
     }
+}
+
+/// Rate, latency and cores in their columns.
+fn figures(rate: &str, outcome: &Outcome<'_>) -> String {
+    let gap = if rate.contains('±') { "" } else { "        " };
+    let (p99, cores) = (words::quantile(outcome, 0.99), words::cores(outcome, |cores| cores.own));
+    format!("{:>18} {p99:>9} {cores:>7}", format!("{rate}{gap}"))
 }
 
 /// Figures beside each other.

@@ -62,7 +62,7 @@ fn results(targets: usize, cells: Vec<CellEntry>, phases: &[Phase], repeats: u32
         for cell in 0..cells.len() {
             for target in 0..targets {
                 for &phase in phases {
-                    let rate = 1e9 / 1.3_f64.powi(target as i32) * (1.0 + cell as f64);
+                    let rate = 1e9 / 1.3_f64.powf(target as f64) * (1.0 + cell as f64);
                     let key = Key { target, cell, repeat, phase };
                     samples.push(Measured { key, sample: sample(&mut stream, rate, 1000) });
                 }
