@@ -14,6 +14,7 @@ mod peers;
 mod place;
 mod read_sync;
 mod read_uring;
+mod report;
 mod ring;
 mod start_up;
 mod stream;
@@ -30,7 +31,7 @@ struct Comparison {
     run: fn(&Stop) -> anyhow::Result<Outcome>,
 }
 
-const COMPARISONS: [Comparison; 15] = [
+const COMPARISONS: [Comparison; 16] = [
     Comparison { name: "read-4k-sync", run: read_sync::run },
     Comparison { name: "read-4k-uring", run: read_uring::run },
     Comparison { name: "stream-1m-buffered", run: stream::buffered },
@@ -46,6 +47,7 @@ const COMPARISONS: [Comparison; 15] = [
     Comparison { name: "tally", run: tally::run },
     Comparison { name: "between", run: between::run },
     Comparison { name: "start-up", run: start_up::run },
+    Comparison { name: "report", run: report::run },
 ];
 
 fn main() -> ExitCode {

@@ -11,7 +11,7 @@ use std::{
 
 use nilometer_campaign::workload::{self, Part, SLOTS, Tree};
 use nilometer_model::{
-    Bytes, Nanos,
+    Bytes,
     plan::{Directories, Items, Phase, TreeCell},
 };
 use nilometer_storage::Counted;
@@ -178,8 +178,7 @@ fn driven(path: &Path, number: u64, load: Load) -> anyhow::Result<Vec<Cost>> {
         assert_ne!(counted, Counted::All, "an operation is a file");
         let crew = Crew { workers, counted, block: 512 };
         ours.drive_all(f64::from(load.files), &crew, &|worker, buffers| {
-            let part = Part { worker, workers, seed: SEED, direct: false, stop_at: Nanos::MAX, buffers };
-            Box::new(Tree::new(&cell, phase, SLOTS, part))
+            Box::new(Tree::new(&cell, phase, SLOTS, Part::new((worker, workers), SEED, buffers)))
         })
     };
     one(Phase::MakeTree)?;

@@ -4,7 +4,7 @@
 use std::{path::Path, sync::Barrier};
 
 use anyhow::Context;
-use nilometer_campaign::workload::{Direction, Order, Part, Transfer};
+use nilometer_campaign::workload::{Direction, Order, Part, Transfer, Writing};
 use nilometer_model::{Bytes, Nanos, Sample, Seed, plan::EngineKind};
 use nilometer_storage::{
     Arena, Buffer, Clock, Counted, Drive, Engine, Tally, Target, Workload,
@@ -143,7 +143,7 @@ impl Ours {
         tally
     }
 
-    /// Moves the named file and checks that every byte was moved.
+    /// Moves the named file and checks that no operation failed: the cost of a GiB in sequence, of an operation at random.
     pub(crate) fn transfer(
         &self,
         name: &str,
@@ -152,20 +152,17 @@ impl Ours {
         how: (Driving, bool),
     ) -> anyhow::Result<Cost> {
         let (driving, direct) = how;
-        let amount = match &order {
-            Order::Sequential { size, .. } => size.0 as f64 / GIB,
-            Order::Random { operations, .. } => *operations as f64,
-        };
-        let part = |buffers| Part { worker: 0, workers: 1, seed: SEED, direct, stop_at: Nanos::MAX, buffers };
+        let amount = if order.is_random() { order.count() as f64 } else { order.bytes() as f64 / GIB };
+        let part = |buffers| Part { direct, ..Part::new((0, 1), SEED, buffers) };
         let make = |buffers| Transfer::new(name, order, direction, part(buffers));
         self.drive(amount, driving, make).map(|(cost, _)| cost).with_context(|| format!("moving {name}"))
     }
 
     /// Writes a durable file of random blocks.
     pub(crate) fn lay_out(&self, name: &str, size: u64) -> anyhow::Result<()> {
-        let order = Order::Sequential { size: Bytes(size), block: Bytes(MIB as u64) };
+        let order = Order::sequential(Bytes(size), Bytes(MIB as u64));
         let how = (Driving::sync(MIB), false);
-        self.transfer(name, order, Direction::Write { sync: true }, how).map(drop)
+        self.transfer(name, order, Direction::Write(Writing::NEW), how).map(drop)
     }
 
     /// Drops the file from the page cache, and proves that it is gone.

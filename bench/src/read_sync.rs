@@ -64,5 +64,5 @@ pub(crate) fn run(stop: &Stop) -> anyhow::Result<Outcome> {
 
 /// The offsets of the bare loops, in the same order.
 pub(crate) fn order(size: u64, operations: u64) -> Order {
-    Order::Random { size: Bytes(size), block: Bytes(BLOCK as u64), operations, stream: SEED.stream() }
+    Order::uniform(Bytes(size), Bytes(BLOCK as u64), operations, SEED.stream())
 }

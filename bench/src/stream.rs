@@ -6,7 +6,7 @@ use std::{
     path::Path,
 };
 
-use nilometer_campaign::workload::{Direction, Order};
+use nilometer_campaign::workload::{Direction, Order, Writing};
 use nilometer_model::Bytes;
 use nilometer_storage::Buffer;
 
@@ -54,7 +54,7 @@ fn contest<'a>(ours: &'a Ours, access: &str, direct: bool) -> Contest<'a> {
     }
 }
 
-const WRITE: Direction = Direction::Write { sync: true };
+const WRITE: Direction = Direction::Write(Writing::NEW);
 
 /// Writes a new file, reads it cold, removes it. Memory that a virtual machine's host must first provide costs more
 /// than the copying, so both times enough of it is touched and freed beforehand.
@@ -73,7 +73,7 @@ fn both(
 }
 
 fn transfer(ours: &Ours, name: &str, direction: Direction, direct: bool) -> anyhow::Result<Cost> {
-    let order = Order::Sequential { size: Bytes(SIZE), block: Bytes(MIB as u64) };
+    let order = Order::sequential(Bytes(SIZE), Bytes(MIB as u64));
     ours.transfer(name, order, direction, (Driving::sync(MIB), direct))
 }
 
@@ -82,10 +82,8 @@ fn dd(ours: &Ours, name: &str, direction: Direction, direct: bool) -> anyhow::Re
     match direction {
         Direction::Read if direct => peers::dd(gib, &file, Path::new("/dev/null"), &["iflag=direct"]),
         Direction::Read => peers::dd(gib, &file, Path::new("/dev/null"), &[]),
-        Direction::Write { .. } if direct => {
-            peers::dd(gib, Path::new("/dev/zero"), &file, &["conv=fsync", "oflag=direct"])
-        }
-        Direction::Write { .. } => peers::dd(gib, Path::new("/dev/zero"), &file, &["conv=fsync"]),
+        _ if direct => peers::dd(gib, Path::new("/dev/zero"), &file, &["conv=fsync", "oflag=direct"]),
+        _ => peers::dd(gib, Path::new("/dev/zero"), &file, &["conv=fsync"]),
     }
 }
 
@@ -96,8 +94,8 @@ fn bare(ours: &Ours, name: &str, direction: Direction, direct: bool) -> anyhow::
     measure::here(SIZE as f64 / GIB, || {
         let file = open(&path, direction, direct)?.into();
         match direction {
-            Direction::Write { .. } => bare::write_file(&file, &buffer, SIZE)?,
             Direction::Read => bare::read_file(&file, &mut buffer, SIZE)?,
+            _ => bare::write_file(&file, &buffer, SIZE)?,
         }
         Ok(())
     })

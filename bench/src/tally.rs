@@ -57,13 +57,8 @@ fn drive(observe: impl FnMut(&Completion) -> ControlFlow<()>) -> anyhow::Result<
     let mut engine = Null::new(1, Clock::start());
     let (arena, buffers) = Arena::shared_out(1, BLOCK as usize);
     engine.register(&arena)?;
-    let order = Order::Random {
-        size: Bytes(1 << 30),
-        block: Bytes(BLOCK),
-        operations: OPERATIONS,
-        stream: SEED.stream(),
-    };
-    let part = Part { worker: 0, workers: 1, seed: SEED, direct: false, stop_at: Nanos::MAX, buffers };
+    let order = Order::uniform(Bytes(1 << 30), Bytes(BLOCK), OPERATIONS, SEED.stream());
+    let part = Part::new((0, 1), SEED, buffers);
     let mut workload = Transfer::new("n_none", order, Direction::Read, part);
     let work = || {
         Drive::new(&mut workload, &mut engine).run_while(observe);

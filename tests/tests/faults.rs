@@ -189,7 +189,7 @@ fn an_interrupt_does_not_wait_for_the_phase() {
     campaign.running.signal(Signal::INT);
     let (ended, results) = campaign.end(Duration::from_secs(20));
     assert_eq!((ended.code, results.samples.len()), (Some(1), 0), "{ended:?}");
-    assert!(ended.stderr.contains("interrupted: 3 cells are missing"), "{ended:?}");
+    assert!(ended.stderr.contains("interrupted: 3 measurements are missing"), "{ended:?}");
     assert!(ended.stderr.contains("`nilometer evaluate --resume --record r.sqlite`"), "{ended:?}");
     assert!(run_directories(&target).is_empty());
 }

@@ -47,14 +47,14 @@ pub enum Warning {
         /// The widest: what it is, and its standard deviation as a share of the mean.
         widest: (String, f64),
     },
-    /// Others used the machine just before samples.
+    /// Others used the machine just before samples; means over all of these moments.
     Busy {
-        /// How many samples.
-        count: usize,
-        /// Of how many.
-        of: usize,
-        /// The most cores, disk traffic and network traffic just before a sample.
-        most: (f64, ByteRate, ByteRate),
+        /// Processors that were busy.
+        cores: f64,
+        /// Traffic of all disks.
+        disk: ByteRate,
+        /// Traffic of the network.
+        network: ByteRate,
     },
     /// The host of a virtual machine took processor time away.
     Stolen {
@@ -62,8 +62,8 @@ pub enum Warning {
         count: usize,
         /// Of how many.
         of: usize,
-        /// The most, in cores.
-        most: f64,
+        /// How much, in cores, mean over all samples.
+        cores: f64,
     },
     /// Whether reads came from the storage can't be shown.
     NotProvable {
@@ -114,6 +114,8 @@ const CORES_MOST: f64 = 0.25;
 const TRAFFIC_MOST: f64 = 10e6;
 /// Cores that a host may take.
 const STOLEN_MOST: f64 = 0.05;
+/// Moments that are shorter than this in all say nothing, in seconds.
+const LOOKED_AT_LEAST: f64 = 0.1;
 /// A source that takes at least this share of a copy's time is told.
 const SOURCE_LEAST: f64 = 0.5;
 
@@ -157,6 +159,7 @@ fn advice_on(why: &str) -> Option<&'static str> {
         Invalid::Errors => "the record names the errors: SELECT * FROM error",
         Invalid::WarmRead => "read with access = \"direct\", or more than the memory holds",
         Invalid::NotDirect => "write access = \"buffered\" for this target: it has no other",
+        Invalid::NotPreallocated => "write preallocate = false for this target: it can't reserve space",
         Invalid::Starved => "use fewer workers, or a machine that is not shared",
         Invalid::Refused(_) => return None,
     })
@@ -182,15 +185,15 @@ impl fmt::Display for Warning {
                 100.0 * SPREAD_MOST,
                 100.0 * share
             ),
-            Warning::Busy { count, of, most: (cores, disk, network) } => write!(
+            Warning::Busy { cores, disk, network } => write!(
                 f,
-                "the machine was busy before {count} of {of} samples: up to {cores:.1} cores, {disk} on disks, \
-                 {network} on the network"
+                "the machine was busy just before samples: on average {cores:.1} cores, {disk} on disks, {network} on \
+                 the network"
             ),
-            Warning::Stolen { count, of, most } => write!(
+            Warning::Stolen { count, of, cores } => write!(
                 f,
-                "the host of this virtual machine took processor time during {count} of {of} samples: up to \
-                 {most:.2} cores"
+                "the host of this virtual machine took processor time during {count} of {of} samples, on average \
+                 {cores:.2} cores"
             ),
             Warning::NotProvable { targets } => write!(
                 f,
@@ -289,40 +292,32 @@ fn place(stage: &Stage<'_>, outcome: &Outcome<'_>) -> String {
     format!("{}{comma}{label}, {}, {}", stage.name, outcome.phase.name(), letter(outcome.target))
 }
 
-/// A figure a second of what the machine did.
-fn a_second(activity: &Activity, amount: f64) -> f64 {
-    if activity.over == Nanos(0) { 0.0 } else { amount / activity.over.seconds() }
+/// What the machine did a second, over all samples together: moments are short, and the kernel counts processor time in
+/// steps of 10 ms. None from too short a time in all.
+fn a_second(
+    results: &Results,
+    moment: fn(&Measured) -> &Activity,
+    amount: fn(&Activity) -> f64,
+) -> Option<f64> {
+    let all = results.samples.iter().map(moment);
+    let over: f64 = all.clone().map(|activity| activity.over.seconds()).sum();
+    (over >= LOOKED_AT_LEAST).then(|| all.map(amount).sum::<f64>() / over)
 }
 
 fn busy(results: &Results) -> Option<Warning> {
-    let of = |measured: &Measured| {
-        let before = &measured.sample.before;
-        let cores = a_second(before, before.busy.seconds());
-        let disk = a_second(before, (before.disk_read + before.disk_written) as f64);
-        (cores, disk, a_second(before, (before.received + before.sent) as f64))
-    };
-    let above = |&(cores, disk, network): &(f64, f64, f64)| {
-        cores > CORES_MOST || disk > TRAFFIC_MOST || network > TRAFFIC_MOST
-    };
-    let all: Vec<_> = results.samples.iter().map(of).filter(above).collect();
-    let most = all.iter().fold((0.0_f64, 0.0_f64, 0.0_f64), |most, one| {
-        (most.0.max(one.0), most.1.max(one.1), most.2.max(one.2))
-    });
-    (!all.is_empty()).then_some(Warning::Busy {
-        count: all.len(),
-        of: results.samples.len(),
-        most: (most.0, ByteRate(most.1), ByteRate(most.2)),
-    })
+    let before = |amount| a_second(results, |measured| &measured.sample.before, amount);
+    let cores = before(|activity| activity.busy.seconds())?;
+    let disk = before(|activity| (activity.disk_read + activity.disk_written) as f64)?;
+    let network = before(|activity| (activity.received + activity.sent) as f64)?;
+    let busy = cores > CORES_MOST || disk > TRAFFIC_MOST || network > TRAFFIC_MOST;
+    busy.then_some(Warning::Busy { cores, disk: ByteRate(disk), network: ByteRate(network) })
 }
 
 fn stolen(results: &Results) -> Option<Warning> {
-    let of = |measured: &Measured| {
-        let during = &measured.sample.during;
-        a_second(during, during.stolen.seconds())
-    };
-    let all: Vec<f64> = results.samples.iter().map(of).filter(|cores| *cores > STOLEN_MOST).collect();
-    let most = Summary::of(&all)?.range.1;
-    Some(Warning::Stolen { count: all.len(), of: results.samples.len(), most })
+    let during = |measured: &'_ Measured| measured.sample.during.stolen.seconds();
+    let cores = a_second(results, |measured| &measured.sample.during, |activity| activity.stolen.seconds())?;
+    let count = results.samples.iter().filter(|measured| during(measured) > 0.0).count();
+    (cores > STOLEN_MOST).then_some(Warning::Stolen { count, of: results.samples.len(), cores })
 }
 
 fn not_provable(outcomes: &[&Outcome<'_>]) -> Option<Warning> {

@@ -21,7 +21,8 @@ use nilometer_model::{Bytes, Ingest, Invalid, Nanos, Sample, Seed, plan::IngestC
 use nilometer_storage::{Calendar, Target, buffer::ALIGNMENT, process};
 
 use crate::{
-    phase::{Run, settle, traffic_since},
+    phase::{Run, traffic_since},
+    settle::settle,
     supervise::{GLANCE, SoFar},
     surroundings::Surroundings,
 };

@@ -12,6 +12,7 @@ mod remaining;
 mod resolve;
 mod resume;
 mod rounds;
+mod settle;
 mod supervise;
 mod surroundings;
 mod turns;

@@ -2,10 +2,13 @@
 //! watched by a supervisor.
 
 use std::{
+    collections::BTreeMap,
+    io::ErrorKind,
     ops::ControlFlow,
+    path::PathBuf,
     sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
         mpsc::{SyncSender, sync_channel},
     },
     thread,
@@ -16,18 +19,19 @@ use nilometer_model::{
     plan::{Access, Cell, Phase},
 };
 use nilometer_storage::{
-    Arena, Calendar, Clock, Drive, Ended, Tally, Target,
+    Arena, Calendar, Clock, Counted, Drive, Ended, Tally, Target,
     engine::Options,
     process::{self, Usage},
-    target::Direct,
+    target::{Direct, TargetError},
 };
 
 use crate::{
     gate::Gate,
     patience::within,
+    settle::{Usual, settle},
     supervise::{Crew, Pulse, Report, SoFar, Watch, Work},
     surroundings::{Moment, Surroundings},
-    workload::{self, Part},
+    workload::{self, Part, Stonewall},
 };
 
 /// What stays the same throughout a campaign.
@@ -41,6 +45,25 @@ pub(crate) struct Run {
     pub(crate) stop: Arc<AtomicBool>,
     /// When it ends at the latest.
     pub(crate) ends: Nanos,
+    /// How far workers came.
+    pub(crate) reached: Reached,
+    /// What the machine has to write back anyway.
+    pub(crate) usual: Usual,
+}
+
+/// How many blocks each worker wrote in the present cell on each target: what is read back then goes no further.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Reached(Arc<Mutex<BTreeMap<Place, Arc<AtomicU64>>>>);
+
+/// A target's path and a worker's number.
+type Place = (PathBuf, u32);
+
+impl Reached {
+    fn of(&self, target: &dyn Target, worker: u32) -> Arc<AtomicU64> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = all.entry((target.description().path.clone(), worker));
+        place.or_insert_with(|| Arc::new(AtomicU64::new(workload::EVERY_BLOCK))).clone()
+    }
 }
 
 impl Run {
@@ -58,6 +81,25 @@ pub(crate) struct Task<'a> {
     pub(crate) cell: &'a Cell,
     pub(crate) phase: Phase,
     pub(crate) seed: Seed,
+}
+
+impl Task<'_> {
+    /// What a later phase needs is made whole.
+    fn may_end_early(&self) -> bool {
+        self.cell.workload.parameters().may_end_early(self.phase)
+    }
+
+    /// Where the phase works: what copies come from is made and read where it lies.
+    fn at_work<'a>(&self, target: &'a Arc<dyn Target>) -> &'a Arc<dyn Target> {
+        let elsewhere = self.cell.copies() && matches!(self.phase, Phase::LayOut | Phase::Source);
+        target.source().filter(|_| elsewhere).unwrap_or(target)
+    }
+
+    /// What the phase reads: a copy is written to one target and read from another.
+    fn read_from<'a>(&self, target: &'a Arc<dyn Target>) -> &'a Arc<dyn Target> {
+        let copied = self.cell.copies() && self.phase == Phase::Write;
+        target.source().filter(|_| copied).unwrap_or_else(|| self.at_work(target))
+    }
 }
 
 /// Runs a phase and says what came of it on each target. Never fails: what goes wrong is in the samples. None if the
@@ -93,9 +135,7 @@ pub(crate) fn run_phase(
     let crews = watch.crews.into_iter().zip(chilled).zip(task.targets);
     let samples = crews.map(|((crew, coldness), (_, target))| {
         let mut sample = Sample { settling, load, coldness: coldness.unwrap_or(None), ..crew.sample };
-        if sample.invalid.is_none() {
-            sample.invalid = judge(&sample, target.as_ref(), task.cell);
-        }
+        sample.invalid = judge(&sample, target.as_ref(), task);
         sample
     });
     Some(samples.collect())
@@ -103,9 +143,11 @@ pub(crate) fn run_phase(
 
 /// Starts the workers on a target.
 fn muster(run: &Run, crew: &mut Crew, number: usize, task: &Task<'_>, sender: &SyncSender<(usize, Report)>) {
+    let wall = (task.cell.stonewall && task.may_end_early()).then(Arc::default);
+    let target = task.at_work(&task.targets[number].1);
     for worker in 0..task.cell.workers {
         let job = Job {
-            target: task.targets[number].1.clone(),
+            target: target.clone(),
             cell: task.cell.clone(),
             phase: task.phase,
             seed: task.seed,
@@ -113,6 +155,9 @@ fn muster(run: &Run, crew: &mut Crew, number: usize, task: &Task<'_>, sender: &S
             pulse: crew.pulse.clone(),
             gate: crew.gate.clone(),
             clock: run.clock,
+            time_limit: task.cell.time_limit.filter(|_| task.may_end_early()),
+            wall: wall.clone(),
+            reached: run.reached.of(target.as_ref(), worker),
         };
         let sender = sender.clone();
         let report = move |report| drop(sender.send((number, report)));
@@ -136,7 +181,7 @@ struct Begun {
 /// Opens the gates and waits for all; whether all came to their end.
 fn measure(watch: &mut Watch<'_>, surroundings: &mut Surroundings, task: &Task<'_>) -> bool {
     let clock = watch.run.clock;
-    let traffic = task.targets.iter().map(|(_, target)| target.traffic()).collect();
+    let traffic = task.targets.iter().map(|(_, target)| task.at_work(target).traffic()).collect();
     let (moment, before) = surroundings.begin(&clock);
     let at = clock.now();
     let begun = Begun { calendar: Calendar::now().time, moment, before, traffic };
@@ -168,7 +213,7 @@ fn settle_accounts(
     let Usage { user, system, switches } = if all == 1 { spent.ours } else { crew.usage };
     let sample = &mut crew.sample;
     (sample.user, sample.system, sample.switches) = (user, system, switches);
-    sample.device = traffic_since(begun.traffic[number], target.1.as_ref());
+    sample.device = traffic_since(begun.traffic[number], task.at_work(&target.1).as_ref());
     spent.put(sample, target.0, all as u64, surroundings.idle_cores());
 }
 
@@ -178,46 +223,43 @@ pub(crate) fn traffic_since(was: Option<(u64, u64)>, target: &dyn Target) -> Opt
     Some((is.0.saturating_sub(was.0), is.1.saturating_sub(was.1)))
 }
 
-/// Before a read, drops what it will read from the cache.
+/// Drops from the cache what will be read.
 fn chilled(run: &Run, target: &Arc<dyn Target>, task: &Task<'_>) -> Result<Option<Coldness>, Invalid> {
-    if task.phase != Phase::Read {
+    let (cell, phase) = (task.cell.clone(), task.phase);
+    if workload::files_of(&cell.workload, phase, cell.workers).next().is_none() {
         return Ok(None);
     }
-    let cell = task.cell.clone();
-    within(run.hang_after, target, move |target| chill(target, &cell)).map_err(|_| Invalid::Hung)
+    let target = task.read_from(target);
+    within(run.hang_after, target, move |target| chill(target, &cell, phase)).map_err(|_| Invalid::Hung)
 }
 
-/// Drops the cell's files from the cache; the worst of what was found.
-fn chill(target: &dyn Target, cell: &Cell) -> Option<Coldness> {
-    let state = |name: String| target.chill(&name).unwrap_or(Coldness::NotProvable);
-    workload::files(cell).map(state).max_by_key(|coldness| match coldness {
-        Coldness::Proved => 0,
-        Coldness::NotProvable => 1,
-        Coldness::Contradicted => 2,
+/// Drops the phase's files from the cache; the worst of what was found. A time limit may have kept some from being made.
+fn chill(target: &dyn Target, cell: &Cell, phase: Phase) -> Option<Coldness> {
+    let state = |name: String| match target.chill(&name) {
+        Err(TargetError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => None,
+        state => Some(state.unwrap_or(Coldness::NotProvable)),
+    };
+    workload::files_of(&cell.workload, phase, cell.workers).filter_map(state).max_by_key(|coldness| {
+        match coldness {
+            Coldness::Proved => 0,
+            Coldness::NotProvable => 1,
+            Coldness::Contradicted => 2,
+        }
     })
 }
 
-/// Dirty pages below this do not disturb.
-const CALM: u64 = 32 << 20;
-const SETTLE_AT_MOST: Nanos = Nanos::from_millis(10_000);
-
-/// Waits until the machine has written its dirty pages back; how long that took.
-pub(crate) fn settle(run: &Run) -> Nanos {
-    let start = run.clock.now();
-    let waited = || run.clock.now().since(start);
-    while process::dirty_bytes() > CALM && waited() < SETTLE_AT_MOST && !run.is_over() {
-        thread::sleep(Nanos::from_millis(20).duration());
-    }
-    waited()
-}
-
 /// Why the figure must not be used, if so.
-fn judge(sample: &Sample, target: &dyn Target, cell: &Cell) -> Option<Invalid> {
+fn judge(sample: &Sample, target: &dyn Target, task: &Task<'_>) -> Option<Invalid> {
     let fifth = sample.wall.0.saturating_mul(sample.workers.len() as u64) / 5;
     if !sample.errors.is_empty() {
         return Some(Invalid::Errors);
     }
-    if cell.access() == Some(Access::Direct) && target.description().direct == Direct::Buffered {
+    if sample.invalid.is_some() {
+        return sample.invalid.clone();
+    }
+    // A source is read through the cache, however the copy is written.
+    let direct = task.cell.access() == Some(Access::Direct) && task.phase != Phase::Source;
+    if direct && target.description().direct == Direct::Buffered {
         return Some(Invalid::NotDirect);
     }
     if sample.coldness == Some(Coldness::Contradicted) {
@@ -236,11 +278,11 @@ struct Job {
     pulse: Arc<Pulse>,
     gate: Arc<Gate>,
     clock: Clock,
-}
-
-/// What a later phase needs is made whole.
-fn time_limit(cell: &Cell, phase: Phase) -> Option<Nanos> {
-    cell.time_limit.filter(|_| cell.workload.parameters().may_end_early(phase))
+    /// When the phase ends at the latest.
+    time_limit: Option<Nanos>,
+    /// What ends the phase for all workers, if one of them may.
+    wall: Option<Arc<AtomicBool>>,
+    reached: Arc<AtomicU64>,
 }
 
 /// A worker's thread. A report that nobody waits for any more is dropped.
@@ -253,8 +295,8 @@ fn run_worker(job: &Job, report: &dyn Fn(Report)) -> Result<Report, String> {
     let options = Options { kind: cell.engine, depth: cell.depth, slots: workload::SLOTS, clock: *clock };
     let mut engine = job.target.engine(&options).map_err(|error| error.to_string())?;
     let begun = clock.now();
-    let (arena, mut buffers) =
-        Arena::shared_out(cell.depth as usize, workload::buffer_size(&cell.workload, job.phase));
+    let size = workload::buffer_size(&cell.workload, job.phase);
+    let (arena, mut buffers) = Arena::shared_out(workload::buffer_count(cell, job.phase), size);
     let mut content = job.seed.named("filling").part(u64::from(job.worker)).stream();
     for buffer in &mut buffers {
         content.fill(buffer);
@@ -269,12 +311,18 @@ fn run_worker(job: &Job, report: &dyn Fn(Report)) -> Result<Report, String> {
         workers: cell.workers,
         seed: job.seed,
         direct: workload::is_direct(cell.access(), real),
-        stop_at: time_limit(cell, job.phase).map_or(Nanos::MAX, |limit| start + limit),
+        stop_at: job.time_limit.map_or(Nanos::MAX, |limit| start + limit),
+        reached: job.reached.clone(),
         buffers,
     };
     let mut workload = workload::build(&cell.workload, job.phase, part);
+    if let Some(wall) = &job.wall {
+        workload = Box::new(Stonewall::new(workload, wall.clone()));
+    }
     let drive = Drive::new(workload.as_mut(), engine.as_mut());
-    let tally = Tally::counting(workload::counted(job.phase), start);
+    let copied = cell.copies() && job.phase == Phase::Write;
+    let counted = if copied { Counted::Copied } else { workload::counted(job.phase) };
+    let tally = Tally::counting(counted, start);
     Ok(Report::Done(Box::new(driven(drive, tally, start, &job.pulse))))
 }
 

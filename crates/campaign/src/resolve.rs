@@ -2,7 +2,7 @@
 
 use nilometer_model::{
     ByteRate, Bytes, Nanos,
-    plan::{Access, Cell, Cells, Footprint, IngestCell, Phase, Speed},
+    plan::{Access, Cell, Cells, Footprint, IngestCell, Speed, Volumes},
 };
 use nilometer_storage::{
     process,
@@ -19,6 +19,8 @@ pub struct Resolved {
     pub plan: Cells,
     /// Described in the order of the command line.
     pub targets: Vec<Description>,
+    /// Where copies come from, if there are any.
+    pub source: Option<Description>,
 }
 
 /// A plan that can't run on a target. The message names stage, cell and what would do.
@@ -156,7 +158,7 @@ pub fn resolve(plan: Cells, targets: Vec<Description>) -> Result<Resolved, Resol
     for cell in &plan.ingests {
         check_ingest(cell, &targets, &plan)?;
     }
-    Ok(Resolved { plan, targets })
+    Ok(Resolved { plan, targets, source: None })
 }
 
 fn check_writable(target: &Description) -> Result<(), ResolveError> {
@@ -209,7 +211,7 @@ fn check_space_limit(plan: &Cells, cell: &Cell) -> Result<(), ResolveError> {
 }
 
 fn check_source(plan: &Cells, cell: &Cell) -> Result<(), ResolveError> {
-    if cell.phases().contains(&Phase::Source) && plan.source.is_none() {
+    if cell.copies() && plan.source.is_none() {
         return Err(ResolveError::NoSource { stage: cell.stage.clone() });
     }
     Ok(())
@@ -258,6 +260,28 @@ fn check_ingest(cell: &IngestCell, targets: &[Description], plan: &Cells) -> Res
 }
 
 impl Resolved {
+    /// Whether some cell copies.
+    pub fn copies(&self) -> bool {
+        self.plan.cells.iter().any(Cell::copies)
+    }
+
+    /// With the storage that copies come from, if what is copied has room there.
+    pub fn with_source(self, source: Description) -> Result<Self, ResolveError> {
+        check_writable(&source)?;
+        for cell in self.plan.cells.iter().filter(|cell| cell.copies()) {
+            // Targets that are written at the same time have a source each.
+            let times = if cell.volumes == Volumes::Together { self.targets.len() as u64 } else { 1 };
+            let Footprint { bytes, entries } = cell.footprint();
+            let each = u64::from(cell.workers).max(entries);
+            let all = Footprint {
+                bytes: Bytes(bytes.0.saturating_mul(times)),
+                entries: each.saturating_mul(times),
+            };
+            check_space(&cell.stage, all, &source, &self.plan)?;
+        }
+        Ok(Resolved { source: Some(source), ..self })
+    }
+
     /// Whether a cell is measured on a target. Where files have no stripes to choose, cells that differ only in their
     /// stripe count are one, and the first stands for all.
     pub fn applies(&self, cell: usize, target: usize) -> bool {

@@ -74,7 +74,7 @@ mod tests {
         assert!(!plans.is_empty() && !plans[0].ingests.is_empty());
         for plan in plans {
             let target = nilometer_storage::target::probe(std::path::Path::new(".")).expect("a directory");
-            let resolved = Resolved { plan, targets: vec![target] };
+            let resolved = Resolved { plan, targets: vec![target], source: None };
             let text = serde_json::to_string(&resolved).expect("it is plain data");
             let read: Resolved = serde_json::from_str(&text).expect("it was written so");
             assert_eq!(read, resolved);

@@ -14,9 +14,10 @@ use crate::{
     calendar::Watched,
     ingest::run_ingest,
     patience::within,
-    phase::{Run, Task, run_phase},
+    phase::{Reached, Run, Task, run_phase},
     remaining::Remaining,
     resolve::Resolved,
+    settle::Usual,
     supervise::SoFar,
     surroundings::Surroundings,
     turns::{Done, Turn, is_broken, turns},
@@ -96,7 +97,7 @@ pub enum CampaignError {
 pub struct Ran {
     /// With all that was measured.
     pub record: Record,
-    /// How many repeats of cells were not measured, those of targets that were left out apart.
+    /// How many repeats of cells were not measured, on targets that were not left out.
     pub missing: usize,
 }
 
@@ -146,7 +147,9 @@ impl Campaign {
             let (limit, all) = (self.resolved.plan.time_limit, turns.len());
             self.note(
                 &mut state,
-                &format!("the time limit of {limit} was reached: {missing} of {all} cells are missing"),
+                &format!(
+                    "the time limit of {limit} was reached: {missing} of {all} measurements are missing"
+                ),
             )?;
         }
         Ok(Ran { record: self.record, missing })
@@ -162,7 +165,14 @@ impl Campaign {
         let recording =
             |turn: &Turn| turn.cell.checked_sub(plan.cells.len()).map(|ingest| plan.ingests[ingest].duration);
         State {
-            run: Run { clock, hang_after, stop, ends: clock.now() + plan.time_limit },
+            run: Run {
+                clock,
+                hang_after,
+                stop,
+                ends: clock.now() + plan.time_limit,
+                reached: Reached::default(),
+                usual: Usual::now(),
+            },
             surroundings: Surroundings::look(&clock, self.targets.iter().map(served_by).collect()),
             calendar: Watched::begin(),
             left_out: self.targets.iter().map(Option::is_none).collect(),

@@ -111,9 +111,9 @@ impl Crew {
         self.sample = Sample { filling: self.sample.filling, ..Sample::invalid(why) };
     }
 
-    /// Can go on, as far as is known.
+    /// Can go on, as far as is known: not to have preallocated is no fault.
     pub(crate) fn is_sound(&self) -> bool {
-        self.sample.invalid.is_none()
+        matches!(self.sample.invalid, None | Some(Invalid::NotPreallocated))
     }
 
     fn take(&mut self, report: Report, now: Nanos) {

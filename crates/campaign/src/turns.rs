@@ -124,7 +124,7 @@ access = "buffered"
     #[test]
     fn every_repeat_is_there_once_in_rounds_and_in_an_order_of_the_seed() {
         let target = nilometer_storage::target::probe(std::path::Path::new(".")).expect("a directory");
-        let turns = turns(&Resolved { plan: plan(), targets: vec![target; 3] });
+        let turns = turns(&Resolved { plan: plan(), targets: vec![target; 3], source: None });
         // Two cells on each of three targets and two on all at once, in three rounds; two recordings on each.
         assert_eq!(turns.len(), 3 * (2 * 3 + 2) + 2 * 3);
         let mut keys: Vec<_> =

@@ -14,7 +14,7 @@ macro_rules! built_in {
 }
 
 /// The plans of `plans/`.
-pub(crate) const PLANS: [Entry; 1] = built_in!("plans": "quick");
+pub(crate) const PLANS: [Entry; 5] = built_in!("plans": "evlbi", "nus", "pandata", "quick", "wa105");
 
 /// The instruments of `instruments/`.
 pub(crate) const INSTRUMENTS: [Entry; 18] = built_in!(

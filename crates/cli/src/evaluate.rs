@@ -121,7 +121,7 @@ impl Evaluate {
         }
         let descriptions =
             self.targets.iter().map(|path| described(path)).collect::<anyhow::Result<Vec<_>>>()?;
-        Ok(resolve(self.changed(plan), descriptions)?)
+        sourced(resolve(self.changed(plan), descriptions)?)
     }
 
     /// The plans as they are written, as one.
@@ -240,6 +240,14 @@ fn head(resolved: &Resolved) -> anyhow::Result<Results> {
     })
 }
 
+/// With the storage that copies come from, if there are any.
+pub(crate) fn sourced(resolved: Resolved) -> anyhow::Result<Resolved> {
+    match resolved.plan.source.clone() {
+        Some(source) if resolved.copies() => Ok(resolved.with_source(described(Path::new(&source))?)?),
+        _ => Ok(resolved),
+    }
+}
+
 /// The record knows of each directory before it is made, so that a resumed campaign finds it.
 fn make_targets(
     resolved: &Resolved,
@@ -249,11 +257,23 @@ fn make_targets(
     let id = run_id();
     let ids: Vec<u64> = (0..resolved.targets.len()).map(|index| id.part(index as u64).0).collect();
     let used: Vec<_> = resolved.targets.iter().enumerate().filter(|(index, _)| in_use[*index]).collect();
-    let directories = used.iter().map(|(index, target)| (*index, Posix::directory_of(target, ids[*index])));
+    // Sources are one for each target, since several may be written at the same time.
+    let source_id = |index: usize| Seed(ids[index]).named("source").0;
+    let directories = used.iter().flat_map(|&(index, target)| {
+        let source = resolved.source.as_ref().map(|source| Posix::directory_of(source, source_id(index)));
+        [Some(Posix::directory_of(target, ids[index])), source]
+            .into_iter()
+            .flatten()
+            .map(move |at| (index, at))
+    });
     record.note_directories(&directories.collect::<Vec<_>>())?;
     let mut targets: Vec<Option<Arc<dyn Target>>> = vec![None; resolved.targets.len()];
     for (index, description) in used {
-        targets[index] = Some(Arc::new(Posix::create(description.clone(), ids[index])?));
+        let mut target = Posix::create(description.clone(), ids[index])?;
+        if let Some(source) = &resolved.source {
+            target = target.with_source(Posix::create(source.clone(), source_id(index))?)?;
+        }
+        targets[index] = Some(Arc::new(target));
     }
     Ok(targets)
 }
@@ -295,7 +315,7 @@ fn remove_targets(
     Ok(outcome?)
 }
 
-/// Failures of the storage are in the report; here they become the exit code. `missing` cells were not measured.
+/// Failures of the storage are in the report; here they become the exit code. `missing` repeats were not measured.
 fn went_well(results: &Results, missing: usize, record: &Path) -> anyhow::Result<()> {
     let failed = |measured: &&Measured| {
         matches!(measured.sample.invalid, Some(Invalid::Hung | Invalid::Errors | Invalid::Refused(_)))
@@ -310,7 +330,7 @@ fn went_well(results: &Results, missing: usize, record: &Path) -> anyhow::Result
     if missing > 0 {
         let record = record.display();
         bail!(
-            "interrupted: {missing} cells are missing; `nilometer evaluate --resume --record {record}` measures them"
+            "interrupted: {missing} measurements are missing; `nilometer evaluate --resume --record {record}` goes on"
         );
     }
     Ok(())

@@ -20,6 +20,8 @@ pub(crate) struct Show<'a> {
 
 /// Wider lines are hard to follow, and narrower terminals than this can't show one.
 const WIDTHS: std::ops::RangeInclusive<usize> = 20..=100;
+/// Of a terminal that does not say how wide it is.
+const USUAL: usize = 80;
 
 impl<'a> Show<'a> {
     /// `head` names targets and cells.
@@ -59,7 +61,8 @@ impl<'a> Show<'a> {
         if !stderr.is_terminal() {
             return;
         }
-        let columns = rustix::termios::tcgetwinsize(&stderr).map_or(80, |size| usize::from(size.ws_col));
+        let columns = rustix::termios::tcgetwinsize(&stderr).map_or(0, |size| usize::from(size.ws_col));
+        let columns = if columns == 0 { USUAL } else { columns };
         // A line that fills the last column would wrap on some terminals.
         let width = columns.saturating_sub(1).clamp(*WIDTHS.start(), *WIDTHS.end());
         let text = status(self.head, now, recent, width);

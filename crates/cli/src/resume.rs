@@ -14,7 +14,7 @@ use nilometer_storage::{
 use crate::{
     Blame, Failure,
     describe::described,
-    evaluate::{Evaluate, Ready},
+    evaluate::{Evaluate, Ready, sourced},
 };
 
 /// Where a campaign is that was not named.
@@ -32,7 +32,7 @@ pub(crate) fn resumed(asked: &Evaluate) -> Result<Ready, Failure> {
     let in_use: Vec<bool> = found.iter().map(Option::is_some).collect();
     let was = recorded.targets.into_iter();
     let targets = was.zip(found).map(|(was, is)| is.unwrap_or(was)).collect();
-    let mut resolved = resolve(recorded.plan, targets).input()?;
+    let mut resolved = sourced(resolve(recorded.plan, targets).input()?).input()?;
     resolved.plan.time_limit = asked.time_limit.unwrap_or(resolved.plan.time_limit);
     take_back(&mut record, &resolved, &begun, &in_use).run()?;
     Ok(Ready { path, resolved, record, done: begun.done, in_use })
@@ -62,6 +62,9 @@ fn find_again(recorded: &Resolved, begun: &Begun) -> Result<Vec<Option<Descripti
     for (index, was) in recorded.targets.iter().enumerate() {
         let left: Vec<&PathBuf> =
             begun.directories.iter().filter(|(target, _)| *target == index).map(|(_, path)| path).collect();
+        if let Some(source) = &recorded.source {
+            left_in(source, &left);
+        }
         match again(was, &left) {
             Ok(is) => found.push(Some(is)),
             Err(error) if begun.left_out.get(index).is_some_and(Option::is_some) => {
@@ -81,10 +84,14 @@ fn again(was: &Description, left: &[&PathBuf]) -> Result<Description> {
         let path = was.path.display();
         bail!("{path}: is not what it was: {} there, {} here", identity(was), identity(&is));
     }
-    let ours = left.iter().filter(|path| path.parent() == Some(&was.path));
-    let removed = ours.filter(|path| remove(path)).count();
     // What was left took space.
-    if removed > 0 { described(&was.path) } else { Ok(is) }
+    if left_in(was, left) { described(&was.path) } else { Ok(is) }
+}
+
+/// Removes what the killed campaign left in a place; whether there was anything.
+fn left_in(place: &Description, left: &[&PathBuf]) -> bool {
+    let there = left.iter().filter(|path| path.parent() == Some(&place.path));
+    there.filter(|path| remove(path)).count() > 0
 }
 
 /// How long the removal of what a killed campaign left may take.

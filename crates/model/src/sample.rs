@@ -135,6 +135,8 @@ pub enum Invalid {
     WarmRead,
     /// `O_DIRECT` was asked for and the file system used the page cache.
     NotDirect,
+    /// Space was to be reserved and the file system can't.
+    NotPreallocated,
     /// The tool itself waited for a processor longer than a fifth of the time.
     Starved,
     /// The phase could not be started.
@@ -166,6 +168,7 @@ impl fmt::Display for Invalid {
             Invalid::Errors => "operations failed",
             Invalid::WarmRead => "the read came from the page cache",
             Invalid::NotDirect => "O_DIRECT went through the page cache",
+            Invalid::NotPreallocated => "the file system can't preallocate: its data were written without",
             Invalid::Starved => "the tool itself waited for a processor",
             Invalid::Refused(why) => why,
         })
@@ -175,7 +178,14 @@ impl fmt::Display for Invalid {
 impl Invalid {
     /// The opposite of `to_string`.
     pub fn from_text(text: &str) -> Self {
-        let known = [Invalid::Hung, Invalid::Errors, Invalid::WarmRead, Invalid::NotDirect, Invalid::Starved];
+        let known = [
+            Invalid::Hung,
+            Invalid::Errors,
+            Invalid::WarmRead,
+            Invalid::NotDirect,
+            Invalid::NotPreallocated,
+            Invalid::Starved,
+        ];
         let found = known.into_iter().find(|invalid| invalid.to_string() == text);
         found.unwrap_or_else(|| Invalid::Refused(text.to_owned()))
     }

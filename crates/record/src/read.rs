@@ -17,7 +17,12 @@ use super::{RecordError, SCHEMA_VERSION};
 /// What the record holds of its campaign; see [`Results`] for what is left out.
 pub fn read(path: &Path) -> Result<Results, RecordError> {
     let connection = open(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-    read_all(&connection).map_err(|source| RecordError::Sqlite { path: path.into(), action: "read", source })
+    let second = open(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    read_all(&connection, second).map_err(|source| RecordError::Sqlite {
+        path: path.into(),
+        action: "read",
+        source,
+    })
 }
 
 /// An existing record of this program's schema.
@@ -53,20 +58,32 @@ fn writer(connection: &Connection) -> Option<String> {
     connection.query_row("SELECT nilometer FROM campaign", [], |row| row.get(0)).ok()
 }
 
-fn read_all(connection: &Connection) -> rusqlite::Result<Results> {
+/// `second` is a connection to the same record.
+fn read_all(connection: &Connection, second: Connection) -> rusqlite::Result<Results> {
     let (mut results, warm_up) = head(connection)?;
     let mut samples = samples(connection, warm_up)?;
     let places = Places::of(&samples);
-    read_details(connection, &mut samples, &places)?;
-    results.latencies = latencies(connection, &samples, &places)?;
-    let medians = medians(&samples);
+    let valid = &Valid::of(&samples);
+    // Most rows are those of histograms: they are read by a second thread.
+    results.latencies = std::thread::scope(|scope| {
+        let latencies = scope.spawn(move || latencies(&second, valid));
+        read_details(connection, &mut samples, &places)?;
+        read_series(connection, &mut samples)?;
+        latencies.join().expect("it returns its errors")
+    })?;
+    results.samples = samples.into_iter().map(|(_, measured)| measured).collect();
+    Ok(results)
+}
+
+/// The series of those samples that are shown over time.
+fn read_series(connection: &Connection, samples: &mut [Numbered]) -> rusqlite::Result<()> {
+    let medians = medians(samples);
     for (at, measured) in samples.iter_mut().enumerate() {
         if measured.1.sample.ingest.is_some() || medians.binary_search(&at).is_ok() {
             measured.1.sample.series = series(connection, measured.0)?;
         }
     }
-    results.samples = samples.into_iter().map(|(_, measured)| measured).collect();
-    Ok(results)
+    Ok(())
 }
 
 /// All but the samples; how many rounds count for nothing.
@@ -238,13 +255,8 @@ fn activity(row: &Row<'_>) -> rusqlite::Result<Activity> {
 }
 
 /// The histograms of all valid repeats of a group together.
-fn latencies(
-    connection: &Connection,
-    samples: &[Numbered],
-    places: &Places,
-) -> rusqlite::Result<BTreeMap<Group, Histogram>> {
-    let groups: Vec<Group> = groups(samples).into_keys().collect();
-    let mut histograms = vec![Histogram::default(); groups.len()];
+fn latencies(connection: &Connection, valid: &Valid) -> rusqlite::Result<BTreeMap<Group, Histogram>> {
+    let mut histograms = vec![Histogram::default(); valid.groups.len()];
     let mut statement =
         connection.prepare("SELECT sample, bucket, count FROM histogram WHERE kind = 'latency'")?;
     let mut rows = statement.query([])?;
@@ -252,15 +264,31 @@ fn latencies(
     while let Some(row) = rows.next()? {
         let id = row.get(0)?;
         if id != last.0 {
-            let sample = places.0.get(&id).map(|&at| &samples[at].1);
-            let valid = sample.filter(|measured| measured.sample.invalid.is_none());
-            last = (id, valid.and_then(|measured| groups.binary_search(&measured.key.group()).ok()));
+            last = (id, valid.places.get(&id));
         }
-        if let Some(at) = last.1 {
+        if let Some(&at) = last.1 {
             histograms[at].add_bucket(row.get(1)?, number(row, 2)?);
         }
     }
-    Ok(groups.into_iter().zip(histograms).collect())
+    Ok(valid.groups.iter().copied().zip(histograms).collect())
+}
+
+/// To which group the valid samples belong, by the ids of their rows.
+struct Valid {
+    groups: Vec<Group>,
+    /// Indices into `groups`.
+    places: HashMap<i64, usize>,
+}
+
+impl Valid {
+    fn of(samples: &[Numbered]) -> Self {
+        let groups: Vec<Group> = groups(samples).into_keys().collect();
+        let valid = samples.iter().filter(|(_, measured)| measured.sample.invalid.is_none());
+        let place =
+            |(id, measured): &Numbered| Some((*id, groups.binary_search(&measured.key.group()).ok()?));
+        let places = valid.filter_map(place).collect();
+        Valid { groups, places }
+    }
 }
 
 /// The samples of each group, in the order they were measured.
@@ -374,6 +402,30 @@ mod tests {
         assert_eq!(results.latencies[&key(1).group()], full_sample().latency);
         assert_eq!((results.targets[0].left_out.as_deref(), &results.events[0]), (Some("gone"), &event));
         assert!(record.add(key(1), &full_sample()).is_err(), "a sample is written once");
+    }
+
+    /// A journal that a killed process left must be rolled back before anything can be read.
+    #[test]
+    fn a_record_is_readable_whenever_its_writer_was_killed() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let (path, copy) = (directory.path().join("r.sqlite"), directory.path().join("copy.sqlite"));
+        drop(Record::create(&path, &head(), 0).expect("a new record"));
+        let connection = Connection::open(&path).expect("a database");
+        // So small a cache is written out in the middle of a transaction.
+        connection.execute_batch("PRAGMA cache_size = 1; BEGIN").expect("a transaction");
+        for at in 0..2000 {
+            let row = rusqlite::params![at, "x".repeat(1000)];
+            connection.execute("INSERT INTO event (at, what) VALUES (?1, ?2)", row).expect("space");
+        }
+        std::fs::copy(&path, &copy).expect("as a kill leaves it");
+        let journal = |path: &Path| path.with_extension("sqlite-journal");
+        std::fs::copy(journal(&path), journal(&copy)).expect("with its journal");
+        let half_written = std::fs::metadata(&copy).expect("a file").len();
+        assert!(half_written > 1_000_000, "{half_written} bytes: nothing was written before the commit");
+        let results = read(&copy).expect("readable");
+        assert_eq!((results.title.as_str(), results.events.len()), ("t", 0));
+        let (_, begun) = Record::resume(&copy).expect("it goes on");
+        assert!(begun.done.is_empty());
     }
 
     #[test]

@@ -248,6 +248,13 @@ errnos! {
     ENOMEM = ENOMEM;
 }
 
+impl Errno {
+    /// The file system does not know the operation at all, rather than having failed at it.
+    pub fn is_refusal(self) -> bool {
+        matches!(self, Errno::EOPNOTSUPP | Errno::ENOSYS)
+    }
+}
+
 impl fmt::Display for Errno {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({})", self.name(), std::io::Error::from_raw_os_error(self.0))

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use nilometer_model::{Histogram, Nanos, Sample, Series, WorkerTotals};
+use nilometer_model::{Histogram, Invalid, Nanos, Sample, Series, WorkerTotals};
 
-use crate::{Completion, OpKind};
+use crate::{Completion, Errno, OpKind};
 
 /// What counts as an operation of a sample. Bytes, errors and the end count whatever they come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,6 +13,9 @@ pub enum Counted {
     All,
     /// Those of one kind that succeeded.
     Kind(OpKind),
+    /// Every operation but reads: what a copy reads is what it writes, and counts when it is written. Of the reads only
+    /// faults are kept.
+    Copied,
     /// Files, from the issue of the open to the completion of the close, if both succeeded.
     Files,
 }
@@ -29,6 +32,8 @@ pub struct Tally {
     lateness: Histogram,
     series: Series,
     errors: BTreeMap<i32, u64>,
+    /// Space could not be reserved.
+    refused: bool,
 }
 
 /// What counts when it is done.
@@ -56,6 +61,7 @@ impl Tally {
             lateness: Histogram::default(),
             series: Series::new(start),
             errors: BTreeMap::new(),
+            refused: false,
         }
     }
 
@@ -73,6 +79,7 @@ impl Tally {
             }
             Counted::Kind(_) => {}
             Counted::Files => self.follow(completion, bytes),
+            Counted::Copied => self.follow_copy(completion, bytes),
         }
     }
 
@@ -83,12 +90,12 @@ impl Tally {
             Ok(moved) if completion.operation.kind.is_data() => {
                 // A read may meet the end of a file that a time limit cut short.
                 if completion.operation.kind == OpKind::Write && moved < completion.operation.length {
-                    self.fail(Sample::SHORT);
+                    self.add_error(Sample::SHORT);
                 }
                 u64::from(moved)
             }
             Ok(_) => 0,
-            Err(errno) => self.fail(errno.0),
+            Err(errno) => self.fail(completion.operation.kind, errno),
         }
     }
 
@@ -128,10 +135,33 @@ impl Tally {
         }
     }
 
+    fn follow_copy(&mut self, completion: &Completion, bytes: u64) {
+        let &Completion { ref operation, result, due, issued, finished } = completion;
+        if operation.kind != OpKind::Read {
+            return self.count(Begun { due, issued, bytes }, finished);
+        }
+        self.totals.bytes -= bytes;
+        // A source is as long as it was made.
+        if result.is_ok_and(|moved| moved < operation.length) {
+            self.add_error(Sample::SHORT);
+        }
+    }
+
+    /// A file system that can't reserve space has not failed: data are written all the same, and the sample says what it is
+    /// not.
     #[cold]
-    fn fail(&mut self, errno: i32) -> u64 {
-        *self.errors.entry(errno).or_default() += 1;
+    fn fail(&mut self, kind: OpKind, errno: Errno) -> u64 {
+        if kind == OpKind::Allocate && errno.is_refusal() {
+            self.refused = true;
+        } else {
+            self.add_error(errno.0);
+        }
         0
+    }
+
+    #[cold]
+    fn add_error(&mut self, errno: i32) {
+        *self.errors.entry(errno).or_default() += 1;
     }
 
     /// What was done so far.
@@ -151,6 +181,9 @@ impl Tally {
             *sample.errors.entry(errno).or_default() += count;
         }
         sample.workers.push(self.totals);
+        if self.refused {
+            sample.invalid = Some(Invalid::NotPreallocated);
+        }
     }
 }
 

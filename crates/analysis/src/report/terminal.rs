@@ -107,6 +107,7 @@ impl Page {
         let labels = stage.cells.iter().map(|cell| chars(&cell.label)).max().unwrap_or(0);
         let labels = if labels + phases + 4 > LEFT { 0 } else { labels };
         let (mut last_cell, mut last_phase) = (None, None);
+        let mut told = String::new();
         for outcome in &stage.outcomes {
             let label = stage.cell(outcome.cell).map_or("", |cell| &cell.label);
             let new_cell = last_cell.replace(outcome.cell) != Some(outcome.cell);
@@ -118,11 +119,12 @@ impl Page {
             let phase = if new_phase { outcome.phase.name() } else { "" };
             let gap = if labels > 0 { "  " } else { "" };
             let left = format!("  {}{gap}{}", padded(label, labels), padded(phase, phases));
-            self.row(&left, outcome, stage.quantity(outcome));
+            self.row(&left, outcome, stage.quantity(outcome), &mut told);
         }
     }
 
-    fn row(&mut self, left: &str, outcome: &Outcome<'_>, quantity: Quantity) {
+    /// `told` is the reason that was given last for invalid repeats: it is not repeated at every row.
+    fn row(&mut self, left: &str, outcome: &Outcome<'_>, quantity: Quantity, told: &mut String) {
         let (left, target) = (padded(left, LEFT), letter(outcome.target));
         match words::rate(outcome, quantity) {
             Some(rate) => {
@@ -130,10 +132,20 @@ impl Page {
                 let (p99, cores) = (words::quantile(outcome, 0.99), words::cores(outcome, |cores| cores.own));
                 self.line("", &format!("{left} {target:>3} {rate:>18} {p99:>9} {cores:>7}"));
             }
-            None => self.line("", &format!("{left} {target:>3}")),
+            None => {
+                let again = matches!(outcome.invalid.as_slice(), [(why, _)] if why == told);
+                if again {
+                    let repeats = outcome.samples.len();
+                    let all = format!("INVALID in {repeats} of {repeats} repeats: as above");
+                    return self.line(RED, &format!("{left} {target:>3} {all}"));
+                }
+                self.line("", &format!("{left} {target:>3}"));
+            }
         }
-        for line in words::invalid(outcome) {
+        for (line, (why, _)) in words::invalid(outcome).into_iter().zip(&outcome.invalid) {
+            let line = if why == told { line.replace(why, "as above") } else { line };
             self.paragraph(RED, "      ", &line);
+            told.clone_from(why);
         }
     }
 

@@ -146,7 +146,7 @@ fn zoo() -> Vec<(&'static str, Results)> {
     eventful.targets[1].left_out = Some(WICKED.into());
     eventful.events = vec![Event { at: Nanos(SECOND), what: WICKED.into() }];
     eventful.samples[0].sample.before =
-        Activity { over: Nanos(1), busy: Nanos(5), disk_read: 1 << 40, ..Activity::default() };
+        Activity { over: Nanos(SECOND), busy: Nanos(5 * SECOND), disk_read: 1 << 40, ..Activity::default() };
     let mut foreign = results(1, sweep(), &[Phase::Write], 1);
     foreign.cells.iter_mut().for_each(|cell| cell.parameters = "no JSON".into());
     foreign.plan = "none".into();
@@ -273,7 +273,7 @@ fn the_terminal_ends_with_the_answers() {
     let text = terminal(&Study::of(&results), Palette::Plain);
     let place = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part} is missing in: {text}"));
     assert!(place("ONE  ") < place("COMPARED") && place("COMPARED") < place("VERDICT for"));
-    assert!(text.contains("write   A is 30 % faster than B") && text.contains(" MB/s ±"), "{text}");
+    assert!(text.contains("    write  A is 28 % faster than B (") && text.contains(" MB/s ±"), "{text}");
 }
 
 #[test]
@@ -284,6 +284,17 @@ fn invalid_repeats_are_named_in_every_report_for_people() {
     for text in [terminal(&study, Palette::Plain), html(&study), markdown(&study)] {
         assert!(text.contains("INVALID in 1 of 3 repeats: the read came from the page cache"), "{text}");
     }
+}
+
+#[test]
+fn the_terminal_gives_a_reason_once() {
+    let mut results = results(2, vec![cell("one", "1048576 B", 1)], &[Phase::Read, Phase::Write], 3);
+    results.samples.iter_mut().for_each(|m| m.sample.invalid = Some(Invalid::WarmRead));
+    let text = terminal(&Study::of(&results), Palette::Plain);
+    let stage = text.split("TO BE KEPT IN MIND").next().unwrap_or_default();
+    let count = |part: &str| stage.matches(part).count();
+    let counts = [count("the read came from the page cache"), count("INVALID in 3 of 3 repeats: as above")];
+    assert_eq!(counts, [1, 3], "{text}");
 }
 
 #[test]

@@ -76,8 +76,8 @@ fn neighbours_hosts_caches_and_spread_are_told() {
     results.cells[0].parameters = r#"{"workload": {"stream": {"sync": "none"}}}"#.into();
     let told = told(&results);
     for part in [
-        "busy before 1 of 3 samples: up to 2.0 cores, 50 MB/s on disks, 0 B/s on the network",
-        "during 1 of 3 samples: up to 0.25 cores",
+        "on average 2.0 cores, 50 MB/s on disks, 0 B/s on the network",
+        "during 1 of 3 samples, on average 0.25 cores",
         "reads on A: that they came",
         "1 of 1 figures spread by more than 25 %: at worst by 130 % (copies, read, A)",
         "copies: data were never synced",

@@ -3,22 +3,39 @@
 //! Operations in flight have no order among themselves, whatever the engine: a workload that needs one thing done
 //! before another waits for its completion.
 
+mod content;
+mod copy;
 mod frames;
 mod make_tree;
 mod name;
+mod names;
+mod order;
+mod permutation;
+mod random;
+mod small_writes;
+mod stonewall;
+mod stream;
 mod transfer;
 mod tree;
 mod walk;
 
+pub use content::{Content, Pieces, stamp};
+pub use copy::Copy;
 pub use frames::{Course, Frames, Piece};
 pub use make_tree::MakeTree;
-pub use transfer::{Direction, Order, Transfer, stamp};
+pub use names::Names;
+pub use order::Order;
+pub use permutation::Permutation;
+pub use stonewall::Stonewall;
+pub use transfer::{Direction, Transfer, Writing};
 pub use tree::Tree;
 pub use walk::Walk;
 
+use std::sync::{Arc, atomic::AtomicU64};
+
 use nilometer_model::{
     Bytes, Nanos, Seed,
-    plan::{Access, Cell, Phase, RandomCell, StreamCell, SyncPolicy, WorkloadCell},
+    plan::{Access, Cell, Phase, WorkloadCell},
 };
 use nilometer_storage::{Buffer, Counted, OpKind, Workload};
 
@@ -35,30 +52,72 @@ pub struct Part {
     pub direct: bool,
     /// No data operation is issued from here on.
     pub stop_at: Nanos,
+    /// How many blocks this worker has written in the cell, [`EVERY_BLOCK`] as long as nobody said: a phase that writes
+    /// says so when it is done, since a time limit may have ended it, and one that reads goes no further.
+    pub reached: Arc<AtomicU64>,
     /// Its memory; all of it comes back when the workload is dropped.
     pub buffers: Vec<Buffer>,
 }
+
+impl Part {
+    /// Of a worker that may work through the page cache for as long as it likes, with all that there is to be read.
+    pub fn new((worker, workers): (u32, u32), seed: Seed, buffers: Vec<Buffer>) -> Self {
+        let reached = Arc::new(AtomicU64::new(EVERY_BLOCK));
+        Part { worker, workers, seed, direct: false, stop_at: Nanos::MAX, reached, buffers }
+    }
+}
+
+impl Part {
+    /// For files that are laid out whole, perhaps in other blocks than they are read in.
+    fn of_whole_files(self) -> Self {
+        Part { reached: Arc::new(AtomicU64::new(EVERY_BLOCK)), ..self }
+    }
+}
+
+/// More blocks than any file has.
+pub const EVERY_BLOCK: u64 = u64::MAX;
 
 /// The name of a worker's file or directory in the run's directory.
 pub fn name_of(worker: u32) -> String {
     format!("n_w{worker}")
 }
 
-/// The names of the files that a cell's read phase reads.
-pub fn files(cell: &Cell) -> Box<dyn Iterator<Item = String>> {
-    match &cell.workload {
-        WorkloadCell::Frames(frames) => frames::files(frames),
-        _ => Box::new((0..cell.workers).map(name_of)),
+/// The files that so many workers of a cell read in a phase and that must be cold before: of a copy those on the source,
+/// else those on the target.
+pub fn files_of(cell: &WorkloadCell, phase: Phase, workers: u32) -> Box<dyn Iterator<Item = String> + '_> {
+    match (cell, phase) {
+        (WorkloadCell::Stream(cell), phase) => {
+            Box::new((0..workers).flat_map(move |worker| stream::files(cell, phase, worker)))
+        }
+        (WorkloadCell::Random(_), Phase::Read | Phase::Mix) => Box::new((0..workers).map(name_of)),
+        (WorkloadCell::Frames(cell), Phase::Read) => frames::files(cell),
+        _ => Box::new(std::iter::empty()),
     }
 }
 
 /// The least size of a worker's buffers: what an operation of the phase moves, or the longest name.
 pub fn buffer_size(cell: &WorkloadCell, phase: Phase) -> usize {
-    let block = match (cell, phase) {
-        (WorkloadCell::Random(random), Phase::LayOut) => laid_out_block(random),
+    let block = match cell {
+        WorkloadCell::Stream(cell) if phase == Phase::LayOut => laid_out(cell.file_size, cell.block_size),
+        WorkloadCell::Random(cell) if phase == Phase::LayOut => laid_out(cell.file_size, cell.block_size),
+        WorkloadCell::SmallWrites(cell) => small_writes::buffer_size(cell),
         _ => cell.parameters().block_size(),
     };
     (block.0 as usize).max(512)
+}
+
+/// How many buffers a worker has. Whoever writes small blocks has more than are in flight and takes turns among them, so
+/// that a file system which compresses many blocks together finds no two alike.
+pub fn buffer_count(cell: &Cell, phase: Phase) -> usize {
+    let depth = cell.depth as usize;
+    let turns = (1 << 20) / buffer_size(&cell.workload, phase);
+    match (&cell.workload, phase) {
+        (WorkloadCell::SmallWrites(cell), _) => depth + small_writes::pools(cell),
+        (WorkloadCell::Stream(_) | WorkloadCell::Random(_), Phase::LayOut | Phase::Write | Phase::Mix) => {
+            depth.max(turns.min(256))
+        }
+        _ => depth,
+    }
 }
 
 /// The workload of one worker in one phase.
@@ -69,21 +128,9 @@ pub fn build(cell: &WorkloadCell, phase: Phase, part: Part) -> Box<dyn Workload>
         (WorkloadCell::Tree(tree), phase) => Box::new(Tree::new(tree, phase, SLOTS, part)),
         (WorkloadCell::Walk(walk), Phase::LayOut) => Box::new(MakeTree::new(&name, walk, part.buffers)),
         (WorkloadCell::Walk(_), _) => Box::new(Walk::new(&name, SLOTS, part.stop_at, part.buffers)),
-        (WorkloadCell::Stream(stream), phase) => {
-            Box::new(Transfer::new(&name, stream_order(stream), direction(phase, stream.sync), part))
-        }
-        (WorkloadCell::Random(random), Phase::LayOut) => {
-            Box::new(Transfer::new(&name, laid_out(random), Direction::Write { sync: true }, part))
-        }
-        (WorkloadCell::Random(random), _) => {
-            let order = Order::Random {
-                size: random.file_size,
-                block: random.block_size,
-                operations: random.operations,
-                stream: part.seed.named("offsets").part(u64::from(part.worker)).stream(),
-            };
-            Box::new(Transfer::new(&name, order, Direction::Read, part))
-        }
+        (WorkloadCell::Stream(cell), phase) => stream::build(cell, phase, part),
+        (WorkloadCell::Random(cell), phase) => Box::new(random::build(cell, phase, part)),
+        (WorkloadCell::SmallWrites(cell), _) => Box::new(small_writes::build(cell, part)),
     }
 }
 
@@ -109,25 +156,9 @@ pub fn counted(phase: Phase) -> Counted {
 /// Open files a worker may have.
 pub const SLOTS: u32 = 1024;
 
-fn direction(phase: Phase, sync: SyncPolicy) -> Direction {
-    match phase {
-        Phase::Write => Direction::Write { sync: sync == SyncPolicy::Close },
-        _ => Direction::Read,
-    }
-}
-
-fn stream_order(stream: &StreamCell) -> Order {
-    Order::Sequential { size: stream.file_size, block: stream.block_size }
-}
-
-fn laid_out(random: &RandomCell) -> Order {
-    Order::Sequential { size: random.file_size, block: laid_out_block(random) }
-}
-
-/// The file of random reads is written in the largest whole number of its blocks up to 1 MiB that divides it.
-fn laid_out_block(random: &RandomCell) -> Bytes {
-    let Bytes(block) = random.block_size;
-    let blocks = random.file_size.0 / block;
+/// A file that a later phase needs is written in the largest whole number of its blocks up to 1 MiB that divides it.
+fn laid_out(file: Bytes, Bytes(block): Bytes) -> Bytes {
+    let blocks = file.0 / block;
     let whole = (1..=(1 << 20) / block).rev().find(|&count| blocks.is_multiple_of(count));
     Bytes(block * whole.unwrap_or(1))
 }
@@ -143,7 +174,7 @@ pub fn is_direct(access: Option<Access>, direct_is_real: bool) -> bool {
 
 /// Bytes that a cell's workers hold in memory.
 pub fn memory(cell: &Cell) -> Bytes {
-    let largest =
-        cell.phases().into_iter().map(|phase| buffer_size(&cell.workload, phase)).max().unwrap_or(0);
-    Bytes(largest as u64 * u64::from(cell.depth) * u64::from(cell.workers))
+    let of_phase = |phase| buffer_size(&cell.workload, phase) as u64 * buffer_count(cell, phase) as u64;
+    let largest = cell.phases().into_iter().map(of_phase).max().unwrap_or(0);
+    Bytes(largest.saturating_mul(u64::from(cell.workers)))
 }

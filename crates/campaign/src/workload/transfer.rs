@@ -1,61 +1,61 @@
-//! One file, written or read in blocks, in sequence or at random: open, move, drain, sync, close.
+//! Files, one after the other, written or read in blocks: open, reserve, move, drain, sync, close.
 
-use nilometer_model::{Bytes, Nanos, Seed, Stream};
-use nilometer_storage::{Buffer, Completion, OpKind, Open, Operation, ROOT, Slot, Step, Wait, Workload};
+use std::{
+    collections::VecDeque,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
-use super::Part;
+use nilometer_model::{Nanos, Stream, plan::SyncPolicy};
+use nilometer_storage::{
+    Buffer, Completion, Errno, OpKind, Open, Operation, ROOT, Slot, Step, Wait, Workload,
+};
+
+use super::{Content, Names, Order, Part};
 
 const FILE: Slot = Slot(1);
 
 /// Which way data go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
-    /// Into a new file.
-    Write {
-        /// Made durable before the file is closed.
-        sync: bool,
-    },
-    /// From an existing one.
+    /// Into files.
+    Write(Writing),
+    /// From existing ones.
     Read,
-}
-
-/// In which order blocks are moved.
-#[derive(Debug, Clone)]
-pub enum Order {
-    /// From the first to the last.
-    Sequential {
-        /// Bytes of the file.
-        size: Bytes,
-        /// Bytes of a block.
-        block: Bytes,
-    },
-    /// Uniformly, with repeats.
-    Random {
-        /// Bytes of the file.
-        size: Bytes,
-        /// Bytes of a block.
-        block: Bytes,
-        /// How many blocks.
-        operations: u64,
-        /// Chooses them.
-        stream: Stream,
+    /// Both, in existing ones, which are durable before they are closed.
+    Mix {
+        /// The share of reads in percent.
+        reads: u32,
     },
 }
 
-impl Order {
-    fn block(&self) -> u32 {
-        match self {
-            Order::Sequential { block, .. } | Order::Random { block, .. } => block.0 as u32,
-        }
-    }
+/// How a file is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Writing {
+    /// Whether it is there before.
+    pub open: Open,
+    /// Space that is reserved before the first write. Where the file system can't, data are written all the same; an
+    /// observer sees the refusal.
+    pub reserve: Option<u64>,
+    /// When data are made durable. Before a sync nothing is in flight.
+    pub sync: SyncPolicy,
+}
 
-    /// Where the block of this number begins; none behind the last.
-    #[inline]
-    fn offset(&mut self, number: u64) -> Option<u64> {
+impl Writing {
+    /// A new file, durable before it is closed.
+    pub const NEW: Writing = Writing { open: Open::CREATE, reserve: None, sync: SyncPolicy::Close };
+    /// An existing file, durable before it is closed.
+    pub const OVER: Writing = Writing { open: Open::WRITE, ..Writing::NEW };
+}
+
+impl Direction {
+    fn writing(self) -> Option<Writing> {
         match self {
-            Order::Sequential { size, block } => Some(number * block.0).filter(|&offset| offset < size.0),
-            Order::Random { operations, .. } if number >= *operations => None,
-            Order::Random { size, block, stream, .. } => Some(stream.below(size.0 / block.0) * block.0),
+            Direction::Write(writing) => Some(writing),
+            Direction::Mix { .. } => Some(Writing { open: Open::READ_WRITE, ..Writing::NEW }),
+            Direction::Read => None,
         }
     }
 }
@@ -63,108 +63,231 @@ impl Order {
 /// See the module.
 #[derive(Debug)]
 pub struct Transfer {
-    name: String,
+    names: Names,
     order: Order,
     direction: Direction,
-    direct: bool,
-    stamp: Seed,
+    /// Chooses between reads and writes.
+    choice: Stream,
+    content: Content,
+    how: How,
     stop_at: Nanos,
-    buffers: Vec<Buffer>,
+    /// Used by turns, so that blocks in a row differ where there are more than the depth needs.
+    buffers: VecDeque<Buffer>,
     state: State,
     issued: u64,
+    /// Here the moving of blocks pauses: at the end of the file or where a sync is due.
+    pause_at: u64,
     flying: u32,
     failed: bool,
+    file: u32,
+    progress: Progress,
+}
+
+/// What is asked only between files.
+#[derive(Debug, Clone, Copy)]
+struct How {
+    open: Open,
+    reserve: Option<u64>,
+    sync: SyncPolicy,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Open,
-    Opening,
+    Reserve,
     Moving,
-    Sync,
     Close,
-    Closing,
-    Closed,
+    Done,
+    /// One operation that is not data is in flight.
+    Waiting,
+}
+
+/// Blocks of all files of a worker: a writer says how many it wrote, a reader goes no further.
+#[derive(Debug)]
+pub(super) struct Progress {
+    /// Where a writer says it.
+    reached: Option<Arc<AtomicU64>>,
+    moved: u64,
+    limit: u64,
+}
+
+impl Progress {
+    pub(super) fn writing(reached: Arc<AtomicU64>) -> Self {
+        Progress { reached: Some(reached), moved: 0, limit: u64::MAX }
+    }
+
+    fn reading(reached: &AtomicU64) -> Self {
+        Progress { reached: None, moved: 0, limit: reached.load(Ordering::Relaxed) }
+    }
+
+    /// Blocks that are left, of so many.
+    fn left(&self, count: u64) -> u64 {
+        count.min(self.limit - self.moved)
+    }
+
+    /// A file is closed, after so many blocks of it. Whether another may follow.
+    pub(super) fn add(&mut self, blocks: u64) -> bool {
+        self.moved += blocks;
+        if let Some(reached) = &self.reached {
+            reached.store(self.moved, Ordering::Relaxed);
+        }
+        self.moved < self.limit
+    }
 }
 
 impl Transfer {
-    /// Moves data between the part's buffers, which hold a block each, and the named file.
-    pub fn new(name: &str, order: Order, direction: Direction, part: Part) -> Self {
+    /// Moves data between the part's buffers, which hold a block each, and the named files.
+    pub fn new(names: impl Into<Names>, order: Order, direction: Direction, part: Part) -> Self {
+        let seed = part.seed.named("content").part(u64::from(part.worker));
+        Transfer::with_content(names.into(), order, direction, Content::Stamped(seed), part)
+    }
+
+    /// As `new`; what is written comes from `content`.
+    pub(super) fn with_content(
+        names: Names,
+        order: Order,
+        direction: Direction,
+        content: Content,
+        part: Part,
+    ) -> Self {
+        let writing = direction.writing();
+        let how = How {
+            open: writing.map_or(Open::READ, |writing| writing.open).direct_if(part.direct),
+            reserve: writing.and_then(|writing| writing.reserve),
+            sync: writing.map_or(SyncPolicy::None, |writing| writing.sync),
+        };
+        let progress = match direction {
+            Direction::Write(_) => Progress::writing(part.reached),
+            Direction::Read | Direction::Mix { .. } => Progress::reading(&part.reached),
+        };
         Transfer {
-            name: name.into(),
+            names,
             order,
             direction,
-            direct: part.direct,
-            stamp: part.seed.named("content").part(u64::from(part.worker)),
+            choice: part.seed.named("reads").part(u64::from(part.worker)).stream(),
+            content,
+            how,
             stop_at: part.stop_at,
-            buffers: part.buffers,
+            buffers: part.buffers.into(),
             state: State::Open,
             issued: 0,
+            pause_at: 0,
             flying: 0,
             failed: false,
+            file: 0,
+            progress,
         }
-    }
-
-    fn writes(&self) -> bool {
-        self.direction != Direction::Read
-    }
-
-    fn issue(&mut self, operation: Operation, now: Nanos, state: State) -> Step {
-        self.state = state;
-        self.flying += 1;
-        Step::Issue(operation, now)
     }
 
     #[inline]
     fn advance(&mut self, now: Nanos) -> Step {
-        let Some(buffer) = self.buffers.pop() else { return Step::Wait(Wait::ForOne) };
-        let over = self.failed || now >= self.stop_at;
-        let Some(offset) = (if over { None } else { self.order.offset(self.issued) }) else {
-            self.buffers.push(buffer);
-            return self.end(now);
-        };
+        if self.issued == self.pause_at || now >= self.stop_at {
+            return self.pause(now);
+        }
+        let Some(buffer) = self.buffers.pop_front() else { return Step::Wait(Wait::ForOne) };
+        let (length, offset) = (self.order.length(self.issued), self.order.offset(self.issued));
         self.issued += 1;
         self.flying += 1;
-        let length = self.order.block();
-        Step::Issue(
-            if self.writes() {
-                self.write(offset, length, buffer)
-            } else {
-                Operation::read(FILE, offset, length, buffer)
-            },
-            now,
-        )
+        let reads = match self.direction {
+            Direction::Read => true,
+            Direction::Write(_) => false,
+            Direction::Mix { reads } => self.choice.below(100) < u64::from(reads),
+        };
+        let operation = if reads {
+            Operation::read(FILE, offset, length, buffer)
+        } else {
+            self.write(offset, length, buffer)
+        };
+        Step::Issue(operation, now)
     }
 
     #[inline]
-    fn write(&self, offset: u64, length: u32, mut buffer: Buffer) -> Operation {
-        stamp(&mut buffer[..length as usize], self.stamp, offset);
+    fn write(&mut self, offset: u64, length: u32, mut buffer: Buffer) -> Operation {
+        self.content.fill(&mut buffer[..length as usize], offset);
         Operation::write(FILE, offset, length, buffer)
     }
 
-    fn end(&mut self, now: Nanos) -> Step {
+    /// No block now: a sync is due, the file is at its end, the time is up, or an operation failed.
+    #[cold]
+    fn pause(&mut self, now: Nanos) -> Step {
         if self.flying > 0 {
             return Step::Wait(Wait::ForOne);
         }
-        let sync = self.direction == Direction::Write { sync: true } && !self.failed;
-        if sync && self.state == State::Moving {
-            let buffer = self.buffers.pop().unwrap_or_default();
-            return self.issue(Operation::on(OpKind::Sync, FILE, buffer), now, State::Sync);
+        let end = self.progress.left(self.order.count());
+        let more = !self.failed && now < self.stop_at && self.issued < end;
+        match self.how.sync {
+            SyncPolicy::Every(_) if more => {
+                self.pause_at = self.next_pause(end);
+                self.alone(OpKind::SyncData, now)
+            }
+            SyncPolicy::Every(_) | SyncPolicy::Close if !self.failed => self.alone(OpKind::Sync, now),
+            _ => self.alone(OpKind::Close, now),
         }
-        self.state = State::Close;
-        self.close(now)
     }
 
-    fn close(&mut self, now: Nanos) -> Step {
-        let buffer = self.buffers.pop().unwrap_or_default();
-        self.issue(Operation::on(OpKind::Close, FILE, buffer), now, State::Closing)
+    fn next_pause(&self, end: u64) -> u64 {
+        match self.how.sync {
+            SyncPolicy::Every(blocks) => end.min(self.issued + u64::from(blocks)),
+            SyncPolicy::None | SyncPolicy::Close => end,
+        }
     }
 
+    /// An operation on the open file that nothing else is in flight with.
+    fn alone(&mut self, kind: OpKind, now: Nanos) -> Step {
+        let buffer = self.buffers.pop_front().unwrap_or_default();
+        let mut operation = Operation::on(kind, FILE, buffer);
+        operation.offset = self.how.reserve.filter(|_| kind == OpKind::Allocate).unwrap_or(0);
+        self.issue(operation, now)
+    }
+
+    fn issue(&mut self, operation: Operation, now: Nanos) -> Step {
+        self.state = State::Waiting;
+        self.flying += 1;
+        Step::Issue(operation, now)
+    }
+
+    /// The first file is opened in any case, the others while there is time.
     fn open(&mut self, now: Nanos) -> Step {
-        let Some(buffer) = self.buffers.pop() else { return Step::Done };
-        let how = if self.writes() { Open::CREATE } else { Open::READ };
-        let kind = OpKind::Open(how.direct_if(self.direct));
-        self.issue(Operation::named(kind, ROOT, FILE, self.name.as_bytes(), buffer), now, State::Opening)
+        let in_time = self.file == 0 || now < self.stop_at;
+        let Some(buffer) = self.buffers.pop_front().filter(|_| in_time) else {
+            self.state = State::Done;
+            return Step::Done;
+        };
+        let (kind, name) = (OpKind::Open(self.how.open), self.names.name(self.file));
+        let operation = Operation::named(kind, ROOT, FILE, name, buffer);
+        self.issue(operation, now)
+    }
+
+    /// The operation that was alone in flight is done.
+    #[cold]
+    fn go_on(&mut self, kind: OpKind, result: Result<u32, Errno>) {
+        self.state = match kind {
+            OpKind::Open(_) if result.is_err() => State::Done,
+            OpKind::Open(_) => {
+                self.issued = 0;
+                self.pause_at = self.next_pause(self.progress.left(self.order.count()));
+                if self.how.reserve.is_some() { State::Reserve } else { State::Moving }
+            }
+            OpKind::Close => self.next_file(),
+            OpKind::Sync => State::Close,
+            _ => State::Moving,
+        };
+        let refused = kind == OpKind::Allocate && result.is_err_and(Errno::is_refusal);
+        if result.is_err() && !refused {
+            self.fail();
+        }
+    }
+
+    /// Nothing more is moved or opened; what is open is closed.
+    fn fail(&mut self) {
+        self.failed = true;
+        self.pause_at = self.issued;
+    }
+
+    fn next_file(&mut self) -> State {
+        let more = self.progress.add(self.issued);
+        self.file += 1;
+        if more && !self.failed && self.file < self.names.count() { State::Open } else { State::Done }
     }
 }
 
@@ -174,9 +297,10 @@ impl Workload for Transfer {
         match self.state {
             State::Moving => self.advance(now),
             State::Open => self.open(now),
-            State::Close => self.close(now),
-            State::Closed => Step::Done,
-            State::Opening | State::Sync | State::Closing => Step::Wait(Wait::ForOne),
+            State::Reserve => self.alone(OpKind::Allocate, now),
+            State::Close => self.alone(OpKind::Close, now),
+            State::Waiting => Step::Wait(Wait::ForOne),
+            State::Done => Step::Done,
         }
     }
 
@@ -184,24 +308,13 @@ impl Workload for Transfer {
     fn completed(&mut self, completion: Completion) {
         self.flying -= 1;
         let operation = completion.operation;
-        match operation.kind {
-            OpKind::Read | OpKind::Write => self.failed |= completion.result != Ok(operation.length),
-            OpKind::Open(_) => {
-                self.state = if completion.result.is_ok() { State::Moving } else { State::Closed };
+        if operation.kind.is_data() {
+            if completion.result != Ok(operation.length) {
+                self.fail();
             }
-            OpKind::Sync => self.state = State::Close,
-            _ => self.state = State::Closed,
+        } else {
+            self.go_on(operation.kind, completion.result);
         }
-        self.buffers.push(operation.buffer);
-    }
-}
-
-/// Makes each page of a block unlike any other, so that nothing can be deduplicated: eight bytes a page.
-#[inline]
-pub fn stamp(block: &mut [u8], seed: Seed, offset: u64) {
-    for (page, number) in block.chunks_mut(4096).zip(offset / 4096..) {
-        let mark = seed.0.wrapping_add(number.wrapping_mul(0x9e37_79b9_7f4a_7c15)).to_le_bytes();
-        let length = page.len().min(8);
-        page[..length].copy_from_slice(&mark[..length]);
+        self.buffers.push_back(operation.buffer);
     }
 }

@@ -2,7 +2,7 @@
 
 use nilometer_campaign::workload::{Part, SLOTS, build};
 use nilometer_model::{
-    Nanos, Seed,
+    Nanos,
     plan::{EngineKind, Phase, WorkloadCell},
 };
 use nilometer_storage::{
@@ -26,7 +26,7 @@ pub(crate) fn work(
     depth: usize,
 ) -> Box<dyn Workload> {
     let (_, buffers) = Arena::shared_out(depth, BUFFER);
-    let part = Part { worker, workers, seed: Seed(3), direct: false, stop_at: Nanos::MAX, buffers };
+    let part = Part { worker, workers, ..crate::part(buffers) };
     build(cell, phase, part)
 }
 

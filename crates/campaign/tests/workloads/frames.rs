@@ -17,7 +17,7 @@ use crate::{
     demands, part, run,
 };
 
-const CELL: FramesCell = FramesCell {
+pub(crate) const CELL: FramesCell = FramesCell {
     rows: 6,
     row_size: Bytes(100),
     frames: 7,

@@ -5,7 +5,7 @@ mod keys;
 use anyhow::bail;
 use clap::{Args, Subcommand};
 use nilometer_model::{
-    plan::{Cells, Estimate, Speed, parse},
+    plan::{Cell, Cells, Estimate, Speed, parse},
     statistics::detectable,
 };
 
@@ -84,12 +84,21 @@ fn shown(plan: &Cells) -> String {
     for cell in &plan.cells {
         if cell.stage != stage {
             stage = &cell.stage;
-            let phases: Vec<_> = cell.phases().iter().filter(|p| !p.is_setup()).map(|p| p.name()).collect();
-            text += &format!("\n{stage}: {} ({})\n", cell.workload.name(), phases.join(", "));
+            text += &format!("\n{stage}: {} ({})\n", cell.workload.name(), phases(cell));
         }
         text += &format!("  {cell}\n");
     }
     text
+}
+
+/// What is measured of a cell.
+fn phases(cell: &Cell) -> String {
+    let all = cell.phases();
+    let names: Vec<_> = all.iter().filter(|phase| !phase.is_setup()).map(|phase| phase.name()).collect();
+    match names.as_slice() {
+        [first, .., last] if names.len() > 4 => format!("{} phases from {first} to {last}", names.len()),
+        _ => names.join(", "),
+    }
 }
 
 fn head(plan: &Cells) -> String {

@@ -86,6 +86,11 @@ impl Cell {
         self.workload.parameters().access()
     }
 
+    /// Data come from files in the plan's source directory.
+    pub fn copies(&self) -> bool {
+        self.workload.copies()
+    }
+
     /// What the cell leaves on a target until it is cleared.
     pub fn footprint(&self) -> Footprint {
         self.workload.parameters().footprint(self.workers)

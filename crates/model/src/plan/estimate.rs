@@ -71,10 +71,14 @@ impl Cell {
         phases.sum()
     }
 
-    /// Bytes that a repeat writes, if no time limit ends it.
+    /// Bytes that a repeat writes to a target, if no time limit ends it.
     fn written(&self) -> u64 {
         let parameters = self.workload.parameters();
-        let writes = |phase: &Phase| matches!(phase, Phase::LayOut | Phase::Write | Phase::CreateFiles);
+        // What a copy comes from is written elsewhere.
+        let writes = |phase: &Phase| match phase {
+            Phase::LayOut => !self.copies(),
+            _ => matches!(phase, Phase::Write | Phase::CreateFiles),
+        };
         let phases = parameters.phases().into_iter().filter(writes);
         phases.map(|phase| parameters.work(phase, self.workers).bytes).fold(0, u64::saturating_add)
     }

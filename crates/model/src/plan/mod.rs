@@ -303,4 +303,77 @@ access = "direct"
         assert!(message.contains("io_uring"), "{message}");
         assert!(refusal("title = \"x\"").contains("no stage"));
     }
+
+    /// The workload of the only stage as written in these lines.
+    fn of(workload: &str) -> String {
+        refusal(&format!(
+            "title = \"a test\"\n[[stage]]\nname = \"s\"\nworkers = 4\n[stage.workload.{workload}"
+        ))
+    }
+
+    #[test]
+    fn a_stream_s_parameters_are_refused_with_what_would_do() {
+        let stream = "stream]\nfile_size = \"8 MiB\"\nblock_size = \"1 MiB\"\naccess = \"best\"\n";
+        for (line, parts) in [
+            ("layout = \"stripes\"", &["line 9", "`stripes`", "`own`", "`segmented`", "`strided`"][..]),
+            ("sync = \"often\"", &["line 9", "`often`", "`none`", "`close`", "`every`"]),
+            ("sync = { every = 0 }", &["my.toml:3", "at least 1 block"]),
+            ("files = 0", &["my.toml:3", "1 to 1000000"]),
+            ("files = 3\nlayout = \"strided\"", &["my.toml:3", "files = 1"]),
+            ("source = \"tape\"", &["line 9", "`tape`", "`memory`", "`disk`"]),
+            ("preallocate = 1", &["line 9", "boolean"]),
+        ] {
+            let message = of(&format!("{stream}{line}\n"));
+            assert!(parts.iter().all(|part| message.contains(part)), "{line}: {parts:?} in: {message}");
+        }
+        let far = stream.replace("8 MiB", "4194304 TiB");
+        let message = of(&format!("{far}layout = \"segmented\"\n"));
+        assert!(message.contains("8 EiB") && message.contains("4 workers"), "{message}");
+    }
+
+    #[test]
+    fn a_random_s_parameters_are_refused_with_what_would_do() {
+        let random = "random]\nfile_size = \"8 MiB\"\nblock_size = \"4 KiB\"\naccess = \"best\"\n";
+        for (lines, parts) in [
+            ("operations = 0", &["my.toml:3", "at least 1"][..]),
+            ("operations = 9\nmode = \"both\"", &["line 10", "`both`", "`read`", "`write`", "`mix`"]),
+            ("operations = 9\nmode = \"mix\"\nreads = 101", &["my.toml:3", "0 to 100 percent"]),
+            ("operations = 9\ncoverage = \"all\"", &["line 10", "`all`", "`uniform`", "`full`"]),
+        ] {
+            let message = of(&format!("{random}{lines}\n"));
+            assert!(parts.iter().all(|part| message.contains(part)), "{lines}: {parts:?} in: {message}");
+        }
+    }
+
+    #[test]
+    fn small_writes_parameters_are_refused_with_what_would_do() {
+        for (lines, parts) in [
+            ("total = \"1 MB\"\nwrite_size = \"0 B\"", &["my.toml:3", "1 B to 64 KiB"][..]),
+            ("total = \"1 MB\"\nwrite_size = \"1 MB\"", &["my.toml:3", "1 B to 64 KiB"]),
+            ("total = \"0 B\"", &["my.toml:3", "at least one"]),
+            ("total = \"1001 B\"", &["my.toml:3", "whole number of writes of \"100 B\""]),
+            ("total = \"2 GB\"\nway = \"at_once\"", &["my.toml:3", "at_once", "1 GiB"]),
+            (
+                "total = \"1 MB\"\nway = \"slowly\"",
+                &["line 7", "`slowly`", "`each`", "`collected`", "`at_once`"],
+            ),
+            ("totl = \"1 MB\"", &["line 6", "`totl`", "`total`", "`write_size`", "`way`"]),
+        ] {
+            let message = of(&format!("small_writes]\n{lines}\n"));
+            assert!(parts.iter().all(|part| message.contains(part)), "{lines}: {parts:?} in: {message}");
+        }
+    }
+
+    #[test]
+    fn combinations_of_a_workload_have_different_names() {
+        let text = STREAM.replace("stream]\nfile_size = \"64 MiB\"\nblock_size = [\"64 KiB\", \"1 MiB\"]", "random]\nfile_size = [\"64 MiB\", \"1 GiB\"]\nblock_size = \"4 KiB\"\noperations = 10\nmode = [\"read\", \"write\", \"mix\"]\nreads = [10, 90]\ncoverage = [\"uniform\", \"full\"]");
+        let plan = parse(&text, "my.toml", 1.0).expect("a valid plan");
+        let names: std::collections::BTreeSet<_> = plan
+            .cells
+            .iter()
+            .map(|cell| (cell.to_string(), format!("{:?}", cell.workload.parameters().phases())))
+            .collect();
+        // The share of reads matters in a mix only.
+        assert_eq!((plan.cells.len(), names.len()), (48, 2 * 2 * (1 + 1 + 2) * 2));
+    }
 }

@@ -16,9 +16,9 @@ use crate::Bytes;
 pub enum Mode {
     /// Reads, cold.
     Read,
-    /// Overwrites; durable at the end.
+    /// Overwrites, durable before the file is closed.
     Write,
-    /// Both, see `reads`.
+    /// Both of a cold file, in the share of `reads`; what was written is durable before the file is closed.
     Mix,
 }
 
@@ -28,7 +28,7 @@ pub enum Mode {
 pub enum Coverage {
     /// Each independently of the others, so some more than once.
     Uniform,
-    /// None twice until all were.
+    /// None twice until all were; then all again, in another order.
     Full,
 }
 
@@ -41,7 +41,7 @@ parameters! {
         block_size: Bytes,
         /// Through the page cache or past it.
         access: Access,
-        /// Operations a worker.
+        /// Operations a worker; with full coverage more than there are blocks begin again.
         operations: u64,
         /// Which way data go.
         mode: Mode = Mode::Read,
@@ -105,13 +105,14 @@ impl Parameters for RandomCell {
 
 impl fmt::Display for RandomCell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, {}", self.block_size, self.access.name())?;
+        write!(f, "{} of {}, {}", self.block_size, self.file_size, self.access.name())?;
         match self.mode {
-            Mode::Read | Mode::Write => {}
+            Mode::Read => {}
+            Mode::Write => f.write_str(", overwrites")?,
             Mode::Mix => write!(f, ", {} % reads", self.reads)?,
         }
         if self.coverage == Coverage::Full {
-            f.write_str(", each block once")?;
+            f.write_str(", each block in turn")?;
         }
         Ok(())
     }

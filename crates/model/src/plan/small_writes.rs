@@ -14,11 +14,12 @@ use crate::Bytes;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Way {
-    /// Each tiny write is a system call.
+    /// Each tiny write is a system call. The program makes its bytes, which is a copy, before.
     Each,
-    /// The program collects tiny writes in a buffer of 64 KiB, as C's stdio and most languages do.
+    /// The program copies tiny pieces into a buffer of 64 KiB and writes that when it is full, as C's stdio and most
+    /// languages do.
     Collected,
-    /// One system call for all.
+    /// One system call for all, of bytes that are there: nothing is made of pieces.
     AtOnce,
 }
 
@@ -28,9 +29,9 @@ pub const COLLECTED: Bytes = Bytes(64 << 10);
 parameters! {
     /// One large amount written in tiny pieces or at once, through the page cache, durable at the end.
     SmallWritesSweep => SmallWritesCell {
-        /// Bytes of all, a worker.
+        /// Bytes of all, a worker: a whole number of writes; all at once, 1 GiB at most.
         total: Bytes,
-        /// Bytes of a tiny write.
+        /// Bytes of a tiny write, 64 KiB at most.
         write_size: Bytes = Bytes(100),
         /// How the amount gets to the storage.
         way: Way = Way::Each,
@@ -45,7 +46,7 @@ impl Parameters for SmallWritesCell {
     fn block_size(&self) -> Bytes {
         match self.way {
             Way::Each => self.write_size,
-            Way::Collected => Bytes(COLLECTED.0.max(self.write_size.0)),
+            Way::Collected => COLLECTED,
             Way::AtOnce => self.total,
         }
     }
@@ -68,8 +69,15 @@ impl Parameters for SmallWritesCell {
     }
 
     fn check(&self, _workers: u32) -> Result<(), String> {
-        check_block("total", self.total)?;
-        check_block("write_size", self.write_size)?;
+        if self.write_size.0 == 0 || self.write_size > COLLECTED {
+            return Err(format!("write_size = \"{}\": write 1 B to {COLLECTED}", self.write_size));
+        }
+        if self.total.0 == 0 {
+            return Err("total = \"0 B\": write at least one write_size".into());
+        }
+        if self.way == Way::AtOnce {
+            check_block("total", self.total).map_err(|why| format!("way = \"at_once\" with {why}"))?;
+        }
         if !self.total.0.is_multiple_of(self.write_size.0) {
             let Self { total, write_size, .. } = self;
             return Err(format!("total = \"{total}\" is not a whole number of writes of \"{write_size}\""));

@@ -41,15 +41,17 @@ parameters! {
         block_size: Bytes,
         /// Through the page cache or past it.
         access: Access,
-        /// When written data are made durable.
+        /// When written data are made durable: `"none"`, `"close"`, or `{ every = N }` blocks and at the close.
         sync: SyncPolicy = SyncPolicy::Close,
         /// Files a worker, one after the other.
         files: u32 = 1,
-        /// A file a worker, or one for all.
+        /// Files of a worker's own, or one for all.
         layout: FileLayout = FileLayout::Own,
-        /// Space is reserved before data are written.
+        /// Space is reserved before data are written: that of a file when it is made, that of a shared one by the first
+        /// worker. Where a file system can't, data are written without, and the figure says so.
         preallocate: bool = false,
-        /// Where written data come from.
+        /// Where written data come from. What is copied is read through the page cache, cold, and is measured by itself
+        /// before.
         source: DataSource = DataSource::Memory,
         /// Files are read back, cold.
         read_back: bool = true,
@@ -99,7 +101,7 @@ impl Parameters for StreamCell {
         self.file_size = scaled(self.file_size, factor, self.block_size);
     }
 
-    fn check(&self, _workers: u32) -> Result<(), String> {
+    fn check(&self, workers: u32) -> Result<(), String> {
         whole_blocks(self.file_size, self.block_size)?;
         if self.files == 0 || self.files > 1_000_000 {
             return Err(format!("files = {}: write 1 to 1000000", self.files));
@@ -109,6 +111,11 @@ impl Parameters for StreamCell {
                 "files = {}: workers that share a file share one: write files = 1",
                 self.files
             ));
+        }
+        let all = u128::from(self.file_size.0) * u128::from(workers);
+        if self.layout != FileLayout::Own && i64::try_from(all).is_err() {
+            let size = self.file_size;
+            return Err(format!("file_size = \"{size}\" for {workers} workers: a file ends at 8 EiB"));
         }
         if self.sync == SyncPolicy::Every(0) {
             return Err("sync = { every = 0 }: write at least 1 block, or \"none\" or \"close\"".into());

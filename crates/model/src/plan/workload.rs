@@ -5,8 +5,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    FramesCell, FramesSweep, RandomCell, RandomSweep, StreamCell, StreamSweep, TreeCell, TreeSweep, WalkCell,
-    WalkSweep, parameters::Parameters,
+    FramesCell, FramesSweep, Phase, RandomCell, RandomSweep, SmallWritesCell, SmallWritesSweep, StreamCell,
+    StreamSweep, TreeCell, TreeSweep, WalkCell, WalkSweep, parameters::Parameters,
 };
 
 macro_rules! workloads {
@@ -64,12 +64,21 @@ workloads! {
     Stream(StreamSweep, StreamCell) = "stream",
     /// Aligned random reads, writes or both.
     Random(RandomSweep, RandomCell) = "random",
+    /// One large amount as tiny writes, against the same amount at once.
+    SmallWrites(SmallWritesSweep, SmallWritesCell) = "small_writes",
     /// Two-dimensional frames into one file of three dimensions or one each, then a cold read.
     Frames(FramesSweep, FramesCell) = "frames",
     /// What mdtest does.
     Tree(TreeSweep, TreeCell) = "tree",
     /// What `ls -lR` does.
     Walk(WalkSweep, WalkCell) = "walk",
+}
+
+impl WorkloadCell {
+    /// Data come from files in the plan's source directory.
+    pub fn copies(&self) -> bool {
+        self.parameters().phases().contains(&Phase::Source)
+    }
 }
 
 impl fmt::Display for WorkloadCell {

@@ -19,6 +19,9 @@ const MOST: usize = 16;
 /// More points than this are not seen in a chart of this width.
 const POINTS_MOST: usize = 150;
 
+/// Fewer operations a point make a rate that jumps between none and one, as many as there is room for.
+const OPERATIONS_LEAST: usize = 6;
+
 /// A pair of charts for each cell and phase.
 pub(super) fn write(page: &mut String, stage: &Stage<'_>) -> std::fmt::Result {
     let all: Vec<(&StageCell, Phase)> = stage
@@ -177,7 +180,9 @@ pub(super) fn timeline(
 fn time_line(target: usize, series: &Series, quantity: Quantity) -> Line {
     let bins = series.bins();
     let whole = if bins.len() > 3 { &bins[..bins.len() - 1] } else { bins };
-    let together = whole.len().div_ceil(POINTS_MOST).max(1);
+    let operations: u64 = whole.iter().map(|bin| bin.operations).sum();
+    let steady = (whole.len() * OPERATIONS_LEAST).div_ceil(operations.max(1) as usize);
+    let together = whole.len().div_ceil(POINTS_MOST).max(steady).clamp(1, whole.len().div_ceil(8).max(1));
     let width = series.width().0 as f64 * together as f64;
     let points = whole.chunks_exact(together).enumerate().map(|(number, bins)| {
         let amount: u64 = match quantity {

@@ -35,7 +35,7 @@ pub(super) fn write(
     let mut targets: Vec<usize> = recording.samples.iter().map(|measured| measured.key.target).collect();
     targets.dedup();
     write_key(page, study, &targets)?;
-    write_pictures(page, recording, ingest, rate)?;
+    write_pictures(page, study, recording, ingest)?;
     write_table(page, recording)?;
     page.push_str("</section>");
     Ok(())
@@ -43,10 +43,11 @@ pub(super) fn write(
 
 fn write_pictures(
     page: &mut String,
+    study: &Study<'_>,
     recording: &Recording<'_>,
     ingest: &Ingest,
-    rate: ByteRate,
 ) -> std::fmt::Result {
+    let rate = ByteRate::of(ingest.frame_size.0, ingest.period);
     let paced = chosen(recording, true);
     let limit = chosen(recording, false);
     let series = |samples: &[&'_ Measured]| -> Vec<(usize, Series)> {
@@ -58,18 +59,25 @@ fn write_pictures(
         let lines: Vec<(usize, &Series)> = series.iter().map(|(target, series)| (*target, series)).collect();
         charts.extend(timeline(title, Quantity::Bytes, &lines, Some(rate.0)));
     }
-    let late: Vec<(usize, &Histogram)> = paced
-        .iter()
-        .map(|measured| (measured.key.target, &measured.sample.lateness))
-        .filter(|(_, lateness)| lateness.count() > 0)
-        .collect();
     let buffer = Nanos(ingest.slots * ingest.period.0);
+    let late = distributions(&paced, |measured| Some(&measured.sample.lateness));
     charts.extend(quantiles("lateness of frames at its own pace", &late, Some(buffer)));
+    let latency = distributions(&paced, |measured| study.results.latencies.get(&measured.key.group()));
+    charts.extend(quantiles("latency of writes at its own pace", &latency, Some(buffer)));
     write_charts(page, &charts)?;
     page.push_str(
         "<p class=\"soft\">Dashed: the instrument's rate, and the time that the buffer covers.</p>",
     );
     Ok(())
+}
+
+/// By target, those that hold anything.
+fn distributions<'a>(
+    samples: &[&'a Measured],
+    of: impl Fn(&'a Measured) -> Option<&'a Histogram>,
+) -> Vec<(usize, &'a Histogram)> {
+    let found = samples.iter().filter_map(|measured| Some((measured.key.target, of(measured)?)));
+    found.filter(|(_, histogram)| histogram.count() > 0).collect()
 }
 
 /// Of each target the slowest recording in the long run: it is the one that the verdict rests on.

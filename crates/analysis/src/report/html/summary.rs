@@ -57,8 +57,9 @@ fn write_questions(page: &mut String, study: &Study<'_>) -> std::fmt::Result {
     let note = if compared { words::margin_note(study.results) } else { String::new() };
     write!(page, "<p class=\"soft\">{best}{}</p>", Escaped(&note))?;
     for (number, stage) in study.stages.iter().enumerate() {
-        for question in &stage.questions {
-            write_question(page, study, (number, stage), question)?;
+        for (place, question) in stage.questions.iter().enumerate() {
+            let name = if place == 0 { stage.name } else { "" };
+            write_question(page, study, (number, stage), question, name)?;
         }
     }
     page.push_str("</section>");
@@ -70,11 +71,13 @@ fn write_question(
     study: &Study<'_>,
     (number, stage): (usize, &Stage<'_>),
     question: &Question,
+    name: &str,
 ) -> std::fmt::Result {
+    let class = if name.is_empty() { "q" } else { "q first" };
     write!(
         page,
-        "<div class=\"q\"><div class=\"name\"><a href=\"#stage-{number}\">{}</a><span>{}</span></div><div>",
-        Escaped(stage.name),
+        "<div class=\"{class}\"><div class=\"name\"><a href=\"#stage-{number}\">{}</a><span>{}</span></div><div>",
+        Escaped(name),
         question.phase.name()
     )?;
     let best = stage.targets().into_iter().map(|target| (target, stage.best(question.phase, target)));
@@ -99,12 +102,12 @@ fn write_rate(
     share: f64,
 ) -> std::fmt::Result {
     let text = outcome.and_then(|outcome| words::rate(outcome, quantity));
+    let (class, text) = text.map_or(("bad", "INVALID".to_owned()), |text| ("", text));
     write!(
         page,
-        "<div class=\"rate s{}\"><b>{}</b><i style=\"width:{share:.1}%\"></i><em>{}</em></div>",
+        "<div class=\"rate s{}\"><b>{}</b><i style=\"width:{share:.1}%\"></i><em class=\"{class}\">{text}</em></div>",
         target % 8,
-        letter(target),
-        text.unwrap_or_else(|| "INVALID".into())
+        letter(target)
     )
 }
 

@@ -1,0 +1,26 @@
+//! `random`: what its parameters mean for a worker.
+
+use nilometer_model::plan::{Coverage, Mode, Phase, RandomCell};
+
+use super::{Direction, Order, Part, Transfer, Writing, laid_out, name_of};
+
+/// The workload of one worker in one phase.
+pub(super) fn build(cell: &RandomCell, phase: Phase, part: Part) -> Transfer {
+    let (name, part) = (name_of(part.worker), part.of_whole_files());
+    if phase == Phase::LayOut {
+        let order = Order::sequential(cell.file_size, laid_out(cell.file_size, cell.block_size));
+        return Transfer::new(&*name, order, Direction::Write(Writing::NEW), part);
+    }
+    let seed = |purpose| part.seed.named(purpose).part(u64::from(part.worker));
+    let RandomCell { file_size, block_size, operations, .. } = *cell;
+    let order = match cell.coverage {
+        Coverage::Uniform => Order::uniform(file_size, block_size, operations, seed("offsets").stream()),
+        Coverage::Full => Order::full(file_size, block_size, operations, seed("offsets")),
+    };
+    let direction = match cell.mode {
+        Mode::Read => Direction::Read,
+        Mode::Write => Direction::Write(Writing::OVER),
+        Mode::Mix => Direction::Mix { reads: cell.reads },
+    };
+    Transfer::new(&*name, order, direction, part)
+}

@@ -1,0 +1,46 @@
+//! `small_writes`: what its parameters mean for a worker.
+//!
+//! Either way a program makes its output piece by piece, which is a copy of each piece: into the buffer of the write
+//! itself, or to the end of what it has collected. What all at once is compared with pays for no pieces.
+
+use nilometer_model::{
+    Bytes,
+    plan::{COLLECTED, SmallWritesCell, Way},
+};
+
+use super::{Content, Direction, Names, Order, Part, Pieces, Transfer, Writing, name_of};
+
+/// Longer than what file systems compress at a time.
+const POOL: Bytes = Bytes(1 << 20);
+
+/// Bytes of a buffer, of which one is the pool.
+pub(super) fn buffer_size(cell: &SmallWritesCell) -> Bytes {
+    match cell.way {
+        Way::Each | Way::Collected => POOL,
+        Way::AtOnce => cell.total,
+    }
+}
+
+/// Buffers that no operation needs.
+pub(super) fn pools(cell: &SmallWritesCell) -> usize {
+    usize::from(cell.way != Way::AtOnce)
+}
+
+/// The workload of one worker. The last buffer becomes the pool, unless all is written at once.
+pub(super) fn build(cell: &SmallWritesCell, mut part: Part) -> Transfer {
+    let names = Names::from(&*name_of(part.worker));
+    let seed = part.seed.named("content").part(u64::from(part.worker));
+    let (block, pooled) = match cell.way {
+        Way::Each => (cell.write_size, true),
+        Way::Collected => (COLLECTED, true),
+        Way::AtOnce => (cell.total, false),
+    };
+    let content = if pooled {
+        let pool = part.buffers.pop().expect("one buffer more than are in flight");
+        Content::Pieces(Pieces::new(pool, cell.write_size.0 as usize, seed))
+    } else {
+        Content::Stamped(seed)
+    };
+    let order = Order::sequential(cell.total, block);
+    Transfer::with_content(names, order, Direction::Write(Writing::NEW), content, part)
+}

@@ -1,0 +1,55 @@
+//! A phase that ends for all workers when the first has done its part, as IOR's and mdtest's stonewall: stragglers do not
+//! stretch the time over which a rate is taken.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use nilometer_model::Nanos;
+use nilometer_storage::{Completion, Step, Workload};
+
+/// Around the workload of each worker; all hold the same wall. Whoever is done raises it; from then on the others are told
+/// that the time is up, by the latest time there is, and end as at a time limit: they still sync and close.
+pub struct Stonewall {
+    inner: Box<dyn Workload>,
+    wall: Arc<AtomicBool>,
+    /// It had something to do: one without a part does not end that of others.
+    begun: bool,
+}
+
+impl std::fmt::Debug for Stonewall {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Stonewall").field("wall", &self.wall).finish_non_exhaustive()
+    }
+}
+
+impl Stonewall {
+    /// Ends `inner` when `wall` is raised, and raises it when `inner` is done.
+    pub fn new(inner: Box<dyn Workload>, wall: Arc<AtomicBool>) -> Self {
+        Stonewall { inner, wall, begun: false }
+    }
+}
+
+impl Workload for Stonewall {
+    #[inline]
+    fn next(&mut self, now: Nanos) -> Step {
+        let raised = self.wall.load(Ordering::Relaxed);
+        let step = self.inner.next(if raised { Nanos::MAX } else { now });
+        self.begun |= matches!(step, Step::Issue(..));
+        match step {
+            // What is due only because of the wall is due now.
+            Step::Issue(operation, due) if raised => Step::Issue(operation, due.min(now)),
+            Step::Done => {
+                self.wall.fetch_or(self.begun, Ordering::Relaxed);
+                Step::Done
+            }
+            step => step,
+        }
+    }
+
+    #[inline]
+    fn completed(&mut self, completion: Completion) {
+        self.inner.completed(completion);
+    }
+}

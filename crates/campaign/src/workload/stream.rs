@@ -1,0 +1,75 @@
+//! `stream`: what its parameters mean for a worker.
+
+use nilometer_model::plan::{DataSource, FileLayout, Phase, StreamCell};
+use nilometer_storage::{Open, Workload};
+
+use super::{Copy, Direction, Names, Order, Part, Transfer, Writing, laid_out, name_of, names};
+
+/// The workload of one worker in one phase.
+pub(super) fn build(cell: &StreamCell, phase: Phase, part: Part) -> Box<dyn Workload> {
+    let (sources, names) = (source_names(cell, part.worker), target_names(cell, part.worker));
+    match phase {
+        // As a copy reads its source: through the page cache.
+        Phase::LayOut | Phase::Source => {
+            let part = Part { direct: false, ..part.of_whole_files() };
+            let (block, direction) = match phase {
+                Phase::LayOut => (laid_out(cell.file_size, cell.block_size), Direction::Write(Writing::NEW)),
+                _ => (cell.block_size, Direction::Read),
+            };
+            Box::new(Transfer::new(sources, Order::sequential(cell.file_size, block), direction, part))
+        }
+        Phase::Write => {
+            let (order, writing) = (order(cell, &part), writing(cell, &part));
+            match cell.source {
+                DataSource::Memory => Box::new(Transfer::new(names, order, Direction::Write(writing), part)),
+                DataSource::Disk => Box::new(Copy::new(sources, names, order, writing, part)),
+            }
+        }
+        _ => Box::new(Transfer::new(names, order(cell, &part), Direction::Read, part)),
+    }
+}
+
+/// See [`super::files_of`].
+pub(super) fn files(cell: &StreamCell, phase: Phase, worker: u32) -> Box<dyn Iterator<Item = String>> {
+    let copies = cell.source == DataSource::Disk;
+    match phase {
+        Phase::Source | Phase::Write if copies => Box::new(source_names(cell, worker).all()),
+        // What all share is dropped from the cache once.
+        Phase::Read if cell.layout == FileLayout::Own || worker == 0 => {
+            Box::new(target_names(cell, worker).all())
+        }
+        _ => Box::new(std::iter::empty()),
+    }
+}
+
+fn source_names(cell: &StreamCell, worker: u32) -> Names {
+    Names::new(name_of(worker), cell.files)
+}
+
+fn target_names(cell: &StreamCell, worker: u32) -> Names {
+    match cell.layout {
+        FileLayout::Own => Names::new(name_of(worker), cell.files),
+        FileLayout::Segmented | FileLayout::Strided => names::SHARED.into(),
+    }
+}
+
+fn order(cell: &StreamCell, part: &Part) -> Order {
+    let StreamCell { file_size, block_size, .. } = *cell;
+    match cell.layout {
+        FileLayout::Own => Order::sequential(file_size, block_size),
+        FileLayout::Segmented => Order::segmented(file_size, block_size, part.worker),
+        FileLayout::Strided => Order::strided(file_size, block_size, part.worker, part.workers),
+    }
+}
+
+/// A shared file is made by whoever comes first, and its first worker reserves the space of all.
+fn writing(cell: &StreamCell, part: &Part) -> Writing {
+    let (open, reserved) = match cell.layout {
+        FileLayout::Own => (Open::CREATE, Some(cell.file_size.0)),
+        _ if part.worker == 0 => {
+            (Open::SHARED, Some(cell.file_size.0.saturating_mul(u64::from(part.workers))))
+        }
+        _ => (Open::SHARED, None),
+    };
+    Writing { open, reserve: reserved.filter(|_| cell.preallocate), sync: cell.sync }
+}

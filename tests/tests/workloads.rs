@@ -1,0 +1,236 @@
+//! The workloads that move data through files, with each of their parameters, by the real program on a real directory: what
+//! the record then says must be what the plan asked for.
+
+use std::{fs, time::Duration};
+
+use nilometer_model::{
+    Coldness, Results, Sample,
+    plan::{Cell, FileLayout, Phase, SyncPolicy, WorkloadCell},
+};
+use nilometer_tests::{run_directories, start};
+
+const PLAN: &str = r#"
+title = "each parameter once"
+repeats = 1
+reserve = "0 B"
+
+[[stage]]
+name = "own"
+workers = 2
+[stage.workload.stream]
+file_size = "256 KiB"
+block_size = "64 KiB"
+access = "buffered"
+files = [1, 3]
+sync = ["none", "close", { every = 2 }]
+preallocate = [false, true]
+
+[[stage]]
+name = "shared"
+workers = 3
+engine = ["sync", "io_uring", "pool"]
+[stage.workload.stream]
+file_size = "256 KiB"
+block_size = "64 KiB"
+access = "best"
+layout = ["segmented", "strided"]
+preallocate = true
+
+[[stage]]
+name = "copies"
+engine = "io_uring"
+depth = [1, 4]
+workers = 2
+[stage.workload.stream]
+file_size = "512 KiB"
+block_size = "64 KiB"
+access = "buffered"
+files = 2
+source = "disk"
+
+[[stage]]
+name = "written only"
+[stage.workload.stream]
+file_size = "64 KiB"
+block_size = "4 KiB"
+access = "buffered"
+read_back = false
+
+[[stage]]
+name = "random"
+engine = "io_uring"
+depth = 4
+[stage.workload.random]
+file_size = "1 MiB"
+block_size = "4 KiB"
+access = "best"
+operations = 300
+mode = ["read", "write", "mix"]
+coverage = ["uniform", "full"]
+reads = 70
+
+[[stage]]
+name = "small"
+workers = 2
+[stage.workload.small_writes]
+total = "100 kB"
+way = ["each", "collected", "at_once"]
+
+[[stage]]
+name = "stonewall"
+workers = 2
+stonewall = true
+[stage.workload.stream]
+file_size = "8 MiB"
+block_size = "4 KiB"
+access = "buffered"
+layout = "strided"
+
+[[stage]]
+name = "limited"
+time_limit = "5 ms"
+[stage.workload.stream]
+file_size = "64 MiB"
+block_size = "4 KiB"
+access = "buffered"
+files = 3
+"#;
+
+const KIB: u64 = 1024;
+
+fn measured() -> Results {
+    let home = tempfile::tempdir().expect("a temporary directory");
+    let [target, source] = ["target", "source"].map(|name| home.path().join(name));
+    for path in [&target, &source] {
+        fs::create_dir(path).expect("a directory");
+    }
+    fs::write(source.join("foreign"), "not ours").expect("space");
+    fs::write(home.path().join("plan.toml"), PLAN).expect("space");
+    let arguments =
+        ["evaluate", "target", "--plan", "plan.toml", "--source", "source", "--record", "r.sqlite"];
+    let ended = start(home.path(), &arguments).end(Duration::from_mins(3));
+    assert_eq!(ended.code, Some(0), "{}\n{}", ended.stdout, ended.stderr);
+    for place in [&target, &source] {
+        assert!(run_directories(place).is_empty(), "something was left in {}", place.display());
+    }
+    assert_eq!(fs::read_to_string(source.join("foreign")).expect("untouched"), "not ours");
+    nilometer_record::read(&home.path().join("r.sqlite")).expect("a record")
+}
+
+/// The samples of a stage, with their cells.
+fn of<'a>(results: &'a Results, stage: &str) -> Vec<(Cell, Phase, &'a Sample)> {
+    let with_cell = results.samples.iter().map(|measured| {
+        let entry = &results.cells[measured.key.cell];
+        let cell: Cell = serde_json::from_str(&entry.parameters).expect("what was written");
+        (cell, measured.key.phase, &measured.sample)
+    });
+    let found: Vec<_> = with_cell.filter(|(cell, ..)| cell.stage == stage).collect();
+    assert!(!found.is_empty(), "nothing of {stage} was measured");
+    found
+}
+
+fn stream(cell: &Cell) -> nilometer_model::plan::StreamCell {
+    match cell.workload {
+        WorkloadCell::Stream(stream) => stream,
+        _ => panic!("{cell} is no stream"),
+    }
+}
+
+#[test]
+fn every_parameter_does_what_it_says_on_a_real_directory() {
+    let results = measured();
+    for measured in &results.samples {
+        let name = &results.cells[measured.key.cell].name;
+        assert!(measured.sample.errors.is_empty(), "{name}: {:?}", measured.sample.errors);
+    }
+    files_of_their_own(&results);
+    shared_files(&results);
+    copies(&results);
+    random(&results);
+    small_writes(&results);
+    limits(&results);
+    assert_eq!(
+        of(&results, "written only").iter().map(|(_, phase, _)| *phase).collect::<Vec<_>>(),
+        [Phase::Write]
+    );
+}
+
+/// Beside the blocks each file is opened, closed, and perhaps reserved and synced.
+fn files_of_their_own(results: &Results) {
+    for (cell, phase, sample) in of(results, "own") {
+        let stream = stream(&cell);
+        let files = 2 * u64::from(stream.files);
+        assert_eq!(sample.bytes, files * 256 * KIB, "{cell}");
+        let more = match (phase, stream.sync) {
+            (Phase::Read, _) => 0,
+            (_, SyncPolicy::None) => u64::from(stream.preallocate),
+            (_, SyncPolicy::Close) => u64::from(stream.preallocate) + 1,
+            (_, SyncPolicy::Every(_)) => u64::from(stream.preallocate) + 2,
+        };
+        assert_eq!(sample.operations, files * (4 + 2 + more), "{} {cell}", phase.name());
+        assert_eq!(sample.coldness.is_some(), phase == Phase::Read, "{cell}");
+        assert_eq!(sample.workers.len(), 2);
+    }
+}
+
+fn shared_files(results: &Results) {
+    for (cell, phase, sample) in of(results, "shared") {
+        assert_eq!(sample.bytes, 3 * 256 * KIB, "{cell}");
+        let reserved = u64::from(phase == Phase::Write);
+        let each = if phase == Phase::Write { 4 + 3 } else { 4 + 2 };
+        assert_eq!(sample.operations, 3 * each + reserved, "{} {cell}", phase.name());
+        assert!(
+            stream(&cell).layout != FileLayout::Own
+                && sample.workers.iter().all(|one| one.bytes == 256 * KIB)
+        );
+    }
+}
+
+/// What a copy reads does not count as moved, and its source was cold.
+fn copies(results: &Results) {
+    let found = of(results, "copies");
+    let phases: Vec<_> = found.iter().map(|(_, phase, _)| *phase).collect();
+    for phase in [Phase::Source, Phase::Write, Phase::Read] {
+        assert_eq!(phases.iter().filter(|of| **of == phase).count(), 2, "{phases:?}");
+    }
+    for (cell, phase, sample) in &found {
+        assert_eq!(sample.bytes, 4 * 512 * KIB, "{} {cell}", phase.name());
+        // A copy opens and closes two files; each block is one operation, the write of it.
+        let others = if *phase == Phase::Write { 5 } else { 2 };
+        assert_eq!(sample.operations, 4 * (8 + others), "{} {cell}", phase.name());
+        assert!(matches!(sample.coldness, Some(Coldness::Proved | Coldness::NotProvable)), "{cell}");
+    }
+}
+
+fn random(results: &Results) {
+    let found = of(results, "random");
+    assert_eq!(found.len(), 6);
+    for (cell, phase, sample) in found {
+        assert_eq!(sample.bytes, 300 * 4 * KIB, "{} {cell}", phase.name());
+        let syncs = u64::from(phase != Phase::Read);
+        assert_eq!(sample.operations, 300 + 2 + syncs, "{} {cell}", phase.name());
+        assert_eq!(sample.coldness.is_some(), phase != Phase::Write, "{} {cell}", phase.name());
+    }
+}
+
+fn small_writes(results: &Results) {
+    let found = of(results, "small");
+    let operations: Vec<_> = found.iter().map(|(_, _, sample)| sample.operations).collect();
+    assert!(found.iter().all(|(_, _, sample)| sample.bytes == 200_000), "{found:?}");
+    for writes in [1000, 2, 1] {
+        assert!(operations.contains(&(2 * (writes + 3))), "{writes} writes a worker: {operations:?}");
+    }
+}
+
+/// What was not written is not read, and what ends early is still synced and closed.
+fn limits(results: &Results) {
+    for stage in ["stonewall", "limited"] {
+        let found = of(results, stage);
+        let bytes = |phase| found.iter().find(|(_, of, _)| *of == phase).expect("measured").2.bytes;
+        let (written, read) = (bytes(Phase::Write), bytes(Phase::Read));
+        assert!(written > 0 && read > 0 && read <= written, "{stage}: {read} of {written} bytes");
+        if stage == "limited" {
+            assert!(written < 192 * KIB * KIB, "5 ms do not write 192 MiB in 4 KiB");
+        }
+    }
+}
