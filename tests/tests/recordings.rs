@@ -95,7 +95,10 @@ fn loses_a_lane(mut lost: FileSystem) {
     let ended = running.end(LIMIT);
     assert_eq!((ended.code, number(&ended, "stored")), (Some(1), 250), "{ended:?}");
     assert!(ended.stdout.contains("lost        nothing"), "{ended:?}");
-    assert!(ended.stdout.contains("failed after") && ended.stdout.contains("EIO"), "which and when: {ended:?}");
+    assert!(
+        ended.stdout.contains("failed after") && ended.stdout.contains("EIO"),
+        "which and when: {ended:?}"
+    );
     assert!(ended.stderr.contains("1 of 2 directories dropped out"), "{ended:?}");
     let gone = recording.verify(&[]);
     assert_eq!((gone.code, number(&gone, "expected")), (Some(1), 250), "{gone:?}");
@@ -256,7 +259,8 @@ fn every_instrument_of_the_catalogue_simulates_and_verifies() {
     assert!(names.len() >= 18, "{list:?}");
     for name in names {
         let arguments = ["simulate", name, "--to", to, "--name", name, "--reserve", "0 B", "--rate", "20 Hz"];
-        let ended = run(&[&arguments[..], &["--streams", "1", "--frames", "3", "--buffer", "300 MiB"]].concat());
+        let ended =
+            run(&[&arguments[..], &["--streams", "1", "--frames", "3", "--buffer", "300 MiB"]].concat());
         assert_eq!((ended.code, number(&ended, "stored")), (Some(0), 3), "{name}: {ended:?}");
         let path = kept.path().join(name);
         assert_whole(&run(&[Path::new("verify"), &path]), 3);
@@ -269,8 +273,11 @@ fn what_makes_no_sense_is_refused_and_nothing_is_made() {
     let kept = tempfile::tempdir().expect("a temporary directory");
     let recording = Recording::new(&[kept.path()]);
     fs::create_dir(kept.path().join("old")).expect("space");
-    fs::write(recording.directory.path().join("odd.toml"), CAMERA.replace("1024, 1024", "3").replace("uint16", "uint12"))
-        .expect("a file");
+    fs::write(
+        recording.directory.path().join("odd.toml"),
+        CAMERA.replace("1024, 1024", "3").replace("uint16", "uint12"),
+    )
+    .expect("a file");
     for (arguments, part) in [
         (&["--name", "a/b"][..], "without a slash"),
         (&["--name", "old"], "exists: choose another --name"),
