@@ -8,7 +8,7 @@ use nilometer_acquisition::{
     journal::{Head, Origin},
     reader::{Recording, Trust},
     record,
-    sink::RawLayout,
+    sink::{Durability, RawLayout},
 };
 use nilometer_model::{Nanos, Schedule, Seed, plan::EngineKind};
 use nilometer_storage::{
@@ -40,7 +40,8 @@ fn lanes(directory: &std::path::Path, count: u32) -> (Lanes, Vec<std::path::Path
             frames_per_file: 16,
             origin,
         };
-        lanes.push((Arc::new(target), RawLayout::suited("n_rec".into(), head, direct)));
+        let suited = RawLayout::suited("n_rec".into(), head, direct);
+        lanes.push((Arc::new(target), RawLayout { durability: Durability::EachFile, ..suited }));
     }
     (lanes, directories)
 }

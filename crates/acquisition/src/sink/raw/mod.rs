@@ -41,7 +41,7 @@ pub enum Durability {
 }
 
 /// Files smaller than this are not synced one by one.
-const SYNCED_MIN: u64 = 1 << 20;
+const SYNCED_MIN: u64 = 64 << 20;
 
 /// Frames go into files of about this size, unless the instrument says otherwise: large enough that making and syncing
 /// one costs little, small enough that little is not yet durable.
