@@ -9,6 +9,7 @@ use anyhow::{Context, bail, ensure};
 use clap::{Args, builder::PossibleValuesParser};
 use nilometer_acquisition::{
     Delivery, Ending, Lane, Outcome as Recorded, Pace, Setup, WhenFull,
+    instrument::Content,
     journal::{Head, Origin},
     record,
     sink::{Durability, RawLayout, frames_per_file},
@@ -182,6 +183,13 @@ impl Simulate {
             let layout = self.layout(instrument, target.description(), (id, lane, count), name);
             lanes.push((target.clone(), layout));
         }
+        let seed = lanes[0].1.head.content_seed();
+        let content = Content::prepare(&instrument.data, &instrument.shape, instrument.pixel, seed)?;
+        for (_, layout) in &mut lanes {
+            layout.head.origin = content.origin();
+            // What a journal alone can't make again is checked by its checksum.
+            layout.checksums |= content.origin() == Origin::Unknown;
+        }
         // One engine for all lanes: past the cache only where that is possible on each.
         let direct = lanes.iter().all(|(_, layout)| layout.direct);
         let slot = lanes.iter().map(|(_, layout)| layout.head.stride).max().unwrap_or(1);
@@ -190,7 +198,6 @@ impl Simulate {
         let pace = Pace::Due(instrument.schedule());
         Ok(Setup {
             engine: suited_engine(targets[0].as_ref(), direct, Clock::start())?,
-            frame_size: instrument.frame_size().0 as usize,
             slots: (self.buffer.0 / slot.next_multiple_of(ALIGNMENT as u64)).max(2) as usize,
             delivery: Delivery {
                 pace,
@@ -199,7 +206,7 @@ impl Simulate {
                 when_full,
             },
             reserve: Some(self.reserve),
-            content: lanes[0].1.head.content_seed(),
+            content,
             lanes,
             stop: Arc::default(),
             hang_after: self.hang_after,
