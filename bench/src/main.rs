@@ -6,6 +6,7 @@
 mod bare;
 mod between;
 mod contest;
+mod data;
 mod host;
 mod measure;
 mod metadata;
@@ -31,7 +32,7 @@ struct Comparison {
     run: fn(&Stop) -> anyhow::Result<Outcome>,
 }
 
-const COMPARISONS: [Comparison; 16] = [
+const COMPARISONS: [Comparison; 17] = [
     Comparison { name: "read-4k-sync", run: read_sync::run },
     Comparison { name: "read-4k-uring", run: read_uring::run },
     Comparison { name: "stream-1m-buffered", run: stream::buffered },
@@ -44,6 +45,7 @@ const COMPARISONS: [Comparison; 16] = [
     Comparison { name: "metadata-xfs", run: metadata::on_xfs },
     Comparison { name: "metadata-xfs-2", run: metadata::on_xfs_by_two },
     Comparison { name: "ring", run: ring::run },
+    Comparison { name: "data", run: data::run },
     Comparison { name: "tally", run: tally::run },
     Comparison { name: "between", run: between::run },
     Comparison { name: "start-up", run: start_up::run },

@@ -11,7 +11,7 @@ use std::{
 };
 
 use anyhow::Context;
-use nilometer_acquisition::{Pace, Ring, Source, Writer, sink::NullSink};
+use nilometer_acquisition::{Delivery, Pace, Ring, Source, Writer, sink::NullSink};
 use nilometer_model::Nanos;
 use nilometer_storage::{Arena, Buffer, Clock, Drive, Engine, engine::Null};
 
@@ -80,8 +80,8 @@ fn recorded(frame: &[u8]) -> anyhow::Result<Vec<Cost>> {
         let mut engine = Null::new(1, clock);
         ring.seat_source(engine.waker());
         let fill = Box::new(move |_, slot: &mut [u8]| slot.copy_from_slice(&frame));
-        let mut source =
-            Source::new(ring.clone(), Pace::AsTaken, DURATION, Arc::new(AtomicBool::new(false)), fill);
+        let delivery = Delivery::lasting(Pace::AsTaken, DURATION);
+        let mut source = Source::new(ring.clone(), delivery, Arc::new(AtomicBool::new(false)), fill);
         Drive::new(&mut source, &mut engine).run(|_| {});
         stored = taking.join().ok().context("the writer panicked")?;
         anyhow::ensure!(stored == source.due(), "{stored} of {} frames were stored", source.due());

@@ -100,7 +100,7 @@ impl FileSystem {
         must(Command::new("fsfreeze").arg("--unfreeze").arg(&self.point));
     }
 
-    /// As if the disk were gone, with all names made so far on it: every further operation fails. XFS only.
+    /// As if the disk were gone, with all names made so far on it: every further operation fails. XFS and ext4.
     pub fn shut_down(&self) {
         must(Command::new("xfs_io").args(["-x", "-c", "shutdown -f"]).arg(&self.point));
     }

@@ -6,9 +6,11 @@
 
 mod file_system;
 mod program;
+mod python;
 
 pub use file_system::{FileSystem, may_mount};
 pub use program::{Ended, Running, nilometer, run, start};
+pub use python::python;
 
 use std::{
     path::{Path, PathBuf},

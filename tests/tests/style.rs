@@ -41,7 +41,7 @@ const ARROWS: [(&str, &[&str]); 12] = [
 ];
 
 /// Crates in which unsafe code may stand.
-const MAY_BE_UNSAFE: [&str; 2] = ["storage", "hdf5"];
+const MAY_BE_UNSAFE: [&str; 3] = ["storage", "codec", "hdf5"];
 
 const FUNCTION_LINES_MAX: usize = 70;
 const FILE_LINES_MAX: usize = 500;

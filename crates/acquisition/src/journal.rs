@@ -5,11 +5,15 @@
 //!
 //! | kind | numbers |
 //! |---|---|
-//! | 1 head | recording, lane, frame size, stride, frames a file, version (1) |
-//! | 2 frame | number, file, position in the file, when it was due (ns) |
+//! | 1 head | recording, lane (low 32 bits) and lanes (high), frame size, stride, frames a file, version (2; low 32 bits) and origin (high) |
+//! | 2 frame | number, file, position in the file, when it was due (ns), CRC-32 of its bytes plus 2^32, or 0 if none was made |
 //! | 3 durable | frames in earlier records, in files up to this number, survive the loss of power |
 //! | 4 removed | the file of this number was removed to make room |
-//! | 5 end | none: the recording was ended in order |
+//! | 5 end | 1 if the whole recording was ended in order, and how many frames it was due; 0 if only this lane was |
+//!
+//! Origins: 0 not known, 1 [`crate::instrument::Pattern`] with the seed of [`Head::content_seed`].
+
+use nilometer_model::Seed;
 
 /// Bytes of a record.
 pub const RECORD: usize = 64;
@@ -27,8 +31,10 @@ pub enum Entry {
         file: u64,
         /// Which frame of the file.
         position: u64,
-        /// When it was due, from the recording's start.
+        /// When it was due, on the clock of the recording, in ns.
         due: u64,
+        /// CRC-32 (ISO-HDLC) of its bytes, if the recording was to have them.
+        checksum: Option<u32>,
     },
     /// Frames in earlier records, in files up to this one, survive the loss of power.
     Durable {
@@ -40,8 +46,20 @@ pub enum Entry {
         /// Which file of the lane.
         file: u64,
     },
-    /// The recording was ended in order.
-    End,
+    /// The lane was ended in order.
+    End {
+        /// How many frames the whole recording was due, if it was ended and not only this lane.
+        due: Option<u64>,
+    },
+}
+
+/// Where the frames come from: what they can be checked against.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// Somewhere else.
+    Unknown = 0,
+    /// A simulated instrument's pattern.
+    Pattern = 1,
 }
 
 /// What all records of a journal have in common.
@@ -50,44 +68,70 @@ pub struct Head {
     /// The same in all lanes of a recording, and in no other.
     pub recording: u64,
     /// Which lane.
-    pub lane: u64,
+    pub lane: u32,
+    /// How many lanes the recording has.
+    pub lanes: u32,
     /// Bytes of a frame.
     pub frame_size: u64,
     /// Bytes from the start of a frame to the start of the next in a file.
     pub stride: u64,
     /// Frames of a full file.
     pub frames_per_file: u64,
+    /// Where they come from.
+    pub origin: Origin,
 }
 
-const VERSION: u64 = 1;
+impl Head {
+    /// What a simulated instrument's frames are made from.
+    pub fn content_seed(&self) -> Seed {
+        Seed(self.recording).named("content")
+    }
+}
+
+const VERSION: u64 = 2;
+/// Frames are smaller, whatever a journal says that somebody else wrote.
+const FRAME_MAX: u64 = 1 << 32;
+
+/// Two numbers in one.
+const fn pair(low: u32, high: u32) -> u64 {
+    low as u64 | (high as u64) << 32
+}
 
 impl Entry {
     fn parts(self) -> (u32, [u64; 6]) {
         match self {
-            Entry::Head(Head { recording, lane, frame_size, stride, frames_per_file }) => {
-                (1, [recording, lane, frame_size, stride, frames_per_file, VERSION])
+            Entry::Head(Head { recording, lane, lanes, frame_size, stride, frames_per_file, origin }) => {
+                let version = pair(VERSION as u32, origin as u32);
+                (1, [recording, pair(lane, lanes), frame_size, stride, frames_per_file, version])
             }
-            Entry::Frame { number, file, position, due } => (2, [number, file, position, due, 0, 0]),
+            Entry::Frame { number, file, position, due, checksum } => {
+                (2, [number, file, position, due, checksum.map_or(0, |checksum| pair(checksum, 1)), 0])
+            }
             Entry::Durable { file } => (3, [file, 0, 0, 0, 0, 0]),
             Entry::Removed { file } => (4, [file, 0, 0, 0, 0, 0]),
-            Entry::End => (5, [0; 6]),
+            Entry::End { due } => (5, [u64::from(due.is_some()), due.unwrap_or(0), 0, 0, 0, 0]),
         }
     }
 
     #[expect(clippy::many_single_char_names, reason = "what they mean is in the table above, by kind")]
     fn from_parts(kind: u32, [a, b, c, d, e, f]: [u64; 6]) -> Option<Self> {
-        match (kind, f) {
-            (1, VERSION) => Some(Entry::Head(Head {
+        match kind {
+            1 if f as u32 == VERSION as u32 && c <= d && d <= FRAME_MAX => Some(Entry::Head(Head {
                 recording: a,
-                lane: b,
+                lane: b as u32,
+                lanes: (b >> 32) as u32,
                 frame_size: c,
                 stride: d,
                 frames_per_file: e,
+                origin: if f >> 32 == Origin::Pattern as u64 { Origin::Pattern } else { Origin::Unknown },
             })),
-            (2, _) => Some(Entry::Frame { number: a, file: b, position: c, due: d }),
-            (3, _) => Some(Entry::Durable { file: a }),
-            (4, _) => Some(Entry::Removed { file: a }),
-            (5, _) => Some(Entry::End),
+            2 => {
+                let checksum = (e >> 32 == 1).then_some(e as u32);
+                Some(Entry::Frame { number: a, file: b, position: c, due: d, checksum })
+            }
+            3 => Some(Entry::Durable { file: a }),
+            4 => Some(Entry::Removed { file: a }),
+            5 => Some(Entry::End { due: (a == 1).then_some(b) }),
             _ => None,
         }
     }
@@ -132,13 +176,24 @@ mod tests {
     use super::*;
 
     fn journal() -> Vec<u8> {
-        let head = Head { recording: 9, lane: 1, frame_size: 100, stride: 4096, frames_per_file: 7 };
+        let origin = Origin::Pattern;
+        let head = Head {
+            recording: 9,
+            lane: 1,
+            lanes: 3,
+            frame_size: 100,
+            stride: 4096,
+            frames_per_file: 7,
+            origin,
+        };
         let entries = [
             Entry::Head(head),
-            Entry::Frame { number: 5, file: 0, position: 0, due: 77 },
+            Entry::Frame { number: 5, file: 0, position: 0, due: 77, checksum: None },
+            Entry::Frame { number: 6, file: 0, position: 1, due: 78, checksum: Some(0) },
             Entry::Durable { file: 2 },
             Entry::Removed { file: 0 },
-            Entry::End,
+            Entry::End { due: None },
+            Entry::End { due: Some(0) },
         ];
         let mut bytes = vec![0; entries.len() * RECORD];
         for (sequence, (entry, record)) in entries.into_iter().zip(bytes.chunks_exact_mut(RECORD)).enumerate()
@@ -152,7 +207,7 @@ mod tests {
     #[test]
     fn any_flipped_bit_ends_the_prefix_there() {
         let whole = journal();
-        assert_eq!(prefix(&whole).len(), 5);
+        assert_eq!(prefix(&whole).len(), 7);
         for byte in 0..whole.len() {
             let mut torn = whole.clone();
             torn[byte] ^= 0x10;

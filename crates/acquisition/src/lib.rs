@@ -5,14 +5,16 @@
 //! ```
 //!
 //! [`Source`] and [`Writer`] are workloads: threads drive them in production ([`record`]), a test steps all of them on
-//! one virtual clock. A lane is a directory on a target with a writer of its own; a lane that fails hands its frames to
-//! the others. Each lane keeps its own journal, and a [`reader`] unites them, so that no lane is special.
+//! one virtual clock. A lane is a directory on a target with a writer of its own. A writer takes frames whenever its sink
+//! has room for one, so that a lane gets as many as it is fast at this moment, and no figure of its speed has to be kept
+//! or guessed. A lane that fails, or whose storage is full, hands its frames to the others. Each lane keeps its own journal, and a [`reader`] unites them, so that no lane is special.
 //!
 //! Two words: a frame is *acknowledged* when it survives the death of the process, *durable* when it survives the loss
 //! of power. A slot of the ring is free again when its frame is acknowledged.
 
 #![forbid(unsafe_code)]
 
+pub mod cbf;
 pub mod instrument;
 pub mod journal;
 mod mark;
@@ -21,10 +23,12 @@ mod recorder;
 mod ring;
 pub mod sink;
 mod source;
+mod verify;
 mod writer;
 
 pub use mark::Mark;
-pub use recorder::{Outcome, RecordError, Setup, record};
-pub use ring::{Frame, Ring, Taken};
-pub use source::{Fill, Pace, Source};
+pub use recorder::{Ending, Lane, Outcome, RecordError, Setup, record, suited_engine};
+pub use ring::{Books, Frame, Ring, Taken, WhenFull};
+pub use source::{Delivery, Fill, Pace, Source};
+pub use verify::{Damaged, Verified, verify};
 pub use writer::{Writer, WriterTotals};

@@ -28,6 +28,8 @@ pub struct Place {
     pub file: u64,
     /// Which frame of the file.
     pub position: u64,
+    /// CRC-32 (ISO-HDLC) of the frame's bytes, if the recording has them.
+    pub checksum: Option<u32>,
 }
 
 /// Which frames there are, and where: pure, from the journals' bytes.
@@ -37,6 +39,12 @@ pub struct Index {
     pub heads: Vec<Head>,
     /// By frame number.
     pub frames: BTreeMap<u64, Place>,
+    /// A frame may be in two lanes, if the first failed when it was stored but not yet acknowledged.
+    pub copies: BTreeMap<u64, Vec<Place>>,
+    /// Frames that were removed to make room.
+    pub removed: BTreeSet<u64>,
+    /// How many frames the recording was due, if it was ended in order.
+    pub due: Option<u64>,
     /// Lanes that were ended in order.
     pub ended: usize,
 }
@@ -54,6 +62,8 @@ impl Index {
             index.heads.push(head);
             index.add(&entries, trust);
         }
+        let Index { frames, removed, .. } = &mut index;
+        removed.retain(|number| !frames.contains_key(number));
         index
     }
 
@@ -63,23 +73,49 @@ impl Index {
         let durable = entries.iter().filter_map(|entry| durable(*entry)).max();
         for entry in entries {
             match *entry {
-                Entry::Frame { number, file, position, .. } => {
-                    let trusted = trust == Trust::Acknowledged || durable.is_some_and(|last| file <= last);
-                    if trusted && !removed.contains(&file) {
-                        self.frames.insert(number, Place { lane, file, position });
+                Entry::Frame { number, file, .. } if removed.contains(&file) => {
+                    self.removed.insert(number);
+                }
+                Entry::Frame { number, file, position, checksum, .. } => {
+                    if trust == Trust::Acknowledged || durable.is_some_and(|last| file <= last) {
+                        self.found(number, Place { lane, file, position, checksum });
                     }
                 }
-                Entry::End => self.ended += 1,
+                Entry::End { due } => {
+                    self.ended += 1;
+                    self.due = self.due.max(due);
+                }
                 _ => {}
             }
         }
     }
 
-    /// Numbers that are missing below the last frame, as ranges: first and count.
+    fn found(&mut self, number: u64, place: Place) {
+        if let Some(other) = self.frames.insert(number, place) {
+            self.copies.entry(number).or_default().push(other);
+        }
+    }
+
+    /// Every place where a frame is.
+    pub fn places(&self, number: u64) -> impl Iterator<Item = Place> {
+        let copies = self.copies.get(&number).into_iter().flatten();
+        self.frames.get(&number).into_iter().chain(copies).copied()
+    }
+
+    /// How many frames there should be, as far as is known: as many as were due, or up to the last that is there.
+    pub fn expected(&self) -> u64 {
+        let last = [self.frames.last_key_value().map(|(&number, _)| number), self.removed.last().copied()];
+        let known = last.into_iter().flatten().max().map_or(0, |last| last + 1);
+        self.due.unwrap_or(0).max(known)
+    }
+
+    /// Numbers that are missing though they should be there, as ranges: first and count. What was removed to make room is
+    /// not missing.
     pub fn missing(&self) -> Vec<(u64, u64)> {
-        let mut missing = Vec::new();
-        let mut next = 0;
-        for &number in self.frames.keys() {
+        let mut present: Vec<u64> = self.frames.keys().chain(&self.removed).copied().collect();
+        present.sort_unstable();
+        let (mut missing, mut next) = (Vec::new(), 0);
+        for number in present.into_iter().chain([self.expected()]) {
             if number > next {
                 missing.push((next, number - next));
             }
@@ -97,55 +133,163 @@ fn durable(entry: Entry) -> Option<u64> {
     if let Entry::Durable { file } = entry { Some(file) } else { None }
 }
 
+/// Directories that can't be opened as a recording.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// A directory is not there.
+    #[error("{path}: {source}")]
+    Directory {
+        /// As it was named.
+        path: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// No journal.
+    #[error("no recording in {directories}: name the directories in which the files *.journal are")]
+    NotARecording {
+        /// As they were named.
+        directories: String,
+    },
+    /// More than one recording.
+    #[error("{first} and {other} are of different recordings: name the directories of one")]
+    Several {
+        /// A journal.
+        first: PathBuf,
+        /// One of another recording.
+        other: PathBuf,
+    },
+}
+
 /// A recording in mounted directories.
 #[derive(Debug)]
 pub struct Recording {
     /// Which frames there are.
     pub index: Index,
+    /// Directories and journals that could not be read, and why: frames that only they know are missing.
+    pub unreadable: Vec<(PathBuf, io::Error)>,
     /// By lane: the names of its files without number and suffix.
     stems: Vec<PathBuf>,
 }
 
 impl Recording {
-    /// Finds the journals `<name>.<lane>.journal` in the directories and unites them.
-    pub fn open(directories: &[PathBuf], name: &str, trust: Trust) -> io::Result<Self> {
-        let mut journals = Vec::new();
+    /// Finds the journals `<name>.<lane>.journal` in the directories and unites them. A directory that is there but can't
+    /// be read is a lane that is lost.
+    pub fn open(directories: &[PathBuf], trust: Trust) -> Result<Self, OpenError> {
+        let (mut journals, mut unreadable) = (Vec::new(), Vec::new());
         for directory in directories {
-            for entry in fs::read_dir(directory)? {
-                let path = entry?.path();
-                if let Some(stem) = stem_of(&path, name) {
-                    journals.push((stem, fs::read(&path)?));
+            match stems_in(directory) {
+                Ok(stems) => journals.extend(stems),
+                Err(source) if source.kind() == io::ErrorKind::NotFound => {
+                    return Err(OpenError::Directory { path: directory.clone(), source });
                 }
+                Err(error) => unreadable.push((directory.clone(), error)),
             }
         }
-        // In the order of lanes, whatever the directories list first.
-        journals.sort();
-        let index = Index::unite(journals.iter().map(|(_, bytes)| bytes.as_slice()), trust);
-        let belongs = |bytes: &[u8]| {
-            let head = journal::prefix(bytes).first().copied();
-            index.heads.iter().any(|known| Some(Entry::Head(*known)) == head)
-        };
-        let stems =
-            journals.iter().filter(|(_, bytes)| belongs(bytes)).map(|(stem, _)| stem.clone()).collect();
-        Ok(Recording { index, stems })
+        let mut found = Vec::new();
+        for (lane, stem) in journals {
+            let path = journal_of(&stem);
+            match fs::read(&path) {
+                Ok(bytes) => found.extend(head_of(&bytes).map(|head| (lane, stem, head, bytes))),
+                Err(error) => unreadable.push((path, error)),
+            }
+        }
+        // In the order of lanes, whatever the directories list first; a directory that was named twice counts once.
+        found.sort_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
+        found.dedup_by(|a, b| a.2 == b.2);
+        check_one(directories, &found)?;
+        let index = Index::unite(found.iter().map(|(.., bytes)| bytes.as_slice()), trust);
+        Ok(Recording { index, unreadable, stems: found.into_iter().map(|(_, stem, ..)| stem).collect() })
     }
 
-    /// The bytes of a frame; none if it is not there.
-    pub fn frame(&self, number: u64) -> io::Result<Option<Vec<u8>>> {
-        let Some(&Place { lane, file, position }) = self.index.frames.get(&number) else { return Ok(None) };
-        let Head { frame_size, stride, .. } = self.index.heads[lane];
+    /// What its lanes have in common, and the first of them.
+    pub fn head(&self) -> &Head {
+        &self.index.heads[0]
+    }
+
+    /// The file of frames that a place is in.
+    pub fn path(&self, Place { lane, file, .. }: Place) -> PathBuf {
         let mut name = self.stems[lane].clone().into_os_string();
         name.push(format!(".{file:08}.raw"));
-        let mut bytes = vec![0; frame_size as usize];
-        File::open(name)?.read_exact_at(&mut bytes, position * stride)?;
-        Ok(Some(bytes))
+        name.into()
+    }
+
+    /// Reads frames one after the other.
+    pub fn frames(&self) -> Frames<'_> {
+        let open = self.stems.iter().map(|_| None).collect();
+        Frames { recording: self, open, bytes: vec![0; self.head().frame_size as usize] }
     }
 }
 
-/// `directory/name.lane` of a journal of this recording.
-fn stem_of(path: &Path, name: &str) -> Option<PathBuf> {
-    let file = path.file_name()?.to_str()?;
-    let lane = file.strip_prefix(name)?.strip_prefix('.')?.strip_suffix(".journal")?;
-    lane.parse::<u64>().ok()?;
-    Some(path.with_file_name(format!("{name}.{lane}")))
+/// Keeps the file that was read last in each lane open.
+#[derive(Debug)]
+pub struct Frames<'a> {
+    recording: &'a Recording,
+    open: Vec<Option<(u64, File)>>,
+    bytes: Vec<u8>,
+}
+
+impl Frames<'_> {
+    /// The bytes of the frame in a place.
+    pub fn at(&mut self, place: Place) -> io::Result<&[u8]> {
+        let open = &mut self.open[place.lane];
+        if open.as_ref().is_none_or(|(file, _)| *file != place.file) {
+            *open = Some((place.file, File::open(self.recording.path(place))?));
+        }
+        if let Some((_, file)) = open {
+            let stride = self.recording.index.heads[place.lane].stride;
+            file.read_exact_at(&mut self.bytes, place.position.saturating_mul(stride))?;
+        }
+        Ok(&self.bytes)
+    }
+
+    /// The bytes of a frame; none if it is not there.
+    pub fn get(&mut self, number: u64) -> io::Result<Option<&[u8]>> {
+        match self.recording.index.frames.get(&number) {
+            Some(&place) => self.at(place).map(Some),
+            None => Ok(None),
+        }
+    }
+}
+
+type Found = (u64, PathBuf, Head, Vec<u8>);
+
+fn check_one(directories: &[PathBuf], found: &[Found]) -> Result<(), OpenError> {
+    let Some((_, first, head, _)) = found.first() else {
+        let names: Vec<_> = directories.iter().map(|path| path.display().to_string()).collect();
+        return Err(OpenError::NotARecording { directories: names.join(", ") });
+    };
+    match found.iter().find(|(_, _, other, _)| other.recording != head.recording) {
+        Some((_, other, ..)) => {
+            Err(OpenError::Several { first: journal_of(first), other: journal_of(other) })
+        }
+        None => Ok(()),
+    }
+}
+
+fn head_of(journal: &[u8]) -> Option<Head> {
+    match Entry::take(0, journal)? {
+        Entry::Head(head) => Some(head),
+        _ => None,
+    }
+}
+
+/// Lane and `directory/name.lane` of each journal in a directory.
+fn stems_in(directory: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
+    let mut stems = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        stems.extend(stem_of(&entry?.path()));
+    }
+    Ok(stems)
+}
+
+fn stem_of(path: &Path) -> Option<(u64, PathBuf)> {
+    let stem = path.file_name()?.to_str()?.strip_suffix(".journal")?;
+    let (_, lane) = stem.rsplit_once('.')?;
+    Some((lane.parse().ok()?, path.with_file_name(stem)))
+}
+
+fn journal_of(stem: &Path) -> PathBuf {
+    let mut name = stem.to_owned().into_os_string();
+    name.push(".journal");
+    name.into()
 }

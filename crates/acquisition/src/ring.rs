@@ -38,6 +38,33 @@ pub(crate) const fn batch(frame_size: usize) -> usize {
     }
 }
 
+/// What happens when a frame is due and no slot is free.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum WhenFull {
+    /// The recording ends in order: it is whole up to there.
+    Stop,
+    /// The frame that is due is lost. What waits is stored.
+    #[default]
+    DropNewest,
+    /// The oldest frame that waits is lost, and the one that is due takes its slot: for whoever watches. With every frame
+    /// in a lane's hands, the one that is due is lost.
+    DropOldest,
+}
+
+impl WhenFull {
+    /// All of them.
+    pub const ALL: [WhenFull; 3] = [WhenFull::Stop, WhenFull::DropNewest, WhenFull::DropOldest];
+
+    /// The word on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            WhenFull::Stop => "stop",
+            WhenFull::DropNewest => "drop-newest",
+            WhenFull::DropOldest => "drop-oldest",
+        }
+    }
+}
+
 /// Shared by one source and any number of writers.
 pub struct Ring {
     state: Mutex<State>,
@@ -49,7 +76,8 @@ struct State {
     free: Vec<Buffer>,
     full: VecDeque<Frame>,
     mark: Mark,
-    closed: bool,
+    /// How many frames were due in all, once no more come.
+    closed: Option<u64>,
     in_use: usize,
     books: Books,
     writers: Vec<Seat>,
@@ -71,8 +99,19 @@ pub struct Books {
     pub slots: usize,
     /// The most slots that were in use at once.
     pub high: usize,
-    /// Frames that found no free slot, or that no lane could take any more.
-    pub lost: u64,
+    /// Frames that were due and found no free slot.
+    pub refused: u64,
+    /// Frames that waited for a lane and gave their slot to a newer one.
+    pub displaced: u64,
+    /// Frames that no lane was left to take.
+    pub stranded: u64,
+}
+
+impl Books {
+    /// Frames that were due and are not stored, in all.
+    pub const fn lost(&self) -> u64 {
+        self.refused + self.displaced + self.stranded
+    }
 }
 
 /// What a writer got.
@@ -82,8 +121,8 @@ pub enum Taken {
     Frames,
     /// Nothing now; the writer will be woken.
     Nothing,
-    /// Nothing any more.
-    Closed,
+    /// Nothing any more; so many frames were due in all.
+    Closed(u64),
 }
 
 impl std::fmt::Debug for Ring {
@@ -101,7 +140,7 @@ impl Ring {
             full: VecDeque::with_capacity(slots.len()),
             free: slots,
             mark: Mark::default(),
-            closed: false,
+            closed: None,
             in_use: 0,
             books,
             writers: (0..writers).map(|_| Seat::default()).collect(),
@@ -145,14 +184,24 @@ impl Ring {
     /// A frame that was due found no free slot.
     pub fn lose(&self, number: u64) {
         let mut state = self.lock();
-        state.books.lost += 1;
+        state.books.refused += 1;
         state.mark.settle(number);
     }
 
-    /// No frame comes any more.
-    pub fn close(&self) {
+    /// The slot of the oldest frame that waits for a lane; that frame is lost. None if all frames are in lanes' hands.
+    pub fn displace(&self) -> Option<Buffer> {
         let mut state = self.lock();
-        state.closed = true;
+        let Frame { number, data, .. } = state.full.pop_front()?;
+        state.books.displaced += 1;
+        state.in_use -= 1;
+        state.mark.settle(number);
+        Some(data)
+    }
+
+    /// No frame comes any more; `due` were in all.
+    pub fn close(&self, due: u64) {
+        let mut state = self.lock();
+        state.closed = Some(due);
         wake_writers(&mut state);
     }
 
@@ -173,9 +222,9 @@ impl Ring {
             return Taken::Frames;
         }
         // A lane that fails gives frames back: while another may still do so, the end is not reached.
-        if state.closed && state.in_use == 0 {
+        if let (Some(due), 0) = (state.closed, state.in_use) {
             wake_writers(&mut state);
-            return Taken::Closed;
+            return Taken::Closed(due);
         }
         state.writers[writer].waits = true;
         Taken::Nothing
@@ -185,15 +234,16 @@ impl Ring {
     pub fn release(&self, acknowledged: &mut Vec<(u64, Buffer)>) {
         let mut state = self.lock();
         state.release(acknowledged);
-        if state.closed && state.in_use == 0 {
+        if state.closed.is_some() && state.in_use == 0 {
             wake_writers(&mut state);
         }
     }
 
-    /// A lane failed: its frame goes to another, before all that came later. Lost if none is left.
+    /// A lane takes no more frames: this one goes to another, before all that came later. Lost if none is left.
     pub fn give_back(&self, frame: Frame) {
         let mut state = self.lock();
-        state.full.push_front(frame);
+        let at = state.full.partition_point(|waiting| waiting.number < frame.number);
+        state.full.insert(at, frame);
         if self.is_abandoned() {
             state.lose_all();
         }
@@ -254,7 +304,7 @@ impl State {
 
     /// Nobody is left to store what waits.
     fn lose_all(&mut self) {
-        self.books.lost += self.full.len() as u64;
+        self.books.stranded += self.full.len() as u64;
         let mut lost: Vec<_> = self.full.drain(..).map(|frame| (frame.number, frame.data)).collect();
         self.release(&mut lost);
     }

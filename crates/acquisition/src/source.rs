@@ -5,18 +5,38 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use nilometer_model::Nanos;
+use nilometer_model::{Nanos, Schedule};
 use nilometer_storage::{Buffer, Completion, Step, Wait, Workload};
 
-use crate::{Frame, Ring};
+use crate::{Frame, Ring, WhenFull};
 
 /// When frames come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pace {
-    /// One every so often. A frame that finds no free slot is lost.
-    Every(Nanos),
+    /// When they are due, whether or not there is a free slot.
+    Due(Schedule),
     /// As soon as there is a free slot: the limit of what comes behind.
     AsTaken,
+}
+
+/// What comes, and for how long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Delivery {
+    /// When.
+    pub pace: Pace,
+    /// How long: frames that are due in this time from the first one on.
+    pub duration: Nanos,
+    /// How many at the most.
+    pub frames: u64,
+    /// What happens to a frame that finds no free slot.
+    pub when_full: WhenFull,
+}
+
+impl Delivery {
+    /// At a pace for a time; what finds no slot is lost.
+    pub const fn lasting(pace: Pace, duration: Nanos) -> Self {
+        Delivery { pace, duration, frames: u64::MAX, when_full: WhenFull::DropNewest }
+    }
 }
 
 /// Makes the frame of a number in its slot.
@@ -25,10 +45,11 @@ pub type Fill = Box<dyn FnMut(u64, &mut [u8])>;
 /// A workload that issues nothing: it fills slots. Needs an engine only for its clock and its waker.
 pub struct Source {
     ring: Arc<Ring>,
-    pace: Pace,
+    delivery: Delivery,
     start: Option<Nanos>,
-    duration: Nanos,
     number: u64,
+    /// A frame found no free slot, and that ends it.
+    stopped: bool,
     /// Free slots, claimed ahead.
     spares: Vec<Buffer>,
     /// Full slots, not put in yet.
@@ -40,17 +61,17 @@ pub struct Source {
 impl std::fmt::Debug for Source {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Source")
-            .field("pace", &self.pace)
+            .field("delivery", &self.delivery)
             .field("number", &self.number)
             .finish_non_exhaustive()
     }
 }
 
 impl Source {
-    /// Frames for `duration` from the first call on, or until `stop`. `fill` makes frame `number` in its slot.
-    pub fn new(ring: Arc<Ring>, pace: Pace, duration: Nanos, stop: Arc<AtomicBool>, fill: Fill) -> Self {
+    /// Frames from the first call on, until `stop` at the latest. `fill` makes frame `number` in its slot.
+    pub fn new(ring: Arc<Ring>, delivery: Delivery, stop: Arc<AtomicBool>, fill: Fill) -> Self {
         let (spares, filled) = (Vec::with_capacity(ring.batch()), Vec::with_capacity(ring.batch()));
-        Source { ring, pace, start: None, duration, number: 0, spares, filled, fill, stop }
+        Source { ring, delivery, start: None, number: 0, stopped: false, spares, filled, fill, stop }
     }
 
     /// How many frames were due so far.
@@ -58,25 +79,32 @@ impl Source {
         self.number
     }
 
+    /// A frame found no free slot, and the recording was to end then.
+    pub fn has_stopped(&self) -> bool {
+        self.stopped
+    }
+
     /// When the next frame is due: with the pace, or now.
     fn next_due(&self, start: Nanos, now: Nanos) -> Nanos {
-        match self.pace {
-            Pace::Every(period) => Nanos(start.0 + self.number * period.0),
+        match self.delivery.pace {
+            Pace::Due(schedule) => start + schedule.due(self.number),
             Pace::AsTaken => now,
         }
     }
 
     /// Puts in what is filled, and claims free slots.
     fn put(&mut self) {
-        self.ring.put(&mut self.filled, &mut self.spares, self.pace == Pace::AsTaken);
+        self.ring.put(&mut self.filled, &mut self.spares, self.delivery.pace == Pace::AsTaken);
     }
 
-    /// A slot for the next frame, if there is one.
+    /// A slot for the next frame, if there is one or one can be had.
     fn slot(&mut self) -> Option<Buffer> {
         if self.spares.is_empty() {
             self.put();
         }
-        self.spares.pop()
+        let paced = self.delivery.pace != Pace::AsTaken;
+        let displaces = paced && self.delivery.when_full == WhenFull::DropOldest;
+        self.spares.pop().or_else(|| if displaces { self.ring.displace() } else { None })
     }
 
     fn deliver(&mut self, due: Nanos, mut slot: Buffer) {
@@ -85,12 +113,26 @@ impl Source {
         self.number += 1;
     }
 
+    /// The frame that is due finds no slot.
+    fn lose(&mut self) {
+        self.ring.lose(self.number);
+        self.number += 1;
+        self.stopped = self.delivery.when_full == WhenFull::Stop;
+    }
+
+    fn is_over(&self, due: Nanos, start: Nanos) -> bool {
+        due.since(start) >= self.delivery.duration
+            || self.number >= self.delivery.frames
+            || self.stopped
+            || self.stop.load(Ordering::Relaxed)
+            || self.ring.is_abandoned()
+    }
+
     /// Fills slots for the frames that are due, at most a batch; what to wait for.
     fn fill_due(&mut self, start: Nanos, now: Nanos) -> Step {
         loop {
             let due = self.next_due(start, now);
-            let over = due.since(start) >= self.duration || self.stop.load(Ordering::Relaxed);
-            if over || self.ring.is_abandoned() {
+            if self.is_over(due, start) {
                 return Step::Done;
             }
             if due > now {
@@ -98,11 +140,8 @@ impl Source {
             }
             match self.slot() {
                 Some(slot) => self.deliver(due, slot),
-                None if self.pace == Pace::AsTaken => return Step::Wait(Wait::News),
-                None => {
-                    self.ring.lose(self.number);
-                    self.number += 1;
-                }
+                None if self.delivery.pace == Pace::AsTaken => return Step::Wait(Wait::News),
+                None => self.lose(),
             }
             if self.filled.len() >= self.ring.batch() {
                 // The clock is read between batches that do not wait for it.
@@ -120,7 +159,7 @@ impl Workload for Source {
             self.put();
         }
         if matches!(step, Step::Done) {
-            self.ring.close();
+            self.ring.close(self.number);
         }
         step
     }

@@ -39,6 +39,8 @@ pub struct WriterTotals {
     pub longest: Nanos,
     /// Why the lane failed, if it did.
     pub fault: Option<Errno>,
+    /// Its storage was full up to the reserve, and it ended in order before the recording did.
+    pub full: bool,
 }
 
 impl<S: Sink> Writer<S> {
@@ -66,11 +68,23 @@ impl<S: Sink> Writer<S> {
             self.totals.fault = Some(errno);
             self.ring.leave(self.seat);
         }
-        // Newest first: each goes before the others.
-        let mut back = self.sink.abandon();
-        back.extend(self.taken.drain(..));
-        back.sort_by_key(|frame| std::cmp::Reverse(frame.number));
-        for frame in back {
+        for frame in self.sink.abandon() {
+            self.ring.give_back(frame);
+        }
+        self.give_back_taken();
+    }
+
+    /// No more room on the storage: what is there is completed, the rest goes to the others.
+    fn retire(&mut self) {
+        self.state = State::Finishing;
+        self.totals.full = true;
+        self.ring.leave(self.seat);
+        self.give_back_taken();
+        self.sink.finish(None);
+    }
+
+    fn give_back_taken(&mut self) {
+        for frame in self.taken.drain(..) {
             self.ring.give_back(frame);
         }
     }
@@ -92,6 +106,10 @@ impl<S: Sink> Workload for Writer<S> {
             if let Some((operation, due)) = self.sink.next(now) {
                 return Step::Issue(operation, due);
             }
+            if self.state == State::Taking && self.sink.is_full() {
+                self.retire();
+                continue;
+            }
             if self.state == State::Finishing || !self.sink.has_room() {
                 self.ring.release(&mut self.freed);
                 return if self.sink.is_finished() { Step::Done } else { Step::Wait(Wait::ForOne) };
@@ -103,8 +121,8 @@ impl<S: Sink> Workload for Writer<S> {
             match self.ring.exchange(self.seat, &mut self.freed, &mut self.taken) {
                 Taken::Frames => {}
                 Taken::Nothing => return Step::Wait(Wait::News),
-                Taken::Closed => {
-                    self.sink.finish();
+                Taken::Closed(due) => {
+                    self.sink.finish(Some(due));
                     self.state = State::Finishing;
                 }
             }

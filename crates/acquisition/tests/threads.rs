@@ -3,14 +3,14 @@
 use std::sync::{Arc, atomic::AtomicBool};
 
 use nilometer_acquisition::{
-    Pace, Setup,
-    instrument::Pattern,
-    journal::Head,
+    Delivery, Ending, Pace, Setup,
+    instrument::{Content, Pattern},
+    journal::{Head, Origin},
     reader::{Recording, Trust},
     record,
-    sink::RawLayout,
+    sink::{Durability, RawLayout},
 };
-use nilometer_model::{Nanos, Seed, plan::EngineKind};
+use nilometer_model::{Nanos, Schedule, Seed, plan::EngineKind};
 use nilometer_storage::{
     Clock, Target,
     engine::Options,
@@ -21,18 +21,27 @@ const FRAME: u64 = 100_000;
 
 type Lanes = Vec<(Arc<dyn Target>, RawLayout)>;
 
-fn lanes(directory: &std::path::Path, count: u64) -> (Lanes, Vec<std::path::PathBuf>) {
+fn lanes(directory: &std::path::Path, count: u32) -> (Lanes, Vec<std::path::PathBuf>) {
     let description = probe(directory).expect("a temporary directory can be described");
     let direct = description.direct_alignment().is_some();
     let mut lanes = Lanes::new();
     let mut directories = Vec::new();
     for lane in 0..count {
-        let target = Posix::create(description.clone(), lane).expect("a run directory can be made");
+        let target = Posix::create(description.clone(), lane.into()).expect("a run directory can be made");
         directories.push(target.directory().to_owned());
         let stride = if direct { FRAME.next_multiple_of(4096) } else { FRAME };
-        let head = Head { recording: 4, lane, frame_size: FRAME, stride, frames_per_file: 16 };
-        let layout = RawLayout { name: "n_rec".into(), head, direct, preallocate: direct, keep: None };
-        lanes.push((Arc::new(target), layout));
+        let (lanes_all, origin) = (count, Origin::Unknown);
+        let head = Head {
+            recording: 4,
+            lane,
+            lanes: lanes_all,
+            frame_size: FRAME,
+            stride,
+            frames_per_file: 16,
+            origin,
+        };
+        let suited = RawLayout::suited("n_rec".into(), head, direct);
+        lanes.push((Arc::new(target), RawLayout { durability: Durability::EachFile, ..suited }));
     }
     (lanes, directories)
 }
@@ -45,26 +54,25 @@ fn two_lanes_store_what_the_instrument_delivers() {
         let outcome = record(Setup {
             lanes: lanes.clone(),
             engine: Options { kind, depth, slots: 8, clock: Clock::start() },
-            frame_size: FRAME as usize,
             slots: 200,
-            pace: Pace::Every(Nanos(500_000)),
-            duration: Nanos(100_000_000),
-            content: Seed(9),
+            delivery: Delivery::lasting(Pace::Due(Schedule::every(Nanos(500_000))), Nanos(100_000_000)),
+            reserve: None,
+            content: Content::Pattern(Pattern::new(Seed(9), FRAME as usize)),
             stop: Arc::new(AtomicBool::new(false)),
             hang_after: Nanos::from_millis(60_000),
         })
         .expect("nothing is in the way");
         assert_eq!((outcome.due, outcome.faults.len(), outcome.hung), (200, 0, false), "{outcome:?}");
-        let stored: u64 = outcome.lanes.iter().flatten().map(|lane| lane.totals.stored).sum();
-        assert_eq!(stored + outcome.books.lost, 200, "each frame is stored or counted as lost");
+        assert!(outcome.endings().all(|(ending, _)| ending == Ending::InOrder), "{outcome:?}");
         // 200 slots for 200 frames: nothing can be lost, however slow the machine.
-        assert_eq!(stored, 200);
-        let recording = Recording::open(&directories, "n_rec", Trust::Durable).expect("two journals");
-        assert_eq!((recording.index.heads.len(), recording.index.ended), (2, 2));
-        let pattern = Pattern::new(Seed(9), FRAME as usize);
+        assert_eq!((outcome.stored(), outcome.books.lost(), outcome.unknown()), (200, 0, 0));
+        let recording = Recording::open(&directories, Trust::Durable).expect("two journals");
+        let index = &recording.index;
+        assert_eq!((index.heads.len(), index.ended, index.due, index.missing()), (2, 2, Some(200), vec![]));
+        let (pattern, mut frames) = (Pattern::new(Seed(9), FRAME as usize), recording.frames());
         for number in 0..200 {
-            let frame = recording.frame(number).expect("readable").expect("recorded");
-            assert_eq!(pattern.verify(number, &frame), Ok(()), "frame {number} with {kind:?}");
+            let frame = frames.get(number).expect("readable").expect("recorded");
+            assert_eq!(pattern.verify(number, frame), Ok(()), "frame {number} with {kind:?}");
         }
         drop(lanes);
         assert_eq!(
@@ -83,16 +91,15 @@ fn a_recording_is_ended_in_order_when_it_is_stopped() {
     let setup = Setup {
         lanes: lanes.clone(),
         engine: Options { kind: EngineKind::Sync, depth: 1, slots: 8, clock: Clock::start() },
-        frame_size: FRAME as usize,
         slots: 4,
-        pace: Pace::AsTaken,
-        duration: Nanos::from_millis(3_600_000),
-        content: Seed(9),
+        delivery: Delivery::lasting(Pace::AsTaken, Nanos::from_millis(3_600_000)),
+        reserve: None,
+        content: Content::Pattern(Pattern::new(Seed(9), FRAME as usize)),
         stop,
         hang_after: Nanos::from_millis(60_000),
     };
     let outcome = record(setup).expect("nothing is in the way");
     assert!(!outcome.hung && outcome.faults.is_empty());
-    let recording = Recording::open(&directories, "n_rec", Trust::Acknowledged).expect("a journal");
+    let recording = Recording::open(&directories, Trust::Acknowledged).expect("a journal");
     assert_eq!(recording.index.ended, 1);
 }

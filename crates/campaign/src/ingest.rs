@@ -10,17 +10,16 @@ use std::{
     thread,
 };
 
-use nilometer_acquisition::{Outcome, Pace, Setup, journal::Head, record, sink::RawLayout};
-use nilometer_model::{
-    Bytes, Ingest, Invalid, Nanos, Sample, Seed,
-    plan::{EngineKind, IngestCell},
+use nilometer_acquisition::{
+    Delivery, Outcome, Pace, Setup,
+    instrument::Content,
+    journal::Head,
+    record,
+    sink::{RawLayout, frames_per_file},
+    suited_engine,
 };
-use nilometer_storage::{
-    Calendar, Target,
-    buffer::ALIGNMENT,
-    engine::{EngineError, Options},
-    process,
-};
+use nilometer_model::{Bytes, Ingest, Instrument, Invalid, Nanos, Sample, Seed, plan::IngestCell};
+use nilometer_storage::{Calendar, Target, buffer::ALIGNMENT, process};
 
 use crate::{
     phase::{Run, traffic_since},
@@ -28,13 +27,6 @@ use crate::{
     supervise::{GLANCE, SoFar},
     surroundings::Surroundings,
 };
-
-/// Frames go into files of about this size.
-const FILE_SIZE: u64 = 256 << 20;
-/// Writes in flight a lane.
-const DEPTH: u32 = 4;
-/// The directory, the journal and three files, see the sink.
-const SLOTS: u32 = 8;
 
 /// Records the cell's instrument onto the target, which has this number in the plan. What goes wrong is in the sample.
 /// None if the campaign ended before the recording did.
@@ -98,42 +90,33 @@ fn setup(
 ) -> Result<Setup, String> {
     let direct = target.description().direct_alignment().is_some();
     let shape = Shape::of(cell, direct);
+    let Instrument { data, shape: pixels, pixel, .. } = &cell.instrument;
+    let content = Content::prepare(data, pixels, *pixel, seed.named("content"));
+    let content = content.map_err(|error| format!("data: {error}"))?;
     let lane = |lane| {
         let head = Head {
             recording: seed.0,
             lane,
+            lanes: shape.lanes,
             frame_size: cell.instrument.frame_size().0,
             stride: shape.stride,
             frames_per_file: shape.frames_per_file,
+            origin: content.origin(),
         };
-        let (name, keep) = ("n_ingest".into(), Some(shape.keep));
-        (target.clone(), RawLayout { name, head, direct, preallocate: direct, keep })
+        let suited = RawLayout::suited("n_ingest".into(), head, direct);
+        (target.clone(), RawLayout { keep: Some(shape.keep), ..suited })
     };
+    let pace = if cell.paced { Pace::Due(cell.instrument.schedule()) } else { Pace::AsTaken };
     Ok(Setup {
         lanes: (0..shape.lanes).map(lane).collect(),
-        engine: engine(run, target.as_ref(), direct)?,
-        frame_size: cell.instrument.frame_size().0 as usize,
+        engine: suited_engine(target.as_ref(), direct, run.clock).map_err(|error| error.to_string())?,
         slots: shape.slots,
-        pace: if cell.paced { Pace::Every(cell.instrument.period()) } else { Pace::AsTaken },
-        duration: cell.duration,
-        content: seed.named("content"),
+        delivery: Delivery::lasting(pace, cell.duration),
+        reserve: None,
+        content,
         stop: stop.clone(),
         hang_after: run.hang_after,
     })
-}
-
-/// Past the cache several writes in flight keep the device busy; through it each is a copy, one at a time in a lane.
-fn engine(run: &Run, target: &dyn Target, direct: bool) -> Result<Options, String> {
-    let sync = Options { kind: EngineKind::Sync, depth: 1, slots: SLOTS, clock: run.clock };
-    let options = Options { kind: EngineKind::IoUring, depth: DEPTH, ..sync };
-    if !direct {
-        return Ok(sync);
-    }
-    match target.engine(&options) {
-        Ok(_) => Ok(options),
-        Err(EngineError::NotPermitted { .. }) => Ok(sync),
-        Err(error) => Err(error.to_string()),
-    }
 }
 
 /// How an instrument's frames lie in memory and in files.
@@ -144,26 +127,31 @@ pub(crate) struct Shape {
     slots: usize,
     /// Full files that stay in a lane.
     keep: u64,
-    lanes: u64,
+    lanes: u32,
 }
 
 /// Through the cache a write is a copy by one processor, and the writes of one file exclude each other: two lanes copy
 /// at the same time.
-const BUFFERED_LANES: u64 = 2;
+const BUFFERED_LANES: u32 = 2;
 
 impl Shape {
     pub(crate) fn of(cell: &IngestCell, direct: bool) -> Self {
         let frame = cell.instrument.frame_size().0;
         let stride = if direct { frame.next_multiple_of(ALIGNMENT as u64) } else { frame };
-        let frames_per_file = (FILE_SIZE / stride).max(1);
+        let frames_per_file = frames_per_file(&cell.instrument, stride);
         let lanes = if direct { 1 } else { BUFFERED_LANES };
-        let keep = (cell.keep.0 / (frames_per_file * stride * lanes)).max(1);
+        let keep = (cell.keep.0 / (frames_per_file * stride * u64::from(lanes))).max(1);
         Shape { stride, frames_per_file, slots: (cell.buffer.0 / stride).max(2) as usize, keep, lanes }
     }
 
     /// The most that lies on the target at once: what is kept, and three open files a lane.
     pub(crate) fn footprint(&self) -> Bytes {
-        Bytes(self.lanes * (self.keep + 3) * self.frames_per_file * self.stride)
+        Bytes(u64::from(self.lanes) * (self.keep + 3) * self.frames_per_file * self.stride)
+    }
+
+    /// Files that lie there at once, the journals included.
+    pub(crate) fn files(&self) -> u64 {
+        u64::from(self.lanes) * (self.keep + 4)
     }
 
     /// The ring.
@@ -183,7 +171,7 @@ fn sample(outcome: Outcome, cell: &IngestCell) -> Sample {
         due: outcome.due,
         slots: outcome.books.slots as u64,
         slots_high: outcome.books.high as u64,
-        lost: outcome.books.lost,
+        lost: outcome.books.lost(),
         ..Ingest::default()
     };
     let mut sample = Sample {

@@ -4,7 +4,10 @@ use nilometer_model::{
     ByteRate, Bytes, Nanos,
     plan::{Access, Cell, Cells, Footprint, IngestCell, Speed, Volumes},
 };
-use nilometer_storage::target::{Description, Direct, Space};
+use nilometer_storage::{
+    process,
+    target::{Description, Direct, Space},
+};
 use serde::{Deserialize, Serialize};
 
 use crate::{ingest::Shape, workload};
@@ -179,7 +182,7 @@ fn check_access(cell: &Cell, target: &Description) -> Result<(), ResolveError> {
 }
 
 fn check_memory(stage: &str, needed: Bytes) -> Result<(), ResolveError> {
-    match available_memory() {
+    match process::available_memory() {
         Some(available) if needed.0 > available.0 / 2 => {
             Err(ResolveError::Memory { stage: stage.into(), needed, available })
         }
@@ -250,7 +253,7 @@ fn check_ingest(cell: &IngestCell, targets: &[Description], plan: &Cells) -> Res
         let memory =
             if target.is_memory() { shape.memory().0 + shape.footprint().0 } else { shape.memory().0 };
         check_memory(&cell.instrument.name, Bytes(memory))?;
-        let footprint = Footprint { bytes: shape.footprint(), entries: 8 };
+        let footprint = Footprint { bytes: shape.footprint(), entries: shape.files() };
         check_space(&cell.instrument.name, footprint, target, plan)?;
     }
     Ok(())
@@ -288,13 +291,6 @@ impl Resolved {
             |other: &Cell| Cell { stripe_count: cells[cell].stripe_count, ..other.clone() } == cells[cell];
         self.targets[target].striping.is_some() || !cells[..cell].iter().any(alike)
     }
-}
-
-/// `MemAvailable` (`proc_meminfo(5)`).
-fn available_memory() -> Option<Bytes> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find(|line| line.starts_with("MemAvailable:"))?;
-    line.split_whitespace().nth(1)?.parse().ok().map(|kib: u64| Bytes(kib * 1024))
 }
 
 #[cfg(test)]

@@ -17,7 +17,9 @@ macro_rules! built_in {
 pub(crate) const PLANS: [Entry; 5] = built_in!("plans": "evlbi", "nus", "pandata", "quick", "wa105");
 
 /// The instruments of `instruments/`.
-pub(crate) const INSTRUMENTS: [Entry; 1] = built_in!("instruments": "pilatus-6m");
+pub(crate) const INSTRUMENTS: [Entry; 18] = built_in!(
+    "instruments": "eiger-4m", "eiger2-16m", "excalibur-3m", "fila10g-1g", "fila10g-2g", "fila10g-4g", "fila10g-512m", "jungfrau-4m", "pco-4000", "pco-edge", "pco-edge-stack", "pilatus-6m", "small-files", "template", "vlbi-16g", "vlbi-32g", "wa105-compressed", "wa105-raw"
+);
 
 /// A built-in name, or a path with a slash or `.toml` in it; what messages call it, and its text.
 pub(crate) fn find(name: &str, built_in: &[Entry], what: &str) -> Result<(String, String)> {

@@ -11,7 +11,7 @@ use clap::Args;
 use nilometer_analysis::{Study, report::terminal};
 use nilometer_campaign::{Campaign, Ran, Resolved, environment, resolve, within};
 use nilometer_model::{
-    Bytes, CellEntry, Instrument, Invalid, Key, Measured, Nanos, Results, Seed, TargetEntry,
+    Bytes, CellEntry, Invalid, Key, Measured, Nanos, Results, Seed, TargetEntry,
     plan::{Cells, IngestCell},
 };
 use nilometer_record::Record;
@@ -19,8 +19,8 @@ use nilometer_storage::{Target, target::Posix};
 
 use crate::{
     Blame, Failure, Outcome,
-    catalogue::{INSTRUMENTS, find},
     describe::described,
+    instrument,
     plan::{Scale, load},
     progress::Show,
     report::palette,
@@ -160,8 +160,7 @@ impl Evaluate {
 
     /// What is recorded for an instrument: first as fast as the storage takes it, then at its own pace.
     fn ingests(&self, name: &str) -> anyhow::Result<[IngestCell; 2]> {
-        let (file, text) = find(name, &INSTRUMENTS, "instrument")?;
-        let instrument = Instrument::parse(&text, &file)?;
+        let instrument = instrument::load(name)?;
         let paced = IngestCell {
             instrument,
             paced: true,
@@ -288,13 +287,13 @@ fn make_targets(
 }
 
 /// Different for each run: names of run directories are never used twice.
-fn run_id() -> Seed {
+pub(crate) fn run_id() -> Seed {
     let since_epoch = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     Seed(since_epoch.as_nanos() as u64).part(u64::from(std::process::id()))
 }
 
 /// The first interrupt ends the campaign within a second, without the phase that runs; the second ends the program.
-fn stop_on_signal() -> anyhow::Result<Arc<AtomicBool>> {
+pub(crate) fn stop_on_signal() -> anyhow::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         signal_hook::flag::register_conditional_shutdown(signal, 1, stop.clone())

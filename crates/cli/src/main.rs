@@ -9,10 +9,13 @@ mod catalogue;
 mod clean;
 mod describe;
 mod evaluate;
+mod instrument;
 mod plan;
 mod progress;
 mod report;
 mod resume;
+mod simulate;
+mod verify;
 mod watch;
 
 use std::process::ExitCode;
@@ -33,6 +36,9 @@ enum Command {
     Report(report::Report),
     Describe(describe::Describe),
     Plan(plan::Plan),
+    Instrument(instrument::Command),
+    Simulate(simulate::Simulate),
+    Verify(verify::Verify),
     Clean(clean::Clean),
 }
 
@@ -78,6 +84,11 @@ fn main() -> ExitCode {
         Command::Evaluate(evaluate) => {
             watch::watched(|| code(evaluate.execute())).unwrap_or_else(|error| told(&error, 1))
         }
+        Command::Simulate(simulate) => {
+            watch::watched(|| code(simulate.execute())).unwrap_or_else(|error| told(&error, 1))
+        }
+        Command::Verify(verify) => code(verify.execute()),
+        Command::Instrument(instrument) => code(instrument.execute()),
         Command::Report(report) => code(report.execute()),
         Command::Describe(describe) => code(describe.execute()),
         Command::Plan(plan) => code(plan.execute()),

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ByteRate, Bytes, Frequency, Nanos};
+use crate::{Burst, ByteRate, Bytes, Data, DataKind, Frequency, Nanos, Schedule};
 
 /// A source of frames at a fixed rate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -14,20 +14,50 @@ pub struct Instrument {
     pub title: String,
     /// Where the figures were published.
     pub source: String,
+    /// Keys whose values no source gives.
+    #[serde(default)]
+    pub assumed: Vec<String>,
     /// Pixels of a frame: slowest dimension first.
     pub shape: Vec<u64>,
     /// Of one pixel.
     pub pixel: PixelType,
-    /// Frames a second.
+    /// Frames a second, of each stream.
     pub frame_rate: Frequency,
+    /// Streams that deliver frames in step.
+    #[serde(default = "one")]
+    pub streams: u64,
+    /// Frames come in bursts, with a pause after each.
+    #[serde(default)]
+    pub burst: Option<Burst>,
+    /// Frames of a file. If none, the recorder chooses files of a size that suits storage.
+    #[serde(default)]
+    pub frames_per_file: Option<u64>,
+    /// What is in the frames. Random bytes, if it is not said.
+    #[serde(default = "incompressible")]
+    pub data: Data,
 }
 
-/// The type of a pixel in memory and in raw files; little-endian.
+fn incompressible() -> Data {
+    DataKind::Incompressible.into()
+}
+
+fn one() -> u64 {
+    1
+}
+
+/// Keys of an instrument's file that may stand in `assumed`.
+const FIGURES: [&str; 6] = ["shape", "pixel", "frame_rate", "streams", "burst", "frames_per_file"];
+
+/// The type of a pixel in memory and in raw files: little-endian, and without gaps where it is no whole byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PixelType {
+    /// Unsigned 2 bit: samples of a radio telescope.
+    Uint2,
     /// Unsigned 8 bit.
     Uint8,
+    /// Unsigned 12 bit.
+    Uint12,
     /// Unsigned 16 bit.
     Uint16,
     /// Signed 32 bit.
@@ -37,12 +67,26 @@ pub enum PixelType {
 }
 
 impl PixelType {
-    /// Bytes of a pixel.
-    pub const fn size(self) -> u64 {
+    /// Bits of a pixel.
+    pub const fn bits(self) -> u64 {
         match self {
-            PixelType::Uint8 => 1,
-            PixelType::Uint16 => 2,
-            PixelType::Int32 | PixelType::Uint32 => 4,
+            PixelType::Uint2 => 2,
+            PixelType::Uint8 => 8,
+            PixelType::Uint12 => 12,
+            PixelType::Uint16 => 16,
+            PixelType::Int32 | PixelType::Uint32 => 32,
+        }
+    }
+
+    /// The word in instruments.
+    pub const fn name(self) -> &'static str {
+        match self {
+            PixelType::Uint2 => "uint2",
+            PixelType::Uint8 => "uint8",
+            PixelType::Uint12 => "uint12",
+            PixelType::Uint16 => "uint16",
+            PixelType::Int32 => "int32",
+            PixelType::Uint32 => "uint32",
         }
     }
 }
@@ -68,6 +112,10 @@ pub enum InstrumentError {
     },
 }
 
+const FRAME_MAX: u64 = 2 << 30;
+const FILE_MAX: u64 = 1 << 40;
+const STREAMS_MAX: u64 = 1000;
+
 impl Instrument {
     /// Reads an instrument. `file` is what messages call it.
     pub fn parse(text: &str, file: &str) -> Result<Self, InstrumentError> {
@@ -77,34 +125,73 @@ impl Instrument {
         Ok(instrument)
     }
 
-    fn check(&self) -> Result<(), String> {
-        let bytes = self.shape.iter().try_fold(self.pixel.size(), |bytes, &side| bytes.checked_mul(side));
-        match bytes {
-            Some(1..=0x8000_0000) => {}
-            _ => return Err(format!("shape = {:?}: a frame must have 1 B to 2 GiB", self.shape)),
+    /// What makes no sense, with what would. Needed again only after a value was changed.
+    pub fn check(&self) -> Result<(), String> {
+        let Instrument { shape, pixel, frame_rate, streams, .. } = self;
+        let bits = shape.iter().try_fold(pixel.bits(), |bits, &side| bits.checked_mul(side));
+        match bits {
+            Some(bits) if bits % 8 != 0 => {
+                let name = pixel.name();
+                return Err(format!(
+                    "shape = {shape:?} of {name} is {bits} bits: a frame must be a whole number of bytes"
+                ));
+            }
+            Some(bits) if (1..=FRAME_MAX).contains(&(bits / 8)) => {}
+            _ => return Err(format!("shape = {shape:?}: a frame must have 1 B to 2 GiB")),
         }
-        if !(self.frame_rate.0 > 0.0 && self.frame_rate.0 <= 1e7) {
+        if !(frame_rate.0 > 0.0 && frame_rate.0 <= 1e7) {
+            return Err(format!("frame_rate = \"{frame_rate}\": write more than 0 Hz and at most 10 MHz"));
+        }
+        if !(1..=STREAMS_MAX).contains(streams) {
+            return Err(format!("streams = {streams}: write 1 to {STREAMS_MAX}"));
+        }
+        self.check_storing()
+    }
+
+    fn check_storing(&self) -> Result<(), String> {
+        let file = self.frames_per_file.map(|frames| frames.saturating_mul(self.frame_size().0));
+        if file.is_some_and(|bytes| bytes == 0 || bytes > FILE_MAX) {
+            let frames = self.frames_per_file.unwrap_or_default();
             return Err(format!(
-                "frame_rate = \"{}\": write more than 0 Hz and at most 10 MHz",
-                self.frame_rate
+                "frames_per_file = {frames}: write at least 1 and so many that a file has at most 1 TiB, or leave it out"
             ));
         }
-        Ok(())
+        if self.burst.is_some_and(|burst| burst.frames == 0) {
+            return Err("burst.frames = 0: write at least 1, or leave burst out".into());
+        }
+        match self.assumed.iter().find(|key| !FIGURES.contains(&key.as_str())) {
+            Some(key) => Err(format!("assumed names `{key}`: write some of {}", FIGURES.join(", "))),
+            None => Ok(()),
+        }
     }
 
     /// Bytes of a frame, uncompressed.
     pub fn frame_size(&self) -> Bytes {
-        Bytes(self.shape.iter().product::<u64>() * self.pixel.size())
+        Bytes(self.shape.iter().product::<u64>() * self.pixel.bits() / 8)
     }
 
-    /// The time from one frame to the next.
+    /// The mean time from one frame to the next, over all streams, pauses apart.
     pub fn period(&self) -> Nanos {
-        self.frame_rate.period()
+        Nanos((self.frame_rate.period().0 / self.streams).max(1))
     }
 
-    /// What must be written, uncompressed.
+    /// What must be written, uncompressed, over all streams, pauses apart.
     pub fn rate(&self) -> ByteRate {
-        ByteRate(self.frame_size().0 as f64 * self.frame_rate.0)
+        ByteRate(self.frame_size().0 as f64 * self.frame_rate.0 * self.streams as f64)
+    }
+
+    /// What must be written in the long run, pauses included.
+    pub fn mean_rate(&self) -> ByteRate {
+        let share = self.burst.map_or(1.0, |Burst { frames, pause }| {
+            let burst = frames as f64 / self.frame_rate.0;
+            burst / (burst + pause.seconds())
+        });
+        ByteRate(self.rate().0 * share)
+    }
+
+    /// When frames are due.
+    pub fn schedule(&self) -> Schedule {
+        Schedule { period: self.frame_rate.period(), streams: self.streams, burst: self.burst }
     }
 }
 
@@ -121,12 +208,34 @@ pixel = "int32"
 frame_rate = "25 Hz"
 "#;
 
+    fn with(more: &str) -> Result<Instrument, InstrumentError> {
+        Instrument::parse(&format!("{PILATUS}{more}\n"), "p.toml")
+    }
+
     #[test]
     fn rates_follow_from_the_frame() {
-        let pilatus = Instrument::parse(PILATUS, "p.toml").expect("valid");
+        let pilatus = with("").expect("valid");
         assert_eq!(pilatus.frame_size(), Bytes(2463 * 2527 * 4));
         assert_eq!(pilatus.period(), Nanos::from_millis(40));
         assert_eq!(pilatus.rate().to_string(), "622 MB/s");
+        assert_eq!(pilatus.mean_rate(), pilatus.rate());
+        assert_eq!(pilatus.schedule(), Schedule::every(Nanos::from_millis(40)));
+    }
+
+    #[test]
+    fn streams_multiply_and_pauses_divide() {
+        let four = with("streams = 4\nburst = { frames = 50, pause = \"6 s\" }").expect("valid");
+        assert_eq!(four.period(), Nanos::from_millis(10));
+        assert_eq!(four.rate().to_string(), "2.49 GB/s");
+        assert_eq!(four.mean_rate().to_string(), "622 MB/s");
+        assert_eq!(four.schedule().due(200), Nanos::from_millis(8000));
+    }
+
+    #[test]
+    fn packed_pixels_fill_whole_bytes() {
+        let text = PILATUS.replace("[2527, 2463]", "[7680, 10000]").replace("int32", "uint12");
+        let event = Instrument::parse(&text, "p.toml").expect("valid");
+        assert_eq!(event.frame_size(), Bytes(115_200_000));
     }
 
     #[test]
@@ -134,12 +243,29 @@ frame_rate = "25 Hz"
         for (from, to, part) in [
             ("25 Hz", "0 Hz", "more than 0 Hz"),
             ("25 Hz", "25", "Hz, kHz, MHz"),
+            ("25 Hz", "25 fps", "the unit `fps`"),
             ("2527", "0", "1 B to 2 GiB"),
             ("2527", "18446744073", "1 B to 2 GiB"),
             ("int32", "int33", "`uint16`"),
+            ("int32", "uint12", "is 74688012 bits: a frame must be a whole number of bytes"),
             ("shape", "shap", "`shape`"),
         ] {
             let error = Instrument::parse(&PILATUS.replace(from, to), "p.toml").expect_err(to).to_string();
+            assert!(error.contains(part) && error.contains("p.toml"), "{error}");
+        }
+        for (more, part) in [
+            ("streams = 0", "write 1 to 1000"),
+            ("frames_per_file = 0", "at least 1"),
+            ("frames_per_file = 9000000000000000000", "at most 1 TiB"),
+            ("burst = { frames = 0, pause = \"1 s\" }", "at least 1"),
+            ("burst = { frames = 1, pause = \"1\" }", "no unit"),
+            ("burst = { frames = 1, rest = \"1 s\" }", "`pause`"),
+            ("assumed = [\"colour\"]", "shape, pixel, frame_rate"),
+            ("compression = 3", "`frames_per_file`"),
+            ("data = \"diffraktion\"", "write one of `incompressible`, `diffraction`"),
+            ("[data]\nkind = \"vlbi\"\nintensity = 1.0", "vlbi has none"),
+        ] {
+            let error = with(more).expect_err(more).to_string();
             assert!(error.contains(part) && error.contains("p.toml"), "{error}");
         }
     }

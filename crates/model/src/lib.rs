@@ -5,21 +5,25 @@
 
 #![forbid(unsafe_code)]
 
+mod data;
 mod histogram;
 mod instrument;
 pub mod plan;
 mod results;
 mod sample;
+mod schedule;
 mod seed;
 mod series;
 pub mod statistics;
 mod time;
 mod units;
 
+pub use data::{Data, DataKind};
 pub use histogram::Histogram;
 pub use instrument::{Instrument, InstrumentError, PixelType};
 pub use results::{CellEntry, Event, Group, Ingest, Key, Measured, Results, TargetEntry};
 pub use sample::{Activity, Coldness, Invalid, Pressure, Sample, Switches, WorkerTotals};
+pub use schedule::{Burst, Schedule};
 pub use seed::{Seed, Stream};
 pub use series::{Bin, Series};
 pub use time::Nanos;

@@ -1,83 +1,204 @@
-//! Simulated instruments: frames that can be told apart and verified without keeping them.
+//! Simulated instruments: frames like the real ones, made before the clock starts, that can be told apart and verified
+//! without keeping them.
+//!
+//! ```text
+//! recipe (diffraction, tomography, ...) or the user's files -> pool of distinct frames -> copy and stamp -> slot
+//! ```
 
-use nilometer_model::Seed;
+mod argon;
+mod diffraction;
+mod files;
+mod noise;
+mod pattern;
+mod pool;
+mod recipe;
+mod scene;
+mod stamp;
+mod tomography;
+mod tune;
+mod vlbi;
 
-const PAGE: usize = 4096;
+pub use pattern::Pattern;
+pub use pool::Pool;
 
-/// The content of an instrument's frames: one base frame from a seed, and in each page a mark of eight bytes from the
-/// frame's number. Nothing compresses or deduplicates, and making a frame touches eight bytes a page.
+use std::path::PathBuf;
+
+use nilometer_model::{Bytes, Data, DataKind, PixelType, Seed};
+
+use crate::journal::Origin;
+use scene::Grid;
+use stamp::Stamp;
+
+/// The content of an instrument's frames.
 #[derive(Debug, Clone)]
-pub struct Pattern {
-    base: Vec<u8>,
+pub enum Content {
+    /// Random bytes, made in place.
+    Pattern(Pattern),
+    /// Prepared frames, copied.
+    Pool(Pool),
 }
 
-impl Pattern {
-    /// Frames of this many bytes.
-    pub fn new(seed: Seed, frame_size: usize) -> Self {
-        let mut base = vec![0; frame_size];
-        seed.named("base frame").stream().fill(&mut base);
-        Pattern { base }
+/// Content that can't be made.
+#[derive(Debug, thiserror::Error)]
+pub enum ContentError {
+    /// No intensity makes such frames.
+    #[error(
+        "compressibility = {wished}: {kind} of this shape reaches {least:.2} to {greatest:.2} with bitshuffle and LZ4"
+    )]
+    OutOfReach {
+        /// Of the data.
+        kind: String,
+        /// What was asked for.
+        wished: f64,
+        /// At the highest intensity.
+        least: f64,
+        /// At the lowest.
+        greatest: f64,
+    },
+    /// The frames came out otherwise than the sample that the intensity was found with.
+    #[error("compressibility = {wished}: the frames came out with {measured:.2}; write an intensity instead")]
+    NotMet {
+        /// What was asked for.
+        wished: f64,
+        /// What the frames have.
+        measured: f64,
+    },
+    /// The pool does not fit.
+    #[error("distinct = {distinct}: frames of {frame} make more than the {most} that are kept in memory")]
+    TooMany {
+        /// Frames asked for.
+        distinct: u64,
+        /// A frame.
+        frame: Bytes,
+        /// The limit.
+        most: Bytes,
+    },
+    /// No file is there.
+    #[error("no file `{0}`")]
+    NoFiles(String),
+    /// A file that can't be a frame.
+    #[error("{}: {why}", file.display())]
+    File {
+        /// Which.
+        file: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+/// Memory for prepared frames: as a rule, and at most.
+const POOL: u64 = 256 << 20;
+const POOL_MAX: u64 = 4 << 30;
+/// More are not made as a rule.
+const DISTINCT: u64 = 32;
+
+impl Content {
+    /// Makes what is needed to deliver frames, on all processors; takes seconds. `shape` has the slowest dimension first.
+    pub fn prepare(data: &Data, shape: &[u64], pixel: PixelType, seed: Seed) -> Result<Self, ContentError> {
+        let grid = Grid::new(shape, pixel);
+        let stamp = Stamp::new(seed, pixel);
+        match &data.kind {
+            DataKind::Incompressible => incompressible(data, grid, seed),
+            DataKind::Files(pattern) => Ok(Content::Pool(Pool::new(files::load(pattern, grid)?, stamp))),
+            _ => Ok(Content::Pool(made(data, grid, stamp)?)),
+        }
+    }
+
+    /// What a journal says of frames with this content: a pattern follows from the recording alone.
+    pub fn origin(&self) -> Origin {
+        match self {
+            Content::Pattern(_) => Origin::Pattern,
+            Content::Pool(_) => Origin::Unknown,
+        }
     }
 
     /// Bytes of a frame.
     pub fn frame_size(&self) -> usize {
-        self.base.len()
+        match self {
+            Content::Pattern(pattern) => pattern.frame_size(),
+            Content::Pool(pool) => pool.frame_size(),
+        }
     }
 
-    /// Puts the base frame into a slot; what is beyond the frame becomes zero.
-    pub fn prepare(&self, slot: &mut [u8]) {
-        slot[..self.base.len()].copy_from_slice(&self.base);
-        slot[self.base.len()..].fill(0);
+    /// Makes a slot ready, once: [`Content::fill`] then makes any frame in it. What is beyond the frame becomes zero.
+    pub fn prepare_slot(&self, slot: &mut [u8]) {
+        match self {
+            Content::Pattern(pattern) => pattern.prepare(slot),
+            Content::Pool(_) => slot.fill(0),
+        }
     }
 
-    /// Makes a prepared slot frame `number`.
+    /// Makes frame `number` in a slot that was made ready.
     #[inline]
-    pub fn stamp(&self, number: u64, slot: &mut [u8]) {
-        for (index, page) in slot[..self.base.len()].chunks_mut(PAGE).enumerate() {
-            let mark = mark(number, index as u64);
-            let length = page.len().min(8);
-            page[..length].copy_from_slice(&mark[..length]);
+    pub fn fill(&self, number: u64, slot: &mut [u8]) {
+        match self {
+            Content::Pattern(pattern) => pattern.stamp(number, slot),
+            Content::Pool(pool) => pool.fill(number, slot),
         }
     }
 
-    /// Whether these bytes are frame `number`; if not, the first page that is wrong.
+    /// Whether these bytes are frame `number`; if not, the first page of 4096 bytes that is wrong.
     pub fn verify(&self, number: u64, frame: &[u8]) -> Result<(), usize> {
-        if frame.len() != self.base.len() {
-            return Err(frame.len().min(self.base.len()) / PAGE);
+        match self {
+            Content::Pattern(pattern) => pattern.verify(number, frame),
+            Content::Pool(pool) => pool.verify(number, frame),
         }
-        let pages = frame.chunks(PAGE).zip(self.base.chunks(PAGE)).enumerate();
-        for (index, (page, base)) in pages {
-            let length = page.len().min(8);
-            if page[..length] != mark(number, index as u64)[..length] || page[length..] != base[length..] {
-                return Err(index);
+    }
+
+    /// How many times smaller bitshuffle with LZ4 makes the frames, as measured on them.
+    pub fn ratio(&self) -> f64 {
+        match self {
+            Content::Pattern(pattern) => {
+                let mut frame = vec![0; pattern.frame_size()];
+                pattern.prepare(&mut frame);
+                pattern.stamp(0, &mut frame);
+                frame.len() as f64 / pool::compressed_bytes(&frame, 1) as f64
             }
+            Content::Pool(pool) => pool.ratio(),
         }
-        Ok(())
     }
 }
 
-/// Different for each page of each frame: an odd multiplier keeps numbers apart in all their bits.
-#[inline]
-fn mark(number: u64, page: u64) -> [u8; 8] {
-    (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(page).to_le_bytes()
+fn incompressible(data: &Data, grid: Grid, seed: Seed) -> Result<Content, ContentError> {
+    match data.compressibility {
+        Some(wished) if !tune::is_near(1.0, wished, tune::TOLERANCE) => {
+            let kind = data.kind.to_string();
+            Err(ContentError::OutOfReach { kind, wished, least: 1.0, greatest: 1.0 })
+        }
+        _ => Ok(Content::Pattern(Pattern::new(seed, grid.frame_bytes()))),
+    }
+}
+
+fn made(data: &Data, grid: Grid, stamp: Stamp) -> Result<Pool, ContentError> {
+    let distinct = distinct(data, grid)?;
+    let frames = |intensity| {
+        let scene = recipe::scene(&data.kind, grid, stamp.seed, intensity).expect("it is made by a recipe");
+        let frames = pool::by_all_processors(distinct, |frame| {
+            let mut bytes = vec![0; grid.frame_bytes()];
+            scene.rows(frame as u64, 0..grid.rows, &mut bytes);
+            bytes
+        });
+        Pool::new(frames, stamp)
+    };
+    let Some(wished) = data.compressibility else {
+        return Ok(frames(data.intensity.or(data.kind.usual_intensity()).unwrap_or(1.0)));
+    };
+    let pool = frames(tune::intensity(&data.kind, grid, stamp.seed, wished)?);
+    match pool.ratio() {
+        measured if tune::is_near(measured, wished, tune::TOLERANCE) => Ok(pool),
+        measured => Err(ContentError::NotMet { wished, measured }),
+    }
+}
+
+/// How many frames are made.
+fn distinct(data: &Data, grid: Grid) -> Result<usize, ContentError> {
+    let frame = grid.frame_bytes() as u64;
+    let distinct = data.distinct.unwrap_or_else(|| (POOL / frame).clamp(1, DISTINCT));
+    if distinct > 1 && distinct * frame > POOL_MAX {
+        return Err(ContentError::TooMany { distinct, frame: Bytes(frame), most: Bytes(POOL_MAX) });
+    }
+    Ok(distinct as usize)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_frame_is_told_from_every_other() {
-        let pattern = Pattern::new(Seed(1), 3 * PAGE + 5);
-        let mut slot = vec![7; 4 * PAGE];
-        pattern.prepare(&mut slot);
-        pattern.stamp(4, &mut slot);
-        pattern.stamp(41, &mut slot);
-        let frame = &mut slot[..3 * PAGE + 5];
-        assert_eq!(pattern.verify(41, frame), Ok(()));
-        assert_eq!(pattern.verify(40, frame), Err(0));
-        frame[2 * PAGE + 100] ^= 1;
-        assert_eq!(pattern.verify(41, frame), Err(2));
-        assert_eq!(pattern.verify(41, &frame[..PAGE]), Err(1));
-    }
-}
+mod tests;

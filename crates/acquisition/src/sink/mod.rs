@@ -6,7 +6,7 @@ mod null;
 mod raw;
 
 pub use null::NullSink;
-pub use raw::{RawFiles, RawLayout};
+pub use raw::{Durability, Gauge, RawFiles, RawLayout, frames_per_file};
 
 use nilometer_model::Nanos;
 use nilometer_storage::{Completion, Errno, Operation};
@@ -23,8 +23,11 @@ pub trait Sink {
     fn next(&mut self, now: Nanos) -> Option<(Operation, Nanos)>;
     /// An operation is done. Frames that are acknowledged by it are appended; an error means that the sink has failed.
     fn completed(&mut self, completion: Completion, acknowledged: &mut Vec<Frame>) -> Result<(), Errno>;
-    /// No frame comes any more: what is open is to be completed.
-    fn finish(&mut self);
+    /// Its storage has no room for another frame, and will not have.
+    fn is_full(&self) -> bool;
+    /// No frame comes any more: what is open is to be completed. How many frames the whole recording was due, if it ended
+    /// and not only this lane.
+    fn finish(&mut self, due: Option<u64>);
     /// All is completed after `finish`.
     fn is_finished(&self) -> bool;
     /// After a failure: every frame that is not acknowledged and not in flight.

@@ -42,7 +42,11 @@ impl Sink for NullSink {
         Ok(())
     }
 
-    fn finish(&mut self) {
+    fn is_full(&self) -> bool {
+        false
+    }
+
+    fn finish(&mut self, _due: Option<u64>) {
         self.finished = true;
     }
 

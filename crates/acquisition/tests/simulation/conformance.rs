@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use nilometer_acquisition::{
     Frame, Ring, Writer,
-    journal::Head,
-    sink::{NullSink, RawFiles, RawLayout, Sink},
+    journal::{Head, Origin},
+    sink::{Durability, Gauge, NullSink, RawFiles, RawLayout, Sink},
 };
 use nilometer_model::Nanos;
 use nilometer_storage::{
@@ -43,7 +43,7 @@ impl<S: Sink> Fed<S> {
         self.ring.put(&mut frames, &mut self.spares, false);
         if self.number == FRAMES && !self.closed {
             self.closed = true;
-            self.ring.close();
+            self.ring.close(FRAMES);
         }
         before != (self.number, self.closed)
     }
@@ -68,12 +68,27 @@ impl<S: Sink> Workload for Fed<S> {
 
 #[test]
 fn a_writer_of_raw_files_is_a_proper_workload() {
-    for (frames_per_file, keep) in [(1, None), (3, Some(2)), (100, None)] {
-        let head = Head { recording: 1, lane: 0, frame_size: 1000, stride: 1000, frames_per_file };
-        let layout = RawLayout { name: "n_r".into(), head, direct: false, preallocate: true, keep };
+    let head = Head {
+        recording: 1,
+        lane: 0,
+        lanes: 1,
+        frame_size: 1000,
+        stride: 1000,
+        frames_per_file: 1,
+        origin: Origin::Unknown,
+    };
+    for (frames_per_file, keep, durability) in [
+        (1, None, Durability::EachFile),
+        (1, Some(2), Durability::Never),
+        (3, Some(2), Durability::EachFile),
+        (100, None, Durability::Never),
+    ] {
+        let head = Head { frames_per_file, ..head };
+        let suited = RawLayout::suited("n_r".into(), head, false);
+        let layout = RawLayout { preallocate: true, keep, durability, checksums: true, ..suited };
         let demands = Demands { buffers: 1, bytes: 1000, slots: 5 };
         workload_suite(demands, &|_| {}, &mut |slots| {
-            Box::new(Fed::new(slots, RawFiles::new(layout.clone())))
+            Box::new(Fed::new(slots, RawFiles::new(layout.clone(), Gauge::with_reserve(0))))
         });
     }
 }
@@ -84,5 +99,5 @@ fn the_null_sink_acknowledges_everything() {
     let mut engine = nilometer_storage::engine::Null::new(1, clock);
     let mut fed = Fed::new(vec![Buffer::alone(100), Buffer::alone(100)], NullSink::default());
     nilometer_storage::Drive::new(&mut fed, &mut engine).run(|_| {});
-    assert_eq!((fed.writer.totals().stored, fed.ring.mark(), fed.ring.books().lost), (FRAMES, FRAMES, 0));
+    assert_eq!((fed.writer.totals().stored, fed.ring.mark(), fed.ring.books().lost()), (FRAMES, FRAMES, 0));
 }

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use nilometer_acquisition::{
-    Pace, Ring, Source, Writer, WriterTotals,
+    Delivery, Pace, Ring, Source, WhenFull, Writer, WriterTotals,
     instrument::Pattern,
-    journal::Head,
+    journal::{Head, Origin},
     reader::{Index, Trust},
-    sink::{RawFiles, RawLayout},
+    sink::{Durability, Gauge, RawFiles, RawLayout},
 };
-use nilometer_model::{Nanos, Seed};
+use nilometer_model::{Nanos, Schedule, Seed};
 use nilometer_storage::{
-    Arena, Buffer, Drive, Engine, OpKind, Open, Operation, ROOT, Slot, Wait,
+    Arena, Buffer, Drive, Engine, OpKind, Open, Operation, ROOT, Slot, Target, Wait,
     clock::VirtualClock,
     interleave,
     target::{Device, Simulated},
@@ -20,6 +20,7 @@ use nilometer_storage::{
 pub(crate) const PAGE: u64 = 4096;
 
 /// What is simulated.
+#[derive(Clone)]
 pub(crate) struct Lab {
     pub(crate) frame_size: u64,
     pub(crate) frames: u64,
@@ -29,6 +30,11 @@ pub(crate) struct Lab {
     pub(crate) frames_per_file: u64,
     pub(crate) keep: Option<u64>,
     pub(crate) devices: Vec<Device>,
+    pub(crate) when_full: WhenFull,
+    pub(crate) durability: Durability,
+    pub(crate) checksums: bool,
+    /// Bytes of each device that are left free, if any.
+    pub(crate) reserve: Option<u64>,
     /// Wraps each lane's engine.
     pub(crate) wrap: fn(Box<dyn Engine>) -> Box<dyn Engine>,
 }
@@ -44,6 +50,10 @@ impl Default for Lab {
             frames_per_file: 100_000,
             keep: None,
             devices: vec![Device::default()],
+            when_full: WhenFull::DropNewest,
+            durability: Durability::EachFile,
+            checksums: false,
+            reserve: None,
             wrap: |engine| engine,
         }
     }
@@ -53,6 +63,8 @@ impl Default for Lab {
 pub(crate) struct Run {
     pub(crate) ring: Arc<Ring>,
     pub(crate) due: u64,
+    /// The source ended because a frame found no slot.
+    pub(crate) stopped: bool,
     pub(crate) lanes: Vec<WriterTotals>,
     pub(crate) targets: Vec<Simulated>,
     /// Below it, all frames are acknowledged or known to be lost.
@@ -66,11 +78,13 @@ impl Lab {
         Pattern::new(Seed(5), self.frame_size as usize)
     }
 
-    fn layout(&self, lane: u64) -> RawLayout {
-        let stride = self.frame_size.next_multiple_of(512);
-        let Lab { frame_size, frames_per_file, .. } = *self;
-        let head = Head { recording: 77, lane, frame_size, stride, frames_per_file };
-        RawLayout { name: "n_r".into(), head, direct: true, preallocate: true, keep: self.keep }
+    fn layout(&self, lane: u32) -> RawLayout {
+        let (stride, lanes) = (self.frame_size.next_multiple_of(512), self.devices.len() as u32);
+        let Lab { frame_size, frames_per_file, keep, durability, checksums, .. } = *self;
+        let origin = Origin::Unknown;
+        let head = Head { recording: 77, lane, lanes, frame_size, stride, frames_per_file, origin };
+        let preallocate = true;
+        RawLayout { name: "n_r".into(), head, direct: true, preallocate, keep, durability, checksums }
     }
 
     /// Records to the end, or until the power goes off at `until`.
@@ -86,11 +100,20 @@ impl Lab {
             self.devices.iter().map(|device| Simulated::new(device.clone(), clock.clone())).collect();
         let mut engines: Vec<Box<dyn Engine>> =
             targets.iter().map(|target| (self.wrap)(Box::new(target.attach(self.depth, 8)))).collect();
+        let gauges: Vec<_> =
+            engines.iter().map(|_| Gauge::with_reserve(self.reserve.unwrap_or_default())).collect();
         let mut writers = Vec::new();
         for (seat, engine) in engines.iter().enumerate() {
             ring.seat_writer(seat, engine.waker());
-            writers.push(Writer::new(ring.clone(), seat, RawFiles::new(self.layout(seat as u64))));
+            let sink = RawFiles::new(self.layout(seat as u32), gauges[seat].clone());
+            writers.push(Writer::new(ring.clone(), seat, sink));
         }
+        let read = |lane: usize| {
+            if self.reserve.is_some() {
+                gauges[lane].read(targets[lane].space().expect("a simulated one knows").free.0);
+            }
+        };
+        (0..gauges.len()).for_each(read);
         let mut idle = Simulated::new(Device::default(), clock.clone()).attach(1, 1);
         ring.seat_source(idle.waker());
         let mut source = self.source(&ring, pattern);
@@ -98,17 +121,24 @@ impl Lab {
             let lanes = writers.iter_mut().zip(&mut engines);
             let mut drives = vec![Drive::new(&mut source, &mut idle)];
             drives.extend(lanes.map(|(writer, engine)| Drive::new(writer, engine.as_mut())));
-            interleave(&clock, &mut drives, until, &mut |_, _| {});
+            interleave(&clock, &mut drives, until, &mut |drive, completion| {
+                if drive > 0 && Gauge::is_due(completion.operation.kind) {
+                    read(drive - 1);
+                }
+            });
         }
         let lanes = writers.iter().map(|writer| writer.totals().clone()).collect();
         let durable = writers.iter().map(|writer| writer.sink().durable()).collect();
-        Run { durable, mark: ring.mark(), due: source.due(), ring, lanes, targets }
+        let (due, stopped) = (source.due(), source.has_stopped());
+        Run { durable, mark: ring.mark(), due, stopped, ring, lanes, targets }
     }
 
     fn source(&self, ring: &Arc<Ring>, pattern: Pattern) -> Source {
         let fill = Box::new(move |number, slot: &mut [u8]| pattern.stamp(number, slot));
         let duration = Nanos(self.frames * self.period.0);
-        Source::new(ring.clone(), Pace::Every(self.period), duration, Arc::default(), fill)
+        let pace = Pace::Due(Schedule::every(self.period));
+        let delivery = Delivery { when_full: self.when_full, ..Delivery::lasting(pace, duration) };
+        Source::new(ring.clone(), delivery, Arc::default(), fill)
     }
 }
 

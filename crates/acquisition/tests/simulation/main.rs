@@ -3,4 +3,5 @@
 mod conformance;
 mod crashes;
 mod lab;
+mod room;
 mod virtual_time;

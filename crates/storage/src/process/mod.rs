@@ -7,7 +7,7 @@ mod machine;
 pub use client::{Served, daemons};
 pub use machine::Machine;
 
-use nilometer_model::{Nanos, Switches};
+use nilometer_model::{Bytes, Nanos, Switches};
 
 /// Processor time, and how often it was given up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -99,6 +99,13 @@ pub fn dirty_bytes() -> u64 {
         .map(kib)
         .sum::<u64>()
         * 1024
+}
+
+/// Memory that can be taken without swapping: `MemAvailable` (`proc_meminfo(5)`).
+pub fn available_memory() -> Option<Bytes> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find(|line| line.starts_with("MemAvailable:"))?;
+    line.split_whitespace().nth(1)?.parse().ok().map(|kib: u64| Bytes(kib * 1024))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ mod simulated;
 
 pub use description::{Description, Direct, Space};
 pub use memory::Memory;
-pub use posix::{Cleaned, Posix, Striping, clean, probe, probe_in_child};
+pub use posix::{Cleaned, Directory, Posix, Striping, clean, probe, probe_in_child};
 pub(crate) use simulated::Volume;
 pub use simulated::{Cost, Device, Simulated};
 

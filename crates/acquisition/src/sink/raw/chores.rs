@@ -22,11 +22,30 @@ pub(super) enum Chore {
     /// Once its writes are done.
     SyncFile(u64),
     SyncNames,
+    /// Once its writes are done: the slot is used again.
     Close(u64),
+    /// Once the records up to the last note are written.
     Remove(u64),
-    /// Once all records are written.
+    /// Once the records up to the last note are written.
     SyncJournal,
+    /// Once all records are written.
     CloseJournal,
+}
+
+impl Chore {
+    /// Which file it is about, if one of frames.
+    fn file(self) -> Option<u64> {
+        match self {
+            Chore::Create(file)
+            | Chore::Allocate(file)
+            | Chore::Ready(file)
+            | Chore::Truncate(file, _)
+            | Chore::SyncFile(file)
+            | Chore::Close(file)
+            | Chore::Remove(file) => Some(file),
+            _ => None,
+        }
+    }
 }
 
 /// The chores to come, and whether one is being done.
@@ -35,6 +54,8 @@ pub(super) struct Program {
     chores: VecDeque<Chore>,
     doing: Option<Chore>,
     journal_is_open: bool,
+    /// Records of the journal up to the last note of a file.
+    notes: u64,
     /// The last file noted as durable, and the last for which that note is durable itself.
     noted: Option<u64>,
     durable: Option<u64>,
@@ -50,12 +71,20 @@ impl Program {
         self.chores.push_front(chore);
     }
 
+    /// A file will not be made: what was to be done with it is dropped.
+    pub(super) fn cancel(&mut self, file: u64) {
+        self.chores.retain(|chore| chore.file() != Some(file));
+    }
+
     /// The next chore, if none is being done and it may be done now.
     pub(super) fn next(&mut self, files: &Files, log: &Log) -> Option<Chore> {
         let may = match (self.doing, self.chores.front()?) {
             (Some(_), _) => false,
-            (None, Chore::SyncFile(file) | Chore::Truncate(file, _)) => files.is_quiet(*file),
-            (None, Chore::SyncJournal | Chore::CloseJournal) => log.is_quiet(),
+            (None, Chore::SyncFile(file) | Chore::Truncate(file, _) | Chore::Close(file)) => {
+                files.is_quiet(*file)
+            }
+            (None, Chore::SyncJournal | Chore::Remove(_)) => log.has_written(self.notes),
+            (None, Chore::CloseJournal) => log.is_quiet(),
             _ => true,
         };
         if may { self.chores.pop_front() } else { None }
@@ -72,10 +101,7 @@ impl Program {
         match chore {
             Chore::CreateJournal => create(layout.journal_name(), Log::SLOT, false, buffer),
             Chore::Create(file) => create(layout.file_name(file), Files::slot(file), layout.direct, buffer),
-            Chore::Allocate(file) => {
-                let bytes = layout.head.frames_per_file * layout.head.stride;
-                on(OpKind::Allocate, Files::slot(file), bytes, buffer)
-            }
+            Chore::Allocate(file) => on(OpKind::Allocate, Files::slot(file), layout.file_size(), buffer),
             Chore::Truncate(file, bytes) => on(OpKind::Truncate, Files::slot(file), bytes, buffer),
             Chore::SyncFile(file) => on(OpKind::SyncData, Files::slot(file), 0, buffer),
             Chore::SyncNames => on(OpKind::Sync, ROOT, 0, buffer),
@@ -101,9 +127,12 @@ impl Program {
         }
     }
 
-    /// A file was noted as durable in the journal.
-    pub(super) fn noted(&mut self, file: u64) {
-        self.noted = Some(file);
+    /// A note is the last of so many records of the journal.
+    pub(super) fn noted(&mut self, entry: Entry, records: u64) {
+        self.notes = records;
+        if let Entry::Durable { file } = entry {
+            self.noted = Some(file);
+        }
     }
 
     pub(super) fn durable(&self) -> Option<u64> {

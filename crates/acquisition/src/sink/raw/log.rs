@@ -12,6 +12,8 @@ pub(super) struct Log {
     waiting: VecDeque<Entry>,
     /// Records written or in flight.
     sequence: u64,
+    /// Records written.
+    written: u64,
     /// Frame records in flight; one write at a time.
     flying: Option<usize>,
 }
@@ -22,6 +24,16 @@ impl Log {
 
     pub(super) fn add(&mut self, entry: Entry) {
         self.waiting.push_back(entry);
+    }
+
+    /// Records in all.
+    pub(super) fn added(&self) -> u64 {
+        self.sequence + self.waiting.len() as u64
+    }
+
+    /// The first so many records are written.
+    pub(super) fn has_written(&self, records: u64) -> bool {
+        self.written >= records
     }
 
     /// There are records to be written, and no write is in flight.
@@ -50,6 +62,7 @@ impl Log {
 
     /// The write in flight came back: how many frames' records were in it.
     pub(super) fn written(&mut self) -> usize {
+        self.written = self.sequence;
         self.flying.take().expect("one write was in flight")
     }
 }

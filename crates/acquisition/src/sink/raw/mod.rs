@@ -7,15 +7,17 @@
 //!
 //! Data are written at the engine's depth. Everything else is a program of [`Chore`]s, one at a time and in order: the
 //! next file is made before it is needed, a full one is synced, noted as durable and closed. A frame is acknowledged
-//! when its record is in the journal.
+//! when its record is in the journal. Where the storage has no room for a next file ([`Gauge`]), none is made, and the
+//! lane ends in order with what it has.
 
 mod chores;
 mod files;
+mod gauge;
 mod log;
 
 use std::collections::VecDeque;
 
-use nilometer_model::Nanos;
+use nilometer_model::{Instrument, Nanos};
 use nilometer_storage::{Arena, Buffer, Completion, Errno, OpKind, Operation};
 
 use super::Sink;
@@ -25,7 +27,30 @@ use crate::{
 };
 use chores::{Chore, Program};
 use files::Files;
+pub use gauge::Gauge;
 use log::Log;
+
+/// When files are synced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// Each when it is full.
+    EachFile,
+    /// Never: frames survive the death of the process, not the loss of power. For files so small that syncing each would
+    /// be all that the storage does.
+    Never,
+}
+
+/// Files smaller than this are not synced one by one.
+const SYNCED_MIN: u64 = 64 << 20;
+
+/// Frames go into files of about this size, unless the instrument says otherwise: large enough that making and syncing
+/// one costs little, small enough that little is not yet durable.
+const FILE_SIZE: u64 = 256 << 20;
+
+/// How many frames of this stride an instrument has in a file.
+pub fn frames_per_file(instrument: &Instrument, stride: u64) -> u64 {
+    instrument.frames_per_file.unwrap_or(FILE_SIZE / stride).max(1)
+}
 
 /// How a lane's files are laid out.
 #[derive(Debug, Clone)]
@@ -40,9 +65,33 @@ pub struct RawLayout {
     pub preallocate: bool,
     /// Full files to keep; older ones are removed. All, if none.
     pub keep: Option<u64>,
+    /// When files are synced.
+    pub durability: Durability,
+    /// A checksum of each frame into the journal.
+    pub checksums: bool,
 }
 
 impl RawLayout {
+    /// As suits such files: space is reserved where `direct` and more than one write fills a file, all files are kept,
+    /// each is synced unless it is small.
+    pub fn suited(name: String, head: Head, direct: bool) -> Self {
+        let large = head.frames_per_file.saturating_mul(head.stride) >= SYNCED_MIN;
+        RawLayout {
+            name,
+            head,
+            direct,
+            preallocate: direct && head.frames_per_file > 1,
+            keep: None,
+            durability: if large { Durability::EachFile } else { Durability::Never },
+            checksums: false,
+        }
+    }
+
+    /// Bytes of a full file.
+    pub fn file_size(&self) -> u64 {
+        self.head.frames_per_file.saturating_mul(self.head.stride)
+    }
+
     /// The journal's name.
     pub fn journal_name(&self) -> String {
         format!("{}.{}.journal", self.name, self.head.lane)
@@ -58,6 +107,7 @@ impl RawLayout {
 #[derive(Debug)]
 pub struct RawFiles {
     layout: RawLayout,
+    gauge: Gauge,
     files: Files,
     log: Log,
     program: Program,
@@ -70,6 +120,8 @@ pub struct RawFiles {
     returned: Vec<Frame>,
     scratch: Vec<Buffer>,
     failed: Option<Errno>,
+    /// The first file for which there was no room.
+    no_room_for: Option<u64>,
     finishing: bool,
 }
 
@@ -85,7 +137,7 @@ const SCRATCH: usize = 4;
 
 impl RawFiles {
     /// A new recording; nothing is made yet.
-    pub fn new(layout: RawLayout) -> Self {
+    pub fn new(layout: RawLayout, gauge: Gauge) -> Self {
         let (_, scratch) = Arena::shared_out(SCRATCH, 4096);
         let mut sink = RawFiles {
             files: Files::new(layout.head.frames_per_file),
@@ -97,8 +149,10 @@ impl RawFiles {
             returned: Vec::new(),
             scratch,
             failed: None,
+            no_room_for: None,
             finishing: false,
             layout,
+            gauge,
         };
         sink.program.add([Chore::CreateJournal, Chore::Note(Entry::Head(sink.layout.head))]);
         sink.add_make(0);
@@ -112,6 +166,11 @@ impl RawFiles {
         self.program.durable()
     }
 
+    /// Whether this operation writes a frame.
+    pub fn writes_frame(operation: &Operation) -> bool {
+        operation.kind == OpKind::Write && operation.file != Log::SLOT
+    }
+
     fn add_make(&mut self, file: u64) {
         self.program.add([Chore::Create(file)]);
         if self.layout.preallocate {
@@ -122,15 +181,30 @@ impl RawFiles {
 
     /// What is to be done once all frames of a file are issued.
     fn add_complete(&mut self, file: u64) {
-        self.program.add([Chore::SyncFile(file), Chore::SyncNames, Chore::Close(file)]);
-        self.program.add([Chore::Note(Entry::Durable { file }), Chore::SyncJournal]);
-        if let Some(old) = self.layout.keep.and_then(|keep| file.checked_sub(keep.max(1))) {
-            self.program.add([
-                Chore::Note(Entry::Removed { file: old }),
-                Chore::SyncJournal,
-                Chore::Remove(old),
-            ]);
+        let synced = self.layout.durability == Durability::EachFile;
+        if synced {
+            self.program.add([Chore::SyncFile(file), Chore::SyncNames, Chore::Close(file)]);
+            self.program.add([Chore::Note(Entry::Durable { file }), Chore::SyncJournal]);
+        } else {
+            self.program.add([Chore::Close(file)]);
         }
+        if let Some(old) = self.layout.keep.and_then(|keep| file.checked_sub(keep.max(1))) {
+            self.program.add([Chore::Note(Entry::Removed { file: old })]);
+            self.program.add(synced.then_some(Chore::SyncJournal));
+            self.program.add([Chore::Remove(old)]);
+        }
+    }
+
+    /// Whether the storage takes another file. What was made before and is not full yet has its space reserved, or still
+    /// needs as much as a file.
+    fn has_room_for(&mut self, file: u64) -> bool {
+        let unfilled = if self.layout.preallocate { 1 } else { file + 1 - self.files.last().0.min(file) };
+        let room = self.no_room_for.is_none()
+            && self.gauge.has_room(self.layout.file_size().saturating_mul(unfilled));
+        if !room {
+            self.no_room_for.get_or_insert(file);
+        }
+        room
     }
 
     /// The next chore as an operation, if it may be done now. Notes cost no operation.
@@ -139,6 +213,7 @@ impl RawFiles {
             match self.program.next(&self.files, &self.log)? {
                 Chore::Note(entry) => self.note(entry),
                 Chore::Ready(file) => self.files.ready(file),
+                Chore::Create(file) if !self.has_room_for(file) => self.program.cancel(file),
                 chore => {
                     let Some(buffer) = self.scratch.pop() else {
                         self.program.put_back(chore);
@@ -152,9 +227,7 @@ impl RawFiles {
 
     fn note(&mut self, entry: Entry) {
         self.log.add(entry);
-        if let Entry::Durable { file } = entry {
-            self.program.noted(file);
-        }
+        self.program.noted(entry, self.log.added());
     }
 
     fn journal(&mut self) -> Option<Operation> {
@@ -191,7 +264,10 @@ impl RawFiles {
         let (frame, Place { file, position }) = self.landed(operation);
         let whole = moved.and_then(|moved| if moved == length { Ok(()) } else { Err(Errno::EIO) });
         if whole.is_ok() && self.failed.is_none() {
-            self.log.add(Entry::Frame { number: frame.number, file, position, due: frame.due.0 });
+            let Frame { number, due, .. } = frame;
+            let bytes = &frame.data[..self.layout.head.frame_size as usize];
+            let checksum = self.layout.checksums.then(|| crc32fast::hash(bytes));
+            self.log.add(Entry::Frame { number, file, position, due: due.0, checksum });
             self.unlogged.push_back(frame);
         } else {
             self.returned.push(frame);
@@ -257,18 +333,26 @@ impl Sink for RawFiles {
         self.failed.map_or(Ok(()), Err)
     }
 
-    fn finish(&mut self) {
+    fn is_full(&self) -> bool {
+        self.no_room_for.is_some_and(|file| self.files.last().0 >= file)
+    }
+
+    fn finish(&mut self, due: Option<u64>) {
         self.finishing = true;
         let (last, frames) = self.files.last();
+        let made = |file: u64| self.no_room_for.is_none_or(|first| file < first);
+        let (last_made, next_made) = (made(last), made(last + 1));
         if frames > 0 {
             self.program.add([Chore::Truncate(last, frames * self.layout.head.stride)]);
             self.add_complete(last);
-        } else {
+        } else if last_made {
             self.program.add([Chore::Close(last), Chore::Remove(last)]);
         }
-        self.program.add([Chore::Close(last + 1), Chore::Remove(last + 1)]);
+        if next_made {
+            self.program.add([Chore::Close(last + 1), Chore::Remove(last + 1)]);
+        }
         self.program.add([
-            Chore::Note(Entry::End),
+            Chore::Note(Entry::End { due }),
             Chore::SyncJournal,
             Chore::SyncNames,
             Chore::CloseJournal,

@@ -2,12 +2,14 @@
 
 mod cache;
 mod clean;
+mod directory;
 mod mounts;
 mod probe;
 mod run_directory;
 mod stripe;
 
 pub use clean::{Cleaned, clean};
+pub use directory::Directory;
 pub use probe::{probe, probe_in_child};
 pub use stripe::Striping;
 
@@ -109,11 +111,7 @@ impl Target for Posix {
     }
 
     fn traffic(&self) -> Option<(u64, u64)> {
-        let stat =
-            std::fs::read_to_string(format!("/sys/class/block/{}/stat", self.description.device.as_ref()?))
-                .ok()?;
-        let sectors = |field: usize| stat.split_whitespace().nth(field)?.parse::<u64>().ok();
-        Some((sectors(2)? * 512, sectors(6)? * 512))
+        traffic(&self.description)
     }
 
     fn stripe(&self, count: Option<u32>) -> Result<Option<u32>, TargetError> {
@@ -138,6 +136,14 @@ impl Target for Posix {
         let sources = self.source.as_ref().map_or(Ok(()), |source| source.target.remove());
         self.run.remove().and(sources)
     }
+}
+
+/// Bytes read from and written to the device below, from `/sys/class/block/*/stat`.
+fn traffic(description: &Description) -> Option<(u64, u64)> {
+    let path = format!("/sys/class/block/{}/stat", description.device.as_ref()?);
+    let stat = std::fs::read_to_string(path).ok()?;
+    let sectors = |field: usize| stat.split_whitespace().nth(field)?.parse::<u64>().ok();
+    Some((sectors(2)? * 512, sectors(6)? * 512))
 }
 
 /// Size and free space at a path.

@@ -1,0 +1,83 @@
+//! Frames of random bytes that nothing compresses, made by stamping a base frame in place.
+
+use nilometer_model::Seed;
+
+const PAGE: usize = 4096;
+
+/// The content of an instrument's frames: one base frame from a seed, and in each page a mark of eight bytes from the
+/// frame's number. Nothing compresses or deduplicates, and making a frame touches eight bytes a page.
+#[derive(Debug, Clone)]
+pub struct Pattern {
+    base: Vec<u8>,
+}
+
+impl Pattern {
+    /// Frames of this many bytes.
+    pub fn new(seed: Seed, frame_size: usize) -> Self {
+        let mut base = vec![0; frame_size];
+        seed.named("base frame").stream().fill(&mut base);
+        Pattern { base }
+    }
+
+    /// Bytes of a frame.
+    pub fn frame_size(&self) -> usize {
+        self.base.len()
+    }
+
+    /// Puts the base frame into a slot; what is beyond the frame becomes zero.
+    pub fn prepare(&self, slot: &mut [u8]) {
+        slot[..self.base.len()].copy_from_slice(&self.base);
+        slot[self.base.len()..].fill(0);
+    }
+
+    /// Makes a prepared slot frame `number`.
+    #[inline]
+    pub fn stamp(&self, number: u64, slot: &mut [u8]) {
+        for (index, page) in slot[..self.base.len()].chunks_mut(PAGE).enumerate() {
+            let mark = mark(number, index as u64);
+            let length = page.len().min(8);
+            page[..length].copy_from_slice(&mark[..length]);
+        }
+    }
+
+    /// Whether these bytes are frame `number`; if not, the first page that is wrong.
+    pub fn verify(&self, number: u64, frame: &[u8]) -> Result<(), usize> {
+        if frame.len() != self.base.len() {
+            return Err(frame.len().min(self.base.len()) / PAGE);
+        }
+        let pages = frame.chunks(PAGE).zip(self.base.chunks(PAGE)).enumerate();
+        for (index, (page, base)) in pages {
+            let length = page.len().min(8);
+            if page[..length] != mark(number, index as u64)[..length] || page[length..] != base[length..] {
+                return Err(index);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Different for each page of each frame: an odd multiplier keeps numbers apart in all their bits.
+#[inline]
+fn mark(number: u64, page: u64) -> [u8; 8] {
+    (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(page).to_le_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_is_told_from_every_other() {
+        let pattern = Pattern::new(Seed(1), 3 * PAGE + 5);
+        let mut slot = vec![7; 4 * PAGE];
+        pattern.prepare(&mut slot);
+        pattern.stamp(4, &mut slot);
+        pattern.stamp(41, &mut slot);
+        let frame = &mut slot[..3 * PAGE + 5];
+        assert_eq!(pattern.verify(41, frame), Ok(()));
+        assert_eq!(pattern.verify(40, frame), Err(0));
+        frame[2 * PAGE + 100] ^= 1;
+        assert_eq!(pattern.verify(41, frame), Err(2));
+        assert_eq!(pattern.verify(41, &frame[..PAGE]), Err(1));
+    }
+}

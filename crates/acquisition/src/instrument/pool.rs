@@ -1,0 +1,136 @@
+//! Frames made before the clock starts, by all processors, and sent round with a stamp.
+
+use std::{
+    fmt,
+    num::NonZero,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
+};
+
+use nilometer_codec::{Bitshuffle, ElementSize};
+
+use super::stamp::{PAGE, Stamp};
+
+/// Prepared frames. Frame `number` is the one at `number` modulo their count, stamped.
+#[derive(Clone)]
+pub struct Pool {
+    frames: Arc<[Vec<u8>]>,
+    stamp: Stamp,
+    ratio: f64,
+}
+
+impl fmt::Debug for Pool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Pool { frames, stamp, ratio } = self;
+        let mut written = f.debug_struct("Pool");
+        written.field("distinct", &frames.len()).field("frame_size", &self.frame_size());
+        written.field("stamp", stamp).field("ratio", ratio).finish()
+    }
+}
+
+impl Pool {
+    /// Takes frames, all of one length, at least one.
+    pub(super) fn new(frames: Vec<Vec<u8>>, stamp: Stamp) -> Self {
+        assert!(
+            frames.iter().all(|frame| frame.len() == frames[0].len()),
+            "frames of an instrument are alike"
+        );
+        let mut pool = Pool { frames: frames.into(), stamp, ratio: 1.0 };
+        pool.ratio = pool.measured();
+        pool
+    }
+
+    /// Bytes of a frame.
+    pub fn frame_size(&self) -> usize {
+        self.frames[0].len()
+    }
+
+    /// Frames that differ in more than their stamp.
+    pub fn distinct(&self) -> usize {
+        self.frames.len()
+    }
+
+    /// How many times smaller bitshuffle with LZ4 makes these frames, stamp included: measured on all of them.
+    pub fn ratio(&self) -> f64 {
+        self.ratio
+    }
+
+    /// Makes frame `number` in the slot; what is beyond the frame is left.
+    #[inline]
+    pub fn fill(&self, number: u64, slot: &mut [u8]) {
+        let frame = self.frame(number);
+        let pages = slot[..frame.len()].chunks_mut(PAGE).zip(frame.chunks(PAGE)).enumerate();
+        for (index, (page, prepared)) in pages {
+            page.copy_from_slice(prepared);
+            self.stamp.put(number, index, page);
+        }
+    }
+
+    /// Whether these bytes are frame `number`; if not, the first page that is wrong.
+    pub fn verify(&self, number: u64, bytes: &[u8]) -> Result<(), usize> {
+        let frame = self.frame(number);
+        if bytes.len() != frame.len() {
+            return Err(bytes.len().min(frame.len()) / PAGE);
+        }
+        let mut expected = [0; PAGE];
+        for (index, (page, prepared)) in bytes.chunks(PAGE).zip(frame.chunks(PAGE)).enumerate() {
+            let expected = &mut expected[..page.len()];
+            expected.copy_from_slice(prepared);
+            self.stamp.put(number, index, expected);
+            if page != expected {
+                return Err(index);
+            }
+        }
+        Ok(())
+    }
+
+    fn frame(&self, number: u64) -> &[u8] {
+        &self.frames[(number % self.frames.len() as u64) as usize]
+    }
+
+    fn measured(&self) -> f64 {
+        let lengths = by_all_processors(self.distinct(), |index| {
+            let mut frame = vec![0; self.frame_size()];
+            self.fill(index as u64, &mut frame);
+            compressed_bytes(&frame, self.stamp.unit)
+        });
+        (self.distinct() * self.frame_size()) as f64 / lengths.into_iter().sum::<usize>() as f64
+    }
+}
+
+/// Bytes of the chunk that bitshuffle with LZ4 makes of these pixels, `unit` bytes each; packed ones go by bytes. A last
+/// part of a pixel is left out.
+pub(super) fn compressed_bytes(pixels: &[u8], unit: usize) -> usize {
+    let element = ElementSize::of(unit as u64).unwrap_or(ElementSize::One);
+    let mut chunk = Vec::with_capacity(pixels.len() / 2);
+    let whole = &pixels[..pixels.len() / element.bytes() * element.bytes()];
+    Bitshuffle::new(element).encode(whole, &mut chunk).expect("these are whole pixels");
+    chunk.len()
+}
+
+/// Does `work` for 0 to `count` - 1 on all processors; the results are in order.
+pub(super) fn by_all_processors<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    let threads = thread::available_parallelism().map_or(1, NonZero::get).min(count);
+    let (next, results) = (AtomicUsize::new(0), Mutex::new(Vec::with_capacity(count)));
+    let take = || {
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            if index >= count {
+                break;
+            }
+            let result = work(index);
+            results.lock().expect("nobody panics while holding it").push((index, result));
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(take);
+        }
+    });
+    let mut results = results.into_inner().expect("all threads ended in order");
+    results.sort_by_key(|(index, _)| *index);
+    results.into_iter().map(|(_, result)| result).collect()
+}

@@ -1,0 +1,111 @@
+//! What an instrument sees: the pixels of any frame, from a seed, by recipes as simple as the data allow.
+
+use std::ops::Range;
+
+use nilometer_model::{PixelType, Seed};
+
+/// The pixels of a frame, as rows: the last dimension of the shape is along a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Grid {
+    /// Rows of a picture: the last but one dimension.
+    pub(super) height: usize,
+    /// Pixels of a row.
+    pub(super) width: usize,
+    /// Rows of the whole frame: several pictures, one after the other, if there are more dimensions.
+    pub(super) rows: usize,
+    /// What stands for a pixel.
+    pub(super) pixel: PixelType,
+}
+
+impl Grid {
+    pub(super) fn new(shape: &[u64], pixel: PixelType) -> Self {
+        let (width, slower) = shape.split_last().expect("an instrument's shape has a dimension");
+        let (rows, width) = (slower.iter().product::<u64>() as usize, *width as usize);
+        if !(width as u64 * pixel.bits()).is_multiple_of(8) {
+            // Packed pixels of which a row does not end with a byte: all are in one row.
+            return Grid { height: 1, width: rows * width, rows: 1, pixel };
+        }
+        let height = slower.last().map_or(1, |height| *height as usize);
+        Grid { height, width, rows, pixel }
+    }
+
+    /// Bytes of a row.
+    pub(super) fn row_bytes(&self) -> usize {
+        self.width * self.pixel.bits() as usize / 8
+    }
+
+    /// Bytes of a frame.
+    pub(super) fn frame_bytes(&self) -> usize {
+        self.rows * self.row_bytes()
+    }
+
+    /// The greatest count that is a count.
+    pub(super) fn count_max(&self) -> i32 {
+        match self.pixel.bits() {
+            // The counters of a Pilatus, and of an EIGER summing frames, have 20 bits or somewhat more.
+            32 => 0xf_ffff,
+            bits => (1 << bits) - 3,
+        }
+    }
+
+    /// Puts values into the bytes of a row, their lowest bits first; -1 and -2 become the type's greatest values where it
+    /// has no sign.
+    pub(super) fn put(&self, values: &[i32], row: &mut [u8]) {
+        match self.pixel.bits() as usize {
+            bits @ (2 | 12) => pack(values, bits, row),
+            bits => {
+                for (value, bytes) in values.iter().zip(row.chunks_exact_mut(bits / 8)) {
+                    bytes.copy_from_slice(&value.to_le_bytes()[..bits / 8]);
+                }
+            }
+        }
+    }
+}
+
+/// The lowest `bits` of each value, without gaps.
+fn pack(values: &[i32], bits: usize, row: &mut [u8]) {
+    // The least count of values that fill whole bytes.
+    let (values_each, bytes_each) = if bits == 2 { (4, 1) } else { (2, 3) };
+    for (values, bytes) in values.chunks(values_each).zip(row.chunks_exact_mut(bytes_each)) {
+        let mask = (1 << bits) - 1;
+        let packed = values.iter().rev().fold(0, |packed, value| packed << bits | (value & mask));
+        bytes.copy_from_slice(&packed.to_le_bytes()[..bytes_each]);
+    }
+}
+
+/// Makes frames. The same seed, frame and row give the same bytes, whichever rows are made together.
+pub(super) trait Scene: Send + Sync {
+    /// Makes these rows of a frame.
+    fn rows(&self, frame: u64, rows: Range<usize>, bytes: &mut [u8]);
+}
+
+/// The seed of a row of a frame.
+pub(super) fn row_seed(seed: Seed, frame: u64, row: usize) -> Seed {
+    seed.part(frame).named("row").part(row as u64)
+}
+
+/// The pixel at a distance from the first; before it, the first.
+#[inline]
+#[expect(clippy::cast_sign_loss, reason = "a cast from a float saturates: at 0 below")]
+pub(super) fn place(distance: f64) -> usize {
+    distance as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_packed_from_the_lowest_bits_on() {
+        let put = |pixel, values: &[i32]| {
+            let grid = Grid::new(&[values.len() as u64], pixel);
+            let mut row = vec![0; grid.row_bytes()];
+            grid.put(values, &mut row);
+            row
+        };
+        assert_eq!(put(PixelType::Uint2, &[1, 2, 3, 0]), [0b00_11_10_01]);
+        assert_eq!(put(PixelType::Uint12, &[0xabc, -2]), [0xbc, 0xea, 0xff]);
+        assert_eq!(put(PixelType::Uint16, &[0x1234, -1]), [0x34, 0x12, 0xff, 0xff]);
+        assert_eq!(put(PixelType::Int32, &[-2]), [0xfe, 0xff, 0xff, 0xff]);
+    }
+}

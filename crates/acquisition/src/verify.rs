@@ -1,0 +1,85 @@
+//! Whether a recording is whole: every frame that should be there is read and compared, and what is missing or damaged is
+//! named.
+
+use crate::{
+    instrument::Pattern,
+    journal::Origin,
+    reader::{Frames, Place, Recording},
+};
+
+/// What became of a recording.
+#[derive(Debug, Clone, Default)]
+pub struct Verified {
+    /// Frames that are there and right.
+    pub right: u64,
+    /// Of these, frames that can be read but have nothing to be compared with.
+    pub unchecked: u64,
+    /// Frames that are not there though they should be, as ranges: first and count.
+    pub missing: Vec<(u64, u64)>,
+    /// Frames that are there in no place as they should be.
+    pub damaged: Vec<Damaged>,
+}
+
+/// A frame that is not as it should be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Damaged {
+    /// The frame.
+    pub number: u64,
+    /// Where it should be.
+    pub place: Place,
+    /// What is wrong.
+    pub why: String,
+}
+
+impl Verified {
+    /// Frames that are missing.
+    pub fn missing_frames(&self) -> u64 {
+        self.missing.iter().map(|(_, count)| count).sum()
+    }
+}
+
+/// Reads and compares every frame.
+pub fn verify(recording: &Recording) -> Verified {
+    let index = &recording.index;
+    let (head, mut frames) = (recording.head(), recording.frames());
+    let pattern = match head.origin {
+        Origin::Pattern => Some(Pattern::new(head.content_seed(), head.frame_size as usize)),
+        Origin::Unknown => None,
+    };
+    let mut verified = Verified { missing: index.missing(), ..Verified::default() };
+    for &number in index.frames.keys() {
+        // The frame counts if any of its copies is right; the complaint is about the first.
+        let mut complaint = None;
+        for place in index.places(number) {
+            match check(&mut frames, pattern.as_ref(), number, place) {
+                Ok(checked) => {
+                    verified.right += 1;
+                    verified.unchecked += u64::from(!checked);
+                    complaint = None;
+                    break;
+                }
+                Err(why) => complaint = complaint.or(Some(Damaged { number, place, why })),
+            }
+        }
+        verified.damaged.extend(complaint);
+    }
+    verified
+}
+
+/// Whether there was something to compare the frame with; or what is wrong with it.
+fn check(
+    frames: &mut Frames<'_>,
+    pattern: Option<&Pattern>,
+    number: u64,
+    place: Place,
+) -> Result<bool, String> {
+    let bytes = frames.at(place).map_err(|error| format!("can't be read: {error}"))?;
+    match (pattern, place.checksum) {
+        (Some(pattern), _) => match pattern.verify(number, bytes) {
+            Ok(()) => Ok(true),
+            Err(page) => Err(format!("differs from byte {} on", page * 4096)),
+        },
+        (None, Some(checksum)) if crc32fast::hash(bytes) != checksum => Err("its checksum is another".into()),
+        (None, checksum) => Ok(checksum.is_some()),
+    }
+}

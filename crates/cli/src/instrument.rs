@@ -1,0 +1,131 @@
+//! `nilometer instrument`: what instruments there are, and what they deliver.
+
+use std::fmt::Write;
+
+use clap::{Args, Subcommand};
+use nilometer_model::{Burst, Instrument};
+
+use crate::{
+    Blame, Outcome,
+    catalogue::{INSTRUMENTS, find},
+};
+
+/// Lists the instruments of the catalogue, or shows what one delivers
+#[derive(Debug, Args)]
+pub(crate) struct Command {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Names, rates and titles
+    List,
+    /// What an instrument delivers, how it is stored, and where the figures come from
+    Show {
+        /// A name of the catalogue, or the path of a .toml file
+        name: String,
+        /// Print its file as it is written, to begin one of your own with
+        #[arg(long)]
+        toml: bool,
+    },
+}
+
+impl Command {
+    pub(crate) fn execute(&self) -> Outcome {
+        match &self.action {
+            Action::List => print!("{}", list().input()?),
+            Action::Show { name, toml: true } => {
+                let (file, text) = find(name, &INSTRUMENTS, "instrument").input()?;
+                Instrument::parse(&text, &file).input()?;
+                print!("{text}");
+            }
+            Action::Show { name, toml: false } => print!("{}", shown(&load(name).input()?)),
+        }
+        Ok(())
+    }
+}
+
+/// An instrument by its name or path.
+pub(crate) fn load(name: &str) -> anyhow::Result<Instrument> {
+    let (file, text) = find(name, &INSTRUMENTS, "instrument")?;
+    Ok(Instrument::parse(&text, &file)?)
+}
+
+fn list() -> anyhow::Result<String> {
+    let mut text = String::new();
+    for (name, _) in INSTRUMENTS {
+        let instrument = load(name)?;
+        writeln!(text, "{name:<16} {:>9}  {}", instrument.mean_rate(), instrument.title)?;
+    }
+    Ok(text)
+}
+
+fn shown(instrument: &Instrument) -> String {
+    let Instrument { name, title, source, shape, pixel, frame_rate, streams, .. } = instrument;
+    let sides: Vec<_> = shape.iter().rev().map(ToString::to_string).collect();
+    let streams = if *streams == 1 { String::new() } else { format!(", {streams} streams in step") };
+    let files = match instrument.frames_per_file {
+        Some(1) => "a file a frame".into(),
+        Some(frames) => format!("{frames} frames a file"),
+        None => "files of about 256 MiB".into(),
+    };
+    let mut rows = vec![
+        ("name", name.clone()),
+        ("title", title.clone()),
+        ("frame", format!("{} pixels of {}, {}", sides.join(" x "), pixel.name(), instrument.frame_size())),
+        ("frame rate", format!("{frame_rate}{streams}")),
+    ];
+    if let Some(Burst { frames, pause }) = instrument.burst {
+        rows.push(("bursts", format!("{frames} frames, then none for {pause}: {}", instrument.rate())));
+    }
+    rows.push(("rate", instrument.mean_rate().to_string()));
+    rows.push(("stored as", files));
+    rows.push(("source", source.clone()));
+    let assumed =
+        if instrument.assumed.is_empty() { "nothing".into() } else { instrument.assumed.join(", ") };
+    rows.push(("assumed", assumed));
+    rows.iter().map(|(key, value)| format!("{key:<11} {value}\n")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_instrument_delivers_at_the_rate_that_was_published() {
+        // Bytes a second, from the sources that the files name; the tolerance is that of their rounding.
+        for (name, published, tolerance) in [
+            ("pco-4000", 100e6, 0.08),
+            ("pco-edge", 700e6, 0.01),
+            ("excalibur-3m", 600e6, 0.001),
+            ("fila10g-512m", 512e6 / 8.0, 1e-9),
+            ("fila10g-1g", 1024e6 / 8.0, 1e-9),
+            ("fila10g-2g", 2048e6 / 8.0, 1e-9),
+            ("fila10g-4g", 4056e6 / 8.0, 1e-9),
+            ("vlbi-16g", 16e9 / 8.0, 1e-9),
+            ("vlbi-32g", 32e9 / 8.0, 1e-9),
+            ("wa105-raw", 130e9 / 8.0, 1e-6),
+            ("wa105-compressed", 20e9 / 8.0, 1e-9),
+            ("small-files", 20.0 * 100.0 * 65536.0, 1e-9),
+        ] {
+            let rate = load(name).expect(name).mean_rate().0;
+            assert!((rate / published - 1.0).abs() <= tolerance, "{name}: {rate} B/s");
+        }
+        for name in ["eiger-4m", "eiger2-16m"] {
+            let rate = load(name).expect(name).mean_rate().0 * 8.0;
+            assert!((10e9..100e9).contains(&rate), "{name}: {rate} bit/s");
+        }
+    }
+
+    #[test]
+    fn what_is_assumed_is_said() {
+        let text = shown(&load("template").expect("built in"));
+        for part in
+            ["2048 x 1024 pixels of uint16, 4 MiB", "2 streams in step", "then none for 2 s", "assumed"]
+        {
+            assert!(text.contains(part), "{part} in {text}");
+        }
+        assert!(shown(&load("pco-edge").expect("built in")).contains("assumed     nothing"));
+    }
+}

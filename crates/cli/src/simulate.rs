@@ -1,0 +1,313 @@
+//! `nilometer simulate`: records what an instrument would deliver, through the recorder, into directories that stay.
+
+use std::{
+    path::PathBuf,
+    sync::{Arc, atomic::Ordering},
+};
+
+use anyhow::{Context, bail, ensure};
+use clap::{Args, builder::PossibleValuesParser};
+use nilometer_acquisition::{
+    Delivery, Ending, Lane, Outcome as Recorded, Pace, Setup, WhenFull,
+    instrument::Content,
+    journal::{Head, Origin},
+    record,
+    sink::{Durability, RawLayout, frames_per_file},
+    suited_engine,
+};
+use nilometer_model::{ByteRate, Bytes, Frequency, Instrument, Nanos};
+use nilometer_storage::{
+    Clock, Target,
+    buffer::ALIGNMENT,
+    process,
+    target::{Description, Directory},
+};
+
+use crate::{
+    Blame, Outcome,
+    describe::described,
+    evaluate::{run_id, stop_on_signal},
+    instrument,
+};
+
+/// Records what an instrument would deliver: raw, when it is due, into directories that stay
+#[derive(Debug, Args)]
+pub(crate) struct Simulate {
+    /// A name of the catalogue (see `nilometer instrument list`), or the path of a .toml file
+    instrument: String,
+    /// Where the recording goes, in a new directory of its name; may be given several times: a lane each, and one that
+    /// fails or is full leaves its frames to the others
+    #[arg(long = "to", required = true, value_name = "DIRECTORY")]
+    to: Vec<PathBuf>,
+    /// The name of the recording [default: the instrument and a number]
+    #[arg(long)]
+    name: Option<String>,
+    /// How long frames come
+    #[arg(long, default_value = "10 s")]
+    duration: Nanos,
+    /// End after so many frames at the latest, counted over all streams
+    #[arg(long)]
+    frames: Option<u64>,
+    /// Frames a second of each stream, instead of the instrument's
+    #[arg(long, value_name = "FREQUENCY")]
+    rate: Option<Frequency>,
+    /// Streams in step, instead of the instrument's
+    #[arg(long)]
+    streams: Option<u64>,
+    /// Memory between the instrument and the storage
+    #[arg(long, default_value = "1 GiB")]
+    buffer: Bytes,
+    /// What happens to a frame that finds the buffer full: the recording stops, the frame is lost, or the oldest that
+    /// waits is lost in its place
+    #[arg(long, value_name = "POLICY", default_value = WhenFull::DropNewest.name())]
+    #[arg(value_parser = PossibleValuesParser::new(WhenFull::ALL.map(WhenFull::name)))]
+    full: String,
+    /// What stays free on each storage; a directory whose storage has no more takes no more frames
+    #[arg(long, default_value = "1 GiB")]
+    reserve: Bytes,
+    /// Write a checksum of each frame into the journal
+    #[arg(long)]
+    checksums: bool,
+    /// How long storage may be silent after the last frame
+    #[arg(long, default_value = "60 s")]
+    hang_after: Nanos,
+}
+
+impl Simulate {
+    pub(crate) fn execute(&self) -> Outcome {
+        let instrument = self.instrument().input()?;
+        let described = self.to.iter().map(|path| described(path));
+        let described = described.collect::<anyhow::Result<Vec<_>>>().input()?;
+        let id = run_id().0;
+        let name = self.name.clone().unwrap_or_else(|| format!("{}-{id:016x}", instrument.name));
+        self.check(&instrument, &described, &name).input()?;
+        let stop = stop_on_signal().run()?;
+        let targets = make(described, &name).input()?;
+        let mut setup = self.setup(&instrument, &targets, (id, &name)).run()?;
+        setup.stop = stop.clone();
+        eprintln!("recording {name}: {} for {}", instrument.mean_rate(), self.duration);
+        let durability = setup.lanes[0].1.durability;
+        let outcome = record(setup).run()?;
+        print!("{}", summary(&outcome, &instrument, &targets));
+        println!("durable     {}", durable_when(durability));
+        let paths: Vec<_> = targets.iter().map(|target| target.path().display().to_string()).collect();
+        println!("\nnilometer verify {}", paths.join(" "));
+        // A directory on storage that hangs must not be closed: the program is to end.
+        std::mem::forget(targets);
+        went_well(&outcome, stop.load(Ordering::Relaxed)).run()
+    }
+
+    /// The instrument as it was asked for.
+    fn instrument(&self) -> anyhow::Result<Instrument> {
+        let mut instrument = instrument::load(&self.instrument)?;
+        instrument.frame_rate = self.rate.unwrap_or(instrument.frame_rate);
+        instrument.streams = self.streams.unwrap_or(instrument.streams);
+        instrument.check().map_err(|why| anyhow::anyhow!("{}: {why}", self.instrument))?;
+        Ok(instrument)
+    }
+
+    /// What can be refused is refused before anything is made.
+    fn check(&self, instrument: &Instrument, to: &[Description], name: &str) -> anyhow::Result<()> {
+        let plain =
+            !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\0']) && name.len() <= 200;
+        ensure!(plain, "--name {name}: write a plain name of at most 200 bytes, without a slash");
+        ensure!(self.frames != Some(0), "--frames 0: write at least 1");
+        ensure!(self.duration.0 > 0, "--duration 0 s: write more than 0 s");
+        let frame = instrument.frame_size();
+        let needed = Bytes(2 * frame.0);
+        ensure!(self.buffer >= needed, "--buffer {}: two frames of {frame} need {needed}", self.buffer);
+        if let Some(available) =
+            process::available_memory().filter(|available| self.buffer.0 > available.0 / 2)
+        {
+            bail!(
+                "--buffer {}: write at most half of the {available} of memory that are available",
+                self.buffer
+            );
+        }
+        for description in to {
+            self.check_directory(instrument, description, name)?;
+        }
+        Ok(())
+    }
+
+    fn check_directory(
+        &self,
+        instrument: &Instrument,
+        description: &Description,
+        name: &str,
+    ) -> anyhow::Result<()> {
+        let path = description.path.display();
+        ensure!(
+            description.writable,
+            "{path}: can't be written: name a directory that this user may write to"
+        );
+        let existing = description.path.join(name);
+        ensure!(!existing.exists(), "{} exists: choose another --name", existing.display());
+        let layout = self.layout(instrument, description, (0, 0, 1), name);
+        let (file, free) = (Bytes(layout.file_size()), description.space.free);
+        let fits = free.0.saturating_sub(self.reserve.0) >= file.0;
+        ensure!(
+            fits,
+            "{path} has {free} free, and {} must stay free: no file of {file} fits; name larger storage, or a smaller \
+             --reserve",
+            self.reserve
+        );
+        Ok(())
+    }
+
+    fn layout(
+        &self,
+        instrument: &Instrument,
+        description: &Description,
+        (recording, lane, lanes): (u64, u32, u32),
+        name: &str,
+    ) -> RawLayout {
+        let direct = description.direct_alignment().is_some();
+        let frame_size = instrument.frame_size().0;
+        let stride = if direct { frame_size.next_multiple_of(ALIGNMENT as u64) } else { frame_size };
+        let frames_per_file = frames_per_file(instrument, stride);
+        let origin = Origin::Pattern;
+        let head = Head { recording, lane, lanes, frame_size, stride, frames_per_file, origin };
+        RawLayout { checksums: self.checksums, ..RawLayout::suited(name.into(), head, direct) }
+    }
+
+    fn setup(
+        &self,
+        instrument: &Instrument,
+        targets: &[Arc<Directory>],
+        (id, name): (u64, &str),
+    ) -> anyhow::Result<Setup> {
+        let count = u32::try_from(targets.len()).context("too many directories")?;
+        let mut lanes: Vec<(Arc<dyn Target>, RawLayout)> = Vec::new();
+        for (target, lane) in targets.iter().zip(0..) {
+            let layout = self.layout(instrument, target.description(), (id, lane, count), name);
+            lanes.push((target.clone(), layout));
+        }
+        let seed = lanes[0].1.head.content_seed();
+        let content = Content::prepare(&instrument.data, &instrument.shape, instrument.pixel, seed)?;
+        for (_, layout) in &mut lanes {
+            layout.head.origin = content.origin();
+            // What a journal alone can't make again is checked by its checksum.
+            layout.checksums |= content.origin() == Origin::Unknown;
+        }
+        // One engine for all lanes: past the cache only where that is possible on each.
+        let direct = lanes.iter().all(|(_, layout)| layout.direct);
+        let slot = lanes.iter().map(|(_, layout)| layout.head.stride).max().unwrap_or(1);
+        let when_full =
+            WhenFull::ALL.into_iter().find(|policy| policy.name() == self.full).unwrap_or_default();
+        let pace = Pace::Due(instrument.schedule());
+        Ok(Setup {
+            engine: suited_engine(targets[0].as_ref(), direct, Clock::start())?,
+            slots: (self.buffer.0 / slot.next_multiple_of(ALIGNMENT as u64)).max(2) as usize,
+            delivery: Delivery {
+                pace,
+                duration: self.duration,
+                frames: self.frames.unwrap_or(u64::MAX),
+                when_full,
+            },
+            reserve: Some(self.reserve),
+            content,
+            lanes,
+            stop: Arc::default(),
+            hang_after: self.hang_after,
+        })
+    }
+}
+
+/// All directories, or none.
+fn make(described: Vec<Description>, name: &str) -> anyhow::Result<Vec<Arc<Directory>>> {
+    let mut made: Vec<Directory> = Vec::new();
+    for description in described {
+        match Directory::create(description, name) {
+            Ok(directory) => made.push(directory),
+            Err(error) => {
+                // They are new and empty.
+                made.into_iter().for_each(|directory| drop(directory.remove_if_empty()));
+                return Err(error.into());
+            }
+        }
+    }
+    Ok(made.into_iter().map(Arc::new).collect())
+}
+
+/// What became of the frames, a line each.
+fn summary(outcome: &Recorded, instrument: &Instrument, targets: &[Arc<Directory>]) -> String {
+    let (books, frame) = (outcome.books, instrument.frame_size());
+    let bytes = outcome.stored() * frame.0;
+    let longest = outcome.lanes.iter().flatten().map(|lane| lane.totals.longest).max().unwrap_or_default();
+    let mut lines = vec![
+        format!("due         {} frames of {frame}", outcome.due),
+        format!(
+            "stored      {} frames, {}, {}",
+            outcome.stored(),
+            Bytes(bytes),
+            ByteRate::of(bytes, outcome.wall)
+        ),
+        format!("lost        {}", losses(outcome)),
+        format!("stall       {longest} at the most from due until acknowledged"),
+        format!("buffer      {} of {} frames in use at the most", books.high, books.slots),
+    ];
+    for ((ending, ended), (target, lane)) in outcome.endings().zip(targets.iter().zip(&outcome.lanes)) {
+        let stored = lane.as_ref().map_or(0, |Lane { totals, .. }| totals.stored);
+        let path = target.path().display();
+        lines.push(format!("{path}: {stored} frames, {}", ended_how(ending, ended)));
+    }
+    lines.iter().map(|line| format!("{line}\n")).collect()
+}
+
+/// How many frames were lost, and why.
+fn losses(outcome: &Recorded) -> String {
+    let books = outcome.books;
+    let reasons: Vec<_> = [
+        (books.refused, "found the buffer full"),
+        (books.displaced, "gave way to newer ones"),
+        (books.stranded, "had no directory left to go to"),
+        (outcome.unknown(), "were with storage that hangs: nobody knows"),
+    ]
+    .into_iter()
+    .filter(|(count, _)| *count > 0)
+    .map(|(count, why)| format!("{count} {why}"))
+    .collect();
+    if reasons.is_empty() { "nothing".into() } else { format!("frames: {}", reasons.join(", ")) }
+}
+
+fn ended_how(ending: Ending, ended: Option<Nanos>) -> String {
+    let after = ended.map_or_else(String::new, |ended| format!(" after {ended}"));
+    match ending {
+        Ending::InOrder => "ended in order".into(),
+        Ending::Full => format!("full up to the reserve{after}, ended in order"),
+        Ending::Failed(errno) => format!("failed{after}: {errno}"),
+        Ending::Hung => "hangs".into(),
+    }
+}
+
+fn durable_when(durability: Durability) -> &'static str {
+    match durability {
+        Durability::EachFile => "each file when it was full, the rest at the end",
+        Durability::Never => "no: files this small are acknowledged, not synced",
+    }
+}
+
+/// Losses and lanes that failed become the exit code.
+fn went_well(outcome: &Recorded, interrupted: bool) -> anyhow::Result<()> {
+    let mut faults = Vec::new();
+    let lost = outcome.due.saturating_sub(outcome.stored());
+    if lost > 0 {
+        faults.push(format!("{lost} of {} frames were not stored", outcome.due));
+    }
+    if outcome.stopped {
+        faults.push("it was stopped by a full buffer".into());
+    }
+    let early = outcome.endings().filter(|(ending, _)| *ending != Ending::InOrder).count();
+    if early > 0 {
+        faults.push(format!("{early} of {} directories dropped out", outcome.lanes.len()));
+    }
+    if early == outcome.lanes.len() {
+        faults.push("no directory was left, and the recording ended there".into());
+    }
+    if interrupted {
+        faults.push("interrupted: the recording is whole up to there".into());
+    }
+    ensure!(faults.is_empty(), "{}", faults.join("; "));
+    Ok(())
+}

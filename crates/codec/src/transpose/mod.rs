@@ -1,0 +1,111 @@
+//! Bits of elements put in order of their place: first bit 0 of all elements, then bit 1 of all, and so on. Counts of a
+//! few photons then leave most of the rows zero, which any compressor takes.
+//!
+//! A block has a multiple of 8 elements. Row `r` of the result holds bit `r mod 8` of byte `r div 8` of all elements, one
+//! bit an element, the least significant bit first; a group is 8 elements, a byte of each row. This is
+//! `bshuf_trans_bit_elem` of the bitshuffle library (Masui et al., "A compression scheme for radio data in high
+//! performance computing", 2015, section 4).
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+mod scalar;
+
+use crate::ElementSize;
+
+/// How bits are transposed. All give the same bytes.
+#[derive(Debug, Clone, Copy)]
+pub enum Method {
+    /// Eight bytes at a time, on any processor.
+    Scalar,
+    /// Thirty-two bytes at a time.
+    #[cfg(target_arch = "x86_64")]
+    Avx2(avx2::Avx2),
+}
+
+impl Method {
+    /// The fastest that this processor has.
+    pub fn best() -> Self {
+        Self::all().pop().expect("the scalar one is always there")
+    }
+
+    /// All that this processor has, the fastest last.
+    pub fn all() -> Vec<Self> {
+        let mut methods = vec![Method::Scalar];
+        #[cfg(target_arch = "x86_64")]
+        methods.extend(avx2::Avx2::detect().map(Method::Avx2));
+        methods
+    }
+
+    /// Elements to rows of bits. Both slices are as long as the block, a multiple of 8 elements.
+    pub fn split(self, elements: &[u8], size: ElementSize, rows: &mut [u8]) {
+        check(elements, size, rows);
+        let done = match self {
+            Method::Scalar => 0,
+            #[cfg(target_arch = "x86_64")]
+            Method::Avx2(avx2) => avx2.split(elements, size, rows),
+        };
+        scalar::split(elements, size, rows, done);
+    }
+
+    /// Rows of bits to elements, undoing [`Method::split`]. `scratch` is as long as the block too.
+    pub fn join(self, rows: &[u8], size: ElementSize, elements: &mut [u8], scratch: &mut [u8]) {
+        check(rows, size, elements);
+        let done = match self {
+            Method::Scalar => 0,
+            #[cfg(target_arch = "x86_64")]
+            Method::Avx2(avx2) => avx2.join(rows, size, elements, scratch),
+        };
+        scalar::join(rows, size, elements, done);
+    }
+}
+
+fn check(from: &[u8], size: ElementSize, to: &[u8]) {
+    assert_eq!(from.len(), to.len(), "a block is as long before as after");
+    assert_eq!(from.len() % (8 * size.bytes()), 0, "a block is a multiple of 8 elements");
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// As in the definition, a bit at a time.
+    fn defined(elements: &[u8], size: usize) -> Vec<u8> {
+        let count = elements.len() / size;
+        let mut rows = vec![0; elements.len()];
+        for (element, bytes) in elements.chunks_exact(size).enumerate() {
+            for row in 0..8 * size {
+                let bit = bytes[row / 8] >> (row % 8) & 1;
+                rows[row * (count / 8) + element / 8] |= bit << (element % 8);
+            }
+        }
+        rows
+    }
+
+    #[test]
+    fn every_method_is_tested_here() {
+        let methods = Method::all();
+        assert!(matches!(methods[0], Method::Scalar));
+        #[cfg(target_arch = "x86_64")]
+        assert_eq!(methods.len() == 2, std::is_x86_feature_detected!("avx2"));
+    }
+
+    proptest! {
+        #[test]
+        fn every_method_does_what_is_defined_and_undoes_it(
+            bytes in prop::collection::vec(any::<u8>(), 0..20_000),
+            size in prop::sample::select(ElementSize::ALL.to_vec()),
+        ) {
+            let block = &bytes[..bytes.len() / (8 * size.bytes()) * 8 * size.bytes()];
+            let expected = defined(block, size.bytes());
+            for method in Method::all() {
+                let (mut rows, mut back) = (vec![1; block.len()], vec![1; block.len()]);
+                method.split(block, size, &mut rows);
+                prop_assert_eq!(&rows, &expected, "{:?}", method);
+                method.join(&rows, size, &mut back, &mut vec![1; block.len()]);
+                prop_assert_eq!(&back[..], block, "{:?}", method);
+            }
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! A new directory below one that the user named, for files that stay: what a recording writes is the user's.
+
+use std::path::{Path, PathBuf};
+
+use nilometer_model::Coldness;
+use rustix::fs::{self, Mode, OFlags};
+
+use super::{
+    super::{Description, Space, Target, TargetError},
+    space,
+};
+use crate::engine::{self, Engine, EngineError, Options};
+
+/// See the module. Nothing outside it is touched, and nothing in it is ever removed by this target.
+#[derive(Debug)]
+pub struct Directory {
+    description: Description,
+    path: PathBuf,
+    root: std::os::fd::OwnedFd,
+}
+
+impl Directory {
+    /// Makes the directory of this name at the described path; it must not exist.
+    pub fn create(description: Description, name: &str) -> Result<Self, TargetError> {
+        let path = description.path.join(name);
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let parent = fs::open(&description.path, flags, Mode::empty())
+            .map_err(TargetError::io(&description.path, "open"))?;
+        fs::mkdirat(&parent, name, Mode::from_raw_mode(0o755))
+            .map_err(TargetError::io(&path, "make the directory"))?;
+        // What is called durable in it must still have a name after the loss of power.
+        fs::fsync(&parent).map_err(TargetError::io(&description.path, "sync"))?;
+        let root = fs::openat(&parent, name, flags, Mode::empty()).map_err(TargetError::io(&path, "open"))?;
+        Ok(Directory { description, path, root })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Removes the directory if it is empty: for one that was made and then not needed.
+    pub fn remove_if_empty(self) -> Result<(), TargetError> {
+        fs::rmdir(&self.path).map_err(TargetError::io(&self.path, "remove"))
+    }
+
+    fn kept(&self) -> TargetError {
+        TargetError::Kept {
+            path: self.path.clone(),
+            why: "a recording stays until its user removes it".into(),
+        }
+    }
+}
+
+impl Target for Directory {
+    fn description(&self) -> &Description {
+        &self.description
+    }
+
+    fn engine(&self, options: &Options) -> Result<Box<dyn Engine>, EngineError> {
+        let engine = options.kind.name();
+        let setup = |source| EngineError::Setup { engine, what: "open the directory", source };
+        engine::on_directory(self.root.try_clone().map_err(setup)?, options)
+    }
+
+    fn space(&self) -> Result<Space, TargetError> {
+        space(&self.description.path)
+    }
+
+    fn chill(&self, _name: &str) -> Result<Coldness, TargetError> {
+        Ok(Coldness::NotProvable)
+    }
+
+    fn traffic(&self) -> Option<(u64, u64)> {
+        super::traffic(&self.description)
+    }
+
+    fn stripe(&self, _count: Option<u32>) -> Result<Option<u32>, TargetError> {
+        Ok(None)
+    }
+
+    fn clear(&self) -> Result<(), TargetError> {
+        Err(self.kept())
+    }
+
+    fn remove(&self) -> Result<(), TargetError> {
+        Err(self.kept())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::target::probe;
+
+    #[test]
+    fn it_is_new_and_what_is_in_it_stays() {
+        let below = tempfile::tempdir().expect("a temporary directory");
+        let description = probe(below.path()).expect("it can be described");
+        let made = Directory::create(description.clone(), "scan-1").expect("it is new");
+        assert!(made.path().is_dir());
+        let error = Directory::create(description.clone(), "scan-1").expect_err("it exists").to_string();
+        assert!(error.contains("scan-1") && error.contains("exists"), "{error}");
+        std::fs::write(made.path().join("mine"), "x").expect("space");
+        assert!(made.clear().is_err() && made.remove().is_err());
+        let path = made.path().to_owned();
+        assert!(made.remove_if_empty().is_err() && path.join("mine").exists());
+        let empty = Directory::create(description, "scan-2").expect("it is new");
+        empty.remove_if_empty().expect("it is empty");
+        assert_eq!(std::fs::read_dir(below.path()).expect("listed").count(), 1);
+    }
+}

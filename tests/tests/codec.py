@@ -1,0 +1,47 @@
+"""The other side of codec.rs: reads what we wrote with the reference libraries, and writes what we are to read.
+
+codec.py bitshuffle DIR   each NAME.SIZE.raw (unsigned integers of SIZE bytes) must be what HDF5 reads from the chunk
+                          NAME.SIZE.ours by filter 32008; its own chunk goes to NAME.SIZE.theirs
+codec.py cbf DIR          each NAME.raw (int32) must be the pixels that fabio reads from NAME.ours.cbf, HEIGHT x WIDTH as
+                          there; its own file goes to NAME.theirs.cbf
+"""
+import pathlib
+import sys
+
+import numpy
+
+
+def bitshuffle(directory):
+    import h5py
+
+    if not h5py.h5z.filter_avail(32008):
+        import bitshuffle.h5  # noqa: F401, registers the filter
+
+    for path in sorted(directory.glob("*.raw")):
+        elements = numpy.fromfile(path, f"<u{path.suffixes[0][1:]}")
+        with h5py.File("memory", "w", driver="core", backing_store=False) as file:
+            def dataset(name):
+                return file.create_dataset(name, elements.shape, elements.dtype, chunks=elements.shape,
+                                           compression=32008, compression_opts=(0, 2))
+
+            ours = dataset("ours")
+            ours.id.write_direct_chunk((0,), path.with_suffix(".ours").read_bytes())
+            assert numpy.array_equal(ours[:], elements), f"{path}: the filter reads other elements"
+            theirs = dataset("theirs")
+            theirs[:] = elements
+            path.with_suffix(".theirs").write_bytes(theirs.id.read_direct_chunk((0,))[1])
+        print(path.name)
+
+
+def cbf(directory):
+    import fabio
+
+    for path in sorted(directory.glob("*.raw")):
+        image = fabio.open(str(path.with_suffix(".ours.cbf")))
+        pixels = numpy.fromfile(path, "<i4").reshape(image.data.shape)
+        assert image.data.dtype == numpy.int32 and numpy.array_equal(image.data, pixels), f"{path}: other pixels"
+        fabio.cbfimage.CbfImage(data=pixels).write(str(path.with_suffix(".theirs.cbf")))
+        print(path.name, *image.data.shape, image.header["_array_data.header_contents"].splitlines()[0])
+
+
+{"bitshuffle": bitshuffle, "cbf": cbf}[sys.argv[1]](pathlib.Path(sys.argv[2]))

@@ -1,0 +1,96 @@
+//! Codecs and formats against programs that no one here wrote: HDF5 with its bitshuffle filter, and fabio.
+
+use std::{fs, path::Path};
+
+use nilometer_acquisition::{cbf, instrument::Content};
+use nilometer_codec::{Bitshuffle, ElementSize, Method};
+use nilometer_model::{Data, DataKind, PixelType, Seed};
+use nilometer_tests::{python, root};
+
+/// Has the other side do its part in this directory; what it printed. Nothing if it is not here.
+fn other_side(part: &str, modules: &[&str], directory: &Path) -> Option<String> {
+    let script = root().join("tests/tests/codec.py");
+    let output = python(modules)?.arg(script).arg(part).arg(directory).output().expect("it can be run");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    Some(String::from_utf8(output.stdout).expect("names"))
+}
+
+/// Elements as a detector counts them: small numbers, a few large ones, all ones in between as gaps.
+fn elements(seed: u64, size: ElementSize, count: usize) -> Vec<u8> {
+    let mut stream = Seed(seed).stream();
+    let element = |_| match stream.below(40) {
+        0 => u64::MAX,
+        1 => stream.next(),
+        _ => stream.below(4),
+    };
+    (0..count).map(element).flat_map(|value| value.to_le_bytes()[..size.bytes()].to_vec()).collect()
+}
+
+#[test]
+fn hdf5_reads_our_chunks_and_we_read_its() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let path = |count: usize, size: ElementSize, suffix: &str| {
+        directory.path().join(format!("{count}.{}.{suffix}", size.bytes()))
+    };
+    // Less than a group, one group, not quite and more than a block, several blocks with groups and elements over.
+    let counts = [1, 7, 8, 9, 1023, 8192, 8195, 30_013];
+    let cases = || ElementSize::ALL.into_iter().flat_map(|size| counts.map(|count| (count, size)));
+    for (count, size) in cases() {
+        let raw = elements(count as u64, size, count);
+        let mut chunk = Vec::new();
+        Bitshuffle::new(size).encode(&raw, &mut chunk).expect("whole elements");
+        fs::write(path(count, size, "raw"), &raw).expect("room");
+        fs::write(path(count, size, "ours"), chunk).expect("room");
+    }
+    let Some(read) = other_side("bitshuffle", &["h5py", "bitshuffle"], directory.path()) else { return };
+    assert_eq!(read.lines().count(), cases().count(), "{read}");
+    for (count, size) in cases() {
+        let raw = fs::read(path(count, size, "raw")).expect("written above");
+        let chunk = fs::read(path(count, size, "theirs")).expect("the other side wrote it");
+        for method in Method::all() {
+            let mut back = vec![0; raw.len()];
+            let decoded = Bitshuffle::with_method(size, method).decode(&chunk, &mut back);
+            assert_eq!(decoded, Ok(()), "{count} elements of {size:?}");
+            assert!(back == raw, "{count} elements of {size:?} by {method:?}");
+        }
+    }
+}
+
+/// A frame of a Pilatus 6M with spots, gaps and bad pixels, and its stamp.
+fn pilatus() -> Vec<u8> {
+    let data = Data { distinct: Some(1), ..DataKind::Diffraction.into() };
+    let content = Content::prepare(&data, &[2527, 2463], PixelType::Int32, Seed(1)).expect("it can be made");
+    let mut frame = vec![0; content.frame_size()];
+    content.fill(123, &mut frame);
+    frame
+}
+
+#[test]
+fn fabio_reads_our_pictures_and_we_read_its() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let path = |name: &str, suffix: &str| directory.path().join(format!("{name}.{suffix}"));
+    let pixels = |raw: &[u8]| -> Vec<i32> {
+        raw.as_chunks().0.iter().map(|pixel| i32::from_le_bytes(*pixel)).collect()
+    };
+    // The wildest steps, one pixel, and a frame as it is delivered.
+    let wild = elements(1, ElementSize::Four, 31 * 33);
+    let pictures =
+        [("wild", [33, 31], wild), ("one", [1, 1], vec![1; 4]), ("pilatus", [2527, 2463], pilatus())];
+    for (name, [height, width], raw) in &pictures {
+        let mut file = Vec::new();
+        cbf::Image { width: *width, height: *height, pixels: &pixels(raw) }.write(name, &mut file);
+        fs::write(path(name, "raw"), raw).expect("room");
+        fs::write(path(name, "ours.cbf"), file).expect("room");
+    }
+    let Some(read) = other_side("cbf", &["fabio"], directory.path()) else { return };
+    let expected = "one.raw 1 1 # Detector: PILATUS, simulated\n\
+                    pilatus.raw 2527 2463 # Detector: PILATUS, simulated\n\
+                    wild.raw 33 31 # Detector: PILATUS, simulated\n";
+    assert_eq!(read, expected);
+    for (name, shape, raw) in &pictures {
+        let file = fs::read(path(name, "theirs.cbf")).expect("the other side wrote it");
+        let (found, read) = cbf::read(&file).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert!(found == *shape && read == pixels(raw), "{name}");
+    }
+}
