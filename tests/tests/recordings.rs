@@ -202,7 +202,9 @@ fn after_a_kill_every_acknowledged_frame_is_there() {
     let kept = tempfile::tempdir().expect("a temporary directory");
     for lanes in [1, 2] {
         let to = ["a", "b"].map(|name| kept.path().join(format!("{name}{lanes}")));
-        to.iter().for_each(|path| fs::create_dir(path).expect("space"));
+        for path in &to {
+            fs::create_dir(path).expect("space");
+        }
         let to: Vec<_> = to.iter().take(lanes).map(PathBuf::as_path).collect();
         let recording = Recording::new(&to);
         let running = recording.start(&["--duration", "1 min"]);

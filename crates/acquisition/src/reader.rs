@@ -76,10 +76,10 @@ impl Index {
                 Entry::Frame { number, file, .. } if removed.contains(&file) => {
                     self.removed.insert(number);
                 }
-                Entry::Frame { number, file, position, checksum, .. } => {
-                    if trust == Trust::Acknowledged || durable.is_some_and(|last| file <= last) {
-                        self.found(number, Place { lane, file, position, checksum });
-                    }
+                Entry::Frame { number, file, position, checksum, .. }
+                    if trust == Trust::Acknowledged || durable.is_some_and(|last| file <= last) =>
+                {
+                    self.found(number, Place { lane, file, position, checksum });
                 }
                 Entry::End { due } => {
                     self.ended += 1;

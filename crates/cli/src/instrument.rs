@@ -85,7 +85,8 @@ fn shown(instrument: &Instrument) -> String {
     let assumed =
         if instrument.assumed.is_empty() { "nothing".into() } else { instrument.assumed.join(", ") };
     rows.push(("assumed", assumed));
-    rows.iter().map(|(key, value)| format!("{key:<11} {value}\n")).collect()
+    let lines: Vec<_> = rows.iter().map(|(key, value)| format!("{key:<11} {value}")).collect();
+    lines.join("\n") + "\n"
 }
 
 #[cfg(test)]

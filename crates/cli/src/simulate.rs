@@ -222,7 +222,9 @@ fn make(described: Vec<Description>, name: &str) -> anyhow::Result<Vec<Arc<Direc
             Ok(directory) => made.push(directory),
             Err(error) => {
                 // They are new and empty.
-                made.into_iter().for_each(|directory| drop(directory.remove_if_empty()));
+                for directory in made {
+                    drop(directory.remove_if_empty());
+                }
                 return Err(error.into());
             }
         }
@@ -252,7 +254,7 @@ fn summary(outcome: &Recorded, instrument: &Instrument, targets: &[Arc<Directory
         let path = target.path().display();
         lines.push(format!("{path}: {stored} frames, {}", ended_how(ending, ended)));
     }
-    lines.iter().map(|line| format!("{line}\n")).collect()
+    lines.join("\n") + "\n"
 }
 
 /// How many frames were lost, and why.

@@ -73,7 +73,7 @@ fn told(recording: &Recording, verified: &Verified) -> String {
     for (path, error) in &recording.unreadable {
         lines.push(format!("unreadable  {}: {error}", path.display()));
     }
-    lines.iter().map(|line| format!("{line}\n")).collect()
+    lines.join("\n") + "\n"
 }
 
 /// `3, 5-7`.
