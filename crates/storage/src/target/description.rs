@@ -79,6 +79,13 @@ impl Description {
             || matches!(name, "overlay" | "zfs")
     }
 
+    /// Beyond the page cache of its files there is another that can't be looked into: memory, a server, or the file below
+    /// a loop device.
+    pub fn has_a_cache_of_its_own(&self) -> bool {
+        let on_a_file = self.device.as_ref().is_some_and(|device| device.starts_with("loop"));
+        self.is_memory() || self.is_remote() || on_a_file
+    }
+
     /// `O_DIRECT` works and is what it says.
     pub fn direct_alignment(&self) -> Option<u32> {
         match self.direct {

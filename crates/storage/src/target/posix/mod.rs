@@ -104,7 +104,7 @@ impl Target for Posix {
             .map_err(TargetError::io(&path, "open"))?;
         let resident = cache::drop_pages(&file).map_err(TargetError::io(&path, "drop the cache of"))?;
         Ok(match resident {
-            _ if self.description.is_memory() || self.description.is_remote() => Coldness::NotProvable,
+            _ if self.description.has_a_cache_of_its_own() => Coldness::NotProvable,
             0 => Coldness::Proved,
             _ => Coldness::Contradicted,
         })
