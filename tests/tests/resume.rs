@@ -4,14 +4,14 @@
 use std::{
     collections::BTreeSet,
     fs,
+    io::Write,
     path::{Path, PathBuf},
+    sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
 
 use nilometer_model::{Key, Results, Seed, plan::Phase};
-use nilometer_tests::{
-    Ended, FileSystem, Running, await_let_go, await_some, may_mount, run_directories, start,
-};
+use nilometer_tests::{Ended, FileSystem, Running, await_let_go, may_mount, run_directories, start};
 use rustix::process::Signal;
 use tempfile::TempDir;
 
@@ -207,17 +207,15 @@ fn whatever_happens_to_some_targets_the_others_go_on() {
     let home = Home::new(&plan, &[frozen.path(), full.path(), gone.path(), sound.path()]);
     let mut running = home.begin();
     running.await_said("[3/");
-    let run = run_directories(full.path()).remove(0);
-    // As much as there is, when no cell holds any of it that it would give back.
-    await_some("a full file system", || {
-        let cell = fs::read_dir(&run).expect("a directory").count() > 1;
-        let filler = fs::write(full.path().join("filler"), vec![1; 32 << 20]);
-        assert_eq!(filler.expect_err("more than there is").kind(), std::io::ErrorKind::StorageFull);
-        (!cell).then_some(())
+    let over = AtomicBool::new(false);
+    let ended = std::thread::scope(|scope| {
+        scope.spawn(|| keep_full(&full.path().join("filler"), &over));
+        gone.shut_down();
+        frozen.freeze();
+        let ended = running.end(LIMIT);
+        over.store(true, Ordering::Relaxed);
+        ended
     });
-    gone.shut_down();
-    frozen.freeze();
-    let ended = running.end(LIMIT);
     assert_eq!(ended.code, Some(1), "{ended:?}");
     let results = home.results();
     let left_out = [0, 1, 2, 3].map(|target: usize| results.targets[target].left_out.is_some());
@@ -234,6 +232,19 @@ fn whatever_happens_to_some_targets_the_others_go_on() {
     let found = of_sound(results.samples.iter().map(|measured| measured.key).collect());
     assert_eq!(found, of_sound(all_keys(4)));
     frozen.thaw();
+}
+
+/// Takes every byte that is free, and those that cells give back, until it is over or the limit is.
+fn keep_full(filler: &Path, over: &AtomicBool) {
+    let mut filler = fs::File::create(filler).expect("a file");
+    let block = vec![1; 64 << 10];
+    for _ in 0..LIMIT.as_millis() {
+        while filler.write_all(&block).is_ok() {}
+        if over.load(Ordering::Relaxed) {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
 fn no_space() -> i32 {
