@@ -39,6 +39,9 @@ impl Method {
     /// Elements to rows of bits. Both slices are as long as the block, a multiple of 8 elements.
     pub fn split(self, elements: &[u8], size: ElementSize, rows: &mut [u8]) {
         check(elements, size, rows);
+        if elements.is_empty() {
+            return;
+        }
         let done = match self {
             Method::Scalar => 0,
             #[cfg(target_arch = "x86_64")]
@@ -50,6 +53,9 @@ impl Method {
     /// Rows of bits to elements, undoing [`Method::split`]. `scratch` is as long as the block too.
     pub fn join(self, rows: &[u8], size: ElementSize, elements: &mut [u8], scratch: &mut [u8]) {
         check(rows, size, elements);
+        if rows.is_empty() {
+            return;
+        }
         let done = match self {
             Method::Scalar => 0,
             #[cfg(target_arch = "x86_64")]
@@ -89,6 +95,21 @@ mod tests {
         assert!(matches!(methods[0], Method::Scalar));
         #[cfg(target_arch = "x86_64")]
         assert_eq!(methods.len() == 2, std::is_x86_feature_detected!("avx2"));
+    }
+
+    #[test]
+    fn nothing_and_the_shortest_blocks_come_back_too() {
+        for (method, size) in Method::all().into_iter().flat_map(|m| ElementSize::ALL.map(|size| (m, size))) {
+            for groups in [0, 1, 2, 31, 32, 33] {
+                let block: Vec<u8> =
+                    (0..8 * groups * size.bytes()).map(|byte| (byte * 37 % 251) as u8).collect();
+                let (mut rows, mut back) = (vec![1; block.len()], vec![1; block.len()]);
+                method.split(&block, size, &mut rows);
+                assert_eq!(rows, defined(&block, size.bytes()), "{method:?}, {groups} groups");
+                method.join(&rows, size, &mut back, &mut vec![1; block.len()]);
+                assert_eq!(back, block, "{method:?}, {groups} groups");
+            }
+        }
     }
 
     proptest! {
