@@ -5,9 +5,8 @@ use std::{
     collections::BTreeMap,
     io::ErrorKind,
     ops::ControlFlow,
-    path::PathBuf,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
         mpsc::{SyncSender, sync_channel},
     },
@@ -45,24 +44,19 @@ pub(crate) struct Run {
     pub(crate) stop: Arc<AtomicBool>,
     /// When it ends at the latest.
     pub(crate) ends: Nanos,
-    /// How far workers came.
-    pub(crate) reached: Reached,
     /// What the machine has to write back anyway.
     pub(crate) usual: Usual,
 }
 
-/// How many blocks each worker wrote in the present cell on each target: what is read back then goes no further.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Reached(Arc<Mutex<BTreeMap<Place, Arc<AtomicU64>>>>);
-
-/// A target's path and a worker's number.
-type Place = (PathBuf, u32);
+/// How many blocks each worker wrote in a repeat of a cell, by target and worker: what is read back goes no further.
+#[derive(Debug)]
+pub(crate) struct Reached(BTreeMap<(usize, u32), Arc<AtomicU64>>);
 
 impl Reached {
-    fn of(&self, target: &dyn Target, worker: u32) -> Arc<AtomicU64> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let place = all.entry((target.description().path.clone(), worker));
-        place.or_insert_with(|| Arc::new(AtomicU64::new(workload::EVERY_BLOCK))).clone()
+    /// Nothing is known to be missing.
+    pub(crate) fn new(targets: &[usize], workers: u32) -> Self {
+        let places = targets.iter().flat_map(|&target| (0..workers).map(move |worker| (target, worker)));
+        Reached(places.map(|place| (place, Arc::new(AtomicU64::new(workload::EVERY_BLOCK)))).collect())
     }
 }
 
@@ -81,6 +75,8 @@ pub(crate) struct Task<'a> {
     pub(crate) cell: &'a Cell,
     pub(crate) phase: Phase,
     pub(crate) seed: Seed,
+    /// How far the workers came in the phases before.
+    pub(crate) reached: &'a Reached,
 }
 
 impl Task<'_> {
@@ -144,7 +140,8 @@ pub(crate) fn run_phase(
 /// Starts the workers on a target.
 fn muster(run: &Run, crew: &mut Crew, number: usize, task: &Task<'_>, sender: &SyncSender<(usize, Report)>) {
     let wall = (task.cell.stonewall && task.may_end_early()).then(Arc::default);
-    let target = task.at_work(&task.targets[number].1);
+    let (index, target) = &task.targets[number];
+    let target = task.at_work(target);
     for worker in 0..task.cell.workers {
         let job = Job {
             target: target.clone(),
@@ -157,7 +154,7 @@ fn muster(run: &Run, crew: &mut Crew, number: usize, task: &Task<'_>, sender: &S
             clock: run.clock,
             time_limit: task.cell.time_limit.filter(|_| task.may_end_early()),
             wall: wall.clone(),
-            reached: run.reached.of(target.as_ref(), worker),
+            reached: task.reached.0[&(*index, worker)].clone(),
         };
         let sender = sender.clone();
         let report = move |report| drop(sender.send((number, report)));

@@ -165,14 +165,7 @@ impl Campaign {
         let recording =
             |turn: &Turn| turn.cell.checked_sub(plan.cells.len()).map(|ingest| plan.ingests[ingest].duration);
         State {
-            run: Run {
-                clock,
-                hang_after,
-                stop,
-                ends: clock.now() + plan.time_limit,
-                reached: Reached::default(),
-                usual: Usual::now(),
-            },
+            run: Run { clock, hang_after, stop, ends: clock.now() + plan.time_limit, usual: Usual::now() },
             surroundings: Surroundings::look(&clock, self.targets.iter().map(served_by).collect()),
             calendar: Watched::begin(),
             left_out: self.targets.iter().map(Option::is_none).collect(),
@@ -226,6 +219,7 @@ impl Campaign {
     /// All phases of a cell. A target on which one fails does no more of them; one that hangs is left out.
     fn take_phases(&mut self, state: &mut State<'_>, turn: &Turn) -> Result<(), CampaignError> {
         let (cell, seed) = (self.resolved.plan.cells[turn.cell].clone(), self.seed(turn));
+        let reached = Reached::new(&turn.targets, cell.workers);
         let mut going = Vec::new();
         for &number in &turn.targets {
             match self.stripe(state, number, &cell)? {
@@ -242,7 +236,7 @@ impl Campaign {
             if targets.is_empty() {
                 break;
             }
-            let task = Task { targets: &targets, cell: &cell, phase, seed };
+            let task = Task { targets: &targets, cell: &cell, phase, seed, reached: &reached };
             let Some(samples) = state.measure(turn, &task) else { return Ok(()) };
             for (&(number, _), sample) in targets.iter().zip(samples) {
                 if let Some(why) = sample.invalid.clone().filter(is_broken) {

@@ -3,12 +3,12 @@
 
 use std::collections::VecDeque;
 
-use nilometer_model::{Nanos, plan::SyncPolicy};
+use nilometer_model::Nanos;
 use nilometer_storage::{
     Buffer, Completion, Errno, OpKind, Open, Operation, ROOT, SOURCE, Slot, Step, Wait, Workload,
 };
 
-use super::{Names, Order, Part, Writing, transfer::Progress};
+use super::{Names, Order, Part, Writing, transfer::Progress, writing::Pause};
 
 const FROM: Slot = Slot(1);
 const TO: Slot = Slot(2);
@@ -90,28 +90,21 @@ impl Copy {
         if self.flying > 0 {
             return Step::Wait(Wait::ForOne);
         }
-        let more = !self.failed && now < self.stop_at && self.issued < self.order.count();
-        match self.writing.sync {
-            SyncPolicy::Every(_) if more => {
-                self.pause_at = self.next_pause();
-                self.alone(OpKind::SyncData, TO, now)
-            }
-            SyncPolicy::Every(_) | SyncPolicy::Close if !self.failed => self.alone(OpKind::Sync, TO, now),
-            _ => self.alone(OpKind::Close, TO, now),
-        }
-    }
-
-    fn next_pause(&self) -> u64 {
-        match self.writing.sync {
-            SyncPolicy::Every(blocks) => self.order.count().min(self.issued + u64::from(blocks)),
-            SyncPolicy::None | SyncPolicy::Close => self.order.count(),
-        }
+        let end = self.order.count();
+        let pause = if self.failed {
+            Pause::Failed
+        } else if now < self.stop_at && self.issued < end {
+            Pause::Amid
+        } else {
+            Pause::AtEnd
+        };
+        self.pause_at = self.writing.next_pause(self.issued, end);
+        self.alone(self.writing.in_pause(pause), TO, now)
     }
 
     fn alone(&mut self, kind: OpKind, file: Slot, now: Nanos) -> Step {
-        let mut operation = Operation::on(kind, file, self.free.pop_front().unwrap_or_default());
-        operation.offset = self.writing.reserve.filter(|_| kind == OpKind::Allocate).unwrap_or(0);
-        self.issue(operation, now)
+        let buffer = self.free.pop_front().unwrap_or_default();
+        self.issue(self.writing.operation(kind, file, buffer), now)
     }
 
     fn issue(&mut self, operation: Operation, now: Nanos) -> Step {
@@ -155,7 +148,7 @@ impl Copy {
             OpKind::Open(_) if self.failed => State::CloseSource,
             OpKind::Open(_) => {
                 self.issued = 0;
-                self.pause_at = self.next_pause();
+                self.pause_at = self.writing.next_pause(0, self.order.count());
                 if self.writing.reserve.is_some() { State::Reserve } else { State::Moving }
             }
             OpKind::Close if file == TO => State::CloseSource,

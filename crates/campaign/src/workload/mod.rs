@@ -18,6 +18,7 @@ mod stream;
 mod transfer;
 mod tree;
 mod walk;
+mod writing;
 
 pub use content::{Content, Pieces, stamp};
 pub use copy::Copy;
@@ -27,9 +28,10 @@ pub use names::Names;
 pub use order::Order;
 pub use permutation::Permutation;
 pub use stonewall::Stonewall;
-pub use transfer::{Direction, Transfer, Writing};
+pub use transfer::{Direction, Transfer};
 pub use tree::Tree;
 pub use walk::Walk;
+pub use writing::Writing;
 
 use std::sync::{Arc, atomic::AtomicU64};
 
@@ -37,7 +39,7 @@ use nilometer_model::{
     Bytes, Nanos, Seed,
     plan::{Access, Cell, Phase, WorkloadCell},
 };
-use nilometer_storage::{Buffer, Counted, OpKind, Workload};
+use nilometer_storage::{Buffer, Counted, OpKind, Operation, Step, Wait, Workload};
 
 /// What a worker needs to build its workload for a phase.
 #[derive(Debug)]
@@ -65,9 +67,7 @@ impl Part {
         let reached = Arc::new(AtomicU64::new(EVERY_BLOCK));
         Part { worker, workers, seed, direct: false, stop_at: Nanos::MAX, reached, buffers }
     }
-}
 
-impl Part {
     /// For files that are laid out whole, perhaps in other blocks than they are read in.
     fn of_whole_files(self) -> Self {
         Part { reached: Arc::new(AtomicU64::new(EVERY_BLOCK)), ..self }
@@ -131,6 +131,25 @@ pub fn build(cell: &WorkloadCell, phase: Phase, part: Part) -> Box<dyn Workload>
         (WorkloadCell::Stream(cell), phase) => stream::build(cell, phase, part),
         (WorkloadCell::Random(cell), phase) => Box::new(random::build(cell, phase, part)),
         (WorkloadCell::SmallWrites(cell), _) => Box::new(small_writes::build(cell, part)),
+    }
+}
+
+/// The step that comes of a decision: an operation, or none for now, and the buffer back.
+#[inline]
+fn decided(
+    decided: Result<Operation, Buffer>,
+    (buffers, flying): (&mut Vec<Buffer>, &mut u32),
+    now: Nanos,
+) -> Step {
+    match decided {
+        Ok(operation) => {
+            *flying += 1;
+            Step::Issue(operation, now)
+        }
+        Err(buffer) => {
+            buffers.push(buffer);
+            if *flying > 0 { Step::Wait(Wait::ForOne) } else { Step::Done }
+        }
     }
 }
 

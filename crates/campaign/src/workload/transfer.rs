@@ -8,12 +8,12 @@ use std::{
     },
 };
 
-use nilometer_model::{Nanos, Stream, plan::SyncPolicy};
+use nilometer_model::{Nanos, Stream};
 use nilometer_storage::{
     Buffer, Completion, Errno, OpKind, Open, Operation, ROOT, Slot, Step, Wait, Workload,
 };
 
-use super::{Content, Names, Order, Part};
+use super::{Content, Names, Order, Part, Writing, writing::Pause};
 
 const FILE: Slot = Slot(1);
 
@@ -31,31 +31,12 @@ pub enum Direction {
     },
 }
 
-/// How a file is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Writing {
-    /// Whether it is there before.
-    pub open: Open,
-    /// Space that is reserved before the first write. Where the file system can't, data are written all the same; an
-    /// observer sees the refusal.
-    pub reserve: Option<u64>,
-    /// When data are made durable. Before a sync nothing is in flight.
-    pub sync: SyncPolicy,
-}
-
-impl Writing {
-    /// A new file, durable before it is closed.
-    pub const NEW: Writing = Writing { open: Open::CREATE, reserve: None, sync: SyncPolicy::Close };
-    /// An existing file, durable before it is closed.
-    pub const OVER: Writing = Writing { open: Open::WRITE, ..Writing::NEW };
-}
-
 impl Direction {
-    fn writing(self) -> Option<Writing> {
+    fn writing(self) -> Writing {
         match self {
-            Direction::Write(writing) => Some(writing),
-            Direction::Mix { .. } => Some(Writing { open: Open::READ_WRITE, ..Writing::NEW }),
-            Direction::Read => None,
+            Direction::Write(writing) => writing,
+            Direction::Mix { .. } => Writing { open: Open::READ_WRITE, ..Writing::NEW },
+            Direction::Read => Writing::NOT,
         }
     }
 }
@@ -69,7 +50,7 @@ pub struct Transfer {
     /// Chooses between reads and writes.
     choice: Stream,
     content: Content,
-    how: How,
+    writing: Writing,
     stop_at: Nanos,
     /// Used by turns, so that blocks in a row differ where there are more than the depth needs.
     buffers: VecDeque<Buffer>,
@@ -81,14 +62,6 @@ pub struct Transfer {
     failed: bool,
     file: u32,
     progress: Progress,
-}
-
-/// What is asked only between files.
-#[derive(Debug, Clone, Copy)]
-struct How {
-    open: Open,
-    reserve: Option<u64>,
-    sync: SyncPolicy,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -151,11 +124,7 @@ impl Transfer {
         part: Part,
     ) -> Self {
         let writing = direction.writing();
-        let how = How {
-            open: writing.map_or(Open::READ, |writing| writing.open).direct_if(part.direct),
-            reserve: writing.and_then(|writing| writing.reserve),
-            sync: writing.map_or(SyncPolicy::None, |writing| writing.sync),
-        };
+        let writing = Writing { open: writing.open.direct_if(part.direct), ..writing };
         let progress = match direction {
             Direction::Write(_) => Progress::writing(part.reached),
             Direction::Read | Direction::Mix { .. } => Progress::reading(&part.reached),
@@ -166,7 +135,7 @@ impl Transfer {
             direction,
             choice: part.seed.named("reads").part(u64::from(part.worker)).stream(),
             content,
-            how,
+            writing,
             stop_at: part.stop_at,
             buffers: part.buffers.into(),
             state: State::Open,
@@ -214,30 +183,21 @@ impl Transfer {
             return Step::Wait(Wait::ForOne);
         }
         let end = self.progress.left(self.order.count());
-        let more = !self.failed && now < self.stop_at && self.issued < end;
-        match self.how.sync {
-            SyncPolicy::Every(_) if more => {
-                self.pause_at = self.next_pause(end);
-                self.alone(OpKind::SyncData, now)
-            }
-            SyncPolicy::Every(_) | SyncPolicy::Close if !self.failed => self.alone(OpKind::Sync, now),
-            _ => self.alone(OpKind::Close, now),
-        }
-    }
-
-    fn next_pause(&self, end: u64) -> u64 {
-        match self.how.sync {
-            SyncPolicy::Every(blocks) => end.min(self.issued + u64::from(blocks)),
-            SyncPolicy::None | SyncPolicy::Close => end,
-        }
+        let pause = if self.failed {
+            Pause::Failed
+        } else if now < self.stop_at && self.issued < end {
+            Pause::Amid
+        } else {
+            Pause::AtEnd
+        };
+        self.pause_at = self.writing.next_pause(self.issued, end);
+        self.alone(self.writing.in_pause(pause), now)
     }
 
     /// An operation on the open file that nothing else is in flight with.
     fn alone(&mut self, kind: OpKind, now: Nanos) -> Step {
         let buffer = self.buffers.pop_front().unwrap_or_default();
-        let mut operation = Operation::on(kind, FILE, buffer);
-        operation.offset = self.how.reserve.filter(|_| kind == OpKind::Allocate).unwrap_or(0);
-        self.issue(operation, now)
+        self.issue(self.writing.operation(kind, FILE, buffer), now)
     }
 
     fn issue(&mut self, operation: Operation, now: Nanos) -> Step {
@@ -253,7 +213,7 @@ impl Transfer {
             self.state = State::Done;
             return Step::Done;
         };
-        let (kind, name) = (OpKind::Open(self.how.open), self.names.name(self.file));
+        let (kind, name) = (OpKind::Open(self.writing.open), self.names.name(self.file));
         let operation = Operation::named(kind, ROOT, FILE, name, buffer);
         self.issue(operation, now)
     }
@@ -265,8 +225,8 @@ impl Transfer {
             OpKind::Open(_) if result.is_err() => State::Done,
             OpKind::Open(_) => {
                 self.issued = 0;
-                self.pause_at = self.next_pause(self.progress.left(self.order.count()));
-                if self.how.reserve.is_some() { State::Reserve } else { State::Moving }
+                self.pause_at = self.writing.next_pause(0, self.progress.left(self.order.count()));
+                if self.writing.reserve.is_some() { State::Reserve } else { State::Moving }
             }
             OpKind::Close => self.next_file(),
             OpKind::Sync => State::Close,

@@ -14,7 +14,7 @@ use nilometer_model::{
 use nilometer_storage::{Buffer, Completion, OpKind, Open, Operation, ROOT, Slot, Step, Wait, Workload};
 
 use super::{
-    Part,
+    Part, decided,
     name::{BUFFER_MIN, Name},
     stamp,
 };
@@ -172,16 +172,8 @@ impl Workload for Frames {
     fn next(&mut self, now: Nanos) -> Step {
         let Some(buffer) = self.buffers.pop() else { return Step::Wait(Wait::ForOne) };
         self.over |= self.failed || now >= self.stop_at;
-        match self.decide(buffer) {
-            Ok(operation) => {
-                self.flying += 1;
-                Step::Issue(operation, now)
-            }
-            Err(buffer) => {
-                self.buffers.push(buffer);
-                if self.flying > 0 { Step::Wait(Wait::ForOne) } else { Step::Done }
-            }
-        }
+        let operation = self.decide(buffer);
+        decided(operation, (&mut self.buffers, &mut self.flying), now)
     }
 
     #[inline]

@@ -14,7 +14,7 @@ use nilometer_model::{
 use nilometer_storage::{Buffer, Completion, OpKind, Operation, ROOT, Slot, Step, Wait, Workload};
 
 use super::{
-    Part,
+    Part, decided,
     name::{BUFFER_MIN, Name},
     stamp,
 };
@@ -285,17 +285,8 @@ impl Workload for Tree {
         }
         let Some(buffer) = self.buffers.pop() else { return Step::Wait(Wait::ForOne) };
         self.over |= now >= self.stop_at;
-        let decided = if self.stage == Stage::Inside { self.inside(buffer) } else { self.outside(buffer) };
-        match decided {
-            Ok(operation) => {
-                self.flying += 1;
-                Step::Issue(operation, now)
-            }
-            Err(buffer) => {
-                self.buffers.push(buffer);
-                if self.flying > 0 { Step::Wait(Wait::ForOne) } else { Step::Done }
-            }
-        }
+        let operation = if self.stage == Stage::Inside { self.inside(buffer) } else { self.outside(buffer) };
+        decided(operation, (&mut self.buffers, &mut self.flying), now)
     }
 
     #[inline]
