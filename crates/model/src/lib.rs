@@ -16,6 +16,7 @@ mod seed;
 mod series;
 pub mod statistics;
 mod time;
+mod timeline;
 mod units;
 
 pub use data::{Data, DataKind};
@@ -25,6 +26,7 @@ pub use results::{CellEntry, Event, Group, Ingest, Key, Measured, Results, Targe
 pub use sample::{Activity, Coldness, Invalid, Pressure, Sample, Switches, WorkerTotals};
 pub use schedule::{Burst, Schedule};
 pub use seed::{Seed, Stream};
-pub use series::{Bin, Series};
+pub use series::{Bin, Level, Levels, Series};
 pub use time::Nanos;
+pub use timeline::Timeline;
 pub use units::{ByteRate, Bytes, Frequency, UnitError};
