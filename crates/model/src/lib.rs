@@ -22,7 +22,9 @@ mod units;
 pub use data::{Data, DataKind};
 pub use histogram::Histogram;
 pub use instrument::{Instrument, InstrumentError, PixelType};
-pub use results::{CellEntry, Event, Group, Ingest, Key, Measured, Results, TargetEntry};
+pub use results::{
+    CellEntry, Event, Group, Ingest, Key, Measured, ReaderTotals, Results, Stall, TargetEntry,
+};
 pub use sample::{Activity, Coldness, Invalid, Pressure, Sample, Switches, WorkerTotals};
 pub use schedule::{Burst, Schedule};
 pub use seed::{Seed, Stream};

@@ -26,6 +26,12 @@ pub struct Timeline<T> {
     bins: Vec<T>,
 }
 
+impl<T: Joined + Default> Default for Timeline<T> {
+    fn default() -> Self {
+        Timeline::new(Nanos(0))
+    }
+}
+
 impl<T: Joined + Default> Timeline<T> {
     /// An empty timeline from `start`. It takes its memory with the first value, once.
     pub fn new(start: Nanos) -> Self {
