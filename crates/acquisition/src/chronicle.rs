@@ -183,7 +183,7 @@ mod tests {
         let mut now = Nanos(1);
         for length in 1..=1000 {
             chronicle.came(now, 1);
-            now = now + Nanos(length);
+            now += Nanos(length);
             chronicle.acknowledged(now, one(now), 0);
         }
         assert_eq!((chronicle.stalls.len(), chronicle.stalled), (STALLS_MOST, (1000, Nanos(500_500))));
