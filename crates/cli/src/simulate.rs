@@ -8,10 +8,9 @@ use std::{
 use anyhow::{Context, bail, ensure};
 use clap::{Args, builder::PossibleValuesParser};
 use nilometer_acquisition::{
-    Delivery, Ending, Lane, Outcome as Recorded, Pace, Setup, WhenFull,
+    Chronicle, Delivery, Ending, Lane, Outcome as Recorded, Pace, Recorder, Setup, WhenFull,
     instrument::Content,
     journal::Head,
-    record,
     sink::{Durability, RawLayout, frames_per_file},
     suited_engine,
 };
@@ -87,7 +86,7 @@ impl Simulate {
         setup.stop = stop.clone();
         eprintln!("recording {name}: {} for {}", instrument.mean_rate(), self.duration);
         let durability = setup.lanes[0].1.durability;
-        let outcome = record(setup).run()?;
+        let outcome = Recorder::start(setup).run()?.wait_to_end();
         print!("{}", summary(&outcome, &instrument, &targets));
         println!("durable     {}", durable_when(durability));
         let paths: Vec<_> = targets.iter().map(|target| target.path().display().to_string()).collect();
@@ -208,6 +207,7 @@ impl Simulate {
             content,
             lanes,
             stop: Arc::default(),
+            allowance: instrument.allowance(),
             hang_after: self.hang_after,
         })
     }
@@ -245,7 +245,8 @@ fn summary(outcome: &Recorded, instrument: &Instrument, targets: &[Arc<Directory
             ByteRate::of(bytes, outcome.wall)
         ),
         format!("lost        {}", losses(outcome)),
-        format!("stall       {longest} at the most from due until acknowledged"),
+        format!("latest      {longest} from due until acknowledged"),
+        format!("stalls      {}", stalls(&outcome.chronicle)),
         format!("buffer      {} of {} frames in use at the most", books.high, books.slots),
     ];
     for ((ending, ended), (target, lane)) in outcome.endings().zip(targets.iter().zip(&outcome.lanes)) {
@@ -254,6 +255,16 @@ fn summary(outcome: &Recorded, instrument: &Instrument, targets: &[Arc<Directory
         lines.push(format!("{path}: {stored} frames, {}", ended_how(ending, ended)));
     }
     lines.join("\n") + "\n"
+}
+
+/// How often nothing moved.
+fn stalls(chronicle: &Chronicle) -> String {
+    let ((count, stalled), allowance) = (chronicle.stalled, chronicle.allowance);
+    let longest = chronicle.stalls.iter().map(|stall| stall.length).max().unwrap_or_default();
+    if count == 0 {
+        return format!("none longer than {allowance}");
+    }
+    format!("{count} longer than {allowance}, {stalled} in all, the longest {longest}")
 }
 
 /// How many frames were lost, and why.

@@ -189,6 +189,11 @@ impl Instrument {
         ByteRate(self.rate().0 * share)
     }
 
+    /// How late a frame may be, and what a stall is longer than: four frames' time, 10 ms at least.
+    pub fn allowance(&self) -> Nanos {
+        Nanos(self.frame_rate.period().0.saturating_mul(4)).max(Nanos::from_millis(10))
+    }
+
     /// When frames are due.
     pub fn schedule(&self) -> Schedule {
         Schedule { period: self.frame_rate.period(), streams: self.streams, burst: self.burst }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use nilometer_acquisition::{
-    Frame, Ring, Writer,
+    Chronicle, Frame, Ring, Writer,
     journal::Head,
     sink::{Durability, Gauge, NullSink, RawFiles, RawLayout, Sink},
 };
@@ -26,7 +26,7 @@ const FRAMES: u64 = 40;
 
 impl<S: Sink> Fed<S> {
     fn new(slots: Vec<Buffer>, sink: S) -> Self {
-        let ring = Ring::new(slots, 1);
+        let ring = Ring::new(slots, 1, Chronicle::new(1, Nanos(0)));
         Fed { writer: Writer::new(ring.clone(), 0, sink), ring, number: 0, spares: Vec::new(), closed: false }
     }
 
@@ -35,12 +35,12 @@ impl<S: Sink> Fed<S> {
         let before = (self.number, self.closed);
         let mut frames = Vec::new();
         while self.number < FRAMES {
-            self.ring.put(&mut frames, &mut self.spares, false);
+            self.ring.put(now, &mut frames, &mut self.spares, false);
             let Some(data) = self.spares.pop() else { break };
             frames.push(Frame { number: self.number, due: now, data });
             self.number += 1;
         }
-        self.ring.put(&mut frames, &mut self.spares, false);
+        self.ring.put(now, &mut frames, &mut self.spares, false);
         if self.number == FRAMES && !self.closed {
             self.closed = true;
             self.ring.close(FRAMES);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use nilometer_acquisition::{
-    Delivery, Pace, Ring, Source, WhenFull, Writer, WriterTotals,
+    Chronicle, Delivery, Pace, Ring, Source, WhenFull, Writer, WriterTotals,
     instrument::{Content, Pattern},
     journal::Head,
     reader::{Index, Trust},
@@ -95,7 +95,8 @@ impl Lab {
         for slot in &mut slots {
             pattern.prepare(slot);
         }
-        let ring = Ring::new(slots, self.devices.len());
+        let ring =
+            Ring::new(slots, self.devices.len(), Chronicle::new(self.frame_size, Nanos::from_millis(10)));
         let targets: Vec<_> =
             self.devices.iter().map(|device| Simulated::new(device.clone(), clock.clone())).collect();
         let mut engines: Vec<Box<dyn Engine>> =
