@@ -5,7 +5,7 @@ use std::sync::{Arc, atomic::AtomicBool};
 use nilometer_acquisition::{
     Delivery, Ending, Pace, Recorder, Setup,
     instrument::{Content, Pattern},
-    journal::{Head, Origin},
+    journal::Head,
     reader::{Recording, Trust},
     sink::{Durability, RawLayout},
 };
@@ -29,16 +29,7 @@ fn lanes(directory: &std::path::Path, count: u32) -> (Lanes, Vec<std::path::Path
         let target = Posix::create(description.clone(), lane.into()).expect("a run directory can be made");
         directories.push(target.directory().to_owned());
         let stride = if direct { FRAME.next_multiple_of(4096) } else { FRAME };
-        let (lanes_all, origin) = (count, Origin::Unknown);
-        let head = Head {
-            recording: 4,
-            lane,
-            lanes: lanes_all,
-            frame_size: FRAME,
-            stride,
-            frames_per_file: 16,
-            origin,
-        };
+        let head = Head { recording: 4, lane, lanes: count, frame_size: FRAME, stride, frames_per_file: 16 };
         let suited = RawLayout::suited("n_rec".into(), head, direct);
         lanes.push((Arc::new(target), RawLayout { durability: Durability::EachFile, ..suited }));
     }

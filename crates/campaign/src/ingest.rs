@@ -89,10 +89,9 @@ fn setup(
             frame_size: cell.instrument.frame_size().0,
             stride: shape.stride,
             frames_per_file: shape.frames_per_file,
-            origin: content.origin(),
         };
         let suited = RawLayout::suited("n_ingest".into(), head, direct);
-        (target.clone(), RawLayout { keep: Some(shape.keep), ..suited })
+        (target.clone(), RawLayout { keep: Some(shape.keep), origin: content.origin(), ..suited })
     };
     let pace = if cell.paced { Pace::Due(cell.instrument.schedule()) } else { Pace::AsTaken };
     Ok(Setup {

@@ -10,11 +10,11 @@ use clap::{Args, builder::PossibleValuesParser};
 use nilometer_acquisition::{
     Chronicle, Delivery, Ending, Lane, Outcome as Recorded, Pace, Recorder, Setup, WhenFull,
     instrument::Content,
-    journal::{Head, Origin},
+    journal::Head,
     sink::{Durability, RawLayout, frames_per_file},
     suited_engine,
 };
-use nilometer_model::{ByteRate, Bytes, Frequency, Instrument, Nanos};
+use nilometer_model::{ByteRate, Bytes, Frequency, Instrument, Nanos, Seed};
 use nilometer_storage::{
     Clock, Target,
     buffer::ALIGNMENT,
@@ -165,8 +165,7 @@ impl Simulate {
         let frame_size = instrument.frame_size().0;
         let stride = if direct { frame_size.next_multiple_of(ALIGNMENT as u64) } else { frame_size };
         let frames_per_file = frames_per_file(instrument, stride);
-        let origin = Origin::Pattern;
-        let head = Head { recording, lane, lanes, frame_size, stride, frames_per_file, origin };
+        let head = Head { recording, lane, lanes, frame_size, stride, frames_per_file };
         RawLayout { checksums: self.checksums, ..RawLayout::suited(name.into(), head, direct) }
     }
 
@@ -182,12 +181,12 @@ impl Simulate {
             let layout = self.layout(instrument, target.description(), (id, lane, count), name);
             lanes.push((target.clone(), layout));
         }
-        let seed = lanes[0].1.head.content_seed();
+        let seed = Seed(id).named("content");
         let content = Content::prepare(&instrument.data, &instrument.shape, instrument.pixel, seed)?;
         for (_, layout) in &mut lanes {
-            layout.head.origin = content.origin();
-            // What a journal alone can't make again is checked by its checksum.
-            layout.checksums |= content.origin() == Origin::Unknown;
+            layout.origin = content.origin();
+            // What can't be made again is checked by its checksum.
+            layout.checksums |= layout.origin.is_none();
         }
         // One engine for all lanes: past the cache only where that is possible on each.
         let direct = lanes.iter().all(|(_, layout)| layout.direct);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use nilometer_acquisition::{
     Chronicle, Frame, Ring, Writer,
-    journal::{Head, Origin},
+    journal::Head,
     sink::{Durability, Gauge, NullSink, RawFiles, RawLayout, Sink},
 };
 use nilometer_model::Nanos;
@@ -68,15 +68,7 @@ impl<S: Sink> Workload for Fed<S> {
 
 #[test]
 fn a_writer_of_raw_files_is_a_proper_workload() {
-    let head = Head {
-        recording: 1,
-        lane: 0,
-        lanes: 1,
-        frame_size: 1000,
-        stride: 1000,
-        frames_per_file: 1,
-        origin: Origin::Unknown,
-    };
+    let head = Head { recording: 1, lane: 0, lanes: 1, frame_size: 1000, stride: 1000, frames_per_file: 1 };
     for (frames_per_file, keep, durability) in [
         (1, None, Durability::EachFile),
         (1, Some(2), Durability::Never),

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use nilometer_acquisition::{
     Chronicle, Delivery, Pace, Ring, Source, WhenFull, Writer, WriterTotals,
-    instrument::Pattern,
-    journal::{Head, Origin},
+    instrument::{Content, Pattern},
+    journal::Head,
     reader::{Index, Trust},
     sink::{Durability, Gauge, RawFiles, RawLayout},
 };
@@ -86,10 +86,10 @@ impl Lab {
     pub(crate) fn layout(&self, lane: u32) -> RawLayout {
         let (stride, lanes) = (self.frame_size.next_multiple_of(512), self.devices.len() as u32);
         let Lab { frame_size, frames_per_file, keep, durability, checksums, .. } = *self;
-        let origin = Origin::Unknown;
-        let head = Head { recording: 77, lane, lanes, frame_size, stride, frames_per_file, origin };
+        let head = Head { recording: 77, lane, lanes, frame_size, stride, frames_per_file };
         let preallocate = true;
-        RawLayout { name: "n_r".into(), head, direct: true, preallocate, keep, durability, checksums }
+        let origin = Content::Pattern(self.pattern()).origin();
+        RawLayout { name: "n_r".into(), head, direct: true, preallocate, keep, durability, checksums, origin }
     }
 
     /// Records to the end, or until the power goes off at `until`.

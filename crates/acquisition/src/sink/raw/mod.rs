@@ -23,7 +23,8 @@ use nilometer_storage::{Arena, Buffer, Completion, Errno, OpKind, Operation};
 use super::{Sink, Stored};
 use crate::{
     Frame,
-    journal::{Entry, Head},
+    instrument::Origin,
+    journal::{Entry, Head, origin_entries},
 };
 use chores::{Chore, Program};
 use files::Files;
@@ -69,6 +70,8 @@ pub struct RawLayout {
     pub durability: Durability,
     /// A checksum of each frame into the journal.
     pub checksums: bool,
+    /// What simulated frames are made from, into the journal.
+    pub origin: Option<Origin>,
 }
 
 impl RawLayout {
@@ -84,6 +87,7 @@ impl RawLayout {
             keep: None,
             durability: if large { Durability::EachFile } else { Durability::Never },
             checksums: false,
+            origin: None,
         }
     }
 
@@ -158,6 +162,8 @@ impl RawFiles {
             gauge,
         };
         sink.program.add([Chore::CreateJournal, Chore::Note(Entry::Head(sink.layout.head))]);
+        let origin = sink.layout.origin.iter().flat_map(origin_entries);
+        sink.program.add(origin.map(Chore::Note));
         sink.add_make(0);
         sink.program.add([Chore::SyncNames]);
         sink.add_make(1);
