@@ -12,9 +12,11 @@ pub mod plan;
 mod results;
 mod sample;
 mod schedule;
+pub mod search;
 mod seed;
 mod series;
 pub mod statistics;
+pub mod steady;
 mod time;
 mod units;
 
