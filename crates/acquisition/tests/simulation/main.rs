@@ -3,5 +3,6 @@
 mod conformance;
 mod crashes;
 mod lab;
+mod limits;
 mod room;
 mod virtual_time;
