@@ -193,6 +193,7 @@ mod tests {
             slots: 100,
             slots_high: 50,
             longest_stall: Nanos::from_millis(310),
+            ..Ingest::default()
         };
         let mut series = Series::new(Nanos(0));
         for hundredth in 0..6000 {

@@ -1,20 +1,15 @@
 //! The ingest phase: the shipped recorder with a simulated instrument in front of it. What is measured is what will
 //! run.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-        mpsc::{RecvTimeoutError, sync_channel},
-    },
-    thread,
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
 };
 
 use nilometer_acquisition::{
-    Delivery, Outcome, Pace, Setup,
+    Chronicle, Delivery, Outcome, Pace, Recorder, Setup,
     instrument::Content,
     journal::Head,
-    record,
     sink::{RawLayout, frames_per_file},
     suited_engine,
 };
@@ -42,7 +37,7 @@ pub(crate) fn run_ingest(
     let (load, traffic) = (process::load_average(), target.traffic());
     let setup = setup(run, target, cell, seed, &stop);
     let ((moment, before), started) = (surroundings.begin(&run.clock), Calendar::now().time);
-    let mut sample = match setup.and_then(|setup| recorded(run, setup, &stop, tell)) {
+    let mut sample = match setup.and_then(|setup| recorded(run, setup, tell)) {
         Ok(outcome) => sample(outcome, cell),
         Err(why) => Sample::invalid(Invalid::Refused(why)),
     };
@@ -54,30 +49,23 @@ pub(crate) fn run_ingest(
     (hung || !stop.load(Ordering::Relaxed)).then_some(sample)
 }
 
-/// The recorder on a thread of its own, so that this one can look up from time to time and end it.
-fn recorded(
-    run: &Run,
-    setup: Setup,
-    stop: &AtomicBool,
-    tell: &mut dyn FnMut(SoFar),
-) -> Result<Outcome, String> {
-    let (sender, outcome) = sync_channel(1);
+/// Records, and looks up from time to time.
+fn recorded(run: &Run, setup: Setup, tell: &mut dyn FnMut(SoFar)) -> Result<Outcome, String> {
     let begun = run.clock.now();
-    let work = move || drop(sender.send(record(setup)));
-    thread::Builder::new()
-        .name("recorder".into())
-        .spawn(work)
-        .map_err(|error| format!("can't start a thread: {error}"))?;
+    let mut recorder = Recorder::start(setup).map_err(|error| error.to_string())?;
     loop {
-        match outcome.recv_timeout(GLANCE.duration()) {
-            Ok(outcome) => return outcome.map_err(|error| error.to_string()),
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => unreachable!("the thread answers, or the panic was ours"),
+        if let Some(outcome) = recorder.wait(GLANCE) {
+            return Ok(outcome);
         }
         if run.is_over() {
-            stop.store(true, Ordering::Relaxed);
+            recorder.stop();
         }
-        tell(SoFar { elapsed: run.clock.now().since(begun), ..SoFar::default() });
+        let work = recorder.ring().chronicle().work;
+        let (operations, bytes) = work
+            .bins()
+            .iter()
+            .fold((0, 0), |(operations, bytes), bin| (operations + bin.operations, bytes + bin.bytes));
+        tell(SoFar { elapsed: run.clock.now().since(begun), bytes, operations });
     }
 }
 
@@ -101,10 +89,9 @@ fn setup(
             frame_size: cell.instrument.frame_size().0,
             stride: shape.stride,
             frames_per_file: shape.frames_per_file,
-            origin: content.origin(),
         };
         let suited = RawLayout::suited("n_ingest".into(), head, direct);
-        (target.clone(), RawLayout { keep: Some(shape.keep), ..suited })
+        (target.clone(), RawLayout { keep: Some(shape.keep), origin: content.origin(), ..suited })
     };
     let pace = if cell.paced { Pace::Due(cell.instrument.schedule()) } else { Pace::AsTaken };
     Ok(Setup {
@@ -115,6 +102,7 @@ fn setup(
         reserve: None,
         content,
         stop: stop.clone(),
+        allowance: cell.instrument.allowance(),
         hang_after: run.hang_after,
     })
 }
@@ -160,6 +148,21 @@ impl Shape {
     }
 }
 
+/// What the ring lived through.
+fn told(chronicle: Chronicle) -> Ingest {
+    Ingest {
+        allowance: chronicle.allowance,
+        late: chronicle.late,
+        stalls: chronicle.stalls,
+        stall_count: chronicle.stalled.0,
+        stalled: chronicle.stalled.1,
+        slowest_second: chronicle.slowest.map(Bytes),
+        readable: chronicle.readable,
+        levels: chronicle.levels,
+        ..Ingest::default()
+    }
+}
+
 fn sample(outcome: Outcome, cell: &IngestCell) -> Sample {
     let frame_size = cell.instrument.frame_size();
     let mut ingest = Ingest {
@@ -172,7 +175,7 @@ fn sample(outcome: Outcome, cell: &IngestCell) -> Sample {
         slots: outcome.books.slots as u64,
         slots_high: outcome.books.high as u64,
         lost: outcome.books.lost(),
-        ..Ingest::default()
+        ..told(outcome.chronicle.clone())
     };
     let mut sample = Sample {
         wall: outcome.wall,
@@ -181,13 +184,15 @@ fn sample(outcome: Outcome, cell: &IngestCell) -> Sample {
         system: outcome.usage.system,
         switches: outcome.usage.switches,
         run_delay: outcome.run_delay,
+        lateness: outcome.lateness,
+        series: outcome.chronicle.work,
         ..Sample::new(Nanos(0))
     };
     for lane in outcome.lanes.into_iter().flatten() {
         ingest.stored += lane.totals.stored;
         ingest.longest_stall = ingest.longest_stall.max(lane.totals.longest);
         sample.latency.merge(&lane.totals.lateness);
-        sample.series.merge(lane.series);
+        ingest.durable.merge(&lane.totals.durable);
         if let Some(errno) = lane.totals.fault {
             *sample.errors.entry(errno.0).or_default() += 1;
         }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Bytes, Histogram, Nanos, Sample, plan::Phase};
+use crate::{Bytes, Histogram, Levels, Nanos, Sample, plan::Phase};
 
 /// A campaign with all its samples so far.
 #[derive(Debug, Clone, Default)]
@@ -132,4 +132,57 @@ pub struct Ingest {
     pub slots_high: u64,
     /// The longest time from due until the frame's slot was free again.
     pub longest_stall: Nanos,
+    /// What a stall is longer than, and how late a frame may be.
+    pub allowance: Nanos,
+    /// Frames that were acknowledged later than the allowance after they were due.
+    pub late: u64,
+    /// Times longer than the allowance in which frames waited and none was acknowledged, on the recording's clock from
+    /// its first frame: the longest, if there were many.
+    pub stalls: Vec<Stall>,
+    /// How many there were.
+    pub stall_count: u64,
+    /// How long all of them together.
+    pub stalled: Nanos,
+    /// The fewest bytes acknowledged in any whole second; none if it was shorter.
+    pub slowest_second: Option<Bytes>,
+    /// From due until the frame survives the loss of power; empty if that was not asked for.
+    pub durable: Histogram,
+    /// From due until the frame can be read: it and all before it are settled.
+    pub readable: Histogram,
+    /// Slots in use and frames lost over time.
+    pub levels: Levels,
+    /// What was recorded at the same time, each by a recorder of its own; empty if nothing else was.
+    pub company: String,
+    /// Who read it meanwhile.
+    pub readers: Vec<ReaderTotals>,
+    /// From due until a reader had read the frame and found it right, all readers together.
+    pub read: Histogram,
+}
+
+/// What a reader got that followed a recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ReaderTotals {
+    /// It wrote what it read to a second target.
+    pub copies: bool,
+    /// Frames that it read, and found right.
+    pub frames: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// From its first frame until its last.
+    pub wall: Nanos,
+    /// Frames that were removed to make room before it came to them.
+    pub missed: u64,
+    /// Frames that it read and that were not what the instrument delivered.
+    pub wrong: u64,
+    /// Reads and writes of it that failed.
+    pub failed: u64,
+}
+
+/// A time in which frames waited and none was acknowledged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stall {
+    /// When it began, from the first frame on.
+    pub at: Nanos,
+    /// How long it was.
+    pub length: Nanos,
 }
