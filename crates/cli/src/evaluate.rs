@@ -53,10 +53,10 @@ pub(crate) struct Evaluate {
     #[arg(long = "for", value_name = "INSTRUMENT")]
     instruments: Vec<String>,
     /// How long each instrument is recorded
-    #[arg(long, default_value = "40 s")]
+    #[arg(long, default_value = "40 s", requires = "instruments")]
     duration: Nanos,
     /// Memory between an instrument and the storage
-    #[arg(long, default_value = "1 GiB")]
+    #[arg(long, default_value = "1 GiB", requires = "instruments")]
     buffer: Bytes,
     /// Where the record goes [default: evaluation.sqlite, or the next free number]
     #[arg(long)]
@@ -148,6 +148,8 @@ impl Evaluate {
         if !self.plans.is_empty() {
             let Cells { repeats, seed, ref source, ref ingests, .. } = *recorded;
             plan = Cells { repeats, seed, source: source.clone(), ingests: ingests.clone(), ..self.plans()? };
+        } else if let Some(scale) = self.scale.given() {
+            plan.scale = scale;
         }
         if !self.instruments.is_empty() {
             plan.ingests.clear();
@@ -313,7 +315,9 @@ fn remove_targets(
     for (target, entry) in targets.into_iter().zip(&results.targets) {
         let Some(target) = target else { continue };
         if entry.left_out.is_some() {
-            eprintln!("{0}: what is left there can be removed with `nilometer clean {0}`", entry.path);
+            let source = target.source().map(|source| format!(" {}", source.description().path.display()));
+            let places = entry.path.clone() + &source.unwrap_or_default();
+            eprintln!("{}: what is left there can be removed with `nilometer clean {places}`", entry.path);
             std::mem::forget(target);
             continue;
         }
