@@ -17,5 +17,5 @@ pub use comparison::{Comparison, Question};
 pub use outcome::{Cores, Outcome, Quantity, Times, outcomes};
 pub use parameters::{Parameters, Value, Varying, parameters};
 pub use study::{Recording, Stage, StageCell, Study, letter};
-pub use verdict::{Finding, Trial, Verdict, verdicts};
+pub use verdict::{Beside, Finding, Together, Trial, Verdict, verdicts};
 pub use warning::{Grade, Warning};

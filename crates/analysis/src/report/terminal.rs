@@ -240,6 +240,9 @@ impl Page {
             }
             let sentence = format!("{}: {verdict}.", words::target(study.results, verdict.target));
             self.paragraph(colour(verdict), "  ", &sentence);
+            for sentence in verdict.more() {
+                self.paragraph(DIM, "    - ", &sentence);
+            }
         }
     }
 }
