@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod data;
+mod facility;
 mod histogram;
 mod instrument;
 pub mod plan;
@@ -14,11 +15,13 @@ mod sample;
 mod schedule;
 mod seed;
 mod series;
+pub mod sizing;
 pub mod statistics;
 mod time;
 mod units;
 
 pub use data::{Data, DataKind};
+pub use facility::{Facility, FacilityError, Member, Readers};
 pub use histogram::Histogram;
 pub use instrument::{Instrument, InstrumentError, PixelType};
 pub use results::{CellEntry, Event, Group, Ingest, Key, Measured, Results, TargetEntry};
