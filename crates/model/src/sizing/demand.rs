@@ -139,6 +139,7 @@ mod tests {
         }
     }
 
+    #[expect(clippy::float_cmp, reason = "these numbers are exact in binary")]
     #[test]
     fn rates_follow_from_bursts_and_pauses() {
         let steady = kind(10, None);

@@ -59,6 +59,8 @@ use crate::{ByteRate, Bytes};
 pub struct Sizing {
     /// The recorders of each kind of instrument, in the order of [`Demand::kinds`].
     pub recorders: Vec<Recorders>,
+    /// The least number of recorders that could do if they served all kinds of instruments.
+    pub shared_least: u64,
     /// Storage servers, those to spare apart.
     pub servers: u64,
     /// What each stage asks for, in the order in which data pass it.
@@ -160,7 +162,7 @@ impl fmt::Display for Amount {
         let text = match self {
             Amount::Rate(rate) => rate.to_string(),
             Amount::Network(rate) => rate.bits(),
-            Amount::Cores(cores) => format!("{cores:.*} cores", if *cores < 9.95 { 1 } else { 0 }),
+            Amount::Cores(cores) => format!("{cores:.*} cores", usize::from(*cores < 9.95)),
             // In powers of 1000, as rates are.
             Amount::Size(bytes) => ByteRate(bytes.0 as f64).to_string().replace("/s", ""),
         };
@@ -220,7 +222,7 @@ pub fn size(demand: &Demand, limits: &Limits) -> Result<Sizing, SizingError> {
         used: needed.0 as f64 / (space.value.0 as f64 * servers as f64),
         kind: None,
     }));
-    Ok(Sizing { recorders, servers, stages, buffer })
+    Ok(Sizing { recorders, shared_least: shared_least(demand, limits), servers, stages, buffer })
 }
 
 /// Recorders of one kind: as few as carry it, evenly filled.
@@ -232,6 +234,17 @@ fn recorders(kind: &Kind, limits: &Limits) -> Result<Recorders, SizingError> {
     let most = by_stage.iter().map(|(_, streams)| *streams).min().unwrap_or(1);
     let count = kind.streams.div_ceil(most);
     Ok(spread(kind, count, limits))
+}
+
+/// Recorders if each could be filled with streams of several kinds: as many as the fullest stage asks for.
+fn shared_least(demand: &Demand, limits: &Limits) -> u64 {
+    let mut parts = [0.0; 4];
+    for kind in &demand.kinds {
+        for (part, (_, streams)) in parts.iter_mut().zip(recorder::streams_by(kind, limits)) {
+            *part += kind.streams as f64 / streams as f64;
+        }
+    }
+    recorder::ceil(parts.into_iter().fold(0.0, f64::max))
 }
 
 /// So many recorders for a kind, whether or not they carry it.

@@ -79,7 +79,7 @@ enum Purpose {
     Read(usize),
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 enum Event {
     Due(usize),
     Received(Piece),
@@ -281,12 +281,13 @@ impl<'a> Chain<'a> {
     }
 
     /// Whether what is open went up, at its least as at its most: bursts alone bring it down again. As much as a frame of
-    /// each stream and a piece of each reader may be more by chance.
+    /// every fourth stream and a piece of each reader may be more by chance.
     fn grows(&self) -> bool {
         let frames: f64 = self.kinds.iter().map(|kind| kind.streams as f64 * kind.frame.0 as f64).sum();
         let pieces: f64 = self.readers.iter().map(|reader| reader.piece).sum();
         let [Some(third), Some(fourth)] = self.books.quarters else { return false };
-        fourth.0 > third.0 + frames + pieces && fourth.1 > third.1 + frames + pieces
+        let more = |before: f64, after: f64| after > before + frames / 4.0 + pieces;
+        more(third.0, fourth.0) && more(third.1, fourth.1)
     }
 
     fn found(self) -> Found {

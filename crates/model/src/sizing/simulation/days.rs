@@ -25,14 +25,16 @@ enum Event {
 }
 
 /// The most that lies in the buffer at once within so many days, with every instrument's day beginning at a random time
-/// of the day, or at the same time if there is no seed; and when the space that there is was full, if it was.
+/// of the day, or at the same time if there is no seed; and when the space that there is was full, if it was. The time
+/// begins with the first instrument.
 pub fn fullest(demand: &Demand, days: u64, seed: Option<Seed>) -> (Bytes, Option<Nanos>) {
     let mut buffer = Buffer::new(demand);
     let mut agenda = Agenda::new();
+    let shift = |at: usize| seed.map_or(0.0, |seed| seed.named("day").part(at as u64).stream().unit() * DAY);
+    let first = (0..demand.kinds.len()).map(shift).fold(DAY, f64::min);
     for (at, kind) in demand.kinds.iter().enumerate() {
-        let shift = seed.map_or(0.0, |seed| seed.named("day").part(at as u64).stream().unit() * DAY);
         for day in 0..days {
-            let begins = day as f64 * DAY + shift;
+            let begins = day as f64 * DAY + shift(at) - first;
             agenda.add(begins, Event::Begins(at));
             if kind.duty < 1.0 {
                 agenda.add(begins + kind.duty * DAY, Event::Ends(at));
@@ -121,5 +123,68 @@ impl<'a> Buffer<'a> {
     #[expect(clippy::cast_sign_loss, reason = "what is there is not negative")]
     fn found(&self) -> (Bytes, Option<Nanos>) {
         (Bytes(self.high as u64), self.full.map(Nanos::from_seconds))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{
+        ByteRate, Schedule,
+        sizing::{Kind, bytes, capacity::buffer},
+    };
+
+    const LOOK: f64 = 61.0;
+
+    fn kind(rate: u64, duty: f64) -> Kind {
+        let schedule = Schedule::every(Nanos::from_millis(1));
+        let (name, reading) = ("camera".into(), ByteRate(0.0));
+        Kind { name, streams: 1, in_step: 1, frame: Bytes(rate * 1000), schedule, duty, reading }
+    }
+
+    /// A quarter of the day 1 GB/s, of which 0.25 GB/s are copied all the time: 16.2 TB wait at the end of each day's six
+    /// hours, and 0 at its end.
+    #[test]
+    fn what_waits_for_the_copy_is_as_reckoned() {
+        let kinds = vec![kind(1000, 0.25)];
+        let mut demand = Demand { kinds, copy_out: Some(ByteRate(25e7)), keep: None, capacity: None };
+        let (most, full) = fullest(&demand, 4, None);
+        assert!((most.0 as f64 / 16.2e12 - 1.0).abs() < 1e-6, "{most}");
+        assert_eq!(full, None);
+        demand.capacity = Some(Bytes(10_000_000_000_000));
+        let hours = fullest(&demand, 4, Some(Seed(3))).1.expect("it is too small").seconds() / 3600.0;
+        assert!((hours - 3.7037).abs() < 0.02, "{hours} h");
+    }
+
+    proptest! {
+        /// The closed formula is never exceeded, and reached where all begin at once; a space is full when it says.
+        #[test]
+        fn the_closed_formula_is_met(
+            kinds in prop::collection::vec((1..1000_u64, 0.05..1.0_f64), 1..4), keep in prop::option::of(1..100_u64),
+            copy in prop::option::of(0.5..2.0_f64), space in 0.1..1.5_f64, seed: u64,
+        ) {
+            let kinds: Vec<Kind> = kinds.into_iter().map(|(rate, duty)| kind(rate, duty)).collect();
+            let mean: f64 = kinds.iter().map(|kind| kind.mean() * kind.duty).sum();
+            let keep = keep.map(|hours| Nanos(hours * 3_600_000_000_000));
+            let mut demand = Demand { kinds, copy_out: copy.map(|share| ByteRate(share * mean)), keep, capacity: None };
+            let late = LOOK * demand.mean().0;
+            if let Some(needed) = buffer(&demand).needed.filter(|_| buffer(&demand).growth.0 == 0.0) {
+                let (most, random) = (fullest(&demand, 8, None).0, fullest(&demand, 8, Some(Seed(seed))).0);
+                prop_assert!((most.0 as f64 - needed.0 as f64).abs() <= late, "{most} and {needed}");
+                prop_assert!(random.0 as f64 <= needed.0 as f64 + late, "{random} and {needed}");
+            }
+            demand.capacity = Some(bytes(space * mean * DAY));
+            let reckoned = buffer(&demand).full_after.filter(|time| time.seconds() < 7.9 * DAY);
+            let found = fullest(&demand, 8, None).1;
+            let near = |a: Nanos, b: Nanos| a.since(b).seconds().max(b.since(a).seconds()) <= LOOK;
+            let is_near = reckoned.zip(found).map_or(reckoned == found, |(reckoned, found)| near(reckoned, found));
+            // Where the space is about what is needed, a deletion that is late fills it.
+            let tight = buffer(&demand).needed.is_some_and(|needed| {
+                (needed.0 as f64 - demand.capacity.map_or(0.0, |space| space.0 as f64)).abs() <= late
+            });
+            prop_assert!(is_near || tight, "reckoned {reckoned:?}, found {found:?}");
+        }
     }
 }

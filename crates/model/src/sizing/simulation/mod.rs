@@ -51,10 +51,8 @@ pub struct Found {
     pub grows: bool,
 }
 
-/// Events of a trial that is to take a second or so.
-const EVENTS_SUITED: f64 = 2e6;
-/// Events for each piece of a stream: due, through its link, its processor, its writer and its server.
-const EVENTS_EACH: f64 = 5.0;
+/// Pieces of streams in a trial that is to take a second or so.
+const PIECES_SUITED: f64 = 4e5;
 
 impl Trial {
     /// Long enough for several bursts, stalls and pauses, and so coarse that it takes a second or so. A given duration
@@ -63,14 +61,20 @@ impl Trial {
         let stall = limits.stall.value.seconds();
         let cycle = demand.kinds.iter().map(Kind::cycle).fold(0.0, f64::max);
         let wished = duration.map_or(60_f64.max(8.0 * cycle).max(20.0 * stall), Nanos::seconds);
-        let pieces = EVENTS_SUITED / EVENTS_EACH / demand.streams() as f64;
+        let of_stream = PIECES_SUITED / demand.streams() as f64;
         // Coarser than a part of the stall, it would not be seen.
-        let grain = (wished / pieces).min(stall.max(0.4) / 4.0);
-        let period = |kind: &Kind| kind.schedule.period.seconds();
-        let least = demand.kinds.iter().map(period).fold(f64::INFINITY, f64::min);
-        let affordable = pieces * grain.max(least);
-        let wished = duration.map_or(wished.min(affordable.max(2.0 * cycle)), Nanos::seconds);
-        Trial { duration: Nanos::from_seconds(wished), grain: Nanos::from_seconds(grain), phases }
+        let grain = (wished / of_stream).min(stall.max(0.4) / 4.0);
+        let affordable = (of_stream * grain).max(2.0 * cycle);
+        let duration = duration.unwrap_or_else(|| Nanos::from_seconds(wished.min(affordable)));
+        Trial { duration, grain: Nanos::from_seconds(grain), phases }
+    }
+
+    /// How many pieces of streams there will be: a million of them take some seconds.
+    pub fn pieces(&self, demand: &Demand) -> f64 {
+        let coarse = demand.kinds.iter().map(|kind| coarser(kind, self.grain));
+        coarse
+            .map(|kind| kind.streams as f64 * kind.mean() / kind.frame.0 as f64 * self.duration.seconds())
+            .sum()
     }
 
     /// Tries the sized chain.

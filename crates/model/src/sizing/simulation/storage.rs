@@ -76,6 +76,7 @@ impl<T> Storage<T> {
 mod tests {
     use super::*;
 
+    #[expect(clippy::float_cmp, reason = "these numbers are exact in binary")]
     #[test]
     fn who_waits_gets_servers_in_proportion_to_its_share() {
         let mut storage = Storage::new(2, [3.0, 1.0].into_iter(), (0.0, 0.0));
@@ -97,6 +98,7 @@ mod tests {
         assert_eq!(storage.worked, 200.0);
     }
 
+    #[expect(clippy::float_cmp, reason = "these numbers are exact in binary")]
     #[test]
     fn nothing_is_done_in_a_stall() {
         let storage = Storage::<()>::new(1, [1.0].into_iter(), (10.0, 12.0));
