@@ -11,7 +11,7 @@ use std::{
 };
 
 use anyhow::Context;
-use nilometer_acquisition::{Delivery, Pace, Ring, Source, Writer, sink::NullSink};
+use nilometer_acquisition::{Chronicle, Delivery, Pace, Ring, Source, Writer, sink::NullSink};
 use nilometer_model::Nanos;
 use nilometer_storage::{Arena, Buffer, Clock, Drive, Engine, engine::Null};
 
@@ -70,7 +70,11 @@ fn bare(frame: &[u8]) -> anyhow::Result<Vec<Cost>> {
 }
 
 fn recorded(frame: &[u8]) -> anyhow::Result<Vec<Cost>> {
-    let (ring, clock, frame) = (Ring::new(slots(), 1), Clock::start(), frame.to_vec());
+    let (ring, clock, frame) = (
+        Ring::new(slots(), 1, Chronicle::new(FRAME as u64, Nanos::from_millis(10))),
+        Clock::start(),
+        frame.to_vec(),
+    );
     let mut stored = 0;
     let mut cost = measure::here(1.0, || {
         let taking = thread::spawn({

@@ -253,6 +253,41 @@ fn damage_is_named_frame_by_frame() {
 }
 
 #[test]
+fn frames_of_a_pool_are_verified_from_the_seed_and_the_user_s_own_by_checksums() {
+    let kept = tempfile::tempdir().expect("a temporary directory");
+    let own = kept.path().join("own.raw");
+    fs::write(&own, vec![7; 2 << 20]).expect("space");
+    let pool = "[data]\nkind = \"tomography\"\ncompressibility = 2.0\ndistinct = 3".to_owned();
+    let files = format!("data = \"files:{}\"", own.display());
+    for (case, (data, against)) in
+        [(pool, "what the simulated instrument"), (files, "the checksums of the journal")].iter().enumerate()
+    {
+        let to = kept.path().join(case.to_string());
+        fs::create_dir(&to).expect("space");
+        let recording = Recording::new(&[&to]);
+        fs::write(recording.directory.path().join("camera.toml"), format!("{CAMERA}{data}\n"))
+            .expect("space");
+        let ended = recording.start(&["--frames", "10", "--rate", "200 Hz"]).end(LIMIT);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let verified = recording.verify(&[]);
+        assert_whole(&verified, 10);
+        assert!(verified.stdout.contains(&format!("compared with {against}")), "{verified:?}");
+        turn_bits(&recording.lanes()[0].join("scan.0.00000000.raw"), (4 << 21) + 12_345);
+        let verified = recording.verify(&[]);
+        assert_eq!((verified.code, number(&verified, "right")), (Some(1), 9), "{verified:?}");
+        assert!(verified.stdout.contains("damaged     frame 4 "), "{verified:?}");
+    }
+}
+
+/// Damages a byte of a file.
+fn turn_bits(file: &Path, at: u64) {
+    let file = fs::OpenOptions::new().read(true).write(true).open(file).expect("it is there");
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, at).expect("it is there");
+    file.write_all_at(&[byte[0] ^ 2], at).expect("it can be written");
+}
+
+#[test]
 fn every_instrument_of_the_catalogue_simulates_and_verifies() {
     let kept = tempfile::tempdir().expect("a temporary directory");
     let to = kept.path().to_str().expect("plain names");

@@ -5,15 +5,16 @@
 //!
 //! | kind | numbers |
 //! |---|---|
-//! | 1 head | recording, lane (low 32 bits) and lanes (high), frame size, stride, frames a file, version (2; low 32 bits) and origin (high) |
+//! | 1 head | recording, lane (low 32 bits) and lanes (high), frame size, stride, frames a file, version (3) |
 //! | 2 frame | number, file, position in the file, when it was due (ns), CRC-32 of its bytes plus 2^32, or 0 if none was made |
 //! | 3 durable | frames in earlier records, in files up to this number, survive the loss of power |
 //! | 4 removed | the file of this number was removed to make room |
 //! | 5 end | 1 if the whole recording was ended in order, and how many frames it was due; 0 if only this lane was |
+//! | 6 origin | in place of the numbers, 48 bytes of text: what simulated frames are made from ([`Origin`]) |
 //!
-//! Origins: 0 not known, 1 [`crate::instrument::Pattern`] with the seed of [`Head::content_seed`].
+//! The text of an origin stands behind the head, in as many records as it takes, the last one filled up with zeroes.
 
-use nilometer_model::Seed;
+use crate::instrument::Origin;
 
 /// Bytes of a record.
 pub const RECORD: usize = 64;
@@ -51,16 +52,12 @@ pub enum Entry {
         /// How many frames the whole recording was due, if it was ended and not only this lane.
         due: Option<u64>,
     },
+    /// A part of the text that says what the frames are made from.
+    Origin([u8; TEXT]),
 }
 
-/// Where the frames come from: what they can be checked against.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Origin {
-    /// Somewhere else.
-    Unknown = 0,
-    /// A simulated instrument's pattern.
-    Pattern = 1,
-}
+/// Bytes of text in a record.
+const TEXT: usize = 48;
 
 /// What all records of a journal have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,18 +74,9 @@ pub struct Head {
     pub stride: u64,
     /// Frames of a full file.
     pub frames_per_file: u64,
-    /// Where they come from.
-    pub origin: Origin,
 }
 
-impl Head {
-    /// What a simulated instrument's frames are made from.
-    pub fn content_seed(&self) -> Seed {
-        Seed(self.recording).named("content")
-    }
-}
-
-const VERSION: u64 = 2;
+const VERSION: u64 = 3;
 /// Frames are smaller, whatever a journal says that somebody else wrote.
 const FRAME_MAX: u64 = 1 << 32;
 
@@ -100,9 +88,8 @@ const fn pair(low: u32, high: u32) -> u64 {
 impl Entry {
     fn parts(self) -> (u32, [u64; 6]) {
         match self {
-            Entry::Head(Head { recording, lane, lanes, frame_size, stride, frames_per_file, origin }) => {
-                let version = pair(VERSION as u32, origin as u32);
-                (1, [recording, pair(lane, lanes), frame_size, stride, frames_per_file, version])
+            Entry::Head(Head { recording, lane, lanes, frame_size, stride, frames_per_file }) => {
+                (1, [recording, pair(lane, lanes), frame_size, stride, frames_per_file, VERSION])
             }
             Entry::Frame { number, file, position, due, checksum } => {
                 (2, [number, file, position, due, checksum.map_or(0, |checksum| pair(checksum, 1)), 0])
@@ -110,20 +97,23 @@ impl Entry {
             Entry::Durable { file } => (3, [file, 0, 0, 0, 0, 0]),
             Entry::Removed { file } => (4, [file, 0, 0, 0, 0, 0]),
             Entry::End { due } => (5, [u64::from(due.is_some()), due.unwrap_or(0), 0, 0, 0, 0]),
+            Entry::Origin(text) => {
+                let (words, _) = text.as_chunks();
+                (6, std::array::from_fn(|at| u64::from_le_bytes(words[at])))
+            }
         }
     }
 
     #[expect(clippy::many_single_char_names, reason = "what they mean is in the table above, by kind")]
     fn from_parts(kind: u32, [a, b, c, d, e, f]: [u64; 6]) -> Option<Self> {
         match kind {
-            1 if f as u32 == VERSION as u32 && c <= d && d <= FRAME_MAX => Some(Entry::Head(Head {
+            1 if f == VERSION && c <= d && d <= FRAME_MAX => Some(Entry::Head(Head {
                 recording: a,
                 lane: b as u32,
                 lanes: (b >> 32) as u32,
                 frame_size: c,
                 stride: d,
                 frames_per_file: e,
-                origin: if f >> 32 == Origin::Pattern as u64 { Origin::Pattern } else { Origin::Unknown },
             })),
             2 => {
                 let checksum = (e >> 32 == 1).then_some(e as u32);
@@ -132,6 +122,13 @@ impl Entry {
             3 => Some(Entry::Durable { file: a }),
             4 => Some(Entry::Removed { file: a }),
             5 => Some(Entry::End { due: (a == 1).then_some(b) }),
+            6 => {
+                let mut text = [0; TEXT];
+                for (place, number) in text.chunks_exact_mut(8).zip([a, b, c, d, e, f]) {
+                    place.copy_from_slice(&number.to_le_bytes());
+                }
+                Some(Entry::Origin(text))
+            }
             _ => None,
         }
     }
@@ -164,6 +161,25 @@ impl Entry {
     }
 }
 
+/// The records that say what the frames are made from.
+pub fn origin_entries(origin: &Origin) -> Vec<Entry> {
+    let part = |bytes: &[u8]| {
+        let mut text = [0; TEXT];
+        text[..bytes.len()].copy_from_slice(bytes);
+        Entry::Origin(text)
+    };
+    origin.text().as_bytes().chunks(TEXT).map(part).collect()
+}
+
+/// What a journal says that its frames are made from, if it does.
+pub fn origin_of(entries: &[Entry]) -> Option<Origin> {
+    let Some(Entry::Head(head)) = entries.first() else { return None };
+    let parts =
+        entries.iter().filter_map(|entry| if let Entry::Origin(text) = entry { Some(text) } else { None });
+    let text: Vec<u8> = parts.flatten().copied().take_while(|byte| *byte != 0).collect();
+    Origin::read(std::str::from_utf8(&text).ok()?, head.frame_size)
+}
+
 /// The longest valid prefix of a journal: empty unless it begins with a head.
 pub fn prefix(bytes: &[u8]) -> Vec<Entry> {
     let records = bytes.chunks_exact(RECORD).zip(0..);
@@ -176,18 +192,11 @@ mod tests {
     use super::*;
 
     fn journal() -> Vec<u8> {
-        let origin = Origin::Pattern;
-        let head = Head {
-            recording: 9,
-            lane: 1,
-            lanes: 3,
-            frame_size: 100,
-            stride: 4096,
-            frames_per_file: 7,
-            origin,
-        };
+        let head =
+            Head { recording: 9, lane: 1, lanes: 3, frame_size: 100, stride: 4096, frames_per_file: 7 };
         let entries = [
             Entry::Head(head),
+            Entry::Origin([255; TEXT]),
             Entry::Frame { number: 5, file: 0, position: 0, due: 77, checksum: None },
             Entry::Frame { number: 6, file: 0, position: 1, due: 78, checksum: Some(0) },
             Entry::Durable { file: 2 },
@@ -207,7 +216,7 @@ mod tests {
     #[test]
     fn any_flipped_bit_ends_the_prefix_there() {
         let whole = journal();
-        assert_eq!(prefix(&whole).len(), 7);
+        assert_eq!(prefix(&whole).len(), 8);
         for byte in 0..whole.len() {
             let mut torn = whole.clone();
             torn[byte] ^= 0x10;
@@ -225,5 +234,24 @@ mod tests {
         moved.copy_within(2 * RECORD..3 * RECORD, RECORD);
         assert_eq!(prefix(&moved).len(), 1);
         assert_eq!(prefix(&whole[RECORD..]).len(), 0, "a journal without its head is none");
+    }
+
+    #[test]
+    fn a_journal_says_what_its_frames_are_made_from_or_nothing() {
+        let data =
+            nilometer_model::Data { distinct: Some(2), ..nilometer_model::DataKind::Diffraction.into() };
+        let (shape, pixel, seed) = ([5, 10], nilometer_model::PixelType::Uint16, nilometer_model::Seed(1));
+        let content =
+            crate::instrument::Content::prepare(&data, &shape, pixel, seed).expect("it can be made");
+        let origin = content.origin();
+        let mut entries = prefix(&journal());
+        entries.remove(1);
+        assert_eq!(origin_of(&entries), None);
+        let records = origin_entries(origin.as_ref().expect("it follows from the seed"));
+        assert!(records.len() > 2);
+        entries.splice(1..1, records.iter().copied());
+        assert_eq!(origin_of(&entries), origin);
+        entries.remove(2);
+        assert_eq!(origin_of(&entries), None, "a part is not the whole");
     }
 }

@@ -4,7 +4,7 @@
 //! instrument -> Source -> Ring -> Writer (one a lane) -> Sink -> Engine -> Target -> Reader
 //! ```
 //!
-//! [`Source`] and [`Writer`] are workloads: threads drive them in production ([`record`]), a test steps all of them on
+//! [`Source`] and [`Writer`] are workloads: threads drive them in production ([`Recorder`]), a test steps all of them on
 //! one virtual clock. A lane is a directory on a target with a writer of its own. A writer takes frames whenever its sink
 //! has room for one, so that a lane gets as many as it is fast at this moment, and no figure of its speed has to be kept
 //! or guessed. A lane that fails, or whose storage is full, hands its frames to the others. Each lane keeps its own journal, and a [`reader`] unites them, so that no lane is special.
@@ -15,6 +15,8 @@
 #![forbid(unsafe_code)]
 
 pub mod cbf;
+mod chronicle;
+mod follower;
 pub mod instrument;
 pub mod journal;
 mod mark;
@@ -26,8 +28,10 @@ mod source;
 mod verify;
 mod writer;
 
-pub use mark::Mark;
-pub use recorder::{Ending, Lane, Outcome, RecordError, Setup, record, suited_engine};
+pub use chronicle::Chronicle;
+pub use follower::{Follower, Following, Purpose};
+pub use mark::{Mark, Settled};
+pub use recorder::{Ending, Lane, Outcome, RecordError, Recorder, Setup, suited_engine};
 pub use ring::{Books, Frame, Ring, Taken, WhenFull};
 pub use source::{Delivery, Fill, Pace, Source};
 pub use verify::{Damaged, Verified, verify};

@@ -8,7 +8,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::journal::{self, Entry, Head};
+use crate::{
+    instrument::Origin,
+    journal::{self, Entry, Head},
+};
 
 /// What must have survived for a frame to count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +40,8 @@ pub struct Place {
 pub struct Index {
     /// The lanes whose journals belong together.
     pub heads: Vec<Head>,
+    /// What the frames are made from, if they are simulated and follow from a seed.
+    pub origin: Option<Origin>,
     /// By frame number.
     pub frames: BTreeMap<u64, Place>,
     /// A frame may be in two lanes, if the first failed when it was stored but not yet acknowledged.
@@ -69,6 +74,7 @@ impl Index {
 
     fn add(&mut self, entries: &[Entry], trust: Trust) {
         let lane = self.heads.len() - 1;
+        self.origin = self.origin.take().or_else(|| journal::origin_of(entries));
         let removed: BTreeSet<u64> = entries.iter().filter_map(|entry| removed(*entry)).collect();
         let durable = entries.iter().filter_map(|entry| durable(*entry)).max();
         for entry in entries {

@@ -16,7 +16,7 @@ use std::{
 use nilometer_model::Nanos;
 use nilometer_storage::{Buffer, Wake};
 
-use crate::Mark;
+use crate::{Chronicle, Mark, mark::Settled};
 
 /// A frame in its slot.
 #[derive(Debug)]
@@ -80,6 +80,7 @@ struct State {
     closed: Option<u64>,
     in_use: usize,
     books: Books,
+    chronicle: Chronicle,
     writers: Vec<Seat>,
     source: Seat,
 }
@@ -132,8 +133,8 @@ impl std::fmt::Debug for Ring {
 }
 
 impl Ring {
-    /// A ring of these slots for `writers` writers.
-    pub fn new(slots: Vec<Buffer>, writers: usize) -> Arc<Self> {
+    /// A ring of these slots for `writers` writers, with a new chronicle.
+    pub fn new(slots: Vec<Buffer>, writers: usize, chronicle: Chronicle) -> Arc<Self> {
         let books = Books { slots: slots.len(), ..Books::default() };
         let batch = batch(slots.first().map_or(0, |slot| slot.len()));
         let state = State {
@@ -143,6 +144,7 @@ impl Ring {
             closed: None,
             in_use: 0,
             books,
+            chronicle,
             writers: (0..writers).map(|_| Seat::default()).collect(),
             source: Seat::default(),
         };
@@ -170,10 +172,10 @@ impl Ring {
 
     /// Takes all of `frames` in, and tops `spares` up to a batch of free slots. If none is left and the source means to
     /// wait, it is woken when there is one.
-    pub fn put(&self, frames: &mut Vec<Frame>, spares: &mut Vec<Buffer>, waits: bool) {
+    pub fn put(&self, now: Nanos, frames: &mut Vec<Frame>, spares: &mut Vec<Buffer>, waits: bool) {
         let mut state = self.lock();
         if !frames.is_empty() {
-            state.take_in(frames);
+            state.take_in(now, frames);
         }
         let wanted = self.batch.saturating_sub(spares.len());
         let left = state.free.len().saturating_sub(wanted);
@@ -182,19 +184,19 @@ impl Ring {
     }
 
     /// A frame that was due found no free slot.
-    pub fn lose(&self, number: u64) {
+    pub fn lose(&self, now: Nanos, number: u64) {
         let mut state = self.lock();
         state.books.refused += 1;
-        state.mark.settle(number);
+        state.lose(now, number);
     }
 
     /// The slot of the oldest frame that waits for a lane; that frame is lost. None if all frames are in lanes' hands.
-    pub fn displace(&self) -> Option<Buffer> {
+    pub fn displace(&self, now: Nanos) -> Option<Buffer> {
         let mut state = self.lock();
         let Frame { number, data, .. } = state.full.pop_front()?;
         state.books.displaced += 1;
         state.in_use -= 1;
-        state.mark.settle(number);
+        state.lose(now, number);
         Some(data)
     }
 
@@ -205,16 +207,9 @@ impl Ring {
         wake_writers(&mut state);
     }
 
-    /// Gives acknowledged frames' slots back, and takes the next full ones: a batch at the most, and no more than leaves
-    /// as many for each of the others.
-    pub fn exchange(
-        &self,
-        writer: usize,
-        acknowledged: &mut Vec<(u64, Buffer)>,
-        frames: &mut VecDeque<Frame>,
-    ) -> Taken {
+    /// Takes the next full slots: a batch at the most, and no more than leaves as many for each of the other writers.
+    pub fn take(&self, writer: usize, frames: &mut VecDeque<Frame>) -> Taken {
         let mut state = self.lock();
-        state.release(acknowledged);
         let fair = state.full.len() / state.writers.len();
         let count = fair.clamp(1, self.batch).min(state.full.len());
         frames.extend(state.full.drain(..count));
@@ -230,33 +225,33 @@ impl Ring {
         Taken::Nothing
     }
 
-    /// Gives acknowledged frames' slots back without taking another.
-    pub fn release(&self, acknowledged: &mut Vec<(u64, Buffer)>) {
+    /// Gives acknowledged frames' slots back.
+    pub fn release(&self, now: Nanos, acknowledged: &mut Vec<Frame>) {
         let mut state = self.lock();
-        state.release(acknowledged);
+        state.release(now, acknowledged);
         if state.closed.is_some() && state.in_use == 0 {
             wake_writers(&mut state);
         }
     }
 
     /// A lane takes no more frames: this one goes to another, before all that came later. Lost if none is left.
-    pub fn give_back(&self, frame: Frame) {
+    pub fn give_back(&self, now: Nanos, frame: Frame) {
         let mut state = self.lock();
         let at = state.full.partition_point(|waiting| waiting.number < frame.number);
         state.full.insert(at, frame);
         if self.is_abandoned() {
-            state.lose_all();
+            state.lose_all(now);
         }
         wake_writers(&mut state);
     }
 
     /// A writer takes no more frames.
-    pub fn leave(&self, writer: usize) {
+    pub fn leave(&self, now: Nanos, writer: usize) {
         let mut state = self.lock();
         state.writers[writer].left = true;
         if state.writers.iter().all(|seat| seat.left) {
             self.abandoned.store(true, Ordering::Release);
-            state.lose_all();
+            state.lose_all(now);
         }
         wake_writers(&mut state);
     }
@@ -264,6 +259,11 @@ impl Ring {
     /// Below this number every frame is acknowledged or known to be lost.
     pub fn mark(&self) -> u64 {
         self.lock().mark.below()
+    }
+
+    /// What it lived through so far.
+    pub fn chronicle(&self) -> Chronicle {
+        self.lock().chronicle.clone()
     }
 
     /// What was counted so far.
@@ -278,35 +278,60 @@ impl Ring {
 }
 
 impl State {
-    fn take_in(&mut self, frames: &mut Vec<Frame>) {
+    fn take_in(&mut self, now: Nanos, frames: &mut Vec<Frame>) {
         self.in_use += frames.len();
+        self.chronicle.came(now, self.in_use);
         self.books.high = self.books.high.max(self.in_use);
         self.full.extend(frames.drain(..));
         if self.writers.iter().all(|seat| seat.left) {
-            self.lose_all();
+            self.lose_all(now);
         }
         wake_writers(self);
     }
 
-    fn release(&mut self, acknowledged: &mut Vec<(u64, Buffer)>) {
+    /// The slots of acknowledged frames are free again.
+    fn release(&mut self, now: Nanos, acknowledged: &mut Vec<Frame>) {
         if acknowledged.is_empty() {
             return;
         }
         self.in_use -= acknowledged.len();
-        for (number, slot) in acknowledged.drain(..) {
-            self.mark.settle(number);
-            self.free.push(slot);
+        self.chronicle.acknowledged(now, acknowledged.iter().map(|frame| frame.due), self.in_use);
+        for Frame { number, due, data } in acknowledged.drain(..) {
+            self.settle(now, number, Settled::Stored(due));
+            self.free.push(data);
         }
+        self.wake_source();
+    }
+
+    fn settle(&mut self, now: Nanos, number: u64, settled: Settled) {
+        let State { mark, chronicle, .. } = self;
+        mark.settle(number, settled, |settled| {
+            if let Settled::Stored(due) = settled {
+                chronicle.readable(now, due);
+            }
+        });
+    }
+
+    fn lose(&mut self, now: Nanos, number: u64) {
+        self.chronicle.lost(now, self.in_use);
+        self.settle(now, number, Settled::Lost);
+    }
+
+    fn wake_source(&mut self) {
         if std::mem::take(&mut self.source.waits) {
             self.source.wake();
         }
     }
 
     /// Nobody is left to store what waits.
-    fn lose_all(&mut self) {
+    fn lose_all(&mut self, now: Nanos) {
         self.books.stranded += self.full.len() as u64;
-        let mut lost: Vec<_> = self.full.drain(..).map(|frame| (frame.number, frame.data)).collect();
-        self.release(&mut lost);
+        while let Some(Frame { number, data, .. }) = self.full.pop_front() {
+            self.in_use -= 1;
+            self.free.push(data);
+            self.lose(now, number);
+        }
+        self.wake_source();
     }
 }
 

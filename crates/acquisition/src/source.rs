@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use nilometer_model::{Nanos, Schedule};
+use nilometer_model::{Histogram, Nanos, Schedule};
 use nilometer_storage::{Buffer, Completion, Step, Wait, Workload};
 
 use crate::{Frame, Ring, WhenFull};
@@ -50,6 +50,7 @@ pub struct Source {
     number: u64,
     /// A frame found no free slot, and that ends it.
     stopped: bool,
+    lateness: Histogram,
     /// Free slots, claimed ahead.
     spares: Vec<Buffer>,
     /// Full slots, not put in yet.
@@ -71,12 +72,29 @@ impl Source {
     /// Frames from the first call on, until `stop` at the latest. `fill` makes frame `number` in its slot.
     pub fn new(ring: Arc<Ring>, delivery: Delivery, stop: Arc<AtomicBool>, fill: Fill) -> Self {
         let (spares, filled) = (Vec::with_capacity(ring.batch()), Vec::with_capacity(ring.batch()));
-        Source { ring, delivery, start: None, number: 0, stopped: false, spares, filled, fill, stop }
+        let lateness = Histogram::default();
+        Source {
+            ring,
+            delivery,
+            start: None,
+            number: 0,
+            stopped: false,
+            lateness,
+            spares,
+            filled,
+            fill,
+            stop,
+        }
     }
 
     /// How many frames were due so far.
     pub fn due(&self) -> u64 {
         self.number
+    }
+
+    /// From when frames were due until they were taken in: the recorder's own lateness.
+    pub fn lateness(&self) -> &Histogram {
+        &self.lateness
     }
 
     /// A frame found no free slot, and the recording was to end then.
@@ -93,29 +111,30 @@ impl Source {
     }
 
     /// Puts in what is filled, and claims free slots.
-    fn put(&mut self) {
-        self.ring.put(&mut self.filled, &mut self.spares, self.delivery.pace == Pace::AsTaken);
+    fn put(&mut self, now: Nanos) {
+        self.ring.put(now, &mut self.filled, &mut self.spares, self.delivery.pace == Pace::AsTaken);
     }
 
     /// A slot for the next frame, if there is one or one can be had.
-    fn slot(&mut self) -> Option<Buffer> {
+    fn slot(&mut self, now: Nanos) -> Option<Buffer> {
         if self.spares.is_empty() {
-            self.put();
+            self.put(now);
         }
         let paced = self.delivery.pace != Pace::AsTaken;
         let displaces = paced && self.delivery.when_full == WhenFull::DropOldest;
-        self.spares.pop().or_else(|| if displaces { self.ring.displace() } else { None })
+        self.spares.pop().or_else(|| if displaces { self.ring.displace(now) } else { None })
     }
 
-    fn deliver(&mut self, due: Nanos, mut slot: Buffer) {
+    fn deliver(&mut self, now: Nanos, due: Nanos, mut slot: Buffer) {
+        self.lateness.add(now.since(due).0);
         (self.fill)(self.number, &mut slot);
         self.filled.push(Frame { number: self.number, due, data: slot });
         self.number += 1;
     }
 
     /// The frame that is due finds no slot.
-    fn lose(&mut self) {
-        self.ring.lose(self.number);
+    fn lose(&mut self, now: Nanos) {
+        self.ring.lose(now, self.number);
         self.number += 1;
         self.stopped = self.delivery.when_full == WhenFull::Stop;
     }
@@ -138,10 +157,10 @@ impl Source {
             if due > now {
                 return Step::Wait(Wait::Until(due));
             }
-            match self.slot() {
-                Some(slot) => self.deliver(due, slot),
+            match self.slot(now) {
+                Some(slot) => self.deliver(now, due, slot),
                 None if self.delivery.pace == Pace::AsTaken => return Step::Wait(Wait::News),
-                None => self.lose(),
+                None => self.lose(now),
             }
             if self.filled.len() >= self.ring.batch() {
                 // The clock is read between batches that do not wait for it.
@@ -156,7 +175,7 @@ impl Workload for Source {
         let start = *self.start.get_or_insert(now);
         let step = self.fill_due(start, now);
         if !self.filled.is_empty() {
-            self.put();
+            self.put(now);
         }
         if matches!(step, Step::Done) {
             self.ring.close(self.number);

@@ -2,14 +2,17 @@
 //! named.
 
 use crate::{
-    instrument::Pattern,
-    journal::Origin,
+    instrument::{Content, ContentError, Origin},
     reader::{Frames, Place, Recording},
 };
 
 /// What became of a recording.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub struct Verified {
+    /// Frames were made again from the seed, and compared with these.
+    pub made_again: bool,
+    /// Why they could not be made again, though the journal says what from.
+    pub not_made_again: Option<ContentError>,
     /// Frames that are there and right.
     pub right: u64,
     /// Of these, frames that can be read but have nothing to be compared with.
@@ -41,17 +44,22 @@ impl Verified {
 /// Reads and compares every frame.
 pub fn verify(recording: &Recording) -> Verified {
     let index = &recording.index;
-    let (head, mut frames) = (recording.head(), recording.frames());
-    let pattern = match head.origin {
-        Origin::Pattern => Some(Pattern::new(head.content_seed(), head.frame_size as usize)),
-        Origin::Unknown => None,
+    let (mut frames, mut verified) =
+        (recording.frames(), Verified { missing: index.missing(), ..Verified::default() });
+    let content = match index.origin.as_ref().map(Origin::content) {
+        Some(Err(why)) => {
+            verified.not_made_again = Some(why);
+            None
+        }
+        Some(Ok(content)) => Some(content),
+        None => None,
     };
-    let mut verified = Verified { missing: index.missing(), ..Verified::default() };
+    verified.made_again = content.is_some();
     for &number in index.frames.keys() {
         // The frame counts if any of its copies is right; the complaint is about the first.
         let mut complaint = None;
         for place in index.places(number) {
-            match check(&mut frames, pattern.as_ref(), number, place) {
+            match check(&mut frames, content.as_ref(), number, place) {
                 Ok(checked) => {
                     verified.right += 1;
                     verified.unchecked += u64::from(!checked);
@@ -69,13 +77,13 @@ pub fn verify(recording: &Recording) -> Verified {
 /// Whether there was something to compare the frame with; or what is wrong with it.
 fn check(
     frames: &mut Frames<'_>,
-    pattern: Option<&Pattern>,
+    content: Option<&Content>,
     number: u64,
     place: Place,
 ) -> Result<bool, String> {
     let bytes = frames.at(place).map_err(|error| format!("can't be read: {error}"))?;
-    match (pattern, place.checksum) {
-        (Some(pattern), _) => match pattern.verify(number, bytes) {
+    match (content, place.checksum) {
+        (Some(content), _) => match content.verify(number, bytes) {
             Ok(()) => Ok(true),
             Err(page) => Err(format!("differs from byte {} on", page * 4096)),
         },

@@ -3,9 +3,12 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use nilometer_model::{Histogram, Nanos};
-use nilometer_storage::{Buffer, Completion, Errno, Step, Wait, Workload};
+use nilometer_storage::{Completion, Errno, Step, Wait, Workload};
 
-use crate::{Frame, Ring, Taken, sink::Sink};
+use crate::{
+    Frame, Ring, Taken,
+    sink::{Sink, Stored},
+};
 
 /// A lane of the recorder as a workload.
 #[derive(Debug)]
@@ -16,8 +19,7 @@ pub struct Writer<S> {
     state: State,
     /// Taken from the ring, not submitted yet.
     taken: VecDeque<Frame>,
-    acknowledged: Vec<Frame>,
-    freed: Vec<(u64, Buffer)>,
+    stored: Stored,
     totals: WriterTotals,
 }
 
@@ -35,7 +37,9 @@ pub struct WriterTotals {
     pub stored: u64,
     /// From due until the slot was free again.
     pub lateness: Histogram,
-    /// The longest of these, exactly.
+    /// From due until it survives the loss of power, where that is asked for.
+    pub durable: Histogram,
+    /// The longest until a slot was free, exactly.
     pub longest: Nanos,
     /// Why the lane failed, if it did.
     pub fault: Option<Errno>,
@@ -47,9 +51,9 @@ impl<S: Sink> Writer<S> {
     /// A writer in a seat of the ring.
     pub fn new(ring: Arc<Ring>, seat: usize, sink: S) -> Self {
         let totals = WriterTotals::default();
-        let (acknowledged, freed) = (Vec::with_capacity(16), Vec::with_capacity(16));
+        let stored = Stored { acknowledged: Vec::with_capacity(16), durable: Vec::new() };
         let taken = VecDeque::with_capacity(ring.batch());
-        Writer { ring, seat, sink, state: State::Taking, taken, acknowledged, freed, totals }
+        Writer { ring, seat, sink, state: State::Taking, taken, stored, totals }
     }
 
     /// The sink.
@@ -62,40 +66,47 @@ impl<S: Sink> Writer<S> {
         &self.totals
     }
 
-    fn fail(&mut self, errno: Errno) {
+    fn fail(&mut self, now: Nanos, errno: Errno) {
         if self.state != State::Failed {
             self.state = State::Failed;
             self.totals.fault = Some(errno);
-            self.ring.leave(self.seat);
+            self.ring.leave(now, self.seat);
         }
         for frame in self.sink.abandon() {
-            self.ring.give_back(frame);
+            self.ring.give_back(now, frame);
         }
-        self.give_back_taken();
+        self.give_back_taken(now);
     }
 
     /// No more room on the storage: what is there is completed, the rest goes to the others.
-    fn retire(&mut self) {
+    fn retire(&mut self, now: Nanos) {
         self.state = State::Finishing;
         self.totals.full = true;
-        self.ring.leave(self.seat);
-        self.give_back_taken();
+        self.ring.leave(now, self.seat);
+        self.give_back_taken(now);
         self.sink.finish(None);
     }
 
-    fn give_back_taken(&mut self) {
+    fn give_back_taken(&mut self, now: Nanos) {
         for frame in self.taken.drain(..) {
-            self.ring.give_back(frame);
+            self.ring.give_back(now, frame);
         }
     }
 
-    fn free(&mut self, finished: Nanos) {
-        for Frame { number, due, data } in self.acknowledged.drain(..) {
-            let late = finished.since(due);
+    /// Counts what became of frames, and frees the slots of those that are acknowledged.
+    fn settle(&mut self, now: Nanos) {
+        let Stored { acknowledged, durable } = &mut self.stored;
+        for frame in acknowledged.iter() {
+            let late = now.since(frame.due);
             self.totals.stored += 1;
             self.totals.lateness.add(late.0);
             self.totals.longest = self.totals.longest.max(late);
-            self.freed.push((number, data));
+        }
+        for due in durable.drain(..) {
+            self.totals.durable.add(now.since(due).0);
+        }
+        if !acknowledged.is_empty() {
+            self.ring.release(now, acknowledged);
         }
     }
 }
@@ -107,18 +118,17 @@ impl<S: Sink> Workload for Writer<S> {
                 return Step::Issue(operation, due);
             }
             if self.state == State::Taking && self.sink.is_full() {
-                self.retire();
+                self.retire(now);
                 continue;
             }
             if self.state == State::Finishing || !self.sink.has_room() {
-                self.ring.release(&mut self.freed);
                 return if self.sink.is_finished() { Step::Done } else { Step::Wait(Wait::ForOne) };
             }
             if let Some(frame) = self.taken.pop_front() {
                 self.sink.submit(frame);
                 continue;
             }
-            match self.ring.exchange(self.seat, &mut self.freed, &mut self.taken) {
+            match self.ring.take(self.seat, &mut self.taken) {
                 Taken::Frames => {}
                 Taken::Nothing => return Step::Wait(Wait::News),
                 Taken::Closed(due) => {
@@ -132,13 +142,10 @@ impl<S: Sink> Workload for Writer<S> {
 
     fn completed(&mut self, completion: Completion) {
         let finished = completion.finished;
-        let result = self.sink.completed(completion, &mut self.acknowledged);
-        self.free(finished);
+        let result = self.sink.completed(completion, &mut self.stored);
+        self.settle(finished);
         if let Err(errno) = result {
-            self.fail(errno);
-        }
-        if !self.freed.is_empty() {
-            self.ring.release(&mut self.freed);
+            self.fail(finished, errno);
         }
     }
 }

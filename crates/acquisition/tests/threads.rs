@@ -3,11 +3,10 @@
 use std::sync::{Arc, atomic::AtomicBool};
 
 use nilometer_acquisition::{
-    Delivery, Ending, Pace, Setup,
+    Delivery, Ending, Pace, Recorder, Setup,
     instrument::{Content, Pattern},
-    journal::{Head, Origin},
+    journal::Head,
     reader::{Recording, Trust},
-    record,
     sink::{Durability, RawLayout},
 };
 use nilometer_model::{Nanos, Schedule, Seed, plan::EngineKind};
@@ -30,16 +29,7 @@ fn lanes(directory: &std::path::Path, count: u32) -> (Lanes, Vec<std::path::Path
         let target = Posix::create(description.clone(), lane.into()).expect("a run directory can be made");
         directories.push(target.directory().to_owned());
         let stride = if direct { FRAME.next_multiple_of(4096) } else { FRAME };
-        let (lanes_all, origin) = (count, Origin::Unknown);
-        let head = Head {
-            recording: 4,
-            lane,
-            lanes: lanes_all,
-            frame_size: FRAME,
-            stride,
-            frames_per_file: 16,
-            origin,
-        };
+        let head = Head { recording: 4, lane, lanes: count, frame_size: FRAME, stride, frames_per_file: 16 };
         let suited = RawLayout::suited("n_rec".into(), head, direct);
         lanes.push((Arc::new(target), RawLayout { durability: Durability::EachFile, ..suited }));
     }
@@ -51,7 +41,7 @@ fn two_lanes_store_what_the_instrument_delivers() {
     for (kind, depth) in [(EngineKind::Sync, 1), (EngineKind::IoUring, 4), (EngineKind::Pool, 2)] {
         let directory = tempfile::tempdir().expect("a temporary directory can be made");
         let (lanes, directories) = lanes(directory.path(), 2);
-        let outcome = record(Setup {
+        let setup = Setup {
             lanes: lanes.clone(),
             engine: Options { kind, depth, slots: 8, clock: Clock::start() },
             slots: 200,
@@ -59,9 +49,10 @@ fn two_lanes_store_what_the_instrument_delivers() {
             reserve: None,
             content: Content::Pattern(Pattern::new(Seed(9), FRAME as usize)),
             stop: Arc::new(AtomicBool::new(false)),
+            allowance: Nanos::from_millis(10),
             hang_after: Nanos::from_millis(60_000),
-        })
-        .expect("nothing is in the way");
+        };
+        let outcome = Recorder::start(setup).expect("nothing is in the way").wait_to_end();
         assert_eq!((outcome.due, outcome.faults.len(), outcome.hung), (200, 0, false), "{outcome:?}");
         assert!(outcome.endings().all(|(ending, _)| ending == Ending::InOrder), "{outcome:?}");
         // 200 slots for 200 frames: nothing can be lost, however slow the machine.
@@ -96,9 +87,10 @@ fn a_recording_is_ended_in_order_when_it_is_stopped() {
         reserve: None,
         content: Content::Pattern(Pattern::new(Seed(9), FRAME as usize)),
         stop,
+        allowance: Nanos::from_millis(10),
         hang_after: Nanos::from_millis(60_000),
     };
-    let outcome = record(setup).expect("nothing is in the way");
+    let outcome = Recorder::start(setup).expect("nothing is in the way").wait_to_end();
     assert!(!outcome.hung && outcome.faults.is_empty());
     let recording = Recording::open(&directories, Trust::Acknowledged).expect("a journal");
     assert_eq!(recording.index.ended, 1);

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use clap::{Args, Subcommand};
-use nilometer_model::{Burst, Instrument};
+use nilometer_model::{Burst, Data, DataKind, Instrument};
 
 use crate::{
     Blame, Outcome,
@@ -80,6 +80,7 @@ fn shown(instrument: &Instrument) -> String {
         rows.push(("bursts", format!("{frames} frames, then none for {pause}: {}", instrument.rate())));
     }
     rows.push(("rate", instrument.mean_rate().to_string()));
+    rows.push(("data", data(&instrument.data)));
     rows.push(("stored as", files));
     rows.push(("source", source.clone()));
     let assumed =
@@ -87,6 +88,29 @@ fn shown(instrument: &Instrument) -> String {
     rows.push(("assumed", assumed));
     let lines: Vec<_> = rows.iter().map(|(key, value)| format!("{key:<11} {value}")).collect();
     lines.join("\n") + "\n"
+}
+
+/// What is in the frames.
+fn data(Data { kind, intensity, compressibility, distinct }: &Data) -> String {
+    let mut parts = vec![kind.to_string()];
+    if let Some(compressibility) = compressibility {
+        parts.push(format!("{compressibility} times smaller by bitshuffle with LZ4"));
+    }
+    if let Some(intensity) = intensity.or(kind.usual_intensity()).filter(|_| compressibility.is_none()) {
+        parts.push(format!("{intensity} {}", unit(kind)));
+    }
+    parts.extend(distinct.map(|distinct| format!("{distinct} distinct frames")));
+    parts.join(", ")
+}
+
+/// What an intensity counts.
+fn unit(kind: &DataKind) -> &'static str {
+    match kind {
+        DataKind::Diffraction => "photons a pixel",
+        DataKind::Tomography => "electrons a pixel",
+        DataKind::LiquidArgon => "counts of noise",
+        DataKind::Incompressible | DataKind::Vlbi | DataKind::Files(_) => "",
+    }
 }
 
 #[cfg(test)]
@@ -127,6 +151,20 @@ mod tests {
         {
             assert!(text.contains(part), "{part} in {text}");
         }
-        assert!(shown(&load("pco-edge").expect("built in")).contains("assumed     nothing"));
+        assert!(shown(&load("pco-edge").expect("built in")).contains("assumed     data\n"));
+    }
+
+    #[test]
+    fn what_is_in_the_frames_is_said() {
+        for (name, said) in [
+            ("pilatus-6m", "diffraction, 0.5 photons a pixel, 4 distinct frames"),
+            ("eiger-4m", "diffraction, 10 times smaller by bitshuffle with LZ4, 4 distinct frames"),
+            ("vlbi-16g", "vlbi"),
+            ("wa105-raw", "liquid_argon, 3 counts of noise, 4 distinct frames"),
+            ("small-files", "incompressible"),
+        ] {
+            let text = shown(&load(name).expect(name));
+            assert!(text.contains(&format!("data        {said}\n")), "{name}: {text}");
+        }
     }
 }

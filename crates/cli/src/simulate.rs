@@ -8,14 +8,13 @@ use std::{
 use anyhow::{Context, bail, ensure};
 use clap::{Args, builder::PossibleValuesParser};
 use nilometer_acquisition::{
-    Delivery, Ending, Lane, Outcome as Recorded, Pace, Setup, WhenFull,
+    Chronicle, Delivery, Ending, Lane, Outcome as Recorded, Pace, Recorder, Setup, WhenFull,
     instrument::Content,
-    journal::{Head, Origin},
-    record,
+    journal::Head,
     sink::{Durability, RawLayout, frames_per_file},
     suited_engine,
 };
-use nilometer_model::{ByteRate, Bytes, Frequency, Instrument, Nanos};
+use nilometer_model::{ByteRate, Bytes, Frequency, Instrument, Nanos, Seed};
 use nilometer_storage::{
     Clock, Target,
     buffer::ALIGNMENT,
@@ -87,7 +86,7 @@ impl Simulate {
         setup.stop = stop.clone();
         eprintln!("recording {name}: {} for {}", instrument.mean_rate(), self.duration);
         let durability = setup.lanes[0].1.durability;
-        let outcome = record(setup).run()?;
+        let outcome = Recorder::start(setup).run()?.wait_to_end();
         print!("{}", summary(&outcome, &instrument, &targets));
         println!("durable     {}", durable_when(durability));
         let paths: Vec<_> = targets.iter().map(|target| target.path().display().to_string()).collect();
@@ -166,8 +165,7 @@ impl Simulate {
         let frame_size = instrument.frame_size().0;
         let stride = if direct { frame_size.next_multiple_of(ALIGNMENT as u64) } else { frame_size };
         let frames_per_file = frames_per_file(instrument, stride);
-        let origin = Origin::Pattern;
-        let head = Head { recording, lane, lanes, frame_size, stride, frames_per_file, origin };
+        let head = Head { recording, lane, lanes, frame_size, stride, frames_per_file };
         RawLayout { checksums: self.checksums, ..RawLayout::suited(name.into(), head, direct) }
     }
 
@@ -183,12 +181,12 @@ impl Simulate {
             let layout = self.layout(instrument, target.description(), (id, lane, count), name);
             lanes.push((target.clone(), layout));
         }
-        let seed = lanes[0].1.head.content_seed();
+        let seed = Seed(id).named("content");
         let content = Content::prepare(&instrument.data, &instrument.shape, instrument.pixel, seed)?;
         for (_, layout) in &mut lanes {
-            layout.head.origin = content.origin();
-            // What a journal alone can't make again is checked by its checksum.
-            layout.checksums |= content.origin() == Origin::Unknown;
+            layout.origin = content.origin();
+            // What can't be made again is checked by its checksum.
+            layout.checksums |= layout.origin.is_none();
         }
         // One engine for all lanes: past the cache only where that is possible on each.
         let direct = lanes.iter().all(|(_, layout)| layout.direct);
@@ -209,6 +207,7 @@ impl Simulate {
             content,
             lanes,
             stop: Arc::default(),
+            allowance: instrument.allowance(),
             hang_after: self.hang_after,
         })
     }
@@ -246,7 +245,8 @@ fn summary(outcome: &Recorded, instrument: &Instrument, targets: &[Arc<Directory
             ByteRate::of(bytes, outcome.wall)
         ),
         format!("lost        {}", losses(outcome)),
-        format!("stall       {longest} at the most from due until acknowledged"),
+        format!("latest      {longest} from due until acknowledged"),
+        format!("stalls      {}", stalls(&outcome.chronicle)),
         format!("buffer      {} of {} frames in use at the most", books.high, books.slots),
     ];
     for ((ending, ended), (target, lane)) in outcome.endings().zip(targets.iter().zip(&outcome.lanes)) {
@@ -255,6 +255,16 @@ fn summary(outcome: &Recorded, instrument: &Instrument, targets: &[Arc<Directory
         lines.push(format!("{path}: {stored} frames, {}", ended_how(ending, ended)));
     }
     lines.join("\n") + "\n"
+}
+
+/// How often nothing moved.
+fn stalls(chronicle: &Chronicle) -> String {
+    let ((count, stalled), allowance) = (chronicle.stalled, chronicle.allowance);
+    let longest = chronicle.stalls.iter().map(|stall| stall.length).max().unwrap_or_default();
+    if count == 0 {
+        return format!("none longer than {allowance}");
+    }
+    format!("{count} longer than {allowance}, {stalled} in all, the longest {longest}")
 }
 
 /// How many frames were lost, and why.

@@ -6,7 +6,6 @@ use anyhow::anyhow;
 use clap::Args;
 use nilometer_acquisition::{
     Damaged, Verified,
-    journal::Origin,
     reader::{Recording, Trust},
     verify,
 };
@@ -43,10 +42,10 @@ impl Verify {
 fn told(recording: &Recording, verified: &Verified) -> String {
     let (index, head) = (&recording.index, recording.head());
     let bytes = Bytes(verified.right * head.frame_size);
-    let against = match (head.origin, verified.unchecked) {
-        (Origin::Pattern, _) => "compared with what the simulated instrument delivered".into(),
-        (Origin::Unknown, 0) => "compared with the checksums of the journal".into(),
-        (Origin::Unknown, count) => format!("read; {count} of them have no checksum to be compared with"),
+    let against = match (verified.made_again, verified.unchecked) {
+        (true, _) => "compared with what the simulated instrument delivered".into(),
+        (false, 0) => "compared with the checksums of the journal".into(),
+        (false, count) => format!("read; {count} of them have no checksum to be compared with"),
     };
     let mut lines = vec![
         format!("recording   {:016x}, frames of {}", head.recording, Bytes(head.frame_size)),
@@ -56,6 +55,9 @@ fn told(recording: &Recording, verified: &Verified) -> String {
     ];
     if !index.removed.is_empty() {
         lines.push(format!("removed     {} frames, to make room", index.removed.len()));
+    }
+    if let Some(why) = &verified.not_made_again {
+        lines.push(format!("simulated   frames can't be made again: {why}"));
     }
     let missing = match verified.missing_frames() {
         0 => "none".into(),

@@ -46,7 +46,7 @@ fn one() -> u64 {
 }
 
 /// Keys of an instrument's file that may stand in `assumed`.
-const FIGURES: [&str; 6] = ["shape", "pixel", "frame_rate", "streams", "burst", "frames_per_file"];
+const FIGURES: [&str; 7] = ["shape", "pixel", "frame_rate", "streams", "burst", "frames_per_file", "data"];
 
 /// The type of a pixel in memory and in raw files: little-endian, and without gaps where it is no whole byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -187,6 +187,11 @@ impl Instrument {
             burst / (burst + pause.seconds())
         });
         ByteRate(self.rate().0 * share)
+    }
+
+    /// How late a frame may be, and what a stall is longer than: four frames' time, 10 ms at least.
+    pub fn allowance(&self) -> Nanos {
+        Nanos(self.frame_rate.period().0.saturating_mul(4)).max(Nanos::from_millis(10))
     }
 
     /// When frames are due.

@@ -18,16 +18,20 @@ mod series;
 pub mod sizing;
 pub mod statistics;
 mod time;
+mod timeline;
 mod units;
 
 pub use data::{Data, DataKind};
 pub use facility::{Facility, FacilityError, Member, Readers};
 pub use histogram::Histogram;
 pub use instrument::{Instrument, InstrumentError, PixelType};
-pub use results::{CellEntry, Event, Group, Ingest, Key, Measured, Results, TargetEntry};
+pub use results::{
+    CellEntry, Event, Group, Ingest, Key, Measured, ReaderTotals, Results, Stall, TargetEntry,
+};
 pub use sample::{Activity, Coldness, Invalid, Pressure, Sample, Switches, WorkerTotals};
 pub use schedule::{Burst, Schedule};
 pub use seed::{Seed, Stream};
-pub use series::{Bin, Series};
+pub use series::{Bin, Level, Levels, Series};
 pub use time::Nanos;
+pub use timeline::Timeline;
 pub use units::{ByteRate, Bytes, Frequency, UnitError};

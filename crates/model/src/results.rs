@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Bytes, Histogram, Nanos, Sample, plan::Phase};
+use crate::{
+    Bytes, Histogram, Levels, Nanos, Sample,
+    plan::{Goal, Phase},
+};
 
 /// A campaign with all its samples so far.
 #[derive(Debug, Clone, Default)]
@@ -112,11 +115,13 @@ pub struct Measured {
 pub struct Ingest {
     /// The instrument's name in the catalogue.
     pub instrument: String,
-    /// Frames came when due; otherwise as fast as the recorder took them, which finds its limit.
-    pub paced: bool,
+    /// So many of it, each with a recorder of its own; figures are of all together.
+    pub count: u32,
+    /// What the recording was to show.
+    pub goal: Goal,
     /// Bytes of a frame.
     pub frame_size: Bytes,
-    /// The time from one frame to the next.
+    /// The mean time from one frame to the next, of all together, as they came.
     pub period: Nanos,
     /// How long frames came.
     pub duration: Nanos,
@@ -132,4 +137,59 @@ pub struct Ingest {
     pub slots_high: u64,
     /// The longest time from due until the frame's slot was free again.
     pub longest_stall: Nanos,
+    /// What a stall is longer than, and how late a frame may be.
+    pub allowance: Nanos,
+    /// Frames that were acknowledged later than the allowance after they were due.
+    pub late: u64,
+    /// Times longer than the allowance in which frames waited and none was acknowledged, on the recording's clock from
+    /// its first frame: the longest, if there were many.
+    pub stalls: Vec<Stall>,
+    /// How many there were.
+    pub stall_count: u64,
+    /// How long all of them together.
+    pub stalled: Nanos,
+    /// The fewest bytes acknowledged in any whole second; none if it was shorter.
+    pub slowest_second: Option<Bytes>,
+    /// From due until the frame survives the loss of power; empty if that was not asked for.
+    pub durable: Histogram,
+    /// From due until the frame can be read: it and all before it are settled.
+    pub readable: Histogram,
+    /// Slots in use and frames lost over time.
+    pub levels: Levels,
+    /// What was recorded at the same time, each by a recorder of its own; empty if nothing else was.
+    pub company: String,
+    /// Who read it meanwhile.
+    pub readers: Vec<ReaderTotals>,
+    /// From due until a reader had read the frame and found it right, all readers together.
+    pub read: Histogram,
+}
+
+/// What a reader got that followed a recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ReaderTotals {
+    /// It wrote what it read to a second target.
+    pub copies: bool,
+    /// It read what was kept when the recording was over.
+    pub after: bool,
+    /// Frames that it read, and found right.
+    pub frames: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// From its first frame until its last.
+    pub wall: Nanos,
+    /// Frames that were removed to make room before it came to them.
+    pub missed: u64,
+    /// Frames that it read and that were not what the instrument delivered.
+    pub wrong: u64,
+    /// Reads and writes of it that failed.
+    pub failed: u64,
+}
+
+/// A time in which frames waited and none was acknowledged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stall {
+    /// When it began, from the first frame on.
+    pub at: Nanos,
+    /// How long it was.
+    pub length: Nanos,
 }

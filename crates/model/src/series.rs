@@ -1,10 +1,9 @@
-//! What was done over time, in at most 600 bins: when they are full, neighbours join and the bins are twice as wide.
+//! Work over time, and how full a ring was over time.
 
-use crate::{ByteRate, Nanos};
-
-const MOST: usize = 600;
-/// 2^20 ns, about a millisecond.
-const NARROWEST: u32 = 20;
+use crate::{
+    ByteRate, Nanos,
+    timeline::{Joined, Timeline},
+};
 
 /// Operations and bytes that finished in one bin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -15,90 +14,70 @@ pub struct Bin {
     pub bytes: u64,
 }
 
-/// Bins of equal width from a start.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Series {
-    start: Nanos,
-    shift: u32,
-    bins: Vec<Bin>,
+impl Joined for Bin {
+    fn joined(self, other: Bin) -> Bin {
+        Bin { operations: self.operations + other.operations, bytes: self.bytes + other.bytes }
+    }
+
+    fn after(self) -> Bin {
+        Bin::default()
+    }
+}
+
+/// Work over time.
+pub type Series = Timeline<Bin>;
+
+/// How full a ring was in one bin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Level {
+    /// The most slots in use.
+    pub most: u64,
+    /// Slots in use at the end.
+    pub last: u64,
+    /// Frames lost.
+    pub lost: u64,
+}
+
+impl Joined for Level {
+    fn joined(self, later: Level) -> Level {
+        Level { most: self.most.max(later.most), last: later.last, lost: self.lost + later.lost }
+    }
+
+    fn after(self) -> Level {
+        Level { most: self.last, last: self.last, lost: 0 }
+    }
+}
+
+/// How full a ring was over time.
+pub type Levels = Timeline<Level>;
+
+impl Levels {
+    /// From now on so many slots are in use.
+    #[inline]
+    pub fn set(&mut self, at: Nanos, in_use: u64) {
+        self.join(at, Level { most: in_use, last: in_use, lost: 0 });
+    }
+
+    /// A frame is lost while so many slots are in use.
+    pub fn lose(&mut self, at: Nanos, in_use: u64) {
+        self.join(at, Level { most: in_use, last: in_use, lost: 1 });
+    }
 }
 
 impl Series {
-    /// An empty series from `start`. It takes its memory with the first value, once.
-    pub fn new(start: Nanos) -> Self {
-        Series { start, shift: NARROWEST, bins: Vec::new() }
-    }
-
-    /// A stored series.
-    pub fn from_bins(width: Nanos, bins: Vec<Bin>) -> Self {
-        Series { start: Nanos(0), shift: width.0.max(1).ilog2(), bins }
-    }
-
     /// Counts an operation that finished at `at`.
     #[inline]
     pub fn add(&mut self, at: Nanos, bytes: u64) {
-        let mut bin = (at.since(self.start).0 >> self.shift) as usize;
-        if bin >= self.bins.len() {
-            bin = self.reach(at);
-        }
-        self.bins[bin].operations += 1;
-        self.bins[bin].bytes += bytes;
-    }
-
-    #[cold]
-    fn reach(&mut self, at: Nanos) -> usize {
-        while at.since(self.start).0 >> self.shift >= MOST as u64 {
-            self.widen();
-        }
-        let bin = (at.since(self.start).0 >> self.shift) as usize;
-        if bin >= self.bins.len() {
-            self.bins.reserve_exact(MOST - self.bins.len());
-            self.bins.resize(bin + 1, Bin::default());
-        }
-        bin
-    }
-
-    fn widen(&mut self) {
-        let join = |pair: &[Bin]| Bin {
-            operations: pair.iter().map(|bin| bin.operations).sum(),
-            bytes: pair.iter().map(|bin| bin.bytes).sum(),
-        };
-        self.bins = self.bins.chunks(2).map(join).collect();
-        self.shift += 1;
-    }
-
-    /// Adds another series of the same start.
-    pub fn merge(&mut self, mut other: Series) {
-        while self.shift < other.shift {
-            self.widen();
-        }
-        while other.shift < self.shift {
-            other.widen();
-        }
-        self.bins.resize(self.bins.len().max(other.bins.len()), Bin::default());
-        for (mine, theirs) in self.bins.iter_mut().zip(&other.bins) {
-            mine.operations += theirs.operations;
-            mine.bytes += theirs.bytes;
-        }
+        self.join(at, Bin { operations: 1, bytes });
     }
 
     /// Bytes a second over the last third of the time in which anything was done; none if nothing was. The last bin is
     /// left out where there are others, since it is not over.
     pub fn last_third(&self) -> Option<ByteRate> {
-        let whole = self.bins.len().saturating_sub(1).max(1).min(self.bins.len());
-        let last = &self.bins[whole - whole.div_ceil(3)..whole];
+        let whole = self.bins().len().saturating_sub(1).max(1).min(self.bins().len());
+        let last = &self.bins()[whole - whole.div_ceil(3)..whole];
         let bytes = last.iter().map(|bin| bin.bytes).sum();
         (!last.is_empty()).then(|| ByteRate::of(bytes, Nanos(self.width().0 * last.len() as u64)))
-    }
-
-    /// The width of a bin.
-    pub fn width(&self) -> Nanos {
-        Nanos(1 << self.shift)
-    }
-
-    /// The bins in order.
-    pub fn bins(&self) -> &[Bin] {
-        &self.bins
     }
 }
 
@@ -119,6 +98,22 @@ mod tests {
         assert_eq!(Series::new(Nanos(0)).last_third(), None);
     }
 
+    #[test]
+    fn a_level_lasts_until_it_changes_and_its_peak_is_kept() {
+        let mut levels = Levels::new(Nanos(0));
+        let width = levels.width().0;
+        for (bin, in_use) in [(0, 7), (0, 3), (4, 5), (4, 1)] {
+            levels.set(Nanos(bin * width), in_use);
+        }
+        levels.lose(Nanos(5 * width), 2);
+        let bins: Vec<_> = levels.bins().iter().map(|level| (level.most, level.last, level.lost)).collect();
+        assert_eq!(bins, [(7, 3, 0), (3, 3, 0), (3, 3, 0), (3, 3, 0), (5, 1, 0), (2, 2, 1)]);
+        levels.set(Nanos(600 * width), 9);
+        let joined: Vec<_> =
+            levels.bins()[..3].iter().map(|level| (level.most, level.last, level.lost)).collect();
+        assert_eq!((joined, levels.bins().len()), (vec![(7, 3, 0), (3, 3, 0), (5, 2, 1)], 301));
+    }
+
     proptest! {
         #[test]
         fn nothing_is_lost_and_the_size_is_bounded(times in prop::collection::vec(0..1_u64 << 45, 1..200)) {
@@ -129,7 +124,7 @@ mod tests {
                 if i % 2 == 0 { even.add(Nanos(t), 3) } else { odd.add(Nanos(t), 3) }
             }
             even.merge(odd);
-            prop_assert!(whole.bins().len() <= MOST);
+            prop_assert!(whole.bins().len() <= 600);
             prop_assert_eq!(whole.bins().iter().map(|b| b.bytes).sum::<u64>(), 3 * times.len() as u64);
             prop_assert_eq!(even.bins().iter().map(|b| b.operations).sum::<u64>(), times.len() as u64);
             prop_assert_eq!(even.width(), whole.width());

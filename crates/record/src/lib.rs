@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod ingest;
 mod lock;
 mod read;
 mod resume;

@@ -7,12 +7,12 @@ use std::{
 };
 
 use nilometer_model::{
-    Activity, Bin, Bytes, CellEntry, Coldness, Event, Group, Histogram, Ingest, Invalid, Key, Measured,
-    Nanos, Pressure, Results, Sample, Series, Switches, TargetEntry, WorkerTotals, plan::Phase,
+    Activity, Bin, CellEntry, Coldness, Event, Group, Histogram, Invalid, Key, Measured, Nanos, Pressure,
+    Results, Sample, Series, Switches, TargetEntry, WorkerTotals, plan::Phase,
 };
 use rusqlite::{Connection, ErrorCode, OpenFlags, Row, types::Type};
 
-use super::{RecordError, SCHEMA_VERSION};
+use super::{RecordError, SCHEMA_VERSION, ingest};
 
 /// What the record holds of its campaign; see [`Results`] for what is left out.
 pub fn read(path: &Path) -> Result<Results, RecordError> {
@@ -131,19 +131,19 @@ fn rows<T>(
     connection.prepare(query)?.query_map([], each)?.collect()
 }
 
-fn number(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
+pub(super) fn number(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
     row.get(column)
 }
 
-fn nanos(row: &Row<'_>, column: usize) -> rusqlite::Result<Nanos> {
+pub(super) fn nanos(row: &Row<'_>, column: usize) -> rusqlite::Result<Nanos> {
     number(row, column).map(Nanos)
 }
 
 /// A sample with its row's id.
-type Numbered = (i64, Measured);
+pub(super) type Numbered = (i64, Measured);
 
 /// Where the sample with an id stands.
-struct Places(HashMap<i64, usize>);
+pub(super) struct Places(HashMap<i64, usize>);
 
 impl Places {
     fn of(samples: &[Numbered]) -> Self {
@@ -207,19 +207,10 @@ fn read_details(connection: &Connection, samples: &mut [Numbered], places: &Plac
         sample.errors.insert(row.get(1)?, number(row, 2)?);
         Ok(())
     })?;
-    each(connection, "SELECT * FROM ingest", samples, places, |row, sample| {
-        sample.ingest = Some(ingest(row)?);
-        Ok(())
-    })?;
-    let lateness =
-        "SELECT sample, bucket, count FROM histogram JOIN ingest USING (sample) WHERE kind = 'lateness'";
-    each(connection, lateness, samples, places, |row, sample| {
-        sample.lateness.add_bucket(row.get(1)?, number(row, 2)?);
-        Ok(())
-    })
+    ingest::read(connection, samples, places)
 }
 
-fn each(
+pub(super) fn each(
     connection: &Connection,
     query: &str,
     samples: &mut [Numbered],
@@ -325,26 +316,11 @@ fn series(connection: &Connection, id: i64) -> rusqlite::Result<Series> {
     Ok(Series::from_bins(width, bins))
 }
 
-fn ingest(row: &Row<'_>) -> rusqlite::Result<Ingest> {
-    Ok(Ingest {
-        instrument: row.get(1)?,
-        paced: row.get(2)?,
-        frame_size: Bytes(number(row, 3)?),
-        period: nanos(row, 4)?,
-        duration: nanos(row, 5)?,
-        due: number(row, 6)?,
-        stored: number(row, 7)?,
-        lost: number(row, 8)?,
-        slots: number(row, 9)?,
-        slots_high: number(row, 10)?,
-        longest_stall: nanos(row, 11)?,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::Record;
+    use nilometer_model::{Bytes, Ingest, ReaderTotals, Stall, plan::Goal};
 
     fn head() -> Results {
         let target = TargetEntry { path: "/a".into(), file_system: "ext4".into(), ..TargetEntry::default() };
@@ -369,7 +345,7 @@ mod tests {
                 pressure: Some(Pressure { io: Nanos(17), ..Pressure::default() }),
                 ..Activity::default()
             },
-            ingest: Some(Ingest { instrument: "i".into(), lost: 3, paced: true, ..Ingest::default() }),
+            ingest: Some(full_ingest()),
             workers: vec![WorkerTotals { bytes: 3, last_done: Nanos(9), ..WorkerTotals::default() }],
             ..Sample::new(Nanos(0))
         };
@@ -378,6 +354,28 @@ mod tests {
         sample.series.add(Nanos(3_000_000), 4);
         sample.errors.insert(5, 2);
         sample
+    }
+
+    fn full_ingest() -> Ingest {
+        let mut ingest = Ingest {
+            instrument: "i".into(),
+            lost: 3,
+            goal: Goal::Search,
+            count: 3,
+            stalls: vec![Stall { at: Nanos(3), length: Nanos(4) }, Stall { at: Nanos(1), length: Nanos(9) }],
+            stall_count: 8,
+            slowest_second: Some(Bytes(77)),
+            company: "i + j".into(),
+            readers: vec![ReaderTotals { copies: true, frames: 6, missed: 1, ..ReaderTotals::default() }],
+            ..Ingest::default()
+        };
+        ingest.levels.set(Nanos(5_000_000), 3);
+        ingest.levels.lose(Nanos(9_000_000), 4);
+        for (histogram, value) in [(&mut ingest.durable, 1), (&mut ingest.readable, 2), (&mut ingest.read, 3)]
+        {
+            histogram.add(value);
+        }
+        ingest
     }
 
     #[test]

@@ -114,7 +114,8 @@ CREATE TABLE worker (
 -- 32 buckets an octave; bucket b < 32 holds b ns, then (32 + b % 32) << (b / 32 - 1) ns and above. Merge by SUM.
 CREATE TABLE histogram (
     sample INTEGER NOT NULL REFERENCES sample (id),
-    kind   TEXT NOT NULL,                -- latency: issue to done; lateness: due to issue
+    kind   TEXT NOT NULL,                -- latency: issue to done; lateness: due to issue. Of recordings, latency: due
+                                         -- until the slot is free; durable, readable, read: due until the frame is so
     bucket INTEGER NOT NULL,
     count  INTEGER NOT NULL,
     PRIMARY KEY (sample, kind, bucket)
@@ -141,7 +142,8 @@ CREATE TABLE error (
 CREATE TABLE ingest (
     sample        INTEGER PRIMARY KEY REFERENCES sample (id),
     instrument    TEXT NOT NULL,
-    paced         INTEGER NOT NULL,      -- 1: frames when due; 0: as fast as they were taken
+    count         INTEGER NOT NULL,      -- so many of it, each with a recorder of its own
+    goal          TEXT NOT NULL,         -- limit: as fast as frames were taken; pace: when due; search: at a trial's rate
     frame_size    INTEGER NOT NULL,
     period        INTEGER NOT NULL,
     duration      INTEGER NOT NULL,
@@ -150,8 +152,47 @@ CREATE TABLE ingest (
     lost          INTEGER NOT NULL,
     slots         INTEGER NOT NULL,
     slots_high    INTEGER NOT NULL,
-    longest_stall INTEGER NOT NULL       -- from due until the slot was free again
+    longest_stall INTEGER NOT NULL,      -- from due until the slot was free again
+    allowance     INTEGER NOT NULL,      -- how late a frame may be, and what a stall is longer than
+    late          INTEGER NOT NULL,      -- frames acknowledged later than that
+    stalls        INTEGER NOT NULL,      -- times longer than that in which frames waited and none was acknowledged
+    stalled       INTEGER NOT NULL,      -- all of them together
+    slowest       INTEGER,               -- fewest bytes acknowledged in any second
+    company       TEXT NOT NULL          -- what else was recorded at the same time
 );
+
+-- How full the ring was over time: at most 600 bins a sample, all of one width.
+CREATE TABLE level (
+    sample INTEGER NOT NULL REFERENCES sample (id),
+    bin    INTEGER NOT NULL,
+    width  INTEGER NOT NULL,
+    most   INTEGER NOT NULL,             -- slots in use
+    last   INTEGER NOT NULL,             -- slots in use at the end of the bin
+    lost   INTEGER NOT NULL,             -- frames
+    PRIMARY KEY (sample, bin)
+) WITHOUT ROWID;
+
+-- The longest stalls of a recording.
+CREATE TABLE stall (
+    sample INTEGER NOT NULL REFERENCES sample (id),
+    at     INTEGER NOT NULL,             -- when it began, from the first frame on
+    length INTEGER NOT NULL
+);
+
+-- Who read a recording while it was made.
+CREATE TABLE reader (
+    sample INTEGER NOT NULL REFERENCES sample (id),
+    reader INTEGER NOT NULL,
+    copies INTEGER NOT NULL,             -- 1: it wrote what it read to a second target
+    after  INTEGER NOT NULL,             -- 1: it read what was kept when the recording was over
+    frames INTEGER NOT NULL,             -- read, and found right
+    bytes  INTEGER NOT NULL,
+    wall   INTEGER NOT NULL,
+    missed INTEGER NOT NULL,             -- removed to make room before it came to them
+    wrong  INTEGER NOT NULL,             -- not what the instrument delivered
+    failed INTEGER NOT NULL,             -- operations
+    PRIMARY KEY (sample, reader)
+) WITHOUT ROWID;
 
 -- What a person asks first: rates by cell and repeat, warm-up apart.
 CREATE VIEW rate AS

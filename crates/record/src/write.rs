@@ -7,10 +7,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use nilometer_model::{Activity, CellEntry, Event, Histogram, Ingest, Key, Results, Sample, TargetEntry};
+use nilometer_model::{Activity, CellEntry, Event, Histogram, Key, Results, Sample, TargetEntry};
 use rusqlite::{Connection, OpenFlags, Transaction, params};
 
-use super::{RecordError, SCHEMA_VERSION, lock::Lock};
+use super::{RecordError, SCHEMA_VERSION, ingest, lock::Lock};
 
 /// A record being written.
 #[derive(Debug)]
@@ -62,7 +62,7 @@ impl Record {
         self.within("add a sample to", |transaction| {
             let id = insert_sample(transaction, key, sample)?;
             insert_details(transaction, id, sample)?;
-            sample.ingest.as_ref().map_or(Ok(()), |ingest| insert_ingest(transaction, id, ingest))
+            sample.ingest.as_ref().map_or(Ok(()), |ingest| ingest::insert(transaction, id, ingest))
         })
     }
 
@@ -214,7 +214,7 @@ fn insert_details(transaction: &Transaction<'_>, id: i64, sample: &Sample) -> ru
     Ok(())
 }
 
-fn insert_histogram(
+pub(super) fn insert_histogram(
     transaction: &Transaction<'_>,
     id: i64,
     kind: &str,
@@ -225,24 +225,4 @@ fn insert_histogram(
         insert.execute(params![id, kind, bucket, count])?;
     }
     Ok(())
-}
-
-fn insert_ingest(transaction: &Transaction<'_>, id: i64, ingest: &Ingest) -> rusqlite::Result<()> {
-    let row = params![
-        id,
-        ingest.instrument,
-        ingest.paced,
-        ingest.frame_size.0,
-        ingest.period.0,
-        ingest.duration.0,
-        ingest.due,
-        ingest.stored,
-        ingest.lost,
-        ingest.slots,
-        ingest.slots_high,
-        ingest.longest_stall.0,
-    ];
-    transaction
-        .execute("INSERT INTO ingest VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)", row)
-        .map(drop)
 }

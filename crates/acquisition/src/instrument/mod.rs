@@ -9,6 +9,7 @@ mod argon;
 mod diffraction;
 mod files;
 mod noise;
+mod origin;
 mod pattern;
 mod pool;
 mod recipe;
@@ -18,6 +19,7 @@ mod tomography;
 mod tune;
 mod vlbi;
 
+pub use origin::Origin;
 pub use pattern::Pattern;
 pub use pool::Pool;
 
@@ -25,7 +27,6 @@ use std::path::PathBuf;
 
 use nilometer_model::{Bytes, Data, DataKind, PixelType, Seed};
 
-use crate::journal::Origin;
 use scene::Grid;
 use stamp::Stamp;
 
@@ -73,6 +74,9 @@ pub enum ContentError {
         /// The limit.
         most: Bytes,
     },
+    /// The same recipe and seed make other frames here.
+    #[error("this build of nilometer makes other frames from the same seed")]
+    Otherwise,
     /// No file is there.
     #[error("no file `{0}`")]
     NoFiles(String),
@@ -100,15 +104,15 @@ impl Content {
         match &data.kind {
             DataKind::Incompressible => incompressible(data, grid, seed),
             DataKind::Files(pattern) => Ok(Content::Pool(Pool::new(files::load(pattern, grid)?, stamp))),
-            _ => Ok(Content::Pool(made(data, grid, stamp)?)),
+            _ => Ok(Content::Pool(made(data, shape, stamp, pixel)?)),
         }
     }
 
-    /// What a journal says of frames with this content: a pattern follows from the recording alone.
-    pub fn origin(&self) -> Origin {
+    /// What it can be made from again; none for the user's own files.
+    pub fn origin(&self) -> Option<Origin> {
         match self {
-            Content::Pattern(_) => Origin::Pattern,
-            Content::Pool(_) => Origin::Unknown,
+            Content::Pattern(pattern) => Some(pattern.origin()),
+            Content::Pool(pool) => pool.origin().cloned(),
         }
     }
 
@@ -169,21 +173,25 @@ fn incompressible(data: &Data, grid: Grid, seed: Seed) -> Result<Content, Conten
     }
 }
 
-fn made(data: &Data, grid: Grid, stamp: Stamp) -> Result<Pool, ContentError> {
+fn made(data: &Data, shape: &[u64], stamp: Stamp, pixel: PixelType) -> Result<Pool, ContentError> {
+    let grid = Grid::new(shape, pixel);
     let distinct = distinct(data, grid)?;
-    let frames = |intensity| {
+    let frames = |intensity: Option<f64>| {
+        let resolved =
+            Data { intensity, compressibility: None, distinct: Some(distinct as u64), ..data.clone() };
+        let intensity = intensity.unwrap_or(1.0);
         let scene = recipe::scene(&data.kind, grid, stamp.seed, intensity).expect("it is made by a recipe");
         let frames = pool::by_all_processors(distinct, |frame| {
             let mut bytes = vec![0; grid.frame_bytes()];
             scene.rows(frame as u64, 0..grid.rows, &mut bytes);
             bytes
         });
-        Pool::new(frames, stamp)
+        Pool::new(frames, stamp).with_origin(resolved, shape, pixel)
     };
-    let Some(wished) = data.compressibility else {
-        return Ok(frames(data.intensity.or(data.kind.usual_intensity()).unwrap_or(1.0)));
-    };
-    let pool = frames(tune::intensity(&data.kind, grid, stamp.seed, wished)?);
+    let usual = data.kind.usual_intensity();
+    let Some(wished) = data.compressibility else { return Ok(frames(data.intensity.or(usual))) };
+    let found = tune::intensity(&data.kind, grid, stamp.seed, wished)?;
+    let pool = frames(usual.map(|_| found));
     match pool.ratio() {
         measured if tune::is_near(measured, wished, tune::TOLERANCE) => Ok(pool),
         measured => Err(ContentError::NotMet { wished, measured }),

@@ -2,12 +2,15 @@
 
 use nilometer_model::Seed;
 
+use super::Origin;
+
 const PAGE: usize = 4096;
 
 /// The content of an instrument's frames: one base frame from a seed, and in each page a mark of eight bytes from the
 /// frame's number. Nothing compresses or deduplicates, and making a frame touches eight bytes a page.
 #[derive(Debug, Clone)]
 pub struct Pattern {
+    seed: Seed,
     base: Vec<u8>,
 }
 
@@ -16,7 +19,12 @@ impl Pattern {
     pub fn new(seed: Seed, frame_size: usize) -> Self {
         let mut base = vec![0; frame_size];
         seed.named("base frame").stream().fill(&mut base);
-        Pattern { base }
+        Pattern { seed, base }
+    }
+
+    /// What it is made from.
+    pub(super) fn origin(&self) -> Origin {
+        Origin::of_pattern(self.seed, self.frame_size(), crc32fast::hash(&self.base))
     }
 
     /// Bytes of a frame.

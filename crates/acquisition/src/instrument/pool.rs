@@ -11,8 +11,12 @@ use std::{
 };
 
 use nilometer_codec::{Bitshuffle, ElementSize};
+use nilometer_model::{Data, PixelType};
 
-use super::stamp::{PAGE, Stamp};
+use super::{
+    Origin,
+    stamp::{PAGE, Stamp},
+};
 
 /// Prepared frames. Frame `number` is the one at `number` modulo their count, stamped.
 #[derive(Clone)]
@@ -20,11 +24,13 @@ pub struct Pool {
     frames: Arc<[Vec<u8>]>,
     stamp: Stamp,
     ratio: f64,
+    /// None for the user's own files.
+    origin: Option<Origin>,
 }
 
 impl fmt::Debug for Pool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Pool { frames, stamp, ratio } = self;
+        let Pool { frames, stamp, ratio, .. } = self;
         let mut written = f.debug_struct("Pool");
         written.field("distinct", &frames.len()).field("frame_size", &self.frame_size());
         written.field("stamp", stamp).field("ratio", ratio).finish()
@@ -38,9 +44,23 @@ impl Pool {
             frames.iter().all(|frame| frame.len() == frames[0].len()),
             "frames of an instrument are alike"
         );
-        let mut pool = Pool { frames: frames.into(), stamp, ratio: 1.0 };
+        let mut pool = Pool { frames: frames.into(), stamp, ratio: 1.0, origin: None };
         pool.ratio = pool.measured();
         pool
+    }
+
+    /// With what the frames were made from; `data` leaves nothing open.
+    pub(super) fn with_origin(mut self, data: Data, shape: &[u64], pixel: PixelType) -> Self {
+        let sums = by_all_processors(self.distinct(), |frame| crc32fast::hash(&self.frames[frame]));
+        let sums: Vec<u8> = sums.into_iter().flat_map(u32::to_le_bytes).collect();
+        let (shape, seed, checksum) = (shape.to_vec(), self.stamp.seed.0, crc32fast::hash(&sums));
+        self.origin = Some(Origin { data, shape, pixel, seed, checksum });
+        self
+    }
+
+    /// What they were made from; none for the user's own files.
+    pub(super) fn origin(&self) -> Option<&Origin> {
+        self.origin.as_ref()
     }
 
     /// Bytes of a frame.

@@ -13,6 +13,15 @@ use nilometer_storage::{Completion, Errno, Operation};
 
 use crate::Frame;
 
+/// What became of frames.
+#[derive(Debug, Default)]
+pub struct Stored {
+    /// They survive the death of the process.
+    pub acknowledged: Vec<Frame>,
+    /// When those were due that survive the loss of power now.
+    pub durable: Vec<Nanos>,
+}
+
 /// Turns frames into operations. Pure, as a workload is.
 pub trait Sink {
     /// Whether it takes another frame now.
@@ -21,8 +30,8 @@ pub trait Sink {
     fn submit(&mut self, frame: Frame);
     /// The next operation, with its due time, if there is one to be issued.
     fn next(&mut self, now: Nanos) -> Option<(Operation, Nanos)>;
-    /// An operation is done. Frames that are acknowledged by it are appended; an error means that the sink has failed.
-    fn completed(&mut self, completion: Completion, acknowledged: &mut Vec<Frame>) -> Result<(), Errno>;
+    /// An operation is done. What became of frames by it is appended; an error means that the sink has failed.
+    fn completed(&mut self, completion: Completion, stored: &mut Stored) -> Result<(), Errno>;
     /// Its storage has no room for another frame, and will not have.
     fn is_full(&self) -> bool;
     /// No frame comes any more: what is open is to be completed. How many frames the whole recording was due, if it ended

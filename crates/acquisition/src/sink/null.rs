@@ -3,7 +3,7 @@
 use nilometer_model::Nanos;
 use nilometer_storage::{Completion, Errno, OpKind, Operation, ROOT};
 
-use super::Sink;
+use super::{Sink, Stored};
 use crate::Frame;
 
 /// See the module. Drive it with a null engine: its operations have no file.
@@ -34,11 +34,11 @@ impl Sink for NullSink {
         ))
     }
 
-    fn completed(&mut self, completion: Completion, acknowledged: &mut Vec<Frame>) -> Result<(), Errno> {
+    fn completed(&mut self, completion: Completion, stored: &mut Stored) -> Result<(), Errno> {
         let Operation { offset, buffer, .. } = completion.operation;
         let at = self.flying.iter().position(|(number, _)| *number == offset);
         let (number, due) = self.flying.swap_remove(at.expect("what completes was issued"));
-        acknowledged.push(Frame { number, due, data: buffer });
+        stored.acknowledged.push(Frame { number, due, data: buffer });
         Ok(())
     }
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use nilometer_acquisition::{
-    Frame, Ring, Writer,
-    journal::{Head, Origin},
+    Chronicle, Frame, Ring, Writer,
+    journal::Head,
     sink::{Durability, Gauge, NullSink, RawFiles, RawLayout, Sink},
 };
 use nilometer_model::Nanos;
@@ -26,7 +26,7 @@ const FRAMES: u64 = 40;
 
 impl<S: Sink> Fed<S> {
     fn new(slots: Vec<Buffer>, sink: S) -> Self {
-        let ring = Ring::new(slots, 1);
+        let ring = Ring::new(slots, 1, Chronicle::new(1, Nanos(0)));
         Fed { writer: Writer::new(ring.clone(), 0, sink), ring, number: 0, spares: Vec::new(), closed: false }
     }
 
@@ -35,12 +35,12 @@ impl<S: Sink> Fed<S> {
         let before = (self.number, self.closed);
         let mut frames = Vec::new();
         while self.number < FRAMES {
-            self.ring.put(&mut frames, &mut self.spares, false);
+            self.ring.put(now, &mut frames, &mut self.spares, false);
             let Some(data) = self.spares.pop() else { break };
             frames.push(Frame { number: self.number, due: now, data });
             self.number += 1;
         }
-        self.ring.put(&mut frames, &mut self.spares, false);
+        self.ring.put(now, &mut frames, &mut self.spares, false);
         if self.number == FRAMES && !self.closed {
             self.closed = true;
             self.ring.close(FRAMES);
@@ -68,15 +68,7 @@ impl<S: Sink> Workload for Fed<S> {
 
 #[test]
 fn a_writer_of_raw_files_is_a_proper_workload() {
-    let head = Head {
-        recording: 1,
-        lane: 0,
-        lanes: 1,
-        frame_size: 1000,
-        stride: 1000,
-        frames_per_file: 1,
-        origin: Origin::Unknown,
-    };
+    let head = Head { recording: 1, lane: 0, lanes: 1, frame_size: 1000, stride: 1000, frames_per_file: 1 };
     for (frames_per_file, keep, durability) in [
         (1, None, Durability::EachFile),
         (1, Some(2), Durability::Never),

@@ -20,10 +20,11 @@ use std::collections::VecDeque;
 use nilometer_model::{Instrument, Nanos};
 use nilometer_storage::{Arena, Buffer, Completion, Errno, OpKind, Operation};
 
-use super::Sink;
+use super::{Sink, Stored};
 use crate::{
     Frame,
-    journal::{Entry, Head},
+    instrument::Origin,
+    journal::{Entry, Head, origin_entries},
 };
 use chores::{Chore, Program};
 use files::Files;
@@ -69,6 +70,8 @@ pub struct RawLayout {
     pub durability: Durability,
     /// A checksum of each frame into the journal.
     pub checksums: bool,
+    /// What simulated frames are made from, into the journal.
+    pub origin: Option<Origin>,
 }
 
 impl RawLayout {
@@ -84,6 +87,7 @@ impl RawLayout {
             keep: None,
             durability: if large { Durability::EachFile } else { Durability::Never },
             checksums: false,
+            origin: None,
         }
     }
 
@@ -114,8 +118,10 @@ pub struct RawFiles {
     waiting: Option<Frame>,
     /// In flight: number and due time by the place they are written to.
     flying: Vec<(Place, u64, Nanos)>,
-    /// Written, and their records queued for the journal, oldest first.
-    unlogged: VecDeque<Frame>,
+    /// Written to this file, and their records queued for the journal, oldest first.
+    unlogged: VecDeque<(u64, Frame)>,
+    /// Acknowledged and not durable yet, oldest first: the file, and when it was due. Empty where nothing is synced.
+    undurable: VecDeque<(u64, Nanos)>,
     /// Came back after the sink failed.
     returned: Vec<Frame>,
     scratch: Vec<Buffer>,
@@ -146,6 +152,7 @@ impl RawFiles {
             waiting: None,
             flying: Vec::new(),
             unlogged: VecDeque::new(),
+            undurable: VecDeque::new(),
             returned: Vec::new(),
             scratch,
             failed: None,
@@ -155,6 +162,8 @@ impl RawFiles {
             gauge,
         };
         sink.program.add([Chore::CreateJournal, Chore::Note(Entry::Head(sink.layout.head))]);
+        let origin = sink.layout.origin.iter().flat_map(origin_entries);
+        sink.program.add(origin.map(Chore::Note));
         sink.add_make(0);
         sink.program.add([Chore::SyncNames]);
         sink.add_make(1);
@@ -268,7 +277,7 @@ impl RawFiles {
             let bytes = &frame.data[..self.layout.head.frame_size as usize];
             let checksum = self.layout.checksums.then(|| crc32fast::hash(bytes));
             self.log.add(Entry::Frame { number, file, position, due: due.0, checksum });
-            self.unlogged.push_back(frame);
+            self.unlogged.push_back((file, frame));
         } else {
             self.returned.push(frame);
         }
@@ -279,7 +288,7 @@ impl RawFiles {
         &mut self,
         operation: Operation,
         moved: Result<u32, Errno>,
-        acknowledged: &mut Vec<Frame>,
+        stored: &mut Stored,
     ) -> Result<(), Errno> {
         let frames = self.log.written();
         let length = operation.length;
@@ -287,23 +296,41 @@ impl RawFiles {
         if moved? != length {
             return Err(Errno::EIO);
         }
-        acknowledged.extend(self.unlogged.drain(..frames));
+        let synced = self.layout.durability == Durability::EachFile;
+        for (file, frame) in self.unlogged.drain(..frames) {
+            self.undurable.extend(synced.then_some((file, frame.due)));
+            stored.acknowledged.push(frame);
+        }
         Ok(())
     }
 
-    fn settle(&mut self, completion: Completion, acknowledged: &mut Vec<Frame>) -> Result<(), Errno> {
+    /// A chore is done: the files up to the last durable one may have become so.
+    fn chore_completed(&mut self, stored: &mut Stored) {
+        self.program.completed();
+        let Some(last) = self.program.durable() else { return };
+        // Writes of one file may land after those of the next.
+        if self.undurable.front().is_some_and(|(file, _)| *file <= last) {
+            self.undurable.retain(|&(file, due)| {
+                stored.durable.extend((file <= last).then_some(due));
+                file > last
+            });
+        }
+    }
+
+    fn settle(&mut self, completion: Completion, stored: &mut Stored) -> Result<(), Errno> {
         let Completion { operation, result, .. } = completion;
         match (operation.kind, operation.file) {
-            (OpKind::Write, Log::SLOT) => self.journal_completed(operation, result, acknowledged),
+            (OpKind::Write, Log::SLOT) => self.journal_completed(operation, result, stored),
             (OpKind::Write, _) => self.data_completed(operation, result),
             (kind, _) => {
                 self.scratch.push(operation.buffer);
-                self.program.completed();
                 match result {
                     // Where space can't be reserved, files grow as they are written.
-                    Err(Errno::EOPNOTSUPP | Errno::ENOSYS) if kind == OpKind::Allocate => Ok(()),
-                    other => other.map(drop),
+                    Err(Errno::EOPNOTSUPP | Errno::ENOSYS) if kind == OpKind::Allocate => {}
+                    other => drop(other?),
                 }
+                self.chore_completed(stored);
+                Ok(())
             }
         }
     }
@@ -326,8 +353,8 @@ impl Sink for RawFiles {
         other.map(|operation| (operation, now)).or_else(|| self.frame())
     }
 
-    fn completed(&mut self, completion: Completion, acknowledged: &mut Vec<Frame>) -> Result<(), Errno> {
-        if let Err(errno) = self.settle(completion, acknowledged) {
+    fn completed(&mut self, completion: Completion, stored: &mut Stored) -> Result<(), Errno> {
+        if let Err(errno) = self.settle(completion, stored) {
             self.failed.get_or_insert(errno);
         }
         self.failed.map_or(Ok(()), Err)
@@ -365,7 +392,7 @@ impl Sink for RawFiles {
 
     fn abandon(&mut self) -> Vec<Frame> {
         self.returned.extend(self.waiting.take());
-        self.returned.extend(self.unlogged.drain(..));
+        self.returned.extend(self.unlogged.drain(..).map(|(_, frame)| frame));
         std::mem::take(&mut self.returned)
     }
 }

@@ -1,0 +1,207 @@
+//! What a ring lives through: how full it was and how fast it was emptied over time, when nothing moved, and when frames
+//! could be read. Pure: it is told the time.
+
+use std::collections::VecDeque;
+
+use nilometer_model::{Bin, Histogram, Levels, Nanos, Series, Stall};
+
+/// Of more stalls than this the longest are kept.
+const STALLS_MOST: usize = 200;
+
+/// See the module.
+#[derive(Debug, Clone)]
+pub struct Chronicle {
+    /// How long frames may wait without anything being acknowledged until it is a stall, and how late a frame may be.
+    pub allowance: Nanos,
+    /// Bytes of acknowledged frames.
+    pub work: Series,
+    /// Slots in use, and frames lost.
+    pub levels: Levels,
+    /// From when a frame was due until it and all before it were settled: from then on it can be read.
+    pub readable: Histogram,
+    /// Frames acknowledged later than the allowance after they were due.
+    pub late: u64,
+    /// Times longer than the allowance in which frames waited and none was acknowledged; the longest of many.
+    pub stalls: Vec<Stall>,
+    /// How many there were, and how long all of them together.
+    pub stalled: (u64, Nanos),
+    /// The fewest bytes acknowledged in any whole second.
+    pub slowest: Option<u64>,
+    frame_size: u64,
+    begun: Option<Nanos>,
+    /// Since when frames wait and none was acknowledged; none while none waits.
+    waits_since: Option<Nanos>,
+    second: Second,
+}
+
+impl Chronicle {
+    /// Of a recording of frames of this size. Frames may be late by the allowance.
+    pub fn new(frame_size: u64, allowance: Nanos) -> Self {
+        Chronicle {
+            frame_size,
+            allowance,
+            work: Series::new(Nanos(0)),
+            levels: Levels::new(Nanos(0)),
+            readable: Histogram::default(),
+            late: 0,
+            stalls: Vec::new(),
+            stalled: (0, Nanos(0)),
+            slowest: None,
+            begun: None,
+            waits_since: None,
+            second: Second::default(),
+        }
+    }
+
+    /// The first frame came at this time, on the clock of the recording. Times in here are counted from it.
+    pub fn begun(&self) -> Option<Nanos> {
+        self.begun
+    }
+
+    /// Time since the first frame came.
+    fn since_begun(&mut self, now: Nanos) -> Nanos {
+        now.since(*self.begun.get_or_insert(now))
+    }
+
+    /// Frames came in; so many slots are in use now.
+    pub(crate) fn came(&mut self, now: Nanos, in_use: usize) {
+        let at = self.since_begun(now);
+        self.levels.set(at, in_use as u64);
+        self.waits_since.get_or_insert(at);
+    }
+
+    /// A frame was lost.
+    pub(crate) fn lost(&mut self, now: Nanos, in_use: usize) {
+        let at = self.since_begun(now);
+        self.levels.lose(at, in_use as u64);
+    }
+
+    /// Frames that were due at these times were acknowledged; so many slots are in use now.
+    pub(crate) fn acknowledged(&mut self, now: Nanos, due: impl Iterator<Item = Nanos>, in_use: usize) {
+        let mut operations = 0;
+        for due in due {
+            operations += 1;
+            self.late += u64::from(now.since(due) > self.allowance);
+        }
+        let at = self.since_begun(now);
+        let what = Bin { operations, bytes: operations * self.frame_size };
+        self.work.join(at, what);
+        self.levels.set(at, in_use as u64);
+        if let Some(stall) = self.waits_since.map(|since| Stall { at: since, length: at.since(since) }) {
+            self.stood(stall);
+        }
+        self.waits_since = (in_use > 0).then_some(at);
+        if let Some(least) = self.second.add(at, what.bytes) {
+            self.slowest = Some(self.slowest.map_or(least, |slowest| slowest.min(least)));
+        }
+    }
+
+    /// A frame that was due then can be read now.
+    pub(crate) fn readable(&mut self, now: Nanos, due: Nanos) {
+        self.readable.add(now.since(due).0);
+    }
+
+    fn stood(&mut self, stall: Stall) {
+        if stall.length <= self.allowance {
+            return;
+        }
+        self.stalled = (self.stalled.0 + 1, self.stalled.1 + stall.length);
+        if self.stalls.len() < STALLS_MOST {
+            self.stalls.push(stall);
+        } else if let Some(least) = self.stalls.iter_mut().min_by_key(|stall| stall.length)
+            && least.length < stall.length
+        {
+            *least = stall;
+        }
+    }
+}
+
+/// Parts of a second whose sums are looked at.
+const PARTS: usize = 20;
+const PART: Nanos = Nanos::from_millis(1000 / PARTS as u64);
+
+/// The last second, in parts.
+#[derive(Debug, Clone, Default)]
+struct Second {
+    parts: VecDeque<u64>,
+    /// Which part since the beginning the last one is.
+    last: u64,
+}
+
+impl Second {
+    /// Counts bytes; the fewest in a second that ended since the last call, if one did.
+    fn add(&mut self, at: Nanos, bytes: u64) -> Option<u64> {
+        let part = at.0 / PART.0;
+        let mut least = None;
+        // After a second of nothing, more of nothing makes no difference.
+        let new = (part - self.last).min(2 * PARTS as u64);
+        for _ in 0..new {
+            if self.parts.len() == PARTS {
+                let sum = self.parts.iter().sum::<u64>();
+                least = Some(least.map_or(sum, |least: u64| least.min(sum)));
+                self.parts.pop_front();
+            }
+            self.parts.push_back(0);
+        }
+        self.last = part;
+        if self.parts.is_empty() {
+            self.parts.push_back(0);
+        }
+        *self.parts.back_mut().expect("it was filled just now") += bytes;
+        least
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::iter::once as one;
+
+    const MS: u64 = 1_000_000;
+
+    #[test]
+    fn a_stall_is_a_time_in_which_frames_wait_and_none_is_acknowledged() {
+        let mut chronicle = Chronicle::new(10, Nanos(10 * MS));
+        let start = Nanos(77 * MS);
+        let at = |ms: u64| start + Nanos(ms * MS);
+        chronicle.came(at(0), 1);
+        chronicle.acknowledged(at(10), one(at(0)), 0);
+        // Nothing waits for a long time.
+        chronicle.came(at(500), 1);
+        chronicle.came(at(505), 2);
+        chronicle.acknowledged(at(511), one(at(500)), 1);
+        chronicle.acknowledged(at(542), one(at(505)), 0);
+        let stall = |at: u64, length: u64| Stall { at: Nanos(at * MS), length: Nanos(length * MS) };
+        assert_eq!(chronicle.stalls, [stall(500, 11), stall(511, 31)]);
+        assert_eq!((chronicle.stalled, chronicle.late), ((2, Nanos(42 * MS)), 2));
+        assert_eq!(chronicle.begun(), Some(start));
+    }
+
+    #[test]
+    fn of_many_stalls_the_longest_are_kept_and_all_are_counted() {
+        let mut chronicle = Chronicle::new(10, Nanos(0));
+        let mut now = Nanos(1);
+        for length in 1..=1000 {
+            chronicle.came(now, 1);
+            now += Nanos(length);
+            chronicle.acknowledged(now, one(now), 0);
+        }
+        assert_eq!((chronicle.stalls.len(), chronicle.stalled), (STALLS_MOST, (1000, Nanos(500_500))));
+        assert!(chronicle.stalls.iter().all(|stall| stall.length.0 > 800));
+    }
+
+    #[test]
+    fn the_slowest_second_is_any_second_to_a_twentieth() {
+        let slowest = |pause: std::ops::Range<u64>, end: u64| {
+            let mut chronicle = Chronicle::new(10, Nanos(10 * MS));
+            for ms in (0..end).filter(|ms| !pause.contains(ms)) {
+                chronicle.acknowledged(Nanos(ms * MS), one(Nanos(0)), 1);
+            }
+            chronicle.slowest
+        };
+        assert_eq!(slowest(0..0, 1000), None, "no whole second");
+        assert_eq!(slowest(0..0, 3000), Some(10_000));
+        assert_eq!(slowest(1200..1700, 3000), Some(5_000), "a pause across the full second counts whole");
+        assert_eq!(slowest(1200..9000, 12_000), Some(0));
+    }
+}

@@ -1,0 +1,113 @@
+//! What simulated frames are made from, as the journal of a recording says it: enough to make each again, so that a
+//! reader needs neither a checksum nor the frames themselves.
+
+use nilometer_model::{Data, PixelType, Seed};
+use serde::{Deserialize, Serialize};
+
+use super::{Content, ContentError};
+
+/// The recipe of a recording's frames, without anything left to be chosen or searched.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Origin {
+    /// With the intensity that was found, and the count of distinct frames.
+    pub(super) data: Data,
+    /// Pixels of a frame, slowest dimension first.
+    pub(super) shape: Vec<u64>,
+    /// Of one pixel.
+    pub(super) pixel: PixelType,
+    /// Where all random numbers come from.
+    pub(super) seed: u64,
+    /// CRC-32 (ISO-HDLC) of what was prepared: another build of the mathematical functions may round otherwise.
+    pub(super) checksum: u32,
+}
+
+impl Origin {
+    /// Frames of random bytes.
+    pub(super) fn of_pattern(seed: Seed, frame_size: usize, checksum: u32) -> Self {
+        let data = nilometer_model::DataKind::Incompressible.into();
+        Origin { data, shape: vec![frame_size as u64], pixel: PixelType::Uint8, seed: seed.0, checksum }
+    }
+
+    /// In one line.
+    pub fn text(&self) -> String {
+        serde_json::to_string(self).expect("numbers and words can be written")
+    }
+
+    /// Reads it, if it is whole and makes frames of this many bytes.
+    pub fn read(text: &str, frame_size: u64) -> Option<Self> {
+        let origin: Origin = serde_json::from_str(text).ok()?;
+        let pixels = origin.shape.iter().try_fold(1_u64, |pixels, &side| pixels.checked_mul(side))?;
+        let fits = pixels.checked_mul(origin.pixel.bits()) == frame_size.checked_mul(8);
+        (fits && frame_size > 0 && !origin.shape.is_empty()).then_some(origin)
+    }
+
+    /// Makes the content again; takes as long as it took to prepare it.
+    pub fn content(&self) -> Result<Content, ContentError> {
+        let content = Content::prepare(&self.data, &self.shape, self.pixel, Seed(self.seed))?;
+        match content.origin() {
+            Some(Origin { checksum, .. }) if checksum == self.checksum => Ok(content),
+            _ => Err(ContentError::Otherwise),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nilometer_model::DataKind;
+
+    use super::*;
+
+    fn origin(data: &Data) -> (Content, Origin) {
+        let shape = [30, 40];
+        let content =
+            Content::prepare(data, &shape, PixelType::Uint16, Seed(u64::MAX)).expect("it can be made");
+        let origin = content.origin().expect("it follows from the seed");
+        (content, origin)
+    }
+
+    #[test]
+    fn frames_are_made_again_from_the_text_alone() {
+        let wished = Data { compressibility: Some(3.0), ..DataKind::Tomography.into() };
+        for data in
+            [wished, DataKind::Diffraction.into(), DataKind::Vlbi.into(), DataKind::Incompressible.into()]
+        {
+            let (content, origin) = origin(&data);
+            let again = Origin::read(&origin.text(), 2400).expect("it was written");
+            assert_eq!(again, origin);
+            assert_eq!(again.data.compressibility, None, "nothing is left to be searched");
+            let again = again.content().expect("it can be made again");
+            let mut slot = vec![0; 2400];
+            content.prepare_slot(&mut slot);
+            for number in [0, 7, 1_000_000] {
+                content.fill(number, &mut slot);
+                assert_eq!(again.verify(number, &slot), Ok(()), "frame {number} of {origin:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_would_be_made_otherwise_is_not_compared_with() {
+        for data in [DataKind::LiquidArgon.into(), DataKind::Incompressible.into()] {
+            let (_, mut origin) = origin(&data);
+            origin.checksum ^= 1;
+            assert!(matches!(origin.content(), Err(ContentError::Otherwise)), "{origin:?}");
+        }
+    }
+
+    #[test]
+    fn texts_that_are_cut_or_do_not_fit_the_frames_are_none() {
+        let text = origin(&DataKind::Diffraction.into()).1.text();
+        assert!(Origin::read(&text, 2400).is_some());
+        assert_eq!(Origin::read(&text, 2401), None);
+        for end in 0..text.len() {
+            assert_eq!(Origin::read(&text[..end], 2400), None);
+        }
+        for (from, to) in
+            [("[30,40]", "[]"), ("[30,40]", "[0]"), ("[30,40]", "[18446744073709551615,2]"), ("0.5", "-0.5")]
+        {
+            assert!(text.contains(from));
+            assert_eq!(Origin::read(&text.replace(from, to), 2400), None, "{to}");
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! The recorder on threads: a source and a writer for each lane, supervised. Nothing here decides anything about
+//! frames; that is in the workloads, which tests run on a virtual clock.
+
+mod outcome;
+mod threads;
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc::{Receiver, SyncSender, sync_channel},
+    },
+    thread,
+};
+
+use nilometer_model::{Bytes, Nanos, plan::EngineKind};
+use nilometer_storage::{Arena, Clock, EngineError, Target, engine::Options, process::Usage};
+
+pub use outcome::{Ending, Lane, Outcome};
+use threads::{LaneJob, Report, SourceJob, SourceTotals};
+
+use crate::{Chronicle, Delivery, Ring, instrument::Content, sink::RawLayout};
+
+/// A recording to be made from a simulated instrument.
+#[derive(Debug)]
+pub struct Setup {
+    /// Where frames go: a lane each.
+    pub lanes: Vec<(Arc<dyn Target>, RawLayout)>,
+    /// How the lanes' operations are issued.
+    pub engine: Options,
+    /// Slots of the ring.
+    pub slots: usize,
+    /// What comes.
+    pub delivery: Delivery,
+    /// How much of each lane's storage is left free. If none, a lane writes until there is no space.
+    pub reserve: Option<Bytes>,
+    /// What is in the frames.
+    pub content: Content,
+    /// Set from elsewhere to end the recording in order.
+    pub stop: Arc<AtomicBool>,
+    /// What a stall is longer than, and how late a frame may be.
+    pub allowance: Nanos,
+    /// How long a lane may be silent after the last frame.
+    pub hang_after: Nanos,
+}
+
+/// Slots for open files that a lane needs: the directory, the journal and three files, see [`RawFiles`].
+const FILE_SLOTS: u32 = 8;
+/// Writes in flight a lane, where writes go past the cache.
+const DEPTH: u32 = 4;
+
+/// How a lane's operations are best issued. Past the cache several writes in flight keep the device busy; through it each
+/// is a copy, one at a time in a lane.
+pub fn suited_engine(target: &dyn Target, direct: bool, clock: Clock) -> Result<Options, EngineError> {
+    let sync = Options { kind: EngineKind::Sync, depth: 1, slots: FILE_SLOTS, clock };
+    let options = Options { kind: EngineKind::IoUring, depth: DEPTH, ..sync };
+    if !direct {
+        return Ok(sync);
+    }
+    match target.engine(&options) {
+        Ok(_) => Ok(options),
+        Err(EngineError::NotPermitted { .. }) => Ok(sync),
+        Err(error) => Err(error),
+    }
+}
+
+/// A recording that could not begin.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// A lane could not be set up.
+    #[error("lane {lane}: {why}")]
+    Lane {
+        /// Which.
+        lane: usize,
+        /// What went wrong.
+        why: String,
+    },
+    /// A thread could not be started.
+    #[error("can't start a thread: {0}")]
+    Thread(#[from] std::io::Error),
+}
+
+/// A recording that runs.
+#[derive(Debug)]
+pub struct Recorder {
+    ring: Arc<Ring>,
+    reports: Receiver<Report>,
+    clock: Clock,
+    stop: Arc<AtomicBool>,
+    hang_after: Nanos,
+    /// When the last frame is due at the latest.
+    over: Nanos,
+    /// When a thread reported last.
+    heard: Nanos,
+    /// Threads that have not reported.
+    open: usize,
+    before: Usage,
+    source: SourceTotals,
+    lanes: Vec<Option<Lane>>,
+    /// The source, until the recording begins.
+    waits: Option<(SourceJob, SyncSender<Report>)>,
+    duration: Nanos,
+}
+
+/// How often it is looked whether the recording was stopped.
+const LOOK: Nanos = Nanos::from_millis(50);
+
+impl Recorder {
+    /// Starts a recording: the first frame is due when all lanes are ready.
+    pub fn start(setup: Setup) -> Result<Self, RecordError> {
+        let mut recorder = Recorder::prepare(setup)?;
+        recorder.begin()?;
+        Ok(recorder)
+    }
+
+    /// Makes all lanes ready. Frames come from [`Recorder::begin`] on.
+    pub fn prepare(setup: Setup) -> Result<Self, RecordError> {
+        let Setup { lanes, engine, delivery, content, stop, allowance, hang_after, .. } = setup;
+        let (count, clock) = (lanes.len(), engine.clock);
+        let slot_size = lanes.iter().map(|(_, layout)| layout.head.stride as usize).max().unwrap_or(1);
+        let (arena, mut slots) = Arena::shared_out(setup.slots, slot_size);
+        for slot in &mut slots {
+            content.prepare_slot(slot);
+        }
+        let ring = Ring::new(slots, count, Chronicle::new(content.frame_size() as u64, allowance));
+        let (sender, reports) = sync_channel(2 * count + 2);
+        for (seat, (target, layout)) in lanes.into_iter().enumerate() {
+            let (ring, arena, reserve) = (ring.clone(), arena.clone(), setup.reserve);
+            let job = LaneJob { ring, seat, target, layout, reserve, options: engine, arena };
+            let sender = sender.clone();
+            thread::Builder::new().name(format!("lane {seat}")).spawn(move || threads::lane(job, &sender))?;
+        }
+        all_ready(&reports, count, hang_after)?;
+        let job = SourceJob { ring: ring.clone(), delivery, stop: stop.clone(), content, clock };
+        Ok(Recorder {
+            ring,
+            reports,
+            clock,
+            stop,
+            hang_after,
+            over: Nanos::MAX,
+            heard: Nanos(0),
+            open: count + 1,
+            before: Usage::default(),
+            source: SourceTotals::default(),
+            lanes: (0..count).map(|_| None).collect(),
+            waits: Some((job, sender)),
+            duration: delivery.duration,
+        })
+    }
+
+    /// The first frame is due now.
+    pub fn begin(&mut self) -> Result<(), RecordError> {
+        let Some((job, sender)) = self.waits.take() else { return Ok(()) };
+        self.before = Usage::of_process();
+        self.over = self.clock.now() + self.duration;
+        thread::Builder::new().name("source".into()).spawn(move || threads::source(job, &sender))?;
+        Ok(())
+    }
+
+    /// The ring: how far it is.
+    pub fn ring(&self) -> &Arc<Ring> {
+        &self.ring
+    }
+
+    /// No more frames come; what is there is stored.
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// What it came to, if it ends within this time. A thread that does not report in time is given up.
+    pub fn wait(&mut self, at_most: Nanos) -> Option<Outcome> {
+        let until = self.clock.now() + at_most;
+        while self.open > 0 {
+            match self.reports.recv_timeout(LOOK.min(at_most).duration()) {
+                Ok(report) => self.hear(report),
+                Err(_) if self.clock.now() > self.patience() => return Some(self.outcome(true)),
+                Err(_) if self.clock.now() >= until => return None,
+                Err(_) => {}
+            }
+        }
+        Some(self.outcome(false))
+    }
+
+    /// What it came to.
+    pub fn wait_to_end(mut self) -> Outcome {
+        loop {
+            if let Some(outcome) = self.wait(LOOK) {
+                return outcome;
+            }
+        }
+    }
+
+    fn hear(&mut self, report: Report) {
+        match report {
+            Report::Lane(lane, result) => self.lanes[lane] = Some(*result),
+            Report::Source(totals) => {
+                self.source = *totals;
+                self.over = self.clock.now();
+            }
+            Report::Ready | Report::Refused(..) => return,
+        }
+        (self.open, self.heard) = (self.open - 1, self.clock.now());
+    }
+
+    /// Until when somebody must report: for so long after the last frame, or after what was heard last if that is later.
+    fn patience(&mut self) -> Nanos {
+        if self.stop.load(Ordering::Relaxed) {
+            self.over = self.over.min(self.clock.now());
+        }
+        self.over.max(self.heard) + self.hang_after
+    }
+
+    fn outcome(&mut self, hung: bool) -> Outcome {
+        let (source, lanes) = (std::mem::take(&mut self.source), std::mem::take(&mut self.lanes));
+        let mut faults = Vec::new();
+        for (lane, result) in lanes.iter().enumerate() {
+            if let Some(errno) = result.as_ref().and_then(|result| result.totals.fault) {
+                faults.push(format!("lane {lane}: {errno}"));
+            }
+        }
+        let present = || lanes.iter().flatten();
+        Outcome {
+            books: self.ring.books(),
+            chronicle: self.ring.chronicle(),
+            due: source.frames,
+            stopped: source.stopped,
+            begun: source.begun,
+            wall: present().map(|lane| lane.ended).max().unwrap_or(source.begun).since(source.begun),
+            usage: Usage::of_process().since(self.before).since(source.usage),
+            source: source.usage,
+            lateness: source.lateness,
+            run_delay: present().map(|lane| lane.run_delay).fold(source.run_delay, |all, one| all + one),
+            lanes,
+            faults,
+            hung,
+        }
+    }
+}
+
+/// Lanes that never got a frame end.
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        if self.waits.is_some() {
+            self.ring.close(0);
+        }
+    }
+}
+
+fn all_ready(reports: &Receiver<Report>, lanes: usize, limit: Nanos) -> Result<(), RecordError> {
+    for lane in 0..lanes {
+        match reports.recv_timeout(limit.duration()) {
+            Ok(Report::Refused(lane, why)) => return Err(RecordError::Lane { lane, why }),
+            Err(_) => return Err(RecordError::Lane { lane, why: "hung while it was set up".into() }),
+            Ok(_) => {}
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,88 @@
+//! What a recording came to.
+
+use nilometer_model::{Histogram, Nanos};
+use nilometer_storage::{Errno, process::Usage};
+
+use crate::{Books, Chronicle, WriterTotals};
+
+/// What a recording came to.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Slots, loss.
+    pub books: Books,
+    /// What the ring lived through.
+    pub chronicle: Chronicle,
+    /// Frames that were due.
+    pub due: u64,
+    /// A frame found no free slot, and the recording was to end then.
+    pub stopped: bool,
+    /// When the first frame was due, on the clock of the setup.
+    pub begun: Nanos,
+    /// From the first frame until the last lane was done.
+    pub wall: Nanos,
+    /// By lane; none for one that hung or did not start.
+    pub lanes: Vec<Option<Lane>>,
+    /// Processor time of this process while it recorded, the simulated instrument apart.
+    pub usage: Usage,
+    /// Processor time of the simulated instrument.
+    pub source: Usage,
+    /// From when frames were due until they were taken in: the recorder's own lateness.
+    pub lateness: Histogram,
+    /// How long the recorder's threads waited for a processor.
+    pub run_delay: Nanos,
+    /// Why lanes or the source have no result.
+    pub faults: Vec<String>,
+    /// Somebody did not report in time.
+    pub hung: bool,
+}
+
+/// What a lane did.
+#[derive(Debug)]
+pub struct Lane {
+    /// Frames.
+    pub totals: WriterTotals,
+    /// Processor time of its thread.
+    pub usage: Usage,
+    /// How long it waited for a processor.
+    pub run_delay: Nanos,
+    /// When it was done.
+    pub ended: Nanos,
+}
+
+/// How a lane ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// With the recording.
+    InOrder,
+    /// Before, in order, because its storage was full up to the reserve.
+    Full,
+    /// Before, because its storage failed.
+    Failed(Errno),
+    /// It did not report in time.
+    Hung,
+}
+
+impl Outcome {
+    /// How each lane ended, and when.
+    pub fn endings(&self) -> impl Iterator<Item = (Ending, Option<Nanos>)> {
+        self.lanes.iter().map(|lane| {
+            let Some(Lane { totals, ended, .. }) = lane else { return (Ending::Hung, None) };
+            let ending = match *totals {
+                WriterTotals { fault: Some(errno), .. } => Ending::Failed(errno),
+                WriterTotals { full: true, .. } => Ending::Full,
+                _ => Ending::InOrder,
+            };
+            (ending, Some(ended.since(self.begun)))
+        })
+    }
+
+    /// Frames that are acknowledged.
+    pub fn stored(&self) -> u64 {
+        self.lanes.iter().flatten().map(|lane| lane.totals.stored).sum()
+    }
+
+    /// Frames that a lane held when it hung: nobody knows.
+    pub fn unknown(&self) -> u64 {
+        self.due.saturating_sub(self.stored() + self.books.lost())
+    }
+}

@@ -1,0 +1,125 @@
+//! The threads of a recording: a source, and a writer for each lane. Nothing here decides anything about frames; that is in
+//! the workloads, which tests run on a virtual clock.
+
+use std::sync::{Arc, atomic::AtomicBool, mpsc::SyncSender};
+
+use nilometer_model::{Bytes, Histogram, Nanos};
+use nilometer_storage::{
+    Arena, Clock, Drive, Engine, Target,
+    engine::{Null, Options},
+    process::{self, Usage},
+};
+
+use super::Lane;
+use crate::{
+    Delivery, Ring, Source, Writer,
+    instrument::Content,
+    sink::{Gauge, RawFiles, RawLayout},
+};
+
+/// What a thread says.
+#[derive(Debug)]
+pub(super) enum Report {
+    Ready,
+    Refused(usize, String),
+    Lane(usize, Box<Lane>),
+    Source(Box<SourceTotals>),
+}
+
+/// What the simulated instrument did.
+#[derive(Debug, Default)]
+pub(super) struct SourceTotals {
+    pub(super) frames: u64,
+    pub(super) stopped: bool,
+    pub(super) begun: Nanos,
+    pub(super) lateness: Histogram,
+    pub(super) usage: Usage,
+    pub(super) run_delay: Nanos,
+}
+
+#[derive(Debug)]
+pub(super) struct LaneJob {
+    pub(super) ring: Arc<Ring>,
+    pub(super) seat: usize,
+    pub(super) target: Arc<dyn Target>,
+    pub(super) layout: RawLayout,
+    pub(super) reserve: Option<Bytes>,
+    pub(super) options: Options,
+    pub(super) arena: Arc<Arena>,
+}
+
+pub(super) fn lane(job: LaneJob, reports: &SyncSender<Report>) {
+    let seat = job.seat;
+    let report = match lane_engine(&job) {
+        Ok(engine) => {
+            drop(reports.send(Report::Ready));
+            Report::Lane(seat, Box::new(drive_lane(job, engine)))
+        }
+        Err(why) => Report::Refused(seat, why),
+    };
+    // A report that nobody waits for any more is dropped.
+    drop(reports.send(report));
+}
+
+fn lane_engine(job: &LaneJob) -> Result<Box<dyn Engine>, String> {
+    let mut engine = job.target.engine(&job.options).map_err(|error| error.to_string())?;
+    // Without the right to lock memory it is only slower.
+    engine.register(&job.arena).ok();
+    job.ring.seat_writer(job.seat, engine.waker());
+    Ok(engine)
+}
+
+fn drive_lane(job: LaneJob, mut engine: Box<dyn Engine>) -> Lane {
+    let LaneJob { ring, seat, target, layout, reserve, options, .. } = job;
+    let gauge = Gauge::with_reserve(reserve.map_or(0, |reserve| reserve.0));
+    // Where the storage can't say, there is room until a write fails.
+    let read = |gauge: &Gauge| {
+        if let (Some(_), Ok(space)) = (reserve, target.space()) {
+            gauge.read(space.free.0);
+        }
+    };
+    read(&gauge);
+    let mut writer = Writer::new(ring, seat, RawFiles::new(layout, gauge.clone()));
+    let (usage, run_delay) = (Usage::of_thread(), process::run_delay());
+    Drive::new(&mut writer, engine.as_mut()).run(|completion| {
+        if Gauge::is_due(completion.operation.kind) {
+            read(&gauge);
+        }
+    });
+    Lane {
+        totals: writer.totals().clone(),
+        usage: Usage::of_thread().since(usage),
+        run_delay: process::run_delay().since(run_delay),
+        ended: options.clock.now(),
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct SourceJob {
+    pub(super) ring: Arc<Ring>,
+    pub(super) delivery: Delivery,
+    pub(super) stop: Arc<AtomicBool>,
+    pub(super) content: Content,
+    pub(super) clock: Clock,
+}
+
+pub(super) fn source(job: SourceJob, reports: &SyncSender<Report>) {
+    let SourceJob { ring, delivery, stop, content, clock } = job;
+    let mut engine = Null::new(1, clock);
+    ring.seat_source(engine.waker());
+    let fill = Box::new(move |number, slot: &mut [u8]| content.fill(number, slot));
+    let mut source = Source::new(ring, delivery, stop, fill);
+    let begun = clock.now();
+    Drive::new(&mut source, &mut engine).run(|_| {});
+    let (frames, stopped, lateness) = (source.due(), source.has_stopped(), source.lateness().clone());
+    // The thread has done nothing else.
+    let (usage, run_delay) = (Usage::of_thread(), process::run_delay());
+    drop(reports.send(Report::Source(Box::new(SourceTotals {
+        frames,
+        stopped,
+        begun,
+        lateness,
+        usage,
+        run_delay,
+    }))));
+}
