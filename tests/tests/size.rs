@@ -2,7 +2,10 @@
 
 use std::{fs, path::Path, time::Duration};
 
-use nilometer_model::{Bytes, CellEntry, Ingest, Key, Nanos, Results, Sample, TargetEntry, plan::Phase};
+use nilometer_model::{
+    Bytes, CellEntry, Ingest, Key, Nanos, Results, Sample, TargetEntry,
+    plan::{Goal, Phase},
+};
 use nilometer_record::Record;
 use nilometer_tests::{Ended, run, start};
 use tempfile::TempDir;
@@ -86,7 +89,8 @@ fn home() -> TempDir {
     for (cell, paced) in [(0, false), (1, true)] {
         let ingest = Ingest {
             instrument: "camera".into(),
-            paced,
+            count: 1,
+            goal: if paced { Goal::Pace } else { Goal::Limit },
             frame_size: Bytes(1_000_000),
             longest_stall: Nanos::from_millis(250),
             ..Ingest::default()

@@ -1,16 +1,22 @@
 //! What a record tells of one element: what a target took from one recorder, what that cost, and how long it stalled.
 //! Sizing begins with these figures.
 
+use std::collections::BTreeMap;
+
 use nilometer_model::{
     ByteRate, Bytes, Ingest, Nanos, Results, Sample,
+    plan::Goal,
     sizing::{Figure, Origin},
 };
 
 /// The figures that sizing can use. Each is none where the record does not tell.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct MeasuredLimits {
-    /// What the target took from one recorder in the long run: the least over all recordings as fast as it took them.
+    /// What the target took in the long run when nobody read: the least over all recordings as fast as it took them, of as
+    /// many recorders at once as got the most of it.
     pub write: Option<Figure<ByteRate>>,
+    /// What one recorder got of that: by itself, if one was measured.
+    pub writer: Option<Figure<ByteRate>>,
     /// Processor seconds of the recorder and the file system's client for a gigabyte: the most over the same recordings.
     pub cost: Option<Figure<f64>>,
     /// The longest stall while frames came when due.
@@ -29,33 +35,61 @@ pub fn measured_limits(results: &Results, target: usize, record: &str) -> Measur
         valid.filter_map(|sample| Some((sample, sample.ingest.as_ref()?))).collect();
     let path = results.targets.get(target).map_or("", |target| &target.path);
     let with = |ingest: &Ingest, what: &str| {
-        Origin::Measured(format!("{record}: {path}, {}, {what}", ingest.instrument))
+        Origin::Measured(format!("{record}: {path}, {}, {what}", named(ingest)))
     };
-    let unpaced = || recordings.iter().filter(|(_, ingest)| !ingest.paced);
+    let unpaced =
+        || recordings.iter().filter(|(_, ingest)| ingest.goal == Goal::Limit && ingest.readers.is_empty());
     let rates = unpaced().filter_map(|(sample, ingest)| Some((sample.series.last_third()?, *ingest)));
-    let write = rates.min_by(|a, b| a.0.0.total_cmp(&b.0.0));
+    let rates = least_of_each(rates);
+    let taken = |value, ingest| Figure { value, from: with(ingest, "as fast as it took frames") };
+    let write = rates.values().max_by(|a, b| a.0.0.total_cmp(&b.0.0));
+    let writer = rates.first_key_value();
     let costs =
         unpaced().filter(|(sample, _)| sample.bytes > 0).map(|(sample, ingest)| (cost(sample), *ingest));
-    let stalls = recordings.iter().filter(|(_, ingest)| ingest.paced);
+    let stalls = recordings.iter().filter(|(_, ingest)| ingest.goal == Goal::Pace);
     let stall = stalls.max_by_key(|(_, ingest)| ingest.longest_stall);
-    let machine =
-        |key| results.environment.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str());
-    let of_machine = |what: &str| Origin::Measured(format!("{record}: {what}"));
     MeasuredLimits {
-        write: write.map(|(value, ingest)| Figure { value, from: with(ingest, "as fast as it took frames") }),
+        write: write.map(|(rate, ingest)| taken(*rate, *ingest)),
+        writer: writer.map(|(count, (rate, ingest))| taken(ByteRate(rate.0 / f64::from(*count)), *ingest)),
         cost: costs.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(value, ingest)| Figure {
             value,
             from: with(ingest, "receiving from a network not included"),
         }),
         stall: stall
             .map(|(_, ingest)| Figure { value: ingest.longest_stall, from: with(ingest, "at its own pace") }),
-        cores: machine("processors")
-            .and_then(|text| text.parse().ok())
-            .map(|value| Figure { value, from: of_machine("processors of its machine") }),
-        memory: machine("memory")
-            .and_then(memory)
-            .map(|value| Figure { value, from: of_machine("half of its machine's memory") }),
+        cores: fact(results, "processors").and_then(|text| text.parse().ok()).map(|value| Figure {
+            value,
+            from: Origin::Measured(format!("{record}: processors of its machine")),
+        }),
+        memory: fact(results, "memory").and_then(half_of_memory).map(|value| Figure {
+            value,
+            from: Origin::Measured(format!("{record}: half of its machine's memory")),
+        }),
     }
+}
+
+fn fact<'a>(results: &'a Results, key: &str) -> Option<&'a str> {
+    results.environment.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
+}
+
+/// The least rate for each number of recorders that worked at once.
+fn least_of_each<'a>(
+    rates: impl Iterator<Item = (ByteRate, &'a Ingest)>,
+) -> BTreeMap<u32, (ByteRate, &'a Ingest)> {
+    let mut least = BTreeMap::new();
+    for (rate, ingest) in rates {
+        let known: &mut (ByteRate, &Ingest) = least.entry(ingest.count.max(1)).or_insert((rate, ingest));
+        if rate.0 < known.0.0 {
+            *known = (rate, ingest);
+        }
+    }
+    least
+}
+
+/// `6 of pilatus-6m`.
+fn named(ingest: &Ingest) -> String {
+    let Ingest { instrument, count, .. } = ingest;
+    if *count > 1 { format!("{count} of {instrument}") } else { instrument.clone() }
 }
 
 /// Processor seconds for a gigabyte.
@@ -64,7 +98,7 @@ fn cost(sample: &Sample) -> f64 {
 }
 
 /// Half of what the kernel calls `kB` and counts in units of 1024 bytes.
-fn memory(text: &str) -> Option<Bytes> {
+fn half_of_memory(text: &str) -> Option<Bytes> {
     let number: u64 = text.strip_suffix("kB")?.trim().parse().ok()?;
     Some(Bytes(number * 512))
 }
@@ -72,7 +106,7 @@ fn memory(text: &str) -> Option<Bytes> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nilometer_model::{Invalid, Key, Measured, Series, TargetEntry, plan::Phase};
+    use nilometer_model::{Invalid, Key, Measured, ReaderTotals, Series, TargetEntry, plan::Phase};
 
     fn recording(target: usize, paced: bool, rate: u64, seconds: f64) -> Measured {
         let mut series = Series::new(Nanos(0));
@@ -80,7 +114,9 @@ mod tests {
             series.add(Nanos::from_millis(10 * hundredth), rate / 100);
         }
         let longest_stall = Nanos::from_millis(if paced { 310 } else { 9000 });
-        let ingest = Ingest { instrument: "camera".into(), paced, longest_stall, ..Ingest::default() };
+        let goal = if paced { Goal::Pace } else { Goal::Limit };
+        let ingest =
+            Ingest { instrument: "camera".into(), count: 1, goal, longest_stall, ..Ingest::default() };
         let sample = Sample {
             bytes: 10 * rate,
             user: Nanos::from_seconds(seconds),
@@ -122,6 +158,22 @@ mod tests {
         assert_eq!(limits.stall.expect("measured").value, Nanos::from_millis(310));
         assert!((limits.cores.expect("known").value - 8.0).abs() < 1e-9);
         assert_eq!(limits.memory.expect("known").value, Bytes(512_000));
+    }
+
+    #[test]
+    fn several_recorders_show_what_the_target_takes_and_readers_do_not_count() {
+        let mut results = results();
+        let mut three = recording(0, false, 450_000_000, 0.1);
+        three.sample.ingest.as_mut().expect("a recording").count = 3;
+        let mut read = recording(0, false, 1_000_000, 0.1);
+        read.sample.ingest.as_mut().expect("a recording").readers = vec![ReaderTotals::default()];
+        results.samples.extend([three, read]);
+        let limits = measured_limits(&results, 0, "r.sqlite");
+        let rate = |figure: Option<Figure<ByteRate>>| (figure.expect("measured").value.0 / 1e7).round();
+        assert!((rate(limits.write.clone()) - 45.0).abs() < 2.0, "{:?}", limits.write);
+        assert!((rate(limits.writer.clone()) - 20.0).abs() < 1.0, "{:?}", limits.writer);
+        let from = limits.write.expect("measured").from;
+        assert_eq!(from, Origin::Measured("r.sqlite: /a, 3 of camera, as fast as it took frames".into()));
     }
 
     #[test]

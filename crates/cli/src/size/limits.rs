@@ -80,7 +80,7 @@ impl Options {
             ];
             bail!(self.unknown(missing.into_iter().filter(|(_, missing)| *missing).map(|(what, _)| what)));
         };
-        let (writer, writers) = self.writing(measured.write, write, cores.value);
+        let (writer, writers) = self.writing(measured.writer, write, cores.value);
         Ok(Limits {
             read: given(self.read_rate, "--read-rate")
                 .unwrap_or_else(|| Figure::assumed(write.value, "as much as it takes")),
