@@ -140,6 +140,8 @@ impl Evaluate {
         if !self.plans.is_empty() {
             let Cells { repeats, seed, ref source, ref ingests, .. } = *recorded;
             plan = Cells { repeats, seed, source: source.clone(), ingests: ingests.clone(), ..self.plans()? };
+        } else if let Some(scale) = self.scale.given() {
+            plan.scale = scale;
         }
         if self.recordings.any() {
             plan.ingests = self.recordings.cells()?;
@@ -294,7 +296,9 @@ fn remove_targets(
     for (target, entry) in targets.into_iter().zip(&results.targets) {
         let Some(target) = target else { continue };
         if entry.left_out.is_some() {
-            eprintln!("{0}: what is left there can be removed with `nilometer clean {0}`", entry.path);
+            let source = target.source().map(|source| format!(" {}", source.description().path.display()));
+            let places = entry.path.clone() + &source.unwrap_or_default();
+            eprintln!("{}: what is left there can be removed with `nilometer clean {places}`", entry.path);
             std::mem::forget(target);
             continue;
         }

@@ -169,7 +169,7 @@ impl Follower {
                 }
                 Entry::Removed { file } => self.miss(lane, file),
                 Entry::End { due } => self.due = self.due.max(due),
-                Entry::Head(_) | Entry::Durable { .. } | Entry::Origin(_) => {}
+                Entry::Head(_) | Entry::Origin(_) | Entry::Durable { .. } => {}
             }
         }
     }

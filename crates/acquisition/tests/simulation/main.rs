@@ -4,5 +4,6 @@ mod conformance;
 mod crashes;
 mod followers;
 mod lab;
+mod limits;
 mod room;
 mod virtual_time;

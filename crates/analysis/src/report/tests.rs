@@ -289,6 +289,30 @@ fn invalid_repeats_are_named_in_every_report_for_people() {
 }
 
 #[test]
+fn a_copy_shows_where_its_time_went() {
+    let mut results = results(1, vec![cell("one", "1048576 B", 1)], &[Phase::Source, Phase::Write], 2);
+    for measured in results.samples.iter_mut().filter(|measured| measured.key.phase == Phase::Write) {
+        let Sample { wall, user, system, .. } = &mut measured.sample;
+        [*wall, *user, *system] = [8000, 1100, 2300].map(Nanos::from_millis);
+        measured.sample.workers.truncate(1);
+    }
+    let study = Study::of(&results);
+    for (text, row) in [
+        (terminal(&study, Palette::Plain), "  A      8 s    1.1 s    2.3 s    4.6 s"),
+        (markdown(&study), " | 8 s | 1.1 s | 2.3 s | 4.6 s | "),
+        (html(&study), "<td class=\"f\">8 s</td><td class=\"f\">1.1 s</td><td class=\"f\">2.3 s</td>"),
+    ] {
+        assert!(text.contains(row), "{text}");
+    }
+    let document: serde_json::Value = serde_json::from_str(&json(&study)).expect("JSON");
+    let fields = ["real", "user", "system", "wait"].map(|field| document["figures"][1][field].as_u64());
+    assert_eq!(fields, [8000, 1100, 2300, 4600].map(|millis| Some(millis * 1_000_000)));
+    results.samples.retain(|measured| measured.key.phase == Phase::Write);
+    let text = terminal(&Study::of(&results), Palette::Plain);
+    assert!(!text.contains("  TIME"), "only where data are copied: {text}");
+}
+
+#[test]
 fn the_terminal_gives_a_reason_once() {
     let mut results = results(2, vec![cell("one", "1048576 B", 1)], &[Phase::Read, Phase::Write], 3);
     results.samples.iter_mut().for_each(|m| m.sample.invalid = Some(Invalid::WarmRead));

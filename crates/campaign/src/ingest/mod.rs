@@ -9,8 +9,9 @@ use std::sync::Arc;
 
 use nilometer_acquisition::{Outcome, Recorder};
 use nilometer_model::{
-    Histogram, Invalid, Nanos, ReaderTotals, Sample, Seed, Series,
+    Histogram, Invalid, Nanos, ReaderTotals, Sample, Seed,
     plan::{Goal, IngestCell, Readers},
+    steady::steady,
 };
 use nilometer_storage::{
     Calendar, Target,
@@ -143,7 +144,7 @@ fn watched(run: &Run, job: &Job<'_>, members: &mut [Member], tell: &mut dyn FnMu
         for member in members.iter_mut() {
             let work = member.recorder.ring().chronicle().work;
             let limit = job.cells[member.cell].0.goal == Goal::Limit;
-            if over || limit && so_far.elapsed >= LIMIT_LEAST && is_steady(&work) {
+            if over || limit && so_far.elapsed >= LIMIT_LEAST && steady(&work).is_some() {
                 member.recorder.stop();
             }
             for bin in work.bins() {
@@ -154,11 +155,6 @@ fn watched(run: &Run, job: &Job<'_>, members: &mut [Member], tell: &mut dyn FnMu
         tell(so_far);
     }
     cut
-}
-
-/// What comes now comes behind all caches.
-fn is_steady(_work: &Series) -> bool {
-    false
 }
 
 /// A limit is looked for at least so long.
