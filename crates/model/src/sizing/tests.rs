@@ -184,7 +184,9 @@ proptest! {
         let Ok(sizing) = size(&demand, &drawn.limits) else { return Err(TestCaseError::reject("too fast a stream")) };
         for phases in [Phases::Together, Phases::Random(Seed(seed))] {
             let found = trial(&demand, phases).run(&demand, &less, &sizing);
-            prop_assert!(!found.is_overloaded(), "{phases:?}: {found:?}\n{sizing:?}");
+            prop_assert_eq!(found.lost, 0, "{:?}: {:?}\n{:?}", phases, found, sizing);
+            // Bursts of two cycles may meet more and more often within so short a time.
+            prop_assert!(demand.kinds.len() > 1 || !found.grows, "{phases:?}: {found:?}\n{sizing:?}");
         }
     }
 

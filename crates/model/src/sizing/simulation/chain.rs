@@ -98,8 +98,8 @@ struct Books {
     longest_wait: f64,
     /// Bytes that came, or were asked for by readers, and are not done.
     open: f64,
-    /// The least and the most that were open in the third and in the fourth quarter.
-    quarters: [Option<(f64, f64)>; 2],
+    /// The least and the most that were open in the second, the third and the fourth quarter.
+    quarters: [Option<(f64, f64)>; 3],
 }
 
 impl Station {
@@ -266,9 +266,10 @@ impl<'a> Chain<'a> {
 
     fn open(&mut self, now: f64, bytes: f64) {
         self.books.open += bytes;
-        let half = self.duration / 2.0;
-        if now >= half {
-            let quarter = &mut self.books.quarters[usize::from(now >= 1.5 * half)];
+        let quarter = self.duration / 4.0;
+        if now >= quarter {
+            let at = if now < 2.0 * quarter { 0 } else { 1 + usize::from(now >= 3.0 * quarter) };
+            let quarter = &mut self.books.quarters[at];
             let open = self.books.open;
             *quarter = Some(quarter.map_or((open, open), |(low, high)| (low.min(open), high.max(open))));
         }
@@ -280,14 +281,16 @@ impl<'a> Chain<'a> {
         self.books.open -= bytes;
     }
 
-    /// Whether what is open went up, at its least as at its most: bursts alone bring it down again. As much as a frame of
+    /// Whether what is open went up from quarter to quarter, at its least as at its most: bursts alone bring it down again. As much as a frame of
     /// every fourth stream and a piece of each reader may be more by chance.
     fn grows(&self) -> bool {
         let frames: f64 = self.kinds.iter().map(|kind| kind.streams as f64 * kind.frame.0 as f64).sum();
         let pieces: f64 = self.readers.iter().map(|reader| reader.piece).sum();
-        let [Some(third), Some(fourth)] = self.books.quarters else { return false };
+        let [Some(second), Some(third), Some(fourth)] = self.books.quarters else { return false };
         let more = |before: f64, after: f64| after > before + frames / 4.0 + pieces;
-        more(third.0, fourth.0) && more(third.1, fourth.1)
+        let rises =
+            |before: (f64, f64), after: (f64, f64)| more(before.0, after.0) && more(before.1, after.1);
+        rises(second, third) && rises(third, fourth)
     }
 
     fn found(self) -> Found {
