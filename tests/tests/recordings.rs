@@ -279,6 +279,51 @@ fn frames_of_a_pool_are_verified_from_the_seed_and_the_user_s_own_by_checksums()
     }
 }
 
+#[test]
+fn one_file_grows_or_is_shared_and_is_verified_as_many_files_are() {
+    for (storing, file) in [("growing", "scan.1.raw"), ("shared", "scan.raw")] {
+        let kept = tempfile::tempdir().expect("a temporary directory");
+        let recording = Recording::new(&[kept.path()]);
+        fs::write(recording.directory.path().join("camera.toml"), CAMERA.replace("50 Hz", "200 Hz"))
+            .expect("space");
+        let ended = recording.start(&["--frames", "50", "--storing", storing, "--writers", "2"]).end(LIMIT);
+        assert_eq!((ended.code, number(&ended, "stored")), (Some(0), 50), "{ended:?}");
+        assert!(ended.stdout.contains("(writer 2): "), "{ended:?}");
+        assert_whole(&recording.verify(&["--durable"]), 50);
+        let names = fs::read_dir(&recording.lanes()[0])
+            .expect("listed")
+            .map(|entry| entry.expect("listed").file_name());
+        let raw = names.filter(|name| name.to_string_lossy().ends_with(".raw")).count();
+        assert_eq!(raw, if storing == "shared" { 1 } else { 2 });
+        let path = recording.lanes()[0].join(file);
+        let frames = fs::metadata(&path).expect("it is there").len() >> 21;
+        assert_eq!(frames << 21, fs::metadata(&path).expect("it is there").len(), "whole frames");
+        turn_bits(&path, (2 << 21) + 12_345);
+        let verified = recording.verify(&[]);
+        assert_eq!((verified.code, number(&verified, "right")), (Some(1), 49), "{verified:?}");
+        assert!(
+            verified.stdout.contains(&format!("from byte 12288 on: frame 2 of {}", path.display())),
+            "{verified:?}"
+        );
+    }
+}
+
+#[test]
+fn after_a_kill_every_acknowledged_frame_of_a_shared_file_is_there() {
+    let kept = tempfile::tempdir().expect("a temporary directory");
+    let recording = Recording::new(&[kept.path()]);
+    let running = recording.start(&["--duration", "1 min", "--storing", "shared", "--writers", "3"]);
+    let file = recording.lanes()[0].join("scan.raw");
+    await_some("twenty frames", || (fs::metadata(&file).ok()?.len() > 20 << 21).then_some(()));
+    kill_process(running.worker(), Signal::KILL).expect("it runs");
+    assert_eq!(running.end(LIMIT).code, Some(1));
+    let verified = recording.verify(&[]);
+    assert!(!verified.stdout.contains("damaged"), "{verified:?}");
+    let (expected, right) = (number(&verified, "expected"), number(&verified, "right"));
+    assert_eq!(right + missing(&verified), expected, "{verified:?}");
+    assert!(right > 10 && missing(&verified) < 16, "{verified:?}");
+}
+
 /// Damages a byte of a file.
 fn turn_bits(file: &Path, at: u64) {
     let file = fs::OpenOptions::new().read(true).write(true).open(file).expect("it is there");
@@ -324,6 +369,8 @@ fn what_makes_no_sense_is_refused_and_nothing_is_made() {
         (&["--rate", "0 Hz"], "more than 0 Hz"),
         (&["--rate", "5 fps"], "the unit `fps`"),
         (&["--full", "wait"], "drop-oldest"),
+        (&["--storing", "one"], "files, growing, shared"),
+        (&["--writers", "0"], "1..=64"),
         (&["--frames", "0"], "write at least 1"),
     ] {
         let name = if arguments[0] == "--name" { arguments[1] } else { "new" };

@@ -14,7 +14,7 @@ use nilometer_acquisition::{
     sink::{Durability, RawLayout, frames_per_file},
     suited_engine,
 };
-use nilometer_model::{ByteRate, Bytes, Frequency, Instrument, Nanos, Seed};
+use nilometer_model::{ByteRate, Bytes, Frequency, Instrument, Nanos, Seed, Storing};
 use nilometer_storage::{
     Clock, Target,
     buffer::ALIGNMENT,
@@ -53,6 +53,13 @@ pub(crate) struct Simulate {
     /// Streams in step, instead of the instrument's
     #[arg(long)]
     streams: Option<u64>,
+    /// Into which files frames go, instead of what the instrument says: many files, one for each writer that grows, or
+    /// one that all writers of a directory share
+    #[arg(long, value_parser = PossibleValuesParser::new(Storing::ALL.map(Storing::name)))]
+    storing: Option<String>,
+    /// Writers in each directory, each with a lane of its own [default: 1, and 2 into a shared file]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=64))]
+    writers: Option<u32>,
     /// Memory between the instrument and the storage
     #[arg(long, default_value = "1 GiB")]
     buffer: Bytes,
@@ -93,7 +100,8 @@ impl Simulate {
         println!("\nnilometer verify {}", paths.join(" "));
         // A directory on storage that hangs must not be closed: the program is to end.
         std::mem::forget(targets);
-        went_well(&outcome, stop.load(Ordering::Relaxed)).run()
+        let what = if self.writers(&instrument) > 1 { "writers" } else { "directories" };
+        went_well(&outcome, what, stop.load(Ordering::Relaxed)).run()
     }
 
     /// The instrument as it was asked for.
@@ -101,8 +109,20 @@ impl Simulate {
         let mut instrument = instrument::load(&self.instrument)?;
         instrument.frame_rate = self.rate.unwrap_or(instrument.frame_rate);
         instrument.streams = self.streams.unwrap_or(instrument.streams);
+        if let Some(named) = &self.storing {
+            let storing = Storing::ALL.into_iter().find(|storing| storing.name() == named);
+            instrument.storing = storing.unwrap_or_default();
+            // What the instrument says is about many files.
+            instrument.frames_per_file =
+                instrument.frames_per_file.filter(|_| instrument.storing == Storing::Files);
+        }
         instrument.check().map_err(|why| anyhow::anyhow!("{}: {why}", self.instrument))?;
         Ok(instrument)
+    }
+
+    /// Writers in each directory.
+    fn writers(&self, instrument: &Instrument) -> u32 {
+        self.writers.unwrap_or(if instrument.storing == Storing::Shared { 2 } else { 1 })
     }
 
     /// What can be refused is refused before anything is made.
@@ -164,8 +184,8 @@ impl Simulate {
         let direct = description.direct_alignment().is_some();
         let frame_size = instrument.frame_size().0;
         let stride = if direct { frame_size.next_multiple_of(ALIGNMENT as u64) } else { frame_size };
-        let frames_per_file = frames_per_file(instrument, stride);
-        let head = Head { recording, lane, lanes, frame_size, stride, frames_per_file };
+        let (frames_per_file, storing) = (frames_per_file(instrument, stride), instrument.storing);
+        let head = Head { recording, lane, lanes, frame_size, stride, frames_per_file, storing };
         RawLayout { checksums: self.checksums, ..RawLayout::suited(name.into(), head, direct) }
     }
 
@@ -175,9 +195,12 @@ impl Simulate {
         targets: &[Arc<Directory>],
         (id, name): (u64, &str),
     ) -> anyhow::Result<Setup> {
-        let count = u32::try_from(targets.len()).context("too many directories")?;
+        let writers = self.writers(instrument);
+        let count = u32::try_from(targets.len()).ok().and_then(|count| count.checked_mul(writers));
+        let count = count.context("too many directories")?;
         let mut lanes: Vec<(Arc<dyn Target>, RawLayout)> = Vec::new();
-        for (target, lane) in targets.iter().zip(0..) {
+        let each = targets.iter().flat_map(|target| std::iter::repeat_n(target, writers as usize));
+        for (target, lane) in each.zip(0..) {
             let layout = self.layout(instrument, target.description(), (id, lane, count), name);
             lanes.push((target.clone(), layout));
         }
@@ -249,10 +272,12 @@ fn summary(outcome: &Recorded, instrument: &Instrument, targets: &[Arc<Directory
         format!("stalls      {}", stalls(&outcome.chronicle)),
         format!("buffer      {} of {} frames in use at the most", books.high, books.slots),
     ];
-    for ((ending, ended), (target, lane)) in outcome.endings().zip(targets.iter().zip(&outcome.lanes)) {
+    let writers = outcome.lanes.len() / targets.len();
+    for ((number, lane), (ending, ended)) in outcome.lanes.iter().enumerate().zip(outcome.endings()) {
         let stored = lane.as_ref().map_or(0, |Lane { totals, .. }| totals.stored);
-        let path = target.path().display();
-        lines.push(format!("{path}: {stored} frames, {}", ended_how(ending, ended)));
+        let path = targets[number / writers].path().display();
+        let writer = if writers > 1 { format!(" (writer {})", number % writers + 1) } else { String::new() };
+        lines.push(format!("{path}{writer}: {stored} frames, {}", ended_how(ending, ended)));
     }
     lines.join("\n") + "\n"
 }
@@ -295,13 +320,13 @@ fn ended_how(ending: Ending, ended: Option<Nanos>) -> String {
 
 fn durable_when(durability: Durability) -> &'static str {
     match durability {
-        Durability::EachFile => "each file when it was full, the rest at the end",
+        Durability::EachFile => "each file, or part of about 256 MiB, when it was full, the rest at the end",
         Durability::Never => "no: files this small are acknowledged, not synced",
     }
 }
 
 /// Losses and lanes that failed become the exit code.
-fn went_well(outcome: &Recorded, interrupted: bool) -> anyhow::Result<()> {
+fn went_well(outcome: &Recorded, what: &str, interrupted: bool) -> anyhow::Result<()> {
     let mut faults = Vec::new();
     let lost = outcome.due.saturating_sub(outcome.stored());
     if lost > 0 {
@@ -312,7 +337,7 @@ fn went_well(outcome: &Recorded, interrupted: bool) -> anyhow::Result<()> {
     }
     let early = outcome.endings().filter(|(ending, _)| *ending != Ending::InOrder).count();
     if early > 0 {
-        faults.push(format!("{early} of {} directories dropped out", outcome.lanes.len()));
+        faults.push(format!("{early} of {} {what} dropped out", outcome.lanes.len()));
     }
     if early == outcome.lanes.len() {
         faults.push("no directory was left, and the recording ended there".into());

@@ -29,7 +29,10 @@ pub struct Instrument {
     /// Frames come in bursts, with a pause after each.
     #[serde(default)]
     pub burst: Option<Burst>,
-    /// Frames of a file. If none, the recorder chooses files of a size that suits storage.
+    /// Into which files frames go.
+    #[serde(default)]
+    pub storing: Storing,
+    /// Frames of a file, where there are many. If none, the recorder chooses files of a size that suits storage.
     #[serde(default)]
     pub frames_per_file: Option<u64>,
     /// What is in the frames. Random bytes, if it is not said.
@@ -46,7 +49,36 @@ fn one() -> u64 {
 }
 
 /// Keys of an instrument's file that may stand in `assumed`.
-const FIGURES: [&str; 7] = ["shape", "pixel", "frame_rate", "streams", "burst", "frames_per_file", "data"];
+const FIGURES: [&str; 8] =
+    ["shape", "pixel", "frame_rate", "streams", "burst", "storing", "frames_per_file", "data"];
+
+/// Into which files a recording's frames go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Storing {
+    /// Files of N frames, one after the other; each writer has its own.
+    #[default]
+    Files,
+    /// A file for each writer that grows with the frames: nothing is reserved or cut off, and each write begins where the
+    /// file ends, so that storage which can only append takes it.
+    Growing,
+    /// One file for all writers (N-to-1): each frame at its number times the distance between frames.
+    Shared,
+}
+
+impl Storing {
+    /// All of them.
+    pub const ALL: [Storing; 3] = [Storing::Files, Storing::Growing, Storing::Shared];
+
+    /// The word in instruments and on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Storing::Files => "files",
+            Storing::Growing => "growing",
+            Storing::Shared => "shared",
+        }
+    }
+}
 
 /// The type of a pixel in memory and in raw files: little-endian, and without gaps where it is no whole byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -155,6 +187,9 @@ impl Instrument {
             return Err(format!(
                 "frames_per_file = {frames}: write at least 1 and so many that a file has at most 1 TiB, or leave it out"
             ));
+        }
+        if self.storing != Storing::Files && self.frames_per_file.is_some() {
+            return Err("frames_per_file: all frames go into one file here, leave it out, or write storing = \"files\"".into());
         }
         if self.burst.is_some_and(|burst| burst.frames == 0) {
             return Err("burst.frames = 0: write at least 1, or leave burst out".into());
@@ -267,6 +302,8 @@ frame_rate = "25 Hz"
             ("burst = { frames = 1, rest = \"1 s\" }", "`pause`"),
             ("assumed = [\"colour\"]", "shape, pixel, frame_rate"),
             ("compression = 3", "`frames_per_file`"),
+            ("storing = \"one\"", "`files`, `growing`, `shared`"),
+            ("storing = \"growing\"\nframes_per_file = 3", "leave it out"),
             ("data = \"diffraktion\"", "write one of `incompressible`, `diffraction`"),
             ("[data]\nkind = \"vlbi\"\nintensity = 1.0", "vlbi has none"),
         ] {

@@ -4,4 +4,5 @@ mod conformance;
 mod crashes;
 mod lab;
 mod room;
+mod storing;
 mod virtual_time;
