@@ -16,6 +16,7 @@
 
 pub mod cbf;
 mod chronicle;
+mod follower;
 pub mod instrument;
 pub mod journal;
 mod mark;
@@ -28,6 +29,7 @@ mod verify;
 mod writer;
 
 pub use chronicle::Chronicle;
+pub use follower::{Follower, Following, Purpose};
 pub use mark::{Mark, Settled};
 pub use recorder::{Ending, Lane, Outcome, RecordError, Recorder, Setup, suited_engine};
 pub use ring::{Books, Frame, Ring, Taken, WhenFull};

@@ -11,13 +11,15 @@ use nilometer_acquisition::{
 };
 use nilometer_model::{Nanos, Schedule, Seed, Storing};
 use nilometer_storage::{
-    Arena, Buffer, Drive, Engine, OpKind, Open, Operation, ROOT, Slot, Target, Wait,
+    Arena, Buffer, Drive, Engine, OpKind, Open, Operation, ROOT, Slot, Target, Wait, Workload,
     clock::VirtualClock,
     interleave,
     target::{Device, Simulated},
 };
 
 pub(crate) const PAGE: u64 = 4096;
+/// What a stall is longer than.
+pub(crate) const ALLOWANCE: Nanos = Nanos(100_000);
 
 /// What is simulated.
 #[derive(Clone)]
@@ -64,6 +66,9 @@ impl Default for Lab {
     }
 }
 
+/// A stage beside the recorder's, with its engine.
+pub(crate) type Beside<'a> = (&'a mut dyn Workload, &'a mut dyn Engine);
+
 /// What came of it.
 pub(crate) struct Run {
     pub(crate) ring: Arc<Ring>,
@@ -72,7 +77,7 @@ pub(crate) struct Run {
     pub(crate) stopped: bool,
     pub(crate) lanes: Vec<WriterTotals>,
     pub(crate) targets: Vec<Simulated>,
-    writers: usize,
+    pub(crate) writers: usize,
     /// Below it, all frames are acknowledged or known to be lost.
     pub(crate) mark: u64,
     /// By lane: the last file that was called durable.
@@ -84,9 +89,12 @@ impl Lab {
         Pattern::new(Seed(5), self.frame_size as usize)
     }
 
-    fn layout(&self, lane: u32) -> RawLayout {
-        let (stride, lanes) =
-            (self.frame_size.next_multiple_of(512), (self.devices.len() * self.writers) as u32);
+    fn lanes(&self) -> usize {
+        self.devices.len() * self.writers
+    }
+
+    pub(crate) fn layout(&self, lane: u32) -> RawLayout {
+        let (stride, lanes) = (self.frame_size.next_multiple_of(512), self.lanes() as u32);
         let Lab { frame_size, frames_per_file, keep, durability, checksums, .. } = *self;
         let storing = self.storing;
         let head = Head { recording: 77, lane, lanes, frame_size, stride, frames_per_file, storing };
@@ -98,18 +106,28 @@ impl Lab {
     /// Records to the end, or until the power goes off at `until`.
     pub(crate) fn run(&self, until: Nanos) -> Run {
         let clock = VirtualClock::default();
+        self.run_beside(&clock, self.targets(&clock), until, &mut [])
+    }
+
+    /// A target for each lane.
+    pub(crate) fn targets(&self, clock: &VirtualClock) -> Vec<Simulated> {
+        self.devices.iter().map(|device| Simulated::new(device.clone(), clock.clone())).collect()
+    }
+
+    /// Records on these targets, beside other drives.
+    pub(crate) fn run_beside(
+        &self,
+        clock: &VirtualClock,
+        targets: Vec<Simulated>,
+        until: Nanos,
+        others: &mut [Beside<'_>],
+    ) -> Run {
         let pattern = self.pattern();
         let (_, mut slots) = Arena::shared_out(self.slots, self.layout(0).head.stride as usize);
         for slot in &mut slots {
             pattern.prepare(slot);
         }
-        let ring = Ring::new(
-            slots,
-            self.devices.len() * self.writers,
-            Chronicle::new(self.frame_size, Nanos::from_millis(10)),
-        );
-        let targets: Vec<_> =
-            self.devices.iter().map(|device| Simulated::new(device.clone(), clock.clone())).collect();
+        let ring = Ring::new(slots, self.lanes(), Chronicle::new(self.frame_size, ALLOWANCE));
         let each = targets.iter().flat_map(|target| std::iter::repeat_n(target, self.writers));
         let mut engines: Vec<Box<dyn Engine>> =
             each.map(|target| (self.wrap)(Box::new(target.attach(self.depth, 8)))).collect();
@@ -135,8 +153,9 @@ impl Lab {
             let lanes = writers.iter_mut().zip(&mut engines);
             let mut drives = vec![Drive::new(&mut source, &mut idle)];
             drives.extend(lanes.map(|(writer, engine)| Drive::new(writer, engine.as_mut())));
-            interleave(&clock, &mut drives, until, &mut |drive, completion| {
-                if drive > 0 && Gauge::is_due(completion.operation.kind) {
+            drives.extend(others.iter_mut().map(|(workload, engine)| Drive::new(*workload, *engine)));
+            interleave(clock, &mut drives, until, &mut |drive, completion| {
+                if (1..=gauges.len()).contains(&drive) && Gauge::is_due(completion.operation.kind) {
                     read(drive - 1);
                 }
             });

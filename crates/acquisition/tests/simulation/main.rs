@@ -2,6 +2,7 @@
 
 mod conformance;
 mod crashes;
+mod followers;
 mod lab;
 mod room;
 mod storing;

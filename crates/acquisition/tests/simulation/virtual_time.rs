@@ -1,7 +1,7 @@
 //! The recorder's stages on one virtual clock, against what theory says.
 
 use nilometer_acquisition::reader::Trust;
-use nilometer_model::{Nanos, Seed};
+use nilometer_model::{Histogram, Nanos, Seed};
 use nilometer_storage::{
     Engine, Errno, OpKind,
     engine::wrap::{Effect, Faulty, Rule, When},
@@ -43,6 +43,49 @@ fn a_stall_is_seen_as_long_as_it_is() {
             "a stall of {stall} ns looked like {longest} ns"
         );
     }
+}
+
+#[test]
+fn the_chronicle_says_when_it_stalled_and_how_full_it_was() {
+    let (begun, length) = (1_000_000, 5_000_000);
+    let device = Device { stalls: vec![(Nanos(begun), Nanos(begun + length))], ..lane() };
+    let lab = Lab { period: Nanos(10_000), frames: 2000, devices: vec![device], ..Lab::default() };
+    let run = lab.run(Nanos::MAX);
+    let chronicle = run.ring.chronicle();
+    let [stall] = chronicle.stalls[..] else { panic!("{:?}", chronicle.stalls) };
+    let near = |found: Nanos, expected: u64| found.0.abs_diff(expected) <= 14_000;
+    assert!(near(stall.at, begun) && near(stall.length, length), "{stall:?}");
+    assert_eq!(chronicle.stalled, (1, stall.length));
+    let highest = chronicle.levels.bins().iter().map(|level| level.most).max();
+    assert_eq!(highest, Some(run.ring.books().high as u64));
+    let bytes: u64 = chronicle.work.bins().iter().map(|bin| bin.bytes).sum();
+    assert_eq!((bytes, chronicle.readable.count()), (2000 * PAGE, 2000));
+    // Frames are late until the lane has caught up: it takes 1.6 us and a record for each, and one comes every 10 us.
+    assert!((500..700).contains(&chronicle.late), "{} were late", chronicle.late);
+}
+
+#[test]
+fn a_frame_is_acknowledged_then_readable_then_durable() {
+    let sync = Cost::fixed(Nanos(50_000));
+    let device = Device { sync, ..lane() };
+    let devices = vec![device.clone(), device];
+    let lab = Lab { frames: 1000, period: Nanos(5_000), frames_per_file: 50, devices, ..Lab::default() };
+    let run = lab.run(Nanos::MAX);
+    let (mut free, mut durable) = (Histogram::default(), Histogram::default());
+    for lane in &run.lanes {
+        free.merge(&lane.lateness);
+        durable.merge(&lane.durable);
+    }
+    let readable = run.ring.chronicle().readable;
+    assert_eq!([free.count(), readable.count(), durable.count()], [1000; 3]);
+    for part in [0.1, 0.5, 0.9, 1.0] {
+        let [free, readable, durable] = [&free, &readable, &durable].map(|times| times.quantile(part));
+        assert!(free <= readable && readable < durable, "{part}: {free}, {readable}, {durable}");
+    }
+    assert!(
+        durable.quantile(0.0) >= 3 * 50_000 * 31 / 32,
+        "data, name and note are synced before a file is durable"
+    );
 }
 
 #[test]

@@ -97,25 +97,24 @@ impl Program {
     /// The operation that does a chore.
     pub(super) fn start(&mut self, chore: Chore, layout: &RawLayout, buffer: Buffer) -> Operation {
         self.doing = Some(chore);
-        let head = &layout.head;
         let named =
             |kind, slot, name: String, buffer| Operation::named(kind, ROOT, slot, name.as_bytes(), buffer);
-        let new = if head.storing == Storing::Shared { Open::SHARED } else { Open::CREATE };
+        let new = if layout.head.storing == Storing::Shared { Open::SHARED } else { Open::CREATE };
         let on = |kind, slot, offset, buffer| Operation { offset, ..Operation::on(kind, slot, buffer) };
         match chore {
             Chore::CreateJournal => {
-                named(OpKind::Open(Open::CREATE), Log::SLOT, head.journal_name(&layout.name), buffer)
+                named(OpKind::Open(Open::CREATE), Log::SLOT, layout.journal_name(), buffer)
             }
             Chore::Create(file) => {
                 let kind = OpKind::Open(new.direct_if(layout.direct));
-                named(kind, layout.slot(file), head.file_name(&layout.name, file), buffer)
+                named(kind, layout.slot(file), layout.file_name(file), buffer)
             }
             Chore::Allocate(file) => on(OpKind::Allocate, layout.slot(file), layout.file_size(), buffer),
             Chore::Truncate(file, bytes) => on(OpKind::Truncate, layout.slot(file), bytes, buffer),
             Chore::SyncFile(file) => on(OpKind::SyncData, layout.slot(file), 0, buffer),
             Chore::SyncNames => on(OpKind::Sync, ROOT, 0, buffer),
             Chore::Close(file) => on(OpKind::Close, layout.slot(file), 0, buffer),
-            Chore::Remove(file) => named(OpKind::Unlink, ROOT, head.file_name(&layout.name, file), buffer),
+            Chore::Remove(file) => named(OpKind::Unlink, ROOT, layout.file_name(file), buffer),
             Chore::SyncJournal => on(OpKind::SyncData, Log::SLOT, 0, buffer),
             Chore::CloseJournal => on(OpKind::Close, Log::SLOT, 0, buffer),
             Chore::Note(_) | Chore::Room(_) | Chore::Ready(_) => {

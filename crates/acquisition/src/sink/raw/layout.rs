@@ -75,6 +75,16 @@ impl RawLayout {
         self.head.frames_per_file.saturating_mul(self.head.stride)
     }
 
+    /// The journal's name.
+    pub fn journal_name(&self) -> String {
+        self.head.journal_name(&self.name)
+    }
+
+    /// The name of a file of frames.
+    pub fn file_name(&self, file: u64) -> String {
+        self.head.file_name(&self.name, file)
+    }
+
     /// Where the frame that is the `issued`th of a file or part is put in the file that is there.
     pub(super) fn position(&self, file: u64, issued: u64, number: u64) -> u64 {
         match self.head.storing {

@@ -1,0 +1,305 @@
+//! A reader that follows a recording while it is made: it knows what is there from the lanes' journals, as a reader on
+//! another machine would, and reads each frame a given time after it was due.
+//!
+//! What it reads it checks against what the instrument delivered, or puts into a second ring, whose writers make a copy:
+//! so a copy is a recording like the first, with a journal of its own.
+
+mod tail;
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use nilometer_model::{ByteRate, Histogram, Nanos, ReaderTotals};
+use nilometer_storage::{Arena, Buffer, Completion, Errno, OpKind, Operation, Step, Wait, Workload};
+
+use crate::{Frame, Ring, instrument::Content, journal::Entry, sink::RawLayout};
+use tail::Tail;
+
+/// What a follower does with frames.
+#[derive(Debug)]
+pub enum Purpose {
+    /// Reads them, and checks that each is what the instrument delivered.
+    Check(Content),
+    /// Puts them into another ring, of slots as large as the recording's, that has writers.
+    Copy(Arc<Ring>),
+}
+
+/// How a follower follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Following {
+    /// A frame is read so long after it was due, at the earliest.
+    pub distance: Nanos,
+    /// From the begin of one read to that of the next, at the least.
+    pub gap: Nanos,
+}
+
+impl Following {
+    /// At a rate of so many bytes a second at the most.
+    #[must_use]
+    pub fn at_most(self, rate: ByteRate, frame_size: u64) -> Self {
+        Following { gap: Nanos::from_seconds(frame_size as f64 / rate.0), ..self }
+    }
+}
+
+/// See the module. A workload with one operation in flight; `slots` says how many files it has open.
+#[derive(Debug)]
+pub struct Follower {
+    lanes: Vec<Tail>,
+    purpose: Purpose,
+    following: Following,
+    over: Arc<AtomicBool>,
+    /// Acknowledged and not read yet, by number.
+    pending: BTreeMap<u64, Place>,
+    /// The frame that is being read.
+    current: Option<(u64, Place)>,
+    /// The lane whose journal is looked at next, if one is, and whether there was anything new in this round.
+    looking: Option<(usize, bool)>,
+    look_at: Nanos,
+    read_at: Nanos,
+    /// For names and records.
+    scratch: Option<Buffer>,
+    /// Where the next frames go, if there is room.
+    room: Vec<Buffer>,
+    /// How many frames were due, as far as the journals say.
+    due: Option<u64>,
+    first: Option<Nanos>,
+    totals: ReaderTotals,
+    late: Histogram,
+}
+
+/// Where a frame is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Place {
+    lane: usize,
+    file: u64,
+    position: u64,
+    due: Nanos,
+}
+
+/// How often journals are looked at while nothing new is in them.
+const LOOK: Nanos = Nanos::from_millis(2);
+const SCRATCH: usize = 4096;
+
+impl Follower {
+    /// A follower of the lanes of a recording. It ends when all lanes have ended in order and every frame is read, or when
+    /// `over` is set.
+    pub fn new(lanes: Vec<RawLayout>, purpose: Purpose, following: Following, over: Arc<AtomicBool>) -> Self {
+        let stride = lanes.iter().map(|layout| layout.head.stride as usize).max().unwrap_or(1);
+        let one = |size| Arena::shared_out(1, size).1.pop();
+        let copies = matches!(purpose, Purpose::Copy(_));
+        let room = one(stride).filter(|_| !copies).into_iter().collect();
+        Follower {
+            lanes: lanes.into_iter().zip(0..).map(|(layout, number)| Tail::new(layout, number)).collect(),
+            purpose,
+            following,
+            over,
+            pending: BTreeMap::new(),
+            current: None,
+            looking: None,
+            look_at: Nanos(0),
+            read_at: Nanos(0),
+            scratch: one(SCRATCH),
+            room,
+            due: None,
+            first: None,
+            totals: ReaderTotals { copies, ..ReaderTotals::default() },
+            late: Histogram::default(),
+        }
+    }
+
+    /// Slots for open files that a follower of so many lanes needs.
+    pub const fn slots(lanes: u32) -> u32 {
+        1 + 2 * lanes
+    }
+
+    /// What was read so far.
+    pub fn totals(&self) -> ReaderTotals {
+        self.totals
+    }
+
+    /// From when frames were due until they were read and found right.
+    pub fn late(&self) -> &Histogram {
+        &self.late
+    }
+
+    /// The next operation for the frame that is being read.
+    fn go_on(&mut self, place: Place) -> Option<Operation> {
+        let lane = &mut self.lanes[place.lane];
+        match lane.open {
+            Some(file) if file == place.file => Some(lane.read(place.position, self.room.pop()?)),
+            Some(_) => {
+                let (slot, buffer) = (lane.frames, self.scratch.take()?);
+                lane.open = None;
+                Some(Operation::on(OpKind::Close, slot, buffer))
+            }
+            None => Some(lane.open(place.file, self.scratch.take()?)),
+        }
+    }
+
+    /// When the next frame may be read.
+    fn next_read(&self) -> Option<Nanos> {
+        let (_, place) = self.pending.first_key_value()?;
+        Some(self.read_at.max(place.due + self.following.distance))
+    }
+
+    /// Whether there is room for another frame.
+    fn has_room(&mut self, now: Nanos) -> bool {
+        if let (Purpose::Copy(ring), true) = (&self.purpose, self.room.is_empty()) {
+            ring.put(now, &mut Vec::new(), &mut self.room, true);
+        }
+        !self.room.is_empty()
+    }
+
+    fn is_over(&self) -> bool {
+        let read = self.pending.is_empty() && self.lanes.iter().all(|lane| lane.ended);
+        read || self.over.load(Ordering::Relaxed)
+    }
+
+    /// What is new in the journals.
+    fn take(&mut self, lane: usize, entries: Vec<Entry>) {
+        for entry in entries {
+            match entry {
+                Entry::Frame { number, file, position, due, .. } => {
+                    self.pending.insert(number, Place { lane, file, position, due: Nanos(due) });
+                }
+                Entry::Removed { file } => self.miss(lane, file),
+                Entry::End { due } => self.due = self.due.max(due),
+                Entry::Head(_) | Entry::Origin(_) | Entry::Durable { .. } => {}
+            }
+        }
+    }
+
+    /// A file was removed: its frames can't be read any more.
+    fn miss(&mut self, lane: usize, file: u64) {
+        let before = self.pending.len();
+        self.pending.retain(|_, place| (place.lane, place.file) != (lane, file));
+        self.totals.missed += (before - self.pending.len()) as u64;
+    }
+
+    fn looked(&mut self, lane: usize, completion: Completion) {
+        let Completion { operation, result, finished, .. } = completion;
+        let tail = &mut self.lanes[lane];
+        let mut news = false;
+        match (operation.kind, result) {
+            (OpKind::Read, Ok(length)) => {
+                let entries = tail.take(&operation.buffer[..length as usize]);
+                news = !entries.is_empty();
+                self.take(lane, entries);
+            }
+            (_, Ok(_)) => {
+                tail.opened();
+                news = true;
+            }
+            // It will be there.
+            (_, Err(Errno::ENOENT)) => {}
+            (_, Err(_)) => self.totals.failed += 1,
+        }
+        self.scratch = Some(operation.buffer);
+        let news = self.looking.is_some_and(|(_, before)| before) || news;
+        self.looking = (lane + 1 < self.lanes.len()).then_some((lane + 1, news));
+        if self.looking.is_none() {
+            self.look_at = if news { finished } else { finished + LOOK };
+        }
+    }
+
+    fn opened(&mut self, (number, place): (u64, Place), completion: Completion) {
+        self.scratch = Some(completion.operation.buffer);
+        match completion.result {
+            Ok(_) => {
+                self.lanes[place.lane].open = Some(place.file);
+                self.current = Some((number, place));
+            }
+            Err(Errno::ENOENT) => {
+                self.totals.missed += 1;
+                self.miss(place.lane, place.file);
+            }
+            Err(_) => self.totals.failed += 1,
+        }
+    }
+
+    fn read(&mut self, (number, place): (u64, Place), completion: Completion) {
+        let Completion { operation, result, finished, .. } = completion;
+        let length = self.lanes[place.lane].layout.head.frame_size as usize;
+        let whole = result.is_ok_and(|read| read as usize >= length);
+        let (due, data) = (place.due, operation.buffer);
+        let right = match &self.purpose {
+            Purpose::Check(content) if whole => content.verify(number, &data[..length]).is_ok(),
+            _ => true,
+        };
+        match &self.purpose {
+            Purpose::Copy(ring) if whole => {
+                ring.put(finished, &mut vec![Frame { number, due, data }], &mut self.room, false);
+            }
+            _ => self.room.push(data),
+        }
+        self.totals.failed += u64::from(!whole);
+        self.totals.wrong += u64::from(!right);
+        if whole && right {
+            self.totals.frames += 1;
+            self.totals.bytes += length as u64;
+            self.late.add(finished.since(due).0);
+            self.totals.wall = finished.since(*self.first.get_or_insert(completion.issued));
+        }
+    }
+
+    /// What to wait for when nothing can be done.
+    fn wait(&self, now: Nanos) -> Step {
+        let read = self.next_read().filter(|read| *read > now);
+        Step::Wait(Wait::Until(read.map_or(self.look_at, |read| read.min(self.look_at)).max(now + Nanos(1))))
+    }
+}
+
+impl Workload for Follower {
+    fn next(&mut self, now: Nanos) -> Step {
+        loop {
+            if let Some((_, place)) = self.current {
+                let operation = self.go_on(place);
+                return operation.map_or(Step::Wait(Wait::ForOne), |operation| Step::Issue(operation, now));
+            }
+            if self.scratch.is_none() {
+                return Step::Wait(Wait::ForOne);
+            }
+            if self.is_over() {
+                if let Purpose::Copy(ring) = &self.purpose {
+                    ring.close(self.due.unwrap_or(self.totals.frames));
+                }
+                return Step::Done;
+            }
+            if let Some((lane, _)) = self.looking {
+                let buffer = self.scratch.take().expect("it was there just now");
+                return Step::Issue(self.lanes[lane].look(buffer), now);
+            }
+            if self.next_read().is_some_and(|read| read <= now) && self.has_room(now) {
+                self.current = self.pending.pop_first();
+                self.read_at = now + self.following.gap;
+            } else if now >= self.look_at {
+                self.looking = Some((0, false));
+            } else {
+                return self.wait(now);
+            }
+        }
+    }
+
+    fn completed(&mut self, completion: Completion) {
+        match (self.current, completion.operation.kind) {
+            (None, _) => {
+                let (lane, _) = self.looking.expect("what completes was issued");
+                self.looked(lane, completion);
+            }
+            (Some(_), OpKind::Close) => self.scratch = Some(completion.operation.buffer),
+            (Some(_), OpKind::Read) => {
+                let current = self.current.take().expect("it was there just now");
+                self.read(current, completion);
+            }
+            (Some(_), _) => {
+                let current = self.current.take().expect("it was there just now");
+                self.opened(current, completion);
+            }
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! The end of a journal that somebody else writes: what was added since the last look.
+
+use nilometer_storage::{Buffer, OpKind, Open, Operation, ROOT, Slot};
+
+use crate::{
+    journal::{Entry, RECORD},
+    sink::RawLayout,
+};
+
+/// A lane that is followed.
+#[derive(Debug)]
+pub(super) struct Tail {
+    pub(super) layout: RawLayout,
+    journal: Slot,
+    /// Where the file of frames is opened that is being read, and which it is.
+    pub(super) frames: Slot,
+    pub(super) open: Option<u64>,
+    journal_is_open: bool,
+    /// Records taken so far.
+    records: u64,
+    pub(super) ended: bool,
+}
+
+impl Tail {
+    pub(super) fn new(layout: RawLayout, number: u32) -> Self {
+        let slot = |which| Slot(1 + 2 * number + which);
+        Tail {
+            layout,
+            journal: slot(0),
+            frames: slot(1),
+            open: None,
+            journal_is_open: false,
+            records: 0,
+            ended: false,
+        }
+    }
+
+    /// Looks what is new: the journal is opened, or as much of it read as the buffer takes.
+    pub(super) fn look(&self, buffer: Buffer) -> Operation {
+        if self.journal_is_open {
+            let length = buffer.len() / RECORD * RECORD;
+            return Operation::read(self.journal, self.records * RECORD as u64, length as u32, buffer);
+        }
+        let name = self.layout.journal_name();
+        Operation::named(OpKind::Open(Open::READ), ROOT, self.journal, name.as_bytes(), buffer)
+    }
+
+    /// The journal is open.
+    pub(super) fn opened(&mut self) {
+        self.journal_is_open = true;
+    }
+
+    /// Takes the records that are whole. A torn one is not finished yet.
+    pub(super) fn take(&mut self, bytes: &[u8]) -> Vec<Entry> {
+        let records = bytes.chunks_exact(RECORD).zip(self.records..);
+        let entries: Vec<_> = records.map_while(|(record, sequence)| Entry::take(sequence, record)).collect();
+        self.records += entries.len() as u64;
+        self.ended |= entries.iter().any(|entry| matches!(entry, Entry::End { .. }));
+        entries
+    }
+
+    /// Opens a file of frames.
+    pub(super) fn open(&self, file: u64, buffer: Buffer) -> Operation {
+        let (kind, name) =
+            (OpKind::Open(Open::READ.direct_if(self.layout.direct)), self.layout.file_name(file));
+        Operation::named(kind, ROOT, self.frames, name.as_bytes(), buffer)
+    }
+
+    /// Reads a frame of the file that is open.
+    pub(super) fn read(&self, position: u64, buffer: Buffer) -> Operation {
+        let stride = self.layout.head.stride;
+        Operation::read(self.frames, position * stride, stride as u32, buffer)
+    }
+}
