@@ -5,7 +5,7 @@
 //!
 //! | kind | numbers |
 //! |---|---|
-//! | 1 head | recording, lane (low 32 bits) and lanes (high), frame size, stride, frames a file, version (3; low 32 bits) and storing (high) |
+//! | 1 head | recording, lane (low 32 bits) and lanes (high), frame size, stride, frames a file, version (3; low 32 bits), storing (next 16) and format (high 16) |
 //! | 2 frame | number, file, position in the file, when it was due (ns), CRC-32 of its bytes plus 2^32, or 0 if none was made |
 //! | 3 durable | frames in earlier records, in files up to this number, survive the loss of power |
 //! | 4 removed | the file of this number was removed to make room |
@@ -14,11 +14,11 @@
 //!
 //! Storing is 0 for files of N frames, 1 for a growing file, 2 for one that lanes share. In these, which are not made of
 //! files, a "file" is a part of so many frames of the lane, which is synced as a whole; a position is always in the file
-//! that is there, and that of a frame in a shared file is its number.
+//! that is there, and that of a frame in a shared file is its number. Format is 0 for the bytes of frames, 1 for CBF.
 //!
 //! The text of an origin stands behind the head, in as many records as it takes, the last one filled up with zeroes.
 
-use nilometer_model::Storing;
+use nilometer_model::{Format, Storing};
 
 use crate::instrument::Origin;
 
@@ -82,6 +82,8 @@ pub struct Head {
     pub frames_per_file: u64,
     /// Into which files they go.
     pub storing: Storing,
+    /// How a frame is written.
+    pub format: Format,
 }
 
 impl Head {
@@ -92,11 +94,11 @@ impl Head {
 
     /// The name of a file of frames.
     pub fn file_name(&self, name: &str, file: u64) -> String {
-        let lane = self.lane;
+        let (lane, suffix) = (self.lane, self.format.name());
         match self.storing {
-            Storing::Files => format!("{name}.{lane}.{file:08}.raw"),
-            Storing::Growing => format!("{name}.{lane}.raw"),
-            Storing::Shared => format!("{name}.raw"),
+            Storing::Files => format!("{name}.{lane}.{file:08}.{suffix}"),
+            Storing::Growing => format!("{name}.{lane}.{suffix}"),
+            Storing::Shared => format!("{name}.{suffix}"),
         }
     }
 }
@@ -113,8 +115,17 @@ const fn pair(low: u32, high: u32) -> u64 {
 impl Entry {
     fn parts(self) -> (u32, [u64; 6]) {
         match self {
-            Entry::Head(Head { recording, lane, lanes, frame_size, stride, frames_per_file, storing }) => {
-                let version = pair(VERSION, storing as u32);
+            Entry::Head(Head {
+                recording,
+                lane,
+                lanes,
+                frame_size,
+                stride,
+                frames_per_file,
+                storing,
+                format,
+            }) => {
+                let version = pair(VERSION, storing as u32 | (format as u32) << 16);
                 (1, [recording, pair(lane, lanes), frame_size, stride, frames_per_file, version])
             }
             Entry::Frame { number, file, position, due, checksum } => {
@@ -140,7 +151,8 @@ impl Entry {
                 frame_size: c,
                 stride: d,
                 frames_per_file: e,
-                storing: *Storing::ALL.get((f >> 32) as usize)?,
+                storing: *Storing::ALL.get((f >> 32) as usize & 0xffff)?,
+                format: *Format::ALL.get((f >> 48) as usize)?,
             })),
             2 => {
                 let checksum = (e >> 32 == 1).then_some(e as u32);
@@ -227,6 +239,7 @@ mod tests {
             stride: 4096,
             frames_per_file: 7,
             storing: Storing::Shared,
+            format: Format::Cbf,
         };
         let entries = [
             Entry::Head(head),

@@ -8,7 +8,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use nilometer_model::Format;
+
 use crate::{
+    cbf,
     instrument::Origin,
     journal::{self, Entry, Head},
 };
@@ -236,6 +239,12 @@ pub struct Frames<'a> {
 impl Frames<'_> {
     /// The bytes of the frame in a place.
     pub fn at(&mut self, place: Place) -> io::Result<&[u8]> {
+        if self.recording.index.heads[place.lane].format == Format::Cbf {
+            let file = fs::read(self.recording.path(place))?;
+            cbf::read_frame(&file, &mut self.bytes)
+                .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+            return Ok(&self.bytes);
+        }
         let open = &mut self.open[place.lane];
         if open.as_ref().is_none_or(|(file, _)| *file != place.file) {
             *open = Some((place.file, File::open(self.recording.path(place))?));

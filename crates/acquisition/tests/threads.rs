@@ -9,7 +9,7 @@ use nilometer_acquisition::{
     reader::{Recording, Trust},
     sink::{Durability, RawLayout},
 };
-use nilometer_model::{Nanos, Schedule, Seed, Storing, plan::EngineKind};
+use nilometer_model::{Format, Nanos, Schedule, Seed, Storing, plan::EngineKind};
 use nilometer_storage::{
     Clock, Target,
     engine::Options,
@@ -37,6 +37,7 @@ fn lanes(directory: &std::path::Path, count: u32) -> (Lanes, Vec<std::path::Path
             stride,
             frames_per_file: 16,
             storing: Storing::Files,
+            format: Format::Raw,
         };
         let suited = RawLayout::suited("n_rec".into(), head, direct);
         lanes.push((Arc::new(target), RawLayout { durability: Durability::EachFile, ..suited }));

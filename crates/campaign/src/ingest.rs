@@ -10,7 +10,7 @@ use nilometer_acquisition::{
     Chronicle, Delivery, Outcome, Pace, Recorder, Setup,
     instrument::Content,
     journal::Head,
-    sink::{RawLayout, frames_per_file},
+    sink::{RawLayout, frames_per_file, is_aligned},
     suited_engine,
 };
 use nilometer_model::{Bytes, Ingest, Instrument, Invalid, Nanos, Sample, Seed, Storing, plan::IngestCell};
@@ -76,7 +76,7 @@ fn setup(
     seed: Seed,
     stop: &Arc<AtomicBool>,
 ) -> Result<Setup, String> {
-    let direct = target.description().direct_alignment().is_some();
+    let direct = target.description().direct_alignment().is_some() && is_aligned(&cell.instrument);
     let shape = Shape::of(cell, direct);
     let Instrument { data, shape: pixels, pixel, .. } = &cell.instrument;
     let content = Content::prepare(data, pixels, *pixel, seed.named("content"));
@@ -90,9 +90,11 @@ fn setup(
             stride: shape.stride,
             frames_per_file: shape.frames_per_file,
             storing: cell.instrument.storing,
+            format: cell.instrument.format,
         };
         let suited = RawLayout::suited("n_ingest".into(), head, direct);
-        (target.clone(), RawLayout { keep: shape.keep, origin: content.origin(), ..suited })
+        let (origin, picture) = (content.origin(), cell.instrument.picture());
+        (target.clone(), RawLayout { keep: shape.keep, origin, picture, ..suited })
     };
     let pace = if cell.paced { Pace::Due(cell.instrument.schedule()) } else { Pace::AsTaken };
     Ok(Setup {
@@ -126,7 +128,9 @@ pub(crate) struct Shape {
 const BUFFERED_LANES: u32 = 2;
 
 impl Shape {
+    /// `direct` says whether the target has `O_DIRECT`.
     pub(crate) fn of(cell: &IngestCell, direct: bool) -> Self {
+        let direct = direct && is_aligned(&cell.instrument);
         let frame = cell.instrument.frame_size().0;
         let stride = if direct { frame.next_multiple_of(ALIGNMENT as u64) } else { frame };
         let frames_per_file = frames_per_file(&cell.instrument, stride);

@@ -11,10 +11,10 @@ use nilometer_acquisition::{
     Chronicle, Delivery, Ending, Lane, Outcome as Recorded, Pace, Recorder, Setup, WhenFull,
     instrument::Content,
     journal::Head,
-    sink::{Durability, RawLayout, frames_per_file},
+    sink::{Durability, RawLayout, frames_per_file, is_aligned},
     suited_engine,
 };
-use nilometer_model::{ByteRate, Bytes, Frequency, Instrument, Nanos, Seed, Storing};
+use nilometer_model::{ByteRate, Bytes, Format, Frequency, Instrument, Nanos, Seed, Storing};
 use nilometer_storage::{
     Clock, Target,
     buffer::ALIGNMENT,
@@ -57,6 +57,9 @@ pub(crate) struct Simulate {
     /// one that all writers of a directory share
     #[arg(long, value_parser = PossibleValuesParser::new(Storing::ALL.map(Storing::name)))]
     storing: Option<String>,
+    /// How frames are written, instead of what the instrument says: their bytes, or CBF files as Pilatus detectors make them
+    #[arg(long, value_parser = PossibleValuesParser::new(Format::ALL.map(Format::name)))]
+    format: Option<String>,
     /// Writers in each directory, each with a lane of its own [default: 1, and 2 into a shared file]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=64))]
     writers: Option<u32>,
@@ -115,6 +118,10 @@ impl Simulate {
             // What the instrument says is about many files.
             instrument.frames_per_file =
                 instrument.frames_per_file.filter(|_| instrument.storing == Storing::Files);
+        }
+        if let Some(named) = &self.format {
+            let format = Format::ALL.into_iter().find(|format| format.name() == named);
+            instrument.format = format.unwrap_or_default();
         }
         instrument.check().map_err(|why| anyhow::anyhow!("{}: {why}", self.instrument))?;
         Ok(instrument)
@@ -181,11 +188,12 @@ impl Simulate {
         (recording, lane, lanes): (u64, u32, u32),
         name: &str,
     ) -> RawLayout {
-        let direct = description.direct_alignment().is_some();
+        let direct = description.direct_alignment().is_some() && is_aligned(instrument);
         let frame_size = instrument.frame_size().0;
         let stride = if direct { frame_size.next_multiple_of(ALIGNMENT as u64) } else { frame_size };
-        let (frames_per_file, storing) = (frames_per_file(instrument, stride), instrument.storing);
-        let head = Head { recording, lane, lanes, frame_size, stride, frames_per_file, storing };
+        let frames_per_file = frames_per_file(instrument, stride);
+        let (storing, format) = (instrument.storing, instrument.format);
+        let head = Head { recording, lane, lanes, frame_size, stride, frames_per_file, storing, format };
         RawLayout { checksums: self.checksums, ..RawLayout::suited(name.into(), head, direct) }
     }
 
@@ -207,7 +215,7 @@ impl Simulate {
         let seed = Seed(id).named("content");
         let content = Content::prepare(&instrument.data, &instrument.shape, instrument.pixel, seed)?;
         for (_, layout) in &mut lanes {
-            layout.origin = content.origin();
+            (layout.origin, layout.picture) = (content.origin(), instrument.picture());
             // What can't be made again is checked by its checksum.
             layout.checksums |= layout.origin.is_none();
         }
@@ -267,6 +275,7 @@ fn summary(outcome: &Recorded, instrument: &Instrument, targets: &[Arc<Directory
             Bytes(bytes),
             ByteRate::of(bytes, outcome.wall)
         ),
+        format!("written     {}", written(outcome, instrument)),
         format!("lost        {}", losses(outcome)),
         format!("latest      {longest} from due until acknowledged"),
         format!("stalls      {}", stalls(&outcome.chronicle)),
@@ -290,6 +299,19 @@ fn stalls(chronicle: &Chronicle) -> String {
         return format!("none longer than {allowance}");
     }
     format!("{count} longer than {allowance}, {stalled} in all, the longest {longest}")
+}
+
+/// What was written for the frames, and at which rate.
+fn written(outcome: &Recorded, instrument: &Instrument) -> String {
+    let (written, frames) = (outcome.written(), outcome.stored() * instrument.frame_size().0);
+    let rate = ByteRate::of(written, outcome.wall);
+    let smaller = frames as f64 / written.max(1) as f64;
+    match instrument.format {
+        Format::Raw => format!("{} of raw frames, {rate}", Bytes(written)),
+        Format::Cbf => {
+            format!("{} of CBF files, {rate}, {smaller:.2} times smaller than the frames", Bytes(written))
+        }
+    }
 }
 
 /// How many frames were lost, and why.

@@ -21,7 +21,7 @@ mod units;
 
 pub use data::{Data, DataKind};
 pub use histogram::Histogram;
-pub use instrument::{Instrument, InstrumentError, PixelType, Storing};
+pub use instrument::{Format, Instrument, InstrumentError, PixelType, Storing};
 pub use results::{
     CellEntry, Event, Group, Ingest, Key, Measured, ReaderTotals, Results, Stall, TargetEntry,
 };

@@ -7,7 +7,7 @@ use nilometer_acquisition::{
     instrument::Content,
     reader::{Place, Trust},
 };
-use nilometer_model::{Nanos, Seed, Storing};
+use nilometer_model::{Format, Nanos, Seed, Storing};
 use nilometer_storage::{
     Arena, Completion, Engine, EngineError, OpKind, Operation, Wait, Wake,
     target::{Cost, Device, Simulated},
@@ -16,10 +16,11 @@ use nilometer_storage::{
 use crate::lab::{Lab, PAGE, Run};
 
 /// The labs, by how frames are stored.
-fn labs() -> [Lab; 3] {
+fn labs() -> [Lab; 4] {
     let one_file = Lab { keep: None, ..lab() };
     [
         lab(),
+        Lab { format: Format::Cbf, frame_size: 512, frames_per_file: 1, ..lab() },
         Lab { storing: Storing::Growing, ..one_file.clone() },
         Lab { storing: Storing::Shared, writers: 2, ..one_file },
     ]
@@ -85,13 +86,14 @@ fn durable_frames_survive_the_loss_of_power() {
         let mut promised = 0;
         for seed in 0..seeds() / 5 {
             let (durable, fault) = crash(&lab, seed);
-            assert_eq!(fault, None, "{:?}", lab.storing);
+            assert_eq!(fault, None, "{:?} {:?}", lab.storing, lab.format);
             promised += durable;
         }
         assert!(
             promised > 1000,
-            "{:?}: only {promised} frames were called durable in all runs: the moments are too early",
-            lab.storing
+            "{:?} {:?}: only {promised} frames were called durable in all runs: the moments are too early",
+            lab.storing,
+            lab.format
         );
     }
 }

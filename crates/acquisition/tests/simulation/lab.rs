@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use nilometer_acquisition::{
-    Chronicle, Delivery, Pace, Ring, Source, WhenFull, Writer, WriterTotals,
+    Chronicle, Delivery, Pace, Ring, Source, WhenFull, Writer, WriterTotals, cbf,
     instrument::{Content, Pattern},
     journal::Head,
     reader::{Index, Trust},
     sink::{Durability, Gauge, RawFiles, RawLayout},
 };
-use nilometer_model::{Nanos, Schedule, Seed, Storing};
+use nilometer_model::{Format, Nanos, Schedule, Seed, Storing};
 use nilometer_storage::{
     Arena, Buffer, Drive, Engine, OpKind, Open, Operation, ROOT, Slot, Target, Wait, Workload,
     clock::VirtualClock,
@@ -32,6 +32,8 @@ pub(crate) struct Lab {
     pub(crate) frames_per_file: u64,
     pub(crate) keep: Option<u64>,
     pub(crate) storing: Storing,
+    /// CBF needs frames of whole pixels.
+    pub(crate) format: Format,
     pub(crate) devices: Vec<Device>,
     /// Lanes on each device.
     pub(crate) writers: usize,
@@ -55,6 +57,7 @@ impl Default for Lab {
             frames_per_file: 100_000,
             keep: None,
             storing: Storing::Files,
+            format: Format::Raw,
             devices: vec![Device::default()],
             writers: 1,
             when_full: WhenFull::DropNewest,
@@ -97,10 +100,29 @@ impl Lab {
         let (stride, lanes) = (self.frame_size.next_multiple_of(512), self.lanes() as u32);
         let Lab { frame_size, frames_per_file, keep, durability, checksums, .. } = *self;
         let storing = self.storing;
-        let head = Head { recording: 77, lane, lanes, frame_size, stride, frames_per_file, storing };
+        let head = Head {
+            recording: 77,
+            lane,
+            lanes,
+            frame_size,
+            stride,
+            frames_per_file,
+            storing,
+            format: self.format,
+        };
         let preallocate = self.storing == Storing::Files;
         let origin = Content::Pattern(self.pattern()).origin();
-        RawLayout { name: "n_r".into(), head, direct: true, preallocate, keep, durability, checksums, origin }
+        RawLayout {
+            name: "n_r".into(),
+            head,
+            direct: self.format == Format::Raw,
+            preallocate,
+            keep,
+            durability,
+            checksums,
+            origin,
+            picture: Some([1, self.frame_size as usize / 4]),
+        }
     }
 
     /// Records to the end, or until the power goes off at `until`.
@@ -200,14 +222,22 @@ impl Run {
         for (&number, place) in &index.frames {
             let head = index.heads[place.lane];
             let bytes = files.entry((place.lane, place.file)).or_insert_with(|| self.file(&head, place.file));
-            let start = (place.position * head.stride) as usize;
-            let frame = bytes.get(start..start + head.frame_size as usize).unwrap_or_default();
-            if pattern.verify(number, frame).is_err() {
+            if pattern.verify(number, &frame(&head, bytes, place.position)).is_err() {
                 wrong.push(number);
             }
         }
         wrong
     }
+}
+
+/// The bytes of a frame; none if they are not there.
+fn frame(head: &Head, file: &[u8], position: u64) -> Vec<u8> {
+    if head.format == Format::Cbf {
+        let mut frame = vec![0; head.frame_size as usize];
+        return cbf::read_frame(file, &mut frame).map(|()| frame).unwrap_or_default();
+    }
+    let start = (position * head.stride) as usize;
+    file.get(start..start + head.frame_size as usize).unwrap_or_default().to_vec()
 }
 
 /// All bytes of a file; none if it is not there.

@@ -1,6 +1,6 @@
 //! How a lane's files are laid out, named and synced.
 
-use nilometer_model::{Instrument, Storing};
+use nilometer_model::{Format, Instrument, Storing};
 use nilometer_storage::Slot;
 
 use crate::{instrument::Origin, journal::Head};
@@ -27,9 +27,15 @@ const OPEN: u64 = 3;
 /// Slot 0 is the directory, slot 1 the journal.
 const FIRST: u32 = 2;
 
+/// Whether frames of an instrument can be written past the cache, where the storage can: a compressed one has any length.
+pub fn is_aligned(instrument: &Instrument) -> bool {
+    instrument.format == Format::Raw
+}
+
 /// How many frames of this stride an instrument has in a file, or in a part that is synced as a whole.
 pub fn frames_per_file(instrument: &Instrument, stride: u64) -> u64 {
-    instrument.frames_per_file.unwrap_or(FILE_SIZE / stride).max(1)
+    let suited = if instrument.format == Format::Cbf { 1 } else { FILE_SIZE / stride };
+    instrument.frames_per_file.unwrap_or(suited).max(1)
 }
 
 /// How a lane's files are laid out.
@@ -51,6 +57,8 @@ pub struct RawLayout {
     pub checksums: bool,
     /// What simulated frames are made from, into the journal.
     pub origin: Option<Origin>,
+    /// Rows and columns of a frame, which its CBF file says; needed for that format only.
+    pub picture: Option<[usize; 2]>,
 }
 
 impl RawLayout {
@@ -67,6 +75,7 @@ impl RawLayout {
             durability: if large { Durability::EachFile } else { Durability::Never },
             checksums: false,
             origin: None,
+            picture: None,
         }
     }
 

@@ -10,6 +10,8 @@
 //! needs it, so that every frame is one write and no two share a page. The journal states both: nobody has to guess
 //! what is padding.
 //!
+//! A frame is written as it is, or as a CBF file of its own (`.cbf`) that is made of it just before.
+//!
 //! Data are written at the engine's depth. Everything else is a program of [`Chore`]s, one at a time and in order: the
 //! next file is made before it is needed, a full one is synced, noted as durable and closed. A frame is acknowledged
 //! when its record is in the journal. Where the storage has no room for a next file ([`Gauge`]), none is made, and the
@@ -24,10 +26,10 @@ mod log;
 
 use std::collections::VecDeque;
 
-use nilometer_model::{Nanos, Storing};
+use nilometer_model::{Format, Nanos, Storing};
 use nilometer_storage::{Arena, Buffer, Completion, Errno, OpKind, Operation};
 
-use super::{Sink, Stored};
+use super::{Sink, Stored, cbf::Packer};
 use crate::{
     Frame,
     journal::{Entry, origin_entries},
@@ -35,7 +37,7 @@ use crate::{
 use chores::{Chore, Program};
 use files::Files;
 pub use gauge::Gauge;
-pub use layout::{Durability, RawLayout, frames_per_file};
+pub use layout::{Durability, RawLayout, frames_per_file, is_aligned};
 use log::Log;
 
 /// A lane's sink.
@@ -47,8 +49,11 @@ pub struct RawFiles {
     log: Log,
     program: Program,
     waiting: Option<Frame>,
-    /// In flight: number and due time by the place they are written to.
-    flying: Vec<(Place, u64, Nanos)>,
+    /// Makes CBF files, if that is the format.
+    packer: Option<Packer>,
+    flying: Vec<Flying>,
+    /// Bytes of frames as they were written.
+    written: u64,
     /// Written to this file, and their records queued for the journal, oldest first.
     unlogged: VecDeque<(u64, Frame)>,
     /// Acknowledged and not durable yet, oldest first: the file, and when it was due. Empty where nothing is synced.
@@ -69,6 +74,16 @@ struct Place {
     position: u64,
 }
 
+/// A frame whose write is in flight.
+#[derive(Debug)]
+struct Flying {
+    place: Place,
+    number: u64,
+    due: Nanos,
+    /// Its slot, where something else is written in its place.
+    slot: Option<Buffer>,
+}
+
 /// Buffers for names and journal records.
 const SCRATCH: usize = 4;
 
@@ -81,7 +96,9 @@ impl RawFiles {
             log: Log::default(),
             program: Program::default(),
             waiting: None,
+            packer: packer(&layout),
             flying: Vec::new(),
+            written: 0,
             unlogged: VecDeque::new(),
             undurable: VecDeque::new(),
             returned: Vec::new(),
@@ -99,6 +116,11 @@ impl RawFiles {
         sink.program.add([Chore::SyncNames]);
         sink.add_make(1);
         sink
+    }
+
+    /// Bytes of acknowledged frames and of those on their way to it, as they were written: compressed, if the format is.
+    pub fn written(&self) -> u64 {
+        self.written
     }
 
     /// The last file whose frames survive the loss of power; files before it do too, unless they were removed.
@@ -216,24 +238,39 @@ impl RawFiles {
         }
         let Frame { number, due, data } = self.waiting.take()?;
         let place = Place { file, position: self.layout.position(file, issued, number) };
-        self.flying.push((place, number, due));
+        let (buffer, length, slot) = match &mut self.packer {
+            Some(packer) => {
+                let (file, length) = packer.pack(number, &data[..self.layout.head.frame_size as usize]);
+                (file, length, Some(data))
+            }
+            None => (data, self.layout.head.stride as u32, None),
+        };
+        self.flying.push(Flying { place, number, due, slot });
         if self.files.roll() {
             self.add_complete(place.file);
             self.add_make(place.file + 2);
         }
-        let stride = self.layout.head.stride;
-        Some((Operation::write(self.layout.slot(file), place.position * stride, stride as u32, data), due))
+        let offset = place.position * self.layout.head.stride;
+        Some((Operation::write(self.layout.slot(file), offset, length, buffer), due))
     }
 
     /// A data write came back: its frame, whether it worked or not.
     fn landed(&mut self, operation: Operation) -> (Frame, Place) {
         let position = operation.offset / self.layout.head.stride;
-        let here =
-            |place: &Place| self.layout.slot(place.file) == operation.file && place.position == position;
-        let at = self.flying.iter().position(|(place, ..)| here(place)).expect("what completes was issued");
-        let (place, number, due) = self.flying.swap_remove(at);
+        let here = |Flying { place, .. }: &Flying| {
+            self.layout.slot(place.file) == operation.file && place.position == position
+        };
+        let at = self.flying.iter().position(here).expect("what completes was issued");
+        let Flying { place, number, due, slot } = self.flying.swap_remove(at);
         self.files.landed(place.file);
-        (Frame { number, due, data: operation.buffer }, place)
+        let data = match (slot, &mut self.packer) {
+            (Some(slot), Some(packer)) => {
+                packer.give_back(operation.buffer);
+                slot
+            }
+            _ => operation.buffer,
+        };
+        (Frame { number, due, data }, place)
     }
 
     fn data_completed(&mut self, operation: Operation, moved: Result<u32, Errno>) -> Result<(), Errno> {
@@ -244,6 +281,7 @@ impl RawFiles {
             let Frame { number, due, .. } = frame;
             let bytes = &frame.data[..self.layout.head.frame_size as usize];
             let checksum = self.layout.checksums.then(|| crc32fast::hash(bytes));
+            self.written += u64::from(length);
             self.log.add(Entry::Frame { number, file, position, due: due.0, checksum });
             self.unlogged.push_back((file, frame));
         } else {
@@ -304,9 +342,20 @@ impl RawFiles {
     }
 }
 
+/// What makes files in the layout's format from frames, if they are not written as they are.
+fn packer(layout: &RawLayout) -> Option<Packer> {
+    (layout.head.format == Format::Cbf).then(|| {
+        let picture = layout.picture.expect("an instrument whose format is CBF has pictures");
+        Packer::new(&layout.name, picture)
+    })
+}
+
 impl Sink for RawFiles {
     fn has_room(&self) -> bool {
-        self.failed.is_none() && self.waiting.is_none() && self.files.next().is_some()
+        self.failed.is_none()
+            && self.waiting.is_none()
+            && self.files.next().is_some()
+            && self.packer.as_ref().is_none_or(Packer::has_room)
     }
 
     fn submit(&mut self, frame: Frame) {
