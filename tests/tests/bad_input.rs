@@ -153,6 +153,19 @@ fn a_scale_or_a_number_of_repeats_that_makes_no_sense_is_refused() {
 }
 
 #[test]
+fn what_belongs_to_an_instrument_is_refused_without_one() {
+    let desk = Desk::new();
+    let target = desk.target();
+    for (option, value) in [("--duration", "5 s"), ("--buffer", "1 GiB")] {
+        let mut arguments = desk.arguments(PLAN, &[&target]);
+        arguments.extend([option.into(), value.into()]);
+        let ended = start(desk.0.path(), &arguments).end(Duration::from_mins(1));
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{option} {value}: {ended:?}");
+        assert!(ended.stderr.contains("--for <INSTRUMENT>"), "{}", ended.stderr);
+    }
+}
+
+#[test]
 fn a_plan_that_is_not_there_is_refused_with_the_known_names() {
     let desk = Desk::new();
     let record = desk.path("record.sqlite");

@@ -281,6 +281,7 @@ fn only_the_same_campaign_goes_on() {
     refused(&["/tmp"], &["its targets are ", ", not /tmp"]);
     refused(&["--seed", "6"], &["seed is 5 there and 6 here"]);
     refused(&["--plan", "quick"], &["the length of cells is 5 there and "]);
+    refused(&["--scale", "1/4"], &["scale is 1.0 there and 0.25 here"]);
     refused(&["--for", "pilatus-6m"], &["the length of ingests is 0 there and 2 here"]);
     let changed = PLAN.replace("files = [10, 20]", "files = [10, 30]");
     fs::write(home.directory.path().join("other.toml"), changed).expect("a file");

@@ -14,7 +14,7 @@ mod verdict;
 mod warning;
 
 pub use comparison::{Comparison, Question};
-pub use outcome::{Cores, Outcome, Quantity, outcomes};
+pub use outcome::{Cores, Outcome, Quantity, Times, outcomes};
 pub use parameters::{Parameters, Value, Varying, parameters};
 pub use study::{Recording, Stage, StageCell, Study, letter};
 pub use verdict::{Finding, Trial, Verdict, verdicts};

@@ -22,6 +22,8 @@ pub struct Outcome<'a> {
     pub operations: Option<Summary>,
     /// Processors that were kept busy; none if no repeat is valid.
     pub cores: Option<Cores>,
+    /// Where the time went; none if no repeat is valid.
+    pub times: Option<Times>,
     /// Time in which workers neither computed nor were in the kernel, as a share of theirs.
     pub wait: f64,
     /// From issue to completion, all valid repeats together.
@@ -49,6 +51,19 @@ pub struct Cores {
     pub machine: f64,
     /// Processor seconds of the whole machine for a GB; none where no data are moved.
     pub for_gigabyte: Option<f64>,
+}
+
+/// Where the time of a repeat went, as the shell's `time` shows it: means over valid repeats.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Times {
+    /// Of the clock.
+    pub real: Nanos,
+    /// Of this process, in user space.
+    pub user: Nanos,
+    /// Of this process, in the kernel.
+    pub system: Nanos,
+    /// `real x workers - user - system`.
+    pub wait: Nanos,
 }
 
 /// In what a rate is given.
@@ -144,6 +159,7 @@ fn outcome<'a>(results: &'a Results, samples: &[&'a Measured]) -> Outcome<'a> {
         rate: summary(|sample| sample.rate().0).filter(|summary| summary.mean > 0.0),
         operations: summary(Sample::operation_rate).filter(|summary| summary.mean > 0.0),
         cores: cores(&valid),
+        times: times(&valid),
         wait: wait(&valid),
         latency: results.latencies.get(&group),
         series: valid.iter().map(|sample| &sample.series).find(|series| !series.bins().is_empty()),
@@ -168,6 +184,16 @@ fn cores(samples: &[&Sample]) -> Option<Cores> {
         client: total(samples, |sample| sample.client) / wall,
         machine: machine / wall,
         for_gigabyte: (bytes > 0.0).then(|| machine / bytes * 1e9),
+    })
+}
+
+fn times(samples: &[&Sample]) -> Option<Times> {
+    let mean = |time: fn(&Sample) -> Nanos| Nanos::from_seconds(total(samples, time) / samples.len() as f64);
+    (!samples.is_empty()).then(|| Times {
+        real: mean(|sample| sample.wall),
+        user: mean(|sample| sample.user),
+        system: mean(|sample| sample.system),
+        wait: mean(Sample::wait),
     })
 }
 
@@ -242,6 +268,23 @@ mod tests {
         assert_eq!(cores.for_gigabyte.map(f64::to_bits), Some(0.5_f64.to_bits()));
         assert!((outcome.wait - 0.75).abs() < 1e-9, "{}", outcome.wait);
         assert_eq!(outcome.finished, Some((Nanos(400), Nanos(1000))));
+    }
+
+    #[test]
+    fn times_are_means_over_valid_repeats() {
+        let with = |repeat, wall, user, system, invalid| {
+            let mut one = measured(repeat, 1, invalid);
+            let sample = &mut one.sample;
+            [sample.wall, sample.user, sample.system] = [wall, user, system].map(Nanos::from_millis);
+            one
+        };
+        let mut samples = vec![with(0, 4000, 500, 1500, None), with(1, 2000, 300, 500, None)];
+        samples.push(with(2, 90_000, 0, 0, Some(Invalid::WarmRead)));
+        let results = Results { samples, ..Results::default() };
+        let [real, user, system, wait] = [3000, 400, 1000, 1600].map(Nanos::from_millis);
+        assert_eq!(outcomes(&results)[0].times, Some(Times { real, user, system, wait }));
+        let none = Results { samples: vec![measured(0, 1, Some(Invalid::Hung))], ..Results::default() };
+        assert_eq!(outcomes(&none)[0].times, None);
     }
 
     #[test]

@@ -54,11 +54,21 @@ fn processors() -> Vec<(&'static str, String)> {
         ("processors", std::thread::available_parallelism().map_or(1, Into::into).to_string()),
         ("processor", field("/proc/cpuinfo", "model name", ':')),
         ("governor", line(processor.join("cpu0/cpufreq/scaling_governor"))),
-        ("hyper-threading", line(processor.join("smt/control"))),
+        ("hyper-threading", hyper_threading(&line(processor.join("smt/control"))).into()),
         ("mitigations", mitigations(&processor.join("vulnerabilities"))),
         ("NUMA nodes", line("/sys/devices/system/node/online")),
         ("virtual machine", if virtual_machine { hypervisor() } else { String::new() }),
     ]
+}
+
+/// What the kernel's word for it means.
+fn hyper_threading(control: &str) -> &str {
+    match control {
+        "forceoff" => "off, and can't be turned on",
+        "notsupported" => "the processor has none",
+        "notimplemented" => "not known",
+        other => other,
+    }
 }
 
 fn hypervisor() -> String {
@@ -170,6 +180,12 @@ mod tests {
         distinct.sort_unstable();
         distinct.dedup();
         assert_eq!(distinct.len(), keys.len(), "a fact stands once: {keys:?}");
+    }
+
+    #[test]
+    fn words_of_the_kernel_that_only_it_understands_are_put_into_others() {
+        let words = ["on", "off", "notsupported", ""].map(hyper_threading);
+        assert_eq!(words, ["on", "off", "the processor has none", ""]);
     }
 
     #[test]

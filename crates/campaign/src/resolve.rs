@@ -2,7 +2,7 @@
 
 use nilometer_model::{
     ByteRate, Bytes, Nanos,
-    plan::{Access, Cell, Cells, Footprint, IngestCell, Speed, Volumes},
+    plan::{Access, Cell, Cells, Footprint, Speed, Volumes},
 };
 use nilometer_storage::{
     process,
@@ -10,7 +10,7 @@ use nilometer_storage::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::{ingest::Shape, workload};
+use crate::{ingest::Shape, turns, workload};
 
 /// A plan that fits its targets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -21,6 +21,8 @@ pub struct Resolved {
     pub targets: Vec<Description>,
     /// Where copies come from, if there are any.
     pub source: Option<Description>,
+    /// Where recordings are copied to while they are made, if any are.
+    pub archive: Option<Description>,
 }
 
 /// A plan that can't run on a target. The message names stage, cell and what would do.
@@ -80,6 +82,23 @@ pub enum ResolveError {
         /// A scale at which it would fit.
         scale: f64,
     },
+    /// Too little space for what stays of a recording.
+    #[error(
+        "the recording of `{instrument}` needs {needed} on {path}, which has {free} free, and {reserve} must stay free: \
+         name larger storage, or an instrument with fewer frames_per_file"
+    )]
+    Recording {
+        /// Its name.
+        instrument: String,
+        /// The target.
+        path: String,
+        /// What lies there at once.
+        needed: Bytes,
+        /// What there is.
+        free: Bytes,
+        /// What the plan leaves alone.
+        reserve: Bytes,
+    },
     /// More space than the plan allows.
     #[error(
         "stage `{stage}` needs {needed}, and the plan's space_limit is {limit}: raise it, or write --scale {scale}"
@@ -118,6 +137,12 @@ pub enum ResolveError {
         /// The stage.
         stage: String,
     },
+    /// Copies of recordings go nowhere.
+    #[error("{instrument}: a copy needs a directory on other storage: write --copy-to DIRECTORY")]
+    NoArchive {
+        /// What is recorded.
+        instrument: String,
+    },
     /// Too few inodes.
     #[error("stage `{stage}` needs {needed} inodes on {path}, which has {free} free")]
     Inodes {
@@ -151,14 +176,15 @@ pub fn resolve(plan: Cells, targets: Vec<Description>) -> Result<Resolved, Resol
         check_source(&plan, cell)?;
         for target in &targets {
             check_writable(target)?;
-            check_space(&cell.stage, cell.footprint(), target, &plan)?;
+            let sharing = sharing(cell, &targets, target);
+            check_space(&cell.stage, times(cell.footprint(), sharing), target, &plan)?;
             check_access(cell, target)?;
         }
     }
-    for cell in &plan.ingests {
-        check_ingest(cell, &targets, &plan)?;
+    for ingest in 0..plan.ingests.len() {
+        check_ingest(&plan, ingest, &targets)?;
     }
-    Ok(Resolved { plan, targets, source: None })
+    Ok(Resolved { plan, targets, source: None, archive: None })
 }
 
 fn check_writable(target: &Description) -> Result<(), ResolveError> {
@@ -245,16 +271,43 @@ fn check_space(
     }
 }
 
-fn check_ingest(cell: &IngestCell, targets: &[Description], plan: &Cells) -> Result<(), ResolveError> {
+/// How many of the targets have their files on the file system of this one at the same time.
+fn sharing(cell: &Cell, targets: &[Description], on: &Description) -> u64 {
+    let count = targets.iter().filter(|target| target.shares_space_with(on)).count() as u64;
+    if cell.volumes == Volumes::Together { count } else { count.min(1) }
+}
+
+/// As often at the same time.
+fn times(Footprint { bytes, entries }: Footprint, times: u64) -> Footprint {
+    Footprint { bytes: Bytes(bytes.0.saturating_mul(times)), entries: entries.saturating_mul(times) }
+}
+
+/// All that is recorded at the same time.
+fn check_ingest(plan: &Cells, ingest: usize, targets: &[Description]) -> Result<(), ResolveError> {
+    let members: Vec<_> = turns::company(plan, ingest).into_iter().map(|at| &plan.ingests[at]).collect();
+    let name = members.iter().map(|cell| cell.who()).collect::<Vec<_>>().join(" + ");
+    if members.iter().any(|cell| cell.readers.copy) && plan.copy_to.is_none() {
+        return Err(ResolveError::NoArchive { instrument: name });
+    }
     for target in targets {
         check_writable(target)?;
-        let shape = Shape::of(cell, target.direct_alignment().is_some());
+        let (mut memory, mut footprint) = (0, Footprint::default());
+        for cell in &members {
+            let (shape, count) =
+                (Shape::of(cell, target.direct_alignment().is_some()), u64::from(cell.count));
+            memory += count * shape.memory().0;
+            footprint.bytes.0 += count * shape.footprint().0;
+            footprint.entries += count * shape.files();
+        }
         // What lies in memory counts there too.
-        let memory =
-            if target.is_memory() { shape.memory().0 + shape.footprint().0 } else { shape.memory().0 };
-        check_memory(&cell.instrument.name, Bytes(memory))?;
-        let footprint = Footprint { bytes: shape.footprint(), entries: shape.files() };
-        check_space(&cell.instrument.name, footprint, target, plan)?;
+        let files = if target.is_memory() { footprint.bytes.0 } else { 0 };
+        check_memory(&name, Bytes(memory + files))?;
+        check_space(&name, footprint, target, plan).map_err(|error| match error {
+            ResolveError::Space { stage: instrument, path, needed, free, reserve, .. } => {
+                ResolveError::Recording { instrument, path, needed, free, reserve }
+            }
+            other => other,
+        })?;
     }
     Ok(())
 }
@@ -270,16 +323,26 @@ impl Resolved {
         check_writable(&source)?;
         for cell in self.plan.cells.iter().filter(|cell| cell.copies()) {
             // Targets that are written at the same time have a source each.
-            let times = if cell.volumes == Volumes::Together { self.targets.len() as u64 } else { 1 };
+            let sources = if cell.volumes == Volumes::Together { self.targets.len() as u64 } else { 1 };
             let Footprint { bytes, entries } = cell.footprint();
-            let each = u64::from(cell.workers).max(entries);
-            let all = Footprint {
-                bytes: Bytes(bytes.0.saturating_mul(times)),
-                entries: each.saturating_mul(times),
-            };
+            let each = Footprint { bytes, entries: entries.max(u64::from(cell.workers)) };
+            let all = times(each, sources + sharing(cell, &self.targets, &source));
             check_space(&cell.stage, all, &source, &self.plan)?;
         }
         Ok(Resolved { source: Some(source), ..self })
+    }
+
+    /// With the storage that recordings are copied to, if they have room there.
+    pub fn with_archive(self, archive: Description) -> Result<Self, ResolveError> {
+        check_writable(&archive)?;
+        for cell in self.plan.ingests.iter().filter(|cell| cell.readers.copy) {
+            let shape = Shape::of(cell, archive.direct_alignment().is_some());
+            let count = u64::from(cell.count);
+            let bytes = Bytes(count * shape.footprint().0);
+            let footprint = Footprint { bytes, entries: count * shape.files() };
+            check_space(&cell.who(), footprint, &archive, &self.plan)?;
+        }
+        Ok(Resolved { archive: Some(archive), ..self })
     }
 
     /// Whether a cell is measured on a target. Where files have no stripes to choose, cells that differ only in their
@@ -296,6 +359,93 @@ impl Resolved {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nilometer_model::{
+        Instrument,
+        plan::{Goal, IngestCell, Readers, parse},
+    };
+
+    const COPIES: &str = r#"
+title = "copies"
+repeats = 1
+reserve = "0 B"
+source = "/source"
+
+[[stage]]
+name = "copies"
+volumes = "alone"
+[stage.workload.stream]
+file_size = "1 GiB"
+block_size = "1 MiB"
+access = "buffered"
+source = "disk"
+"#;
+
+    fn plan(volumes: &str) -> Cells {
+        parse(&COPIES.replace("alone", volumes), "copies", 1.0).expect("a valid plan")
+    }
+
+    /// A directory of a file system with so many GiB free.
+    fn target(mount_point: &str, free: u64) -> Description {
+        let probed = nilometer_storage::target::probe(std::path::Path::new(".")).expect("a directory");
+        let space = Space { free: Bytes(free << 30), free_inodes: None, ..probed.space };
+        Description { mount_point: mount_point.into(), device: None, space, ..probed }
+    }
+
+    #[test]
+    fn targets_on_one_file_system_that_are_written_together_need_the_space_of_both() {
+        let fits =
+            |volumes, free| resolve(plan(volumes), vec![target("/a", free), target("/a", free)]).is_ok();
+        assert_eq!([fits("alone", 1), fits("together", 1), fits("together", 2)], [true, false, true]);
+        assert!(resolve(plan("together"), vec![target("/a", 1), target("/b", 1)]).is_ok());
+    }
+
+    #[test]
+    fn a_source_on_the_file_system_of_its_target_takes_from_the_same_space() {
+        let fits = |volumes, targets: &[&str], free| {
+            let targets = targets.iter().map(|mount_point| target(mount_point, 9)).collect();
+            resolve(plan(volumes), targets).expect("room for all").with_source(target("/a", free)).is_ok()
+        };
+        assert_eq!(
+            [fits("alone", &["/b"], 1), fits("alone", &["/a"], 1), fits("alone", &["/a"], 2)],
+            [true, false, true]
+        );
+        assert!(fits("alone", &["/a", "/a"], 2), "one after the other");
+        assert!(
+            !fits("together", &["/a", "/a"], 3) && fits("together", &["/a", "/a"], 4),
+            "two copies of two sources"
+        );
+    }
+
+    #[test]
+    fn one_device_mounted_twice_is_one_file_system() {
+        let [mut one, mut other] = ["/a", "/b"].map(|mount_point| target(mount_point, 1));
+        assert!(!one.shares_space_with(&other));
+        [one.device, other.device] = [Some("sda1".into()), Some("sda1".into())];
+        assert!(one.shares_space_with(&other));
+    }
+
+    #[test]
+    fn a_recording_that_does_not_fit_is_told_what_would_help() {
+        let camera = "name = \"camera\"\ntitle = \"t\"\nsource = \"s\"\nshape = [1000, 1000]\npixel = \"uint8\"\n\
+                      frame_rate = \"1 Hz\"\n";
+        let ingest = IngestCell {
+            instrument: Instrument::parse(camera, "camera").expect("valid"),
+            count: 1,
+            goal: Goal::Pace,
+            readers: Readers::default(),
+            company: None,
+            duration: Nanos(1),
+            buffer: Bytes(4 << 20),
+            keep: Bytes(2 << 30),
+            repeats: 1,
+        };
+        let mut plan = plan("alone");
+        (plan.cells, plan.ingests) = (Vec::new(), vec![ingest]);
+        assert!(resolve(plan.clone(), vec![target("/a", 9)]).is_ok());
+        let error = resolve(plan, vec![target("/a", 1)]).expect_err("2 GiB stay").to_string();
+        assert!(error.contains("`camera`") && error.contains("frames_per_file"), "{error}");
+        assert!(!error.contains("--scale"), "a scale changes nothing: {error}");
+    }
 
     #[test]
     fn a_scale_that_fits_is_one_digit_and_does_fit() {

@@ -30,8 +30,7 @@ impl Summary {
         let mean = values.iter().sum::<f64>() / count as f64;
         let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
         let sem = (count > 1).then(|| (squares / (count - 1) as f64 / count as f64).sqrt());
-        let median = f64::midpoint(sorted[(count - 1) / 2], sorted[count / 2]);
-        Some(Summary { count, mean, sem, median, range: (least, greatest) })
+        Some(Summary { count, mean, sem, median: middle(&sorted), range: (least, greatest) })
     }
 
     /// Half the width of the interval of the mean at [`CONFIDENCE`], by Student's t; none from one repeat.
@@ -43,6 +42,18 @@ impl Summary {
     pub fn spread(&self) -> Option<f64> {
         Some(self.sem? * (self.count as f64).sqrt() / self.mean)
     }
+}
+
+/// The median; none of no values.
+pub fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    (!sorted.is_empty()).then(|| middle(&sorted))
+}
+
+/// Of sorted values, at least one.
+fn middle(sorted: &[f64]) -> f64 {
+    f64::midpoint(sorted[(sorted.len() - 1) / 2], sorted[sorted.len() / 2])
 }
 
 /// How many standard errors a two-sided interval at [`CONFIDENCE`] reaches to each side, by Student's t with so many

@@ -4,6 +4,7 @@ mod conformance;
 mod crashes;
 mod followers;
 mod lab;
+mod limits;
 mod room;
 mod storing;
 mod virtual_time;

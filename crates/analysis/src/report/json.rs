@@ -66,6 +66,12 @@ struct Figure<'a> {
     cores_client: Option<f64>,
     cores_machine: Option<f64>,
     machine_cpu_seconds_per_gigabyte: Option<f64>,
+    /// The mean times of a repeat: of the clock, and of this process.
+    real: Option<u64>,
+    user: Option<u64>,
+    system: Option<u64>,
+    /// `real x workers - user - system`.
+    wait: Option<u64>,
     /// Of the workers' time.
     wait_share: f64,
     first_worker_done: Option<u64>,
@@ -205,6 +211,10 @@ fn figure<'a>(study: &'a Study<'_>, stage: &'a Stage<'_>, outcome: &'a Outcome<'
         cores_client: cores.map(|cores| cores.client),
         cores_machine: cores.map(|cores| cores.machine),
         machine_cpu_seconds_per_gigabyte: cores.and_then(|cores| cores.for_gigabyte),
+        real: outcome.times.map(|times| times.real.0),
+        user: outcome.times.map(|times| times.user.0),
+        system: outcome.times.map(|times| times.system.0),
+        wait: outcome.times.map(|times| times.wait.0),
         wait_share: outcome.wait,
         first_worker_done: outcome.finished.map(|(first, _)| first.0),
         last_worker_done: outcome.finished.map(|(_, last)| last.0),

@@ -70,8 +70,12 @@ fn write_warnings(text: &mut String, study: &Study<'_>) -> std::fmt::Result {
 
 fn write_stage(text: &mut String, stage: &Stage<'_>) -> std::fmt::Result {
     writeln!(text, "\n## {}\n\n{}\n", plain(stage.name), plain(&stage.common))?;
-    writeln!(text, "| parameters | phase | target | rate | p50 | p99 | max | cores | machine | CPU s/GB |")?;
-    writeln!(text, "|---|---|---|--:|--:|--:|--:|--:|--:|--:|")?;
+    let times = words::TIMES.join(" | ");
+    writeln!(
+        text,
+        "| parameters | phase | target | rate | p50 | p99 | max | {times} | cores | machine | CPU s/GB |"
+    )?;
+    writeln!(text, "|---|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|")?;
     for outcome in &stage.outcomes {
         write_outcome(text, stage, outcome)?;
     }
@@ -89,10 +93,11 @@ fn write_outcome(text: &mut String, stage: &Stage<'_>, outcome: &Outcome<'_>) ->
     let cost = outcome.cores.and_then(|cores| cores.for_gigabyte);
     writeln!(
         text,
-        "| {} | {} | {} | {rate} | {p50} | {p99} | {max} | {} | {} | {} |",
+        "| {} | {} | {} | {rate} | {p50} | {p99} | {max} | {} | {} | {} | {} |",
         plain(label),
         outcome.phase.name(),
         letter(outcome.target),
+        words::times(outcome).join(" | "),
         words::cores(outcome, |cores| cores.own),
         words::cores(outcome, |cores| cores.machine),
         cost.map_or_else(|| words::NONE.into(), |cost| format!("{cost:.2}")),

@@ -1,5 +1,7 @@
 //! The report in a terminal: at most 100 columns, units everywhere, the answers last, where they are seen.
 
+use nilometer_model::plan::Phase;
+
 use crate::{Finding, Grade, Outcome, Quantity, Question, Stage, Study, Verdict, letter};
 
 use super::words;
@@ -42,6 +44,7 @@ pub fn terminal(study: &Study<'_>, palette: Palette) -> String {
     page.head(study);
     for stage in &study.stages {
         page.stage(stage);
+        page.times(stage);
     }
     page.warnings(study);
     page.comparisons(study);
@@ -97,17 +100,33 @@ impl Page {
         let name = clipped(&stage.name.to_uppercase(), LEFT);
         self.line(BOLD, &format!("{name:<LEFT$} {:>3} {:>18} {:>9} {:>7}", "", "rate", "p99", "cores"));
         self.paragraph(DIM, "  ", &stage.common);
-        self.rows(stage);
+        let mut told = String::new();
+        self.rows(stage, &mut |page, left, outcome| {
+            page.row(left, outcome, stage.quantity(outcome), &mut told);
+        });
+    }
+
+    /// Of a stage that copies: where the time went.
+    fn times(&mut self, stage: &Stage<'_>) {
+        if stage.question(Phase::Source).is_none() {
+            return;
+        }
+        let figures = |texts: [&str; 4]| texts.map(|text| format!(" {text:>8}")).concat();
+        self.line(DIM, &format!("{:<LEFT$} {:>3}{}", "  TIME", "", figures(words::TIMES)));
+        self.rows(stage, &mut |page, left, outcome| {
+            let times = words::times(outcome);
+            let [left, target] = [padded(left, LEFT), letter(outcome.target)];
+            page.line("", &format!("{left} {target:>3}{}", figures(times.each_ref().map(String::as_str))));
+        });
     }
 
     /// A row for each outcome; parameters and phase where they change.
-    fn rows(&mut self, stage: &Stage<'_>) {
+    fn rows(&mut self, stage: &Stage<'_>, row: &mut dyn FnMut(&mut Self, &str, &Outcome<'_>)) {
         let phases = stage.questions.iter().map(|question| question.phase.name().len()).max();
         let phases = phases.unwrap_or(0);
         let labels = stage.cells.iter().map(|cell| chars(&cell.label)).max().unwrap_or(0);
         let labels = if labels + phases + 4 > LEFT { 0 } else { labels };
         let (mut last_cell, mut last_phase) = (None, None);
-        let mut told = String::new();
         for outcome in &stage.outcomes {
             let label = stage.cell(outcome.cell).map_or("", |cell| &cell.label);
             let new_cell = last_cell.replace(outcome.cell) != Some(outcome.cell);
@@ -118,8 +137,7 @@ impl Page {
             let label = if new_cell && labels > 0 { label } else { "" };
             let phase = if new_phase { outcome.phase.name() } else { "" };
             let gap = if labels > 0 { "  " } else { "" };
-            let left = format!("  {}{gap}{}", padded(label, labels), padded(phase, phases));
-            self.row(&left, outcome, stage.quantity(outcome), &mut told);
+            row(self, &format!("  {}{gap}{}", padded(label, labels), padded(phase, phases)), outcome);
         }
     }
 

@@ -2,7 +2,8 @@
 
 use nilometer_model::{
     Activity, Bytes, CellEntry, Coldness, Event, Histogram, Ingest, Invalid, Key, Measured, Nanos, Results,
-    Sample, Seed, Series, Stream, TargetEntry, WorkerTotals, plan::Phase,
+    Sample, Seed, Series, Stream, TargetEntry, WorkerTotals,
+    plan::{Goal, Phase},
 };
 
 use super::{Palette, csv, html, json, markdown, terminal};
@@ -96,7 +97,8 @@ fn recorded(mut results: Results) -> Results {
     for (paced, repeat) in [(false, 0), (false, 1), (true, 0)] {
         let ingest = Ingest {
             instrument: WICKED.into(),
-            paced,
+            goal: if paced { Goal::Pace } else { Goal::Limit },
+            count: 1,
             frame_size: Bytes(1_000_000),
             period: Nanos::from_millis(2),
             due: 500,
@@ -114,7 +116,7 @@ fn recorded(mut results: Results) -> Results {
         let key = Key { target: 0, cell, repeat: repeat as u32, phase: Phase::Ingest };
         results.samples.push(Measured { key, sample });
     }
-    let parameters = r#"{"instrument": {"name": "x"}, "paced": true}"#.into();
+    let parameters = r#"{"instrument": {"name": "x"}, "goal": "pace"}"#.into();
     results.cells.push(CellEntry { stage: WICKED.into(), name: WICKED.into(), parameters });
     results
 }
@@ -284,6 +286,30 @@ fn invalid_repeats_are_named_in_every_report_for_people() {
     for text in [terminal(&study, Palette::Plain), html(&study), markdown(&study)] {
         assert!(text.contains("INVALID in 1 of 3 repeats: the read came from the page cache"), "{text}");
     }
+}
+
+#[test]
+fn a_copy_shows_where_its_time_went() {
+    let mut results = results(1, vec![cell("one", "1048576 B", 1)], &[Phase::Source, Phase::Write], 2);
+    for measured in results.samples.iter_mut().filter(|measured| measured.key.phase == Phase::Write) {
+        let Sample { wall, user, system, .. } = &mut measured.sample;
+        [*wall, *user, *system] = [8000, 1100, 2300].map(Nanos::from_millis);
+        measured.sample.workers.truncate(1);
+    }
+    let study = Study::of(&results);
+    for (text, row) in [
+        (terminal(&study, Palette::Plain), "  A      8 s    1.1 s    2.3 s    4.6 s"),
+        (markdown(&study), " | 8 s | 1.1 s | 2.3 s | 4.6 s | "),
+        (html(&study), "<td class=\"f\">8 s</td><td class=\"f\">1.1 s</td><td class=\"f\">2.3 s</td>"),
+    ] {
+        assert!(text.contains(row), "{text}");
+    }
+    let document: serde_json::Value = serde_json::from_str(&json(&study)).expect("JSON");
+    let fields = ["real", "user", "system", "wait"].map(|field| document["figures"][1][field].as_u64());
+    assert_eq!(fields, [8000, 1100, 2300, 4600].map(|millis| Some(millis * 1_000_000)));
+    results.samples.retain(|measured| measured.key.phase == Phase::Write);
+    let text = terminal(&Study::of(&results), Palette::Plain);
+    assert!(!text.contains("  TIME"), "only where data are copied: {text}");
 }
 
 #[test]

@@ -29,6 +29,16 @@ pub(super) fn cores(outcome: &Outcome<'_>, way: fn(&Cores) -> f64) -> String {
     outcome.cores.as_ref().map_or_else(|| NONE.into(), |cores| format!("{:.2}", way(cores)))
 }
 
+/// The names of the columns of [`times`].
+pub(super) const TIMES: [&str; 4] = ["real", "user", "system", "wait"];
+
+/// Where the time went, as means over repeats.
+pub(super) fn times(outcome: &Outcome<'_>) -> [String; 4] {
+    outcome.times.map_or([NONE; 4].map(str::to_owned), |times| {
+        [times.real, times.user, times.system, times.wait].map(|time| time.to_string())
+    })
+}
+
 /// `INVALID in 1 of 6 repeats: why`, one for each reason.
 pub(super) fn invalid(outcome: &Outcome<'_>) -> Vec<String> {
     let of = outcome.samples.len();

@@ -44,6 +44,13 @@ pub(crate) struct Scale {
     scale: f64,
 }
 
+impl Scale {
+    /// The factor, unless it changes nothing.
+    pub(crate) fn given(self) -> Option<f64> {
+        (self.scale.to_bits() != 1_f64.to_bits()).then_some(self.scale)
+    }
+}
+
 /// `0.01` or `1/100`.
 fn factor(text: &str) -> anyhow::Result<f64> {
     let number = |text: &str| text.trim().parse::<f64>().ok();

@@ -86,6 +86,13 @@ impl Description {
         self.is_memory() || self.is_remote() || on_a_file
     }
 
+    /// What is written here is taken from the free space there too: they are on one file system, as far as this machine can
+    /// tell.
+    pub fn shares_space_with(&self, other: &Description) -> bool {
+        let one_device = self.device.is_some() && self.device == other.device;
+        one_device || self.mount_point == other.mount_point
+    }
+
     /// `O_DIRECT` works and is what it says.
     pub fn direct_alignment(&self) -> Option<u32> {
         match self.direct {

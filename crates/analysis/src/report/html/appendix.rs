@@ -32,9 +32,11 @@ comparison.</li>\
 decided by a permutation test within cells and rounds, and its interval is that of the same test; a cell by Student's t \
 with the variance pooled over its stage. Each is held at 95 % by itself.</li>\
 <li><b>Cores</b> are processors kept busy: by the program, by what serves the file system in this machine, and by the \
-whole machine above its idle level.</li></ol></section>";
+whole machine above its idle level.</li>\
+<li><b>Real, user, system, wait</b> are means over repeats, as the shell's <code>time</code> shows them; wait is what \
+neither of the others is: real times workers, less user and system.</li></ol></section>";
 
-const COLUMNS: [&str; 19] = [
+const COLUMNS: [&str; 23] = [
     "stage",
     "parameters",
     "phase",
@@ -49,6 +51,10 @@ const COLUMNS: [&str; 19] = [
     "p99",
     "p99.9",
     "longest",
+    words::TIMES[0],
+    words::TIMES[1],
+    words::TIMES[2],
+    words::TIMES[3],
     "cores",
     "client",
     "machine",
@@ -110,6 +116,7 @@ fn figures(stage: &Stage<'_>, outcome: &Outcome<'_>) -> Vec<String> {
         None => figures.extend([NONE; 5].map(str::to_owned)),
     }
     figures.extend([0.5, 0.99, 0.999, 1.0].map(|fraction| words::quantile(outcome, fraction)));
+    figures.extend(words::times(outcome));
     figures.push(words::cores(outcome, |cores| cores.own));
     figures.push(words::cores(outcome, |cores| cores.client));
     figures.push(words::cores(outcome, |cores| cores.machine));

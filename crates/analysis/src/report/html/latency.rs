@@ -19,6 +19,9 @@ const MOST: usize = 16;
 /// More points than this are not seen in a chart of this width.
 const POINTS_MOST: usize = 150;
 
+/// Fewer bins than this are no course of time.
+const BINS_LEAST: usize = 8;
+
 /// Fewer operations a point make a rate that jumps between none and one, as many as there is room for.
 const OPERATIONS_LEAST: usize = 6;
 
@@ -161,9 +164,8 @@ pub(super) fn timeline(
     series: &[(usize, &Series)],
     level: Option<f64>,
 ) -> Option<String> {
-    let mut lines: Vec<Line> =
-        series.iter().map(|(target, series)| time_line(*target, series, quantity)).collect();
-    lines.retain(|line| line.points.len() > 1);
+    let long = series.iter().filter(|(_, series)| series.bins().len() >= BINS_LEAST);
+    let mut lines: Vec<Line> = long.map(|(target, series)| time_line(*target, series, quantity)).collect();
     let points = || lines.iter().flat_map(|line| &line.points);
     let end = points().map(|point| point.x).fold(0.0, f64::max);
     let most = points().map(|point| point.y).chain(level).fold(0.0, f64::max);
@@ -226,5 +228,15 @@ mod tests {
         let mean = line.points.iter().map(|point| point.y).sum::<f64>() / line.points.len() as f64;
         assert!((mean / 10e6 - 1.0).abs() < 0.02, "{mean}");
         assert_eq!(timeline("t", Quantity::Bytes, &[], None), None);
+    }
+
+    #[test]
+    fn a_few_bins_are_not_drawn_over_time() {
+        let drawn = |bins: u64| {
+            let mut series = Series::new(Nanos(0));
+            (0..bins).for_each(|bin| series.add(Nanos(bin << 20), 1000));
+            timeline("t", Quantity::Bytes, &[(0, &series)], Some(1.0)).is_some()
+        };
+        assert_eq!([1, 3, 7, 8, 9].map(drawn), [false, false, false, true, true]);
     }
 }

@@ -1,0 +1,95 @@
+//! Searches for what a storage can carry, by open-loop trials: the highest rate with a given buffer ([`RateSearch`]) and
+//! the smallest buffer at a given rate ([`BufferSearch`]).
+//!
+//! Pure: given the trials so far, a search says the next one, or what was found. The same history gives the same answer, so
+//! a search that was interrupted goes on from the record.
+
+mod buffer;
+mod rate;
+
+pub use buffer::{BufferLimit, BufferSearch, BufferTrial};
+pub use rate::{GRID, RateLimit, RateSearch, RateTrial, TRIALS};
+
+/// How a trial ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// No frame was lost.
+    Carried,
+    /// A frame was lost.
+    Lost,
+    /// Nothing follows from it: the fault was the recorder's own.
+    Invalid,
+}
+
+/// What to do after the trials so far.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Advice<Trial, Limit> {
+    /// Try this.
+    Next(Trial),
+    /// That is all.
+    Found(Limit),
+}
+
+/// As many trials of one kind, all without loss, confirm a limit.
+pub const CLEAN: u32 = 3;
+
+/// Most of [`CLEAN`].
+const MOST: u32 = 2;
+
+/// Most of five: so often must the upper end lose.
+const FIRM: u32 = 3;
+
+/// Invalid trials of one kind; with more, it can't be tried here.
+const INVALID_MOST: u32 = 3;
+
+/// Trials of one kind, by how they ended.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Votes {
+    carried: u32,
+    lost: u32,
+    invalid: u32,
+}
+
+/// What the trials of one kind say, once enough were made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Answer {
+    Carried,
+    Lost,
+    /// Most trials were invalid.
+    Untestable,
+}
+
+impl Votes {
+    fn add(&mut self, ended: Ended) {
+        match ended {
+            Ended::Carried => self.carried += 1,
+            Ended::Lost => self.lost += 1,
+            Ended::Invalid => self.invalid += 1,
+        }
+    }
+
+    /// By the majority of three, and of five where the first three were asked again.
+    fn answer(self) -> Option<Answer> {
+        match self {
+            Votes { lost, carried, .. } if lost >= MOST && carried < CLEAN => Some(Answer::Lost),
+            Votes { carried, .. } if carried >= MOST => Some(Answer::Carried),
+            Votes { invalid, .. } if invalid > INVALID_MOST => Some(Answer::Untestable),
+            _ => None,
+        }
+    }
+
+    /// Enough trials, and none lost.
+    fn is_clean(self) -> bool {
+        self.lost == 0 && self.carried >= CLEAN
+    }
+
+    /// Of five trials most lost.
+    fn is_firm(self) -> bool {
+        self.lost >= FIRM
+    }
+
+    /// May still become clean.
+    fn is_open(self) -> bool {
+        self.lost == 0 && self.carried < CLEAN && self.invalid <= INVALID_MOST
+    }
+}
