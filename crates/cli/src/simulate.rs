@@ -50,6 +50,10 @@ pub(crate) struct Simulate {
     /// Frames a second of each stream, instead of the instrument's
     #[arg(long, value_name = "FREQUENCY")]
     rate: Option<Frequency>,
+    /// Pixels of a frame, instead of the instrument's, such as "1475 x 1679": those of a row first, as `nilometer
+    /// instrument show` has them
+    #[arg(long, value_name = "PIXELS", value_parser = shape)]
+    shape: Option<Shape>,
     /// Streams in step, instead of the instrument's
     #[arg(long)]
     streams: Option<u64>,
@@ -82,6 +86,16 @@ pub(crate) struct Simulate {
     hang_after: Nanos,
 }
 
+/// Pixels of a frame, slowest dimension first.
+#[derive(Debug, Clone, PartialEq)]
+struct Shape(Vec<u64>);
+
+/// `1475 x 1679`, fastest dimension first.
+fn shape(text: &str) -> anyhow::Result<Shape> {
+    let sides: Option<Vec<u64>> = text.split('x').rev().map(|side| side.trim().parse().ok()).collect();
+    sides.map(Shape).context("write numbers of pixels with `x` between them, such as \"1475 x 1679\"")
+}
+
 impl Simulate {
     pub(crate) fn execute(&self) -> Outcome {
         let instrument = self.instrument().input()?;
@@ -112,12 +126,12 @@ impl Simulate {
         let mut instrument = instrument::load(&self.instrument)?;
         instrument.frame_rate = self.rate.unwrap_or(instrument.frame_rate);
         instrument.streams = self.streams.unwrap_or(instrument.streams);
+        if let Some(Shape(shape)) = &self.shape {
+            instrument.shape.clone_from(shape);
+        }
         if let Some(named) = &self.storing {
             let storing = Storing::ALL.into_iter().find(|storing| storing.name() == named);
-            instrument.storing = storing.unwrap_or_default();
-            // What the instrument says is about many files.
-            instrument.frames_per_file =
-                instrument.frames_per_file.filter(|_| instrument.storing == Storing::Files);
+            instrument.store(storing.unwrap_or_default());
         }
         if let Some(named) = &self.format {
             let format = Format::ALL.into_iter().find(|format| format.name() == named);
@@ -369,4 +383,18 @@ fn went_well(outcome: &Recorded, what: &str, interrupted: bool) -> anyhow::Resul
     }
     ensure!(faults.is_empty(), "{}", faults.join("; "));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shapes_are_written_as_they_are_shown() {
+        assert_eq!(shape("1475 x 1679").expect("valid"), Shape(vec![1679, 1475]));
+        assert_eq!(shape("7").expect("valid"), Shape(vec![7]));
+        for wrong in ["", "3 x", "3 * 4", "-1 x 3"] {
+            assert!(shape(wrong).is_err(), "{wrong}");
+        }
+    }
 }

@@ -251,6 +251,12 @@ impl Instrument {
         Ok(())
     }
 
+    /// Stores frames in another way. What was said of many files holds for many files only.
+    pub fn store(&mut self, storing: Storing) {
+        self.storing = storing;
+        self.frames_per_file = self.frames_per_file.filter(|_| storing == Storing::Files);
+    }
+
     /// Rows and columns of a frame that is one picture.
     pub fn picture(&self) -> Option<[usize; 2]> {
         let &[rows, columns] = self.shape.as_slice() else { return None };
