@@ -280,7 +280,12 @@ fn unsafe_code_stands_only_where_it_may() {
 
 /// Why a plan can't be used as it stands, if so.
 fn plan(name: &str, text: &str) -> Option<String> {
-    nilometer_model::plan::parse(text, name, 1.0).err().map(|error| error.to_string())
+    let instrument = |name: &str| {
+        let path = root().join("instruments").join(format!("{name}.toml"));
+        let text = fs::read_to_string(path).map_err(|error| error.to_string())?;
+        nilometer_model::Instrument::parse(&text, name).map_err(|error| error.to_string())
+    };
+    nilometer_model::plan::parse_with(text, name, 1.0, &instrument).err().map(|error| error.to_string())
 }
 
 /// Why an instrument can't be used as it stands, if so.

@@ -14,11 +14,11 @@ macro_rules! built_in {
 }
 
 /// The plans of `plans/`.
-pub(crate) const PLANS: [Entry; 5] = built_in!("plans": "evlbi", "nus", "pandata", "quick", "wa105");
+pub(crate) const PLANS: [Entry; 6] = built_in!("plans": "desy", "evlbi", "nus", "pandata", "quick", "wa105");
 
 /// The instruments of `instruments/`.
-pub(crate) const INSTRUMENTS: [Entry; 18] = built_in!(
-    "instruments": "eiger-4m", "eiger2-16m", "excalibur-3m", "fila10g-1g", "fila10g-2g", "fila10g-4g", "fila10g-512m", "jungfrau-4m", "pco-4000", "pco-edge", "pco-edge-stack", "pilatus-6m", "small-files", "template", "vlbi-16g", "vlbi-32g", "wa105-compressed", "wa105-raw"
+pub(crate) const INSTRUMENTS: [Entry; 19] = built_in!(
+    "instruments": "eiger-4m", "eiger2-16m", "excalibur-3m", "fila10g-1g", "fila10g-2g", "fila10g-4g", "fila10g-512m", "jungfrau-4m", "pco-4000", "pco-edge", "pco-edge-stack", "pilatus-2m", "pilatus-6m", "small-files", "template", "vlbi-16g", "vlbi-32g", "wa105-compressed", "wa105-raw"
 );
 
 /// The facilities of `facilities/`.
@@ -55,7 +55,7 @@ mod tests {
     fn every_file_is_built_in_and_valid() {
         assert_eq!(names_in("plans"), PLANS.map(|(name, _)| name));
         for (name, text) in PLANS {
-            nilometer_model::plan::parse(text, name, 1.0).expect(name);
+            crate::plan::read(text, name, 1.0).expect(name);
         }
         assert_eq!(names_in("instruments"), INSTRUMENTS.map(|(name, _)| name));
         for (name, text) in INSTRUMENTS {

@@ -26,7 +26,7 @@ mod units;
 pub use data::{Data, DataKind};
 pub use facility::{Facility, FacilityError, Member, Readers};
 pub use histogram::Histogram;
-pub use instrument::{Instrument, InstrumentError, PixelType};
+pub use instrument::{Format, Instrument, InstrumentError, PixelType, Storing};
 pub use results::{
     CellEntry, Event, Group, Ingest, Key, Measured, ReaderTotals, Results, Stall, TargetEntry,
 };
