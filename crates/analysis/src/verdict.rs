@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use nilometer_model::{ByteRate, Bytes, Ingest, Measured, Nanos, Results, Sample, statistics::poisson_upper};
+use nilometer_model::{
+    ByteRate, Bytes, Ingest, Measured, Nanos, Results, Sample, plan::Goal, statistics::poisson_upper,
+};
 
 /// The answer for one instrument on one target.
 #[derive(Debug, Clone, PartialEq)]
@@ -53,15 +55,15 @@ pub struct Trial {
 pub fn verdicts(results: &Results) -> Vec<Verdict> {
     let mut verdicts = Vec::new();
     for (target, instrument) in recorded(results) {
-        let of = |paced: bool| {
-            let same = move |ingest: &Ingest| ingest.instrument == instrument && ingest.paced == paced;
+        let of = |goal: Goal| {
+            let same = move |ingest: &Ingest| ingest.instrument == instrument && ingest.goal == goal;
             let here = results.samples.iter().filter(move |measured| measured.key.target == target);
             here.filter_map(move |measured| {
                 Some((&measured.sample, measured.sample.ingest.as_ref().filter(|i| same(i))?))
             })
         };
-        let Some((sample, ingest)) = of(true).next_back() else { continue };
-        let limits = of(false).filter(|(sample, _)| sample.invalid.is_none());
+        let Some((sample, ingest)) = of(Goal::Pace).next_back() else { continue };
+        let limits = of(Goal::Limit).filter(|(sample, _)| sample.invalid.is_none());
         let limit =
             limits.filter_map(|(sample, _)| sample.series.last_third()).min_by(|a, b| a.0.total_cmp(&b.0));
         verdicts.push(Verdict {
@@ -183,7 +185,7 @@ mod tests {
     fn measured(cell: usize, paced: bool, rate: u64, lost: u64) -> Measured {
         let ingest = Ingest {
             instrument: "camera".into(),
-            paced,
+            goal: if paced { Goal::Pace } else { Goal::Limit },
             frame_size: Bytes(1_000_000),
             period: Nanos::from_millis(10),
             duration: Nanos(60 * SECOND.0),

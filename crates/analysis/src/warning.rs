@@ -160,6 +160,7 @@ fn advice_on(why: &str) -> Option<&'static str> {
         Invalid::WarmRead => "read with access = \"direct\", or more than the memory holds",
         Invalid::NotDirect => "write access = \"buffered\" for this target: it has no other",
         Invalid::NotPreallocated => "write preallocate = false for this target: it can't reserve space",
+        Invalid::Wrong => "this storage gave back what was not written: look at it before anything else",
         Invalid::Starved => "use fewer workers, or a machine that is not shared",
         Invalid::Refused(_) => return None,
     })

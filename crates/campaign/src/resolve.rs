@@ -2,7 +2,7 @@
 
 use nilometer_model::{
     ByteRate, Bytes, Nanos,
-    plan::{Access, Cell, Cells, Footprint, IngestCell, Speed, Volumes},
+    plan::{Access, Cell, Cells, Footprint, Speed, Volumes},
 };
 use nilometer_storage::{
     process,
@@ -10,7 +10,7 @@ use nilometer_storage::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::{ingest::Shape, workload};
+use crate::{ingest::Shape, turns, workload};
 
 /// A plan that fits its targets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -21,6 +21,8 @@ pub struct Resolved {
     pub targets: Vec<Description>,
     /// Where copies come from, if there are any.
     pub source: Option<Description>,
+    /// Where recordings are copied to while they are made, if any are.
+    pub archive: Option<Description>,
 }
 
 /// A plan that can't run on a target. The message names stage, cell and what would do.
@@ -135,6 +137,12 @@ pub enum ResolveError {
         /// The stage.
         stage: String,
     },
+    /// Copies of recordings go nowhere.
+    #[error("{instrument}: a copy needs a directory on other storage: write --copy-to DIRECTORY")]
+    NoArchive {
+        /// What is recorded.
+        instrument: String,
+    },
     /// Too few inodes.
     #[error("stage `{stage}` needs {needed} inodes on {path}, which has {free} free")]
     Inodes {
@@ -173,10 +181,10 @@ pub fn resolve(plan: Cells, targets: Vec<Description>) -> Result<Resolved, Resol
             check_access(cell, target)?;
         }
     }
-    for cell in &plan.ingests {
-        check_ingest(cell, &targets, &plan)?;
+    for ingest in 0..plan.ingests.len() {
+        check_ingest(&plan, ingest, &targets)?;
     }
-    Ok(Resolved { plan, targets, source: None })
+    Ok(Resolved { plan, targets, source: None, archive: None })
 }
 
 fn check_writable(target: &Description) -> Result<(), ResolveError> {
@@ -274,17 +282,27 @@ fn times(Footprint { bytes, entries }: Footprint, times: u64) -> Footprint {
     Footprint { bytes: Bytes(bytes.0.saturating_mul(times)), entries: entries.saturating_mul(times) }
 }
 
-fn check_ingest(cell: &IngestCell, targets: &[Description], plan: &Cells) -> Result<(), ResolveError> {
+/// All that is recorded at the same time.
+fn check_ingest(plan: &Cells, ingest: usize, targets: &[Description]) -> Result<(), ResolveError> {
+    let members: Vec<_> = turns::company(plan, ingest).into_iter().map(|at| &plan.ingests[at]).collect();
+    let name = members.iter().map(|cell| cell.who()).collect::<Vec<_>>().join(" + ");
+    if members.iter().any(|cell| cell.readers.copy) && plan.copy_to.is_none() {
+        return Err(ResolveError::NoArchive { instrument: name });
+    }
     for target in targets {
         check_writable(target)?;
-        let shape = Shape::of(cell, target.direct_alignment().is_some());
+        let (mut memory, mut footprint) = (0, Footprint::default());
+        for cell in &members {
+            let (shape, count) =
+                (Shape::of(cell, target.direct_alignment().is_some()), u64::from(cell.count));
+            memory += count * shape.memory().0;
+            footprint.bytes.0 += count * shape.footprint().0;
+            footprint.entries += count * shape.files();
+        }
         // What lies in memory counts there too.
-        let memory =
-            if target.is_memory() { shape.memory().0 + shape.footprint().0 } else { shape.memory().0 };
-        check_memory(&cell.instrument.name, Bytes(memory))?;
-        let footprint = Footprint { bytes: shape.footprint(), entries: shape.files() };
-        let name = &cell.instrument.name;
-        check_space(name, footprint, target, plan).map_err(|error| match error {
+        let files = if target.is_memory() { footprint.bytes.0 } else { 0 };
+        check_memory(&name, Bytes(memory + files))?;
+        check_space(&name, footprint, target, plan).map_err(|error| match error {
             ResolveError::Space { stage: instrument, path, needed, free, reserve, .. } => {
                 ResolveError::Recording { instrument, path, needed, free, reserve }
             }
@@ -314,6 +332,19 @@ impl Resolved {
         Ok(Resolved { source: Some(source), ..self })
     }
 
+    /// With the storage that recordings are copied to, if they have room there.
+    pub fn with_archive(self, archive: Description) -> Result<Self, ResolveError> {
+        check_writable(&archive)?;
+        for cell in self.plan.ingests.iter().filter(|cell| cell.readers.copy) {
+            let shape = Shape::of(cell, archive.direct_alignment().is_some());
+            let count = u64::from(cell.count);
+            let bytes = Bytes(count * shape.footprint().0);
+            let footprint = Footprint { bytes, entries: count * shape.files() };
+            check_space(&cell.who(), footprint, &archive, &self.plan)?;
+        }
+        Ok(Resolved { archive: Some(archive), ..self })
+    }
+
     /// Whether a cell is measured on a target. Where files have no stripes to choose, cells that differ only in their
     /// stripe count are one, and the first stands for all.
     pub fn applies(&self, cell: usize, target: usize) -> bool {
@@ -328,7 +359,10 @@ impl Resolved {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nilometer_model::{Instrument, plan::parse};
+    use nilometer_model::{
+        Instrument,
+        plan::{Goal, IngestCell, Readers, parse},
+    };
 
     const COPIES: &str = r#"
 title = "copies"
@@ -396,7 +430,10 @@ source = "disk"
                       frame_rate = \"1 Hz\"\n";
         let ingest = IngestCell {
             instrument: Instrument::parse(camera, "camera").expect("valid"),
-            paced: true,
+            count: 1,
+            goal: Goal::Pace,
+            readers: Readers::default(),
+            company: None,
             duration: Nanos(1),
             buffer: Bytes(4 << 20),
             keep: Bytes(2 << 30),

@@ -37,7 +37,7 @@ mod tests {
     use crate::Resolved;
     use nilometer_model::{
         Instrument, Nanos,
-        plan::{Cells, IngestCell, parse},
+        plan::{Cells, Goal, IngestCell, Readers, parse},
     };
     use std::fs;
 
@@ -52,7 +52,10 @@ mod tests {
         let instruments = texts("instruments");
         let ingest = |text: &String| IngestCell {
             instrument: Instrument::parse(text, "it").expect("a valid instrument"),
-            paced: true,
+            count: 1,
+            goal: Goal::Pace,
+            readers: Readers::default(),
+            company: None,
             duration: Nanos::from_millis(40_000),
             buffer: nilometer_model::Bytes(1 << 30),
             keep: nilometer_model::Bytes(2 << 30),
@@ -74,7 +77,7 @@ mod tests {
         assert!(!plans.is_empty() && !plans[0].ingests.is_empty());
         for plan in plans {
             let target = nilometer_storage::target::probe(std::path::Path::new(".")).expect("a directory");
-            let resolved = Resolved { plan, targets: vec![target], source: None };
+            let resolved = Resolved { plan, targets: vec![target], source: None, archive: None };
             let text = serde_json::to_string(&resolved).expect("it is plain data");
             let read: Resolved = serde_json::from_str(&text).expect("it was written so");
             assert_eq!(read, resolved);

@@ -5,14 +5,14 @@ use std::sync::{Arc, atomic::AtomicBool};
 
 use nilometer_model::{
     Event, Invalid, Key, Measured, Nanos, Sample, Seed,
-    plan::{Cell, IngestCell, Phase},
+    plan::{Cell, Phase},
 };
 use nilometer_record::{Record, RecordError};
 use nilometer_storage::{Calendar, Clock, Target, process::daemons, target::TargetError};
 
 use crate::{
     calendar::Watched,
-    ingest::run_ingest,
+    ingest::{Job, run_ingest},
     patience::within,
     phase::{Reached, Run, Task, run_phase},
     remaining::Remaining,
@@ -20,7 +20,7 @@ use crate::{
     settle::Usual,
     supervise::SoFar,
     surroundings::Surroundings,
-    turns::{Done, Turn, is_broken, turns},
+    turns::{self, Done, Turn, is_broken},
 };
 
 /// A resolved plan with its targets and its record.
@@ -30,6 +30,8 @@ pub struct Campaign {
     pub resolved: Resolved,
     /// In the order of the plan's targets; none for one that is left out from the start.
     pub targets: Vec<Option<Arc<dyn Target>>>,
+    /// Where recordings are copied to while they are made, if the plan asks for it.
+    pub archive: Option<Arc<dyn Target>>,
     /// Where samples go.
     pub record: Record,
     /// What is in the record already, and why it must not be used, if so.
@@ -121,7 +123,7 @@ impl Campaign {
     /// Runs all rounds, without what is done already. Faults of a target are in its samples, and the others go on; only a
     /// fault of the record ends it.
     pub fn run(mut self, tell: Tell<'_>) -> Result<Ran, CampaignError> {
-        let turns = turns(&self.resolved);
+        let turns = turns::turns(&self.resolved);
         let mut state = self.begin(&turns, tell);
         for (index, turn) in turns.iter().enumerate() {
             if turn.is_done(&self.resolved.plan, &self.done) {
@@ -201,17 +203,42 @@ impl Campaign {
         turn: &Turn,
         ingest: usize,
     ) -> Result<(), CampaignError> {
-        let (cell, seed) = (self.resolved.plan.ingests[ingest].clone(), self.seed(turn));
+        let plan = &self.resolved.plan;
+        let members = turns::company(plan, ingest);
+        let turns = members.iter().map(|member| Turn { cell: plan.cells.len() + member, ..turn.clone() });
+        let turns: Vec<Turn> = turns.collect();
+        let cells: Vec<_> = members
+            .iter()
+            .zip(&turns)
+            .map(|(&member, turn)| (plan.ingests[member].clone(), self.seed(turn)))
+            .collect();
+        let archive = self.archive.clone();
         for &number in &turn.targets {
             let Some(target) = self.targets[number].clone() else { continue };
-            let Some(sample) = state.record(turn, (number, &target), (&cell, seed)) else {
-                return Ok(());
-            };
-            let hung = sample.invalid == Some(Invalid::Hung);
-            self.keep(state, turn.key(number, Phase::Ingest), sample)?;
+            let job = Job { number, target: &target, archive: archive.as_ref(), cells: &cells };
+            let Some(samples) = state.record(turn, &job) else { return Ok(()) };
+            let hung = samples.iter().any(|sample| sample.invalid == Some(Invalid::Hung));
+            for (turn, sample) in turns.iter().zip(samples) {
+                self.keep(state, turn.key(number, Phase::Ingest), sample)?;
+            }
             if hung {
+                let cell = &cells[0].0;
                 self.leave_out(state, number, &format!("hung in ingest: {cell}"))?;
             }
+        }
+        self.clear_archive(state)
+    }
+
+    /// Removes what was copied.
+    fn clear_archive(&mut self, state: &mut State<'_>) -> Result<(), CampaignError> {
+        let Some(archive) = &self.archive else { return Ok(()) };
+        let cleared = within(state.run.hang_after, archive, |archive| archive.clear());
+        if let Err(error) = cleared.and_then(|cleared| cleared) {
+            self.note(
+                state,
+                &format!("what was copied could not be removed, nothing is copied from now on: {error}"),
+            )?;
+            self.archive = None;
         }
         Ok(())
     }
@@ -347,15 +374,10 @@ impl State<'_> {
     }
 
     /// A recording; none if the campaign ended first.
-    fn record(
-        &mut self,
-        turn: &Turn,
-        target: (usize, &Arc<dyn Target>),
-        cell: (&IngestCell, Seed),
-    ) -> Option<Sample> {
+    fn record(&mut self, turn: &Turn, job: &Job<'_>) -> Option<Vec<Sample>> {
         let left = self.left();
         let State { run, surroundings, place, tell, .. } = self;
-        run_ingest(run, surroundings, target, cell, &mut |so_far| {
+        run_ingest(run, surroundings, job, &mut |so_far| {
             tell(now(turn, Phase::Ingest, so_far, *place, left));
         })
     }

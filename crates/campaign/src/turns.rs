@@ -29,6 +29,16 @@ impl Turn {
         Key { target, cell: self.cell, repeat: self.repeat, phase }
     }
 
+    /// The cells that are measured in this turn.
+    fn cells(&self, plan: &Cells) -> Vec<usize> {
+        match self.cell.checked_sub(plan.cells.len()) {
+            Some(ingest) => {
+                company(plan, ingest).into_iter().map(|member| plan.cells.len() + member).collect()
+            }
+            None => vec![self.cell],
+        }
+    }
+
     /// The phases whose samples are recorded.
     fn recorded(&self, plan: &Cells) -> Vec<Phase> {
         match plan.cells.get(self.cell) {
@@ -41,11 +51,14 @@ impl Turn {
     /// was given up.
     pub(crate) fn is_done(&self, plan: &Cells, done: &Done) -> bool {
         let phases = self.recorded(plan);
-        self.targets.iter().all(|&target| {
-            let (first, last) = (self.key(target, Phase::ALL[0]), self.key(target, Phase::Ingest));
+        let is_done = |turn: &Turn, target: usize| {
+            let (first, last) = (turn.key(target, Phase::ALL[0]), turn.key(target, Phase::Ingest));
             let broken = done.range(first..=last).any(|(_, invalid)| invalid.as_ref().is_some_and(is_broken));
-            broken || phases.iter().all(|&phase| done.contains_key(&self.key(target, phase)))
-        })
+            broken || phases.iter().all(|&phase| done.contains_key(&turn.key(target, phase)))
+        };
+        let turns: Vec<Turn> =
+            self.cells(plan).into_iter().map(|cell| Turn { cell, ..self.clone() }).collect();
+        self.targets.iter().all(|&target| turns.iter().all(|turn| is_done(turn, target)))
     }
 }
 
@@ -68,6 +81,9 @@ pub(crate) fn turns(resolved: &Resolved) -> Vec<Turn> {
         turns.extend(round);
     }
     for (index, ingest) in plan.ingests.iter().enumerate() {
+        if company(plan, index)[0] != index {
+            continue;
+        }
         let cell = plan.cells.len() + index;
         // Repeats below `warm_up` count for nothing, and a recording has no warm-up.
         for repeat in plan.warm_up..plan.warm_up + ingest.repeats {
@@ -75,6 +91,12 @@ pub(crate) fn turns(resolved: &Resolved) -> Vec<Turn> {
         }
     }
     turns
+}
+
+/// The recordings that are made at the same time as this one, itself included: one turn, that of the first.
+pub(crate) fn company(plan: &Cells, ingest: usize) -> Vec<usize> {
+    let Some(number) = plan.ingests[ingest].company else { return vec![ingest] };
+    (0..plan.ingests.len()).filter(|&other| plan.ingests[other].company == Some(number)).collect()
 }
 
 /// The turns of a cell in the first round.
@@ -95,7 +117,7 @@ mod tests {
     use super::*;
     use nilometer_model::{
         Instrument,
-        plan::{IngestCell, parse},
+        plan::{Goal, IngestCell, parse},
     };
 
     const PLAN: &str = r#"
@@ -112,19 +134,24 @@ block_size = "1 MiB"
 access = "buffered"
 "#;
 
+    fn recording(instrument: Instrument, company: Option<u32>) -> IngestCell {
+        let (duration, buffer, keep, readers) = Default::default();
+        let (goal, count, repeats) = (Goal::Pace, 1, 2);
+        IngestCell { instrument, count, goal, duration, buffer, keep, repeats, readers, company }
+    }
+
     fn plan() -> Cells {
         let mut plan = parse(PLAN, "test.toml", 1.0).expect("a valid plan");
         let text = include_str!("../../../instruments/pilatus-6m.toml");
         let instrument = Instrument::parse(text, "pilatus-6m").expect("a valid instrument");
-        let (duration, buffer, keep) = Default::default();
-        plan.ingests.push(IngestCell { instrument, paced: true, duration, buffer, keep, repeats: 2 });
+        plan.ingests.push(recording(instrument, None));
         plan
     }
 
     #[test]
     fn every_repeat_is_there_once_in_rounds_and_in_an_order_of_the_seed() {
         let target = nilometer_storage::target::probe(std::path::Path::new(".")).expect("a directory");
-        let turns = turns(&Resolved { plan: plan(), targets: vec![target; 3], source: None });
+        let turns = turns(&Resolved { plan: plan(), targets: vec![target; 3], source: None, archive: None });
         // Two cells on each of three targets and two on all at once, in three rounds; two recordings on each.
         assert_eq!(turns.len(), 3 * (2 * 3 + 2) + 2 * 3);
         let mut keys: Vec<_> =
@@ -141,6 +168,26 @@ access = "buffered"
             turns[24..].iter().all(|turn| turn.cell == 4 && turn.repeat >= 1),
             "no recording is a warm-up"
         );
+    }
+
+    #[test]
+    fn what_is_recorded_at_the_same_time_is_one_turn() {
+        let mut plan = plan();
+        let instrument = plan.ingests[0].instrument.clone();
+        plan.cells.clear();
+        plan.ingests = [None, Some(0), Some(1), Some(0), Some(1)]
+            .map(|company| recording(instrument.clone(), company))
+            .into();
+        let target = nilometer_storage::target::probe(std::path::Path::new(".")).expect("a directory");
+        let turns =
+            turns(&Resolved { plan: plan.clone(), targets: vec![target], source: None, archive: None });
+        let cells: Vec<usize> = turns.iter().map(|turn| turn.cell).collect();
+        assert_eq!(cells, [0, 0, 1, 1, 2, 2]);
+        let mut done = Done::new();
+        done.insert(turns[2].key(0, Phase::Ingest), None);
+        assert!(!turns[2].is_done(&plan, &done), "the other one of the company has no sample");
+        done.insert(Turn { cell: 3, ..turns[2].clone() }.key(0, Phase::Ingest), None);
+        assert!(turns[2].is_done(&plan, &done));
     }
 
     #[test]

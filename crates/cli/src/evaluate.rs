@@ -10,19 +10,16 @@ use anyhow::{Context, bail};
 use clap::Args;
 use nilometer_analysis::{Study, report::terminal};
 use nilometer_campaign::{Campaign, Ran, Resolved, environment, resolve, within};
-use nilometer_model::{
-    Bytes, CellEntry, Invalid, Key, Measured, Nanos, Results, Seed, TargetEntry,
-    plan::{Cells, IngestCell},
-};
+use nilometer_model::{CellEntry, Invalid, Key, Measured, Nanos, Results, Seed, TargetEntry, plan::Cells};
 use nilometer_record::Record;
 use nilometer_storage::{Target, target::Posix};
 
 use crate::{
     Blame, Failure, Outcome,
     describe::described,
-    instrument,
     plan::{Scale, load},
     progress::Show,
+    recordings::Recordings,
     report::palette,
     resume::resumed,
 };
@@ -48,16 +45,8 @@ pub(crate) struct Evaluate {
     /// End after this time at the latest, instead of the plan's limit
     #[arg(long)]
     pub(crate) time_limit: Option<Nanos>,
-    /// Record this instrument and say whether the storage carries it: a name of the catalogue, or the path of a .toml
-    /// file; may be given several times
-    #[arg(long = "for", value_name = "INSTRUMENT")]
-    instruments: Vec<String>,
-    /// How long each instrument is recorded
-    #[arg(long, default_value = "40 s", requires = "instruments")]
-    duration: Nanos,
-    /// Memory between an instrument and the storage
-    #[arg(long, default_value = "1 GiB", requires = "instruments")]
-    buffer: Bytes,
+    #[command(flatten)]
+    recordings: Recordings,
     /// Where the record goes [default: evaluation.sqlite, or the next free number]
     #[arg(long)]
     pub(crate) record: Option<PathBuf>,
@@ -90,7 +79,10 @@ impl Evaluate {
         warn_of_record_on_target(&path, &resolved);
         let targets = make_targets(&resolved, &in_use, &mut record).run()?;
         let (stop, patience) = (stop_on_signal().run()?, resolved.plan.hang_after);
-        let campaign = Campaign { targets: targets.clone(), stop: stop.clone(), resolved, record, done };
+        let archive = make_archive(&resolved, &mut record).run()?;
+        let (in_use, second) = (targets.clone(), archive.clone());
+        let campaign =
+            Campaign { targets: in_use, archive: second, stop: stop.clone(), resolved, record, done };
         let mut show = Show::new(&head);
         let ended = campaign.run(&mut |progress| show.tell(&progress));
         show.clear();
@@ -100,6 +92,7 @@ impl Evaluate {
         print!("\n{}", terminal(&Study::of(&results), palette()));
         println!("\nRecord: {}", path.display());
         remove_targets(targets, &results, patience).run()?;
+        archive.map_or(Ok(()), |archive| removed(patience, &archive)).run()?;
         went_well(&results, missing, &path).run()
     }
 
@@ -116,9 +109,7 @@ impl Evaluate {
     /// The plan against the described targets: all that can be refused is refused here.
     fn resolved(&self) -> anyhow::Result<Resolved> {
         let mut plan = self.plans()?;
-        for name in &self.instruments {
-            plan.ingests.extend(self.ingests(name)?);
-        }
+        plan.ingests.extend(self.recordings.cells()?);
         let descriptions =
             self.targets.iter().map(|path| described(path)).collect::<anyhow::Result<Vec<_>>>()?;
         sourced(resolve(self.changed(plan), descriptions)?)
@@ -139,6 +130,7 @@ impl Evaluate {
         plan.time_limit = self.time_limit.unwrap_or(plan.time_limit);
         let source = self.source.as_ref().map(|source| source.display().to_string());
         plan.source = source.or(plan.source);
+        plan.copy_to = self.recordings.copy_to().or(plan.copy_to);
         plan
     }
 
@@ -151,29 +143,10 @@ impl Evaluate {
         } else if let Some(scale) = self.scale.given() {
             plan.scale = scale;
         }
-        if !self.instruments.is_empty() {
-            plan.ingests.clear();
-            for name in &self.instruments {
-                plan.ingests.extend(self.ingests(name)?);
-            }
+        if self.recordings.any() {
+            plan.ingests = self.recordings.cells()?;
         }
         Ok(Cells { time_limit: recorded.time_limit, ..self.changed(plan) })
-    }
-
-    /// What is recorded for an instrument: first as fast as the storage takes it, then at its own pace.
-    fn ingests(&self, name: &str) -> anyhow::Result<[IngestCell; 2]> {
-        let instrument = instrument::load(name)?;
-        let paced = IngestCell {
-            instrument,
-            paced: true,
-            duration: self.duration,
-            buffer: self.buffer,
-            keep: KEEP,
-            repeats: 1,
-        };
-        let limit =
-            IngestCell { paced: false, duration: LIMIT_DURATION, repeats: LIMIT_REPEATS, ..paced.clone() };
-        Ok([limit, paced])
     }
 }
 
@@ -192,12 +165,6 @@ fn titled(plan: &Cells) -> String {
 fn stem(name: &str) -> String {
     Path::new(name).file_stem().unwrap_or_default().to_string_lossy().into_owned()
 }
-
-/// How often, and how long each time, the limit of the storage is looked for before an instrument is recorded.
-const LIMIT_REPEATS: u32 = 3;
-const LIMIT_DURATION: Nanos = Nanos::from_millis(5_000);
-/// What stays of a recording: enough to be behind the caches of a device, not enough to fill it.
-const KEEP: Bytes = Bytes(2 << 30);
 
 /// `evaluation.sqlite`, or the first `evaluation-N.sqlite` that is free.
 fn free_name() -> PathBuf {
@@ -250,12 +217,26 @@ fn head(resolved: &Resolved) -> anyhow::Result<Results> {
     })
 }
 
-/// With the storage that copies come from, if there are any.
+/// With the storage that copies come from and go to, if there are any.
 pub(crate) fn sourced(resolved: Resolved) -> anyhow::Result<Resolved> {
-    match resolved.plan.source.clone() {
-        Some(source) if resolved.copies() => Ok(resolved.with_source(described(Path::new(&source))?)?),
+    let resolved = match resolved.plan.source.clone() {
+        Some(source) if resolved.copies() => resolved.with_source(described(Path::new(&source))?)?,
+        _ => resolved,
+    };
+    match resolved.plan.copy_to.clone() {
+        Some(archive) if resolved.plan.ingests.iter().any(|cell| cell.readers.copy) => {
+            Ok(resolved.with_archive(described(Path::new(&archive))?)?)
+        }
         _ => Ok(resolved),
     }
+}
+
+/// Where recordings are copied to, a directory as on a target. The record knows of it with the first target's.
+fn make_archive(resolved: &Resolved, record: &mut Record) -> anyhow::Result<Option<Arc<dyn Target>>> {
+    let Some(archive) = &resolved.archive else { return Ok(None) };
+    let id = run_id().named("archive").0;
+    record.note_directories(&[(0, Posix::directory_of(archive, id))])?;
+    Ok(Some(Arc::new(Posix::create(archive.clone(), id)?)))
 }
 
 /// The record knows of each directory before it is made, so that a resumed campaign finds it.
@@ -321,10 +302,13 @@ fn remove_targets(
             std::mem::forget(target);
             continue;
         }
-        let removed = within(patience, &target, |target| target.remove()).and_then(|removed| removed);
-        outcome = outcome.and(removed);
+        outcome = outcome.and(removed(patience, &target));
     }
-    Ok(outcome?)
+    outcome
+}
+
+fn removed(patience: Nanos, target: &Arc<dyn Target>) -> anyhow::Result<()> {
+    Ok(within(patience, target, |target| target.remove()).and_then(|removed| removed)?)
 }
 
 /// Failures of the storage are in the report; here they become the exit code. `missing` repeats were not measured.

@@ -12,6 +12,7 @@ mod evaluate;
 mod instrument;
 mod plan;
 mod progress;
+mod recordings;
 mod report;
 mod resume;
 mod simulate;

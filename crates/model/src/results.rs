@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Bytes, Histogram, Levels, Nanos, Sample, plan::Phase};
+use crate::{
+    Bytes, Histogram, Levels, Nanos, Sample,
+    plan::{Goal, Phase},
+};
 
 /// A campaign with all its samples so far.
 #[derive(Debug, Clone, Default)]
@@ -112,11 +115,13 @@ pub struct Measured {
 pub struct Ingest {
     /// The instrument's name in the catalogue.
     pub instrument: String,
-    /// Frames came when due; otherwise as fast as the recorder took them, which finds its limit.
-    pub paced: bool,
+    /// So many of it, each with a recorder of its own; figures are of all together.
+    pub count: u32,
+    /// What the recording was to show.
+    pub goal: Goal,
     /// Bytes of a frame.
     pub frame_size: Bytes,
-    /// The time from one frame to the next.
+    /// The mean time from one frame to the next, of all together, as they came.
     pub period: Nanos,
     /// How long frames came.
     pub duration: Nanos,
@@ -164,6 +169,8 @@ pub struct Ingest {
 pub struct ReaderTotals {
     /// It wrote what it read to a second target.
     pub copies: bool,
+    /// It read what was kept when the recording was over.
+    pub after: bool,
     /// Frames that it read, and found right.
     pub frames: u64,
     /// Their bytes.

@@ -137,6 +137,8 @@ pub enum Invalid {
     NotDirect,
     /// Space was to be reserved and the file system can't.
     NotPreallocated,
+    /// A reader found frames that are not what was written.
+    Wrong,
     /// The tool itself waited for a processor longer than a fifth of the time.
     Starved,
     /// The phase could not be started.
@@ -169,6 +171,7 @@ impl fmt::Display for Invalid {
             Invalid::WarmRead => "the read came from the page cache",
             Invalid::NotDirect => "O_DIRECT went through the page cache",
             Invalid::NotPreallocated => "the file system can't preallocate: its data were written without",
+            Invalid::Wrong => "a reader found frames that are not what was written",
             Invalid::Starved => "the tool itself waited for a processor",
             Invalid::Refused(why) => why,
         })
@@ -184,6 +187,7 @@ impl Invalid {
             Invalid::WarmRead,
             Invalid::NotDirect,
             Invalid::NotPreallocated,
+            Invalid::Wrong,
             Invalid::Starved,
         ];
         let found = known.into_iter().find(|invalid| invalid.to_string() == text);

@@ -1,6 +1,6 @@
 //! What became of an instrument's frames: its part of the record, written and read.
 
-use nilometer_model::{Bytes, Histogram, Ingest, Level, Levels, ReaderTotals, Sample, Stall};
+use nilometer_model::{Bytes, Histogram, Ingest, Level, Levels, ReaderTotals, Sample, Stall, plan::Goal};
 use rusqlite::{Connection, Row, Transaction, params};
 
 use super::{
@@ -36,10 +36,10 @@ pub(super) fn insert(transaction: &Transaction<'_>, id: i64, ingest: &Ingest) ->
         stall.execute(params![id, at.0, length.0])?;
     }
     let mut reader =
-        transaction.prepare_cached("INSERT INTO reader VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)")?;
+        transaction.prepare_cached("INSERT INTO reader VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)")?;
     for (index, totals) in ingest.readers.iter().enumerate() {
-        let ReaderTotals { copies, frames, bytes, wall, missed, wrong, failed } = *totals;
-        reader.execute(params![id, index, copies, frames, bytes, wall.0, missed, wrong, failed])?;
+        let ReaderTotals { copies, after, frames, bytes, wall, missed, wrong, failed } = *totals;
+        reader.execute(params![id, index, copies, after, frames, bytes, wall.0, missed, wrong, failed])?;
     }
     Ok(())
 }
@@ -48,7 +48,8 @@ fn insert_row(transaction: &Transaction<'_>, id: i64, ingest: &Ingest) -> rusqli
     let row = params![
         id,
         ingest.instrument,
-        ingest.paced,
+        ingest.count,
+        ingest.goal.name(),
         ingest.frame_size.0,
         ingest.period.0,
         ingest.duration.0,
@@ -68,7 +69,7 @@ fn insert_row(transaction: &Transaction<'_>, id: i64, ingest: &Ingest) -> rusqli
     transaction
         .execute(
             "INSERT INTO ingest VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, \
-             ?18)",
+             ?18, ?19)",
             row,
         )
         .map(drop)
@@ -127,22 +128,23 @@ fn levels(connection: &Connection, id: i64) -> rusqlite::Result<Levels> {
 fn ingest(row: &Row<'_>) -> rusqlite::Result<Ingest> {
     Ok(Ingest {
         instrument: row.get(1)?,
-        paced: row.get(2)?,
-        frame_size: Bytes(number(row, 3)?),
-        period: nanos(row, 4)?,
-        duration: nanos(row, 5)?,
-        due: number(row, 6)?,
-        stored: number(row, 7)?,
-        lost: number(row, 8)?,
-        slots: number(row, 9)?,
-        slots_high: number(row, 10)?,
-        longest_stall: nanos(row, 11)?,
-        allowance: nanos(row, 12)?,
-        late: number(row, 13)?,
-        stall_count: number(row, 14)?,
-        stalled: nanos(row, 15)?,
-        slowest_second: row.get::<_, Option<u64>>(16)?.map(Bytes),
-        company: row.get(17)?,
+        count: row.get(2)?,
+        goal: Goal::from_name(row.get_ref(3)?.as_str()?).unwrap_or_default(),
+        frame_size: Bytes(number(row, 4)?),
+        period: nanos(row, 5)?,
+        duration: nanos(row, 6)?,
+        due: number(row, 7)?,
+        stored: number(row, 8)?,
+        lost: number(row, 9)?,
+        slots: number(row, 10)?,
+        slots_high: number(row, 11)?,
+        longest_stall: nanos(row, 12)?,
+        allowance: nanos(row, 13)?,
+        late: number(row, 14)?,
+        stall_count: number(row, 15)?,
+        stalled: nanos(row, 16)?,
+        slowest_second: row.get::<_, Option<u64>>(17)?.map(Bytes),
+        company: row.get(18)?,
         ..Ingest::default()
     })
 }
@@ -150,11 +152,12 @@ fn ingest(row: &Row<'_>) -> rusqlite::Result<Ingest> {
 fn reader(row: &Row<'_>) -> rusqlite::Result<ReaderTotals> {
     Ok(ReaderTotals {
         copies: row.get(2)?,
-        frames: number(row, 3)?,
-        bytes: number(row, 4)?,
-        wall: nanos(row, 5)?,
-        missed: number(row, 6)?,
-        wrong: number(row, 7)?,
-        failed: number(row, 8)?,
+        after: row.get(3)?,
+        frames: number(row, 4)?,
+        bytes: number(row, 5)?,
+        wall: nanos(row, 6)?,
+        missed: number(row, 7)?,
+        wrong: number(row, 8)?,
+        failed: number(row, 9)?,
     })
 }

@@ -320,7 +320,7 @@ fn series(connection: &Connection, id: i64) -> rusqlite::Result<Series> {
 mod tests {
     use super::*;
     use crate::Record;
-    use nilometer_model::{Bytes, Ingest, ReaderTotals, Stall};
+    use nilometer_model::{Bytes, Ingest, ReaderTotals, Stall, plan::Goal};
 
     fn head() -> Results {
         let target = TargetEntry { path: "/a".into(), file_system: "ext4".into(), ..TargetEntry::default() };
@@ -360,7 +360,8 @@ mod tests {
         let mut ingest = Ingest {
             instrument: "i".into(),
             lost: 3,
-            paced: true,
+            goal: Goal::Search,
+            count: 3,
             stalls: vec![Stall { at: Nanos(3), length: Nanos(4) }, Stall { at: Nanos(1), length: Nanos(9) }],
             stall_count: 8,
             slowest_second: Some(Bytes(77)),

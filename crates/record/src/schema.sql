@@ -142,7 +142,8 @@ CREATE TABLE error (
 CREATE TABLE ingest (
     sample        INTEGER PRIMARY KEY REFERENCES sample (id),
     instrument    TEXT NOT NULL,
-    paced         INTEGER NOT NULL,      -- 1: frames when due; 0: as fast as they were taken
+    count         INTEGER NOT NULL,      -- so many of it, each with a recorder of its own
+    goal          TEXT NOT NULL,         -- limit: as fast as frames were taken; pace: when due; search: at a trial's rate
     frame_size    INTEGER NOT NULL,
     period        INTEGER NOT NULL,
     duration      INTEGER NOT NULL,
@@ -183,6 +184,7 @@ CREATE TABLE reader (
     sample INTEGER NOT NULL REFERENCES sample (id),
     reader INTEGER NOT NULL,
     copies INTEGER NOT NULL,             -- 1: it wrote what it read to a second target
+    after  INTEGER NOT NULL,             -- 1: it read what was kept when the recording was over
     frames INTEGER NOT NULL,             -- read, and found right
     bytes  INTEGER NOT NULL,
     wall   INTEGER NOT NULL,

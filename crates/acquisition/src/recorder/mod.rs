@@ -8,7 +8,7 @@ use std::{
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
-        mpsc::{Receiver, sync_channel},
+        mpsc::{Receiver, SyncSender, sync_channel},
     },
     thread,
 };
@@ -97,6 +97,9 @@ pub struct Recorder {
     before: Usage,
     source: SourceTotals,
     lanes: Vec<Option<Lane>>,
+    /// The source, until the recording begins.
+    waits: Option<(SourceJob, SyncSender<Report>)>,
+    duration: Nanos,
 }
 
 /// How often it is looked whether the recording was stopped.
@@ -105,6 +108,13 @@ const LOOK: Nanos = Nanos::from_millis(50);
 impl Recorder {
     /// Starts a recording: the first frame is due when all lanes are ready.
     pub fn start(setup: Setup) -> Result<Self, RecordError> {
+        let mut recorder = Recorder::prepare(setup)?;
+        recorder.begin()?;
+        Ok(recorder)
+    }
+
+    /// Makes all lanes ready. Frames come from [`Recorder::begin`] on.
+    pub fn prepare(setup: Setup) -> Result<Self, RecordError> {
         let Setup { lanes, engine, delivery, content, stop, allowance, hang_after, .. } = setup;
         let (count, clock) = (lanes.len(), engine.clock);
         let slot_size = lanes.iter().map(|(_, layout)| layout.head.stride as usize).max().unwrap_or(1);
@@ -122,11 +132,30 @@ impl Recorder {
         }
         all_ready(&reports, count, hang_after)?;
         let job = SourceJob { ring: ring.clone(), delivery, stop: stop.clone(), content, clock };
-        let before = Usage::of_process();
+        Ok(Recorder {
+            ring,
+            reports,
+            clock,
+            stop,
+            hang_after,
+            over: Nanos::MAX,
+            heard: Nanos(0),
+            open: count + 1,
+            before: Usage::default(),
+            source: SourceTotals::default(),
+            lanes: (0..count).map(|_| None).collect(),
+            waits: Some((job, sender)),
+            duration: delivery.duration,
+        })
+    }
+
+    /// The first frame is due now.
+    pub fn begin(&mut self) -> Result<(), RecordError> {
+        let Some((job, sender)) = self.waits.take() else { return Ok(()) };
+        self.before = Usage::of_process();
+        self.over = self.clock.now() + self.duration;
         thread::Builder::new().name("source".into()).spawn(move || threads::source(job, &sender))?;
-        let (source, lanes) = (SourceTotals::default(), (0..count).map(|_| None).collect());
-        let (over, heard, open) = (clock.now() + delivery.duration, Nanos(0), count + 1);
-        Ok(Recorder { ring, reports, clock, stop, hang_after, over, heard, open, before, source, lanes })
+        Ok(())
     }
 
     /// The ring: how far it is.
@@ -205,6 +234,15 @@ impl Recorder {
             lanes,
             faults,
             hung,
+        }
+    }
+}
+
+/// Lanes that never got a frame end.
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        if self.waits.is_some() {
+            self.ring.close(0);
         }
     }
 }

@@ -37,6 +37,7 @@ pub(super) struct SourceTotals {
     pub(super) run_delay: Nanos,
 }
 
+#[derive(Debug)]
 pub(super) struct LaneJob {
     pub(super) ring: Arc<Ring>,
     pub(super) seat: usize,
@@ -93,6 +94,7 @@ fn drive_lane(job: LaneJob, mut engine: Box<dyn Engine>) -> Lane {
     }
 }
 
+#[derive(Debug)]
 pub(super) struct SourceJob {
     pub(super) ring: Arc<Ring>,
     pub(super) delivery: Delivery,

@@ -50,9 +50,10 @@ const COLUMNS: [Column; 36] = [
 type IngestColumn = (&'static str, fn(&Ingest) -> String);
 
 /// Empty for all but recordings.
-const INGEST_COLUMNS: [IngestColumn; 11] = [
+const INGEST_COLUMNS: [IngestColumn; 19] = [
     ("instrument", |i| i.instrument.clone()),
-    ("paced", |i| i.paced.to_string()),
+    ("goal", |i| i.goal.name().into()),
+    ("count", |i| i.count.to_string()),
     ("frame_bytes", |i| i.frame_size.0.to_string()),
     ("frame_period_s", |i| seconds(i.period)),
     ("frames_came_s", |i| seconds(i.duration)),
@@ -61,7 +62,14 @@ const INGEST_COLUMNS: [IngestColumn; 11] = [
     ("frames_lost", |i| i.lost.to_string()),
     ("slots", |i| i.slots.to_string()),
     ("slots_most_used", |i| i.slots_high.to_string()),
-    ("longest_stall_s", |i| seconds(i.longest_stall)),
+    ("latest_frame_s", |i| seconds(i.longest_stall)),
+    ("frames_late", |i| i.late.to_string()),
+    ("stalls", |i| i.stall_count.to_string()),
+    ("stalled_s", |i| seconds(i.stalled)),
+    ("slowest_second_bytes", |i| i.slowest_second.map_or_else(String::new, |bytes| bytes.0.to_string())),
+    ("company", |i| i.company.clone()),
+    ("readers", |i| i.readers.iter().filter(|reader| !reader.after).count().to_string()),
+    ("frames_read", |i| i.readers.iter().map(|reader| reader.frames).sum::<u64>().to_string()),
 ];
 
 /// One row a sample: where it belongs, the parameters of its cell, its figures.

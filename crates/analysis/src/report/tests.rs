@@ -2,7 +2,8 @@
 
 use nilometer_model::{
     Activity, Bytes, CellEntry, Coldness, Event, Histogram, Ingest, Invalid, Key, Measured, Nanos, Results,
-    Sample, Seed, Series, Stream, TargetEntry, WorkerTotals, plan::Phase,
+    Sample, Seed, Series, Stream, TargetEntry, WorkerTotals,
+    plan::{Goal, Phase},
 };
 
 use super::{Palette, csv, html, json, markdown, terminal};
@@ -96,7 +97,8 @@ fn recorded(mut results: Results) -> Results {
     for (paced, repeat) in [(false, 0), (false, 1), (true, 0)] {
         let ingest = Ingest {
             instrument: WICKED.into(),
-            paced,
+            goal: if paced { Goal::Pace } else { Goal::Limit },
+            count: 1,
             frame_size: Bytes(1_000_000),
             period: Nanos::from_millis(2),
             due: 500,
@@ -114,7 +116,7 @@ fn recorded(mut results: Results) -> Results {
         let key = Key { target: 0, cell, repeat: repeat as u32, phase: Phase::Ingest };
         results.samples.push(Measured { key, sample });
     }
-    let parameters = r#"{"instrument": {"name": "x"}, "paced": true}"#.into();
+    let parameters = r#"{"instrument": {"name": "x"}, "goal": "pace"}"#.into();
     results.cells.push(CellEntry { stage: WICKED.into(), name: WICKED.into(), parameters });
     results
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::{Access, EngineKind, Footprint, Phase, WorkloadCell};
-use crate::{Bytes, Instrument, Nanos};
+use crate::{Bytes, Nanos};
 
 /// A workload with one value for each parameter.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,35 +39,6 @@ pub enum Volumes {
     Alone,
     /// All at the same time, each with its workers.
     Together,
-}
-
-/// An instrument to be recorded: once as fast as the storage takes its frames, or at its own pace.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct IngestCell {
-    /// What delivers frames.
-    pub instrument: Instrument,
-    /// Frames come when due; otherwise as fast as they are taken.
-    pub paced: bool,
-    /// How long frames come.
-    pub duration: Nanos,
-    /// Memory of the ring.
-    pub buffer: Bytes,
-    /// Older frames are removed when the recording is larger than this.
-    pub keep: Bytes,
-    /// How often it is measured.
-    pub repeats: u32,
-}
-
-impl fmt::Display for IngestCell {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Instrument { name, .. } = &self.instrument;
-        let pace = if self.paced {
-            format!("at {}", self.instrument.rate())
-        } else {
-            "as fast as it is taken".into()
-        };
-        write!(f, "{name} {pace} for {}, buffer {}", self.duration, self.buffer)
-    }
 }
 
 impl Cell {

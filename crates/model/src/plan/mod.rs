@@ -7,6 +7,7 @@ mod cell;
 mod choices;
 mod estimate;
 mod frames;
+mod ingest;
 mod parameters;
 mod phase;
 mod random;
@@ -19,10 +20,11 @@ mod walk;
 mod workload;
 mod written;
 
-pub use cell::{Cell, IngestCell, Volumes};
+pub use cell::{Cell, Volumes};
 pub use choices::{Access, EngineKind, SyncPolicy};
 pub use estimate::{Estimate, Speed};
 pub use frames::{FrameFile, FrameRead, FramesCell, FramesSweep, Split};
+pub use ingest::{Goal, IngestCell, Readers};
 pub use parameters::{Footprint, Parameters, Work};
 pub use phase::Phase;
 pub use random::{Coverage, Mode, RandomCell, RandomSweep};
@@ -95,6 +97,9 @@ pub struct Cells {
     pub space_limit: Option<Bytes>,
     /// The directory that copies come from.
     pub source: Option<String>,
+    /// The directory that recordings are copied to while they are made.
+    #[serde(default)]
+    pub copy_to: Option<String>,
     /// What sizes were multiplied by.
     pub scale: f64,
     /// The seed of all random decisions.
@@ -134,6 +139,7 @@ impl Cells {
         self.time_limit = self.time_limit.max(other.time_limit);
         self.space_limit = [self.space_limit, other.space_limit].into_iter().flatten().min();
         self.source = self.source.or(other.source);
+        self.copy_to = self.copy_to.or(other.copy_to);
         self.reserve = self.reserve.max(other.reserve);
         self.hang_after = self.hang_after.max(other.hang_after);
         self.cells.extend(other.cells);
@@ -173,6 +179,7 @@ pub fn parse(text: &str, file: &str, scale: f64) -> Result<Cells, PlanError> {
         time_limit: plan.time_limit,
         space_limit: plan.space_limit,
         source: plan.source,
+        copy_to: None,
         scale,
         seed: plan.seed,
         reserve: plan.reserve,

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use nilometer_model::{ByteRate, Bytes, Histogram, Ingest, Measured, Nanos, Series};
+use nilometer_model::{ByteRate, Bytes, Histogram, Ingest, Measured, Nanos, Series, plan::Goal};
 
 use crate::{Quantity, Recording, Study, letter};
 
@@ -48,8 +48,8 @@ fn write_pictures(
     ingest: &Ingest,
 ) -> std::fmt::Result {
     let rate = ByteRate::of(ingest.frame_size.0, ingest.period);
-    let paced = chosen(recording, true);
-    let limit = chosen(recording, false);
+    let paced = chosen(recording, Goal::Pace);
+    let limit = chosen(recording, Goal::Limit);
     let series = |samples: &[&'_ Measured]| -> Vec<(usize, Series)> {
         samples.iter().map(|measured| (measured.key.target, measured.sample.series.clone())).collect()
     };
@@ -81,10 +81,10 @@ fn distributions<'a>(
 }
 
 /// Of each target the slowest recording in the long run: it is the one that the verdict rests on.
-fn chosen<'a>(recording: &Recording<'a>, paced: bool) -> Vec<&'a Measured> {
+fn chosen<'a>(recording: &Recording<'a>, goal: Goal) -> Vec<&'a Measured> {
     let same = |measured: &&&'a Measured| {
         measured.sample.invalid.is_none()
-            && measured.sample.ingest.as_ref().is_some_and(|ingest| ingest.paced == paced)
+            && measured.sample.ingest.as_ref().is_some_and(|ingest| ingest.goal == goal)
     };
     let mut chosen: Vec<&'a Measured> = Vec::new();
     for measured in recording.samples.iter().filter(same) {
@@ -117,7 +117,11 @@ fn write_table(page: &mut String, recording: &Recording<'_>) -> std::fmt::Result
              <td class=\"f\">{}</td><td class=\"f\">{used:.0} %</td><td class=\"f\">{}</td><td class=\"f\">{cores:.2}</td>\
              <td class=\"bad\">{}</td></tr>",
             letter(measured.key.target),
-            if ingest.paced { "its own" } else { "as taken" },
+            match ingest.goal {
+                Goal::Pace => "its own",
+                Goal::Limit => "as taken",
+                Goal::Search => "a trial",
+            },
             sample.rate(),
             ingest.due,
             ingest.stored,

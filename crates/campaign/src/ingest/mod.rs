@@ -1,0 +1,231 @@
+//! The ingest phase: the shipped recorder with a simulated instrument in front of it. What is measured is what will
+//! run: recorders that work at the same time, and who reads what they record.
+
+mod follow;
+mod sample;
+mod setup;
+
+use std::sync::Arc;
+
+use nilometer_acquisition::{Outcome, Recorder};
+use nilometer_model::{
+    Histogram, Invalid, Nanos, ReaderTotals, Sample, Seed,
+    plan::{Goal, IngestCell, Readers},
+    steady::steady,
+};
+use nilometer_storage::{
+    Calendar, Target,
+    process::{self, Usage},
+};
+
+use crate::{
+    phase::{Run, traffic_since},
+    settle::settle,
+    supervise::{GLANCE, SoFar},
+    surroundings::Surroundings,
+};
+use follow::{Crowd, Followed, Report};
+pub(crate) use setup::Shape;
+use setup::setup;
+
+/// What is recorded at once, and where.
+#[derive(Debug)]
+pub(crate) struct Job<'a> {
+    /// The target's number in the plan.
+    pub(crate) number: usize,
+    pub(crate) target: &'a Arc<dyn Target>,
+    /// Where copies go.
+    pub(crate) archive: Option<&'a Arc<dyn Target>>,
+    /// A sample each.
+    pub(crate) cells: &'a [(IngestCell, Seed)],
+}
+
+/// A recorder of the job.
+#[derive(Debug)]
+struct Member {
+    /// Index into the job's cells.
+    cell: usize,
+    recorder: Recorder,
+    followed: Followed,
+    outcome: Option<Outcome>,
+}
+
+/// Records the job's instruments, a sample for each cell. What goes wrong is in the samples. None if the campaign ended
+/// before the recordings did.
+pub(crate) fn run_ingest(
+    run: &Run,
+    surroundings: &mut Surroundings,
+    job: &Job<'_>,
+    tell: &mut dyn FnMut(SoFar),
+) -> Option<Vec<Sample>> {
+    let settling = settle(run);
+    let (load, traffic) = (process::load_average(), job.target.traffic());
+    let members = prepared(run, job);
+    let ((moment, before), started) = (surroundings.begin(&run.clock), Calendar::now().time);
+    let recorded = members.and_then(|members| recorded(run, job, members, tell));
+    let spent = surroundings.end(&run.clock, &moment);
+    let mut samples = match recorded {
+        Ok(recorded) => samples(job, recorded, spent.ours)?,
+        Err(why) => job.cells.iter().map(|_| Sample::invalid(Invalid::Refused(why.clone()))).collect(),
+    };
+    for sample in &mut samples {
+        spent.put(sample, job.number, job.cells.len() as u64, surroundings.idle_cores());
+        (sample.settling, sample.load, sample.started, sample.before) = (settling, load, started, before);
+        sample.device = traffic_since(traffic, job.target.as_ref());
+    }
+    Some(samples)
+}
+
+/// All recorders, ready.
+fn prepared(run: &Run, job: &Job<'_>) -> Result<Vec<Member>, String> {
+    let mut members = Vec::new();
+    for (index, (cell, seed)) in job.cells.iter().enumerate() {
+        for number in 0..cell.count {
+            let seed = if number == 0 { *seed } else { seed.part(u64::from(number)) };
+            let setup = setup(run, job.target, cell, seed, &format!("n_{index}.{number}"))?;
+            let followed = Followed {
+                target: job.target.clone(),
+                lanes: setup.lanes.iter().map(|(_, layout)| layout.clone()).collect(),
+                content: setup.content.clone(),
+                archive: job.archive.cloned(),
+            };
+            let recorder = Recorder::prepare(setup).map_err(|error| error.to_string())?;
+            members.push(Member { cell: index, recorder, followed, outcome: None });
+        }
+    }
+    Ok(members)
+}
+
+/// What came of recorders and readers.
+struct Recorded {
+    members: Vec<Member>,
+    readers: Vec<Report>,
+    /// What was kept, read when the recordings were over.
+    read_back: Vec<Report>,
+    /// A reader hangs.
+    hung: bool,
+    /// The campaign ended first.
+    cut: bool,
+}
+
+/// Readers may finish what was recorded.
+const READ_ON: Nanos = Nanos::from_millis(2000);
+/// What is kept is read back in this time, or as much of it as that allows.
+const READ_BACK: Nanos = Nanos::from_millis(30_000);
+
+/// Records and reads to the end.
+fn recorded(
+    run: &Run,
+    job: &Job<'_>,
+    mut members: Vec<Member>,
+    tell: &mut dyn FnMut(SoFar),
+) -> Result<Recorded, String> {
+    let mut crowd = Crowd::new(run);
+    for (index, member) in members.iter().enumerate() {
+        crowd.follow(index, &member.followed, job.cells[member.cell].0.readers)?;
+    }
+    for member in &mut members {
+        member.recorder.begin().map_err(|error| error.to_string())?;
+    }
+    let cut = watched(run, job, &mut members, tell);
+    let (readers, hung) = crowd.gather(READ_ON);
+    let (read_back, hung) = if hung || cut { (Vec::new(), hung) } else { read_back(run, job, &members)? };
+    Ok(Recorded { members, readers, read_back, hung, cut })
+}
+
+/// Waits for all recorders; whether the campaign ended first.
+fn watched(run: &Run, job: &Job<'_>, members: &mut [Member], tell: &mut dyn FnMut(SoFar)) -> bool {
+    let (begun, mut cut) = (run.clock.now(), false);
+    while let Some(open) = members.iter_mut().find(|member| member.outcome.is_none()) {
+        open.outcome = open.recorder.wait(GLANCE);
+        let over = run.is_over() && members.iter().any(|member| member.outcome.is_none());
+        cut |= over;
+        let mut so_far = SoFar { elapsed: run.clock.now().since(begun), ..SoFar::default() };
+        for member in members.iter_mut() {
+            let work = member.recorder.ring().chronicle().work;
+            let limit = job.cells[member.cell].0.goal == Goal::Limit;
+            if over || limit && so_far.elapsed >= LIMIT_LEAST && steady(&work).is_some() {
+                member.recorder.stop();
+            }
+            for bin in work.bins() {
+                so_far.bytes += bin.bytes;
+                so_far.operations += bin.operations;
+            }
+        }
+        tell(so_far);
+    }
+    cut
+}
+
+/// A limit is looked for at least so long.
+const LIMIT_LEAST: Nanos = Nanos::from_millis(5000);
+
+/// Reads what is kept of recordings at the instrument's pace, and checks it.
+fn read_back(run: &Run, job: &Job<'_>, members: &[Member]) -> Result<(Vec<Report>, bool), String> {
+    let mut crowd = Crowd::new(run);
+    for (index, member) in members.iter().enumerate() {
+        if job.cells[member.cell].0.goal == Goal::Pace {
+            crowd.follow(index, &member.followed, Readers { count: 1, ..Readers::default() })?;
+        }
+    }
+    let (mut reports, hung) = crowd.gather(READ_BACK);
+    for (totals, _) in reports.iter_mut().filter_map(|report| report.reader.as_mut()) {
+        // What was removed before it began was not missed.
+        *totals = ReaderTotals { after: true, missed: 0, ..*totals };
+    }
+    Ok((reports, hung))
+}
+
+/// A sample for each cell; none if the campaign ended first and nothing hangs.
+fn samples(job: &Job<'_>, recorded: Recorded, ours: Usage) -> Option<Vec<Sample>> {
+    let Recorded { members, readers, read_back, hung, cut } = recorded;
+    let hangs = |member: &Member| member.outcome.as_ref().is_none_or(|outcome| outcome.hung);
+    if cut && !hung && !members.iter().any(hangs) {
+        return None;
+    }
+    let alone = (job.cells.len() == 1).then(|| by_recorders(&members, &readers, &read_back, ours));
+    let cells: Vec<usize> = members.iter().map(|member| member.cell).collect();
+    let mut outcomes: Vec<Vec<Outcome>> = job.cells.iter().map(|_| Vec::new()).collect();
+    for member in members {
+        outcomes[member.cell].extend(member.outcome);
+    }
+    let mut reports: Vec<Vec<Report>> = job.cells.iter().map(|_| Vec::new()).collect();
+    for mut report in readers.into_iter().chain(read_back) {
+        let cell = cells[report.member];
+        // How late frames were read is asked of those who read meanwhile.
+        if let Some((_, late)) = report.reader.as_mut().filter(|(totals, _)| totals.after) {
+            *late = Histogram::default();
+        }
+        reports[cell].push(report);
+    }
+    let company = company(job);
+    let samples = job.cells.iter().zip(outcomes).zip(reports).map(|(((cell, _), outcomes), reports)| {
+        let usage = alone.unwrap_or_else(|| by_lanes(&outcomes));
+        let mut sample = sample::sample(cell, company.clone(), outcomes, reports);
+        (sample.user, sample.system, sample.switches) = (usage.user, usage.system, usage.switches);
+        if hung {
+            sample.invalid = Some(Invalid::Hung);
+        }
+        sample
+    });
+    Some(samples.collect())
+}
+
+/// All that was recorded at the same time, if it was more than one.
+fn company(job: &Job<'_>) -> String {
+    let all: Vec<String> = job.cells.iter().map(|(cell, _)| cell.who()).collect();
+    if all.len() > 1 { all.join(" + ") } else { String::new() }
+}
+
+/// What this process spent, without the simulated instruments and the readers: with the kernel's workers for `io_uring`.
+fn by_recorders(members: &[Member], readers: &[Report], read_back: &[Report], ours: Usage) -> Usage {
+    let sources = members.iter().filter_map(|member| Some(member.outcome.as_ref()?.source));
+    let others = readers.iter().chain(read_back).map(|report| report.usage);
+    sources.chain(others).fold(ours, Usage::since)
+}
+
+/// What the lanes' threads spent.
+fn by_lanes(outcomes: &[Outcome]) -> Usage {
+    let lanes = outcomes.iter().flat_map(|outcome| outcome.lanes.iter().flatten());
+    lanes.map(|lane| lane.usage).fold(Usage::default(), Usage::and)
+}

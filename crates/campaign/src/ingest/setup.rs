@@ -1,0 +1,98 @@
+//! A recording set up: how an instrument's frames lie in memory and in files, and what delivers them.
+
+use std::sync::Arc;
+
+use nilometer_acquisition::{
+    Delivery, Pace, Setup,
+    instrument::Content,
+    journal::Head,
+    sink::{RawLayout, frames_per_file},
+    suited_engine,
+};
+use nilometer_model::{
+    Bytes, Instrument, Seed,
+    plan::{Goal, IngestCell},
+};
+use nilometer_storage::{Target, buffer::ALIGNMENT};
+
+use crate::phase::Run;
+
+/// The recorder of a cell's instrument, `name` being the first part of its files' names.
+pub(super) fn setup(
+    run: &Run,
+    target: &Arc<dyn Target>,
+    cell: &IngestCell,
+    seed: Seed,
+    name: &str,
+) -> Result<Setup, String> {
+    let direct = target.description().direct_alignment().is_some();
+    let shape = Shape::of(cell, direct);
+    let Instrument { data, shape: pixels, pixel, .. } = &cell.instrument;
+    let content = Content::prepare(data, pixels, *pixel, seed.named("content"));
+    let content = content.map_err(|error| format!("data: {error}"))?;
+    let lane = |lane| {
+        let head = Head {
+            recording: seed.0,
+            lane,
+            lanes: shape.lanes,
+            frame_size: cell.instrument.frame_size().0,
+            stride: shape.stride,
+            frames_per_file: shape.frames_per_file,
+        };
+        let suited = RawLayout::suited(name.into(), head, direct);
+        (target.clone(), RawLayout { keep: Some(shape.keep), origin: content.origin(), ..suited })
+    };
+    let pace = if cell.goal == Goal::Limit { Pace::AsTaken } else { Pace::Due(cell.instrument.schedule()) };
+    Ok(Setup {
+        lanes: (0..shape.lanes).map(lane).collect(),
+        engine: suited_engine(target.as_ref(), direct, run.clock).map_err(|error| error.to_string())?,
+        slots: shape.slots,
+        delivery: Delivery::lasting(pace, cell.duration),
+        reserve: None,
+        content,
+        stop: Arc::default(),
+        allowance: cell.instrument.allowance(),
+        hang_after: run.hang_after,
+    })
+}
+
+/// How an instrument's frames lie in memory and in files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Shape {
+    stride: u64,
+    frames_per_file: u64,
+    slots: usize,
+    /// Full files that stay in a lane.
+    keep: u64,
+    lanes: u32,
+}
+
+/// Through the cache a write is a copy by one processor, and the writes of one file exclude each other: two lanes copy
+/// at the same time.
+const BUFFERED_LANES: u32 = 2;
+
+impl Shape {
+    pub(crate) fn of(cell: &IngestCell, direct: bool) -> Self {
+        let frame = cell.instrument.frame_size().0;
+        let stride = if direct { frame.next_multiple_of(ALIGNMENT as u64) } else { frame };
+        let frames_per_file = frames_per_file(&cell.instrument, stride);
+        let lanes = if direct { 1 } else { BUFFERED_LANES };
+        let keep = (cell.keep.0 / (frames_per_file * stride * u64::from(lanes))).max(1);
+        Shape { stride, frames_per_file, slots: (cell.buffer.0 / stride).max(2) as usize, keep, lanes }
+    }
+
+    /// The most that lies on the target at once: what is kept, and three open files a lane.
+    pub(crate) fn footprint(&self) -> Bytes {
+        Bytes(u64::from(self.lanes) * (self.keep + 3) * self.frames_per_file * self.stride)
+    }
+
+    /// Files that lie there at once, the journals included.
+    pub(crate) fn files(&self) -> u64 {
+        u64::from(self.lanes) * (self.keep + 4)
+    }
+
+    /// The ring.
+    pub(crate) fn memory(&self) -> Bytes {
+        Bytes(self.slots as u64 * self.stride.next_multiple_of(ALIGNMENT as u64))
+    }
+}
