@@ -24,3 +24,4 @@ pub use resolve::{ResolveError, Resolved, resolve};
 pub use resume::difference;
 pub use rounds::{Campaign, CampaignError, Now, Progress, Ran};
 pub use supervise::SoFar;
+pub use turns::Trials;

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use nilometer_model::{
-    Invalid, Key, Seed,
-    plan::{Cells, Phase, Volumes},
+    Invalid, Key, Sample, Seed,
+    plan::{Cells, IngestCell, Phase, Volumes},
+    search::{Advice, Trial, advise},
 };
 
 use crate::resolve::Resolved;
@@ -39,6 +40,12 @@ impl Turn {
         }
     }
 
+    /// The cell, if it is a search.
+    pub(crate) fn search<'a>(&self, plan: &'a Cells) -> Option<&'a IngestCell> {
+        let ingest = plan.ingests.get(self.cell.checked_sub(plan.cells.len())?)?;
+        ingest.goal.searches().then_some(ingest)
+    }
+
     /// The phases whose samples are recorded.
     fn recorded(&self, plan: &Cells) -> Vec<Phase> {
         match plan.cells.get(self.cell) {
@@ -49,7 +56,7 @@ impl Turn {
 
     /// Whether nothing is to be measured any more: on each target every phase has its sample, or one failed and the rest
     /// was given up.
-    pub(crate) fn is_done(&self, plan: &Cells, done: &Done) -> bool {
+    pub(crate) fn is_done(&self, plan: &Cells, done: &Done, trials: &Trials) -> bool {
         let phases = self.recorded(plan);
         let is_done = |turn: &Turn, target: usize| {
             let (first, last) = (turn.key(target, Phase::ALL[0]), turn.key(target, Phase::Ingest));
@@ -58,8 +65,38 @@ impl Turn {
         };
         let turns: Vec<Turn> =
             self.cells(plan).into_iter().map(|cell| Turn { cell, ..self.clone() }).collect();
-        self.targets.iter().all(|&target| turns.iter().all(|turn| is_done(turn, target)))
+        self.targets.iter().all(|&target| match self.search(plan) {
+            Some(cell) => is_found(cell, &trials.of(self.cell, target)),
+            None => turns.iter().all(|turn| is_done(turn, target)),
+        })
     }
+}
+
+/// The trials of searches, in the order in which they were made.
+#[derive(Debug, Clone, Default)]
+pub struct Trials(BTreeMap<Key, Trial>);
+
+impl Trials {
+    /// A sample of this key; it counts if it is a trial.
+    pub fn add(&mut self, key: Key, sample: &Sample) {
+        let searches = sample.ingest.as_ref().is_some_and(|ingest| ingest.goal.searches());
+        if let Some(trial) = Trial::of(sample).filter(|_| searches) {
+            self.0.insert(key, trial);
+        }
+    }
+
+    /// Those of a cell on a target.
+    pub(crate) fn of(&self, cell: usize, target: usize) -> Vec<Trial> {
+        let same = |key: &&Key| (key.cell, key.target) == (cell, target);
+        let mut found: Vec<_> = self.0.keys().filter(same).collect();
+        found.sort_by_key(|key| key.repeat);
+        found.into_iter().map(|key| self.0[key]).collect()
+    }
+}
+
+/// Whether a search has come to its end.
+fn is_found(cell: &IngestCell, trials: &[Trial]) -> bool {
+    !trials.is_empty() && matches!(advise(cell, cell.rate(), trials), Advice::Found(_))
 }
 
 /// After such a sample the rest of a cell can't be measured.
@@ -117,7 +154,7 @@ mod tests {
     use super::*;
     use nilometer_model::{
         Instrument,
-        plan::{Goal, IngestCell, parse},
+        plan::{Goal, parse},
     };
 
     const PLAN: &str = r#"
@@ -185,9 +222,12 @@ access = "buffered"
         assert_eq!(cells, [0, 0, 1, 1, 2, 2]);
         let mut done = Done::new();
         done.insert(turns[2].key(0, Phase::Ingest), None);
-        assert!(!turns[2].is_done(&plan, &done), "the other one of the company has no sample");
+        assert!(
+            !turns[2].is_done(&plan, &done, &Trials::default()),
+            "the other one of the company has no sample"
+        );
         done.insert(Turn { cell: 3, ..turns[2].clone() }.key(0, Phase::Ingest), None);
-        assert!(turns[2].is_done(&plan, &done));
+        assert!(turns[2].is_done(&plan, &done, &Trials::default()));
     }
 
     #[test]
@@ -196,17 +236,17 @@ access = "buffered"
         let all_at_once = Turn { targets: vec![0, 1], cell: 1, repeat: 2 };
         let mut done = Done::new();
         for phase in [Phase::Write, Phase::Read] {
-            assert!(!all_at_once.is_done(&plan, &done));
+            assert!(!all_at_once.is_done(&plan, &done, &Trials::default()));
             done.insert(all_at_once.key(0, phase), None);
         }
-        assert!(!all_at_once.is_done(&plan, &done), "the other target is missing");
+        assert!(!all_at_once.is_done(&plan, &done, &Trials::default()), "the other target is missing");
         done.insert(all_at_once.key(1, Phase::Write), Some(Invalid::Starved));
-        assert!(!all_at_once.is_done(&plan, &done), "its read is missing");
+        assert!(!all_at_once.is_done(&plan, &done, &Trials::default()), "its read is missing");
         done.insert(all_at_once.key(1, Phase::Write), Some(Invalid::Errors));
-        assert!(all_at_once.is_done(&plan, &done), "nothing can be read");
+        assert!(all_at_once.is_done(&plan, &done, &Trials::default()), "nothing can be read");
         let recording = Turn { targets: vec![0], cell: 4, repeat: 1 };
-        assert!(!recording.is_done(&plan, &done));
+        assert!(!recording.is_done(&plan, &done, &Trials::default()));
         done.insert(recording.key(0, Phase::Ingest), None);
-        assert!(recording.is_done(&plan, &done));
+        assert!(recording.is_done(&plan, &done, &Trials::default()));
     }
 }

@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context, bail};
 use clap::Args;
 use nilometer_analysis::{Study, report::terminal};
-use nilometer_campaign::{Campaign, Ran, Resolved, environment, resolve, within};
+use nilometer_campaign::{Campaign, Ran, Resolved, Trials, environment, resolve, within};
 use nilometer_model::{CellEntry, Invalid, Key, Measured, Nanos, Results, Seed, TargetEntry, plan::Cells};
 use nilometer_record::Record;
 use nilometer_storage::{Target, target::Posix};
@@ -67,6 +67,8 @@ pub(crate) struct Ready {
     pub(crate) record: Record,
     /// What is in the record already, and why it must not be used, if so.
     pub(crate) done: BTreeMap<Key, Option<Invalid>>,
+    /// Of these, the trials of searches.
+    pub(crate) trials: Trials,
     /// Which targets are used.
     pub(crate) in_use: Vec<bool>,
 }
@@ -75,14 +77,13 @@ impl Evaluate {
     pub(crate) fn execute(&self) -> Outcome {
         let ready = if self.resume { resumed(self)? } else { self.begun()? };
         let head = head(&ready.resolved).run()?;
-        let Ready { path, resolved, mut record, done, in_use } = ready;
+        let Ready { path, resolved, mut record, done, trials, in_use } = ready;
         warn_of_record_on_target(&path, &resolved);
         let targets = make_targets(&resolved, &in_use, &mut record).run()?;
         let (stop, patience) = (stop_on_signal().run()?, resolved.plan.hang_after);
         let archive = make_archive(&resolved, &mut record).run()?;
         let (in_use, second) = (targets.clone(), archive.clone());
-        let campaign =
-            Campaign { targets: in_use, archive: second, stop: stop.clone(), resolved, record, done };
+        let campaign = Campaign { targets: in_use, archive: second, resolved, record, done, trials, stop };
         let mut show = Show::new(&head);
         let ended = campaign.run(&mut |progress| show.tell(&progress));
         show.clear();
@@ -103,7 +104,8 @@ impl Evaluate {
         let head = head(&resolved).run()?;
         let record = Record::create(&path, &head, resolved.plan.warm_up).input()?;
         let in_use = vec![true; resolved.targets.len()];
-        Ok(Ready { path, resolved, record, done: BTreeMap::new(), in_use })
+        let (done, trials) = (BTreeMap::new(), Trials::default());
+        Ok(Ready { path, resolved, record, done, trials, in_use })
     }
 
     /// The plan against the described targets: all that can be refused is refused here.

@@ -44,17 +44,19 @@ pub(crate) struct Recordings {
     /// Copy every recording to a directory on other storage while it is made
     #[arg(long, value_name = "DIRECTORY", requires = "instruments")]
     copy_to: Option<PathBuf>,
-    /// Search for the highest rate that is carried without loss
+    /// Search for the highest rate that is carried without loss with this buffer, and for the smallest buffer at the
+    /// instrument's own rate
     #[arg(long, requires = "instruments")]
     find_limit: bool,
+    /// How long a trial of such a search lasts
+    #[arg(long, default_value = "5 s", requires = "find_limit")]
+    trial: Nanos,
 }
 
 /// How often, and how long each time at the most, the limit of the storage is looked for before an instrument is
 /// recorded.
 const LIMIT_REPEATS: u32 = 3;
 const LIMIT_DURATION: Nanos = Nanos::from_millis(20_000);
-/// A trial of a search.
-const TRIAL_DURATION: Nanos = Nanos::from_millis(5_000);
 /// As many recorders are more than any node has.
 const COUNT_MOST: u32 = 1000;
 
@@ -93,12 +95,16 @@ impl Recordings {
     fn alone(&self, instrument: &Instrument, count: u32, cells: &mut Vec<IngestCell>) {
         let paced = |readers| self.cell(instrument.clone(), count, readers);
         for readers in self.levels() {
-            let (duration, repeats) = (LIMIT_DURATION, LIMIT_REPEATS);
+            let (duration, repeats) = (LIMIT_DURATION, if readers.none() { LIMIT_REPEATS } else { 1 });
             cells.push(IngestCell { goal: Goal::Limit, duration, repeats, ..paced(readers) });
         }
         if self.find_limit {
-            let duration = TRIAL_DURATION;
-            cells.push(IngestCell { goal: Goal::Search, duration, ..paced(Readers::default()) });
+            let (duration, readers) = (self.trial, Readers::default());
+            cells.extend([Goal::Search, Goal::Buffer].map(|goal| IngestCell {
+                goal,
+                duration,
+                ..paced(readers)
+            }));
         }
         cells.extend(self.levels().into_iter().map(paced));
     }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow, bail};
-use nilometer_campaign::{Resolved, difference, in_time, resolve};
+use nilometer_campaign::{Resolved, Trials, difference, in_time, resolve};
 use nilometer_model::{Event, Nanos, plan::Cells};
 use nilometer_record::{Begun, Record};
 use nilometer_storage::{
@@ -35,7 +35,17 @@ pub(crate) fn resumed(asked: &Evaluate) -> Result<Ready, Failure> {
     let mut resolved = sourced(resolve(recorded.plan, targets).input()?).input()?;
     resolved.plan.time_limit = asked.time_limit.unwrap_or(resolved.plan.time_limit);
     take_back(&mut record, &resolved, &begun, &in_use).run()?;
-    Ok(Ready { path, resolved, record, done: begun.done, in_use })
+    let trials = trials(&path).run()?;
+    Ok(Ready { path, resolved, record, done: begun.done, trials, in_use })
+}
+
+/// The trials of searches: each of them follows from those before.
+fn trials(path: &Path) -> Result<Trials> {
+    let mut trials = Trials::default();
+    for measured in nilometer_record::read(path)?.samples {
+        trials.add(measured.key, &measured.sample);
+    }
+    Ok(trials)
 }
 
 /// What the user asks for besides must be what the record is of.

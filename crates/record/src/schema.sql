@@ -143,7 +143,8 @@ CREATE TABLE ingest (
     sample        INTEGER PRIMARY KEY REFERENCES sample (id),
     instrument    TEXT NOT NULL,
     count         INTEGER NOT NULL,      -- so many of it, each with a recorder of its own
-    goal          TEXT NOT NULL,         -- limit: as fast as frames were taken; pace: when due; search: at a trial's rate
+    goal          TEXT NOT NULL,         -- limit: as fast as frames were taken; pace: when due;
+                                         -- search, buffer: one trial of many, at its rate or with its buffer
     frame_size    INTEGER NOT NULL,
     period        INTEGER NOT NULL,
     duration      INTEGER NOT NULL,

@@ -40,6 +40,9 @@ pub enum Goal {
     Pace,
     /// The highest rate without loss: many recordings, each at a rate that follows from the ones before.
     Search,
+    /// The smallest buffer without loss at the instrument's pace: many recordings, each with a buffer that follows from the
+    /// ones before.
+    Buffer,
 }
 
 /// Who reads a recording while it is made.
@@ -62,7 +65,7 @@ pub struct Readers {
 
 impl Goal {
     /// All of them.
-    pub const ALL: [Goal; 3] = [Goal::Limit, Goal::Pace, Goal::Search];
+    pub const ALL: [Goal; 4] = [Goal::Limit, Goal::Pace, Goal::Search, Goal::Buffer];
 
     /// The word in the record.
     pub const fn name(self) -> &'static str {
@@ -70,7 +73,13 @@ impl Goal {
             Goal::Limit => "limit",
             Goal::Pace => "pace",
             Goal::Search => "search",
+            Goal::Buffer => "buffer",
         }
+    }
+
+    /// A recording is one trial of many.
+    pub const fn searches(self) -> bool {
+        matches!(self, Goal::Search | Goal::Buffer)
     }
 
     /// The opposite of [`Goal::name`].
@@ -118,6 +127,7 @@ impl fmt::Display for IngestCell {
             Goal::Limit => "as fast as it is taken".into(),
             Goal::Pace => format!("at {}", self.rate()),
             Goal::Search => "at the highest rate without loss".into(),
+            Goal::Buffer => format!("at {}, with the smallest buffer without loss", self.rate()),
         };
         write!(f, "{} {pace} for {}, buffer {}", self.who(), self.duration, self.buffer)?;
         if !self.readers.none() {

@@ -5,9 +5,11 @@
 //! a search that was interrupted goes on from the record.
 
 mod buffer;
+mod history;
 mod rate;
 
 pub use buffer::{BufferLimit, BufferSearch, BufferTrial};
+pub use history::{Found, Trial, advise};
 pub use rate::{GRID, RateLimit, RateSearch, RateTrial, TRIALS};
 
 /// How a trial ended.

@@ -120,7 +120,7 @@ fn write_table(page: &mut String, recording: &Recording<'_>) -> std::fmt::Result
             match ingest.goal {
                 Goal::Pace => "its own",
                 Goal::Limit => "as taken",
-                Goal::Search => "a trial",
+                Goal::Search | Goal::Buffer => "a trial",
             },
             sample.rate(),
             ingest.due,

@@ -1,6 +1,8 @@
 //! The campaign: repeats are rounds; in each, all cells on all targets in an order drawn from the seed, so that drift
 //! hits all alike. Every sample is in the record before the next phase begins.
 
+mod recordings;
+
 use std::sync::{Arc, atomic::AtomicBool};
 
 use nilometer_model::{
@@ -12,7 +14,6 @@ use nilometer_storage::{Calendar, Clock, Target, process::daemons, target::Targe
 
 use crate::{
     calendar::Watched,
-    ingest::{Job, run_ingest},
     patience::within,
     phase::{Reached, Run, Task, run_phase},
     remaining::Remaining,
@@ -20,8 +21,10 @@ use crate::{
     settle::Usual,
     supervise::SoFar,
     surroundings::Surroundings,
-    turns::{self, Done, Turn, is_broken},
+    turns::{self, Done, Trials, Turn, is_broken},
 };
+
+use recordings::Limits;
 
 /// A resolved plan with its targets and its record.
 #[derive(Debug)]
@@ -36,6 +39,8 @@ pub struct Campaign {
     pub record: Record,
     /// What is in the record already, and why it must not be used, if so.
     pub done: Done,
+    /// Of what is in the record, the trials of searches.
+    pub trials: Trials,
     /// Set from elsewhere to end the campaign within a second.
     pub stop: Arc<AtomicBool>,
 }
@@ -111,6 +116,7 @@ struct State<'a> {
     surroundings: Surroundings,
     calendar: Watched,
     left_out: Vec<bool>,
+    limits: Limits,
     remaining: Remaining,
     /// When the turn that runs began.
     turn_begun: Nanos,
@@ -126,7 +132,7 @@ impl Campaign {
         let turns = turns::turns(&self.resolved);
         let mut state = self.begin(&turns, tell);
         for (index, turn) in turns.iter().enumerate() {
-            if turn.is_done(&self.resolved.plan, &self.done) {
+            if turn.is_done(&self.resolved.plan, &self.done, &self.trials) {
                 continue;
             }
             if state.run.is_over() {
@@ -142,7 +148,7 @@ impl Campaign {
         }
         let open = |turn: &&Turn| {
             let targets = state.in_use(&turn.targets);
-            !Turn { targets, ..(*turn).clone() }.is_done(&self.resolved.plan, &self.done)
+            !Turn { targets, ..(*turn).clone() }.is_done(&self.resolved.plan, &self.done, &self.trials)
         };
         let missing = turns.iter().filter(open).count();
         if missing > 0 && state.run.clock.now() >= state.run.ends {
@@ -163,7 +169,8 @@ impl Campaign {
         let served_by = |target: &Option<Arc<dyn Target>>| {
             target.as_ref().map_or_else(Vec::new, |target| daemons(target.description()))
         };
-        let left: Vec<Turn> = turns.iter().filter(|turn| !turn.is_done(plan, &self.done)).cloned().collect();
+        let left: Vec<Turn> =
+            turns.iter().filter(|turn| !turn.is_done(plan, &self.done, &self.trials)).cloned().collect();
         let recording =
             |turn: &Turn| turn.cell.checked_sub(plan.cells.len()).map(|ingest| plan.ingests[ingest].duration);
         State {
@@ -171,6 +178,7 @@ impl Campaign {
             surroundings: Surroundings::look(&clock, self.targets.iter().map(served_by).collect()),
             calendar: Watched::begin(),
             left_out: self.targets.iter().map(Option::is_none).collect(),
+            limits: Limits::default(),
             remaining: Remaining::new(&left, recording),
             turn_begun: clock.now(),
             place: (0, turns.len()),
@@ -182,6 +190,7 @@ impl Campaign {
     fn take(&mut self, state: &mut State<'_>, turn: &Turn) -> Result<(), CampaignError> {
         let cells = self.resolved.plan.cells.len();
         match turn.cell.checked_sub(cells) {
+            Some(_) if turn.search(&self.resolved.plan).is_some() => self.take_search(state, turn)?,
             Some(ingest) => self.take_ingest(state, turn, ingest)?,
             None => self.take_phases(state, turn)?,
         }
@@ -195,52 +204,6 @@ impl Campaign {
 
     fn seed(&self, turn: &Turn) -> Seed {
         Seed(self.resolved.plan.seed).part(turn.cell as u64).part(u64::from(turn.repeat))
-    }
-
-    fn take_ingest(
-        &mut self,
-        state: &mut State<'_>,
-        turn: &Turn,
-        ingest: usize,
-    ) -> Result<(), CampaignError> {
-        let plan = &self.resolved.plan;
-        let members = turns::company(plan, ingest);
-        let turns = members.iter().map(|member| Turn { cell: plan.cells.len() + member, ..turn.clone() });
-        let turns: Vec<Turn> = turns.collect();
-        let cells: Vec<_> = members
-            .iter()
-            .zip(&turns)
-            .map(|(&member, turn)| (plan.ingests[member].clone(), self.seed(turn)))
-            .collect();
-        let archive = self.archive.clone();
-        for &number in &turn.targets {
-            let Some(target) = self.targets[number].clone() else { continue };
-            let job = Job { number, target: &target, archive: archive.as_ref(), cells: &cells };
-            let Some(samples) = state.record(turn, &job) else { return Ok(()) };
-            let hung = samples.iter().any(|sample| sample.invalid == Some(Invalid::Hung));
-            for (turn, sample) in turns.iter().zip(samples) {
-                self.keep(state, turn.key(number, Phase::Ingest), sample)?;
-            }
-            if hung {
-                let cell = &cells[0].0;
-                self.leave_out(state, number, &format!("hung in ingest: {cell}"))?;
-            }
-        }
-        self.clear_archive(state)
-    }
-
-    /// Removes what was copied.
-    fn clear_archive(&mut self, state: &mut State<'_>) -> Result<(), CampaignError> {
-        let Some(archive) = &self.archive else { return Ok(()) };
-        let cleared = within(state.run.hang_after, archive, |archive| archive.clear());
-        if let Err(error) = cleared.and_then(|cleared| cleared) {
-            self.note(
-                state,
-                &format!("what was copied could not be removed, nothing is copied from now on: {error}"),
-            )?;
-            self.archive = None;
-        }
-        Ok(())
     }
 
     /// All phases of a cell. A target on which one fails does no more of them; one that hangs is left out.
@@ -332,6 +295,8 @@ impl Campaign {
         }
         self.record.add(key, &sample)?;
         self.done.insert(key, sample.invalid.clone());
+        self.trials.add(key, &sample);
+        state.limits.see(key.target, &sample);
         let ((done, of), left) = (state.place, state.left());
         (state.tell)(Progress::Measured { done, of, left, measured: &Measured { key, sample } });
         Ok(())
@@ -371,15 +336,6 @@ impl State<'_> {
         let left = self.left();
         let State { run, surroundings, place, tell, .. } = self;
         run_phase(run, surroundings, task, &mut |so_far| tell(now(turn, task.phase, so_far, *place, left)))
-    }
-
-    /// A recording; none if the campaign ended first.
-    fn record(&mut self, turn: &Turn, job: &Job<'_>) -> Option<Vec<Sample>> {
-        let left = self.left();
-        let State { run, surroundings, place, tell, .. } = self;
-        run_ingest(run, surroundings, job, &mut |so_far| {
-            tell(now(turn, Phase::Ingest, so_far, *place, left));
-        })
     }
 
     /// How long the rest will take from now on, as far as that is known.

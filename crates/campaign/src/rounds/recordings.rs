@@ -1,0 +1,137 @@
+//! The recordings of a campaign: one by one, in company, or as the trials of a search.
+
+use std::collections::BTreeMap;
+
+use nilometer_model::{
+    ByteRate, Invalid, Sample,
+    plan::{Goal, IngestCell, Phase},
+    search::{Advice, advise},
+};
+
+use super::{Campaign, CampaignError, State, now};
+use crate::{
+    ingest::{Job, run_ingest},
+    patience::within,
+    turns::{self, Turn},
+};
+
+impl Campaign {
+    pub(super) fn take_ingest(
+        &mut self,
+        state: &mut State<'_>,
+        turn: &Turn,
+        ingest: usize,
+    ) -> Result<(), CampaignError> {
+        let plan = &self.resolved.plan;
+        let members = turns::company(plan, ingest);
+        let turns = members.iter().map(|member| Turn { cell: plan.cells.len() + member, ..turn.clone() });
+        let turns: Vec<Turn> = turns.collect();
+        let cells: Vec<_> = members
+            .iter()
+            .zip(&turns)
+            .map(|(&member, turn)| (plan.ingests[member].clone(), self.seed(turn)))
+            .collect();
+        let archive = self.archive.clone();
+        for &number in &turn.targets {
+            let Some(target) = self.targets[number].clone() else { continue };
+            let job = Job { number, target: &target, archive: archive.as_ref(), cells: &cells };
+            let Some(samples) = state.record(turn, &job) else { return Ok(()) };
+            let hung = samples.iter().any(|sample| sample.invalid == Some(Invalid::Hung));
+            for (turn, sample) in turns.iter().zip(samples) {
+                self.keep(state, turn.key(number, Phase::Ingest), sample)?;
+            }
+            if hung {
+                let cell = &cells[0].0;
+                self.leave_out(state, number, &format!("hung in ingest: {cell}"))?;
+            }
+        }
+        self.clear_archive(state)
+    }
+
+    /// All trials of a search that are not made yet, on each target.
+    pub(super) fn take_search(&mut self, state: &mut State<'_>, turn: &Turn) -> Result<(), CampaignError> {
+        let Some(cell) = turn.search(&self.resolved.plan).cloned() else { return Ok(()) };
+        for &number in &turn.targets {
+            let hint = state.limits.of(number, &cell).unwrap_or(cell.rate());
+            loop {
+                let trials = self.trials.of(turn.cell, number);
+                let Advice::Next(next) = advise(&cell, hint, &trials) else { break };
+                let trial = Turn { repeat: turn.repeat + trials.len() as u32, ..turn.clone() };
+                if !self.take_trial(state, &trial, number, next)? {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A trial of a search; whether another one can be made.
+    fn take_trial(
+        &mut self,
+        state: &mut State<'_>,
+        turn: &Turn,
+        number: usize,
+        cell: IngestCell,
+    ) -> Result<bool, CampaignError> {
+        let Some(target) = self.targets[number].clone() else { return Ok(false) };
+        let cells = [(cell, self.seed(turn))];
+        let job = Job { number, target: &target, archive: None, cells: &cells };
+        let Some(samples) = state.record(turn, &job) else { return Ok(false) };
+        let mut hangs = false;
+        for sample in samples {
+            hangs |= sample.invalid == Some(Invalid::Hung);
+            self.keep(state, turn.key(number, Phase::Ingest), sample)?;
+        }
+        if hangs {
+            self.leave_out(state, number, &format!("hung in ingest: {}", cells[0].0))?;
+            return Ok(false);
+        }
+        if let Err(error) = self.clear(state, turn, number) {
+            self.leave_out(state, number, &error.to_string())?;
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    /// Removes what was copied.
+    fn clear_archive(&mut self, state: &mut State<'_>) -> Result<(), CampaignError> {
+        let Some(archive) = &self.archive else { return Ok(()) };
+        let cleared = within(state.run.hang_after, archive, |archive| archive.clear());
+        if let Err(error) = cleared.and_then(|cleared| cleared) {
+            self.note(
+                state,
+                &format!("what was copied could not be removed, nothing is copied from now on: {error}"),
+            )?;
+            self.archive = None;
+        }
+        Ok(())
+    }
+}
+
+impl State<'_> {
+    /// A recording; none if the campaign ended first.
+    fn record(&mut self, turn: &Turn, job: &Job<'_>) -> Option<Vec<Sample>> {
+        let left = self.left();
+        let State { run, surroundings, place, tell, .. } = self;
+        run_ingest(run, surroundings, job, &mut |so_far| {
+            tell(now(turn, Phase::Ingest, so_far, *place, left));
+        })
+    }
+}
+
+/// How fast each target took an instrument's frames, where that was measured: where searches begin.
+#[derive(Debug, Default)]
+pub(super) struct Limits(BTreeMap<(usize, String), ByteRate>);
+
+impl Limits {
+    pub(super) fn see(&mut self, target: usize, sample: &Sample) {
+        let Some(ingest) = sample.ingest.as_ref().filter(|ingest| ingest.goal == Goal::Limit) else { return };
+        if sample.invalid.is_none() && ingest.readers.is_empty() {
+            self.0.insert((target, ingest.instrument.clone()), sample.rate());
+        }
+    }
+
+    fn of(&self, target: usize, cell: &IngestCell) -> Option<ByteRate> {
+        self.0.get(&(target, cell.instrument.name.clone())).copied()
+    }
+}
