@@ -163,12 +163,10 @@ fn late(trial: &Trial) -> Option<String> {
         let plural = if *stalls == 1 { "stall" } else { "stalls" };
         parts.push(format!("{stalls} {plural} longer than that, {stalled} in all"));
     }
-    match durable {
-        Some(durable) => parts.push(format!("99 % were durable within {durable}")),
-        None => {
-            parts.push("none was synced: they survive the death of the program, not the loss of power".into())
-        }
-    }
+    parts.push(durable.map_or_else(
+        || "none was synced: they survive the death of the program, not the loss of power".into(),
+        |durable| format!("99 % were durable within {durable}"),
+    ));
     if *read_back > 0 {
         parts.push(format!("{read_back} that were kept were read back and are right"));
     }
