@@ -19,5 +19,5 @@ pub use limits::{MeasuredLimits, measured_limits};
 pub use outcome::{Cores, Outcome, Quantity, Times, outcomes};
 pub use parameters::{Parameters, Value, Varying, parameters};
 pub use study::{Recording, Stage, StageCell, Study, letter};
-pub use verdict::{Beside, Finding, Together, Trial, Verdict, verdicts};
+pub use verdict::{Beside, Finding, Together, Trial, Under, Verdict, verdicts};
 pub use warning::{Grade, Warning};

@@ -158,6 +158,8 @@ pub struct Ingest {
     pub levels: Levels,
     /// What was recorded at the same time, each by a recorder of its own; empty if nothing else was.
     pub company: String,
+    /// In which state the target was; empty for as it is.
+    pub condition: String,
     /// Who read it meanwhile.
     pub readers: Vec<ReaderTotals>,
     /// From due until a reader had read the frame and found it right, all readers together.

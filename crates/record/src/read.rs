@@ -366,6 +366,7 @@ mod tests {
             stall_count: 8,
             slowest_second: Some(Bytes(77)),
             company: "i + j".into(),
+            condition: "one lost".into(),
             readers: vec![ReaderTotals { copies: true, frames: 6, missed: 1, ..ReaderTotals::default() }],
             ..Ingest::default()
         };

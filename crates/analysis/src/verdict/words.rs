@@ -4,7 +4,7 @@ use std::fmt;
 
 use nilometer_model::{ByteRate, Bytes, Nanos, statistics::poisson_upper};
 
-use super::{Beside, Finding, Together, Trial, Verdict};
+use super::{Beside, Finding, Together, Trial, Under, Verdict};
 
 /// In powers of 1000, as rates are.
 fn decimal(bytes: Bytes) -> String {
@@ -80,6 +80,7 @@ impl Verdict {
         }
         more.extend(self.read.iter().flat_map(|beside| self.beside(beside)));
         more.extend(self.together.iter().map(|together| self.together(together)));
+        more.extend(self.under.iter().map(|under| self.under(under)));
         more
     }
 
@@ -121,6 +122,14 @@ impl Verdict {
             _ => "",
         };
         format!("together with the others ({}): {}{hurt}", together.company, self.compared(&together.finding))
+    }
+
+    fn under(&self, under: &Under) -> String {
+        let limit = match (under.limit, self.limit) {
+            (Some(limit), Some(usual)) => format!("; it takes {limit} instead of {usual}"),
+            _ => String::new(),
+        };
+        format!("{}: {}{limit}", under.condition, self.compared(&under.finding))
     }
 
     /// A finding against that of the instrument by itself.

@@ -23,6 +23,7 @@ pub(super) fn sample(
         frame_size: cell.instrument.frame_size(),
         period: Nanos(cell.instrument.period().0 / u64::from(cell.count)),
         duration: cell.duration,
+        condition: cell.condition.as_ref().map(|condition| condition.name.clone()).unwrap_or_default(),
         company,
         ..Ingest::default()
     };
