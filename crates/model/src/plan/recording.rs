@@ -198,7 +198,11 @@ rate = ["1 Hz", "50 Hz"]
             ("frames = 100", "frames = 100\nreaders = { copy = true }", &["my.toml:5", "--copy-to"]),
             ("instrument", "instrumnt", &["line 7", "`instrument`"]),
             ("[stage.ingest]", "workers = 2\n[stage.ingest]", &["my.toml:5", "a recording has none"]),
-            ("[stage.ingest]", "[stage.workload.walk]\n[stage.ingest]", &["my.toml:5", "one of them"]),
+            (
+                "[stage.ingest]",
+                "[stage.workload.small_writes]\ntotal = \"1 MB\"\n[stage.ingest]",
+                &["my.toml:5", "one of them"],
+            ),
         ] {
             let text = PLAN.replace(from, to);
             assert_ne!(text, PLAN);
