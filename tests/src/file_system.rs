@@ -68,7 +68,12 @@ impl FileSystem {
 
     /// Shows `what` at `point`, as `mount --bind` does.
     pub fn bind(what: &Path, point: &Path) -> Self {
-        must(Command::new("mount").arg("--bind").arg(what).arg(point));
+        Self::mounted_at(point, &["--bind"], what)
+    }
+
+    /// Mounts `what` at a place that somebody else holds.
+    pub(crate) fn mounted_at(point: &Path, options: &[&str], what: &Path) -> Self {
+        must(Command::new("mount").args(options).arg(what).arg(point));
         FileSystem { point: point.into(), directory: None }
     }
 
@@ -121,13 +126,13 @@ impl Drop for FileSystem {
     }
 }
 
-fn must(command: &mut Command) {
+pub(crate) fn must(command: &mut Command) {
     let output = command.output().unwrap_or_else(|error| panic!("can't start {command:?}: {error}"));
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{command:?} failed: {said}");
 }
 
-fn tried(command: &mut Command) -> bool {
+pub(crate) fn tried(command: &mut Command) -> bool {
     let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     quiet.status().is_ok_and(|status| status.success())
 }

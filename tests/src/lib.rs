@@ -4,10 +4,12 @@
 
 #![forbid(unsafe_code)]
 
+mod faulty_disk;
 mod file_system;
 mod program;
 mod python;
 
+pub use faulty_disk::{FaultyDisk, may_have_faulty_disks};
 pub use file_system::{FileSystem, may_mount};
 pub use program::{Ended, Running, nilometer, run, start};
 pub use python::python;

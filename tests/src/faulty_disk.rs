@@ -1,0 +1,153 @@
+//! A disk that errs, dawdles or stands still when it is told to: nbdkit's filters on an image, shown as a file by nbdfuse,
+//! with a file system on a loop device on top. What the kernel sees is a disk whose requests fail or wait.
+
+use std::{
+    fs::{self, File},
+    io::{Read, Write},
+    os::unix::net::UnixStream,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+
+use tempfile::TempDir;
+
+use crate::{
+    await_some,
+    file_system::{FileSystem, may_mount, must, tried},
+};
+
+/// Whether this user may mount, and the programs are there. If not, the test is skipped with a word, or fails where
+/// everything must be tested.
+pub fn may_have_faulty_disks() -> bool {
+    if !may_mount() {
+        return false;
+    }
+    let there = ["nbdkit", "nbdfuse"].iter().all(|name| tried(Command::new(name).arg("--version")));
+    if there && Path::new("/dev/fuse").exists() {
+        return true;
+    }
+    assert!(
+        std::env::var_os("CI").is_none(),
+        "this test needs nbdkit, nbdfuse and /dev/fuse: scripts/bootstrap test"
+    );
+    eprintln!("skipped: this test needs nbdkit, nbdfuse and /dev/fuse: scripts/bootstrap test");
+    false
+}
+
+/// ext4 on a disk of a test's own that can be told to fail. Mended, unmounted and removed when it is dropped.
+#[derive(Debug)]
+pub struct FaultyDisk {
+    /// None only while it is mounted anew.
+    volume: Option<FileSystem>,
+    daemon: Child,
+    directory: TempDir,
+}
+
+impl FaultyDisk {
+    /// ext4 on a disk of so many MiB, whose every write takes so much longer than the image's.
+    pub fn ext4(mebibytes: u64, delay: Duration) -> Self {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let at = |name: &str| directory.path().join(name);
+        File::create(at("image")).and_then(|image| image.set_len(mebibytes << 20)).expect("a sparse file");
+        File::create(at("disk")).expect("a file to mount on");
+        fs::create_dir(at("mounted")).expect("a directory to mount on");
+        must(Command::new("mkfs.ext4").args(["-q", "-m", "0"]).arg(at("image")));
+        let mut serve = Command::new("nbdfuse");
+        serve
+            .arg(at("disk"))
+            .args(["--command", "nbdkit", "--single", "--exit-with-parent", "file"])
+            .arg(at("image"));
+        serve.args(["--filter=pause", "--filter=delay", "--filter=error"]);
+        serve.arg(format!("pause-control={}", at("control").display()));
+        serve.arg(format!("delay-write={}ms", delay.as_millis()));
+        for kind in ["pread", "pwrite"] {
+            serve.args([format!("error-{kind}=EIO"), format!("error-{kind}-rate=100%")]);
+            serve.arg(format!("error-{kind}-file={}", at(kind).display()));
+        }
+        let daemon = serve.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        let mut disk = FaultyDisk { volume: None, daemon: daemon.expect("nbdfuse starts"), directory };
+        disk.mount();
+        disk
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn mount(&mut self) {
+        let disk = self.at("disk");
+        await_some("nbdfuse", || fs::metadata(&disk).is_ok_and(|disk| disk.len() > 0).then_some(()));
+        self.volume = Some(FileSystem::mounted_at(&self.at("mounted"), &["-o", "loop"], &disk));
+    }
+
+    /// Where it is mounted.
+    pub fn path(&self) -> PathBuf {
+        self.at("mounted")
+    }
+
+    /// From here on every read from the disk fails with EIO.
+    pub fn fail_reads(&self) {
+        File::create(self.at("pread")).expect("a file");
+    }
+
+    /// From here on every write to the disk fails with EIO.
+    pub fn fail_writes(&self) {
+        File::create(self.at("pwrite")).expect("a file");
+    }
+
+    /// Nothing fails any more.
+    pub fn mend(&self) {
+        for kind in ["pread", "pwrite"] {
+            drop(fs::remove_file(self.at(kind)));
+        }
+    }
+
+    /// Mends the disk and mounts it anew: the kernel remembers nothing of before.
+    pub fn remount(&mut self) {
+        self.mend();
+        drop(self.volume.take());
+        self.mount();
+    }
+
+    /// From here on no request is answered.
+    pub fn pause(&self) {
+        assert_eq!(self.control(b'p').ok(), Some(b'P'));
+    }
+
+    /// The opposite of [`FaultyDisk::pause`].
+    pub fn resume(&self) {
+        assert_eq!(self.control(b'r').ok(), Some(b'R'));
+    }
+
+    /// Says a letter to nbdkit's pause filter, which answers when it is done.
+    fn control(&self, letter: u8) -> std::io::Result<u8> {
+        let mut control = UnixStream::connect(self.at("control"))?;
+        control.write_all(&[letter])?;
+        let mut answer = [0];
+        control.read_exact(&mut answer)?;
+        Ok(answer[0])
+    }
+}
+
+impl Drop for FaultyDisk {
+    fn drop(&mut self) {
+        self.mend();
+        drop(self.control(b'r'));
+        drop(self.volume.take());
+        let disk = self.at("disk");
+        // The loop device lets go a moment after the file system.
+        let unmounted = (0..50).any(|_| {
+            let unmounted = tried(Command::new("umount").arg(&disk));
+            if !unmounted {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            unmounted
+        });
+        if !unmounted {
+            tried(Command::new("umount").arg("--lazy").arg(&disk));
+            drop(self.daemon.kill());
+        }
+        drop(self.daemon.wait());
+    }
+}
