@@ -100,7 +100,8 @@ fn missing_files(document: &str) -> Vec<String> {
 fn is_in_repository(name: &str) -> bool {
     let plain = name.chars().all(|letter| letter.is_ascii_alphanumeric() || "/._-#".contains(letter));
     let first = name.split('/').next().unwrap_or_default();
-    let folders = ["crates", "plans", "instruments", "tests", "bench", "scripts", "testbed", ".ci"];
+    let folders =
+        ["crates", "plans", "instruments", "facilities", "tests", "bench", "scripts", "testbed", ".ci"];
     let file = Path::new(name.split('#').next().unwrap_or(name));
     let document = !name.contains('/') && file.extension().is_some_and(|end| end == "md");
     plain && (document || (name.contains('/') && folders.contains(&first)))

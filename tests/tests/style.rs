@@ -280,7 +280,12 @@ fn unsafe_code_stands_only_where_it_may() {
 
 /// Why a plan can't be used as it stands, if so.
 fn plan(name: &str, text: &str) -> Option<String> {
-    nilometer_model::plan::parse(text, name, 1.0).err().map(|error| error.to_string())
+    let instrument = |name: &str| {
+        let path = root().join("instruments").join(format!("{name}.toml"));
+        let text = fs::read_to_string(path).map_err(|error| error.to_string())?;
+        nilometer_model::Instrument::parse(&text, name).map_err(|error| error.to_string())
+    };
+    nilometer_model::plan::parse_with(text, name, 1.0, &instrument).err().map(|error| error.to_string())
 }
 
 /// Why an instrument can't be used as it stands, if so.
@@ -292,6 +297,20 @@ fn instrument(name: &str, text: &str) -> Option<String> {
     }
 }
 
+/// Why a facility can't be used as it stands, if so.
+fn facility(name: &str, text: &str) -> Option<String> {
+    let known = |member: &nilometer_model::Member| {
+        root().join("instruments").join(&member.name).with_added_extension("toml").exists()
+    };
+    match nilometer_model::Facility::parse(text, name) {
+        Ok(facility) => {
+            let unknown = facility.instruments.into_iter().find(|member| !known(member));
+            unknown.map(|member| format!("{name}.toml names the instrument `{}`, which is none", member.name))
+        }
+        Err(error) => Some(error.to_string()),
+    }
+}
+
 fn catalogue(folder: &str, check: fn(&str, &str) -> Option<String>) -> Vec<String> {
     let paths = files(&root().join(folder), "toml");
     let stem = |path: &Path| path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
@@ -299,10 +318,11 @@ fn catalogue(folder: &str, check: fn(&str, &str) -> Option<String>) -> Vec<Strin
 }
 
 #[test]
-fn plans_and_instruments_can_be_used() {
+fn plans_instruments_and_facilities_can_be_used() {
     assert!(!files(&root().join("plans"), "toml").is_empty(), "no plan found");
     assert_none(&catalogue("plans", plan));
     assert_none(&catalogue("instruments", instrument));
+    assert_none(&catalogue("facilities", facility));
 }
 
 #[test]
@@ -314,4 +334,8 @@ fn a_plan_or_instrument_that_is_wrong_is_found() {
     assert_eq!(instrument("camera", camera), None);
     assert!(instrument("kamera", camera).is_some());
     assert!(instrument("camera", &camera.replace("uint8", "uint9")).is_some());
+    let wa105 = read(&root().join("facilities/wa105.toml"));
+    assert_eq!(facility("wa105", &wa105), None);
+    assert!(facility("wa105", &wa105.replace("wa105-raw", "wa105-row")).is_some());
+    assert!(facility("wa105", &wa105.replace("copy_out", "copyout")).is_some());
 }

@@ -4,7 +4,7 @@
 //! that say how the pixels are stored, an empty line, the bytes 0C 1A 04 D5, the compressed pixels and a padding of 4095
 //! zeroes. (International Tables for Crystallography G, section 5.6; "Pilatus CBF header specification", version 1.4.)
 
-use std::io::Write as _;
+use std::io::Write;
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use md5::{Digest, Md5};
@@ -56,6 +56,14 @@ pub enum CbfError {
         /// In the file.
         there: usize,
     },
+    /// It is no picture of this recording.
+    #[error("has a picture of {there} B, the recording's frames have {wanted} B")]
+    Frame {
+        /// A frame.
+        wanted: usize,
+        /// In the file.
+        there: usize,
+    },
     /// The compressed pixels are not those that were written.
     #[error("is damaged: its MD5 is another")]
     Digest,
@@ -69,39 +77,46 @@ impl Image<'_> {
     pub fn write(&self, name: &str, file: &mut Vec<u8>) {
         let Image { width, height, pixels } = *self;
         assert_eq!(width * height, pixels.len(), "a picture has its pixels");
-        let mut packed = Vec::with_capacity(pixels.len() + pixels.len() / 8);
+        let mut packed = Vec::new();
         byte_offset::encode(pixels, &mut packed);
-        file.reserve(packed.len() + PADDING + 1500);
-        put_header(name, file);
-        let digest = BASE64_STANDARD.encode(Md5::digest(&packed));
-        let (size, count) = (packed.len(), pixels.len());
-        let lines = format!(
-            "_array_data.data\r\n;\r\n{BOUNDARY}\r\n\
-             Content-Type: application/octet-stream;\r\n     conversions=\"{CONVERSION}\"\r\n\
-             Content-Transfer-Encoding: BINARY\r\nX-Binary-Size: {size}\r\nX-Binary-ID: 1\r\n\
-             X-Binary-Element-Type: \"{ELEMENT}\"\r\nX-Binary-Element-Byte-Order: LITTLE_ENDIAN\r\n\
-             Content-MD5: {digest}\r\nX-Binary-Number-of-Elements: {count}\r\n\
-             X-Binary-Size-Fastest-Dimension: {width}\r\nX-Binary-Size-Second-Dimension: {height}\r\n\
-             X-Binary-Size-Padding: {PADDING}\r\n\r\n"
-        );
-        file.extend_from_slice(lines.as_bytes());
-        file.extend_from_slice(&START);
-        file.extend_from_slice(&packed);
-        file.resize(file.len() + PADDING, 0);
-        write!(file, "\r\n{BOUNDARY}--\r\n;\r\n\r\n").expect("memory takes everything");
+        put(name, [height, width], &packed, file);
+    }
+}
+
+/// The most bytes that the file of a picture with so many pixels takes, if its name has at most 1000.
+pub const fn size_max(pixels: u64) -> u64 {
+    byte_offset::encoded_max(pixels) + PADDING as u64 + 3000
+}
+
+/// Writes the file of a picture of this height and width, whose pixels were packed by [`byte_offset`], into memory that has
+/// room for it.
+pub fn put(name: &str, [height, width]: [usize; 2], packed: &[u8], file: &mut impl Write) {
+    let (digest, size, count) = (BASE64_STANDARD.encode(Md5::digest(packed)), packed.len(), height * width);
+    let header = header(name);
+    let lines = format!(
+        "{header}_array_data.data\r\n;\r\n{BOUNDARY}\r\n\
+         Content-Type: application/octet-stream;\r\n     conversions=\"{CONVERSION}\"\r\n\
+         Content-Transfer-Encoding: BINARY\r\nX-Binary-Size: {size}\r\nX-Binary-ID: 1\r\n\
+         X-Binary-Element-Type: \"{ELEMENT}\"\r\nX-Binary-Element-Byte-Order: LITTLE_ENDIAN\r\n\
+         Content-MD5: {digest}\r\nX-Binary-Number-of-Elements: {count}\r\n\
+         X-Binary-Size-Fastest-Dimension: {width}\r\nX-Binary-Size-Second-Dimension: {height}\r\n\
+         X-Binary-Size-Padding: {PADDING}\r\n\r\n"
+    );
+    let end = format!("\r\n{BOUNDARY}--\r\n;\r\n\r\n");
+    for part in [lines.as_bytes(), &START, packed, &[0; PADDING], end.as_bytes()] {
+        file.write_all(part).expect("there is room for the file");
     }
 }
 
 /// The data block's beginning, and the mini header.
-fn put_header(name: &str, file: &mut Vec<u8>) {
-    let lines = format!(
+fn header(name: &str) -> String {
+    format!(
         "###CBF: VERSION 1.5, Nilometer {version}\r\n\r\ndata_{name}\r\n\r\n\
          _array_data.header_convention \"PILATUS_1.2\"\r\n_array_data.header_contents\r\n;\r\n\
          # Detector: PILATUS, simulated\r\n# Pixel_size 172e-6 m x 172e-6 m\r\n\
          # Count_cutoff 1048575 counts\r\n;\r\n\r\n",
         version = env!("CARGO_PKG_VERSION"),
-    );
-    file.extend_from_slice(lines.as_bytes());
+    )
 }
 
 /// Whether these bytes begin as a CBF file does.
@@ -127,6 +142,19 @@ pub fn read(file: &[u8]) -> Result<([usize; 2], Vec<i32>), CbfError> {
     let mut pixels = vec![0; count.ok_or(CbfError::Header("X-Binary-Size-Second-Dimension"))?];
     byte_offset::decode(packed, &mut pixels)?;
     Ok(([height, width], pixels))
+}
+
+/// Reads a file's picture into the bytes of a frame, little-endian; its shape is not looked at.
+pub fn read_frame(file: &[u8], frame: &mut [u8]) -> Result<(), CbfError> {
+    let (_, pixels) = read(file)?;
+    let (wanted, there) = (frame.len(), 4 * pixels.len());
+    if wanted != there {
+        return Err(CbfError::Frame { wanted, there });
+    }
+    for (bytes, pixel) in frame.as_chunks_mut().0.iter_mut().zip(pixels) {
+        *bytes = pixel.to_le_bytes();
+    }
+    Ok(())
 }
 
 /// The text before the pixels.

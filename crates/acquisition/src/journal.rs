@@ -5,14 +5,20 @@
 //!
 //! | kind | numbers |
 //! |---|---|
-//! | 1 head | recording, lane (low 32 bits) and lanes (high), frame size, stride, frames a file, version (3) |
+//! | 1 head | recording, lane (low 32 bits) and lanes (high), frame size, stride, frames a file, version (3; low 32 bits), storing (next 16) and format (high 16) |
 //! | 2 frame | number, file, position in the file, when it was due (ns), CRC-32 of its bytes plus 2^32, or 0 if none was made |
 //! | 3 durable | frames in earlier records, in files up to this number, survive the loss of power |
 //! | 4 removed | the file of this number was removed to make room |
 //! | 5 end | 1 if the whole recording was ended in order, and how many frames it was due; 0 if only this lane was |
 //! | 6 origin | in place of the numbers, 48 bytes of text: what simulated frames are made from ([`Origin`]) |
 //!
+//! Storing is 0 for files of N frames, 1 for a growing file, 2 for one that lanes share. In these, which are not made of
+//! files, a "file" is a part of so many frames of the lane, which is synced as a whole; a position is always in the file
+//! that is there, and that of a frame in a shared file is its number. Format is 0 for the bytes of frames, 1 for CBF.
+//!
 //! The text of an origin stands behind the head, in as many records as it takes, the last one filled up with zeroes.
+
+use nilometer_model::{Format, Storing};
 
 use crate::instrument::Origin;
 
@@ -28,9 +34,9 @@ pub enum Entry {
     Frame {
         /// Counted by the instrument.
         number: u64,
-        /// Which file of the lane.
+        /// Which file of the lane, or part of its only one.
         file: u64,
-        /// Which frame of the file.
+        /// Which frame of the file that is there.
         position: u64,
         /// When it was due, on the clock of the recording, in ns.
         due: u64,
@@ -72,11 +78,32 @@ pub struct Head {
     pub frame_size: u64,
     /// Bytes from the start of a frame to the start of the next in a file.
     pub stride: u64,
-    /// Frames of a full file.
+    /// Frames of a full file, or of a part that is synced as a whole.
     pub frames_per_file: u64,
+    /// Into which files they go.
+    pub storing: Storing,
+    /// How a frame is written.
+    pub format: Format,
 }
 
-const VERSION: u64 = 3;
+impl Head {
+    /// The journal's name, where the recording has this name.
+    pub fn journal_name(&self, name: &str) -> String {
+        format!("{name}.{}.journal", self.lane)
+    }
+
+    /// The name of a file of frames.
+    pub fn file_name(&self, name: &str, file: u64) -> String {
+        let (lane, suffix) = (self.lane, self.format.name());
+        match self.storing {
+            Storing::Files => format!("{name}.{lane}.{file:08}.{suffix}"),
+            Storing::Growing => format!("{name}.{lane}.{suffix}"),
+            Storing::Shared => format!("{name}.{suffix}"),
+        }
+    }
+}
+
+const VERSION: u32 = 3;
 /// Frames are smaller, whatever a journal says that somebody else wrote.
 const FRAME_MAX: u64 = 1 << 32;
 
@@ -88,8 +115,18 @@ const fn pair(low: u32, high: u32) -> u64 {
 impl Entry {
     fn parts(self) -> (u32, [u64; 6]) {
         match self {
-            Entry::Head(Head { recording, lane, lanes, frame_size, stride, frames_per_file }) => {
-                (1, [recording, pair(lane, lanes), frame_size, stride, frames_per_file, VERSION])
+            Entry::Head(Head {
+                recording,
+                lane,
+                lanes,
+                frame_size,
+                stride,
+                frames_per_file,
+                storing,
+                format,
+            }) => {
+                let version = pair(VERSION, storing as u32 | (format as u32) << 16);
+                (1, [recording, pair(lane, lanes), frame_size, stride, frames_per_file, version])
             }
             Entry::Frame { number, file, position, due, checksum } => {
                 (2, [number, file, position, due, checksum.map_or(0, |checksum| pair(checksum, 1)), 0])
@@ -107,13 +144,15 @@ impl Entry {
     #[expect(clippy::many_single_char_names, reason = "what they mean is in the table above, by kind")]
     fn from_parts(kind: u32, [a, b, c, d, e, f]: [u64; 6]) -> Option<Self> {
         match kind {
-            1 if f == VERSION && c <= d && d <= FRAME_MAX => Some(Entry::Head(Head {
+            1 if f as u32 == VERSION && c <= d && d <= FRAME_MAX => Some(Entry::Head(Head {
                 recording: a,
                 lane: b as u32,
                 lanes: (b >> 32) as u32,
                 frame_size: c,
                 stride: d,
                 frames_per_file: e,
+                storing: *Storing::ALL.get((f >> 32) as usize & 0xffff)?,
+                format: *Format::ALL.get((f >> 48) as usize)?,
             })),
             2 => {
                 let checksum = (e >> 32 == 1).then_some(e as u32);
@@ -192,8 +231,16 @@ mod tests {
     use super::*;
 
     fn journal() -> Vec<u8> {
-        let head =
-            Head { recording: 9, lane: 1, lanes: 3, frame_size: 100, stride: 4096, frames_per_file: 7 };
+        let head = Head {
+            recording: 9,
+            lane: 1,
+            lanes: 3,
+            frame_size: 100,
+            stride: 4096,
+            frames_per_file: 7,
+            storing: Storing::Shared,
+            format: Format::Cbf,
+        };
         let entries = [
             Entry::Head(head),
             Entry::Origin([255; TEXT]),

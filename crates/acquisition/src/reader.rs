@@ -8,7 +8,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use nilometer_model::Format;
+
 use crate::{
+    cbf,
     instrument::Origin,
     journal::{self, Entry, Head},
 };
@@ -27,9 +30,9 @@ pub enum Trust {
 pub struct Place {
     /// Index of the lane's head in [`Index::heads`].
     pub lane: usize,
-    /// Which file of the lane.
+    /// Which file of the lane, or part of its only one.
     pub file: u64,
-    /// Which frame of the file.
+    /// Which frame of the file that is there.
     pub position: u64,
     /// CRC-32 (ISO-HDLC) of the frame's bytes, if the recording has them.
     pub checksum: Option<u32>,
@@ -173,8 +176,8 @@ pub struct Recording {
     pub index: Index,
     /// Directories and journals that could not be read, and why: frames that only they know are missing.
     pub unreadable: Vec<(PathBuf, io::Error)>,
-    /// By lane: the names of its files without number and suffix.
-    stems: Vec<PathBuf>,
+    /// By lane: its directory and the recording's name.
+    stems: Vec<Stem>,
 }
 
 impl Recording {
@@ -183,8 +186,8 @@ impl Recording {
     pub fn open(directories: &[PathBuf], trust: Trust) -> Result<Self, OpenError> {
         let (mut journals, mut unreadable) = (Vec::new(), Vec::new());
         for directory in directories {
-            match stems_in(directory) {
-                Ok(stems) => journals.extend(stems),
+            match journals_in(directory) {
+                Ok(paths) => journals.extend(paths),
                 Err(source) if source.kind() == io::ErrorKind::NotFound => {
                     return Err(OpenError::Directory { path: directory.clone(), source });
                 }
@@ -192,19 +195,19 @@ impl Recording {
             }
         }
         let mut found = Vec::new();
-        for (lane, stem) in journals {
-            let path = journal_of(&stem);
+        for (lane, path) in journals {
             match fs::read(&path) {
-                Ok(bytes) => found.extend(head_of(&bytes).map(|head| (lane, stem, head, bytes))),
+                Ok(bytes) => found.extend(head_of(&bytes).map(|head| Found { lane, path, head, bytes })),
                 Err(error) => unreadable.push((path, error)),
             }
         }
         // In the order of lanes, whatever the directories list first; a directory that was named twice counts once.
-        found.sort_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
-        found.dedup_by(|a, b| a.2 == b.2);
+        found.sort_by(|a, b| (a.lane, &a.path).cmp(&(b.lane, &b.path)));
+        found.dedup_by(|a, b| a.head == b.head);
         check_one(directories, &found)?;
-        let index = Index::unite(found.iter().map(|(.., bytes)| bytes.as_slice()), trust);
-        Ok(Recording { index, unreadable, stems: found.into_iter().map(|(_, stem, ..)| stem).collect() })
+        let index = Index::unite(found.iter().map(|found| found.bytes.as_slice()), trust);
+        let stems = found.iter().filter_map(|found| stem_of(&found.path)).collect();
+        Ok(Recording { index, unreadable, stems })
     }
 
     /// What its lanes have in common, and the first of them.
@@ -214,9 +217,8 @@ impl Recording {
 
     /// The file of frames that a place is in.
     pub fn path(&self, Place { lane, file, .. }: Place) -> PathBuf {
-        let mut name = self.stems[lane].clone().into_os_string();
-        name.push(format!(".{file:08}.raw"));
-        name.into()
+        let Stem { directory, name } = &self.stems[lane];
+        directory.join(self.index.heads[lane].file_name(name, file))
     }
 
     /// Reads frames one after the other.
@@ -237,6 +239,12 @@ pub struct Frames<'a> {
 impl Frames<'_> {
     /// The bytes of the frame in a place.
     pub fn at(&mut self, place: Place) -> io::Result<&[u8]> {
+        if self.recording.index.heads[place.lane].format == Format::Cbf {
+            let file = fs::read(self.recording.path(place))?;
+            cbf::read_frame(&file, &mut self.bytes)
+                .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+            return Ok(&self.bytes);
+        }
         let open = &mut self.open[place.lane];
         if open.as_ref().is_none_or(|(file, _)| *file != place.file) {
             *open = Some((place.file, File::open(self.recording.path(place))?));
@@ -257,17 +265,28 @@ impl Frames<'_> {
     }
 }
 
-type Found = (u64, PathBuf, Head, Vec<u8>);
+/// A journal that begins with a head.
+struct Found {
+    lane: u64,
+    path: PathBuf,
+    head: Head,
+    bytes: Vec<u8>,
+}
+
+/// What the names of a lane's files have in common.
+#[derive(Debug)]
+struct Stem {
+    directory: PathBuf,
+    name: String,
+}
 
 fn check_one(directories: &[PathBuf], found: &[Found]) -> Result<(), OpenError> {
-    let Some((_, first, head, _)) = found.first() else {
+    let Some(first) = found.first() else {
         let names: Vec<_> = directories.iter().map(|path| path.display().to_string()).collect();
         return Err(OpenError::NotARecording { directories: names.join(", ") });
     };
-    match found.iter().find(|(_, _, other, _)| other.recording != head.recording) {
-        Some((_, other, ..)) => {
-            Err(OpenError::Several { first: journal_of(first), other: journal_of(other) })
-        }
+    match found.iter().find(|other| other.head.recording != first.head.recording) {
+        Some(other) => Err(OpenError::Several { first: first.path.clone(), other: other.path.clone() }),
         None => Ok(()),
     }
 }
@@ -279,23 +298,23 @@ fn head_of(journal: &[u8]) -> Option<Head> {
     }
 }
 
-/// Lane and `directory/name.lane` of each journal in a directory.
-fn stems_in(directory: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
-    let mut stems = Vec::new();
+/// Lane and path of each journal `<name>.<lane>.journal` in a directory.
+fn journals_in(directory: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
+    let mut journals = Vec::new();
     for entry in fs::read_dir(directory)? {
-        stems.extend(stem_of(&entry?.path()));
+        let path = entry?.path();
+        journals.extend(parts_of(&path).map(|(_, lane)| lane).map(|lane| (lane, path)));
     }
-    Ok(stems)
+    Ok(journals)
 }
 
-fn stem_of(path: &Path) -> Option<(u64, PathBuf)> {
-    let stem = path.file_name()?.to_str()?.strip_suffix(".journal")?;
-    let (_, lane) = stem.rsplit_once('.')?;
-    Some((lane.parse().ok()?, path.with_file_name(stem)))
+/// The recording's name and the lane, from a journal's path.
+fn parts_of(path: &Path) -> Option<(&str, u64)> {
+    let (name, lane) = path.file_name()?.to_str()?.strip_suffix(".journal")?.rsplit_once('.')?;
+    Some((name, lane.parse().ok()?))
 }
 
-fn journal_of(stem: &Path) -> PathBuf {
-    let mut name = stem.to_owned().into_os_string();
-    name.push(".journal");
-    name.into()
+fn stem_of(journal: &Path) -> Option<Stem> {
+    let (name, _) = parts_of(journal)?;
+    Some(Stem { directory: journal.parent()?.to_owned(), name: name.to_owned() })
 }

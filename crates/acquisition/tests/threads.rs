@@ -9,7 +9,7 @@ use nilometer_acquisition::{
     reader::{Recording, Trust},
     sink::{Durability, RawLayout},
 };
-use nilometer_model::{Nanos, Schedule, Seed, plan::EngineKind};
+use nilometer_model::{Format, Nanos, Schedule, Seed, Storing, plan::EngineKind};
 use nilometer_storage::{
     Clock, Target,
     engine::Options,
@@ -29,7 +29,16 @@ fn lanes(directory: &std::path::Path, count: u32) -> (Lanes, Vec<std::path::Path
         let target = Posix::create(description.clone(), lane.into()).expect("a run directory can be made");
         directories.push(target.directory().to_owned());
         let stride = if direct { FRAME.next_multiple_of(4096) } else { FRAME };
-        let head = Head { recording: 4, lane, lanes: count, frame_size: FRAME, stride, frames_per_file: 16 };
+        let head = Head {
+            recording: 4,
+            lane,
+            lanes: count,
+            frame_size: FRAME,
+            stride,
+            frames_per_file: 16,
+            storing: Storing::Files,
+            format: Format::Raw,
+        };
         let suited = RawLayout::suited("n_rec".into(), head, direct);
         lanes.push((Arc::new(target), RawLayout { durability: Durability::EachFile, ..suited }));
     }

@@ -6,6 +6,7 @@
 
 mod comparison;
 pub mod effect;
+mod limits;
 mod outcome;
 mod parameters;
 pub mod report;
@@ -14,8 +15,9 @@ mod verdict;
 mod warning;
 
 pub use comparison::{Comparison, Question};
+pub use limits::{MeasuredLimits, measured_limits};
 pub use outcome::{Cores, Outcome, Quantity, Times, outcomes};
 pub use parameters::{Parameters, Value, Varying, parameters};
 pub use study::{Recording, Stage, StageCell, Study, letter};
-pub use verdict::{Finding, Trial, Verdict, verdicts};
+pub use verdict::{Beside, Finding, Together, Trial, Verdict, verdicts};
 pub use warning::{Grade, Warning};

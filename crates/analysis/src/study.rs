@@ -67,7 +67,12 @@ impl<'a> Study<'a> {
     /// Reads all that can be said out of the results.
     pub fn of(results: &'a Results) -> Self {
         let mut outcomes = outcomes(results);
-        outcomes.retain(|outcome| outcome.cell < results.cells.len());
+        // The trials of a search differ in their rates: no mean of them says anything.
+        let is_trial = |measured: &&Measured| {
+            measured.sample.ingest.as_ref().is_some_and(|ingest| ingest.goal.searches())
+        };
+        outcomes
+            .retain(|outcome| outcome.cell < results.cells.len() && !outcome.samples.iter().any(is_trial));
         let mut stages: Vec<Stage<'a>> = Vec::new();
         let mut rest = outcomes.as_slice();
         while let Some(first) = rest.first() {

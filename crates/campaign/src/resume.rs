@@ -37,7 +37,7 @@ mod tests {
     use crate::Resolved;
     use nilometer_model::{
         Instrument, Nanos,
-        plan::{Cells, Goal, IngestCell, Readers, parse},
+        plan::{Cells, Goal, IngestCell, Readers, parse_with},
     };
     use std::fs;
 
@@ -50,6 +50,10 @@ mod tests {
             toml.map(|path| fs::read_to_string(path).expect("a text")).collect::<Vec<_>>()
         };
         let instruments = texts("instruments");
+        let named = |name: &str| {
+            let text = fs::read_to_string(format!("../../instruments/{name}.toml")).expect("it is there");
+            Instrument::parse(&text, name).map_err(|error| error.to_string())
+        };
         let ingest = |text: &String| IngestCell {
             instrument: Instrument::parse(text, "it").expect("a valid instrument"),
             count: 1,
@@ -63,10 +67,10 @@ mod tests {
         };
         let scales = [1.0, 1.0 / 3.0, 0.01];
         let plans = texts("plans");
-        let plans = plans.iter().flat_map(|text| scales.map(|scale| parse(text, "it", scale)));
+        let plans = plans.iter().flat_map(|text| scales.map(|scale| parse_with(text, "it", scale, &named)));
         let mut plans: Vec<Cells> = plans.map(|plan| plan.expect("a valid plan")).collect();
         for plan in &mut plans {
-            plan.ingests = instruments.iter().map(ingest).collect();
+            plan.ingests.extend(instruments.iter().map(ingest));
         }
         plans
     }

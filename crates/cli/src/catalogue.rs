@@ -1,4 +1,4 @@
-//! What is built in: plans and instruments, each from its own file in the repository.
+//! What is built in: plans, instruments and facilities, each from its own file in the repository.
 
 use std::path::Path;
 
@@ -14,12 +14,15 @@ macro_rules! built_in {
 }
 
 /// The plans of `plans/`.
-pub(crate) const PLANS: [Entry; 5] = built_in!("plans": "evlbi", "nus", "pandata", "quick", "wa105");
+pub(crate) const PLANS: [Entry; 6] = built_in!("plans": "desy", "evlbi", "nus", "pandata", "quick", "wa105");
 
 /// The instruments of `instruments/`.
-pub(crate) const INSTRUMENTS: [Entry; 18] = built_in!(
-    "instruments": "eiger-4m", "eiger2-16m", "excalibur-3m", "fila10g-1g", "fila10g-2g", "fila10g-4g", "fila10g-512m", "jungfrau-4m", "pco-4000", "pco-edge", "pco-edge-stack", "pilatus-6m", "small-files", "template", "vlbi-16g", "vlbi-32g", "wa105-compressed", "wa105-raw"
+pub(crate) const INSTRUMENTS: [Entry; 19] = built_in!(
+    "instruments": "eiger-4m", "eiger2-16m", "excalibur-3m", "fila10g-1g", "fila10g-2g", "fila10g-4g", "fila10g-512m", "jungfrau-4m", "pco-4000", "pco-edge", "pco-edge-stack", "pilatus-2m", "pilatus-6m", "small-files", "template", "vlbi-16g", "vlbi-32g", "wa105-compressed", "wa105-raw"
 );
+
+/// The facilities of `facilities/`.
+pub(crate) const FACILITIES: [Entry; 1] = built_in!("facilities": "wa105");
 
 /// A built-in name, or a path with a slash or `.toml` in it; what messages call it, and its text.
 pub(crate) fn find(name: &str, built_in: &[Entry], what: &str) -> Result<(String, String)> {
@@ -52,11 +55,18 @@ mod tests {
     fn every_file_is_built_in_and_valid() {
         assert_eq!(names_in("plans"), PLANS.map(|(name, _)| name));
         for (name, text) in PLANS {
-            nilometer_model::plan::parse(text, name, 1.0).expect(name);
+            crate::plan::read(text, name, 1.0).expect(name);
         }
         assert_eq!(names_in("instruments"), INSTRUMENTS.map(|(name, _)| name));
         for (name, text) in INSTRUMENTS {
             assert_eq!(nilometer_model::Instrument::parse(text, name).expect(name).name, name);
+        }
+        assert_eq!(names_in("facilities"), FACILITIES.map(|(name, _)| name));
+        for (name, text) in FACILITIES {
+            let facility = nilometer_model::Facility::parse(text, name).expect(name);
+            for member in facility.instruments {
+                find(&member.name, &INSTRUMENTS, "instrument").expect("an instrument of the catalogue");
+            }
         }
     }
 

@@ -146,7 +146,9 @@ impl Evaluate {
             plan.scale = scale;
         }
         if self.recordings.any() {
-            plan.ingests = self.recordings.cells()?;
+            // Those of the plans that are named come first, as in the record.
+            plan.ingests = if self.plans.is_empty() { Vec::new() } else { self.plans()?.ingests };
+            plan.ingests.extend(self.recordings.cells()?);
         }
         Ok(Cells { time_limit: recorded.time_limit, ..self.changed(plan) })
     }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use clap::{Args, Subcommand};
-use nilometer_model::{Burst, Data, DataKind, Instrument};
+use nilometer_model::{Burst, Data, DataKind, Format, Instrument, Storing};
 
 use crate::{
     Blame, Outcome,
@@ -65,10 +65,13 @@ fn shown(instrument: &Instrument) -> String {
     let Instrument { name, title, source, shape, pixel, frame_rate, streams, .. } = instrument;
     let sides: Vec<_> = shape.iter().rev().map(ToString::to_string).collect();
     let streams = if *streams == 1 { String::new() } else { format!(", {streams} streams in step") };
-    let files = match instrument.frames_per_file {
-        Some(1) => "a file a frame".into(),
-        Some(frames) => format!("{frames} frames a file"),
-        None => "files of about 256 MiB".into(),
+    let files = match (instrument.storing, instrument.frames_per_file) {
+        (Storing::Growing, _) => "one growing file a writer".into(),
+        (Storing::Shared, _) => "one file that all writers share (N-to-1)".into(),
+        (Storing::Files, _) if instrument.format == Format::Cbf => "a CBF file a frame".into(),
+        (Storing::Files, Some(1)) => "a file a frame".into(),
+        (Storing::Files, Some(frames)) => format!("{frames} frames a file"),
+        (Storing::Files, None) => "files of about 256 MiB".into(),
     };
     let mut rows = vec![
         ("name", name.clone()),

@@ -16,6 +16,7 @@ mod recordings;
 mod report;
 mod resume;
 mod simulate;
+mod size;
 mod verify;
 mod watch;
 
@@ -39,6 +40,7 @@ enum Command {
     Plan(plan::Plan),
     Instrument(instrument::Command),
     Simulate(simulate::Simulate),
+    Size(size::Size),
     Verify(verify::Verify),
     Clean(clean::Clean),
 }
@@ -89,6 +91,7 @@ fn main() -> ExitCode {
             watch::watched(|| code(simulate.execute())).unwrap_or_else(|error| told(&error, 1))
         }
         Command::Verify(verify) => code(verify.execute()),
+        Command::Size(size) => code(size.execute()),
         Command::Instrument(instrument) => code(instrument.execute()),
         Command::Report(report) => code(report.execute()),
         Command::Describe(describe) => code(describe.execute()),

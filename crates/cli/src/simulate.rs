@@ -11,10 +11,10 @@ use nilometer_acquisition::{
     Chronicle, Delivery, Ending, Lane, Outcome as Recorded, Pace, Recorder, Setup, WhenFull,
     instrument::Content,
     journal::Head,
-    sink::{Durability, RawLayout, frames_per_file},
+    sink::{Durability, RawLayout, frames_per_file, is_aligned},
     suited_engine,
 };
-use nilometer_model::{ByteRate, Bytes, Frequency, Instrument, Nanos, Seed};
+use nilometer_model::{ByteRate, Bytes, Format, Frequency, Instrument, Nanos, Seed, Storing};
 use nilometer_storage::{
     Clock, Target,
     buffer::ALIGNMENT,
@@ -50,9 +50,23 @@ pub(crate) struct Simulate {
     /// Frames a second of each stream, instead of the instrument's
     #[arg(long, value_name = "FREQUENCY")]
     rate: Option<Frequency>,
+    /// Pixels of a frame, instead of the instrument's, such as "1475 x 1679": those of a row first, as `nilometer
+    /// instrument show` has them
+    #[arg(long, value_name = "PIXELS", value_parser = shape)]
+    shape: Option<Shape>,
     /// Streams in step, instead of the instrument's
     #[arg(long)]
     streams: Option<u64>,
+    /// Into which files frames go, instead of what the instrument says: many files, one for each writer that grows, or
+    /// one that all writers of a directory share
+    #[arg(long, value_parser = PossibleValuesParser::new(Storing::ALL.map(Storing::name)))]
+    storing: Option<String>,
+    /// How frames are written, instead of what the instrument says: their bytes, or CBF files as Pilatus detectors make them
+    #[arg(long, value_parser = PossibleValuesParser::new(Format::ALL.map(Format::name)))]
+    format: Option<String>,
+    /// Writers in each directory, each with a lane of its own [default: 1, and 2 into a shared file]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=64))]
+    writers: Option<u32>,
     /// Memory between the instrument and the storage
     #[arg(long, default_value = "1 GiB")]
     buffer: Bytes,
@@ -70,6 +84,16 @@ pub(crate) struct Simulate {
     /// How long storage may be silent after the last frame
     #[arg(long, default_value = "60 s")]
     hang_after: Nanos,
+}
+
+/// Pixels of a frame, slowest dimension first.
+#[derive(Debug, Clone, PartialEq)]
+struct Shape(Vec<u64>);
+
+/// `1475 x 1679`, fastest dimension first.
+fn shape(text: &str) -> anyhow::Result<Shape> {
+    let sides: Option<Vec<u64>> = text.split('x').rev().map(|side| side.trim().parse().ok()).collect();
+    sides.map(Shape).context("write numbers of pixels with `x` between them, such as \"1475 x 1679\"")
 }
 
 impl Simulate {
@@ -93,7 +117,8 @@ impl Simulate {
         println!("\nnilometer verify {}", paths.join(" "));
         // A directory on storage that hangs must not be closed: the program is to end.
         std::mem::forget(targets);
-        went_well(&outcome, stop.load(Ordering::Relaxed)).run()
+        let what = if self.writers(&instrument) > 1 { "writers" } else { "directories" };
+        went_well(&outcome, what, stop.load(Ordering::Relaxed)).run()
     }
 
     /// The instrument as it was asked for.
@@ -101,8 +126,24 @@ impl Simulate {
         let mut instrument = instrument::load(&self.instrument)?;
         instrument.frame_rate = self.rate.unwrap_or(instrument.frame_rate);
         instrument.streams = self.streams.unwrap_or(instrument.streams);
+        if let Some(Shape(shape)) = &self.shape {
+            instrument.shape.clone_from(shape);
+        }
+        if let Some(named) = &self.storing {
+            let storing = Storing::ALL.into_iter().find(|storing| storing.name() == named);
+            instrument.store(storing.unwrap_or_default());
+        }
+        if let Some(named) = &self.format {
+            let format = Format::ALL.into_iter().find(|format| format.name() == named);
+            instrument.format = format.unwrap_or_default();
+        }
         instrument.check().map_err(|why| anyhow::anyhow!("{}: {why}", self.instrument))?;
         Ok(instrument)
+    }
+
+    /// Writers in each directory.
+    fn writers(&self, instrument: &Instrument) -> u32 {
+        self.writers.unwrap_or(if instrument.storing == Storing::Shared { 2 } else { 1 })
     }
 
     /// What can be refused is refused before anything is made.
@@ -161,11 +202,12 @@ impl Simulate {
         (recording, lane, lanes): (u64, u32, u32),
         name: &str,
     ) -> RawLayout {
-        let direct = description.direct_alignment().is_some();
+        let direct = description.direct_alignment().is_some() && is_aligned(instrument);
         let frame_size = instrument.frame_size().0;
         let stride = if direct { frame_size.next_multiple_of(ALIGNMENT as u64) } else { frame_size };
         let frames_per_file = frames_per_file(instrument, stride);
-        let head = Head { recording, lane, lanes, frame_size, stride, frames_per_file };
+        let (storing, format) = (instrument.storing, instrument.format);
+        let head = Head { recording, lane, lanes, frame_size, stride, frames_per_file, storing, format };
         RawLayout { checksums: self.checksums, ..RawLayout::suited(name.into(), head, direct) }
     }
 
@@ -175,16 +217,19 @@ impl Simulate {
         targets: &[Arc<Directory>],
         (id, name): (u64, &str),
     ) -> anyhow::Result<Setup> {
-        let count = u32::try_from(targets.len()).context("too many directories")?;
+        let writers = self.writers(instrument);
+        let count = u32::try_from(targets.len()).ok().and_then(|count| count.checked_mul(writers));
+        let count = count.context("too many directories")?;
         let mut lanes: Vec<(Arc<dyn Target>, RawLayout)> = Vec::new();
-        for (target, lane) in targets.iter().zip(0..) {
+        let each = targets.iter().flat_map(|target| std::iter::repeat_n(target, writers as usize));
+        for (target, lane) in each.zip(0..) {
             let layout = self.layout(instrument, target.description(), (id, lane, count), name);
             lanes.push((target.clone(), layout));
         }
         let seed = Seed(id).named("content");
         let content = Content::prepare(&instrument.data, &instrument.shape, instrument.pixel, seed)?;
         for (_, layout) in &mut lanes {
-            layout.origin = content.origin();
+            (layout.origin, layout.picture) = (content.origin(), instrument.picture());
             // What can't be made again is checked by its checksum.
             layout.checksums |= layout.origin.is_none();
         }
@@ -244,15 +289,18 @@ fn summary(outcome: &Recorded, instrument: &Instrument, targets: &[Arc<Directory
             Bytes(bytes),
             ByteRate::of(bytes, outcome.wall)
         ),
+        format!("written     {}", written(outcome, instrument)),
         format!("lost        {}", losses(outcome)),
         format!("latest      {longest} from due until acknowledged"),
         format!("stalls      {}", stalls(&outcome.chronicle)),
         format!("buffer      {} of {} frames in use at the most", books.high, books.slots),
     ];
-    for ((ending, ended), (target, lane)) in outcome.endings().zip(targets.iter().zip(&outcome.lanes)) {
+    let writers = outcome.lanes.len() / targets.len();
+    for ((number, lane), (ending, ended)) in outcome.lanes.iter().enumerate().zip(outcome.endings()) {
         let stored = lane.as_ref().map_or(0, |Lane { totals, .. }| totals.stored);
-        let path = target.path().display();
-        lines.push(format!("{path}: {stored} frames, {}", ended_how(ending, ended)));
+        let path = targets[number / writers].path().display();
+        let writer = if writers > 1 { format!(" (writer {})", number % writers + 1) } else { String::new() };
+        lines.push(format!("{path}{writer}: {stored} frames, {}", ended_how(ending, ended)));
     }
     lines.join("\n") + "\n"
 }
@@ -265,6 +313,19 @@ fn stalls(chronicle: &Chronicle) -> String {
         return format!("none longer than {allowance}");
     }
     format!("{count} longer than {allowance}, {stalled} in all, the longest {longest}")
+}
+
+/// What was written for the frames, and at which rate.
+fn written(outcome: &Recorded, instrument: &Instrument) -> String {
+    let (written, frames) = (outcome.written(), outcome.stored() * instrument.frame_size().0);
+    let rate = ByteRate::of(written, outcome.wall);
+    let smaller = frames as f64 / written.max(1) as f64;
+    match instrument.format {
+        Format::Raw => format!("{} of raw frames, {rate}", Bytes(written)),
+        Format::Cbf => {
+            format!("{} of CBF files, {rate}, {smaller:.2} times smaller than the frames", Bytes(written))
+        }
+    }
 }
 
 /// How many frames were lost, and why.
@@ -295,13 +356,13 @@ fn ended_how(ending: Ending, ended: Option<Nanos>) -> String {
 
 fn durable_when(durability: Durability) -> &'static str {
     match durability {
-        Durability::EachFile => "each file when it was full, the rest at the end",
+        Durability::EachFile => "each file, or part of about 256 MiB, when it was full, the rest at the end",
         Durability::Never => "no: files this small are acknowledged, not synced",
     }
 }
 
 /// Losses and lanes that failed become the exit code.
-fn went_well(outcome: &Recorded, interrupted: bool) -> anyhow::Result<()> {
+fn went_well(outcome: &Recorded, what: &str, interrupted: bool) -> anyhow::Result<()> {
     let mut faults = Vec::new();
     let lost = outcome.due.saturating_sub(outcome.stored());
     if lost > 0 {
@@ -312,7 +373,7 @@ fn went_well(outcome: &Recorded, interrupted: bool) -> anyhow::Result<()> {
     }
     let early = outcome.endings().filter(|(ending, _)| *ending != Ending::InOrder).count();
     if early > 0 {
-        faults.push(format!("{early} of {} directories dropped out", outcome.lanes.len()));
+        faults.push(format!("{early} of {} {what} dropped out", outcome.lanes.len()));
     }
     if early == outcome.lanes.len() {
         faults.push("no directory was left, and the recording ended there".into());
@@ -322,4 +383,18 @@ fn went_well(outcome: &Recorded, interrupted: bool) -> anyhow::Result<()> {
     }
     ensure!(faults.is_empty(), "{}", faults.join("; "));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shapes_are_written_as_they_are_shown() {
+        assert_eq!(shape("1475 x 1679").expect("valid"), Shape(vec![1679, 1475]));
+        assert_eq!(shape("7").expect("valid"), Shape(vec![7]));
+        for wrong in ["", "3 x", "3 * 4", "-1 x 3"] {
+            assert!(shape(wrong).is_err(), "{wrong}");
+        }
+    }
 }

@@ -15,13 +15,31 @@ const WIDEST: usize = 15;
 
 /// Appends the differences of these pixels.
 pub fn encode(pixels: &[i32], encoded: &mut Vec<u8>) {
-    let (runs, rest) = pixels.as_chunks::<RUN>();
-    encoded.reserve(pixels.len() + WIDEST);
+    let (runs, rest) = pixels.as_chunks();
+    put_runs(runs.iter().copied(), rest, encoded);
+}
+
+/// The same of pixels as they lie in memory and in raw files: little-endian, 4 bytes each. A last part of a pixel is left
+/// out.
+pub fn encode_bytes(pixels: &[u8], encoded: &mut Vec<u8>) {
+    let (runs, rest) = pixels.as_chunks::<4>().0.as_chunks::<RUN>();
+    let rest: Vec<i32> = rest.iter().map(|pixel| i32::from_le_bytes(*pixel)).collect();
+    put_runs(runs.iter().map(|run| run.map(i32::from_le_bytes)), &rest, encoded);
+}
+
+/// The most bytes that so many pixels take.
+pub const fn encoded_max(pixels: u64) -> u64 {
+    pixels * WIDEST as u64
+}
+
+#[inline]
+fn put_runs(runs: impl ExactSizeIterator<Item = [i32; RUN]>, rest: &[i32], encoded: &mut Vec<u8>) {
+    encoded.reserve(RUN * runs.len() + rest.len() + WIDEST);
     let mut before = 0;
     for run in runs {
-        match small(before, run) {
+        match small(before, &run) {
             Some(bytes) => encoded.extend_from_slice(&bytes),
-            None => put_each(before, run, encoded),
+            None => put_each(before, &run, encoded),
         }
         before = run[RUN - 1];
     }
@@ -191,6 +209,15 @@ mod tests {
             let mut one_by_one = Vec::new();
             put_each(0, &pixels, &mut one_by_one);
             prop_assert_eq!(encoded(&pixels), one_by_one);
+        }
+
+        #[test]
+        fn bytes_of_pixels_are_encoded_as_pixels_are(pixels in pixels()) {
+            let bytes: Vec<u8> = pixels.iter().flat_map(|pixel| pixel.to_le_bytes()).collect();
+            let mut from_bytes = Vec::new();
+            encode_bytes(&bytes, &mut from_bytes);
+            prop_assert!(from_bytes.len() as u64 <= encoded_max(pixels.len() as u64));
+            prop_assert_eq!(from_bytes, encoded(&pixels));
         }
 
         #[test]

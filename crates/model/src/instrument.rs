@@ -29,7 +29,13 @@ pub struct Instrument {
     /// Frames come in bursts, with a pause after each.
     #[serde(default)]
     pub burst: Option<Burst>,
-    /// Frames of a file. If none, the recorder chooses files of a size that suits storage.
+    /// Into which files frames go.
+    #[serde(default)]
+    pub storing: Storing,
+    /// How a frame is written.
+    #[serde(default)]
+    pub format: Format,
+    /// Frames of a file, where there are many. If none, the recorder chooses files of a size that suits storage.
     #[serde(default)]
     pub frames_per_file: Option<u64>,
     /// What is in the frames. Random bytes, if it is not said.
@@ -46,7 +52,60 @@ fn one() -> u64 {
 }
 
 /// Keys of an instrument's file that may stand in `assumed`.
-const FIGURES: [&str; 7] = ["shape", "pixel", "frame_rate", "streams", "burst", "frames_per_file", "data"];
+const FIGURES: [&str; 9] =
+    ["shape", "pixel", "frame_rate", "streams", "burst", "storing", "format", "frames_per_file", "data"];
+
+/// How a frame is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Format {
+    /// Its bytes as they are.
+    #[default]
+    Raw,
+    /// A CBF file each, compressed by byte offset, as Pilatus detectors write them.
+    Cbf,
+}
+
+impl Format {
+    /// All of them.
+    pub const ALL: [Format; 2] = [Format::Raw, Format::Cbf];
+
+    /// The word in instruments and on the command line, and the suffix of files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Format::Raw => "raw",
+            Format::Cbf => "cbf",
+        }
+    }
+}
+
+/// Into which files a recording's frames go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Storing {
+    /// Files of N frames, one after the other; each writer has its own.
+    #[default]
+    Files,
+    /// A file for each writer that grows with the frames: nothing is reserved or cut off, and each write begins where the
+    /// file ends, so that storage which can only append takes it.
+    Growing,
+    /// One file for all writers (N-to-1): each frame at its number times the distance between frames.
+    Shared,
+}
+
+impl Storing {
+    /// All of them.
+    pub const ALL: [Storing; 3] = [Storing::Files, Storing::Growing, Storing::Shared];
+
+    /// The word in instruments and on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Storing::Files => "files",
+            Storing::Growing => "growing",
+            Storing::Shared => "shared",
+        }
+    }
+}
 
 /// The type of a pixel in memory and in raw files: little-endian, and without gaps where it is no whole byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -114,6 +173,8 @@ pub enum InstrumentError {
 
 const FRAME_MAX: u64 = 2 << 30;
 const FILE_MAX: u64 = 1 << 40;
+/// Of a frame in CBF, which may become almost four times as large.
+const CBF_MAX: u64 = 1 << 30;
 const STREAMS_MAX: u64 = 1000;
 
 impl Instrument {
@@ -156,6 +217,10 @@ impl Instrument {
                 "frames_per_file = {frames}: write at least 1 and so many that a file has at most 1 TiB, or leave it out"
             ));
         }
+        if self.storing != Storing::Files && self.frames_per_file.is_some() {
+            return Err("frames_per_file: all frames go into one file here, leave it out, or write storing = \"files\"".into());
+        }
+        self.check_format()?;
         if self.burst.is_some_and(|burst| burst.frames == 0) {
             return Err("burst.frames = 0: write at least 1, or leave burst out".into());
         }
@@ -163,6 +228,39 @@ impl Instrument {
             Some(key) => Err(format!("assumed names `{key}`: write some of {}", FIGURES.join(", "))),
             None => Ok(()),
         }
+    }
+
+    fn check_format(&self) -> Result<(), String> {
+        if self.format == Format::Raw {
+            return Ok(());
+        }
+        let Instrument { shape, pixel, storing, frames_per_file, .. } = self;
+        if *pixel != PixelType::Int32 || shape.len() != 2 || self.frame_size().0 > CBF_MAX {
+            let name = pixel.name();
+            return Err(format!(
+                "format = \"cbf\": a file holds a picture of int32 with rows and columns and at most 1 GiB, and this is \
+                 {shape:?} of {name}; write format = \"raw\""
+            ));
+        }
+        if *storing != Storing::Files || frames_per_file.is_some_and(|frames| frames != 1) {
+            return Err(
+                "format = \"cbf\": a file holds one frame: write frames_per_file = 1, and leave storing out"
+                    .into(),
+            );
+        }
+        Ok(())
+    }
+
+    /// Stores frames in another way. What was said of many files holds for many files only.
+    pub fn store(&mut self, storing: Storing) {
+        self.storing = storing;
+        self.frames_per_file = self.frames_per_file.filter(|_| storing == Storing::Files);
+    }
+
+    /// Rows and columns of a frame that is one picture.
+    pub fn picture(&self) -> Option<[usize; 2]> {
+        let &[rows, columns] = self.shape.as_slice() else { return None };
+        Some([rows as usize, columns as usize])
     }
 
     /// Bytes of a frame, uncompressed.
@@ -254,6 +352,11 @@ frame_rate = "25 Hz"
             ("int32", "int33", "`uint16`"),
             ("int32", "uint12", "is 74688012 bits: a frame must be a whole number of bytes"),
             ("shape", "shap", "`shape`"),
+            (
+                "pixel = \"int32\"",
+                "pixel = \"uint32\"\nformat = \"cbf\"",
+                "[2527, 2463] of uint32; write format = \"raw\"",
+            ),
         ] {
             let error = Instrument::parse(&PILATUS.replace(from, to), "p.toml").expect_err(to).to_string();
             assert!(error.contains(part) && error.contains("p.toml"), "{error}");
@@ -267,6 +370,11 @@ frame_rate = "25 Hz"
             ("burst = { frames = 1, rest = \"1 s\" }", "`pause`"),
             ("assumed = [\"colour\"]", "shape, pixel, frame_rate"),
             ("compression = 3", "`frames_per_file`"),
+            ("format = \"tiff\"", "`raw` or `cbf`"),
+            ("format = \"cbf\"\nframes_per_file = 3", "frames_per_file = 1"),
+            ("format = \"cbf\"\nstoring = \"shared\"", "leave storing out"),
+            ("storing = \"one\"", "`files`, `growing`, `shared`"),
+            ("storing = \"growing\"\nframes_per_file = 3", "leave it out"),
             ("data = \"diffraktion\"", "write one of `incompressible`, `diffraction`"),
             ("[data]\nkind = \"vlbi\"\nintensity = 1.0", "vlbi has none"),
         ] {

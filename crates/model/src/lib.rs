@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod data;
+mod facility;
 mod histogram;
 mod instrument;
 pub mod plan;
@@ -15,6 +16,7 @@ mod schedule;
 pub mod search;
 mod seed;
 mod series;
+pub mod sizing;
 pub mod statistics;
 pub mod steady;
 mod time;
@@ -22,8 +24,9 @@ mod timeline;
 mod units;
 
 pub use data::{Data, DataKind};
+pub use facility::{Facility, FacilityError, Member, Readers};
 pub use histogram::Histogram;
-pub use instrument::{Instrument, InstrumentError, PixelType};
+pub use instrument::{Format, Instrument, InstrumentError, PixelType, Storing};
 pub use results::{
     CellEntry, Event, Group, Ingest, Key, Measured, ReaderTotals, Results, Stall, TargetEntry,
 };

@@ -47,18 +47,20 @@ pub enum UnitError {
 
 type Unit = (&'static str, f64);
 
-const SIZES: [Unit; 9] = [
+const SIZES: [Unit; 11] = [
     ("B", 1.0),
     ("kB", 1e3),
     ("MB", 1e6),
     ("GB", 1e9),
     ("TB", 1e12),
+    ("PB", 1e15),
     ("KiB", 1024.0),
     ("MiB", 1_048_576.0),
     ("GiB", 1_073_741_824.0),
     ("TiB", 1_099_511_627_776.0),
+    ("PiB", 1_125_899_906_842_624.0),
 ];
-const SIZE_CHOICES: &str = "B, kB, MB, GB, TB (powers of 1000), KiB, MiB, GiB, TiB (powers of 1024)";
+const SIZE_CHOICES: &str = "B, kB, MB, GB, TB, PB (powers of 1000), KiB, MiB, GiB, TiB, PiB (powers of 1024)";
 const RATES: [Unit; 11] = [
     ("B/s", 1.0),
     ("kB/s", 1e3),
@@ -73,8 +75,17 @@ const RATES: [Unit; 11] = [
     ("Gbit/s", 125e6),
 ];
 const RATE_CHOICES: &str = "B/s, kB/s, MB/s, GB/s, KiB/s, MiB/s, GiB/s, bit/s, kbit/s, Mbit/s, Gbit/s";
-const TIMES: [Unit; 6] = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9), ("min", 60e9), ("h", 3600e9)];
-const TIME_CHOICES: &str = "ns, us, ms, s, min, h";
+const TIMES: [Unit; 8] = [
+    ("ns", 1.0),
+    ("us", 1e3),
+    ("ms", 1e6),
+    ("s", 1e9),
+    ("min", 60e9),
+    ("h", 3600e9),
+    ("day", 86_400e9),
+    ("days", 86_400e9),
+];
+const TIME_CHOICES: &str = "ns, us, ms, s, min, h, days";
 const FREQUENCIES: [Unit; 3] = [("Hz", 1.0), ("kHz", 1e3), ("MHz", 1e6)];
 const FREQUENCY_CHOICES: &str = "Hz, kHz, MHz";
 
@@ -154,19 +165,19 @@ fn scaled(value: f64, step: f64, names: &[&str]) -> String {
 impl fmt::Display for Bytes {
     /// Whole KiB, MiB, ... of at most four digits are written so; anything else in powers of 1000.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let binary = ["B", "KiB", "MiB", "GiB", "TiB"];
-        let steps = if self.0 == 0 { 0 } else { (self.0.trailing_zeros() / 10).min(4) };
+        let binary = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+        let steps = if self.0 == 0 { 0 } else { (self.0.trailing_zeros() / 10).min(5) };
         let whole = self.0 >> (10 * steps);
         if steps > 0 && whole < 10_000 {
             return f.pad(&format!("{whole} {}", binary[steps as usize]));
         }
-        f.pad(&scaled(self.0 as f64, 1000.0, &["B", "kB", "MB", "GB", "TB"]))
+        f.pad(&scaled(self.0 as f64, 1000.0, &["B", "kB", "MB", "GB", "TB", "PB"]))
     }
 }
 
 impl fmt::Display for ByteRate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&scaled(self.0, 1000.0, &["B/s", "kB/s", "MB/s", "GB/s", "TB/s"]))
+        f.pad(&scaled(self.0, 1000.0, &["B/s", "kB/s", "MB/s", "GB/s", "TB/s", "PB/s"]))
     }
 }
 
@@ -180,6 +191,7 @@ impl fmt::Display for Nanos {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let seconds = self.seconds();
         let text = match seconds {
+            s if s >= 2.0 * 86_400.0 => format!("{} days", significant(s / 86_400.0)),
             s if s >= 2.0 * 3600.0 => format!("{} h", significant(s / 3600.0)),
             s if s >= 120.0 => format!("{} min", significant(s / 60.0)),
             s if s >= 0.9995 => format!("{} s", significant(s)),
@@ -193,6 +205,13 @@ impl ByteRate {
     /// The rate at which `bytes` were moved in `time`; 0 if no time passed.
     pub fn of(bytes: u64, time: Nanos) -> Self {
         if time.0 == 0 { ByteRate(0.0) } else { ByteRate(bytes as f64 / time.seconds()) }
+    }
+}
+
+impl ByteRate {
+    /// In bits, as networks are named.
+    pub fn bits(self) -> String {
+        scaled(self.0 * 8.0, 1000.0, &["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"])
     }
 }
 
@@ -291,8 +310,13 @@ mod tests {
         assert_eq!(shown(1000), "1 kB");
         assert_eq!(shown(71_822_532 * 1024), "73.5 GB");
         assert_eq!(ByteRate(622.4e6).to_string(), "622 MB/s");
+        assert_eq!(ByteRate(16.25e9).bits(), "130 Gbit/s");
         assert_eq!(Nanos(310_000_000).to_string(), "310 ms");
         assert_eq!(Nanos(200_000_000_000).to_string(), "3.33 min");
+        assert_eq!("1.5 days".parse::<Nanos>().map(|time| time.to_string()), Ok("36 h".into()));
+        assert_eq!("3 days".parse::<Nanos>().map(|time| time.to_string()), Ok("3 days".into()));
+        assert_eq!("1 PB".parse::<Bytes>().map(|size| size.to_string()), Ok("1 PB".into()));
+        assert_eq!(shown(3 << 50), "3 PiB");
         assert_eq!(Frequency(25.0).to_string(), "25 Hz");
     }
 

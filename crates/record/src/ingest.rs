@@ -85,8 +85,7 @@ pub(super) fn read(
         sample.ingest = Some(ingest(row)?);
         Ok(())
     })?;
-    let lateness = "SELECT sample, kind, bucket, histogram.count FROM histogram JOIN ingest USING (sample) \
-                    WHERE kind != 'latency'";
+    let lateness = "SELECT h.sample, h.kind, h.bucket, h.count FROM histogram h JOIN ingest USING (sample) WHERE kind != 'latency'";
     each(connection, lateness, samples, places, |row, sample| {
         let kind = row.get_ref(1)?.as_str()?;
         let Sample { ingest, lateness, .. } = sample;

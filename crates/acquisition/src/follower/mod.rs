@@ -89,12 +89,14 @@ impl Follower {
     /// A follower of the lanes of a recording. It ends when all lanes have ended in order and every frame is read, or when
     /// `over` is set.
     pub fn new(lanes: Vec<RawLayout>, purpose: Purpose, following: Following, over: Arc<AtomicBool>) -> Self {
-        let stride = lanes.iter().map(|layout| layout.head.stride as usize).max().unwrap_or(1);
+        let lanes: Vec<_> =
+            lanes.into_iter().zip(0..).map(|(layout, number)| Tail::new(layout, number)).collect();
+        let room = lanes.iter().map(Tail::room).max().unwrap_or(1);
         let one = |size| Arena::shared_out(1, size).1.pop();
         let copies = matches!(purpose, Purpose::Copy(_));
-        let room = one(stride).filter(|_| !copies).into_iter().collect();
+        let room = one(room as usize).filter(|_| !copies).into_iter().collect();
         Follower {
-            lanes: lanes.into_iter().zip(0..).map(|(layout, number)| Tail::new(layout, number)).collect(),
+            lanes,
             purpose,
             following,
             over,
@@ -224,9 +226,9 @@ impl Follower {
 
     fn read(&mut self, (number, place): (u64, Place), completion: Completion) {
         let Completion { operation, result, finished, .. } = completion;
-        let length = self.lanes[place.lane].layout.head.frame_size as usize;
-        let whole = result.is_ok_and(|read| read as usize >= length);
-        let (due, data) = (place.due, operation.buffer);
+        let (lane, due, mut data) = (&self.lanes[place.lane], place.due, operation.buffer);
+        let length = lane.layout.head.frame_size as usize;
+        let whole = result.is_ok_and(|read| lane.frame(read, &mut data));
         let right = match &self.purpose {
             Purpose::Check(content) if whole => content.verify(number, &data[..length]).is_ok(),
             _ => true,

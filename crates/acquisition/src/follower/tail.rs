@@ -1,8 +1,10 @@
 //! The end of a journal that somebody else writes: what was added since the last look.
 
+use nilometer_model::Format;
 use nilometer_storage::{Buffer, OpKind, Open, Operation, ROOT, Slot};
 
 use crate::{
+    cbf,
     journal::{Entry, RECORD},
     sink::RawLayout,
 };
@@ -69,6 +71,30 @@ impl Tail {
     /// Reads a frame of the file that is open.
     pub(super) fn read(&self, position: u64, buffer: Buffer) -> Operation {
         let stride = self.layout.head.stride;
-        Operation::read(self.frames, position * stride, stride as u32, buffer)
+        // A compressed frame is as long as its file.
+        let length = if self.is_cbf() { buffer.len() as u64 } else { stride };
+        Operation::read(self.frames, position * stride, length as u32, buffer)
+    }
+
+    /// Makes of so many bytes that were read the frame, at the begin of the buffer. Whether it is whole.
+    pub(super) fn frame(&self, read: u32, buffer: &mut [u8]) -> bool {
+        let (read, length) = (read as usize, self.layout.head.frame_size as usize);
+        if !self.is_cbf() {
+            return read >= length;
+        }
+        let mut frame = vec![0; length];
+        let whole = cbf::read_frame(&buffer[..read], &mut frame).is_ok();
+        buffer[..length].copy_from_slice(&frame);
+        whole
+    }
+
+    /// The room that a frame needs to be read.
+    pub(super) fn room(&self) -> u64 {
+        let stride = self.layout.head.stride;
+        if self.is_cbf() { cbf::size_max(stride / 4) } else { stride }
+    }
+
+    fn is_cbf(&self) -> bool {
+        self.layout.head.format == Format::Cbf
     }
 }

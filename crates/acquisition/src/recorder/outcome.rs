@@ -41,6 +41,8 @@ pub struct Outcome {
 pub struct Lane {
     /// Frames.
     pub totals: WriterTotals,
+    /// Bytes of frames as they were written: compressed, if the format is.
+    pub written: u64,
     /// Processor time of its thread.
     pub usage: Usage,
     /// How long it waited for a processor.
@@ -79,6 +81,11 @@ impl Outcome {
     /// Frames that are acknowledged.
     pub fn stored(&self) -> u64 {
         self.lanes.iter().flatten().map(|lane| lane.totals.stored).sum()
+    }
+
+    /// Bytes of frames as they were written: compressed, if the format is.
+    pub fn written(&self) -> u64 {
+        self.lanes.iter().flatten().map(|lane| lane.written).sum()
     }
 
     /// Frames that a lane held when it hung: nobody knows.

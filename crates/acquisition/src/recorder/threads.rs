@@ -88,6 +88,7 @@ fn drive_lane(job: LaneJob, mut engine: Box<dyn Engine>) -> Lane {
     });
     Lane {
         totals: writer.totals().clone(),
+        written: writer.sink().written(),
         usage: Usage::of_thread().since(usage),
         run_delay: process::run_delay().since(run_delay),
         ended: options.clock.now(),

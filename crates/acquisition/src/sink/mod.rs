@@ -2,11 +2,12 @@
 //! in, operations come out, completions go in, acknowledged frames come out. So every byte of a recorder passes an
 //! engine, and every sink can be tested on the virtual clock.
 
+mod cbf;
 mod null;
 mod raw;
 
 pub use null::NullSink;
-pub use raw::{Durability, Gauge, RawFiles, RawLayout, frames_per_file};
+pub use raw::{Durability, Gauge, RawFiles, RawLayout, frames_per_file, is_aligned};
 
 use nilometer_model::Nanos;
 use nilometer_storage::{Completion, Errno, Operation};

@@ -7,7 +7,7 @@ use nilometer_acquisition::{
     journal::Head,
     sink::{Durability, Gauge, NullSink, RawFiles, RawLayout, Sink},
 };
-use nilometer_model::Nanos;
+use nilometer_model::{Format, Nanos, Storing};
 use nilometer_storage::{
     Buffer, Completion, Step, Wait, Workload,
     conformance::{Demands, workload_suite},
@@ -68,16 +68,39 @@ impl<S: Sink> Workload for Fed<S> {
 
 #[test]
 fn a_writer_of_raw_files_is_a_proper_workload() {
-    let head = Head { recording: 1, lane: 0, lanes: 1, frame_size: 1000, stride: 1000, frames_per_file: 1 };
-    for (frames_per_file, keep, durability) in [
-        (1, None, Durability::EachFile),
-        (1, Some(2), Durability::Never),
-        (3, Some(2), Durability::EachFile),
-        (100, None, Durability::Never),
-    ] {
-        let head = Head { frames_per_file, ..head };
+    let head = Head {
+        recording: 1,
+        lane: 0,
+        lanes: 1,
+        frame_size: 1000,
+        stride: 1000,
+        frames_per_file: 1,
+        storing: Storing::Files,
+        format: Format::Raw,
+    };
+    let cases = [
+        (Storing::Files, 1, None, Durability::EachFile),
+        (Storing::Files, 1, Some(2), Durability::Never),
+        (Storing::Files, 3, Some(2), Durability::EachFile),
+        (Storing::Files, 100, None, Durability::Never),
+        (Storing::Growing, 3, None, Durability::EachFile),
+        (Storing::Growing, 100, None, Durability::Never),
+        (Storing::Shared, 3, None, Durability::EachFile),
+        (Storing::Shared, 7, None, Durability::Never),
+    ];
+    let raw = cases.map(|case| (Format::Raw, case));
+    let cbf = [cases[0], cases[1]].map(|case| (Format::Cbf, case));
+    for (format, (storing, frames_per_file, keep, durability)) in raw.into_iter().chain(cbf) {
+        let head = Head { frames_per_file, storing, format, ..head };
         let suited = RawLayout::suited("n_r".into(), head, false);
-        let layout = RawLayout { preallocate: true, keep, durability, checksums: true, ..suited };
+        let layout = RawLayout {
+            preallocate: storing == Storing::Files,
+            keep,
+            durability,
+            checksums: true,
+            picture: Some([10, 25]),
+            ..suited
+        };
         let demands = Demands { buffers: 1, bytes: 1000, slots: 5 };
         workload_suite(demands, &|_| {}, &mut |slots| {
             Box::new(Fed::new(slots, RawFiles::new(layout.clone(), Gauge::with_reserve(0))))

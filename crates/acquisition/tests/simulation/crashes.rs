@@ -7,13 +7,24 @@ use nilometer_acquisition::{
     instrument::Content,
     reader::{Place, Trust},
 };
-use nilometer_model::{Nanos, Seed};
+use nilometer_model::{Format, Nanos, Seed, Storing};
 use nilometer_storage::{
     Arena, Completion, Engine, EngineError, OpKind, Operation, Wait, Wake,
     target::{Cost, Device, Simulated},
 };
 
 use crate::lab::{Lab, PAGE, Run};
+
+/// The labs, by how frames are stored.
+fn labs() -> [Lab; 4] {
+    let one_file = Lab { keep: None, ..lab() };
+    [
+        lab(),
+        Lab { format: Format::Cbf, frame_size: 512, frames_per_file: 1, ..lab() },
+        Lab { storing: Storing::Growing, ..one_file.clone() },
+        Lab { storing: Storing::Shared, writers: 2, ..one_file },
+    ]
+}
 
 fn lab() -> Lab {
     let write = Cost { base: Nanos(500), picoseconds_per_byte: 200 };
@@ -71,34 +82,45 @@ fn crash(lab: &Lab, seed: u64) -> (usize, Option<String>) {
 
 #[test]
 fn durable_frames_survive_the_loss_of_power() {
-    let mut promised = 0;
-    for seed in 0..seeds() {
-        let (durable, fault) = crash(&lab(), seed);
-        assert_eq!(fault, None);
-        promised += durable;
+    for lab in labs() {
+        let mut promised = 0;
+        for seed in 0..seeds() / 5 {
+            let (durable, fault) = crash(&lab, seed);
+            assert_eq!(fault, None, "{:?} {:?}", lab.storing, lab.format);
+            promised += durable;
+        }
+        assert!(
+            promised > 1000,
+            "{:?} {:?}: only {promised} frames were called durable in all runs: the moments are too early",
+            lab.storing,
+            lab.format
+        );
     }
-    assert!(
-        promised > 1000,
-        "only {promised} frames were called durable in all runs: the moments are too early"
-    );
 }
 
 #[test]
 fn acknowledged_frames_survive_the_death_of_the_process() {
-    let (lab, mut seen) = (Lab { keep: None, ..lab() }, 0);
-    for seed in 0..seeds() / 3 {
-        let run = lab.run(moment(seed));
-        run.targets.iter().for_each(Simulated::kill);
-        let index = run.index(Trust::Acknowledged);
-        assert_eq!(run.wrong(&index, &lab.pattern()), Vec::<u64>::new(), "seed {seed}");
-        let missing: Vec<u64> = (0..run.mark).filter(|number| !index.frames.contains_key(number)).collect();
+    for lab in labs() {
+        let (lab, mut seen) = (Lab { keep: None, ..lab }, 0);
+        for seed in 0..seeds() / 15 {
+            let run = lab.run(moment(seed));
+            run.targets.iter().for_each(Simulated::kill);
+            let index = run.index(Trust::Acknowledged);
+            assert_eq!(run.wrong(&index, &lab.pattern()), Vec::<u64>::new(), "seed {seed}");
+            let missing: Vec<u64> =
+                (0..run.mark).filter(|number| !index.frames.contains_key(number)).collect();
+            assert!(
+                run.ring.books().lost() > 0 || missing.is_empty(),
+                "seed {seed}: {missing:?} were acknowledged"
+            );
+            seen += index.frames.len();
+        }
         assert!(
-            run.ring.books().lost() > 0 || missing.is_empty(),
-            "seed {seed}: {missing:?} were acknowledged"
+            seen > 1000,
+            "{:?}: only {seen} frames were recorded: the moments are too early",
+            lab.storing
         );
-        seen += index.frames.len();
     }
-    assert!(seen > 1000, "only {seen} frames were recorded in all runs: the moments are too early");
 }
 
 /// Says that a sync of data was done, and does none.
@@ -142,7 +164,9 @@ impl Engine for Forgetful {
 
 #[test]
 fn an_engine_that_forgets_to_sync_is_found_out() {
-    let lab = Lab { wrap: |engine| Box::new(Forgetful(engine)), ..lab() };
-    let found = (0..seeds() / 3).filter(|&seed| crash(&lab, seed).1.is_some()).count();
-    assert!(found > 20, "the simulation found the fault with {found} seeds only");
+    for lab in labs() {
+        let lab = Lab { wrap: |engine| Box::new(Forgetful(engine)), ..lab };
+        let found = (0..seeds() / 6).filter(|&seed| crash(&lab, seed).1.is_some()).count();
+        assert!(found > 20, "{:?}: the simulation found the fault with {found} seeds only", lab.storing);
+    }
 }

@@ -8,7 +8,7 @@ use nilometer_acquisition::{
     reader::Trust,
     sink::{Gauge, RawFiles},
 };
-use nilometer_model::{ByteRate, Nanos, Seed};
+use nilometer_model::{ByteRate, Format, Nanos, Seed, Storing};
 use nilometer_storage::{
     Arena, Engine,
     clock::VirtualClock,
@@ -28,8 +28,33 @@ fn lab() -> Lab {
     Lab { frames: 2000, period: Nanos(10_000), frames_per_file: 100, devices, ..Lab::default() }
 }
 
+#[test]
+fn one_file_and_compressed_ones_are_followed_too() {
+    let many = lab().frames_per_file;
+    for (storing, format, writers, frames_per_file) in [
+        (Storing::Growing, Format::Raw, 1, many),
+        (Storing::Shared, Format::Raw, 2, many),
+        (Storing::Files, Format::Cbf, 2, 1),
+    ] {
+        let lab = Lab { frames_per_file, storing, format, writers, ..lab() };
+        let clock = VirtualClock::default();
+        let targets = lab.targets(&clock);
+        let mut follower =
+            follower(&lab, Purpose::Check(Content::Pattern(lab.pattern())), Following::default());
+        let mut engine = targets[0].attach(1, Follower::slots(writers as u32));
+        let run = lab.run_beside(&clock, targets, Nanos::MAX, &mut [(&mut follower, &mut engine)]);
+        let totals = follower.totals();
+        assert_eq!((run.ring.books().lost(), totals.frames), (0, 2000), "{storing:?} {format:?}: {totals:?}");
+        assert_eq!(
+            (totals.wrong, totals.missed, totals.failed),
+            (0, 0, 0),
+            "{storing:?} {format:?}: {totals:?}"
+        );
+    }
+}
+
 fn follower(lab: &Lab, purpose: Purpose, following: Following) -> Follower {
-    let lanes = (0..lab.devices.len() as u32).map(|lane| lab.layout(lane)).collect();
+    let lanes = (0..(lab.devices.len() * lab.writers) as u32).map(|lane| lab.layout(lane)).collect();
     Follower::new(lanes, purpose, following, Arc::new(AtomicBool::new(false)))
 }
 

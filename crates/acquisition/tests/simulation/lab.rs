@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use nilometer_acquisition::{
-    Chronicle, Delivery, Pace, Ring, Source, WhenFull, Writer, WriterTotals,
+    Chronicle, Delivery, Pace, Ring, Source, WhenFull, Writer, WriterTotals, cbf,
     instrument::{Content, Pattern},
     journal::Head,
     reader::{Index, Trust},
     sink::{Durability, Gauge, RawFiles, RawLayout},
 };
-use nilometer_model::{Nanos, Schedule, Seed};
+use nilometer_model::{Format, Nanos, Schedule, Seed, Storing};
 use nilometer_storage::{
     Arena, Buffer, Drive, Engine, OpKind, Open, Operation, ROOT, Slot, Target, Wait, Workload,
     clock::VirtualClock,
@@ -31,7 +31,12 @@ pub(crate) struct Lab {
     pub(crate) depth: usize,
     pub(crate) frames_per_file: u64,
     pub(crate) keep: Option<u64>,
+    pub(crate) storing: Storing,
+    /// CBF needs frames of whole pixels.
+    pub(crate) format: Format,
     pub(crate) devices: Vec<Device>,
+    /// Lanes on each device.
+    pub(crate) writers: usize,
     pub(crate) when_full: WhenFull,
     pub(crate) durability: Durability,
     pub(crate) checksums: bool,
@@ -51,7 +56,10 @@ impl Default for Lab {
             depth: 1,
             frames_per_file: 100_000,
             keep: None,
+            storing: Storing::Files,
+            format: Format::Raw,
             devices: vec![Device::default()],
+            writers: 1,
             when_full: WhenFull::DropNewest,
             durability: Durability::EachFile,
             checksums: false,
@@ -72,6 +80,7 @@ pub(crate) struct Run {
     pub(crate) stopped: bool,
     pub(crate) lanes: Vec<WriterTotals>,
     pub(crate) targets: Vec<Simulated>,
+    pub(crate) writers: usize,
     /// Below it, all frames are acknowledged or known to be lost.
     pub(crate) mark: u64,
     /// By lane: the last file that was called durable.
@@ -83,13 +92,37 @@ impl Lab {
         Pattern::new(Seed(5), self.frame_size as usize)
     }
 
+    fn lanes(&self) -> usize {
+        self.devices.len() * self.writers
+    }
+
     pub(crate) fn layout(&self, lane: u32) -> RawLayout {
-        let (stride, lanes) = (self.frame_size.next_multiple_of(512), self.devices.len() as u32);
+        let (stride, lanes) = (self.frame_size.next_multiple_of(512), self.lanes() as u32);
         let Lab { frame_size, frames_per_file, keep, durability, checksums, .. } = *self;
-        let head = Head { recording: 77, lane, lanes, frame_size, stride, frames_per_file };
-        let preallocate = true;
+        let storing = self.storing;
+        let head = Head {
+            recording: 77,
+            lane,
+            lanes,
+            frame_size,
+            stride,
+            frames_per_file,
+            storing,
+            format: self.format,
+        };
+        let preallocate = self.storing == Storing::Files;
         let origin = Content::Pattern(self.pattern()).origin();
-        RawLayout { name: "n_r".into(), head, direct: true, preallocate, keep, durability, checksums, origin }
+        RawLayout {
+            name: "n_r".into(),
+            head,
+            direct: self.format == Format::Raw,
+            preallocate,
+            keep,
+            durability,
+            checksums,
+            origin,
+            picture: Some([1, self.frame_size as usize / 4]),
+        }
     }
 
     /// Records to the end, or until the power goes off at `until`.
@@ -116,9 +149,10 @@ impl Lab {
         for slot in &mut slots {
             pattern.prepare(slot);
         }
-        let ring = Ring::new(slots, self.devices.len(), Chronicle::new(self.frame_size, ALLOWANCE));
+        let ring = Ring::new(slots, self.lanes(), Chronicle::new(self.frame_size, ALLOWANCE));
+        let each = targets.iter().flat_map(|target| std::iter::repeat_n(target, self.writers));
         let mut engines: Vec<Box<dyn Engine>> =
-            targets.iter().map(|target| (self.wrap)(Box::new(target.attach(self.depth, 8)))).collect();
+            each.map(|target| (self.wrap)(Box::new(target.attach(self.depth, 8)))).collect();
         let gauges: Vec<_> =
             engines.iter().map(|_| Gauge::with_reserve(self.reserve.unwrap_or_default())).collect();
         let mut writers = Vec::new();
@@ -129,7 +163,8 @@ impl Lab {
         }
         let read = |lane: usize| {
             if self.reserve.is_some() {
-                gauges[lane].read(targets[lane].space().expect("a simulated one knows").free.0);
+                gauges[lane]
+                    .read(targets[lane / self.writers].space().expect("a simulated one knows").free.0);
             }
         };
         (0..gauges.len()).for_each(read);
@@ -150,7 +185,7 @@ impl Lab {
         let lanes = writers.iter().map(|writer| writer.totals().clone()).collect();
         let durable = writers.iter().map(|writer| writer.sink().durable()).collect();
         let (due, stopped) = (source.due(), source.has_stopped());
-        Run { durable, mark: ring.mark(), due, stopped, ring, lanes, targets }
+        Run { durable, mark: ring.mark(), due, stopped, ring, lanes, targets, writers: self.writers }
     }
 
     fn source(&self, ring: &Arc<Ring>, pattern: Pattern) -> Source {
@@ -165,10 +200,19 @@ impl Lab {
 impl Run {
     /// What a reader finds on the targets now.
     pub(crate) fn index(&self, trust: Trust) -> Index {
-        let names = |lane: usize| format!("n_r.{lane}.journal");
-        let journals: Vec<Vec<u8>> =
-            self.targets.iter().enumerate().map(|(lane, target)| read_all(target, &names(lane))).collect();
+        let journal = |lane| read_all(self.target(lane), &format!("n_r.{lane}.journal"));
+        let journals: Vec<Vec<u8>> = (0..self.lanes.len()).map(journal).collect();
         Index::unite(journals.iter().map(Vec::as_slice), trust)
+    }
+
+    /// Where a lane writes.
+    fn target(&self, lane: usize) -> &Simulated {
+        &self.targets[lane / self.writers]
+    }
+
+    /// All bytes of a file of frames; none if it is not there.
+    pub(crate) fn file(&self, head: &Head, file: u64) -> Vec<u8> {
+        read_all(self.target(head.lane as usize), &head.file_name("n_r", file))
     }
 
     /// Frames that a reader finds but that are not what the instrument delivered.
@@ -177,18 +221,23 @@ impl Run {
         let mut wrong = Vec::new();
         for (&number, place) in &index.frames {
             let head = index.heads[place.lane];
-            let lane = head.lane as usize;
-            let name = || format!("n_r.{lane}.{:08}.raw", place.file);
-            let bytes =
-                files.entry((lane, place.file)).or_insert_with(|| read_all(&self.targets[lane], &name()));
-            let start = (place.position * head.stride) as usize;
-            let frame = bytes.get(start..start + head.frame_size as usize).unwrap_or_default();
-            if pattern.verify(number, frame).is_err() {
+            let bytes = files.entry((place.lane, place.file)).or_insert_with(|| self.file(&head, place.file));
+            if pattern.verify(number, &frame(&head, bytes, place.position)).is_err() {
                 wrong.push(number);
             }
         }
         wrong
     }
+}
+
+/// The bytes of a frame; none if they are not there.
+fn frame(head: &Head, file: &[u8], position: u64) -> Vec<u8> {
+    if head.format == Format::Cbf {
+        let mut frame = vec![0; head.frame_size as usize];
+        return cbf::read_frame(file, &mut frame).map(|()| frame).unwrap_or_default();
+    }
+    let start = (position * head.stride) as usize;
+    file.get(start..start + head.frame_size as usize).unwrap_or_default().to_vec()
 }
 
 /// All bytes of a file; none if it is not there.

@@ -6,4 +6,5 @@ mod followers;
 mod lab;
 mod limits;
 mod room;
+mod storing;
 mod virtual_time;

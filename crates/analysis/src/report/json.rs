@@ -145,6 +145,8 @@ struct Answered<'a> {
     /// The limit over the instrument's rate.
     margin: Option<f64>,
     sentence: String,
+    /// What is to be said besides.
+    more: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -304,6 +306,7 @@ fn verdicts<'a>(study: &'a Study<'_>) -> Vec<Answered<'a>> {
         limit_bytes_per_second: verdict.limit.map(|limit| limit.0),
         margin: verdict.margin(),
         sentence: verdict.to_string(),
+        more: verdict.more(),
     };
     study.verdicts.iter().map(answered).collect()
 }

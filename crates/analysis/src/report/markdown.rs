@@ -38,6 +38,9 @@ fn write_verdicts(text: &mut String, study: &Study<'_>) -> std::fmt::Result {
         }
         let target = words::target(study.results, verdict.target);
         writeln!(text, "- **{}**: {}.", plain(&target), plain(&verdict.to_string()))?;
+        for sentence in verdict.more() {
+            writeln!(text, "  - {}", plain(&sentence))?;
+        }
     }
     Ok(())
 }

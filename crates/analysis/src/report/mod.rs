@@ -5,6 +5,7 @@ mod csv;
 mod html;
 mod json;
 mod markdown;
+mod sizing;
 mod terminal;
 #[cfg(test)]
 mod tests;
@@ -14,4 +15,5 @@ pub use csv::csv;
 pub use html::html;
 pub use json::{FORMAT_VERSION, json};
 pub use markdown::markdown;
+pub use sizing::{Checked, Sized, sizing_json, sizing_text};
 pub use terminal::{Palette, terminal};

@@ -40,7 +40,7 @@ const BESIDE: usize = 4;
 
 /// The whole report as text.
 pub fn terminal(study: &Study<'_>, palette: Palette) -> String {
-    let mut page = Page { text: String::new(), palette };
+    let mut page = Page::new(palette);
     page.head(study);
     for stage in &study.stages {
         page.stage(stage);
@@ -49,23 +49,32 @@ pub fn terminal(study: &Study<'_>, palette: Palette) -> String {
     page.warnings(study);
     page.comparisons(study);
     page.verdicts(study);
-    page.text
+    page.text()
 }
 
-struct Page {
+/// Text as it grows, line by line.
+pub(super) struct Page {
     text: String,
     palette: Palette,
 }
 
 impl Page {
-    fn line(&mut self, code: &str, text: &str) {
+    pub(super) fn new(palette: Palette) -> Self {
+        Page { text: String::new(), palette }
+    }
+
+    pub(super) fn text(self) -> String {
+        self.text
+    }
+
+    pub(super) fn line(&mut self, code: &str, text: &str) {
         let painted = self.palette.paint(code, text.trim_end());
         self.text.push_str(&painted);
         self.text.push('\n');
     }
 
     /// `first` before the first line, as much space before the others.
-    fn paragraph(&mut self, code: &str, first: &str, text: &str) {
+    pub(super) fn paragraph(&mut self, code: &str, first: &str, text: &str) {
         let indent = first.chars().count();
         for (number, line) in wrapped(text, WIDTH - indent).iter().enumerate() {
             let before = if number == 0 { first.to_owned() } else { " ".repeat(indent) };
@@ -240,6 +249,9 @@ impl Page {
             }
             let sentence = format!("{}: {verdict}.", words::target(study.results, verdict.target));
             self.paragraph(colour(verdict), "  ", &sentence);
+            for sentence in verdict.more() {
+                self.paragraph(DIM, "    - ", &sentence);
+            }
         }
     }
 }

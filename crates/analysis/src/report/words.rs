@@ -78,7 +78,7 @@ pub(super) fn fact<'a>(results: &'a Results, key: &str) -> Option<&'a str> {
 
 /// `VERDICT for NAME, RATE`, without the first word.
 pub(super) fn instrument(verdict: &Verdict) -> String {
-    format!("{}, {}", verdict.instrument, verdict.rate)
+    format!("{}, {}", verdict.who(), verdict.rate)
 }
 
 /// The comparisons of a study: stage, phase, and a sentence for each pair.

@@ -18,7 +18,7 @@ use nilometer_acquisition::{
     suited_engine,
 };
 use nilometer_model::{
-    Histogram, Nanos, ReaderTotals,
+    Format, Histogram, Nanos, ReaderTotals,
     plan::{EngineKind, Readers},
 };
 use nilometer_storage::{Arena, Clock, Drive, Target, buffer::ALIGNMENT, engine::Options, process::Usage};
@@ -125,7 +125,9 @@ impl Crowd {
         following: Following,
     ) -> Result<(), String> {
         let Some(first) = what.lanes.first() else { return Ok(()) };
-        let direct = archive.description().direct_alignment().is_some();
+        // A compressed frame has any length.
+        let aligned = first.head.format == Format::Raw;
+        let direct = aligned && archive.description().direct_alignment().is_some();
         let stride =
             if direct { first.head.stride.next_multiple_of(ALIGNMENT as u64) } else { first.head.stride };
         let head = Head { lane: 0, lanes: 1, stride, ..first.head };

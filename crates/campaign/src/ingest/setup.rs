@@ -6,11 +6,11 @@ use nilometer_acquisition::{
     Delivery, Pace, Setup,
     instrument::Content,
     journal::Head,
-    sink::{RawLayout, frames_per_file},
+    sink::{RawLayout, frames_per_file, is_aligned},
     suited_engine,
 };
 use nilometer_model::{
-    Bytes, Instrument, Seed,
+    Bytes, Instrument, Seed, Storing,
     plan::{Goal, IngestCell},
 };
 use nilometer_storage::{Target, buffer::ALIGNMENT};
@@ -25,7 +25,7 @@ pub(super) fn setup(
     seed: Seed,
     name: &str,
 ) -> Result<Setup, String> {
-    let direct = target.description().direct_alignment().is_some();
+    let direct = target.description().direct_alignment().is_some() && is_aligned(&cell.instrument);
     let shape = Shape::of(cell, direct);
     let Instrument { data, shape: pixels, pixel, .. } = &cell.instrument;
     let content = Content::prepare(data, pixels, *pixel, seed.named("content"));
@@ -38,16 +38,19 @@ pub(super) fn setup(
             frame_size: cell.instrument.frame_size().0,
             stride: shape.stride,
             frames_per_file: shape.frames_per_file,
+            storing: cell.instrument.storing,
+            format: cell.instrument.format,
         };
         let suited = RawLayout::suited(name.into(), head, direct);
-        (target.clone(), RawLayout { keep: Some(shape.keep), origin: content.origin(), ..suited })
+        let (origin, picture) = (content.origin(), cell.instrument.picture());
+        (target.clone(), RawLayout { keep: shape.keep, origin, picture, ..suited })
     };
     let pace = if cell.goal == Goal::Limit { Pace::AsTaken } else { Pace::Due(cell.instrument.schedule()) };
     Ok(Setup {
         lanes: (0..shape.lanes).map(lane).collect(),
         engine: suited_engine(target.as_ref(), direct, run.clock).map_err(|error| error.to_string())?,
         slots: shape.slots,
-        delivery: Delivery::lasting(pace, cell.duration),
+        delivery: Delivery { frames: shape.frames, ..Delivery::lasting(pace, cell.duration) },
         reserve: None,
         content,
         stop: Arc::default(),
@@ -62,8 +65,10 @@ pub(crate) struct Shape {
     stride: u64,
     frames_per_file: u64,
     slots: usize,
-    /// Full files that stay in a lane.
-    keep: u64,
+    /// Full files that stay in a lane, where old ones can be removed.
+    keep: Option<u64>,
+    /// Frames at the most, where nothing can be removed.
+    frames: u64,
     lanes: u32,
 }
 
@@ -72,27 +77,46 @@ pub(crate) struct Shape {
 const BUFFERED_LANES: u32 = 2;
 
 impl Shape {
+    /// `direct` says whether the target has `O_DIRECT`.
     pub(crate) fn of(cell: &IngestCell, direct: bool) -> Self {
+        let direct = direct && is_aligned(&cell.instrument);
         let frame = cell.instrument.frame_size().0;
         let stride = if direct { frame.next_multiple_of(ALIGNMENT as u64) } else { frame };
         let frames_per_file = frames_per_file(&cell.instrument, stride);
         let lanes = if direct { 1 } else { BUFFERED_LANES };
-        let keep = (cell.keep.0 / (frames_per_file * stride * u64::from(lanes))).max(1);
-        Shape { stride, frames_per_file, slots: (cell.buffer.0 / stride).max(2) as usize, keep, lanes }
+        let slots = (cell.buffer.0 / stride).max(2) as usize;
+        let (keep, frames) = if cell.instrument.storing == Storing::Files {
+            (Some((cell.keep.0 / (frames_per_file * stride * u64::from(lanes))).max(1)), u64::MAX)
+        } else {
+            (None, frames_in_one_file(cell, stride))
+        };
+        Shape { stride, frames_per_file, slots, keep, frames, lanes }
     }
 
-    /// The most that lies on the target at once: what is kept, and three open files a lane.
+    /// The most that lies on the target at once: what is kept and three open files a lane, or all frames.
     pub(crate) fn footprint(&self) -> Bytes {
-        Bytes(u64::from(self.lanes) * (self.keep + 3) * self.frames_per_file * self.stride)
+        let frames = match self.keep {
+            Some(keep) => u64::from(self.lanes) * (keep + 3) * self.frames_per_file,
+            None => self.frames,
+        };
+        Bytes(frames * self.stride)
     }
 
     /// Files that lie there at once, the journals included.
     pub(crate) fn files(&self) -> u64 {
-        u64::from(self.lanes) * (self.keep + 4)
+        u64::from(self.lanes) * self.keep.map_or(2, |keep| keep + 4)
     }
 
     /// The ring.
     pub(crate) fn memory(&self) -> Bytes {
         Bytes(self.slots as u64 * self.stride.next_multiple_of(ALIGNMENT as u64))
     }
+}
+
+/// Frames of an instrument that puts all into one file: at its pace what comes in its time, else as much as is kept.
+fn frames_in_one_file(cell: &IngestCell, stride: u64) -> u64 {
+    if cell.goal == Goal::Limit {
+        return (cell.keep.0 / stride).max(1);
+    }
+    cell.duration.0.div_ceil(cell.instrument.period().0) + cell.instrument.streams
 }

@@ -31,6 +31,41 @@ const STAGE: [Row; 8] = [
     ("stripe_count", "a whole number", "Storage devices a file is spread over, where the target can."),
 ];
 
+/// In the ingest of a stage.
+const INGEST: [Row; 11] = [
+    ("instrument", "a text", "What delivers frames: a name of the catalogue, or the path of a .toml file."),
+    (
+        "rate",
+        "a frequency, such as \"50 Hz\"",
+        "Frames a second of each stream, instead of the instrument's.",
+    ),
+    ("streams", "a whole number", "Streams in step, instead of the instrument's."),
+    (
+        "shape",
+        "numbers of pixels, slowest dimension first",
+        "Of a frame, instead of the instrument's; no list of shapes.",
+    ),
+    ("format", "\"raw\", \"cbf\"", "How a frame is written, instead of what the instrument says."),
+    (
+        "storing",
+        "\"files\", \"growing\", \"shared\"",
+        "Into which files frames go, instead of what the instrument says.",
+    ),
+    ("frames", "a whole number", "How many come, over all streams; no list."),
+    ("duration", "a time", "How long frames come, if it is not said how many; no list."),
+    ("buffer", "a size [\"1 GiB\"]", "Memory between the instrument and the storage."),
+    (
+        "keep",
+        "a size [\"2 GiB\"]",
+        "Older frames are removed when a recording is larger, before compression; no list.",
+    ),
+    (
+        "readers",
+        "{ count = 2, distance = \"1 s\", rate = \"100 MB/s\" }",
+        "Who reads it meanwhile, how far behind, how fast; no list.",
+    ),
+];
+
 /// The whole reference; that of the workloads comes from the types that read them.
 pub(super) fn reference() -> String {
     let mut lines = vec!["At the head of a plan:".to_owned()];
@@ -38,6 +73,9 @@ pub(super) fn reference() -> String {
     let lists = "Any parameter of a stage may be a list: it is then the matrix of all combinations.";
     lines.extend([String::new(), format!("[[stage]]  {lists}")]);
     lines.extend(STAGE.iter().flat_map(row));
+    let recording = "[stage.ingest]  Records an instrument, in place of a workload.";
+    lines.extend([String::new(), recording.to_owned()]);
+    lines.extend(INGEST.iter().flat_map(row));
     for (name, about, keys) in WorkloadCell::reference() {
         lines.extend([String::new(), format!("[stage.workload.{name}]  {about}")]);
         for PlanKey { name, value, default, about } in keys {
@@ -78,8 +116,10 @@ mod tests {
         assert_eq!(sorted(head.iter().filter(|name| *name != "stage")), sorted(HEAD.map(|(name, ..)| name)));
         let stage = expected("title = \"x\"\n[[stage]]\nunknown = 1");
         assert_eq!(
-            sorted(stage.iter().filter(|name| *name != "workload")),
+            sorted(stage.iter().filter(|name| !["workload", "ingest"].contains(&name.as_str()))),
             sorted(STAGE.map(|(name, ..)| name))
         );
+        let ingest = expected("title = \"x\"\n[[stage]]\nname = \"y\"\n[stage.ingest]\nunknown = 1");
+        assert_eq!(sorted(ingest), sorted(INGEST.map(|(name, ..)| name)));
     }
 }

@@ -5,13 +5,14 @@ mod keys;
 use anyhow::bail;
 use clap::{Args, Subcommand};
 use nilometer_model::{
-    plan::{Cell, Cells, Estimate, Speed, parse},
+    plan::{Cell, Cells, Estimate, Speed, parse_with},
     statistics::detectable,
 };
 
 use crate::{
     Blame, Outcome,
     catalogue::{PLANS, find},
+    instrument,
 };
 
 /// Lists the built-in plans, or shows what one measures
@@ -69,7 +70,7 @@ impl Plan {
         match &self.action {
             Action::List => {
                 for (name, text) in PLANS {
-                    println!("{name:<8} {}", parse(text, name, 1.0).input()?.title);
+                    println!("{name:<8} {}", read(text, name, 1.0).input()?.title);
                 }
             }
             Action::Keys => println!("{}", keys::reference()),
@@ -82,7 +83,12 @@ impl Plan {
 /// A plan by its name or path.
 pub(crate) fn load(name: &str, Scale { scale }: Scale) -> anyhow::Result<Cells> {
     let (file, text) = find(name, &PLANS, "plan")?;
-    Ok(parse(&text, &file, scale)?)
+    read(&text, &file, scale)
+}
+
+/// A plan from its text, with the instruments of the catalogue.
+pub(crate) fn read(text: &str, file: &str, scale: f64) -> anyhow::Result<Cells> {
+    Ok(parse_with(text, file, scale, &|name| instrument::load(name).map_err(|error| format!("{error:#}")))?)
 }
 
 fn shown(plan: &Cells) -> String {
@@ -95,6 +101,10 @@ fn shown(plan: &Cells) -> String {
             lines.extend([String::new(), format!("{stage}: {} ({})", cell.workload.name(), phases(cell))]);
         }
         lines.push(format!("  {cell}"));
+    }
+    if !plan.ingests.is_empty() {
+        lines.extend([String::new(), "recordings".to_owned()]);
+        lines.extend(plan.ingests.iter().map(|cell| format!("  {cell}")));
     }
     lines.join("\n")
 }
@@ -113,15 +123,26 @@ fn head(plan: &Cells) -> Vec<String> {
     let Estimate { time, space, written } = plan.estimate(1, Speed::ASSUMED);
     let (entries, bytes) = (space.entries, space.bytes);
     let Speed { rate, operations } = Speed::ASSUMED;
-    let mut rows = vec![
-        ("measures", format!("{} cells in {} rounds", plan.cells.len(), plan.repeats)),
-        ("takes", format!("{time} a target, if it does {rate} and {operations} operations a second")),
-        (
-            "needs",
-            format!("{bytes} and {entries} files and directories, and {} more stay free", plan.reserve),
-        ),
-        ("writes", format!("{written} in all to each target")),
-    ];
+    let mut rows = Vec::new();
+    if plan.cells.is_empty() {
+        rows.push(("takes", format!("{time} a target")));
+    } else {
+        rows.extend([
+            ("measures", format!("{} cells in {} rounds", plan.cells.len(), plan.repeats)),
+            ("takes", format!("{time} a target, if it does {rate} and {operations} operations a second")),
+            (
+                "needs",
+                format!("{bytes} and {entries} files and directories, and {} more stay free", plan.reserve),
+            ),
+            ("writes", format!("{written} in all to each target")),
+        ]);
+    }
+    if !plan.ingests.is_empty() {
+        rows.push((
+            "records",
+            format!("{} recordings, each {} times", plan.ingests.len(), plan.ingests[0].repeats),
+        ));
+    }
     if plan.warm_up > 0 {
         rows.push(("warm-up", format!("{} rounds that count for nothing", plan.warm_up)));
     }
@@ -139,7 +160,7 @@ fn needs_source(plan: &Cells) -> bool {
 
 /// Which difference between two targets the plan can see, if repeats spread by so much.
 fn sees(plan: &Cells) -> Vec<(&'static str, String)> {
-    let first = plan.cells.first().map_or("", |cell| cell.stage.as_str());
+    let Some(first) = plan.cells.first().map(|cell| cell.stage.as_str()) else { return Vec::new() };
     let cells = plan.cells.iter().filter(|cell| cell.stage == first).count();
     let line = |(at, spread): (usize, f64)| {
         let (cell, stage) = detectable(cells, plan.repeats, spread);
@@ -174,10 +195,15 @@ mod tests {
     fn every_built_in_plan_is_shown_within_a_terminal_and_fits_at_a_small_scale() {
         for (name, text) in PLANS {
             for scale in [1.0, 0.01, 1e-6] {
-                let plan = parse(text, name, scale).expect(name);
+                let plan = read(text, name, scale).expect(name);
                 let shown = shown(&plan);
                 let widest = shown.lines().map(|line| line.chars().count()).max().unwrap_or(0);
-                assert!(widest <= 110 && shown.contains("takes") && shown.contains("sees"), "{shown}");
+                assert!(
+                    widest <= 110
+                        && shown.contains("takes")
+                        && (shown.contains("sees") || shown.contains("records")),
+                    "{shown}"
+                );
                 assert!(
                     scale >= 1.0 || plan.estimate(1, Speed::ASSUMED).space.bytes < Bytes(5 << 30),
                     "{name}"

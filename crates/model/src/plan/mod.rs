@@ -11,6 +11,7 @@ mod ingest;
 mod parameters;
 mod phase;
 mod random;
+mod recording;
 mod reference;
 mod small_writes;
 mod stream;
@@ -28,6 +29,7 @@ pub use ingest::{Goal, IngestCell, Readers};
 pub use parameters::{Footprint, Parameters, Work};
 pub use phase::Phase;
 pub use random::{Coverage, Mode, RandomCell, RandomSweep};
+pub use recording::{Catalogue, IngestSweep};
 pub use reference::PlanKey;
 pub use small_writes::{COLLECTED, SmallWritesCell, SmallWritesSweep, Way};
 pub use stream::{DataSource, FileLayout, StreamCell, StreamSweep};
@@ -73,7 +75,7 @@ pub enum PlanError {
         why: String,
     },
     /// The plan measures nothing.
-    #[error("{file}: the plan has no stage: add a [[stage]] with a name and a workload")]
+    #[error("{file}: the plan has no stage: add a [[stage]] with a name and a workload or an ingest")]
     Empty {
         /// The file as the user named it.
         file: String,
@@ -148,30 +150,41 @@ impl Cells {
     }
 }
 
-/// Reads a plan at a scale, which multiplies sizes and counts of items. `file` is what messages call it.
+/// Reads a plan at a scale, which multiplies sizes and counts of items. `file` is what messages call it. A plan that
+/// records an instrument needs a catalogue, see [`parse_with`].
 pub fn parse(text: &str, file: &str, scale: f64) -> Result<Cells, PlanError> {
+    parse_with(text, file, scale, &|name| Err(format!("no instrument `{name}`: there is no catalogue here")))
+}
+
+/// Reads a plan whose recordings are of instruments in this catalogue.
+pub fn parse_with(text: &str, file: &str, scale: f64, catalogue: Catalogue<'_>) -> Result<Cells, PlanError> {
     let plan: Plan = toml::from_str(text)
         .map_err(|source| PlanError::Written { file: file.into(), source: Box::new(source) })?;
     check_head(&plan).map_err(|why| PlanError::Head { file: file.into(), why })?;
-    let mut cells = Vec::new();
+    let (mut cells, mut ingests) = (Vec::new(), Vec::new());
     for stage in &plan.stage {
-        for cell in stage.cells() {
-            let cell = at_scale(cell, scale).map_err(|why| PlanError::Parameter {
-                file: file.into(),
-                line: 1 + text[..stage.name.span().start].matches('\n').count(),
-                stage: stage.name.get_ref().clone(),
-                why,
-            })?;
-            // At a small scale two sizes may become one.
-            if !cells.contains(&cell) {
-                cells.push(cell);
-            }
-        }
+        let added = match &stage.ingest {
+            Some(ingest) => stage
+                .check_recording()
+                .and_then(|()| ingest.cells(plan.repeats, scale, catalogue))
+                .map(|recordings| ingests.extend(recordings)),
+            None => add_cells(stage, scale, &mut cells),
+        };
+        added.map_err(|why| PlanError::Parameter {
+            file: file.into(),
+            line: 1 + text[..stage.name.span().start].matches('\n').count(),
+            stage: stage.name.get_ref().clone(),
+            why,
+        })?;
     }
-    if cells.is_empty() {
+    if cells.is_empty() && ingests.is_empty() {
         return Err(PlanError::Empty { file: file.into() });
     }
-    Ok(Cells {
+    Ok(resolved(plan, scale, cells, ingests))
+}
+
+fn resolved(plan: Plan, scale: f64, cells: Vec<Cell>, ingests: Vec<IngestCell>) -> Cells {
+    Cells {
         title: plan.title,
         repeats: plan.repeats,
         warm_up: plan.warm_up,
@@ -185,8 +198,22 @@ pub fn parse(text: &str, file: &str, scale: f64) -> Result<Cells, PlanError> {
         reserve: plan.reserve,
         hang_after: plan.hang_after,
         cells,
-        ingests: Vec::new(),
-    })
+        ingests,
+    }
+}
+
+/// The cells of a workload. At a small scale two sizes may become one.
+fn add_cells(stage: &Stage, scale: f64, cells: &mut Vec<Cell>) -> Result<(), String> {
+    let Some(workload) = &stage.workload else {
+        return Err("write what is measured: [stage.workload.NAME] or [stage.ingest]".into());
+    };
+    for cell in stage.cells(workload) {
+        let cell = at_scale(cell, scale)?;
+        if !cells.contains(&cell) {
+            cells.push(cell);
+        }
+    }
+    Ok(())
 }
 
 /// The cell as written must make sense, and so must what becomes of it.

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{Cell, EngineKind, Sweep, Volumes, WorkloadSweep};
+use super::{Cell, EngineKind, IngestSweep, Sweep, Volumes, WorkloadSweep};
 use crate::{Bytes, Nanos};
 
 /// A campaign as written.
@@ -88,7 +88,9 @@ pub struct Stage {
     /// Storage devices a file is spread over, where the target can.
     pub stripe_count: Option<Sweep<u32>>,
     /// What the workers do.
-    pub workload: WorkloadSweep,
+    pub workload: Option<WorkloadSweep>,
+    /// Or what is recorded.
+    pub ingest: Option<IngestSweep>,
 }
 
 fn one() -> Sweep<u32> {
@@ -96,10 +98,30 @@ fn one() -> Sweep<u32> {
 }
 
 impl Stage {
+    /// What is about workers has no place in a recording.
+    pub(super) fn check_recording(&self) -> Result<(), String> {
+        if self.workload.is_some() {
+            return Err("has a workload and an ingest: write one of them".into());
+        }
+        let written = [
+            ("workers", self.workers != one()),
+            ("engine", self.engine != Sweep::default()),
+            ("depth", self.depth != one()),
+            ("time_limit", self.time_limit.is_some()),
+            ("stonewall", self.stonewall != Sweep::default()),
+            ("volumes", self.volumes != Sweep::default()),
+            ("stripe_count", self.stripe_count.is_some()),
+        ];
+        match written.into_iter().find(|(_, written)| *written) {
+            Some((key, _)) => Err(format!("{key}: a recording has none, leave it out")),
+            None => Ok(()),
+        }
+    }
+
     /// The matrix, in the order of the plan.
-    pub(super) fn cells(&self) -> Vec<Cell> {
+    pub(super) fn cells(&self, workload: &WorkloadSweep) -> Vec<Cell> {
         let mut cells = Vec::new();
-        for workload in self.workload.cells() {
+        for workload in workload.cells() {
             cells.push(Cell {
                 stage: self.name.get_ref().clone(),
                 workers: 1,

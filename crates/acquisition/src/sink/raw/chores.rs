@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use nilometer_model::Storing;
 use nilometer_storage::{Buffer, OpKind, Open, Operation, ROOT};
 
 use super::{Files, Log, RawLayout};
@@ -13,6 +14,8 @@ pub(super) enum Chore {
     CreateJournal,
     /// A record for the journal.
     Note(Entry),
+    /// Whether there is room for the file, or for another part: if not, nothing is done with it.
+    Room(u64),
     Create(u64),
     Allocate(u64),
     /// Frames may go into this file from now on.
@@ -36,7 +39,8 @@ impl Chore {
     /// Which file it is about, if one of frames.
     fn file(self) -> Option<u64> {
         match self {
-            Chore::Create(file)
+            Chore::Room(file)
+            | Chore::Create(file)
             | Chore::Allocate(file)
             | Chore::Ready(file)
             | Chore::Truncate(file, _)
@@ -93,25 +97,27 @@ impl Program {
     /// The operation that does a chore.
     pub(super) fn start(&mut self, chore: Chore, layout: &RawLayout, buffer: Buffer) -> Operation {
         self.doing = Some(chore);
-        let create = |name: String, slot, direct: bool, buffer| {
-            let kind = OpKind::Open(Open::CREATE.direct_if(direct));
-            Operation::named(kind, ROOT, slot, name.as_bytes(), buffer)
-        };
+        let named =
+            |kind, slot, name: String, buffer| Operation::named(kind, ROOT, slot, name.as_bytes(), buffer);
+        let new = if layout.head.storing == Storing::Shared { Open::SHARED } else { Open::CREATE };
         let on = |kind, slot, offset, buffer| Operation { offset, ..Operation::on(kind, slot, buffer) };
         match chore {
-            Chore::CreateJournal => create(layout.journal_name(), Log::SLOT, false, buffer),
-            Chore::Create(file) => create(layout.file_name(file), Files::slot(file), layout.direct, buffer),
-            Chore::Allocate(file) => on(OpKind::Allocate, Files::slot(file), layout.file_size(), buffer),
-            Chore::Truncate(file, bytes) => on(OpKind::Truncate, Files::slot(file), bytes, buffer),
-            Chore::SyncFile(file) => on(OpKind::SyncData, Files::slot(file), 0, buffer),
-            Chore::SyncNames => on(OpKind::Sync, ROOT, 0, buffer),
-            Chore::Close(file) => on(OpKind::Close, Files::slot(file), 0, buffer),
-            Chore::Remove(file) => {
-                Operation::named(OpKind::Unlink, ROOT, ROOT, layout.file_name(file).as_bytes(), buffer)
+            Chore::CreateJournal => {
+                named(OpKind::Open(Open::CREATE), Log::SLOT, layout.journal_name(), buffer)
             }
+            Chore::Create(file) => {
+                let kind = OpKind::Open(new.direct_if(layout.direct));
+                named(kind, layout.slot(file), layout.file_name(file), buffer)
+            }
+            Chore::Allocate(file) => on(OpKind::Allocate, layout.slot(file), layout.file_size(), buffer),
+            Chore::Truncate(file, bytes) => on(OpKind::Truncate, layout.slot(file), bytes, buffer),
+            Chore::SyncFile(file) => on(OpKind::SyncData, layout.slot(file), 0, buffer),
+            Chore::SyncNames => on(OpKind::Sync, ROOT, 0, buffer),
+            Chore::Close(file) => on(OpKind::Close, layout.slot(file), 0, buffer),
+            Chore::Remove(file) => named(OpKind::Unlink, ROOT, layout.file_name(file), buffer),
             Chore::SyncJournal => on(OpKind::SyncData, Log::SLOT, 0, buffer),
             Chore::CloseJournal => on(OpKind::Close, Log::SLOT, 0, buffer),
-            Chore::Note(_) | Chore::Ready(_) => {
+            Chore::Note(_) | Chore::Room(_) | Chore::Ready(_) => {
                 unreachable!("these need no operation, see `RawFiles::chore`")
             }
         }

@@ -1,15 +1,7 @@
-//! A lane's files of frames: the one being filled, the one made ahead, and those whose writes are still in flight.
+//! A lane's files of frames, or the parts of its only one: that being filled, that made ahead, and those whose writes are
+//! still in flight.
 
 use std::collections::VecDeque;
-
-use nilometer_storage::Slot;
-
-use super::Place;
-
-/// Three files can be open at once: one draining, one being filled, one made ahead.
-const OPEN: u64 = 3;
-/// Slot 0 is the directory, slot 1 the journal.
-const FIRST: u32 = 2;
 
 /// See the module.
 #[derive(Debug)]
@@ -29,19 +21,14 @@ impl Files {
         Files { frames_per_file, current: 0, issued: 0, made: 0, flying: VecDeque::new() }
     }
 
-    /// The slot of a file while it is open.
-    pub(super) fn slot(file: u64) -> Slot {
-        Slot(FIRST + (file % OPEN) as u32)
-    }
-
     /// A file was made.
     pub(super) fn ready(&mut self, file: u64) {
         self.made = file + 1;
     }
 
-    /// Where the next frame goes, if its file is made.
-    pub(super) fn place(&self) -> Option<Place> {
-        (self.current < self.made).then_some(Place { file: self.current, position: self.issued })
+    /// The file that the next frame goes into and how many were before it there, if the file is made.
+    pub(super) fn next(&self) -> Option<(u64, u64)> {
+        (self.current < self.made).then_some((self.current, self.issued))
     }
 
     /// The next frame was issued; whether that filled its file.
@@ -66,9 +53,9 @@ impl Files {
         self.flying.retain(|(_, count)| *count > 0);
     }
 
-    /// Nothing is in flight to this file.
+    /// Nothing is in flight to this file, or to one before.
     pub(super) fn is_quiet(&self, file: u64) -> bool {
-        self.flying.iter().all(|(flying, _)| *flying != file)
+        self.flying.iter().all(|(flying, _)| *flying > file)
     }
 
     /// The file being filled and its frames so far.

@@ -24,9 +24,9 @@ impl Gauge {
     }
 
     /// Whether such an operation changes the room by more than a journal's record: space is reserved, a file removed, or
-    /// a full file closed, which comes just before the next is made.
+    /// a full file closed or a part of one synced, which comes just before the next is made.
     pub fn is_due(kind: OpKind) -> bool {
-        matches!(kind, OpKind::Allocate | OpKind::Unlink | OpKind::Close)
+        matches!(kind, OpKind::Allocate | OpKind::Unlink | OpKind::Close | OpKind::SyncData)
     }
 
     /// A reading: so many bytes are free now.

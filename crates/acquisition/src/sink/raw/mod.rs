@@ -1,111 +1,44 @@
-//! Frames into plain files of N frames each, and a journal beside them.
+//! Frames into plain files, and a journal beside them.
 //!
-//! A lane writes `<name>.<lane>.<file, 8 digits>.raw` and `<name>.<lane>.journal` ([`crate::journal`]). Frame `position`
-//! of a file begins at `position x stride`; the stride is the frame size, rounded up to the alignment where `O_DIRECT`
+//! A lane writes a journal `<name>.<lane>.journal` ([`crate::journal`]) and, by [`Storing`]:
+//!
+//! - files of N frames, `<name>.<lane>.<file, 8 digits>.raw`;
+//! - a growing file, `<name>.<lane>.raw`: one write at a time, each where the file ends;
+//! - with the other lanes one shared file, `<name>.raw`: each frame at its number, whoever writes it.
+//!
+//! Frame `position` of a file begins at `position x stride`; the stride is the frame size, rounded up to the alignment where `O_DIRECT`
 //! needs it, so that every frame is one write and no two share a page. The journal states both: nobody has to guess
 //! what is padding.
+//!
+//! A frame is written as it is, or as a CBF file of its own (`.cbf`) that is made of it just before.
 //!
 //! Data are written at the engine's depth. Everything else is a program of [`Chore`]s, one at a time and in order: the
 //! next file is made before it is needed, a full one is synced, noted as durable and closed. A frame is acknowledged
 //! when its record is in the journal. Where the storage has no room for a next file ([`Gauge`]), none is made, and the
-//! lane ends in order with what it has.
+//! lane ends in order with what it has. A growing or a shared file is made once, and what is done for each of many files is
+//! done for each part of it, without making and closing.
 
 mod chores;
 mod files;
 mod gauge;
+mod layout;
 mod log;
 
 use std::collections::VecDeque;
 
-use nilometer_model::{Instrument, Nanos};
+use nilometer_model::{Format, Nanos, Storing};
 use nilometer_storage::{Arena, Buffer, Completion, Errno, OpKind, Operation};
 
-use super::{Sink, Stored};
+use super::{Sink, Stored, cbf::Packer};
 use crate::{
     Frame,
-    instrument::Origin,
-    journal::{Entry, Head, origin_entries},
+    journal::{Entry, origin_entries},
 };
 use chores::{Chore, Program};
 use files::Files;
 pub use gauge::Gauge;
+pub use layout::{Durability, RawLayout, frames_per_file, is_aligned};
 use log::Log;
-
-/// When files are synced.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Durability {
-    /// Each when it is full.
-    EachFile,
-    /// Never: frames survive the death of the process, not the loss of power. For files so small that syncing each would
-    /// be all that the storage does.
-    Never,
-}
-
-/// Files smaller than this are not synced one by one.
-const SYNCED_MIN: u64 = 64 << 20;
-
-/// Frames go into files of about this size, unless the instrument says otherwise: large enough that making and syncing
-/// one costs little, small enough that little is not yet durable.
-const FILE_SIZE: u64 = 256 << 20;
-
-/// How many frames of this stride an instrument has in a file.
-pub fn frames_per_file(instrument: &Instrument, stride: u64) -> u64 {
-    instrument.frames_per_file.unwrap_or(FILE_SIZE / stride).max(1)
-}
-
-/// How a lane's files are laid out.
-#[derive(Debug, Clone)]
-pub struct RawLayout {
-    /// First part of all file names.
-    pub name: String,
-    /// What the journal begins with.
-    pub head: Head,
-    /// `O_DIRECT` for frames.
-    pub direct: bool,
-    /// Reserve a file's space when it is made.
-    pub preallocate: bool,
-    /// Full files to keep; older ones are removed. All, if none.
-    pub keep: Option<u64>,
-    /// When files are synced.
-    pub durability: Durability,
-    /// A checksum of each frame into the journal.
-    pub checksums: bool,
-    /// What simulated frames are made from, into the journal.
-    pub origin: Option<Origin>,
-}
-
-impl RawLayout {
-    /// As suits such files: space is reserved where `direct` and more than one write fills a file, all files are kept,
-    /// each is synced unless it is small.
-    pub fn suited(name: String, head: Head, direct: bool) -> Self {
-        let large = head.frames_per_file.saturating_mul(head.stride) >= SYNCED_MIN;
-        RawLayout {
-            name,
-            head,
-            direct,
-            preallocate: direct && head.frames_per_file > 1,
-            keep: None,
-            durability: if large { Durability::EachFile } else { Durability::Never },
-            checksums: false,
-            origin: None,
-        }
-    }
-
-    /// Bytes of a full file.
-    pub fn file_size(&self) -> u64 {
-        self.head.frames_per_file.saturating_mul(self.head.stride)
-    }
-
-    /// The journal's name.
-    pub fn journal_name(&self) -> String {
-        format!("{}.{}.journal", self.name, self.head.lane)
-    }
-
-    /// The name of a file of frames.
-    pub fn file_name(&self, file: u64) -> String {
-        format!("{}.{}.{file:08}.raw", self.name, self.head.lane)
-    }
-}
 
 /// A lane's sink.
 #[derive(Debug)]
@@ -116,8 +49,11 @@ pub struct RawFiles {
     log: Log,
     program: Program,
     waiting: Option<Frame>,
-    /// In flight: number and due time by the place they are written to.
-    flying: Vec<(Place, u64, Nanos)>,
+    /// Makes CBF files, if that is the format.
+    packer: Option<Packer>,
+    flying: Vec<Flying>,
+    /// Bytes of frames as they were written.
+    written: u64,
     /// Written to this file, and their records queued for the journal, oldest first.
     unlogged: VecDeque<(u64, Frame)>,
     /// Acknowledged and not durable yet, oldest first: the file, and when it was due. Empty where nothing is synced.
@@ -138,6 +74,16 @@ struct Place {
     position: u64,
 }
 
+/// A frame whose write is in flight.
+#[derive(Debug)]
+struct Flying {
+    place: Place,
+    number: u64,
+    due: Nanos,
+    /// Its slot, where something else is written in its place.
+    slot: Option<Buffer>,
+}
+
 /// Buffers for names and journal records.
 const SCRATCH: usize = 4;
 
@@ -150,7 +96,9 @@ impl RawFiles {
             log: Log::default(),
             program: Program::default(),
             waiting: None,
+            packer: packer(&layout),
             flying: Vec::new(),
+            written: 0,
             unlogged: VecDeque::new(),
             undurable: VecDeque::new(),
             returned: Vec::new(),
@@ -170,6 +118,11 @@ impl RawFiles {
         sink
     }
 
+    /// Bytes of acknowledged frames and of those on their way to it, as they were written: compressed, if the format is.
+    pub fn written(&self) -> u64 {
+        self.written
+    }
+
     /// The last file whose frames survive the loss of power; files before it do too, unless they were removed.
     pub fn durable(&self) -> Option<u64> {
         self.program.durable()
@@ -181,27 +134,57 @@ impl RawFiles {
     }
 
     fn add_make(&mut self, file: u64) {
-        self.program.add([Chore::Create(file)]);
-        if self.layout.preallocate {
-            self.program.add([Chore::Allocate(file)]);
-        }
+        let many = self.layout.is_files();
+        self.program.add([Chore::Room(file)]);
+        self.program.add((many || file == 0).then_some(Chore::Create(file)));
+        self.program.add((many && self.layout.preallocate).then_some(Chore::Allocate(file)));
         self.program.add([Chore::Ready(file)]);
     }
 
     /// What is to be done once all frames of a file are issued.
     fn add_complete(&mut self, file: u64) {
-        let synced = self.layout.durability == Durability::EachFile;
+        let (synced, many) = (self.layout.durability == Durability::EachFile, self.layout.is_files());
+        self.program.add(synced.then_some(Chore::SyncFile(file)));
+        // The name of an only file is synced when it is made.
+        self.program.add((synced && many).then_some(Chore::SyncNames));
+        self.program.add(many.then_some(Chore::Close(file)));
         if synced {
-            self.program.add([Chore::SyncFile(file), Chore::SyncNames, Chore::Close(file)]);
             self.program.add([Chore::Note(Entry::Durable { file }), Chore::SyncJournal]);
-        } else {
-            self.program.add([Chore::Close(file)]);
         }
-        if let Some(old) = self.layout.keep.and_then(|keep| file.checked_sub(keep.max(1))) {
+        if let Some(old) = self.layout.keep.filter(|_| many).and_then(|keep| file.checked_sub(keep.max(1))) {
             self.program.add([Chore::Note(Entry::Removed { file: old })]);
             self.program.add(synced.then_some(Chore::SyncJournal));
             self.program.add([Chore::Remove(old)]);
         }
+    }
+
+    /// The last file is cut to what is in it; what is empty is removed.
+    fn add_end_of_files(&mut self) {
+        let (last, frames) = self.files.last();
+        let (last_made, next_made) = (self.is_made(last), self.is_made(last + 1));
+        if frames > 0 {
+            self.program.add([Chore::Truncate(last, frames * self.layout.head.stride)]);
+            self.add_complete(last);
+        } else if last_made {
+            self.program.add([Chore::Close(last), Chore::Remove(last)]);
+        }
+        if next_made {
+            self.program.add([Chore::Close(last + 1), Chore::Remove(last + 1)]);
+        }
+    }
+
+    /// It is as long as what is in it.
+    fn add_end_of_the_only_file(&mut self) {
+        let (last, frames) = self.files.last();
+        if frames > 0 {
+            self.add_complete(last);
+        }
+        self.program.add(self.is_made(0).then_some(Chore::Close(last)));
+    }
+
+    /// There was room for this file, so that it is made or will be.
+    fn is_made(&self, file: u64) -> bool {
+        self.no_room_for.is_none_or(|first| file < first)
     }
 
     /// Whether the storage takes another file. What was made before and is not full yet has its space reserved, or still
@@ -222,7 +205,8 @@ impl RawFiles {
             match self.program.next(&self.files, &self.log)? {
                 Chore::Note(entry) => self.note(entry),
                 Chore::Ready(file) => self.files.ready(file),
-                Chore::Create(file) if !self.has_room_for(file) => self.program.cancel(file),
+                Chore::Room(file) if self.has_room_for(file) => {}
+                Chore::Room(file) => self.program.cancel(file),
                 chore => {
                     let Some(buffer) = self.scratch.pop() else {
                         self.program.put_back(chore);
@@ -247,25 +231,46 @@ impl RawFiles {
     }
 
     fn frame(&mut self) -> Option<(Operation, Nanos)> {
-        let place = self.waiting.as_ref().and_then(|_| self.files.place())?;
+        let (file, issued) = self.files.next()?;
+        if self.layout.head.storing == Storing::Growing && !self.flying.is_empty() {
+            // What is behind the end of the file can't be appended.
+            return None;
+        }
         let Frame { number, due, data } = self.waiting.take()?;
-        self.flying.push((place, number, due));
+        let place = Place { file, position: self.layout.position(file, issued, number) };
+        let (buffer, length, slot) = match &mut self.packer {
+            Some(packer) => {
+                let (file, length) = packer.pack(number, &data[..self.layout.head.frame_size as usize]);
+                (file, length, Some(data))
+            }
+            None => (data, self.layout.head.stride as u32, None),
+        };
+        self.flying.push(Flying { place, number, due, slot });
         if self.files.roll() {
             self.add_complete(place.file);
             self.add_make(place.file + 2);
         }
-        let stride = self.layout.head.stride;
-        Some((Operation::write(Files::slot(place.file), place.position * stride, stride as u32, data), due))
+        let offset = place.position * self.layout.head.stride;
+        Some((Operation::write(self.layout.slot(file), offset, length, buffer), due))
     }
 
     /// A data write came back: its frame, whether it worked or not.
     fn landed(&mut self, operation: Operation) -> (Frame, Place) {
         let position = operation.offset / self.layout.head.stride;
-        let here = |place: &Place| Files::slot(place.file) == operation.file && place.position == position;
-        let at = self.flying.iter().position(|(place, ..)| here(place)).expect("what completes was issued");
-        let (place, number, due) = self.flying.swap_remove(at);
+        let here = |Flying { place, .. }: &Flying| {
+            self.layout.slot(place.file) == operation.file && place.position == position
+        };
+        let at = self.flying.iter().position(here).expect("what completes was issued");
+        let Flying { place, number, due, slot } = self.flying.swap_remove(at);
         self.files.landed(place.file);
-        (Frame { number, due, data: operation.buffer }, place)
+        let data = match (slot, &mut self.packer) {
+            (Some(slot), Some(packer)) => {
+                packer.give_back(operation.buffer);
+                slot
+            }
+            _ => operation.buffer,
+        };
+        (Frame { number, due, data }, place)
     }
 
     fn data_completed(&mut self, operation: Operation, moved: Result<u32, Errno>) -> Result<(), Errno> {
@@ -276,6 +281,7 @@ impl RawFiles {
             let Frame { number, due, .. } = frame;
             let bytes = &frame.data[..self.layout.head.frame_size as usize];
             let checksum = self.layout.checksums.then(|| crc32fast::hash(bytes));
+            self.written += u64::from(length);
             self.log.add(Entry::Frame { number, file, position, due: due.0, checksum });
             self.unlogged.push_back((file, frame));
         } else {
@@ -336,9 +342,20 @@ impl RawFiles {
     }
 }
 
+/// What makes files in the layout's format from frames, if they are not written as they are.
+fn packer(layout: &RawLayout) -> Option<Packer> {
+    (layout.head.format == Format::Cbf).then(|| {
+        let picture = layout.picture.expect("an instrument whose format is CBF has pictures");
+        Packer::new(&layout.name, picture)
+    })
+}
+
 impl Sink for RawFiles {
     fn has_room(&self) -> bool {
-        self.failed.is_none() && self.waiting.is_none() && self.files.place().is_some()
+        self.failed.is_none()
+            && self.waiting.is_none()
+            && self.files.next().is_some()
+            && self.packer.as_ref().is_none_or(Packer::has_room)
     }
 
     fn submit(&mut self, frame: Frame) {
@@ -366,17 +383,10 @@ impl Sink for RawFiles {
 
     fn finish(&mut self, due: Option<u64>) {
         self.finishing = true;
-        let (last, frames) = self.files.last();
-        let made = |file: u64| self.no_room_for.is_none_or(|first| file < first);
-        let (last_made, next_made) = (made(last), made(last + 1));
-        if frames > 0 {
-            self.program.add([Chore::Truncate(last, frames * self.layout.head.stride)]);
-            self.add_complete(last);
-        } else if last_made {
-            self.program.add([Chore::Close(last), Chore::Remove(last)]);
-        }
-        if next_made {
-            self.program.add([Chore::Close(last + 1), Chore::Remove(last + 1)]);
+        if self.layout.is_files() {
+            self.add_end_of_files();
+        } else {
+            self.add_end_of_the_only_file();
         }
         self.program.add([
             Chore::Note(Entry::End { due }),

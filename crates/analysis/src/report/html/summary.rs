@@ -38,11 +38,21 @@ fn write_verdict(page: &mut String, results: &Results, verdict: &Verdict) -> std
     };
     write!(
         page,
-        "<div class=\"verdict {class}\"><strong>{word}</strong> · {} {}: {}.</div>",
+        "<div class=\"verdict {class}\"><strong>{word}</strong> · {} {}: {}.",
         letter(verdict.target),
         Escaped(&words::target(results, verdict.target)),
         Escaped(&verdict.to_string())
-    )
+    )?;
+    let more = verdict.more();
+    if !more.is_empty() {
+        page.push_str("<ul>");
+        for sentence in &more {
+            write!(page, "<li>{}</li>", Escaped(sentence))?;
+        }
+        page.push_str("</ul>");
+    }
+    page.push_str("</div>");
+    Ok(())
 }
 
 fn write_questions(page: &mut String, study: &Study<'_>) -> std::fmt::Result {

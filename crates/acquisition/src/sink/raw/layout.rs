@@ -1,0 +1,118 @@
+//! How a lane's files are laid out, named and synced.
+
+use nilometer_model::{Format, Instrument, Storing};
+use nilometer_storage::Slot;
+
+use crate::{instrument::Origin, journal::Head};
+
+/// When files are synced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// Each when it is full.
+    EachFile,
+    /// Never: frames survive the death of the process, not the loss of power. For files so small that syncing each would
+    /// be all that the storage does.
+    Never,
+}
+
+/// Files smaller than this are not synced one by one.
+const SYNCED_MIN: u64 = 64 << 20;
+
+/// Frames go into files of about this size, unless the instrument says otherwise, and one file is synced by parts of it:
+/// large enough that making and syncing one costs little, small enough that little is not yet durable.
+const FILE_SIZE: u64 = 256 << 20;
+
+/// Three files can be open at once: one draining, one being filled, one made ahead.
+const OPEN: u64 = 3;
+/// Slot 0 is the directory, slot 1 the journal.
+const FIRST: u32 = 2;
+
+/// Whether frames of an instrument can be written past the cache, where the storage can: a compressed one has any length.
+pub fn is_aligned(instrument: &Instrument) -> bool {
+    instrument.format == Format::Raw
+}
+
+/// How many frames of this stride an instrument has in a file, or in a part that is synced as a whole.
+pub fn frames_per_file(instrument: &Instrument, stride: u64) -> u64 {
+    let suited = if instrument.format == Format::Cbf { 1 } else { FILE_SIZE / stride };
+    instrument.frames_per_file.unwrap_or(suited).max(1)
+}
+
+/// How a lane's files are laid out.
+#[derive(Debug, Clone)]
+pub struct RawLayout {
+    /// First part of all file names.
+    pub name: String,
+    /// What the journal begins with.
+    pub head: Head,
+    /// `O_DIRECT` for frames.
+    pub direct: bool,
+    /// Reserve a file's space when it is made; only where there are many files.
+    pub preallocate: bool,
+    /// Full files to keep; older ones are removed. All, if none; only where there are many files.
+    pub keep: Option<u64>,
+    /// When files are synced.
+    pub durability: Durability,
+    /// A checksum of each frame into the journal.
+    pub checksums: bool,
+    /// What simulated frames are made from, into the journal.
+    pub origin: Option<Origin>,
+    /// Rows and columns of a frame, which its CBF file says; needed for that format only.
+    pub picture: Option<[usize; 2]>,
+}
+
+impl RawLayout {
+    /// As suits such files: space is reserved where `direct` and more than one write fills a file, all files are kept,
+    /// each is synced unless it is small.
+    pub fn suited(name: String, head: Head, direct: bool) -> Self {
+        let large = head.frames_per_file.saturating_mul(head.stride) >= SYNCED_MIN;
+        RawLayout {
+            name,
+            head,
+            direct,
+            preallocate: direct && head.frames_per_file > 1 && head.storing == Storing::Files,
+            keep: None,
+            durability: if large { Durability::EachFile } else { Durability::Never },
+            checksums: false,
+            origin: None,
+            picture: None,
+        }
+    }
+
+    /// Bytes of a full file, or of a part.
+    pub fn file_size(&self) -> u64 {
+        self.head.frames_per_file.saturating_mul(self.head.stride)
+    }
+
+    /// The journal's name.
+    pub fn journal_name(&self) -> String {
+        self.head.journal_name(&self.name)
+    }
+
+    /// The name of a file of frames.
+    pub fn file_name(&self, file: u64) -> String {
+        self.head.file_name(&self.name, file)
+    }
+
+    /// Where the frame that is the `issued`th of a file or part is put in the file that is there.
+    pub(super) fn position(&self, file: u64, issued: u64, number: u64) -> u64 {
+        match self.head.storing {
+            Storing::Files => issued,
+            Storing::Growing => file * self.head.frames_per_file + issued,
+            Storing::Shared => number,
+        }
+    }
+
+    /// The slot of a file while it is open.
+    pub(super) fn slot(&self, file: u64) -> Slot {
+        match self.head.storing {
+            Storing::Files => Slot(FIRST + (file % OPEN) as u32),
+            Storing::Growing | Storing::Shared => Slot(FIRST),
+        }
+    }
+
+    /// Frames have files of their own that are made and closed one after the other.
+    pub(super) fn is_files(&self) -> bool {
+        self.head.storing == Storing::Files
+    }
+}

@@ -1,0 +1,153 @@
+//! One file instead of many: growing, or shared by lanes.
+
+use std::sync::Arc;
+
+use nilometer_acquisition::reader::Trust;
+use nilometer_model::{Nanos, Storing};
+use nilometer_storage::{
+    Arena, Completion, Engine, EngineError, Errno, OpKind, Operation, Slot, Wait, Wake,
+    target::{Cost, Device},
+};
+
+use crate::lab::{Lab, PAGE};
+
+/// The slot of a lane's only file of frames, behind the directory and the journal.
+const FILE: Slot = Slot(2);
+
+/// Storage that only appends: each write begins where the file ends, one at a time; space is not reserved, and nothing is
+/// cut off.
+struct AppendOnly {
+    inner: Box<dyn Engine>,
+    end: u64,
+    writing: bool,
+}
+
+impl Engine for AppendOnly {
+    fn depth(&self) -> usize {
+        self.inner.depth()
+    }
+    fn now(&self) -> Nanos {
+        self.inner.now()
+    }
+    fn tick(&mut self) -> Nanos {
+        self.inner.tick()
+    }
+    fn submit(&mut self, operation: Operation, due: Nanos) {
+        let Operation { kind, file, offset, length, .. } = operation;
+        if file == FILE {
+            assert!(!matches!(kind, OpKind::Allocate | OpKind::Truncate), "{kind:?}");
+        }
+        if file == FILE && kind == OpKind::Write {
+            assert_eq!((offset, self.writing), (self.end, false), "it is no append");
+            (self.end, self.writing) = (offset + u64::from(length), true);
+        }
+        self.inner.submit(operation, due);
+    }
+    fn reap(&mut self, wait: Wait, done: &mut Vec<Completion>) {
+        let before = done.len();
+        self.inner.reap(wait, done);
+        let written = |done: &Completion| done.operation.file == FILE && done.operation.kind == OpKind::Write;
+        self.writing &= !done[before..].iter().any(written);
+    }
+    fn waker(&self) -> Arc<dyn Wake> {
+        self.inner.waker()
+    }
+    fn register(&mut self, arena: &Arc<Arena>) -> Result<(), EngineError> {
+        self.inner.register(arena)
+    }
+    fn next_event(&self) -> Option<Nanos> {
+        self.inner.next_event()
+    }
+}
+
+/// A page takes a microsecond, on a device that does several at a time and not in order.
+fn device() -> Device {
+    let write = Cost { base: Nanos(500), picoseconds_per_byte: 120 };
+    Device { write, sync: Cost::fixed(Nanos(20_000)), parallel: 3, ..Device::default() }
+}
+
+fn lab(storing: Storing) -> Lab {
+    Lab {
+        frame_size: PAGE + 9,
+        frames: 1003,
+        period: Nanos(3000),
+        slots: 300,
+        depth: 3,
+        frames_per_file: 50,
+        storing,
+        devices: vec![device()],
+        ..Lab::default()
+    }
+}
+
+#[test]
+fn a_growing_file_is_stored_by_appending() {
+    let wrap = |inner| -> Box<dyn Engine> { Box::new(AppendOnly { inner, end: 0, writing: false }) };
+    for devices in [vec![device()], vec![device(), device()]] {
+        // Faster than the devices, so that there is always a frame to be written behind the one in flight.
+        let lab = Lab { devices, wrap, period: Nanos(300), slots: 1003, ..lab(Storing::Growing) };
+        let run = lab.run(Nanos::MAX);
+        let index = run.index(Trust::Durable);
+        assert_eq!((index.missing(), index.due, run.ring.books().lost()), (vec![], Some(1003), 0));
+        assert_eq!(run.wrong(&index, &lab.pattern()), Vec::<u64>::new());
+        let stored: usize = index.heads.iter().map(|head| run.file(head, 0).len()).sum();
+        assert_eq!(stored as u64, 1003 * index.heads[0].stride, "nothing is beyond the frames");
+    }
+}
+
+#[test]
+fn a_shared_file_has_each_frame_at_its_number_whoever_wrote_it() {
+    for writers in [1, 2, 5] {
+        // Faster than one writer can, so that all have something to do.
+        let lab = Lab { writers, period: Nanos(300), slots: 1003, ..lab(Storing::Shared) };
+        let run = lab.run(Nanos::MAX);
+        let index = run.index(Trust::Durable);
+        assert_eq!((index.missing(), index.ended, run.ring.books().lost()), (vec![], writers, 0));
+        let (head, pattern) = (index.heads[0], lab.pattern());
+        let bytes = run.file(&head, 0);
+        let frames = bytes.chunks_exact(head.stride as usize);
+        assert_eq!(frames.len(), 1003);
+        for (number, frame) in (0..).zip(frames) {
+            assert_eq!(pattern.verify(number, &frame[..head.frame_size as usize]), Ok(()), "frame {number}");
+        }
+        assert!(run.lanes.iter().all(|lane| lane.stored > 0), "every writer wrote some");
+    }
+}
+
+#[test]
+fn a_writer_of_a_shared_file_that_fails_leaves_its_frames_to_the_others() {
+    /// The first engine that is made fails after some operations.
+    fn wrap(inner: Box<dyn Engine>) -> Box<dyn Engine> {
+        use nilometer_storage::engine::wrap::{Effect, Faulty, Rule, When};
+        let rule =
+            Rule { on: Some(OpKind::SyncData), when: When::FromNth(4), effect: Effect::Error(Errno::EIO) };
+        Box::new(Faulty::new(inner, &[rule], nilometer_model::Seed(1)))
+    }
+    let lab = Lab { writers: 2, frames: 300, wrap, ..lab(Storing::Shared) };
+    let run = lab.run(Nanos::MAX);
+    assert!(run.lanes.iter().any(|lane| lane.fault == Some(Errno::EIO)), "{:?}", run.lanes);
+    let stored: u64 = run.lanes.iter().map(|lane| lane.stored).sum();
+    assert_eq!(stored + run.ring.books().lost(), run.due, "each frame is stored or counted as lost");
+    let index = run.index(Trust::Acknowledged);
+    assert_eq!(run.wrong(&index, &lab.pattern()), Vec::<u64>::new());
+}
+
+#[test]
+fn one_file_ends_in_order_where_its_storage_is_full_up_to_the_reserve() {
+    let (part, reserve) = (50 * (PAGE + 512), 100 * PAGE);
+    for (storing, parts) in [(Storing::Growing, 4), (Storing::Growing, 0), (Storing::Shared, 4)] {
+        // Half a part more, for the journal.
+        let device = Device { capacity: reserve + parts * part + part / 2, ..device() };
+        let lab = Lab { devices: vec![device], reserve: Some(reserve), ..lab(storing) };
+        let run = lab.run(Nanos::MAX);
+        let lane = &run.lanes[0];
+        assert_eq!(
+            (lane.full, lane.fault, lane.stored),
+            (true, None, parts * 50),
+            "{storing:?}, {parts} parts"
+        );
+        assert_eq!(lane.stored + run.ring.books().lost(), run.due);
+        let index = run.index(Trust::Durable);
+        assert_eq!((index.frames.len() as u64, index.ended), (parts * 50, 1), "{storing:?}, {parts} parts");
+    }
+}

@@ -1,0 +1,127 @@
+//! What a sizing rests on: each assumption in a line of its own, with its value and where it is from.
+
+use nilometer_model::{
+    ByteRate,
+    sizing::{Figure, Limits, Origin, Place},
+};
+
+use super::Sized;
+
+/// One assumption.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Basis {
+    /// Of what.
+    pub(super) what: &'static str,
+    /// What is taken for it.
+    pub(super) value: String,
+    /// Where it is from.
+    pub(super) from: Origin,
+}
+
+/// All, the figures first.
+pub(super) fn basis(sized: &Sized<'_>) -> Vec<Basis> {
+    let mut all = figures(sized.limits);
+    all.extend(rules(sized));
+    all
+}
+
+fn figures(limits: &Limits) -> Vec<Basis> {
+    let rate = |figure: &Figure<ByteRate>| figure.value.to_string();
+    let row = |what, value: String, from: &Origin| Basis { what, value, from: from.clone() };
+    let mut rows = vec![
+        row("a network link", limits.link.value.bits(), &limits.link.from),
+        row("links of a recorder", limits.links.value.to_string(), &limits.links.from),
+        row("cores of a recorder", limits.cores.value.to_string(), &limits.cores.from),
+        row("cores for 1 GB/s", format!("{:.3}", limits.cost.value), &limits.cost.from),
+        row("memory for frames", decimal(limits.memory.value.0 as f64), &limits.memory.from),
+        row("longest stall", limits.stall.value.to_string(), &limits.stall.from),
+        row("a writer stream", rate(&limits.writer), &limits.writer.from),
+        row("writer streams", limits.writers.value.to_string(), &limits.writers.from),
+        row("a server writes", rate(&limits.write), &limits.write.from),
+        row("a server reads", rate(&limits.read), &limits.read.from),
+    ];
+    rows.extend(
+        limits.space.as_ref().map(|space| row("a server holds", decimal(space.value.0 as f64), &space.from)),
+    );
+    rows.push(row("kept free", percent(limits.headroom.value), &limits.headroom.from));
+    rows
+}
+
+/// What no figure says: how the elements are taken to work together.
+fn rules(sized: &Sized<'_>) -> Vec<Basis> {
+    let rule =
+        |what, value: &str, why: &str| Basis { what, value: value.into(), from: Origin::Assumed(why.into()) };
+    let mut rules = vec![
+        rule("bursts", "all at once", "instruments that are not told of each other"),
+        rule("a stream", "goes whole over one link to one recorder", "as flows of TCP and UDP do"),
+        rule(
+            "a link",
+            "carries as much out as in, at once",
+            "full duplex: writing to storage takes nothing from it",
+        ),
+    ];
+    if sized.demand.kinds.len() > 1 {
+        let shared =
+            format!("of one kind of instrument; shared by all, at least {}", sized.sizing.shared_least);
+        rules.push(rule("a recorder", &shared, "so that one kind does not hurt another"));
+    }
+    if sized.demand.reading().0 > 0.0 {
+        let value = format!("{} while it is written", sized.demand.reading());
+        rules.push(rule("reading", &value, "readers and the copy take their share of the servers' time"));
+    }
+    rules.push(rule("servers", "share the load evenly", "files are spread over all of them"));
+    rules.push(rule(
+        "a stall",
+        "of all servers, once in a while",
+        "there is time to catch up before the next",
+    ));
+    rules
+}
+
+/// Where the figures of a stage are from, in a word: the least certain of them.
+pub(super) fn origin(place: Place, limits: &Limits) -> &'static str {
+    let Limits { link, links, cores, cost, memory, stall, writer, writers, write, read, space, .. } = limits;
+    let origins: Vec<&Origin> = match place {
+        Place::Network => vec![&link.from, &links.from],
+        Place::Processor => vec![&cores.from, &cost.from],
+        Place::Memory => vec![&memory.from, &stall.from],
+        Place::Writers => vec![&writer.from, &writers.from],
+        Place::Storage => vec![&write.from, &read.from],
+        Place::Space => space.iter().map(|space| &space.from).collect(),
+    };
+    let words = origins.into_iter().map(word);
+    words.max_by_key(|word| WORDS.iter().position(|known| known == word)).unwrap_or(WORDS[0])
+}
+
+/// From the most to the least certain.
+const WORDS: [&str; 4] = ["measured", "written", "given", "assumed"];
+
+pub(super) fn word(from: &Origin) -> &'static str {
+    match from {
+        Origin::Measured(_) => WORDS[0],
+        Origin::Written(_) => WORDS[1],
+        Origin::Given(_) => WORDS[2],
+        Origin::Assumed(_) => WORDS[3],
+    }
+}
+
+/// What stands beside the word.
+pub(super) fn detail(from: &Origin) -> &str {
+    match from {
+        Origin::Measured(text) | Origin::Written(text) | Origin::Given(text) | Origin::Assumed(text) => text,
+    }
+}
+
+/// In powers of 1000, as rates are.
+pub(super) fn decimal(bytes: f64) -> String {
+    ByteRate(bytes).to_string().replace("/s", "")
+}
+
+pub(super) fn percent(share: f64) -> String {
+    format!("{:.0} %", 100.0 * share)
+}
+
+/// `1 recorder`, `2 recorders`.
+pub(super) fn counted(number: u64, what: &str) -> String {
+    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
+}

@@ -1,0 +1,191 @@
+//! A sizing for programs. Rates are bytes a second, sizes bytes, times nanoseconds; what there is not is null.
+
+use nilometer_model::sizing::{Amount, Stage};
+use serde::Serialize;
+
+use super::{
+    Checked, Sized,
+    basis::{basis, detail, origin, word},
+    text::answer,
+};
+
+/// Raised when a field is renamed, removed or changes its meaning; not when one is added.
+const FORMAT_VERSION: u32 = 1;
+
+#[derive(Serialize)]
+struct Document<'a> {
+    /// `nilometer-sizing`.
+    format: &'static str,
+    format_version: u32,
+    title: &'a str,
+    streams: u64,
+    peak_bytes_per_second: f64,
+    mean_bytes_per_second: f64,
+    read_bytes_per_second: f64,
+    /// As in the text.
+    answer: Vec<String>,
+    recorders: u64,
+    links: u64,
+    servers: u64,
+    /// Of recorders, and of servers; not in the numbers before.
+    spare: u64,
+    /// For each kind of instrument.
+    kinds: Vec<Kind<'a>>,
+    limiting: &'static str,
+    stages: Vec<Row>,
+    buffer: Buffer,
+    assumptions: Vec<Assumption>,
+    simulation: Option<Simulation>,
+}
+
+#[derive(Serialize)]
+struct Kind<'a> {
+    instrument: &'a str,
+    streams: u64,
+    recorders: u64,
+    streams_of_one_recorder: u64,
+    write_bytes_per_second_of_one_recorder: f64,
+}
+
+#[derive(Serialize)]
+struct Row {
+    stage: &'static str,
+    /// Bytes a second, cores, or bytes.
+    unit: &'static str,
+    demand: f64,
+    /// Of one element, headroom included.
+    limit: f64,
+    /// `recorder` or `storage server`.
+    element: &'static str,
+    needed: u64,
+    /// Of the fullest element, with as many as there are in the end.
+    used: f64,
+    /// `measured`, `written`, `given` or `assumed`: the least certain of its figures.
+    limit_is: &'static str,
+}
+
+#[derive(Serialize)]
+struct Buffer {
+    inflow_bytes_per_second: f64,
+    growth_bytes_per_second: f64,
+    needed_bytes: Option<u64>,
+    capacity_bytes: Option<u64>,
+    full_after: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct Assumption {
+    what: &'static str,
+    value: String,
+    from: &'static str,
+    detail: String,
+}
+
+#[derive(Serialize)]
+struct Simulation {
+    duration: u64,
+    lost: u64,
+    grows: bool,
+    memory_most_bytes: u64,
+    longest_wait: u64,
+    servers_busy: f64,
+    /// With one element of the limiting stage fewer and nothing kept free; null if there is only one.
+    one_fewer_is_overloaded: Option<bool>,
+    days: Option<u64>,
+    buffer_most_bytes: Option<u64>,
+    full_after: Option<u64>,
+}
+
+/// The document.
+pub fn sizing_json(sized: &Sized<'_>) -> String {
+    let Sized { title, demand, limits, sizing, .. } = sized;
+    let kinds = demand.kinds.iter().zip(&sizing.recorders).map(|(kind, recorders)| Kind {
+        instrument: &kind.name,
+        streams: kind.streams,
+        recorders: recorders.count,
+        streams_of_one_recorder: recorders.streams,
+        write_bytes_per_second_of_one_recorder: recorders.drain.0,
+    });
+    let document = Document {
+        format: "nilometer-sizing",
+        format_version: FORMAT_VERSION,
+        title,
+        streams: demand.streams(),
+        peak_bytes_per_second: demand.peak().0,
+        mean_bytes_per_second: demand.mean().0,
+        read_bytes_per_second: demand.reading().0,
+        answer: answer(sized),
+        recorders: sizing.recorder_count(),
+        links: sizing.links(),
+        servers: sizing.servers,
+        spare: limits.spare.value,
+        kinds: kinds.collect(),
+        limiting: sizing.limiting().place.what(),
+        stages: sizing.stages.iter().map(|stage| row(stage, sized)).collect(),
+        buffer: buffer(sized),
+        assumptions: assumptions(sized),
+        simulation: sized.checked.as_ref().map(simulation),
+    };
+    serde_json::to_string_pretty(&document).expect("text and numbers") + "\n"
+}
+
+fn row(stage: &Stage, sized: &Sized<'_>) -> Row {
+    let (unit, limit) = number(stage.limit);
+    Row {
+        stage: stage.place.what(),
+        unit,
+        demand: number(stage.demand).1,
+        limit,
+        element: stage.place.element(),
+        needed: stage.needed,
+        used: stage.used,
+        limit_is: origin(stage.place, sized.limits),
+    }
+}
+
+fn number(amount: Amount) -> (&'static str, f64) {
+    match amount {
+        Amount::Rate(rate) | Amount::Network(rate) => ("B/s", rate.0),
+        Amount::Cores(cores) => ("cores", cores),
+        Amount::Size(bytes) => ("B", bytes.0 as f64),
+    }
+}
+
+fn buffer(sized: &Sized<'_>) -> Buffer {
+    let buffer = &sized.sizing.buffer;
+    Buffer {
+        inflow_bytes_per_second: buffer.inflow.0,
+        growth_bytes_per_second: buffer.growth.0,
+        needed_bytes: buffer.needed.map(|bytes| bytes.0),
+        capacity_bytes: sized.demand.capacity.map(|bytes| bytes.0),
+        full_after: buffer.full_after.map(|time| time.0),
+    }
+}
+
+fn assumptions(sized: &Sized<'_>) -> Vec<Assumption> {
+    let assumption = |row: super::basis::Basis| Assumption {
+        what: row.what,
+        from: word(&row.from),
+        detail: detail(&row.from).to_owned(),
+        value: row.value,
+    };
+    basis(sized).into_iter().map(assumption).collect()
+}
+
+fn simulation(checked: &Checked) -> Simulation {
+    let Checked { trial, found, fewer, days } = checked;
+    Simulation {
+        duration: trial.duration.0,
+        lost: found.lost,
+        grows: found.grows,
+        memory_most_bytes: found.memory.0,
+        longest_wait: found.longest_wait.0,
+        servers_busy: found.servers_busy,
+        one_fewer_is_overloaded: fewer
+            .as_ref()
+            .map(nilometer_model::sizing::simulation::Found::is_overloaded),
+        days: days.map(|(days, ..)| days),
+        buffer_most_bytes: days.map(|(_, most, _)| most.0),
+        full_after: days.and_then(|(_, _, full)| full).map(|time| time.0),
+    }
+}

@@ -1,0 +1,322 @@
+//! The verdict: does this target carry this instrument, by what margin, and how sure is that; beside readers, and beside
+//! others.
+
+mod words;
+
+use nilometer_model::{
+    ByteRate, Bytes, Histogram, Ingest, Measured, Nanos, ReaderTotals, Results, Sample,
+    plan::{Goal, IngestCell},
+    search::{self, Advice, BufferLimit, Found, RateLimit, Trial as SearchTrial},
+    steady::{Step, step},
+};
+
+/// The answer for one instrument on one target.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Verdict {
+    /// Index into [`Results::targets`].
+    pub target: usize,
+    /// The instrument.
+    pub instrument: String,
+    /// So many of it, each with a recorder of its own.
+    pub count: u32,
+    /// What all of them deliver.
+    pub rate: ByteRate,
+    /// What the target takes in the long run: the least over repeats of the rate in the last third of each.
+    pub limit: Option<ByteRate>,
+    /// Where a cache was full, in the recording that took the most before.
+    pub cache: Option<Step>,
+    /// What the recording at the instrument's pace came to, without readers.
+    pub finding: Finding,
+    /// With readers, the fewest first.
+    pub read: Vec<Beside>,
+    /// While others were recorded.
+    pub together: Vec<Together>,
+    /// The highest rate without loss, if it was searched for.
+    pub highest: Option<RateLimit>,
+    /// The smallest buffer without loss, if it was searched for, and the bytes of a slot.
+    pub smallest: Option<(BufferLimit, Bytes)>,
+}
+
+/// What a recording at the instrument's pace came to.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Finding {
+    /// No frame was lost.
+    Carried(Trial),
+    /// Frames were lost.
+    Lost(Trial),
+    /// Nothing follows from it.
+    Undecided(String),
+}
+
+/// A recording at the instrument's pace.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Trial {
+    /// How long frames came.
+    pub duration: Nanos,
+    /// Frames that were due.
+    pub due: u64,
+    /// Frames that were lost.
+    pub lost: u64,
+    /// Frames that were acknowledged later than the allowance.
+    pub late: u64,
+    /// How late a frame may be, and what a stall is longer than.
+    pub allowance: Nanos,
+    /// Times longer than that in which frames waited and none was acknowledged, and how long all of them together.
+    pub stalls: (u64, Nanos),
+    /// The longest time from due until acknowledged.
+    pub longest_stall: Nanos,
+    /// The most memory that was in use at once.
+    pub buffer_used: Bytes,
+    /// The memory there was.
+    pub buffer: Bytes,
+    /// Processors that the recorder kept busy, the simulated instrument apart.
+    pub cores: f64,
+    /// Frames that were read back when the recording was over, and found right.
+    pub read_back: u64,
+    /// From due until durable, for 99 % of frames; none where nothing is synced.
+    pub durable: Option<Nanos>,
+}
+
+/// A recording that was read while it was made.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Beside {
+    /// How many read and checked every frame.
+    pub readers: usize,
+    /// One more copied them to a second target.
+    pub copied: bool,
+    /// At the instrument's pace.
+    pub finding: Finding,
+    /// As fast as the storage takes frames, with these readers.
+    pub limit: Option<ByteRate>,
+    /// What the readers got together meanwhile, at the instrument's pace.
+    pub got: ByteRate,
+    /// What one reader gets when nothing is recorded.
+    pub alone: Option<ByteRate>,
+    /// From due until read, for half of the frames and for 99 %; none if nothing was read.
+    pub late: Option<(Nanos, Nanos)>,
+    /// Frames that were removed before a reader came to them.
+    pub missed: u64,
+}
+
+/// A recording while others were made.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Together {
+    /// All of them, this one included.
+    pub company: String,
+    /// At the instrument's pace.
+    pub finding: Finding,
+}
+
+/// A recording with its sample.
+type Made<'a> = (&'a Sample, &'a Ingest);
+
+/// A verdict for each instrument on each target that was recorded, in the order of instruments, then targets.
+pub fn verdicts(results: &Results) -> Vec<Verdict> {
+    recorded(results).into_iter().filter_map(|of| verdict(results, &of)).collect()
+}
+
+/// The recordings of an instrument on a target.
+struct Recorded<'a> {
+    target: usize,
+    instrument: &'a str,
+    count: u32,
+    /// In the order of cells and repeats.
+    samples: Vec<&'a Measured>,
+}
+
+impl<'a> Recorded<'a> {
+    fn of(&self, goal: Goal) -> impl Iterator<Item = Made<'a>> + '_ {
+        let made = self
+            .samples
+            .iter()
+            .filter_map(|measured| Some((&measured.sample, measured.sample.ingest.as_ref()?)));
+        made.filter(move |(_, ingest)| ingest.goal == goal)
+    }
+}
+
+/// Every target with every instrument that was recorded there.
+fn recorded(results: &Results) -> Vec<Recorded<'_>> {
+    let mut samples: Vec<&Measured> =
+        results.samples.iter().filter(|measured| measured.sample.ingest.is_some()).collect();
+    samples.sort_by_key(|measured| (measured.key.cell, measured.key.target, measured.key.repeat));
+    let mut all: Vec<Recorded<'_>> = Vec::new();
+    for measured in samples {
+        let Some(ingest) = &measured.sample.ingest else { continue };
+        let (target, instrument, count) = (measured.key.target, ingest.instrument.as_str(), ingest.count);
+        let same =
+            |of: &&mut Recorded<'_>| (of.target, of.instrument, of.count) == (target, instrument, count);
+        match all.iter_mut().find(same) {
+            Some(known) => known.samples.push(measured),
+            None => all.push(Recorded { target, instrument, count, samples: vec![measured] }),
+        }
+    }
+    all
+}
+
+fn verdict(results: &Results, recorded: &Recorded<'_>) -> Option<Verdict> {
+    let by_itself = |(_, ingest): &Made<'_>| ingest.company.is_empty() && readers(ingest).is_empty();
+    let (sample, ingest) = recorded.of(Goal::Pace).next()?;
+    let alone: Vec<Made<'_>> = recorded.of(Goal::Pace).filter(by_itself).collect();
+    let limits: Vec<&Sample> = recorded
+        .of(Goal::Limit)
+        .filter(|made| by_itself(made) && made.0.invalid.is_none())
+        .map(|(sample, _)| sample)
+        .collect();
+    let steps = limits.iter().filter_map(|sample| step(&sample.series));
+    let (highest, smallest) = searched(results, recorded);
+    Some(Verdict {
+        target: recorded.target,
+        instrument: recorded.instrument.into(),
+        count: recorded.count,
+        rate: ByteRate::of(ingest.frame_size.0, ingest.period),
+        limit: least(limits.iter().copied()),
+        cache: steps.max_by_key(|step| step.volume),
+        finding: worst(if alone.is_empty() { vec![(sample, ingest)] } else { alone }),
+        read: beside(recorded),
+        together: together(recorded),
+        highest,
+        smallest,
+    })
+}
+
+/// The least of what the storage took in the long run.
+fn least<'a>(samples: impl Iterator<Item = &'a Sample>) -> Option<ByteRate> {
+    samples.filter_map(|sample| sample.series.last_third()).min_by(|a, b| a.0.total_cmp(&b.0))
+}
+
+/// Those who read while it was made.
+fn readers(ingest: &Ingest) -> Vec<&ReaderTotals> {
+    ingest.readers.iter().filter(|reader| !reader.after).collect()
+}
+
+/// The recording of several that speaks most against the target.
+fn worst(made: Vec<Made<'_>>) -> Finding {
+    let badness = |(sample, ingest): &Made<'_>| (sample.invalid.is_none(), ingest.lost, ingest.longest_stall);
+    let (sample, ingest) = made.into_iter().max_by_key(badness).expect("at least one is given");
+    finding(sample, ingest)
+}
+
+fn finding(sample: &Sample, ingest: &Ingest) -> Finding {
+    if let Some(why) = &sample.invalid {
+        return Finding::Undecided(why.to_string());
+    }
+    let slots = |slots: u64| Bytes(slots * ingest.frame_size.0 * u64::from(ingest.count));
+    let after = ingest.readers.iter().filter(|reader| reader.after);
+    let trial = Trial {
+        duration: Nanos(ingest.due * ingest.period.0),
+        due: ingest.due,
+        lost: ingest.lost,
+        late: ingest.late,
+        allowance: ingest.allowance,
+        stalls: (ingest.stall_count, ingest.stalled),
+        longest_stall: ingest.longest_stall,
+        buffer_used: slots(ingest.slots_high),
+        buffer: slots(ingest.slots),
+        cores: (sample.user + sample.system).seconds() / sample.wall.seconds().max(1e-9),
+        read_back: after.map(|reader| reader.frames).sum(),
+        durable: quantile(&ingest.durable, 0.99),
+    };
+    if ingest.lost > 0 { Finding::Lost(trial) } else { Finding::Carried(trial) }
+}
+
+fn quantile(histogram: &Histogram, fraction: f64) -> Option<Nanos> {
+    (histogram.count() > 0).then(|| Nanos(histogram.quantile(fraction)))
+}
+
+/// By the number of readers.
+fn beside(recorded: &Recorded<'_>) -> Vec<Beside> {
+    let level = |ingest: &Ingest| {
+        let readers = readers(ingest);
+        let copies = readers.iter().filter(|reader| reader.copies).count();
+        (readers.len() - copies, copies > 0)
+    };
+    let with = |goal: Goal| {
+        recorded.of(goal).filter(|(_, ingest)| ingest.company.is_empty() && !readers(ingest).is_empty())
+    };
+    let mut levels: Vec<(usize, bool)> = with(Goal::Pace).map(|(_, ingest)| level(ingest)).collect();
+    levels.sort_unstable();
+    levels.dedup();
+    let one = |wanted: (usize, bool)| {
+        let made: Vec<Made<'_>> = with(Goal::Pace).filter(|(_, ingest)| level(ingest) == wanted).collect();
+        let (_, ingest) = *made.first()?;
+        let limits =
+            with(Goal::Limit).filter(|(sample, ingest)| level(ingest) == wanted && sample.invalid.is_none());
+        let rate = |reader: &ReaderTotals| ByteRate::of(reader.bytes, reader.wall).0;
+        let after = ingest.readers.iter().find(|reader| reader.after && reader.frames > 0);
+        Some(Beside {
+            readers: wanted.0,
+            copied: wanted.1,
+            finding: worst(made.clone()),
+            limit: least(limits.map(|(sample, _)| sample)),
+            got: ByteRate(readers(ingest).into_iter().map(rate).sum()),
+            alone: after.map(|reader| ByteRate(rate(reader))),
+            late: quantile(&ingest.read, 0.5).zip(quantile(&ingest.read, 0.99)),
+            missed: readers(ingest).iter().map(|reader| reader.missed).sum(),
+        })
+    };
+    levels.into_iter().filter_map(one).collect()
+}
+
+/// By company.
+fn together(recorded: &Recorded<'_>) -> Vec<Together> {
+    let mut companies: Vec<&str> = recorded
+        .of(Goal::Pace)
+        .map(|(_, ingest)| ingest.company.as_str())
+        .filter(|company| !company.is_empty())
+        .collect();
+    companies.dedup();
+    let one = |company: &str| Together {
+        company: company.into(),
+        finding: worst(recorded.of(Goal::Pace).filter(|(_, ingest)| ingest.company == company).collect()),
+    };
+    companies.into_iter().map(one).collect()
+}
+
+/// What searches found, as far as they came.
+fn searched(results: &Results, recorded: &Recorded<'_>) -> (Option<RateLimit>, Option<(BufferLimit, Bytes)>) {
+    let found = |goal: Goal| {
+        let first = recorded
+            .samples
+            .iter()
+            .find(|measured| measured.sample.ingest.as_ref().is_some_and(|ingest| ingest.goal == goal))?;
+        let cell: IngestCell = serde_json::from_str(&results.cells.get(first.key.cell)?.parameters).ok()?;
+        let trials: Vec<SearchTrial> =
+            recorded.of(goal).filter_map(|(sample, _)| SearchTrial::of(sample)).collect();
+        match search::advise(&cell, cell.rate(), &trials) {
+            Advice::Found(found) => Some((found, cell.instrument.frame_size())),
+            Advice::Next(_) => None,
+        }
+    };
+    let highest = match found(Goal::Search) {
+        Some((Found::Rate(limit), _)) => Some(limit),
+        _ => None,
+    };
+    match found(Goal::Buffer) {
+        Some((Found::Buffer(limit), slot)) => (highest, Some((limit, slot))),
+        _ => (highest, None),
+    }
+}
+
+impl Verdict {
+    /// How many times its rate the target takes in the long run.
+    pub fn margin(&self) -> Option<f64> {
+        self.limit.map(|limit| limit.0 / self.rate.0)
+    }
+
+    /// It carries the instrument, and has shown that it can do so in the long run.
+    pub fn is_carried(&self) -> bool {
+        matches!(self.finding, Finding::Carried(_)) && self.margin().is_none_or(|margin| margin >= 1.0)
+    }
+
+    /// The instrument, and how many of it.
+    pub fn who(&self) -> String {
+        if self.count == 1 {
+            self.instrument.clone()
+        } else {
+            format!("{} x {}", self.count, self.instrument)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,167 @@
+//! Verdicts on recordings made up for the purpose.
+
+use super::*;
+use nilometer_model::{Invalid, Key, Series, plan::Phase};
+
+const SECOND: Nanos = Nanos(1_000_000_000);
+
+fn measured(cell: usize, paced: bool, rate: u64, lost: u64) -> Measured {
+    let ingest = Ingest {
+        instrument: "camera".into(),
+        goal: if paced { Goal::Pace } else { Goal::Limit },
+        count: 1,
+        frame_size: Bytes(1_000_000),
+        period: Nanos::from_millis(10),
+        duration: Nanos(60 * SECOND.0),
+        due: 6000,
+        stored: 6000 - lost,
+        lost,
+        slots: 100,
+        slots_high: 50,
+        longest_stall: Nanos::from_millis(310),
+        ..Ingest::default()
+    };
+    let mut series = Series::new(Nanos(0));
+    for hundredth in 0..6000 {
+        series.add(Nanos::from_millis(10 * hundredth), rate / 100);
+    }
+    let sample = Sample {
+        wall: Nanos(60 * SECOND.0),
+        user: SECOND,
+        series,
+        ingest: Some(ingest),
+        ..Sample::new(Nanos(0))
+    };
+    Measured { key: Key { target: 0, cell, repeat: 0, phase: Phase::Ingest }, sample }
+}
+
+fn sentence(samples: Vec<Measured>) -> (String, bool) {
+    let verdicts = verdicts(&Results { samples, ..Results::default() });
+    assert_eq!(verdicts.len(), 1);
+    (verdicts[0].to_string(), verdicts[0].is_carried())
+}
+
+#[test]
+fn no_loss_is_carried_with_its_uncertainty() {
+    let (text, carried) =
+        sentence(vec![measured(0, false, 240_000_000, 0), measured(1, true, 100_000_000, 0)]);
+    assert!(carried);
+    for part in
+        ["carries 2.4 times its rate", "in 60 s no frame", "one in 20 s (95 %)", "310 ms", "50 MB covers"]
+    {
+        assert!(text.contains(part), "{part} is missing in: {text}");
+    }
+}
+
+#[test]
+fn loss_is_not_carried_and_says_how_much() {
+    let (text, carried) =
+        sentence(vec![measured(0, false, 48_000_000, 0), measured(1, true, 48_000_000, 72)]);
+    assert!(!carried);
+    for part in
+        ["does not carry it: at 100 MB/s 1.20 %", "72 of 6000", "buffer of 100 MB", "it carries 48 MB/s"]
+    {
+        assert!(text.contains(part), "{part} is missing in: {text}");
+    }
+}
+
+#[test]
+fn loss_in_spite_of_a_higher_limit_is_put_down_to_stalls() {
+    let (text, carried) =
+        sentence(vec![measured(0, false, 200_000_000, 0), measured(1, true, 99_000_000, 9)]);
+    assert!(!carried && text.contains("by itself it takes 200 MB/s, so it is the stalls"), "{text}");
+}
+
+#[test]
+fn a_limit_below_the_rate_or_an_invalid_trial_decides_nothing() {
+    let (text, carried) =
+        sentence(vec![measured(0, false, 90_000_000, 0), measured(1, true, 100_000_000, 0)]);
+    assert!(!carried && text.starts_with("not decided: it took 0.9"), "{text}");
+    let mut starved = measured(1, true, 100_000_000, 5);
+    starved.sample.invalid = Some(Invalid::Starved);
+    let (text, carried) = sentence(vec![starved]);
+    assert!(!carried && text.contains("waited for a processor"), "{text}");
+}
+
+/// The same recording, changed.
+fn changed(measured: &Measured, change: impl FnOnce(&mut Ingest)) -> Measured {
+    let mut measured = measured.clone();
+    change(measured.sample.ingest.as_mut().expect("a recording"));
+    measured
+}
+
+fn one(samples: Vec<Measured>) -> Verdict {
+    let results = Results { samples, ..Results::default() };
+    verdicts(&results).into_iter().next().expect("one was recorded")
+}
+
+#[test]
+fn what_readers_cost_is_said_both_ways() {
+    let reader = ReaderTotals { frames: 6000, bytes: 6_000_000_000, wall: SECOND, ..ReaderTotals::default() };
+    let (limit, paced) = (measured(0, false, 200_000_000, 0), measured(2, true, 100_000_000, 0));
+    let read = changed(&paced, |ingest| {
+        ingest.readers = vec![reader, ReaderTotals { after: true, wall: Nanos(SECOND.0 / 2), ..reader }];
+        (1..=100).for_each(|ms| ingest.read.add(ms * 1_000_000));
+        ingest.longest_stall = Nanos::from_millis(500);
+    });
+    let slower = measured(1, false, 150_000_000, 0);
+    let slower = changed(&slower, |ingest| ingest.readers = vec![reader]);
+    let verdict = one(vec![limit, slower, paced, read]);
+    assert!(verdict.is_carried(), "the finding is that without readers: {verdict}");
+    let [beside] = &verdict.read[..] else { panic!("{:?}", verdict.read) };
+    assert_eq!((beside.readers, beside.copied, beside.missed), (1, false, 0));
+    assert!((beside.got.0 - 6e9).abs() < 1.0 && (beside.alone.expect("read back").0 - 12e9).abs() < 1.0);
+    let more = verdict.more().join("\n");
+    for part in [
+        "beside 1 reader: no frame was lost, the longest stall was 500 ms (alone 310 ms)",
+        "cost the writer 25 %: 150 MB/s instead of 200 MB/s",
+        "had read half of the frames",
+        "none was missed, at 6 GB/s together; one alone, afterwards: 12 GB/s",
+    ] {
+        assert!(more.contains(part), "{part} is missing in: {more}");
+    }
+}
+
+#[test]
+fn who_is_hurt_by_the_others_is_named() {
+    let alone = measured(1, true, 100_000_000, 0);
+    let mut crowded = changed(&measured(2, true, 100_000_000, 60), |ingest| {
+        ingest.company = "camera + other".into();
+    });
+    let verdict = one(vec![measured(0, false, 200_000_000, 0), alone.clone(), crowded.clone()]);
+    assert!(verdict.is_carried(), "by itself");
+    let more = verdict.more().join("\n");
+    let part = "together with the others (camera + other): 1.00 % of frames (60 of 6000) were lost";
+    assert!(more.contains(part) && more.contains("the others hurt it"), "{more}");
+    crowded.sample.invalid = Some(Invalid::Starved);
+    assert!(one(vec![alone, crowded]).more().join(" ").contains("not decided"));
+}
+
+#[test]
+fn of_several_recordings_the_worst_counts() {
+    let (good, bad) = (measured(1, true, 100_000_000, 0), measured(1, true, 100_000_000, 5));
+    for samples in [vec![good.clone(), bad.clone()], vec![bad, good]] {
+        assert!(matches!(one(samples).finding, Finding::Lost(Trial { lost: 5, .. })));
+    }
+}
+
+#[test]
+fn stalls_durability_and_what_was_read_back_are_said() {
+    let told = changed(&measured(1, true, 100_000_000, 0), |ingest| {
+        ingest.allowance = Nanos::from_millis(40);
+        (ingest.late, ingest.stall_count, ingest.stalled) = (7, 2, Nanos::from_millis(90));
+        (0..100).for_each(|_| ingest.durable.add(1_000_000_000));
+        ingest.readers = vec![ReaderTotals { after: true, frames: 2000, ..ReaderTotals::default() }];
+    });
+    let more = one(vec![told]).more().join(" ");
+    for part in [
+        "7 of 6000 frames",
+        "2 stalls longer than that, 90 ms in all",
+        "durable within",
+        "2000 that were kept",
+    ] {
+        assert!(more.contains(part), "{part} is missing in: {more}");
+    }
+    let synced = one(vec![measured(1, true, 100_000_000, 0)]).more().join(" ");
+    assert!(synced.contains("not the loss of power"), "{synced}");
+}

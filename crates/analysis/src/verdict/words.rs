@@ -1,0 +1,174 @@
+//! A verdict in sentences.
+
+use std::fmt;
+
+use nilometer_model::{ByteRate, Bytes, Nanos, statistics::poisson_upper};
+
+use super::{Beside, Finding, Together, Trial, Verdict};
+
+/// In powers of 1000, as rates are.
+fn decimal(bytes: Bytes) -> String {
+    ByteRate(bytes.0 as f64).to_string().replace("/s", "")
+}
+
+impl fmt::Display for Verdict {
+    /// The sentence, without its subject.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.finding {
+            Finding::Carried(trial) => self.carried(f, trial),
+            Finding::Lost(trial) => self.lost(f, trial),
+            Finding::Undecided(why) => write!(f, "not decided: {why}"),
+        }
+    }
+}
+
+impl Verdict {
+    fn carried(&self, f: &mut fmt::Formatter<'_>, trial: &Trial) -> fmt::Result {
+        let Trial { duration, longest_stall, buffer_used, cores, .. } = trial;
+        let rarer = Nanos::from_seconds(duration.seconds() / poisson_upper(0));
+        match self.margin() {
+            Some(margin) if margin < 1.0 => {
+                write!(f, "not decided: it took {margin:.2} times its rate in the long run, and yet")?;
+            }
+            Some(margin) => write!(f, "carries {margin:.1} times its rate;")?,
+            None => write!(f, "carries it;")?,
+        }
+        write!(
+            f,
+            " in {duration} no frame was lost, so losses are rarer than one in {rarer} (95 %); the longest stall was \
+             {longest_stall}, which a buffer of {} covers; the recorder spent {cores:.2} cores",
+            decimal(*buffer_used)
+        )
+    }
+
+    fn lost(&self, f: &mut fmt::Formatter<'_>, trial: &Trial) -> fmt::Result {
+        write!(
+            f,
+            "does not carry it: at {} {} found no room in a buffer of {}; the longest stall was {}",
+            self.rate,
+            lost_frames(trial),
+            decimal(trial.buffer),
+            trial.longest_stall
+        )?;
+        match self.limit {
+            None => Ok(()),
+            Some(limit) if limit.0 < self.rate.0 => write!(f, "; it carries {limit}"),
+            Some(limit) => write!(f, "; by itself it takes {limit}, so it is the stalls that lose frames"),
+        }
+    }
+
+    /// What is to be said besides, a sentence each.
+    pub fn more(&self) -> Vec<String> {
+        let mut more = Vec::new();
+        if let Finding::Carried(trial) | Finding::Lost(trial) = &self.finding {
+            more.extend(late(trial));
+        }
+        if let Some(step) = &self.cache {
+            more.push(format!(
+                "its cache took {}: {} before it was full, {} from then on",
+                decimal(step.volume),
+                step.before,
+                step.after
+            ));
+        }
+        if let Some(limit) = &self.highest {
+            more.push(format!("searched: {limit}"));
+        }
+        if let Some((limit, slot)) = &self.smallest {
+            let bytes = limit.enough.map(|slots| format!(" ({})", decimal(Bytes(slots * slot.0))));
+            more.push(format!("the smallest buffer: {limit}{}", bytes.unwrap_or_default()));
+        }
+        more.extend(self.read.iter().flat_map(|beside| self.beside(beside)));
+        more.extend(self.together.iter().map(|together| self.together(together)));
+        more
+    }
+
+    /// What readers cost the writer, and the writer the readers.
+    fn beside(&self, beside: &Beside) -> Vec<String> {
+        let who = match (beside.readers, beside.copied) {
+            (0, _) => "a copy".to_owned(),
+            (readers, copied) => {
+                let plural = if readers == 1 { "" } else { "s" };
+                format!("{readers} reader{plural}{}", if copied { " and a copy" } else { "" })
+            }
+        };
+        let mut sentences = vec![format!("beside {who}: {}", self.compared(&beside.finding))];
+        if let (Some(limit), Some(alone)) = (beside.limit, self.limit) {
+            let percent = 100.0 * (1.0 - limit.0 / alone.0);
+            sentences.push(format!(
+                "as fast as it goes, {who} cost the writer {percent:.0} %: {limit} instead of {alone}"
+            ));
+        }
+        if let Some((half, most)) = beside.late {
+            let missed = match beside.missed {
+                0 => "none was missed".to_owned(),
+                missed => format!("{missed} were removed before they were read"),
+            };
+            let alone = beside.alone.map(|alone| format!("; one alone, afterwards: {alone}"));
+            sentences.push(format!(
+                "{who} had read half of the frames {half} and 99 % {most} after they were due, {missed}, at {} \
+                 together{}",
+                beside.got,
+                alone.unwrap_or_default()
+            ));
+        }
+        sentences
+    }
+
+    fn together(&self, together: &Together) -> String {
+        let hurt = match (&self.finding, &together.finding) {
+            (Finding::Carried(_), Finding::Lost(_)) => ": the others hurt it",
+            _ => "",
+        };
+        format!("together with the others ({}): {}{hurt}", together.company, self.compared(&together.finding))
+    }
+
+    /// A finding against that of the instrument by itself.
+    fn compared(&self, finding: &Finding) -> String {
+        let alone = match &self.finding {
+            Finding::Carried(trial) | Finding::Lost(trial) => format!(" (alone {})", trial.longest_stall),
+            Finding::Undecided(_) => String::new(),
+        };
+        match finding {
+            Finding::Carried(trial) => {
+                format!("no frame was lost, the longest stall was {}{alone}", trial.longest_stall)
+            }
+            Finding::Lost(trial) => {
+                format!(
+                    "{} were lost, the longest stall was {}{alone}",
+                    lost_frames(trial),
+                    trial.longest_stall
+                )
+            }
+            Finding::Undecided(why) => format!("not decided: {why}"),
+        }
+    }
+}
+
+/// `1.20 % of frames (72 of 6000)`.
+fn lost_frames(trial: &Trial) -> String {
+    let percent = 100.0 * trial.lost as f64 / trial.due.max(1) as f64;
+    format!("{percent:.2} % of frames ({} of {})", trial.lost, trial.due)
+}
+
+/// Frames that were late, stalls, when frames were durable, and what was read back.
+fn late(trial: &Trial) -> Option<String> {
+    let Trial { late, allowance, stalls: (stalls, stalled), durable, read_back, due, .. } = trial;
+    let mut parts = vec![if *late == 0 {
+        format!("no frame was acknowledged later than {allowance}")
+    } else {
+        format!("{late} of {due} frames were acknowledged later than {allowance}")
+    }];
+    if *stalls > 0 {
+        let plural = if *stalls == 1 { "stall" } else { "stalls" };
+        parts.push(format!("{stalls} {plural} longer than that, {stalled} in all"));
+    }
+    parts.push(durable.map_or_else(
+        || "none was synced: they survive the death of the program, not the loss of power".into(),
+        |durable| format!("99 % were durable within {durable}"),
+    ));
+    if *read_back > 0 {
+        parts.push(format!("{read_back} that were kept were read back and are right"));
+    }
+    (*due > 0).then(|| parts.join("; "))
+}

@@ -1,0 +1,195 @@
+//! `nilometer size`: how many recorders, links and storage servers an instrument or a facility needs, and how much space.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail, ensure};
+use clap::{Args, ValueEnum};
+use nilometer_analysis::report::{Checked, Sized, sizing_json, sizing_text};
+use nilometer_model::{
+    ByteRate, Bytes, Facility, Instrument, Nanos, Seed,
+    sizing::{
+        Demand, Limits, Place, Sizing, SizingError,
+        simulation::{Phases, Trial, fullest},
+    },
+};
+
+use crate::{
+    Blame, Outcome,
+    catalogue::{FACILITIES, INSTRUMENTS, find},
+    report::palette,
+};
+
+mod limits;
+
+/// Says how many recorders, network links and storage servers carry an instrument or a facility
+///
+/// What one element gives comes from a record of `nilometer evaluate --for INSTRUMENT`, or from options. All that the
+/// answer rests on is listed with it, and a simulation in virtual time checks it.
+#[derive(Debug, Args)]
+pub(crate) struct Size {
+    /// An instrument of the catalogue, a facility that is built in (wa105), or the path of a .toml file with either
+    name: String,
+    #[command(flatten)]
+    limits: limits::Options,
+    /// Share of each limit that is left free, in percent
+    #[arg(long, value_name = "PERCENT", default_value = "20", value_parser = percent)]
+    headroom: f64,
+    /// Recorders, and servers, of which so many may fail at once: 1 for N+1
+    #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=1000))]
+    spare: u64,
+    /// How long data stay at least, such as "3 days" [default: as the facility says]
+    #[arg(long, value_name = "TIME")]
+    keep: Option<Nanos>,
+    /// How fast data are copied to an archive [default: as the facility says]
+    #[arg(long, value_name = "RATE")]
+    copy_out: Option<ByteRate>,
+    /// The space that there is [default: as the facility says]
+    #[arg(long, value_name = "SIZE")]
+    capacity: Option<Bytes>,
+    /// Simulate so much time, instead of as much as takes about a second
+    #[arg(long, value_name = "TIME")]
+    check: Option<Nanos>,
+    /// What random phases of the simulation begin with
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// How the answer is written
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+}
+
+/// How an answer is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// Text of at most 100 columns
+    Text,
+    /// For programs
+    Json,
+}
+
+const HEADROOM_MOST: f64 = 90.0;
+
+/// `20` or `20 %` as 0.2.
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.trim().trim_end_matches('%').trim().parse::<f64>().ok();
+    let valid = number.filter(|percent| (0.0..=HEADROOM_MOST).contains(percent));
+    valid
+        .map(|percent| percent / 100.0)
+        .ok_or_else(|| format!("write a number of percent from 0 to {HEADROOM_MOST}, such as 20"))
+}
+
+/// Streams with more pieces than this are simulated only if it is asked for; with more than the second, not at all.
+const PIECES_UNASKED: f64 = 2e6;
+const PIECES_MOST: f64 = 2e8;
+
+impl Size {
+    pub(crate) fn execute(&self) -> Outcome {
+        let (facility, instruments) = self.facility().input()?;
+        let demand = Demand::of(&facility, &instruments);
+        let limits = self.limits.found((self.headroom, self.spare)).input()?;
+        let trial = self.trial(&demand, &limits).input()?;
+        let sizing =
+            nilometer_model::sizing::size(&demand, &limits).map_err(|error| advised(&error)).input()?;
+        let checked = trial.map(|trial| checked(trial, &demand, &limits, &sizing));
+        let title = &facility.title;
+        let sized = Sized { title, demand: &demand, limits: &limits, sizing: &sizing, checked };
+        match self.format {
+            Format::Text => print!("{}", sizing_text(&sized, palette())),
+            Format::Json => print!("{}", sizing_json(&sized)),
+        }
+        Ok(())
+    }
+
+    /// What is asked about, with its instruments, and with what the options say instead.
+    fn facility(&self) -> anyhow::Result<(Facility, Vec<Instrument>)> {
+        let (mut facility, instruments) = load(&self.name)?;
+        facility.keep = self.keep.or(facility.keep);
+        facility.copy_out = self.copy_out.or(facility.copy_out);
+        facility.capacity = self.capacity.or(facility.capacity);
+        let zero = [
+            ("--keep", self.keep.is_some_and(|keep| keep.0 == 0)),
+            ("--copy-out", self.copy_out.is_some_and(|rate| rate.0 <= 0.0)),
+            ("--capacity", self.capacity.is_some_and(|space| space.0 == 0)),
+            ("--check", self.check.is_some_and(|time| time.0 == 0)),
+        ];
+        if let Some((option, _)) = zero.into_iter().find(|(_, zero)| *zero) {
+            bail!("{option} is zero: write more, or leave it out");
+        }
+        Ok((facility, instruments))
+    }
+
+    /// The simulation that is to run; none if it would take long and nobody asked for it.
+    fn trial(&self, demand: &Demand, limits: &Limits) -> anyhow::Result<Option<Trial>> {
+        let trial = Trial::suited(demand, limits, self.check, Phases::Random(Seed(self.seed)));
+        let pieces = trial.pieces(demand);
+        ensure!(
+            self.check.is_none() || pieces <= PIECES_MOST,
+            "--check {}: {pieces:.1e} pieces of streams would come, and at most {PIECES_MOST:.0e} are simulated: write a \
+             shorter time",
+            trial.duration
+        );
+        let affordable = pieces <= if self.check.is_some() { PIECES_MOST } else { PIECES_UNASKED };
+        Ok(affordable.then_some(trial))
+    }
+}
+
+/// A facility by its name or path; an instrument is a facility of one.
+fn load(name: &str) -> anyhow::Result<(Facility, Vec<Instrument>)> {
+    let known: Vec<_> = FACILITIES.into_iter().chain(INSTRUMENTS).collect();
+    let (file, text) = find(name, &known, "instrument or facility")?;
+    if !Facility::is_meant(&text) {
+        let instrument = Instrument::parse(&text, &file)?;
+        return Ok((Facility::of(&instrument), vec![instrument]));
+    }
+    let facility = Facility::parse(&text, &file)?;
+    let beside = Path::new(&file).parent().unwrap_or(Path::new(""));
+    let instruments = facility.instruments.iter().map(|member| {
+        member_of(beside, &member.name).with_context(|| format!("{file}: instrument `{}`", member.name))
+    });
+    let instruments = instruments.collect::<anyhow::Result<Vec<_>>>()?;
+    Ok((facility, instruments))
+}
+
+/// An instrument that a facility names: of the catalogue, or by a path from where the facility's file is.
+fn member_of(beside: &Path, name: &str) -> anyhow::Result<Instrument> {
+    let path: PathBuf = beside.join(name);
+    let built_in = INSTRUMENTS.iter().any(|(known, _)| *known == name);
+    let is_path = !built_in && Path::new(name).extension().is_some_and(|end| end == "toml");
+    let (file, text) =
+        find(if is_path { path.to_str().unwrap_or(name) } else { name }, &INSTRUMENTS, "instrument")?;
+    Ok(Instrument::parse(&text, &file)?)
+}
+
+/// With the options that would help.
+fn advised(error: &SizingError) -> anyhow::Error {
+    let options = match error {
+        SizingError::Growing { .. } => "a higher --copy-out, or leave --space out",
+        SizingError::Stream { place: Place::Network, .. } => "a faster --link, or less --headroom",
+        SizingError::Stream { place: Place::Processor, .. } => {
+            "more --cores, fewer --cores-per-gb, or less --headroom"
+        }
+        SizingError::Stream { place: Place::Memory, .. } => {
+            "more --memory, a shorter --stall, or less --headroom"
+        }
+        SizingError::Stream { .. } => "more --writers, a higher --writer-rate, or less --headroom",
+    };
+    anyhow::anyhow!("{error}: write {options}")
+}
+
+/// Days of the buffer that are simulated at most.
+const DAYS_MOST: u64 = 60;
+
+fn checked(trial: Trial, demand: &Demand, limits: &Limits, sizing: &Sizing) -> Checked {
+    let found = trial.run(demand, limits, sizing);
+    let worst = Trial { phases: Phases::Together, ..trial };
+    let fewer = Some(sizing).filter(|sizing| sizing.limiting().place != Place::Space);
+    let fewer = fewer.and_then(|sizing| sizing.one_fewer(demand, limits));
+    let fewer = fewer.map(|fewer| worst.run(demand, &limits.without_headroom(), &fewer));
+    let is_asked = demand.keep.is_some() || demand.copy_out.is_some() || demand.capacity.is_some();
+    let days = demand.keep.map_or(0, |keep| keep.0.div_ceil(86_400_000_000_000)) + 3;
+    let Phases::Random(seed) = trial.phases else { return Checked { trial, found, fewer, days: None } };
+    let days = (is_asked && days <= DAYS_MOST).then(|| {
+        let (most, full) = fullest(demand, days, Some(seed));
+        (days, most, full)
+    });
+    Checked { trial, found, fewer, days }
+}

@@ -1,0 +1,211 @@
+//! A stage that is a recording: an instrument over a matrix of how it delivers and how it is stored.
+
+use serde::Deserialize;
+
+use super::{Goal, IngestCell, Readers, Sweep, parameters::scaled_count};
+use crate::{Bytes, Format, Frequency, Instrument, Nanos, Schedule, Storing};
+
+/// As written: most parameters may be a list.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct IngestSweep {
+    /// What delivers frames: a name of the catalogue, or the path of a .toml file.
+    pub instrument: String,
+    /// Frames a second of each stream, instead of the instrument's.
+    pub rate: Option<Sweep<Frequency>>,
+    /// Streams in step, instead of the instrument's.
+    pub streams: Option<Sweep<u64>>,
+    /// Pixels of a frame, slowest dimension first, instead of the instrument's.
+    pub shape: Option<Vec<u64>>,
+    /// How a frame is written, instead of what the instrument says.
+    pub format: Option<Sweep<Format>>,
+    /// Into which files frames go, instead of what the instrument says.
+    pub storing: Option<Sweep<Storing>>,
+    /// How many frames come, over all streams.
+    pub frames: Option<u64>,
+    /// How long frames come, if it is not said how many.
+    pub duration: Option<Nanos>,
+    /// Memory between the instrument and the storage.
+    #[serde(default = "one_gib")]
+    pub buffer: Sweep<Bytes>,
+    /// Older frames are removed when a recording is larger than this, before compression.
+    #[serde(default = "two_gib")]
+    pub keep: Bytes,
+    /// Who reads it while it is made.
+    #[serde(default)]
+    pub readers: Readers,
+}
+
+fn one_gib() -> Sweep<Bytes> {
+    Sweep::from(Bytes(1 << 30))
+}
+
+const fn two_gib() -> Bytes {
+    Bytes(2 << 30)
+}
+
+/// Finds an instrument by its name in the catalogue or its path, or says why it can't.
+pub type Catalogue<'a> = &'a dyn Fn(&str) -> Result<Instrument, String>;
+
+impl IngestSweep {
+    /// The matrix, in the order of the plan; counts of frames are multiplied by the scale. What makes no sense is said.
+    pub(super) fn cells(
+        &self,
+        repeats: u32,
+        scale: f64,
+        catalogue: Catalogue<'_>,
+    ) -> Result<Vec<IngestCell>, String> {
+        if self.readers.copy {
+            return Err(
+                "readers: a plan names no place for copies; leave copy out, and write --copy-to".into()
+            );
+        }
+        let instruments = self.instruments(catalogue(&self.instrument)?);
+        let mut cells = Vec::new();
+        for instrument in instruments {
+            instrument.check()?;
+            let duration = self.duration(&instrument.schedule(), scale)?;
+            cells.push(IngestCell {
+                instrument,
+                count: 1,
+                goal: Goal::Pace,
+                duration,
+                buffer: Bytes(0),
+                keep: self.keep,
+                repeats,
+                readers: self.readers,
+                company: None,
+            });
+        }
+        let cells = self.buffer.over(cells, |cell, value| cell.buffer = value);
+        let small = |cell: &&IngestCell| cell.buffer.0 / 2 < cell.instrument.frame_size().0;
+        if let Some(IngestCell { instrument, buffer, .. }) = cells.iter().find(small) {
+            let frame = instrument.frame_size();
+            return Err(format!("buffer = \"{buffer}\": write room for at least two frames of {frame}"));
+        }
+        Ok(cells)
+    }
+
+    /// The instrument with each combination of what is said instead; its name says what differs.
+    fn instruments(&self, mut instrument: Instrument) -> Vec<Instrument> {
+        if let Some(shape) = &self.shape {
+            instrument.shape.clone_from(shape);
+        }
+        let mut all = vec![instrument];
+        if let Some(rate) = &self.rate {
+            all = rate.over(all, |instrument, rate| {
+                instrument.frame_rate = rate;
+                instrument.name = format!("{} at {rate}", instrument.name);
+            });
+        }
+        if let Some(streams) = &self.streams {
+            all = streams.over(all, |instrument, streams| {
+                instrument.streams = streams;
+                instrument.name = format!("{} in {streams} streams", instrument.name);
+            });
+        }
+        if let Some(format) = &self.format {
+            all = format.over(all, |instrument, format| {
+                instrument.format = format;
+                instrument.name = format!("{} as {}", instrument.name, format.name());
+            });
+        }
+        if let Some(storing) = &self.storing {
+            all = storing.over(all, |instrument, storing| {
+                instrument.store(storing);
+                instrument.name = format!("{}, {}", instrument.name, storing.name());
+            });
+        }
+        all
+    }
+
+    /// Until the frame behind the last one would be due.
+    fn duration(&self, schedule: &Schedule, scale: f64) -> Result<Nanos, String> {
+        match (self.frames, self.duration) {
+            (Some(frames), None) if frames > 0 => Ok(schedule.due(scaled_count(frames, scale))),
+            (None, Some(duration)) if duration.0 > 0 => Ok(duration),
+            _ => Err("write frames = N or duration = \"T\", one of them and more than 0".into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Cells, parse_with};
+    use super::*;
+
+    const PLAN: &str = r#"
+title = "a test"
+repeats = 2
+[[stage]]
+name = "images"
+[stage.ingest]
+instrument = "camera"
+frames = 100
+rate = ["1 Hz", "50 Hz"]
+"#;
+
+    fn camera(name: &str) -> Result<Instrument, String> {
+        let text = format!(
+            "name = \"{name}\"\ntitle = \"t\"\nsource = \"s\"\nshape = [10, 20]\npixel = \"int32\"\nframe_rate = \"5 Hz\"\n"
+        );
+        if name != "camera" {
+            return Err(format!("no instrument `{name}`: write one of camera"));
+        }
+        Instrument::parse(&text, name).map_err(|error| error.to_string())
+    }
+
+    fn read(text: &str, scale: f64) -> Result<Cells, String> {
+        parse_with(text, "my.toml", scale, &camera).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn lists_make_a_matrix_of_recordings() {
+        let plan = read(PLAN, 1.0).expect("a valid plan");
+        let told: Vec<_> = plan.ingests.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            told,
+            [
+                "camera at 1 Hz at 800 B/s for 100 s, buffer 1 GiB",
+                "camera at 50 Hz at 40 kB/s for 2 s, buffer 1 GiB"
+            ]
+        );
+        assert_eq!((plan.cells.len(), plan.ingests[0].repeats), (0, 2));
+        let tenth = read(PLAN, 0.1).expect("a valid plan");
+        assert_eq!(tenth.ingests[1].duration, Nanos::from_millis(200), "as many frames less");
+        let more =
+            format!("{PLAN}format = [\"raw\", \"cbf\"]\nbuffer = [\"1 MB\", \"2 MB\"]\nshape = [30, 40]\n");
+        let more = read(&more, 1.0).expect("a valid plan").ingests;
+        let names: std::collections::BTreeSet<_> = more.iter().map(ToString::to_string).collect();
+        assert_eq!((more.len(), names.len(), &more[0].instrument.shape), (8, 8, &vec![30, 40]));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_with_its_place() {
+        for (from, to, parts) in [
+            (
+                "\"camera\"",
+                "\"camra\"",
+                &["my.toml:5: stage `images`: no instrument `camra`", "one of camera"][..],
+            ),
+            ("frames = 100", "", &["my.toml:5", "frames = N or duration"]),
+            ("frames = 100", "frames = 0", &["my.toml:5", "more than 0"]),
+            ("frames = 100", "frames = 1\nduration = \"1 s\"", &["my.toml:5", "one of them"]),
+            ("\"1 Hz\"", "\"0 Hz\"", &["my.toml:5", "more than 0 Hz"]),
+            ("\"1 Hz\"", "\"1 fps\"", &["line 9", "the unit `fps`"]),
+            ("frames = 100", "frames = 100\nbuffer = \"1 kB\"", &["my.toml:5", "two frames of 800 B"]),
+            ("frames = 100", "frames = 100\nformat = \"tiff\"", &["line 9", "`raw` or `cbf`"]),
+            ("frames = 100", "frames = 100\nreaders = { copy = true }", &["my.toml:5", "--copy-to"]),
+            ("instrument", "instrumnt", &["line 7", "`instrument`"]),
+            ("[stage.ingest]", "workers = 2\n[stage.ingest]", &["my.toml:5", "a recording has none"]),
+            ("[stage.ingest]", "[stage.workload.walk]\n[stage.ingest]", &["my.toml:5", "one of them"]),
+        ] {
+            let text = PLAN.replace(from, to);
+            assert_ne!(text, PLAN);
+            let error = read(&text, 1.0).expect_err(to);
+            assert!(parts.iter().all(|part| error.contains(part)), "{parts:?} in {error}");
+        }
+        let neither = PLAN.split("[stage.ingest]").next().expect("a head");
+        assert!(read(neither, 1.0).expect_err("nothing is measured").contains("[stage.ingest]"));
+    }
+}

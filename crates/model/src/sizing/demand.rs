@@ -1,0 +1,169 @@
+//! What comes: the streams of a facility's instruments, and the most that they can bring in a time.
+
+use crate::{Burst, ByteRate, Bytes, Facility, Instrument, Member, Nanos, Schedule};
+
+/// What a facility asks of its storage.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Demand {
+    /// One for each kind of instrument, in the order of the file.
+    pub kinds: Vec<Kind>,
+    /// How fast data are copied to an archive.
+    pub copy_out: Option<ByteRate>,
+    /// How long data stay at least.
+    pub keep: Option<Nanos>,
+    /// The space that there is.
+    pub capacity: Option<Bytes>,
+}
+
+/// The streams of instruments of one kind. They are all alike.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Kind {
+    /// The instrument's name.
+    pub name: String,
+    /// Streams of all instruments of the kind together. At least 1.
+    pub streams: u64,
+    /// Streams of one instrument: these deliver at the same moments.
+    pub in_step: u64,
+    /// Of a frame.
+    pub frame: Bytes,
+    /// When the frames of one stream are due.
+    pub schedule: Schedule,
+    /// Share of each day in which they deliver.
+    pub duty: f64,
+    /// What all readers of the kind read together.
+    pub reading: ByteRate,
+}
+
+impl Demand {
+    /// Of a facility whose instruments were found: one a member, in the same order.
+    pub fn of(facility: &Facility, instruments: &[Instrument]) -> Self {
+        let kinds =
+            facility.instruments.iter().zip(instruments).map(|(member, found)| Kind::of(member, found));
+        Demand {
+            kinds: kinds.collect(),
+            copy_out: facility.copy_out,
+            keep: facility.keep,
+            capacity: facility.capacity,
+        }
+    }
+
+    /// What comes when all instruments are in a burst.
+    pub fn peak(&self) -> ByteRate {
+        ByteRate(self.kinds.iter().map(|kind| kind.streams as f64 * kind.peak()).sum())
+    }
+
+    /// What comes while all instruments deliver, their pauses included.
+    pub fn mean(&self) -> ByteRate {
+        ByteRate(self.kinds.iter().map(|kind| kind.streams as f64 * kind.mean()).sum())
+    }
+
+    /// What is read while it is written: by readers and by the copy to the archive.
+    pub fn reading(&self) -> ByteRate {
+        let readers: f64 = self.kinds.iter().map(|kind| kind.reading.0).sum();
+        ByteRate(readers + self.copy_out.map_or(0.0, |rate| rate.0))
+    }
+
+    /// Streams of all instruments.
+    pub fn streams(&self) -> u64 {
+        self.kinds.iter().map(|kind| kind.streams).sum()
+    }
+}
+
+impl Kind {
+    fn of(member: &Member, instrument: &Instrument) -> Self {
+        // A pause of nothing is none.
+        let burst = instrument.burst.filter(|burst| burst.pause.0 > 0);
+        let schedule = Schedule { streams: 1, burst, ..instrument.schedule() };
+        let mut kind = Kind {
+            name: instrument.name.clone(),
+            streams: member.count * instrument.streams,
+            in_step: instrument.streams,
+            frame: instrument.frame_size(),
+            schedule,
+            duty: member.duty,
+            reading: ByteRate(0.0),
+        };
+        let usual = kind.mean() * instrument.streams as f64;
+        let of_one = member
+            .readers
+            .map_or(0.0, |readers| readers.count as f64 * readers.rate.map_or(usual, |rate| rate.0));
+        kind.reading = ByteRate(of_one * member.count as f64);
+        kind
+    }
+
+    /// Bytes a second of one stream within a burst.
+    pub fn peak(&self) -> f64 {
+        self.frame.0 as f64 / self.schedule.period.seconds()
+    }
+
+    /// Bytes a second of one stream while the instrument delivers, its pauses included.
+    pub fn mean(&self) -> f64 {
+        self.burst().map_or(self.peak(), |length| self.peak() * length / self.cycle())
+    }
+
+    /// Seconds of a burst; none if there are no pauses.
+    pub fn burst(&self) -> Option<f64> {
+        self.schedule.burst.map(|Burst { frames, .. }| frames as f64 * self.schedule.period.seconds())
+    }
+
+    /// Seconds from the beginning of a burst to that of the next; of a frame, if there are no pauses.
+    pub fn cycle(&self) -> f64 {
+        let period = self.schedule.period.seconds();
+        self.schedule.burst.map_or(period, |burst| burst.frames as f64 * period + burst.pause.seconds())
+    }
+
+    /// The most bytes that one stream brings in any `time` seconds: a frame that has just come whole, and then within a
+    /// burst `peak * time`, over bursts `(peak - mean) * burst + mean * time`, whichever is less.
+    pub fn most_in(&self, time: f64) -> f64 {
+        let (peak, mean) = (self.peak(), self.mean());
+        let beyond = self.burst().map_or(0.0, |burst| (peak - mean) * burst);
+        self.frame.0 as f64 + (peak * time).min(beyond + mean * time)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn kind(period: u64, burst: Option<(u64, u64)>) -> Kind {
+        let burst = burst.map(|(frames, pause)| Burst { frames, pause: Nanos::from_millis(pause) });
+        Kind {
+            name: "camera".into(),
+            streams: 1,
+            in_step: 1,
+            frame: Bytes(1000),
+            schedule: Schedule { period: Nanos::from_millis(period), streams: 1, burst },
+            duty: 1.0,
+            reading: ByteRate(0.0),
+        }
+    }
+
+    #[expect(clippy::float_cmp, reason = "these numbers are exact in binary")]
+    #[test]
+    fn rates_follow_from_bursts_and_pauses() {
+        let steady = kind(10, None);
+        assert_eq!((steady.peak(), steady.mean(), steady.burst()), (1e5, 1e5, None));
+        let bursts = kind(10, Some((50, 1500)));
+        assert_eq!((bursts.peak(), bursts.mean(), bursts.cycle()), (1e5, 25e3, 2.0));
+        assert_eq!(bursts.most_in(0.5), 1000.0 + 50e3);
+        assert_eq!(bursts.most_in(2.0), 1000.0 + 50e3 + 1.5 * 25e3);
+    }
+
+    proptest! {
+        /// Counted from every frame on, no time brings more than `most_in` says; from a burst's first to its last frame
+        /// it brings exactly that.
+        #[test]
+        fn no_time_brings_more(period in 1..20_u64, frames in 1..20_u64, pause in 1..300_u64, from in 0..40_u64) {
+            let kind = kind(period, Some((frames, pause)));
+            let start = kind.schedule.due(from);
+            for number in from..from + 60 {
+                let brought = (number - from + 1) as f64 * 1000.0;
+                let time = kind.schedule.due(number).since(start).seconds();
+                prop_assert!(brought <= kind.most_in(time) * (1.0 + 1e-9), "{brought} in {time} s");
+            }
+            let burst = kind.schedule.due(frames - 1).seconds();
+            prop_assert!((frames as f64 * 1000.0 - kind.most_in(burst)).abs() < 1e-3);
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! The storage servers of the simulation: each does one piece at a time, and who waits has its turn by what it needs.
+
+use super::Agenda;
+
+/// A piece of work for a server.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Job<T> {
+    /// Who asks: an index into the shares.
+    pub(super) asker: usize,
+    /// Seconds of a server.
+    pub(super) work: f64,
+    /// What it is for.
+    pub(super) purpose: T,
+}
+
+/// Servers that take from one queue. The askers' turns are those of start-time fair queueing (Goyal, Vin and Cheng,
+/// IEEE/ACM Transactions on Networking 5, 1997): where all wait, each gets servers in proportion to its share.
+#[derive(Debug)]
+pub(super) struct Storage<T> {
+    idle: u64,
+    waiting: Agenda<Job<T>>,
+    /// The tag of the job that was begun last.
+    turn: f64,
+    askers: Vec<Asker>,
+    /// From when until when nothing is done, in seconds.
+    stall: (f64, f64),
+    /// Seconds of servers that were worked.
+    pub(super) worked: f64,
+}
+
+#[derive(Debug)]
+struct Asker {
+    /// Servers it needs in the long run.
+    share: f64,
+    /// The tag that its next job has at least.
+    next: f64,
+}
+
+impl<T> Storage<T> {
+    pub(super) fn new(servers: u64, shares: impl Iterator<Item = f64>, stall: (f64, f64)) -> Self {
+        let askers = shares.map(|share| Asker { share: share.max(1e-12), next: 0.0 }).collect();
+        Storage { idle: servers, waiting: Agenda::new(), turn: 0.0, askers, stall, worked: 0.0 }
+    }
+
+    pub(super) fn ask(&mut self, job: Job<T>) {
+        let asker = &mut self.askers[job.asker];
+        let tag = asker.next.max(self.turn);
+        asker.next = tag + job.work / asker.share;
+        self.waiting.add(tag, job);
+    }
+
+    /// The next job that a server begins now, if one is idle, and when it will be done.
+    pub(super) fn begin(&mut self, now: f64) -> Option<(f64, Job<T>)> {
+        if self.idle == 0 {
+            return None;
+        }
+        let (tag, job) = self.waiting.next()?;
+        (self.turn, self.idle, self.worked) = (tag, self.idle - 1, self.worked + job.work);
+        Some((self.after(now, job.work), job))
+    }
+
+    pub(super) fn end(&mut self) {
+        self.idle += 1;
+    }
+
+    /// When work that begins at a time is done: nothing is done in the stall.
+    pub(super) fn after(&self, begun: f64, work: f64) -> f64 {
+        let (from, until) = self.stall;
+        let begun = if (from..until).contains(&begun) { until } else { begun };
+        let interrupted = begun < from && begun + work > from;
+        begun + work + if interrupted { until - from } else { 0.0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[expect(clippy::float_cmp, reason = "these numbers are exact in binary")]
+    #[test]
+    fn who_waits_gets_servers_in_proportion_to_its_share() {
+        let mut storage = Storage::new(2, [3.0, 1.0].into_iter(), (0.0, 0.0));
+        for _ in 0..400 {
+            for asker in 0..2 {
+                storage.ask(Job { asker, work: 0.5, purpose: () });
+            }
+        }
+        let mut done = [0; 2];
+        for turn in 0..200 {
+            while let Some((until, job)) = storage.begin(f64::from(turn)) {
+                assert_eq!(until, f64::from(turn) + 0.5);
+                done[job.asker] += 1;
+            }
+            storage.end();
+            storage.end();
+        }
+        assert_eq!(done, [300, 100]);
+        assert_eq!(storage.worked, 200.0);
+    }
+
+    #[expect(clippy::float_cmp, reason = "these numbers are exact in binary")]
+    #[test]
+    fn nothing_is_done_in_a_stall() {
+        let storage = Storage::<()>::new(1, [1.0].into_iter(), (10.0, 12.0));
+        let after = |begun| storage.after(begun, 1.0);
+        assert_eq!([8.0, 9.5, 10.0, 11.5, 12.0].map(after), [9.0, 12.5, 13.0, 13.0, 13.0]);
+    }
+}
