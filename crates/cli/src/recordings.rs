@@ -80,7 +80,7 @@ impl Recordings {
         let condition = self.condition()?;
         let mut cells = Vec::new();
         for (number, asked) in (0..).zip(&self.instruments) {
-            let members = self.members(asked)?;
+            let members = members(asked)?;
             for member in &members {
                 self.alone(member, condition.as_ref(), &mut cells);
             }
@@ -98,23 +98,12 @@ impl Recordings {
         Ok(cells)
     }
 
-    /// The instruments of a facility, or of a list.
-    fn members(&self, asked: &str) -> Result<Vec<Member>> {
-        if !asked.contains(['+', '*'])
-            && let (facility, instruments) = load(asked)?
-            && (facility.instruments.len() > 1 || facility.instruments[0].count > 1)
-        {
-            let members = facility.instruments.iter().zip(instruments);
-            return members.map(|(member, instrument)| of_facility(asked, member, instrument)).collect();
-        }
-        asked.split('+').map(member).collect()
-    }
-
     /// What is recorded of an instrument by itself: as fast as the storage takes it, the search if it is asked for, and
     /// at its own pace; the first and the last with each number of readers.
     fn alone(&self, member: &Member, condition: Option<&Condition>, cells: &mut Vec<IngestCell>) {
         for readers in self.levels(member) {
-            let (duration, repeats) = (LIMIT_DURATION, if readers.none() { LIMIT_REPEATS } else { 1 });
+            let (duration, repeats) =
+                (LIMIT_DURATION.min(self.duration), if readers.none() { LIMIT_REPEATS } else { 1 });
             cells.push(IngestCell { goal: Goal::Limit, duration, repeats, ..self.cell(member, readers) });
         }
         if self.find_limit {
@@ -125,7 +114,8 @@ impl Recordings {
         if let Some(condition) = condition {
             let paced =
                 IngestCell { condition: Some(condition.clone()), ..self.cell(member, Readers::default()) };
-            let limit = IngestCell { goal: Goal::Limit, duration: LIMIT_DURATION, ..paced.clone() };
+            let duration = LIMIT_DURATION.min(self.duration);
+            let limit = IngestCell { goal: Goal::Limit, duration, ..paced.clone() };
             cells.extend([limit, paced]);
         }
     }
@@ -209,6 +199,18 @@ impl Member {
     fn rate(&self) -> f64 {
         self.instrument.rate().0 * f64::from(self.count)
     }
+}
+
+/// The instruments of a facility, or of a list.
+fn members(asked: &str) -> Result<Vec<Member>> {
+    if !asked.contains(['+', '*'])
+        && let (facility, instruments) = load(asked)?
+        && (facility.instruments.len() > 1 || facility.instruments[0].count > 1)
+    {
+        let members = facility.instruments.iter().zip(instruments);
+        return members.map(|(member, instrument)| of_facility(asked, member, instrument)).collect();
+    }
+    asked.split('+').map(member).collect()
 }
 
 /// An instrument of a list, and how many of it: `name` or `N*name`.

@@ -79,8 +79,25 @@ impl Fill {
     pub fn keep(&self, size: Bytes, free: Bytes) -> Bytes {
         let used = size.0.saturating_sub(free.0) as f64;
         let room = self.share * (self.level * size.0 as f64 - used);
+        #[expect(clippy::cast_sign_loss, reason = "it is clamped")]
         Bytes(room.clamp(0.0, size.0 as f64) as u64)
     }
+}
+
+/// What a recording is to show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Goal {
+    /// How fast the storage takes frames: they come as soon as there is room.
+    Limit,
+    /// Whether the instrument is carried: frames come when they are due.
+    #[default]
+    Pace,
+    /// The highest rate without loss: many recordings, each at a rate that follows from the ones before.
+    Search,
+    /// The smallest buffer without loss at the instrument's pace: many recordings, each with a buffer that follows from the
+    /// ones before.
+    Buffer,
 }
 
 impl Goal {

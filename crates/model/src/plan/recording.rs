@@ -2,8 +2,8 @@
 
 use serde::Deserialize;
 
-use super::{Goal, IngestCell, Readers, Sweep, parameters::scaled_count};
-use crate::{Bytes, Format, Frequency, Instrument, Nanos, Schedule, Storing};
+use super::{Goal, IngestCell, Sweep, parameters::scaled_count};
+use crate::{Bytes, Format, Frequency, Instrument, Nanos, Readers, Schedule, Storing};
 
 /// As written: most parameters may be a list.
 #[derive(Debug, Clone, Deserialize)]
@@ -75,6 +75,8 @@ impl IngestSweep {
                 repeats,
                 readers: self.readers,
                 company: None,
+                condition: None,
+                fill: None,
             });
         }
         let cells = self.buffer.over(cells, |cell, value| cell.buffer = value);
