@@ -1,12 +1,13 @@
 //! All that reports say, found once: stages with their figures and comparisons, verdicts, warnings.
 
-use nilometer_model::{CellEntry, Measured, Results, plan::Phase};
+use nilometer_model::{CellEntry, Instrument, Measured, Results, plan::Phase};
 
 use crate::{
     Outcome, Quantity, Verdict, Warning,
     comparison::{Question, question},
     outcomes,
     parameters::{Parameters, Value, Varying, parameters, varying, words},
+    prediction::{Predictions, predictions},
     verdicts,
     warning::warnings,
 };
@@ -22,6 +23,8 @@ pub struct Study<'a> {
     pub recordings: Vec<Recording<'a>>,
     /// Whether the targets carry the instruments.
     pub verdicts: Vec<Verdict>,
+    /// Which instruments the targets carry, as verdicts say and the figures predict.
+    pub predictions: Predictions,
     /// What a reader must know before using a figure, the gravest first.
     pub warnings: Vec<Warning>,
 }
@@ -83,7 +86,16 @@ impl<'a> Study<'a> {
             rest = &rest[end..];
         }
         let warnings = warnings(results, &stages);
-        Study { results, stages, recordings: recordings(results), verdicts: verdicts(results), warnings }
+        let verdicts = verdicts(results);
+        let predictions = predictions(results, &stages, &verdicts, &[]);
+        Study { results, stages, recordings: recordings(results), verdicts, predictions, warnings }
+    }
+
+    /// The same with what the figures predict for these instruments.
+    #[must_use]
+    pub fn with_catalogue(mut self, catalogue: &[Instrument]) -> Self {
+        self.predictions = predictions(self.results, &self.stages, &self.verdicts, catalogue);
+        self
     }
 }
 
