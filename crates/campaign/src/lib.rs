@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod calendar;
+mod condition;
 mod environment;
 mod gate;
 mod ingest;
@@ -18,6 +19,7 @@ mod surroundings;
 mod turns;
 pub mod workload;
 
+pub use condition::leave_conditions;
 pub use environment::environment;
 pub use patience::{in_time, within};
 pub use resolve::{ResolveError, Resolved, resolve};

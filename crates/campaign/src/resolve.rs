@@ -293,8 +293,7 @@ fn check_ingest(plan: &Cells, ingest: usize, targets: &[Description]) -> Result<
         check_writable(target)?;
         let (mut memory, mut footprint) = (0, Footprint::default());
         for cell in &members {
-            let (shape, count) =
-                (Shape::of(cell, target.direct_alignment().is_some()), u64::from(cell.count));
+            let (shape, count) = (Shape::of(cell, target), u64::from(cell.count));
             memory += count * shape.memory().0;
             footprint.bytes.0 += count * shape.footprint().0;
             footprint.entries += count * shape.files();
@@ -336,7 +335,7 @@ impl Resolved {
     pub fn with_archive(self, archive: Description) -> Result<Self, ResolveError> {
         check_writable(&archive)?;
         for cell in self.plan.ingests.iter().filter(|cell| cell.readers.copy) {
-            let shape = Shape::of(cell, archive.direct_alignment().is_some());
+            let shape = Shape::of(cell, &archive);
             let count = u64::from(cell.count);
             let bytes = Bytes(count * shape.footprint().0);
             let footprint = Footprint { bytes, entries: count * shape.files() };
@@ -360,8 +359,8 @@ impl Resolved {
 mod tests {
     use super::*;
     use nilometer_model::{
-        Instrument,
-        plan::{Goal, IngestCell, Readers, parse},
+        Instrument, Readers,
+        plan::{Goal, IngestCell, parse},
     };
 
     const COPIES: &str = r#"
@@ -434,6 +433,8 @@ source = "disk"
             goal: Goal::Pace,
             readers: Readers::default(),
             company: None,
+            condition: None,
+            fill: None,
             duration: Nanos(1),
             buffer: Bytes(4 << 20),
             keep: Bytes(2 << 30),

@@ -36,8 +36,8 @@ mod tests {
     use super::*;
     use crate::Resolved;
     use nilometer_model::{
-        Instrument, Nanos,
-        plan::{Cells, Goal, IngestCell, Readers, parse_with},
+        Instrument, Nanos, Readers,
+        plan::{Cells, Goal, IngestCell, parse_with},
     };
     use std::fs;
 
@@ -60,6 +60,8 @@ mod tests {
             goal: Goal::Pace,
             readers: Readers::default(),
             company: None,
+            condition: None,
+            fill: None,
             duration: Nanos::from_millis(40_000),
             buffer: nilometer_model::Bytes(1 << 30),
             keep: nilometer_model::Bytes(2 << 30),

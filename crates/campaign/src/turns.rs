@@ -174,7 +174,20 @@ access = "buffered"
     fn recording(instrument: Instrument, company: Option<u32>) -> IngestCell {
         let (duration, buffer, keep, readers) = Default::default();
         let (goal, count, repeats) = (Goal::Pace, 1, 2);
-        IngestCell { instrument, count, goal, duration, buffer, keep, repeats, readers, company }
+        let (fill, condition) = (None, None);
+        IngestCell {
+            instrument,
+            count,
+            goal,
+            duration,
+            buffer,
+            keep,
+            fill,
+            repeats,
+            readers,
+            company,
+            condition,
+        }
     }
 
     fn plan() -> Cells {

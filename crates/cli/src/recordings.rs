@@ -1,23 +1,23 @@
 //! What is recorded for `--for`: each instrument by itself and those that are named together, with their readers.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, str::FromStr};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use clap::Args;
 use nilometer_model::{
-    ByteRate, Bytes, Instrument, Nanos,
-    plan::{Goal, IngestCell, Readers},
+    ByteRate, Bytes, Instrument, Nanos, Readers, UnitError,
+    plan::{Condition, Fill, Goal, IngestCell},
 };
 
-use crate::instrument;
+use crate::{instrument, size::load};
 
 /// Which instruments are recorded, and how.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Recordings")]
 pub(crate) struct Recordings {
     /// Record this instrument and say whether the storage carries it: a name of the catalogue, or the path of a .toml
-    /// file; `6*pilatus-6m+pco-edge` records seven at the same time, and each kind by itself; may be given several
-    /// times
+    /// file; `6*pilatus-6m+pco-edge`, or a facility, records all at the same time, and each kind by itself; may be given
+    /// several times
     #[arg(long = "for", value_name = "INSTRUMENT")]
     instruments: Vec<String>,
     /// How long each instrument is recorded
@@ -26,20 +26,24 @@ pub(crate) struct Recordings {
     /// Memory between an instrument and the storage
     #[arg(long, default_value = "1 GiB", requires = "instruments")]
     buffer: Bytes,
-    /// What stays of a recording: older frames are removed. Enough to be behind the caches of a device, not enough to
-    /// fill it
+    /// What stays of a recording, older frames being removed: a size, or up to which level the target is filled, as in
+    /// "90 %"; the default is behind the caches of most devices and does not fill them
     #[arg(long, default_value = "2 GiB", requires = "instruments")]
-    keep: Bytes,
+    keep: Keep,
+    /// A .toml file that names a condition with the commands that bring it about and take it back: each instrument is
+    /// recorded once more in it
+    #[arg(long, value_name = "FILE", requires = "instruments")]
+    condition: Option<PathBuf>,
     /// How many readers follow each recording, reading every frame and checking it; several numbers, as in 0,1,2, are
-    /// measured one after the other
+    /// measured one after the other [default: none, and then as many as the instrument says]
     #[arg(long, value_delimiter = ',', value_name = "N", value_parser = clap::value_parser!(u32).range(0..=1000),
         requires = "instruments")]
     readers: Vec<u32>,
-    /// How long after it was due a frame is read, at the earliest
-    #[arg(long, default_value = "0 s", requires = "readers")]
-    reader_distance: Nanos,
-    /// How fast each reader reads, at the most [default: as fast as frames come]
-    #[arg(long, requires = "readers")]
+    /// How long after it was due a frame is read, at the earliest [default: as the instrument says, or at once]
+    #[arg(long, requires = "instruments")]
+    reader_distance: Option<Nanos>,
+    /// How fast each reader reads, at the most [default: as the instrument says, or as fast as frames come]
+    #[arg(long, requires = "instruments")]
     reader_rate: Option<ByteRate>,
     /// Copy every recording to a directory on other storage while it is made
     #[arg(long, value_name = "DIRECTORY", requires = "instruments")]
@@ -73,16 +77,20 @@ impl Recordings {
 
     /// All recordings, in the order in which they are made.
     pub(crate) fn cells(&self) -> Result<Vec<IngestCell>> {
+        let condition = self.condition()?;
         let mut cells = Vec::new();
         for (number, asked) in (0..).zip(&self.instruments) {
-            let members: Vec<_> = asked.split('+').map(member).collect::<Result<_>>()?;
-            for (instrument, count) in &members {
-                self.alone(instrument, *count, &mut cells);
+            let members = members(asked)?;
+            for member in &members {
+                self.alone(member, condition.as_ref(), &mut cells);
             }
             if members.len() > 1 {
-                let together = members.into_iter().map(|(instrument, count)| IngestCell {
-                    company: Some(number),
-                    ..self.cell(instrument, count, self.levels().last().copied().unwrap_or_default())
+                let all: f64 = members.iter().map(Member::rate).sum();
+                let together = members.iter().map(|member| {
+                    let cell = self.cell(member, self.levels(member).last().copied().unwrap_or_default());
+                    let share = member.instrument.rate().0 / all;
+                    let fill = cell.fill.map(|fill| Fill { share, ..fill });
+                    IngestCell { company: Some(number), fill, ..cell }
                 });
                 cells.extend(together);
             }
@@ -92,39 +100,64 @@ impl Recordings {
 
     /// What is recorded of an instrument by itself: as fast as the storage takes it, the search if it is asked for, and
     /// at its own pace; the first and the last with each number of readers.
-    fn alone(&self, instrument: &Instrument, count: u32, cells: &mut Vec<IngestCell>) {
-        let paced = |readers| self.cell(instrument.clone(), count, readers);
-        for readers in self.levels() {
-            let (duration, repeats) = (LIMIT_DURATION, if readers.none() { LIMIT_REPEATS } else { 1 });
-            cells.push(IngestCell { goal: Goal::Limit, duration, repeats, ..paced(readers) });
+    fn alone(&self, member: &Member, condition: Option<&Condition>, cells: &mut Vec<IngestCell>) {
+        for readers in self.levels(member) {
+            let (duration, repeats) =
+                (LIMIT_DURATION.min(self.duration), if readers.none() { LIMIT_REPEATS } else { 1 });
+            cells.push(IngestCell { goal: Goal::Limit, duration, repeats, ..self.cell(member, readers) });
         }
         if self.find_limit {
-            let (duration, readers) = (self.trial, Readers::default());
-            cells.extend([Goal::Search, Goal::Buffer].map(|goal| IngestCell {
-                goal,
-                duration,
-                ..paced(readers)
-            }));
+            let trial = IngestCell { duration: self.trial, ..self.cell(member, Readers::default()) };
+            cells.extend([Goal::Search, Goal::Buffer].map(|goal| IngestCell { goal, ..trial.clone() }));
         }
-        cells.extend(self.levels().into_iter().map(paced));
+        cells.extend(self.levels(member).into_iter().map(|readers| self.cell(member, readers)));
+        if let Some(condition) = condition {
+            let paced =
+                IngestCell { condition: Some(condition.clone()), ..self.cell(member, Readers::default()) };
+            let duration = LIMIT_DURATION.min(self.duration);
+            let limit = IngestCell { goal: Goal::Limit, duration, ..paced.clone() };
+            cells.extend([limit, paced]);
+        }
     }
 
-    fn cell(&self, instrument: Instrument, count: u32, readers: Readers) -> IngestCell {
-        let (duration, buffer, keep) = (self.duration, self.buffer, self.keep);
-        let (goal, repeats, company) = (Goal::Pace, 1, None);
-        IngestCell { instrument, count, goal, duration, buffer, keep, repeats, readers, company }
+    /// The condition of the file.
+    fn condition(&self) -> Result<Option<Condition>> {
+        let Some(path) = &self.condition else { return Ok(None) };
+        let file = path.display().to_string();
+        let text =
+            std::fs::read_to_string(path).with_context(|| format!("can't read the condition {file}"))?;
+        Condition::parse(&text, &file).map(Some).map_err(|why| anyhow!(why))
     }
 
-    /// Who reads, in order: nobody first.
-    fn levels(&self) -> Vec<Readers> {
-        let level =
-            |count, copy| Readers { count, distance: self.reader_distance, rate: self.reader_rate, copy };
-        let mut counts = self.readers.clone();
+    fn cell(&self, Member { instrument, count }: &Member, readers: Readers) -> IngestCell {
+        let (keep, fill) = match self.keep {
+            Keep::Size(size) => (size, None),
+            Keep::Level(level) => (Bytes(0), Some(Fill { level, share: 1.0 / f64::from(*count) })),
+        };
+        IngestCell {
+            instrument: instrument.clone(),
+            count: *count,
+            goal: Goal::Pace,
+            duration: self.duration,
+            buffer: self.buffer,
+            keep,
+            fill,
+            repeats: 1,
+            readers,
+            company: None,
+            condition: None,
+        }
+    }
+
+    /// Who reads, in order: as was asked, or nobody and then who reads this instrument as a rule; a copy last.
+    fn levels(&self, member: &Member) -> Vec<Readers> {
+        let usual = member.instrument.readers;
+        let distance = self.reader_distance.unwrap_or(usual.distance);
+        let rate = self.reader_rate.or(usual.rate);
+        let level = |count, copy| Readers { count, distance, rate, copy };
+        let mut counts = if self.readers.is_empty() { vec![0, usual.count] } else { self.readers.clone() };
         counts.sort_unstable();
         counts.dedup();
-        if counts.is_empty() {
-            counts.push(0);
-        }
         let mut levels: Vec<Readers> = counts.iter().map(|&count| level(count, false)).collect();
         let most = counts.last().copied().unwrap_or_default();
         levels.extend(self.copy_to.as_ref().map(|_| level(most, true)));
@@ -132,17 +165,72 @@ impl Recordings {
     }
 }
 
-/// An instrument of a list, and how many of it: `name` or `N*name`.
-fn member(asked: &str) -> Result<(Instrument, u32)> {
-    let (count, name) = match asked.split_once('*') {
-        Some((count, name)) => {
-            (count.trim().parse().with_context(|| format!("--for {asked}: `{count}` is no number"))?, name)
-        }
-        None => (1, asked),
-    };
-    ensure!((1..=COUNT_MOST).contains(&count), "--for {asked}: write 1 to {COUNT_MOST} of an instrument");
-    if name.trim().is_empty() {
-        bail!("--for {asked}: an instrument is missing: write a+b, or 6*a+b");
+/// What stays of a recording.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Keep {
+    /// So much.
+    Size(Bytes),
+    /// Up to this share of all space of the target.
+    Level(f64),
+}
+
+impl FromStr for Keep {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        let Some(percent) = text.trim().strip_suffix('%') else {
+            return text.parse().map(Keep::Size).map_err(|error: UnitError| error.to_string());
+        };
+        let level = percent.trim().parse::<f64>().ok().filter(|level| *level > 0.0 && *level <= 100.0);
+        level
+            .map(|level| Keep::Level(level / 100.0))
+            .ok_or_else(|| "write more than 0 % and at most 100 %".into())
     }
-    Ok((instrument::load(name.trim())?, count))
+}
+
+/// Instruments of one kind that are recorded at the same time.
+struct Member {
+    instrument: Instrument,
+    count: u32,
+}
+
+impl Member {
+    /// What all of them deliver.
+    fn rate(&self) -> f64 {
+        self.instrument.rate().0 * f64::from(self.count)
+    }
+}
+
+/// The instruments of a facility, or of a list.
+fn members(asked: &str) -> Result<Vec<Member>> {
+    if !asked.contains(['+', '*'])
+        && let (facility, instruments) = load(asked)?
+        && (facility.instruments.len() > 1 || facility.instruments[0].count > 1)
+    {
+        let members = facility.instruments.iter().zip(instruments);
+        return members.map(|(member, instrument)| of_facility(asked, member, instrument)).collect();
+    }
+    asked.split('+').map(member).collect()
+}
+
+/// An instrument of a list, and how many of it: `name` or `N*name`.
+fn member(asked: &str) -> Result<Member> {
+    let (count, name) = asked.split_once('*').unwrap_or(("1", asked));
+    let count: u32 =
+        count.trim().parse().with_context(|| format!("--for {asked}: `{count}` is no number"))?;
+    ensure!((1..=COUNT_MOST).contains(&count), "--for {asked}: write 1 to {COUNT_MOST} of an instrument");
+    ensure!(!name.trim().is_empty(), "--for {asked}: an instrument is missing: write a+b, or 6*a+b");
+    Ok(Member { instrument: instrument::load(name.trim())?, count })
+}
+
+/// The instruments of one kind in a facility. One recorder is not more than a node can have.
+fn of_facility(file: &str, member: &nilometer_model::Member, mut instrument: Instrument) -> Result<Member> {
+    let count = u32::try_from(member.count).ok().filter(|count| *count <= COUNT_MOST);
+    let count = count.with_context(|| {
+        format!("{file}: count = {}: one node records at most {COUNT_MOST} of an instrument", member.count)
+    })?;
+    if !member.readers.none() {
+        instrument.readers = member.readers;
+    }
+    Ok(Member { instrument, count })
 }

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow, bail};
-use nilometer_campaign::{Resolved, Trials, difference, in_time, resolve};
-use nilometer_model::{Event, Nanos, plan::Cells};
+use nilometer_campaign::{Resolved, Trials, difference, in_time, leave_conditions, resolve};
+use nilometer_model::{Event, Nanos, Results, plan::Cells};
 use nilometer_record::{Begun, Record};
 use nilometer_storage::{
     Calendar,
@@ -35,17 +35,22 @@ pub(crate) fn resumed(asked: &Evaluate) -> Result<Ready, Failure> {
     let mut resolved = sourced(resolve(recorded.plan, targets).input()?).input()?;
     resolved.plan.time_limit = asked.time_limit.unwrap_or(resolved.plan.time_limit);
     take_back(&mut record, &resolved, &begun, &in_use).run()?;
-    let trials = trials(&path).run()?;
+    let results = nilometer_record::read(&path).run()?;
+    for what in leave_conditions(&resolved, &results.events) {
+        eprintln!("{what}");
+        record.note(&Event { at: Calendar::now().time, what }).run()?;
+    }
+    let trials = trials(results);
     Ok(Ready { path, resolved, record, done: begun.done, trials, in_use })
 }
 
 /// The trials of searches: each of them follows from those before.
-fn trials(path: &Path) -> Result<Trials> {
+fn trials(results: Results) -> Trials {
     let mut trials = Trials::default();
-    for measured in nilometer_record::read(path)?.samples {
+    for measured in results.samples {
         trials.add(measured.key, &measured.sample);
     }
-    Ok(trials)
+    trials
 }
 
 /// What the user asks for besides must be what the record is of.

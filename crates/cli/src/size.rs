@@ -133,7 +133,7 @@ impl Size {
 }
 
 /// A facility by its name or path; an instrument is a facility of one.
-fn load(name: &str) -> anyhow::Result<(Facility, Vec<Instrument>)> {
+pub(crate) fn load(name: &str) -> anyhow::Result<(Facility, Vec<Instrument>)> {
     let known: Vec<_> = FACILITIES.into_iter().chain(INSTRUMENTS).collect();
     let (file, text) = find(name, &known, "instrument or facility")?;
     if !Facility::is_meant(&text) {

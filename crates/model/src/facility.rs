@@ -15,7 +15,7 @@
 
 use serde::{Deserialize, Deserializer, Serialize, de};
 
-use crate::{ByteRate, Bytes, Nanos};
+use crate::{ByteRate, Bytes, Nanos, Readers};
 
 /// Instruments that share a storage system.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -52,21 +52,9 @@ pub struct Member {
     /// Share of each day in which it delivers, its own pauses included: above 0, at most 1.
     #[serde(default = "whole", deserialize_with = "share")]
     pub duty: f64,
-    /// Who reads what it delivers meanwhile.
+    /// Who reads what each of them delivers meanwhile.
     #[serde(default)]
-    pub readers: Option<Readers>,
-}
-
-/// Readers of each instrument of a kind.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Readers {
-    /// How many read each instrument: 1 to 100 000.
-    #[serde(deserialize_with = "counted")]
-    pub count: u64,
-    /// How fast each of them reads. As fast as the instrument delivers in the mean if none is given.
-    #[serde(default, deserialize_with = "some_rate")]
-    pub rate: Option<ByteRate>,
+    pub readers: Readers,
 }
 
 /// A facility's file that can't be used: no valid TOML, not of this shape, or a value that makes no sense.
@@ -138,7 +126,8 @@ impl Facility {
 
     /// A facility of one instrument, without readers or archive.
     pub fn of(instrument: &crate::Instrument) -> Self {
-        let member = Member { name: instrument.name.clone(), count: 1, duty: 1.0, readers: None };
+        let member =
+            Member { name: instrument.name.clone(), count: 1, duty: 1.0, readers: instrument.readers };
         Facility {
             title: instrument.title.clone(),
             source: None,
@@ -183,8 +172,8 @@ name = "mine.toml"
         assert_eq!(facility.capacity, Some(Bytes(1_000_000_000_000_000)));
         let [six, mine] = facility.instruments.as_slice() else { panic!("{facility:?}") };
         assert_eq!((six.count, six.duty), (6, 0.5));
-        assert_eq!(six.readers, Some(Readers { count: 2, rate: Some(ByteRate(1e8)) }));
-        assert_eq!((mine.name.as_str(), mine.count, mine.duty, mine.readers), ("mine.toml", 1, 1.0, None));
+        assert_eq!((six.readers.count, six.readers.rate), (2, Some(ByteRate(1e8))));
+        assert_eq!((mine.name.as_str(), mine.count, mine.duty, mine.readers.count), ("mine.toml", 1, 1.0, 0));
     }
 
     #[test]
@@ -195,7 +184,7 @@ name = "mine.toml"
             ("count = 6", "cuont = 6", ["line 8", "`count`"]),
             ("0.5", "0.0", ["line 9", "more than 0 and at most 1"]),
             ("0.5", "1.5", ["line 9", "more than 0 and at most 1"]),
-            ("count = 2", "count = 0", ["line 10", "0 is no count"]),
+            ("count = 2", "count = -2", ["line 10", "0 to 1000"]),
             ("100 MB/s", "0 B/s", ["line 10", "leave the key out"]),
             ("100 MB/s", "100 MB", ["line 10", "Gbit/s"]),
             ("10 Gbit/s", "0 Gbit/s", ["line 2", "a rate of zero carries nothing"]),

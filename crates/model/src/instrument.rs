@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Burst, ByteRate, Bytes, Data, DataKind, Frequency, Nanos, Schedule};
+use crate::{Burst, ByteRate, Bytes, Data, DataKind, Frequency, Nanos, Readers, Schedule};
 
 /// A source of frames at a fixed rate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -41,6 +41,9 @@ pub struct Instrument {
     /// What is in the frames. Random bytes, if it is not said.
     #[serde(default = "incompressible")]
     pub data: Data,
+    /// Who reads it meanwhile.
+    #[serde(default)]
+    pub readers: Readers,
 }
 
 fn incompressible() -> Data {
@@ -52,8 +55,18 @@ fn one() -> u64 {
 }
 
 /// Keys of an instrument's file that may stand in `assumed`.
-const FIGURES: [&str; 9] =
-    ["shape", "pixel", "frame_rate", "streams", "burst", "storing", "format", "frames_per_file", "data"];
+const FIGURES: [&str; 10] = [
+    "shape",
+    "pixel",
+    "frame_rate",
+    "streams",
+    "burst",
+    "storing",
+    "format",
+    "frames_per_file",
+    "data",
+    "readers",
+];
 
 /// How a frame is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]

@@ -10,6 +10,7 @@ mod facility;
 mod histogram;
 mod instrument;
 pub mod plan;
+mod readers;
 mod results;
 mod sample;
 mod schedule;
@@ -24,9 +25,10 @@ mod timeline;
 mod units;
 
 pub use data::{Data, DataKind};
-pub use facility::{Facility, FacilityError, Member, Readers};
+pub use facility::{Facility, FacilityError, Member};
 pub use histogram::Histogram;
 pub use instrument::{Format, Instrument, InstrumentError, PixelType, Storing};
+pub use readers::Readers;
 pub use results::{
     CellEntry, Event, Group, Ingest, Key, Measured, ReaderTotals, Results, Stall, TargetEntry,
 };

@@ -129,6 +129,8 @@ pub struct Ingest {
     pub due: u64,
     /// Frames acknowledged by the storage.
     pub stored: u64,
+    /// Bytes of frames that the storage was given: fewer than they have where they are compressed.
+    pub written: Bytes,
     /// Frames that found no free slot, or whose write failed everywhere.
     pub lost: u64,
     /// Slots of the ring.
@@ -158,6 +160,8 @@ pub struct Ingest {
     pub levels: Levels,
     /// What was recorded at the same time, each by a recorder of its own; empty if nothing else was.
     pub company: String,
+    /// In which state the target was; empty for as it is.
+    pub condition: String,
     /// Who read it meanwhile.
     pub readers: Vec<ReaderTotals>,
     /// From due until a reader had read the frame and found it right, all readers together.

@@ -3,10 +3,7 @@
 
 use std::f64::consts::PI;
 
-use crate::{
-    ByteRate, Bytes, Nanos, Series,
-    statistics::{median, student},
-};
+use crate::{ByteRate, Bytes, Nanos, Series, statistics::student};
 
 /// What a recording comes to in the long run.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -23,11 +20,8 @@ pub const MARGIN: f64 = 0.1;
 /// Slow waves in each half from which the noise of its mean is estimated.
 const WAVES: usize = 4;
 
-/// Blocks of which the last one tells whether the rate is leaving its level.
-const BLOCKS: usize = 20;
-
-/// So many blocks may lie out as the last one does and still be stalls: more of them are how the storage is.
-const STALLED: usize = 3;
+/// Fewer bins than this in the last third say nothing.
+const BINS_LEAST: usize = 20;
 
 /// Whether the rate has been steady for the last third of the run, and which rate that is. May be asked at any time while
 /// data are taken; the more often, the more likely is a lucky yes.
@@ -41,8 +35,7 @@ const STALLED: usize = 3;
 ///   practice, 2018). A tooth that comes more than a few times in a half adds little, whatever its period.
 /// - A single stall says nothing of the level: a pause (bins below half of the mean) that is more than twice as long as any
 ///   other is filled with the mean of the others before halves are compared. The rate that is given does count it.
-/// - A cache that is full just now looks like a stall. So a pause at the very end is none, and of 20 blocks the last must
-///   lie within the margin around the median, or at least four others half as far out.
+/// - A cache that is full just now looks like a stall. So a pause at the very end is not filled.
 ///
 /// None as well of fewer than 60 bins.
 pub fn steady(series: &Series) -> Option<Steady> {
@@ -50,12 +43,10 @@ pub fn steady(series: &Series) -> Option<Steady> {
     let from = bins.len() - bins.len() / 3;
     let third = &bins[from..];
     let filled = without_pause(third);
-    let blocks = blocks(&filled, BLOCKS)?;
     let (low, high) = shift(&filled);
-    let alike = low > -MARGIN && high < MARGIN;
+    let alike = third.len() >= BINS_LEAST && low > -MARGIN && high < MARGIN;
     let width = series.width();
-    (alike && !is_leaving(&blocks))
-        .then(|| Steady { rate: rate(third, width), from: Nanos(from as u64 * width.0) })
+    alike.then(|| Steady { rate: rate(third, width), from: Nanos(from as u64 * width.0) })
 }
 
 /// Bytes of all bins but the last, which is not over.
@@ -120,14 +111,6 @@ fn variance_of_mean(bins: &[f64]) -> f64 {
     };
     let waves: Vec<f64> = (1..=WAVES).map(wave).collect();
     2.0 / (length * length) * squares(&waves) / WAVES as f64
-}
-
-/// The last block lies outside the margin, and no more others lie even half as far out than a stall covers.
-fn is_leaving(blocks: &[f64]) -> bool {
-    let middle = median(blocks).unwrap_or_default();
-    let last = blocks[blocks.len() - 1] - middle;
-    let as_far = |block: &&f64| (**block - middle) * last.signum() >= last.abs() / 2.0;
-    last.abs() > MARGIN * middle && blocks.iter().filter(as_far).count() - 1 <= STALLED
 }
 
 /// Where a cache was full.
@@ -378,10 +361,10 @@ mod tests {
 
     #[test]
     fn a_steady_storage_shows_no_step() {
-        for noise in NOISES {
+        for noise in NOISES.into_iter().chain([Noise::Slow(0.6)]) {
             let alarms = percent(|stream, count| step(&run(noise.levels(stream, count))).is_some());
             println!("{noise:?}: {alarms} % false alarms");
-            assert!(alarms <= 0.5, "{noise:?}: {alarms} %");
+            assert!(alarms <= 0.2, "{noise:?}: {alarms} %");
         }
         let drift = percent(|stream, count| {
             let levels = Noise::White(0.1).levels(stream, count);

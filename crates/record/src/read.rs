@@ -366,6 +366,8 @@ mod tests {
             stall_count: 8,
             slowest_second: Some(Bytes(77)),
             company: "i + j".into(),
+            condition: "one lost".into(),
+            written: Bytes(99),
             readers: vec![ReaderTotals { copies: true, frames: 6, missed: 1, ..ReaderTotals::default() }],
             ..Ingest::default()
         };

@@ -1,7 +1,8 @@
 //! What makes each frame another, though frames are sent round: its number, and a photon more or less here and there.
 //!
 //! - The first 16 bytes are the frame's number and the content's seed, as two little-endian 64-bit numbers; a shorter frame
-//!   has the first of them. So a frame says which it is.
+//!   has the first of them. So a frame says which it is. Where pixels are signed, the two highest bits of each half of the
+//!   seed are left out: the difference of two pixels then fits into 32 bits, beyond which readers of CBF do not agree.
 //! - In each page of 4096 bytes the lowest bit of two pixels is turned, one in each half, at places that follow from the
 //!   number: 2^18 versions of a page of 32-bit pixels, so that what finds equal pages finds few. A count stays a count, a
 //!   gap becomes a bad pixel, and the data compress as before.
@@ -19,6 +20,8 @@ pub(super) struct Stamp {
     pub(super) seed: Seed,
     /// Bytes of a pixel, or of as many as fill whole bytes. The lowest bit of a pixel is in the first of them.
     pub(super) unit: usize,
+    /// What the first bytes say of the seed.
+    told: u64,
 }
 
 impl Stamp {
@@ -30,7 +33,8 @@ impl Stamp {
             PixelType::Uint12 => 3,
             PixelType::Int32 | PixelType::Uint32 => 4,
         };
-        Stamp { seed, unit }
+        let told = if pixel == PixelType::Int32 { seed.0 & 0x3fff_ffff_3fff_ffff } else { seed.0 };
+        Stamp { seed, unit, told }
     }
 
     /// Stamps page `index` of frame `number`.
@@ -60,7 +64,7 @@ impl Stamp {
         let length = page.len().min(HEAD);
         let mut head = [0; HEAD];
         head[..8].copy_from_slice(&number.to_le_bytes());
-        head[8..].copy_from_slice(&self.seed.0.to_le_bytes());
+        head[8..].copy_from_slice(&self.told.to_le_bytes());
         page[..length].copy_from_slice(&head[..length]);
     }
 }
@@ -105,5 +109,21 @@ mod tests {
         stamp.put(77, 0, &mut page);
         assert_eq!(page, [77]);
         stamp.put(77, 0, &mut []);
+    }
+
+    #[test]
+    fn signed_pixels_of_a_head_differ_by_less_than_32_bits() {
+        for number in 0..1000_u64 {
+            let seed = Seed(1).part(number);
+            let mut page = [0; PAGE];
+            Stamp::new(seed, PixelType::Int32).put(number << 20, 0, &mut page);
+            let pixels =
+                page.as_chunks().0.iter().map(|pixel| i32::from_le_bytes(*pixel)).collect::<Vec<_>>();
+            assert!(
+                pixels.windows(2).all(|pair| pair[1].checked_sub(pair[0]).is_some()),
+                "{:?}",
+                &pixels[..5]
+            );
+        }
     }
 }

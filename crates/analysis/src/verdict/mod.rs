@@ -31,6 +31,8 @@ pub struct Verdict {
     pub read: Vec<Beside>,
     /// While others were recorded.
     pub together: Vec<Together>,
+    /// In states that the user's commands brought the target into.
+    pub under: Vec<Under>,
     /// The highest rate without loss, if it was searched for.
     pub highest: Option<RateLimit>,
     /// The smallest buffer without loss, if it was searched for, and the bytes of a slot.
@@ -75,6 +77,8 @@ pub struct Trial {
     pub read_back: u64,
     /// From due until durable, for 99 % of frames; none where nothing is synced.
     pub durable: Option<Nanos>,
+    /// How many times smaller frames were written than they came.
+    pub compressed: f64,
 }
 
 /// A recording that was read while it was made.
@@ -105,6 +109,17 @@ pub struct Together {
     pub company: String,
     /// At the instrument's pace.
     pub finding: Finding,
+}
+
+/// A recording while the target was in a condition.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Under {
+    /// What the user calls it.
+    pub condition: String,
+    /// At the instrument's pace.
+    pub finding: Finding,
+    /// As fast as the storage takes frames.
+    pub limit: Option<ByteRate>,
 }
 
 /// A recording with its sample.
@@ -154,7 +169,7 @@ fn recorded(results: &Results) -> Vec<Recorded<'_>> {
 }
 
 fn verdict(results: &Results, recorded: &Recorded<'_>) -> Option<Verdict> {
-    let by_itself = |(_, ingest): &Made<'_>| ingest.company.is_empty() && readers(ingest).is_empty();
+    let by_itself = |(_, ingest): &Made<'_>| is_usual(ingest) && readers(ingest).is_empty();
     let (sample, ingest) = recorded.of(Goal::Pace).next()?;
     let alone: Vec<Made<'_>> = recorded.of(Goal::Pace).filter(by_itself).collect();
     let limits: Vec<&Sample> = recorded
@@ -174,6 +189,7 @@ fn verdict(results: &Results, recorded: &Recorded<'_>) -> Option<Verdict> {
         finding: worst(if alone.is_empty() { vec![(sample, ingest)] } else { alone }),
         read: beside(recorded),
         together: together(recorded),
+        under: under(recorded),
         highest,
         smallest,
     })
@@ -182,6 +198,28 @@ fn verdict(results: &Results, recorded: &Recorded<'_>) -> Option<Verdict> {
 /// The least of what the storage took in the long run.
 fn least<'a>(samples: impl Iterator<Item = &'a Sample>) -> Option<ByteRate> {
     samples.filter_map(|sample| sample.series.last_third()).min_by(|a, b| a.0.total_cmp(&b.0))
+}
+
+/// Nothing else was recorded at the same time, and the target was as it is.
+fn is_usual(ingest: &Ingest) -> bool {
+    ingest.company.is_empty() && ingest.condition.is_empty()
+}
+
+/// In each condition.
+fn under(recorded: &Recorded<'_>) -> Vec<Under> {
+    let of = |goal: Goal| recorded.of(goal).filter(|(_, ingest)| !ingest.condition.is_empty());
+    let mut names: Vec<&str> = of(Goal::Pace).map(|(_, ingest)| ingest.condition.as_str()).collect();
+    names.dedup();
+    let one = |name: &str| {
+        let limits =
+            of(Goal::Limit).filter(|(sample, ingest)| ingest.condition == name && sample.invalid.is_none());
+        Under {
+            condition: name.into(),
+            finding: worst(of(Goal::Pace).filter(|(_, ingest)| ingest.condition == name).collect()),
+            limit: least(limits.map(|(sample, _)| sample)),
+        }
+    };
+    names.into_iter().map(one).collect()
 }
 
 /// Those who read while it was made.
@@ -215,6 +253,7 @@ fn finding(sample: &Sample, ingest: &Ingest) -> Finding {
         cores: (sample.user + sample.system).seconds() / sample.wall.seconds().max(1e-9),
         read_back: after.map(|reader| reader.frames).sum(),
         durable: quantile(&ingest.durable, 0.99),
+        compressed: (ingest.stored * ingest.frame_size.0) as f64 / ingest.written.0.max(1) as f64,
     };
     if ingest.lost > 0 { Finding::Lost(trial) } else { Finding::Carried(trial) }
 }
@@ -230,9 +269,8 @@ fn beside(recorded: &Recorded<'_>) -> Vec<Beside> {
         let copies = readers.iter().filter(|reader| reader.copies).count();
         (readers.len() - copies, copies > 0)
     };
-    let with = |goal: Goal| {
-        recorded.of(goal).filter(|(_, ingest)| ingest.company.is_empty() && !readers(ingest).is_empty())
-    };
+    let with =
+        |goal: Goal| recorded.of(goal).filter(|(_, ingest)| is_usual(ingest) && !readers(ingest).is_empty());
     let mut levels: Vec<(usize, bool)> = with(Goal::Pace).map(|(_, ingest)| level(ingest)).collect();
     levels.sort_unstable();
     levels.dedup();

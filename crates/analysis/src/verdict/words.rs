@@ -4,7 +4,7 @@ use std::fmt;
 
 use nilometer_model::{ByteRate, Bytes, Nanos, statistics::poisson_upper};
 
-use super::{Beside, Finding, Together, Trial, Verdict};
+use super::{Beside, Finding, Together, Trial, Under, Verdict};
 
 /// In powers of 1000, as rates are.
 fn decimal(bytes: Bytes) -> String {
@@ -61,6 +61,14 @@ impl Verdict {
     pub fn more(&self) -> Vec<String> {
         let mut more = Vec::new();
         if let Finding::Carried(trial) | Finding::Lost(trial) = &self.finding {
+            // What is padded to whole pages is a little more than it was.
+            if trial.compressed > 1.05 && trial.compressed.is_finite() {
+                let written = ByteRate(self.rate.0 / trial.compressed);
+                more.push(format!(
+                    "compressed {:.1} times, {written} were given to the storage",
+                    trial.compressed
+                ));
+            }
             more.extend(late(trial));
         }
         if let Some(step) = &self.cache {
@@ -80,6 +88,7 @@ impl Verdict {
         }
         more.extend(self.read.iter().flat_map(|beside| self.beside(beside)));
         more.extend(self.together.iter().map(|together| self.together(together)));
+        more.extend(self.under.iter().map(|under| self.under(under)));
         more
     }
 
@@ -121,6 +130,14 @@ impl Verdict {
             _ => "",
         };
         format!("together with the others ({}): {}{hurt}", together.company, self.compared(&together.finding))
+    }
+
+    fn under(&self, under: &Under) -> String {
+        let limit = match (under.limit, self.limit) {
+            (Some(limit), Some(usual)) => format!("; it takes {limit} instead of {usual}"),
+            _ => String::new(),
+        };
+        format!("{}: {}{limit}", under.condition, self.compared(&under.finding))
     }
 
     /// A finding against that of the instrument by itself.

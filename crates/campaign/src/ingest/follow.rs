@@ -17,10 +17,7 @@ use nilometer_acquisition::{
     sink::{Gauge, RawFiles, RawLayout},
     suited_engine,
 };
-use nilometer_model::{
-    Format, Histogram, Nanos, ReaderTotals,
-    plan::{EngineKind, Readers},
-};
+use nilometer_model::{Format, Histogram, Nanos, ReaderTotals, Readers, plan::EngineKind};
 use nilometer_storage::{Arena, Clock, Drive, Target, buffer::ALIGNMENT, engine::Options, process::Usage};
 
 use crate::phase::Run;

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use nilometer_acquisition::{Outcome, Recorder};
 use nilometer_model::{
-    Histogram, Invalid, Nanos, ReaderTotals, Sample, Seed,
-    plan::{Goal, IngestCell, Readers},
+    Histogram, Invalid, Nanos, ReaderTotals, Readers, Sample, Seed,
+    plan::{Goal, IngestCell},
     steady::steady,
 };
 use nilometer_storage::{

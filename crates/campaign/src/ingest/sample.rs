@@ -23,6 +23,7 @@ pub(super) fn sample(
         frame_size: cell.instrument.frame_size(),
         period: Nanos(cell.instrument.period().0 / u64::from(cell.count)),
         duration: cell.duration,
+        condition: cell.condition.as_ref().map(|condition| condition.name.clone()).unwrap_or_default(),
         company,
         ..Ingest::default()
     };
@@ -58,6 +59,7 @@ fn add(sample: &mut Sample, ingest: &mut Ingest, outcome: Outcome) {
     ingest.slots_high = ingest.slots_high.max(outcome.books.high as u64);
     for lane in outcome.lanes.into_iter().flatten() {
         ingest.stored += lane.totals.stored;
+        ingest.written.0 += lane.written;
         ingest.longest_stall = ingest.longest_stall.max(lane.totals.longest);
         ingest.durable.merge(&lane.totals.durable);
         sample.latency.merge(&lane.totals.lateness);

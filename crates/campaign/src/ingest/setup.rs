@@ -13,7 +13,7 @@ use nilometer_model::{
     Bytes, Instrument, Seed, Storing,
     plan::{Goal, IngestCell},
 };
-use nilometer_storage::{Target, buffer::ALIGNMENT};
+use nilometer_storage::{Target, buffer::ALIGNMENT, target::Description};
 
 use crate::phase::Run;
 
@@ -26,7 +26,7 @@ pub(super) fn setup(
     name: &str,
 ) -> Result<Setup, String> {
     let direct = target.description().direct_alignment().is_some() && is_aligned(&cell.instrument);
-    let shape = Shape::of(cell, direct);
+    let shape = Shape::of(cell, target.description());
     let Instrument { data, shape: pixels, pixel, .. } = &cell.instrument;
     let content = Content::prepare(data, pixels, *pixel, seed.named("content"));
     let content = content.map_err(|error| format!("data: {error}"))?;
@@ -77,16 +77,17 @@ pub(crate) struct Shape {
 const BUFFERED_LANES: u32 = 2;
 
 impl Shape {
-    /// `direct` says whether the target has `O_DIRECT`.
-    pub(crate) fn of(cell: &IngestCell, direct: bool) -> Self {
-        let direct = direct && is_aligned(&cell.instrument);
+    /// On a target that is described so.
+    pub(crate) fn of(cell: &IngestCell, target: &Description) -> Self {
+        let direct = target.direct_alignment().is_some() && is_aligned(&cell.instrument);
         let frame = cell.instrument.frame_size().0;
         let stride = if direct { frame.next_multiple_of(ALIGNMENT as u64) } else { frame };
         let frames_per_file = frames_per_file(&cell.instrument, stride);
         let lanes = if direct { 1 } else { BUFFERED_LANES };
         let slots = (cell.buffer.0 / stride).max(2) as usize;
         let (keep, frames) = if cell.instrument.storing == Storing::Files {
-            (Some((cell.keep.0 / (frames_per_file * stride * u64::from(lanes))).max(1)), u64::MAX)
+            let keep = cell.fill.map_or(cell.keep, |fill| fill.keep(target.space.size, target.space.free));
+            (Some((keep.0 / (frames_per_file * stride * u64::from(lanes))).max(1)), u64::MAX)
         } else {
             (None, frames_in_one_file(cell, stride))
         };

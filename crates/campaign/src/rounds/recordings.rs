@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use nilometer_model::{
     ByteRate, Invalid, Sample,
-    plan::{Goal, IngestCell, Phase},
+    plan::{Condition, Goal, IngestCell, Phase},
     search::{Advice, advise},
 };
 
 use super::{Campaign, CampaignError, State, now};
 use crate::{
+    condition,
     ingest::{Job, run_ingest},
     patience::within,
     turns::{self, Turn},
@@ -35,7 +36,11 @@ impl Campaign {
         for &number in &turn.targets {
             let Some(target) = self.targets[number].clone() else { continue };
             let job = Job { number, target: &target, archive: archive.as_ref(), cells: &cells };
-            let Some(samples) = state.record(turn, &job) else { return Ok(()) };
+            let recorded = match cells[0].0.condition.clone() {
+                Some(condition) => self.record_in(state, turn, &job, &condition)?,
+                None => state.record(turn, &job),
+            };
+            let Some(samples) = recorded else { return Ok(()) };
             let hung = samples.iter().any(|sample| sample.invalid == Some(Invalid::Hung));
             for (turn, sample) in turns.iter().zip(samples) {
                 self.keep(state, turn.key(number, Phase::Ingest), sample)?;
@@ -46,6 +51,32 @@ impl Campaign {
             }
         }
         self.clear_archive(state)
+    }
+
+    /// A recording while the target is in a condition, which is left again whatever happens.
+    fn record_in(
+        &mut self,
+        state: &mut State<'_>,
+        turn: &Turn,
+        job: &Job<'_>,
+        condition: &Condition,
+    ) -> Result<Option<Vec<Sample>>, CampaignError> {
+        let path = job.target.description().path.clone();
+        self.note(state, &condition::entered(condition, &path))?;
+        let samples = match condition::enter(condition, &path) {
+            Ok(()) => state.record(turn, job),
+            Err(why) => {
+                let refused =
+                    Sample::invalid(Invalid::Refused(format!("condition `{}`: {why}", condition.name)));
+                Some(job.cells.iter().map(|_| refused.clone()).collect())
+            }
+        };
+        let left = condition::left(condition, &path);
+        match condition::leave(condition, &path) {
+            Ok(()) => self.note(state, &left)?,
+            Err(why) => self.note(state, &format!("{left} not: {why}"))?,
+        }
+        Ok(samples)
     }
 
     /// All trials of a search that are not made yet, on each target.

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ByteRate, Bytes, Instrument, Nanos};
+use crate::{ByteRate, Bytes, Instrument, Nanos, Readers};
 
 /// An instrument to be recorded onto a target.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -21,12 +21,67 @@ pub struct IngestCell {
     pub buffer: Bytes,
     /// Older frames are removed when a recording is larger than this.
     pub keep: Bytes,
+    /// Instead of that: up to which level the target is filled.
+    #[serde(default)]
+    pub fill: Option<Fill>,
     /// How often it is measured.
     pub repeats: u32,
     /// Who reads it while it is made.
     pub readers: Readers,
     /// What is recorded at the same time: all cells of a plan with the same number.
     pub company: Option<u32>,
+    /// In which state the target is meanwhile; as it is, if none.
+    #[serde(default)]
+    pub condition: Option<Condition>,
+}
+
+/// How full a target is kept: a buffer of days that always holds the latest.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Fill {
+    /// A share of all its space, what is there already included: above 0, at most 1.
+    pub level: f64,
+    /// Of what there is up to that level, the share of each of this cell's recorders.
+    pub share: f64,
+}
+
+/// A state that the user's own commands bring a target into: one element lost, rebuilding, a link down.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Condition {
+    /// What reports call it.
+    pub name: String,
+    /// Brings it about, in a shell, with the target's path in `NILOMETER_TARGET`.
+    pub enter: String,
+    /// Takes it back, in the same way. Runs also after a failure and when the campaign is resumed after a kill.
+    pub leave: String,
+    /// How long to wait after `enter`.
+    #[serde(default)]
+    pub settle: Nanos,
+}
+
+impl Condition {
+    /// Reads a condition's file. `file` is what messages call it.
+    pub fn parse(text: &str, file: &str) -> Result<Self, String> {
+        let condition: Condition = toml::from_str(text).map_err(|error| format!("{file}: {error}"))?;
+        let Condition { name, enter, leave, .. } = &condition;
+        match [("name", name), ("enter", enter), ("leave", leave)]
+            .iter()
+            .find(|(_, value)| value.trim().is_empty())
+        {
+            Some((key, _)) => Err(format!("{file}: {key} is empty: write what it says, or what it does")),
+            None => Ok(condition),
+        }
+    }
+}
+
+impl Fill {
+    /// What each recorder may keep on a target of this size with this much free.
+    pub fn keep(&self, size: Bytes, free: Bytes) -> Bytes {
+        let used = size.0.saturating_sub(free.0) as f64;
+        let room = self.share * (self.level * size.0 as f64 - used);
+        #[expect(clippy::cast_sign_loss, reason = "it is clamped")]
+        Bytes(room.clamp(0.0, size.0 as f64) as u64)
+    }
 }
 
 /// What a recording is to show.
@@ -43,24 +98,6 @@ pub enum Goal {
     /// The smallest buffer without loss at the instrument's pace: many recordings, each with a buffer that follows from the
     /// ones before.
     Buffer,
-}
-
-/// Who reads a recording while it is made.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Readers {
-    /// How many, each reading every frame and checking it.
-    #[serde(default)]
-    pub count: u32,
-    /// How long after it was due a frame is read, at the earliest.
-    #[serde(default)]
-    pub distance: Nanos,
-    /// How fast each reads, at the most; as fast as frames come, if none.
-    #[serde(default)]
-    pub rate: Option<ByteRate>,
-    /// One more copies all frames to the plan's second target.
-    #[serde(default)]
-    pub copy: bool,
 }
 
 impl Goal {
@@ -85,26 +122,6 @@ impl Goal {
     /// The opposite of [`Goal::name`].
     pub fn from_name(name: &str) -> Option<Self> {
         Goal::ALL.into_iter().find(|goal| goal.name() == name)
-    }
-}
-
-impl Readers {
-    /// Nobody reads.
-    pub fn none(&self) -> bool {
-        self.count == 0 && !self.copy
-    }
-}
-
-impl fmt::Display for Readers {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Readers { count, distance, rate, copy } = *self;
-        let readers = if count == 1 { "1 reader".to_owned() } else { format!("{count} readers") };
-        let copier = if copy { " and a copy" } else { "" };
-        write!(f, "{readers}{copier}")?;
-        if distance.0 > 0 {
-            write!(f, " {distance} behind")?;
-        }
-        rate.map_or(Ok(()), |rate| write!(f, " at {rate} each"))
     }
 }
 
@@ -136,6 +153,12 @@ impl fmt::Display for IngestCell {
         if let Some(number) = self.company {
             write!(f, ", in company {}", number + 1)?;
         }
+        if let Some(fill) = self.fill {
+            write!(f, ", filled to {:.0} %", 100.0 * fill.level)?;
+        }
+        if let Some(condition) = &self.condition {
+            write!(f, ", {}", condition.name)?;
+        }
         Ok(())
     }
 }
@@ -145,11 +168,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn readers_are_described() {
-        let readers = Readers { count: 2, distance: Nanos::from_millis(1000), ..Readers::default() };
-        assert_eq!(readers.to_string(), "2 readers 1 s behind");
-        let copied = Readers { count: 1, copy: true, rate: Some(ByteRate(1e8)), ..Readers::default() };
-        assert_eq!(copied.to_string(), "1 reader and a copy at 100 MB/s each");
+    fn a_target_is_filled_up_to_its_level() {
+        let fill = |level, share| Fill { level, share }.keep(Bytes(1000), Bytes(700));
+        assert_eq!((fill(0.9, 1.0), fill(0.9, 0.25), fill(0.2, 1.0)), (Bytes(600), Bytes(150), Bytes(0)));
+    }
+
+    #[test]
+    fn a_condition_needs_a_way_in_and_a_way_out() {
+        let text = "name = \"one disk lost\"\nenter = \"true\"\nleave = \"false\"\nsettle = \"10 s\"\n";
+        let condition = Condition::parse(text, "c.toml").expect("valid");
+        assert_eq!((condition.leave.as_str(), condition.settle), ("false", Nanos::from_millis(10_000)));
+        for (from, to, part) in [
+            ("\"false\"", "\" \"", "leave is empty"),
+            ("leave", "undo", "`leave`"),
+            ("name = \"one disk lost\"\n", "", "missing field `name`"),
+        ] {
+            let error = Condition::parse(&text.replace(from, to), "c.toml").expect_err(to);
+            assert!(error.contains(part) && error.contains("c.toml"), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_word_of_a_goal_is_read_again() {
         for goal in Goal::ALL {
             assert_eq!(Goal::from_name(goal.name()), Some(goal));
         }

@@ -2,8 +2,8 @@
 
 use serde::Deserialize;
 
-use super::{Goal, IngestCell, Readers, Sweep, parameters::scaled_count};
-use crate::{Bytes, Format, Frequency, Instrument, Nanos, Schedule, Storing};
+use super::{Goal, IngestCell, Sweep, parameters::scaled_count};
+use crate::{Bytes, Format, Frequency, Instrument, Nanos, Readers, Schedule, Storing};
 
 /// As written: most parameters may be a list.
 #[derive(Debug, Clone, Deserialize)]
@@ -75,6 +75,8 @@ impl IngestSweep {
                 repeats,
                 readers: self.readers,
                 company: None,
+                condition: None,
+                fill: None,
             });
         }
         let cells = self.buffer.over(cells, |cell, value| cell.buffer = value);
@@ -198,7 +200,11 @@ rate = ["1 Hz", "50 Hz"]
             ("frames = 100", "frames = 100\nreaders = { copy = true }", &["my.toml:5", "--copy-to"]),
             ("instrument", "instrumnt", &["line 7", "`instrument`"]),
             ("[stage.ingest]", "workers = 2\n[stage.ingest]", &["my.toml:5", "a recording has none"]),
-            ("[stage.ingest]", "[stage.workload.walk]\n[stage.ingest]", &["my.toml:5", "one of them"]),
+            (
+                "[stage.ingest]",
+                "[stage.workload.small_writes]\ntotal = \"1 MB\"\n[stage.ingest]",
+                &["my.toml:5", "one of them"],
+            ),
         ] {
             let text = PLAN.replace(from, to);
             assert_ne!(text, PLAN);

@@ -102,7 +102,7 @@ fn advise_buffer(cell: &IngestCell, trials: &[Trial]) -> Advice<IngestCell, Foun
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Ingest, Instrument, Invalid, plan::Readers};
+    use crate::{Ingest, Instrument, Invalid, Readers};
 
     fn cell(goal: Goal) -> IngestCell {
         let camera = "name = \"camera\"\ntitle = \"t\"\nsource = \"s\"\nshape = [1000, 1000]\npixel = \"uint8\"\n\
@@ -117,6 +117,8 @@ mod tests {
             repeats: 1,
             readers: Readers::default(),
             company: None,
+            condition: None,
+            fill: None,
         }
     }
 

@@ -1,6 +1,6 @@
 //! What comes: the streams of a facility's instruments, and the most that they can bring in a time.
 
-use crate::{Burst, ByteRate, Bytes, Facility, Instrument, Member, Nanos, Schedule};
+use crate::{Burst, ByteRate, Bytes, Facility, Instrument, Member, Nanos, Readers, Schedule};
 
 /// What a facility asks of its storage.
 #[derive(Debug, Clone, PartialEq)]
@@ -84,9 +84,8 @@ impl Kind {
             reading: ByteRate(0.0),
         };
         let usual = kind.mean() * instrument.streams as f64;
-        let of_one = member
-            .readers
-            .map_or(0.0, |readers| readers.count as f64 * readers.rate.map_or(usual, |rate| rate.0));
+        let Readers { count, rate, .. } = member.readers;
+        let of_one = f64::from(count) * rate.map_or(usual, |rate| rate.0);
         kind.reading = ByteRate(of_one * member.count as f64);
         kind
     }

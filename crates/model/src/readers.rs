@@ -1,0 +1,98 @@
+//! Who reads what is recorded while it is recorded.
+
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, de};
+
+use crate::{ByteRate, Nanos};
+
+/// Who reads a recording while it is made.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Readers {
+    /// How many, each reading every frame and checking it: at most 1000.
+    #[serde(default, deserialize_with = "counted")]
+    pub count: u32,
+    /// How long after it was due a frame is read, at the earliest.
+    #[serde(default)]
+    pub distance: Nanos,
+    /// How fast each reads, at the most; as fast as frames come, if none.
+    #[serde(default, deserialize_with = "some_rate")]
+    pub rate: Option<ByteRate>,
+    /// One more copies all frames to a second target: only where one was named on the command line.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub copy: bool,
+}
+
+const COUNT_MAX: u32 = 1000;
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_false(copy: &bool) -> bool {
+    !copy
+}
+
+/// Checked while it is read, so that the message shows the line.
+fn counted<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    let count = i64::deserialize(deserializer)?;
+    let valid = u32::try_from(count).ok().filter(|count| *count <= COUNT_MAX);
+    valid.ok_or_else(|| de::Error::custom(format!("{count} readers: write 0 to {COUNT_MAX}")))
+}
+
+fn some_rate<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<ByteRate>, D::Error> {
+    let rate = Option::<ByteRate>::deserialize(deserializer)?;
+    match rate {
+        Some(rate) if !(rate.0 > 0.0 && rate.0.is_finite()) => {
+            Err(de::Error::custom("a reader of no rate reads nothing: write more, or leave the key out"))
+        }
+        rate => Ok(rate),
+    }
+}
+
+impl Readers {
+    /// Nobody reads.
+    pub fn none(&self) -> bool {
+        self.count == 0 && !self.copy
+    }
+}
+
+impl fmt::Display for Readers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Readers { count, distance, rate, copy } = *self;
+        let readers = if count == 1 { "1 reader".to_owned() } else { format!("{count} readers") };
+        let copier = if copy { " and a copy" } else { "" };
+        write!(f, "{readers}{copier}")?;
+        if distance.0 > 0 {
+            write!(f, " {distance} behind")?;
+        }
+        rate.map_or(Ok(()), |rate| write!(f, " at {rate} each"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn readers_are_described() {
+        let readers = Readers { count: 2, distance: Nanos::from_millis(1000), ..Readers::default() };
+        assert_eq!(readers.to_string(), "2 readers 1 s behind");
+        let copied = Readers { count: 1, copy: true, rate: Some(ByteRate(1e8)), ..Readers::default() };
+        assert_eq!(copied.to_string(), "1 reader and a copy at 100 MB/s each");
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        for (text, part) in [
+            ("count = -1", "0 to 1000"),
+            ("count = 1001", "0 to 1000"),
+            ("count = 1\nrate = \"0 B/s\"", "leave the key out"),
+            ("cuont = 1", "`distance`"),
+        ] {
+            let error = toml::from_str::<Readers>(text).expect_err(text).to_string();
+            assert!(error.contains(part), "{error}");
+        }
+        let all =
+            toml::from_str::<Readers>("count = 2\ndistance = \"1 s\"\nrate = \"1 GB/s\"").expect("valid");
+        assert_eq!((all.count, all.distance, all.rate), (2, Nanos::from_millis(1000), Some(ByteRate(1e9))));
+    }
+}

@@ -1,0 +1,274 @@
+//! `nilometer evaluate --for`: instruments recorded one by one and together, with readers and a copy beside them, and
+//! searches for what a target carries.
+
+use std::{fs, path::Path, time::Duration};
+
+use nilometer_model::{Ingest, Results, plan::Goal};
+use nilometer_tests::{FileSystem, await_some, may_mount, run_directories, start};
+use rustix::process::Signal;
+
+/// A plan that is done at once, so that all time goes into recordings.
+const PLAN: &str = r#"
+title = "recordings"
+repeats = 1
+reserve = "0 B"
+hang_after = "20 s"
+[[stage]]
+name = "files"
+[stage.workload.stream]
+file_size = "1 MiB"
+block_size = "1 MiB"
+access = "buffered"
+"#;
+
+/// 1 MB a frame, 50 a second.
+const CAMERA: &str = r#"
+name = "camera"
+title = "a test"
+source = "a test"
+shape = [1000, 1000]
+pixel = "uint8"
+frame_rate = "50 Hz"
+"#;
+
+const LIMIT: Duration = Duration::from_mins(5);
+
+/// Evaluates a target for what the options name; its record.
+fn evaluated(directory: &Path, options: &[&str]) -> (Option<i32>, String, Results) {
+    for (name, text) in [("plan.toml", PLAN), ("camera.toml", CAMERA)] {
+        fs::write(directory.join(name), text).expect("space");
+    }
+    let common = ["evaluate", "target", "--plan", "./plan.toml", "--buffer", "64 MiB", "--keep", "64 MiB"];
+    let arguments: Vec<&str> = common.iter().chain(options).copied().collect();
+    fs::create_dir_all(directory.join("target")).expect("space");
+    let ended = start(directory, &arguments).end(LIMIT);
+    let results = nilometer_record::read(&directory.join("evaluation.sqlite")).expect("a record");
+    (ended.code, ended.stdout + &ended.stderr, results)
+}
+
+fn recordings(results: &Results, goal: Goal) -> Vec<&Ingest> {
+    let ingests = results.samples.iter().filter_map(|measured| measured.sample.ingest.as_ref());
+    ingests.filter(|ingest| ingest.goal == goal).collect()
+}
+
+#[test]
+fn readers_and_a_copy_get_every_frame_while_it_is_recorded() {
+    let home = tempfile::tempdir().expect("a temporary directory");
+    let second = tempfile::tempdir().expect("a temporary directory");
+    let to = second.path().to_str().expect("a plain name");
+    let options = ["--for", "./camera.toml", "--duration", "2 s", "--readers", "0,2", "--copy-to", to];
+    let (code, said, results) = evaluated(home.path(), &options);
+    assert_eq!(code, Some(0), "{said}");
+    let paced = recordings(&results, Goal::Pace);
+    assert_eq!(paced.len(), 3, "without readers, with two, with two and a copy");
+    for ingest in &paced {
+        // 2 s at 50 Hz. How many a busy machine loses is not the question here.
+        assert_eq!((ingest.due, ingest.stored + ingest.lost), (100, 100));
+        let [meanwhile, after]: [Vec<_>; 2] =
+            [false, true].map(|after| ingest.readers.iter().filter(|reader| reader.after == after).collect());
+        for reader in &meanwhile {
+            assert_eq!((reader.wrong, reader.failed), (0, 0), "{reader:?}");
+            assert_eq!(reader.frames + reader.missed, ingest.stored, "{reader:?}");
+        }
+        let [after] = after[..] else { panic!("what was kept is read back once: {after:?}") };
+        assert!(after.frames >= 50 && after.wrong == 0, "64 MiB are kept: {after:?}");
+        assert_eq!(ingest.read.count(), meanwhile.iter().map(|reader| reader.frames).sum::<u64>());
+    }
+    let copied = |ingest: &&Ingest| ingest.readers.iter().filter(|reader| reader.copies).count();
+    assert_eq!(paced.iter().map(copied).collect::<Vec<_>>(), [0, 0, 1]);
+    assert!(said.contains("beside 2 readers and a copy:") && said.contains("were read back"), "{said}");
+    for directory in [&home.path().join("target"), second.path()] {
+        assert_eq!(run_directories(directory).len(), 0, "nothing stays");
+    }
+}
+
+#[test]
+fn several_instruments_are_recorded_together_and_by_themselves() {
+    let home = tempfile::tempdir().expect("a temporary directory");
+    let small = CAMERA.replace("camera", "small").replace("[1000, 1000]", "[100, 100]");
+    fs::write(home.path().join("small.toml"), small).expect("space");
+    let facility = "title = \"two kinds\"\n[[instrument]]\nname = \"camera.toml\"\n[[instrument]]\n\
+                    name = \"small.toml\"\ncount = 3\nreaders = { count = 1 }\n";
+    fs::write(home.path().join("facility.toml"), facility).expect("space");
+    let options = ["--for", "./facility.toml", "--duration", "1 s"];
+    let (code, said, results) = evaluated(home.path(), &options);
+    assert_eq!(code, Some(0), "{said}");
+    let paced = recordings(&results, Goal::Pace);
+    let seen: Vec<_> = paced
+        .iter()
+        .map(|ingest| (ingest.instrument.as_str(), ingest.count, ingest.company.as_str(), ingest.due))
+        .collect();
+    let company = "camera + 3 x small";
+    let expected = [
+        ("camera", 1, "", 50),
+        ("small", 3, "", 150),
+        ("small", 3, "", 150),
+        ("camera", 1, company, 50),
+        ("small", 3, company, 150),
+    ];
+    assert_eq!(seen, expected, "the small ones without their reader and with it");
+    assert!(paced.iter().all(|ingest| ingest.stored + ingest.lost == ingest.due));
+    let reading = |ingest: &&Ingest| ingest.readers.iter().filter(|reader| !reader.after).count();
+    assert_eq!(paced.iter().map(reading).collect::<Vec<_>>(), [0, 0, 3, 0, 3], "each recorder has its own");
+    assert!(said.contains("together with the others (camera + 3 x small)"), "{said}");
+}
+
+#[test]
+fn a_search_goes_on_where_it_was_killed() {
+    let home = tempfile::tempdir().expect("a temporary directory");
+    for (name, text) in [("plan.toml", PLAN), ("camera.toml", CAMERA)] {
+        fs::write(home.path().join(name), text).expect("space");
+    }
+    fs::create_dir(home.path().join("target")).expect("space");
+    let options = ["--for", "./camera.toml", "--duration", "200 ms", "--find-limit", "--trial", "200 ms"];
+    let common = ["evaluate", "target", "--plan", "./plan.toml", "--buffer", "16 MiB", "--keep", "16 MiB"];
+    let arguments: Vec<&str> = common.into_iter().chain(options).collect();
+    let mut running = start(home.path(), &arguments);
+    running.await_said("at the highest rate without loss for 200 ms");
+    running.signal(Signal::KILL);
+    drop(running.end(LIMIT));
+    let record = home.path().join("evaluation.sqlite");
+    let before = recordings_of(&record);
+    assert!((1..20).contains(&before.len()), "killed within the first trials: {before:?}");
+    let ended = start(home.path(), &["evaluate", "--resume"]).end(LIMIT);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let after = recordings_of(&record);
+    assert_eq!(after[..before.len()], before, "what was tried is not tried again");
+    assert!(after.len() > before.len());
+    assert!(
+        ended.stdout.contains("searched: ") && ended.stdout.contains("the smallest buffer: "),
+        "{}",
+        ended.stdout
+    );
+}
+
+/// The trials of the record for the highest rate, in order: period and frames due.
+fn recordings_of(record: &Path) -> Vec<(u64, u64)> {
+    let results = nilometer_record::read(record).expect("a record");
+    let mut trials: Vec<_> = results
+        .samples
+        .iter()
+        .filter_map(|measured| Some((measured.key.repeat, measured.sample.ingest.as_ref()?)))
+        .filter(|(_, ingest)| ingest.goal == Goal::Search)
+        .collect();
+    trials.sort_by_key(|(repeat, _)| *repeat);
+    trials.into_iter().map(|(_, ingest)| (ingest.period.0, ingest.due)).collect()
+}
+
+#[test]
+fn a_condition_is_entered_for_its_recordings_and_left() {
+    let home = tempfile::tempdir().expect("a temporary directory");
+    let condition = "name = \"one element lost\"\nenter = \"echo in $NILOMETER_TARGET >> log; touch lost\"\n\
+                     leave = \"echo out >> log; rm lost\"\n";
+    fs::write(home.path().join("lost.toml"), condition).expect("space");
+    let options = ["--for", "./camera.toml", "--duration", "200 ms", "--condition", "./lost.toml"];
+    let (code, said, results) = evaluated(home.path(), &options);
+    assert_eq!(code, Some(0), "{said}");
+    let paced = recordings(&results, Goal::Pace);
+    let conditions: Vec<_> = paced.iter().map(|ingest| ingest.condition.as_str()).collect();
+    assert_eq!(conditions, ["", "one element lost"]);
+    let log = fs::read_to_string(home.path().join("log")).expect("the commands ran");
+    let target = home.path().join("target").canonicalize().expect("it is there");
+    let both = format!("in {}\nout\n", target.display());
+    assert_eq!(log, both.repeat(2), "once for the limit and once at the instrument's pace");
+    assert!(!home.path().join("lost").exists());
+    assert!(said.contains("one element lost: "), "{said}");
+}
+
+#[test]
+fn a_condition_that_a_kill_left_behind_is_left_when_the_campaign_is_resumed() {
+    let home = tempfile::tempdir().expect("a temporary directory");
+    for (name, text) in [("plan.toml", PLAN), ("camera.toml", CAMERA)] {
+        fs::write(home.path().join(name), text).expect("space");
+    }
+    fs::create_dir(home.path().join("target")).expect("space");
+    let condition = "name = \"rebuilding\"\nenter = \"touch rebuilds\"\nleave = \"rm rebuilds\"\n";
+    fs::write(home.path().join("rebuilds.toml"), condition).expect("space");
+    let arguments = [
+        "evaluate",
+        "target",
+        "--plan",
+        "./plan.toml",
+        "--buffer",
+        "16 MiB",
+        "--keep",
+        "16 MiB",
+        "--for",
+        "./camera.toml",
+        "--duration",
+        "200 ms",
+        "--condition",
+        "./rebuilds.toml",
+    ];
+    let running = start(home.path(), &arguments);
+    await_some("the condition", || home.path().join("rebuilds").exists().then_some(()));
+    running.signal(Signal::KILL);
+    drop(running.end(LIMIT));
+    assert!(home.path().join("rebuilds").exists(), "nobody was left to take it back");
+    let ended = start(home.path(), &["evaluate", "--resume"]).end(LIMIT);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert!(!home.path().join("rebuilds").exists());
+    assert!(ended.stderr.contains("condition `rebuilding` on"), "{}", ended.stderr);
+}
+
+#[test]
+fn a_target_is_filled_up_to_a_level() {
+    if !may_mount() {
+        return;
+    }
+    let disk = FileSystem::tmpfs("size=400m");
+    let home = tempfile::tempdir().expect("a temporary directory");
+    let frames = CAMERA.to_owned() + "frames_per_file = 10\n";
+    for (name, text) in [("plan.toml", PLAN), ("camera.toml", &frames)] {
+        fs::write(home.path().join(name), text).expect("space");
+    }
+    let target = disk.path().to_str().expect("a plain name");
+    let arguments = [
+        "evaluate",
+        target,
+        "--plan",
+        "./plan.toml",
+        "--buffer",
+        "16 MiB",
+        "--for",
+        "./camera.toml",
+        "--duration",
+        "1 s",
+        "--keep",
+        "60 %",
+    ];
+    let ended = start(home.path(), &arguments).end(LIMIT);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let results = nilometer_record::read(&home.path().join("evaluation.sqlite")).expect("a record");
+    // The limit is far beyond 250 MB in its time, so that much stays; at its pace all 50 frames stay.
+    let read = |goal| recordings(&results, goal).first().and_then(|ingest| ingest.readers.first().copied());
+    assert_eq!(read(Goal::Pace).map(|reader| reader.frames), Some(50));
+    assert!(ended.stdout.contains("VERDICT for camera"), "{}", ended.stdout);
+}
+
+#[test]
+fn what_can_t_be_recorded_is_refused_before_anything_starts() {
+    let home = tempfile::tempdir().expect("a temporary directory");
+    fs::write(home.path().join("camera.toml"), CAMERA).expect("space");
+    fs::create_dir(home.path().join("target")).expect("space");
+    for (options, part) in [
+        (&["--for", "0*pilatus-6m"][..], "write 1 to 1000"),
+        (&["--for", "six*pilatus-6m"], "`six` is no number"),
+        (&["--for", "pilatus-6m+"], "an instrument is missing"),
+        (&["--for", "pilatus-6m+pilatos-6m"], "no instrument `pilatos-6m`"),
+        (&["--for", "./camera.toml", "--keep", "0 %"], "at most 100 %"),
+        (&["--for", "./camera.toml", "--condition", "./camera.toml"], "unknown field"),
+        (&["--readers", "1"], "--for"),
+        (&["--for", "./camera.toml", "--readers", "1001"], "0..=1000"),
+        (&["--for", "./camera.toml", "--copy-to", "/no/such/place"], "/no/such/place"),
+        (&["--for", "./camera.toml", "--trial", "1 s"], "--find-limit"),
+        (&["--for", "4*./camera.toml", "--buffer", "500 GiB"], "of memory available"),
+    ] {
+        let arguments: Vec<&str> =
+            ["evaluate", "target"].into_iter().chain(options.iter().copied()).collect();
+        let ended = start(home.path(), &arguments).end(LIMIT);
+        assert_eq!(ended.code, Some(2), "{options:?}: {}", ended.stderr);
+        assert!(ended.stderr.contains(part), "{options:?}: {}", ended.stderr);
+        assert!(!home.path().join("evaluation.sqlite").exists());
+    }
+}

@@ -1,0 +1,139 @@
+//! What is in frames and into which files they go: simulated, verified, and read by others.
+
+use super::*;
+
+#[test]
+fn frames_of_a_pool_are_verified_from_the_seed_and_the_user_s_own_by_checksums() {
+    let kept = tempfile::tempdir().expect("a temporary directory");
+    let own = kept.path().join("own.raw");
+    fs::write(&own, vec![7; 2 << 20]).expect("space");
+    let pool = "[data]\nkind = \"tomography\"\ncompressibility = 2.0\ndistinct = 3".to_owned();
+    let files = format!("data = \"files:{}\"", own.display());
+    for (case, (data, against)) in
+        [(pool, "what the simulated instrument"), (files, "the checksums of the journal")].iter().enumerate()
+    {
+        let to = kept.path().join(case.to_string());
+        fs::create_dir(&to).expect("space");
+        let recording = Recording::new(&[&to]);
+        fs::write(recording.directory.path().join("camera.toml"), format!("{CAMERA}{data}\n"))
+            .expect("space");
+        let ended = recording.start(&["--frames", "10", "--rate", "200 Hz"]).end(LIMIT);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let verified = recording.verify(&[]);
+        assert_whole(&verified, 10);
+        assert!(verified.stdout.contains(&format!("compared with {against}")), "{verified:?}");
+        turn_bits(&recording.lanes()[0].join("scan.0.00000000.raw"), (4 << 21) + 12_345);
+        let verified = recording.verify(&[]);
+        assert_eq!((verified.code, number(&verified, "right")), (Some(1), 9), "{verified:?}");
+        assert!(verified.stdout.contains("damaged     frame 4 "), "{verified:?}");
+    }
+}
+
+#[test]
+fn one_file_grows_or_is_shared_and_is_verified_as_many_files_are() {
+    for (storing, file) in [("growing", "scan.1.raw"), ("shared", "scan.raw")] {
+        let kept = tempfile::tempdir().expect("a temporary directory");
+        let recording = Recording::new(&[kept.path()]);
+        fs::write(recording.directory.path().join("camera.toml"), CAMERA.replace("50 Hz", "200 Hz"))
+            .expect("space");
+        let ended = recording.start(&["--frames", "50", "--storing", storing, "--writers", "2"]).end(LIMIT);
+        assert_eq!((ended.code, number(&ended, "stored")), (Some(0), 50), "{ended:?}");
+        assert!(ended.stdout.contains("(writer 2): "), "{ended:?}");
+        assert_whole(&recording.verify(&["--durable"]), 50);
+        let names = fs::read_dir(&recording.lanes()[0])
+            .expect("listed")
+            .map(|entry| entry.expect("listed").file_name());
+        let raw = names.filter(|name| name.to_string_lossy().ends_with(".raw")).count();
+        assert_eq!(raw, if storing == "shared" { 1 } else { 2 });
+        let path = recording.lanes()[0].join(file);
+        let frames = fs::metadata(&path).expect("it is there").len() >> 21;
+        assert_eq!(frames << 21, fs::metadata(&path).expect("it is there").len(), "whole frames");
+        turn_bits(&path, (2 << 21) + 12_345);
+        let verified = recording.verify(&[]);
+        assert_eq!((verified.code, number(&verified, "right")), (Some(1), 49), "{verified:?}");
+        assert!(
+            verified.stdout.contains(&format!("from byte 12288 on: frame 2 of {}", path.display())),
+            "{verified:?}"
+        );
+    }
+}
+
+#[test]
+fn frames_in_cbf_are_verified_and_read_by_others() {
+    let kept = tempfile::tempdir().expect("a temporary directory");
+    let recording = Recording::new(&[kept.path()]);
+    let data = "[data]\nkind = \"diffraction\"\n";
+    let camera = CAMERA.replace("1024, 1024", "407, 487").replace("uint16", "int32");
+    let camera = camera.replace("frames_per_file = 32", "format = \"cbf\"") + data;
+    fs::write(recording.directory.path().join("camera.toml"), camera).expect("space");
+    let ended = recording.start(&["--frames", "20", "--writers", "2"]).end(LIMIT);
+    assert_eq!((ended.code, number(&ended, "stored")), (Some(0), 20), "{ended:?}");
+    assert!(ended.stdout.contains(" of CBF files, ") && ended.stdout.contains("times smaller"), "{ended:?}");
+    assert_whole(&recording.verify(&[]), 20);
+    fabio_reads(&recording.lanes()[0]);
+    let file = recording.lanes()[0].join("scan.0.00000000.cbf");
+    turn_bits(&file, 50_000);
+    let verified = recording.verify(&[]);
+    assert_eq!((verified.code, number(&verified, "right")), (Some(1), 19), "{verified:?}");
+    assert!(verified.stdout.contains("can't be read: is damaged: its MD5 is another"), "{verified:?}");
+}
+
+/// Every frame of a recording in one directory is what fabio reads from its file, if fabio is here.
+fn fabio_reads(lane: &Path) {
+    let recording =
+        reader::Recording::open(&[lane.to_owned()], reader::Trust::Acknowledged).expect("it is there");
+    let (beside, mut frames) = (tempfile::tempdir().expect("a temporary directory"), recording.frames());
+    for (&number, &place) in &recording.index.frames {
+        let path = |suffix: &str| beside.path().join(format!("{number:05}.{suffix}"));
+        fs::write(path("raw"), frames.get(number).expect("readable").expect("recorded")).expect("space");
+        fs::copy(recording.path(place), path("ours.cbf")).expect("space");
+    }
+    let script = root().join("tests/tests/codec.py");
+    let Some(mut python) = python(&["fabio"]) else { return };
+    let output = python.arg(script).arg("cbf").arg(beside.path()).output().expect("it can be run");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let read = String::from_utf8(output.stdout).expect("names");
+    assert_eq!(read.matches(" 407 487 # Detector: PILATUS").count(), recording.index.frames.len(), "{read}");
+}
+
+#[test]
+fn after_a_kill_every_acknowledged_frame_of_a_shared_file_is_there() {
+    let kept = tempfile::tempdir().expect("a temporary directory");
+    let recording = Recording::new(&[kept.path()]);
+    let running = recording.start(&["--duration", "1 min", "--storing", "shared", "--writers", "3"]);
+    let file = recording.lanes()[0].join("scan.raw");
+    await_some("twenty frames", || (fs::metadata(&file).ok()?.len() > 20 << 21).then_some(()));
+    kill_process(running.worker(), Signal::KILL).expect("it runs");
+    assert_eq!(running.end(LIMIT).code, Some(1));
+    let verified = recording.verify(&[]);
+    assert!(!verified.stdout.contains("damaged"), "{verified:?}");
+    let (expected, right) = (number(&verified, "expected"), number(&verified, "right"));
+    assert_eq!(right + missing(&verified), expected, "{verified:?}");
+    assert!(right > 10 && missing(&verified) < 16, "{verified:?}");
+}
+
+/// Damages a byte of a file.
+fn turn_bits(file: &Path, at: u64) {
+    let file = fs::OpenOptions::new().read(true).write(true).open(file).expect("it is there");
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, at).expect("it is there");
+    file.write_all_at(&[byte[0] ^ 2], at).expect("it can be written");
+}
+
+#[test]
+fn every_instrument_of_the_catalogue_simulates_and_verifies() {
+    let kept = tempfile::tempdir().expect("a temporary directory");
+    let to = kept.path().to_str().expect("plain names");
+    let list = run(&["instrument", "list"]);
+    let names: Vec<_> = list.stdout.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    assert!(names.len() >= 18, "{list:?}");
+    for name in names {
+        let arguments = ["simulate", name, "--to", to, "--name", name, "--reserve", "0 B", "--rate", "20 Hz"];
+        let ended =
+            run(&[&arguments[..], &["--streams", "1", "--frames", "3", "--buffer", "300 MiB"]].concat());
+        assert_eq!((ended.code, number(&ended, "stored")), (Some(0), 3), "{name}: {ended:?}");
+        let path = kept.path().join(name);
+        assert_whole(&run(&[Path::new("verify"), &path]), 3);
+        fs::remove_dir_all(path).expect("it is ours");
+    }
+}
