@@ -9,11 +9,11 @@ use nilometer_acquisition::{
     reader::{Recording, Trust},
     sink::{Durability, RawLayout},
 };
-use nilometer_model::{Format, Nanos, Schedule, Seed, Storing, plan::EngineKind};
+use nilometer_model::{Coldness, Format, Nanos, Schedule, Seed, Storing, plan::EngineKind};
 use nilometer_storage::{
-    Clock, Target,
+    Clock, Engine, EngineError, Target,
     engine::Options,
-    target::{Posix, probe},
+    target::{Description, Posix, Space, TargetError, probe},
 };
 
 const FRAME: u64 = 100_000;
@@ -103,4 +103,60 @@ fn a_recording_is_ended_in_order_when_it_is_stopped() {
     assert!(!outcome.hung && outcome.faults.is_empty());
     let recording = Recording::open(&directories, Trust::Acknowledged).expect("a journal");
     assert_eq!(recording.index.ended, 1);
+}
+
+/// Storage that lets nobody in.
+#[derive(Debug)]
+struct Refusing(Arc<dyn Target>);
+
+impl Target for Refusing {
+    fn description(&self) -> &Description {
+        self.0.description()
+    }
+    fn engine(&self, _: &Options) -> Result<Box<dyn Engine>, EngineError> {
+        Err(EngineError::Unsuitable { engine: "sync", target: "this one", choices: "none" })
+    }
+    fn space(&self) -> Result<Space, TargetError> {
+        self.0.space()
+    }
+    fn chill(&self, name: &str) -> Result<Coldness, TargetError> {
+        self.0.chill(name)
+    }
+    fn traffic(&self) -> Option<(u64, u64)> {
+        self.0.traffic()
+    }
+    fn stripe(&self, count: Option<u32>) -> Result<Option<u32>, TargetError> {
+        self.0.stripe(count)
+    }
+    fn clear(&self) -> Result<(), TargetError> {
+        self.0.clear()
+    }
+    fn remove(&self) -> Result<(), TargetError> {
+        self.0.remove()
+    }
+}
+
+#[test]
+fn lanes_that_are_ready_end_when_another_is_refused() {
+    let directory = tempfile::tempdir().expect("a temporary directory can be made");
+    let (mut lanes, _) = lanes(directory.path(), 2);
+    lanes[1].0 = Arc::new(Refusing(lanes[1].0.clone()));
+    let first = lanes[0].0.clone();
+    let setup = Setup {
+        lanes,
+        engine: Options { kind: EngineKind::Sync, depth: 1, slots: 8, clock: Clock::start() },
+        slots: 4,
+        delivery: Delivery::lasting(Pace::AsTaken, Nanos(1)),
+        reserve: None,
+        content: Content::Pattern(Pattern::new(Seed(9), FRAME as usize)),
+        stop: Arc::new(AtomicBool::new(false)),
+        allowance: Nanos::from_millis(10),
+        hang_after: Nanos::from_millis(60_000),
+    };
+    let error = Recorder::prepare(setup).expect_err("a lane is refused").to_string();
+    assert!(error.contains("lane 1"), "{error}");
+    // The lane's thread has a part in its target until it ends.
+    while Arc::strong_count(&first) > 1 {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
 }

@@ -4,6 +4,7 @@
 //! What it reads it checks against what the instrument delivered, or puts into a second ring, whose writers make a copy:
 //! so a copy is a recording like the first, with a journal of its own.
 
+mod ranges;
 mod tail;
 
 use std::{
@@ -18,6 +19,7 @@ use nilometer_model::{ByteRate, Histogram, Nanos, ReaderTotals};
 use nilometer_storage::{Arena, Buffer, Completion, Errno, OpKind, Operation, Step, Wait, Workload};
 
 use crate::{Frame, Ring, instrument::Content, journal::Entry, sink::RawLayout};
+use ranges::Ranges;
 use tail::Tail;
 
 /// What a follower does with frames.
@@ -55,6 +57,10 @@ pub struct Follower {
     over: Arc<AtomicBool>,
     /// Acknowledged and not read yet, by number.
     pending: BTreeMap<u64, Place>,
+    /// Numbers of the frames that were read: one that a lane gave back when it failed may be in the journals of two.
+    seen: Ranges,
+    /// Frames of files that were not there when they were to be read, by lane and file, until the journal says why.
+    gone: BTreeMap<(usize, u64), u64>,
     /// The frame that is being read.
     current: Option<(u64, Place)>,
     /// The lane whose journal is looked at next, if one is, and whether there was anything new in this round.
@@ -101,6 +107,8 @@ impl Follower {
             following,
             over,
             pending: BTreeMap::new(),
+            seen: Ranges::default(),
+            gone: BTreeMap::new(),
             current: None,
             looking: None,
             look_at: Nanos(0),
@@ -166,21 +174,35 @@ impl Follower {
     fn take(&mut self, lane: usize, entries: Vec<Entry>) {
         for entry in entries {
             match entry {
+                Entry::Frame { number, .. } if self.seen.contains(number) => {}
                 Entry::Frame { number, file, position, due, .. } => {
                     self.pending.insert(number, Place { lane, file, position, due: Nanos(due) });
                 }
-                Entry::Removed { file } => self.miss(lane, file),
+                Entry::Removed { file } => {
+                    self.totals.missed += self.gone.remove(&(lane, file)).unwrap_or_default();
+                    self.totals.missed += self.forget(lane, file);
+                }
                 Entry::End { due } => self.due = self.due.max(due),
                 Entry::Head(_) | Entry::Origin(_) | Entry::Durable { .. } => {}
             }
         }
     }
 
-    /// A file was removed: its frames can't be read any more.
-    fn miss(&mut self, lane: usize, file: u64) {
+    /// The frames of a file can't be read any more: how many there were.
+    fn forget(&mut self, lane: usize, file: u64) -> u64 {
         let before = self.pending.len();
         self.pending.retain(|_, place| (place.lane, place.file) != (lane, file));
-        self.totals.missed += (before - self.pending.len()) as u64;
+        (before - self.pending.len()) as u64
+    }
+
+    /// What became of files that were not there: where the journals end, every removal is in them.
+    fn account_for_gone(&mut self) {
+        let gone: u64 = std::mem::take(&mut self.gone).into_values().sum();
+        if self.lanes.iter().all(|lane| lane.ended) {
+            self.totals.failed += gone;
+        } else {
+            self.totals.missed += gone;
+        }
     }
 
     fn looked(&mut self, lane: usize, completion: Completion) {
@@ -217,8 +239,8 @@ impl Follower {
                 self.current = Some((number, place));
             }
             Err(Errno::ENOENT) => {
-                self.totals.missed += 1;
-                self.miss(place.lane, place.file);
+                let frames = 1 + self.forget(place.lane, place.file);
+                *self.gone.entry((place.lane, place.file)).or_default() += frames;
             }
             Err(_) => self.totals.failed += 1,
         }
@@ -241,6 +263,9 @@ impl Follower {
         }
         self.totals.failed += u64::from(!whole);
         self.totals.wrong += u64::from(!right);
+        if whole {
+            self.seen.add(number);
+        }
         if whole && right {
             self.totals.frames += 1;
             self.totals.bytes += length as u64;
@@ -267,6 +292,7 @@ impl Workload for Follower {
                 return Step::Wait(Wait::ForOne);
             }
             if self.is_over() {
+                self.account_for_gone();
                 if let Purpose::Copy(ring) = &self.purpose {
                     ring.close(self.due.unwrap_or(self.totals.frames));
                 }
@@ -302,6 +328,72 @@ impl Workload for Follower {
                 let current = self.current.take().expect("it was there just now");
                 self.opened(current, completion);
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{instrument::Pattern, journal::Head};
+    use nilometer_model::{Format, Seed, Storing};
+
+    fn follower() -> Follower {
+        let head = |lane| Head {
+            recording: 1,
+            lane,
+            lanes: 2,
+            frame_size: 16,
+            stride: 16,
+            frames_per_file: 10,
+            storing: Storing::Files,
+            format: Format::Raw,
+        };
+        let lanes = [0, 1].map(|lane| RawLayout::suited("n".into(), head(lane), false));
+        let purpose = Purpose::Check(Content::Pattern(Pattern::new(Seed(1), 16)));
+        Follower::new(lanes.into(), purpose, Following::default(), Arc::default())
+    }
+
+    fn frame(number: u64, file: u64) -> Entry {
+        Entry::Frame { number, file, position: 0, due: 0, checksum: None }
+    }
+
+    fn done(operation: Operation, result: Result<u32, Errno>) -> Completion {
+        Completion { operation, result, due: Nanos(0), issued: Nanos(0), finished: Nanos(1) }
+    }
+
+    /// Gives the follower's next operation this result.
+    fn answer(follower: &mut Follower, result: Result<u32, Errno>) -> OpKind {
+        let Step::Issue(operation, _) = follower.next(Nanos(1)) else { panic!("it has something to do") };
+        let kind = operation.kind;
+        follower.completed(done(operation, result));
+        kind
+    }
+
+    #[test]
+    fn a_frame_that_two_lanes_have_is_read_once() {
+        let mut follower = follower();
+        follower.take(0, vec![frame(5, 0)]);
+        assert!(matches!(answer(&mut follower, Ok(0)), OpKind::Open(_)));
+        assert_eq!(answer(&mut follower, Ok(16)), OpKind::Read);
+        follower.take(1, vec![frame(5, 0), frame(6, 0)]);
+        assert_eq!(follower.pending.keys().collect::<Vec<_>>(), [&6]);
+        // One that could not be read where it was first may be read where it went then.
+        assert!(matches!(answer(&mut follower, Err(Errno::EIO)), OpKind::Open(_)));
+        follower.take(0, vec![frame(6, 1)]);
+        assert_eq!(follower.pending.keys().collect::<Vec<_>>(), [&6]);
+    }
+
+    #[test]
+    fn a_file_that_is_gone_was_removed_only_if_the_journal_says_so() {
+        for (removed, expected) in [(true, (2, 0)), (false, (0, 2))] {
+            let mut follower = follower();
+            follower.take(0, vec![frame(0, 7), frame(1, 7)]);
+            assert!(matches!(answer(&mut follower, Err(Errno::ENOENT)), OpKind::Open(_)));
+            follower.take(0, removed.then_some(Entry::Removed { file: 7 }).into_iter().collect());
+            follower.lanes.iter_mut().for_each(|lane| lane.ended = true);
+            assert!(matches!(follower.next(Nanos(1)), Step::Done));
+            assert_eq!((follower.totals.missed, follower.totals.failed), expected, "removed: {removed}");
         }
     }
 }

@@ -90,8 +90,10 @@ pub struct Recorder {
     hang_after: Nanos,
     /// When the last frame is due at the latest.
     over: Nanos,
-    /// When a thread reported last.
+    /// When a thread reported last, or frames were seen to be settled.
     heard: Nanos,
+    /// Frames below this were settled when it was looked last.
+    mark: u64,
     /// Threads that have not reported.
     open: usize,
     before: Usage,
@@ -130,7 +132,11 @@ impl Recorder {
             let sender = sender.clone();
             thread::Builder::new().name(format!("lane {seat}")).spawn(move || threads::lane(job, &sender))?;
         }
-        all_ready(&reports, count, hang_after)?;
+        if let Err(error) = all_ready(&reports, count, hang_after) {
+            // Lanes that are ready end.
+            ring.close(0);
+            return Err(error);
+        }
         let job = SourceJob { ring: ring.clone(), delivery, stop: stop.clone(), content, clock };
         Ok(Recorder {
             ring,
@@ -140,6 +146,7 @@ impl Recorder {
             hang_after,
             over: Nanos::MAX,
             heard: Nanos(0),
+            mark: 0,
             open: count + 1,
             before: Usage::default(),
             source: SourceTotals::default(),
@@ -203,8 +210,13 @@ impl Recorder {
         (self.open, self.heard) = (self.open - 1, self.clock.now());
     }
 
-    /// Until when somebody must report: for so long after the last frame, or after what was heard last if that is later.
+    /// Until when somebody must report: for so long after the last frame, or after what was heard last if that is later. A
+    /// simulated instrument that is slower than its pace delivers longer than it should: frames are heard as well.
     fn patience(&mut self) -> Nanos {
+        let mark = self.ring.mark();
+        if std::mem::replace(&mut self.mark, mark) != mark {
+            self.heard = self.clock.now();
+        }
         if self.stop.load(Ordering::Relaxed) {
             self.over = self.over.min(self.clock.now());
         }

@@ -2,6 +2,7 @@
 
 mod conformance;
 mod crashes;
+mod failures;
 mod followers;
 mod lab;
 mod limits;

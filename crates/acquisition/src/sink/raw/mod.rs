@@ -302,6 +302,10 @@ impl RawFiles {
         if moved? != length {
             return Err(Errno::EIO);
         }
+        if self.failed.is_some() {
+            // Its frames were given back meanwhile.
+            return Ok(());
+        }
         let synced = self.layout.durability == Durability::EachFile;
         for (file, frame) in self.unlogged.drain(..frames) {
             self.undurable.extend(synced.then_some((file, frame.due)));

@@ -1,0 +1,49 @@
+//! A lane that fails while operations of it are in flight.
+
+use nilometer_acquisition::{
+    Frame,
+    sink::{Gauge, RawFiles, Sink, Stored},
+};
+use nilometer_model::Nanos;
+use nilometer_storage::{Arena, Buffer, Completion, Errno, Operation};
+
+use crate::lab::{Lab, PAGE};
+
+fn done(operation: Operation, result: Result<u32, Errno>) -> Completion {
+    Completion { operation, result, due: Nanos(0), issued: Nanos(0), finished: Nanos(1) }
+}
+
+/// Completes whatever comes next as it was asked for, until nothing does.
+fn settle(sink: &mut RawFiles, stored: &mut Stored) {
+    while let Some((operation, _)) = sink.next(Nanos(0)) {
+        let length = operation.length;
+        assert_eq!(sink.completed(done(operation, Ok(length)), stored), Ok(()));
+    }
+}
+
+/// Submits a frame; the write of it.
+fn write(sink: &mut RawFiles, number: u64, data: Buffer) -> Operation {
+    assert!(sink.has_room());
+    sink.submit(Frame { number, due: Nanos(0), data });
+    let (operation, _) = sink.next(Nanos(0)).expect("a file is ready");
+    assert!(RawFiles::writes_frame(&operation));
+    operation
+}
+
+#[test]
+fn a_journal_write_in_flight_when_its_lane_fails_acknowledges_nothing() {
+    let (mut sink, mut stored) =
+        (RawFiles::new(Lab::default().layout(0), Gauge::with_reserve(0)), Stored::default());
+    let (_, mut slots) = Arena::shared_out(2, PAGE as usize);
+    settle(&mut sink, &mut stored);
+    let first = write(&mut sink, 0, slots.pop().expect("two slots"));
+    let second = write(&mut sink, 1, slots.pop().expect("two slots"));
+    assert_eq!(sink.completed(done(first, Ok(PAGE as u32)), &mut stored), Ok(()));
+    let (journal, _) = sink.next(Nanos(0)).expect("the first frame's record");
+    let length = journal.length;
+    assert_eq!(sink.completed(done(second, Err(Errno::EIO)), &mut stored), Err(Errno::EIO));
+    let given_back: Vec<u64> = sink.abandon().iter().map(|frame| frame.number).collect();
+    assert_eq!(given_back, [1, 0], "another lane stores both");
+    assert_eq!(sink.completed(done(journal, Ok(length)), &mut stored), Err(Errno::EIO));
+    assert!(stored.acknowledged.is_empty() && sink.abandon().is_empty());
+}
