@@ -52,9 +52,10 @@ pub(crate) fn random_reads(
     Ok(())
 }
 
-/// The whole file in blocks that fill the buffer, from the first to the last; made durable.
-pub(crate) fn write_file(file: &OwnedFd, buffer: &Buffer, size: u64) -> io::Result<()> {
-    for offset in (0..size).step_by(buffer.len()) {
+/// The whole file in blocks that fill a buffer, from the first to the last, the buffers in turn; made durable.
+pub(crate) fn write_file(file: &OwnedFd, buffers: &[Buffer], size: u64) -> io::Result<()> {
+    let offsets = (0..size).step_by(buffers[0].len());
+    for (offset, buffer) in offsets.zip(buffers.iter().cycle()) {
         // SAFETY: the buffer has so many bytes, and it is borrowed for the whole call.
         let count = unsafe {
             libc::pwrite(file.as_raw_fd(), buffer.as_ptr().cast(), buffer.len(), offset.cast_signed())

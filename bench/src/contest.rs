@@ -49,6 +49,8 @@ pub(crate) enum Quantity {
     CpuPerOperation,
     /// Processor milliseconds a GiB.
     CpuPerGib,
+    /// Wall milliseconds a GiB.
+    WallPerGib,
     /// Wall nanoseconds a frame.
     WallPerFrame,
     /// Wall milliseconds a start of a program.
@@ -63,7 +65,9 @@ impl Quantity {
             Quantity::CpuPerOperation => cost.cpu / cost.amount * 1e9,
             Quantity::CpuPerGib => cost.cpu / cost.amount * 1e3,
             Quantity::WallPerFrame => cost.wall / cost.amount * 1e9,
-            Quantity::WallPerStart | Quantity::WallPerGap => cost.wall / cost.amount * 1e3,
+            Quantity::WallPerGib | Quantity::WallPerStart | Quantity::WallPerGap => {
+                cost.wall / cost.amount * 1e3
+            }
         }
     }
 
@@ -71,6 +75,7 @@ impl Quantity {
         match self {
             Quantity::CpuPerOperation => "CPU ns/op",
             Quantity::CpuPerGib => "CPU ms/GiB",
+            Quantity::WallPerGib => "wall ms/GiB",
             Quantity::WallPerFrame => "wall ns/frame",
             Quantity::WallPerStart => "wall ms/start",
             Quantity::WallPerGap => "wall ms/gap",
@@ -80,7 +85,7 @@ impl Quantity {
     fn rate(self) -> &'static str {
         match self {
             Quantity::CpuPerOperation => "op/s",
-            Quantity::CpuPerGib => "GiB/s",
+            Quantity::CpuPerGib | Quantity::WallPerGib => "GiB/s",
             Quantity::WallPerFrame => "frames/s",
             Quantity::WallPerStart => "starts/s",
             Quantity::WallPerGap => "gaps/s",
@@ -207,11 +212,10 @@ impl Contest<'_> {
         }
         Ok(Outcome {
             title: self.title,
-            quantity: self.quantity,
             phases: self.phases,
             names,
             costs,
-            bounds: self.bounds,
+            judged: vec![Judged { quantity: self.quantity, bounds: self.bounds }],
         })
     }
 }
@@ -225,59 +229,98 @@ fn order(count: usize, round: usize) -> impl Iterator<Item = usize> {
 #[derive(Debug)]
 pub(crate) struct Outcome {
     title: String,
-    quantity: Quantity,
     phases: &'static [&'static str],
     names: Vec<&'static str>,
     /// By contestant, phase and round.
     costs: Vec<Vec<Vec<Cost>>>,
+    judged: Vec<Judged>,
+}
+
+/// A quantity by which the same runs are compared, and what is asked of it.
+#[derive(Debug)]
+struct Judged {
+    quantity: Quantity,
     bounds: Vec<Bound>,
 }
 
 impl Outcome {
+    /// The same runs, compared by another quantity too.
+    pub(crate) fn also(mut self, quantity: Quantity, bounds: Vec<Bound>) -> Self {
+        self.judged.push(Judged { quantity, bounds });
+        self
+    }
+
     /// Whether every bound is met in every phase.
     pub(crate) fn is_met(&self) -> bool {
-        let met = |phase| self.bounds.iter().all(|bound| self.judged(bound, phase).1 == Verdict::Met);
-        (0..self.phases.len()).all(met)
+        let met = |judged: &Judged, phase| {
+            let Judged { quantity, bounds } = judged;
+            bounds.iter().all(|bound| self.judge(*quantity, bound, phase).1 == Verdict::Met)
+        };
+        self.judged.iter().all(|judged| (0..self.phases.len()).all(|phase| met(judged, phase)))
     }
 
     /// The bound's comparison over the rounds, and what it says.
-    fn judged(&self, bound: &Bound, phase: usize) -> (Summary, Verdict) {
+    fn judge(&self, quantity: Quantity, bound: &Bound, phase: usize) -> (Summary, Verdict) {
         let at =
             |name| self.names.iter().position(|&known| known == name).expect("a bound names contestants");
-        let compared = self.compared(at(bound.subject), at(bound.peer), phase, bound.limit);
+        let of = |name| self.figures(quantity, at(name), phase);
+        let compared = compared(&of(bound.subject), &of(bound.peer), bound.limit);
         (compared, bound.limit.judge(compared))
     }
 
-    fn compared(&self, subject: usize, peer: usize, phase: usize, limit: Limit) -> Summary {
-        let pairs = self.figures(subject, phase).into_iter().zip(self.figures(peer, phase));
-        summary(&pairs.map(|(subject, peer)| limit.compare(subject, peer)).collect::<Vec<_>>())
+    fn figures(&self, quantity: Quantity, contestant: usize, phase: usize) -> Vec<f64> {
+        self.costs[contestant][phase].iter().map(|&cost| quantity.of(cost)).collect()
     }
 
-    fn figures(&self, contestant: usize, phase: usize) -> Vec<f64> {
-        self.costs[contestant][phase].iter().map(|&cost| self.quantity.of(cost)).collect()
+    fn table(&self, f: &mut fmt::Formatter<'_>, quantity: Quantity) -> fmt::Result {
+        writeln!(
+            f,
+            "| phase | contestant | {} min | median | max | {} | ratio to {} | of the minima |",
+            quantity.name(),
+            quantity.rate(),
+            self.names[0]
+        )?;
+        writeln!(f, "|---|---|---|---|---|---|---|---|")?;
+        for phase in 0..self.phases.len() {
+            for contestant in 0..self.names.len() {
+                self.row(f, quantity, phase, contestant)?;
+            }
+        }
+        writeln!(f)
     }
 
-    fn row(&self, f: &mut fmt::Formatter<'_>, phase: usize, contestant: usize) -> fmt::Result {
-        let Summary { median, range: (least, greatest), .. } = summary(&self.figures(contestant, phase));
+    fn row(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        quantity: Quantity,
+        phase: usize,
+        contestant: usize,
+    ) -> fmt::Result {
+        let (figures, peers) = (self.figures(quantity, contestant, phase), self.figures(quantity, 0, phase));
+        let Summary { median, range: (least, greatest), .. } = summary(&figures);
         let costs = &self.costs[contestant][phase];
         let rate = summary(&costs.iter().map(|cost| cost.amount / cost.wall).collect::<Vec<_>>()).median;
-        let ratio = self.compared(contestant, 0, phase, Limit::Below);
-        let peers_least = summary(&self.figures(0, phase)).range.0;
         writeln!(
             f,
             "| {} | {} | {least:.1} | {median:.1} | {greatest:.1} | {} | {} | {:.3} |",
             self.phases[phase],
             self.names[contestant],
             Rounded(rate),
-            Spread(ratio, 3),
-            least / peers_least,
+            Spread(compared(&figures, &peers, Limit::Below), 3),
+            least / summary(&peers).range.0,
         )
     }
 
-    fn verdict(&self, f: &mut fmt::Formatter<'_>, phase: usize, bound: &Bound) -> fmt::Result {
+    fn verdict(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        quantity: Quantity,
+        phase: usize,
+        bound: &Bound,
+    ) -> fmt::Result {
         let Bound { subject, peer, limit } = bound;
-        let (compared, word) = self.judged(bound, phase);
-        let unit = self.quantity.name();
+        let (compared, word) = self.judge(quantity, bound, phase);
+        let unit = quantity.name();
         let (what, unit) = match limit {
             Limit::More(_) => (format!("{subject} - {peer}"), format!(" {unit}")),
             Limit::AtMost(_) => ((*subject).to_owned(), format!(" {unit}")),
@@ -286,6 +329,12 @@ impl Outcome {
         let phase = self.phases[phase];
         writeln!(f, "- {phase}: {what} = {}{unit}; bound {limit}: {word}", Spread(compared, 3))
     }
+}
+
+/// One's figures against another's, round by round.
+fn compared(subject: &[f64], peer: &[f64], limit: Limit) -> Summary {
+    let pairs = subject.iter().zip(peer);
+    summary(&pairs.map(|(&subject, &peer)| limit.compare(subject, peer)).collect::<Vec<_>>())
 }
 
 fn summary(values: &[f64]) -> Summary {
@@ -313,24 +362,15 @@ impl fmt::Display for Rounded {
 
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (quantity, rate) = (self.quantity.name(), self.quantity.rate());
         writeln!(f, "### {}\n", self.title)?;
-        writeln!(
-            f,
-            "| phase | contestant | {quantity} min | median | max | {rate} | ratio to {} | of the minima |",
-            self.names[0]
-        )?;
-        writeln!(f, "|---|---|---|---|---|---|---|---|")?;
-        for phase in 0..self.phases.len() {
-            for contestant in 0..self.names.len() {
-                self.row(f, phase, contestant)?;
+        for Judged { quantity, bounds } in &self.judged {
+            self.table(f, *quantity)?;
+            for phase in 0..self.phases.len() {
+                for bound in bounds {
+                    self.verdict(f, *quantity, phase, bound)?;
+                }
             }
-        }
-        writeln!(f)?;
-        for phase in 0..self.phases.len() {
-            for bound in &self.bounds {
-                self.verdict(f, phase, bound)?;
-            }
+            writeln!(f)?;
         }
         Ok(())
     }
@@ -348,19 +388,21 @@ mod tests {
     fn outcome(limit: Limit) -> Outcome {
         Outcome {
             title: "a contest".into(),
-            quantity: Quantity::CpuPerOperation,
             phases: &["read"],
             names: vec!["bare", "ours"],
             // The machine is twice as slow in the second round: pairs do not see it, medians of each would.
             costs: vec![costs(&[100.0, 200.0, 100.0]), costs(&[105.0, 220.0, 106.0])],
-            bounds: vec![Bound { subject: "ours", peer: "bare", limit }],
+            judged: vec![Judged {
+                quantity: Quantity::CpuPerOperation,
+                bounds: vec![Bound { subject: "ours", peer: "bare", limit }],
+            }],
         }
     }
 
     #[test]
     fn ratios_are_paired_by_round() {
         let outcome = outcome(Limit::Times(1.08));
-        let (compared, verdict) = outcome.judged(&outcome.bounds[0], 0);
+        let (compared, verdict) = outcome.judge(Quantity::CpuPerOperation, &outcome.judged[0].bounds[0], 0);
         assert!((compared.median - 1.06).abs() < 1e-9 && verdict == Verdict::Met);
         assert!((compared.range.0 - 1.05).abs() < 1e-9 && (compared.range.1 - 1.10).abs() < 1e-9);
     }
@@ -389,6 +431,19 @@ mod tests {
     }
 
     #[test]
+    fn every_quantity_has_its_bounds() {
+        let also = |most| {
+            let bound = Bound { subject: "ours", peer: "bare", limit: Limit::AtMost(most) };
+            outcome(Limit::Times(1.07)).also(Quantity::WallPerGib, vec![bound])
+        };
+        // 106 ns are 0.000106 ms.
+        assert!(also(0.000_107).is_met());
+        assert!(!also(0.000_105).is_met());
+        let text = also(1.0).to_string();
+        assert!(text.contains("| CPU ns/op min |") && text.contains("| wall ms/GiB min |"), "{text}");
+    }
+
+    #[test]
     fn everyone_is_first_once() {
         let orders: Vec<Vec<usize>> = (0..3).map(|round| order(3, round).collect()).collect();
         assert_eq!(orders, [[0, 1, 2], [1, 2, 0], [2, 0, 1]]);
@@ -410,7 +465,7 @@ mod tests {
             bounds: Vec::new(),
         };
         let outcome = contest.run(&Stop::default()).expect("it runs");
-        assert_eq!(outcome.figures(0, 0), [2e9, 3e9]);
+        assert_eq!(outcome.figures(Quantity::CpuPerOperation, 0, 0), [2e9, 3e9]);
     }
 
     #[test]

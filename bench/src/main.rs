@@ -15,6 +15,7 @@ mod peers;
 mod place;
 mod read_sync;
 mod read_uring;
+mod recorder;
 mod report;
 mod ring;
 mod start_up;
@@ -32,7 +33,7 @@ struct Comparison {
     run: fn(&Stop) -> anyhow::Result<Outcome>,
 }
 
-const COMPARISONS: [Comparison; 17] = [
+const COMPARISONS: [Comparison; 19] = [
     Comparison { name: "read-4k-sync", run: read_sync::run },
     Comparison { name: "read-4k-uring", run: read_uring::run },
     Comparison { name: "stream-1m-buffered", run: stream::buffered },
@@ -45,6 +46,8 @@ const COMPARISONS: [Comparison; 17] = [
     Comparison { name: "metadata-xfs", run: metadata::on_xfs },
     Comparison { name: "metadata-xfs-2", run: metadata::on_xfs_by_two },
     Comparison { name: "ring", run: ring::run },
+    Comparison { name: "recorder-disk", run: recorder::on_disk },
+    Comparison { name: "recorder-memory", run: recorder::in_memory },
     Comparison { name: "data", run: data::run },
     Comparison { name: "tally", run: tally::run },
     Comparison { name: "between", run: between::run },

@@ -32,12 +32,13 @@ fn job_cost(told: &Value) -> Option<Cost> {
     Some(Cost { amount: number(job.get("read")?, "total_ios")?, cpu, wall })
 }
 
-/// A dd of 1 MiB blocks. The cost is the whole process's.
-pub(crate) fn dd(gib: f64, from: &Path, to: &Path, options: &[&str]) -> anyhow::Result<Cost> {
+/// A dd of so many GiB in blocks of so many MiB. The cost is the whole process's.
+pub(crate) fn dd((gib, block): (f64, u32), from: &Path, to: &Path, options: &[&str]) -> anyhow::Result<Cost> {
     let mut command = Command::new("dd");
     command
-        .args(["bs=1M", "status=none"])
-        .arg(format!("count={}", gib * 1024.0))
+        .arg("status=none")
+        .arg(format!("bs={block}M"))
+        .arg(format!("count={}", gib * 1024.0 / f64::from(block)))
         .arg(format!("if={}", from.display()))
         .arg(format!("of={}", to.display()))
         .args(options);

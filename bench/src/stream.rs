@@ -80,10 +80,10 @@ fn transfer(ours: &Ours, name: &str, direction: Direction, direct: bool) -> anyh
 fn dd(ours: &Ours, name: &str, direction: Direction, direct: bool) -> anyhow::Result<Cost> {
     let (file, gib) = (ours.directory().join(name), SIZE as f64 / GIB);
     match direction {
-        Direction::Read if direct => peers::dd(gib, &file, Path::new("/dev/null"), &["iflag=direct"]),
-        Direction::Read => peers::dd(gib, &file, Path::new("/dev/null"), &[]),
-        _ if direct => peers::dd(gib, Path::new("/dev/zero"), &file, &["conv=fsync", "oflag=direct"]),
-        _ => peers::dd(gib, Path::new("/dev/zero"), &file, &["conv=fsync"]),
+        Direction::Read if direct => peers::dd((gib, 1), &file, Path::new("/dev/null"), &["iflag=direct"]),
+        Direction::Read => peers::dd((gib, 1), &file, Path::new("/dev/null"), &[]),
+        _ if direct => peers::dd((gib, 1), Path::new("/dev/zero"), &file, &["conv=fsync", "oflag=direct"]),
+        _ => peers::dd((gib, 1), Path::new("/dev/zero"), &file, &["conv=fsync"]),
     }
 }
 
@@ -95,7 +95,7 @@ fn bare(ours: &Ours, name: &str, direction: Direction, direct: bool) -> anyhow::
         let file = open(&path, direction, direct)?.into();
         match direction {
             Direction::Read => bare::read_file(&file, &mut buffer, SIZE)?,
-            _ => bare::write_file(&file, &buffer, SIZE)?,
+            _ => bare::write_file(&file, std::slice::from_ref(&buffer), SIZE)?,
         }
         Ok(())
     })

@@ -170,16 +170,19 @@ impl Ring {
         self.batch
     }
 
-    /// Takes all of `frames` in, and tops `spares` up to a batch of free slots. If none is left and the source means to
-    /// wait, it is woken when there is one.
+    /// Takes all of `frames` in, and tops `spares` up to a batch of free slots. A source that means to wait gets none
+    /// before a batch is free, or before lanes have nothing left to take: one by one, slots would cost more to hand over
+    /// than small frames to copy. It is woken then.
     pub fn put(&self, now: Nanos, frames: &mut Vec<Frame>, spares: &mut Vec<Buffer>, waits: bool) {
         let mut state = self.lock();
         if !frames.is_empty() {
             state.take_in(now, frames);
         }
-        let wanted = self.batch.saturating_sub(spares.len());
-        let left = state.free.len().saturating_sub(wanted);
-        spares.extend(state.free.drain(left..));
+        if !waits || state.is_worth_waking(self.batch) {
+            let wanted = self.batch.saturating_sub(spares.len());
+            let left = state.free.len().saturating_sub(wanted);
+            spares.extend(state.free.drain(left..));
+        }
         state.source.waits = spares.is_empty() && waits;
     }
 
@@ -214,6 +217,8 @@ impl Ring {
         let count = fair.clamp(1, self.batch).min(state.full.len());
         frames.extend(state.full.drain(..count));
         if count > 0 {
+            // This lane may keep its frames for long, and others wait for more.
+            state.wake_source_if_worth_it(self.batch);
             return Taken::Frames;
         }
         // A lane that fails gives frames back: while another may still do so, the end is not reached.
@@ -229,6 +234,7 @@ impl Ring {
     pub fn release(&self, now: Nanos, acknowledged: &mut Vec<Frame>) {
         let mut state = self.lock();
         state.release(now, acknowledged);
+        state.wake_source_if_worth_it(self.batch);
         if state.closed.is_some() && state.in_use == 0 {
             wake_writers(&mut state);
         }
@@ -300,7 +306,6 @@ impl State {
             self.settle(now, number, Settled::Stored(due));
             self.free.push(data);
         }
-        self.wake_source();
     }
 
     fn settle(&mut self, now: Nanos, number: u64, settled: Settled) {
@@ -315,6 +320,17 @@ impl State {
     fn lose(&mut self, now: Nanos, number: u64) {
         self.chronicle.lost(now, self.in_use);
         self.settle(now, number, Settled::Lost);
+    }
+
+    /// A batch of slots is free, or some are and lanes have nothing left to take.
+    fn is_worth_waking(&self, batch: usize) -> bool {
+        self.free.len() >= batch || (self.full.is_empty() && !self.free.is_empty())
+    }
+
+    fn wake_source_if_worth_it(&mut self, batch: usize) {
+        if self.is_worth_waking(batch) {
+            self.wake_source();
+        }
     }
 
     fn wake_source(&mut self) {
@@ -348,5 +364,86 @@ fn wake_writers(state: &mut State) {
         if std::mem::take(&mut seat.waits) {
             seat.wake();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nilometer_storage::Arena;
+
+    use super::*;
+
+    const FRAME: usize = 32 << 10;
+    const BATCH: usize = batch(FRAME);
+
+    /// Counts how often it is rung.
+    #[derive(Default)]
+    struct Rung(std::sync::atomic::AtomicUsize);
+
+    impl Wake for Rung {
+        fn wake(&self) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// A ring of three batches that are all full, with the bell of its source.
+    fn full() -> (Arc<Ring>, Arc<Rung>) {
+        let slots = Arena::shared_out(3 * BATCH, FRAME).1;
+        let ring = Ring::new(slots, 1, Chronicle::new(FRAME as u64, Nanos(0)));
+        let (bell, mut spares) = (Arc::new(Rung::default()), Vec::new());
+        ring.seat_source(bell.clone());
+        for start in (0..3 * BATCH as u64).step_by(BATCH) {
+            ring.put(Nanos(0), &mut Vec::new(), &mut spares, true);
+            let frames = (start..).zip(spares.drain(..));
+            let mut frames = frames.map(|(number, data)| Frame { number, due: Nanos(0), data }).collect();
+            ring.put(Nanos(0), &mut frames, &mut Vec::new(), false);
+        }
+        (ring, bell)
+    }
+
+    /// Slots that the source gets now.
+    fn claimed(ring: &Ring, waits: bool) -> usize {
+        let mut spares = Vec::new();
+        ring.put(Nanos(0), &mut Vec::new(), &mut spares, waits);
+        spares.len()
+    }
+
+    /// A lane is done with so many frames.
+    fn done(ring: &Ring, taken: &mut VecDeque<Frame>, count: usize) {
+        for frame in taken.drain(..count) {
+            ring.release(Nanos(1), &mut vec![frame]);
+        }
+    }
+
+    #[test]
+    fn a_source_that_waits_is_woken_for_a_batch() {
+        let ((ring, bell), mut taken) = (full(), VecDeque::new());
+        assert_eq!(claimed(&ring, true), 0);
+        assert_eq!(ring.take(0, &mut taken), Taken::Frames);
+        done(&ring, &mut taken, BATCH - 1);
+        assert_eq!((claimed(&ring, true), bell.0.load(Ordering::Relaxed)), (0, 0));
+        done(&ring, &mut taken, 1);
+        assert_eq!((bell.0.load(Ordering::Relaxed), claimed(&ring, true)), (1, BATCH));
+    }
+
+    #[test]
+    fn a_source_that_does_not_wait_gets_any_slot() {
+        let ((ring, _), mut taken) = (full(), VecDeque::new());
+        ring.take(0, &mut taken);
+        done(&ring, &mut taken, 1);
+        assert_eq!(claimed(&ring, false), 1);
+    }
+
+    #[test]
+    fn a_source_that_waits_gets_any_slot_where_lanes_have_nothing_left() {
+        let ((ring, bell), mut taken) = (full(), VecDeque::new());
+        ring.take(0, &mut taken);
+        done(&ring, &mut taken, 1);
+        assert_eq!(claimed(&ring, true), 0);
+        // All the others are in the hands of a lane that may hang.
+        ring.take(0, &mut taken);
+        assert_eq!(bell.0.load(Ordering::Relaxed), 0);
+        ring.take(0, &mut taken);
+        assert_eq!((bell.0.load(Ordering::Relaxed), claimed(&ring, true)), (1, 1));
     }
 }

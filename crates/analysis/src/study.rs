@@ -1,12 +1,13 @@
 //! All that reports say, found once: stages with their figures and comparisons, verdicts, warnings.
 
-use nilometer_model::{CellEntry, Measured, Results, plan::Phase};
+use nilometer_model::{CellEntry, Ingest, Instrument, Measured, Results, plan::Phase};
 
 use crate::{
     Outcome, Quantity, Verdict, Warning,
     comparison::{Question, question},
     outcomes,
     parameters::{Parameters, Value, Varying, parameters, varying, words},
+    prediction::{Predictions, predictions},
     verdicts,
     warning::warnings,
 };
@@ -22,6 +23,8 @@ pub struct Study<'a> {
     pub recordings: Vec<Recording<'a>>,
     /// Whether the targets carry the instruments.
     pub verdicts: Vec<Verdict>,
+    /// Which instruments the targets carry, as verdicts say and the figures predict.
+    pub predictions: Predictions,
     /// What a reader must know before using a figure, the gravest first.
     pub warnings: Vec<Warning>,
 }
@@ -54,11 +57,13 @@ pub struct StageCell {
     pub parameters: Parameters,
 }
 
-/// All samples of one instrument.
+/// All samples of one instrument, or of so many of it.
 #[derive(Debug, Clone)]
 pub struct Recording<'a> {
     /// The instrument's name.
     pub instrument: &'a str,
+    /// So many of it, each with a recorder of its own.
+    pub count: u32,
     /// By target, as they were measured.
     pub samples: Vec<&'a Measured>,
 }
@@ -83,7 +88,16 @@ impl<'a> Study<'a> {
             rest = &rest[end..];
         }
         let warnings = warnings(results, &stages);
-        Study { results, stages, recordings: recordings(results), verdicts: verdicts(results), warnings }
+        let verdicts = verdicts(results);
+        let predictions = predictions(results, &stages, &verdicts, &[]);
+        Study { results, stages, recordings: recordings(results), verdicts, predictions, warnings }
+    }
+
+    /// The same with what the figures predict for these instruments.
+    #[must_use]
+    pub fn with_catalogue(mut self, catalogue: &[Instrument]) -> Self {
+        self.predictions = predictions(self.results, &self.stages, &self.verdicts, catalogue);
+        self
     }
 }
 
@@ -143,23 +157,35 @@ fn common(entries: &[&CellEntry]) -> String {
 }
 
 fn recordings(results: &Results) -> Vec<Recording<'_>> {
-    let mut samples: Vec<(&str, &Measured)> = results
+    let mut samples: Vec<(&Ingest, &Measured)> = results
         .samples
         .iter()
-        .filter_map(|measured| Some((measured.sample.ingest.as_ref()?.instrument.as_str(), measured)))
+        .filter_map(|measured| Some((measured.sample.ingest.as_ref()?, measured)))
         .collect();
     samples.sort_by_key(|(_, measured)| (measured.key.cell, measured.key.target, measured.key.repeat));
     let mut recordings: Vec<Recording<'_>> = Vec::new();
-    for (instrument, measured) in samples {
-        match recordings.iter_mut().find(|recording| recording.instrument == instrument) {
+    for (Ingest { instrument, count, .. }, measured) in samples {
+        let same = |of: &&mut Recording<'_>| (of.instrument, of.count) == (instrument.as_str(), *count);
+        match recordings.iter_mut().find(same) {
             Some(recording) => recording.samples.push(measured),
-            None => recordings.push(Recording { instrument, samples: vec![measured] }),
+            None => recordings.push(Recording { instrument, count: *count, samples: vec![measured] }),
         }
     }
     for recording in &mut recordings {
         recording.samples.sort_by_key(|measured| measured.key.target);
     }
     recordings
+}
+
+impl Recording<'_> {
+    /// The instrument, and how many of it.
+    pub fn who(&self) -> String {
+        if self.count == 1 {
+            self.instrument.to_owned()
+        } else {
+            format!("{} x {}", self.count, self.instrument)
+        }
+    }
 }
 
 impl Stage<'_> {

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
+use nilometer_model::Instrument;
 
 /// Name and text.
 type Entry = (&'static str, &'static str);
@@ -20,6 +21,15 @@ pub(crate) const PLANS: [Entry; 6] = built_in!("plans": "desy", "evlbi", "nus", 
 pub(crate) const INSTRUMENTS: [Entry; 19] = built_in!(
     "instruments": "eiger-4m", "eiger2-16m", "excalibur-3m", "fila10g-1g", "fila10g-2g", "fila10g-4g", "fila10g-512m", "jungfrau-4m", "pco-4000", "pco-edge", "pco-edge-stack", "pilatus-2m", "pilatus-6m", "small-files", "template", "vlbi-16g", "vlbi-32g", "wa105-compressed", "wa105-raw"
 );
+
+/// It shows how a file is written, and is no instrument.
+const TEMPLATE: &str = "template";
+
+/// The instruments of the catalogue.
+pub(crate) fn instruments() -> Vec<Instrument> {
+    let real = INSTRUMENTS.into_iter().filter(|(name, _)| *name != TEMPLATE);
+    real.map(|(name, text)| Instrument::parse(text, name).expect("a test reads each of them")).collect()
+}
 
 /// The facilities of `facilities/`.
 pub(crate) const FACILITIES: [Entry; 1] = built_in!("facilities": "wa105");
@@ -61,6 +71,7 @@ mod tests {
         for (name, text) in INSTRUMENTS {
             assert_eq!(nilometer_model::Instrument::parse(text, name).expect(name).name, name);
         }
+        assert_eq!(instruments().len(), INSTRUMENTS.len() - 1, "all but the template");
         assert_eq!(names_in("facilities"), FACILITIES.map(|(name, _)| name));
         for (name, text) in FACILITIES {
             let facility = nilometer_model::Facility::parse(text, name).expect(name);

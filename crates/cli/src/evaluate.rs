@@ -15,7 +15,7 @@ use nilometer_record::Record;
 use nilometer_storage::{Target, target::Posix};
 
 use crate::{
-    Blame, Failure, Outcome,
+    Blame, Failure, Outcome, catalogue,
     describe::described,
     plan::{Scale, load},
     progress::Show,
@@ -90,7 +90,8 @@ impl Evaluate {
         let Ran { record, missing } = ended.run()?;
         drop(record);
         let results = nilometer_record::read(&path).run()?;
-        print!("\n{}", terminal(&Study::of(&results), palette()));
+        let study = Study::of(&results).with_catalogue(&catalogue::instruments());
+        print!("\n{}", terminal(&study, palette()));
         println!("\nRecord: {}", path.display());
         remove_targets(targets, &results, patience).run()?;
         archive.map_or(Ok(()), |archive| removed(patience, &archive)).run()?;

@@ -14,7 +14,7 @@ use nilometer_analysis::{
 };
 use nilometer_model::Results;
 
-use crate::{Blame, Outcome};
+use crate::{Blame, Outcome, catalogue};
 
 /// Prints or writes the report of a record
 #[derive(Debug, Args)]
@@ -66,7 +66,7 @@ impl Report {
     }
 
     fn text(&self, results: &Results, palette: Palette) -> String {
-        let study = Study::of(results);
+        let study = Study::of(results).with_catalogue(&catalogue::instruments());
         match self.format {
             Format::Terminal => terminal(&study, palette),
             Format::Html => html(&study),

@@ -129,6 +129,8 @@ pub struct Ingest {
     pub due: u64,
     /// Frames acknowledged by the storage.
     pub stored: u64,
+    /// Bytes of frames that the storage was given: fewer than they have where they are compressed.
+    pub written: Bytes,
     /// Frames that found no free slot, or whose write failed everywhere.
     pub lost: u64,
     /// Slots of the ring.

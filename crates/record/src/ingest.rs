@@ -66,11 +66,12 @@ fn insert_row(transaction: &Transaction<'_>, id: i64, ingest: &Ingest) -> rusqli
         ingest.slowest_second.map(|bytes| bytes.0),
         ingest.company,
         ingest.condition,
+        ingest.written.0,
     ];
     transaction
         .execute(
             "INSERT INTO ingest VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, \
-             ?18, ?19, ?20)",
+             ?18, ?19, ?20, ?21)",
             row,
         )
         .map(drop)
@@ -147,6 +148,7 @@ fn ingest(row: &Row<'_>) -> rusqlite::Result<Ingest> {
         slowest_second: row.get::<_, Option<u64>>(17)?.map(Bytes),
         company: row.get(18)?,
         condition: row.get(19)?,
+        written: Bytes(number(row, 20)?),
         ..Ingest::default()
     })
 }

@@ -367,6 +367,7 @@ mod tests {
             slowest_second: Some(Bytes(77)),
             company: "i + j".into(),
             condition: "one lost".into(),
+            written: Bytes(99),
             readers: vec![ReaderTotals { copies: true, frames: 6, missed: 1, ..ReaderTotals::default() }],
             ..Ingest::default()
         };

@@ -160,7 +160,8 @@ CREATE TABLE ingest (
     stalled       INTEGER NOT NULL,      -- all of them together
     slowest       INTEGER,               -- fewest bytes acknowledged in any second
     company       TEXT NOT NULL,         -- what else was recorded at the same time
-    condition     TEXT NOT NULL          -- the state that the target was brought into; empty for as it is
+    condition     TEXT NOT NULL,         -- the state that the target was brought into; empty for as it is
+    written       INTEGER NOT NULL       -- bytes of frames that the storage was given: fewer where they are compressed
 );
 
 -- How full the ring was over time: at most 600 bins a sample, all of one width.

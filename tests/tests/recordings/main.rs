@@ -1,6 +1,8 @@
 //! Recordings from outside: on file systems that vanish, fill up or stand still, and after a kill. What was acknowledged is
 //! there, and what is missing is named.
 
+mod camera;
+mod faulty_disks;
 mod forms;
 
 use std::{
@@ -11,85 +13,10 @@ use std::{
 };
 
 use nilometer_acquisition::reader;
-use nilometer_tests::{
-    Ended, FaultyDisk, FileSystem, Running, await_some, may_have_faulty_disks, may_mount, python, root, run,
-    start,
-};
+use nilometer_tests::{FileSystem, await_some, may_mount, python, root, run, start};
 use rustix::process::{Signal, kill_process};
-use tempfile::TempDir;
 
-/// 2 MiB every 20 ms in files of 64 MiB, which are synced one by one.
-const CAMERA: &str = r#"
-name = "camera"
-title = "for tests"
-source = "none"
-shape = [1024, 1024]
-pixel = "uint16"
-frame_rate = "50 Hz"
-frames_per_file = 32
-"#;
-
-const LIMIT: Duration = Duration::from_mins(2);
-
-/// A recording of the test's camera, named `scan`.
-struct Recording {
-    directory: TempDir,
-    to: Vec<PathBuf>,
-}
-
-impl Recording {
-    fn new(to: &[&Path]) -> Self {
-        let directory = tempfile::tempdir().expect("a temporary directory");
-        fs::write(directory.path().join("camera.toml"), CAMERA).expect("a file");
-        Recording { directory, to: to.iter().map(|path| path.to_path_buf()).collect() }
-    }
-
-    fn start(&self, more: &[&str]) -> Running {
-        let mut arguments = vec!["simulate", "camera.toml", "--name", "scan"];
-        if !more.contains(&"--reserve") {
-            arguments.extend(["--reserve", "0 B"]);
-        }
-        arguments.extend(more);
-        for to in &self.to {
-            arguments.extend(["--to", to.to_str().expect("plain names")]);
-        }
-        start(self.directory.path(), &arguments)
-    }
-
-    /// The directories of its lanes.
-    fn lanes(&self) -> Vec<PathBuf> {
-        self.to.iter().map(|path| path.join("scan")).collect()
-    }
-
-    fn verify(&self, more: &[&str]) -> Ended {
-        let mut arguments = vec![PathBuf::from("verify")];
-        arguments.extend(more.iter().map(PathBuf::from));
-        arguments.extend(self.lanes());
-        run(&arguments)
-    }
-
-    /// Waits until a lane has this file of frames.
-    fn await_file(&self, lane: usize, file: u64) {
-        let path = self.lanes()[lane].join(format!("scan.{lane}.{file:08}.raw"));
-        await_some("a file of frames", || path.exists().then_some(()));
-    }
-}
-
-/// The number at the beginning of a line of the summary.
-fn number(ended: &Ended, key: &str) -> u64 {
-    let line = ended.stdout.lines().find_map(|line| line.strip_prefix(key));
-    let first = line.and_then(|line| line.split_whitespace().next());
-    first.and_then(|word| word.parse().ok()).unwrap_or_else(|| panic!("no number of `{key}`: {ended:?}"))
-}
-
-/// Frames that verify names as missing; none if it says so.
-fn missing(ended: &Ended) -> u64 {
-    if ended.stdout.contains("missing     none") { 0 } else { number(ended, "missing") }
-}
-
-fn assert_whole(ended: &Ended, frames: u64) {
-    assert_eq!((ended.code, number(ended, "right"), missing(ended)), (Some(0), frames, 0), "{ended:?}");
-}
+use crate::camera::{CAMERA, LIMIT, Recording, assert_whole, missing, number};
 
 /// One of two lanes loses its file system while it records.
 fn loses_a_lane(mut lost: FileSystem) {
@@ -130,90 +57,6 @@ fn a_lane_on_xfs_that_vanishes_leaves_its_frames_to_the_other() {
 fn a_lane_on_ext4_that_vanishes_leaves_its_frames_to_the_other() {
     if may_mount() {
         loses_a_lane(FileSystem::ext4(600));
-    }
-}
-
-#[test]
-fn a_lane_on_a_disk_whose_writes_fail_leaves_its_frames_to_the_other() {
-    if !may_have_faulty_disks() {
-        return;
-    }
-    let (mut failing, sound) = (FaultyDisk::ext4(600, Duration::ZERO), FileSystem::tmpfs("size=900m"));
-    let recording = Recording::new(&[&failing.path(), sound.path()]);
-    let running = recording.start(&["--frames", "250"]);
-    recording.await_file(0, 3);
-    // Into the middle of a file.
-    std::thread::sleep(Duration::from_millis(300));
-    failing.fail_writes();
-    let ended = running.end(LIMIT);
-    assert_eq!((ended.code, number(&ended, "stored")), (Some(1), 250), "{ended:?}");
-    let lane = ended.stdout.lines().find(|line| line.contains("failed after") && line.contains("EIO"));
-    let lane = lane.and_then(|line| line.split(": ").nth(1)?.split(' ').next()?.parse().ok());
-    let acknowledged: u64 = lane.unwrap_or_else(|| panic!("which, when and how many: {ended:?}"));
-    assert!(acknowledged >= 64 && ended.stderr.contains("1 of 2 directories dropped out"), "{ended:?}");
-    assert_whole(&recording.verify(&[]), 250);
-    // What the disk never had is gone: the newest frames of this lane.
-    failing.remount();
-    let back = recording.verify(&["--durable"]);
-    let gone = missing(&back);
-    assert_eq!((number(&back, "expected"), number(&back, "right") + gone), (250, 250), "{back:?}");
-    assert!(gone <= acknowledged - 32 && !back.stdout.contains("damaged"), "two files were synced: {back:?}");
-    failing.remount();
-    failing.fail_reads();
-    let unreadable = recording.verify(&[]);
-    assert_eq!((unreadable.code, missing(&unreadable)), (Some(1), acknowledged), "{unreadable:?}");
-    assert_eq!(number(&unreadable, "right"), 250 - acknowledged, "{unreadable:?}");
-    assert!(unreadable.stdout.contains("unreadable") && unreadable.stderr.contains("1 of 2 lanes"));
-}
-
-/// One lane to its end: which frames were not stored is counted, and verify names as many.
-fn loses_what_it_counts(recording: &Recording, ended: &Ended) {
-    let (due, stored) = (number(ended, "due"), number(ended, "stored"));
-    assert!(stored > 0 && stored < due, "{ended:?}");
-    assert!(ended.stdout.contains(&format!("lost        frames: {} found the buffer full", due - stored)));
-    assert_eq!(ended.code, Some(1), "{ended:?}");
-    let verified = recording.verify(&["--durable"]);
-    assert_eq!((verified.code, number(&verified, "expected")), (Some(1), due), "{verified:?}");
-    assert_eq!((number(&verified, "right"), missing(&verified)), (stored, due - stored), "{verified:?}");
-    assert!(verified.stdout.contains("1 of 1, 1 ended in order"), "{verified:?}");
-}
-
-#[test]
-fn a_disk_whose_every_write_waits_loses_what_the_buffer_does_not_hold() {
-    if !may_have_faulty_disks() {
-        return;
-    }
-    // A frame is several requests of 50 ms, and four frames at a time may take 20 ms each.
-    let slow = FaultyDisk::ext4(600, Duration::from_millis(50));
-    let recording = Recording::new(&[&slow.path()]);
-    let ended = recording.start(&["--frames", "150", "--buffer", "20 MiB"]).end(LIMIT);
-    loses_what_it_counts(&recording, &ended);
-}
-
-#[test]
-fn a_disk_that_answers_nothing_for_a_while_costs_what_the_buffer_does_not_hold() {
-    if !may_have_faulty_disks() {
-        return;
-    }
-    let disk = FaultyDisk::ext4(900, Duration::ZERO);
-    for (buffer, ample) in [("512 MiB", true), ("20 MiB", false)] {
-        let recording = Recording::new(&[&disk.path()]);
-        let running = recording.start(&["--frames", "150", "--buffer", buffer]);
-        recording.await_file(0, 1);
-        disk.pause();
-        std::thread::sleep(Duration::from_secs(1));
-        disk.resume();
-        let ended = running.end(LIMIT);
-        assert!(!ended.stdout.contains("stalls      none"), "{ended:?}");
-        if ample {
-            assert_eq!((ended.code, number(&ended, "stored")), (Some(0), 150), "{ended:?}");
-            // A frame every 20 ms of a second.
-            assert!(number(&ended, "buffer") >= 45, "the stall is seen: {ended:?}");
-            assert_whole(&recording.verify(&["--durable"]), 150);
-        } else {
-            loses_what_it_counts(&recording, &ended);
-        }
-        fs::remove_dir_all(&recording.lanes()[0]).expect("it is ours");
     }
 }
 

@@ -50,7 +50,7 @@ const COLUMNS: [Column; 36] = [
 type IngestColumn = (&'static str, fn(&Ingest) -> String);
 
 /// Empty for all but recordings.
-const INGEST_COLUMNS: [IngestColumn; 19] = [
+const INGEST_COLUMNS: [IngestColumn; 21] = [
     ("instrument", |i| i.instrument.clone()),
     ("goal", |i| i.goal.name().into()),
     ("count", |i| i.count.to_string()),
@@ -68,6 +68,8 @@ const INGEST_COLUMNS: [IngestColumn; 19] = [
     ("stalled_s", |i| seconds(i.stalled)),
     ("slowest_second_bytes", |i| i.slowest_second.map_or_else(String::new, |bytes| bytes.0.to_string())),
     ("company", |i| i.company.clone()),
+    ("condition", |i| i.condition.clone()),
+    ("written_bytes", |i| i.written.0.to_string()),
     ("readers", |i| i.readers.iter().filter(|reader| !reader.after).count().to_string()),
     ("frames_read", |i| i.readers.iter().map(|reader| reader.frames).sum::<u64>().to_string()),
 ];

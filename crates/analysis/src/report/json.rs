@@ -6,7 +6,10 @@ use nilometer_model::{Coldness, statistics::Summary};
 use serde::Serialize;
 use serde_json::Value as Json;
 
-use crate::{Outcome, Stage, Study, Value, effect::Answer, effect::Effect, letter};
+use crate::{
+    Basis, Kind, MeasuredLimit, Outcome, Predictions, Prospect, Prospects, Stage, Study, Value,
+    effect::Answer, effect::Effect, letter,
+};
 
 /// Raised when a field is renamed, removed or changes its meaning; not when one is added.
 pub const FORMAT_VERSION: u32 = 1;
@@ -32,6 +35,8 @@ struct Document<'a> {
     /// One for each phase of each stage and pair of targets.
     comparisons: Vec<Pair<'a>>,
     verdicts: Vec<Answered<'a>>,
+    /// One for each instrument and target of which something is known.
+    instruments: Vec<Expected<'a>>,
     warnings: Vec<Told>,
 }
 
@@ -149,6 +154,30 @@ struct Answered<'a> {
     more: Vec<String>,
 }
 
+/// Whether a target carries an instrument: recorded, or predicted from what was measured.
+#[derive(Serialize)]
+struct Expected<'a> {
+    instrument: &'a str,
+    target: String,
+    bytes_per_second: f64,
+    /// `recorded` or `predicted`.
+    basis: &'static str,
+    /// Null where the recording did not decide.
+    carried: Option<bool>,
+    /// What the target takes over what the instrument delivers.
+    margin: Option<f64>,
+    /// What a prediction rests on.
+    limit: Option<Limit<'a>>,
+}
+
+/// The lower end of the interval of what was measured: one of the two is null.
+#[derive(Serialize)]
+struct Limit<'a> {
+    bytes_per_second: Option<f64>,
+    files_per_second: Option<f64>,
+    stage: &'a str,
+}
+
 #[derive(Serialize)]
 struct Told {
     /// `grave`, `caution` or `note`.
@@ -173,6 +202,7 @@ pub fn json(study: &Study<'_>) -> String {
         figures: study.stages.iter().flat_map(|stage| figures(study, stage)).collect(),
         comparisons: study.stages.iter().flat_map(|stage| pairs(study, stage)).collect(),
         verdicts: verdicts(study),
+        instruments: instruments(&study.predictions),
         warnings: warnings(study),
     };
     serde_json::to_string_pretty(&document).expect("all keys are texts") + "\n"
@@ -309,6 +339,37 @@ fn verdicts<'a>(study: &'a Study<'_>) -> Vec<Answered<'a>> {
         more: verdict.more(),
     };
     study.verdicts.iter().map(answered).collect()
+}
+
+fn instruments<'a>(predictions: &'a Predictions) -> Vec<Expected<'a>> {
+    let known = predictions.rows.iter().flat_map(|row| {
+        let on = row.on.iter().enumerate();
+        on.filter_map(move |(target, prospect)| Some((row, target, prospect.as_ref()?)))
+    });
+    let expected = |(row, target, prospect): (&'a Prospects, usize, &Prospect)| Expected {
+        instrument: &row.instrument,
+        target: letter(target),
+        bytes_per_second: row.rate.0,
+        basis: if prospect.basis == Basis::Recorded { "recorded" } else { "predicted" },
+        carried: prospect.carried,
+        margin: prospect.margin,
+        limit: match prospect.basis {
+            Basis::Predicted(limit) => predictions.limits.get(limit).map(Limit::of),
+            Basis::Recorded => None,
+        },
+    };
+    known.map(expected).collect()
+}
+
+impl<'a> Limit<'a> {
+    fn of(limit: &'a MeasuredLimit) -> Self {
+        let is_files = limit.kind == Kind::Files;
+        Limit {
+            bytes_per_second: (!is_files).then_some(limit.value),
+            files_per_second: is_files.then_some(limit.value),
+            stage: &limit.stage,
+        }
+    }
 }
 
 fn warnings(study: &Study<'_>) -> Vec<Told> {

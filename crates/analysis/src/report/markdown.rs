@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::{Grade, Outcome, Stage, Study, letter};
 
-use super::words;
+use super::{prospects, words};
 
 /// The answers first, then a table a stage.
 pub fn markdown(study: &Study<'_>) -> String {
@@ -19,6 +19,7 @@ fn write_report(text: &mut String, study: &Study<'_>) -> std::fmt::Result {
     for index in 0..results.targets.len() {
         writeln!(text, "- **{}** {}", letter(index), plain(&words::target(results, index)))?;
     }
+    write_prospects(text, study)?;
     write_verdicts(text, study)?;
     write_comparisons(text, study)?;
     write_warnings(text, study)?;
@@ -26,6 +27,31 @@ fn write_report(text: &mut String, study: &Study<'_>) -> std::fmt::Result {
         write_stage(text, stage)?;
     }
     write_environment(text, study)
+}
+
+/// What was recorded stands in bold letters.
+fn write_prospects(text: &mut String, study: &Study<'_>) -> std::fmt::Result {
+    let predictions = &study.predictions;
+    if predictions.rows.is_empty() {
+        return Ok(());
+    }
+    let letters: Vec<String> = (0..study.results.targets.len()).map(letter).collect();
+    let (title, rules) = (prospects::title(predictions), "--:|".repeat(letters.len()));
+    writeln!(text, "\n## {title}: {}\n", prospects::SUBTITLE)?;
+    writeln!(text, "| instrument | rate | {} |\n|---|--:|{rules}", letters.join(" | "))?;
+    for row in &predictions.rows {
+        write!(text, "| {} | {} |", plain(&row.instrument), row.rate)?;
+        for prospect in row.on.iter().map(Option::as_ref) {
+            let bold = if prospects::is_recorded(prospect) { "**" } else { "" };
+            write!(text, " {bold}{}{bold} |", prospects::says(prospect))?;
+        }
+        text.push('\n');
+    }
+    if let Some(note) = prospects::note(predictions) {
+        let bold = if predictions.records() { "**Recorded.** " } else { "" };
+        writeln!(text, "\n{bold}{}", plain(&note))?;
+    }
+    Ok(())
 }
 
 fn write_verdicts(text: &mut String, study: &Study<'_>) -> std::fmt::Result {

@@ -18,17 +18,17 @@ pub enum Palette {
 impl Palette {
     fn paint(self, code: &str, text: &str) -> String {
         match self {
-            Palette::Coloured if !text.is_empty() => format!("\x1b[{code}m{text}\x1b[0m"),
+            Palette::Coloured if !text.is_empty() && !code.is_empty() => format!("\x1b[{code}m{text}\x1b[0m"),
             _ => text.to_owned(),
         }
     }
 }
 
-const BOLD: &str = "1";
-const DIM: &str = "2";
-const RED: &str = "1;31";
-const GREEN: &str = "1;32";
-const YELLOW: &str = "33";
+pub(super) const BOLD: &str = "1";
+pub(super) const DIM: &str = "2";
+pub(super) const RED: &str = "1;31";
+pub(super) const GREEN: &str = "1;32";
+pub(super) const YELLOW: &str = "33";
 
 const WIDTH: usize = 100;
 /// What is left of the figures: parameters and phase.
@@ -48,6 +48,7 @@ pub fn terminal(study: &Study<'_>, palette: Palette) -> String {
     }
     page.warnings(study);
     page.comparisons(study);
+    page.prospects(study);
     page.verdicts(study);
     page.text()
 }
@@ -70,6 +71,19 @@ impl Page {
     pub(super) fn line(&mut self, code: &str, text: &str) {
         let painted = self.palette.paint(code, text.trim_end());
         self.text.push_str(&painted);
+        self.text.push('\n');
+    }
+
+    /// A line of parts, each in its colour.
+    pub(super) fn painted(&mut self, parts: impl Iterator<Item = (&'static str, String)>) {
+        let mut parts: Vec<(&str, String)> = parts.collect();
+        let end = parts.iter().rposition(|(_, text)| !text.trim_end().is_empty()).map_or(0, |last| last + 1);
+        parts.truncate(end);
+        if let Some((_, last)) = parts.last_mut() {
+            last.truncate(last.trim_end().len());
+        }
+        let line: String = parts.iter().map(|(code, text)| self.palette.paint(code, text)).collect();
+        self.text.push_str(&line);
         self.text.push('\n');
     }
 
@@ -285,7 +299,7 @@ fn padded(text: &str, width: usize) -> String {
 }
 
 /// At most `width` characters.
-fn clipped(text: &str, width: usize) -> String {
+pub(super) fn clipped(text: &str, width: usize) -> String {
     if chars(text) <= width {
         return printable(text);
     }

@@ -1,9 +1,9 @@
 //! Every report on every kind of results: none panics, none lets a name become markup, none breaks its own form.
 
 use nilometer_model::{
-    Activity, Bytes, CellEntry, Coldness, Event, Histogram, Ingest, Invalid, Key, Measured, Nanos, Results,
-    Sample, Seed, Series, Stream, TargetEntry, WorkerTotals,
-    plan::{Goal, Phase},
+    Activity, Bytes, CellEntry, Coldness, Event, Histogram, Ingest, Instrument, Invalid, Key, Levels,
+    Measured, Nanos, ReaderTotals, Results, Sample, Seed, Series, Stall, Stream, TargetEntry, WorkerTotals,
+    plan::{self, Goal, Phase},
 };
 
 use super::{Palette, csv, html, json, markdown, terminal};
@@ -20,12 +20,33 @@ fn target(path: &str) -> TargetEntry {
 }
 
 fn cell(stage: &str, block: &str, workers: u32) -> CellEntry {
-    let workload = format!(r#"{{"stream": {{"block_size": "{block}", "sync": "close"}}}}"#);
+    let plan = format!(
+        "title = \"t\"\n[[stage]]\nname = \"s\"\nworkers = {workers}\n[stage.workload.stream]\nfile_size = \"64 MiB\"\n\
+         block_size = \"{block}\"\naccess = \"direct\"\n"
+    );
+    let plan = plan::parse(&plan, "t.toml", 1.0).expect("a valid plan");
     CellEntry {
         stage: stage.into(),
         name: format!("64 MiB by {block}, direct, {workers} workers"),
-        parameters: format!(r#"{{"stage": "s", "workers": {workers}, "workload": {workload}}}"#),
+        parameters: serde_json::to_string(&plan.cells[0]).expect("JSON"),
     }
+}
+
+/// An instrument with a wicked name, and one of so many MB/s.
+fn catalogue() -> Vec<Instrument> {
+    let camera = |name: &str, megabytes: u32| {
+        let text = format!(
+            "name = \"c\"\ntitle = \"t\"\nsource = \"s\"\nshape = [1000, 1000]\npixel = \"uint8\"\n\
+             frame_rate = \"{megabytes} Hz\"\n"
+        );
+        Instrument { name: name.into(), ..Instrument::parse(&text, "c").expect("valid") }
+    };
+    vec![camera(WICKED, 200), camera("hungry", 900_000)]
+}
+
+/// As a report has it.
+fn studied(results: &Results) -> Study<'_> {
+    Study::of(results).with_catalogue(&catalogue())
 }
 
 fn sample(stream: &mut Stream, rate: f64, operations: u64) -> Sample {
@@ -93,27 +114,58 @@ fn sweep() -> Vec<CellEntry> {
     blocks.iter().flat_map(|block| [1, 2].map(|workers| cell(WICKED, block, workers))).collect()
 }
 
+/// A recording with all that a record can hold of one.
+fn ingest(goal: Goal, readers: usize, company: &str) -> Ingest {
+    let late = |nanos: u64| {
+        let mut histogram = Histogram::default();
+        (1..500_u64).for_each(|number| histogram.add(number * nanos));
+        histogram
+    };
+    let mut levels = Levels::new(Nanos(0));
+    (0..1000).for_each(|at| levels.set(Nanos::from_millis(at), at % 50));
+    if goal == Goal::Pace {
+        levels.lose(Nanos::from_millis(700), 50);
+    }
+    let reader =
+        ReaderTotals { frames: 499, bytes: 499_000_000, wall: Nanos(SECOND), ..ReaderTotals::default() };
+    Ingest {
+        instrument: WICKED.into(),
+        goal,
+        count: 1,
+        frame_size: Bytes(1_000_000),
+        period: Nanos::from_millis(2),
+        due: 500,
+        stored: 499,
+        lost: u64::from(goal == Goal::Pace),
+        slots: 50,
+        slots_high: 30,
+        longest_stall: Nanos::from_millis(30),
+        late: 7,
+        stalls: vec![Stall { at: Nanos::from_millis(600), length: Nanos::from_millis(30) }],
+        stall_count: 1,
+        stalled: Nanos::from_millis(30),
+        slowest_second: Some(Bytes(321_000_000)),
+        durable: late(30_000),
+        readable: late(20_000),
+        read: if readers > 0 { late(90_000) } else { Histogram::default() },
+        levels,
+        company: company.into(),
+        readers: vec![reader; readers],
+        ..Ingest::default()
+    }
+}
+
+/// Adds recordings as fast as it goes and at its pace: by themselves, with readers, in company, and trials.
 fn recorded(mut results: Results) -> Results {
-    for (paced, repeat) in [(false, 0), (false, 1), (true, 0)] {
-        let ingest = Ingest {
-            instrument: WICKED.into(),
-            goal: if paced { Goal::Pace } else { Goal::Limit },
-            count: 1,
-            frame_size: Bytes(1_000_000),
-            period: Nanos::from_millis(2),
-            due: 500,
-            stored: 499,
-            lost: u64::from(paced),
-            slots: 50,
-            slots_high: 30,
-            longest_stall: Nanos::from_millis(30),
-            ..Ingest::default()
-        };
-        let mut sample = sample(&mut Seed(repeat).stream(), 5e8, 500);
+    let alone = [(Goal::Limit, 0, ""), (Goal::Limit, 0, ""), (Goal::Pace, 0, "")];
+    let others = [(Goal::Limit, 2, ""), (Goal::Pace, 2, ""), (Goal::Pace, 0, WICKED)];
+    let trials = [(Goal::Search, 0, ""), (Goal::Search, 0, ""), (Goal::Buffer, 0, "")];
+    for (repeat, (goal, readers, company)) in (0..).zip(alone.into_iter().chain(others).chain(trials)) {
+        let mut sample = sample(&mut Seed(u64::from(repeat)).stream(), 5e8, 500);
         (1..500_u64).for_each(|number| sample.lateness.add(number * 10_000));
-        sample.ingest = Some(ingest);
-        let cell = results.cells.len();
-        let key = Key { target: 0, cell, repeat: repeat as u32, phase: Phase::Ingest };
+        sample.ingest = Some(ingest(goal, readers, company));
+        sample.invalid = (repeat == 7).then_some(Invalid::Starved);
+        let key = Key { target: 0, cell: results.cells.len(), repeat, phase: Phase::Ingest };
         results.samples.push(Measured { key, sample });
     }
     let parameters = r#"{"instrument": {"name": "x"}, "goal": "pace"}"#.into();
@@ -226,7 +278,7 @@ fn a_malformed_page_is_found() {
 #[test]
 fn pages_are_well_formed_and_need_nothing_from_elsewhere() {
     for (name, results) in zoo() {
-        let page = html(&Study::of(&results));
+        let page = html(&studied(&results));
         assert_eq!(malformed(&page), None, "{name}");
         assert!(!page.contains("<script>alert") && !page.contains('\u{1b}'), "{name}");
         let foreign = page.replace("http://www.w3.org/2000/svg", "");
@@ -243,12 +295,12 @@ fn pages_are_well_formed_and_need_nothing_from_elsewhere() {
 #[test]
 fn a_page_says_what_was_found() {
     let results = recorded(results(2, vec![cell("one", "1048576 B", 1)], &[Phase::Write, Phase::Read], 6));
-    let page = html(&Study::of(&results));
+    let page = html(&studied(&results));
     for part in [
         "A is 30 % faster than B",
         "Can it carry",
         "does not carry it",
-        "lateness of frames",
+        "frames at its own pace, from due until",
         "The seed of all random decisions was 77",
         "write: latency",
         "read: over time",
@@ -258,10 +310,86 @@ fn a_page_says_what_was_found() {
     }
 }
 
+/// The recordings' section of a page: what stands between two headings, from the first that begins so.
+fn section<'a>(page: &'a str, heading: &str) -> &'a str {
+    let at = page.find(&format!("<h3>{heading}")).unwrap_or_else(|| panic!("{heading} is missing"));
+    let rest = &page[at + 4..];
+    &rest[..rest.find("<h3>").unwrap_or(rest.len())]
+}
+
+#[test]
+fn a_recording_is_shown_by_itself_beside_readers_and_in_company() {
+    let results = recorded(results(1, Vec::new(), &[], 0));
+    let page = html(&studied(&results));
+    for heading in
+        ["At its own pace, by itself", "At its own pace, beside 2 readers", "At its own pace, together with"]
+    {
+        let part = section(&page, heading);
+        for shown in [
+            "rate over time",
+            "the ring over time",
+            "a stall of 30 ms after 600 ms",
+            "1 frame lost after",
+            ">durable<",
+        ] {
+            assert!(part.contains(shown), "{heading}: {shown} is missing in {part}");
+        }
+        assert!(part.contains("The simulated source itself was late"), "{heading}");
+        assert_eq!(part.contains(">read<"), heading.contains("2 readers"), "{heading}");
+    }
+    let limits = section(&page, "As fast as it is taken");
+    assert!(limits.contains("read together, ") && limits.contains("beside 2 readers: "), "{limits}");
+    let trials = section(&page, "Search for the highest rate");
+    assert_eq!(
+        ["trial 1 at", ": lost frames", ": invalid"].map(|part| trials.matches(part).count()),
+        [1, 1, 1]
+    );
+    let table = section(&page, "All recordings");
+    assert_eq!(table.matches("<td>A</td>").count(), 6 + 3, "recordings and trials");
+    for cell in [
+        ">7<",
+        ">321 MB/s<",
+        "together with the others (",
+        "3 trials of searches",
+        "lost: the ring was still filling",
+        "INVALID: the tool",
+    ] {
+        assert!(table.contains(cell), "{cell} is missing in {table}");
+    }
+}
+
+#[test]
+fn what_has_nothing_to_say_is_not_drawn() {
+    let mut results = recorded(results(1, Vec::new(), &[], 0));
+    results.samples.retain(|measured| {
+        let ingest = measured.sample.ingest.as_ref().expect("a recording");
+        !ingest.goal.searches() && ingest.readers.is_empty()
+    });
+    for measured in &mut results.samples {
+        let ingest = measured.sample.ingest.as_mut().expect("a recording");
+        (ingest.levels, ingest.stalls, ingest.durable) = Default::default();
+        measured.sample.series = Series::new(Nanos(0));
+        (0..5).for_each(|bin| measured.sample.series.add(Nanos(bin << 20), 1000));
+    }
+    let page = html(&studied(&results));
+    for part in [
+        "the ring over time",
+        "rate over time",
+        ">durable<",
+        "Search for",
+        "read together",
+        "a stall of",
+        "trials",
+    ] {
+        assert!(!page.contains(part), "{part} says nothing");
+    }
+    assert!(page.contains("from due until") && page.contains("All recordings"));
+}
+
 #[test]
 fn the_terminal_is_never_wider_than_it_is_and_never_commanded() {
     for (name, results) in zoo() {
-        let text = terminal(&Study::of(&results), Palette::Plain);
+        let text = terminal(&studied(&results), Palette::Plain);
         let wide: Vec<&str> = text.lines().filter(|line| line.chars().count() > 100).collect();
         assert_eq!(wide, [""; 0], "{name}");
         assert!(text.chars().all(|letter| letter == '\n' || !letter.is_control()), "{name}: {text:?}");
@@ -272,17 +400,69 @@ fn the_terminal_is_never_wider_than_it_is_and_never_commanded() {
 #[test]
 fn the_terminal_ends_with_the_answers() {
     let results = recorded(results(2, vec![cell("one", "1048576 B", 1)], &[Phase::Write], 6));
-    let text = terminal(&Study::of(&results), Palette::Plain);
+    let text = terminal(&studied(&results), Palette::Plain);
     let place = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part} is missing in: {text}"));
     assert!(place("ONE  ") < place("COMPARED") && place("COMPARED") < place("VERDICT for"));
     assert!(text.contains("    write  A is 28 % faster than B (") && text.contains(" MB/s ±"), "{text}");
 }
 
 #[test]
+fn every_report_for_people_says_what_is_predicted_and_that_it_is() {
+    let results = results(2, vec![cell("one", "1048576 B", 1)], &[Phase::Write], 6);
+    let study = studied(&results);
+    let table = "PREDICTED: how many times the rate of each instrument the storage takes";
+    let text = terminal(&study, Palette::Plain);
+    let (_, end) = text.split_once(table).unwrap_or_else(|| panic!("{text}"));
+    assert!(end.contains("hungry") && end.contains("900 GB/s") && end.contains("no: 0.00 x"), "{end}");
+    assert!(end.trim_end().ends_with("write --for NAME to record an instrument."), "it is the end: {end}");
+    for text in [end.to_owned(), html(&study), markdown(&study)] {
+        let text = text.replace(['\n', '\\'], " ").replace("   ", " ");
+        for part in
+            ["Predicted, not recorded", "written (one)", "Stalls are not in a prediction", "no: 0.00 x"]
+        {
+            assert!(text.contains(part), "{part} is missing in: {text}");
+        }
+    }
+    let coloured = terminal(&study, Palette::Coloured);
+    assert!(coloured.contains("\u{1b}[1;31m   no: 0.00 x"), "what is not carried is seen: {coloured}");
+    let document: serde_json::Value = serde_json::from_str(&json(&study)).expect("JSON");
+    let hungry = &document["instruments"][2];
+    assert_eq!([&hungry["instrument"], &hungry["target"], &hungry["basis"]], ["hungry", "A", "predicted"]);
+    assert_eq!((&hungry["carried"], &hungry["limit"]["stage"]), (&false.into(), &"one".into()));
+    assert!(hungry["margin"].as_f64().is_some_and(|margin| margin > 0.0 && margin < 0.01), "{hungry}");
+}
+
+#[test]
+fn the_table_tells_what_was_recorded_from_what_is_predicted() {
+    let results = recorded(results(2, vec![cell("one", "1048576 B", 1)], &[Phase::Write], 6));
+    let study = studied(&results);
+    let text = terminal(&study, Palette::Plain);
+    let (table, verdict) = text.split_once("VERDICT for").expect("verdicts come last");
+    assert!(table.contains("RECORDED AND PREDICTED") && table.contains("no: 2.0 x *"), "{table}");
+    assert!(!verdict.contains("PREDICTED"), "{verdict}");
+    let page = html(&study);
+    let places = ["Recorded and predicted", "Can it carry"].map(|part| page.find(part).expect(part));
+    assert!(places[0] < places[1], "the table opens the page");
+    assert_eq!(page.matches("class=\"f no recorded\"").count(), 1);
+    let text = markdown(&study);
+    assert!(text.contains("| **no: 2.0 x** | – |"), "{text}");
+    assert!(text.find("Recorded and predicted") < text.find("## Verdict for"), "{text}");
+}
+
+#[test]
+fn without_anything_to_predict_from_there_is_no_table() {
+    let results = results(1, vec![cell("one", "1048576 B", 1)], &[Phase::Read], 6);
+    let study = studied(&results);
+    for text in [terminal(&study, Palette::Plain), html(&study), markdown(&study)] {
+        assert!(!text.to_lowercase().contains("predicted"), "{text}");
+    }
+}
+
+#[test]
 fn invalid_repeats_are_named_in_every_report_for_people() {
     let mut results = results(1, vec![cell("one", "1048576 B", 1)], &[Phase::Read], 3);
     results.samples[0].sample.invalid = Some(Invalid::WarmRead);
-    let study = Study::of(&results);
+    let study = studied(&results);
     for text in [terminal(&study, Palette::Plain), html(&study), markdown(&study)] {
         assert!(text.contains("INVALID in 1 of 3 repeats: the read came from the page cache"), "{text}");
     }
@@ -296,7 +476,7 @@ fn a_copy_shows_where_its_time_went() {
         [*wall, *user, *system] = [8000, 1100, 2300].map(Nanos::from_millis);
         measured.sample.workers.truncate(1);
     }
-    let study = Study::of(&results);
+    let study = studied(&results);
     for (text, row) in [
         (terminal(&study, Palette::Plain), "  A      8 s    1.1 s    2.3 s    4.6 s"),
         (markdown(&study), " | 8 s | 1.1 s | 2.3 s | 4.6 s | "),
@@ -308,7 +488,7 @@ fn a_copy_shows_where_its_time_went() {
     let fields = ["real", "user", "system", "wait"].map(|field| document["figures"][1][field].as_u64());
     assert_eq!(fields, [8000, 1100, 2300, 4600].map(|millis| Some(millis * 1_000_000)));
     results.samples.retain(|measured| measured.key.phase == Phase::Write);
-    let text = terminal(&Study::of(&results), Palette::Plain);
+    let text = terminal(&studied(&results), Palette::Plain);
     assert!(!text.contains("  TIME"), "only where data are copied: {text}");
 }
 
@@ -316,7 +496,7 @@ fn a_copy_shows_where_its_time_went() {
 fn the_terminal_gives_a_reason_once() {
     let mut results = results(2, vec![cell("one", "1048576 B", 1)], &[Phase::Read, Phase::Write], 3);
     results.samples.iter_mut().for_each(|m| m.sample.invalid = Some(Invalid::WarmRead));
-    let text = terminal(&Study::of(&results), Palette::Plain);
+    let text = terminal(&studied(&results), Palette::Plain);
     let stage = text.split("TO BE KEPT IN MIND").next().unwrap_or_default();
     let count = |part: &str| stage.matches(part).count();
     let counts = [count("the read came from the page cache"), count("INVALID in 3 of 3 repeats: as above")];
@@ -326,7 +506,7 @@ fn the_terminal_gives_a_reason_once() {
 #[test]
 fn json_is_json_and_csv_is_a_table() {
     for (name, results) in zoo() {
-        let study = Study::of(&results);
+        let study = studied(&results);
         let document: serde_json::Value = serde_json::from_str(&json(&study)).expect("JSON");
         let count = |field: &str| document[field].as_array().map_or(0, Vec::len);
         let outcomes: usize = study.stages.iter().map(|stage| stage.outcomes.len()).sum();
@@ -340,7 +520,7 @@ fn json_is_json_and_csv_is_a_table() {
 #[test]
 fn json_says_what_is_faster() {
     let results = results(2, vec![cell("one", "1048576 B", 1)], &[Phase::Write], 6);
-    let document: serde_json::Value = serde_json::from_str(&json(&Study::of(&results))).expect("JSON");
+    let document: serde_json::Value = serde_json::from_str(&json(&studied(&results))).expect("JSON");
     let pair = &document["comparisons"][0];
     let fields = [&pair["first"], &pair["second"], &pair["answer"], &pair["phase"]];
     assert_eq!(fields.map(|field| field.as_str().expect("a word")), ["A", "B", "faster", "write"]);

@@ -77,6 +77,8 @@ pub struct Trial {
     pub read_back: u64,
     /// From due until durable, for 99 % of frames; none where nothing is synced.
     pub durable: Option<Nanos>,
+    /// How many times smaller frames were written than they came.
+    pub compressed: f64,
 }
 
 /// A recording that was read while it was made.
@@ -251,6 +253,7 @@ fn finding(sample: &Sample, ingest: &Ingest) -> Finding {
         cores: (sample.user + sample.system).seconds() / sample.wall.seconds().max(1e-9),
         read_back: after.map(|reader| reader.frames).sum(),
         durable: quantile(&ingest.durable, 0.99),
+        compressed: (ingest.stored * ingest.frame_size.0) as f64 / ingest.written.0.max(1) as f64,
     };
     if ingest.lost > 0 { Finding::Lost(trial) } else { Finding::Carried(trial) }
 }

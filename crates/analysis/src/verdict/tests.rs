@@ -15,6 +15,7 @@ fn measured(cell: usize, paced: bool, rate: u64, lost: u64) -> Measured {
         duration: Nanos(60 * SECOND.0),
         due: 6000,
         stored: 6000 - lost,
+        written: Bytes((6000 - lost) * 1_000_000),
         lost,
         slots: 100,
         slots_high: 50,
@@ -162,6 +163,11 @@ fn stalls_durability_and_what_was_read_back_are_said() {
     ] {
         assert!(more.contains(part), "{part} is missing in: {more}");
     }
+    assert!(!more.contains("compressed"), "{more}");
+    let squeezed =
+        changed(&measured(1, true, 100_000_000, 0), |ingest| ingest.written = Bytes(1_500_000_000));
+    let more = one(vec![squeezed]).more().join(" ");
+    assert!(more.contains("compressed 4.0 times, 25 MB/s were given to the storage"), "{more}");
     let synced = one(vec![measured(1, true, 100_000_000, 0)]).more().join(" ");
     assert!(synced.contains("not the loss of power"), "{synced}");
 }

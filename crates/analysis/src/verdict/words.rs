@@ -61,6 +61,14 @@ impl Verdict {
     pub fn more(&self) -> Vec<String> {
         let mut more = Vec::new();
         if let Finding::Carried(trial) | Finding::Lost(trial) = &self.finding {
+            // What is padded to whole pages is a little more than it was.
+            if trial.compressed > 1.05 && trial.compressed.is_finite() {
+                let written = ByteRate(self.rate.0 / trial.compressed);
+                more.push(format!(
+                    "compressed {:.1} times, {written} were given to the storage",
+                    trial.compressed
+                ));
+            }
             more.extend(late(trial));
         }
         if let Some(step) = &self.cache {

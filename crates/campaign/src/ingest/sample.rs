@@ -59,6 +59,7 @@ fn add(sample: &mut Sample, ingest: &mut Ingest, outcome: Outcome) {
     ingest.slots_high = ingest.slots_high.max(outcome.books.high as u64);
     for lane in outcome.lanes.into_iter().flatten() {
         ingest.stored += lane.totals.stored;
+        ingest.written.0 += lane.written;
         ingest.longest_stall = ingest.longest_stall.max(lane.totals.longest);
         ingest.durable.merge(&lane.totals.durable);
         sample.latency.merge(&lane.totals.lateness);
@@ -128,7 +129,7 @@ mod tests {
         let (mut sample, period) = (Sample::new(Nanos(0)), Nanos::from_millis(10));
         let ingest = Ingest { due: 1000, stored: 1000, period, ..Ingest::default() };
         for number in 0..1000 {
-            sample.lateness.add((f64::from(number) * period.0 as f64 * (share - 1.0).max(0.0)) as u64);
+            sample.lateness.add(Nanos::from_seconds(f64::from(number) * period.seconds() * (share - 1.0)).0);
         }
         (sample, ingest)
     }

@@ -11,6 +11,8 @@ pub(in crate::report) enum Unit {
     Operations,
     /// Nanoseconds.
     Time,
+    /// Whole things, with their name.
+    Count(&'static str),
 }
 
 /// From values to a place between 0 and 1.
@@ -37,6 +39,7 @@ impl Unit {
                 &[(1.0, "operations/s"), (1e3, "thousand operations/s"), (1e6, "million operations/s")]
             }
             Unit::Time => &[(1.0, "ns"), (1e3, "us"), (1e6, "ms"), (1e9, "s")],
+            Unit::Count(what) => return (1.0, what),
         };
         *units.iter().rev().find(|(factor, _)| value >= *factor).unwrap_or(&units[0])
     }
@@ -47,6 +50,7 @@ impl Unit {
         match self {
             Unit::Time => Nanos(value.round() as u64).to_string(),
             Unit::ByteRate => nilometer_model::ByteRate(value).to_string(),
+            Unit::Count(_) => rounded(value),
             Unit::Operations => {
                 let (factor, _) = self.scale(value);
                 let prefix = if factor < 1e3 {
@@ -86,7 +90,8 @@ impl Axis {
     pub(in crate::report) fn from_zero(unit: Unit, most: f64) -> Self {
         let most = if most > 0.0 { most } else { 1.0 };
         let (factor, name) = unit.scale(most);
-        let step = step(most / factor);
+        let least = if matches!(unit, Unit::Count(_)) { 1.0 } else { 0.0 };
+        let step = step(most / factor).max(least);
         let count = (most / factor / step - 1e-9).ceil().max(1.0);
         #[expect(clippy::cast_sign_loss, reason = "it is at least one")]
         let ticks = (0..=count as usize).map(|tick| {
@@ -122,17 +127,24 @@ impl Axis {
         Axis { from, to, is_log, ticks: values.to_vec(), name: name.into() }
     }
 
-    /// The share of operations that are at least as fast: each further nine of it takes as much room, up to the last one
-    /// that so many operations can show.
-    pub(in crate::report) fn of_nines(operations: u64) -> Self {
-        let to = (operations.max(2) as f64).log10().clamp(1.0, 6.0);
+    /// The share of `what` that are at least as fast: each further nine of it takes as much room, up to the last one that
+    /// so many can show.
+    pub(in crate::report) fn of_nines(count: u64, what: &str) -> Self {
+        let to = (count.max(2) as f64).log10().clamp(1.0, 6.0);
         let shares = [(0.0, "0"), (0.5, "50"), (0.9, "90"), (0.99, "99"), (0.999, "99.9"), (0.9999, "99.99")];
         let ticks = shares
             .iter()
             .map(|(share, label)| (nines(*share), (*label).to_owned()))
             .filter(|(place, _)| *place <= to + 1e-9)
             .collect();
-        Axis { from: 0.0, to, is_log: false, ticks, name: "% of operations took at most this".into() }
+        Axis { from: 0.0, to, is_log: false, ticks, name: format!("% of {what} took at most this") }
+    }
+
+    /// With what it is before the unit.
+    pub(in crate::report) fn named(mut self, what: &str) -> Self {
+        self.name =
+            [what, &self.name].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ");
+        self
     }
 
     /// Ends at a value instead of at a tick.
@@ -203,6 +215,8 @@ mod tests {
         assert!((axis.at(7500.0) - 0.5).abs() < 1e-9);
         let empty = Axis::of_values(Unit::ByteRate, std::iter::empty());
         assert!(empty.at(f64::NAN).abs() < 1e-9 && !empty.ticks.is_empty());
+        assert_eq!(labels(&Axis::from_zero(Unit::Count("slots"), 2.0)), ["0", "1", "2"], "no half slots");
+        assert_eq!(axis.named("read").name, "read, thousand operations/s");
         assert!(Axis::from_zero(Unit::Time, 0.0).at(1.0) > 0.0);
     }
 
@@ -230,9 +244,9 @@ mod tests {
 
     #[test]
     fn each_nine_takes_as_much_room() {
-        let axis = Axis::of_nines(10_000);
+        let axis = Axis::of_nines(10_000, "frames");
         assert_eq!(labels(&axis), ["0", "50", "90", "99", "99.9", "99.99"]);
         assert!((axis.at(nines(0.9)) - 0.25).abs() < 1e-9);
-        assert_eq!(labels(&Axis::of_nines(0)), ["0", "50", "90"]);
+        assert_eq!(labels(&Axis::of_nines(0, "frames")), ["0", "50", "90"]);
     }
 }

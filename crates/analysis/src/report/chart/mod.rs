@@ -8,5 +8,5 @@ mod svg;
 
 pub(super) use axis::{Axis, Unit, nines};
 pub(super) use bars::{Bar, Bars, bars};
-pub(super) use plot::{Line, Plot, Point, Style, plot};
-pub(super) use svg::{Escaped, sign};
+pub(super) use plot::{Line, Plot, Point, Span, Style, plot};
+pub(super) use svg::{Escaped, lone_sign, sign};

@@ -29,6 +29,21 @@ pub(in crate::report) struct Point {
     pub(in crate::report) interval: Option<(f64, f64)>,
     /// What is shown when it is pointed at.
     pub(in crate::report) title: String,
+    /// What stands beside its sign.
+    pub(in crate::report) label: String,
+}
+
+/// A stretch of the horizontal axis.
+#[derive(Debug, Clone)]
+pub(in crate::report) struct Span {
+    /// Decides the colour.
+    pub(in crate::report) series: usize,
+    /// On the axis of `x`.
+    pub(in crate::report) from: f64,
+    /// On the axis of `x`, at least `from`.
+    pub(in crate::report) to: f64,
+    /// What is shown when it is pointed at.
+    pub(in crate::report) title: String,
 }
 
 /// How a line is drawn.
@@ -38,6 +53,8 @@ pub(in crate::report) enum Style {
     Marked,
     /// So many points that only the line is drawn.
     Plain,
+    /// Signs without a line and without a name.
+    Signs,
     /// A limit to compare with: thin, in the colour of text.
     Reference,
 }
@@ -52,6 +69,8 @@ pub(in crate::report) struct Plot {
     pub(in crate::report) x: Axis,
     pub(in crate::report) y: Axis,
     pub(in crate::report) lines: Vec<Line>,
+    /// Behind the lines, from top to bottom.
+    pub(in crate::report) spans: Vec<Span>,
     /// Pixels at its natural size.
     pub(in crate::report) width: f64,
 }
@@ -76,7 +95,7 @@ impl Area {
     fn of(plot: &Plot) -> Self {
         let longest = plot.y.ticks.iter().map(|(_, label)| label.chars().count()).max().unwrap_or(0);
         let left = 10.0 + LETTER * longest as f64;
-        let marked = plot.lines.iter().any(|line| line.style == Style::Marked);
+        let marked = plot.lines.iter().any(|line| matches!(line.style, Style::Marked | Style::Signs));
         let names = plot.lines.iter().map(|line| line.name.chars().count()).max().unwrap_or(0);
         let right = (9.0 + 7.0 * names as f64).clamp(24.0, 110.0);
         Area {
@@ -104,6 +123,9 @@ pub(in crate::report) fn plot(plot: &Plot) -> String {
     let mut svg = Svg::new(plot.width, HEIGHT, &plot.description);
     svg.text("h", (0.0, 11.0), Anchor::Start, &plot.title);
     axes(&mut svg, plot, &area);
+    for span in &plot.spans {
+        draw_span(&mut svg, plot, &area, span);
+    }
     for line in &plot.lines {
         svg.series(line.series);
         draw(&mut svg, plot, &area, line);
@@ -134,6 +156,16 @@ fn axes(svg: &mut Svg, plot: &Plot, area: &Area) {
     svg.text("t", (right, HEIGHT - 5.0), Anchor::End, &plot.x.name);
 }
 
+/// A narrow one is still seen.
+const SPAN_LEAST: f64 = 1.6;
+
+fn draw_span(svg: &mut Svg, plot: &Plot, area: &Area, span: &Span) {
+    let [from, to] = [span.from, span.to].map(|x| area.place(plot, x, 0.0).0);
+    svg.series(span.series);
+    svg.span((from, ABOVE), ((to - from).max(SPAN_LEAST), area.height), &span.title);
+    svg.end();
+}
+
 fn draw(svg: &mut Svg, plot: &Plot, area: &Area, line: &Line) {
     let places: Vec<(f64, f64)> =
         line.points.iter().map(|point| area.place(plot, point.x, point.y)).collect();
@@ -150,10 +182,15 @@ fn draw(svg: &mut Svg, plot: &Plot, area: &Area, line: &Line) {
         let outline: Vec<(f64, f64)> = side(true).chain(side(false).rev()).collect();
         svg.path("a", &outline);
     }
-    svg.path("l", &places);
-    if line.style == Style::Marked {
-        for (place, point) in places.into_iter().zip(&line.points) {
-            svg.mark(line.series, place, &point.title);
+    if line.style != Style::Signs {
+        svg.path("l", &places);
+    }
+    if line.style != Style::Plain {
+        for ((x, y), point) in places.into_iter().zip(&line.points) {
+            svg.mark(line.series, (x, y), &point.title);
+            if !point.label.is_empty() {
+                svg.text("t", (x, y - 8.0), Anchor::Middle, &point.label);
+            }
         }
     }
 }
@@ -161,11 +198,12 @@ fn draw(svg: &mut Svg, plot: &Plot, area: &Area, line: &Line) {
 /// The lines' names at their ends, moved apart where they would overlap.
 fn names(svg: &mut Svg, plot: &Plot, area: &Area) {
     let end = |line: &Line| line.points.last().map(|point| area.place(plot, point.x, point.y));
-    let named = plot.lines.iter().filter(|line| line.style != Style::Reference);
+    let named = plot.lines.iter().filter(|line| matches!(line.style, Style::Marked | Style::Plain));
     let mut ends: Vec<((f64, f64), &Line)> = named.filter_map(|line| Some((end(line)?, line))).collect();
     ends.sort_by(|a, b| a.0.0.total_cmp(&b.0.0));
     // Only names of lines that end at about the same place can overlap.
-    for near in ends.chunk_by_mut(|a, b| b.0.0 - a.0.0 < LETTER) {
+    let room = |line: &Line| LETTER * line.name.chars().count() as f64;
+    for near in ends.chunk_by_mut(|a, b| b.0.0 - a.0.0 < room(a.1)) {
         near.sort_by(|a, b| a.0.1.total_cmp(&b.0.1));
         let places = apart(&near.iter().map(|((_, y), _)| *y).collect::<Vec<_>>(), ABOVE + area.height);
         for (((x, _), line), y) in near.iter().zip(places) {

@@ -83,6 +83,15 @@ impl Svg {
         ));
     }
 
+    /// A stretch of the area, with what is shown when it is pointed at.
+    pub(super) fn span(&mut self, (x, y): (f64, f64), (width, height): (f64, f64), title: &str) {
+        let [x, y, width, height] = [x, y, width, height].map(Short);
+        self.add(format_args!(
+            "<rect class=\"b\" x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\"><title>{}</title></rect>",
+            Escaped(title)
+        ));
+    }
+
     pub(super) fn text(&mut self, class: &str, (x, y): (f64, f64), anchor: Anchor, text: &str) {
         let anchor = match anchor {
             Anchor::Start => "",
@@ -145,6 +154,15 @@ pub(in crate::report) fn sign(series: usize) -> String {
         "<svg class=\"sign {}\" viewBox=\"0 0 26 12\" aria-hidden=\"true\"><path class=\"l\" d=\"M1 6 25 6\"/><path class=\"m\" d=\"{}\"/></svg>",
         classes(series),
         shape(series, (13.0, 6.0))
+    )
+}
+
+/// The sign of a series that has no line, for legends.
+pub(in crate::report) fn lone_sign(series: usize) -> String {
+    format!(
+        "<svg class=\"sign lone {}\" viewBox=\"0 0 12 12\" aria-hidden=\"true\"><path class=\"m\" d=\"{}\"/></svg>",
+        classes(series),
+        shape(series, (6.0, 6.0))
     )
 }
 

@@ -7,7 +7,7 @@ use nilometer_model::{Histogram, Nanos, Series, plan::Phase, statistics::Summary
 use crate::{Outcome, Quantity, Stage, StageCell, letter};
 
 use super::{
-    super::chart::{Axis, Line, Plot, Point, Style, Unit, nines, plot},
+    super::chart::{Axis, Line, Plot, Point, Span, Style, Unit, nines, plot},
     clipped,
     stage::{LETTERS, WIDTH},
     write_charts,
@@ -17,10 +17,10 @@ use super::{
 const OPEN: usize = 2;
 const MOST: usize = 16;
 /// More points than this are not seen in a chart of this width.
-const POINTS_MOST: usize = 150;
+pub(super) const POINTS_MOST: usize = 150;
 
 /// Fewer bins than this are no course of time.
-const BINS_LEAST: usize = 8;
+pub(super) const BINS_LEAST: usize = 8;
 
 /// Fewer operations a point make a rate that jumps between none and one, as many as there is room for.
 const OPERATIONS_LEAST: usize = 6;
@@ -70,29 +70,52 @@ fn outcomes<'a>(stage: &'a Stage<'_>, cell: &StageCell, phase: Phase) -> Vec<&'a
 }
 
 fn distribution(title: &str, outcomes: &[&Outcome<'_>]) -> Option<String> {
-    let lines = outcomes.iter().filter_map(|o| Some((o.target, o.latency.filter(|l| l.count() > 0)?)));
-    quantiles(&format!("{title}: latency"), &lines.collect::<Vec<_>>(), None)
+    let lines = outcomes.iter().filter_map(|o| Some((o.target, o.latency?)));
+    let lines: Vec<Distribution<'_>> = lines
+        .map(|(target, histogram)| Distribution { series: target, name: letter(target), histogram })
+        .collect();
+    quantiles(&format!("{title}: latency"), "operations", &lines, None, extent(&lines))
 }
 
-/// How long the operations of each target took: each further nine has as much room. `limit` is drawn as a reference.
+/// How long something took.
+#[derive(Debug, Clone)]
+pub(super) struct Distribution<'a> {
+    /// Decides colour and dash.
+    pub(super) series: usize,
+    /// What stands at its end.
+    pub(super) name: String,
+    /// The times.
+    pub(super) histogram: &'a Histogram,
+}
+
+/// How long things took: each further nine has as much room. `limit` is drawn as a reference, `extent` is on the axis.
 pub(super) fn quantiles(
     title: &str,
-    histograms: &[(usize, &Histogram)],
+    what: &str,
+    distributions: &[Distribution<'_>],
     limit: Option<Nanos>,
+    extent: (f64, f64),
 ) -> Option<String> {
-    let operations = histograms.iter().map(|(_, histogram)| histogram.count()).max()?;
-    let x = Axis::of_nines(operations);
-    let mut lines: Vec<Line> = histograms.iter().map(|(target, h)| quantile_line(*target, h)).collect();
-    let values = lines.iter().flat_map(|line| &line.points).map(|point| point.y);
-    let ends = values.chain(limit.map(|limit| limit.0 as f64));
-    let (least, most) = ends.fold((f64::INFINITY, 0.0_f64), |(least, most), y| (least.min(y), most.max(y)));
-    if let Some(limit) = limit {
-        lines.push(reference(limit.0 as f64, (0.0, f64::MAX)));
+    let count = distributions.iter().map(|of| of.histogram.count()).max().filter(|count| *count > 0)?;
+    let x = Axis::of_nines(count, what);
+    let drawn = distributions.iter().filter(|of| of.histogram.count() > 0);
+    let mut lines: Vec<Line> = drawn.map(quantile_line).collect();
+    let (mut least, mut most) = extent;
+    if let Some(Nanos(limit)) = limit {
+        (least, most) = (least.min(limit as f64), most.max(limit as f64));
+        lines.push(reference(limit as f64, (0.0, f64::MAX)));
     }
-    let description = format!("{title}: share of operations that took at most so long");
+    let description = format!("{title}: share of {what} that took at most so long");
     let y = Axis::log(Unit::Time, least.max(1.0), most);
     let title = clipped(title, LETTERS);
-    Some(plot(&Plot { title, description, x, y, lines, width: WIDTH }))
+    Some(plot(&Plot { title, description, x, y, lines, spans: Vec::new(), width: WIDTH }))
+}
+
+/// The least and the longest time of all that is drawn.
+pub(super) fn extent(distributions: &[Distribution<'_>]) -> (f64, f64) {
+    let drawn = distributions.iter().filter(|of| of.histogram.count() > 0);
+    let points = drawn.flat_map(|of| quantile_line(of).points);
+    points.fold((f64::INFINITY, 0.0), |(least, most), point| (least.min(point.y), most.max(point.y)))
 }
 
 /// A level from one side of a chart to the other.
@@ -101,7 +124,8 @@ pub(super) fn reference(level: f64, (from, to): (f64, f64)) -> Line {
     Line { series: 0, name: String::new(), points: vec![point(from), point(to)], style: Style::Reference }
 }
 
-fn quantile_line(target: usize, histogram: &Histogram) -> Line {
+fn quantile_line(of: &Distribution<'_>) -> Line {
+    let Distribution { series, ref name, histogram } = *of;
     let all = histogram.count().max(1) as f64;
     let mut points: Vec<Point> = Vec::new();
     let mut seen = 0;
@@ -122,7 +146,7 @@ fn quantile_line(target: usize, histogram: &Histogram) -> Line {
     }
     let most = Point { x: all.log10().max(0.0), y: histogram.max() as f64, ..Point::default() };
     points.push(most);
-    Line { series: target, name: letter(target), points, style: Style::Plain }
+    Line { series, name: name.clone(), points, style: Style::Plain }
 }
 
 /// One chart, or one for each of few targets that would not fit into one.
@@ -135,7 +159,7 @@ fn over_time(title: &str, quantity: Quantity, outcomes: &[&Outcome<'_>]) -> Vec<
         let letter = if apart { format!(", {}", letter(group[0].0)) } else { String::new() };
         format!("{title}{letter}: over time")
     };
-    groups.filter_map(|group| timeline(&title(group), quantity, group, None)).collect()
+    groups.filter_map(|group| timeline(&title(group), quantity, group, None, Vec::new())).collect()
 }
 
 /// More targets than this share a chart, however different they are.
@@ -157,12 +181,13 @@ fn fit_together(all: &[(usize, &Series)]) -> bool {
         && near(all.iter().map(|(_, series)| rate(series)).collect())
 }
 
-/// The rate over time of each target. `level` is drawn as a reference.
+/// The rate over time of each target. `level` is drawn as a reference, `spans` behind the lines.
 pub(super) fn timeline(
     title: &str,
     quantity: Quantity,
     series: &[(usize, &Series)],
     level: Option<f64>,
+    spans: Vec<Span>,
 ) -> Option<String> {
     let long = series.iter().filter(|(_, series)| series.bins().len() >= BINS_LEAST);
     let mut lines: Vec<Line> = long.map(|(target, series)| time_line(*target, series, quantity)).collect();
@@ -179,8 +204,8 @@ pub(super) fn timeline(
     let mut x = Axis::from_zero(Unit::Time, end);
     x.until(end);
     let y = Axis::from_zero(unit, most);
-    let description = format!("{title}: rate in the median repeat");
-    Some(plot(&Plot { title: clipped(title, LETTERS), description, x, y, lines, width: WIDTH }))
+    let description = format!("{title}: rate over time");
+    Some(plot(&Plot { title: clipped(title, LETTERS), description, x, y, lines, spans, width: WIDTH }))
 }
 
 /// Neighbouring bins together, the last ones left out where they are not a whole point.
@@ -210,7 +235,7 @@ mod tests {
     fn a_distribution_goes_from_the_least_to_the_greatest() {
         let mut histogram = Histogram::default();
         (1..=1000_u64).for_each(|value| histogram.add(value * 1000));
-        let line = quantile_line(0, &histogram);
+        let line = quantile_line(&Distribution { series: 0, name: "A".into(), histogram: &histogram });
         let (first, last) = (&line.points[0], line.points.last().expect("points"));
         assert!(first.x < 0.01 && first.y < 12_000.0, "{first:?}");
         assert!((last.x - 3.0).abs() < 1e-9 && last.y > 950_000.0, "{last:?}");
@@ -227,7 +252,7 @@ mod tests {
         assert!(line.points.len() <= POINTS_MOST && line.points.len() > 50, "{}", line.points.len());
         let mean = line.points.iter().map(|point| point.y).sum::<f64>() / line.points.len() as f64;
         assert!((mean / 10e6 - 1.0).abs() < 0.02, "{mean}");
-        assert_eq!(timeline("t", Quantity::Bytes, &[], None), None);
+        assert_eq!(timeline("t", Quantity::Bytes, &[], None, Vec::new()), None);
     }
 
     #[test]
@@ -235,7 +260,7 @@ mod tests {
         let drawn = |bins: u64| {
             let mut series = Series::new(Nanos(0));
             (0..bins).for_each(|bin| series.add(Nanos(bin << 20), 1000));
-            timeline("t", Quantity::Bytes, &[(0, &series)], Some(1.0)).is_some()
+            timeline("t", Quantity::Bytes, &[(0, &series)], Some(1.0), Vec::new()).is_some()
         };
         assert_eq!([1, 3, 7, 8, 9].map(drawn), [false, false, false, true, true]);
     }

@@ -81,7 +81,7 @@ fn write_header(page: &mut String, study: &Study<'_>) -> std::fmt::Result {
     }
     page.push_str("</ul><nav aria-label=\"Sections\">");
     for (number, recording) in study.recordings.iter().enumerate() {
-        write!(page, "<a href=\"#recording-{number}\">{}</a>", Escaped(recording.instrument))?;
+        write!(page, "<a href=\"#recording-{number}\">{}</a>", Escaped(&recording.who()))?;
     }
     for (number, stage) in study.stages.iter().enumerate() {
         write!(page, "<a href=\"#stage-{number}\">{}</a>", Escaped(stage.name))?;

@@ -102,7 +102,7 @@ fn curves(stage: &Stage<'_>, question: &Question, axis: &str) -> Vec<String> {
     let panel = |title: String, lines: Vec<Line>| {
         let description = format!("{}, {title}: rate against {}", stage.name, axis.replace('_', " "));
         let title = clipped(&title, LETTERS);
-        plot(&Plot { title, description, x: x.clone(), y: y.clone(), lines, width: WIDTH })
+        plot(&Plot { title, description, x: x.clone(), y: y.clone(), lines, spans: Vec::new(), width: WIDTH })
     };
     let phase = question.phase.name();
     if stage.targets().len() == 1 && others.len() > 1 && others.len() <= LINES_MOST {
@@ -196,6 +196,7 @@ impl Sweep<'_> {
             y: summary.mean,
             interval: interval(&summary),
             title: format!("{}, {value}: {rate}", letter(outcome.target)),
+            ..Point::default()
         })
     }
 }

@@ -4,15 +4,77 @@ use std::fmt::Write;
 
 use nilometer_model::Results;
 
-use crate::{Finding, Grade, Outcome, Quantity, Question, Stage, Study, Verdict, effect::Answer, letter};
+use crate::{
+    Basis, Finding, Grade, Outcome, Predictions, Prospect, Quantity, Question, Stage, Study, Verdict,
+    effect::Answer, letter,
+};
 
-use super::super::{chart::Escaped, words};
+use super::super::{chart::Escaped, prospects, words};
 
 /// The sections above the stages.
 pub(super) fn write(page: &mut String, study: &Study<'_>) -> std::fmt::Result {
+    write_prospects(page, study)?;
     write_verdicts(page, study)?;
     write_questions(page, study)?;
     write_warnings(page, study)
+}
+
+/// The table of instruments and targets.
+fn write_prospects(page: &mut String, study: &Study<'_>) -> std::fmt::Result {
+    let predictions = &study.predictions;
+    if predictions.rows.is_empty() {
+        return Ok(());
+    }
+    write!(
+        page,
+        "<section class=\"card\"><h2>{}</h2><p class=\"soft\">{}</p><div class=\"scroll\"><table class=\"prospects\">\
+         <thead><tr><th>instrument</th><th class=\"f\">rate</th>",
+        prospects::title(predictions),
+        prospects::SUBTITLE
+    )?;
+    for target in 0..study.results.targets.len() {
+        write!(page, "<th class=\"f s{}\"><b>{}</b></th>", target % 8, letter(target))?;
+    }
+    page.push_str("</tr></thead><tbody>");
+    for row in &predictions.rows {
+        write!(page, "<tr><td>{}</td><td class=\"f\">{}</td>", Escaped(&row.instrument), row.rate)?;
+        for prospect in row.on.iter().map(Option::as_ref) {
+            write_prospect(page, predictions, prospect)?;
+        }
+        page.push_str("</tr>");
+    }
+    page.push_str("</tbody></table></div>");
+    if predictions.records() && predictions.predicts() {
+        page.push_str("<p class=\"soft\">Filled: recorded, see the verdict. Others are predicted.</p>");
+    }
+    if let Some(note) = prospects::note(predictions) {
+        write!(page, "<p class=\"soft\">{}</p>", Escaped(&note))?;
+    }
+    page.push_str("</section>");
+    Ok(())
+}
+
+fn write_prospect(
+    page: &mut String,
+    predictions: &Predictions,
+    prospect: Option<&Prospect>,
+) -> std::fmt::Result {
+    let class = match prospect {
+        None => "",
+        Some(Prospect { carried: Some(true), .. }) => "yes",
+        Some(Prospect { carried: Some(false), .. }) => "no",
+        Some(Prospect { carried: None, .. }) => "maybe",
+    };
+    let (basis, why) = match prospect.map(|prospect| prospect.basis) {
+        None => ("", "nothing that was measured tells".to_owned()),
+        Some(Basis::Recorded) => (" recorded", "recorded".to_owned()),
+        Some(Basis::Predicted(limit)) => {
+            let limit = predictions.limits.get(limit).map(prospects::limit);
+            ("", format!("predicted from {}", limit.unwrap_or_default()))
+        }
+    };
+    let says = prospects::says(prospect);
+    write!(page, "<td class=\"f {class}{basis}\" title=\"{}\"><span>{says}</span></td>", Escaped(&why))
 }
 
 fn write_verdicts(page: &mut String, study: &Study<'_>) -> std::fmt::Result {

@@ -1,0 +1,95 @@
+//! The trials of a search for the highest rate: each by how it ended, and the interval that was found.
+
+use std::fmt::Write;
+
+use nilometer_model::{
+    Measured,
+    plan::Goal,
+    search::{Ended, RateLimit, Trial},
+};
+
+use crate::{Recording, Study, Verdict, letter};
+
+use super::super::{
+    super::chart::{Axis, Escaped, Line, Plot, Point, Style, Unit, lone_sign, plot},
+    latency::reference,
+    write_charts,
+};
+
+/// Pixels at the natural size of a chart that stands by itself.
+const WIDE: f64 = 490.0;
+
+/// How a trial ended: its sign and its word.
+const ENDS: [(Ended, usize, &str); 3] =
+    [(Ended::Carried, 2, "carried"), (Ended::Lost, 1, "lost frames"), (Ended::Invalid, 6, "invalid")];
+
+/// A chart for each target, and what was found in words.
+pub(super) fn write(page: &mut String, study: &Study<'_>, recording: &Recording<'_>) -> std::fmt::Result {
+    let searched = |measured: &&&Measured| {
+        measured.sample.ingest.as_ref().is_some_and(|ingest| ingest.goal == Goal::Search)
+    };
+    let samples: Vec<&Measured> = recording.samples.iter().filter(searched).copied().collect();
+    if samples.is_empty() {
+        return Ok(());
+    }
+    page.push_str("<h3>Search for the highest rate</h3><p class=\"key\">");
+    for (_, series, word) in ENDS {
+        write!(page, "<span>{}{word}</span>", lone_sign(series))?;
+    }
+    page.push_str("</p>");
+    let of_targets: Vec<&[&Measured]> = samples.chunk_by(|a, b| a.key.target == b.key.target).collect();
+    let limit = |target: usize| found(study, recording, target);
+    let charts: Vec<String> =
+        of_targets.iter().map(|samples| chart(samples, limit(samples[0].key.target))).collect();
+    write_charts(page, &charts)?;
+    for samples in of_targets {
+        let target = samples[0].key.target;
+        if let Some(limit) = limit(target) {
+            write!(page, "<p class=\"soft\">{} {}.</p>", letter(target), Escaped(&limit.to_string()))?;
+        }
+    }
+    page.push_str("<p class=\"soft\">Dashed: the ends of the interval.</p>");
+    Ok(())
+}
+
+fn found(study: &Study<'_>, recording: &Recording<'_>, target: usize) -> Option<RateLimit> {
+    let of = |verdict: &&Verdict| {
+        (verdict.target, verdict.instrument.as_str(), verdict.count)
+            == (target, recording.instrument, recording.count)
+    };
+    study.verdicts.iter().find(of)?.highest
+}
+
+fn chart(samples: &[&Measured], limit: Option<RateLimit>) -> String {
+    let trials: Vec<Trial> = samples.iter().filter_map(|measured| Trial::of(&measured.sample)).collect();
+    let numbered = || (1_u32..).zip(&trials);
+    let mut lines: Vec<Line> = ENDS
+        .into_iter()
+        .map(|(ended, series, word)| {
+            let those = numbered().filter(|(_, trial)| trial.ended == ended);
+            let point = |(number, trial): (u32, &Trial)| Point {
+                x: f64::from(number),
+                y: trial.rate.0,
+                title: format!("trial {number} at {}: {word}", trial.rate),
+                ..Point::default()
+            };
+            Line { series, name: String::new(), points: those.map(point).collect(), style: Style::Signs }
+        })
+        .collect();
+    let end = trials.len() as f64 + 1.0;
+    let mut x = Axis::from_zero(Unit::Count("trial"), end);
+    x.until(end);
+    let ends = limit.iter().flat_map(|limit| [limit.carried, limit.lost]).flatten();
+    lines.extend(ends.map(|rate| reference(rate.0, (0.0, end))));
+    let most = trials.iter().map(|trial| trial.rate.0).fold(0.0, f64::max);
+    let title = format!("{}: the rate of each trial", letter(samples[0].key.target));
+    plot(&Plot {
+        description: format!("{title}, by how it ended"),
+        title,
+        x,
+        y: Axis::from_zero(Unit::ByteRate, most),
+        lines,
+        spans: Vec::new(),
+        width: WIDE,
+    })
+}

@@ -1,0 +1,83 @@
+//! The test's camera and its recordings, and how what the program says of them is read.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use nilometer_tests::{Ended, Running, await_some, run, start};
+use tempfile::TempDir;
+
+/// 2 MiB every 20 ms in files of 64 MiB, which are synced one by one.
+pub(crate) const CAMERA: &str = r#"
+name = "camera"
+title = "for tests"
+source = "none"
+shape = [1024, 1024]
+pixel = "uint16"
+frame_rate = "50 Hz"
+frames_per_file = 32
+"#;
+
+pub(crate) const LIMIT: Duration = Duration::from_mins(2);
+
+/// A recording of the test's camera, named `scan`.
+pub(crate) struct Recording {
+    pub(crate) directory: TempDir,
+    pub(crate) to: Vec<PathBuf>,
+}
+
+impl Recording {
+    pub(crate) fn new(to: &[&Path]) -> Self {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        fs::write(directory.path().join("camera.toml"), CAMERA).expect("a file");
+        Recording { directory, to: to.iter().map(|path| path.to_path_buf()).collect() }
+    }
+
+    pub(crate) fn start(&self, more: &[&str]) -> Running {
+        let mut arguments = vec!["simulate", "camera.toml", "--name", "scan"];
+        if !more.contains(&"--reserve") {
+            arguments.extend(["--reserve", "0 B"]);
+        }
+        arguments.extend(more);
+        for to in &self.to {
+            arguments.extend(["--to", to.to_str().expect("plain names")]);
+        }
+        start(self.directory.path(), &arguments)
+    }
+
+    /// The directories of its lanes.
+    pub(crate) fn lanes(&self) -> Vec<PathBuf> {
+        self.to.iter().map(|path| path.join("scan")).collect()
+    }
+
+    pub(crate) fn verify(&self, more: &[&str]) -> Ended {
+        let mut arguments = vec![PathBuf::from("verify")];
+        arguments.extend(more.iter().map(PathBuf::from));
+        arguments.extend(self.lanes());
+        run(&arguments)
+    }
+
+    /// Waits until a lane has this file of frames.
+    pub(crate) fn await_file(&self, lane: usize, file: u64) {
+        let path = self.lanes()[lane].join(format!("scan.{lane}.{file:08}.raw"));
+        await_some("a file of frames", || path.exists().then_some(()));
+    }
+}
+
+/// The number at the beginning of a line of the summary.
+pub(crate) fn number(ended: &Ended, key: &str) -> u64 {
+    let line = ended.stdout.lines().find_map(|line| line.strip_prefix(key));
+    let first = line.and_then(|line| line.split_whitespace().next());
+    first.and_then(|word| word.parse().ok()).unwrap_or_else(|| panic!("no number of `{key}`: {ended:?}"))
+}
+
+/// Frames that verify names as missing; none if it says so.
+pub(crate) fn missing(ended: &Ended) -> u64 {
+    if ended.stdout.contains("missing     none") { 0 } else { number(ended, "missing") }
+}
+
+pub(crate) fn assert_whole(ended: &Ended, frames: u64) {
+    assert_eq!((ended.code, number(ended, "right"), missing(ended)), (Some(0), frames, 0), "{ended:?}");
+}
