@@ -162,6 +162,7 @@ fn advice_on(why: &str) -> Option<&'static str> {
         Invalid::NotPreallocated => "write preallocate = false for this target: it can't reserve space",
         Invalid::Wrong => "this storage gave back what was not written: look at it before anything else",
         Invalid::Starved => "use fewer workers, or a machine that is not shared",
+        Invalid::Slow => "record fewer at once, or on a machine that makes frames faster",
         Invalid::Refused(_) => return None,
     })
 }

@@ -1,11 +1,17 @@
 //! A state that the user's own commands bring a target into while it is measured, and take back: also after a failure, and
 //! after a kill when the campaign is resumed, which knows from the record's events that it was entered.
 
-use std::{path::Path, process::Command};
+use std::{
+    fs::File,
+    io::{self, Read, Seek},
+    path::Path,
+    process::{Command, Stdio},
+};
 
-use nilometer_model::{Event, plan::Condition};
+use nilometer_model::{Event, Nanos, plan::Condition};
+use rustix::fs::{MemfdFlags, memfd_create};
 
-use crate::resolve::Resolved;
+use crate::{resolve::Resolved, supervise::GLANCE};
 
 /// What is noted before a condition is entered.
 pub(crate) fn entered(condition: &Condition, path: &Path) -> String {
@@ -17,10 +23,14 @@ pub(crate) fn left(condition: &Condition, path: &Path) -> String {
     format!("condition `{}` on {}: left", condition.name, path.display())
 }
 
-/// Brings a target into a condition, and waits until it has settled.
-pub(crate) fn enter(condition: &Condition, path: &Path) -> Result<(), String> {
+/// Brings a target into a condition, and waits until it has settled, or until the campaign is over.
+pub(crate) fn enter(condition: &Condition, path: &Path, is_over: impl Fn() -> bool) -> Result<(), String> {
     shell(&condition.enter, path)?;
-    std::thread::sleep(condition.settle.duration());
+    let mut left = condition.settle;
+    while left > Nanos(0) && !is_over() {
+        std::thread::sleep(left.min(GLANCE).duration());
+        left = left.since(GLANCE);
+    }
     Ok(())
 }
 
@@ -29,36 +39,49 @@ pub(crate) fn leave(condition: &Condition, path: &Path) -> Result<(), String> {
     shell(&condition.leave, path)
 }
 
-/// Leaves every condition that a killed campaign left a target in; what is to be noted of each.
-pub fn leave_conditions(resolved: &Resolved, events: &[Event]) -> Vec<String> {
+/// Leaves every condition that a killed campaign left a target in: the target, and what is to be noted, as an error if it
+/// could not be left.
+pub fn leave_conditions(resolved: &Resolved, events: &[Event]) -> Vec<(usize, Result<String, String>)> {
     let mut told = Vec::new();
     let mut conditions: Vec<&Condition> =
         resolved.plan.ingests.iter().filter_map(|cell| cell.condition.as_ref()).collect();
     conditions.dedup();
     for condition in conditions {
-        for target in &resolved.targets {
+        for (number, target) in resolved.targets.iter().enumerate() {
             let at = |what: &str| events.iter().rposition(|event| event.what == what);
             if at(&entered(condition, &target.path)) > at(&left(condition, &target.path)) {
                 let done = left(condition, &target.path);
-                told.push(match leave(condition, &target.path) {
-                    Ok(()) => done,
-                    Err(why) => format!("{done} not: {why}"),
-                });
+                let tried = leave(condition, &target.path);
+                let told_now = tried.map(|()| done.clone()).map_err(|why| format!("{done} not: {why}"));
+                told.push((number, told_now));
             }
         }
     }
     told
 }
 
-/// Runs a command of the user's.
+/// Runs a command of the user's to its end, an interrupt from the terminal notwithstanding: that ends the campaign, and what
+/// was begun is then taken back. What it leaves running in the background is not waited for.
 fn shell(command: &str, target: &Path) -> Result<(), String> {
-    let run = Command::new("sh").arg("-c").arg(command).env("NILOMETER_TARGET", target).output();
-    let output = run.map_err(|error| format!("`{command}` can't be started: {error}"))?;
-    if output.status.success() {
+    let failed = |error: io::Error| format!("`{command}` can't be started: {error}");
+    // A pipe would be open for as long as anything in the background holds it.
+    let said = memfd_create("condition", MemfdFlags::CLOEXEC).map_err(|error| failed(error.into()))?;
+    let mut said = File::from(said);
+    let run = Command::new("sh")
+        .arg("-c")
+        .arg(format!("trap '' INT\n{command}"))
+        .env("NILOMETER_TARGET", target)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(said.try_clone().map_err(failed)?)
+        .status();
+    let status = run.map_err(failed)?;
+    if status.success() {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    Err(format!("`{command}` failed ({}): {}", output.status, said.trim()))
+    let mut text = Vec::new();
+    said.rewind().and_then(|()| said.read_to_end(&mut text)).map_err(failed)?;
+    Err(format!("`{command}` failed ({status}): {}", String::from_utf8_lossy(&text).trim()))
 }
 
 #[cfg(test)]
@@ -73,8 +96,24 @@ mod tests {
     #[test]
     fn a_command_knows_its_target_and_what_it_says_is_told() {
         let path = Path::new("/some where");
-        assert_eq!(enter(&condition("test \"$NILOMETER_TARGET\" = '/some where'"), path), Ok(()));
-        let error = enter(&condition("echo it is broken >&2; exit 3"), path).expect_err("3");
+        assert_eq!(enter(&condition("test \"$NILOMETER_TARGET\" = '/some where'"), path, || false), Ok(()));
+        let error = enter(&condition("echo it is broken >&2; exit 3"), path, || false).expect_err("3");
         assert!(error.contains("exit status: 3") && error.contains("it is broken"), "{error}");
+    }
+
+    #[test]
+    fn what_a_command_leaves_in_the_background_is_not_waited_for() {
+        let directory = tempfile::tempdir().expect("a temporary directory can be made");
+        let load = "sleep 3600 & echo $! > \"$NILOMETER_TARGET/pid\"";
+        assert_eq!(enter(&condition(load), directory.path(), || false), Ok(()));
+        assert_eq!(shell("kill $(cat \"$NILOMETER_TARGET/pid\")", directory.path()), Ok(()), "it still ran");
+    }
+
+    #[test]
+    fn an_interrupt_ends_the_waiting_and_no_command() {
+        let path = Path::new("/");
+        let hour =
+            Condition { settle: Nanos::from_millis(3_600_000), ..condition("kill -INT $$; kill -INT $$") };
+        assert_eq!(enter(&hour, path, || true), Ok(()));
     }
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use nilometer_model::{
-    Invalid, Key, Sample, Seed,
-    plan::{Cells, IngestCell, Phase, Volumes},
+    ByteRate, Invalid, Key, Sample, Seed,
+    plan::{Cells, Goal, IngestCell, Phase, Volumes},
     search::{Advice, Trial, advise},
 };
 
@@ -66,37 +66,53 @@ impl Turn {
         let turns: Vec<Turn> =
             self.cells(plan).into_iter().map(|cell| Turn { cell, ..self.clone() }).collect();
         self.targets.iter().all(|&target| match self.search(plan) {
-            Some(cell) => is_found(cell, &trials.of(self.cell, target)),
+            Some(cell) => trials.next(done, cell, (self.cell, target)).is_none(),
             None => turns.iter().all(|turn| is_done(turn, target)),
         })
     }
 }
 
-/// The trials of searches, in the order in which they were made.
+/// The trials of searches, in the order in which they were made, and where they begin.
 #[derive(Debug, Clone, Default)]
-pub struct Trials(BTreeMap<Key, Trial>);
+pub struct Trials {
+    made: BTreeMap<Key, Trial>,
+    /// How fast each target took an instrument's frames, where that was measured.
+    limits: BTreeMap<(usize, String), ByteRate>,
+}
 
 impl Trials {
-    /// A sample of this key; it counts if it is a trial.
+    /// A sample of this key; it counts if it is a trial, or says how fast the target is.
     pub fn add(&mut self, key: Key, sample: &Sample) {
-        let searches = sample.ingest.as_ref().is_some_and(|ingest| ingest.goal.searches());
-        if let Some(trial) = Trial::of(sample).filter(|_| searches) {
-            self.0.insert(key, trial);
+        let Some(ingest) = &sample.ingest else { return };
+        if ingest.goal == Goal::Limit && sample.invalid.is_none() && ingest.readers.is_empty() {
+            self.limits.insert((key.target, ingest.instrument.clone()), sample.rate());
+        }
+        if let Some(trial) = Trial::of(sample).filter(|_| ingest.goal.searches()) {
+            self.made.insert(key, trial);
         }
     }
 
-    /// Those of a cell on a target.
-    pub(crate) fn of(&self, cell: usize, target: usize) -> Vec<Trial> {
-        let same = |key: &&Key| (key.cell, key.target) == (cell, target);
-        let mut found: Vec<_> = self.0.keys().filter(same).collect();
-        found.sort_by_key(|key| key.repeat);
-        found.into_iter().map(|key| self.0[key]).collect()
+    /// The next trial of a search, a cell and a target, and how many were before; none if it has come to its end, or if a
+    /// trial could not begin: the next would be the same.
+    pub(crate) fn next(
+        &self,
+        done: &Done,
+        cell: &IngestCell,
+        of: (usize, usize),
+    ) -> Option<(u32, IngestCell)> {
+        let same = |key: &&Key| (key.cell, key.target) == of;
+        let mut made: Vec<_> = self.made.keys().filter(same).collect();
+        if done.keys().filter(same).count() > made.len() {
+            return None;
+        }
+        made.sort_by_key(|key| key.repeat);
+        let trials: Vec<Trial> = made.into_iter().map(|key| self.made[key]).collect();
+        let hint = self.limits.get(&(of.1, cell.instrument.name.clone())).copied();
+        match advise(cell, hint.unwrap_or(cell.rate()), &trials) {
+            Advice::Next(next) => Some((trials.len() as u32, next)),
+            Advice::Found(_) => None,
+        }
     }
-}
-
-/// Whether a search has come to its end.
-fn is_found(cell: &IngestCell, trials: &[Trial]) -> bool {
-    !trials.is_empty() && matches!(advise(cell, cell.rate(), trials), Advice::Found(_))
 }
 
 /// After such a sample the rest of a cell can't be measured.
@@ -152,10 +168,7 @@ fn of_cell(resolved: &Resolved, cell: usize) -> Vec<Turn> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nilometer_model::{
-        Instrument,
-        plan::{Goal, parse},
-    };
+    use nilometer_model::{Bytes, Ingest, Instrument, Nanos, plan::parse};
 
     const PLAN: &str = r#"
 title = "a test"
@@ -261,5 +274,40 @@ access = "buffered"
         assert!(!recording.is_done(&plan, &done, &Trials::default()));
         done.insert(recording.key(0, Phase::Ingest), None);
         assert!(recording.is_done(&plan, &done, &Trials::default()));
+    }
+
+    #[test]
+    fn a_search_begins_at_the_limit_that_was_measured_and_ends_where_a_trial_can_not_begin() {
+        let mut plan = plan();
+        plan.ingests[0].goal = Goal::Search;
+        let search = Turn { targets: vec![0], cell: plan.cells.len(), repeat: 1 };
+        let (cell, of) = (plan.ingests[0].clone(), (search.cell, 0));
+        let (mut trials, mut done) = (Trials::default(), Done::new());
+        let key = |cell, repeat| Key { target: 0, cell, repeat, phase: Phase::Ingest };
+        let sample = |goal, invalid| {
+            let ingest = Ingest {
+                goal,
+                instrument: "pilatus-6m".into(),
+                period: Nanos::from_millis(1),
+                frame_size: Bytes(7 << 20),
+                ..Ingest::default()
+            };
+            let (bytes, wall) = (7 << 30, Nanos::from_millis(1000));
+            Sample { bytes, wall, invalid, ingest: Some(ingest), ..Sample::new(Nanos(0)) }
+        };
+        trials.add(key(7, 0), &sample(Goal::Limit, None));
+        let (before, first) = trials.next(&done, &cell, of).expect("nothing was tried");
+        assert_eq!(before, 0);
+        let ratio = first.rate().0 / (7_u64 << 30) as f64;
+        assert!((0.9..1.1).contains(&ratio), "it begins at {ratio} of the limit");
+        let starved = sample(Goal::Search, Some(Invalid::Starved));
+        trials.add(key(search.cell, 1), &starved);
+        done.insert(key(search.cell, 1), starved.invalid);
+        assert_eq!(trials.next(&done, &cell, of).map(|(before, _)| before), Some(1));
+        assert!(!search.is_done(&plan, &done, &trials));
+        let refused = Sample::invalid(Invalid::Refused("no memory".into()));
+        trials.add(key(search.cell, 2), &refused);
+        done.insert(key(search.cell, 2), refused.invalid);
+        assert!(trials.next(&done, &cell, of).is_none() && search.is_done(&plan, &done, &trials));
     }
 }

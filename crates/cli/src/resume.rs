@@ -28,20 +28,37 @@ pub(crate) fn resumed(asked: &Evaluate) -> Result<Ready, Failure> {
         .map_err(|error| anyhow!("{}: the plan in the record can't be read: {error}", path.display()))
         .input()?;
     check_same(asked, &recorded, &path).input()?;
+    let results = nilometer_record::read(&path).run()?;
+    // First of all: a target may be out of reach in its condition.
+    let stuck = leave_all(&mut record, &recorded, &results).run()?;
     let found = find_again(&recorded, &begun).input()?;
-    let in_use: Vec<bool> = found.iter().map(Option::is_some).collect();
+    let in_use: Vec<bool> =
+        found.iter().zip(&stuck).map(|(found, stuck)| found.is_some() && stuck.is_none()).collect();
     let was = recorded.targets.into_iter();
     let targets = was.zip(found).map(|(was, is)| is.unwrap_or(was)).collect();
     let mut resolved = sourced(resolve(recorded.plan, targets).input()?).input()?;
     resolved.plan.time_limit = asked.time_limit.unwrap_or(resolved.plan.time_limit);
     take_back(&mut record, &resolved, &begun, &in_use).run()?;
-    let results = nilometer_record::read(&path).run()?;
-    for what in leave_conditions(&resolved, &results.events) {
-        eprintln!("{what}");
-        record.note(&Event { at: Calendar::now().time, what }).run()?;
+    for (index, why) in stuck.iter().enumerate() {
+        why.as_ref().map_or(Ok(()), |why| record.leave_out(index, why)).run()?;
     }
     let trials = trials(results);
     Ok(Ready { path, resolved, record, done: begun.done, trials, in_use })
+}
+
+/// Leaves the conditions that the killed campaign left its targets in. By target: why that did not work, if so. Such a
+/// target is not what it is by itself, and is left out.
+fn leave_all(record: &mut Record, recorded: &Resolved, results: &Results) -> Result<Vec<Option<String>>> {
+    let mut stuck = vec![None; recorded.targets.len()];
+    for (target, told) in leave_conditions(recorded, &results.events) {
+        let what = match told {
+            Ok(what) => what,
+            Err(why) => stuck[target].insert(why).clone(),
+        };
+        eprintln!("{what}");
+        record.note(&Event { at: Calendar::now().time, what })?;
+    }
+    Ok(stuck)
 }
 
 /// The trials of searches: each of them follows from those before.

@@ -141,6 +141,8 @@ pub enum Invalid {
     Wrong,
     /// The tool itself waited for a processor longer than a fifth of the time.
     Starved,
+    /// The simulated instrument was slower than its own pace, and nothing was lost: the pace was not tried.
+    Slow,
     /// The phase could not be started.
     Refused(String),
 }
@@ -173,6 +175,7 @@ impl fmt::Display for Invalid {
             Invalid::NotPreallocated => "the file system can't preallocate: its data were written without",
             Invalid::Wrong => "a reader found frames that are not what was written",
             Invalid::Starved => "the tool itself waited for a processor",
+            Invalid::Slow => "the simulated instrument could not keep its own pace on this machine",
             Invalid::Refused(why) => why,
         })
     }
@@ -189,6 +192,7 @@ impl Invalid {
             Invalid::NotPreallocated,
             Invalid::Wrong,
             Invalid::Starved,
+            Invalid::Slow,
         ];
         let found = known.into_iter().find(|invalid| invalid.to_string() == text);
         found.unwrap_or_else(|| Invalid::Refused(text.to_owned()))

@@ -170,7 +170,7 @@ fn read_back(run: &Run, job: &Job<'_>, members: &[Member]) -> Result<(Vec<Report
     }
     let (mut reports, hung) = crowd.gather(READ_BACK);
     for (totals, _) in reports.iter_mut().filter_map(|report| report.reader.as_mut()) {
-        // What was removed before it began was not missed.
+        // What was removed before it began was not missed; what is gone without that has failed.
         *totals = ReaderTotals { after: true, missed: 0, ..*totals };
     }
     Ok((reports, hung))

@@ -24,8 +24,6 @@ use crate::{
     turns::{self, Done, Trials, Turn, is_broken},
 };
 
-use recordings::Limits;
-
 /// A resolved plan with its targets and its record.
 #[derive(Debug)]
 pub struct Campaign {
@@ -116,7 +114,6 @@ struct State<'a> {
     surroundings: Surroundings,
     calendar: Watched,
     left_out: Vec<bool>,
-    limits: Limits,
     remaining: Remaining,
     /// When the turn that runs began.
     turn_begun: Nanos,
@@ -178,7 +175,6 @@ impl Campaign {
             surroundings: Surroundings::look(&clock, self.targets.iter().map(served_by).collect()),
             calendar: Watched::begin(),
             left_out: self.targets.iter().map(Option::is_none).collect(),
-            limits: Limits::default(),
             remaining: Remaining::new(&left, recording),
             turn_begun: clock.now(),
             place: (0, turns.len()),
@@ -296,7 +292,6 @@ impl Campaign {
         self.record.add(key, &sample)?;
         self.done.insert(key, sample.invalid.clone());
         self.trials.add(key, &sample);
-        state.limits.see(key.target, &sample);
         let ((done, of), left) = (state.place, state.left());
         (state.tell)(Progress::Measured { done, of, left, measured: &Measured { key, sample } });
         Ok(())

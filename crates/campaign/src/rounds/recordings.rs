@@ -1,11 +1,8 @@
 //! The recordings of a campaign: one by one, in company, or as the trials of a search.
 
-use std::collections::BTreeMap;
-
 use nilometer_model::{
-    ByteRate, Invalid, Sample,
-    plan::{Condition, Goal, IngestCell, Phase},
-    search::{Advice, advise},
+    Invalid, Sample,
+    plan::{Condition, IngestCell, Phase},
 };
 
 use super::{Campaign, CampaignError, State, now};
@@ -63,18 +60,24 @@ impl Campaign {
     ) -> Result<Option<Vec<Sample>>, CampaignError> {
         let path = job.target.description().path.clone();
         self.note(state, &condition::entered(condition, &path))?;
-        let samples = match condition::enter(condition, &path) {
+        let entered = condition::enter(condition, &path, || state.run.is_over());
+        let samples = match entered {
             Ok(()) => state.record(turn, job),
             Err(why) => {
                 let refused =
                     Sample::invalid(Invalid::Refused(format!("condition `{}`: {why}", condition.name)));
-                Some(job.cells.iter().map(|_| refused.clone()).collect())
+                (!state.run.is_over()).then(|| job.cells.iter().map(|_| refused.clone()).collect())
             }
         };
         let left = condition::left(condition, &path);
         match condition::leave(condition, &path) {
             Ok(()) => self.note(state, &left)?,
-            Err(why) => self.note(state, &format!("{left} not: {why}"))?,
+            Err(why) => {
+                let why = format!("{left} not: {why}");
+                self.note(state, &why)?;
+                // What would be measured now is not the target as it is.
+                self.leave_out(state, job.number, &why)?;
+            }
         }
         Ok(samples)
     }
@@ -83,11 +86,8 @@ impl Campaign {
     pub(super) fn take_search(&mut self, state: &mut State<'_>, turn: &Turn) -> Result<(), CampaignError> {
         let Some(cell) = turn.search(&self.resolved.plan).cloned() else { return Ok(()) };
         for &number in &turn.targets {
-            let hint = state.limits.of(number, &cell).unwrap_or(cell.rate());
-            loop {
-                let trials = self.trials.of(turn.cell, number);
-                let Advice::Next(next) = advise(&cell, hint, &trials) else { break };
-                let trial = Turn { repeat: turn.repeat + trials.len() as u32, ..turn.clone() };
+            while let Some((made, next)) = self.trials.next(&self.done, &cell, (turn.cell, number)) {
+                let trial = Turn { repeat: turn.repeat + made, ..turn.clone() };
                 if !self.take_trial(state, &trial, number, next)? {
                     return Ok(());
                 }
@@ -147,22 +147,5 @@ impl State<'_> {
         run_ingest(run, surroundings, job, &mut |so_far| {
             tell(now(turn, Phase::Ingest, so_far, *place, left));
         })
-    }
-}
-
-/// How fast each target took an instrument's frames, where that was measured: where searches begin.
-#[derive(Debug, Default)]
-pub(super) struct Limits(BTreeMap<(usize, String), ByteRate>);
-
-impl Limits {
-    pub(super) fn see(&mut self, target: usize, sample: &Sample) {
-        let Some(ingest) = sample.ingest.as_ref().filter(|ingest| ingest.goal == Goal::Limit) else { return };
-        if sample.invalid.is_none() && ingest.readers.is_empty() {
-            self.0.insert((target, ingest.instrument.clone()), sample.rate());
-        }
-    }
-
-    fn of(&self, target: usize, cell: &IngestCell) -> Option<ByteRate> {
-        self.0.get(&(target, cell.instrument.name.clone())).copied()
     }
 }
