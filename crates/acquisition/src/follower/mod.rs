@@ -221,8 +221,10 @@ impl Follower {
             }
             // It will be there.
             (_, Err(Errno::ENOENT)) => {}
-            (_, Err(_)) => self.totals.failed += 1,
+            // It is looked at every 2 ms: one fault, however long it lasts.
+            (_, Err(_)) => self.totals.failed += u64::from(!std::mem::replace(&mut tail.fails, true)),
         }
+        self.lanes[lane].fails &= result.is_err();
         self.scratch = Some(operation.buffer);
         let news = self.looking.is_some_and(|(_, before)| before) || news;
         self.looking = (lane + 1 < self.lanes.len()).then_some((lane + 1, news));

@@ -21,6 +21,8 @@ pub(super) struct Tail {
     /// Records taken so far.
     records: u64,
     pub(super) ended: bool,
+    /// The last look at the journal failed.
+    pub(super) fails: bool,
 }
 
 impl Tail {
@@ -34,6 +36,7 @@ impl Tail {
             journal_is_open: false,
             records: 0,
             ended: false,
+            fails: false,
         }
     }
 

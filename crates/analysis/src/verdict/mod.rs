@@ -27,6 +27,8 @@ pub struct Verdict {
     pub cache: Option<Step>,
     /// What the recording at the instrument's pace came to, without readers.
     pub finding: Finding,
+    /// It was recorded by itself; if not, the finding is of all recordings that there are.
+    pub by_itself: bool,
     /// With readers, the fewest first.
     pub read: Vec<Beside>,
     /// While others were recorded.
@@ -100,6 +102,8 @@ pub struct Beside {
     pub late: Option<(Nanos, Nanos)>,
     /// Frames that were removed before a reader came to them.
     pub missed: u64,
+    /// Reads and writes of the readers that failed.
+    pub failed: u64,
 }
 
 /// A recording while others were made.
@@ -170,7 +174,7 @@ fn recorded(results: &Results) -> Vec<Recorded<'_>> {
 
 fn verdict(results: &Results, recorded: &Recorded<'_>) -> Option<Verdict> {
     let by_itself = |(_, ingest): &Made<'_>| is_usual(ingest) && readers(ingest).is_empty();
-    let (sample, ingest) = recorded.of(Goal::Pace).next()?;
+    let (_, ingest) = recorded.of(Goal::Pace).next()?;
     let alone: Vec<Made<'_>> = recorded.of(Goal::Pace).filter(by_itself).collect();
     let limits: Vec<&Sample> = recorded
         .of(Goal::Limit)
@@ -186,7 +190,8 @@ fn verdict(results: &Results, recorded: &Recorded<'_>) -> Option<Verdict> {
         rate: ByteRate::of(ingest.frame_size.0, ingest.period),
         limit: least(limits.iter().copied()),
         cache: steps.max_by_key(|step| step.volume),
-        finding: worst(if alone.is_empty() { vec![(sample, ingest)] } else { alone }),
+        by_itself: !alone.is_empty(),
+        finding: worst(if alone.is_empty() { recorded.of(Goal::Pace).collect() } else { alone }),
         read: beside(recorded),
         together: together(recorded),
         under: under(recorded),
@@ -290,6 +295,7 @@ fn beside(recorded: &Recorded<'_>) -> Vec<Beside> {
             alone: after.map(|reader| ByteRate(rate(reader))),
             late: quantile(&ingest.read, 0.5).zip(quantile(&ingest.read, 0.99)),
             missed: readers(ingest).iter().map(|reader| reader.missed).sum(),
+            failed: readers(ingest).iter().map(|reader| reader.failed).sum(),
         })
     };
     levels.into_iter().filter_map(one).collect()

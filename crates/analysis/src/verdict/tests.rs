@@ -109,6 +109,7 @@ fn what_readers_cost_is_said_both_ways() {
     let slower = changed(&slower, |ingest| ingest.readers = vec![reader]);
     let verdict = one(vec![limit, slower, paced, read]);
     assert!(verdict.is_carried(), "the finding is that without readers: {verdict}");
+    assert!(verdict.by_itself);
     let [beside] = &verdict.read[..] else { panic!("{:?}", verdict.read) };
     assert_eq!((beside.readers, beside.copied, beside.missed), (1, false, 0));
     assert!((beside.got.0 - 6e9).abs() < 1.0 && (beside.alone.expect("read back").0 - 12e9).abs() < 1.0);
@@ -117,10 +118,22 @@ fn what_readers_cost_is_said_both_ways() {
         "beside 1 reader: no frame was lost, the longest stall was 500 ms (alone 310 ms)",
         "cost the writer 25 %: 150 MB/s instead of 200 MB/s",
         "had read half of the frames",
-        "none was missed, at 6 GB/s together; one alone, afterwards: 12 GB/s",
+        "none was missed, at 6 GB/s together; one alone, afterwards, by way of whatever cache there is: 12 GB/s",
     ] {
         assert!(more.contains(part), "{part} is missing in: {more}");
     }
+}
+
+#[test]
+fn a_finding_with_readers_only_says_so_and_names_what_failed() {
+    let read = changed(&measured(1, true, 100_000_000, 0), |ingest| {
+        ingest.readers = vec![ReaderTotals { copies: true, failed: 3, frames: 1, ..ReaderTotals::default() }];
+        ingest.read.add(1);
+    });
+    let verdict = one(vec![read]);
+    let more = verdict.more().join("\n");
+    assert!(!verdict.by_itself && more.contains("recorded with readers, with others"), "{more}");
+    assert!(more.contains("3 of its reads or writes failed"), "{more}");
 }
 
 #[test]

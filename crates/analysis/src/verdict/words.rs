@@ -60,6 +60,9 @@ impl Verdict {
     /// What is to be said besides, a sentence each.
     pub fn more(&self) -> Vec<String> {
         let mut more = Vec::new();
+        if !self.by_itself {
+            more.push("it was recorded with readers, with others or in a condition only".to_owned());
+        }
         if let Finding::Carried(trial) | Finding::Lost(trial) = &self.finding {
             // What is padded to whole pages is a little more than it was.
             if trial.compressed > 1.05 && trial.compressed.is_finite() {
@@ -113,9 +116,15 @@ impl Verdict {
                 0 => "none was missed".to_owned(),
                 missed => format!("{missed} were removed before they were read"),
             };
-            let alone = beside.alone.map(|alone| format!("; one alone, afterwards: {alone}"));
+            let failed = match beside.failed {
+                0 => String::new(),
+                failed => format!(", {failed} of its reads or writes failed"),
+            };
+            let alone = beside
+                .alone
+                .map(|alone| format!("; one alone, afterwards, by way of whatever cache there is: {alone}"));
             sentences.push(format!(
-                "{who} had read half of the frames {half} and 99 % {most} after they were due, {missed}, at {} \
+                "{who} had read half of the frames {half} and 99 % {most} after they were due, {missed}{failed}, at {} \
                  together{}",
                 beside.got,
                 alone.unwrap_or_default()
@@ -185,7 +194,9 @@ fn late(trial: &Trial) -> Option<String> {
         |durable| format!("99 % were durable within {durable}"),
     ));
     if *read_back > 0 {
-        parts.push(format!("{read_back} that were kept were read back and are right"));
+        parts.push(format!(
+            "{read_back} that were kept were read back, by way of whatever cache there is, and are right"
+        ));
     }
     (*due > 0).then(|| parts.join("; "))
 }

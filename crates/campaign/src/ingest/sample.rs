@@ -1,7 +1,7 @@
 //! What a recording came to, as a sample.
 
 use nilometer_acquisition::{Chronicle, Outcome};
-use nilometer_model::{Bytes, Ingest, Invalid, Nanos, Sample, plan::IngestCell, search::GRID};
+use nilometer_model::{Bytes, Ingest, Invalid, Nanos, ReaderTotals, Sample, plan::IngestCell, search::GRID};
 
 use super::follow::Report;
 
@@ -36,10 +36,17 @@ pub(super) fn sample(
         add(&mut sample, &mut ingest, outcome);
     }
     for report in readers {
-        faults.extend(report.fault);
-        if let Some((totals, late)) = report.reader {
-            ingest.readers.push(totals);
-            ingest.read.merge(&late);
+        // What fails at a reader or a copy is not the recording's fault.
+        let failed = u64::from(report.fault.is_some());
+        match report.reader {
+            Some((totals, late)) => {
+                ingest.readers.push(ReaderTotals { failed: totals.failed + failed, ..totals });
+                ingest.read.merge(&late);
+            }
+            None if failed > 0 => {
+                ingest.readers.push(ReaderTotals { copies: true, failed, ..ReaderTotals::default() });
+            }
+            None => {}
         }
     }
     ingest.stalls.sort_by_key(|stall| std::cmp::Reverse(stall.length));
@@ -122,7 +129,6 @@ fn is_slow(sample: &Sample, ingest: &Ingest) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nilometer_model::ReaderTotals;
 
     /// A recording of 10 s whose source takes so much of the period for a frame.
     fn made(share: f64) -> (Sample, Ingest) {
