@@ -29,6 +29,7 @@ pub struct Chronicle {
     pub slowest: Option<u64>,
     frame_size: u64,
     begun: Option<Nanos>,
+    latest: Nanos,
     /// Since when frames wait and none was acknowledged; none while none waits.
     waits_since: Option<Nanos>,
     second: Second,
@@ -48,6 +49,7 @@ impl Chronicle {
             stalled: (0, Nanos(0)),
             slowest: None,
             begun: None,
+            latest: Nanos(0),
             waits_since: None,
             second: Second::default(),
         }
@@ -58,9 +60,12 @@ impl Chronicle {
         self.begun
     }
 
-    /// Time since the first frame came.
+    /// Time since the first frame came. Lanes tell what they did in the order in which they get hold of the ring: what one
+    /// did a moment before the last word of another is taken to be at the same time.
     fn since_begun(&mut self, now: Nanos) -> Nanos {
-        now.since(*self.begun.get_or_insert(now))
+        let at = now.since(*self.begun.get_or_insert(now));
+        self.latest = self.latest.max(at);
+        self.latest
     }
 
     /// Frames came in; so many slots are in use now.
@@ -188,6 +193,18 @@ mod tests {
         }
         assert_eq!((chronicle.stalls.len(), chronicle.stalled), (STALLS_MOST, (1000, Nanos(500_500))));
         assert!(chronicle.stalls.iter().all(|stall| stall.length.0 > 800));
+    }
+
+    #[test]
+    fn lanes_may_tell_what_they_did_in_any_order() {
+        let mut chronicle = Chronicle::new(10, Nanos(10 * MS));
+        chronicle.came(Nanos(50 * MS), 3);
+        for ms in [101, 99, 40, 160] {
+            chronicle.acknowledged(Nanos(ms * MS), one(Nanos(50 * MS)), 1);
+        }
+        let lengths: Vec<u64> = chronicle.stalls.iter().map(|stall| stall.length.0 / MS).collect();
+        assert_eq!(lengths, [51, 59], "before the first, and from 101 to 160");
+        assert_eq!(chronicle.work.bins().iter().map(|bin| bin.operations).sum::<u64>(), 4);
     }
 
     #[test]
