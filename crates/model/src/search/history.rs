@@ -30,6 +30,8 @@ pub enum Found {
 const ON_THE_WAY: u64 = 8;
 /// Rates are tried from this share of the hint up to so many times of it.
 const RANGE: (f64, f64) = (1.0 / 50.0, 2.0);
+/// No ring has fewer slots.
+const LEAST: u64 = 2;
 /// A slot begins at a multiple of this.
 const PAGE: u64 = 4096;
 
@@ -84,12 +86,12 @@ fn advise_rate(cell: &IngestCell, hint: ByteRate, trials: &[Trial]) -> Advice<In
 
 fn advise_buffer(cell: &IngestCell, trials: &[Trial]) -> Advice<IngestCell, Found> {
     let slot = cell.instrument.frame_size().0.next_multiple_of(PAGE);
-    let search = BufferSearch { most: (cell.buffer.0 / slot).max(1) };
+    let search = BufferSearch { most: (cell.buffer.0 / slot).max(LEAST) };
     let mut made = Vec::new();
     // A ring may have got a slot more than was asked for: what was asked counts.
     for &Trial { high, ended, .. } in trials {
         match search.advise(&made) {
-            Advice::Next(slots) => made.push(BufferTrial { slots, high: high.min(slots), ended }),
+            Advice::Next(slots) => made.push(BufferTrial { slots, high: high.max(LEAST).min(slots), ended }),
             Advice::Found(_) => break,
         }
     }
@@ -165,6 +167,11 @@ mod tests {
         let (found, trials) = carry_out(&cell(Goal::Buffer), 1.0, 200e6, 17);
         let Found::Buffer(limit) = found else { panic!("{found:?}") };
         assert_eq!((limit.enough, limit.lost, trials.len()), (Some(17), None, 6));
+        let (found, _) = carry_out(&cell(Goal::Buffer), 1.0, 200e6, 1);
+        assert!(
+            matches!(found, Found::Buffer(BufferLimit { enough: Some(2), .. })),
+            "a ring has two: {found:?}"
+        );
     }
 
     #[test]
