@@ -17,6 +17,7 @@
 pub mod cbf;
 mod chronicle;
 mod follower;
+pub mod format;
 pub mod instrument;
 pub mod journal;
 mod mark;
