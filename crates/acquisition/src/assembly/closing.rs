@@ -85,21 +85,21 @@ impl Assembly {
     fn fill(&mut self, range: Range<usize>) {
         self.lose(range.start, range.len() as u64, true);
         let per_frame = self.shape.per_frame() as usize;
-        let near = self
-            .near(range.start / per_frame)
-            .map(|(at, bytes)| (at - self.left_out(at, range.start), bytes));
-        let block = self.open.front_mut().expect("the block that is being closed");
         for place in range {
-            let (frame, part) = ((place / per_frame).cast_signed() as i64, place % per_frame);
-            let near = near.as_ref().map(|(at, bytes)| Near { bytes, ahead: frame - at });
+            let (frame, part) = (place / per_frame, place % per_frame);
+            // Frames may have been left out between any two.
+            let near = self.near(frame).map(|(at, bytes)| (at - self.left_out(at, frame), bytes));
+            let near =
+                near.as_ref().map(|(at, bytes)| Near { bytes, ahead: frame.cast_signed() as i64 - at });
+            let block = self.open.front_mut().expect("the block that is being closed");
             self.format.fill(near, part, &mut block.data[self.shape.range(place)]);
         }
     }
 
-    /// How many frames were left out between a frame and a place of the first block; negative if the frame is behind.
-    fn left_out(&self, frame: i64, place: usize) -> i64 {
+    /// How many frames were left out between two of the first block; negative if the first of these is behind the other.
+    fn left_out(&self, frame: i64, here: usize) -> i64 {
         let per_frame = self.shape.per_frame() as usize;
-        let here = (place / per_frame).cast_signed() as i64;
+        let here = here.cast_signed() as i64;
         let between = frame.min(here) + 1..frame.max(here) + 1;
         let gaps = self.open.front().map_or(&[][..], |block| &block.gaps).iter().filter(|gap| !gap.filled);
         let frames = gaps.filter(|gap| between.contains(&i64::from(gap.at / per_frame as u32)));
