@@ -1,0 +1,5 @@
+//! Packets over UDP, in batches: [`receive`] is how they come.
+
+mod receive;
+
+pub use receive::{Listening, UdpInlet};
