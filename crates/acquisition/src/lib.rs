@@ -12,7 +12,7 @@
 //! Two words: a frame is *acknowledged* when it survives the death of the process, *durable* when it survives the loss
 //! of power. A slot of the ring is free again when its frame is acknowledged.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 pub mod cbf;
 mod chronicle;
@@ -26,6 +26,7 @@ mod recorder;
 mod ring;
 pub mod sink;
 mod source;
+pub mod transport;
 mod verify;
 mod writer;
 
