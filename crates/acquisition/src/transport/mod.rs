@@ -2,19 +2,29 @@
 //!
 //! ```text
 //! coming    Transport -> spots of the assembly -> ring
+//! leaving   content -> format (make) -> faults -> pace -> Outlet
 //! ```
 
+pub mod faults;
+mod flow;
 mod memory;
+mod pace;
+mod sender;
+#[cfg(test)]
+mod trial;
 #[expect(unsafe_code, reason = "the kernel is handed batches of packets by their addresses")]
 pub mod udp;
 
+pub use flow::{Course, Flow};
 pub use memory::Memory;
+pub use pace::{Pace, Waiting};
+pub use sender::{Left, Sender, Station};
 
 use std::{fmt, io};
 
-use nilometer_model::Nanos;
+use nilometer_model::{ByteRate, Nanos};
 
-use crate::assembly::Spot;
+use crate::{assembly::Spot, format::Packet};
 
 /// How packets arrive. What the network does wrong is counted; an error is one that no packet can come after.
 pub trait Transport: fmt::Debug + Send {
@@ -62,4 +72,51 @@ pub struct Counted {
     pub strangers: u64,
     /// Times that the kernel was called to receive.
     pub calls: u64,
+}
+
+/// Where packets leave. What the network does with them is counted; an error is what would befall every packet.
+pub trait Outlet: fmt::Debug + Send {
+    /// Sends these packets, in this order. Their bytes may be changed as soon as it returns.
+    fn send(&mut self, packets: &[Packet<'_>]) -> io::Result<()>;
+    /// How many packets of so many bytes leave in one go, at the most.
+    fn burst(&self, packet_size: usize) -> usize;
+    /// What was counted so far.
+    fn totals(&self) -> Sent;
+}
+
+/// What an outlet counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Sent {
+    /// Packets that were handed to the network.
+    pub packets: u64,
+    /// Their bytes, without the headers of the network.
+    pub bytes: u64,
+    /// How often the other end said that nobody listens there.
+    pub refused: u64,
+    /// Packets that the network did not take: no way there, or no room.
+    pub unsent: u64,
+    /// Datagrams that came back, and were dropped.
+    pub answers: u64,
+    /// Times that the kernel was called to send.
+    pub calls: u64,
+}
+
+impl Sent {
+    /// Two outlets together.
+    #[must_use]
+    pub fn and(self, other: Sent) -> Self {
+        Sent {
+            packets: self.packets + other.packets,
+            bytes: self.bytes + other.bytes,
+            refused: self.refused + other.refused,
+            unsent: self.unsent + other.unsent,
+            answers: self.answers + other.answers,
+            calls: self.calls + other.calls,
+        }
+    }
+
+    /// The rate at which they left.
+    pub fn rate(&self, time: Nanos) -> ByteRate {
+        ByteRate::of(self.bytes, time)
+    }
 }

@@ -2,32 +2,12 @@
 
 use std::{
     io,
-    mem::size_of_val,
     net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket},
-    os::fd::AsRawFd,
 };
 
 use libc::c_int;
 
-/// Sets an option whose value is plain memory.
-fn set<T: Copy>(socket: &UdpSocket, level: c_int, name: c_int, value: T) -> io::Result<()> {
-    let length = size_of_val(&value) as libc::socklen_t;
-    // SAFETY: the kernel reads `length` bytes of `value`, which is alive for the whole call.
-    let returned =
-        unsafe { libc::setsockopt(socket.as_raw_fd(), level, name, (&raw const value).cast(), length) };
-    if returned < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
-}
-
-/// Reads an option that is a number.
-fn get(socket: &UdpSocket, level: c_int, name: c_int) -> io::Result<c_int> {
-    let mut value: c_int = 0;
-    let mut length = size_of_val(&value) as libc::socklen_t;
-    // SAFETY: the kernel writes at most `length` bytes into `value`, and the length back.
-    let returned = unsafe {
-        libc::getsockopt(socket.as_raw_fd(), level, name, (&raw mut value).cast(), &raw mut length)
-    };
-    if returned < 0 { Err(io::Error::last_os_error()) } else { Ok(value) }
-}
+use super::super::options::{get, set};
 
 /// Asks for room for packets that wait, beyond the limit of the system where this user may; what the kernel gave. It
 /// counts its own bookkeeping in, so it grants twice what is asked.
