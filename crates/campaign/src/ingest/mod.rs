@@ -64,6 +64,9 @@ pub(crate) fn run_ingest(
     let ((moment, before), started) = (surroundings.begin(&run.clock), Calendar::now().time);
     let recorded = members.and_then(|members| recorded(run, job, members, tell));
     let spent = surroundings.end(&run.clock, &moment);
+    let device = traffic_since(traffic, job.target.as_ref());
+    let recorded = recorded.and_then(|recorded| read_back(run, job, recorded));
+    surroundings.pass(&run.clock);
     let mut samples = match recorded {
         Ok(recorded) => samples(job, recorded, spent.ours)?,
         Err(why) => job.cells.iter().map(|_| Sample::invalid(Invalid::Refused(why.clone()))).collect(),
@@ -71,7 +74,7 @@ pub(crate) fn run_ingest(
     for sample in &mut samples {
         spent.put(sample, job.number, job.cells.len() as u64, surroundings.idle_cores());
         (sample.settling, sample.load, sample.started, sample.before) = (settling, load, started, before);
-        sample.device = traffic_since(traffic, job.target.as_ref());
+        sample.device = device;
     }
     Some(samples)
 }
@@ -129,8 +132,7 @@ fn recorded(
     }
     let cut = watched(run, job, &mut members, tell);
     let (readers, hung) = crowd.gather(READ_ON);
-    let (read_back, hung) = if hung || cut { (Vec::new(), hung) } else { read_back(run, job, &members)? };
-    Ok(Recorded { members, readers, read_back, hung, cut })
+    Ok(Recorded { members, readers, read_back: Vec::new(), hung, cut })
 }
 
 /// Waits for all recorders; whether the campaign ended first.
@@ -160,20 +162,24 @@ fn watched(run: &Run, job: &Job<'_>, members: &mut [Member], tell: &mut dyn FnMu
 /// A limit is looked for at least so long.
 const LIMIT_LEAST: Nanos = Nanos::from_millis(5000);
 
-/// Reads what is kept of recordings at the instrument's pace, and checks it.
-fn read_back(run: &Run, job: &Job<'_>, members: &[Member]) -> Result<(Vec<Report>, bool), String> {
+/// Reads what is kept of recordings at the instrument's pace, and checks it. The recording is over: what this costs is none
+/// of its figures.
+fn read_back(run: &Run, job: &Job<'_>, recorded: Recorded) -> Result<Recorded, String> {
+    if recorded.hung || recorded.cut {
+        return Ok(recorded);
+    }
     let mut crowd = Crowd::new(run);
-    for (index, member) in members.iter().enumerate() {
+    for (index, member) in recorded.members.iter().enumerate() {
         if job.cells[member.cell].0.goal == Goal::Pace {
             crowd.follow(index, &member.followed, Readers { count: 1, ..Readers::default() })?;
         }
     }
-    let (mut reports, hung) = crowd.gather(READ_BACK);
-    for (totals, _) in reports.iter_mut().filter_map(|report| report.reader.as_mut()) {
+    let (mut read_back, hung) = crowd.gather(READ_BACK);
+    for (totals, _) in read_back.iter_mut().filter_map(|report| report.reader.as_mut()) {
         // What was removed before it began was not missed; what is gone without that has failed.
         *totals = ReaderTotals { after: true, missed: 0, ..*totals };
     }
-    Ok((reports, hung))
+    Ok(Recorded { read_back, hung, ..recorded })
 }
 
 /// A sample for each cell; none if the campaign ended first and nothing hangs.
@@ -183,7 +189,7 @@ fn samples(job: &Job<'_>, recorded: Recorded, ours: Usage) -> Option<Vec<Sample>
     if cut && !hung && !members.iter().any(hangs) {
         return None;
     }
-    let alone = (job.cells.len() == 1).then(|| by_recorders(&members, &readers, &read_back, ours));
+    let alone = (job.cells.len() == 1).then(|| by_recorders(&members, &readers, ours));
     let cells: Vec<usize> = members.iter().map(|member| member.cell).collect();
     let mut outcomes: Vec<Vec<Outcome>> = job.cells.iter().map(|_| Vec::new()).collect();
     for member in members {
@@ -218,10 +224,9 @@ fn company(job: &Job<'_>) -> String {
 }
 
 /// What this process spent, without the simulated instruments and the readers: with the kernel's workers for `io_uring`.
-fn by_recorders(members: &[Member], readers: &[Report], read_back: &[Report], ours: Usage) -> Usage {
+fn by_recorders(members: &[Member], readers: &[Report], ours: Usage) -> Usage {
     let sources = members.iter().filter_map(|member| Some(member.outcome.as_ref()?.source));
-    let others = readers.iter().chain(read_back).map(|report| report.usage);
-    sources.chain(others).fold(ours, Usage::since)
+    sources.chain(readers.iter().map(|report| report.usage)).fold(ours, Usage::since)
 }
 
 /// What the lanes' threads spent.
@@ -229,3 +234,6 @@ fn by_lanes(outcomes: &[Outcome]) -> Usage {
     let lanes = outcomes.iter().flat_map(|outcome| outcome.lanes.iter().flatten());
     lanes.map(|lane| lane.usage).fold(Usage::default(), Usage::and)
 }
+
+#[cfg(test)]
+mod tests;

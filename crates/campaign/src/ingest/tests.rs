@@ -1,0 +1,108 @@
+//! Recordings on targets made for the purpose.
+
+use super::*;
+use nilometer_model::{Bytes, Coldness, Instrument};
+use nilometer_storage::{
+    Clock, Engine, EngineError, OpKind,
+    engine::{
+        Options,
+        wrap::{Meter, Metered},
+    },
+    target::{Description, Memory, Space, TargetError},
+};
+
+use crate::settle::Usual;
+
+/// 10 kB a frame, 500 a second.
+const CAMERA: &str = r#"
+name = "camera"
+title = "a test"
+source = "a test"
+shape = [100, 100]
+pixel = "uint8"
+frame_rate = "500 Hz"
+"#;
+
+/// Memory that counts what passes, as a device does.
+#[derive(Debug)]
+struct Counted(Memory, Arc<Meter>);
+
+impl Counted {
+    fn new() -> Arc<dyn Target> {
+        Arc::new(Counted(Memory::new(Bytes(1 << 30)), Arc::default()))
+    }
+}
+
+impl Target for Counted {
+    fn description(&self) -> &Description {
+        self.0.description()
+    }
+    fn engine(&self, options: &Options) -> Result<Box<dyn Engine>, EngineError> {
+        Ok(Box::new(Metered::new(self.0.engine(options)?, self.1.clone())))
+    }
+    fn space(&self) -> Result<Space, TargetError> {
+        self.0.space()
+    }
+    fn chill(&self, name: &str) -> Result<Coldness, TargetError> {
+        self.0.chill(name)
+    }
+    fn traffic(&self) -> Option<(u64, u64)> {
+        Some((self.1.of(OpKind::Read).bytes, self.1.of(OpKind::Write).bytes))
+    }
+    fn stripe(&self, count: Option<u32>) -> Result<Option<u32>, TargetError> {
+        self.0.stripe(count)
+    }
+    fn clear(&self) -> Result<(), TargetError> {
+        self.0.clear()
+    }
+    fn remove(&self) -> Result<(), TargetError> {
+        self.0.remove()
+    }
+}
+
+/// 100 frames, by one camera.
+fn cell(readers: Readers) -> IngestCell {
+    IngestCell {
+        instrument: Instrument::parse(CAMERA, "camera").expect("a valid instrument"),
+        count: 1,
+        goal: Goal::Pace,
+        duration: Nanos::from_millis(200),
+        buffer: Bytes(4 << 20),
+        keep: Bytes(1 << 30),
+        fill: None,
+        repeats: 1,
+        readers,
+        company: None,
+        condition: None,
+    }
+}
+
+fn recorded_on(target: &Arc<dyn Target>, archive: Option<&Arc<dyn Target>>, cell: IngestCell) -> Sample {
+    let clock = Clock::start();
+    let run = Run {
+        clock,
+        hang_after: Nanos::from_millis(20_000),
+        stop: Arc::default(),
+        ends: Nanos::MAX,
+        usual: Usual::now(),
+    };
+    let mut surroundings = Surroundings::look(&clock, vec![Vec::new()]);
+    let cells = [(cell, Seed(1))];
+    let job = Job { number: 0, target, archive, cells: &cells };
+    let samples = run_ingest(&run, &mut surroundings, &job, &mut |_| {});
+    samples.expect("nobody ends it").remove(0)
+}
+
+#[test]
+fn what_is_read_back_afterwards_is_in_no_figure_of_the_recording() {
+    let sample = recorded_on(&Counted::new(), None, cell(Readers::default()));
+    let ingest = sample.ingest.expect("a recording");
+    let [after] = ingest.readers[..] else { panic!("{:?}", ingest.readers) };
+    assert!(after.after && after.frames == ingest.stored && after.frames > 0, "{after:?}");
+    let (read, written) = sample.device.expect("it counts");
+    assert_eq!(read, 0, "nobody read while it was recorded");
+    assert!(written >= ingest.stored * ingest.frame_size.0, "{written}");
+    let sample = recorded_on(&Counted::new(), None, cell(Readers { count: 1, ..Readers::default() }));
+    let (read, _) = sample.device.expect("it counts");
+    assert!(read > 0, "who follows the recording is a part of it");
+}
