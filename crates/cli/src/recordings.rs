@@ -102,9 +102,8 @@ impl Recordings {
     /// at its own pace; the first and the last with each number of readers.
     fn alone(&self, member: &Member, condition: Option<&Condition>, cells: &mut Vec<IngestCell>) {
         for readers in self.levels(member) {
-            let (duration, repeats) =
-                (LIMIT_DURATION.min(self.duration), if readers.none() { LIMIT_REPEATS } else { 1 });
-            cells.push(IngestCell { goal: Goal::Limit, duration, repeats, ..self.cell(member, readers) });
+            let repeats = if readers.none() { LIMIT_REPEATS } else { 1 };
+            cells.push(IngestCell { repeats, ..self.limit(self.cell(member, readers)) });
         }
         if self.find_limit {
             let trial = IngestCell { duration: self.trial, ..self.cell(member, Readers::default()) };
@@ -114,10 +113,13 @@ impl Recordings {
         if let Some(condition) = condition {
             let paced =
                 IngestCell { condition: Some(condition.clone()), ..self.cell(member, Readers::default()) };
-            let duration = LIMIT_DURATION.min(self.duration);
-            let limit = IngestCell { goal: Goal::Limit, duration, ..paced.clone() };
-            cells.extend([limit, paced]);
+            cells.extend([self.limit(paced.clone()), paced]);
         }
+    }
+
+    /// The same as fast as the storage takes frames.
+    fn limit(&self, paced: IngestCell) -> IngestCell {
+        IngestCell { goal: Goal::Limit, duration: LIMIT_DURATION.min(self.duration), ..paced }
     }
 
     /// The condition of the file.
