@@ -25,7 +25,6 @@ pub(super) fn setup(
     seed: Seed,
     name: &str,
 ) -> Result<Setup, String> {
-    let direct = target.description().direct_alignment().is_some() && is_aligned(&cell.instrument);
     let shape = Shape::of(cell, target.description());
     let Instrument { data, shape: pixels, pixel, .. } = &cell.instrument;
     let content = Content::prepare(data, pixels, *pixel, seed.named("content"));
@@ -41,14 +40,14 @@ pub(super) fn setup(
             storing: cell.instrument.storing,
             format: cell.instrument.format,
         };
-        let suited = RawLayout::suited(name.into(), head, direct);
+        let suited = RawLayout::suited(name.into(), head, shape.direct);
         let (origin, picture) = (content.origin(), cell.instrument.picture());
         (target.clone(), RawLayout { keep: shape.keep, origin, picture, ..suited })
     };
     let pace = if cell.goal == Goal::Limit { Pace::AsTaken } else { Pace::Due(cell.instrument.schedule()) };
     Ok(Setup {
         lanes: (0..shape.lanes).map(lane).collect(),
-        engine: suited_engine(target.as_ref(), direct, run.clock).map_err(|error| error.to_string())?,
+        engine: suited_engine(target.as_ref(), shape.direct, run.clock).map_err(|error| error.to_string())?,
         slots: shape.slots,
         delivery: Delivery { frames: shape.frames, ..Delivery::lasting(pace, cell.duration) },
         reserve: None,
@@ -62,6 +61,8 @@ pub(super) fn setup(
 /// How an instrument's frames lie in memory and in files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Shape {
+    /// Frames go past the cache.
+    direct: bool,
     stride: u64,
     frames_per_file: u64,
     slots: usize,
@@ -91,7 +92,7 @@ impl Shape {
         } else {
             (None, frames_in_one_file(cell, stride))
         };
-        Shape { stride, frames_per_file, slots, keep, frames, lanes }
+        Shape { direct, stride, frames_per_file, slots, keep, frames, lanes }
     }
 
     /// The most that lies on the target at once: what is kept and three open files a lane, or all frames.
