@@ -368,7 +368,13 @@ mod tests {
             company: "i + j".into(),
             condition: "one lost".into(),
             written: Bytes(99),
-            readers: vec![ReaderTotals { copies: true, frames: 6, missed: 1, ..ReaderTotals::default() }],
+            readers: vec![ReaderTotals {
+                copies: true,
+                frames: 6,
+                missed: 1,
+                hung: true,
+                ..ReaderTotals::default()
+            }],
             ..Ingest::default()
         };
         ingest.levels.set(Nanos(5_000_000), 3);

@@ -104,6 +104,8 @@ pub struct Beside {
     pub missed: u64,
     /// Reads and writes of the readers that failed.
     pub failed: u64,
+    /// A copy hung and was given up.
+    pub hung: bool,
 }
 
 /// A recording while others were made.
@@ -296,6 +298,7 @@ fn beside(recorded: &Recorded<'_>) -> Vec<Beside> {
             late: quantile(&ingest.read, 0.5).zip(quantile(&ingest.read, 0.99)),
             missed: readers(ingest).iter().map(|reader| reader.missed).sum(),
             failed: readers(ingest).iter().map(|reader| reader.failed).sum(),
+            hung: readers(ingest).iter().any(|reader| reader.hung),
         })
     };
     levels.into_iter().filter_map(one).collect()

@@ -127,13 +127,15 @@ fn what_readers_cost_is_said_both_ways() {
 #[test]
 fn a_finding_with_readers_only_says_so_and_names_what_failed() {
     let read = changed(&measured(1, true, 100_000_000, 0), |ingest| {
-        ingest.readers = vec![ReaderTotals { copies: true, failed: 3, frames: 1, ..ReaderTotals::default() }];
+        let writer = ReaderTotals { copies: true, hung: true, ..ReaderTotals::default() };
+        ingest.readers = vec![ReaderTotals { hung: false, failed: 3, frames: 1, ..writer }, writer];
         ingest.read.add(1);
     });
     let verdict = one(vec![read]);
     let more = verdict.more().join("\n");
     assert!(!verdict.by_itself && more.contains("recorded with readers, with others"), "{more}");
     assert!(more.contains("3 of its reads or writes failed"), "{more}");
+    assert!(more.contains("the copy hung and was given up"), "{more}");
 }
 
 #[test]

@@ -43,8 +43,9 @@ pub(super) fn sample(
                 ingest.readers.push(ReaderTotals { failed: totals.failed + failed, ..totals });
                 ingest.read.merge(&late);
             }
-            None if failed > 0 => {
-                ingest.readers.push(ReaderTotals { copies: true, failed, ..ReaderTotals::default() });
+            None if failed > 0 || report.hung => {
+                let hung = report.hung;
+                ingest.readers.push(ReaderTotals { copies: true, failed, hung, ..ReaderTotals::default() });
             }
             None => {}
         }

@@ -1,5 +1,10 @@
 //! Recordings on targets made for the purpose.
 
+use std::{
+    sync::atomic::{AtomicUsize, Ordering},
+    thread,
+};
+
 use super::*;
 use nilometer_model::{Bytes, Coldness, Instrument};
 use nilometer_storage::{
@@ -60,6 +65,47 @@ impl Target for Counted {
     }
 }
 
+/// Storage on which from the engine of this number on nothing comes back.
+#[derive(Debug)]
+struct Stuck(Arc<dyn Target>, AtomicUsize);
+
+impl Stuck {
+    fn from(engine: usize) -> Arc<dyn Target> {
+        Arc::new(Stuck(Counted::new(), AtomicUsize::new(engine)))
+    }
+}
+
+impl Target for Stuck {
+    fn description(&self) -> &Description {
+        self.0.description()
+    }
+    fn engine(&self, options: &Options) -> Result<Box<dyn Engine>, EngineError> {
+        let left = self.1.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+        while left.is_err() {
+            thread::park();
+        }
+        self.0.engine(options)
+    }
+    fn space(&self) -> Result<Space, TargetError> {
+        self.0.space()
+    }
+    fn chill(&self, name: &str) -> Result<Coldness, TargetError> {
+        self.0.chill(name)
+    }
+    fn traffic(&self) -> Option<(u64, u64)> {
+        self.0.traffic()
+    }
+    fn stripe(&self, count: Option<u32>) -> Result<Option<u32>, TargetError> {
+        self.0.stripe(count)
+    }
+    fn clear(&self) -> Result<(), TargetError> {
+        self.0.clear()
+    }
+    fn remove(&self) -> Result<(), TargetError> {
+        self.0.remove()
+    }
+}
+
 /// 100 frames, by one camera.
 fn cell(readers: Readers) -> IngestCell {
     IngestCell {
@@ -81,7 +127,7 @@ fn recorded_on(target: &Arc<dyn Target>, archive: Option<&Arc<dyn Target>>, cell
     let clock = Clock::start();
     let run = Run {
         clock,
-        hang_after: Nanos::from_millis(20_000),
+        hang_after: Nanos::from_millis(4000),
         stop: Arc::default(),
         ends: Nanos::MAX,
         usual: Usual::now(),
@@ -105,4 +151,22 @@ fn what_is_read_back_afterwards_is_in_no_figure_of_the_recording() {
     let sample = recorded_on(&Counted::new(), None, cell(Readers { count: 1, ..Readers::default() }));
     let (read, _) = sample.device.expect("it counts");
     assert!(read > 0, "who follows the recording is a part of it");
+}
+
+#[test]
+fn a_copy_that_hangs_is_no_fault_of_the_target() {
+    let (target, archive) = (Counted::new(), Stuck::from(0));
+    let sample = recorded_on(&target, Some(&archive), cell(Readers { copy: true, ..Readers::default() }));
+    assert_ne!(sample.invalid, Some(Invalid::Hung));
+    let ingest = sample.ingest.expect("a recording");
+    let hung: Vec<_> = ingest.readers.iter().filter(|reader| reader.hung).collect();
+    assert!(matches!(hung[..], [ReaderTotals { copies: true, frames: 0, .. }]), "{:?}", ingest.readers);
+    assert!(ingest.readers.iter().any(|reader| reader.after), "what is kept is read back all the same");
+}
+
+#[test]
+fn a_reader_that_hangs_is_a_hang_of_the_target() {
+    // Two lanes, then the reader.
+    let sample = recorded_on(&Stuck::from(2), None, cell(Readers { count: 1, ..Readers::default() }));
+    assert_eq!(sample.invalid, Some(Invalid::Hung));
 }
