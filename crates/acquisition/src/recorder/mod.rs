@@ -75,6 +75,12 @@ pub enum RecordError {
         /// What went wrong.
         why: String,
     },
+    /// A lane's storage did not answer while the lane was set up.
+    #[error("lane {lane}: hung while it was set up")]
+    Hung {
+        /// Which.
+        lane: usize,
+    },
     /// A thread could not be started.
     #[error("can't start a thread: {0}")]
     Thread(#[from] std::io::Error),
@@ -263,7 +269,7 @@ fn all_ready(reports: &Receiver<Report>, lanes: usize, limit: Nanos) -> Result<(
     for lane in 0..lanes {
         match reports.recv_timeout(limit.duration()) {
             Ok(Report::Refused(lane, why)) => return Err(RecordError::Lane { lane, why }),
-            Err(_) => return Err(RecordError::Lane { lane, why: "hung while it was set up".into() }),
+            Err(_) => return Err(RecordError::Hung { lane }),
             Ok(_) => {}
         }
     }

@@ -143,11 +143,10 @@ impl Crowd {
         let layout = RawLayout { head, direct, ..first.clone() };
         let (_, slots) = Arena::shared_out((COPY_BUFFER / stride).max(4) as usize, stride as usize);
         let ring = Ring::new(slots, 1, Chronicle::new(head.frame_size, Nanos::MAX));
-        let options =
-            suited_engine(archive.as_ref(), direct, self.clock).map_err(|error| error.to_string())?;
-        let (target, shared) = (archive.clone(), ring.clone());
+        let (target, shared, clock) = (archive.clone(), ring.clone(), self.clock);
         self.spawn(member, Part::WritesCopy, move || {
-            let mut engine = match target.engine(&options) {
+            let engine = suited_engine(target.as_ref(), direct, clock);
+            let mut engine = match engine.and_then(|options| target.engine(&options)) {
                 Ok(engine) => engine,
                 Err(error) => return Report { member, fault: Some(error.to_string()), ..Report::default() },
             };

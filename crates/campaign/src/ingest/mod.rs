@@ -7,7 +7,7 @@ mod setup;
 
 use std::sync::Arc;
 
-use nilometer_acquisition::{Outcome, Recorder};
+use nilometer_acquisition::{Outcome, RecordError, Recorder};
 use nilometer_model::{
     Histogram, Invalid, Nanos, ReaderTotals, Readers, Sample, Seed,
     plan::{Goal, IngestCell},
@@ -69,7 +69,7 @@ pub(crate) fn run_ingest(
     surroundings.pass(&run.clock);
     let mut samples = match recorded {
         Ok(recorded) => samples(job, recorded, spent.ours)?,
-        Err(why) => job.cells.iter().map(|_| Sample::invalid(Invalid::Refused(why.clone()))).collect(),
+        Err(why) => job.cells.iter().map(|_| Sample::invalid(why.clone())).collect(),
     };
     for sample in &mut samples {
         spent.put(sample, job.number, job.cells.len() as u64, surroundings.idle_cores());
@@ -80,7 +80,7 @@ pub(crate) fn run_ingest(
 }
 
 /// All recorders, ready.
-fn prepared(run: &Run, job: &Job<'_>) -> Result<Vec<Member>, String> {
+fn prepared(run: &Run, job: &Job<'_>) -> Result<Vec<Member>, Invalid> {
     let mut members = Vec::new();
     for (index, (cell, seed)) in job.cells.iter().enumerate() {
         for number in 0..cell.count {
@@ -92,11 +92,19 @@ fn prepared(run: &Run, job: &Job<'_>) -> Result<Vec<Member>, String> {
                 content: setup.content.clone(),
                 archive: job.archive.cloned(),
             };
-            let recorder = Recorder::prepare(setup).map_err(|error| error.to_string())?;
+            let recorder = Recorder::prepare(setup).map_err(|error| invalid(&error))?;
             members.push(Member { cell: index, recorder, followed, outcome: None });
         }
     }
     Ok(members)
+}
+
+/// Why there is no recording.
+fn invalid(error: &RecordError) -> Invalid {
+    match error {
+        RecordError::Hung { .. } => Invalid::Hung,
+        RecordError::Lane { .. } | RecordError::Thread(_) => Invalid::Refused(error.to_string()),
+    }
 }
 
 /// What came of recorders and readers.
@@ -122,13 +130,14 @@ fn recorded(
     job: &Job<'_>,
     mut members: Vec<Member>,
     tell: &mut dyn FnMut(SoFar),
-) -> Result<Recorded, String> {
+) -> Result<Recorded, Invalid> {
     let mut crowd = Crowd::new(run);
     for (index, member) in members.iter().enumerate() {
-        crowd.follow(index, &member.followed, job.cells[member.cell].0.readers)?;
+        let readers = job.cells[member.cell].0.readers;
+        crowd.follow(index, &member.followed, readers).map_err(Invalid::Refused)?;
     }
     for member in &mut members {
-        member.recorder.begin().map_err(|error| error.to_string())?;
+        member.recorder.begin().map_err(|error| invalid(&error))?;
     }
     let cut = watched(run, job, &mut members, tell);
     let (readers, hung) = crowd.gather(READ_ON);
@@ -164,14 +173,15 @@ const LIMIT_LEAST: Nanos = Nanos::from_millis(5000);
 
 /// Reads what is kept of recordings at the instrument's pace, and checks it. The recording is over: what this costs is none
 /// of its figures.
-fn read_back(run: &Run, job: &Job<'_>, recorded: Recorded) -> Result<Recorded, String> {
+fn read_back(run: &Run, job: &Job<'_>, recorded: Recorded) -> Result<Recorded, Invalid> {
     if recorded.hung || recorded.cut {
         return Ok(recorded);
     }
     let mut crowd = Crowd::new(run);
     for (index, member) in recorded.members.iter().enumerate() {
         if job.cells[member.cell].0.goal == Goal::Pace {
-            crowd.follow(index, &member.followed, Readers { count: 1, ..Readers::default() })?;
+            let reader = Readers { count: 1, ..Readers::default() };
+            crowd.follow(index, &member.followed, reader).map_err(Invalid::Refused)?;
         }
     }
     let (mut read_back, hung) = crowd.gather(READ_BACK);

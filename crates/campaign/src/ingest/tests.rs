@@ -13,7 +13,7 @@ use nilometer_storage::{
         Options,
         wrap::{Meter, Metered},
     },
-    target::{Description, Memory, Space, TargetError},
+    target::{Description, Direct, Memory, Space, TargetError},
 };
 
 use crate::settle::Usual;
@@ -67,17 +67,29 @@ impl Target for Counted {
 
 /// Storage on which from the engine of this number on nothing comes back.
 #[derive(Debug)]
-struct Stuck(Arc<dyn Target>, AtomicUsize);
+struct Stuck(Arc<dyn Target>, AtomicUsize, Description);
 
 impl Stuck {
     fn from(engine: usize) -> Arc<dyn Target> {
-        Arc::new(Stuck(Counted::new(), AtomicUsize::new(engine)))
+        Stuck::described(engine, |_| {})
+    }
+
+    /// It says that writes go past the cache.
+    fn direct(engine: usize) -> Arc<dyn Target> {
+        Stuck::described(engine, |description| description.direct = Direct::Real { alignment: 4096 })
+    }
+
+    fn described(engine: usize, change: impl FnOnce(&mut Description)) -> Arc<dyn Target> {
+        let memory = Counted::new();
+        let mut description = memory.description().clone();
+        change(&mut description);
+        Arc::new(Stuck(memory, AtomicUsize::new(engine), description))
     }
 }
 
 impl Target for Stuck {
     fn description(&self) -> &Description {
-        self.0.description()
+        &self.2
     }
     fn engine(&self, options: &Options) -> Result<Box<dyn Engine>, EngineError> {
         let left = self.1.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
@@ -124,14 +136,11 @@ fn cell(readers: Readers) -> IngestCell {
 }
 
 fn recorded_on(target: &Arc<dyn Target>, archive: Option<&Arc<dyn Target>>, cell: IngestCell) -> Sample {
-    let clock = Clock::start();
-    let run = Run {
-        clock,
-        hang_after: Nanos::from_millis(4000),
-        stop: Arc::default(),
-        ends: Nanos::MAX,
-        usual: Usual::now(),
-    };
+    let (clock, usual) = (Clock::start(), Usual::now());
+    // What others write is not waited for.
+    usual.stays(u64::MAX);
+    let run =
+        Run { clock, hang_after: Nanos::from_millis(4000), stop: Arc::default(), ends: Nanos::MAX, usual };
     let mut surroundings = Surroundings::look(&clock, vec![Vec::new()]);
     let cells = [(cell, Seed(1))];
     let job = Job { number: 0, target, archive, cells: &cells };
@@ -168,5 +177,15 @@ fn a_copy_that_hangs_is_no_fault_of_the_target() {
 fn a_reader_that_hangs_is_a_hang_of_the_target() {
     // Two lanes, then the reader.
     let sample = recorded_on(&Stuck::from(2), None, cell(Readers { count: 1, ..Readers::default() }));
+    assert_eq!(sample.invalid, Some(Invalid::Hung));
+}
+
+#[test]
+fn a_target_that_hangs_while_a_recorder_is_set_up_is_hung() {
+    // The second lane.
+    let sample = recorded_on(&Stuck::from(1), None, cell(Readers::default()));
+    assert_eq!(sample.invalid, Some(Invalid::Hung));
+    // Past the cache the target is asked before there are lanes.
+    let sample = recorded_on(&Stuck::direct(0), None, cell(Readers::default()));
     assert_eq!(sample.invalid, Some(Invalid::Hung));
 }
