@@ -141,7 +141,8 @@ impl Crowd {
             if direct { first.head.stride.next_multiple_of(ALIGNMENT as u64) } else { first.head.stride };
         let head = Head { lane: 0, lanes: 1, stride, ..first.head };
         let layout = RawLayout { head, direct, ..first.clone() };
-        let (_, slots) = Arena::shared_out((COPY_BUFFER / stride).max(4) as usize, stride as usize);
+        let room = stride.max(Follower::room(&what.lanes));
+        let (_, slots) = Arena::shared_out((COPY_BUFFER / room).max(4) as usize, room as usize);
         let ring = Ring::new(slots, 1, Chronicle::new(head.frame_size, Nanos::MAX));
         let (target, shared, clock) = (archive.clone(), ring.clone(), self.clock);
         self.spawn(member, Part::WritesCopy, move || {

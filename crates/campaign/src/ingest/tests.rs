@@ -189,3 +189,17 @@ fn a_target_that_hangs_while_a_recorder_is_set_up_is_hung() {
     let sample = recorded_on(&Stuck::direct(0), None, cell(Readers::default()));
     assert_eq!(sample.invalid, Some(Invalid::Hung));
 }
+
+#[test]
+fn frames_that_grow_when_they_are_compressed_are_copied() {
+    let text = CAMERA.replace("uint8", "int32") + "format = \"cbf\"\ndata = \"incompressible\"\n";
+    let instrument = Instrument::parse(&text, "camera").expect("a valid instrument");
+    let (target, archive) = (Counted::new(), Counted::new());
+    let copied = IngestCell { instrument, ..cell(Readers { copy: true, ..Readers::default() }) };
+    let ingest = recorded_on(&target, Some(&archive), copied).ingest.expect("a recording");
+    assert!(ingest.written.0 > ingest.stored * ingest.frame_size.0, "{} B", ingest.written.0);
+    let copy = ingest.readers.iter().find(|reader| reader.copies).expect("it was copied");
+    assert_eq!((copy.frames, copy.failed), (ingest.stored, 0), "{copy:?}");
+    let (_, written) = archive.traffic().expect("it counts");
+    assert!(written >= ingest.written.0, "{written} B of {}", ingest.written.0);
+}
