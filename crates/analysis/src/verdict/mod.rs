@@ -319,7 +319,7 @@ fn together(recorded: &Recorded<'_>) -> Vec<Together> {
     companies.into_iter().map(one).collect()
 }
 
-/// What searches found, as far as they came.
+/// What searches found, as far as they came: the first of each kind, if an instrument was searched for several times.
 fn searched(results: &Results, recorded: &Recorded<'_>) -> (Option<RateLimit>, Option<(BufferLimit, Bytes)>) {
     let found = |goal: Goal| {
         let first = recorded
@@ -327,8 +327,8 @@ fn searched(results: &Results, recorded: &Recorded<'_>) -> (Option<RateLimit>, O
             .iter()
             .find(|measured| measured.sample.ingest.as_ref().is_some_and(|ingest| ingest.goal == goal))?;
         let cell: IngestCell = serde_json::from_str(&results.cells.get(first.key.cell)?.parameters).ok()?;
-        let trials: Vec<SearchTrial> =
-            recorded.of(goal).filter_map(|(sample, _)| SearchTrial::of(sample)).collect();
+        let same = recorded.samples.iter().filter(|measured| measured.key.cell == first.key.cell);
+        let trials: Vec<_> = same.filter_map(|measured| SearchTrial::of(&measured.sample)).collect();
         match search::advise(&cell, cell.rate(), &trials) {
             Advice::Found(found) => Some((found, cell.instrument.frame_size())),
             Advice::Next(_) => None,
