@@ -5,12 +5,18 @@ use std::collections::VecDeque;
 
 use nilometer_model::Nanos;
 
-/// The mark, and which frames above it are settled already.
-#[derive(Debug, Clone, Default)]
+/// The mark, and which frames above it are settled already. However long the first open one keeps it, it takes no more
+/// memory than a window of frames and a run for each open one.
+#[derive(Debug, Clone)]
 pub struct Mark {
     below: u64,
-    /// From `below` on: what became of that frame.
+    /// From `below` on: frames that left the window, because one of them has been open for so long.
+    runs: VecDeque<Run>,
+    /// How many frames those are: none as a rule.
+    folded: u64,
+    /// From there on: what became of that frame.
     above: VecDeque<Settled>,
+    window: usize,
 }
 
 /// What became of a frame.
@@ -23,6 +29,30 @@ pub enum Settled {
     Lost,
     /// It is acknowledged, and was due then.
     Stored(Nanos),
+}
+
+/// Frames next to each other.
+#[derive(Debug, Clone, Copy)]
+enum Run {
+    /// So many that are open.
+    Open(u64),
+    /// So many that are settled.
+    Settled {
+        frames: u64,
+        /// Of these.
+        stored: u64,
+        /// When the first and the last of the stored ones were due: those between are taken to have been due evenly.
+        due: (Nanos, Nanos),
+    },
+}
+
+/// Frames of which each one's due time is kept: 1 MiB of them.
+const WINDOW: usize = 1 << 16;
+
+impl Default for Mark {
+    fn default() -> Self {
+        Mark { below: 0, runs: VecDeque::new(), folded: 0, above: VecDeque::new(), window: WINDOW }
+    }
 }
 
 impl Mark {
@@ -38,14 +68,122 @@ impl Mark {
             self.below += 1;
             return passed(settled);
         }
-        let at = number.checked_sub(self.below).expect("a frame is settled once") as usize;
-        if at >= self.above.len() {
-            self.above.resize(at + 1, Settled::Open);
+        let at = number.checked_sub(self.below).expect("a frame is settled once");
+        if at < self.folded {
+            self.settle_folded(at, settled);
+            self.pass_folded(&mut passed);
+        } else {
+            let at = (at - self.folded) as usize;
+            if at >= self.above.len() {
+                self.above.resize(at + 1, Settled::Open);
+            }
+            self.above[at] = settled;
         }
-        self.above[at] = settled;
-        while let Some(settled) = self.above.pop_front_if(|settled| *settled != Settled::Open) {
-            self.below += 1;
-            passed(settled);
+        if self.folded == 0 {
+            while let Some(settled) = self.above.pop_front_if(|settled| *settled != Settled::Open) {
+                self.below += 1;
+                passed(settled);
+            }
+        }
+        if self.above.len() > self.window {
+            self.fold();
+        }
+    }
+
+    /// The older half of the window becomes runs.
+    #[cold]
+    fn fold(&mut self) {
+        for settled in self.above.drain(..self.window / 2) {
+            self.folded += 1;
+            self.runs.append_run(Run::of(settled));
+        }
+    }
+
+    /// A frame that was open when it left the window, so many behind the mark.
+    #[cold]
+    fn settle_folded(&mut self, at: u64, settled: Settled) {
+        let mut before = at;
+        let index = self.runs.iter().position(|run| match before.checked_sub(run.frames()) {
+            Some(behind) => {
+                before = behind;
+                false
+            }
+            None => true,
+        });
+        let mut rest = self.runs.split_off(index.expect("the runs have all frames that were folded"));
+        let Some(Run::Open(frames)) = rest.pop_front() else { unreachable!("a frame is settled once") };
+        let pieces = [Run::Open(before), Run::of(settled), Run::Open(frames - before - 1)];
+        for run in pieces.into_iter().chain(rest) {
+            self.runs.append_run(run);
+        }
+    }
+
+    /// Runs that are settled up to the next open frame are passed.
+    fn pass_folded(&mut self, passed: &mut impl FnMut(Settled)) {
+        while let Some(Run::Settled { frames, stored, due: (first, last) }) =
+            self.runs.pop_front_if(|run| matches!(run, Run::Settled { .. }))
+        {
+            let (steps, time) =
+                (u128::from(stored.saturating_sub(1)).max(1), u128::from(last.since(first).0));
+            for step in 0..u128::from(stored) {
+                passed(Settled::Stored(first + Nanos((time * step / steps) as u64)));
+            }
+            (stored..frames).for_each(|_| passed(Settled::Lost));
+            self.below += frames;
+            self.folded -= frames;
+        }
+    }
+}
+
+impl Run {
+    fn of(settled: Settled) -> Self {
+        match settled {
+            Settled::Open => Run::Open(1),
+            Settled::Lost => Run::Settled { frames: 1, stored: 0, due: (Nanos(0), Nanos(0)) },
+            Settled::Stored(due) => Run::Settled { frames: 1, stored: 1, due: (due, due) },
+        }
+    }
+
+    fn frames(&self) -> u64 {
+        match *self {
+            Run::Open(frames) | Run::Settled { frames, .. } => frames,
+        }
+    }
+
+    /// With the run behind it as one; none if only one of them is settled.
+    fn and(self, behind: Run) -> Option<Run> {
+        match (self, behind) {
+            (Run::Open(one), Run::Open(other)) => Some(Run::Open(one + other)),
+            (
+                Run::Settled { frames, stored, due },
+                Run::Settled { frames: more, stored: more_stored, due: later },
+            ) => {
+                let due = match (stored, more_stored) {
+                    (0, _) => later,
+                    (_, 0) => due,
+                    _ => (due.0, later.1),
+                };
+                Some(Run::Settled { frames: frames + more, stored: stored + more_stored, due })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Runs that are in order, each unlike its neighbours.
+trait Runs {
+    /// One behind all others.
+    fn append_run(&mut self, run: Run);
+}
+
+impl Runs for VecDeque<Run> {
+    fn append_run(&mut self, run: Run) {
+        if run.frames() == 0 {
+            return;
+        }
+        match self.back_mut().and_then(|last| Some((last.and(run)?, last))) {
+            Some((both, last)) => *last = both,
+            None => self.push_back(run),
         }
     }
 }
@@ -53,6 +191,7 @@ impl Mark {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn the_mark_waits_for_the_first_open_frame() {
@@ -68,5 +207,47 @@ mod tests {
         assert_eq!(below, [1, 1, 1, 4, 4, 6]);
         let stored = |number| Settled::Stored(Nanos(number));
         assert_eq!(passed, [stored(0), stored(1), stored(2), Settled::Lost, stored(4), stored(5)]);
+    }
+
+    #[test]
+    fn a_frame_that_stays_open_costs_no_memory_for_those_behind_it() {
+        let (mut mark, mut passed) = (Mark::default(), 0_u64);
+        for number in (1..2_000_000).filter(|number| *number != 700) {
+            // Every third is lost.
+            let settled = if number % 3 == 0 { Settled::Lost } else { Settled::Stored(Nanos(number)) };
+            mark.settle(number, settled, |_| passed += 1);
+        }
+        assert!(mark.above.len() <= WINDOW && mark.runs.len() <= 5, "{} runs", mark.runs.len());
+        assert_eq!((mark.below(), passed), (0, 0));
+        mark.settle(0, Settled::Stored(Nanos(0)), |_| passed += 1);
+        assert_eq!((mark.below(), passed), (700, 700));
+        mark.settle(700, Settled::Lost, |_| passed += 1);
+        assert_eq!((mark.below(), passed), (2_000_000, 2_000_000));
+    }
+
+    proptest! {
+        #[test]
+        fn in_any_order_each_frame_is_passed_once_when_all_before_it_are_settled(
+            order in Just((0..60_u64).collect::<Vec<_>>()).prop_shuffle(),
+            lost in prop::collection::btree_set(0..60_u64, 0..10),
+            window in 2..70_usize,
+        ) {
+            let (mut mark, mut passed) = (Mark { window, ..Mark::default() }, Vec::new());
+            let mut open: std::collections::BTreeSet<u64> = order.iter().copied().collect();
+            for number in order {
+                let settled = if lost.contains(&number) { Settled::Lost } else { Settled::Stored(Nanos(10 * number)) };
+                mark.settle(number, settled, |settled| passed.push(settled));
+                open.remove(&number);
+                let below = open.first().copied().unwrap_or(60);
+                prop_assert_eq!((mark.below(), passed.len() as u64), (below, below));
+                prop_assert_eq!(mark.folded, mark.runs.iter().map(Run::frames).sum::<u64>());
+            }
+            let count = passed.iter().filter(|settled| **settled == Settled::Lost).count();
+            prop_assert_eq!(count, lost.len());
+            if lost.is_empty() {
+                let due: Vec<_> = (0..60).map(|number| Settled::Stored(Nanos(10 * number))).collect();
+                prop_assert_eq!(passed, due, "as they were due");
+            }
+        }
     }
 }
