@@ -33,7 +33,7 @@ frame_rate = "500 Hz"
 struct Counted(Memory, Arc<Meter>);
 
 impl Counted {
-    fn new() -> Arc<dyn Target> {
+    fn target() -> Arc<dyn Target> {
         Arc::new(Counted(Memory::new(Bytes(1 << 30)), Arc::default()))
     }
 }
@@ -80,7 +80,7 @@ impl Stuck {
     }
 
     fn described(engine: usize, change: impl FnOnce(&mut Description)) -> Arc<dyn Target> {
-        let memory = Counted::new();
+        let memory = Counted::target();
         let mut description = memory.description().clone();
         change(&mut description);
         Arc::new(Stuck(memory, AtomicUsize::new(engine), description))
@@ -150,21 +150,21 @@ fn recorded_on(target: &Arc<dyn Target>, archive: Option<&Arc<dyn Target>>, cell
 
 #[test]
 fn what_is_read_back_afterwards_is_in_no_figure_of_the_recording() {
-    let sample = recorded_on(&Counted::new(), None, cell(Readers::default()));
+    let sample = recorded_on(&Counted::target(), None, cell(Readers::default()));
     let ingest = sample.ingest.expect("a recording");
     let [after] = ingest.readers[..] else { panic!("{:?}", ingest.readers) };
     assert!(after.after && after.frames == ingest.stored && after.frames > 0, "{after:?}");
     let (read, written) = sample.device.expect("it counts");
     assert_eq!(read, 0, "nobody read while it was recorded");
     assert!(written >= ingest.stored * ingest.frame_size.0, "{written}");
-    let sample = recorded_on(&Counted::new(), None, cell(Readers { count: 1, ..Readers::default() }));
+    let sample = recorded_on(&Counted::target(), None, cell(Readers { count: 1, ..Readers::default() }));
     let (read, _) = sample.device.expect("it counts");
     assert!(read > 0, "who follows the recording is a part of it");
 }
 
 #[test]
 fn a_copy_that_hangs_is_no_fault_of_the_target() {
-    let (target, archive) = (Counted::new(), Stuck::from(0));
+    let (target, archive) = (Counted::target(), Stuck::from(0));
     let sample = recorded_on(&target, Some(&archive), cell(Readers { copy: true, ..Readers::default() }));
     assert_ne!(sample.invalid, Some(Invalid::Hung));
     let ingest = sample.ingest.expect("a recording");
@@ -194,7 +194,7 @@ fn a_target_that_hangs_while_a_recorder_is_set_up_is_hung() {
 fn frames_that_grow_when_they_are_compressed_are_copied() {
     let text = CAMERA.replace("uint8", "int32") + "format = \"cbf\"\ndata = \"incompressible\"\n";
     let instrument = Instrument::parse(&text, "camera").expect("a valid instrument");
-    let (target, archive) = (Counted::new(), Counted::new());
+    let (target, archive) = (Counted::target(), Counted::target());
     let copied = IngestCell { instrument, ..cell(Readers { copy: true, ..Readers::default() }) };
     let ingest = recorded_on(&target, Some(&archive), copied).ingest.expect("a recording");
     assert!(ingest.written.0 > ingest.stored * ingest.frame_size.0, "{} B", ingest.written.0);
