@@ -14,9 +14,11 @@
 
 #![forbid(unsafe_code)]
 
+pub mod assembly;
 pub mod cbf;
 mod chronicle;
 mod follower;
+pub mod format;
 pub mod instrument;
 pub mod journal;
 mod mark;
@@ -32,7 +34,7 @@ pub use chronicle::Chronicle;
 pub use follower::{Follower, Following, Purpose};
 pub use mark::{Mark, Settled};
 pub use recorder::{Ending, Lane, Outcome, RecordError, Recorder, Setup, suited_engine};
-pub use ring::{Books, Frame, Ring, Taken, WhenFull};
+pub use ring::{Books, Frame, Gap, Packed, Ring, Taken, WhenFull};
 pub use source::{Delivery, Fill, Pace, Source};
 pub use verify::{Damaged, Verified, verify};
 pub use writer::{Writer, WriterTotals};

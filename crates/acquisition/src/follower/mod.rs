@@ -265,7 +265,12 @@ impl Follower {
         };
         match &self.purpose {
             Purpose::Copy(ring) if whole => {
-                ring.put(finished, &mut vec![Frame { number, due, data }], &mut self.room, false);
+                ring.put(
+                    finished,
+                    &mut vec![Frame { number, due, data, packed: None }],
+                    &mut self.room,
+                    false,
+                );
             }
             _ => self.room.push(data),
         }

@@ -31,7 +31,7 @@ use nilometer_storage::{Arena, Buffer, Completion, Errno, OpKind, Operation};
 
 use super::{Sink, Stored, cbf::Packer};
 use crate::{
-    Frame,
+    Frame, Packed,
     journal::{Entry, origin_entries},
 };
 use chores::{Chore, Program};
@@ -80,6 +80,7 @@ struct Flying {
     place: Place,
     number: u64,
     due: Nanos,
+    packed: Option<Box<Packed>>,
     /// Its slot, where something else is written in its place.
     slot: Option<Buffer>,
 }
@@ -236,7 +237,7 @@ impl RawFiles {
             // What is behind the end of the file can't be appended.
             return None;
         }
-        let Frame { number, due, data } = self.waiting.take()?;
+        let Frame { number, due, data, packed } = self.waiting.take()?;
         let place = Place { file, position: self.layout.position(file, issued, number) };
         let (buffer, length, slot) = match &mut self.packer {
             Some(packer) => {
@@ -245,7 +246,7 @@ impl RawFiles {
             }
             None => (data, self.layout.head.stride as u32, None),
         };
-        self.flying.push(Flying { place, number, due, slot });
+        self.flying.push(Flying { place, number, due, packed, slot });
         if self.files.roll() {
             self.add_complete(place.file);
             self.add_make(place.file + 2);
@@ -261,7 +262,7 @@ impl RawFiles {
             self.layout.slot(place.file) == operation.file && place.position == position
         };
         let at = self.flying.iter().position(here).expect("what completes was issued");
-        let Flying { place, number, due, slot } = self.flying.swap_remove(at);
+        let Flying { place, number, due, packed, slot } = self.flying.swap_remove(at);
         self.files.landed(place.file);
         let data = match (slot, &mut self.packer) {
             (Some(slot), Some(packer)) => {
@@ -270,7 +271,7 @@ impl RawFiles {
             }
             _ => operation.buffer,
         };
-        (Frame { number, due, data }, place)
+        (Frame { number, due, data, packed }, place)
     }
 
     fn data_completed(&mut self, operation: Operation, moved: Result<u32, Errno>) -> Result<(), Errno> {
