@@ -7,16 +7,13 @@ use nilometer_model::Nanos;
 
 /// The mark, and which frames above it are settled already. However long the first open one keeps it, it takes no more
 /// memory than a window of frames and a run for each open one.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Mark {
     below: u64,
-    /// From `below` on: frames that left the window, because one of them has been open for so long.
-    runs: VecDeque<Run>,
-    /// How many frames those are: none as a rule.
-    folded: u64,
-    /// From there on: what became of that frame.
+    /// From `below` on, or from behind the folded ones: what became of that frame.
     above: VecDeque<Settled>,
-    window: usize,
+    /// Frames from `below` on that left the window, because one of them has been open for so long: none as a rule.
+    folded: Option<Box<Folded>>,
 }
 
 /// What became of a frame.
@@ -46,14 +43,16 @@ enum Run {
     },
 }
 
-/// Frames of which each one's due time is kept: 1 MiB of them.
-const WINDOW: usize = 1 << 16;
-
-impl Default for Mark {
-    fn default() -> Self {
-        Mark { below: 0, runs: VecDeque::new(), folded: 0, above: VecDeque::new(), window: WINDOW }
-    }
+/// Runs of frames in order, each unlike its neighbours.
+#[derive(Debug, Clone, Default)]
+struct Folded {
+    runs: VecDeque<Run>,
+    /// All their frames.
+    frames: u64,
 }
+
+/// Frames of which each one's due time is kept: 1 MiB of them.
+const WINDOW: usize = if cfg!(test) { 8 } else { 1 << 16 };
 
 impl Mark {
     /// Frames with a number below this are settled.
@@ -63,75 +62,109 @@ impl Mark {
 
     /// A frame is settled. Frames may come in any order, each once. Those that the mark passes by this are told: they can
     /// be read from now on, or are lost.
+    #[inline]
     pub fn settle(&mut self, number: u64, settled: Settled, mut passed: impl FnMut(Settled)) {
         if number == self.below && self.above.is_empty() {
             self.below += 1;
             return passed(settled);
         }
         let at = number.checked_sub(self.below).expect("a frame is settled once");
-        if at < self.folded {
-            self.settle_folded(at, settled);
-            self.pass_folded(&mut passed);
-        } else {
-            let at = (at - self.folded) as usize;
-            if at >= self.above.len() {
-                self.above.resize(at + 1, Settled::Open);
-            }
-            self.above[at] = settled;
+        if self.folded.is_some() {
+            return self.settle_folded(at, settled, &mut passed);
         }
-        if self.folded == 0 {
-            while let Some(settled) = self.above.pop_front_if(|settled| *settled != Settled::Open) {
-                self.below += 1;
-                passed(settled);
-            }
-        }
-        if self.above.len() > self.window {
+        self.put(at as usize, settled);
+        self.pass(passed);
+        if self.above.len() > WINDOW {
             self.fold();
         }
     }
 
-    /// The older half of the window becomes runs.
+    /// The frame so many behind the first in the window.
+    #[inline]
+    fn put(&mut self, at: usize, settled: Settled) {
+        if at >= self.above.len() {
+            self.above.resize(at + 1, Settled::Open);
+        }
+        self.above[at] = settled;
+    }
+
+    /// Passes what is settled up to the next open frame.
+    #[inline]
+    fn pass(&mut self, mut passed: impl FnMut(Settled)) {
+        while let Some(settled) = self.above.pop_front_if(|settled| *settled != Settled::Open) {
+            self.below += 1;
+            passed(settled);
+        }
+    }
+
+    /// All but the newer half of the window is folded.
     #[cold]
     fn fold(&mut self) {
-        for settled in self.above.drain(..self.window / 2) {
-            self.folded += 1;
-            self.runs.append_run(Run::of(settled));
+        let folded = self.folded.get_or_insert_default();
+        for settled in self.above.drain(..self.above.len() - WINDOW / 2) {
+            folded.append(Run::of(settled));
         }
     }
 
-    /// A frame that was open when it left the window, so many behind the mark.
+    /// As `settle`, while a frame has been open for long.
     #[cold]
-    fn settle_folded(&mut self, at: u64, settled: Settled) {
-        let mut before = at;
-        let index = self.runs.iter().position(|run| match before.checked_sub(run.frames()) {
-            Some(behind) => {
-                before = behind;
-                false
+    fn settle_folded(&mut self, at: u64, settled: Settled, passed: &mut dyn FnMut(Settled)) {
+        let folded = self.folded.as_mut().expect("only called when there are some");
+        if let Some(at) = at.checked_sub(folded.frames) {
+            self.put(at as usize, settled);
+        } else {
+            folded.settle(at, settled);
+            self.below += folded.pass(passed);
+            if folded.frames == 0 {
+                self.folded = None;
+                self.pass(passed);
             }
-            None => true,
-        });
-        let mut rest = self.runs.split_off(index.expect("the runs have all frames that were folded"));
-        let Some(Run::Open(frames)) = rest.pop_front() else { unreachable!("a frame is settled once") };
-        let pieces = [Run::Open(before), Run::of(settled), Run::Open(frames - before - 1)];
-        for run in pieces.into_iter().chain(rest) {
-            self.runs.append_run(run);
+        }
+        if self.above.len() > WINDOW {
+            self.fold();
+        }
+    }
+}
+
+impl Folded {
+    /// A run behind all others.
+    fn append(&mut self, run: Run) {
+        self.frames += run.frames();
+        match self.runs.back_mut().and_then(|last| Some((last.and(run)?, last))) {
+            Some((both, last)) => *last = both,
+            None => self.runs.push_back(run),
         }
     }
 
-    /// Runs that are settled up to the next open frame are passed.
-    fn pass_folded(&mut self, passed: &mut impl FnMut(Settled)) {
-        while let Some(Run::Settled { frames, stored, due: (first, last) }) =
-            self.runs.pop_front_if(|run| matches!(run, Run::Settled { .. }))
-        {
-            let (steps, time) =
-                (u128::from(stored.saturating_sub(1)).max(1), u128::from(last.since(first).0));
-            for step in 0..u128::from(stored) {
-                passed(Settled::Stored(first + Nanos((time * step / steps) as u64)));
+    /// The frame so many behind the first, which is open.
+    fn settle(&mut self, at: u64, settled: Settled) {
+        let mut behind = at;
+        let mut all = std::mem::take(self).runs.into_iter();
+        for run in all.by_ref() {
+            let (Run::Open(frames) | Run::Settled { frames, .. }) = run;
+            if behind < frames {
+                assert!(matches!(run, Run::Open(_)), "a frame is settled once");
+                let pieces = [Run::Open(behind), Run::of(settled), Run::Open(frames - behind - 1)];
+                pieces.into_iter().filter(|piece| piece.frames() > 0).for_each(|piece| self.append(piece));
+                break;
             }
-            (stored..frames).for_each(|_| passed(Settled::Lost));
-            self.below += frames;
-            self.folded -= frames;
+            behind -= frames;
+            self.append(run);
         }
+        all.for_each(|run| self.append(run));
+    }
+
+    /// Takes out what is settled up to the next open frame; how many frames that were.
+    fn pass(&mut self, passed: &mut dyn FnMut(Settled)) -> u64 {
+        let Some(&Run::Settled { frames, stored, due: (first, last) }) = self.runs.front() else { return 0 };
+        let (steps, time) = (u128::from(stored.saturating_sub(1)).max(1), u128::from(last.since(first).0));
+        for step in 0..u128::from(stored) {
+            passed(Settled::Stored(first + Nanos((time * step / steps) as u64)));
+        }
+        (stored..frames).for_each(|_| passed(Settled::Lost));
+        self.runs.pop_front();
+        self.frames -= frames;
+        frames
     }
 }
 
@@ -170,24 +203,6 @@ impl Run {
     }
 }
 
-/// Runs that are in order, each unlike its neighbours.
-trait Runs {
-    /// One behind all others.
-    fn append_run(&mut self, run: Run);
-}
-
-impl Runs for VecDeque<Run> {
-    fn append_run(&mut self, run: Run) {
-        if run.frames() == 0 {
-            return;
-        }
-        match self.back_mut().and_then(|last| Some((last.and(run)?, last))) {
-            Some((both, last)) => *last = both,
-            None => self.push_back(run),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -217,7 +232,8 @@ mod tests {
             let settled = if number % 3 == 0 { Settled::Lost } else { Settled::Stored(Nanos(number)) };
             mark.settle(number, settled, |_| passed += 1);
         }
-        assert!(mark.above.len() <= WINDOW && mark.runs.len() <= 5, "{} runs", mark.runs.len());
+        let runs = mark.folded.as_ref().expect("one has been open for long").runs.len();
+        assert!(mark.above.len() <= WINDOW && runs <= 5, "{runs} runs");
         assert_eq!((mark.below(), passed), (0, 0));
         mark.settle(0, Settled::Stored(Nanos(0)), |_| passed += 1);
         assert_eq!((mark.below(), passed), (700, 700));
@@ -230,9 +246,8 @@ mod tests {
         fn in_any_order_each_frame_is_passed_once_when_all_before_it_are_settled(
             order in Just((0..60_u64).collect::<Vec<_>>()).prop_shuffle(),
             lost in prop::collection::btree_set(0..60_u64, 0..10),
-            window in 2..70_usize,
         ) {
-            let (mut mark, mut passed) = (Mark { window, ..Mark::default() }, Vec::new());
+            let (mut mark, mut passed) = (Mark::default(), Vec::new());
             let mut open: std::collections::BTreeSet<u64> = order.iter().copied().collect();
             for number in order {
                 let settled = if lost.contains(&number) { Settled::Lost } else { Settled::Stored(Nanos(10 * number)) };
@@ -240,7 +255,7 @@ mod tests {
                 open.remove(&number);
                 let below = open.first().copied().unwrap_or(60);
                 prop_assert_eq!((mark.below(), passed.len() as u64), (below, below));
-                prop_assert_eq!(mark.folded, mark.runs.iter().map(Run::frames).sum::<u64>());
+                prop_assert!(mark.above.len() <= WINDOW);
             }
             let count = passed.iter().filter(|settled| **settled == Settled::Lost).count();
             prop_assert_eq!(count, lost.len());
