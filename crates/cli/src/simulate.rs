@@ -297,10 +297,11 @@ fn summary(outcome: &Recorded, instrument: &Instrument, targets: &[Arc<Directory
     ];
     let writers = outcome.lanes.len() / targets.len();
     for ((number, lane), (ending, ended)) in outcome.lanes.iter().enumerate().zip(outcome.endings()) {
-        let stored = lane.as_ref().map_or(0, |Lane { totals, .. }| totals.stored);
+        let stored = |Lane { totals, .. }: &Lane| format!("{} frames, ", totals.stored);
+        let stored = lane.as_ref().map(stored).unwrap_or_default();
         let path = targets[number / writers].path().display();
         let writer = if writers > 1 { format!(" (writer {})", number % writers + 1) } else { String::new() };
-        lines.push(format!("{path}{writer}: {stored} frames, {}", ended_how(ending, ended)));
+        lines.push(format!("{path}{writer}: {stored}{}", ended_how(ending, ended)));
     }
     lines.join("\n") + "\n"
 }
@@ -317,7 +318,8 @@ fn stalls(chronicle: &Chronicle) -> String {
 
 /// What was written for the frames, and at which rate.
 fn written(outcome: &Recorded, instrument: &Instrument) -> String {
-    let (written, frames) = (outcome.written(), outcome.stored() * instrument.frame_size().0);
+    let frames: u64 = outcome.lanes.iter().flatten().map(|lane| lane.totals.stored).sum();
+    let (written, frames) = (outcome.written(), frames * instrument.frame_size().0);
     let rate = ByteRate::of(written, outcome.wall);
     let smaller = frames as f64 / written.max(1) as f64;
     match instrument.format {

@@ -19,7 +19,11 @@ use nilometer_storage::{Arena, Clock, EngineError, Target, engine::Options, proc
 pub use outcome::{Ending, Lane, Outcome};
 use threads::{LaneJob, Report, SourceJob, SourceTotals};
 
-use crate::{Chronicle, Delivery, Ring, instrument::Content, sink::RawLayout};
+use crate::{
+    Chronicle, Delivery, Ring,
+    instrument::Content,
+    sink::{Gauge, RawLayout},
+};
 
 /// A recording to be made from a simulated instrument.
 #[derive(Debug)]
@@ -75,6 +79,12 @@ pub enum RecordError {
         /// What went wrong.
         why: String,
     },
+    /// A lane's storage did not answer while the lane was set up.
+    #[error("lane {lane}: hung while it was set up")]
+    Hung {
+        /// Which.
+        lane: usize,
+    },
     /// A thread could not be started.
     #[error("can't start a thread: {0}")]
     Thread(#[from] std::io::Error),
@@ -126,9 +136,10 @@ impl Recorder {
         }
         let ring = Ring::new(slots, count, Chronicle::new(content.frame_size() as u64, allowance));
         let (sender, reports) = sync_channel(2 * count + 2);
-        for (seat, (target, layout)) in lanes.into_iter().enumerate() {
-            let (ring, arena, reserve) = (ring.clone(), arena.clone(), setup.reserve);
-            let job = LaneJob { ring, seat, target, layout, reserve, options: engine, arena };
+        let gauges = gauges(&lanes, setup.reserve);
+        for ((seat, (target, layout)), gauge) in lanes.into_iter().enumerate().zip(gauges) {
+            let (ring, arena) = (ring.clone(), arena.clone());
+            let job = LaneJob { ring, seat, target, layout, gauge, options: engine, arena };
             let sender = sender.clone();
             thread::Builder::new().name(format!("lane {seat}")).spawn(move || threads::lane(job, &sender))?;
         }
@@ -259,11 +270,25 @@ impl Drop for Recorder {
     }
 }
 
+/// What each lane knows of its storage, if some of that is left free: those on one file system together.
+fn gauges(lanes: &[(Arc<dyn Target>, RawLayout)], reserve: Option<Bytes>) -> Vec<Option<Gauge>> {
+    let Some(Bytes(reserve)) = reserve else { return vec![None; lanes.len()] };
+    let mut gauges: Vec<Gauge> = Vec::new();
+    for (target, _) in lanes {
+        let known = lanes.iter().zip(&gauges);
+        let mut same =
+            known.filter(|((other, _), _)| target.description().shares_space_with(other.description()));
+        let gauge = same.next().map_or_else(|| Gauge::with_reserve(reserve), |(_, gauge)| gauge.beside());
+        gauges.push(gauge);
+    }
+    gauges.into_iter().map(Some).collect()
+}
+
 fn all_ready(reports: &Receiver<Report>, lanes: usize, limit: Nanos) -> Result<(), RecordError> {
     for lane in 0..lanes {
         match reports.recv_timeout(limit.duration()) {
             Ok(Report::Refused(lane, why)) => return Err(RecordError::Lane { lane, why }),
-            Err(_) => return Err(RecordError::Lane { lane, why: "hung while it was set up".into() }),
+            Err(_) => return Err(RecordError::Hung { lane }),
             Ok(_) => {}
         }
     }

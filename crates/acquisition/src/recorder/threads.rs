@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, atomic::AtomicBool, mpsc::SyncSender};
 
-use nilometer_model::{Bytes, Histogram, Nanos};
+use nilometer_model::{Histogram, Nanos};
 use nilometer_storage::{
     Arena, Clock, Drive, Engine, Target,
     engine::{Null, Options},
@@ -43,7 +43,8 @@ pub(super) struct LaneJob {
     pub(super) seat: usize,
     pub(super) target: Arc<dyn Target>,
     pub(super) layout: RawLayout,
-    pub(super) reserve: Option<Bytes>,
+    /// How much of the lane's storage is free, where some of it is left so.
+    pub(super) gauge: Option<Gauge>,
     pub(super) options: Options,
     pub(super) arena: Arc<Arena>,
 }
@@ -70,20 +71,20 @@ fn lane_engine(job: &LaneJob) -> Result<Box<dyn Engine>, String> {
 }
 
 fn drive_lane(job: LaneJob, mut engine: Box<dyn Engine>) -> Lane {
-    let LaneJob { ring, seat, target, layout, reserve, options, .. } = job;
-    let gauge = Gauge::with_reserve(reserve.map_or(0, |reserve| reserve.0));
+    let LaneJob { ring, seat, target, layout, gauge, options, .. } = job;
     // Where the storage can't say, there is room until a write fails.
-    let read = |gauge: &Gauge| {
-        if let (Some(_), Ok(space)) = (reserve, target.space()) {
-            gauge.read(space.free.0);
+    let read = || {
+        if let Some(gauge) = &gauge {
+            gauge.read(|| target.space().ok().map(|space| space.free.0));
         }
     };
-    read(&gauge);
-    let mut writer = Writer::new(ring, seat, RawFiles::new(layout, gauge.clone()));
+    read();
+    let sink = RawFiles::new(layout, gauge.clone().unwrap_or(Gauge::with_reserve(0)));
+    let mut writer = Writer::new(ring, seat, sink);
     let (usage, run_delay) = (Usage::of_thread(), process::run_delay());
     Drive::new(&mut writer, engine.as_mut()).run(|completion| {
         if Gauge::is_due(completion.operation.kind) {
-            read(&gauge);
+            read();
         }
     });
     Lane {

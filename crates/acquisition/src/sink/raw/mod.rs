@@ -192,8 +192,8 @@ impl RawFiles {
     /// needs as much as a file.
     fn has_room_for(&mut self, file: u64) -> bool {
         let unfilled = if self.layout.preallocate { 1 } else { file + 1 - self.files.last().0.min(file) };
-        let room = self.no_room_for.is_none()
-            && self.gauge.has_room(self.layout.file_size().saturating_mul(unfilled));
+        let room =
+            self.no_room_for.is_none() && self.gauge.claim(self.layout.file_size().saturating_mul(unfilled));
         if !room {
             self.no_room_for.get_or_insert(file);
         }
@@ -340,6 +340,9 @@ impl RawFiles {
                     Err(Errno::EOPNOTSUPP | Errno::ENOSYS) if kind == OpKind::Allocate => {}
                     other => drop(other?),
                 }
+                if kind == OpKind::Allocate {
+                    self.gauge.release();
+                }
                 self.chore_completed(stored);
                 Ok(())
             }
@@ -388,6 +391,8 @@ impl Sink for RawFiles {
 
     fn finish(&mut self, due: Option<u64>) {
         self.finishing = true;
+        // Nothing more is begun: others may have the room.
+        self.gauge.release();
         if self.layout.is_files() {
             self.add_end_of_files();
         } else {
@@ -406,6 +411,7 @@ impl Sink for RawFiles {
     }
 
     fn abandon(&mut self) -> Vec<Frame> {
+        self.gauge.release();
         self.returned.extend(self.waiting.take());
         self.returned.extend(self.unlogged.drain(..).map(|(_, frame)| frame));
         std::mem::take(&mut self.returned)
