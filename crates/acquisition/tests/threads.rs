@@ -3,7 +3,7 @@
 use std::sync::{Arc, atomic::AtomicBool};
 
 use nilometer_acquisition::{
-    Delivery, Ending, Pace, Recorder, Setup,
+    Delivery, Ending, Feed, Pace, Recorder, Setup,
     instrument::{Content, Pattern},
     journal::Head,
     reader::{Recording, Trust},
@@ -48,6 +48,10 @@ fn lanes(directory: &std::path::Path, count: u32) -> (Lanes, Vec<std::path::Path
     (lanes, directories)
 }
 
+fn feed(delivery: Delivery) -> Feed {
+    Feed::Instrument { content: Content::Pattern(Pattern::new(Seed(9), FRAME as usize)), delivery }
+}
+
 #[test]
 fn two_lanes_store_what_the_instrument_delivers() {
     for (kind, depth) in [(EngineKind::Sync, 1), (EngineKind::IoUring, 4), (EngineKind::Pool, 2)] {
@@ -57,9 +61,8 @@ fn two_lanes_store_what_the_instrument_delivers() {
             lanes: lanes.clone(),
             engine: Options { kind, depth, slots: 8, clock: Clock::start() },
             slots: 200,
-            delivery: Delivery::lasting(Pace::Due(Schedule::every(Nanos(500_000))), Nanos(100_000_000)),
+            feed: feed(Delivery::lasting(Pace::Due(Schedule::every(Nanos(500_000))), Nanos(100_000_000))),
             reserve: None,
-            content: Content::Pattern(Pattern::new(Seed(9), FRAME as usize)),
             stop: Arc::new(AtomicBool::new(false)),
             allowance: Nanos::from_millis(10),
             hang_after: Nanos::from_millis(60_000),
@@ -95,9 +98,8 @@ fn a_recording_is_ended_in_order_when_it_is_stopped() {
         lanes: lanes.clone(),
         engine: Options { kind: EngineKind::Sync, depth: 1, slots: 8, clock: Clock::start() },
         slots: 4,
-        delivery: Delivery::lasting(Pace::AsTaken, Nanos::from_millis(3_600_000)),
+        feed: feed(Delivery::lasting(Pace::AsTaken, Nanos::from_millis(3_600_000))),
         reserve: None,
-        content: Content::Pattern(Pattern::new(Seed(9), FRAME as usize)),
         stop,
         allowance: Nanos::from_millis(10),
         hang_after: Nanos::from_millis(60_000),
@@ -152,9 +154,8 @@ fn lanes_that_are_ready_end_when_another_is_refused() {
         lanes,
         engine: Options { kind: EngineKind::Sync, depth: 1, slots: 8, clock: Clock::start() },
         slots: 4,
-        delivery: Delivery::lasting(Pace::AsTaken, Nanos(1)),
+        feed: feed(Delivery::lasting(Pace::AsTaken, Nanos(1))),
         reserve: None,
-        content: Content::Pattern(Pattern::new(Seed(9), FRAME as usize)),
         stop: Arc::new(AtomicBool::new(false)),
         allowance: Nanos::from_millis(10),
         hang_after: Nanos::from_millis(60_000),
@@ -179,9 +180,8 @@ fn what_lanes_acknowledged_before_they_hung_is_stored() {
         lanes,
         engine: Options { kind: EngineKind::Sync, depth: 1, slots: 8, clock: Clock::start() },
         slots: 200,
-        delivery: Delivery::lasting(Pace::Due(Schedule::every(Nanos(500_000))), Nanos(100_000_000)),
+        feed: feed(Delivery::lasting(Pace::Due(Schedule::every(Nanos(500_000))), Nanos(100_000_000))),
         reserve: None,
-        content: Content::Pattern(Pattern::new(Seed(9), FRAME as usize)),
         stop: Arc::new(AtomicBool::new(false)),
         allowance: Nanos::from_millis(10),
         hang_after: Nanos::from_millis(3000),

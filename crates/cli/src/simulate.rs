@@ -8,7 +8,7 @@ use std::{
 use anyhow::{Context, bail, ensure};
 use clap::{Args, builder::PossibleValuesParser};
 use nilometer_acquisition::{
-    Chronicle, Delivery, Ending, Lane, Outcome as Recorded, Pace, Recorder, Setup, WhenFull,
+    Chronicle, Delivery, Ending, Feed, Lane, Outcome as Recorded, Pace, Recorder, Setup, WhenFull,
     instrument::Content,
     journal::Head,
     sink::{Durability, RawLayout, frames_per_file, is_aligned},
@@ -238,18 +238,17 @@ impl Simulate {
         let slot = lanes.iter().map(|(_, layout)| layout.head.stride).max().unwrap_or(1);
         let when_full =
             WhenFull::ALL.into_iter().find(|policy| policy.name() == self.full).unwrap_or_default();
-        let pace = Pace::Due(instrument.schedule());
+        let delivery = Delivery {
+            pace: Pace::Due(instrument.schedule()),
+            duration: self.duration,
+            frames: self.frames.unwrap_or(u64::MAX),
+            when_full,
+        };
         Ok(Setup {
             engine: suited_engine(targets[0].as_ref(), direct, Clock::start())?,
             slots: (self.buffer.0 / slot.next_multiple_of(ALIGNMENT as u64)).max(2) as usize,
-            delivery: Delivery {
-                pace,
-                duration: self.duration,
-                frames: self.frames.unwrap_or(u64::MAX),
-                when_full,
-            },
+            feed: Feed::Instrument { content, delivery },
             reserve: Some(self.reserve),
-            content,
             lanes,
             stop: Arc::default(),
             allowance: instrument.allowance(),

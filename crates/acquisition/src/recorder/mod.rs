@@ -1,12 +1,13 @@
 //! The recorder on threads: a source and a writer for each lane, supervised. Nothing here decides anything about
 //! frames; that is in the workloads, which tests run on a virtual clock.
 
+mod feed;
 mod outcome;
 mod threads;
 
 use std::{
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
         mpsc::{Receiver, SyncSender, sync_channel},
     },
@@ -16,16 +17,16 @@ use std::{
 use nilometer_model::{Bytes, Nanos, plan::EngineKind};
 use nilometer_storage::{Arena, Clock, EngineError, Target, engine::Options, process::Usage};
 
+pub use feed::{Feed, Network};
 pub use outcome::{Ending, Lane, Outcome};
-use threads::{LaneJob, Report, SourceJob, SourceTotals};
+use threads::{LaneJob, Report, SourceTotals};
 
 use crate::{
-    Chronicle, Delivery, Ring,
-    instrument::Content,
+    Chronicle, Ring, Traffic,
     sink::{Gauge, RawLayout},
 };
 
-/// A recording to be made from a simulated instrument.
+/// A recording to be made.
 #[derive(Debug)]
 pub struct Setup {
     /// Where frames go: a lane each.
@@ -34,12 +35,10 @@ pub struct Setup {
     pub engine: Options,
     /// Slots of the ring.
     pub slots: usize,
-    /// What comes.
-    pub delivery: Delivery,
+    /// What delivers frames.
+    pub feed: Feed,
     /// How much of each lane's storage is left free. If none, a lane writes until there is no space.
     pub reserve: Option<Bytes>,
-    /// What is in the frames.
-    pub content: Content,
     /// Set from elsewhere to end the recording in order.
     pub stop: Arc<AtomicBool>,
     /// What a stall is longer than, and how late a frame may be.
@@ -110,8 +109,10 @@ pub struct Recorder {
     source: SourceTotals,
     lanes: Vec<Option<Lane>>,
     /// The source, until the recording begins.
-    waits: Option<(SourceJob, SyncSender<Report>)>,
+    waits: Option<(feed::Job, SyncSender<Report>)>,
     duration: Nanos,
+    /// What comes from the network.
+    live: Option<Arc<Mutex<Traffic>>>,
 }
 
 /// How often it is looked whether the recording was stopped.
@@ -127,14 +128,14 @@ impl Recorder {
 
     /// Makes all lanes ready. Frames come from [`Recorder::begin`] on.
     pub fn prepare(setup: Setup) -> Result<Self, RecordError> {
-        let Setup { lanes, engine, delivery, content, stop, allowance, hang_after, .. } = setup;
+        let Setup { lanes, engine, feed, stop, allowance, hang_after, .. } = setup;
         let (count, clock) = (lanes.len(), engine.clock);
         let slot_size = lanes.iter().map(|(_, layout)| layout.head.stride as usize).max().unwrap_or(1);
         let (arena, mut slots) = Arena::shared_out(setup.slots, slot_size);
         for slot in &mut slots {
-            content.prepare_slot(slot);
+            feed.prepare_slot(slot);
         }
-        let ring = Ring::new(slots, count, Chronicle::new(content.frame_size() as u64, allowance));
+        let ring = Ring::new(slots, count, Chronicle::new(feed.frame_size() as u64, allowance));
         let (sender, reports) = sync_channel(2 * count + 2);
         let gauges = gauges(&lanes, setup.reserve);
         for ((seat, (target, layout)), gauge) in lanes.into_iter().enumerate().zip(gauges) {
@@ -148,7 +149,7 @@ impl Recorder {
             ring.close(0);
             return Err(error);
         }
-        let job = SourceJob { ring: ring.clone(), delivery, stop: stop.clone(), content, clock };
+        let job = feed.onto(ring.clone(), stop.clone(), clock);
         Ok(Recorder {
             ring,
             reports,
@@ -162,8 +163,9 @@ impl Recorder {
             before: Usage::default(),
             source: SourceTotals::default(),
             lanes: (0..count).map(|_| None).collect(),
+            duration: job.duration(),
+            live: job.live(),
             waits: Some((job, sender)),
-            duration: delivery.duration,
         })
     }
 
@@ -174,6 +176,11 @@ impl Recorder {
         self.over = self.clock.now() + self.duration;
         thread::Builder::new().name("source".into()).spawn(move || threads::source(job, &sender))?;
         Ok(())
+    }
+
+    /// What came from the network so far, if frames come from there.
+    pub fn traffic(&self) -> Option<Traffic> {
+        self.live.as_ref().map(|live| live.lock().unwrap_or_else(PoisonError::into_inner).clone())
     }
 
     /// The ring: how far it is.
@@ -244,6 +251,7 @@ impl Recorder {
         }
         let present = || lanes.iter().flatten();
         Outcome {
+            traffic: self.traffic(),
             books: self.ring.books(),
             chronicle: self.ring.chronicle(),
             due: source.frames,

@@ -3,11 +3,13 @@
 use nilometer_model::{Histogram, Nanos};
 use nilometer_storage::{Errno, process::Usage};
 
-use crate::{Books, Chronicle, WriterTotals};
+use crate::{Books, Chronicle, Traffic, WriterTotals};
 
 /// What a recording came to.
 #[derive(Debug)]
 pub struct Outcome {
+    /// What came from the network, if frames came from there.
+    pub traffic: Option<Traffic>,
     /// Slots, loss.
     pub books: Books,
     /// What the ring lived through.

@@ -85,11 +85,11 @@ fn prepared(run: &Run, job: &Job<'_>) -> Result<Vec<Member>, Invalid> {
     for (index, (cell, seed)) in job.cells.iter().enumerate() {
         for number in 0..cell.count {
             let seed = if number == 0 { *seed } else { seed.part(u64::from(number)) };
-            let setup = setup(run, job.target, cell, seed, &format!("n_{index}.{number}"))?;
+            let (setup, content) = setup(run, job.target, cell, seed, &format!("n_{index}.{number}"))?;
             let followed = Followed {
                 target: job.target.clone(),
                 lanes: setup.lanes.iter().map(|(_, layout)| layout.clone()).collect(),
-                content: setup.content.clone(),
+                content,
                 archive: job.archive.cloned(),
             };
             let recorder = Recorder::prepare(setup).map_err(|error| invalid(&error))?;

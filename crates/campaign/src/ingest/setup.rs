@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use nilometer_acquisition::{
-    Delivery, Pace, Setup,
+    Delivery, Feed, Pace, Setup,
     instrument::Content,
     journal::Head,
     sink::{RawLayout, frames_per_file, is_aligned},
@@ -17,14 +17,14 @@ use nilometer_storage::{Target, TargetError, buffer::ALIGNMENT, engine::Options,
 
 use crate::{patience::within, phase::Run};
 
-/// The recorder of a cell's instrument, `name` being the first part of its files' names.
+/// The recorder of a cell's instrument and what is in its frames, `name` being the first part of its files' names.
 pub(super) fn setup(
     run: &Run,
     target: &Arc<dyn Target>,
     cell: &IngestCell,
     seed: Seed,
     name: &str,
-) -> Result<Setup, Invalid> {
+) -> Result<(Setup, Content), Invalid> {
     let shape = Shape::of(cell, target.description());
     let Instrument { data, shape: pixels, pixel, .. } = &cell.instrument;
     let content = Content::prepare(data, pixels, *pixel, seed.named("content"));
@@ -45,17 +45,20 @@ pub(super) fn setup(
         (target.clone(), RawLayout { keep: shape.keep, origin, picture, ..suited })
     };
     let pace = if cell.goal == Goal::Limit { Pace::AsTaken } else { Pace::Due(cell.instrument.schedule()) };
-    Ok(Setup {
+    let setup = Setup {
         lanes: (0..shape.lanes).map(lane).collect(),
         engine: engine(run, target, shape.direct)?,
         slots: shape.slots,
-        delivery: Delivery { frames: shape.frames, ..Delivery::lasting(pace, cell.duration) },
+        feed: Feed::Instrument {
+            content: content.clone(),
+            delivery: Delivery { frames: shape.frames, ..Delivery::lasting(pace, cell.duration) },
+        },
         reserve: None,
-        content,
         stop: Arc::default(),
         allowance: cell.instrument.allowance(),
         hang_after: run.hang_after,
-    })
+    };
+    Ok((setup, content))
 }
 
 /// How the lanes' operations are best issued, which the target is asked.
