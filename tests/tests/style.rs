@@ -42,6 +42,9 @@ const ARROWS: [(&str, &[&str]); 12] = [
 
 /// Crates in which unsafe code may stand.
 const MAY_BE_UNSAFE: [&str; 3] = ["storage", "codec", "hdf5"];
+/// A crate that denies it but for one module: the crate, and the file and the line that declare the module.
+const UNSAFE_MODULE: (&str, &str, &str) = ("acquisition", "transport/mod.rs", "pub mod udp;");
+const DENIED: &str = "#![deny(unsafe_code)]";
 
 const FUNCTION_LINES_MAX: usize = 70;
 const FILE_LINES_MAX: usize = 500;
@@ -163,6 +166,14 @@ fn forbids_unsafe(text: &str) -> bool {
     })
 }
 
+/// What stands below each line that speaks of unsafe code, other than one that denies it for a whole crate.
+fn open_to_unsafe(text: &str) -> Vec<&str> {
+    let pairs = text.lines().zip(text.lines().skip(1));
+    let speaks =
+        |line: &str| line.contains("unsafe_code") && line != DENIED && line != "#![forbid(unsafe_code)]";
+    pairs.filter(|(line, _)| speaks(line)).map(|(_, below)| below).collect()
+}
+
 /// All files below a directory that end so, in order.
 fn files(directory: &Path, extension: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
@@ -263,7 +274,8 @@ fn a_source_beyond_a_limit_is_found() {
 #[test]
 fn unsafe_code_stands_only_where_it_may() {
     let names = crates();
-    let roots = names.iter().filter(|name| !MAY_BE_UNSAFE.contains(&name.as_str())).map(|name| {
+    let closed = |name: &&String| !MAY_BE_UNSAFE.contains(&name.as_str()) && *name != UNSAFE_MODULE.0;
+    let roots = names.iter().filter(closed).map(|name| {
         let source = root().join("crates").join(name).join("src");
         let library = source.join("lib.rs");
         if library.exists() { library } else { source.join("main.rs") }
@@ -276,6 +288,30 @@ fn unsafe_code_stands_only_where_it_may() {
     for bad in ["//! #![forbid(unsafe_code)]\n", "#![deny(unsafe_code)]\n", "#![forbid(missing_docs)]\n"] {
         assert!(!forbids_unsafe(bad), "{bad}");
     }
+}
+
+#[test]
+fn one_module_of_a_crate_that_denies_unsafe_code_may_have_it() {
+    let (name, file, line) = UNSAFE_MODULE;
+    let source = root().join("crates").join(name).join("src");
+    assert!(
+        read(&source.join("lib.rs")).lines().any(|line| line == DENIED),
+        "crates/{name} does not deny it"
+    );
+    let open: Vec<_> = files(&source, "rs")
+        .iter()
+        .flat_map(|path| {
+            open_to_unsafe(&read(path))
+                .into_iter()
+                .map(|below| (path.clone(), below.to_owned()))
+                .collect::<Vec<_>>()
+        })
+        .collect();
+    assert_eq!(open, [(source.join(file), line.to_owned())]);
+    for bad in ["#[allow(unsafe_code)]\nfn f() {}\n", "#![expect(\n    unsafe_code\n)]\nmod m;\n"] {
+        assert_eq!(open_to_unsafe(bad).len(), 1, "{bad}");
+    }
+    assert!(open_to_unsafe(&format!("{DENIED}\nmod m;\n")).is_empty());
 }
 
 /// Why a plan can't be used as it stands, if so.

@@ -12,8 +12,9 @@
 //! Two words: a frame is *acknowledged* when it survives the death of the process, *durable* when it survives the loss
 //! of power. A slot of the ring is free again when its frame is acknowledged.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
+pub mod assembly;
 pub mod cbf;
 mod chronicle;
 mod follower;
@@ -22,18 +23,21 @@ pub mod instrument;
 pub mod journal;
 mod mark;
 pub mod reader;
+mod receiver;
 mod recorder;
 mod ring;
 pub mod sink;
 mod source;
+pub mod transport;
 mod verify;
 mod writer;
 
 pub use chronicle::Chronicle;
 pub use follower::{Follower, Following, Purpose};
 pub use mark::{Mark, Settled};
-pub use recorder::{Ending, Lane, Outcome, RecordError, Recorder, Setup, suited_engine};
-pub use ring::{Books, Frame, Ring, Taken, WhenFull};
+pub use receiver::{Receiver, Traffic, Until};
+pub use recorder::{Ending, Feed, Lane, Network, Outcome, RecordError, Recorder, Setup, suited_engine};
+pub use ring::{Books, Frame, Gap, Packed, Ring, Taken, WhenFull};
 pub use source::{Delivery, Fill, Pace, Source};
 pub use verify::{Damaged, Verified, verify};
 pub use writer::{Writer, WriterTotals};

@@ -141,6 +141,24 @@ impl Content {
         }
     }
 
+    /// Makes frame `number` in a slot that holds frame `before`. Where only stamps differ, only these are touched; other
+    /// bytes of the slot may have been written over, and stay so.
+    #[inline]
+    pub fn change(&self, before: u64, number: u64, slot: &mut [u8]) {
+        match self {
+            Content::Pattern(pattern) => pattern.stamp(number, slot),
+            Content::Pool(pool) => pool.change(before, number, slot),
+        }
+    }
+
+    /// After so many frames they differ in their stamps only.
+    pub fn distinct(&self) -> u64 {
+        match self {
+            Content::Pattern(_) => 1,
+            Content::Pool(pool) => pool.distinct() as u64,
+        }
+    }
+
     /// Whether these bytes are frame `number`; if not, the first page of 4096 bytes that is wrong.
     pub fn verify(&self, number: u64, frame: &[u8]) -> Result<(), usize> {
         match self {

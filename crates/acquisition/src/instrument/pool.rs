@@ -89,6 +89,20 @@ impl Pool {
         }
     }
 
+    /// Makes frame `number` in a slot that holds frame `before`: in place, if both are from the same prepared one.
+    #[inline]
+    pub fn change(&self, before: u64, number: u64, slot: &mut [u8]) {
+        let distinct = self.frames.len() as u64;
+        if before % distinct != number % distinct {
+            return self.fill(number, slot);
+        }
+        for (index, page) in slot[..self.frame_size()].chunks_mut(PAGE).enumerate() {
+            // A stamp that is put twice is taken away, but for the head, which every frame has.
+            self.stamp.put(before, index, page);
+            self.stamp.put(number, index, page);
+        }
+    }
+
     /// Whether these bytes are frame `number`; if not, the first page that is wrong.
     pub fn verify(&self, number: u64, bytes: &[u8]) -> Result<(), usize> {
         let frame = self.frame(number);

@@ -156,3 +156,19 @@ fn files_are_sent_round_in_the_order_of_their_names() {
     std::fs::write(path("c.cbf"), &image[..image.len() - 4300]).expect("room");
     assert!(refused("c.cbf", &shape).contains("c.cbf: ends early: its pixels take "));
 }
+
+#[test]
+fn a_frame_is_changed_into_another_as_if_it_were_made_anew() {
+    for kind in [DataKind::Vlbi, DataKind::Diffraction, DataKind::Incompressible] {
+        let data = Data { distinct: Some(3).filter(|_| kind != DataKind::Incompressible), ..kind.into() };
+        let content = prepared(&data, &[60, 70], PixelType::Uint16);
+        let (mut slot, mut before) = (vec![0; content.frame_size()], 5);
+        content.prepare_slot(&mut slot);
+        content.fill(before, &mut slot);
+        for number in [8, 11, 2, 3, 4, 7, 1_000_003, 1] {
+            content.change(before, number, &mut slot);
+            assert_eq!(content.verify(number, &slot), Ok(()), "{before} to {number}");
+            before = number;
+        }
+    }
+}

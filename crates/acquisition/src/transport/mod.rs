@@ -1,0 +1,122 @@
+//! How packets come and how they leave: the two halves of a protocol stand side by side.
+//!
+//! ```text
+//! coming    Transport -> spots of the assembly -> ring
+//! leaving   content -> format (make) -> faults -> pace -> Outlet
+//! ```
+
+pub mod faults;
+mod flow;
+mod memory;
+mod pace;
+mod sender;
+#[cfg(test)]
+mod trial;
+#[expect(unsafe_code, reason = "the kernel is handed batches of packets by their addresses")]
+pub mod udp;
+
+pub use flow::{Course, Flow};
+pub use memory::Memory;
+pub use pace::{Pace, Waiting};
+pub use sender::{Left, Sender, Station};
+
+use std::{fmt, io};
+
+use nilometer_model::{ByteRate, Nanos};
+
+use crate::{assembly::Spot, format::Packet};
+
+/// How packets arrive. What the network does wrong is counted; an error is one that no packet can come after.
+pub trait Transport: fmt::Debug + Send {
+    /// Takes what has come, without waiting, in the order in which it came: each packet goes into the next spot that is
+    /// exactly as long. From the first one on that does not fit, they lie aside.
+    fn receive(&mut self, spots: &mut [Spot<'_>]) -> io::Result<Received>;
+    /// A packet that lies aside, by its number in the order in which they came; until the next call of `receive`.
+    fn aside(&self, number: usize) -> &[u8];
+    /// Waits until a packet comes, or so long.
+    fn wait(&mut self, at_most: Nanos) -> io::Result<()>;
+    /// How many bytes of packets may wait before some are dropped: what the kernel gave.
+    fn room(&self) -> u64;
+    /// What was counted so far.
+    fn counted(&self) -> Counted;
+}
+
+/// What one look brought.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Received {
+    /// Packets that lie in the first so many spots.
+    pub spots: usize,
+    /// Packets behind these that lie aside.
+    pub aside: usize,
+    /// There may be more at once.
+    pub more: bool,
+}
+
+impl Received {
+    /// Packets in all.
+    pub fn packets(&self) -> usize {
+        self.spots + self.aside
+    }
+}
+
+/// What a transport counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counted {
+    /// Packets that came.
+    pub packets: u64,
+    /// Their bytes, without the headers of the network.
+    pub bytes: u64,
+    /// Packets for which the kernel had no room.
+    pub dropped: u64,
+    /// Packets of senders that are not allowed.
+    pub strangers: u64,
+    /// Times that the kernel was called to receive.
+    pub calls: u64,
+}
+
+/// Where packets leave. What the network does with them is counted; an error is what would befall every packet.
+pub trait Outlet: fmt::Debug + Send {
+    /// Sends these packets, in this order. Their bytes may be changed as soon as it returns.
+    fn send(&mut self, packets: &[Packet<'_>]) -> io::Result<()>;
+    /// How many packets of so many bytes leave in one go, at the most.
+    fn burst(&self, packet_size: usize) -> usize;
+    /// What was counted so far.
+    fn totals(&self) -> Sent;
+}
+
+/// What an outlet counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Sent {
+    /// Packets that were handed to the network.
+    pub packets: u64,
+    /// Their bytes, without the headers of the network.
+    pub bytes: u64,
+    /// How often the other end said that nobody listens there.
+    pub refused: u64,
+    /// Packets that the network did not take: no way there, or no room.
+    pub unsent: u64,
+    /// Datagrams that came back, and were dropped.
+    pub answers: u64,
+    /// Times that the kernel was called to send.
+    pub calls: u64,
+}
+
+impl Sent {
+    /// Two outlets together.
+    #[must_use]
+    pub fn and(self, other: Sent) -> Self {
+        Sent {
+            packets: self.packets + other.packets,
+            bytes: self.bytes + other.bytes,
+            refused: self.refused + other.refused,
+            unsent: self.unsent + other.unsent,
+            answers: self.answers + other.answers,
+            calls: self.calls + other.calls,
+        }
+    }
+
+    /// The rate at which they left.
+    pub fn rate(&self, time: Nanos) -> ByteRate {
+        ByteRate::of(self.bytes, time)
+    }
+}

@@ -1,0 +1,163 @@
+//! When packets are due, how many leave in one go, and how to wait until then.
+
+use std::{num::NonZero, thread};
+
+use nilometer_model::{Frequency, Nanos};
+use nilometer_storage::Clock;
+
+/// Packets in even steps. When a packet is due follows from its number, so nothing adds up over hours.
+#[derive(Debug, Clone, Copy)]
+pub struct Pace {
+    rate: f64,
+}
+
+/// A burst lasts no longer than this at the packets' own rate.
+const BURST: Nanos = Nanos(100_000);
+
+impl Pace {
+    /// So many packets a second, above 0.
+    pub fn new(rate: Frequency) -> Self {
+        assert!(rate.0 > 0.0, "a rate of zero is refused where it is read");
+        Pace { rate: rate.0 }
+    }
+
+    /// When packet `number` is there as a whole, from the beginning on: packet 0 after one step.
+    #[inline]
+    pub fn due(&self, number: u64) -> Nanos {
+        Nanos::from_seconds((number + 1) as f64 / self.rate)
+    }
+
+    /// How many packets leave in one go: as many as come within 100 us, at least one, and no more than `most`.
+    pub fn burst(&self, most: usize) -> usize {
+        #[expect(clippy::cast_sign_loss, reason = "a rate is above zero")]
+        let within = (self.rate * BURST.seconds()) as usize;
+        within.clamp(1, most.max(1))
+    }
+
+    /// How many packets are due in a time.
+    pub fn packets_in(&self, time: Nanos) -> u64 {
+        #[expect(clippy::cast_sign_loss, reason = "a rate is above zero")]
+        let count = (self.rate * time.seconds() * (1.0 + 1e-12)) as u64;
+        count
+    }
+}
+
+/// Waiting: asleep for the most part, and awake for the rest, since a sleeper is woken late. How long the rest must be is
+/// learned from how late it was.
+#[derive(Debug, Clone, Copy)]
+pub struct Waiting {
+    awake: Nanos,
+}
+
+/// The rest at first, at the least and at the most.
+const AWAKE: Nanos = Nanos(60_000);
+const AWAKE_MIN: Nanos = Nanos(5_000);
+const AWAKE_MAX: Nanos = Nanos(300_000);
+
+impl Waiting {
+    /// For the calling thread, which asks the kernel to wake it in time; it may refuse.
+    pub fn here() -> Self {
+        // A thread is otherwise woken up to 50 us late, to save power.
+        rustix::thread::set_current_timer_slack(NonZero::new(1)).ok();
+        Waiting { awake: AWAKE }
+    }
+
+    /// Waits until then, if it is not past.
+    pub fn until(&mut self, due: Nanos, mut now: Nanos, clock: Clock) {
+        if let Some(wake) = self.sleep_until(due, now) {
+            thread::sleep(wake.since(now).duration());
+            now = clock.now();
+            self.woken(wake, now);
+        }
+        while now < due {
+            std::hint::spin_loop();
+            now = clock.now();
+        }
+    }
+
+    /// Until when to sleep, if it is worth it.
+    fn sleep_until(self, due: Nanos, now: Nanos) -> Option<Nanos> {
+        let asleep = due.since(now).since(self.awake);
+        (asleep.0 > 0).then_some(now + asleep)
+    }
+
+    /// The rest becomes longer at once, by half of what it missed, and shorter little by little.
+    fn woken(&mut self, wake: Nanos, now: Nanos) {
+        let late = now.since(wake) + now.since(wake);
+        let awake = if late > self.awake {
+            Nanos(self.awake.0.midpoint(late.0))
+        } else {
+            Nanos(self.awake.0 - self.awake.since(late).0 / 256)
+        };
+        self.awake = awake.clamp(AWAKE_MIN, AWAKE_MAX);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn packets_are_due_in_even_steps_after_hours_too(rate in 1.0..1e6_f64, number in 0..10_000_000_000_u64) {
+            let pace = Pace::new(Frequency(rate));
+            let (this, next) = (pace.due(number).0, pace.due(number + 1).0);
+            let step = 1e9 / rate;
+            prop_assert!(((next - this) as f64 - step).abs() <= 2.0, "{this} to {next}: {step}");
+            let exact = (number + 1) as f64 / rate * 1e9;
+            prop_assert!((this as f64 - exact).abs() <= 1.0 + exact * 1e-15);
+        }
+
+        #[test]
+        fn as_many_packets_as_are_due_by_then(rate in 1.0..1e6_f64, seconds in 0..100_u32) {
+            let (pace, time) = (Pace::new(Frequency(rate)), Nanos(u64::from(seconds) * 1_000_000_000));
+            let count = pace.packets_in(time);
+            prop_assert!(pace.due(count) + Nanos(2) > time);
+            prop_assert!(count == 0 || pace.due(count - 1) <= time + Nanos(2));
+        }
+
+        #[test]
+        fn a_burst_is_short(rate in 1.0..1e8_f64, most in 0..100_usize) {
+            let pace = Pace::new(Frequency(rate));
+            let burst = pace.burst(most);
+            prop_assert!(burst == 1 || (burst <= most && burst as f64 / rate <= 1.001e-4));
+            prop_assert!(burst == most.max(1) || (burst + 1) as f64 / rate > 0.999e-4);
+        }
+    }
+
+    #[test]
+    fn a_whole_second_has_as_many_packets_as_the_rate_says() {
+        for (rate, packets) in [(15_625.0, 62_500), (506_996.25, 2_027_985), (3.0, 12), (128.0 / 3.0, 170)] {
+            assert_eq!(Pace::new(Frequency(rate)).packets_in(Nanos::from_millis(4000)), packets, "{rate}");
+        }
+    }
+
+    #[test]
+    fn the_rest_grows_with_lateness_and_shrinks_without() {
+        let mut waiting = Waiting { awake: AWAKE };
+        for _ in 0..20 {
+            waiting.woken(Nanos(1000), Nanos(1000 + 90_000));
+        }
+        assert!((170_000..=180_000).contains(&waiting.awake.0), "{waiting:?}");
+        for _ in 0..3000 {
+            waiting.woken(Nanos(1000), Nanos(1000 + 10_000));
+        }
+        assert!((20_000..21_000).contains(&waiting.awake.0), "{waiting:?}");
+        waiting.woken(Nanos(0), Nanos::from_millis(1000));
+        assert_eq!(waiting.awake, AWAKE_MAX, "a stopped machine is no reason to stay awake for ever");
+        assert_eq!(waiting.sleep_until(Nanos(310_000), Nanos(0)), Some(Nanos(10_000)));
+        assert_eq!(waiting.sleep_until(Nanos(300_000), Nanos(0)), None);
+        assert_eq!(waiting.sleep_until(Nanos(1), Nanos(5)), None);
+    }
+
+    #[test]
+    fn it_waits_until_then_and_never_less() {
+        let (clock, mut waiting) = (Clock::start(), Waiting::here());
+        for step in [0, 1_000, 100_000, 3_000_000] {
+            let due = clock.now() + Nanos(step);
+            waiting.until(due, clock.now(), clock);
+            assert!(clock.now() >= due);
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! The simulated instrument at the other end of the network: packets leave when they are due, with the faults that were
+//! asked for, whether or not anybody takes them.
+
+use std::{
+    io,
+    ops::Range,
+    sync::atomic::{AtomicBool, Ordering},
+};
+
+use nilometer_model::{Histogram, Nanos, Seed};
+use nilometer_storage::{Clock, process::Usage};
+
+use super::{
+    Flow, Outlet, Pace, Sent, Waiting,
+    faults::{Counts, Departures, Faults, Leaving},
+};
+use crate::format::Packet;
+
+/// One stream with a way out of its own.
+#[derive(Debug)]
+pub struct Station {
+    flow: Flow,
+    departures: Departures,
+    outlet: Box<dyn Outlet>,
+    /// A second way to the same place, from another port.
+    stranger: Option<Box<dyn Outlet>>,
+    foreign: Vec<Vec<u8>>,
+    leaving: Vec<Leaving>,
+}
+
+/// Packets of another kind that are prepared.
+const FOREIGN: u64 = 16;
+
+impl Station {
+    /// Sends a flow with faults by seed. Every second foreign packet comes from the stranger, if there is one: all are of
+    /// random bytes, in a size that the stream has.
+    pub fn new(
+        flow: Flow,
+        (faults, seed): (Faults, Seed),
+        outlet: Box<dyn Outlet>,
+        stranger: Option<Box<dyn Outlet>>,
+    ) -> Self {
+        let sizes = flow.packet_sizes();
+        let departures = Departures::new(faults, &sizes, seed);
+        let random = |(index, size): (u64, &usize)| {
+            let mut bytes = vec![0; *size];
+            seed.named("foreign packets").part(index).stream().fill(&mut bytes);
+            bytes
+        };
+        let foreign = (0..FOREIGN).zip(sizes.iter().cycle()).map(random).collect();
+        Station { flow, departures, outlet, stranger, foreign, leaving: Vec::new() }
+    }
+
+    /// The next packets are due.
+    fn send(&mut self, packets: Range<u64>) -> io::Result<()> {
+        self.leaving.clear();
+        packets.for_each(|_| self.departures.next(&mut self.leaving));
+        self.send_leaving()
+    }
+
+    /// No more are due: those that were held back leave.
+    fn finish(&mut self) -> io::Result<()> {
+        self.leaving.clear();
+        self.departures.finish(&mut self.leaving);
+        self.send_leaving()
+    }
+
+    fn send_leaving(&mut self) -> io::Result<()> {
+        let Station { flow, outlet, stranger, foreign, leaving, .. } = self;
+        let mut odd = Vec::new();
+        for &left in &*leaving {
+            match left {
+                Leaving::Packet(number) => flow.make(number),
+                Leaving::Odd(number, size) => {
+                    flow.make(number);
+                    odd.push(cut(flow.packet(number), size));
+                }
+                Leaving::Foreign(_) => {}
+            }
+        }
+        let mut odd = odd.iter();
+        let strange = |left: &Leaving| {
+            stranger.is_some() && matches!(left, Leaving::Foreign(number) if number % 2 == 1)
+        };
+        let alike = leaving.chunk_by(|a, b| strange(a) == strange(b));
+        let alike: Vec<_> = alike.map(|leaving| (strange(&leaving[0]), leaving)).collect();
+        for (strange, leaving) in alike {
+            let bytes = |left: &Leaving| match *left {
+                Leaving::Packet(number) => flow.packet(number),
+                Leaving::Odd(..) => alone(odd.next().expect("one was made for each")),
+                Leaving::Foreign(number) => alone(&foreign[(number % FOREIGN) as usize]),
+            };
+            let packets: Vec<Packet<'_>> = leaving.iter().map(bytes).collect();
+            match stranger {
+                Some(stranger) if strange => stranger.send(&packets)?,
+                _ => outlet.send(&packets)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn sent(&self) -> Sent {
+        self.outlet.totals().and(self.stranger.as_ref().map_or_else(Sent::default, |outlet| outlet.totals()))
+    }
+}
+
+/// A packet in another size: cut off, or with zeroes behind it.
+fn cut(packet: Packet<'_>, size: usize) -> Vec<u8> {
+    let mut bytes = [packet.prefix, packet.body].concat();
+    bytes.resize(size, 0);
+    bytes
+}
+
+/// A packet in one piece.
+fn alone(bytes: &[u8]) -> Packet<'_> {
+    Packet { prefix: &[], body: bytes }
+}
+
+/// Stations that send in step.
+#[derive(Debug)]
+pub struct Sender {
+    stations: Vec<Station>,
+    pace: Pace,
+    packets: u64,
+    burst: u64,
+}
+
+/// What left.
+#[derive(Debug, Clone, Default)]
+pub struct Left {
+    /// Of each station: what went wrong as it was asked for.
+    pub counts: Vec<Counts>,
+    /// Of each station: what was handed to the network.
+    pub sent: Vec<Sent>,
+    /// How late packets left after they were due, in nanoseconds. One that leaves in a burst leaves with the last of it.
+    pub lateness: Histogram,
+    /// Packets of a burst.
+    pub burst: u64,
+    /// From the beginning until the last packet had left.
+    pub wall: Nanos,
+    /// What the thread that sent spent.
+    pub usage: Usage,
+    /// It was stopped before its end.
+    pub stopped: bool,
+}
+
+impl Sender {
+    /// At least one station; each sends `packets` packets at this pace.
+    pub fn new(stations: Vec<Station>, pace: Pace, packets: u64) -> Self {
+        let most =
+            stations.iter().map(|station| station.outlet.burst(station.flow.geometry().packet_size())).min();
+        let burst = pace.burst(most.expect("there is at least one station")) as u64;
+        Sender { stations, pace, packets, burst }
+    }
+
+    /// Packets of a burst at this pace, where an outlet takes `most`: what a flow's window must hold at once.
+    pub fn burst(&self) -> u64 {
+        self.burst
+    }
+
+    /// Sends all of it by the calling thread, or until it is stopped. An error is what would befall every packet.
+    pub fn run(mut self, clock: Clock, stop: &AtomicBool) -> io::Result<Left> {
+        let (mut waiting, usage) = (Waiting::here(), Usage::of_thread());
+        let (mut lateness, start) = (Histogram::default(), clock.now());
+        let (mut now, mut first) = (start, 0);
+        while first < self.packets && !stop.load(Ordering::Relaxed) {
+            let next = (first + self.burst).min(self.packets);
+            for index in 0..self.stations.len() {
+                let begin = start + self.phase(index);
+                waiting.until(begin + self.pace.due(next - 1), now, clock);
+                self.stations[index].send(first..next)?;
+                now = clock.now();
+                (first..next).for_each(|number| lateness.add(now.since(begin + self.pace.due(number)).0));
+            }
+            first = next;
+        }
+        self.stations.iter_mut().try_for_each(Station::finish)?;
+        Ok(Left {
+            counts: self.stations.iter().map(|station| station.departures.counts()).collect(),
+            sent: self.stations.iter().map(Station::sent).collect(),
+            lateness,
+            burst: self.burst,
+            wall: clock.now().since(start),
+            usage: Usage::of_thread().since(usage),
+            stopped: first < self.packets,
+        })
+    }
+
+    /// Stations do not send at the same moment: each begins its share of a burst's time later.
+    fn phase(&self, index: usize) -> Nanos {
+        Nanos(self.pace.due(self.burst - 1).0 * index as u64 / self.stations.len() as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nilometer_model::{DataKind, Frequency, PixelType};
+
+    use super::*;
+    use crate::{
+        format::WireFormat,
+        instrument::Content,
+        transport::{
+            Course,
+            trial::{Kept, Numbered},
+        },
+    };
+
+    const FRAME: usize = 200;
+    const PACKETS: u64 = 3000;
+
+    fn station(faults: Faults, seed: u64, stranger: bool) -> (Station, Kept, Kept) {
+        let content =
+            Content::prepare(&DataKind::Vlbi.into(), &[FRAME as u64 * 4], PixelType::Uint2, Seed(seed));
+        let (content, format) = (content.expect("it can be made"), Box::new(Numbered::new(&[FRAME])));
+        let flow = Flow::new(format, content, Course::default(), 8 + faults.distance);
+        let (kept, other) = (Kept::default(), Kept::default());
+        let second: Option<Box<dyn Outlet>> = stranger.then(|| Box::new(other.clone()) as Box<dyn Outlet>);
+        (Station::new(flow, (faults, Seed(seed)), Box::new(kept.clone()), second), kept, other)
+    }
+
+    fn run(stations: Vec<Station>, stop: bool) -> Left {
+        let sender = Sender::new(stations, Pace::new(Frequency(1e6)), PACKETS);
+        sender.run(Clock::start(), &AtomicBool::new(stop)).expect("memory takes all")
+    }
+
+    fn serial(packet: &[u8]) -> u64 {
+        Numbered::new(&[FRAME])
+            .place(Packet { prefix: &packet[..8], body: &packet[8..] })
+            .expect("one of ours")
+            .frame
+    }
+
+    #[test]
+    fn every_packet_leaves_once_in_order_with_what_follows_from_its_number() {
+        let (station, kept, _) = station(Faults::default(), 1, false);
+        let content = station.flow.packet_sizes();
+        let left = run(vec![station], false);
+        let packets = kept.packets();
+        assert!(packets.iter().map(|packet| serial(packet)).eq(0..PACKETS));
+        assert!(packets.iter().all(|packet| packet.len() == content[0]));
+        let Left { counts, lateness, burst, stopped, wall, .. } = left;
+        assert_eq!(counts, [Counts { due: PACKETS, left: PACKETS, ..Counts::default() }]);
+        assert_eq!((lateness.count(), burst, stopped), (PACKETS, 8, false));
+        assert!(wall >= Nanos::from_millis(3), "3000 packets at a million a second in {wall}");
+    }
+
+    #[test]
+    fn faults_are_those_of_the_pure_part_and_foreign_packets_come_from_two_sides() {
+        let faults = Faults {
+            loss: 0.1,
+            loss_burst: 3,
+            reorder: 0.1,
+            distance: 20,
+            duplicate: 0.1,
+            odd: 0.1,
+            foreign: 0.5,
+        };
+        let (station, kept, other) = station(faults, 2, true);
+        let left = run(vec![station], false);
+        let (mut departures, mut leaving) = (Departures::new(faults, &[FRAME + 8], Seed(2)), Vec::new());
+        (0..PACKETS).for_each(|_| departures.next(&mut leaving));
+        departures.finish(&mut leaving);
+        assert_eq!(left.counts, [departures.counts()]);
+        let own = |left: &&Leaving| !matches!(left, Leaving::Foreign(number) if number % 2 == 1);
+        let packets = kept.packets();
+        assert_eq!(packets.len(), leaving.iter().filter(own).count());
+        for (packet, left) in packets.iter().zip(leaving.iter().filter(own)) {
+            match *left {
+                Leaving::Packet(number) => assert_eq!((serial(packet), packet.len()), (number, FRAME + 8)),
+                Leaving::Odd(number, size) => {
+                    assert_eq!(packet.len(), size);
+                    assert!(size < 8 || serial(packet) == number);
+                }
+                Leaving::Foreign(_) => assert!(packet.len() == FRAME + 8 && serial(packet) > PACKETS),
+            }
+        }
+        let foreign = left.counts[0].foreign;
+        assert_eq!(other.packets().len() as u64, foreign / 2);
+        assert_eq!(left.sent[0].packets, packets.len() as u64 + foreign / 2);
+    }
+
+    #[test]
+    fn stations_take_turns_and_each_sends_all() {
+        let (one, kept, _) = station(Faults::default(), 1, false);
+        let (two, other, _) = station(Faults { loss: 1.0, ..Faults::default() }, 2, false);
+        let left = run(vec![one, two], false);
+        assert_eq!((kept.packets().len() as u64, other.packets().len()), (PACKETS, 0));
+        assert_eq!(left.counts.iter().map(|counts| counts.lost).collect::<Vec<_>>(), [0, PACKETS]);
+        assert_eq!(left.lateness.count(), 2 * PACKETS);
+    }
+
+    #[test]
+    fn a_stop_ends_it() {
+        let (station, kept, _) = station(Faults::default(), 1, false);
+        let left = run(vec![station], true);
+        assert!(left.stopped && kept.packets().is_empty(), "{left:?}");
+    }
+}

@@ -1,0 +1,132 @@
+//! `udp://HOST:PORT`, as it is written on the command line.
+
+use std::{
+    fmt,
+    net::{SocketAddr, ToSocketAddrs},
+    str::FromStr,
+};
+
+/// Where packets go to, or come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Address {
+    host: String,
+    /// The port, above 0.
+    pub port: u16,
+}
+
+/// A text that is no address, or one that nobody has.
+#[derive(Debug, thiserror::Error)]
+pub enum AddressError {
+    /// It has another form.
+    #[error("`{0}`: write udp://HOST:PORT, such as udp://127.0.0.1:46227 or udp://[::1]:46227")]
+    Form(String),
+    /// The host is not known.
+    #[error("{address}: {source}: write the name or the address of a host that this one knows")]
+    Unknown {
+        /// As it was written.
+        address: Address,
+        /// What the resolver said.
+        source: std::io::Error,
+    },
+}
+
+/// What every address begins with.
+const SCHEME: &str = "udp://";
+
+impl Address {
+    /// Whether a text means an address and not a directory.
+    pub fn is_meant_by(text: &str) -> bool {
+        text.contains("://")
+    }
+
+    /// The same host, another port.
+    #[must_use]
+    pub fn with_port(&self, port: u16) -> Self {
+        Address { host: self.host.clone(), port }
+    }
+
+    /// Looks the host up: the first of its addresses.
+    pub fn resolve(&self) -> Result<SocketAddr, AddressError> {
+        let nobody = || std::io::Error::other("it has no address");
+        let found = (self.host.as_str(), self.port).to_socket_addrs();
+        let first = found.and_then(|mut addresses| addresses.next().ok_or_else(nobody));
+        first.map_err(|source| AddressError::Unknown { address: self.clone(), source })
+    }
+}
+
+impl FromStr for Address {
+    type Err = AddressError;
+
+    fn from_str(text: &str) -> Result<Self, AddressError> {
+        let wrong = || AddressError::Form(text.into());
+        let (host, port) =
+            text.strip_prefix(SCHEME).and_then(|rest| rest.rsplit_once(':')).ok_or_else(wrong)?;
+        let port = port.parse().ok().filter(|&port| port > 0).ok_or_else(wrong)?;
+        let bracketed = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+        let host = bracketed.unwrap_or(host);
+        let plain = !host.is_empty() && !host.contains(['/', '[', ']', '@']);
+        if !plain || host.contains(':') != bracketed.is_some() {
+            return Err(wrong());
+        }
+        Ok(Address { host: host.into(), port })
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Address { host, port } = self;
+        if host.contains(':') {
+            write!(f, "{SCHEME}[{host}]:{port}")
+        } else {
+            write!(f, "{SCHEME}{host}:{port}")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_shown_as_they_are_written() {
+        for text in ["udp://127.0.0.1:46227", "udp://[::1]:1", "udp://recorder.example:65535"] {
+            let address: Address = text.parse().expect(text);
+            assert_eq!(address.to_string(), text);
+        }
+        let address: Address = "udp://127.0.0.1:46227".parse().expect("valid");
+        assert_eq!(address.resolve().expect("a number").to_string(), "127.0.0.1:46227");
+        assert_eq!(address.with_port(5).to_string(), "udp://127.0.0.1:5");
+        let six: Address = "udp://[::1]:9".parse().expect("valid");
+        assert_eq!(six.resolve().expect("a number").to_string(), "[::1]:9");
+    }
+
+    #[test]
+    fn what_is_no_address_is_told_how_to_write_one() {
+        for wrong in [
+            "udp://127.0.0.1",
+            "udp://:5",
+            "udp://h:0",
+            "udp://h:65536",
+            "udp://h:",
+            "tcp://h:5",
+            "h:5",
+            "udp://::1:5",
+            "udp://[h]:5",
+            "udp://a/b:5",
+            "udp://[::1:5",
+            "",
+        ] {
+            let error = wrong.parse::<Address>().expect_err(wrong).to_string();
+            assert!(error.contains(&format!("`{wrong}`")) && error.contains("udp://HOST:PORT"), "{error}");
+        }
+        let nobody: Address = "udp://no.such.host.invalid:5".parse().expect("the form is right");
+        let error = nobody.resolve().expect_err("the name is reserved for nobody").to_string();
+        assert!(error.contains("udp://no.such.host.invalid:5"), "{error}");
+    }
+
+    #[test]
+    fn an_address_is_told_from_a_directory() {
+        assert!(Address::is_meant_by("udp://h:5") && Address::is_meant_by("tcp://h"));
+        assert!(!Address::is_meant_by("/data") && !Address::is_meant_by("udp"));
+    }
+}

@@ -1,0 +1,78 @@
+//! What is asked of a socket, and what the kernel really gave.
+
+use std::{
+    ffi::CString,
+    io,
+    mem::size_of_val,
+    net::{SocketAddr, UdpSocket},
+    os::fd::AsRawFd,
+};
+
+use libc::c_int;
+
+/// Sets an option whose value is plain memory.
+pub(super) fn set<T: Copy>(socket: &UdpSocket, level: c_int, name: c_int, value: T) -> io::Result<()> {
+    let length = size_of_val(&value) as libc::socklen_t;
+    // SAFETY: the kernel reads `length` bytes of `value`, which is alive for the whole call.
+    let returned =
+        unsafe { libc::setsockopt(socket.as_raw_fd(), level, name, (&raw const value).cast(), length) };
+    if returned < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Reads an option that is a number.
+pub(super) fn get(socket: &UdpSocket, level: c_int, name: c_int) -> io::Result<c_int> {
+    let mut value: c_int = 0;
+    let mut length = size_of_val(&value) as libc::socklen_t;
+    // SAFETY: the kernel writes at most `length` bytes into `value`, and the length back.
+    let returned = unsafe {
+        libc::getsockopt(socket.as_raw_fd(), level, name, (&raw mut value).cast(), &raw mut length)
+    };
+    if returned < 0 { Err(io::Error::last_os_error()) } else { Ok(value) }
+}
+
+/// Asks for room for packets that leave, beyond the limit of the system where this user may; what the kernel gave. It
+/// counts its own bookkeeping in, so it grants twice what is asked.
+pub(super) fn send_room(socket: &UdpSocket, bytes: u64) -> io::Result<u64> {
+    let wished = c_int::try_from(bytes / 2).unwrap_or(c_int::MAX);
+    if set(socket, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, wished).is_err() {
+        set(socket, libc::SOL_SOCKET, libc::SO_SNDBUF, wished)?;
+    }
+    get(socket, libc::SOL_SOCKET, libc::SO_SNDBUF).map(|given| u64::from(given.cast_unsigned()))
+}
+
+/// Whether the kernel cuts one large message into packets (UDP GSO).
+pub(super) fn cuts_segments(socket: &UdpSocket) -> bool {
+    get(socket, libc::SOL_UDP, libc::UDP_SEGMENT).is_ok()
+}
+
+/// How many routers a packet to a group may pass.
+pub(super) fn set_hops(socket: &UdpSocket, to: SocketAddr, hops: u8) -> io::Result<()> {
+    let (level, name) = match to {
+        SocketAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_MULTICAST_TTL),
+        SocketAddr::V6(_) => (libc::IPPROTO_IPV6, libc::IPV6_MULTICAST_HOPS),
+    };
+    set(socket, level, name, c_int::from(hops))
+}
+
+/// By which interface packets to a group leave.
+pub(super) fn set_interface(socket: &UdpSocket, to: SocketAddr, index: u32) -> io::Result<()> {
+    let index = index.cast_signed();
+    match to {
+        SocketAddr::V4(_) => {
+            let any = libc::in_addr { s_addr: libc::INADDR_ANY };
+            let request = libc::ip_mreqn { imr_multiaddr: any, imr_address: any, imr_ifindex: index };
+            set(socket, libc::IPPROTO_IP, libc::IP_MULTICAST_IF, request)
+        }
+        SocketAddr::V6(_) => set(socket, libc::IPPROTO_IPV6, libc::IPV6_MULTICAST_IF, index),
+    }
+}
+
+/// The number of a named interface.
+pub(super) fn interface_index(name: &str) -> io::Result<u32> {
+    let name = CString::new(name)?;
+    // SAFETY: the name ends with a NUL and is alive for the whole call.
+    match unsafe { libc::if_nametoindex(name.as_ptr()) } {
+        0 => Err(io::Error::last_os_error()),
+        index => Ok(index),
+    }
+}

@@ -1,0 +1,303 @@
+//! How packets leave over UDP: as few calls as there can be, and no copy but the kernel's.
+//!
+//! Packets of one size that follow each other go as one message that the kernel, or the network card, cuts (UDP GSO);
+//! where that can't be, as many messages go with one call (`sendmmsg`). The prefix and the body of a packet are gathered
+//! from where they lie.
+
+use std::{
+    io,
+    mem::zeroed,
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket},
+    os::fd::{AsRawFd, RawFd},
+    ptr,
+};
+
+use nilometer_model::Bytes;
+
+use super::options::{cuts_segments, interface_index, send_room, set_hops, set_interface};
+use crate::{
+    format::Packet,
+    transport::{Outlet, Sent},
+};
+
+/// How packets are to leave.
+#[derive(Debug, Clone)]
+pub struct Sending {
+    /// Room in the kernel for packets that wait for the network. More than the system's limit is given to root only.
+    pub room: Bytes,
+    /// Routers that a packet to a multicast group may pass. 1 if it is not said: the group's own network.
+    pub hops: Option<u8>,
+    /// The interface by which packets to a multicast group leave, by its name; the system's choice if none.
+    pub interface: Option<String>,
+    /// Let the kernel cut large messages where it can.
+    pub segments: bool,
+}
+
+impl Default for Sending {
+    fn default() -> Self {
+        Sending { room: Bytes(8 << 20), hops: None, interface: None, segments: true }
+    }
+}
+
+/// Packets that the kernel cuts from one message at the most (`UDP_MAX_SEGMENTS` of Linux 4.18; later ones take 128).
+const SEGMENTS_MAX: usize = 64;
+/// Bytes of a message at the most: what an IPv4 packet holds behind its header and UDP's.
+const MESSAGE_MAX: usize = 65_535 - 20 - 8;
+/// Messages that go with one call where the kernel cuts none.
+const MESSAGES_MAX: usize = 64;
+/// After so many calls it is looked whether something came back.
+const CALLS_PER_LOOK: u64 = 64;
+/// Answers that are dropped at one look, and refusals that are borne for one message.
+const ANSWERS_MAX: usize = 64;
+const REFUSALS_MAX: u32 = 8;
+
+/// One connected socket.
+#[derive(Debug)]
+pub struct UdpOutlet {
+    socket: UdpSocket,
+    to: SocketAddr,
+    room: Bytes,
+    cuts: bool,
+    list: List,
+    sent: Sent,
+}
+
+impl UdpOutlet {
+    /// Connects to where packets go. Nothing is sent yet, and nobody needs to listen there.
+    pub fn connect(to: SocketAddr, sending: &Sending) -> io::Result<Self> {
+        let any: SocketAddr = match to {
+            SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+            SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+        };
+        let socket = UdpSocket::bind(any)?;
+        if let Some(hops) = sending.hops {
+            set_hops(&socket, to, hops)?;
+        }
+        if let Some(name) = &sending.interface {
+            set_interface(&socket, to, interface_index(name)?)?;
+        }
+        socket.connect(to)?;
+        let room = Bytes(send_room(&socket, sending.room.0)?);
+        let cuts = sending.segments && cuts_segments(&socket);
+        Ok(UdpOutlet { socket, to, room, cuts, list: List::default(), sent: Sent::default() })
+    }
+
+    /// Where packets go.
+    pub fn to(&self) -> SocketAddr {
+        self.to
+    }
+
+    /// The room that the kernel gave for packets that wait, its own bookkeeping counted in.
+    pub fn room(&self) -> Bytes {
+        self.room
+    }
+
+    /// Whether the kernel cuts messages into packets, as far as it is known: it may turn out that the way there can't.
+    pub fn cuts(&self) -> bool {
+        self.cuts
+    }
+
+    /// Hands over the first of these packets, as many as one call takes: how many those were.
+    fn hand_over(&mut self, packets: &[Packet<'_>]) -> io::Result<usize> {
+        self.sent.calls += 1;
+        let socket = self.socket.as_raw_fd();
+        if self.cuts {
+            let run = run(packets);
+            self.list.message(socket, &packets[..run])
+        } else {
+            let count = packets.len().min(MESSAGES_MAX);
+            self.list.messages(socket, &packets[..count])
+        }
+    }
+
+    /// What an error means: how many of the packets are given up, 0 to try again.
+    fn bear(&mut self, error: io::Error, packets: &[Packet<'_>], refusals: &mut u32) -> io::Result<usize> {
+        let tried = if self.cuts { run(packets) } else { 1 };
+        match error.raw_os_error() {
+            Some(libc::EINTR) => Ok(0),
+            // An earlier packet came to a port where nobody listens; this one was not sent yet.
+            Some(libc::ECONNREFUSED) => {
+                (*refusals, self.sent.refused) = (*refusals + 1, self.sent.refused + 1);
+                Ok(if *refusals < REFUSALS_MAX { 0 } else { self.give_up(tried) })
+            }
+            // The way there cuts no messages: packets beyond its size, or a network card without checksums.
+            Some(libc::EINVAL | libc::EIO) if tried > 1 => {
+                self.cuts = false;
+                Ok(0)
+            }
+            Some(
+                libc::ENETDOWN
+                | libc::ENETUNREACH
+                | libc::EHOSTDOWN
+                | libc::EHOSTUNREACH
+                | libc::ENOBUFS
+                | libc::EPERM,
+            ) => Ok(self.give_up(tried)),
+            _ => Err(error),
+        }
+    }
+
+    fn give_up(&mut self, packets: usize) -> usize {
+        self.sent.unsent += packets as u64;
+        packets
+    }
+
+    /// Drops what came back: some receivers answer now and then.
+    fn drop_answers(&mut self) {
+        for _ in 0..ANSWERS_MAX {
+            // SAFETY: no memory is handed over: a datagram is dropped with all its bytes.
+            let came = unsafe { libc::recv(self.socket.as_raw_fd(), ptr::null_mut(), 0, libc::MSG_DONTWAIT) };
+            match came {
+                0.. => self.sent.answers += 1,
+                _ if io::Error::last_os_error().raw_os_error() == Some(libc::ECONNREFUSED) => {
+                    self.sent.refused += 1;
+                }
+                _ => break,
+            }
+        }
+    }
+}
+
+impl Outlet for UdpOutlet {
+    fn send(&mut self, packets: &[Packet<'_>]) -> io::Result<()> {
+        let (mut rest, mut refusals) = (packets, 0);
+        while !rest.is_empty() {
+            let done = match self.hand_over(rest) {
+                Ok(count) => {
+                    refusals = 0;
+                    self.sent.packets += count as u64;
+                    self.sent.bytes += rest[..count].iter().map(|packet| size(packet) as u64).sum::<u64>();
+                    count
+                }
+                Err(error) => self.bear(error, rest, &mut refusals)?,
+            };
+            rest = &rest[done..];
+            if self.sent.calls.is_multiple_of(CALLS_PER_LOOK) {
+                self.drop_answers();
+            }
+        }
+        Ok(())
+    }
+
+    fn burst(&self, packet_size: usize) -> usize {
+        if self.cuts { (MESSAGE_MAX / packet_size.max(1)).clamp(1, SEGMENTS_MAX) } else { MESSAGES_MAX }
+    }
+
+    fn totals(&self) -> Sent {
+        self.sent
+    }
+}
+
+/// Bytes of a packet.
+fn size(packet: &Packet<'_>) -> usize {
+    packet.prefix.len() + packet.body.len()
+}
+
+/// How many packets can go as one message: all of the first one's size, but for the last, which may be shorter.
+fn run(packets: &[Packet<'_>]) -> usize {
+    let first = size(&packets[0]);
+    if first == 0 {
+        return 1;
+    }
+    let most = (MESSAGE_MAX / first).clamp(1, SEGMENTS_MAX).min(packets.len());
+    let alike = packets[..most].iter().take_while(|packet| size(packet) == first).count();
+    let shorter = packets[..most].get(alike).is_some_and(|packet| (1..first).contains(&size(packet)));
+    alike + usize::from(shorter)
+}
+
+/// What the kernel reads to find the bytes. Kept for its memory: between two calls nothing in it is used.
+#[derive(Default)]
+struct List {
+    pieces: Vec<libc::iovec>,
+    messages: Vec<libc::mmsghdr>,
+}
+
+// SAFETY: the addresses in it are written and used within one call of a method, by the thread that makes it.
+unsafe impl Send for List {}
+
+impl std::fmt::Debug for List {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("List").finish_non_exhaustive()
+    }
+}
+
+/// Room for one control message that holds a `u16`, aligned as the kernel wants it.
+#[repr(C)]
+struct Control {
+    head: libc::cmsghdr,
+    segment: u16,
+}
+
+/// Bytes of [`Control`] without what fills it up.
+const CONTROL: usize = size_of::<libc::cmsghdr>() + size_of::<u16>();
+
+impl List {
+    /// Sends all packets as one message: those but the last are of one size.
+    fn message(&mut self, socket: RawFd, packets: &[Packet<'_>]) -> io::Result<usize> {
+        self.pieces.clear();
+        for packet in packets {
+            self.gather(packet, 0);
+        }
+        let segment = size(&packets[0]);
+        let mut control = Control {
+            head: libc::cmsghdr {
+                cmsg_len: CONTROL,
+                cmsg_level: libc::SOL_UDP,
+                cmsg_type: libc::UDP_SEGMENT,
+            },
+            segment: segment as u16,
+        };
+        let mut head = self.head(0);
+        if packets.len() > 1 {
+            (head.msg_control, head.msg_controllen) = ((&raw mut control).cast(), size_of::<Control>());
+        }
+        // SAFETY: the pieces lie in `packets`, and these, the list and the control message are borrowed for the call.
+        let sent = unsafe { libc::sendmsg(socket, &raw const head, libc::MSG_NOSIGNAL) };
+        if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(packets.len()) }
+    }
+
+    /// Sends each packet as a message of its own: how many were sent.
+    fn messages(&mut self, socket: RawFd, packets: &[Packet<'_>]) -> io::Result<usize> {
+        self.pieces.clear();
+        self.messages.clear();
+        // The messages hold addresses of the pieces: these must not move any more.
+        self.pieces.reserve(2 * packets.len());
+        for packet in packets {
+            let from = self.pieces.len();
+            self.gather(packet, from);
+            let msg_hdr = self.head(from);
+            self.messages.push(libc::mmsghdr { msg_hdr, msg_len: 0 });
+        }
+        let count = self.messages.len() as libc::c_uint;
+        // SAFETY: as in `message`; the kernel writes lengths into as many messages as there are.
+        let sent = unsafe { libc::sendmmsg(socket, self.messages.as_mut_ptr(), count, libc::MSG_NOSIGNAL) };
+        usize::try_from(sent).map_err(|_| io::Error::last_os_error())
+    }
+
+    /// A message of the pieces from this one on, without address and control message.
+    fn head(&mut self, from: usize) -> libc::msghdr {
+        // SAFETY: all zeroes is a valid msghdr: no address, no pieces, no control message.
+        let mut head: libc::msghdr = unsafe { zeroed() };
+        (head.msg_iov, head.msg_iovlen) = (self.pieces[from..].as_mut_ptr(), self.pieces.len() - from);
+        head
+    }
+
+    /// Adds a packet's bytes; pieces that touch, from `from` on, become one.
+    fn gather(&mut self, packet: &Packet<'_>, from: usize) {
+        for bytes in [packet.prefix, packet.body] {
+            match self.pieces[from..].last_mut() {
+                Some(last) if last.iov_base.addr() + last.iov_len == bytes.as_ptr().addr() => {
+                    last.iov_len += bytes.len();
+                }
+                _ if bytes.is_empty() => {}
+                _ => {
+                    let iov_base = bytes.as_ptr().cast_mut().cast();
+                    self.pieces.push(libc::iovec { iov_base, iov_len: bytes.len() });
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
