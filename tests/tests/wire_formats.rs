@@ -1,9 +1,9 @@
 //! VDIF and Mark5B against a program that no one here wrote: the package baseband.
 
-use std::{fmt::Write, fs, path::Path};
+use std::{collections::BTreeSet, fmt::Write, fs, path::Path};
 
 use nilometer_acquisition::format::{self, Known, Near, Packet, Part, WireFormat, mark5b, vdif};
-use nilometer_model::Instrument;
+use nilometer_model::{Instrument, packets::Station};
 use nilometer_tests::{python, root};
 
 /// Has the other side do its part in this directory; what it printed. Nothing if it is not here.
@@ -14,9 +14,13 @@ fn other_side(part: &str, directory: &Path) -> Option<String> {
     Some(String::from_utf8(output.stdout).expect("words and numbers"))
 }
 
+fn is_mark5b(name: &str) -> bool {
+    Path::new(name).extension().is_some_and(|end| end == "m5b")
+}
+
 /// What we say of the header at the beginning of these bytes, as the other side says it.
 fn said(file: &str, bytes: &[u8]) -> String {
-    if file.ends_with(".m5b") {
+    if is_mark5b(file) {
         let header = mark5b::Header::parse(bytes).expect("it was recorded");
         let mark5b::Header { user, frame, day, second, fraction } = header;
         return format!("{} {} {frame} {day} {second} {fraction} 1", user >> 16, user >> 15 & 1);
@@ -26,7 +30,7 @@ fn said(file: &str, bytes: &[u8]) -> String {
     let (edv, rate) = (header.edv().map_or(-1, i16::from), header.frames_per_second().unwrap_or(0));
     let (invalid, channels, complex) =
         (u8::from(header.invalid), 1 << header.channels_log2, u8::from(header.complex));
-    let station = nilometer_model::packets::Station(header.station);
+    let station = Station(header.station);
     format!(
         "{edv} {invalid} {epoch} {second} {frame} {version} {channels} {length} {complex} {bits} {thread} {station} {rate}"
     )
@@ -36,7 +40,7 @@ fn said(file: &str, bytes: &[u8]) -> String {
 fn every_header_of_recorded_files_is_read_as_baseband_reads_it() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let Some(theirs) = other_side("samples", directory.path()) else { return };
-    let mut files = std::collections::BTreeSet::new();
+    let mut files = BTreeSet::new();
     for line in theirs.lines() {
         let mut words = line.splitn(3, ' ');
         let (Some(name), Some(offset), Some(fields)) = (words.next(), words.next(), words.next()) else {
@@ -58,7 +62,7 @@ fn every_header_of_recorded_files_is_read_as_baseband_reads_it() {
 /// The header at the beginning of these bytes, read and written again.
 fn again(file: &str, bytes: &[u8]) -> Vec<u8> {
     let mut again = vec![0; 32];
-    if file.ends_with(".m5b") {
+    if is_mark5b(file) {
         again.truncate(mark5b::Header::SIZE);
         mark5b::Header::parse(bytes).expect("it was read").write(&mut again);
     } else {
@@ -160,7 +164,7 @@ fn baseband_reads_the_true_time_thread_and_station_of_what_is_made_and_filled() 
             file.extend(recorded(&mut *format, number, &mut last, &mut came));
             let (time, lane) = (number / lanes.len() as u64, number % lanes.len() as u64);
             write!(expected, "{name} {time} {}", u8::from(!is_lost(number))).expect("memory");
-            if name.ends_with(".vdif") {
+            if !is_mark5b(name) {
                 let (station, thread) = lanes[lane as usize];
                 write!(expected, " {thread} {station}").expect("memory");
             }
