@@ -66,25 +66,12 @@ impl Station {
     }
 
     fn send_leaving(&mut self) -> io::Result<()> {
+        let odd = self.make();
         let Station { flow, outlet, stranger, foreign, leaving, .. } = self;
-        let mut odd = Vec::new();
-        for &left in &*leaving {
-            match left {
-                Leaving::Packet(number) => flow.make(number),
-                Leaving::Odd(number, size) => {
-                    flow.make(number);
-                    odd.push(cut(flow.packet(number), size));
-                }
-                Leaving::Foreign(_) => {}
-            }
-        }
-        let mut odd = odd.iter();
-        let strange = |left: &Leaving| {
-            stranger.is_some() && matches!(left, Leaving::Foreign(number) if number % 2 == 1)
-        };
-        let alike = leaving.chunk_by(|a, b| strange(a) == strange(b));
-        let alike: Vec<_> = alike.map(|leaving| (strange(&leaving[0]), leaving)).collect();
-        for (strange, leaving) in alike {
+        let (mut odd, two_ways) = (odd.iter(), stranger.is_some());
+        let is_strange =
+            |left: &Leaving| two_ways && matches!(left, Leaving::Foreign(number) if number % 2 == 1);
+        for leaving in leaving.chunk_by(|a, b| is_strange(a) == is_strange(b)) {
             let bytes = |left: &Leaving| match *left {
                 Leaving::Packet(number) => flow.packet(number),
                 Leaving::Odd(..) => alone(odd.next().expect("one was made for each")),
@@ -92,11 +79,25 @@ impl Station {
             };
             let packets: Vec<Packet<'_>> = leaving.iter().map(bytes).collect();
             match stranger {
-                Some(stranger) if strange => stranger.send(&packets)?,
+                Some(stranger) if is_strange(&leaving[0]) => stranger.send(&packets)?,
                 _ => outlet.send(&packets)?,
             }
         }
         Ok(())
+    }
+
+    /// Makes what leaves; packets in another size are copies.
+    fn make(&mut self) -> Vec<Vec<u8>> {
+        let mut odd = Vec::new();
+        for left in &self.leaving {
+            if let Leaving::Packet(number) | Leaving::Odd(number, _) = *left {
+                self.flow.make(number);
+            }
+            if let Leaving::Odd(number, size) = *left {
+                odd.push(cut(self.flow.packet(number), size));
+            }
+        }
+        odd
     }
 
     fn sent(&self) -> Sent {
