@@ -236,11 +236,15 @@ fn close(file: RawFd) -> io::Result<()> {
     checked(unsafe { libc::close(file) }).map(drop)
 }
 
-/// The bytes again and again, cut by the kernel into packets of `segment` bytes: one `sendmsg` each.
-pub(crate) fn send_segments(socket: &UdpSocket, bytes: &[u8], segment: usize, calls: u64) -> io::Result<()> {
+/// So many messages, these in turn, each cut by the kernel into packets of `segment` bytes: one `send` each.
+pub(crate) fn send_segments<'a>(
+    socket: &UdpSocket,
+    messages: impl Iterator<Item = &'a [u8]>,
+    segment: usize,
+) -> io::Result<()> {
     set_number(socket.as_raw_fd(), libc::SOL_UDP, libc::UDP_SEGMENT, segment)?;
-    for _ in 0..calls {
-        whole(socket.send(bytes)?.cast_signed(), bytes.len())?;
+    for message in messages {
+        whole(socket.send(message)?.cast_signed(), message.len())?;
     }
     Ok(())
 }
