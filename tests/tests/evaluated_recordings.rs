@@ -4,8 +4,9 @@
 use std::{fs, path::Path, time::Duration};
 
 use nilometer_model::{Ingest, Results, plan::Goal};
-use nilometer_tests::{FileSystem, await_some, may_mount, run_directories, start};
+use nilometer_tests::{FileSystem, Running, await_some, may_mount, run_directories, start};
 use rustix::process::Signal;
+use tempfile::TempDir;
 
 /// A plan that is done at once, so that all time goes into recordings.
 const PLAN: &str = r#"
@@ -33,15 +34,29 @@ frame_rate = "50 Hz"
 
 const LIMIT: Duration = Duration::from_mins(5);
 
-/// Evaluates a target for what the options name; its record.
-fn evaluated(directory: &Path, options: &[&str]) -> (Option<i32>, String, Results) {
+/// A directory with a plan, a camera and a target.
+fn home() -> TempDir {
+    let home = tempfile::tempdir().expect("a temporary directory");
     for (name, text) in [("plan.toml", PLAN), ("camera.toml", CAMERA)] {
-        fs::write(directory.join(name), text).expect("space");
+        fs::write(home.path().join(name), text).expect("space");
     }
-    let common = ["evaluate", "target", "--plan", "./plan.toml", "--buffer", "64 MiB", "--keep", "64 MiB"];
-    let arguments: Vec<&str> = common.iter().chain(options).copied().collect();
-    fs::create_dir_all(directory.join("target")).expect("space");
-    let ended = start(directory, &arguments).end(LIMIT);
+    fs::create_dir(home.path().join("target")).expect("space");
+    home
+}
+
+/// Evaluates the target of such a directory with the plan.
+fn begin(home: &Path, options: &[&str]) -> Running {
+    let common = ["evaluate", "target", "--plan", "./plan.toml"];
+    start(home, &[&common[..], options].concat())
+}
+
+/// Keeps this much of each recording.
+const SMALL: [&str; 4] = ["--buffer", "16 MiB", "--keep", "16 MiB"];
+
+/// Evaluates the target for what the options name; its record.
+fn evaluated(directory: &Path, options: &[&str]) -> (Option<i32>, String, Results) {
+    let common = ["--buffer", "64 MiB", "--keep", "64 MiB"];
+    let ended = begin(directory, &[&common[..], options].concat()).end(LIMIT);
     let results = nilometer_record::read(&directory.join("evaluation.sqlite")).expect("a record");
     (ended.code, ended.stdout + &ended.stderr, results)
 }
@@ -53,7 +68,7 @@ fn recordings(results: &Results, goal: Goal) -> Vec<&Ingest> {
 
 #[test]
 fn readers_and_a_copy_get_every_frame_while_it_is_recorded() {
-    let home = tempfile::tempdir().expect("a temporary directory");
+    let home = home();
     let second = tempfile::tempdir().expect("a temporary directory");
     let to = second.path().to_str().expect("a plain name");
     let options = ["--for", "./camera.toml", "--duration", "2 s", "--readers", "0,2", "--copy-to", to];
@@ -84,7 +99,7 @@ fn readers_and_a_copy_get_every_frame_while_it_is_recorded() {
 
 #[test]
 fn several_instruments_are_recorded_together_and_by_themselves() {
-    let home = tempfile::tempdir().expect("a temporary directory");
+    let home = home();
     let small = CAMERA.replace("camera", "small").replace("[1000, 1000]", "[100, 100]");
     fs::write(home.path().join("small.toml"), small).expect("space");
     let facility = "title = \"two kinds\"\n[[instrument]]\nname = \"camera.toml\"\n[[instrument]]\n\
@@ -115,15 +130,9 @@ fn several_instruments_are_recorded_together_and_by_themselves() {
 
 #[test]
 fn a_search_goes_on_where_it_was_killed() {
-    let home = tempfile::tempdir().expect("a temporary directory");
-    for (name, text) in [("plan.toml", PLAN), ("camera.toml", CAMERA)] {
-        fs::write(home.path().join(name), text).expect("space");
-    }
-    fs::create_dir(home.path().join("target")).expect("space");
+    let home = home();
     let options = ["--for", "./camera.toml", "--duration", "200 ms", "--find-limit", "--trial", "200 ms"];
-    let common = ["evaluate", "target", "--plan", "./plan.toml", "--buffer", "16 MiB", "--keep", "16 MiB"];
-    let arguments: Vec<&str> = common.into_iter().chain(options).collect();
-    let mut running = start(home.path(), &arguments);
+    let mut running = begin(home.path(), &[&SMALL[..], &options].concat());
     running.await_said("at the highest rate without loss for 200 ms");
     running.signal(Signal::KILL);
     drop(running.end(LIMIT));
@@ -157,7 +166,7 @@ fn recordings_of(record: &Path) -> Vec<(u64, u64)> {
 
 #[test]
 fn a_condition_is_entered_for_its_recordings_and_left() {
-    let home = tempfile::tempdir().expect("a temporary directory");
+    let home = home();
     let condition = "name = \"one element lost\"\nenter = \"echo in $NILOMETER_TARGET >> log; touch lost\"\n\
                      leave = \"echo out >> log; rm lost\"\n";
     fs::write(home.path().join("lost.toml"), condition).expect("space");
@@ -177,30 +186,11 @@ fn a_condition_is_entered_for_its_recordings_and_left() {
 
 #[test]
 fn a_condition_that_a_kill_left_behind_is_left_when_the_campaign_is_resumed() {
-    let home = tempfile::tempdir().expect("a temporary directory");
-    for (name, text) in [("plan.toml", PLAN), ("camera.toml", CAMERA)] {
-        fs::write(home.path().join(name), text).expect("space");
-    }
-    fs::create_dir(home.path().join("target")).expect("space");
+    let home = home();
     let condition = "name = \"rebuilding\"\nenter = \"touch rebuilds\"\nleave = \"rm rebuilds\"\n";
     fs::write(home.path().join("rebuilds.toml"), condition).expect("space");
-    let arguments = [
-        "evaluate",
-        "target",
-        "--plan",
-        "./plan.toml",
-        "--buffer",
-        "16 MiB",
-        "--keep",
-        "16 MiB",
-        "--for",
-        "./camera.toml",
-        "--duration",
-        "200 ms",
-        "--condition",
-        "./rebuilds.toml",
-    ];
-    let running = start(home.path(), &arguments);
+    let options = ["--for", "./camera.toml", "--duration", "200 ms", "--condition", "./rebuilds.toml"];
+    let running = begin(home.path(), &[&SMALL[..], &options].concat());
     await_some("the condition", || home.path().join("rebuilds").exists().then_some(()));
     running.signal(Signal::KILL);
     drop(running.end(LIMIT));
@@ -217,11 +207,9 @@ fn a_target_is_filled_up_to_a_level() {
         return;
     }
     let disk = FileSystem::tmpfs("size=400m");
-    let home = tempfile::tempdir().expect("a temporary directory");
+    let home = home();
     let frames = CAMERA.to_owned() + "frames_per_file = 10\n";
-    for (name, text) in [("plan.toml", PLAN), ("camera.toml", &frames)] {
-        fs::write(home.path().join(name), text).expect("space");
-    }
+    fs::write(home.path().join("camera.toml"), frames).expect("space");
     let target = disk.path().to_str().expect("a plain name");
     let arguments = [
         "evaluate",
@@ -248,9 +236,7 @@ fn a_target_is_filled_up_to_a_level() {
 
 #[test]
 fn what_can_t_be_recorded_is_refused_before_anything_starts() {
-    let home = tempfile::tempdir().expect("a temporary directory");
-    fs::write(home.path().join("camera.toml"), CAMERA).expect("space");
-    fs::create_dir(home.path().join("target")).expect("space");
+    let home = home();
     for (options, part) in [
         (&["--for", "0*pilatus-6m"][..], "write 1 to 1000"),
         (&["--for", "six*pilatus-6m"], "`six` is no number"),

@@ -14,6 +14,7 @@
 
 #![deny(unsafe_code)]
 
+pub mod assembly;
 pub mod cbf;
 mod chronicle;
 mod follower;
@@ -22,6 +23,7 @@ pub mod instrument;
 pub mod journal;
 mod mark;
 pub mod reader;
+mod receiver;
 mod recorder;
 mod ring;
 pub mod sink;
@@ -33,8 +35,9 @@ mod writer;
 pub use chronicle::Chronicle;
 pub use follower::{Follower, Following, Purpose};
 pub use mark::{Mark, Settled};
-pub use recorder::{Ending, Lane, Outcome, RecordError, Recorder, Setup, suited_engine};
-pub use ring::{Books, Frame, Ring, Taken, WhenFull};
+pub use receiver::{Receiver, Traffic, Until};
+pub use recorder::{Ending, Feed, Lane, Network, Outcome, RecordError, Recorder, Setup, suited_engine};
+pub use ring::{Books, Frame, Gap, Packed, Ring, Taken, WhenFull};
 pub use source::{Delivery, Fill, Pace, Source};
 pub use verify::{Damaged, Verified, verify};
 pub use writer::{Writer, WriterTotals};

@@ -5,12 +5,15 @@ use std::collections::VecDeque;
 
 use nilometer_model::Nanos;
 
-/// The mark, and which frames above it are settled already.
+/// The mark, and which frames above it are settled already. However long the first open one keeps it, it takes no more
+/// memory than a window of frames and a run for each open one.
 #[derive(Debug, Clone, Default)]
 pub struct Mark {
     below: u64,
-    /// From `below` on: what became of that frame.
+    /// From `below` on, or from behind the folded ones: what became of that frame.
     above: VecDeque<Settled>,
+    /// Frames from `below` on that left the window, because one of them has been open for so long: none as a rule.
+    folded: Option<Box<Folded>>,
 }
 
 /// What became of a frame.
@@ -25,6 +28,32 @@ pub enum Settled {
     Stored(Nanos),
 }
 
+/// Frames next to each other.
+#[derive(Debug, Clone, Copy)]
+enum Run {
+    /// So many that are open.
+    Open(u64),
+    /// So many that are settled.
+    Settled {
+        frames: u64,
+        /// Of these.
+        stored: u64,
+        /// When the first and the last of the stored ones were due: those between are taken to have been due evenly.
+        due: (Nanos, Nanos),
+    },
+}
+
+/// Runs of frames in order, each unlike its neighbours.
+#[derive(Debug, Clone, Default)]
+struct Folded {
+    runs: VecDeque<Run>,
+    /// All their frames.
+    frames: u64,
+}
+
+/// Frames of which each one's due time is kept: 1 MiB of them.
+const WINDOW: usize = if cfg!(test) { 8 } else { 1 << 16 };
+
 impl Mark {
     /// Frames with a number below this are settled.
     pub fn below(&self) -> u64 {
@@ -33,19 +62,143 @@ impl Mark {
 
     /// A frame is settled. Frames may come in any order, each once. Those that the mark passes by this are told: they can
     /// be read from now on, or are lost.
+    #[inline]
     pub fn settle(&mut self, number: u64, settled: Settled, mut passed: impl FnMut(Settled)) {
         if number == self.below && self.above.is_empty() {
             self.below += 1;
             return passed(settled);
         }
-        let at = number.checked_sub(self.below).expect("a frame is settled once") as usize;
+        let at = number.checked_sub(self.below).expect("a frame is settled once");
+        if self.folded.is_some() {
+            return self.settle_folded(at, settled, &mut passed);
+        }
+        self.put(at as usize, settled);
+        self.pass(passed);
+        if self.above.len() > WINDOW {
+            self.fold();
+        }
+    }
+
+    /// The frame so many behind the first in the window.
+    #[inline]
+    fn put(&mut self, at: usize, settled: Settled) {
         if at >= self.above.len() {
             self.above.resize(at + 1, Settled::Open);
         }
         self.above[at] = settled;
+    }
+
+    /// Passes what is settled up to the next open frame.
+    #[inline]
+    fn pass(&mut self, mut passed: impl FnMut(Settled)) {
         while let Some(settled) = self.above.pop_front_if(|settled| *settled != Settled::Open) {
             self.below += 1;
             passed(settled);
+        }
+    }
+
+    /// All but the newer half of the window is folded.
+    #[cold]
+    fn fold(&mut self) {
+        let folded = self.folded.get_or_insert_default();
+        for settled in self.above.drain(..self.above.len() - WINDOW / 2) {
+            folded.append(Run::of(settled));
+        }
+    }
+
+    /// As `settle`, while a frame has been open for long.
+    #[cold]
+    fn settle_folded(&mut self, at: u64, settled: Settled, passed: &mut dyn FnMut(Settled)) {
+        let folded = self.folded.as_mut().expect("only called when there are some");
+        if let Some(at) = at.checked_sub(folded.frames) {
+            self.put(at as usize, settled);
+        } else {
+            folded.settle(at, settled);
+            self.below += folded.pass(passed);
+            if folded.frames == 0 {
+                self.folded = None;
+                self.pass(passed);
+            }
+        }
+        if self.above.len() > WINDOW {
+            self.fold();
+        }
+    }
+}
+
+impl Folded {
+    /// A run behind all others.
+    fn append(&mut self, run: Run) {
+        self.frames += run.frames();
+        match self.runs.back_mut().and_then(|last| Some((last.and(run)?, last))) {
+            Some((both, last)) => *last = both,
+            None => self.runs.push_back(run),
+        }
+    }
+
+    /// The frame so many behind the first, which is open.
+    fn settle(&mut self, at: u64, settled: Settled) {
+        let mut behind = at;
+        let mut all = std::mem::take(self).runs.into_iter();
+        for run in all.by_ref() {
+            let (Run::Open(frames) | Run::Settled { frames, .. }) = run;
+            if behind < frames {
+                assert!(matches!(run, Run::Open(_)), "a frame is settled once");
+                let pieces = [Run::Open(behind), Run::of(settled), Run::Open(frames - behind - 1)];
+                pieces.into_iter().filter(|piece| piece.frames() > 0).for_each(|piece| self.append(piece));
+                break;
+            }
+            behind -= frames;
+            self.append(run);
+        }
+        all.for_each(|run| self.append(run));
+    }
+
+    /// Takes out what is settled up to the next open frame; how many frames that were.
+    fn pass(&mut self, passed: &mut dyn FnMut(Settled)) -> u64 {
+        let Some(&Run::Settled { frames, stored, due: (first, last) }) = self.runs.front() else { return 0 };
+        let (steps, time) = (u128::from(stored.saturating_sub(1)).max(1), u128::from(last.since(first).0));
+        for step in 0..u128::from(stored) {
+            passed(Settled::Stored(first + Nanos((time * step / steps) as u64)));
+        }
+        (stored..frames).for_each(|_| passed(Settled::Lost));
+        self.runs.pop_front();
+        self.frames -= frames;
+        frames
+    }
+}
+
+impl Run {
+    fn of(settled: Settled) -> Self {
+        match settled {
+            Settled::Open => Run::Open(1),
+            Settled::Lost => Run::Settled { frames: 1, stored: 0, due: (Nanos(0), Nanos(0)) },
+            Settled::Stored(due) => Run::Settled { frames: 1, stored: 1, due: (due, due) },
+        }
+    }
+
+    fn frames(&self) -> u64 {
+        match *self {
+            Run::Open(frames) | Run::Settled { frames, .. } => frames,
+        }
+    }
+
+    /// With the run behind it as one; none if only one of them is settled.
+    fn and(self, behind: Run) -> Option<Run> {
+        match (self, behind) {
+            (Run::Open(one), Run::Open(other)) => Some(Run::Open(one + other)),
+            (
+                Run::Settled { frames, stored, due },
+                Run::Settled { frames: more, stored: more_stored, due: later },
+            ) => {
+                let due = match (stored, more_stored) {
+                    (0, _) => later,
+                    (_, 0) => due,
+                    _ => (due.0, later.1),
+                };
+                Some(Run::Settled { frames: frames + more, stored: stored + more_stored, due })
+            }
+            _ => None,
         }
     }
 }
@@ -53,6 +206,7 @@ impl Mark {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn the_mark_waits_for_the_first_open_frame() {
@@ -68,5 +222,47 @@ mod tests {
         assert_eq!(below, [1, 1, 1, 4, 4, 6]);
         let stored = |number| Settled::Stored(Nanos(number));
         assert_eq!(passed, [stored(0), stored(1), stored(2), Settled::Lost, stored(4), stored(5)]);
+    }
+
+    #[test]
+    fn a_frame_that_stays_open_costs_no_memory_for_those_behind_it() {
+        let (mut mark, mut passed) = (Mark::default(), 0_u64);
+        for number in (1..2_000_000).filter(|number| *number != 700) {
+            // Every third is lost.
+            let settled = if number % 3 == 0 { Settled::Lost } else { Settled::Stored(Nanos(number)) };
+            mark.settle(number, settled, |_| passed += 1);
+        }
+        let runs = mark.folded.as_ref().expect("one has been open for long").runs.len();
+        assert!(mark.above.len() <= WINDOW && runs <= 5, "{runs} runs");
+        assert_eq!((mark.below(), passed), (0, 0));
+        mark.settle(0, Settled::Stored(Nanos(0)), |_| passed += 1);
+        assert_eq!((mark.below(), passed), (700, 700));
+        mark.settle(700, Settled::Lost, |_| passed += 1);
+        assert_eq!((mark.below(), passed), (2_000_000, 2_000_000));
+    }
+
+    proptest! {
+        #[test]
+        fn in_any_order_each_frame_is_passed_once_when_all_before_it_are_settled(
+            order in Just((0..60_u64).collect::<Vec<_>>()).prop_shuffle(),
+            lost in prop::collection::btree_set(0..60_u64, 0..10),
+        ) {
+            let (mut mark, mut passed) = (Mark::default(), Vec::new());
+            let mut open: std::collections::BTreeSet<u64> = order.iter().copied().collect();
+            for number in order {
+                let settled = if lost.contains(&number) { Settled::Lost } else { Settled::Stored(Nanos(10 * number)) };
+                mark.settle(number, settled, |settled| passed.push(settled));
+                open.remove(&number);
+                let below = open.first().copied().unwrap_or(60);
+                prop_assert_eq!((mark.below(), passed.len() as u64), (below, below));
+                prop_assert!(mark.above.len() <= WINDOW);
+            }
+            let count = passed.iter().filter(|settled| **settled == Settled::Lost).count();
+            prop_assert_eq!(count, lost.len());
+            if lost.is_empty() {
+                let due: Vec<_> = (0..60).map(|number| Settled::Stored(Nanos(10 * number))).collect();
+                prop_assert_eq!(passed, due, "as they were due");
+            }
+        }
     }
 }

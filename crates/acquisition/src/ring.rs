@@ -27,6 +27,28 @@ pub struct Frame {
     pub due: Nanos,
     /// Its slot: the frame's bytes, and room up to the slot's size.
     pub data: Buffer,
+    /// What it was put together from, if from packets.
+    pub packed: Option<Box<Packed>>,
+}
+
+/// A block of packets in a frame's slot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Packed {
+    /// Bytes of it: as many as all others have, but for the last of a recording.
+    pub length: u32,
+    /// Packets that did not come, in order.
+    pub gaps: Vec<Gap>,
+}
+
+/// Packets in a row that did not come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Gap {
+    /// Which packet of the block is the first of them or, if they are left out, the first behind them.
+    pub at: u32,
+    /// How many.
+    pub count: u64,
+    /// Something that is marked as invalid stands in their place; otherwise they are left out.
+    pub filled: bool,
 }
 
 /// How many frames of this size change hands at once: 256 KiB of them, 1 to 16.
@@ -296,7 +318,7 @@ impl State {
         }
         self.in_use -= acknowledged.len();
         self.chronicle.acknowledged(now, acknowledged.iter().map(|frame| frame.due), self.in_use);
-        for Frame { number, due, data } in acknowledged.drain(..) {
+        for Frame { number, due, data, .. } in acknowledged.drain(..) {
             self.settle(now, number, Settled::Stored(due));
             self.free.push(data);
         }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, atomic::AtomicBool};
 
 use nilometer_acquisition::{
-    Delivery, Ending, Pace, Recorder, Setup,
+    Delivery, Ending, Feed, Pace, Recorder, Setup,
     instrument::{Content, Pattern},
     journal::Head,
     reader::{Recording, Trust},
@@ -11,8 +11,11 @@ use nilometer_acquisition::{
 };
 use nilometer_model::{Coldness, Format, Nanos, Schedule, Seed, Storing, plan::EngineKind};
 use nilometer_storage::{
-    Clock, Engine, EngineError, Target,
-    engine::Options,
+    Clock, Engine, EngineError, OpKind, Target,
+    engine::{
+        Options,
+        wrap::{Effect, Faulty, Rule, When},
+    },
     target::{Description, Posix, Space, TargetError, probe},
 };
 
@@ -45,6 +48,10 @@ fn lanes(directory: &std::path::Path, count: u32) -> (Lanes, Vec<std::path::Path
     (lanes, directories)
 }
 
+fn feed(delivery: Delivery) -> Feed {
+    Feed::Instrument { content: Content::Pattern(Pattern::new(Seed(9), FRAME as usize)), delivery }
+}
+
 #[test]
 fn two_lanes_store_what_the_instrument_delivers() {
     for (kind, depth) in [(EngineKind::Sync, 1), (EngineKind::IoUring, 4), (EngineKind::Pool, 2)] {
@@ -54,9 +61,8 @@ fn two_lanes_store_what_the_instrument_delivers() {
             lanes: lanes.clone(),
             engine: Options { kind, depth, slots: 8, clock: Clock::start() },
             slots: 200,
-            delivery: Delivery::lasting(Pace::Due(Schedule::every(Nanos(500_000))), Nanos(100_000_000)),
+            feed: feed(Delivery::lasting(Pace::Due(Schedule::every(Nanos(500_000))), Nanos(100_000_000))),
             reserve: None,
-            content: Content::Pattern(Pattern::new(Seed(9), FRAME as usize)),
             stop: Arc::new(AtomicBool::new(false)),
             allowance: Nanos::from_millis(10),
             hang_after: Nanos::from_millis(60_000),
@@ -92,9 +98,8 @@ fn a_recording_is_ended_in_order_when_it_is_stopped() {
         lanes: lanes.clone(),
         engine: Options { kind: EngineKind::Sync, depth: 1, slots: 8, clock: Clock::start() },
         slots: 4,
-        delivery: Delivery::lasting(Pace::AsTaken, Nanos::from_millis(3_600_000)),
+        feed: feed(Delivery::lasting(Pace::AsTaken, Nanos::from_millis(3_600_000))),
         reserve: None,
-        content: Content::Pattern(Pattern::new(Seed(9), FRAME as usize)),
         stop,
         allowance: Nanos::from_millis(10),
         hang_after: Nanos::from_millis(60_000),
@@ -105,16 +110,19 @@ fn a_recording_is_ended_in_order_when_it_is_stopped() {
     assert_eq!(recording.index.ended, 1);
 }
 
-/// Storage that lets nobody in.
+/// Storage with faults, or that lets nobody in.
 #[derive(Debug)]
-struct Refusing(Arc<dyn Target>);
+struct Faulted(Arc<dyn Target>, Option<Rule>);
 
-impl Target for Refusing {
+impl Target for Faulted {
     fn description(&self) -> &Description {
         self.0.description()
     }
-    fn engine(&self, _: &Options) -> Result<Box<dyn Engine>, EngineError> {
-        Err(EngineError::Unsuitable { engine: "sync", target: "this one", choices: "none" })
+    fn engine(&self, options: &Options) -> Result<Box<dyn Engine>, EngineError> {
+        let Some(rule) = self.1 else {
+            return Err(EngineError::Unsuitable { engine: "sync", target: "this one", choices: "none" });
+        };
+        Ok(Box::new(Faulty::new(self.0.engine(options)?, &[rule], Seed(1))))
     }
     fn space(&self) -> Result<Space, TargetError> {
         self.0.space()
@@ -140,15 +148,14 @@ impl Target for Refusing {
 fn lanes_that_are_ready_end_when_another_is_refused() {
     let directory = tempfile::tempdir().expect("a temporary directory can be made");
     let (mut lanes, _) = lanes(directory.path(), 2);
-    lanes[1].0 = Arc::new(Refusing(lanes[1].0.clone()));
+    lanes[1].0 = Arc::new(Faulted(lanes[1].0.clone(), None));
     let first = lanes[0].0.clone();
     let setup = Setup {
         lanes,
         engine: Options { kind: EngineKind::Sync, depth: 1, slots: 8, clock: Clock::start() },
         slots: 4,
-        delivery: Delivery::lasting(Pace::AsTaken, Nanos(1)),
+        feed: feed(Delivery::lasting(Pace::AsTaken, Nanos(1))),
         reserve: None,
-        content: Content::Pattern(Pattern::new(Seed(9), FRAME as usize)),
         stop: Arc::new(AtomicBool::new(false)),
         allowance: Nanos::from_millis(10),
         hang_after: Nanos::from_millis(60_000),
@@ -159,4 +166,30 @@ fn lanes_that_are_ready_end_when_another_is_refused() {
     while Arc::strong_count(&first) > 1 {
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
+}
+
+#[test]
+fn what_lanes_acknowledged_before_they_hung_is_stored() {
+    let directory = tempfile::tempdir().expect("a temporary directory can be made");
+    let (mut lanes, directories) = lanes(directory.path(), 2);
+    for (target, _) in &mut lanes {
+        let hang = Rule { on: Some(OpKind::Write), when: When::FromNth(20), effect: Effect::Hang };
+        *target = Arc::new(Faulted(target.clone(), Some(hang)));
+    }
+    let setup = Setup {
+        lanes,
+        engine: Options { kind: EngineKind::Sync, depth: 1, slots: 8, clock: Clock::start() },
+        slots: 200,
+        feed: feed(Delivery::lasting(Pace::Due(Schedule::every(Nanos(500_000))), Nanos(100_000_000))),
+        reserve: None,
+        stop: Arc::new(AtomicBool::new(false)),
+        allowance: Nanos::from_millis(10),
+        hang_after: Nanos::from_millis(3000),
+    };
+    let outcome = Recorder::start(setup).expect("nothing is in the way").wait_to_end();
+    assert!(outcome.hung && outcome.endings().all(|(ending, _)| ending == Ending::Hung), "{outcome:?}");
+    let recording = Recording::open(&directories, Trust::Acknowledged).expect("two journals");
+    let acknowledged = recording.index.frames.len() as u64;
+    assert!((1..200).contains(&acknowledged), "{acknowledged} frames are in the journals");
+    assert_eq!((outcome.stored(), outcome.unknown()), (acknowledged, 200 - acknowledged));
 }

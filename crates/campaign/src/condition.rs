@@ -4,12 +4,17 @@
 use std::{
     fs::File,
     io::{self, Read, Seek},
+    os::unix::process::CommandExt,
     path::Path,
-    process::{Command, Stdio},
+    process::{Child, Command, ExitStatus, Stdio},
 };
 
 use nilometer_model::{Event, Nanos, plan::Condition};
-use rustix::fs::{MemfdFlags, memfd_create};
+use nilometer_storage::Clock;
+use rustix::{
+    fs::{MemfdFlags, memfd_create},
+    process::{Pid, Signal, kill_process_group},
+};
 
 use crate::{resolve::Resolved, supervise::GLANCE};
 
@@ -25,7 +30,7 @@ pub(crate) fn left(condition: &Condition, path: &Path) -> String {
 
 /// Brings a target into a condition, and waits until it has settled, or until the campaign is over.
 pub(crate) fn enter(condition: &Condition, path: &Path, is_over: impl Fn() -> bool) -> Result<(), String> {
-    shell(&condition.enter, path)?;
+    shell(&condition.enter, path, condition.time_limit)?;
     let mut left = condition.settle;
     while left > Nanos(0) && !is_over() {
         std::thread::sleep(left.min(GLANCE).duration());
@@ -36,7 +41,7 @@ pub(crate) fn enter(condition: &Condition, path: &Path, is_over: impl Fn() -> bo
 
 /// Takes it back.
 pub(crate) fn leave(condition: &Condition, path: &Path) -> Result<(), String> {
-    shell(&condition.leave, path)
+    shell(&condition.leave, path, condition.time_limit)
 }
 
 /// Leaves every condition that a killed campaign left a target in: the target, and what is to be noted, as an error if it
@@ -60,22 +65,27 @@ pub fn leave_conditions(resolved: &Resolved, events: &[Event]) -> Vec<(usize, Re
     told
 }
 
-/// Runs a command of the user's to its end, an interrupt from the terminal notwithstanding: that ends the campaign, and what
-/// was begun is then taken back. What it leaves running in the background is not waited for.
-fn shell(command: &str, target: &Path) -> Result<(), String> {
+/// Runs a command of the user's to its end or for so long, an interrupt from the terminal notwithstanding: that ends the
+/// campaign, and what was begun is then taken back. What it leaves running in the background is not waited for; one that
+/// takes too long is ended with all of that.
+fn shell(command: &str, target: &Path, time_limit: Nanos) -> Result<(), String> {
     let failed = |error: io::Error| format!("`{command}` can't be started: {error}");
     // A pipe would be open for as long as anything in the background holds it.
     let said = memfd_create("condition", MemfdFlags::CLOEXEC).map_err(|error| failed(error.into()))?;
     let mut said = File::from(said);
-    let run = Command::new("sh")
+    let mut run = Command::new("sh")
         .arg("-c")
         .arg(format!("trap '' INT\n{command}"))
         .env("NILOMETER_TARGET", target)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(said.try_clone().map_err(failed)?)
-        .status();
-    let status = run.map_err(failed)?;
+        .process_group(0)
+        .spawn()
+        .map_err(failed)?;
+    let Some(status) = ended(&mut run, time_limit).map_err(failed)? else {
+        return Err(format!("`{command}` took longer than {time_limit} and {}", put_an_end(&mut run)));
+    };
     if status.success() {
         return Ok(());
     }
@@ -84,13 +94,46 @@ fn shell(command: &str, target: &Path) -> Result<(), String> {
     Err(format!("`{command}` failed ({status}): {}", String::from_utf8_lossy(&text).trim()))
 }
 
+/// How often it is looked whether a command has ended.
+const STEP: Nanos = Nanos::from_millis(5);
+/// What a command is given to end when it is told to.
+const GRACE: Nanos = Nanos::from_millis(2000);
+
+/// How a command ended, if it did within this time.
+fn ended(run: &mut Child, limit: Nanos) -> io::Result<Option<ExitStatus>> {
+    let clock = Clock::start();
+    loop {
+        let status = run.try_wait()?;
+        if status.is_some() || clock.now() >= limit {
+            return Ok(status);
+        }
+        std::thread::sleep(STEP.duration());
+    }
+}
+
+/// Ends a command and all that it started, first by asking; what came of it.
+fn put_an_end(run: &mut Child) -> &'static str {
+    let group = Pid::from_child(run);
+    for signal in [Signal::TERM, Signal::KILL] {
+        // Its process stays until it is waited for, so that the group is still this one.
+        kill_process_group(group, signal).ok();
+        if signal == Signal::TERM {
+            std::thread::sleep(GRACE.duration());
+        }
+    }
+    match ended(run, GRACE) {
+        Ok(Some(_)) => "was ended",
+        _ => "can't be ended: it hangs in the kernel",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn condition(enter: &str) -> Condition {
-        let (name, leave, settle) = ("c".into(), "true".into(), nilometer_model::Nanos(0));
-        Condition { name, enter: enter.into(), leave, settle }
+        let (name, leave, settle) = ("c".into(), "true".into(), Nanos(0));
+        Condition { name, enter: enter.into(), leave, settle, time_limit: Nanos::from_millis(60_000) }
     }
 
     #[test]
@@ -106,7 +149,28 @@ mod tests {
         let directory = tempfile::tempdir().expect("a temporary directory can be made");
         let load = "sleep 3600 & echo $! > \"$NILOMETER_TARGET/pid\"";
         assert_eq!(enter(&condition(load), directory.path(), || false), Ok(()));
-        assert_eq!(shell("kill $(cat \"$NILOMETER_TARGET/pid\")", directory.path()), Ok(()), "it still ran");
+        let kill = Condition { leave: "kill $(cat \"$NILOMETER_TARGET/pid\")".into(), ..condition("") };
+        assert_eq!(leave(&kill, directory.path()), Ok(()), "it still ran");
+    }
+
+    #[test]
+    fn a_command_that_takes_too_long_is_ended_with_all_that_it_started() {
+        let directory = tempfile::tempdir().expect("a temporary directory can be made");
+        let pid = directory.path().join("pid");
+        let long = "sleep 3600 & echo $! > \"$NILOMETER_TARGET/pid\"; trap '' TERM; while :; do wait; done";
+        let hour = Condition { time_limit: Nanos::from_millis(500), ..condition(long) };
+        let error = enter(&hour, directory.path(), || false).expect_err("it takes an hour");
+        assert!(error.contains("took longer than 500 ms and was ended"), "{error}");
+        let pid = std::fs::read_to_string(pid).expect("it was started");
+        let state = || std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
+        let runs = || state().rsplit_once(") ").is_some_and(|(_, fields)| !fields.starts_with(['Z', 'X']));
+        for _ in 0..1000 {
+            if !runs() {
+                return;
+            }
+            std::thread::sleep(STEP.duration());
+        }
+        panic!("what it started goes on: {}", state());
     }
 
     #[test]

@@ -36,7 +36,7 @@ impl Usual {
     }
 
     /// So much would not go away.
-    fn stays(&self, dirty: u64) {
+    pub(crate) fn stays(&self, dirty: u64) {
         self.0.store(dirty, Ordering::Relaxed);
     }
 }

@@ -107,6 +107,11 @@ impl Surroundings {
         self.last.since(begun)
     }
 
+    /// What was done since the last phase ended is of no phase, and says nothing of others either.
+    pub(crate) fn pass(&mut self, clock: &Clock) {
+        self.last = Moment::now(clock, &self.daemons);
+    }
+
     /// What others spend, as cores.
     pub(crate) fn idle_cores(&self) -> f64 {
         self.idle.cores()

@@ -147,9 +147,15 @@ impl Evaluate {
             plan.scale = scale;
         }
         if self.recordings.any() {
-            // Those of the plans that are named come first, as in the record.
-            plan.ingests = if self.plans.is_empty() { Vec::new() } else { self.plans()?.ingests };
-            plan.ingests.extend(self.recordings.cells()?);
+            let asked = self.recordings.cells()?;
+            // Those of the plans come first: of those that are named, or else what the record has before what is asked.
+            plan.ingests = if self.plans.is_empty() {
+                let ours = recorded.ingests.len().saturating_sub(asked.len());
+                recorded.ingests[..ours].to_vec()
+            } else {
+                self.plans()?.ingests
+            };
+            plan.ingests.extend(asked);
         }
         Ok(Cells { time_limit: recorded.time_limit, ..self.changed(plan) })
     }
@@ -335,4 +341,38 @@ fn went_well(results: &Results, missing: usize, record: &Path) -> anyhow::Result
         );
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nilometer_campaign::difference;
+
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        evaluate: Evaluate,
+    }
+
+    fn asked(options: &[&str]) -> Evaluate {
+        let line = ["evaluate"].iter().chain(options);
+        <Line as clap::Parser>::try_parse_from(line).expect("valid options").evaluate
+    }
+
+    #[test]
+    fn recordings_may_be_named_again_whoever_named_those_of_the_plan() {
+        let first = asked(&[".", "--plan", "desy", "--for", "pco-edge"]);
+        let mut recorded = first.plans().expect("a plan that is built in");
+        assert!(!recorded.ingests.is_empty(), "the plan has recordings");
+        recorded.ingests.extend(first.recordings.cells().expect("an instrument of the catalogue"));
+        let differs = |options: &[&str]| {
+            let again = asked(options).plan_like(&recorded).expect("valid options");
+            difference(&recorded, &again)
+        };
+        assert_eq!(differs(&["--resume", "--for", "pco-edge"]), None);
+        assert_eq!(differs(&["--resume", "--plan", "desy", "--for", "pco-edge"]), None);
+        assert_eq!(differs(&["--resume"]), None);
+        let other = differs(&["--resume", "--for", "pco-4000"]).expect("another instrument");
+        assert!(other.contains("ingests["), "{other}");
+    }
 }

@@ -9,6 +9,7 @@ mod catalogue;
 mod clean;
 mod describe;
 mod evaluate;
+mod facility;
 mod instrument;
 mod plan;
 mod progress;

@@ -9,7 +9,7 @@ use nilometer_model::{
     plan::{Condition, Fill, Goal, IngestCell},
 };
 
-use crate::{instrument, size::load};
+use crate::{facility, instrument};
 
 /// Which instruments are recorded, and how.
 #[derive(Debug, Args)]
@@ -102,9 +102,8 @@ impl Recordings {
     /// at its own pace; the first and the last with each number of readers.
     fn alone(&self, member: &Member, condition: Option<&Condition>, cells: &mut Vec<IngestCell>) {
         for readers in self.levels(member) {
-            let (duration, repeats) =
-                (LIMIT_DURATION.min(self.duration), if readers.none() { LIMIT_REPEATS } else { 1 });
-            cells.push(IngestCell { goal: Goal::Limit, duration, repeats, ..self.cell(member, readers) });
+            let repeats = if readers.none() { LIMIT_REPEATS } else { 1 };
+            cells.push(IngestCell { repeats, ..self.limit(self.cell(member, readers)) });
         }
         if self.find_limit {
             let trial = IngestCell { duration: self.trial, ..self.cell(member, Readers::default()) };
@@ -114,10 +113,13 @@ impl Recordings {
         if let Some(condition) = condition {
             let paced =
                 IngestCell { condition: Some(condition.clone()), ..self.cell(member, Readers::default()) };
-            let duration = LIMIT_DURATION.min(self.duration);
-            let limit = IngestCell { goal: Goal::Limit, duration, ..paced.clone() };
-            cells.extend([limit, paced]);
+            cells.extend([self.limit(paced.clone()), paced]);
         }
+    }
+
+    /// The same as fast as the storage takes frames.
+    fn limit(&self, paced: IngestCell) -> IngestCell {
+        IngestCell { goal: Goal::Limit, duration: LIMIT_DURATION.min(self.duration), ..paced }
     }
 
     /// The condition of the file.
@@ -201,16 +203,14 @@ impl Member {
     }
 }
 
-/// The instruments of a facility, or of a list.
+/// The instruments of a facility, of which one is a facility too, or of a list.
 fn members(asked: &str) -> Result<Vec<Member>> {
-    if !asked.contains(['+', '*'])
-        && let (facility, instruments) = load(asked)?
-        && (facility.instruments.len() > 1 || facility.instruments[0].count > 1)
-    {
-        let members = facility.instruments.iter().zip(instruments);
-        return members.map(|(member, instrument)| of_facility(asked, member, instrument)).collect();
+    if asked.contains(['+', '*']) {
+        return asked.split('+').map(member).collect();
     }
-    asked.split('+').map(member).collect()
+    let (facility, instruments) = facility::load(asked)?;
+    let members = facility.instruments.iter().zip(instruments);
+    members.map(|(member, instrument)| of_facility(asked, member, instrument)).collect()
 }
 
 /// An instrument of a list, and how many of it: `name` or `N*name`.
@@ -233,4 +233,22 @@ fn of_facility(file: &str, member: &nilometer_model::Member, mut instrument: Ins
         instrument.readers = member.readers;
     }
     Ok(Member { instrument, count })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_facility_of_one_instrument_is_a_facility() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = directory.path().join("facility.toml");
+        let text = "title = \"one\"\n[[instrument]]\nname = \"pco-edge\"\nreaders = { count = 2 }\n";
+        std::fs::write(&path, text).expect("space");
+        let found = members(path.to_str().expect("a plain name")).expect("a valid facility");
+        let [Member { instrument, count: 1 }] = &found[..] else { panic!("one of one kind") };
+        assert_eq!((instrument.name.as_str(), instrument.readers.count), ("pco-edge", 2));
+        let [by_name] = &members("pco-edge").expect("it is in the catalogue")[..] else { panic!("one") };
+        assert_eq!((by_name.count, by_name.instrument.name.as_str()), (1, "pco-edge"));
+    }
 }

@@ -8,7 +8,7 @@ use std::{
 use anyhow::{Context, bail, ensure};
 use clap::{Args, builder::PossibleValuesParser};
 use nilometer_acquisition::{
-    Chronicle, Delivery, Ending, Lane, Outcome as Recorded, Pace, Recorder, Setup, WhenFull,
+    Chronicle, Delivery, Ending, Feed, Lane, Outcome as Recorded, Pace, Recorder, Setup, WhenFull,
     instrument::Content,
     journal::Head,
     sink::{Durability, RawLayout, frames_per_file, is_aligned},
@@ -238,18 +238,17 @@ impl Simulate {
         let slot = lanes.iter().map(|(_, layout)| layout.head.stride).max().unwrap_or(1);
         let when_full =
             WhenFull::ALL.into_iter().find(|policy| policy.name() == self.full).unwrap_or_default();
-        let pace = Pace::Due(instrument.schedule());
+        let delivery = Delivery {
+            pace: Pace::Due(instrument.schedule()),
+            duration: self.duration,
+            frames: self.frames.unwrap_or(u64::MAX),
+            when_full,
+        };
         Ok(Setup {
             engine: suited_engine(targets[0].as_ref(), direct, Clock::start())?,
             slots: (self.buffer.0 / slot.next_multiple_of(ALIGNMENT as u64)).max(2) as usize,
-            delivery: Delivery {
-                pace,
-                duration: self.duration,
-                frames: self.frames.unwrap_or(u64::MAX),
-                when_full,
-            },
+            feed: Feed::Instrument { content, delivery },
             reserve: Some(self.reserve),
-            content,
             lanes,
             stop: Arc::default(),
             allowance: instrument.allowance(),
@@ -297,10 +296,11 @@ fn summary(outcome: &Recorded, instrument: &Instrument, targets: &[Arc<Directory
     ];
     let writers = outcome.lanes.len() / targets.len();
     for ((number, lane), (ending, ended)) in outcome.lanes.iter().enumerate().zip(outcome.endings()) {
-        let stored = lane.as_ref().map_or(0, |Lane { totals, .. }| totals.stored);
+        let stored = |Lane { totals, .. }: &Lane| format!("{} frames, ", totals.stored);
+        let stored = lane.as_ref().map(stored).unwrap_or_default();
         let path = targets[number / writers].path().display();
         let writer = if writers > 1 { format!(" (writer {})", number % writers + 1) } else { String::new() };
-        lines.push(format!("{path}{writer}: {stored} frames, {}", ended_how(ending, ended)));
+        lines.push(format!("{path}{writer}: {stored}{}", ended_how(ending, ended)));
     }
     lines.join("\n") + "\n"
 }
@@ -317,7 +317,8 @@ fn stalls(chronicle: &Chronicle) -> String {
 
 /// What was written for the frames, and at which rate.
 fn written(outcome: &Recorded, instrument: &Instrument) -> String {
-    let (written, frames) = (outcome.written(), outcome.stored() * instrument.frame_size().0);
+    let frames: u64 = outcome.lanes.iter().flatten().map(|lane| lane.totals.stored).sum();
+    let (written, frames) = (outcome.written(), frames * instrument.frame_size().0);
     let rate = ByteRate::of(written, outcome.wall);
     let smaller = frames as f64 / written.max(1) as f64;
     match instrument.format {

@@ -187,6 +187,8 @@ pub struct ReaderTotals {
     pub wrong: u64,
     /// Reads and writes of it that failed.
     pub failed: u64,
+    /// It wrote a copy, did not end in time and was given up.
+    pub hung: bool,
 }
 
 /// A time in which frames waited and none was acknowledged.

@@ -35,11 +35,12 @@ pub(super) fn insert(transaction: &Transaction<'_>, id: i64, ingest: &Ingest) ->
     for Stall { at, length } in &ingest.stalls {
         stall.execute(params![id, at.0, length.0])?;
     }
-    let mut reader =
-        transaction.prepare_cached("INSERT INTO reader VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)")?;
+    let mut reader = transaction
+        .prepare_cached("INSERT INTO reader VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)")?;
     for (index, totals) in ingest.readers.iter().enumerate() {
-        let ReaderTotals { copies, after, frames, bytes, wall, missed, wrong, failed } = *totals;
-        reader.execute(params![id, index, copies, after, frames, bytes, wall.0, missed, wrong, failed])?;
+        let ReaderTotals { copies, after, frames, bytes, wall, missed, wrong, failed, hung } = *totals;
+        reader
+            .execute(params![id, index, copies, after, frames, bytes, wall.0, missed, wrong, failed, hung])?;
     }
     Ok(())
 }
@@ -163,5 +164,6 @@ fn reader(row: &Row<'_>) -> rusqlite::Result<ReaderTotals> {
         missed: number(row, 7)?,
         wrong: number(row, 8)?,
         failed: number(row, 9)?,
+        hung: row.get(10)?,
     })
 }

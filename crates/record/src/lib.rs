@@ -17,8 +17,9 @@ pub use write::Record;
 
 use std::path::PathBuf;
 
-/// The version of the schema that this program writes and reads (`PRAGMA user_version`).
-pub const SCHEMA_VERSION: i64 = 1;
+/// The version of the schema that this program writes and reads (`PRAGMA user_version`). Another one for every change of
+/// `schema.sql`, which a test remembers.
+pub const SCHEMA_VERSION: i64 = 2;
 
 /// A record that can't be written or read.
 #[derive(Debug, thiserror::Error)]
@@ -37,8 +38,8 @@ pub enum RecordError {
     },
     /// Another schema than this program's.
     #[error(
-        "{path}: the record has schema {found}, written by nilometer {by}; this program reads {SCHEMA_VERSION}: take \
-         that version"
+        "{path}: the record has schema {found}, written by nilometer {by}; this program reads {SCHEMA_VERSION}: take the \
+         program that wrote it"
     )]
     Schema {
         /// Which file.

@@ -368,7 +368,13 @@ mod tests {
             company: "i + j".into(),
             condition: "one lost".into(),
             written: Bytes(99),
-            readers: vec![ReaderTotals { copies: true, frames: 6, missed: 1, ..ReaderTotals::default() }],
+            readers: vec![ReaderTotals {
+                copies: true,
+                frames: 6,
+                missed: 1,
+                hung: true,
+                ..ReaderTotals::default()
+            }],
             ..Ingest::default()
         };
         ingest.levels.set(Nanos(5_000_000), 3);
@@ -439,6 +445,35 @@ mod tests {
         let connection = Connection::open(&path).expect("a database");
         connection.pragma_update(None, "user_version", SCHEMA_VERSION + 1).expect("writable");
         let error = read(&path).expect_err("a newer schema").to_string();
-        assert!(error.contains("schema 2, written by") && error.contains("reads 1"), "{error}");
+        assert!(error.contains("schema 3, written by") && error.contains("reads 2"), "{error}");
+    }
+
+    #[test]
+    fn a_record_of_an_older_program_is_refused_with_a_word() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("r.sqlite");
+        drop(Record::create(&path, &head(), 1).expect("a new record"));
+        let connection = Connection::open(&path).expect("a database");
+        let older = "ALTER TABLE reader DROP COLUMN hung; PRAGMA user_version = 1";
+        connection.execute_batch(older).expect("as the first schema was");
+        let refused = [read(&path).map(drop), Record::resume(&path).map(drop)];
+        for error in refused.map(|refused| refused.expect_err("an older schema").to_string()) {
+            for part in ["the record has schema 1, written by", "reads 2", "take the program that wrote it"] {
+                assert!(error.contains(part), "{part} is missing in: {error}");
+            }
+        }
+    }
+
+    #[test]
+    fn another_schema_has_another_version() {
+        let statements =
+            include_str!("schema.sql").lines().map(|line| line.split("--").next().unwrap_or(line));
+        let words: Vec<&str> = statements.flat_map(str::split_whitespace).collect();
+        let seed = nilometer_model::Seed(0).named(&words.join(" ")).0;
+        assert_eq!(
+            (SCHEMA_VERSION, seed),
+            (2, 6_489_376_692_904_908_876),
+            "the schema was changed: raise its version, note its hash"
+        );
     }
 }

@@ -194,6 +194,7 @@ CREATE TABLE reader (
     missed INTEGER NOT NULL,             -- removed to make room before it came to them
     wrong  INTEGER NOT NULL,             -- not what the instrument delivered
     failed INTEGER NOT NULL,             -- operations
+    hung   INTEGER NOT NULL,             -- 1: it wrote a copy, did not end in time and was given up
     PRIMARY KEY (sample, reader)
 ) WITHOUT ROWID;
 

@@ -27,7 +27,7 @@ use tail::Tail;
 pub enum Purpose {
     /// Reads them, and checks that each is what the instrument delivered.
     Check(Content),
-    /// Puts them into another ring, of slots as large as the recording's, that has writers.
+    /// Puts them into another ring, of slots with [`Follower::room`] at least, that has writers.
     Copy(Arc<Ring>),
 }
 
@@ -95,9 +95,9 @@ impl Follower {
     /// A follower of the lanes of a recording. It ends when all lanes have ended in order and every frame is read, or when
     /// `over` is set.
     pub fn new(lanes: Vec<RawLayout>, purpose: Purpose, following: Following, over: Arc<AtomicBool>) -> Self {
+        let room = Follower::room(&lanes);
         let lanes: Vec<_> =
             lanes.into_iter().zip(0..).map(|(layout, number)| Tail::new(layout, number)).collect();
-        let room = lanes.iter().map(Tail::room).max().unwrap_or(1);
         let one = |size| Arena::shared_out(1, size).1.pop();
         let copies = matches!(purpose, Purpose::Copy(_));
         let room = one(room as usize).filter(|_| !copies).into_iter().collect();
@@ -125,6 +125,12 @@ impl Follower {
     /// Slots for open files that a follower of so many lanes needs.
     pub const fn slots(lanes: u32) -> u32 {
         1 + 2 * lanes
+    }
+
+    /// Bytes of memory that any frame of these lanes can be read into: where it is compressed, its file may be larger than
+    /// the frame.
+    pub fn room(lanes: &[RawLayout]) -> u64 {
+        lanes.iter().map(tail::room).max().unwrap_or(1)
     }
 
     /// What was read so far.
@@ -259,7 +265,12 @@ impl Follower {
         };
         match &self.purpose {
             Purpose::Copy(ring) if whole => {
-                ring.put(finished, &mut vec![Frame { number, due, data }], &mut self.room, false);
+                ring.put(
+                    finished,
+                    &mut vec![Frame { number, due, data, packed: None }],
+                    &mut self.room,
+                    false,
+                );
             }
             _ => self.room.push(data),
         }

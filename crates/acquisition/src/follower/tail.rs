@@ -91,13 +91,17 @@ impl Tail {
         whole
     }
 
-    /// The room that a frame needs to be read.
-    pub(super) fn room(&self) -> u64 {
-        let stride = self.layout.head.stride;
-        if self.is_cbf() { cbf::size_max(stride / 4) } else { stride }
-    }
-
     fn is_cbf(&self) -> bool {
-        self.layout.head.format == Format::Cbf
+        is_cbf(&self.layout)
     }
+}
+
+/// The room that a frame needs to be read.
+pub(super) fn room(layout: &RawLayout) -> u64 {
+    let stride = layout.head.stride;
+    if is_cbf(layout) { cbf::size_max(stride / 4) } else { stride }
+}
+
+fn is_cbf(layout: &RawLayout) -> bool {
+    layout.head.format == Format::Cbf
 }

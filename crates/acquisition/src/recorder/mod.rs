@@ -1,12 +1,13 @@
 //! The recorder on threads: a source and a writer for each lane, supervised. Nothing here decides anything about
 //! frames; that is in the workloads, which tests run on a virtual clock.
 
+mod feed;
 mod outcome;
 mod threads;
 
 use std::{
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
         mpsc::{Receiver, SyncSender, sync_channel},
     },
@@ -16,12 +17,16 @@ use std::{
 use nilometer_model::{Bytes, Nanos, plan::EngineKind};
 use nilometer_storage::{Arena, Clock, EngineError, Target, engine::Options, process::Usage};
 
+pub use feed::{Feed, Network};
 pub use outcome::{Ending, Lane, Outcome};
-use threads::{LaneJob, Report, SourceJob, SourceTotals};
+use threads::{LaneJob, Report, SourceTotals};
 
-use crate::{Chronicle, Delivery, Ring, instrument::Content, sink::RawLayout};
+use crate::{
+    Chronicle, Ring, Traffic,
+    sink::{Gauge, RawLayout},
+};
 
-/// A recording to be made from a simulated instrument.
+/// A recording to be made.
 #[derive(Debug)]
 pub struct Setup {
     /// Where frames go: a lane each.
@@ -30,12 +35,10 @@ pub struct Setup {
     pub engine: Options,
     /// Slots of the ring.
     pub slots: usize,
-    /// What comes.
-    pub delivery: Delivery,
+    /// What delivers frames.
+    pub feed: Feed,
     /// How much of each lane's storage is left free. If none, a lane writes until there is no space.
     pub reserve: Option<Bytes>,
-    /// What is in the frames.
-    pub content: Content,
     /// Set from elsewhere to end the recording in order.
     pub stop: Arc<AtomicBool>,
     /// What a stall is longer than, and how late a frame may be.
@@ -75,6 +78,12 @@ pub enum RecordError {
         /// What went wrong.
         why: String,
     },
+    /// A lane's storage did not answer while the lane was set up.
+    #[error("lane {lane}: hung while it was set up")]
+    Hung {
+        /// Which.
+        lane: usize,
+    },
     /// A thread could not be started.
     #[error("can't start a thread: {0}")]
     Thread(#[from] std::io::Error),
@@ -100,8 +109,10 @@ pub struct Recorder {
     source: SourceTotals,
     lanes: Vec<Option<Lane>>,
     /// The source, until the recording begins.
-    waits: Option<(SourceJob, SyncSender<Report>)>,
+    waits: Option<(feed::Job, SyncSender<Report>)>,
     duration: Nanos,
+    /// What comes from the network.
+    live: Option<Arc<Mutex<Traffic>>>,
 }
 
 /// How often it is looked whether the recording was stopped.
@@ -117,18 +128,19 @@ impl Recorder {
 
     /// Makes all lanes ready. Frames come from [`Recorder::begin`] on.
     pub fn prepare(setup: Setup) -> Result<Self, RecordError> {
-        let Setup { lanes, engine, delivery, content, stop, allowance, hang_after, .. } = setup;
+        let Setup { lanes, engine, feed, stop, allowance, hang_after, .. } = setup;
         let (count, clock) = (lanes.len(), engine.clock);
         let slot_size = lanes.iter().map(|(_, layout)| layout.head.stride as usize).max().unwrap_or(1);
         let (arena, mut slots) = Arena::shared_out(setup.slots, slot_size);
         for slot in &mut slots {
-            content.prepare_slot(slot);
+            feed.prepare_slot(slot);
         }
-        let ring = Ring::new(slots, count, Chronicle::new(content.frame_size() as u64, allowance));
+        let ring = Ring::new(slots, count, Chronicle::new(feed.frame_size() as u64, allowance));
         let (sender, reports) = sync_channel(2 * count + 2);
-        for (seat, (target, layout)) in lanes.into_iter().enumerate() {
-            let (ring, arena, reserve) = (ring.clone(), arena.clone(), setup.reserve);
-            let job = LaneJob { ring, seat, target, layout, reserve, options: engine, arena };
+        let gauges = gauges(&lanes, setup.reserve);
+        for ((seat, (target, layout)), gauge) in lanes.into_iter().enumerate().zip(gauges) {
+            let (ring, arena) = (ring.clone(), arena.clone());
+            let job = LaneJob { ring, seat, target, layout, gauge, options: engine, arena };
             let sender = sender.clone();
             thread::Builder::new().name(format!("lane {seat}")).spawn(move || threads::lane(job, &sender))?;
         }
@@ -137,7 +149,7 @@ impl Recorder {
             ring.close(0);
             return Err(error);
         }
-        let job = SourceJob { ring: ring.clone(), delivery, stop: stop.clone(), content, clock };
+        let job = feed.onto(ring.clone(), stop.clone(), clock);
         Ok(Recorder {
             ring,
             reports,
@@ -151,8 +163,9 @@ impl Recorder {
             before: Usage::default(),
             source: SourceTotals::default(),
             lanes: (0..count).map(|_| None).collect(),
+            duration: job.duration(),
+            live: job.live(),
             waits: Some((job, sender)),
-            duration: delivery.duration,
         })
     }
 
@@ -163,6 +176,11 @@ impl Recorder {
         self.over = self.clock.now() + self.duration;
         thread::Builder::new().name("source".into()).spawn(move || threads::source(job, &sender))?;
         Ok(())
+    }
+
+    /// What came from the network so far, if frames come from there.
+    pub fn traffic(&self) -> Option<Traffic> {
+        self.live.as_ref().map(|live| live.lock().unwrap_or_else(PoisonError::into_inner).clone())
     }
 
     /// The ring: how far it is.
@@ -233,6 +251,7 @@ impl Recorder {
         }
         let present = || lanes.iter().flatten();
         Outcome {
+            traffic: self.traffic(),
             books: self.ring.books(),
             chronicle: self.ring.chronicle(),
             due: source.frames,
@@ -259,11 +278,25 @@ impl Drop for Recorder {
     }
 }
 
+/// What each lane knows of its storage, if some of that is left free: those on one file system together.
+fn gauges(lanes: &[(Arc<dyn Target>, RawLayout)], reserve: Option<Bytes>) -> Vec<Option<Gauge>> {
+    let Some(Bytes(reserve)) = reserve else { return vec![None; lanes.len()] };
+    let mut gauges: Vec<Gauge> = Vec::new();
+    for (target, _) in lanes {
+        let known = lanes.iter().zip(&gauges);
+        let mut same =
+            known.filter(|((other, _), _)| target.description().shares_space_with(other.description()));
+        let gauge = same.next().map_or_else(|| Gauge::with_reserve(reserve), |(_, gauge)| gauge.beside());
+        gauges.push(gauge);
+    }
+    gauges.into_iter().map(Some).collect()
+}
+
 fn all_ready(reports: &Receiver<Report>, lanes: usize, limit: Nanos) -> Result<(), RecordError> {
     for lane in 0..lanes {
         match reports.recv_timeout(limit.duration()) {
             Ok(Report::Refused(lane, why)) => return Err(RecordError::Lane { lane, why }),
-            Err(_) => return Err(RecordError::Lane { lane, why: "hung while it was set up".into() }),
+            Err(_) => return Err(RecordError::Hung { lane }),
             Ok(_) => {}
         }
     }

@@ -3,11 +3,13 @@
 use nilometer_model::{Histogram, Nanos};
 use nilometer_storage::{Errno, process::Usage};
 
-use crate::{Books, Chronicle, WriterTotals};
+use crate::{Books, Chronicle, Traffic, WriterTotals};
 
 /// What a recording came to.
 #[derive(Debug)]
 pub struct Outcome {
+    /// What came from the network, if frames came from there.
+    pub traffic: Option<Traffic>,
     /// Slots, loss.
     pub books: Books,
     /// What the ring lived through.
@@ -78,17 +80,17 @@ impl Outcome {
         })
     }
 
-    /// Frames that are acknowledged.
+    /// Frames that are acknowledged, also by lanes that hung after it.
     pub fn stored(&self) -> u64 {
-        self.lanes.iter().flatten().map(|lane| lane.totals.stored).sum()
+        self.chronicle.work.bins().iter().map(|bin| bin.operations).sum()
     }
 
-    /// Bytes of frames as they were written: compressed, if the format is.
+    /// Bytes of frames as they were written by lanes that did not hang: compressed, if the format is.
     pub fn written(&self) -> u64 {
         self.lanes.iter().flatten().map(|lane| lane.written).sum()
     }
 
-    /// Frames that a lane held when it hung: nobody knows.
+    /// Frames that were not acknowledged when a lane hung: nobody knows.
     pub fn unknown(&self) -> u64 {
         self.due.saturating_sub(self.stored() + self.books.lost())
     }

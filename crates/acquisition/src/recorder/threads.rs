@@ -1,19 +1,18 @@
 //! The threads of a recording: a source, and a writer for each lane. Nothing here decides anything about frames; that is in
 //! the workloads, which tests run on a virtual clock.
 
-use std::sync::{Arc, atomic::AtomicBool, mpsc::SyncSender};
+use std::sync::{Arc, mpsc::SyncSender};
 
-use nilometer_model::{Bytes, Histogram, Nanos};
+use nilometer_model::{Histogram, Nanos};
 use nilometer_storage::{
-    Arena, Clock, Drive, Engine, Target,
-    engine::{Null, Options},
+    Arena, Drive, Engine, Target,
+    engine::Options,
     process::{self, Usage},
 };
 
-use super::Lane;
+use super::{Lane, feed};
 use crate::{
-    Delivery, Ring, Source, Writer,
-    instrument::Content,
+    Ring, Writer,
     sink::{Gauge, RawFiles, RawLayout},
 };
 
@@ -26,7 +25,7 @@ pub(super) enum Report {
     Source(Box<SourceTotals>),
 }
 
-/// What the simulated instrument did.
+/// What the source did.
 #[derive(Debug, Default)]
 pub(super) struct SourceTotals {
     pub(super) frames: u64,
@@ -43,7 +42,8 @@ pub(super) struct LaneJob {
     pub(super) seat: usize,
     pub(super) target: Arc<dyn Target>,
     pub(super) layout: RawLayout,
-    pub(super) reserve: Option<Bytes>,
+    /// How much of the lane's storage is free, where some of it is left so.
+    pub(super) gauge: Option<Gauge>,
     pub(super) options: Options,
     pub(super) arena: Arc<Arena>,
 }
@@ -70,20 +70,20 @@ fn lane_engine(job: &LaneJob) -> Result<Box<dyn Engine>, String> {
 }
 
 fn drive_lane(job: LaneJob, mut engine: Box<dyn Engine>) -> Lane {
-    let LaneJob { ring, seat, target, layout, reserve, options, .. } = job;
-    let gauge = Gauge::with_reserve(reserve.map_or(0, |reserve| reserve.0));
+    let LaneJob { ring, seat, target, layout, gauge, options, .. } = job;
     // Where the storage can't say, there is room until a write fails.
-    let read = |gauge: &Gauge| {
-        if let (Some(_), Ok(space)) = (reserve, target.space()) {
-            gauge.read(space.free.0);
+    let read = || {
+        if let Some(gauge) = &gauge {
+            gauge.read(|| target.space().ok().map(|space| space.free.0));
         }
     };
-    read(&gauge);
-    let mut writer = Writer::new(ring, seat, RawFiles::new(layout, gauge.clone()));
+    read();
+    let sink = RawFiles::new(layout, gauge.clone().unwrap_or(Gauge::with_reserve(0)));
+    let mut writer = Writer::new(ring, seat, sink);
     let (usage, run_delay) = (Usage::of_thread(), process::run_delay());
     Drive::new(&mut writer, engine.as_mut()).run(|completion| {
         if Gauge::is_due(completion.operation.kind) {
-            read(&gauge);
+            read();
         }
     });
     Lane {
@@ -95,32 +95,9 @@ fn drive_lane(job: LaneJob, mut engine: Box<dyn Engine>) -> Lane {
     }
 }
 
-#[derive(Debug)]
-pub(super) struct SourceJob {
-    pub(super) ring: Arc<Ring>,
-    pub(super) delivery: Delivery,
-    pub(super) stop: Arc<AtomicBool>,
-    pub(super) content: Content,
-    pub(super) clock: Clock,
-}
-
-pub(super) fn source(job: SourceJob, reports: &SyncSender<Report>) {
-    let SourceJob { ring, delivery, stop, content, clock } = job;
-    let mut engine = Null::new(1, clock);
-    ring.seat_source(engine.waker());
-    let fill = Box::new(move |number, slot: &mut [u8]| content.fill(number, slot));
-    let mut source = Source::new(ring, delivery, stop, fill);
-    let begun = clock.now();
-    Drive::new(&mut source, &mut engine).run(|_| {});
-    let (frames, stopped, lateness) = (source.due(), source.has_stopped(), source.lateness().clone());
+pub(super) fn source(job: feed::Job, reports: &SyncSender<Report>) {
+    let totals = job.run();
     // The thread has done nothing else.
     let (usage, run_delay) = (Usage::of_thread(), process::run_delay());
-    drop(reports.send(Report::Source(Box::new(SourceTotals {
-        frames,
-        stopped,
-        begun,
-        lateness,
-        usage,
-        run_delay,
-    }))));
+    drop(reports.send(Report::Source(Box::new(SourceTotals { usage, run_delay, ..totals }))));
 }

@@ -4,13 +4,13 @@ use nilometer_model::Nanos;
 use nilometer_storage::{Completion, Errno, OpKind, Operation, ROOT};
 
 use super::{Sink, Stored};
-use crate::Frame;
+use crate::{Frame, Packed};
 
 /// See the module. Drive it with a null engine: its operations have no file.
 #[derive(Debug, Default)]
 pub struct NullSink {
     waiting: Option<Frame>,
-    flying: Vec<(u64, Nanos)>,
+    flying: Vec<(u64, Nanos, Option<Box<Packed>>)>,
     finished: bool,
 }
 
@@ -24,8 +24,8 @@ impl Sink for NullSink {
     }
 
     fn next(&mut self, _now: Nanos) -> Option<(Operation, Nanos)> {
-        let Frame { number, due, data } = self.waiting.take()?;
-        self.flying.push((number, due));
+        let Frame { number, due, data, packed } = self.waiting.take()?;
+        self.flying.push((number, due, packed));
         let length = data.len() as u32;
         // The number travels as the offset.
         Some((
@@ -36,9 +36,9 @@ impl Sink for NullSink {
 
     fn completed(&mut self, completion: Completion, stored: &mut Stored) -> Result<(), Errno> {
         let Operation { offset, buffer, .. } = completion.operation;
-        let at = self.flying.iter().position(|(number, _)| *number == offset);
-        let (number, due) = self.flying.swap_remove(at.expect("what completes was issued"));
-        stored.acknowledged.push(Frame { number, due, data: buffer });
+        let at = self.flying.iter().position(|(number, ..)| *number == offset);
+        let (number, due, packed) = self.flying.swap_remove(at.expect("what completes was issued"));
+        stored.acknowledged.push(Frame { number, due, data: buffer, packed });
         Ok(())
     }
 

@@ -37,7 +37,7 @@ impl<S: Sink> Fed<S> {
         while self.number < FRAMES {
             self.ring.put(now, &mut frames, &mut self.spares, false);
             let Some(data) = self.spares.pop() else { break };
-            frames.push(Frame { number: self.number, due: now, data });
+            frames.push(Frame { number: self.number, due: now, data, packed: None });
             self.number += 1;
         }
         self.ring.put(now, &mut frames, &mut self.spares, false);

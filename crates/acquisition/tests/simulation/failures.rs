@@ -24,7 +24,7 @@ fn settle(sink: &mut RawFiles, stored: &mut Stored) {
 /// Submits a frame; the write of it.
 fn write(sink: &mut RawFiles, number: u64, data: Buffer) -> Operation {
     assert!(sink.has_room());
-    sink.submit(Frame { number, due: Nanos(0), data });
+    sink.submit(Frame { number, due: Nanos(0), data, packed: None });
     let (operation, _) = sink.next(Nanos(0)).expect("a file is ready");
     assert!(RawFiles::writes_frame(&operation));
     operation

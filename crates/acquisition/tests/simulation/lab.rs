@@ -131,6 +131,19 @@ impl Lab {
         self.run_beside(&clock, self.targets(&clock), until, &mut [])
     }
 
+    /// By lane: those of one device know of each other.
+    fn gauges(&self) -> Vec<Gauge> {
+        let mut gauges: Vec<Gauge> = Vec::new();
+        for lane in 0..self.lanes() {
+            let gauge = match lane % self.writers {
+                0 => Gauge::with_reserve(self.reserve.unwrap_or_default()),
+                _ => gauges[lane - 1].beside(),
+            };
+            gauges.push(gauge);
+        }
+        gauges
+    }
+
     /// A target for each lane.
     pub(crate) fn targets(&self, clock: &VirtualClock) -> Vec<Simulated> {
         self.devices.iter().map(|device| Simulated::new(device.clone(), clock.clone())).collect()
@@ -153,8 +166,7 @@ impl Lab {
         let each = targets.iter().flat_map(|target| std::iter::repeat_n(target, self.writers));
         let mut engines: Vec<Box<dyn Engine>> =
             each.map(|target| (self.wrap)(Box::new(target.attach(self.depth, 8)))).collect();
-        let gauges: Vec<_> =
-            engines.iter().map(|_| Gauge::with_reserve(self.reserve.unwrap_or_default())).collect();
+        let gauges = self.gauges();
         let mut writers = Vec::new();
         for (seat, engine) in engines.iter().enumerate() {
             ring.seat_writer(seat, engine.waker());
@@ -163,8 +175,8 @@ impl Lab {
         }
         let read = |lane: usize| {
             if self.reserve.is_some() {
-                gauges[lane]
-                    .read(targets[lane / self.writers].space().expect("a simulated one knows").free.0);
+                let space = || targets[lane / self.writers].space().expect("a simulated one knows");
+                gauges[lane].read(|| Some(space().free.0));
             }
         };
         (0..gauges.len()).for_each(read);

@@ -1,8 +1,11 @@
 //! What happens when there is no room, in the ring or on the storage, against what theory says.
 
 use nilometer_acquisition::{Books, WhenFull, reader::Trust, sink::Durability};
-use nilometer_model::{Nanos, Seed};
-use nilometer_storage::target::{Cost, Device};
+use nilometer_model::{Nanos, Seed, Storing};
+use nilometer_storage::{
+    Target,
+    target::{Cost, Device},
+};
 
 use crate::lab::{Lab, PAGE, Run};
 
@@ -168,6 +171,38 @@ fn a_lane_whose_storage_is_full_up_to_the_reserve_ends_in_order() {
         let index = run.index(Trust::Durable);
         assert_eq!((index.missing(), index.ended, index.due), (vec![], 2, Some(1000)), "{case}");
         assert_eq!(run.wrong(&index, &lab.pattern()), Vec::<u64>::new(), "{case}");
+    }
+}
+
+#[test]
+fn lanes_on_one_storage_leave_its_reserve_alone_together() {
+    let (file, reserve) = (FILE * PAGE, 50 * PAGE);
+    for (files, writers) in (2..9).flat_map(|files| [1, 2, 3].map(|writers| (files, writers))) {
+        for (storing, cost) in [Storing::Files, Storing::Growing].into_iter().zip([10, 0]) {
+            let device = Device { capacity: reserve + files * file + file / 2, ..paced(10, cost) };
+            let lab = Lab {
+                frames: 1000,
+                frames_per_file: FILE,
+                devices: vec![device],
+                writers,
+                storing,
+                reserve: Some(reserve),
+                ..Lab::default()
+            };
+            let run = lab.run(Nanos::MAX);
+            let case = format!("{files} files by {writers} writers, {storing:?}");
+            let free = run.targets[0].space().expect("a simulated one knows").free.0;
+            // A journal has a page for each record at the most.
+            let journals = run.lanes.iter().map(|lane| 64 * (lane.stored + 40)).sum::<u64>();
+            assert!(free + journals >= reserve, "{case}: {free} B of {reserve} B are left");
+            assert!(
+                run.lanes.iter().all(|lane| lane.full && lane.fault.is_none()),
+                "{case}: {:?}",
+                run.lanes
+            );
+            let stored: u64 = run.lanes.iter().map(|lane| lane.stored).sum();
+            assert_eq!(stored + run.ring.books().lost(), run.due, "{case}");
+        }
     }
 }
 

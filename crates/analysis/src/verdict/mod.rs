@@ -104,6 +104,8 @@ pub struct Beside {
     pub missed: u64,
     /// Reads and writes of the readers that failed.
     pub failed: u64,
+    /// A copy hung and was given up.
+    pub hung: bool,
 }
 
 /// A recording while others were made.
@@ -296,6 +298,7 @@ fn beside(recorded: &Recorded<'_>) -> Vec<Beside> {
             late: quantile(&ingest.read, 0.5).zip(quantile(&ingest.read, 0.99)),
             missed: readers(ingest).iter().map(|reader| reader.missed).sum(),
             failed: readers(ingest).iter().map(|reader| reader.failed).sum(),
+            hung: readers(ingest).iter().any(|reader| reader.hung),
         })
     };
     levels.into_iter().filter_map(one).collect()
@@ -316,7 +319,7 @@ fn together(recorded: &Recorded<'_>) -> Vec<Together> {
     companies.into_iter().map(one).collect()
 }
 
-/// What searches found, as far as they came.
+/// What searches found, as far as they came: the first of each kind, if an instrument was searched for several times.
 fn searched(results: &Results, recorded: &Recorded<'_>) -> (Option<RateLimit>, Option<(BufferLimit, Bytes)>) {
     let found = |goal: Goal| {
         let first = recorded
@@ -324,8 +327,8 @@ fn searched(results: &Results, recorded: &Recorded<'_>) -> (Option<RateLimit>, O
             .iter()
             .find(|measured| measured.sample.ingest.as_ref().is_some_and(|ingest| ingest.goal == goal))?;
         let cell: IngestCell = serde_json::from_str(&results.cells.get(first.key.cell)?.parameters).ok()?;
-        let trials: Vec<SearchTrial> =
-            recorded.of(goal).filter_map(|(sample, _)| SearchTrial::of(sample)).collect();
+        let same = recorded.samples.iter().filter(|measured| measured.key.cell == first.key.cell);
+        let trials: Vec<_> = same.filter_map(|measured| SearchTrial::of(&measured.sample)).collect();
         match search::advise(&cell, cell.rate(), &trials) {
             Advice::Found(found) => Some((found, cell.instrument.frame_size())),
             Advice::Next(_) => None,

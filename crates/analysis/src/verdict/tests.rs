@@ -1,7 +1,7 @@
 //! Verdicts on recordings made up for the purpose.
 
 use super::*;
-use nilometer_model::{Invalid, Key, Series, plan::Phase};
+use nilometer_model::{CellEntry, Instrument, Invalid, Key, Readers, Series, plan::Phase};
 
 const SECOND: Nanos = Nanos(1_000_000_000);
 
@@ -127,13 +127,15 @@ fn what_readers_cost_is_said_both_ways() {
 #[test]
 fn a_finding_with_readers_only_says_so_and_names_what_failed() {
     let read = changed(&measured(1, true, 100_000_000, 0), |ingest| {
-        ingest.readers = vec![ReaderTotals { copies: true, failed: 3, frames: 1, ..ReaderTotals::default() }];
+        let writer = ReaderTotals { copies: true, hung: true, ..ReaderTotals::default() };
+        ingest.readers = vec![ReaderTotals { hung: false, failed: 3, frames: 1, ..writer }, writer];
         ingest.read.add(1);
     });
     let verdict = one(vec![read]);
     let more = verdict.more().join("\n");
     assert!(!verdict.by_itself && more.contains("recorded with readers, with others"), "{more}");
     assert!(more.contains("3 of its reads or writes failed"), "{more}");
+    assert!(more.contains("the copy hung and was given up"), "{more}");
 }
 
 #[test]
@@ -183,4 +185,56 @@ fn stalls_durability_and_what_was_read_back_are_said() {
     assert!(more.contains("compressed 4.0 times, 25 MB/s were given to the storage"), "{more}");
     let synced = one(vec![measured(1, true, 100_000_000, 0)]).more().join(" ");
     assert!(synced.contains("not the loss of power"), "{synced}");
+}
+
+/// A search for the highest rate of the camera.
+fn search_cell() -> IngestCell {
+    let text = "name = \"camera\"\ntitle = \"a test\"\nsource = \"a test\"\nshape = [1000, 1000]\n\
+                pixel = \"uint8\"\nframe_rate = \"100 Hz\"\n";
+    IngestCell {
+        instrument: Instrument::parse(text, "camera").expect("a valid instrument"),
+        count: 1,
+        goal: Goal::Search,
+        duration: SECOND,
+        buffer: Bytes(100 << 20),
+        keep: Bytes(1 << 30),
+        fill: None,
+        repeats: 1,
+        readers: Readers::default(),
+        company: None,
+        condition: None,
+    }
+}
+
+/// All trials of a search, as cell of this number, on storage that carries up to so many bytes a second.
+fn trials(cell: usize, carries: f64) -> Vec<Measured> {
+    let (searching, mut made, mut trials) = (search_cell(), Vec::new(), Vec::new());
+    while let Advice::Next(next) = search::advise(&searching, searching.rate(), &trials) {
+        let mut trial = measured(cell, true, 100_000_000, 0);
+        trial.key.repeat = made.len() as u32;
+        let ingest = trial.sample.ingest.as_mut().expect("a recording");
+        (ingest.goal, ingest.period, ingest.due) = (Goal::Search, next.instrument.period(), 100);
+        ingest.lost = u64::from(next.rate().0 > carries);
+        trials.extend(SearchTrial::of(&trial.sample));
+        made.push(trial);
+    }
+    made
+}
+
+#[test]
+fn each_search_has_its_own_trials() {
+    let entry = |_| CellEntry {
+        parameters: serde_json::to_string(&search_cell()).expect("plain data"),
+        ..CellEntry::default()
+    };
+    let highest = |samples: Vec<Measured>| {
+        let cells = (0..3).map(entry).collect();
+        let found = verdicts(&Results { samples, cells, ..Results::default() });
+        found.into_iter().next().expect("one was recorded").highest
+    };
+    let paced = measured(2, true, 100_000_000, 0);
+    let first: Vec<_> = trials(0, 150e6).into_iter().chain([paced]).collect();
+    let alone = highest(first.clone()).expect("it came to its end");
+    let limit = alone.to_string();
+    assert_eq!(highest(first.into_iter().chain(trials(1, 60e6)).collect()), Some(alone), "{limit}");
 }

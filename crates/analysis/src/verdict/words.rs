@@ -130,6 +130,9 @@ impl Verdict {
                 alone.unwrap_or_default()
             ));
         }
+        if beside.hung {
+            sentences.push("the copy hung and was given up; the recording went on without it".into());
+        }
         sentences
     }
 

@@ -42,6 +42,17 @@ pub(super) struct Report {
     pub(super) usage: Usage,
     /// Why it did not work, if so.
     pub(super) fault: Option<String>,
+    /// It did not report in time, and was given up.
+    pub(super) hung: bool,
+}
+
+/// What a thread does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    /// Reads the recording, to check it or to copy it.
+    Reads,
+    /// Writes a copy onto other storage.
+    WritesCopy,
 }
 
 /// All that read.
@@ -50,9 +61,10 @@ pub(super) struct Crowd {
     clock: Clock,
     hang_after: Nanos,
     over: Arc<AtomicBool>,
-    sender: SyncSender<Report>,
-    reports: Receiver<Report>,
-    open: usize,
+    sender: SyncSender<(usize, Part, Report)>,
+    reports: Receiver<(usize, Part, Report)>,
+    /// Whose recording each thread that has not reported works on, and at what.
+    open: Vec<(usize, Part)>,
 }
 
 /// Memory between reading and writing a copy.
@@ -64,7 +76,7 @@ impl Crowd {
     pub(super) fn new(run: &Run) -> Self {
         let (sender, reports) = sync_channel(REPORTS);
         let over = Arc::new(AtomicBool::new(false));
-        Crowd { clock: run.clock, hang_after: run.hang_after, over, sender, reports, open: 0 }
+        Crowd { clock: run.clock, hang_after: run.hang_after, over, sender, reports, open: Vec::new() }
     }
 
     /// Follows a recording with all its readers.
@@ -94,7 +106,7 @@ impl Crowd {
         let options =
             Options { kind: EngineKind::Sync, depth: 1, slots: Follower::slots(lanes), clock: self.clock };
         let target = what.target.clone();
-        self.spawn("reader", move || {
+        self.spawn(member, Part::Reads, move || {
             let mut engine = match target.engine(&options) {
                 Ok(engine) => engine,
                 Err(error) => {
@@ -109,7 +121,7 @@ impl Crowd {
             }
             Drive::new(&mut follower, engine.as_mut()).run(|_| {});
             let reader = Some((follower.totals(), follower.late().clone()));
-            Report { member, reader, usage: Usage::of_thread(), fault: None }
+            Report { member, reader, usage: Usage::of_thread(), ..Report::default() }
         })
     }
 
@@ -129,13 +141,13 @@ impl Crowd {
             if direct { first.head.stride.next_multiple_of(ALIGNMENT as u64) } else { first.head.stride };
         let head = Head { lane: 0, lanes: 1, stride, ..first.head };
         let layout = RawLayout { head, direct, ..first.clone() };
-        let (_, slots) = Arena::shared_out((COPY_BUFFER / stride).max(4) as usize, stride as usize);
+        let room = stride.max(Follower::room(&what.lanes));
+        let (_, slots) = Arena::shared_out((COPY_BUFFER / room).max(4) as usize, room as usize);
         let ring = Ring::new(slots, 1, Chronicle::new(head.frame_size, Nanos::MAX));
-        let options =
-            suited_engine(archive.as_ref(), direct, self.clock).map_err(|error| error.to_string())?;
-        let (target, shared) = (archive.clone(), ring.clone());
-        self.spawn("copy", move || {
-            let mut engine = match target.engine(&options) {
+        let (target, shared, clock) = (archive.clone(), ring.clone(), self.clock);
+        self.spawn(member, Part::WritesCopy, move || {
+            let engine = suited_engine(target.as_ref(), direct, clock);
+            let mut engine = match engine.and_then(|options| target.engine(&options)) {
                 Ok(engine) => engine,
                 Err(error) => return Report { member, fault: Some(error.to_string()), ..Report::default() },
             };
@@ -143,33 +155,45 @@ impl Crowd {
             let mut writer = Writer::new(shared, 0, RawFiles::new(layout, Gauge::with_reserve(0)));
             Drive::new(&mut writer, engine.as_mut()).run(|_| {});
             let fault = writer.totals().fault.map(|errno| format!("the copy failed: {errno}"));
-            Report { member, reader: None, usage: Usage::of_thread(), fault }
+            Report { member, usage: Usage::of_thread(), fault, ..Report::default() }
         })?;
         self.read(member, what, Purpose::Copy(ring), following)
     }
 
-    fn spawn(&mut self, name: &str, work: impl FnOnce() -> Report + Send + 'static) -> Result<(), String> {
+    fn spawn(
+        &mut self,
+        member: usize,
+        part: Part,
+        work: impl FnOnce() -> Report + Send + 'static,
+    ) -> Result<(), String> {
         let sender = self.sender.clone();
         // A report that nobody waits for any more is dropped.
-        let work = move || drop(sender.send(work()));
+        let work = move || drop(sender.send((member, part, work())));
+        let name = if part == Part::Reads { "reader" } else { "copy" };
         let spawned = thread::Builder::new().name(name.into()).spawn(work);
-        self.open += 1;
+        self.open.push((member, part));
         spawned.map(drop).map_err(|error| format!("can't start a thread: {error}"))
     }
 
-    /// What came of all of them, if they end within this time or soon after they are told to; whether one hangs.
+    /// What came of all of them, if they end within this time or soon after they are told to; whether one that reads hangs.
+    /// A writer of a copy that hangs says nothing of the target: its report is that it does.
     pub(super) fn gather(mut self, patience: Nanos) -> (Vec<Report>, bool) {
         let mut reports = Vec::new();
         for limit in [patience, self.hang_after] {
             let until = self.clock.now() + limit;
-            while self.open > 0 && self.clock.now() < until {
-                if let Ok(report) = self.reports.recv_timeout(until.since(self.clock.now()).duration()) {
+            while !self.open.is_empty() && self.clock.now() < until {
+                let report = self.reports.recv_timeout(until.since(self.clock.now()).duration());
+                if let Ok((member, part, report)) = report {
+                    let at = self.open.iter().position(|open| *open == (member, part));
+                    self.open.swap_remove(at.expect("who reports was started"));
                     reports.push(report);
-                    self.open -= 1;
                 }
             }
             self.over.store(true, Ordering::Relaxed);
         }
-        (reports, self.open > 0)
+        let hangs = self.open.iter().any(|(_, part)| *part == Part::Reads);
+        let copies = self.open.iter().filter(|(_, part)| *part == Part::WritesCopy);
+        reports.extend(copies.map(|&(member, _)| Report { member, hung: true, ..Report::default() }));
+        (reports, hangs)
     }
 }

@@ -7,7 +7,7 @@ mod setup;
 
 use std::sync::Arc;
 
-use nilometer_acquisition::{Outcome, Recorder};
+use nilometer_acquisition::{Outcome, RecordError, Recorder};
 use nilometer_model::{
     Histogram, Invalid, Nanos, ReaderTotals, Readers, Sample, Seed,
     plan::{Goal, IngestCell},
@@ -64,36 +64,47 @@ pub(crate) fn run_ingest(
     let ((moment, before), started) = (surroundings.begin(&run.clock), Calendar::now().time);
     let recorded = members.and_then(|members| recorded(run, job, members, tell));
     let spent = surroundings.end(&run.clock, &moment);
+    let device = traffic_since(traffic, job.target.as_ref());
+    let recorded = recorded.and_then(|recorded| read_back(run, job, recorded));
+    surroundings.pass(&run.clock);
     let mut samples = match recorded {
         Ok(recorded) => samples(job, recorded, spent.ours)?,
-        Err(why) => job.cells.iter().map(|_| Sample::invalid(Invalid::Refused(why.clone()))).collect(),
+        Err(why) => job.cells.iter().map(|_| Sample::invalid(why.clone())).collect(),
     };
     for sample in &mut samples {
         spent.put(sample, job.number, job.cells.len() as u64, surroundings.idle_cores());
         (sample.settling, sample.load, sample.started, sample.before) = (settling, load, started, before);
-        sample.device = traffic_since(traffic, job.target.as_ref());
+        sample.device = device;
     }
     Some(samples)
 }
 
 /// All recorders, ready.
-fn prepared(run: &Run, job: &Job<'_>) -> Result<Vec<Member>, String> {
+fn prepared(run: &Run, job: &Job<'_>) -> Result<Vec<Member>, Invalid> {
     let mut members = Vec::new();
     for (index, (cell, seed)) in job.cells.iter().enumerate() {
         for number in 0..cell.count {
             let seed = if number == 0 { *seed } else { seed.part(u64::from(number)) };
-            let setup = setup(run, job.target, cell, seed, &format!("n_{index}.{number}"))?;
+            let (setup, content) = setup(run, job.target, cell, seed, &format!("n_{index}.{number}"))?;
             let followed = Followed {
                 target: job.target.clone(),
                 lanes: setup.lanes.iter().map(|(_, layout)| layout.clone()).collect(),
-                content: setup.content.clone(),
+                content,
                 archive: job.archive.cloned(),
             };
-            let recorder = Recorder::prepare(setup).map_err(|error| error.to_string())?;
+            let recorder = Recorder::prepare(setup).map_err(|error| invalid(&error))?;
             members.push(Member { cell: index, recorder, followed, outcome: None });
         }
     }
     Ok(members)
+}
+
+/// Why there is no recording.
+fn invalid(error: &RecordError) -> Invalid {
+    match error {
+        RecordError::Hung { .. } => Invalid::Hung,
+        RecordError::Lane { .. } | RecordError::Thread(_) => Invalid::Refused(error.to_string()),
+    }
 }
 
 /// What came of recorders and readers.
@@ -119,18 +130,18 @@ fn recorded(
     job: &Job<'_>,
     mut members: Vec<Member>,
     tell: &mut dyn FnMut(SoFar),
-) -> Result<Recorded, String> {
+) -> Result<Recorded, Invalid> {
     let mut crowd = Crowd::new(run);
     for (index, member) in members.iter().enumerate() {
-        crowd.follow(index, &member.followed, job.cells[member.cell].0.readers)?;
+        let readers = job.cells[member.cell].0.readers;
+        crowd.follow(index, &member.followed, readers).map_err(Invalid::Refused)?;
     }
     for member in &mut members {
-        member.recorder.begin().map_err(|error| error.to_string())?;
+        member.recorder.begin().map_err(|error| invalid(&error))?;
     }
     let cut = watched(run, job, &mut members, tell);
     let (readers, hung) = crowd.gather(READ_ON);
-    let (read_back, hung) = if hung || cut { (Vec::new(), hung) } else { read_back(run, job, &members)? };
-    Ok(Recorded { members, readers, read_back, hung, cut })
+    Ok(Recorded { members, readers, read_back: Vec::new(), hung, cut })
 }
 
 /// Waits for all recorders; whether the campaign ended first.
@@ -160,20 +171,25 @@ fn watched(run: &Run, job: &Job<'_>, members: &mut [Member], tell: &mut dyn FnMu
 /// A limit is looked for at least so long.
 const LIMIT_LEAST: Nanos = Nanos::from_millis(5000);
 
-/// Reads what is kept of recordings at the instrument's pace, and checks it.
-fn read_back(run: &Run, job: &Job<'_>, members: &[Member]) -> Result<(Vec<Report>, bool), String> {
+/// Reads what is kept of recordings at the instrument's pace, and checks it. The recording is over: what this costs is none
+/// of its figures.
+fn read_back(run: &Run, job: &Job<'_>, recorded: Recorded) -> Result<Recorded, Invalid> {
+    if recorded.hung || recorded.cut {
+        return Ok(recorded);
+    }
     let mut crowd = Crowd::new(run);
-    for (index, member) in members.iter().enumerate() {
+    for (index, member) in recorded.members.iter().enumerate() {
         if job.cells[member.cell].0.goal == Goal::Pace {
-            crowd.follow(index, &member.followed, Readers { count: 1, ..Readers::default() })?;
+            let reader = Readers { count: 1, ..Readers::default() };
+            crowd.follow(index, &member.followed, reader).map_err(Invalid::Refused)?;
         }
     }
-    let (mut reports, hung) = crowd.gather(READ_BACK);
-    for (totals, _) in reports.iter_mut().filter_map(|report| report.reader.as_mut()) {
+    let (mut read_back, hung) = crowd.gather(READ_BACK);
+    for (totals, _) in read_back.iter_mut().filter_map(|report| report.reader.as_mut()) {
         // What was removed before it began was not missed; what is gone without that has failed.
         *totals = ReaderTotals { after: true, missed: 0, ..*totals };
     }
-    Ok((reports, hung))
+    Ok(Recorded { read_back, hung, ..recorded })
 }
 
 /// A sample for each cell; none if the campaign ended first and nothing hangs.
@@ -183,7 +199,7 @@ fn samples(job: &Job<'_>, recorded: Recorded, ours: Usage) -> Option<Vec<Sample>
     if cut && !hung && !members.iter().any(hangs) {
         return None;
     }
-    let alone = (job.cells.len() == 1).then(|| by_recorders(&members, &readers, &read_back, ours));
+    let alone = (job.cells.len() == 1).then(|| by_recorders(&members, &readers, ours));
     let cells: Vec<usize> = members.iter().map(|member| member.cell).collect();
     let mut outcomes: Vec<Vec<Outcome>> = job.cells.iter().map(|_| Vec::new()).collect();
     for member in members {
@@ -218,10 +234,9 @@ fn company(job: &Job<'_>) -> String {
 }
 
 /// What this process spent, without the simulated instruments and the readers: with the kernel's workers for `io_uring`.
-fn by_recorders(members: &[Member], readers: &[Report], read_back: &[Report], ours: Usage) -> Usage {
+fn by_recorders(members: &[Member], readers: &[Report], ours: Usage) -> Usage {
     let sources = members.iter().filter_map(|member| Some(member.outcome.as_ref()?.source));
-    let others = readers.iter().chain(read_back).map(|report| report.usage);
-    sources.chain(others).fold(ours, Usage::since)
+    sources.chain(readers.iter().map(|report| report.usage)).fold(ours, Usage::since)
 }
 
 /// What the lanes' threads spent.
@@ -229,3 +244,6 @@ fn by_lanes(outcomes: &[Outcome]) -> Usage {
     let lanes = outcomes.iter().flat_map(|outcome| outcome.lanes.iter().flatten());
     lanes.map(|lane| lane.usage).fold(Usage::default(), Usage::and)
 }
+
+#[cfg(test)]
+mod tests;

@@ -43,8 +43,9 @@ pub(super) fn sample(
                 ingest.readers.push(ReaderTotals { failed: totals.failed + failed, ..totals });
                 ingest.read.merge(&late);
             }
-            None if failed > 0 => {
-                ingest.readers.push(ReaderTotals { copies: true, failed, ..ReaderTotals::default() });
+            None if failed > 0 || report.hung => {
+                let hung = report.hung;
+                ingest.readers.push(ReaderTotals { copies: true, failed, hung, ..ReaderTotals::default() });
             }
             None => {}
         }
@@ -61,11 +62,11 @@ pub(super) fn sample(
 
 fn add(sample: &mut Sample, ingest: &mut Ingest, outcome: Outcome) {
     ingest.due += outcome.due;
+    ingest.stored += outcome.stored();
     ingest.lost += outcome.books.lost();
     ingest.slots = ingest.slots.max(outcome.books.slots as u64);
     ingest.slots_high = ingest.slots_high.max(outcome.books.high as u64);
     for lane in outcome.lanes.into_iter().flatten() {
-        ingest.stored += lane.totals.stored;
         ingest.written.0 += lane.written;
         ingest.longest_stall = ingest.longest_stall.max(lane.totals.longest);
         ingest.durable.merge(&lane.totals.durable);

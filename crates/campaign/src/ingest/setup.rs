@@ -3,33 +3,32 @@
 use std::sync::Arc;
 
 use nilometer_acquisition::{
-    Delivery, Pace, Setup,
+    Delivery, Feed, Pace, Setup,
     instrument::Content,
     journal::Head,
     sink::{RawLayout, frames_per_file, is_aligned},
     suited_engine,
 };
 use nilometer_model::{
-    Bytes, Instrument, Seed, Storing,
+    Bytes, Instrument, Invalid, Seed, Storing,
     plan::{Goal, IngestCell},
 };
-use nilometer_storage::{Target, buffer::ALIGNMENT, target::Description};
+use nilometer_storage::{Target, TargetError, buffer::ALIGNMENT, engine::Options, target::Description};
 
-use crate::phase::Run;
+use crate::{patience::within, phase::Run};
 
-/// The recorder of a cell's instrument, `name` being the first part of its files' names.
+/// The recorder of a cell's instrument and what is in its frames, `name` being the first part of its files' names.
 pub(super) fn setup(
     run: &Run,
     target: &Arc<dyn Target>,
     cell: &IngestCell,
     seed: Seed,
     name: &str,
-) -> Result<Setup, String> {
-    let direct = target.description().direct_alignment().is_some() && is_aligned(&cell.instrument);
+) -> Result<(Setup, Content), Invalid> {
     let shape = Shape::of(cell, target.description());
     let Instrument { data, shape: pixels, pixel, .. } = &cell.instrument;
     let content = Content::prepare(data, pixels, *pixel, seed.named("content"));
-    let content = content.map_err(|error| format!("data: {error}"))?;
+    let content = content.map_err(|error| Invalid::Refused(format!("data: {error}")))?;
     let lane = |lane| {
         let head = Head {
             recording: seed.0,
@@ -41,27 +40,43 @@ pub(super) fn setup(
             storing: cell.instrument.storing,
             format: cell.instrument.format,
         };
-        let suited = RawLayout::suited(name.into(), head, direct);
+        let suited = RawLayout::suited(name.into(), head, shape.direct);
         let (origin, picture) = (content.origin(), cell.instrument.picture());
         (target.clone(), RawLayout { keep: shape.keep, origin, picture, ..suited })
     };
     let pace = if cell.goal == Goal::Limit { Pace::AsTaken } else { Pace::Due(cell.instrument.schedule()) };
-    Ok(Setup {
+    let setup = Setup {
         lanes: (0..shape.lanes).map(lane).collect(),
-        engine: suited_engine(target.as_ref(), direct, run.clock).map_err(|error| error.to_string())?,
+        engine: engine(run, target, shape.direct)?,
         slots: shape.slots,
-        delivery: Delivery { frames: shape.frames, ..Delivery::lasting(pace, cell.duration) },
+        feed: Feed::Instrument {
+            content: content.clone(),
+            delivery: Delivery { frames: shape.frames, ..Delivery::lasting(pace, cell.duration) },
+        },
         reserve: None,
-        content,
         stop: Arc::default(),
         allowance: cell.instrument.allowance(),
         hang_after: run.hang_after,
-    })
+    };
+    Ok((setup, content))
+}
+
+/// How the lanes' operations are best issued, which the target is asked.
+fn engine(run: &Run, target: &Arc<dyn Target>, direct: bool) -> Result<Options, Invalid> {
+    let clock = run.clock;
+    match within(run.hang_after, target, move |target| suited_engine(target, direct, clock)) {
+        Ok(Ok(options)) => Ok(options),
+        Ok(Err(error)) => Err(Invalid::Refused(error.to_string())),
+        Err(TargetError::Hung { .. }) => Err(Invalid::Hung),
+        Err(error) => Err(Invalid::Refused(error.to_string())),
+    }
 }
 
 /// How an instrument's frames lie in memory and in files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Shape {
+    /// Frames go past the cache.
+    direct: bool,
     stride: u64,
     frames_per_file: u64,
     slots: usize,
@@ -91,7 +106,7 @@ impl Shape {
         } else {
             (None, frames_in_one_file(cell, stride))
         };
-        Shape { stride, frames_per_file, slots, keep, frames, lanes }
+        Shape { direct, stride, frames_per_file, slots, keep, frames, lanes }
     }
 
     /// The most that lies on the target at once: what is kept and three open files a lane, or all frames.

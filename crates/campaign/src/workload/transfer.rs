@@ -183,13 +183,7 @@ impl Transfer {
             return Step::Wait(Wait::ForOne);
         }
         let end = self.progress.left(self.order.count());
-        let pause = if self.failed {
-            Pause::Failed
-        } else if now < self.stop_at && self.issued < end {
-            Pause::Amid
-        } else {
-            Pause::AtEnd
-        };
+        let pause = Pause::of(self.failed, now < self.stop_at && self.issued < end);
         self.pause_at = self.writing.next_pause(self.issued, end);
         self.alone(self.writing.in_pause(pause), now)
     }

@@ -26,6 +26,17 @@ pub(super) enum Pause {
     Failed,
 }
 
+impl Pause {
+    /// After an operation that failed, or not; where time and blocks are left, it goes on.
+    pub(super) fn of(failed: bool, goes_on: bool) -> Self {
+        match (failed, goes_on) {
+            (true, _) => Pause::Failed,
+            (false, true) => Pause::Amid,
+            (false, false) => Pause::AtEnd,
+        }
+    }
+}
+
 impl Writing {
     /// A new file, durable before it is closed.
     pub const NEW: Writing = Writing { open: Open::CREATE, reserve: None, sync: SyncPolicy::Close };

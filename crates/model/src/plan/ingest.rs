@@ -57,12 +57,22 @@ pub struct Condition {
     /// How long to wait after `enter`.
     #[serde(default)]
     pub settle: Nanos,
+    /// Either command is ended when it takes longer.
+    #[serde(default = "ten_minutes")]
+    pub time_limit: Nanos,
+}
+
+const fn ten_minutes() -> Nanos {
+    Nanos::from_millis(600_000)
 }
 
 impl Condition {
     /// Reads a condition's file. `file` is what messages call it.
     pub fn parse(text: &str, file: &str) -> Result<Self, String> {
         let condition: Condition = toml::from_str(text).map_err(|error| format!("{file}: {error}"))?;
+        if condition.time_limit.0 == 0 {
+            return Err(format!("{file}: time_limit is zero: write more, or leave it out"));
+        }
         let Condition { name, enter, leave, .. } = &condition;
         match [("name", name), ("enter", enter), ("leave", leave)]
             .iter()
@@ -178,9 +188,11 @@ mod tests {
         let text = "name = \"one disk lost\"\nenter = \"true\"\nleave = \"false\"\nsettle = \"10 s\"\n";
         let condition = Condition::parse(text, "c.toml").expect("valid");
         assert_eq!((condition.leave.as_str(), condition.settle), ("false", Nanos::from_millis(10_000)));
+        assert_eq!(condition.time_limit, Nanos::from_millis(600_000));
         for (from, to, part) in [
             ("\"false\"", "\" \"", "leave is empty"),
             ("leave", "undo", "`leave`"),
+            ("settle = \"10 s\"", "time_limit = \"0 s\"", "time_limit is zero"),
             ("name = \"one disk lost\"\n", "", "missing field `name`"),
         ] {
             let error = Condition::parse(&text.replace(from, to), "c.toml").expect_err(to);

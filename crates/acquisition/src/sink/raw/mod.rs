@@ -31,7 +31,7 @@ use nilometer_storage::{Arena, Buffer, Completion, Errno, OpKind, Operation};
 
 use super::{Sink, Stored, cbf::Packer};
 use crate::{
-    Frame,
+    Frame, Packed,
     journal::{Entry, origin_entries},
 };
 use chores::{Chore, Program};
@@ -80,6 +80,7 @@ struct Flying {
     place: Place,
     number: u64,
     due: Nanos,
+    packed: Option<Box<Packed>>,
     /// Its slot, where something else is written in its place.
     slot: Option<Buffer>,
 }
@@ -191,8 +192,8 @@ impl RawFiles {
     /// needs as much as a file.
     fn has_room_for(&mut self, file: u64) -> bool {
         let unfilled = if self.layout.preallocate { 1 } else { file + 1 - self.files.last().0.min(file) };
-        let room = self.no_room_for.is_none()
-            && self.gauge.has_room(self.layout.file_size().saturating_mul(unfilled));
+        let room =
+            self.no_room_for.is_none() && self.gauge.claim(self.layout.file_size().saturating_mul(unfilled));
         if !room {
             self.no_room_for.get_or_insert(file);
         }
@@ -236,7 +237,7 @@ impl RawFiles {
             // What is behind the end of the file can't be appended.
             return None;
         }
-        let Frame { number, due, data } = self.waiting.take()?;
+        let Frame { number, due, data, packed } = self.waiting.take()?;
         let place = Place { file, position: self.layout.position(file, issued, number) };
         let (buffer, length, slot) = match &mut self.packer {
             Some(packer) => {
@@ -245,7 +246,7 @@ impl RawFiles {
             }
             None => (data, self.layout.head.stride as u32, None),
         };
-        self.flying.push(Flying { place, number, due, slot });
+        self.flying.push(Flying { place, number, due, packed, slot });
         if self.files.roll() {
             self.add_complete(place.file);
             self.add_make(place.file + 2);
@@ -261,7 +262,7 @@ impl RawFiles {
             self.layout.slot(place.file) == operation.file && place.position == position
         };
         let at = self.flying.iter().position(here).expect("what completes was issued");
-        let Flying { place, number, due, slot } = self.flying.swap_remove(at);
+        let Flying { place, number, due, packed, slot } = self.flying.swap_remove(at);
         self.files.landed(place.file);
         let data = match (slot, &mut self.packer) {
             (Some(slot), Some(packer)) => {
@@ -270,7 +271,7 @@ impl RawFiles {
             }
             _ => operation.buffer,
         };
-        (Frame { number, due, data }, place)
+        (Frame { number, due, data, packed }, place)
     }
 
     fn data_completed(&mut self, operation: Operation, moved: Result<u32, Errno>) -> Result<(), Errno> {
@@ -339,6 +340,9 @@ impl RawFiles {
                     Err(Errno::EOPNOTSUPP | Errno::ENOSYS) if kind == OpKind::Allocate => {}
                     other => drop(other?),
                 }
+                if kind == OpKind::Allocate {
+                    self.gauge.release();
+                }
                 self.chore_completed(stored);
                 Ok(())
             }
@@ -387,6 +391,8 @@ impl Sink for RawFiles {
 
     fn finish(&mut self, due: Option<u64>) {
         self.finishing = true;
+        // Nothing more is begun: others may have the room.
+        self.gauge.release();
         if self.layout.is_files() {
             self.add_end_of_files();
         } else {
@@ -405,6 +411,7 @@ impl Sink for RawFiles {
     }
 
     fn abandon(&mut self) -> Vec<Frame> {
+        self.gauge.release();
         self.returned.extend(self.waiting.take());
         self.returned.extend(self.unlogged.drain(..).map(|(_, frame)| frame));
         std::mem::take(&mut self.returned)

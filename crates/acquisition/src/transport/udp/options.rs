@@ -11,7 +11,7 @@ use std::{
 use libc::c_int;
 
 /// Sets an option whose value is plain memory.
-fn set<T: Copy>(socket: &UdpSocket, level: c_int, name: c_int, value: T) -> io::Result<()> {
+pub(super) fn set<T: Copy>(socket: &UdpSocket, level: c_int, name: c_int, value: T) -> io::Result<()> {
     let length = size_of_val(&value) as libc::socklen_t;
     // SAFETY: the kernel reads `length` bytes of `value`, which is alive for the whole call.
     let returned =
@@ -20,7 +20,7 @@ fn set<T: Copy>(socket: &UdpSocket, level: c_int, name: c_int, value: T) -> io::
 }
 
 /// Reads an option that is a number.
-fn get(socket: &UdpSocket, level: c_int, name: c_int) -> io::Result<c_int> {
+pub(super) fn get(socket: &UdpSocket, level: c_int, name: c_int) -> io::Result<c_int> {
     let mut value: c_int = 0;
     let mut length = size_of_val(&value) as libc::socklen_t;
     // SAFETY: the kernel writes at most `length` bytes into `value`, and the length back.

@@ -28,10 +28,10 @@ pub(super) fn write(page: &mut String, study: &Study<'_>, recording: &Recording<
     let searched = |measured: &&&Measured| {
         measured.sample.ingest.as_ref().is_some_and(|ingest| ingest.goal == Goal::Search)
     };
-    let samples: Vec<&Measured> = recording.samples.iter().filter(searched).copied().collect();
-    if samples.is_empty() {
-        return Ok(());
-    }
+    let mut samples: Vec<&Measured> = recording.samples.iter().filter(searched).copied().collect();
+    // As in the verdict, the first search counts.
+    let Some(first) = samples.iter().map(|measured| measured.key.cell).min() else { return Ok(()) };
+    samples.retain(|measured| measured.key.cell == first);
     page.push_str("<h3>Search for the highest rate</h3><p class=\"key\">");
     for (_, series, word) in ENDS {
         write!(page, "<span>{}{word}</span>", lone_sign(series))?;

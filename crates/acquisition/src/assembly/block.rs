@@ -1,0 +1,135 @@
+//! A slot of the ring while packets come into it.
+
+use std::ops::Range;
+
+use nilometer_model::Nanos;
+use nilometer_storage::Buffer;
+
+use crate::{format::Geometry, ring::Gap};
+
+/// Where packets lie in a block: frames one after the other, each of all its parts.
+#[derive(Debug, Clone)]
+pub(super) struct Shape {
+    pub(super) parts: Vec<usize>,
+    /// Where each part begins in its frame.
+    offsets: Vec<usize>,
+    pub(super) frame_size: usize,
+    /// Packets of a full block.
+    pub(super) packets: u64,
+}
+
+impl Shape {
+    pub(super) fn new(geometry: &Geometry, frames: u64) -> Self {
+        let offsets = geometry.parts.iter().scan(0, |end, size| {
+            let begin = *end;
+            *end += size;
+            Some(begin)
+        });
+        Shape {
+            offsets: offsets.collect(),
+            frame_size: geometry.frame_size(),
+            packets: frames * geometry.parts.len() as u64,
+            parts: geometry.parts.clone(),
+        }
+    }
+
+    /// Packets of a frame.
+    pub(super) fn per_frame(&self) -> u64 {
+        self.parts.len() as u64
+    }
+
+    /// Where the packet at this place in a block lies.
+    #[inline]
+    pub(super) fn range(&self, place: usize) -> Range<usize> {
+        let (frame, part) = (place / self.parts.len(), place % self.parts.len());
+        let begin = frame * self.frame_size + self.offsets[part];
+        begin..begin + self.parts[part]
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Block {
+    pub(super) data: Buffer,
+    /// A bit for each packet that is there.
+    pub(super) present: Vec<u64>,
+    /// What did not come.
+    pub(super) gaps: Vec<Gap>,
+    /// How many packets are there.
+    pub(super) count: u64,
+    /// When the last of them came.
+    pub(super) touched: Nanos,
+}
+
+impl Block {
+    pub(super) fn new(data: Buffer, packets: u64) -> Self {
+        Block {
+            data,
+            present: vec![0; packets.div_ceil(64) as usize],
+            gaps: Vec::new(),
+            count: 0,
+            touched: Nanos(0),
+        }
+    }
+
+    /// A packet is there; whether it was not before.
+    #[inline]
+    pub(super) fn set(&mut self, place: usize) -> bool {
+        let (word, bit) = (&mut self.present[place / 64], 1 << (place % 64));
+        let new = *word & bit == 0;
+        *word |= bit;
+        self.count += u64::from(new);
+        new
+    }
+
+    pub(super) fn unset(&mut self, place: usize) {
+        if self.has(place) {
+            self.present[place / 64] &= !(1 << (place % 64));
+            self.count -= 1;
+        }
+    }
+
+    #[inline]
+    pub(super) fn has(&self, place: usize) -> bool {
+        self.present[place / 64] >> (place % 64) & 1 == 1
+    }
+
+    /// Places below `end` whose packets are not there, as ranges.
+    pub(super) fn missing(&self, end: usize) -> Vec<Range<usize>> {
+        let mut missing: Vec<Range<usize>> = Vec::new();
+        for place in (0..end).filter(|place| !self.has(*place)) {
+            match missing.last_mut() {
+                Some(range) if range.end == place => range.end = place + 1,
+                _ => missing.push(place..place + 1),
+            }
+        }
+        missing
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_lie_in_their_frames_one_after_the_other() {
+        let geometry = Geometry { prefix: 8, parts: vec![10, 10, 3], number_bits: 32 };
+        let shape = Shape::new(&geometry, 4);
+        let ranges: Vec<_> = (0..5).map(|place| shape.range(place)).collect();
+        assert_eq!(ranges, [0..10, 10..20, 20..23, 23..33, 33..43]);
+        assert_eq!((shape.packets, shape.per_frame(), shape.frame_size), (12, 3, 23));
+    }
+
+    #[test]
+    fn what_is_missing_is_what_did_not_come() {
+        let mut block = Block::new(Buffer::empty(), 130);
+        let came = [0, 1, 5, 63, 64, 129];
+        assert!(came.iter().all(|&place| block.set(place)));
+        assert!(!block.set(5), "it is there already");
+        assert_eq!(block.missing(130), [2..5, 6..63, 65..129]);
+        assert_eq!(block.count, 6);
+        block.unset(5);
+        block.unset(5);
+        assert_eq!((block.count, block.has(5)), (5, false));
+    }
+}

@@ -1,0 +1,440 @@
+//! Packets into blocks of frames: each goes to its place, whatever the order in which they come, and what does not come
+//! in time is filled or left out.
+//!
+//! ```text
+//! transport -> spots (where the next packets will lie) -> format (where they belong) -> blocks -> ring
+//! ```
+//!
+//! A block is a slot of the ring and holds a whole number of frames. Some blocks are open at once: a packet within them is
+//! put where it belongs, so reordering costs nothing. The kernel writes packets to where they are expected ([`Spot`]);
+//! only one that is not the expected one is copied. A block goes to the ring when it is full, or when packets so far ahead
+//! of it came that what is missing will not come any more.
+//!
+//! No I/O and no clock: it is told the time.
+
+mod block;
+mod closing;
+mod order;
+mod tally;
+
+use std::{collections::VecDeque, sync::Arc};
+
+use nilometer_model::Nanos;
+use nilometer_storage::Buffer;
+
+use crate::{
+    Frame, Ring,
+    format::{Ignored, Packet, Part, WireFormat},
+};
+use block::{Block, Shape};
+use order::Order;
+use tally::Arrivals;
+pub use tally::Tally;
+
+/// What becomes of frames that do not come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Missing {
+    /// A frame that is marked as invalid stands in their place, with the time that they would have had.
+    #[default]
+    Filled,
+    /// The next frame that came follows at once.
+    LeftOut,
+}
+
+impl Missing {
+    /// All of them.
+    pub const ALL: [Missing; 2] = [Missing::Filled, Missing::LeftOut];
+
+    /// The word on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Missing::Filled => "fill",
+            Missing::LeftOut => "leave-out",
+        }
+    }
+}
+
+/// How far from where they are expected packets may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// A packet may be overtaken by so many others, at least; after that it is missing.
+    pub window: u64,
+    /// The most packets in a row that are taken to be missing; if numbers jump further, the stream begins anew.
+    pub gap: u64,
+    /// After so long without a packet for them, frames are given up that others follow.
+    pub patience: Nanos,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits { window: 512, gap: 1 << 16, patience: Nanos::from_millis(1000) }
+    }
+}
+
+/// Where the next packet will lie: its prefix, and its place in a block.
+#[derive(Debug)]
+pub struct Spot<'a> {
+    /// As many bytes as the format drops.
+    pub prefix: &'a mut [u8],
+    /// As many as the part has that is expected.
+    pub body: &'a mut [u8],
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Assembly {
+    format: Box<dyn WireFormat>,
+    ring: Arc<Ring>,
+    shape: Shape,
+    prefix: usize,
+    limits: Limits,
+    missing: Missing,
+    order: Order,
+    /// Blocks that packets may go into, the first of them being number `first`.
+    open: VecDeque<Block>,
+    first: u64,
+    /// The place after the highest that came.
+    next: u64,
+    /// Where the stream began anew, as far as that is still open.
+    starts: VecDeque<u64>,
+    /// Of blocks before the first: which packets were there, the last one at the end.
+    closed: VecDeque<Vec<u64>>,
+    /// The last frame that came before the first block: its number from the beginning, and its first bytes.
+    last: Option<(u64, Header)>,
+    /// Where the spots that were given out last are, and their prefixes.
+    expected: Vec<u64>,
+    prefixes: Vec<u8>,
+    spares: Vec<Buffer>,
+    full: Vec<Frame>,
+    /// A packet that was far from where the stream was.
+    stray: Option<(Part, Vec<u8>)>,
+    /// Packets in a row that came too late.
+    late: u64,
+    arrivals: Arrivals,
+    tally: Tally,
+}
+
+/// As much of a frame as a format needs to make its neighbours.
+const HEADER: usize = 64;
+type Header = [u8; HEADER];
+/// Blocks before the first one of which it is known what was there.
+const CLOSED: usize = 8;
+/// After so many packets in a row that are all too late, it is the stream that began anew a little earlier.
+const LATE: u64 = 64;
+/// Blocks of about this size go to storage in one write each.
+const BLOCK: usize = 1 << 20;
+/// Blocks are at most so large, where frames are smaller.
+const BLOCK_MOST: usize = 64 << 20;
+
+/// How many frames of this size a block has, so that blocks begin at a page of a file that has one after the other: `None`
+/// if that takes too many. A frame of a block's size or more is a block by itself.
+pub fn frames_of_block(frame_size: usize, page: usize) -> Option<u64> {
+    let common = 1 << frame_size.trailing_zeros().min(page.trailing_zeros());
+    let step = page / common;
+    let frames = (BLOCK / frame_size).max(1).next_multiple_of(step);
+    (frames == 1 || frames * frame_size <= BLOCK_MOST).then_some(frames as u64)
+}
+
+impl Assembly {
+    /// Of blocks of so many frames; the ring's slots are as large.
+    pub fn new(
+        format: Box<dyn WireFormat>,
+        ring: Arc<Ring>,
+        frames_of_block: u64,
+        limits: Limits,
+        missing: Missing,
+    ) -> Self {
+        let geometry = format.geometry();
+        Assembly {
+            shape: Shape::new(geometry, frames_of_block),
+            prefix: geometry.prefix,
+            order: Order::new(geometry),
+            format,
+            ring,
+            limits,
+            missing,
+            open: VecDeque::new(),
+            first: 0,
+            next: 0,
+            starts: VecDeque::new(),
+            closed: VecDeque::new(),
+            last: None,
+            expected: Vec::new(),
+            prefixes: Vec::new(),
+            spares: Vec::new(),
+            full: Vec::new(),
+            stray: None,
+            late: 0,
+            arrivals: Arrivals::default(),
+            tally: Tally::default(),
+        }
+    }
+
+    /// What was counted so far.
+    pub fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// Blocks that went to the ring.
+    pub fn blocks(&self) -> u64 {
+        self.first
+    }
+
+    /// The wire format, with what it learned.
+    pub fn format(&self) -> &dyn WireFormat {
+        self.format.as_ref()
+    }
+
+    /// Blocks that may be open at once.
+    fn most_open(&self) -> usize {
+        (self.limits.window.div_ceil(self.shape.packets) + 2) as usize
+    }
+
+    /// The places where the next packets will lie if they come in order, in as many blocks as there are slots for: at most
+    /// so many.
+    pub fn spots(&mut self, now: Nanos, most: usize) -> Vec<Spot<'_>> {
+        let end = (self.next + most as u64) / self.shape.packets;
+        while self.first + self.open.len() as u64 <= end && self.open.len() < self.most_open() {
+            if !self.open_one(now) {
+                break;
+            }
+        }
+        self.expect(most);
+        self.prefixes.resize(most * self.prefix, 0);
+        let Assembly { open, shape, first, expected, prefixes, prefix, .. } = self;
+        let mut spots = Vec::with_capacity(expected.len());
+        let (mut prefixes, mut expected) = (prefixes.as_mut_slice(), expected.iter().peekable());
+        for (number, block) in (*first..).zip(open) {
+            let (mut rest, mut cut) = (&mut block.data[..], 0);
+            while let Some(place) = expected.next_if(|place| *place / shape.packets == number) {
+                let range = shape.range((place % shape.packets) as usize);
+                let (body, behind) = rest[range.start - cut..].split_at_mut(range.len());
+                let (head, others) = prefixes.split_at_mut(*prefix);
+                (rest, cut, prefixes) = (behind, range.end, others);
+                spots.push(Spot { prefix: head, body });
+            }
+        }
+        spots
+    }
+
+    /// The next places that are open.
+    fn expect(&mut self, most: usize) {
+        let Assembly { open, shape, first, next, expected, .. } = self;
+        let end = (*first + open.len() as u64) * shape.packets;
+        expected.clear();
+        let begin = (*first * shape.packets).max(*next);
+        let is_open = |place: &u64| {
+            let block = &open[(place / shape.packets - *first) as usize];
+            !block.has((place % shape.packets) as usize)
+        };
+        expected.extend((begin..end).filter(is_open).take(most));
+    }
+
+    /// The first so many spots were filled, each with a packet of the size that was expected.
+    pub fn came(&mut self, now: Nanos, spots: usize) {
+        let expected = std::mem::take(&mut self.expected);
+        let as_expected = self.as_expected(now, &expected[..spots]);
+        if as_expected < spots {
+            self.misplaced(now, &expected[as_expected..spots], as_expected);
+        }
+        self.expected = expected;
+        self.close_full(now);
+    }
+
+    /// Takes packets that lie where they belong, up to the first that does not; how many.
+    fn as_expected(&mut self, now: Nanos, expected: &[u64]) -> usize {
+        let mut last = None;
+        for (spot, &place) in expected.iter().enumerate() {
+            let Some(part) = self.belongs(spot, place) else { break };
+            self.mark(now, place);
+            self.next = place + 1;
+            last = Some((spot, part));
+        }
+        let Some((spot, part)) = last else { return 0 };
+        let (first, last) = (expected[0], expected[spot]);
+        let begin = if last - first == spot as u64 { first } else { last };
+        self.arrivals.add(begin, last - begin + 1);
+        self.order.follow(part, last);
+        self.alone();
+        spot + 1
+    }
+
+    /// What the packet in a spot says of itself, if it belongs there.
+    #[inline]
+    fn belongs(&mut self, spot: usize, place: u64) -> Option<Part> {
+        let Assembly { format, open, shape, first, prefixes, prefix, .. } = self;
+        let block = &open[(place / shape.packets - *first) as usize];
+        let body = &block.data[shape.range((place % shape.packets) as usize)];
+        let part = format.place(Packet { prefix: &prefixes[spot * *prefix..][..*prefix], body }).ok()?;
+        (self.order.has_begun() && self.order.place(part) == place.cast_signed()).then_some(part)
+    }
+
+    /// Packets lie in these places, and belong elsewhere, or nowhere. Each is lifted before one is put down.
+    fn misplaced(&mut self, now: Nanos, places: &[u64], first_spot: usize) {
+        let mut lifted = Vec::with_capacity(places.len());
+        for (spot, &place) in (first_spot..).zip(places) {
+            let block = &self.open[(place / self.shape.packets - self.first) as usize];
+            let body = &block.data[self.shape.range((place % self.shape.packets) as usize)];
+            let prefix = &self.prefixes[spot * self.prefix..][..self.prefix];
+            lifted.push([prefix, body].concat());
+        }
+        for packet in lifted {
+            self.aside(now, &packet);
+        }
+    }
+
+    /// A packet came that lies elsewhere: it is copied to where it belongs.
+    pub fn aside(&mut self, now: Nanos, packet: &[u8]) {
+        let Some((prefix, body)) = packet.split_at_checked(self.prefix) else {
+            return self.ignored(Ignored::Size);
+        };
+        if !self.shape.parts.contains(&body.len()) {
+            return self.ignored(Ignored::Size);
+        }
+        match self.format.place(Packet { prefix, body }) {
+            Ok(Part { part, .. }) if self.shape.parts.get(part) != Some(&body.len()) => {
+                self.ignored(Ignored::Size);
+            }
+            Ok(part) => self.insert(now, part, body),
+            Err(why) => self.ignored(why),
+        }
+        self.close_full(now);
+    }
+
+    /// A packet came that is none of the stream.
+    pub fn ignored(&mut self, why: Ignored) {
+        self.tally.ignore(why);
+    }
+
+    /// Puts a packet where it belongs, if that is open.
+    fn insert(&mut self, now: Nanos, part: Part, body: &[u8]) {
+        if !self.order.has_begun() {
+            self.begin_at(part.frame);
+        }
+        let place = self.order.place(part);
+        let open = (self.first * self.shape.packets).cast_signed();
+        let near = (self.limits.window * 4).max(self.shape.packets).cast_signed();
+        if place >= open && place < self.next.cast_signed().saturating_add(near) {
+            self.alone();
+            self.put(now, part, body);
+        } else if place < open && place >= open - near && self.late < LATE {
+            self.too_late(place - open);
+        } else if self.order.strays(part) {
+            self.go_on(now, part, body);
+        } else {
+            self.alone();
+            self.order.stray(part);
+            self.stray = Some((part, body.to_vec()));
+        }
+    }
+
+    /// What strayed before was a packet that says something wrong of itself.
+    fn alone(&mut self) {
+        if self.stray.take().is_some() {
+            self.tally.stray += 1;
+            self.order.forget();
+        }
+    }
+
+    /// The stream begins, or begins anew, with this frame.
+    fn begin_at(&mut self, frame: u64) {
+        let place = self.next.next_multiple_of(self.shape.per_frame());
+        self.order.begin(frame, place);
+        self.starts.push_back(place);
+        self.late = 0;
+    }
+
+    /// Two packets are together far from where the stream was: it goes on there, over a gap that is filled, or anew.
+    fn go_on(&mut self, now: Nanos, part: Part, body: &[u8]) {
+        let Some((before, kept)) = self.stray.take() else { return };
+        self.order.forget();
+        let ahead = self.order.place(before).saturating_sub(self.next.cast_signed());
+        if !(0..=self.limits.gap.cast_signed()).contains(&ahead) {
+            self.begin_at(before.frame.min(part.frame));
+            self.tally.restarts += 1;
+        }
+        self.put(now, before, &kept);
+        self.put(now, part, body);
+    }
+
+    fn put(&mut self, now: Nanos, part: Part, body: &[u8]) {
+        if !self.reach(now, part) {
+            self.tally.refused += 1;
+            return;
+        }
+        let place = self.order.place(part).cast_unsigned();
+        let at = (place % self.shape.packets) as usize;
+        let block = (place / self.shape.packets).checked_sub(self.first);
+        let Some(block) = block.and_then(|block| self.open.get_mut(block as usize)) else {
+            // Reaching it closed it.
+            self.tally.late += 1;
+            return;
+        };
+        if block.has(at) {
+            self.tally.duplicates += 1;
+            return;
+        }
+        block.data[self.shape.range(at)].copy_from_slice(body);
+        self.mark(now, place);
+        if place < self.next {
+            self.tally.reordered += 1;
+            self.tally.extents.add(self.arrivals.extent(place));
+        } else {
+            self.next = place + 1;
+            self.order.follow(part, place);
+        }
+        self.arrivals.add(place, 1);
+    }
+
+    #[inline]
+    fn mark(&mut self, now: Nanos, place: u64) {
+        let at = (place % self.shape.packets) as usize;
+        let block = &mut self.open[(place / self.shape.packets - self.first) as usize];
+        block.set(at);
+        block.touched = now;
+        self.late = 0;
+        self.tally.placed += 1;
+        self.tally.bytes += self.shape.parts[at % self.shape.parts.len()] as u64;
+    }
+
+    /// A packet came for a block that is closed, so many places before the first open one: whether it had come before is
+    /// known for a while.
+    fn too_late(&mut self, behind: i64) {
+        let (packets, behind) = (self.shape.packets, behind.unsigned_abs());
+        let block = self.closed.len().checked_sub(behind.div_ceil(packets) as usize);
+        let at = (packets - 1 - (behind - 1) % packets) as usize;
+        let was_there = block.is_some_and(|block| self.closed[block][at / 64] >> (at % 64) & 1 == 1);
+        self.tally.duplicates += u64::from(was_there);
+        self.tally.late += u64::from(!was_there);
+        self.late += 1;
+    }
+
+    /// Opens blocks up to that of a packet, closing the first if there are too many; false if no slot is free.
+    fn reach(&mut self, now: Nanos, part: Part) -> bool {
+        loop {
+            // What is left out moves everything down.
+            let place = self.order.place(part).max(0).cast_unsigned();
+            if place / self.shape.packets < self.first + self.open.len() as u64 {
+                return true;
+            }
+            let is_past = (self.first + 1) * self.shape.packets + self.limits.window <= place;
+            if self.open.len() >= self.most_open() || is_past && !self.open.is_empty() {
+                self.close_first(now, place);
+            } else if !self.open_one(now) {
+                return false;
+            }
+        }
+    }
+
+    fn open_one(&mut self, now: Nanos) -> bool {
+        if self.spares.is_empty() {
+            self.ring.put(now, &mut self.full, &mut self.spares, false);
+        }
+        let Some(slot) = self.spares.pop() else { return false };
+        self.open.push_back(Block::new(slot, self.shape.packets));
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,129 @@
+//! What an assembly counted: loss and reordering in the terms of RFC 3357 and RFC 4737.
+
+use std::collections::VecDeque;
+
+use nilometer_model::Histogram;
+
+use crate::format::Ignored;
+
+/// What became of packets. All counts are of packets, unless they say otherwise.
+#[derive(Debug, Clone, Default)]
+pub struct Tally {
+    /// That came and have their place in the recording.
+    pub placed: u64,
+    /// Bytes of them that are kept.
+    pub bytes: u64,
+    /// That should be between others and did not come in time: they are filled or left out.
+    pub missing: u64,
+    /// Of these, those that came and found no free slot in the ring.
+    pub refused: u64,
+    /// Times that packets were missing one after the other (RFC 3357, loss periods), and the longest.
+    pub losses: u64,
+    /// The most packets missing in a row.
+    pub longest_loss: u64,
+    /// That were there already.
+    pub duplicates: u64,
+    /// That came when their place had been closed.
+    pub late: u64,
+    /// That are none of the stream, by [`Ignored`].
+    pub ignored: [u64; Ignored::ALL.len()],
+    /// Whose number was far from all others'.
+    pub stray: u64,
+    /// Times that the stream began anew: its numbers fell back or jumped further than is filled.
+    pub restarts: u64,
+    /// That came after one with a higher number (RFC 4737, section 3.3).
+    pub reordered: u64,
+    /// By how many packets each of these was overtaken (RFC 4737, section 4.2, reordering extent).
+    pub extents: Histogram,
+}
+
+impl Tally {
+    /// All that came, whatever it was.
+    pub fn came(&self) -> u64 {
+        self.placed
+            + self.duplicates
+            + self.late
+            + self.stray
+            + self.refused
+            + self.ignored.iter().sum::<u64>()
+    }
+
+    pub(super) fn ignore(&mut self, why: Ignored) {
+        self.ignored[why as usize] += 1;
+    }
+
+    /// So many packets in a row are missing.
+    pub(super) fn lose(&mut self, packets: u64) {
+        self.missing += packets;
+        self.losses += 1;
+        self.longest_loss = self.longest_loss.max(packets);
+    }
+}
+
+/// The places of the last packets in the order in which they came, as runs.
+#[derive(Debug, Default)]
+pub(super) struct Arrivals {
+    runs: VecDeque<(u64, u64)>,
+}
+
+/// A packet that was overtaken in more runs than this was overtaken by at least as many packets.
+const RUNS: usize = 256;
+
+impl Arrivals {
+    /// Packets came one after the other from this place on.
+    pub(super) fn add(&mut self, first: u64, count: u64) {
+        match self.runs.back_mut() {
+            Some((begin, length)) if *begin + *length == first => *length += count,
+            _ => {
+                if self.runs.len() == RUNS {
+                    self.runs.pop_front();
+                }
+                self.runs.push_back((first, count));
+            }
+        }
+    }
+
+    /// How many packets came since the first that has a higher place than this.
+    pub(super) fn extent(&self, place: u64) -> u64 {
+        let mut overtaken = None;
+        for &(first, count) in &self.runs {
+            let higher = (first + count).saturating_sub((place + 1).max(first));
+            overtaken = match overtaken {
+                None if higher > 0 => Some(higher),
+                None => None,
+                Some(before) => Some(before + count),
+            };
+        }
+        overtaken.unwrap_or(0)
+    }
+
+    /// Everything is so many places earlier.
+    pub(super) fn move_down(&mut self, places: u64) {
+        for (first, _) in &mut self.runs {
+            *first = first.saturating_sub(places);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_extent_is_as_in_the_example_of_the_rfc() {
+        // RFC 4737, section 7.1, table 1: 4 arrives after 8; then table 2: 5, 6 after 10; extents as given there.
+        let mut arrivals = Arrivals::default();
+        for place in [1, 2, 3, 5, 6, 7, 8] {
+            arrivals.add(place, 1);
+        }
+        assert_eq!(arrivals.extent(4), 4);
+        let mut arrivals = Arrivals::default();
+        for place in [1, 2, 3, 4, 7, 8, 9, 10] {
+            arrivals.add(place, 1);
+        }
+        assert_eq!(arrivals.extent(5), 4);
+        arrivals.add(5, 1);
+        assert_eq!(arrivals.extent(6), 5);
+        assert_eq!(arrivals.extent(11), 0, "it was not overtaken");
+    }
+}

@@ -1,0 +1,164 @@
+//! The network's end of the ring: takes packets from a transport into the blocks of an assembly.
+
+use std::{
+    io,
+    sync::{Arc, Mutex, PoisonError, atomic::AtomicBool, atomic::Ordering},
+};
+
+use nilometer_model::Nanos;
+use nilometer_storage::Clock;
+
+use crate::{
+    assembly::{Assembly, Tally},
+    transport::{Counted, Received, Transport},
+};
+
+/// When a recording of packets ends by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Until {
+    /// So long after the first packet, or after the beginning if none comes.
+    pub duration: Nanos,
+    /// After so many packets in the recording.
+    pub packets: u64,
+    /// When none comes for so long after the last.
+    pub silence: Nanos,
+}
+
+impl Default for Until {
+    fn default() -> Self {
+        Until { duration: Nanos::MAX, packets: u64::MAX, silence: Nanos::MAX }
+    }
+}
+
+/// What came, as anybody may ask while it comes.
+#[derive(Debug, Clone, Default)]
+pub struct Traffic {
+    /// What became of packets.
+    pub tally: Tally,
+    /// What the network counted.
+    pub counted: Counted,
+    /// How many bytes of packets may wait in the kernel.
+    pub room: u64,
+    /// Why the network gave up, if it did.
+    pub fault: Option<String>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Receiver {
+    transport: Box<dyn Transport>,
+    assembly: Assembly,
+    until: Until,
+    begun: Option<Nanos>,
+    /// When the first and the last packet came.
+    first: Option<Nanos>,
+    last: Nanos,
+    told: Nanos,
+    live: Arc<Mutex<Traffic>>,
+}
+
+/// Packets that are taken at once.
+const BATCH: usize = 64;
+/// Longest without a look whether the recording is to end.
+const LOOK: Nanos = Nanos::from_millis(20);
+/// While packets come, the thread sleeps between looks instead of being woken by each: so long at the most, and no longer
+/// than fills this part of the kernel's room.
+const NAP: Nanos = Nanos(500_000);
+const NAP_SHARE: u64 = 16;
+/// How often the figures are brought up to date.
+const TELL: Nanos = Nanos::from_millis(100);
+
+impl Receiver {
+    /// From a transport into an assembly.
+    pub fn new(transport: Box<dyn Transport>, assembly: Assembly, until: Until) -> Self {
+        let live = Arc::new(Mutex::new(Traffic { room: transport.room(), ..Traffic::default() }));
+        let (begun, first, last, told) = (None, None, Nanos(0), Nanos(0));
+        Receiver { transport, assembly, until, begun, first, last, told, live }
+    }
+
+    /// What came so far: a tenth of a second old at the most.
+    pub fn live(&self) -> Arc<Mutex<Traffic>> {
+        self.live.clone()
+    }
+
+    /// When the first packet came.
+    pub fn first(&self) -> Option<Nanos> {
+        self.first
+    }
+
+    /// Takes what has come.
+    pub fn turn(&mut self, now: Nanos) -> io::Result<Received> {
+        let mut spots = self.assembly.spots(now, BATCH);
+        let received = self.transport.receive(&mut spots)?;
+        self.assembly.came(now, received.spots);
+        for number in 0..received.aside {
+            self.assembly.aside(now, self.transport.aside(number));
+        }
+        if received.packets() > 0 {
+            self.first.get_or_insert(now);
+            self.last = now;
+        }
+        self.assembly.tick(now);
+        if now.since(self.told) >= TELL {
+            self.tell(now, None);
+        }
+        Ok(received)
+    }
+
+    fn tell(&mut self, now: Nanos, fault: Option<String>) {
+        let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        let (tally, counted) = (self.assembly.tally().clone(), self.transport.counted());
+        *live = Traffic { tally, counted, room: live.room, fault: fault.or(live.fault.take()) };
+        self.told = now;
+    }
+
+    /// Whether it ends by itself now.
+    pub fn is_over(&mut self, now: Nanos) -> bool {
+        let begun = *self.begun.get_or_insert(now);
+        now.since(self.first.unwrap_or(begun)) >= self.until.duration
+            || self.assembly.tally().placed >= self.until.packets
+            || self.first.is_some() && now.since(self.last) >= self.until.silence
+    }
+
+    /// Receives until it is over or stopped, on a thread of its own. How many blocks there were.
+    pub fn run(&mut self, clock: Clock, stop: &AtomicBool) -> u64 {
+        let fault = loop {
+            let now = clock.now();
+            if stop.load(Ordering::Relaxed) || self.is_over(now) {
+                break None;
+            }
+            match self.turn(now).and_then(|received| self.rest(received, now)) {
+                Ok(()) => {}
+                Err(error) => break Some(error.to_string()),
+            }
+        };
+        self.end(clock.now(), fault)
+    }
+
+    /// No packet is taken any more. How many blocks there were.
+    pub fn end(&mut self, now: Nanos, fault: Option<String>) -> u64 {
+        let blocks = self.assembly.end(now);
+        self.tell(now, fault);
+        blocks
+    }
+
+    /// After all that was there was taken: until some more will have come.
+    fn rest(&mut self, received: Received, now: Nanos) -> io::Result<()> {
+        if received.more {
+            return Ok(());
+        }
+        if now.since(self.last) > LOOK || self.first.is_none() {
+            return self.transport.wait(LOOK);
+        }
+        std::thread::sleep(self.nap(now).duration());
+        Ok(())
+    }
+
+    /// How long packets may be left to the kernel at their mean rate.
+    fn nap(&self, now: Nanos) -> Nanos {
+        let bytes = self.transport.counted().bytes.max(1);
+        let time = now.since(self.first.unwrap_or(now)).0;
+        let share = u128::from(self.transport.room() / NAP_SHARE) * u128::from(time) / u128::from(bytes);
+        Nanos(u64::try_from(share).unwrap_or(u64::MAX)).min(NAP)
+    }
+}

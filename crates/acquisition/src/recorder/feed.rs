@@ -1,0 +1,142 @@
+//! What delivers frames to a recorder: an instrument that is simulated in this process, or the network.
+
+use std::sync::{Arc, Mutex, atomic::AtomicBool};
+
+use nilometer_model::Nanos;
+use nilometer_storage::{Clock, Drive, Engine, engine::Null};
+
+use super::threads::SourceTotals;
+use crate::{
+    Delivery, Ring, Source,
+    assembly::{Assembly, Limits, Missing},
+    format::WireFormat,
+    instrument::Content,
+    receiver::{Receiver, Traffic, Until},
+    transport::Transport,
+};
+
+/// See the module.
+#[derive(Debug)]
+pub enum Feed {
+    /// Frames with this content, when they are due.
+    Instrument {
+        /// What is in the frames.
+        content: Content,
+        /// When they come.
+        delivery: Delivery,
+    },
+    /// Packets.
+    Network(Network),
+}
+
+/// Packets that are recorded in blocks.
+#[derive(Debug)]
+pub struct Network {
+    /// How they arrive.
+    pub transport: Box<dyn Transport>,
+    /// What stands in them.
+    pub format: Box<dyn WireFormat>,
+    /// Frames of a block: [`crate::assembly::frames_of_block`].
+    pub frames_of_block: u64,
+    /// How far from their place they may come.
+    pub limits: Limits,
+    /// What becomes of those that don't.
+    pub missing: Missing,
+    /// When it ends by itself.
+    pub until: Until,
+}
+
+impl Feed {
+    /// Bytes of a frame, or of a full block of packets.
+    pub(super) fn frame_size(&self) -> usize {
+        match self {
+            Feed::Instrument { content, .. } => content.frame_size(),
+            Feed::Network(network) => {
+                network.format.geometry().frame_size() * network.frames_of_block as usize
+            }
+        }
+    }
+
+    /// Touches a slot, so that its memory is there when it is needed.
+    pub(super) fn prepare_slot(&self, slot: &mut [u8]) {
+        match self {
+            Feed::Instrument { content, .. } => content.prepare_slot(slot),
+            Feed::Network(_) => slot.fill(0),
+        }
+    }
+
+    /// The source of a ring.
+    pub(super) fn onto(self, ring: Arc<Ring>, stop: Arc<AtomicBool>, clock: Clock) -> Job {
+        let feeding = match self {
+            Feed::Instrument { content, delivery } => Feeding::Instrument { content, delivery },
+            Feed::Network(Network { transport, format, frames_of_block, limits, missing, until }) => {
+                let assembly = Assembly::new(format, ring.clone(), frames_of_block, limits, missing);
+                Feeding::Network(Box::new(Receiver::new(transport, assembly, until)), until)
+            }
+        };
+        Job { ring, stop, clock, feeding }
+    }
+}
+
+/// What a source's thread does.
+#[derive(Debug)]
+pub(super) struct Job {
+    ring: Arc<Ring>,
+    stop: Arc<AtomicBool>,
+    clock: Clock,
+    feeding: Feeding,
+}
+
+#[derive(Debug)]
+enum Feeding {
+    Instrument { content: Content, delivery: Delivery },
+    Network(Box<Receiver>, Until),
+}
+
+impl Job {
+    /// For how long frames come, from the beginning on.
+    pub(super) fn duration(&self) -> Nanos {
+        match &self.feeding {
+            Feeding::Instrument { delivery, .. } => delivery.duration,
+            // The time is counted from the first packet.
+            Feeding::Network(_, until) => until.duration + until.duration,
+        }
+    }
+
+    /// What comes from the network, while it comes.
+    pub(super) fn live(&self) -> Option<Arc<Mutex<Traffic>>> {
+        match &self.feeding {
+            Feeding::Instrument { .. } => None,
+            Feeding::Network(receiver, _) => Some(receiver.live()),
+        }
+    }
+
+    /// Delivers until it is over.
+    pub(super) fn run(self) -> SourceTotals {
+        let Job { ring, stop, clock, feeding } = self;
+        let mut engine = Null::new(1, clock);
+        ring.seat_source(engine.waker());
+        match feeding {
+            Feeding::Instrument { content, delivery } => {
+                let fill = Box::new(move |number, slot: &mut [u8]| content.fill(number, slot));
+                let mut source = Source::new(ring, delivery, stop, fill);
+                let begun = clock.now();
+                Drive::new(&mut source, &mut engine).run(|_| {});
+                let lateness = source.lateness().clone();
+                SourceTotals {
+                    frames: source.due(),
+                    stopped: source.has_stopped(),
+                    begun,
+                    lateness,
+                    ..SourceTotals::default()
+                }
+            }
+            Feeding::Network(mut receiver, _) => {
+                let begun = clock.now();
+                let frames = receiver.run(clock, &stop);
+                ring.close(frames);
+                SourceTotals { frames, begun: receiver.first().unwrap_or(begun), ..SourceTotals::default() }
+            }
+        }
+    }
+}

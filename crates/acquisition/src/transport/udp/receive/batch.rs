@@ -1,0 +1,202 @@
+//! One call of `recvmmsg`: messages into spots, and what is longer than expected into memory of its own behind them.
+
+use std::{io, mem::zeroed, net::IpAddr, os::fd::RawFd, ptr};
+
+use libc::{c_int, c_void, iovec, mmsghdr, sockaddr_storage};
+
+use crate::assembly::Spot;
+
+/// Messages of a call.
+pub(super) const MESSAGES: usize = 64;
+/// A message is not longer: that is the most that UDP carries.
+const MESSAGE: usize = 1 << 16;
+/// Memory for control messages: a segment's size and a count of drops.
+#[derive(Debug, Clone, Copy)]
+#[repr(C, align(8))]
+struct Control([u8; 64]);
+
+/// A message that came.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Message {
+    /// Bytes of it.
+    pub(super) length: usize,
+    /// Bytes of each packet in it but the last, which may be shorter.
+    pub(super) segment: usize,
+    /// What the socket dropped since it was opened, if it says so.
+    pub(super) dropped: Option<u32>,
+    /// Who sent it, if that was asked.
+    pub(super) sender: Option<IpAddr>,
+}
+
+impl Message {
+    /// How many packets it was joined from.
+    pub(super) fn packets(&self) -> usize {
+        self.length.div_ceil(self.segment.max(1)).max(1)
+    }
+}
+
+/// See the module.
+pub(super) struct Batch {
+    headers: Vec<mmsghdr>,
+    pieces: Vec<iovec>,
+    controls: Vec<Control>,
+    senders: Vec<sockaddr_storage>,
+    /// Of each message what is longer than its spots, [`MESSAGE`] bytes each.
+    rest: Vec<u8>,
+    asks_senders: bool,
+}
+
+// SAFETY: the pointers in headers and pieces are made anew before each call and used in it only.
+unsafe impl Send for Batch {}
+
+impl std::fmt::Debug for Batch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Batch").field("asks_senders", &self.asks_senders).finish_non_exhaustive()
+    }
+}
+
+impl Batch {
+    pub(super) fn new(asks_senders: bool) -> Self {
+        // SAFETY: these are plain numbers and pointers, for which zero is a value.
+        let (header, sender): (mmsghdr, sockaddr_storage) = unsafe { (zeroed(), zeroed()) };
+        Batch {
+            headers: vec![header; MESSAGES],
+            pieces: vec![piece(&mut []); 3 * MESSAGES],
+            controls: vec![Control([0; 64]); MESSAGES],
+            senders: vec![sender; MESSAGES],
+            rest: vec![0; MESSAGES * MESSAGE],
+            asks_senders,
+        }
+    }
+
+    /// Receives at most so many messages that are there, each into the next `each` spots; how many came.
+    pub(super) fn receive(
+        &mut self,
+        fd: RawFd,
+        spots: &mut [Spot<'_>],
+        each: usize,
+        messages: usize,
+    ) -> io::Result<usize> {
+        assert!(messages <= MESSAGES, "the caller takes no more at once");
+        // Two for each spot, and one for what is longer than these.
+        let needed = 2 * spots.len() + messages;
+        self.pieces.resize(self.pieces.len().max(needed), piece(&mut []));
+        let mut used = 0;
+        for message in 0..messages {
+            let begin = (message * each).min(spots.len());
+            let end = (begin + each).min(spots.len());
+            let first = used;
+            for Spot { prefix, body } in &mut spots[begin..end] {
+                self.pieces[used] = piece(prefix);
+                self.pieces[used + 1] = piece(body);
+                used += 2;
+            }
+            self.pieces[used] = piece(&mut self.rest[message * MESSAGE..][..MESSAGE]);
+            used += 1;
+            self.describe(message, first, used - first);
+        }
+        // SAFETY: the headers point to pieces, controls and senders of `self`, and the pieces to memory of `self` and of
+        // the spots, all of them borrowed mutably until this returns and none of them twice.
+        let came = unsafe {
+            libc::recvmmsg(
+                fd,
+                self.headers.as_mut_ptr(),
+                messages as u32,
+                libc::MSG_DONTWAIT,
+                ptr::null_mut(),
+            )
+        };
+        if came >= 0 {
+            return Ok(came.cast_unsigned() as usize);
+        }
+        match io::Error::last_os_error() {
+            // Someone told this host, with an ICMP message, that an earlier answer of it did not arrive.
+            error
+                if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EINTR | libc::ECONNREFUSED)) =>
+            {
+                Ok(0)
+            }
+            error => Err(error),
+        }
+    }
+
+    fn describe(&mut self, message: usize, first: usize, count: usize) {
+        let header = &mut self.headers[message].msg_hdr;
+        header.msg_iov = &raw mut self.pieces[first];
+        header.msg_iovlen = count;
+        header.msg_control = (&raw mut self.controls[message]).cast();
+        header.msg_controllen = size_of::<Control>();
+        if self.asks_senders {
+            header.msg_name = (&raw mut self.senders[message]).cast();
+            header.msg_namelen = size_of::<sockaddr_storage>() as u32;
+        }
+    }
+
+    /// What came as a message of the last call.
+    pub(super) fn message(&self, number: usize) -> Message {
+        let length = self.headers[number].msg_len as usize;
+        let mut message = Message { length, segment: length, ..Message::default() };
+        self.control(number, |level, name, value| match (level, name) {
+            (libc::SOL_UDP, libc::UDP_GRO) => message.segment = value as usize,
+            (libc::SOL_SOCKET, libc::SO_RXQ_OVFL) => message.dropped = Some(value),
+            _ => {}
+        });
+        if self.asks_senders {
+            message.sender = self.sender(number);
+        }
+        message
+    }
+
+    /// Shows the control messages, each of which is a number of 32 bits here.
+    fn control(&self, number: usize, mut show: impl FnMut(c_int, c_int, u32)) {
+        let header = &self.headers[number].msg_hdr;
+        // SAFETY: the kernel wrote control messages into this memory, and their length into the header; the functions
+        // stay within it, and a number is read only where the message is long enough for one.
+        unsafe {
+            let mut control = libc::CMSG_FIRSTHDR(header);
+            while !control.is_null() {
+                let cmsghdr = &*control;
+                if cmsghdr.cmsg_len >= libc::CMSG_LEN(4) as usize {
+                    let value = ptr::read_unaligned(libc::CMSG_DATA(control).cast());
+                    show(cmsghdr.cmsg_level, cmsghdr.cmsg_type, value);
+                }
+                control = libc::CMSG_NXTHDR(header, control);
+            }
+        }
+    }
+
+    fn sender(&self, number: usize) -> Option<IpAddr> {
+        let storage = &self.senders[number];
+        match c_int::from(storage.ss_family) {
+            libc::AF_INET => {
+                // SAFETY: the family says that it is such an address, which is shorter than the storage.
+                let address = unsafe { &*ptr::from_ref(storage).cast::<libc::sockaddr_in>() };
+                Some(IpAddr::from(address.sin_addr.s_addr.to_ne_bytes()))
+            }
+            libc::AF_INET6 => {
+                // SAFETY: as above.
+                let address = unsafe { &*ptr::from_ref(storage).cast::<libc::sockaddr_in6>() };
+                Some(IpAddr::from(address.sin6_addr.s6_addr).to_canonical())
+            }
+            _ => None,
+        }
+    }
+
+    /// The bytes of a message, from its spots and what lies behind them.
+    pub(super) fn gather(&self, number: usize, spots: &[Spot<'_>], length: usize, into: &mut Vec<u8>) {
+        let end = into.len() + length;
+        let mut add = |bytes: &[u8]| {
+            let count = bytes.len().min(end - into.len());
+            into.extend_from_slice(&bytes[..count]);
+        };
+        for Spot { prefix, body } in spots {
+            add(prefix);
+            add(body);
+        }
+        add(&self.rest[number * MESSAGE..][..MESSAGE]);
+    }
+}
+
+fn piece(memory: &mut [u8]) -> iovec {
+    iovec { iov_base: memory.as_mut_ptr().cast::<c_void>(), iov_len: memory.len() }
+}

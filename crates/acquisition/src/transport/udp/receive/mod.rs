@@ -1,0 +1,215 @@
+//! How packets come: batches of messages, each of which the kernel may have joined from several packets (UDP GRO),
+//! written to where they are expected to stay.
+
+mod batch;
+mod options;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    io,
+    net::{IpAddr, SocketAddr, UdpSocket},
+    ops::Range,
+    os::fd::{AsFd, AsRawFd},
+};
+
+use nilometer_model::{Bytes, Nanos};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::super::{Counted, Received, Transport};
+use crate::assembly::Spot;
+use batch::{Batch, MESSAGES, Message};
+
+/// What is asked of the network.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listening {
+    /// Address and port; the address of a group is joined.
+    pub at: SocketAddr,
+    /// By which interface, given as its address, a group is joined.
+    pub interface: Option<IpAddr>,
+    /// Room for packets that wait in the kernel.
+    pub room: Bytes,
+    /// Who may send; everybody, if empty.
+    pub allowed: Vec<IpAddr>,
+    /// Microseconds for which the network card is asked before the processor sleeps; 0 for none.
+    pub busy_poll: u32,
+}
+
+impl Listening {
+    /// At an address, with the usual room, to everybody.
+    pub fn at(at: SocketAddr) -> Self {
+        Listening { at, interface: None, room: Bytes(64 << 20), allowed: Vec::new(), busy_poll: 0 }
+    }
+}
+
+/// A socket that listens.
+#[derive(Debug)]
+pub struct UdpInlet {
+    socket: UdpSocket,
+    batch: Batch,
+    allowed: Vec<IpAddr>,
+    room: u64,
+    joined: Joined,
+    /// What lies aside.
+    aside: Vec<u8>,
+    packets: Vec<Range<usize>>,
+    /// What the kernel dropped, as it said last: it wraps.
+    dropped: u32,
+    counted: Counted,
+}
+
+impl UdpInlet {
+    /// Listens. What the kernel gave may be less than what was asked: see [`Transport::room`].
+    pub fn open(listening: &Listening) -> io::Result<Self> {
+        let socket = UdpSocket::bind(listening.at)?;
+        socket.set_nonblocking(true)?;
+        options::join_group(&socket, listening.at, listening.interface)?;
+        let room = options::receive_room(&socket, listening.room.0)?;
+        options::count_drops(&socket)?;
+        options::join_segments(&socket);
+        if listening.busy_poll > 0 {
+            options::busy_poll(&socket, listening.busy_poll)?;
+        }
+        let allowed: Vec<IpAddr> = listening.allowed.iter().map(IpAddr::to_canonical).collect();
+        Ok(UdpInlet {
+            batch: Batch::new(!allowed.is_empty()),
+            socket,
+            allowed,
+            room,
+            joined: Joined { each: 1, alike: ALIKE },
+            aside: Vec::new(),
+            packets: Vec::new(),
+            dropped: 0,
+            counted: Counted::default(),
+        })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()
+    }
+
+    fn count(&mut self, message: &Message) {
+        let packets = message.packets() as u64;
+        self.counted.packets += packets;
+        self.counted.bytes += message.length as u64;
+        self.counted.strangers += if self.is_stranger(message) { packets } else { 0 };
+        if let Some(dropped) = message.dropped {
+            self.counted.dropped += u64::from(dropped.wrapping_sub(self.dropped));
+            self.dropped = dropped;
+        }
+    }
+
+    fn is_stranger(&self, message: &Message) -> bool {
+        !self.allowed.is_empty() && message.sender.is_none_or(|sender| !self.allowed.contains(&sender))
+    }
+
+    /// Puts the packets of a message aside.
+    fn put_aside(&mut self, number: usize, spots: &[Spot<'_>], message: &Message) {
+        let begin = self.aside.len();
+        self.batch.gather(number, spots, message.length, &mut self.aside);
+        let step = message.segment.max(1);
+        for start in (0..message.length.max(1)).step_by(step) {
+            self.packets.push(begin + start..begin + (start + step).min(message.length));
+        }
+    }
+}
+
+/// How many packets the kernel joins to a message. Where a message has fewer than are expected, those behind it lie in the
+/// wrong spots: several messages are taken at once only where all are alike.
+#[derive(Debug, Clone, Copy)]
+struct Joined {
+    /// Packets of the longest of the last messages.
+    each: usize,
+    /// Messages in a row that had as many.
+    alike: u32,
+}
+
+/// After so many messages that are alike, several are taken at once.
+const ALIKE: u32 = 16;
+/// Packets of a message, at the most: as many as the kernel joins.
+const EACH_MOST: usize = 64;
+
+impl Joined {
+    fn are_alike(self) -> bool {
+        self.alike >= ALIKE
+    }
+
+    /// A message came; `last` of several, which the end of a burst may have cut off.
+    fn learn(&mut self, packets: usize, last: bool) {
+        let packets = packets.min(EACH_MOST);
+        if packets == self.each {
+            self.alike = self.alike.saturating_add(1);
+        } else if packets > self.each || !last {
+            *self = Joined { each: packets.max(if self.are_alike() { 1 } else { self.each }), alike: 0 };
+        }
+    }
+}
+
+/// How many of these spots the packets of a message fill exactly, if they fill as many as there are packets.
+fn fills(spots: &[Spot<'_>], message: &Message) -> Option<usize> {
+    let mut left = message.length;
+    let mut count = 0;
+    while left > 0 {
+        let Spot { prefix, body } = spots.get(count)?;
+        let packet = message.segment.min(left);
+        if packet != prefix.len() + body.len() {
+            return None;
+        }
+        (left, count) = (left - packet, count + 1);
+    }
+    (count > 0).then_some(count)
+}
+
+impl Transport for UdpInlet {
+    fn receive(&mut self, spots: &mut [Spot<'_>]) -> io::Result<Received> {
+        self.aside.clear();
+        self.packets.clear();
+        let each = self.joined.each;
+        // Whole messages only.
+        let messages = if self.joined.are_alike() { (spots.len() / each).clamp(1, MESSAGES) } else { 1 };
+        let some = (messages * each).min(spots.len());
+        let came = self.batch.receive(self.socket.as_raw_fd(), &mut spots[..some], each, messages)?;
+        self.counted.calls += 1;
+        let mut filled = 0;
+        for number in 0..came {
+            let message = self.batch.message(number);
+            self.joined.learn(message.packets(), number > 0 && number + 1 == came);
+            self.count(&message);
+            if self.is_stranger(&message) {
+                continue;
+            }
+            let begin = (number * each).min(some);
+            let own = &spots[begin..(begin + each).min(some)];
+            match fills(own, &message) {
+                Some(count) if filled == begin && self.packets.is_empty() => filled += count,
+                _ => self.put_aside(number, own, &message),
+            }
+        }
+        Ok(Received { spots: filled, aside: self.packets.len(), more: came == messages })
+    }
+
+    fn aside(&self, number: usize) -> &[u8] {
+        &self.aside[self.packets[number].clone()]
+    }
+
+    fn wait(&mut self, at_most: Nanos) -> io::Result<()> {
+        let timeout = Timespec {
+            tv_sec: (at_most.0 / 1_000_000_000).cast_signed(),
+            tv_nsec: (at_most.0 % 1_000_000_000).cast_signed(),
+        };
+        let mut fds = [PollFd::from_borrowed_fd(self.socket.as_fd(), PollFlags::IN)];
+        match poll(&mut fds, Some(&timeout)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    fn room(&self) -> u64 {
+        self.room
+    }
+
+    fn counted(&self) -> Counted {
+        self.counted
+    }
+}

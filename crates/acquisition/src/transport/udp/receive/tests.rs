@@ -1,0 +1,125 @@
+use std::net::Ipv4Addr;
+
+use nilometer_model::{Seed, Stream};
+
+use super::*;
+
+const PREFIX: usize = 8;
+const BODY: usize = 1000;
+
+fn inlet(allowed: &[IpAddr]) -> (UdpInlet, UdpSocket) {
+    let listening = Listening { allowed: allowed.to_vec(), ..Listening::at((Ipv4Addr::LOCALHOST, 0).into()) };
+    let inlet = UdpInlet::open(&listening).expect("a port is free");
+    let sender = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
+    sender.connect(inlet.address().expect("it is bound")).expect("it listens");
+    (inlet, sender)
+}
+
+/// Sends packets of one size, the last one shorter if it has to be, as one message that the kernel cuts.
+fn send_joined(sender: &UdpSocket, bytes: &[u8], segment: usize) {
+    let size = libc::c_int::try_from(segment).expect("at most 64 KiB");
+    // SAFETY: the kernel reads the four bytes of a number that is alive for the whole call.
+    let set = unsafe {
+        libc::setsockopt(sender.as_raw_fd(), libc::SOL_UDP, libc::UDP_SEGMENT, (&raw const size).cast(), 4)
+    };
+    assert_eq!(set, 0, "{}", io::Error::last_os_error());
+    sender.send(bytes).expect("sent");
+}
+
+/// Everything that has come, packet by packet, with how many lay in spots.
+fn all(inlet: &mut UdpInlet, spots: usize) -> (Vec<Vec<u8>>, usize) {
+    let (mut packets, mut in_spots) = (Vec::new(), 0);
+    let mut memory = vec![0; spots * (PREFIX + BODY)];
+    loop {
+        let mut spots: Vec<Spot<'_>> = memory
+            .chunks_exact_mut(PREFIX + BODY)
+            .map(|chunk| chunk.split_at_mut(PREFIX))
+            .map(|(prefix, body)| Spot { prefix, body })
+            .collect();
+        let received = inlet.receive(&mut spots).expect("nothing is wrong with the loopback");
+        packets.extend(spots[..received.spots].iter().map(|spot| [&*spot.prefix, &*spot.body].concat()));
+        packets.extend((0..received.aside).map(|number| inlet.aside(number).to_vec()));
+        in_spots += received.spots;
+        if received.packets() == 0 && !received.more {
+            return (packets, in_spots);
+        }
+    }
+}
+
+/// A burst of packets that the kernel joins: all of one size, but for the last.
+fn burst(stream: &mut Stream) -> (Vec<u8>, usize) {
+    let segment = if stream.below(4) == 0 { 1 + stream.below(2000) as usize } else { PREFIX + BODY };
+    let count = 1 + stream.below(20) as usize;
+    let short = if stream.below(3) == 0 { stream.below(segment as u64) as usize } else { 0 };
+    let mut bytes = vec![0; count * segment - short];
+    stream.fill(&mut bytes);
+    (bytes, segment)
+}
+
+#[test]
+fn packets_come_whole_and_in_order_however_they_were_joined() {
+    for seed in 0..40 {
+        let (mut inlet, sender) = inlet(&[]);
+        let mut stream = Seed(seed).stream();
+        for round in 0..10 {
+            let mut sent = Vec::new();
+            for _ in 0..=stream.below(8) {
+                let (bytes, segment) = burst(&mut stream);
+                send_joined(&sender, &bytes, segment);
+                sent.extend(bytes.chunks(segment).map(<[u8]>::to_vec));
+            }
+            let (came, _) = all(&mut inlet, stream.below(65) as usize);
+            assert_eq!(came.len(), sent.len(), "seed {seed}, round {round}");
+            assert!(came == sent, "seed {seed}, round {round}");
+        }
+        assert_eq!(inlet.counted().dropped, 0);
+    }
+}
+
+#[test]
+fn packets_that_are_as_expected_lie_where_they_should() {
+    for each in [1, 8, 50] {
+        let (mut inlet, sender) = inlet(&[]);
+        let mut stream = Seed(each).stream();
+        let (mut sent, mut in_spots) = (0, 0);
+        for _ in 0..40 {
+            for _ in 0..4 {
+                let mut bytes = vec![0; each as usize * (PREFIX + BODY)];
+                stream.fill(&mut bytes);
+                send_joined(&sender, &bytes, PREFIX + BODY);
+                sent += each;
+            }
+            in_spots += all(&mut inlet, 64).1 as u64;
+        }
+        assert!(in_spots * 10 > sent * 8, "{in_spots} of {sent} packets, {each} in a message");
+        assert!(inlet.counted().calls < sent.max(200), "{} calls for {sent} packets", inlet.counted().calls);
+    }
+}
+
+#[test]
+fn only_who_is_allowed_is_heard() {
+    let stranger: IpAddr = [192, 0, 2, 1].into();
+    for (allowed, heard) in [(vec![Ipv4Addr::LOCALHOST.into(), stranger], 1), (vec![stranger], 0)] {
+        let (mut inlet, sender) = inlet(&allowed);
+        sender.send(&[1; PREFIX + BODY]).expect("sent");
+        assert_eq!(all(&mut inlet, 4).0.len(), heard);
+        assert_eq!(inlet.counted().strangers, 1 - heard as u64);
+    }
+}
+
+#[test]
+fn what_the_kernel_drops_is_counted() {
+    let listening = Listening { room: Bytes(64 << 10), ..Listening::at((Ipv4Addr::LOCALHOST, 0).into()) };
+    let mut inlet = UdpInlet::open(&listening).expect("a port is free");
+    let sender = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
+    sender.connect(inlet.address().expect("it is bound")).expect("it listens");
+    for _ in 0..500 {
+        sender.send(&[1; PREFIX + BODY]).expect("sent");
+    }
+    let before = all(&mut inlet, 8).0.len();
+    assert!(before < 500 && inlet.room() <= 128 << 10, "{before}, {}", inlet.room());
+    // The count comes with the next packet.
+    sender.send(&[1; PREFIX + BODY]).expect("sent");
+    let after = all(&mut inlet, 8).0.len();
+    assert_eq!(before + after + inlet.counted().dropped as usize, 501);
+}

@@ -1,0 +1,205 @@
+//! Recordings on targets made for the purpose.
+
+use std::{
+    sync::atomic::{AtomicUsize, Ordering},
+    thread,
+};
+
+use super::*;
+use nilometer_model::{Bytes, Coldness, Instrument};
+use nilometer_storage::{
+    Clock, Engine, EngineError, OpKind,
+    engine::{
+        Options,
+        wrap::{Meter, Metered},
+    },
+    target::{Description, Direct, Memory, Space, TargetError},
+};
+
+use crate::settle::Usual;
+
+/// 10 kB a frame, 500 a second.
+const CAMERA: &str = r#"
+name = "camera"
+title = "a test"
+source = "a test"
+shape = [100, 100]
+pixel = "uint8"
+frame_rate = "500 Hz"
+"#;
+
+/// Memory that counts what passes, as a device does.
+#[derive(Debug)]
+struct Counted(Memory, Arc<Meter>);
+
+impl Counted {
+    fn target() -> Arc<dyn Target> {
+        Arc::new(Counted(Memory::new(Bytes(1 << 30)), Arc::default()))
+    }
+}
+
+impl Target for Counted {
+    fn description(&self) -> &Description {
+        self.0.description()
+    }
+    fn engine(&self, options: &Options) -> Result<Box<dyn Engine>, EngineError> {
+        Ok(Box::new(Metered::new(self.0.engine(options)?, self.1.clone())))
+    }
+    fn space(&self) -> Result<Space, TargetError> {
+        self.0.space()
+    }
+    fn chill(&self, name: &str) -> Result<Coldness, TargetError> {
+        self.0.chill(name)
+    }
+    fn traffic(&self) -> Option<(u64, u64)> {
+        Some((self.1.of(OpKind::Read).bytes, self.1.of(OpKind::Write).bytes))
+    }
+    fn stripe(&self, count: Option<u32>) -> Result<Option<u32>, TargetError> {
+        self.0.stripe(count)
+    }
+    fn clear(&self) -> Result<(), TargetError> {
+        self.0.clear()
+    }
+    fn remove(&self) -> Result<(), TargetError> {
+        self.0.remove()
+    }
+}
+
+/// Storage on which from the engine of this number on nothing comes back.
+#[derive(Debug)]
+struct Stuck(Arc<dyn Target>, AtomicUsize, Description);
+
+impl Stuck {
+    fn from(engine: usize) -> Arc<dyn Target> {
+        Stuck::described(engine, |_| {})
+    }
+
+    /// It says that writes go past the cache.
+    fn direct(engine: usize) -> Arc<dyn Target> {
+        Stuck::described(engine, |description| description.direct = Direct::Real { alignment: 4096 })
+    }
+
+    fn described(engine: usize, change: impl FnOnce(&mut Description)) -> Arc<dyn Target> {
+        let memory = Counted::target();
+        let mut description = memory.description().clone();
+        change(&mut description);
+        Arc::new(Stuck(memory, AtomicUsize::new(engine), description))
+    }
+}
+
+impl Target for Stuck {
+    fn description(&self) -> &Description {
+        &self.2
+    }
+    fn engine(&self, options: &Options) -> Result<Box<dyn Engine>, EngineError> {
+        let left = self.1.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+        while left.is_err() {
+            thread::park();
+        }
+        self.0.engine(options)
+    }
+    fn space(&self) -> Result<Space, TargetError> {
+        self.0.space()
+    }
+    fn chill(&self, name: &str) -> Result<Coldness, TargetError> {
+        self.0.chill(name)
+    }
+    fn traffic(&self) -> Option<(u64, u64)> {
+        self.0.traffic()
+    }
+    fn stripe(&self, count: Option<u32>) -> Result<Option<u32>, TargetError> {
+        self.0.stripe(count)
+    }
+    fn clear(&self) -> Result<(), TargetError> {
+        self.0.clear()
+    }
+    fn remove(&self) -> Result<(), TargetError> {
+        self.0.remove()
+    }
+}
+
+/// 100 frames, by one camera.
+fn cell(readers: Readers) -> IngestCell {
+    IngestCell {
+        instrument: Instrument::parse(CAMERA, "camera").expect("a valid instrument"),
+        count: 1,
+        goal: Goal::Pace,
+        duration: Nanos::from_millis(200),
+        buffer: Bytes(4 << 20),
+        keep: Bytes(1 << 30),
+        fill: None,
+        repeats: 1,
+        readers,
+        company: None,
+        condition: None,
+    }
+}
+
+fn recorded_on(target: &Arc<dyn Target>, archive: Option<&Arc<dyn Target>>, cell: IngestCell) -> Sample {
+    let (clock, usual) = (Clock::start(), Usual::now());
+    // What others write is not waited for.
+    usual.stays(u64::MAX);
+    let run =
+        Run { clock, hang_after: Nanos::from_millis(4000), stop: Arc::default(), ends: Nanos::MAX, usual };
+    let mut surroundings = Surroundings::look(&clock, vec![Vec::new()]);
+    let cells = [(cell, Seed(1))];
+    let job = Job { number: 0, target, archive, cells: &cells };
+    let samples = run_ingest(&run, &mut surroundings, &job, &mut |_| {});
+    samples.expect("nobody ends it").remove(0)
+}
+
+#[test]
+fn what_is_read_back_afterwards_is_in_no_figure_of_the_recording() {
+    let sample = recorded_on(&Counted::target(), None, cell(Readers::default()));
+    let ingest = sample.ingest.expect("a recording");
+    let [after] = ingest.readers[..] else { panic!("{:?}", ingest.readers) };
+    assert!(after.after && after.frames == ingest.stored && after.frames > 0, "{after:?}");
+    let (read, written) = sample.device.expect("it counts");
+    assert_eq!(read, 0, "nobody read while it was recorded");
+    assert!(written >= ingest.stored * ingest.frame_size.0, "{written}");
+    let sample = recorded_on(&Counted::target(), None, cell(Readers { count: 1, ..Readers::default() }));
+    let (read, _) = sample.device.expect("it counts");
+    assert!(read > 0, "who follows the recording is a part of it");
+}
+
+#[test]
+fn a_copy_that_hangs_is_no_fault_of_the_target() {
+    let (target, archive) = (Counted::target(), Stuck::from(0));
+    let sample = recorded_on(&target, Some(&archive), cell(Readers { copy: true, ..Readers::default() }));
+    assert_ne!(sample.invalid, Some(Invalid::Hung));
+    let ingest = sample.ingest.expect("a recording");
+    let hung: Vec<_> = ingest.readers.iter().filter(|reader| reader.hung).collect();
+    assert!(matches!(hung[..], [ReaderTotals { copies: true, frames: 0, .. }]), "{:?}", ingest.readers);
+    assert!(ingest.readers.iter().any(|reader| reader.after), "what is kept is read back all the same");
+}
+
+#[test]
+fn a_reader_that_hangs_is_a_hang_of_the_target() {
+    // Two lanes, then the reader.
+    let sample = recorded_on(&Stuck::from(2), None, cell(Readers { count: 1, ..Readers::default() }));
+    assert_eq!(sample.invalid, Some(Invalid::Hung));
+}
+
+#[test]
+fn a_target_that_hangs_while_a_recorder_is_set_up_is_hung() {
+    // The second lane.
+    let sample = recorded_on(&Stuck::from(1), None, cell(Readers::default()));
+    assert_eq!(sample.invalid, Some(Invalid::Hung));
+    // Past the cache the target is asked before there are lanes.
+    let sample = recorded_on(&Stuck::direct(0), None, cell(Readers::default()));
+    assert_eq!(sample.invalid, Some(Invalid::Hung));
+}
+
+#[test]
+fn frames_that_grow_when_they_are_compressed_are_copied() {
+    let text = CAMERA.replace("uint8", "int32") + "format = \"cbf\"\ndata = \"incompressible\"\n";
+    let instrument = Instrument::parse(&text, "camera").expect("a valid instrument");
+    let (target, archive) = (Counted::target(), Counted::target());
+    let copied = IngestCell { instrument, ..cell(Readers { copy: true, ..Readers::default() }) };
+    let ingest = recorded_on(&target, Some(&archive), copied).ingest.expect("a recording");
+    assert!(ingest.written.0 > ingest.stored * ingest.frame_size.0, "{} B", ingest.written.0);
+    let copy = ingest.readers.iter().find(|reader| reader.copies).expect("it was copied");
+    assert_eq!((copy.frames, copy.failed), (ingest.stored, 0), "{copy:?}");
+    let (_, written) = archive.traffic().expect("it counts");
+    assert!(written >= ingest.written.0, "{written} B of {}", ingest.written.0);
+}
