@@ -13,7 +13,7 @@ use std::{
 };
 
 use nilometer_acquisition::{
-    Delivery, Pace, Recorder, Setup,
+    Delivery, Feed, Pace, Recorder, Setup,
     instrument::{Content, Pattern},
     journal::Head,
     sink::RawLayout,
@@ -150,9 +150,11 @@ impl Lanes {
             engine: suited_engine(target.as_ref(), direct, Clock::start())?,
             lanes: (0..self.count).map(|lane| (target.clone(), layout(lane))).collect(),
             slots: SLOTS,
-            delivery: Delivery { frames, ..Delivery::lasting(Pace::AsTaken, AT_MOST) },
+            feed: Feed::Instrument {
+                content: Content::Pattern(Pattern::new(SEED, FRAME)),
+                delivery: Delivery { frames, ..Delivery::lasting(Pace::AsTaken, AT_MOST) },
+            },
             reserve: None,
-            content: Content::Pattern(Pattern::new(SEED, FRAME)),
             stop: Arc::default(),
             allowance: Nanos::from_millis(10),
             hang_after: AT_MOST,
