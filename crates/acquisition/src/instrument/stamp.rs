@@ -40,13 +40,25 @@ impl Stamp {
     /// Stamps page `index` of frame `number`.
     #[inline]
     pub(super) fn put(self, number: u64, index: usize, page: &mut [u8]) {
+        self.turn_two(number, index, page);
+        self.put_head(number, index, page);
+    }
+
+    /// Makes page `index` of frame `before` that of frame `number`: bits that are turned twice are as they were.
+    #[inline]
+    pub(super) fn change(self, (before, number): (u64, u64), index: usize, page: &mut [u8]) {
+        self.turn_two(before, index, page);
+        self.turn_two(number, index, page);
+        self.put_head(number, index, page);
+    }
+
+    /// Turns a bit in each half of a page.
+    #[inline]
+    fn turn_two(self, number: u64, index: usize, page: &mut [u8]) {
         let places = places(number, index as u64);
         let (first, second) = page.split_at_mut(page.len().min(PAGE / 2));
         self.turn(places as u32, index * PAGE, first);
         self.turn((places >> 32) as u32, index * PAGE + PAGE / 2, second);
-        if index == 0 {
-            self.put_head(number, page);
-        }
     }
 
     /// Turns a bit of these bytes, which begin at `from` in the frame, a multiple of half a page.
@@ -70,7 +82,11 @@ impl Stamp {
         (first, (length.saturating_sub(first) / self.unit) as u32)
     }
 
-    fn put_head(self, number: u64, page: &mut [u8]) {
+    #[inline]
+    fn put_head(self, number: u64, index: usize, page: &mut [u8]) {
+        if index > 0 {
+            return;
+        }
         let length = page.len().min(HEAD);
         let mut head = [0; HEAD];
         head[..8].copy_from_slice(&number.to_le_bytes());
