@@ -5,12 +5,14 @@
 //!
 //! | kind | numbers |
 //! |---|---|
-//! | 1 head | recording, lane (low 32 bits) and lanes (high), frame size, stride, frames a file, version (3; low 32 bits), storing (next 16) and format (high 16) |
-//! | 2 frame | number, file, position in the file, when it was due (ns), CRC-32 of its bytes plus 2^32, or 0 if none was made |
+//! | 1 head | recording, lane (low 32 bits) and lanes (high), frame size, stride, frames a file, version (4; low 32 bits), storing (next 16) and format (high 16) |
+//! | 2 frame | number, file, position in the file, when it was due (ns), CRC-32 of its bytes plus 2^32, or 0 if none was made; bytes of it if it is a block of packets, or 0 |
 //! | 3 durable | frames in earlier records, in files up to this number, survive the loss of power |
 //! | 4 removed | the file of this number was removed to make room |
 //! | 5 end | 1 if the whole recording was ended in order, and how many frames it was due; 0 if only this lane was |
 //! | 6 origin | in place of the numbers, 48 bytes of text: what simulated frames are made from ([`Origin`]) |
+//! | 7 gap | of the block whose record follows: its number, the packet before which or from which on packets are missing, how many, 1 if something that is marked as invalid stands in their place |
+//! | 8 stream | in place of the numbers, 48 bytes of text: what packets the blocks are made of ([`crate::Stream`]) |
 //!
 //! Storing is 0 for files of N frames, 1 for a growing file, 2 for one that lanes share. In these, which are not made of
 //! files, a "file" is a part of so many frames of the lane, which is synced as a whole; a position is always in the file
@@ -20,7 +22,7 @@
 
 use nilometer_model::{Format, Storing};
 
-use crate::instrument::Origin;
+use crate::{Gap, instrument::Origin};
 
 /// Bytes of a record.
 pub const RECORD: usize = 64;
@@ -42,6 +44,15 @@ pub enum Entry {
         due: u64,
         /// CRC-32 (ISO-HDLC) of its bytes, if the recording was to have them.
         checksum: Option<u32>,
+        /// Bytes of it, if it is a block of packets.
+        length: Option<u32>,
+    },
+    /// Packets are missing in the block whose record follows.
+    Gap {
+        /// The block.
+        number: u64,
+        /// Which.
+        gap: Gap,
     },
     /// Frames in earlier records, in files up to this one, survive the loss of power.
     Durable {
@@ -60,6 +71,8 @@ pub enum Entry {
     },
     /// A part of the text that says what the frames are made from.
     Origin([u8; TEXT]),
+    /// A part of the text that says what packets the blocks are made of.
+    Stream([u8; TEXT]),
 }
 
 /// Bytes of text in a record.
@@ -103,7 +116,20 @@ impl Head {
     }
 }
 
-const VERSION: u32 = 3;
+fn numbers_of(text: [u8; TEXT]) -> [u64; 6] {
+    let (words, _) = text.as_chunks();
+    std::array::from_fn(|at| u64::from_le_bytes(words[at]))
+}
+
+fn text_of(numbers: [u64; 6]) -> [u8; TEXT] {
+    let mut text = [0; TEXT];
+    for (place, number) in text.chunks_exact_mut(8).zip(numbers) {
+        place.copy_from_slice(&number.to_le_bytes());
+    }
+    text
+}
+
+const VERSION: u32 = 4;
 /// Frames are smaller, whatever a journal says that somebody else wrote.
 const FRAME_MAX: u64 = 1 << 32;
 
@@ -128,16 +154,18 @@ impl Entry {
                 let version = pair(VERSION, storing as u32 | (format as u32) << 16);
                 (1, [recording, pair(lane, lanes), frame_size, stride, frames_per_file, version])
             }
-            Entry::Frame { number, file, position, due, checksum } => {
-                (2, [number, file, position, due, checksum.map_or(0, |checksum| pair(checksum, 1)), 0])
+            Entry::Frame { number, file, position, due, checksum, length } => {
+                let checksum = checksum.map_or(0, |checksum| pair(checksum, 1));
+                (2, [number, file, position, due, checksum, u64::from(length.unwrap_or(0))])
+            }
+            Entry::Gap { number, gap: Gap { at, count, filled } } => {
+                (7, [number, u64::from(at), count, u64::from(filled), 0, 0])
             }
             Entry::Durable { file } => (3, [file, 0, 0, 0, 0, 0]),
             Entry::Removed { file } => (4, [file, 0, 0, 0, 0, 0]),
             Entry::End { due } => (5, [u64::from(due.is_some()), due.unwrap_or(0), 0, 0, 0, 0]),
-            Entry::Origin(text) => {
-                let (words, _) = text.as_chunks();
-                (6, std::array::from_fn(|at| u64::from_le_bytes(words[at])))
-            }
+            Entry::Origin(text) => (6, numbers_of(text)),
+            Entry::Stream(text) => (8, numbers_of(text)),
         }
     }
 
@@ -152,22 +180,22 @@ impl Entry {
                 stride: d,
                 frames_per_file: e,
                 storing: *Storing::ALL.get((f >> 32) as usize & 0xffff)?,
-                format: *Format::ALL.get((f >> 48) as usize)?,
+                format: *Format::STORED.get((f >> 48) as usize)?,
             })),
             2 => {
                 let checksum = (e >> 32 == 1).then_some(e as u32);
-                Some(Entry::Frame { number: a, file: b, position: c, due: d, checksum })
+                let length = u32::try_from(f).ok().filter(|length| *length > 0);
+                Some(Entry::Frame { number: a, file: b, position: c, due: d, checksum, length })
             }
             3 => Some(Entry::Durable { file: a }),
             4 => Some(Entry::Removed { file: a }),
             5 => Some(Entry::End { due: (a == 1).then_some(b) }),
-            6 => {
-                let mut text = [0; TEXT];
-                for (place, number) in text.chunks_exact_mut(8).zip([a, b, c, d, e, f]) {
-                    place.copy_from_slice(&number.to_le_bytes());
-                }
-                Some(Entry::Origin(text))
+            6 => Some(Entry::Origin(text_of([a, b, c, d, e, f]))),
+            7 => {
+                let gap = Gap { at: u32::try_from(b).ok()?, count: c, filled: d == 1 };
+                Some(Entry::Gap { number: a, gap })
             }
+            8 => Some(Entry::Stream(text_of([a, b, c, d, e, f]))),
             _ => None,
         }
     }
@@ -202,12 +230,28 @@ impl Entry {
 
 /// The records that say what the frames are made from.
 pub fn origin_entries(origin: &Origin) -> Vec<Entry> {
-    let part = |bytes: &[u8]| {
-        let mut text = [0; TEXT];
-        text[..bytes.len()].copy_from_slice(bytes);
-        Entry::Origin(text)
-    };
-    origin.text().as_bytes().chunks(TEXT).map(part).collect()
+    parts_of(&origin.text()).map(Entry::Origin).collect()
+}
+
+/// The records that say what packets the blocks are made of.
+pub fn stream_entries(stream: &str) -> Vec<Entry> {
+    parts_of(stream).map(Entry::Stream).collect()
+}
+
+fn parts_of(text: &str) -> impl Iterator<Item = [u8; TEXT]> {
+    text.as_bytes().chunks(TEXT).map(|bytes| {
+        let mut part = [0; TEXT];
+        part[..bytes.len()].copy_from_slice(bytes);
+        part
+    })
+}
+
+/// What a journal says of the packets that its blocks are made of, if it does.
+pub fn stream_of(entries: &[Entry]) -> Option<String> {
+    let parts =
+        entries.iter().filter_map(|entry| if let Entry::Stream(text) = entry { Some(text) } else { None });
+    let text: Vec<u8> = parts.flatten().copied().take_while(|byte| *byte != 0).collect();
+    String::from_utf8(text).ok().filter(|text| !text.is_empty())
 }
 
 /// What a journal says that its frames are made from, if it does.
@@ -244,8 +288,10 @@ mod tests {
         let entries = [
             Entry::Head(head),
             Entry::Origin([255; TEXT]),
-            Entry::Frame { number: 5, file: 0, position: 0, due: 77, checksum: None },
-            Entry::Frame { number: 6, file: 0, position: 1, due: 78, checksum: Some(0) },
+            Entry::Frame { number: 5, file: 0, position: 0, due: 77, checksum: None, length: None },
+            Entry::Gap { number: 6, gap: Gap { at: 3, count: 1 << 40, filled: true } },
+            Entry::Stream([254; TEXT]),
+            Entry::Frame { number: 6, file: 0, position: 1, due: 78, checksum: Some(0), length: Some(99) },
             Entry::Durable { file: 2 },
             Entry::Removed { file: 0 },
             Entry::End { due: None },
@@ -263,7 +309,7 @@ mod tests {
     #[test]
     fn any_flipped_bit_ends_the_prefix_there() {
         let whole = journal();
-        assert_eq!(prefix(&whole).len(), 8);
+        assert_eq!(prefix(&whole).len(), 10);
         for byte in 0..whole.len() {
             let mut torn = whole.clone();
             torn[byte] ^= 0x10;

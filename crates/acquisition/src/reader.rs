@@ -11,7 +11,7 @@ use std::{
 use nilometer_model::Format;
 
 use crate::{
-    cbf,
+    Gap, Stream, cbf,
     instrument::Origin,
     journal::{self, Entry, Head},
 };
@@ -36,6 +36,10 @@ pub struct Place {
     pub position: u64,
     /// CRC-32 (ISO-HDLC) of the frame's bytes, if the recording has them.
     pub checksum: Option<u32>,
+    /// Bytes of it, if it is a block of packets.
+    pub length: Option<u32>,
+    /// When it was due, or complete, on the clock of the recording, in ns.
+    pub due: u64,
 }
 
 /// Which frames there are, and where: pure, from the journals' bytes.
@@ -45,6 +49,10 @@ pub struct Index {
     pub heads: Vec<Head>,
     /// What the frames are made from, if they are simulated and follow from a seed.
     pub origin: Option<Origin>,
+    /// What packets its frames are blocks of, if they are.
+    pub stream: Option<Stream>,
+    /// Packets that are missing, by the block that they are missing in.
+    pub gaps: BTreeMap<u64, Vec<Gap>>,
     /// By frame number.
     pub frames: BTreeMap<u64, Place>,
     /// A frame may be in two lanes, if the first failed when it was stored but not yet acknowledged.
@@ -78,6 +86,9 @@ impl Index {
     fn add(&mut self, entries: &[Entry], trust: Trust) {
         let lane = self.heads.len() - 1;
         self.origin = self.origin.take().or_else(|| journal::origin_of(entries));
+        let stream = || journal::stream_of(entries).and_then(|text| Stream::read(&text));
+        self.stream = self.stream.take().or_else(stream);
+        let mut gaps: BTreeMap<u64, Vec<Gap>> = BTreeMap::new();
         let removed: BTreeSet<u64> = entries.iter().filter_map(|entry| removed(*entry)).collect();
         let durable = entries.iter().filter_map(|entry| durable(*entry)).max();
         for entry in entries {
@@ -85,11 +96,13 @@ impl Index {
                 Entry::Frame { number, file, .. } if removed.contains(&file) => {
                     self.removed.insert(number);
                 }
-                Entry::Frame { number, file, position, checksum, .. }
+                Entry::Frame { number, file, position, checksum, length, due }
                     if trust == Trust::Acknowledged || durable.is_some_and(|last| file <= last) =>
                 {
-                    self.found(number, Place { lane, file, position, checksum });
+                    self.gaps.extend(gaps.remove_entry(&number));
+                    self.found(number, Place { lane, file, position, checksum, length, due });
                 }
+                Entry::Gap { number, gap } => gaps.entry(number).or_default().push(gap),
                 Entry::End { due } => {
                     self.ended += 1;
                     self.due = self.due.max(due);
@@ -249,11 +262,12 @@ impl Frames<'_> {
         if open.as_ref().is_none_or(|(file, _)| *file != place.file) {
             *open = Some((place.file, File::open(self.recording.path(place))?));
         }
+        let length = place.length.map_or(self.bytes.len(), |length| self.bytes.len().min(length as usize));
         if let Some((_, file)) = open {
             let stride = self.recording.index.heads[place.lane].stride;
-            file.read_exact_at(&mut self.bytes, place.position.saturating_mul(stride))?;
+            file.read_exact_at(&mut self.bytes[..length], place.position.saturating_mul(stride))?;
         }
-        Ok(&self.bytes)
+        Ok(&self.bytes[..length])
     }
 
     /// The bytes of a frame; none if it is not there.

@@ -322,7 +322,7 @@ fn written(outcome: &Recorded, instrument: &Instrument) -> String {
     let rate = ByteRate::of(written, outcome.wall);
     let smaller = frames as f64 / written.max(1) as f64;
     match instrument.format {
-        Format::Raw => format!("{} of raw frames, {rate}", Bytes(written)),
+        Format::Raw | Format::Vdif | Format::Mark5b => format!("{} of raw frames, {rate}", Bytes(written)),
         Format::Cbf => {
             format!("{} of CBF files, {rate}, {smaller:.2} times smaller than the frames", Bytes(written))
         }

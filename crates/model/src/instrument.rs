@@ -81,17 +81,27 @@ pub enum Format {
     Raw,
     /// A CBF file each, compressed by byte offset, as Pilatus detectors write them.
     Cbf,
+    /// VDIF frames, as they come from the network.
+    #[serde(skip)]
+    Vdif,
+    /// Mark5B frames, as they come from the network.
+    #[serde(skip)]
+    Mark5b,
 }
 
 impl Format {
-    /// All of them.
+    /// Those that an instrument's frames can be written in.
     pub const ALL: [Format; 2] = [Format::Raw, Format::Cbf];
+    /// With those that packets bring along.
+    pub const STORED: [Format; 4] = [Format::Raw, Format::Cbf, Format::Vdif, Format::Mark5b];
 
     /// The word in instruments and on the command line, and the suffix of files.
     pub const fn name(self) -> &'static str {
         match self {
             Format::Raw => "raw",
             Format::Cbf => "cbf",
+            Format::Vdif => "vdif",
+            Format::Mark5b => "m5b",
         }
     }
 }
@@ -254,7 +264,7 @@ impl Instrument {
     }
 
     fn check_format(&self) -> Result<(), String> {
-        if self.format == Format::Raw {
+        if self.format != Format::Cbf {
             return Ok(());
         }
         let Instrument { shape, pixel, storing, frames_per_file, .. } = self;

@@ -189,7 +189,11 @@ impl Follower {
                     self.totals.missed += self.forget(lane, file);
                 }
                 Entry::End { due } => self.due = self.due.max(due),
-                Entry::Head(_) | Entry::Origin(_) | Entry::Durable { .. } => {}
+                Entry::Head(_)
+                | Entry::Origin(_)
+                | Entry::Gap { .. }
+                | Entry::Stream(_)
+                | Entry::Durable { .. } => {}
             }
         }
     }
@@ -368,7 +372,7 @@ mod tests {
     }
 
     fn frame(number: u64, file: u64) -> Entry {
-        Entry::Frame { number, file, position: 0, due: 0, checksum: None }
+        Entry::Frame { number, file, position: 0, due: 0, checksum: None, length: None }
     }
 
     fn done(operation: Operation, result: Result<u32, Errno>) -> Completion {

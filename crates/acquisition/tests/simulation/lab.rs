@@ -121,6 +121,7 @@ impl Lab {
             durability,
             checksums,
             origin,
+            stream: None,
             picture: Some([1, self.frame_size as usize / 4]),
         }
     }

@@ -135,7 +135,7 @@ impl Crowd {
     ) -> Result<(), String> {
         let Some(first) = what.lanes.first() else { return Ok(()) };
         // A compressed frame has any length.
-        let aligned = first.head.format == Format::Raw;
+        let aligned = first.head.format != Format::Cbf;
         let direct = aligned && archive.description().direct_alignment().is_some();
         let stride =
             if direct { first.head.stride.next_multiple_of(ALIGNMENT as u64) } else { first.head.stride };

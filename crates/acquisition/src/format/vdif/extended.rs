@@ -11,7 +11,8 @@ use crate::format::mark5b;
 /// Mark5B inside VDIF.
 const MARK5B: u8 = 0xab;
 const SYNC: u32 = 0xacab_feed;
-const ALMA: u32 = 0xa_5ae5;
+/// As baseband has it; `vdifio.h` names 0xA5AE5. No reader here asks for it.
+const ALMA: u32 = 0xa_5ea5;
 
 /// What a simulator writes into the header of packet `number`, of a stream with so many frames a second.
 pub(super) fn of(vdif: &Vdif, header: &Header, number: u64, frames_per_second: u64) -> Option<[u32; 4]> {

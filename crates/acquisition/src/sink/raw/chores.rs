@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use nilometer_model::Storing;
 use nilometer_storage::{Buffer, OpKind, Open, Operation, ROOT};
 
-use super::{Files, Log, RawLayout};
+use super::{Files, Log, RawLayout, layout::THROUGH};
 use crate::journal::Entry;
 
 /// A step of the program.
@@ -18,6 +18,10 @@ pub(super) enum Chore {
     Room(u64),
     Create(u64),
     Allocate(u64),
+    /// The file once more, through the cache.
+    OpenThrough(u64),
+    /// Once its writes are done.
+    CloseThrough(u64),
     /// Frames may go into this file from now on.
     Ready(u64),
     /// The file's size becomes this many bytes, once its writes are done.
@@ -42,6 +46,8 @@ impl Chore {
             Chore::Room(file)
             | Chore::Create(file)
             | Chore::Allocate(file)
+            | Chore::OpenThrough(file)
+            | Chore::CloseThrough(file)
             | Chore::Ready(file)
             | Chore::Truncate(file, _)
             | Chore::SyncFile(file)
@@ -58,6 +64,8 @@ pub(super) struct Program {
     chores: VecDeque<Chore>,
     doing: Option<Chore>,
     journal_is_open: bool,
+    /// A file is open once more, through the cache.
+    through: bool,
     /// Records of the journal up to the last note of a file.
     notes: u64,
     /// The last file noted as durable, and the last for which that note is durable itself.
@@ -84,9 +92,13 @@ impl Program {
     pub(super) fn next(&mut self, files: &Files, log: &Log) -> Option<Chore> {
         let may = match (self.doing, self.chores.front()?) {
             (Some(_), _) => false,
-            (None, Chore::SyncFile(file) | Chore::Truncate(file, _) | Chore::Close(file)) => {
-                files.is_quiet(*file)
-            }
+            (
+                None,
+                Chore::SyncFile(file)
+                | Chore::Truncate(file, _)
+                | Chore::Close(file)
+                | Chore::CloseThrough(file),
+            ) => files.is_quiet(*file),
             (None, Chore::SyncJournal | Chore::Remove(_)) => log.has_written(self.notes),
             (None, Chore::CloseJournal) => log.is_quiet(),
             _ => true,
@@ -110,6 +122,10 @@ impl Program {
                 named(kind, layout.slot(file), layout.file_name(file), buffer)
             }
             Chore::Allocate(file) => on(OpKind::Allocate, layout.slot(file), layout.file_size(), buffer),
+            Chore::OpenThrough(file) => {
+                named(OpKind::Open(Open::WRITE), THROUGH, layout.file_name(file), buffer)
+            }
+            Chore::CloseThrough(_) => on(OpKind::Close, THROUGH, 0, buffer),
             Chore::Truncate(file, bytes) => on(OpKind::Truncate, layout.slot(file), bytes, buffer),
             Chore::SyncFile(file) => on(OpKind::SyncData, layout.slot(file), 0, buffer),
             Chore::SyncNames => on(OpKind::Sync, ROOT, 0, buffer),
@@ -129,6 +145,7 @@ impl Program {
             Some(Chore::CreateJournal) => self.journal_is_open = true,
             Some(Chore::CloseJournal) => self.journal_is_open = false,
             Some(Chore::SyncJournal) => self.durable = self.noted,
+            Some(Chore::OpenThrough(_)) => self.through = true,
             _ => {}
         }
     }
@@ -143,6 +160,10 @@ impl Program {
 
     pub(super) fn durable(&self) -> Option<u64> {
         self.durable
+    }
+
+    pub(super) fn through_is_open(&self) -> bool {
+        self.through
     }
 
     pub(super) fn journal_is_open(&self) -> bool {

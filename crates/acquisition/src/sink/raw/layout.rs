@@ -1,9 +1,9 @@
 //! How a lane's files are laid out, named and synced.
 
 use nilometer_model::{Format, Instrument, Storing};
-use nilometer_storage::Slot;
+use nilometer_storage::{Slot, buffer::ALIGNMENT};
 
-use crate::{instrument::Origin, journal::Head};
+use crate::{Frame, Packed, Stream, instrument::Origin, journal::Head};
 
 /// When files are synced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,12 +24,14 @@ const FILE_SIZE: u64 = 256 << 20;
 
 /// Three files can be open at once: one draining, one being filled, one made ahead.
 const OPEN: u64 = 3;
+/// The last block of a recording may end anywhere: it is written through the cache, by another slot of its file.
+pub(super) const THROUGH: Slot = Slot(FIRST + OPEN as u32);
 /// Slot 0 is the directory, slot 1 the journal.
 const FIRST: u32 = 2;
 
 /// Whether frames of an instrument can be written past the cache, where the storage can: a compressed one has any length.
 pub fn is_aligned(instrument: &Instrument) -> bool {
-    instrument.format == Format::Raw
+    instrument.format != Format::Cbf
 }
 
 /// How many frames of this stride an instrument has in a file, or in a part that is synced as a whole.
@@ -57,6 +59,8 @@ pub struct RawLayout {
     pub checksums: bool,
     /// What simulated frames are made from, into the journal.
     pub origin: Option<Origin>,
+    /// What packets the frames are blocks of, if they are, into the journal.
+    pub stream: Option<Stream>,
     /// Rows and columns of a frame, which its CBF file says; needed for that format only.
     pub picture: Option<[usize; 2]>,
 }
@@ -75,6 +79,7 @@ impl RawLayout {
             durability: if large { Durability::EachFile } else { Durability::Never },
             checksums: false,
             origin: None,
+            stream: None,
             picture: None,
         }
     }
@@ -101,6 +106,31 @@ impl RawLayout {
             Storing::Growing => file * self.head.frames_per_file + issued,
             Storing::Shared => number,
         }
+    }
+
+    /// Bytes of a frame that is whole.
+    fn whole(&self) -> u32 {
+        self.head.frame_size as u32
+    }
+
+    /// The frame's bytes in its slot.
+    pub(super) fn bytes<'a>(&self, frame: &'a Frame) -> &'a [u8] {
+        let length = frame.packed.as_deref().map_or(self.whole(), |packed| packed.length);
+        &frame.data[..length as usize]
+    }
+
+    /// Bytes that are written of a frame: up to the next one, or all of the last block of a recording.
+    pub(super) fn written(&self, packed: Option<&Packed>) -> u32 {
+        match packed {
+            Some(packed) if packed.length < self.whole() => packed.length,
+            _ => self.head.stride as u32,
+        }
+    }
+
+    /// Whether so many bytes can't be written past the cache, as all frames but a last, shorter block can.
+    pub(super) fn is_odd(&self, length: u32) -> bool {
+        let shorter = u64::from(length) < self.head.stride;
+        self.direct && shorter && !(length as usize).is_multiple_of(ALIGNMENT)
     }
 
     /// The slot of a file while it is open.

@@ -27,16 +27,17 @@ mod log;
 use std::collections::VecDeque;
 
 use nilometer_model::{Format, Nanos, Storing};
-use nilometer_storage::{Arena, Buffer, Completion, Errno, OpKind, Operation};
+use nilometer_storage::{Arena, Buffer, Completion, Errno, OpKind, Operation, Slot};
 
 use super::{Sink, Stored, cbf::Packer};
 use crate::{
     Frame, Packed,
-    journal::{Entry, origin_entries},
+    journal::{Entry, origin_entries, stream_entries},
 };
 use chores::{Chore, Program};
 use files::Files;
 pub use gauge::Gauge;
+use layout::THROUGH;
 pub use layout::{Durability, RawLayout, frames_per_file, is_aligned};
 use log::Log;
 
@@ -62,6 +63,10 @@ pub struct RawFiles {
     returned: Vec<Frame>,
     scratch: Vec<Buffer>,
     failed: Option<Errno>,
+    /// By how many bytes the last block is shorter than others.
+    cut: u64,
+    /// The file was asked to be opened once more, for such a block.
+    through: bool,
     /// The first file for which there was no room.
     no_room_for: Option<u64>,
     finishing: bool,
@@ -78,6 +83,8 @@ struct Place {
 #[derive(Debug)]
 struct Flying {
     place: Place,
+    /// The slot of its file.
+    file: Slot,
     number: u64,
     due: Nanos,
     packed: Option<Box<Packed>>,
@@ -105,6 +112,8 @@ impl RawFiles {
             returned: Vec::new(),
             scratch,
             failed: None,
+            cut: 0,
+            through: false,
             no_room_for: None,
             finishing: false,
             layout,
@@ -113,6 +122,8 @@ impl RawFiles {
         sink.program.add([Chore::CreateJournal, Chore::Note(Entry::Head(sink.layout.head))]);
         let origin = sink.layout.origin.iter().flat_map(origin_entries);
         sink.program.add(origin.map(Chore::Note));
+        let stream = sink.layout.stream.iter().flat_map(|stream| stream_entries(&stream.text()));
+        sink.program.add(stream.map(Chore::Note));
         sink.add_make(0);
         sink.program.add([Chore::SyncNames]);
         sink.add_make(1);
@@ -164,7 +175,7 @@ impl RawFiles {
         let (last, frames) = self.files.last();
         let (last_made, next_made) = (self.is_made(last), self.is_made(last + 1));
         if frames > 0 {
-            self.program.add([Chore::Truncate(last, frames * self.layout.head.stride)]);
+            self.program.add([Chore::Truncate(last, frames * self.layout.head.stride - self.cut)]);
             self.add_complete(last);
         } else if last_made {
             self.program.add([Chore::Close(last), Chore::Remove(last)]);
@@ -237,6 +248,11 @@ impl RawFiles {
             // What is behind the end of the file can't be appended.
             return None;
         }
+        let written = self.layout.written(self.waiting.as_ref()?.packed.as_deref());
+        let through = self.layout.is_odd(written);
+        if through && !self.opens_through(file) {
+            return None;
+        }
         let Frame { number, due, data, packed } = self.waiting.take()?;
         let place = Place { file, position: self.layout.position(file, issued, number) };
         let (buffer, length, slot) = match &mut self.packer {
@@ -244,25 +260,33 @@ impl RawFiles {
                 let (file, length) = packer.pack(number, &data[..self.layout.head.frame_size as usize]);
                 (file, length, Some(data))
             }
-            None => (data, self.layout.head.stride as u32, None),
+            None => (data, written, None),
         };
-        self.flying.push(Flying { place, number, due, packed, slot });
+        self.cut += self.layout.head.stride.saturating_sub(u64::from(written));
+        let file_slot = if through { THROUGH } else { self.layout.slot(file) };
+        self.flying.push(Flying { place, file: file_slot, number, due, packed, slot });
         if self.files.roll() {
             self.add_complete(place.file);
             self.add_make(place.file + 2);
         }
         let offset = place.position * self.layout.head.stride;
-        Some((Operation::write(self.layout.slot(file), offset, length, buffer), due))
+        Some((Operation::write(file_slot, offset, length, buffer), due))
+    }
+
+    /// Whether the file is open once more, through the cache; if not yet, it will be.
+    fn opens_through(&mut self, file: u64) -> bool {
+        if !std::mem::replace(&mut self.through, true) {
+            self.program.add([Chore::OpenThrough(file)]);
+        }
+        self.program.through_is_open()
     }
 
     /// A data write came back: its frame, whether it worked or not.
     fn landed(&mut self, operation: Operation) -> (Frame, Place) {
         let position = operation.offset / self.layout.head.stride;
-        let here = |Flying { place, .. }: &Flying| {
-            self.layout.slot(place.file) == operation.file && place.position == position
-        };
+        let here = |flying: &Flying| flying.file == operation.file && flying.place.position == position;
         let at = self.flying.iter().position(here).expect("what completes was issued");
-        let Flying { place, number, due, packed, slot } = self.flying.swap_remove(at);
+        let Flying { place, number, due, packed, slot, .. } = self.flying.swap_remove(at);
         self.files.landed(place.file);
         let data = match (slot, &mut self.packer) {
             (Some(slot), Some(packer)) => {
@@ -280,10 +304,13 @@ impl RawFiles {
         let whole = moved.and_then(|moved| if moved == length { Ok(()) } else { Err(Errno::EIO) });
         if whole.is_ok() && self.failed.is_none() {
             let Frame { number, due, .. } = frame;
-            let bytes = &frame.data[..self.layout.head.frame_size as usize];
-            let checksum = self.layout.checksums.then(|| crc32fast::hash(bytes));
+            let checksum = self.layout.checksums.then(|| crc32fast::hash(self.layout.bytes(&frame)));
             self.written += u64::from(length);
-            self.log.add(Entry::Frame { number, file, position, due: due.0, checksum });
+            for &gap in frame.packed.iter().flat_map(|packed| &packed.gaps) {
+                self.log.add(Entry::Gap { number, gap });
+            }
+            let length = frame.packed.as_ref().map(|packed| packed.length);
+            self.log.add(Entry::Frame { number, file, position, due: due.0, checksum, length });
             self.unlogged.push_back((file, frame));
         } else {
             self.returned.push(frame);
@@ -391,6 +418,9 @@ impl Sink for RawFiles {
 
     fn finish(&mut self, due: Option<u64>) {
         self.finishing = true;
+        if self.through {
+            self.program.add([Chore::CloseThrough(self.files.last().0)]);
+        }
         // Nothing more is begun: others may have the room.
         self.gauge.release();
         if self.layout.is_files() {
