@@ -5,6 +5,7 @@ use std::{
     ffi::CStr,
     hint::black_box,
     io,
+    net::UdpSocket,
     os::fd::{AsRawFd, OwnedFd, RawFd},
 };
 
@@ -233,4 +234,30 @@ pub(crate) fn unlink(directory: RawFd, name: &CStr) -> io::Result<()> {
 fn close(file: RawFd) -> io::Result<()> {
     // SAFETY: the descriptor was opened by the caller and is used no more.
     checked(unsafe { libc::close(file) }).map(drop)
+}
+
+/// So many messages, these in turn, each cut by the kernel into packets of `segment` bytes: one `send` each.
+pub(crate) fn send_segments<'a>(
+    socket: &UdpSocket,
+    messages: impl Iterator<Item = &'a [u8]>,
+    segment: usize,
+) -> io::Result<()> {
+    set_number(socket.as_raw_fd(), libc::SOL_UDP, libc::UDP_SEGMENT, segment)?;
+    for message in messages {
+        whole(socket.send(message)?.cast_signed(), message.len())?;
+    }
+    Ok(())
+}
+
+/// Lets the kernel put packets of one size together for a socket, with so many bytes of room.
+pub(crate) fn receive_segments(socket: RawFd, room: usize) -> io::Result<()> {
+    set_number(socket, libc::SOL_UDP, libc::UDP_GRO, 1)?;
+    let forced = set_number(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, room);
+    forced.or_else(|_| set_number(socket, libc::SOL_SOCKET, libc::SO_RCVBUF, room))
+}
+
+fn set_number(socket: RawFd, level: libc::c_int, name: libc::c_int, number: usize) -> io::Result<()> {
+    let number = libc::c_int::try_from(number).unwrap_or(libc::c_int::MAX);
+    // SAFETY: the kernel reads the four bytes of one number.
+    checked(unsafe { libc::setsockopt(socket, level, name, (&raw const number).cast(), 4) }).map(drop)
 }

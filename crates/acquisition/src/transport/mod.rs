@@ -15,7 +15,7 @@ mod trial;
 #[expect(unsafe_code, reason = "the kernel is handed batches of packets by their addresses")]
 pub mod udp;
 
-pub use flow::{Course, Flow};
+pub use flow::{Course, Flow, Made};
 pub use memory::Memory;
 pub use pace::{Pace, Waiting};
 pub use sender::{Left, Sender, Station};

@@ -9,6 +9,8 @@ use nilometer_storage::Clock;
 #[derive(Debug, Clone, Copy)]
 pub struct Pace {
     rate: f64,
+    /// Nanoseconds from one packet to the next.
+    step: f64,
 }
 
 /// A burst lasts no longer than this at the packets' own rate.
@@ -18,13 +20,14 @@ impl Pace {
     /// So many packets a second, above 0.
     pub fn new(rate: Frequency) -> Self {
         assert!(rate.0 > 0.0, "a rate of zero is refused where it is read");
-        Pace { rate: rate.0 }
+        Pace { rate: rate.0, step: 1e9 / rate.0 }
     }
 
     /// When packet `number` is there as a whole, from the beginning on: packet 0 after one step.
     #[inline]
     pub fn due(&self, number: u64) -> Nanos {
-        Nanos::from_seconds((number + 1) as f64 / self.rate)
+        #[expect(clippy::cast_sign_loss, reason = "neither is negative")]
+        Nanos(((number + 1) as f64 * self.step + 0.5) as u64)
     }
 
     /// How many packets leave in one go: as many as come within 100 us, at least one, and no more than `most`.
