@@ -10,6 +10,7 @@ mod flow;
 mod memory;
 mod pace;
 mod sender;
+mod simulation;
 #[cfg(test)]
 mod trial;
 #[expect(unsafe_code, reason = "the kernel is handed batches of packets by their addresses")]
@@ -19,6 +20,7 @@ pub use flow::{Course, Flow, Made};
 pub use memory::Memory;
 pub use pace::{Pace, Waiting};
 pub use sender::{Left, Sender, Station};
+pub use simulation::{Shape, Simulation, SimulationError};
 
 use std::{fmt, io};
 

@@ -11,23 +11,34 @@ pub struct Pace {
     rate: f64,
     /// Nanoseconds from one packet to the next.
     step: f64,
+    /// After so many packets none comes for so long.
+    pauses: Option<(u64, Nanos)>,
 }
 
-/// A burst lasts no longer than this at the packets' own rate.
+/// Packets that leave in one go last no longer than this at their own rate.
 const BURST: Nanos = Nanos(100_000);
 
 impl Pace {
     /// So many packets a second, above 0.
     pub fn new(rate: Frequency) -> Self {
         assert!(rate.0 > 0.0, "a rate of zero is refused where it is read");
-        Pace { rate: rate.0, step: 1e9 / rate.0 }
+        Pace { rate: rate.0, step: 1e9 / rate.0, pauses: None }
+    }
+
+    /// With a pause after every so many packets, at least one.
+    #[must_use]
+    pub fn with_pauses(self, packets: u64, pause: Nanos) -> Self {
+        assert!(packets > 0, "bursts of nothing are refused where they are read");
+        Pace { pauses: Some((packets, pause)), ..self }
     }
 
     /// When packet `number` is there as a whole, from the beginning on: packet 0 after one step.
     #[inline]
     pub fn due(&self, number: u64) -> Nanos {
+        let pauses = self.pauses.map_or(0, |(packets, pause)| (number / packets).saturating_mul(pause.0));
         #[expect(clippy::cast_sign_loss, reason = "neither is negative")]
-        Nanos(((number + 1) as f64 * self.step + 0.5) as u64)
+        let steps = ((number + 1) as f64 * self.step + 0.5) as u64;
+        Nanos(steps) + Nanos(pauses)
     }
 
     /// How many packets leave in one go: as many as come within 100 us, at least one, and no more than `most`.
@@ -37,11 +48,20 @@ impl Pace {
         within.clamp(1, most.max(1))
     }
 
+    /// Where the burst ends that begins with packet `first`: none reaches over a pause.
+    #[inline]
+    pub fn burst_end(&self, first: u64, burst: u64) -> u64 {
+        let end = first + burst;
+        self.pauses.map_or(end, |(packets, _)| end.min((first / packets + 1) * packets))
+    }
+
     /// How many packets are due in a time.
     pub fn packets_in(&self, time: Nanos) -> u64 {
         #[expect(clippy::cast_sign_loss, reason = "a rate is above zero")]
-        let count = (self.rate * time.seconds() * (1.0 + 1e-12)) as u64;
-        count
+        let evenly = |time: Nanos| (self.rate * time.seconds() * (1.0 + 1e-12)) as u64;
+        let Some((packets, pause)) = self.pauses else { return evenly(time) };
+        let cycle = Nanos::from_seconds(packets as f64 / self.rate) + pause;
+        (time.0 / cycle.0).saturating_mul(packets) + evenly(Nanos(time.0 % cycle.0)).min(packets)
     }
 }
 
@@ -128,6 +148,18 @@ mod tests {
             prop_assert!(burst == 1 || (burst <= most && burst as f64 / rate <= 1.001e-4));
             prop_assert!(burst == most.max(1) || (burst + 1) as f64 / rate > 0.999e-4);
         }
+    }
+
+    #[test]
+    fn pauses_come_between_bursts_and_no_burst_reaches_over_one() {
+        let pace = Pace::new(Frequency(1000.0)).with_pauses(3, Nanos::from_millis(10));
+        let due = [0, 2, 3, 5, 6].map(|number| pace.due(number).0 / 1_000_000);
+        assert_eq!(due, [1, 3, 14, 16, 27]);
+        let ends =
+            [(0, 8), (0, 2), (1, 2), (2, 8), (4, 1)].map(|(first, burst)| pace.burst_end(first, burst));
+        assert_eq!(ends, [3, 2, 3, 3, 5]);
+        let packets = [0, 1, 3, 5, 12, 14, 26].map(|time| pace.packets_in(Nanos::from_millis(time)));
+        assert_eq!(packets, [0, 1, 3, 3, 3, 4, 6]);
     }
 
     #[test]

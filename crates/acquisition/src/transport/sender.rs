@@ -209,7 +209,7 @@ impl Sender {
         let (mut lateness, start) = (Histogram::default(), clock.now());
         let (mut now, mut first) = (start, 0);
         while first < self.packets && !stop.load(Ordering::Relaxed) {
-            let next = (first + self.burst).min(self.packets);
+            let next = self.pace.burst_end(first, self.burst).min(self.packets);
             for index in 0..self.stations.len() {
                 let begin = start + self.phase(index);
                 waiting.until(begin + self.pace.due(next - 1), now, clock);
