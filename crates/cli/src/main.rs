@@ -40,7 +40,7 @@ enum Command {
     Describe(describe::Describe),
     Plan(plan::Plan),
     Instrument(instrument::Command),
-    Simulate(simulate::Simulate),
+    Simulate(Box<simulate::Simulate>),
     Size(size::Size),
     Verify(verify::Verify),
     Clean(clean::Clean),
