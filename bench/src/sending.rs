@@ -39,9 +39,9 @@ use crate::{
     ours::SEED,
 };
 
-const PREFIX: usize = 8;
+pub(crate) const PREFIX: usize = 8;
 const HEADER: usize = 32;
-const BODY: usize = HEADER + 8000;
+pub(crate) const BODY: usize = HEADER + 8000;
 /// Packets of a call, and of a round.
 const BURST: usize = 8;
 const PACKETS: u64 = 400_000;
@@ -135,10 +135,10 @@ impl Outlet for Nowhere {
 
 /// A serial number in front of a frame with a header, as FILA10G sends VDIF.
 #[derive(Debug)]
-struct Serial(Geometry);
+pub(crate) struct Serial(Geometry);
 
 impl Serial {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Serial(Geometry { prefix: PREFIX, parts: vec![BODY], number_bits: 64 })
     }
 }

@@ -5,20 +5,19 @@ use std::{
     sync::{Arc, atomic::Ordering},
 };
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, ensure};
 use clap::{Args, builder::PossibleValuesParser};
 use nilometer_acquisition::{
-    Chronicle, Delivery, Ending, Feed, Lane, Outcome as Recorded, Pace, Recorder, Setup, WhenFull,
+    Delivery, Feed, Outcome as Recorded, Pace, Recorder, Setup, WhenFull,
     instrument::Content,
     journal::Head,
-    sink::{Durability, RawLayout, frames_per_file, is_aligned},
+    sink::{RawLayout, frames_per_file, is_aligned},
     suited_engine,
 };
 use nilometer_model::{ByteRate, Bytes, Format, Instrument, Nanos, Storing};
 use nilometer_storage::{
     Clock, Target,
     buffer::ALIGNMENT,
-    process,
     target::{Description, Directory},
 };
 
@@ -27,6 +26,7 @@ use crate::{
     Blame, Outcome,
     describe::described,
     evaluate::{run_id, stop_on_signal},
+    recorded::{check_buffer, check_name, durable_when, early_ends, lanes, make, stalls},
 };
 
 /// How recordings are made.
@@ -138,15 +138,8 @@ impl Files {
 
     /// What can be refused is refused before anything is made.
     fn check(&self, instrument: &Instrument, to: &[Description], name: &str) -> anyhow::Result<()> {
-        let plain =
-            !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\0']) && name.len() <= 200;
-        ensure!(plain, "--name {name}: write a plain name of at most 200 bytes, without a slash");
-        let (frame, buffer) = (instrument.frame_size(), self.buffer());
-        let needed = Bytes(2 * frame.0);
-        ensure!(buffer >= needed, "--buffer {buffer}: two frames of {frame} need {needed}");
-        if let Some(available) = process::available_memory().filter(|available| buffer.0 > available.0 / 2) {
-            bail!("--buffer {buffer}: write at most half of the {available} of memory that are available");
-        }
+        check_name(name)?;
+        check_buffer(self.buffer(), instrument.frame_size())?;
         for description in to {
             self.check_directory(instrument, description, name)?;
         }
@@ -240,24 +233,6 @@ impl Files {
     }
 }
 
-/// All directories, or none.
-fn make(described: Vec<Description>, name: &str) -> anyhow::Result<Vec<Arc<Directory>>> {
-    let mut made: Vec<Directory> = Vec::new();
-    for description in described {
-        match Directory::create(description, name) {
-            Ok(directory) => made.push(directory),
-            Err(error) => {
-                // They are new and empty.
-                for directory in made {
-                    drop(directory.remove_if_empty());
-                }
-                return Err(error.into());
-            }
-        }
-    }
-    Ok(made.into_iter().map(Arc::new).collect())
-}
-
 /// What became of the frames, a line each.
 fn summary(outcome: &Recorded, instrument: &Instrument, targets: &[Arc<Directory>]) -> String {
     let (books, frame) = (outcome.books, instrument.frame_size());
@@ -277,25 +252,8 @@ fn summary(outcome: &Recorded, instrument: &Instrument, targets: &[Arc<Directory
         format!("stalls      {}", stalls(&outcome.chronicle)),
         format!("buffer      {} of {} frames in use at the most", books.high, books.slots),
     ];
-    let writers = outcome.lanes.len() / targets.len();
-    for ((number, lane), (ending, ended)) in outcome.lanes.iter().enumerate().zip(outcome.endings()) {
-        let stored = |Lane { totals, .. }: &Lane| format!("{} frames, ", totals.stored);
-        let stored = lane.as_ref().map(stored).unwrap_or_default();
-        let path = targets[number / writers].path().display();
-        let writer = if writers > 1 { format!(" (writer {})", number % writers + 1) } else { String::new() };
-        lines.push(format!("{path}{writer}: {stored}{}", ended_how(ending, ended)));
-    }
+    lines.extend(lanes(outcome, targets, "frames"));
     lines.join("\n") + "\n"
-}
-
-/// How often nothing moved.
-fn stalls(chronicle: &Chronicle) -> String {
-    let ((count, stalled), allowance) = (chronicle.stalled, chronicle.allowance);
-    let longest = chronicle.stalls.iter().map(|stall| stall.length).max().unwrap_or_default();
-    if count == 0 {
-        return format!("none longer than {allowance}");
-    }
-    format!("{count} longer than {allowance}, {stalled} in all, the longest {longest}")
 }
 
 /// What was written for the frames, and at which rate.
@@ -328,23 +286,6 @@ fn losses(outcome: &Recorded) -> String {
     if reasons.is_empty() { "nothing".into() } else { format!("frames: {}", reasons.join(", ")) }
 }
 
-fn ended_how(ending: Ending, ended: Option<Nanos>) -> String {
-    let after = ended.map_or_else(String::new, |ended| format!(" after {ended}"));
-    match ending {
-        Ending::InOrder => "ended in order".into(),
-        Ending::Full => format!("full up to the reserve{after}, ended in order"),
-        Ending::Failed(errno) => format!("failed{after}: {errno}"),
-        Ending::Hung => "hangs".into(),
-    }
-}
-
-fn durable_when(durability: Durability) -> &'static str {
-    match durability {
-        Durability::EachFile => "each file, or part of about 256 MiB, when it was full, the rest at the end",
-        Durability::Never => "no: files this small are acknowledged, not synced",
-    }
-}
-
 /// Losses and lanes that failed become the exit code.
 fn went_well(outcome: &Recorded, what: &str, interrupted: bool) -> anyhow::Result<()> {
     let mut faults = Vec::new();
@@ -355,16 +296,7 @@ fn went_well(outcome: &Recorded, what: &str, interrupted: bool) -> anyhow::Resul
     if outcome.stopped {
         faults.push("it was stopped by a full buffer".into());
     }
-    let early = outcome.endings().filter(|(ending, _)| *ending != Ending::InOrder).count();
-    if early > 0 {
-        faults.push(format!("{early} of {} {what} dropped out", outcome.lanes.len()));
-    }
-    if early == outcome.lanes.len() {
-        faults.push("no directory was left, and the recording ended there".into());
-    }
-    if interrupted {
-        faults.push("interrupted: the recording is whole up to there".into());
-    }
+    faults.extend(early_ends(outcome, what, interrupted));
     ensure!(faults.is_empty(), "{}", faults.join("; "));
     Ok(())
 }

@@ -188,7 +188,9 @@ mod tests {
         assert_eq!(told((1 << 24) + 16_000, sample), Some(1600), "16 000 kHz, EDV 1");
         assert_eq!(told(3 << 24 | 1 << 23 | 16, Header { complex: true, ..sample }), Some(1600));
         assert_eq!(told(3 << 24 | 1 << 23 | 16, Header { channels_log2: 2, ..sample }), Some(6400));
-        assert_eq!(told(3 << 24 | 7, sample), None, "no whole number");
+        assert_eq!(told((3 << 24) + 25, sample), None, "two and a half a second");
+        let short = Header { length: 40, ..sample };
+        assert_eq!(told(3 << 24 | 0xff_ffff, short), None, "more than frame numbers");
         assert_eq!(told(1 << 23 | 16, sample), None, "EDV 0 tells none");
         assert_eq!(
             told(3 << 24 | 1 << 23 | 16, Header { bits: 32, complex: true, ..sample }),

@@ -157,18 +157,22 @@ fn a_frame_before_the_epoch_is_told_from_the_one_before() {
 
 #[test]
 fn threads_and_rate_are_learned_where_they_are_not_named() {
-    let sender = format(TELESCOPE, THREADS, BEGINS, 5000);
-    let mut vdif = format(TELESCOPE, UNNAMED, 0, 0);
-    // From the middle of a frame's threads, over a second, and some are lost.
-    for number in (3..500).filter(|number| ![7, 8, 9, 310].contains(number)) {
-        let placed = placed(&mut *vdif, &made(&*sender, number, 0));
-        assert_eq!(placed, Ok(Part { frame: 5000 + number, part: 0 }));
-    }
-    for (number, ahead) in [(6, 1), (6, 2), (309, 1), (311, -1), (199, 1), (200, -1), (499, 30)] {
-        let filled = missing(&*vdif, &made(&*sender, number, 0), ahead);
-        let expected = made(&*sender, number.wrapping_add_signed(ahead), 0);
-        let expected = changed(&expected, |header| header.invalid = true);
-        assert_eq!(filled[..32], expected.1[..32], "frame {number}, {ahead} ahead");
+    let short = "serial = { at = { offset = 0, bytes = 4 } }\n";
+    // Serial numbers of 32 bits begin again between the losses.
+    for (front, first) in [("", 5000), (short, 5000), (short, (1 << 32) - 309)] {
+        let sender = format(TELESCOPE, &format!("{front}{THREADS}"), BEGINS, first);
+        let mut vdif = format(TELESCOPE, &format!("{front}{UNNAMED}"), 0, 0);
+        // From the middle of a frame's threads, over a second, and some are lost.
+        for number in (3..312).filter(|number| ![7, 8, 9, 310].contains(number)) {
+            let placed = placed(&mut *vdif, &made(&*sender, number, 0));
+            assert_eq!(placed, Ok(Part { frame: (first + number) % (1 << 32), part: 0 }));
+        }
+        for (number, ahead) in [(6, 1), (6, 2), (309, 1), (311, -1), (199, 1), (200, -1), (299, 30)] {
+            let filled = missing(&*vdif, &made(&*sender, number, 0), ahead);
+            let expected = made(&*sender, number.wrapping_add_signed(ahead), 0);
+            let expected = changed(&expected, |header| header.invalid = true);
+            assert_eq!(filled[..32], expected.1[..32], "frame {number}, {ahead} ahead, from {first}");
+        }
     }
 }
 
