@@ -82,6 +82,8 @@ pub trait Outlet: fmt::Debug + Send {
     fn send(&mut self, packets: &[Packet<'_>]) -> io::Result<()>;
     /// How many packets of so many bytes leave in one go, at the most.
     fn burst(&self, packet_size: usize) -> usize;
+    /// How many bytes of packets may wait for the network: what the kernel gave.
+    fn room(&self) -> u64;
     /// What was counted so far.
     fn totals(&self) -> Sent;
 }
