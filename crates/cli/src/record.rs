@@ -107,7 +107,8 @@ struct Blocks {
 impl Record {
     pub(crate) fn execute(&self) -> Outcome {
         let (instrument, packets) = self.instrument().input()?;
-        let format = format::of(&packets, &known(&instrument)).map_err(anyhow::Error::msg).input()?;
+        let format =
+            format::of(&packets, &known(&instrument, &packets)).map_err(anyhow::Error::msg).input()?;
         let description = described(&self.to).input()?;
         let blocks = Blocks::of(format.as_ref(), &description);
         let id = run_id().0;
@@ -261,10 +262,13 @@ const PART: u64 = 256 << 20;
 /// From 1970-01-01 to 2000-01-01 00:00 UTC, in seconds.
 const YEAR_2000: u64 = 946_684_800;
 
-/// What is known of a stream before it comes: today's date among it.
-fn known(instrument: &Instrument) -> Known {
+/// What is known of a stream before it comes: today's date among it. Where packets have serial numbers, the frames of a
+/// second are learned from them: the instrument may be set to another rate than its file says.
+fn known(instrument: &Instrument, packets: &Packets) -> Known {
     let today = (Calendar::now().time.0 / 1_000_000_000).saturating_sub(YEAR_2000);
-    Known { begins: today, ..Known::of(instrument) }
+    let known = Known { begins: today, ..Known::of(instrument) };
+    let frames_per_second = known.frames_per_second.filter(|_| packets.serial().is_none());
+    Known { frames_per_second, ..known }
 }
 
 /// The form in which the frames of a stream are kept.
