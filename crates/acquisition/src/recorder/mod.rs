@@ -242,6 +242,12 @@ impl Recorder {
         self.over.max(self.heard) + self.hang_after
     }
 
+    /// What this process spent on the recording: all, without what simulates an instrument.
+    fn usage(&self, source: Usage) -> Usage {
+        let all = Usage::of_process().since(self.before);
+        if self.live.is_some() { all } else { all.since(source) }
+    }
+
     fn outcome(&mut self, hung: bool) -> Outcome {
         let (source, lanes) = (std::mem::take(&mut self.source), std::mem::take(&mut self.lanes));
         let mut faults = Vec::new();
@@ -259,7 +265,7 @@ impl Recorder {
             stopped: source.stopped,
             begun: source.begun,
             wall: present().map(|lane| lane.ended).max().unwrap_or(source.begun).since(source.begun),
-            usage: Usage::of_process().since(self.before).since(source.usage),
+            usage: self.usage(source.usage),
             source: source.usage,
             lateness: source.lateness,
             run_delay: present().map(|lane| lane.run_delay).fold(source.run_delay, |all, one| all + one),

@@ -254,7 +254,7 @@ fn frame(head: &Head, file: &[u8], position: u64) -> Vec<u8> {
 }
 
 /// All bytes of a file; none if it is not there.
-fn read_all(target: &Simulated, name: &str) -> Vec<u8> {
+pub(crate) fn read_all(target: &Simulated, name: &str) -> Vec<u8> {
     const FILE: Slot = Slot(1);
     let mut engine = target.attach(1, 2);
     let open = Operation::named(OpKind::Open(Open::READ), ROOT, FILE, name.as_bytes(), Buffer::alone(256));

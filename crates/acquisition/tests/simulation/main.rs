@@ -6,6 +6,7 @@ mod failures;
 mod followers;
 mod lab;
 mod limits;
+mod packets;
 mod room;
 mod storing;
 mod virtual_time;
