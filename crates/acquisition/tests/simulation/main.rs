@@ -7,5 +7,6 @@ mod followers;
 mod lab;
 mod limits;
 mod room;
+mod scattered;
 mod storing;
 mod virtual_time;
