@@ -5,6 +5,7 @@ use std::{
     ffi::CStr,
     hint::black_box,
     io,
+    net::UdpSocket,
     os::fd::{AsRawFd, OwnedFd, RawFd},
 };
 
@@ -233,4 +234,78 @@ pub(crate) fn unlink(directory: RawFd, name: &CStr) -> io::Result<()> {
 fn close(file: RawFd) -> io::Result<()> {
     // SAFETY: the descriptor was opened by the caller and is used no more.
     checked(unsafe { libc::close(file) }).map(drop)
+}
+
+/// So many messages, these in turn, each cut by the kernel into packets of `segment` bytes: one `send` each.
+pub(crate) fn send_segments<'a>(
+    socket: &UdpSocket,
+    messages: impl Iterator<Item = &'a [u8]>,
+    segment: usize,
+) -> io::Result<()> {
+    set_number(socket.as_raw_fd(), libc::SOL_UDP, libc::UDP_SEGMENT, segment)?;
+    for message in messages {
+        whole(socket.send(message)?.cast_signed(), message.len())?;
+    }
+    Ok(())
+}
+
+/// Lets the kernel put packets of one size together for a socket, with so many bytes of room.
+pub(crate) fn receive_segments(socket: RawFd, room: usize) -> io::Result<()> {
+    set_number(socket, libc::SOL_UDP, libc::UDP_GRO, 1)?;
+    receive_room(socket, room)
+}
+
+fn set_number(socket: RawFd, level: libc::c_int, name: libc::c_int, number: usize) -> io::Result<()> {
+    let number = libc::c_int::try_from(number).unwrap_or(libc::c_int::MAX);
+    // SAFETY: the kernel reads the four bytes of one number.
+    checked(unsafe { libc::setsockopt(socket, level, name, (&raw const number).cast(), 4) }).map(drop)
+}
+
+/// Receives packets until none comes for as long as the socket's time limit, up to 64 with a call of `recvmmsg` into the
+/// same memory again and again. How many.
+pub(crate) fn receive_batches(socket: &UdpSocket, packet: usize) -> io::Result<u64> {
+    const BATCH: usize = 64;
+    let mut memory = vec![0_u8; BATCH * packet];
+    let mut pieces: Vec<libc::iovec> = memory
+        .chunks_exact_mut(packet)
+        .map(|chunk| libc::iovec { iov_base: chunk.as_mut_ptr().cast(), iov_len: packet })
+        .collect();
+    let mut headers: Vec<libc::mmsghdr> = Vec::new();
+    for piece in &mut pieces {
+        // SAFETY: zero is a value for all of its numbers and pointers.
+        let mut header: libc::mmsghdr = unsafe { std::mem::zeroed() };
+        (header.msg_hdr.msg_iov, header.msg_hdr.msg_iovlen) = (std::ptr::from_mut(piece), 1);
+        headers.push(header);
+    }
+    let mut packets = 0;
+    loop {
+        let (fd, flags) = (socket.as_raw_fd(), libc::MSG_WAITFORONE);
+        // SAFETY: every header points to a piece, and every piece to a part of the memory of its own.
+        let came =
+            unsafe { libc::recvmmsg(fd, headers.as_mut_ptr(), BATCH as u32, flags, std::ptr::null_mut()) };
+        match checked(came) {
+            Ok(came) => packets += u64::from(came.cast_unsigned()),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(packets),
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// The same with messages that the kernel joined from packets of this size, one with a call.
+pub(crate) fn receive_joined(socket: &UdpSocket, packet: usize) -> io::Result<u64> {
+    let mut memory = vec![0_u8; 1 << 16];
+    let mut packets = 0;
+    loop {
+        match socket.recv(&mut memory) {
+            Ok(length) => packets += length.div_ceil(packet) as u64,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(packets),
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Gives a socket so many bytes of room for packets that wait.
+pub(crate) fn receive_room(socket: RawFd, room: usize) -> io::Result<()> {
+    let forced = set_number(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, room);
+    forced.or_else(|_| set_number(socket, libc::SOL_SOCKET, libc::SO_RCVBUF, room))
 }

@@ -15,9 +15,11 @@ mod peers;
 mod place;
 mod read_sync;
 mod read_uring;
+mod receiving;
 mod recorder;
 mod report;
 mod ring;
+mod sending;
 mod start_up;
 mod stream;
 mod tally;
@@ -33,7 +35,7 @@ struct Comparison {
     run: fn(&Stop) -> anyhow::Result<Outcome>,
 }
 
-const COMPARISONS: [Comparison; 19] = [
+const COMPARISONS: [Comparison; 22] = [
     Comparison { name: "read-4k-sync", run: read_sync::run },
     Comparison { name: "read-4k-uring", run: read_uring::run },
     Comparison { name: "stream-1m-buffered", run: stream::buffered },
@@ -46,6 +48,9 @@ const COMPARISONS: [Comparison; 19] = [
     Comparison { name: "metadata-xfs", run: metadata::on_xfs },
     Comparison { name: "metadata-xfs-2", run: metadata::on_xfs_by_two },
     Comparison { name: "ring", run: ring::run },
+    Comparison { name: "sending", run: sending::run },
+    Comparison { name: "receiving-joined", run: receiving::joined },
+    Comparison { name: "receiving-single", run: receiving::single },
     Comparison { name: "recorder-disk", run: recorder::on_disk },
     Comparison { name: "recorder-memory", run: recorder::in_memory },
     Comparison { name: "data", run: data::run },

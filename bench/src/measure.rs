@@ -3,7 +3,7 @@
 use std::process::{Command, Output, Stdio};
 
 use anyhow::Context;
-use nilometer_storage::Clock;
+use nilometer_storage::{Clock, process::Usage};
 
 use crate::contest::Cost;
 
@@ -13,6 +13,14 @@ pub(crate) fn here(amount: f64, work: impl FnOnce() -> anyhow::Result<()>) -> an
     work()?;
     let wall = clock.now().seconds();
     Ok(Cost { amount, cpu: processor_time(libc::RUSAGE_SELF) - cpu, wall })
+}
+
+/// Runs the work and counts the calling thread alone.
+pub(crate) fn thread(amount: f64, work: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<Cost> {
+    let (clock, before) = (Clock::start(), Usage::of_thread());
+    work()?;
+    let wall = clock.now().seconds();
+    Ok(Cost { amount, cpu: Usage::of_thread().since(before).total().seconds(), wall })
 }
 
 /// Runs a command to its end and counts the whole process, its start included. It must succeed.

@@ -13,6 +13,8 @@ mod facility;
 mod instrument;
 mod plan;
 mod progress;
+mod record;
+mod recorded;
 mod recordings;
 mod report;
 mod resume;
@@ -40,7 +42,8 @@ enum Command {
     Describe(describe::Describe),
     Plan(plan::Plan),
     Instrument(instrument::Command),
-    Simulate(simulate::Simulate),
+    Simulate(Box<simulate::Simulate>),
+    Record(record::Record),
     Size(size::Size),
     Verify(verify::Verify),
     Clean(clean::Clean),
@@ -90,6 +93,9 @@ fn main() -> ExitCode {
         }
         Command::Simulate(simulate) => {
             watch::watched(|| code(simulate.execute())).unwrap_or_else(|error| told(&error, 1))
+        }
+        Command::Record(record) => {
+            watch::watched(|| code(record.execute())).unwrap_or_else(|error| told(&error, 1))
         }
         Command::Verify(verify) => code(verify.execute()),
         Command::Size(size) => code(size.execute()),

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Burst, ByteRate, Bytes, Data, DataKind, Frequency, Nanos, Readers, Schedule};
+use crate::{Burst, ByteRate, Bytes, Data, DataKind, Frequency, Nanos, Packets, Readers, Schedule};
 
 /// A source of frames at a fixed rate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -44,6 +44,9 @@ pub struct Instrument {
     /// Who reads it meanwhile.
     #[serde(default)]
     pub readers: Readers,
+    /// How frames come over a network. If it is not said, they can only be made in place.
+    #[serde(default)]
+    pub packets: Option<Packets>,
 }
 
 fn incompressible() -> Data {
@@ -55,7 +58,7 @@ fn one() -> u64 {
 }
 
 /// Keys of an instrument's file that may stand in `assumed`.
-const FIGURES: [&str; 10] = [
+const FIGURES: [&str; 11] = [
     "shape",
     "pixel",
     "frame_rate",
@@ -66,6 +69,7 @@ const FIGURES: [&str; 10] = [
     "frames_per_file",
     "data",
     "readers",
+    "packets",
 ];
 
 /// How a frame is written.
@@ -121,8 +125,7 @@ pub enum Storing {
 
 impl Storing {
     /// All of them.
-    pub const ALL: [Storing; 4] =
-        [Storing::Files, Storing::Growing, Storing::Shared, Storing::Scattered];
+    pub const ALL: [Storing; 4] = [Storing::Files, Storing::Growing, Storing::Shared, Storing::Scattered];
 
     /// Frames go into many files, N of them each.
     pub const fn is_many_files(self) -> bool {
@@ -263,8 +266,14 @@ impl Instrument {
         }
         match self.assumed.iter().find(|key| !FIGURES.contains(&key.as_str())) {
             Some(key) => Err(format!("assumed names `{key}`: write some of {}", FIGURES.join(", "))),
-            None => Ok(()),
+            None => self.check_packets(),
         }
+    }
+
+    fn check_packets(&self) -> Result<(), String> {
+        let Some(packets) = &self.packets else { return Ok(()) };
+        let checked = packets.check(self.frame_size(), self.stream_rate(), self.streams);
+        checked.map_err(|why| format!("packets: {why}"))
     }
 
     fn check_format(&self) -> Result<(), String> {
@@ -313,6 +322,11 @@ impl Instrument {
     /// What must be written, uncompressed, over all streams, pauses apart.
     pub fn rate(&self) -> ByteRate {
         ByteRate(self.frame_size().0 as f64 * self.frame_rate.0 * self.streams as f64)
+    }
+
+    /// What a stream brings, pauses apart.
+    pub fn stream_rate(&self) -> ByteRate {
+        ByteRate(self.frame_size().0 as f64 * self.frame_rate.0)
     }
 
     /// What must be written in the long run, pauses included.

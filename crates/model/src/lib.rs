@@ -9,6 +9,7 @@ mod data;
 mod facility;
 mod histogram;
 mod instrument;
+pub mod packets;
 pub mod plan;
 mod readers;
 mod results;
@@ -28,6 +29,7 @@ pub use data::{Data, DataKind};
 pub use facility::{Facility, FacilityError, Member};
 pub use histogram::Histogram;
 pub use instrument::{Format, Instrument, InstrumentError, PixelType, Storing};
+pub use packets::Packets;
 pub use readers::Readers;
 pub use results::{
     CellEntry, Event, Group, Ingest, Key, Measured, ReaderTotals, Results, Stall, TargetEntry,

@@ -131,7 +131,7 @@ const BLOCK_MOST: usize = 64 << 20;
 pub fn frames_of_block(frame_size: usize, page: usize) -> Option<u64> {
     let common = 1 << frame_size.trailing_zeros().min(page.trailing_zeros());
     let step = page / common;
-    let frames = (BLOCK / frame_size).max(1).next_multiple_of(step);
+    let frames = (BLOCK / frame_size / step * step).max(step);
     (frames == 1 || frames * frame_size <= BLOCK_MOST).then_some(frames as u64)
 }
 

@@ -1,3 +1,5 @@
+//! What an assembly makes of packets, in every order.
+
 use std::collections::{BTreeSet, VecDeque};
 
 use proptest::prelude::*;
@@ -294,4 +296,16 @@ proptest! {
         let marked = lab.out.iter().filter(|(_, mark)| *mark == 1).count() as u64;
         prop_assert_eq!(marked, lab.assembly.tally().placed, "what was counted is what came out");
     }
+}
+
+#[test]
+fn blocks_begin_at_a_page_of_the_file() {
+    // VDIF, Mark5B, a packet of an odd size, a picture, one that is larger than a block.
+    for (frame, frames) in
+        [(8032, Some(128)), (10016, Some(128)), (1001, Some(4096)), (1 << 20, Some(1)), (40 << 20, Some(1))]
+    {
+        assert_eq!(frames_of_block(frame, 4096), frames, "{frame}");
+    }
+    assert_eq!(frames_of_block(100_001, 4096), None, "400 MB for a block are too many");
+    assert_eq!(frames_of_block(100_001, 1), Some(10));
 }

@@ -148,7 +148,9 @@ impl Follower {
         let lane = &mut self.lanes[place.lane];
         match lane.open {
             _ if lane.doubt => Some(lane.look(self.scratch.take()?)),
-            Some(file) if file == place.file && !lane.is_stale => Some(lane.read(place.position, self.room.pop()?)),
+            Some(file) if file == place.file && !lane.is_stale => {
+                Some(lane.read(place.position, self.room.pop()?))
+            }
             Some(_) => {
                 let (slot, buffer) = (lane.frames, self.scratch.take()?);
                 lane.closed();

@@ -7,7 +7,21 @@
 //! A frame of a stream comes in one or more packets, its parts. Of a packet the prefix (a serial number, or a header that
 //! nobody wants later) is dropped and the body is kept; the bodies of a frame, in order and without gaps, are the frame.
 
+pub mod detector;
+mod filler;
+mod learned;
+pub mod mark5b;
+pub mod raw;
+mod serial;
+mod time;
+pub mod vdif;
+
 use std::fmt;
+
+use nilometer_model::{
+    Bytes, Instrument,
+    packets::{PacketFormat, Packets},
+};
 
 /// How packets make up frames.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -97,3 +111,47 @@ pub trait WireFormat: fmt::Debug + Send {
     /// stream. Samples are in `body` already, where the format has them.
     fn make(&self, number: u64, part: usize, prefix: &mut [u8], body: &mut [u8]);
 }
+
+/// What is known of a stream beside what its packets are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Known {
+    /// A frame of the instrument.
+    pub frame: Bytes,
+    /// VDIF or Mark5B frames in a second, of each thread.
+    pub frames_per_second: Option<u64>,
+    /// The port at which packets come, counted from that of the stream's first.
+    pub port: u16,
+    /// When the stream begins, in seconds since 2000-01-01 00:00 UTC: exact where it is simulated; where it is received it says
+    /// only which thousand days Mark5B means.
+    pub begins: u64,
+    /// The serial number of the first packet that is simulated.
+    pub serial: u64,
+}
+
+impl Known {
+    /// Of a stream of this instrument, which was checked. It begins at the beginning of 2000 until that is changed.
+    pub fn of(instrument: &Instrument) -> Self {
+        let rate = |packets: &Packets| packets.frames_per_second(instrument.stream_rate()).ok().flatten();
+        let frames_per_second = instrument.packets.as_ref().and_then(rate);
+        Known { frame: instrument.frame_size(), frames_per_second, ..Known::default() }
+    }
+}
+
+/// The format of packets that were checked as their instrument was. What is not known and can't be done without is said.
+pub fn of(packets: &Packets, known: &Known) -> Result<Box<dyn WireFormat>, String> {
+    Ok(match &packets.format {
+        PacketFormat::Vdif(vdif) => Box::new(vdif::Vdif::new(packets, vdif, known)?),
+        PacketFormat::Mark5b(mark5b) => Box::new(mark5b::Mark5b::new(packets, mark5b, known)?),
+        PacketFormat::Raw(raw) => Box::new(raw::Raw::new(packets, raw, known)),
+        PacketFormat::Excalibur(_)
+        | PacketFormat::Jungfrau(_)
+        | PacketFormat::DummyUdp(_)
+        | PacketFormat::Described(_) => {
+            let layout = packets.detector(known.frame).expect("these are detectors");
+            Box::new(detector::Detector::new(layout, known)?)
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests;

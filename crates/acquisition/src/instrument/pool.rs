@@ -92,14 +92,11 @@ impl Pool {
     /// Makes frame `number` in a slot that holds frame `before`: in place, if both are from the same prepared one.
     #[inline]
     pub fn change(&self, before: u64, number: u64, slot: &mut [u8]) {
-        let distinct = self.frames.len() as u64;
-        if before % distinct != number % distinct {
+        if !before.abs_diff(number).is_multiple_of(self.frames.len() as u64) {
             return self.fill(number, slot);
         }
         for (index, page) in slot[..self.frame_size()].chunks_mut(PAGE).enumerate() {
-            // A stamp that is put twice is taken away, but for the head, which every frame has.
-            self.stamp.put(before, index, page);
-            self.stamp.put(number, index, page);
+            self.stamp.change((before, number), index, page);
         }
     }
 

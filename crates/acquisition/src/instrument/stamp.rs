@@ -40,27 +40,53 @@ impl Stamp {
     /// Stamps page `index` of frame `number`.
     #[inline]
     pub(super) fn put(self, number: u64, index: usize, page: &mut [u8]) {
+        self.turn_two(number, index, page);
+        self.put_head(number, index, page);
+    }
+
+    /// Makes page `index` of frame `before` that of frame `number`: bits that are turned twice are as they were.
+    #[inline]
+    pub(super) fn change(self, (before, number): (u64, u64), index: usize, page: &mut [u8]) {
+        self.turn_two(before, index, page);
+        self.turn_two(number, index, page);
+        self.put_head(number, index, page);
+    }
+
+    /// Turns a bit in each half of a page.
+    #[inline]
+    fn turn_two(self, number: u64, index: usize, page: &mut [u8]) {
         let places = places(number, index as u64);
         let (first, second) = page.split_at_mut(page.len().min(PAGE / 2));
         self.turn(places as u32, index * PAGE, first);
         self.turn((places >> 32) as u32, index * PAGE + PAGE / 2, second);
-        if index == 0 {
-            self.put_head(number, page);
-        }
     }
 
-    /// Turns a bit of these bytes, which begin at `from` in the frame.
+    /// Turns a bit of these bytes, which begin at `from` in the frame, a multiple of half a page.
     #[inline]
     fn turn(self, place: u32, from: usize, bytes: &mut [u8]) {
-        // The first byte of a pixel that lies here as a whole.
-        let first = (self.unit - from % self.unit) % self.unit;
-        let pixels = bytes.len().saturating_sub(first) / self.unit;
+        let (first, pixels) = self.pixels(from, bytes.len());
         if pixels > 0 {
-            bytes[first + place as usize % pixels * self.unit] ^= 1;
+            // Most pages are whole, and then this needs no division.
+            let chosen = if pixels.is_power_of_two() { place & (pixels - 1) } else { place % pixels };
+            bytes[first + chosen as usize * self.unit] ^= 1;
         }
     }
 
-    fn put_head(self, number: u64, page: &mut [u8]) {
+    /// Where the first pixel begins that lies there as a whole, and how many do.
+    #[inline]
+    fn pixels(self, from: usize, length: usize) -> (usize, u32) {
+        if self.unit.is_power_of_two() {
+            return (0, (length >> self.unit.trailing_zeros()) as u32);
+        }
+        let first = (self.unit - from % self.unit) % self.unit;
+        (first, (length.saturating_sub(first) / self.unit) as u32)
+    }
+
+    #[inline]
+    fn put_head(self, number: u64, index: usize, page: &mut [u8]) {
+        if index > 0 {
+            return;
+        }
         let length = page.len().min(HEAD);
         let mut head = [0; HEAD];
         head[..8].copy_from_slice(&number.to_le_bytes());
@@ -97,6 +123,20 @@ mod tests {
         }
         // Of 10 000 drawn from 2^18 some 190 agree with another.
         assert!(seen.len() > 9600, "{} versions", seen.len());
+    }
+
+    #[test]
+    fn bits_are_turned_where_they_always_were() {
+        // Another place would make frames of earlier recordings look damaged.
+        let turned = |pixel, length| {
+            let mut page = vec![0; length];
+            Stamp::new(Seed(1), pixel).put(7, 3, &mut page);
+            (0..length).filter(|&at| page[at] == 1).collect::<Vec<_>>()
+        };
+        assert_eq!(turned(PixelType::Uint2, 4096), [144, 2230]);
+        assert_eq!(turned(PixelType::Uint2, 3936), [144, 2166]);
+        assert_eq!(turned(PixelType::Uint12, 4096), [936, 3411]);
+        assert_eq!(turned(PixelType::Uint32, 4095), [576, 3776]);
     }
 
     #[test]

@@ -180,12 +180,7 @@ impl Ring {
         Ring::with(slots, writers, chronicle, Some(Parcels::new(size, writers)))
     }
 
-    fn with(
-        slots: Vec<Buffer>,
-        writers: usize,
-        chronicle: Chronicle,
-        parcels: Option<Parcels>,
-    ) -> Arc<Self> {
+    fn with(slots: Vec<Buffer>, writers: usize, chronicle: Chronicle, parcels: Option<Parcels>) -> Arc<Self> {
         let books = Books { slots: slots.len(), ..Books::default() };
         let batch = batch(slots.first().map_or(0, |slot| slot.len()));
         let state = State {

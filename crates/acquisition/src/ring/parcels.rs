@@ -27,9 +27,19 @@ pub(super) struct Parcels {
     hands: BTreeMap<u64, usize>,
     /// Frames below this came, or will not come.
     passed: u64,
-    /// When a writer took or acknowledged frames last.
-    active: Vec<Nanos>,
-    left: Vec<bool>,
+    seats: Vec<Seat>,
+}
+
+/// What is known of a writer.
+#[derive(Debug, Clone, Copy, Default)]
+struct Seat {
+    /// When it took or acknowledged frames last.
+    active: Nanos,
+    /// It asked last and got nothing.
+    idle: bool,
+    /// Chunks that it began.
+    chunks: u64,
+    left: bool,
 }
 
 /// What a writer gets.
@@ -60,6 +70,9 @@ pub(super) struct Asked {
 /// A writer that did nothing for so long leaves what waits for it to one that has nothing to do.
 const PATIENCE: Nanos = Nanos::from_millis(5000);
 
+/// How long a frame waits for a writer that would be the better one.
+const POLITE: Nanos = Nanos::from_millis(20);
+
 impl Parcels {
     pub(super) fn new(size: u64, writers: usize) -> Self {
         Parcels {
@@ -68,8 +81,7 @@ impl Parcels {
             starts: BTreeSet::new(),
             hands: BTreeMap::new(),
             passed: 0,
-            active: vec![Nanos(0); writers],
-            left: vec![false; writers],
+            seats: vec![Seat::default(); writers],
         }
     }
 
@@ -114,13 +126,13 @@ impl Parcels {
     /// A frame is acknowledged; whether it was the last in the hands of a writer that left.
     pub(super) fn settle(&mut self, now: Nanos, number: u64) -> bool {
         let Some(writer) = self.hands.remove(&number) else { return false };
-        self.active[writer] = now;
-        self.left[writer] && !self.hands.values().any(|holder| *holder == writer)
+        self.seats[writer].active = now;
+        self.seats[writer].left && !self.hands.values().any(|holder| *holder == writer)
     }
 
     /// A writer takes no more frames: what waited for it.
     pub(super) fn leave(&mut self, writer: usize) -> VecDeque<Frame> {
-        self.left[writer] = true;
+        self.seats[writer].left = true;
         self.claims[writer].take().map(|claim| claim.waiting).unwrap_or_default()
     }
 
@@ -134,8 +146,10 @@ impl Parcels {
         let Asked { now, writer, batch, .. } = asked;
         let has_some = self.claims[writer].as_ref().is_some_and(|claim| !claim.waiting.is_empty());
         let begins = !has_some && (self.claim(asked, free) || self.take_over(asked));
+        let seat = &mut self.seats[writer];
+        (seat.idle, seat.chunks) = (!has_some && !begins, seat.chunks + u64::from(begins));
         if has_some || begins {
-            self.active[writer] = now;
+            seat.active = now;
             self.hand_out(writer, batch, frames);
             return if begins { Taken::Chunk } else { Taken::Frames };
         }
@@ -159,6 +173,9 @@ impl Parcels {
     /// Claims the oldest frames that nobody has, if there are some.
     fn claim(&mut self, asked: Asked, free: &mut VecDeque<Frame>) -> bool {
         let mut at = 0;
+        if free.front().is_some_and(|frame| self.leaves_to_another(asked, frame.due)) {
+            return false;
+        }
         while let Some(frame) = free.get(at) {
             let (begin, end) = (frame.number, self.end(frame.number));
             let before = self.starts.range(..=begin).next_back().copied().unwrap_or(0);
@@ -173,6 +190,14 @@ impl Parcels {
         false
     }
 
+    /// Of writers that have nothing to do the one with the fewest chunks gets the next, so that storage fills evenly; not
+    /// if that takes long.
+    fn leaves_to_another(&self, asked: Asked, due: Nanos) -> bool {
+        let Asked { now, writer, pressed, closed, .. } = asked;
+        let fewer = |seat: &Seat| !seat.left && seat.idle && seat.chunks < self.seats[writer].chunks;
+        !pressed && !closed && now.since(due) < POLITE && self.seats.iter().any(fewer)
+    }
+
     /// Where a chunk ends at the latest that begins here.
     fn end(&self, begin: u64) -> u64 {
         let end = (begin / self.size + 1) * self.size;
@@ -182,7 +207,7 @@ impl Parcels {
     /// The first frame of these that a writer holds who left.
     fn in_hands_of_left(&self, range: Range<u64>) -> Option<u64> {
         let mut held = self.hands.range(range);
-        held.find(|(_, writer)| self.left[**writer]).map(|(number, _)| *number)
+        held.find(|(_, writer)| self.seats[**writer].left).map(|(number, _)| *number)
     }
 
     fn begin(&mut self, asked: Asked, range: Range<u64>, at: usize, free: &mut VecDeque<Frame>) {
@@ -203,7 +228,7 @@ impl Parcels {
     /// Takes over what waits longest for a writer that does nothing, or most of what waits if there is little room left.
     fn take_over(&mut self, asked: Asked) -> bool {
         let Asked { now, writer, pressed, .. } = asked;
-        let silent = |other: usize, since| now.since(self.active[other].max(since)) >= PATIENCE;
+        let silent = |other: usize, since| now.since(self.seats[other].active.max(since)) >= PATIENCE;
         let others = self.claims.iter().enumerate().filter(|(other, _)| *other != writer);
         let claimed = others.filter_map(|(other, claim)| Some((other, claim.as_ref()?)));
         let most = claimed

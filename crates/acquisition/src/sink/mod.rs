@@ -7,9 +7,7 @@ mod null;
 mod raw;
 
 pub use null::NullSink;
-pub use raw::{
-    Durability, Gauge, Numbering, RawFiles, RawLayout, Streamer, frames_per_file, is_aligned,
-};
+pub use raw::{Durability, Gauge, Numbering, RawFiles, RawLayout, Streamer, frames_per_file, is_aligned};
 
 use nilometer_model::Nanos;
 use nilometer_storage::{Completion, Errno, Operation, Wait};

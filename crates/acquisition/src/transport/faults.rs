@@ -193,6 +193,9 @@ impl Departures {
     /// Losses begin so often that the share is met, whatever their length.
     fn is_lost(&mut self) -> bool {
         let Faults { loss, loss_burst, .. } = self.faults;
+        if loss <= 0.0 {
+            return false;
+        }
         let length = loss_burst as f64;
         let begins = chance(&mut self.draws.loss, loss / (length - loss * (length - 1.0)));
         if self.losing == 0 && begins {
@@ -205,6 +208,9 @@ impl Departures {
 
     fn add_foreign(&mut self, leaving: &mut Vec<Leaving>) {
         let beside = self.faults.foreign;
+        if beside <= 0.0 {
+            return;
+        }
         #[expect(clippy::cast_sign_loss, reason = "negative shares are refused where they are read")]
         let whole = beside.trunc() as u64;
         let count = whole + u64::from(chance(&mut self.draws.foreign, beside.fract()));

@@ -38,11 +38,22 @@ impl Course {
     }
 }
 
+/// Where a packet lies that was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Made {
+    prefix: usize,
+    body: usize,
+    length: usize,
+}
+
 /// The packets of a stream.
 #[derive(Debug)]
 pub struct Flow {
     format: Box<dyn WireFormat>,
     geometry: Geometry,
+    frame_size: usize,
+    /// Where each part begins in its frame.
+    offsets: Vec<usize>,
     content: Content,
     course: Course,
     slots: u64,
@@ -56,26 +67,46 @@ pub struct Flow {
 }
 
 impl Flow {
-    /// Packets of this format around this content, whose frames have the format's size. Of `window` packets that follow
-    /// each other, all can be had at once.
+    /// Packets of this format around this content, whose frames are no larger than the format's: they stand at the beginning
+    /// of these, zeroes behind them. Of `window` packets that follow each other, all can be had at once.
     pub fn new(format: Box<dyn WireFormat>, content: Content, course: Course, window: u64) -> Self {
         let geometry = format.geometry().clone();
-        assert_eq!(content.frame_size(), geometry.frame_size(), "content is prepared for its format");
+        assert!(content.frame_size() <= geometry.frame_size(), "content is prepared for its format");
         let (parts, distinct) = (geometry.parts.len() as u64, content.distinct());
         // One more: a window may begin and end within a frame.
         let slots = (window.div_ceil(parts) + 1).next_multiple_of(distinct);
         let packets = slots * parts;
-        let memory = vec![0; packets as usize * geometry.prefix + slots as usize * geometry.frame_size()];
+        let frame_size = geometry.frame_size();
+        let memory = vec![0; packets as usize * geometry.prefix + slots as usize * frame_size];
+        let begins = geometry.parts.iter().scan(0, |end, part| Some(std::mem::replace(end, *end + part)));
+        let offsets = begins.collect();
         let spare = (vec![0; geometry.prefix], vec![0; geometry.parts.iter().max().copied().unwrap_or(0)]);
         let (holds, made) = (vec![None; slots as usize], vec![None; packets as usize]);
-        let mut flow = Flow { format, geometry, content, course, slots, memory, holds, made, spare };
-        (0..slots).for_each(|index| flow.fill(index));
+        let mut flow = Flow {
+            format,
+            geometry,
+            frame_size,
+            offsets,
+            content,
+            course,
+            slots,
+            memory,
+            holds,
+            made,
+            spare,
+        };
+        (0..slots).for_each(|index| flow.fill(index, index as usize));
         flow
     }
 
     /// How packets make up frames.
     pub fn geometry(&self) -> &Geometry {
         &self.geometry
+    }
+
+    /// How its numbers go on.
+    pub fn course(&self) -> Course {
+        self.course
     }
 
     /// Bytes of each packet of a frame.
@@ -85,50 +116,53 @@ impl Flow {
 
     /// Makes a packet, counted from the beginning of the stream. It stays as long as the window does not leave it.
     #[inline]
-    pub fn make(&mut self, number: u64) {
-        let (index, part) = self.place(number);
-        let at = self.made_at(index, part);
-        if self.made[at] == Some(number) {
-            return;
+    pub fn make(&mut self, number: u64) -> Made {
+        let parts = self.geometry.parts.len() as u64;
+        let (index, part) = (number / parts, (number % parts) as usize);
+        let slot = (index % self.slots) as usize;
+        let made = self.place(slot, part);
+        let at = slot * self.geometry.parts.len() + part;
+        if self.made[at] != Some(number) {
+            self.fill(index, slot);
+            self.made[at] = Some(number);
+            self.wrap(index, part, made);
         }
-        self.fill(index);
-        self.made[at] = Some(number);
-        let (frame, serial) = (self.course.frame(index), self.course.serial(index));
-        let (prefix_at, body_at) = (self.prefix_at(index, part), self.body_at(index, part));
-        let length = self.geometry.parts[part];
-        let (before, behind) = self.memory.split_at_mut(body_at);
-        let (prefix, body) = (&mut before[prefix_at..][..self.geometry.prefix], &mut behind[..length]);
-        if frame == serial {
-            self.format.make(frame, part, prefix, body);
-        } else {
-            let (spare_prefix, spare_body) = &mut self.spare;
-            self.format.make(serial, part, prefix, &mut spare_body[..length]);
-            self.format.make(frame, part, spare_prefix, body);
-        }
+        made
     }
 
     /// A packet that was made.
     #[inline]
-    pub fn packet(&self, number: u64) -> Packet<'_> {
-        let (index, part) = self.place(number);
-        debug_assert_eq!(self.made[self.made_at(index, part)], Some(number), "it was made, and not long ago");
-        let (prefix, body) = (self.prefix_at(index, part), self.body_at(index, part));
+    pub fn packet(&self, made: Made) -> Packet<'_> {
         Packet {
-            prefix: &self.memory[prefix..][..self.geometry.prefix],
-            body: &self.memory[body..][..self.geometry.parts[part]],
+            prefix: &self.memory[made.prefix..][..self.geometry.prefix],
+            body: &self.memory[made.body..][..made.length],
+        }
+    }
+
+    /// Makes what stands around the content of a packet.
+    fn wrap(&mut self, index: u64, part: usize, made: Made) {
+        let (before, behind) = self.memory.split_at_mut(made.body);
+        let (prefix, body) = (&mut before[made.prefix..][..self.geometry.prefix], &mut behind[..made.length]);
+        let (frame, serial) = (self.course.frame(index), self.course.serial(index));
+        if frame == serial {
+            self.format.make(frame, part, prefix, body);
+        } else {
+            let (spare_prefix, spare_body) = &mut self.spare;
+            self.format.make(serial, part, prefix, &mut spare_body[..made.length]);
+            self.format.make(frame, part, spare_prefix, body);
         }
     }
 
     /// Puts a frame's content into its slot, if it is not there. No packet of another frame is left in it.
-    fn fill(&mut self, index: u64) {
-        let (frame, slot) = (self.course.frame(index), (index % self.slots) as usize);
+    fn fill(&mut self, index: u64, slot: usize) {
+        let frame = self.course.frame(index);
         if self.holds[slot] == Some(frame) {
             return;
         }
-        let first = self.made_at(index, 0);
-        self.made[first..][..self.geometry.parts.len()].fill(None);
-        let begin = self.body_at(index, 0);
-        let bytes = &mut self.memory[begin..][..self.geometry.frame_size()];
+        let parts = self.geometry.parts.len();
+        self.made[slot * parts..][..parts].fill(None);
+        let begin = self.place(slot, 0).body;
+        let bytes = &mut self.memory[begin..][..self.frame_size];
         if let Some(held) = self.holds[slot].replace(frame) {
             self.content.change(held, frame, bytes);
         } else {
@@ -137,34 +171,18 @@ impl Flow {
         }
     }
 
-    /// A packet's frame and its part of it.
-    fn place(&self, number: u64) -> (u64, usize) {
-        let parts = self.geometry.parts.len() as u64;
-        (number / parts, (number % parts) as usize)
-    }
-
-    fn made_at(&self, index: u64, part: usize) -> usize {
-        (index % self.slots) as usize * self.geometry.parts.len() + part
-    }
-
     /// Packets that are frames lie as they leave, one behind the other: several are one piece of memory. Otherwise a
     /// frame's parts must touch, and all prefixes come before them.
-    fn is_frame(&self) -> bool {
-        self.geometry.parts.len() == 1
-    }
-
-    fn prefix_at(&self, index: u64, part: usize) -> usize {
-        let stride = if self.is_frame() { self.geometry.packet_size() } else { self.geometry.prefix };
-        self.made_at(index, part) * stride
-    }
-
-    fn body_at(&self, index: u64, part: usize) -> usize {
-        if self.is_frame() {
-            return self.prefix_at(index, part) + self.geometry.prefix;
+    fn place(&self, slot: usize, part: usize) -> Made {
+        let Geometry { prefix, ref parts, .. } = self.geometry;
+        let length = parts[part];
+        if let [_] = parts[..] {
+            let begin = slot * (prefix + length);
+            return Made { prefix: begin, body: begin + prefix, length };
         }
-        let (slot, frame) = ((index % self.slots) as usize, self.geometry.frame_size());
-        let before: usize = self.geometry.parts[..part].iter().sum();
-        self.made.len() * self.geometry.prefix + slot * frame + before
+        let bodies = self.made.len() * prefix;
+        let body = bodies + slot * self.frame_size + self.offsets[part];
+        Made { prefix: (slot * parts.len() + part) * prefix, body, length }
     }
 }
 
@@ -209,8 +227,8 @@ mod tests {
             let course = Course { restart_after, jump };
             let mut flow = Flow::new(Box::new(format.clone()), content.clone(), course, 5);
             for number in numbers {
-                flow.make(number);
-                let Packet { prefix, body } = flow.packet(number);
+                let made = flow.make(number);
+                let Packet { prefix, body } = flow.packet(made);
                 prop_assert_eq!([prefix, body].concat(), expected(&format, &content, course, number));
             }
         }
@@ -223,9 +241,9 @@ mod tests {
             let content = content(DataKind::Vlbi, 64);
             let mut flow = Flow::new(Box::new(format.clone()), content.clone(), Course::default(), 7);
             for first in 0..50 {
-                (first..first + 7).for_each(|number| flow.make(number));
-                for number in first..first + 7 {
-                    let Packet { prefix, body } = flow.packet(number);
+                let made: Vec<_> = (first..first + 7).map(|number| (number, flow.make(number))).collect();
+                for (number, made) in made {
+                    let Packet { prefix, body } = flow.packet(made);
                     assert_eq!(
                         [prefix, body].concat(),
                         expected(&format, &content, Course::default(), number)
@@ -239,9 +257,9 @@ mod tests {
     fn packets_that_are_frames_touch() {
         let mut flow =
             Flow::new(Box::new(Numbered::new(&[64])), content(DataKind::Vlbi, 64), Course::default(), 4);
-        (0..4).for_each(|number| flow.make(number));
-        for number in 0..3 {
-            let (this, next) = (flow.packet(number), flow.packet(number + 1));
+        let made: Vec<_> = (0..4).map(|number| flow.make(number)).collect();
+        for pair in made.windows(2) {
+            let (this, next) = (flow.packet(pair[0]), flow.packet(pair[1]));
             assert_eq!(this.prefix.as_ptr_range().end, this.body.as_ptr());
             assert_eq!(this.body.as_ptr_range().end, next.prefix.as_ptr());
         }

@@ -10,15 +10,17 @@ mod flow;
 mod memory;
 mod pace;
 mod sender;
+mod simulation;
 #[cfg(test)]
 mod trial;
 #[expect(unsafe_code, reason = "the kernel is handed batches of packets by their addresses")]
 pub mod udp;
 
-pub use flow::{Course, Flow};
+pub use flow::{Course, Flow, Made};
 pub use memory::Memory;
 pub use pace::{Pace, Waiting};
 pub use sender::{Left, Sender, Station};
+pub use simulation::{Shape, Simulation, SimulationError};
 
 use std::{fmt, io};
 
@@ -80,6 +82,8 @@ pub trait Outlet: fmt::Debug + Send {
     fn send(&mut self, packets: &[Packet<'_>]) -> io::Result<()>;
     /// How many packets of so many bytes leave in one go, at the most.
     fn burst(&self, packet_size: usize) -> usize;
+    /// How many bytes of packets may wait for the network: what the kernel gave.
+    fn room(&self) -> u64;
     /// What was counted so far.
     fn totals(&self) -> Sent;
 }

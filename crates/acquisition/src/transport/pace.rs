@@ -9,22 +9,36 @@ use nilometer_storage::Clock;
 #[derive(Debug, Clone, Copy)]
 pub struct Pace {
     rate: f64,
+    /// Nanoseconds from one packet to the next.
+    step: f64,
+    /// After so many packets none comes for so long.
+    pauses: Option<(u64, Nanos)>,
 }
 
-/// A burst lasts no longer than this at the packets' own rate.
+/// Packets that leave in one go last no longer than this at their own rate.
 const BURST: Nanos = Nanos(100_000);
 
 impl Pace {
     /// So many packets a second, above 0.
     pub fn new(rate: Frequency) -> Self {
         assert!(rate.0 > 0.0, "a rate of zero is refused where it is read");
-        Pace { rate: rate.0 }
+        Pace { rate: rate.0, step: 1e9 / rate.0, pauses: None }
+    }
+
+    /// With a pause after every so many packets, at least one.
+    #[must_use]
+    pub fn with_pauses(self, packets: u64, pause: Nanos) -> Self {
+        assert!(packets > 0, "bursts of nothing are refused where they are read");
+        Pace { pauses: Some((packets, pause)), ..self }
     }
 
     /// When packet `number` is there as a whole, from the beginning on: packet 0 after one step.
     #[inline]
     pub fn due(&self, number: u64) -> Nanos {
-        Nanos::from_seconds((number + 1) as f64 / self.rate)
+        let pauses = self.pauses.map_or(0, |(packets, pause)| (number / packets).saturating_mul(pause.0));
+        #[expect(clippy::cast_sign_loss, reason = "neither is negative")]
+        let steps = ((number + 1) as f64 * self.step + 0.5) as u64;
+        Nanos(steps) + Nanos(pauses)
     }
 
     /// How many packets leave in one go: as many as come within 100 us, at least one, and no more than `most`.
@@ -34,11 +48,20 @@ impl Pace {
         within.clamp(1, most.max(1))
     }
 
+    /// Where the burst ends that begins with packet `first`: none reaches over a pause.
+    #[inline]
+    pub fn burst_end(&self, first: u64, burst: u64) -> u64 {
+        let end = first + burst;
+        self.pauses.map_or(end, |(packets, _)| end.min((first / packets + 1) * packets))
+    }
+
     /// How many packets are due in a time.
     pub fn packets_in(&self, time: Nanos) -> u64 {
         #[expect(clippy::cast_sign_loss, reason = "a rate is above zero")]
-        let count = (self.rate * time.seconds() * (1.0 + 1e-12)) as u64;
-        count
+        let evenly = |time: Nanos| (self.rate * time.seconds() * (1.0 + 1e-12)) as u64;
+        let Some((packets, pause)) = self.pauses else { return evenly(time) };
+        let cycle = Nanos::from_seconds(packets as f64 / self.rate) + pause;
+        (time.0 / cycle.0).saturating_mul(packets) + evenly(Nanos(time.0 % cycle.0)).min(packets)
     }
 }
 
@@ -68,6 +91,9 @@ impl Waiting {
             thread::sleep(wake.since(now).duration());
             now = clock.now();
             self.woken(wake, now);
+        } else if due > now {
+            // Who never sleeps would never learn that it is woken in time again.
+            self.awake = Nanos(self.awake.0 - self.awake.0 / 4096).max(AWAKE_MIN);
         }
         while now < due {
             std::hint::spin_loop();
@@ -81,15 +107,14 @@ impl Waiting {
         (asleep.0 > 0).then_some(now + asleep)
     }
 
-    /// The rest becomes longer at once, by half of what it missed, and shorter little by little.
+    /// The rest is to be half as long again as sleepers are late, but for few. It becomes longer and shorter by steps, so
+    /// that one disturbance does not keep the thread awake.
     fn woken(&mut self, wake: Nanos, now: Nanos) {
-        let late = now.since(wake) + now.since(wake);
-        let awake = if late > self.awake {
-            Nanos(self.awake.0.midpoint(late.0))
-        } else {
-            Nanos(self.awake.0 - self.awake.since(late).0 / 256)
-        };
-        self.awake = awake.clamp(AWAKE_MIN, AWAKE_MAX);
+        let late = now.since(wake).0;
+        let (awake, wished) = (self.awake.0, late + late / 2);
+        let stepped =
+            if wished > awake { wished.min(awake + awake / 8) } else { awake - (awake - wished) / 256 };
+        self.awake = Nanos(stepped).clamp(AWAKE_MIN, AWAKE_MAX);
     }
 }
 
@@ -128,6 +153,18 @@ mod tests {
     }
 
     #[test]
+    fn pauses_come_between_bursts_and_no_burst_reaches_over_one() {
+        let pace = Pace::new(Frequency(1000.0)).with_pauses(3, Nanos::from_millis(10));
+        let due = [0, 2, 3, 5, 6].map(|number| pace.due(number).0 / 1_000_000);
+        assert_eq!(due, [1, 3, 14, 16, 27]);
+        let ends =
+            [(0, 8), (0, 2), (1, 2), (2, 8), (4, 1)].map(|(first, burst)| pace.burst_end(first, burst));
+        assert_eq!(ends, [3, 2, 3, 3, 5]);
+        let packets = [0, 1, 3, 5, 12, 14, 26].map(|time| pace.packets_in(Nanos::from_millis(time)));
+        assert_eq!(packets, [0, 1, 3, 3, 3, 4, 6]);
+    }
+
+    #[test]
     fn a_whole_second_has_as_many_packets_as_the_rate_says() {
         for (rate, packets) in [(15_625.0, 62_500), (506_996.25, 2_027_985), (3.0, 12), (128.0 / 3.0, 170)] {
             assert_eq!(Pace::new(Frequency(rate)).packets_in(Nanos::from_millis(4000)), packets, "{rate}");
@@ -137,19 +174,33 @@ mod tests {
     #[test]
     fn the_rest_grows_with_lateness_and_shrinks_without() {
         let mut waiting = Waiting { awake: AWAKE };
+        waiting.woken(Nanos(0), Nanos::from_millis(1000));
+        assert_eq!(waiting.awake, Nanos(67_500), "one disturbance is no reason to stay awake");
         for _ in 0..20 {
             waiting.woken(Nanos(1000), Nanos(1000 + 90_000));
         }
-        assert!((170_000..=180_000).contains(&waiting.awake.0), "{waiting:?}");
+        assert_eq!(waiting.awake, Nanos(135_000));
         for _ in 0..3000 {
             waiting.woken(Nanos(1000), Nanos(1000 + 10_000));
         }
-        assert!((20_000..21_000).contains(&waiting.awake.0), "{waiting:?}");
-        waiting.woken(Nanos(0), Nanos::from_millis(1000));
-        assert_eq!(waiting.awake, AWAKE_MAX, "a stopped machine is no reason to stay awake for ever");
+        assert!((15_000..16_000).contains(&waiting.awake.0), "{waiting:?}");
+        for _ in 0..100 {
+            waiting.woken(Nanos(0), Nanos::from_millis(1000));
+        }
+        assert_eq!(waiting.awake, AWAKE_MAX);
         assert_eq!(waiting.sleep_until(Nanos(310_000), Nanos(0)), Some(Nanos(10_000)));
         assert_eq!(waiting.sleep_until(Nanos(300_000), Nanos(0)), None);
         assert_eq!(waiting.sleep_until(Nanos(1), Nanos(5)), None);
+    }
+
+    #[test]
+    fn who_is_too_late_to_sleep_tries_again_some_day() {
+        let (clock, mut waiting) = (Clock::start(), Waiting { awake: AWAKE_MAX });
+        for _ in 0..10_000 {
+            let now = clock.now();
+            waiting.until(now + Nanos(10), now, clock);
+        }
+        assert!(waiting.awake < Nanos(AWAKE_MAX.0 / 8), "{waiting:?}");
     }
 
     #[test]

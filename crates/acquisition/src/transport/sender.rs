@@ -11,7 +11,7 @@ use nilometer_model::{Histogram, Nanos, Seed};
 use nilometer_storage::{Clock, process::Usage};
 
 use super::{
-    Flow, Outlet, Pace, Sent, Waiting,
+    Flow, Made, Outlet, Pace, Sent, Waiting,
     faults::{Counts, Departures, Faults, Leaving},
 };
 use crate::format::Packet;
@@ -21,25 +21,51 @@ use crate::format::Packet;
 pub struct Station {
     flow: Flow,
     departures: Departures,
-    outlet: Box<dyn Outlet>,
-    /// A second way to the same place, from another port.
+    /// One for each port to which packets go.
+    outlets: Vec<Box<dyn Outlet>>,
+    /// A second way to the first of these, from another port.
     stranger: Option<Box<dyn Outlet>>,
     foreign: Vec<Vec<u8>>,
     leaving: Vec<Leaving>,
+    ready: Vec<Ready>,
+}
+
+/// A packet that is to be handed over.
+#[derive(Debug, Clone, Copy)]
+struct Ready {
+    way: Way,
+    bytes: Bytes,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Port(usize),
+    Stranger,
+}
+
+/// Where a packet's bytes are: in the flow, or by their index among those that are in no flow.
+#[derive(Debug, Clone, Copy)]
+enum Bytes {
+    Made(Made),
+    Odd(usize),
+    Foreign(usize),
 }
 
 /// Packets of another kind that are prepared.
 const FOREIGN: u64 = 16;
 
 impl Station {
-    /// Sends a flow with faults by seed. Every second foreign packet comes from the stranger, if there is one: all are of
+    /// Sends a flow with faults by seed. The packets of a frame are shared out among the outlets, the first ones by the first
+    /// of them. Every second foreign packet comes from the stranger, if there is one: all are of
     /// random bytes, in a size that the stream has.
     pub fn new(
         flow: Flow,
         (faults, seed): (Faults, Seed),
-        outlet: Box<dyn Outlet>,
+        outlets: Vec<Box<dyn Outlet>>,
         stranger: Option<Box<dyn Outlet>>,
     ) -> Self {
+        let parts = flow.geometry().parts.len();
+        assert!(!outlets.is_empty() && parts.is_multiple_of(outlets.len()), "each port gets as many packets");
         let sizes = flow.packet_sizes();
         let departures = Departures::new(faults, &sizes, seed);
         let random = |(index, size): (u64, &usize)| {
@@ -48,7 +74,8 @@ impl Station {
             bytes
         };
         let foreign = (0..FOREIGN).zip(sizes.iter().cycle()).map(random).collect();
-        Station { flow, departures, outlet, stranger, foreign, leaving: Vec::new() }
+        let (leaving, ready) = (Vec::new(), Vec::new());
+        Station { flow, departures, outlets, stranger, foreign, leaving, ready }
     }
 
     /// The next packets are due.
@@ -66,41 +93,62 @@ impl Station {
     }
 
     fn send_leaving(&mut self) -> io::Result<()> {
-        let Station { flow, outlet, stranger, foreign, leaving, .. } = self;
-        let mut odd = Vec::new();
-        for &left in &*leaving {
-            match left {
-                Leaving::Packet(number) => flow.make(number),
-                Leaving::Odd(number, size) => {
-                    flow.make(number);
-                    odd.push(cut(flow.packet(number), size));
-                }
-                Leaving::Foreign(_) => {}
-            }
-        }
-        let mut odd = odd.iter();
-        let strange = |left: &Leaving| {
-            stranger.is_some() && matches!(left, Leaving::Foreign(number) if number % 2 == 1)
-        };
-        let alike = leaving.chunk_by(|a, b| strange(a) == strange(b));
-        let alike: Vec<_> = alike.map(|leaving| (strange(&leaving[0]), leaving)).collect();
-        for (strange, leaving) in alike {
-            let bytes = |left: &Leaving| match *left {
-                Leaving::Packet(number) => flow.packet(number),
-                Leaving::Odd(..) => alone(odd.next().expect("one was made for each")),
-                Leaving::Foreign(number) => alone(&foreign[(number % FOREIGN) as usize]),
+        let odd = self.make();
+        let Station { flow, outlets, stranger, foreign, ready, .. } = self;
+        for ready in ready.chunk_by(|a, b| a.way == b.way) {
+            let bytes = |ready: &Ready| match ready.bytes {
+                Bytes::Made(made) => flow.packet(made),
+                Bytes::Odd(index) => alone(&odd[index]),
+                Bytes::Foreign(index) => alone(&foreign[index]),
             };
-            let packets: Vec<Packet<'_>> = leaving.iter().map(bytes).collect();
-            match stranger {
-                Some(stranger) if strange => stranger.send(&packets)?,
-                _ => outlet.send(&packets)?,
-            }
+            let packets: Vec<Packet<'_>> = ready.iter().map(bytes).collect();
+            let outlet = match ready[0].way {
+                Way::Port(port) => &mut outlets[port],
+                Way::Stranger => stranger.as_mut().expect("there is one where it is asked for"),
+            };
+            outlet.send(&packets)?;
         }
         Ok(())
     }
 
+    /// Makes what leaves ready; packets in another size are copies.
+    fn make(&mut self) -> Vec<Vec<u8>> {
+        let mut odd = Vec::new();
+        self.ready.clear();
+        for left in &self.leaving {
+            self.ready.push(match *left {
+                Leaving::Packet(number) => {
+                    Ready { way: Way::Port(self.port(number)), bytes: Bytes::Made(self.flow.make(number)) }
+                }
+                Leaving::Odd(number, size) => {
+                    let made = self.flow.make(number);
+                    odd.push(cut(self.flow.packet(made), size));
+                    Ready { way: Way::Port(self.port(number)), bytes: Bytes::Odd(odd.len() - 1) }
+                }
+                Leaving::Foreign(number) => {
+                    let strange = number % 2 == 1 && self.stranger.is_some();
+                    let way = if strange { Way::Stranger } else { Way::Port(0) };
+                    Ready { way, bytes: Bytes::Foreign((number % FOREIGN) as usize) }
+                }
+            });
+        }
+        odd
+    }
+
+    /// By which of its ports a packet leaves: a frame's parts are shared out evenly.
+    fn port(&self, number: u64) -> usize {
+        let (parts, outlets) = (self.flow.geometry().parts.len(), self.outlets.len());
+        if outlets == 1 { 0 } else { (number % parts as u64) as usize / (parts / outlets) }
+    }
+
+    fn restarts(&self) -> u64 {
+        let parts = self.flow.geometry().parts.len() as u64;
+        self.flow.course().restarts(self.departures.counts().due.div_ceil(parts))
+    }
+
     fn sent(&self) -> Sent {
-        self.outlet.totals().and(self.stranger.as_ref().map_or_else(Sent::default, |outlet| outlet.totals()))
+        let ways = self.outlets.iter().chain(&self.stranger);
+        ways.fold(Sent::default(), |sent, outlet| sent.and(outlet.totals()))
     }
 }
 
@@ -134,8 +182,14 @@ pub struct Left {
     pub sent: Vec<Sent>,
     /// How late packets left after they were due, in nanoseconds. One that leaves in a burst leaves with the last of it.
     pub lateness: Histogram,
+    /// How often serial numbers fell back, over all stations.
+    pub restarts: u64,
+    /// Room in the kernel for packets that wait for the network, in bytes: the least that a station has.
+    pub room: u64,
     /// Packets of a burst.
     pub burst: u64,
+    /// When the last packet was due, from the beginning on.
+    pub due: Nanos,
     /// From the beginning until the last packet had left.
     pub wall: Nanos,
     /// What the thread that sent spent.
@@ -147,8 +201,10 @@ pub struct Left {
 impl Sender {
     /// At least one station; each sends `packets` packets at this pace.
     pub fn new(stations: Vec<Station>, pace: Pace, packets: u64) -> Self {
-        let most =
-            stations.iter().map(|station| station.outlet.burst(station.flow.geometry().packet_size())).min();
+        let most = stations
+            .iter()
+            .map(|station| station.outlets[0].burst(station.flow.geometry().packet_size()))
+            .min();
         let burst = pace.burst(most.expect("there is at least one station")) as u64;
         Sender { stations, pace, packets, burst }
     }
@@ -164,7 +220,7 @@ impl Sender {
         let (mut lateness, start) = (Histogram::default(), clock.now());
         let (mut now, mut first) = (start, 0);
         while first < self.packets && !stop.load(Ordering::Relaxed) {
-            let next = (first + self.burst).min(self.packets);
+            let next = self.pace.burst_end(first, self.burst).min(self.packets);
             for index in 0..self.stations.len() {
                 let begin = start + self.phase(index);
                 waiting.until(begin + self.pace.due(next - 1), now, clock);
@@ -175,15 +231,22 @@ impl Sender {
             first = next;
         }
         self.stations.iter_mut().try_for_each(Station::finish)?;
-        Ok(Left {
+        let (wall, usage) = (clock.now().since(start), Usage::of_thread().since(usage));
+        let due = first.checked_sub(1).map_or(Nanos(0), |last| self.pace.due(last));
+        let stopped = first < self.packets;
+        Ok(Left { lateness, due, wall, usage, stopped, ..self.told() })
+    }
+
+    /// What stations and their outlets tell.
+    fn told(&self) -> Left {
+        Left {
             counts: self.stations.iter().map(|station| station.departures.counts()).collect(),
             sent: self.stations.iter().map(Station::sent).collect(),
-            lateness,
+            restarts: self.stations.iter().map(Station::restarts).sum(),
+            room: self.stations.iter().map(|station| station.outlets[0].room()).min().unwrap_or_default(),
             burst: self.burst,
-            wall: clock.now().since(start),
-            usage: Usage::of_thread().since(usage),
-            stopped: first < self.packets,
-        })
+            ..Left::default()
+        }
     }
 
     /// Stations do not send at the same moment: each begins its share of a burst's time later.
@@ -216,7 +279,7 @@ mod tests {
         let flow = Flow::new(format, content, Course::default(), 8 + faults.distance);
         let (kept, other) = (Kept::default(), Kept::default());
         let second: Option<Box<dyn Outlet>> = stranger.then(|| Box::new(other.clone()) as Box<dyn Outlet>);
-        (Station::new(flow, (faults, Seed(seed)), Box::new(kept.clone()), second), kept, other)
+        (Station::new(flow, (faults, Seed(seed)), vec![Box::new(kept.clone())], second), kept, other)
     }
 
     fn run(stations: Vec<Station>, stop: bool) -> Left {
@@ -288,6 +351,21 @@ mod tests {
         assert_eq!((kept.packets().len() as u64, other.packets().len()), (PACKETS, 0));
         assert_eq!(left.counts.iter().map(|counts| counts.lost).collect::<Vec<_>>(), [0, PACKETS]);
         assert_eq!(left.lateness.count(), 2 * PACKETS);
+    }
+
+    #[test]
+    fn the_parts_of_a_frame_are_shared_out_among_ports() {
+        let content = Content::prepare(&DataKind::Vlbi.into(), &[4 * 64 * 4], PixelType::Uint2, Seed(1));
+        let format = Box::new(Numbered::new(&[64; 4]));
+        let flow = Flow::new(format, content.expect("it can be made"), Course::default(), 8);
+        let ports = [Kept::default(), Kept::default()];
+        let outlets = ports.iter().map(|kept| Box::new(kept.clone()) as Box<dyn Outlet>).collect();
+        run(vec![Station::new(flow, (Faults::default(), Seed(1)), outlets, None)], false);
+        for (port, kept) in ports.iter().enumerate() {
+            let packets = kept.packets();
+            assert_eq!(packets.len() as u64, PACKETS / 2);
+            assert!(packets.iter().all(|packet| serial(packet) as usize % 4 / 2 == port));
+        }
     }
 
     #[test]

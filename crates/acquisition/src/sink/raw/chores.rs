@@ -170,9 +170,7 @@ impl Program {
                 named(kind, layout.slot(file), name, buffer)
             }
             Chore::Allocate(file) => on(OpKind::Allocate, layout.slot(file), layout.file_size(), buffer),
-            Chore::OpenThrough(_) => {
-                named(OpKind::Open(Open::WRITE), THROUGH, name, buffer)
-            }
+            Chore::OpenThrough(_) => named(OpKind::Open(Open::WRITE), THROUGH, name, buffer),
             Chore::CloseThrough(_) => on(OpKind::Close, THROUGH, 0, buffer),
             Chore::Truncate(file, bytes) => on(OpKind::Truncate, layout.slot(file), bytes, buffer),
             Chore::SyncFile(file) => on(OpKind::SyncData, layout.slot(file), 0, buffer),

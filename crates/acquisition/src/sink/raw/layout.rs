@@ -156,9 +156,10 @@ impl RawLayout {
         }
     }
 
-    /// Whether so many bytes can't be written past the cache.
+    /// Whether so many bytes can't be written past the cache, as all frames but a last, shorter block can.
     pub(super) fn is_odd(&self, length: u32) -> bool {
-        self.direct && !(length as usize).is_multiple_of(ALIGNMENT)
+        let shorter = u64::from(length) < self.head.stride;
+        self.direct && shorter && !(length as usize).is_multiple_of(ALIGNMENT)
     }
 
     /// The slot of a file while it is open.

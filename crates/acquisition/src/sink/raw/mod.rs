@@ -42,8 +42,8 @@ use chores::{Chore, Program};
 use chunks::Chunks;
 use files::Files;
 pub use gauge::Gauge;
-use layout::{STREAMER, THROUGH};
 pub use layout::{Durability, RawLayout, Streamer, frames_per_file, is_aligned};
+use layout::{STREAMER, THROUGH};
 use log::Log;
 pub use numbering::Numbering;
 
@@ -464,7 +464,9 @@ impl Sink for RawFiles {
             return self.salvage().map(|operation| (operation, now));
         }
         let other = self.journal().or_else(|| self.chore(now)).or_else(|| self.journal());
-        other.map(|operation| (operation, now)).or_else(|| self.frame())
+        let other = other.map(|operation| (operation, now)).or_else(|| self.frame());
+        // A frame may need something to be done first.
+        other.or_else(|| self.chore(now).map(|operation| (operation, now)))
     }
 
     fn completed(&mut self, completion: Completion, stored: &mut Stored) -> Result<(), Errno> {

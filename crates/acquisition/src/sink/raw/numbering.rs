@@ -219,3 +219,129 @@ impl Order {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The files of a lane, in the order of their frames, with the numbers in their names.
+    fn held(order: &Order) -> Vec<Option<u32>> {
+        order.chunks.iter().map(|chunk| chunk.held).collect()
+    }
+
+    fn make(order: &mut Order, lane: u32, file: u64, first: u64) -> Option<u32> {
+        order.begin(lane, file, first);
+        let number = order.name(lane, file);
+        order.made(lane, file);
+        number
+    }
+
+    #[test]
+    fn chunks_are_numbered_in_the_order_of_their_frames_whoever_makes_files_first() {
+        let mut order = Order::default();
+        order.begin(0, 0, 0);
+        order.begin(1, 0, 100);
+        assert_eq!((order.name(1, 0), order.name(0, 0)), (Some(1), Some(0)));
+        assert_eq!(make(&mut order, 0, 1, 200), Some(2));
+        assert!(!order.moves);
+    }
+
+    #[test]
+    fn what_is_put_between_waits_until_those_behind_have_moved_highest_first() {
+        let mut order = Order::default();
+        for lane in 0..3 {
+            make(&mut order, lane, 0, u64::from(lane) * 100);
+        }
+        order.leave(0);
+        assert_eq!(make(&mut order, 2, 1, 40), None, "its number is not free yet");
+        assert_eq!((order.next_move(1), order.next_move(2)), (None, Some((0, 3))));
+        assert_eq!(order.next_move(1), None, "the highest is being renamed");
+        order.moved(2, 0);
+        assert_eq!(order.next_move(1), Some((0, 2)));
+        assert_eq!(order.next_move(2), None);
+        order.moved(1, 0);
+        assert_eq!(order.next_move(2), Some((1, 1)));
+        order.moved(2, 1);
+        assert_eq!(held(&order), [Some(0), Some(1), Some(2), Some(3)]);
+        assert!(!order.moves);
+    }
+
+    #[test]
+    fn files_of_a_lane_that_is_gone_keep_their_numbers_and_those_it_may_have() {
+        let mut order = Order::default();
+        for lane in 0..3 {
+            make(&mut order, lane, 0, u64::from(lane) * 100);
+        }
+        order.leave(0);
+        make(&mut order, 1, 1, 40);
+        assert_eq!(order.next_move(2), Some((0, 3)));
+        // It may or may not have been renamed.
+        order.leave(2);
+        assert_eq!(order.next_move(1), None, "2 and 3 may be there");
+        assert_eq!(held(&order), [Some(0), None, Some(1), Some(2)]);
+        assert_eq!(make(&mut order, 1, 2, 300), Some(4));
+        assert!(!order.moves, "what is between 0 and 1 gets no number");
+    }
+
+    #[test]
+    fn a_number_that_no_file_got_is_used() {
+        let mut order = Order::default();
+        make(&mut order, 0, 0, 0);
+        order.begin(1, 0, 100);
+        make(&mut order, 0, 1, 200);
+        order.leave(1);
+        assert_eq!(make(&mut order, 2, 0, 100), Some(1));
+        assert_eq!(held(&order), [Some(0), Some(1), Some(2)]);
+    }
+
+    proptest! {
+        #[test]
+        fn at_every_moment_each_number_is_there_once_and_in_order(
+            steps in prop::collection::vec((0_u32..5, 0_u8..8, any::<u64>()), 1..300),
+            may_leave in any::<bool>(),
+        ) {
+            let mut order = Order::default();
+            let (mut files, mut moving, mut gone) = ([0_u64; 5], [None; 5], [false; 5]);
+            for (lane, kind, random) in steps {
+                let at = lane as usize;
+                if gone[at] {
+                    continue;
+                }
+                match kind {
+                    // At the end, or anywhere before.
+                    0..4 => {
+                        let last = order.chunks.last().map_or(0, |chunk| chunk.first);
+                        let first = if kind > 0 { last + 10 } else { random % (last + 1) };
+                        make(&mut order, lane, files[at], first);
+                        files[at] += 1;
+                    }
+                    4 if may_leave && random % 8 == 0 => {
+                        order.leave(lane);
+                        gone[at] = true;
+                    }
+                    _ => match moving[at].take() {
+                        Some((file, _)) => order.moved(lane, file),
+                        None => moving[at] = order.next_move(lane),
+                    },
+                }
+                // A file that is being renamed may have either number.
+                let names = order.chunks.iter().flat_map(|chunk| [chunk.held, chunk.moving]);
+                let names: Vec<u32> = names.flatten().collect();
+                prop_assert!(names.is_sorted_by(|one, next| one < next), "{:?}", order.chunks);
+            }
+            for lane in (0..5).cycle().take(10 * order.chunks.len() * order.chunks.len()) {
+                let at = lane as usize;
+                match moving[at].take() {
+                    _ if gone[at] => {}
+                    Some((file, _)) => order.moved(lane, file),
+                    None => moving[at] = order.next_move(lane),
+                }
+            }
+            prop_assert!(!order.moves, "{:?}", order.chunks);
+            if !gone.contains(&true) {
+                prop_assert!(held(&order).into_iter().eq((0..).map(Some).take(order.chunks.len())));
+            }
+        }
+    }
+}

@@ -45,6 +45,11 @@ pub(super) fn cuts_segments(socket: &UdpSocket) -> bool {
     get(socket, libc::SOL_UDP, libc::UDP_SEGMENT).is_ok()
 }
 
+/// Where the kernel cuts messages, in bytes; 0 nowhere.
+pub(super) fn set_segment(socket: &UdpSocket, bytes: usize) -> io::Result<()> {
+    set(socket, libc::SOL_UDP, libc::UDP_SEGMENT, c_int::try_from(bytes).unwrap_or(0))
+}
+
 /// How many routers a packet to a group may pass.
 pub(super) fn set_hops(socket: &UdpSocket, to: SocketAddr, hops: u8) -> io::Result<()> {
     let (level, name) = match to {

@@ -14,7 +14,7 @@ use std::{
 
 use nilometer_model::Bytes;
 
-use super::options::{cuts_segments, interface_index, send_room, set_hops, set_interface};
+use super::options::{cuts_segments, interface_index, send_room, set_hops, set_interface, set_segment};
 use crate::{
     format::Packet,
     transport::{Outlet, Sent},
@@ -58,6 +58,8 @@ pub struct UdpOutlet {
     to: SocketAddr,
     room: Bytes,
     cuts: bool,
+    /// Where the kernel cuts a message, in bytes; 0 nowhere.
+    segment: usize,
     list: List,
     sent: Sent,
 }
@@ -74,22 +76,18 @@ impl UdpOutlet {
             set_hops(&socket, to, hops)?;
         }
         if let Some(name) = &sending.interface {
-            set_interface(&socket, to, interface_index(name)?)?;
+            let named = |error| io::Error::other(format!("interface {name}: {error}"));
+            set_interface(&socket, to, interface_index(name).map_err(named)?)?;
         }
         socket.connect(to)?;
         let room = Bytes(send_room(&socket, sending.room.0)?);
         let cuts = sending.segments && cuts_segments(&socket);
-        Ok(UdpOutlet { socket, to, room, cuts, list: List::default(), sent: Sent::default() })
+        Ok(UdpOutlet { socket, to, room, cuts, segment: 0, list: List::default(), sent: Sent::default() })
     }
 
     /// Where packets go.
     pub fn to(&self) -> SocketAddr {
         self.to
-    }
-
-    /// The room that the kernel gave for packets that wait, its own bookkeeping counted in.
-    pub fn room(&self) -> Bytes {
-        self.room
     }
 
     /// Whether the kernel cuts messages into packets, as far as it is known: it may turn out that the way there can't.
@@ -103,11 +101,24 @@ impl UdpOutlet {
         let socket = self.socket.as_raw_fd();
         if self.cuts {
             let run = run(packets);
+            self.cut_as(&packets[..run])?;
             self.list.message(socket, &packets[..run])
         } else {
             let count = packets.len().min(MESSAGES_MAX);
             self.list.messages(socket, &packets[..count])
         }
+    }
+
+    /// Tells the kernel where to cut, if it cuts elsewhere now. Streams send packets of one size for hours.
+    fn cut_as(&mut self, run: &[Packet<'_>]) -> io::Result<()> {
+        let size = size(&run[0]);
+        let fits =
+            if run.len() > 1 { self.segment == size } else { self.segment == 0 || size <= self.segment };
+        if !fits {
+            self.segment = if run.len() > 1 { size } else { 0 };
+            set_segment(&self.socket, self.segment)?;
+        }
+        Ok(())
     }
 
     /// What an error means: how many of the packets are given up, 0 to try again.
@@ -122,7 +133,8 @@ impl UdpOutlet {
             }
             // The way there cuts no messages: packets beyond its size, or a network card without checksums.
             Some(libc::EINVAL | libc::EIO) if tried > 1 => {
-                self.cuts = false;
+                (self.cuts, self.segment) = (false, 0);
+                set_segment(&self.socket, 0)?;
                 Ok(0)
             }
             Some(
@@ -183,6 +195,11 @@ impl Outlet for UdpOutlet {
         if self.cuts { (MESSAGE_MAX / packet_size.max(1)).clamp(1, SEGMENTS_MAX) } else { MESSAGES_MAX }
     }
 
+    /// The kernel's own bookkeeping is counted in.
+    fn room(&self) -> u64 {
+        self.room.0
+    }
+
     fn totals(&self) -> Sent {
         self.sent
     }
@@ -221,38 +238,21 @@ impl std::fmt::Debug for List {
     }
 }
 
-/// Room for one control message that holds a `u16`, aligned as the kernel wants it.
-#[repr(C)]
-struct Control {
-    head: libc::cmsghdr,
-    segment: u16,
-}
-
-/// Bytes of [`Control`] without what fills it up.
-const CONTROL: usize = size_of::<libc::cmsghdr>() + size_of::<u16>();
-
 impl List {
-    /// Sends all packets as one message: those but the last are of one size.
+    /// Sends all packets as one message.
     fn message(&mut self, socket: RawFd, packets: &[Packet<'_>]) -> io::Result<usize> {
         self.pieces.clear();
         for packet in packets {
             self.gather(packet, 0);
         }
-        let segment = size(&packets[0]);
-        let mut control = Control {
-            head: libc::cmsghdr {
-                cmsg_len: CONTROL,
-                cmsg_level: libc::SOL_UDP,
-                cmsg_type: libc::UDP_SEGMENT,
-            },
-            segment: segment as u16,
+        let sent = if let [piece] = self.pieces[..] {
+            // SAFETY: the piece lies in `packets`, which are borrowed for the call.
+            unsafe { libc::send(socket, piece.iov_base, piece.iov_len, libc::MSG_NOSIGNAL) }
+        } else {
+            let head = self.head(0);
+            // SAFETY: the pieces lie in `packets`, and these and the list are borrowed for the call.
+            unsafe { libc::sendmsg(socket, &raw const head, libc::MSG_NOSIGNAL) }
         };
-        let mut head = self.head(0);
-        if packets.len() > 1 {
-            (head.msg_control, head.msg_controllen) = ((&raw mut control).cast(), size_of::<Control>());
-        }
-        // SAFETY: the pieces lie in `packets`, and these, the list and the control message are borrowed for the call.
-        let sent = unsafe { libc::sendmsg(socket, &raw const head, libc::MSG_NOSIGNAL) };
         if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(packets.len()) }
     }
 

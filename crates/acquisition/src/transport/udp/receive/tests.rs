@@ -1,3 +1,5 @@
+//! Real packets over loopback.
+
 use std::net::Ipv4Addr;
 
 use nilometer_model::{Seed, Stream};

@@ -1,0 +1,180 @@
+//! Packets of 8040 bytes over loopback to a sink that stores nothing, beside bare loops that receive them into the same
+//! memory again and again: what order, blocks and the ring cost.
+//!
+//! The sender is the same for all, paced below the rate at which the bare loops lose packets. What counts is the
+//! processor time of the threads that receive: of Nilometer that of the writer, too.
+
+use std::{
+    net::{SocketAddr, UdpSocket},
+    os::fd::AsRawFd,
+    sync::{Arc, atomic::AtomicBool},
+    thread,
+    time::Duration,
+};
+
+use anyhow::Context;
+use nilometer_acquisition::{
+    Chronicle, Receiver, Ring, Until, Writer,
+    assembly::{Assembly, Limits, Missing, frames_of_block},
+    instrument::Content,
+    sink::NullSink,
+    transport::{
+        Course, Flow, Pace, Sender, Station,
+        faults::Faults,
+        udp::{Listening, Sending, UdpInlet, UdpOutlet},
+    },
+};
+use nilometer_model::{Bytes, DataKind, Frequency, Nanos, PixelType};
+use nilometer_storage::{Arena, Clock, Drive, Engine, engine::Null, process::Usage};
+
+use crate::{
+    bare,
+    contest::{Bound, Contest, Contestant, Cost, Limit, Outcome, Quantity, Stop},
+    ours::SEED,
+    sending::{BODY, PREFIX, Serial},
+};
+
+const PACKET: usize = PREFIX + BODY;
+/// Room for packets that wait in the kernel.
+const ROOM: usize = 64 << 20;
+/// Slots of the ring: as few as are always free.
+const SLOTS: usize = 16;
+/// Without a packet for so long, all have come.
+const SILENCE: Duration = Duration::from_millis(200);
+
+const BATCHES: &str = "bare, recvmmsg";
+const JOINED: &str = "bare, GRO";
+const OURS: &str = "nilometer";
+
+/// How packets leave.
+#[derive(Debug, Clone, Copy)]
+struct Load {
+    /// Eight packets with one call, which the kernel need not take apart.
+    segments: bool,
+    rate: Frequency,
+    packets: u64,
+}
+
+/// A sender that hands packets over in bursts, as the kernel also joins them from a network card: 8 Gbit/s.
+pub(crate) fn joined(stop: &Stop) -> anyhow::Result<Outcome> {
+    run(stop, Load { segments: true, rate: Frequency(124_000.0), packets: 250_000 })
+}
+
+/// A sender that hands over each packet alone: 4 Gbit/s.
+pub(crate) fn single(stop: &Stop) -> anyhow::Result<Outcome> {
+    run(stop, Load { segments: false, rate: Frequency(62_000.0), packets: 125_000 })
+}
+
+fn run(stop: &Stop, load: Load) -> anyhow::Result<Outcome> {
+    let noise = Content::prepare(&DataKind::Vlbi.into(), &[BODY as u64 * 4], PixelType::Uint2, SEED)?;
+    let noise = &noise;
+    let gigabits = load.rate.0 * PACKET as f64 * 8e-9;
+    let how = if load.segments { "in bursts of up to eight" } else { "one by one" };
+    let contest = Contest {
+        title: format!(
+            "receiving: {} packets of {PACKET} bytes at {gigabits:.1} Gbit/s, {how}",
+            load.packets
+        ),
+        quantity: Quantity::CpuPerOperation,
+        phases: &["receive"],
+        rounds: 9,
+        contestants: vec![
+            Contestant::new(BATCHES, || bare_loop(noise, load, false)),
+            Contestant::new(JOINED, || bare_loop(noise, load, true)),
+            Contestant::new(OURS, || ours(noise, load)),
+        ],
+        bounds: vec![
+            Bound { subject: OURS, peer: BATCHES, limit: Limit::Times(1.15) },
+            Bound { subject: OURS, peer: JOINED, limit: Limit::Times(1.15) },
+        ],
+    };
+    contest.run(stop)
+}
+
+/// Sends all packets; the thread that waits for them is heard afterwards.
+fn send(noise: &Content, load: Load, to: SocketAddr) -> anyhow::Result<()> {
+    let outlet = UdpOutlet::connect(to, &Sending { segments: load.segments, ..Sending::default() })?;
+    let flow = Flow::new(Box::new(Serial::new()), noise.clone(), Course::default(), 64);
+    let station = Station::new(flow, (Faults::default(), SEED), vec![Box::new(outlet)], None);
+    let left = Sender::new(vec![station], Pace::new(load.rate), load.packets)
+        .run(Clock::start(), &AtomicBool::new(false))?;
+    anyhow::ensure!(left.sent[0].packets == load.packets, "{:?}", left.sent[0]);
+    Ok(())
+}
+
+fn bare_loop(noise: &Content, load: Load, joined: bool) -> anyhow::Result<Vec<Cost>> {
+    let socket = UdpSocket::bind("127.0.0.1:0")?;
+    let address = socket.local_addr()?;
+    bare::receive_room(socket.as_raw_fd(), ROOM)?;
+    if joined {
+        bare::receive_segments(socket.as_raw_fd(), ROOM)?;
+    }
+    let receiving = thread::spawn(move || -> anyhow::Result<Cost> {
+        // Until the first packet is there, the sender prepares.
+        socket.peek(&mut [0])?;
+        socket.set_read_timeout(Some(SILENCE))?;
+        let (clock, before) = (Clock::start(), Usage::of_thread());
+        let packets = if joined {
+            bare::receive_joined(&socket, PACKET)?
+        } else {
+            bare::receive_batches(&socket, PACKET)?
+        };
+        Ok(cost(packets, Usage::of_thread().since(before), clock.now()))
+    });
+    send(noise, load, address)?;
+    let cost = receiving.join().ok().context("the receiver panicked")??;
+    Ok(vec![whole(cost, load)?])
+}
+
+fn ours(noise: &Content, load: Load) -> anyhow::Result<Vec<Cost>> {
+    let listening = Listening { room: Bytes(ROOM as u64), ..Listening::at("127.0.0.1:0".parse()?) };
+    let inlet = UdpInlet::open(&listening)?;
+    let address = inlet.address()?;
+    let frames = frames_of_block(BODY, 4096).context("such frames fill pages")?;
+    let (clock, size) = (Clock::start(), frames as usize * BODY);
+    let mut slots = Arena::shared_out(SLOTS, size).1;
+    for slot in &mut slots {
+        slot.fill(1);
+    }
+    let ring = Ring::new(slots, 1, Chronicle::new(size as u64, Nanos::from_millis(10)));
+    let writing = thread::spawn({
+        let ring = ring.clone();
+        move || write(ring, clock)
+    });
+    let receiving = thread::spawn(move || receive(inlet, &ring, frames, clock));
+    send(noise, load, address)?;
+    let (packets, received) = receiving.join().ok().context("the receiver panicked")?;
+    let written = writing.join().ok().context("the writer panicked")?;
+    Ok(vec![whole(cost(packets, received.and(written), clock.now()), load)?])
+}
+
+fn receive(inlet: UdpInlet, ring: &Arc<Ring>, frames: u64, clock: Clock) -> (u64, Usage) {
+    let format = Box::new(Serial::new());
+    let assembly = Assembly::new(format, ring.clone(), frames, Limits::default(), Missing::Filled);
+    let until = Until { silence: Nanos(SILENCE.as_nanos() as u64), ..Until::default() };
+    let mut receiver = Receiver::new(Box::new(inlet), assembly, until);
+    let live = receiver.live();
+    // The thread does nothing before, but waits for the first packet.
+    ring.close(receiver.run(clock, &AtomicBool::new(false)));
+    let placed = live.lock().map_or(0, |traffic| traffic.tally.placed);
+    (placed, Usage::of_thread())
+}
+
+fn write(ring: Arc<Ring>, clock: Clock) -> Usage {
+    let mut engine = Null::new(1, clock);
+    ring.seat_writer(0, engine.waker());
+    Drive::new(&mut Writer::new(ring, 0, NullSink::default()), &mut engine).run(|_| {});
+    Usage::of_thread()
+}
+
+fn cost(packets: u64, usage: Usage, wall: Nanos) -> Cost {
+    Cost { amount: packets as f64, cpu: usage.total().seconds(), wall: wall.seconds() }
+}
+
+/// A figure counts if hardly anything was lost.
+fn whole(cost: Cost, load: Load) -> anyhow::Result<Cost> {
+    let share = cost.amount / load.packets as f64;
+    eprintln!("  received {:.2} %", share * 100.0);
+    anyhow::ensure!(share > 0.9, "only {:.1} % of the packets came", share * 100.0);
+    Ok(cost)
+}

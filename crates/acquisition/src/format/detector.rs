@@ -1,0 +1,106 @@
+//! Frames of detectors, from a description of their packets: EXCALIBUR, JUNGFRAU, odin-data's test stream, or the user's own.
+
+use nilometer_model::packets::{self, Marks, Module};
+
+use super::{Geometry, Ignored, Known, Near, Packet, Part, WireFormat};
+
+/// A detector whose packets are described.
+#[derive(Debug)]
+pub struct Detector {
+    geometry: Geometry,
+    layout: packets::Detector,
+    /// The module that sends to this port, where ports tell modules apart.
+    module: u64,
+}
+
+impl Detector {
+    /// As it is described.
+    pub fn new(layout: packets::Detector, known: &Known) -> Result<Self, String> {
+        if layout.module == Module::Port && known.port >= layout.modules {
+            return Err(format!("port {} of a detector with {} modules", known.port, layout.modules));
+        }
+        let count = layout.packets * layout.all_subframes();
+        let size = |part: u64| {
+            if (part + 1).is_multiple_of(layout.packets) { layout.last_payload() } else { layout.payload }
+        };
+        let geometry = Geometry {
+            prefix: layout.header.0 as usize,
+            parts: (0..count).map(|part| size(part).0 as usize).collect(),
+            number_bits: layout.frame.width() - layout.subframes.trailing_zeros(),
+        };
+        Ok(Detector { geometry, module: u64::from(known.port), layout })
+    }
+
+    fn subframes(&self) -> u64 {
+        u64::from(self.layout.subframes)
+    }
+
+    /// The number of the packet in its sub-frame, with its marks.
+    fn marked(&self, packet: u64) -> u64 {
+        let Some(Marks { first, last }) = self.layout.marks else { return packet };
+        let first = if packet == 0 { 1 << first } else { 0 };
+        let last = if packet + 1 == self.layout.packets { 1 << last } else { 0 };
+        packet | first | last
+    }
+}
+
+impl WireFormat for Detector {
+    fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    #[inline]
+    fn place(&mut self, packet: Packet<'_>) -> Result<Part, Ignored> {
+        let layout = &self.layout;
+        let prefix = packet.prefix;
+        if layout.constants.iter().any(|constant| constant.field().read(prefix) != constant.value) {
+            return Err(Ignored::Foreign);
+        }
+        let module = match layout.module {
+            Module::Port => self.module,
+            Module::At(field) => field.read(prefix),
+        };
+        if module >= u64::from(layout.modules) {
+            return Err(Ignored::Foreign);
+        }
+        let number = layout.packet.map_or(0, |field| field.read(prefix));
+        if number >= layout.packets {
+            return Err(Ignored::Corrupt);
+        }
+        let counted = layout.frame.read(prefix);
+        let subframe = module * self.subframes() + counted % self.subframes();
+        let part = (subframe * layout.packets + number) as usize;
+        if self.geometry.parts[part] != packet.body.len() {
+            return Err(Ignored::Corrupt);
+        }
+        Ok(Part { frame: counted / self.subframes(), part })
+    }
+
+    fn fill(&self, _: Option<Near<'_>>, _: usize, into: &mut [u8]) {
+        into.fill(self.layout.fill);
+    }
+
+    fn make(&self, number: u64, part: usize, prefix: &mut [u8], body: &mut [u8]) {
+        let layout = &self.layout;
+        let (subframe, packet) = (part as u64 / layout.packets, part as u64 % layout.packets);
+        let (module, subframe) = (subframe / self.subframes(), subframe % self.subframes());
+        prefix.fill(0);
+        layout.frame.write(number.wrapping_mul(self.subframes()).wrapping_add(subframe), prefix);
+        if let Some(field) = layout.packet {
+            field.write(self.marked(packet), prefix);
+        }
+        if let Module::At(field) = layout.module {
+            field.write(module, prefix);
+        }
+        for constant in &layout.constants {
+            constant.field().write(constant.value, prefix);
+        }
+        if layout.trailer.0 > 0 && packet + 1 == layout.packets {
+            let trailer = body.last_chunk_mut().expect("the last packet holds the trailer: it was checked");
+            *trailer = number.wrapping_add(1).to_le_bytes();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,10 @@
+//! What stands for samples that did not come: the word that VLBI readers know as missing data.
+
+const WORD: [u8; 4] = 0x1122_3344_u32.to_le_bytes();
+
+/// Fills with it. `bytes` begin at a word of their frame.
+pub(super) fn fill(bytes: &mut [u8]) {
+    let (words, rest) = bytes.as_chunks_mut();
+    words.fill(WORD);
+    rest.copy_from_slice(&WORD[..rest.len()]);
+}

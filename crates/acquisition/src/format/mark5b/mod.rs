@@ -1,0 +1,155 @@
+//! Mark5B frames of 10016 bytes, whole or in two halves, of which only the first begins with a header.
+
+mod header;
+
+pub use header::{Fault, Header};
+
+use nilometer_model::packets::{self, Cut, Field, Packets};
+
+use super::{
+    Geometry, Ignored, Known, Near, Packet, Part, WireFormat, filler,
+    learned::Rate,
+    serial::Serial,
+    time::{DAY, MJD_2000},
+};
+
+/// First halves at the other parity, one after the other, after which the stream is held to have turned.
+const TURNED: u8 = 8;
+
+/// Mark5B over UDP.
+#[derive(Debug)]
+pub struct Mark5b {
+    geometry: Geometry,
+    serial: Serial,
+    parity: Parity,
+    rate: Rate,
+    /// The second and the number of the frame that came last.
+    last: (u64, u64),
+    /// Seconds since 2000 when the stream begins: near enough to tell the thousands of days.
+    begins: u64,
+}
+
+impl Mark5b {
+    /// As an instrument sends it.
+    pub fn new(packets: &Packets, mark5b: &packets::Mark5b, known: &Known) -> Result<Self, String> {
+        let size = mark5b.packet_size().0 as usize;
+        let (parts, halving) = match mark5b.frame {
+            Cut::Halves => (vec![size; 2], 1),
+            Cut::Whole => (vec![size], 0),
+        };
+        if packets.serial().is_none() && (known.frames_per_second.is_none() || halving == 1) {
+            return Err(
+                "without serial numbers, Mark5B frames must be whole and their number in a second known"
+                    .into(),
+            );
+        }
+        let bits = packets.serial().map_or(64, |field: Field| field.width() - halving);
+        Ok(Mark5b {
+            geometry: Geometry { prefix: packets.prefix().0 as usize, parts, number_bits: bits },
+            serial: Serial::new(packets, known),
+            parity: Parity::default(),
+            rate: known.frames_per_second.map_or(Rate::Unknown, Rate::Said),
+            last: (0, 0),
+            begins: known.begins,
+        })
+    }
+
+    /// Seconds since 2000 of a header: of the days that have these three digits, the one nearest to the stream's beginning.
+    fn second(&self, header: &Header) -> Option<u64> {
+        let near = MJD_2000 + self.begins / DAY;
+        let lower = (near + 500).saturating_sub(999);
+        let day = lower + (u64::from(header.day) + 1000 - lower % 1000) % 1000;
+        Some(day.checked_sub(MJD_2000)? * DAY + u64::from(header.second))
+    }
+
+    /// Sees that the header of a frame can be; its second since 2000.
+    fn check(&mut self, header: Result<Header, Fault>) -> Result<(Header, u64), Ignored> {
+        let header = header.map_err(|fault| match fault {
+            Fault::NoSync => Ignored::Foreign,
+            Fault::Corrupt => Ignored::Corrupt,
+        })?;
+        let frame = u64::from(header.frame);
+        let second = self.second(&header).filter(|_| self.rate.has(frame)).ok_or(Ignored::Corrupt)?;
+        if frame == 0 && second == self.last.0 + 1 {
+            self.rate.turned(self.last.1);
+        }
+        self.last = (second, frame);
+        Ok((header, second))
+    }
+
+    /// The header of a frame that did not come.
+    fn missing(&self, near: Near<'_>) -> Option<Header> {
+        let header = Header::parse(near.bytes).ok()?;
+        let (second, frame) = (self.second(&header)?, u64::from(header.frame));
+        let Some(rate) = self.rate.known() else {
+            return Some(Header { frame: frame.saturating_add_signed(near.ahead) as u32 & 0x7fff, ..header });
+        };
+        let time = (second * rate + frame).saturating_add_signed(near.ahead);
+        Some(Header::at(header.user, time / rate, time % rate, rate))
+    }
+}
+
+impl WireFormat for Mark5b {
+    fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    fn place(&mut self, packet: Packet<'_>) -> Result<Part, Ignored> {
+        let header = Header::parse(packet.body);
+        let serial = self.serial.read(packet.prefix);
+        if self.geometry.parts.len() == 1 {
+            let (header, second) = self.check(header)?;
+            let rate = self.rate.known().unwrap_or(1);
+            let frame = serial.unwrap_or(second * rate + u64::from(header.frame));
+            return Ok(Part { frame, part: 0 });
+        }
+        let serial = serial.expect("halves have serial numbers: it was checked");
+        if header.is_ok() {
+            self.parity.first_half(serial & 1);
+        }
+        let parity = self.parity.value.ok_or(Ignored::Foreign)?;
+        let half = self.serial.back(serial, parity);
+        match half & 1 {
+            0 => drop(self.check(header)?),
+            _ if header.is_ok() => return Err(Ignored::Corrupt),
+            _ => {}
+        }
+        Ok(Part { frame: half >> 1, part: (half & 1) as usize })
+    }
+
+    fn fill(&self, near: Option<Near<'_>>, part: usize, into: &mut [u8]) {
+        filler::fill(into);
+        if let Some(header) = near.filter(|_| part == 0).and_then(|near| self.missing(near)) {
+            header.write(into);
+        }
+    }
+
+    fn make(&self, number: u64, part: usize, prefix: &mut [u8], body: &mut [u8]) {
+        let parts = self.geometry.parts.len() as u64;
+        self.serial.write(number * parts + part as u64, prefix);
+        if part == 0 {
+            let rate = self.rate.known().expect("who sends a stream knows its rate");
+            Header::at(0, self.begins + number / rate, number % rate, rate).write(body);
+        }
+    }
+}
+
+/// Whether first halves have even or odd serial numbers.
+#[derive(Debug, Default)]
+struct Parity {
+    value: Option<u64>,
+    against: u8,
+}
+
+impl Parity {
+    /// A first half came, with this lowest bit.
+    fn first_half(&mut self, bit: u64) {
+        self.against = if self.value == Some(bit) { 0 } else { self.against + 1 };
+        if self.value.is_none() || self.against == TURNED {
+            (self.value, self.against) = (Some(bit), 0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

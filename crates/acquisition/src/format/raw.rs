@@ -1,0 +1,43 @@
+//! Packets of which nothing is known but a serial number, or not even that.
+
+use nilometer_model::packets::{self, Packets};
+
+use super::{Geometry, Ignored, Known, Near, Packet, Part, WireFormat, filler, serial::Serial};
+
+/// Bytes as they come, a frame each. Without a serial number every packet is the next one.
+#[derive(Debug)]
+pub struct Raw {
+    geometry: Geometry,
+    serial: Serial,
+    came: u64,
+}
+
+impl Raw {
+    /// As an instrument sends them.
+    pub fn new(packets: &Packets, raw: &packets::Raw, known: &Known) -> Self {
+        let serial = Serial::new(packets, known);
+        let (prefix, parts) = (packets.prefix().0 as usize, vec![raw.payload.0 as usize]);
+        Raw { geometry: Geometry { prefix, parts, number_bits: serial.bits() }, serial, came: 0 }
+    }
+}
+
+impl WireFormat for Raw {
+    fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    #[inline]
+    fn place(&mut self, packet: Packet<'_>) -> Result<Part, Ignored> {
+        let frame = self.serial.read(packet.prefix).unwrap_or(self.came);
+        self.came += 1;
+        Ok(Part { frame, part: 0 })
+    }
+
+    fn fill(&self, _: Option<Near<'_>>, _: usize, into: &mut [u8]) {
+        filler::fill(into);
+    }
+
+    fn make(&self, number: u64, _: usize, prefix: &mut [u8], _: &mut [u8]) {
+        self.serial.write(number, prefix);
+    }
+}

@@ -1,0 +1,113 @@
+//! The threads of a stream, each a lane: in which order their frames come, and which of them a missing one is of.
+
+use crate::format::serial::Serial;
+
+/// More are none of one stream.
+const LANES_MAX: usize = 1024;
+
+/// A thread of a station.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Name {
+    /// The station; 0 where the stream has one alone.
+    pub(super) station: u16,
+    pub(super) thread: u16,
+}
+
+/// When a frame is: seconds since 2000, and its number in the second.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Moment {
+    pub(super) second: u64,
+    pub(super) frame: u64,
+}
+
+impl Moment {
+    /// Frames since 2000.
+    pub(super) fn count(self, rate: u64) -> u64 {
+        self.second * rate + self.frame
+    }
+}
+
+#[derive(Debug)]
+struct Lane {
+    name: Name,
+    /// The serial number and the moment of the last frame that came.
+    last: Option<(u64, Moment)>,
+}
+
+/// The lanes of a stream.
+#[derive(Debug)]
+pub(super) struct Lanes {
+    lanes: Vec<Lane>,
+    /// Others may come.
+    open: bool,
+}
+
+impl Lanes {
+    /// These, in the order in which they come. Where they are `open`, others are taken as they come.
+    pub(super) fn new(names: &[Name], open: bool) -> Self {
+        Lanes { lanes: names.iter().map(|name| Lane { name: *name, last: None }).collect(), open }
+    }
+
+    /// How many are known.
+    pub(super) fn count(&self) -> usize {
+        self.lanes.len()
+    }
+
+    pub(super) fn name(&self, lane: usize) -> Name {
+        self.lanes[lane].name
+    }
+
+    /// Which it is.
+    #[inline]
+    pub(super) fn find(&self, name: Name) -> Option<usize> {
+        self.lanes.iter().position(|lane| lane.name == name)
+    }
+
+    /// Which it is, for a packet that came.
+    #[inline]
+    pub(super) fn admit(&mut self, name: Name) -> Option<usize> {
+        let found = self.find(name);
+        if found.is_some() || !self.open || self.count() == LANES_MAX {
+            return found;
+        }
+        self.lanes.push(Lane { name, last: None });
+        Some(self.count() - 1)
+    }
+
+    /// Notes a frame that came; the moment of the one before in its lane.
+    #[inline]
+    pub(super) fn came(&mut self, lane: usize, serial: u64, moment: Moment) -> Option<Moment> {
+        let before = self.lanes[lane].last.replace((serial, moment));
+        before.map(|(_, moment)| moment)
+    }
+
+    /// The lane of the frame that is `ahead` packets later than one of `lane`, and how many frames later in time: by the order
+    /// in which lanes were named.
+    pub(super) fn in_order(&self, lane: usize, ahead: i64) -> (usize, i64) {
+        let count = self.count().cast_signed() as i64;
+        let at = lane.cast_signed() as i64 + ahead;
+        (at.rem_euclid(count) as usize, at.div_euclid(count))
+    }
+
+    /// The same, by the serial numbers with which frames came. None where they do not tell.
+    pub(super) fn by_serial(
+        &self,
+        serial: &Serial,
+        (lane, moment): (usize, Moment),
+        ahead: i64,
+        rate: u64,
+    ) -> Option<(usize, i64)> {
+        let count = self.count().cast_signed() as i64;
+        let frames = |from: Moment, to: Moment| to.count(rate).wrapping_sub(from.count(rate)).cast_signed();
+        let (near, last) = self.lanes[lane].last?;
+        let wanted = near.wrapping_add_signed(frames(last, moment).wrapping_mul(count).wrapping_add(ahead));
+        let steps = |candidate: &Lane| {
+            let (there, last) = candidate.last?;
+            let distance = serial.distance(there, wanted);
+            (distance % count == 0).then(|| frames(moment, last).wrapping_add(distance / count))
+        };
+        let found = self.lanes.iter().enumerate().find_map(|(at, lane)| Some((at, steps(lane)?)))?;
+        // What is further off is from before a pause.
+        (found.1.abs_diff(ahead.div_euclid(count)) <= 1).then_some(found)
+    }
+}

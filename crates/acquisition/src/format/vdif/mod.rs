@@ -1,0 +1,217 @@
+//! VDIF: a frame in each packet, of one or more threads.
+//!
+//! With serial numbers these number the frames. Without, time and thread do: (seconds since 2000 x frames a second + number in
+//! the second) x threads + place of the thread.
+
+mod extended;
+mod header;
+mod lanes;
+
+pub use header::Header;
+
+use nilometer_model::packets::{self, Packets, Station};
+
+use super::{
+    Geometry, Ignored, Known, Near, Packet, Part, WireFormat, filler,
+    learned::{Learned, Rate},
+    serial::Serial,
+    time::{epoch_begins, epoch_of},
+};
+use lanes::{Lanes, Moment, Name};
+
+/// VDIF over UDP.
+#[derive(Debug)]
+pub struct Vdif {
+    geometry: Geometry,
+    said: packets::Vdif,
+    serial: Serial,
+    /// Version of the format, and the station where it was not named.
+    kin: Learned<(u8, u16)>,
+    epoch: Learned<u8>,
+    rate: Rate,
+    lanes: Lanes,
+    /// Seconds since 2000 when a simulated stream begins, and its frames a second.
+    begins: u64,
+    sent: Option<u64>,
+}
+
+/// The station of simulated streams where none is named.
+const STATION: Station = Station(u16::from_be_bytes(*b"Nm"));
+const VERSION: u8 = 1;
+
+impl Vdif {
+    /// As an instrument sends it.
+    pub fn new(packets: &Packets, vdif: &packets::Vdif, known: &Known) -> Result<Self, String> {
+        let serial = Serial::new(packets, known);
+        if !serial.is_there() && (known.frames_per_second.is_none() || vdif.threads.is_none()) {
+            return Err(
+                "without serial numbers, the threads of VDIF and their frames a second must be known".into(),
+            );
+        }
+        // How many threads share the rate is known only if they were named.
+        let rate = known.frames_per_second.filter(|_| vdif.threads.is_some());
+        let (prefix, parts) = (packets.prefix().0 as usize, vec![vdif.frame_size().0 as usize]);
+        Ok(Vdif {
+            geometry: Geometry { prefix, parts, number_bits: serial.bits() },
+            serial,
+            kin: Learned::nothing(),
+            epoch: Learned::nothing(),
+            rate: rate.map_or(Rate::Unknown, Rate::Said),
+            lanes: Lanes::new(&names(vdif), vdif.threads.is_none()),
+            begins: known.begins,
+            sent: known.frames_per_second,
+            said: vdif.clone(),
+        })
+    }
+
+    /// The lane of a frame.
+    fn name(&self, header: &Header) -> Name {
+        Name { station: if self.said.stations.is_some() { header.station } else { 0 }, thread: header.thread }
+    }
+
+    /// The lane, if the frame is of this stream.
+    #[inline]
+    fn admit(&mut self, header: &Header, size: usize) -> Result<usize, Ignored> {
+        if header.length != size {
+            return Err(Ignored::Foreign);
+        }
+        let station = match &self.said.stations {
+            Some(stations) if !stations.contains(&Station(header.station)) => return Err(Ignored::Foreign),
+            Some(_) => 0,
+            None => header.station,
+        };
+        let kin = (header.version, station);
+        if self.kin.vote(kin) != kin {
+            return Err(Ignored::Foreign);
+        }
+        let name = self.name(header);
+        self.lanes.admit(name).ok_or(Ignored::Foreign)
+    }
+
+    /// The moment of a frame, if it can be.
+    #[inline]
+    fn moment(&mut self, header: &Header) -> Result<Moment, Ignored> {
+        let frame = u64::from(header.frame);
+        if header.epoch < self.epoch.vote(header.epoch) || !self.rate.has(frame) {
+            return Err(Ignored::Corrupt);
+        }
+        self.rate.told(|| header.frames_per_second(), frame);
+        Ok(Moment { second: header.since_2000(), frame })
+    }
+
+    /// The header of a frame that did not come.
+    fn missing(&self, near: Near<'_>) -> Option<Header> {
+        let header = Header::parse(near.bytes)?;
+        let lane = self.lanes.find(self.name(&header))?;
+        let moment = Moment { second: header.since_2000(), frame: u64::from(header.frame) };
+        let rate = self.rate.known();
+        let told = rate.filter(|_| self.serial.is_there());
+        let told = told.and_then(|rate| self.lanes.by_serial(&self.serial, (lane, moment), near.ahead, rate));
+        let (lane, steps) = told.unwrap_or_else(|| self.lanes.in_order(lane, near.ahead));
+        let moment = match rate {
+            Some(rate) => {
+                let count = moment.count(rate).saturating_add_signed(steps);
+                Moment { second: count / rate, frame: count % rate }
+            }
+            None => Moment { frame: moment.frame.saturating_add_signed(steps), ..moment },
+        };
+        let mut missing = Header { invalid: true, ..self.of_lane(header, lane) };
+        set_moment(&mut missing, moment);
+        missing.extended = extended::missing(&missing, near.ahead, rate.unwrap_or(1));
+        Some(missing)
+    }
+
+    fn of_lane(&self, header: Header, lane: usize) -> Header {
+        let Name { station, thread } = self.lanes.name(lane);
+        let station = if self.said.stations.is_some() { station } else { header.station };
+        Header { thread, station, ..header }
+    }
+
+    /// What is known of any frame.
+    fn template(&self) -> Header {
+        let packets::Vdif { stations, threads, bits, channels, .. } = &self.said;
+        let station = stations.as_ref().map_or(STATION, |stations| stations[0]);
+        let (version, learned) = self.kin.value().unwrap_or((VERSION, station.0));
+        let header = Header {
+            invalid: false,
+            epoch: self.epoch.value().unwrap_or_else(|| epoch_of(self.begins)),
+            second: 0,
+            frame: 0,
+            version,
+            channels_log2: channels.trailing_zeros() as u8,
+            length: self.geometry.frame_size(),
+            complex: false,
+            bits: *bits as u8,
+            thread: threads.as_ref().map_or(0, |threads| threads[0]),
+            station: if stations.is_some() { station.0 } else { learned },
+            extended: Some([0; 4]),
+        };
+        Header { extended: extended::of(&self.said, &header, 0, self.rate.known().unwrap_or(1)), ..header }
+    }
+}
+
+/// The lanes that were named, stations first. Of those that were not, none is known; of a station that was not, one is enough.
+fn names(vdif: &packets::Vdif) -> Vec<Name> {
+    let Some(threads) = &vdif.threads else { return Vec::new() };
+    let stations =
+        vdif.stations.as_ref().map_or(vec![0], |stations| stations.iter().map(|station| station.0).collect());
+    let of = |station| threads.iter().map(move |thread| Name { station, thread: *thread });
+    stations.into_iter().flat_map(of).collect()
+}
+
+/// Says when a frame is: from the epoch that its header has, or from the one that had begun where that is later.
+fn set_moment(header: &mut Header, moment: Moment) {
+    if epoch_begins(header.epoch) > moment.second {
+        header.epoch = epoch_of(moment.second);
+    }
+    header.second = (moment.second - epoch_begins(header.epoch).min(moment.second)) as u32;
+    header.frame = moment.frame as u32 & 0xff_ffff;
+}
+
+impl WireFormat for Vdif {
+    fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    #[inline]
+    fn place(&mut self, packet: Packet<'_>) -> Result<Part, Ignored> {
+        let header = Header::parse(packet.body).ok_or(Ignored::Foreign)?;
+        let lane = self.admit(&header, packet.body.len())?;
+        let moment = self.moment(&header)?;
+        let number = self.serial.read(packet.prefix).unwrap_or_else(|| {
+            let rate =
+                self.rate.known().expect("frames without serial numbers have a known rate: it was checked");
+            moment.count(rate).wrapping_mul(self.lanes.count() as u64) + lane as u64
+        });
+        if let Some(before) = self.lanes.came(lane, number, moment)
+            && moment.frame == 0
+            && moment.second == before.second + 1
+        {
+            self.rate.turned(before.frame);
+        }
+        Ok(Part { frame: number, part: 0 })
+    }
+
+    fn fill(&self, near: Option<Near<'_>>, _: usize, into: &mut [u8]) {
+        let header = near.and_then(|near| self.missing(near));
+        let header = header.unwrap_or_else(|| Header { invalid: true, ..self.template() });
+        header.write(into);
+        filler::fill(&mut into[header.size()..]);
+    }
+
+    fn make(&self, number: u64, _: usize, prefix: &mut [u8], body: &mut [u8]) {
+        let rate = self.sent.expect("who sends a stream knows its rate");
+        let lanes = self.lanes.count().max(1) as u64;
+        let (count, lane) = (number / lanes, number % lanes);
+        let template = Header { epoch: epoch_of(self.begins), ..self.template() };
+        let mut header =
+            if self.lanes.count() == 0 { template } else { self.of_lane(template, lane as usize) };
+        set_moment(&mut header, Moment { second: self.begins + count / rate, frame: count % rate });
+        header.extended = extended::of(&self.said, &header, number, rate);
+        header.write(body);
+        self.serial.write(number, prefix);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,196 @@
+//! An instrument of the catalogue at the other end of the network: its packets with its data, as it would send them.
+
+use std::net::SocketAddr;
+
+use nilometer_model::{Burst, Bytes, Frequency, Instrument, Nanos, Packets, Seed, packets::PacketFormat};
+
+use super::{
+    Course, Flow, Outlet, Pace, Sender, Station,
+    faults::Faults,
+    udp::{Sending, UdpOutlet},
+};
+use crate::{
+    format::{self, Geometry, Known, WireFormat},
+    instrument::{Content, ContentError},
+};
+
+/// What is to be sent, and where to.
+#[derive(Debug, Clone)]
+pub struct Simulation {
+    /// Which says how its packets are, and was checked.
+    pub instrument: Instrument,
+    /// The first port; streams, and modules that have ports of their own, send to those behind it.
+    pub to: SocketAddr,
+    /// How packets leave.
+    pub sending: Sending,
+    /// How long packets come.
+    pub duration: Nanos,
+    /// Packets of each stream, at the most.
+    pub packets: u64,
+    /// What goes wrong.
+    pub faults: Faults,
+    /// After so many packets serial numbers fall back to where they began.
+    pub restart_after: Option<u64>,
+    /// After so many packets clocks jump, by so many seconds.
+    pub jump: Option<(u64, f64)>,
+    /// When the first frame is, in seconds since 2000-01-01 00:00 UTC.
+    pub begins: u64,
+    /// Of data and faults. Those of stream k follow from its part k.
+    pub seed: Seed,
+}
+
+/// What can't be sent.
+#[derive(Debug, thiserror::Error)]
+pub enum SimulationError {
+    /// The instrument does not say how its packets are.
+    #[error("{0} does not say how its frames come over a network: write `packets` into its file")]
+    NoPackets(String),
+    /// The format can't be made, or not with what was asked for.
+    #[error("{0}")]
+    Format(String),
+    /// Its data can't be made.
+    #[error("{0}")]
+    Content(#[from] ContentError),
+    /// There is no way to the address.
+    #[error("{to}: {source}")]
+    Network {
+        /// Where packets were to go.
+        to: SocketAddr,
+        /// What the kernel said.
+        source: std::io::Error,
+    },
+}
+
+/// What a stream's packets are.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Shape {
+    /// How packets make up frames.
+    pub geometry: Geometry,
+    /// Packets a second of each stream, pauses apart.
+    pub rate: Frequency,
+    /// VDIF or Mark5B frames a second of each stream, over all its stations and threads; none of other formats.
+    pub clock: Option<u64>,
+}
+
+impl Simulation {
+    /// What a stream's packets are.
+    pub fn shape(&self) -> Result<Shape, SimulationError> {
+        let (format, known) = self.format()?;
+        let (geometry, packets) = (format.geometry().clone(), self.packets()?);
+        let parts = geometry.parts.len() as f64;
+        let clock = known.frames_per_second.map(|frames| frames * lanes(packets));
+        let rate = match (&packets.format, clock) {
+            (_, Some(frames)) => frames as f64 * parts,
+            (PacketFormat::Raw(raw), None) => self.instrument.stream_rate().0 / raw.payload.0 as f64,
+            _ => self.instrument.frame_rate.0 * parts,
+        };
+        Ok(Shape { geometry, rate: Frequency(rate), clock })
+    }
+
+    /// All of it, ready to be sent: data are made, which takes seconds, and sockets are there.
+    pub fn sender(&self) -> Result<Sender, SimulationError> {
+        let shape = self.shape()?;
+        let pace = self.pace(&shape);
+        let packets = pace.packets_in(self.duration).min(self.packets);
+        let course = self.course(&shape)?;
+        let stations = (0..self.instrument.streams).map(|stream| self.station(stream, &shape, course));
+        Ok(Sender::new(stations.collect::<Result<_, _>>()?, pace, packets))
+    }
+
+    fn packets(&self) -> Result<&Packets, SimulationError> {
+        let packets = self.instrument.packets.as_ref();
+        packets.ok_or_else(|| SimulationError::NoPackets(self.instrument.name.clone()))
+    }
+
+    fn format(&self) -> Result<(Box<dyn WireFormat>, Known), SimulationError> {
+        let known = Known { begins: self.begins, ..Known::of(&self.instrument) };
+        let format = format::of(self.packets()?, &known).map_err(SimulationError::Format)?;
+        Ok((format, known))
+    }
+
+    fn pace(&self, shape: &Shape) -> Pace {
+        let pace = Pace::new(shape.rate);
+        let Some(Burst { frames, pause }) = self.instrument.burst else { return pace };
+        let of_frame = shape.rate.0 / self.instrument.frame_rate.0;
+        #[expect(clippy::cast_sign_loss, reason = "rates are above zero")]
+        let packets = (frames as f64 * of_frame).round() as u64;
+        pace.with_pauses(packets.max(1), pause)
+    }
+
+    /// In frames, what was asked for in packets and seconds.
+    fn course(&self, shape: &Shape) -> Result<Course, SimulationError> {
+        let parts = shape.geometry.parts.len() as u64;
+        let wrong = |why: String| Err(SimulationError::Format(why));
+        if let Some(packets) = self.restart_after
+            && (packets == 0 || packets % parts != 0)
+        {
+            return wrong(format!(
+                "a restart after {packets} packets: write a multiple of {parts}, so that a frame is whole"
+            ));
+        }
+        let restart_after = self.restart_after.map(|packets| packets / parts);
+        let Some((after, seconds)) = self.jump else { return Ok(Course { restart_after, jump: None }) };
+        let Some(clock) = shape.clock else {
+            return wrong("a jump of the clock: only VDIF and Mark5B have one in their frames".into());
+        };
+        let by = (seconds * clock as f64).round() as i64;
+        Ok(Course { restart_after, jump: Some((after.div_ceil(parts), by)) })
+    }
+
+    fn station(&self, stream: u64, shape: &Shape, course: Course) -> Result<Station, SimulationError> {
+        let (format, _) = self.format()?;
+        let content = self.content(&shape.geometry, self.seed.named("content").part(stream))?;
+        let outlets = self.outlets(stream)?;
+        let held_back = if self.faults.reorder > 0.0 { self.faults.distance } else { 0 };
+        let window = held_back + outlets[0].burst(shape.geometry.packet_size()) as u64;
+        let flow = Flow::new(format, content, course, window);
+        let stranger =
+            if self.faults.foreign > 0.0 { Some(self.outlet(self.port(stream, 0)?)?) } else { None };
+        Ok(Station::new(flow, (self.faults, self.seed.named("faults").part(stream)), outlets, stranger))
+    }
+
+    /// Data for the format's frames. Where these have more in them than the instrument's pixels, or cut them otherwise, data
+    /// are a row of pixels of the same type, as long as a frame.
+    fn content(&self, geometry: &Geometry, seed: Seed) -> Result<Content, SimulationError> {
+        let Instrument { shape, pixel, data, .. } = &self.instrument;
+        let row = [geometry.frame_size() as u64 * 8 / pixel.bits()];
+        let whole = self.instrument.frame_size() == Bytes(geometry.frame_size() as u64);
+        let shape = if whole { shape.as_slice() } else { &row };
+        Ok(Content::prepare(data, shape, *pixel, seed)?)
+    }
+
+    /// One for each port of a stream.
+    fn outlets(&self, stream: u64) -> Result<Vec<Box<dyn Outlet>>, SimulationError> {
+        (0..self.packets()?.ports()).map(|port| self.outlet(self.port(stream, port)?)).collect()
+    }
+
+    fn outlet(&self, port: u16) -> Result<Box<dyn Outlet>, SimulationError> {
+        let to = SocketAddr::new(self.to.ip(), port);
+        let outlet = UdpOutlet::connect(to, &self.sending);
+        Ok(Box::new(outlet.map_err(|source| SimulationError::Network { to, source })?))
+    }
+
+    /// Streams have one port after the other, as many as each needs.
+    fn port(&self, stream: u64, port: u16) -> Result<u16, SimulationError> {
+        let ports = u64::from(self.packets()?.ports());
+        let last = u64::from(self.to.port()) + self.instrument.streams * ports - 1;
+        let number = u16::try_from(u64::from(self.to.port()) + stream * ports + u64::from(port));
+        number.map_err(|_| {
+            let (port, name) = (self.to.port(), &self.instrument.name);
+            SimulationError::Format(format!(
+                "port {port}: {name} sends to ports up to {last} from there, write one with which these are below 65536"
+            ))
+        })
+    }
+}
+
+/// Frames of VDIF that have the same time.
+fn lanes(packets: &Packets) -> u64 {
+    match &packets.format {
+        PacketFormat::Vdif(vdif) => vdif.lanes(),
+        _ => 1,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,105 @@
+//! What recordings have in common, wherever their frames come from: where they go, and what became of them.
+
+use std::sync::Arc;
+
+use anyhow::{bail, ensure};
+use nilometer_acquisition::{Chronicle, Ending, Lane, Outcome as Recorded, sink::Durability};
+use nilometer_model::{Bytes, Nanos};
+use nilometer_storage::{
+    process,
+    target::{Description, Directory},
+};
+
+/// A recording's name is also that of a directory.
+pub(crate) fn check_name(name: &str) -> anyhow::Result<()> {
+    let plain =
+        !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\0']) && name.len() <= 200;
+    ensure!(plain, "--name {name}: write a plain name of at most 200 bytes, without a slash");
+    Ok(())
+}
+
+/// Whether so much memory holds two slots and can be had.
+pub(crate) fn check_buffer(buffer: Bytes, slot: Bytes) -> anyhow::Result<()> {
+    let needed = Bytes(2 * slot.0);
+    ensure!(buffer >= needed, "--buffer {buffer}: two frames of {slot} need {needed}");
+    if let Some(available) = process::available_memory().filter(|available| buffer.0 > available.0 / 2) {
+        bail!("--buffer {buffer}: write at most half of the {available} of memory that are available");
+    }
+    Ok(())
+}
+
+/// All directories, or none.
+pub(crate) fn make(described: Vec<Description>, name: &str) -> anyhow::Result<Vec<Arc<Directory>>> {
+    let mut made: Vec<Directory> = Vec::new();
+    for description in described {
+        match Directory::create(description, name) {
+            Ok(directory) => made.push(directory),
+            Err(error) => {
+                // They are new and empty.
+                for directory in made {
+                    drop(directory.remove_if_empty());
+                }
+                return Err(error.into());
+            }
+        }
+    }
+    Ok(made.into_iter().map(Arc::new).collect())
+}
+
+/// How each lane ended, a line each.
+pub(crate) fn lanes(outcome: &Recorded, targets: &[Arc<Directory>], what: &str) -> Vec<String> {
+    let writers = outcome.lanes.len() / targets.len();
+    let line = |((number, lane), (ending, ended)): ((usize, &Option<Lane>), _)| {
+        let path = targets[number / writers].path().display();
+        let writer = if writers > 1 { format!(" (writer {})", number % writers + 1) } else { String::new() };
+        // What a lane that hangs has acknowledged is known of all lanes together only.
+        let stored = lane.as_ref().map(|lane| format!("{} {what}, ", lane.totals.stored)).unwrap_or_default();
+        format!("{path}{writer}: {stored}{}", ended_how(ending, ended))
+    };
+    outcome.lanes.iter().enumerate().zip(outcome.endings()).map(line).collect()
+}
+
+/// What went wrong with lanes, and whether the user ended it.
+pub(crate) fn early_ends(outcome: &Recorded, what: &str, interrupted: bool) -> Vec<String> {
+    let mut faults = Vec::new();
+    let early = outcome.endings().filter(|(ending, _)| *ending != Ending::InOrder).count();
+    if early > 0 {
+        faults.push(format!("{early} of {} {what} dropped out", outcome.lanes.len()));
+    }
+    if early == outcome.lanes.len() {
+        faults.push("no directory was left, and the recording ended there".into());
+    }
+    if interrupted {
+        faults.push("interrupted: the recording is whole up to there".into());
+    }
+    faults
+}
+
+/// How often nothing moved.
+pub(crate) fn stalls(chronicle: &Chronicle) -> String {
+    let ((count, stalled), allowance) = (chronicle.stalled, chronicle.allowance);
+    let longest = chronicle.stalls.iter().map(|stall| stall.length).max().unwrap_or_default();
+    if count == 0 {
+        return format!("none longer than {allowance}");
+    }
+    format!("{count} longer than {allowance}, {stalled} in all, the longest {longest}")
+}
+
+/// How a lane ended.
+pub(crate) fn ended_how(ending: Ending, ended: Option<Nanos>) -> String {
+    let after = ended.map_or_else(String::new, |ended| format!(" after {ended}"));
+    match ending {
+        Ending::InOrder => "ended in order".into(),
+        Ending::Full => format!("full up to the reserve{after}, ended in order"),
+        Ending::Failed(errno) => format!("failed{after}: {errno}"),
+        Ending::Hung => "hangs".into(),
+    }
+}
+
+/// When what was recorded survives the loss of power.
+pub(crate) fn durable_when(durability: Durability) -> &'static str {
+    match durability {
+        Durability::EachFile => "each file, or part of about 256 MiB, when it was full, the rest at the end",
+        Durability::Never => "no: files this small are acknowledged, not synced",
+    }
+}

@@ -1,0 +1,311 @@
+//! Frames through the recorder, into directories that stay.
+
+use std::{
+    path::PathBuf,
+    sync::{Arc, atomic::Ordering},
+};
+
+use anyhow::{Context, ensure};
+use clap::{Args, builder::PossibleValuesParser};
+use nilometer_acquisition::{
+    Delivery, Feed, Outcome as Recorded, Pace, Recorder, Setup, WhenFull,
+    instrument::Content,
+    journal::Head,
+    sink::{RawLayout, frames_per_file, is_aligned},
+    suited_engine,
+};
+use nilometer_model::{ByteRate, Bytes, Format, Instrument, Nanos, Storing};
+use nilometer_storage::{
+    Clock, Target,
+    buffer::ALIGNMENT,
+    target::{Description, Directory},
+};
+
+use super::Asked;
+use crate::{
+    Blame, Outcome,
+    describe::described,
+    evaluate::{run_id, stop_on_signal},
+    recorded::{check_buffer, check_name, durable_when, early_ends, lanes, make, stalls},
+};
+
+/// How recordings are made.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Into directories")]
+pub(super) struct Files {
+    /// The name of the recording [default: the instrument and a number]
+    #[arg(long)]
+    name: Option<String>,
+    /// Into which files frames go, instead of what the instrument says: many files, one for each writer that grows, one
+    /// that all writers of a directory share, or chunks scattered over all directories as VLBI recorders have them
+    #[arg(long, value_parser = PossibleValuesParser::new(Storing::ALL.map(Storing::name)))]
+    storing: Option<String>,
+    /// How frames are written, instead of what the instrument says: their bytes, or CBF files as Pilatus detectors make them
+    #[arg(long, value_parser = PossibleValuesParser::new(Format::ALL.map(Format::name)))]
+    format: Option<String>,
+    /// Writers in each directory, each with a lane of its own [default: 1, and 2 into a shared file]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=64))]
+    writers: Option<u32>,
+    /// Memory between the instrument and the storage [default: 1 GiB]
+    #[arg(long)]
+    buffer: Option<Bytes>,
+    /// What happens to a frame that finds the buffer full: the recording stops, the frame is lost, or the oldest that
+    /// waits is lost in its place [default: drop-newest]
+    #[arg(long, value_name = "POLICY")]
+    #[arg(value_parser = PossibleValuesParser::new(WhenFull::ALL.map(WhenFull::name)))]
+    full: Option<String>,
+    /// What stays free on each storage; a directory whose storage has no more takes no more frames [default: 1 GiB]
+    #[arg(long)]
+    reserve: Option<Bytes>,
+    /// Write a checksum of each frame into the journal
+    #[arg(long)]
+    checksums: bool,
+    /// How long storage may be silent after the last frame [default: 60 s]
+    #[arg(long)]
+    hang_after: Option<Nanos>,
+}
+
+const BUFFER: Bytes = Bytes(1 << 30);
+const RESERVE: Bytes = Bytes(1 << 30);
+const HANG_AFTER: Nanos = Nanos::from_millis(60_000);
+
+impl Files {
+    /// The first of these options that is given.
+    pub(super) fn given(&self) -> Option<&'static str> {
+        let options = [
+            ("--name", self.name.is_some()),
+            ("--storing", self.storing.is_some()),
+            ("--format", self.format.is_some()),
+            ("--writers", self.writers.is_some()),
+            ("--buffer", self.buffer.is_some()),
+            ("--full", self.full.is_some()),
+            ("--reserve", self.reserve.is_some()),
+            ("--checksums", self.checksums),
+            ("--hang-after", self.hang_after.is_some()),
+        ];
+        options.into_iter().find(|(_, given)| *given).map(|(name, _)| name)
+    }
+
+    /// Stores as it was asked for.
+    pub(super) fn change(&self, instrument: &mut Instrument) {
+        if let Some(named) = &self.storing {
+            let storing = Storing::ALL.into_iter().find(|storing| storing.name() == named);
+            instrument.store(storing.unwrap_or_default());
+        }
+        if let Some(named) = &self.format {
+            let format = Format::ALL.into_iter().find(|format| format.name() == named);
+            instrument.format = format.unwrap_or_default();
+        }
+    }
+
+    /// Records what was asked for.
+    pub(super) fn record(&self, asked: &Asked, to: &[PathBuf]) -> Outcome {
+        let instrument = &asked.instrument;
+        let described = to.iter().map(|path| described(path));
+        let described = described.collect::<anyhow::Result<Vec<_>>>().input()?;
+        let id = run_id().0;
+        let name = self.name.clone().unwrap_or_else(|| format!("{}-{id:016x}", instrument.name));
+        self.check(instrument, &described, &name).input()?;
+        let stop = stop_on_signal().run()?;
+        let targets = make(described, &name).input()?;
+        let mut setup = self.setup(asked, &targets, (id, &name)).run()?;
+        setup.stop = stop.clone();
+        eprintln!("recording {name}: {} for {}", instrument.mean_rate(), asked.duration);
+        let durability = setup.lanes[0].1.durability;
+        let outcome = Recorder::start(setup).run()?.wait_to_end();
+        print!("{}", summary(&outcome, instrument, &targets));
+        println!("durable     {}", durable_when(durability));
+        let paths: Vec<_> = targets.iter().map(|target| target.path().display().to_string()).collect();
+        println!("\nnilometer verify {}", paths.join(" "));
+        // A directory on storage that hangs must not be closed: the program is to end.
+        std::mem::forget(targets);
+        let what = if self.writers(instrument) > 1 { "writers" } else { "directories" };
+        went_well(&outcome, what, stop.load(Ordering::Relaxed)).run()
+    }
+
+    fn buffer(&self) -> Bytes {
+        self.buffer.unwrap_or(BUFFER)
+    }
+
+    fn reserve(&self) -> Bytes {
+        self.reserve.unwrap_or(RESERVE)
+    }
+
+    /// Writers in each directory.
+    fn writers(&self, instrument: &Instrument) -> u32 {
+        self.writers.unwrap_or(if instrument.storing == Storing::Shared { 2 } else { 1 })
+    }
+
+    /// What can be refused is refused before anything is made.
+    fn check(&self, instrument: &Instrument, to: &[Description], name: &str) -> anyhow::Result<()> {
+        check_name(name)?;
+        ensure!(
+            instrument.storing != Storing::Scattered || !name.contains('.'),
+            "--name {name}: those who read scattered recordings take no name with a dot: write another --name"
+        );
+        check_buffer(self.buffer(), instrument.frame_size())?;
+        for description in to {
+            self.check_directory(instrument, description, name)?;
+        }
+        Ok(())
+    }
+
+    fn check_directory(
+        &self,
+        instrument: &Instrument,
+        description: &Description,
+        name: &str,
+    ) -> anyhow::Result<()> {
+        let path = description.path.display();
+        ensure!(
+            description.writable,
+            "{path}: can't be written: name a directory that this user may write to"
+        );
+        let existing = description.path.join(name);
+        ensure!(!existing.exists(), "{} exists: choose another --name", existing.display());
+        let layout = self.layout(instrument, description, (0, 0, 1), name);
+        let (file, free) = (Bytes(layout.file_size()), description.space.free);
+        let fits = free.0.saturating_sub(self.reserve().0) >= file.0;
+        ensure!(
+            fits,
+            "{path} has {free} free, and {} must stay free: no file of {file} fits; name larger storage, or a smaller \
+             --reserve",
+            self.reserve()
+        );
+        Ok(())
+    }
+
+    fn layout(
+        &self,
+        instrument: &Instrument,
+        description: &Description,
+        (recording, lane, lanes): (u64, u32, u32),
+        name: &str,
+    ) -> RawLayout {
+        let direct = description.direct_alignment().is_some() && is_aligned(instrument);
+        let frame_size = instrument.frame_size().0;
+        let stride = if direct { frame_size.next_multiple_of(ALIGNMENT as u64) } else { frame_size };
+        let mut frames_per_file = frames_per_file(instrument, stride);
+        if instrument.storing == Storing::Scattered && instrument.frames_per_file.is_none() {
+            // A chunk waits for each lane while the lanes before are busy.
+            let room = self.buffer().0 / (2 * u64::from(lanes) * stride);
+            frames_per_file = frames_per_file.min(room).max(1);
+        }
+        let (storing, format) = (instrument.storing, instrument.format);
+        let head = Head { recording, lane, lanes, frame_size, stride, frames_per_file, storing, format };
+        RawLayout { checksums: self.checksums, ..RawLayout::suited(name.into(), head, direct) }
+    }
+
+    fn setup(
+        &self,
+        asked: &Asked,
+        targets: &[Arc<Directory>],
+        (id, name): (u64, &str),
+    ) -> anyhow::Result<Setup> {
+        let instrument = &asked.instrument;
+        let writers = self.writers(instrument);
+        let count = u32::try_from(targets.len()).ok().and_then(|count| count.checked_mul(writers));
+        let count = count.context("too many directories")?;
+        let mut lanes: Vec<(Arc<dyn Target>, RawLayout)> = Vec::new();
+        let each = targets.iter().flat_map(|target| std::iter::repeat_n(target, writers as usize));
+        for (target, lane) in each.zip(0..) {
+            let layout = self.layout(instrument, target.description(), (id, lane, count), name);
+            lanes.push((target.clone(), layout));
+        }
+        let seed = asked.seed.named("content");
+        let content = Content::prepare(&instrument.data, &instrument.shape, instrument.pixel, seed)?;
+        for (_, layout) in &mut lanes {
+            (layout.origin, layout.picture) = (content.origin(), instrument.picture());
+            // What can't be made again is checked by its checksum.
+            layout.checksums |= layout.origin.is_none();
+        }
+        // One engine for all lanes: past the cache only where that is possible on each.
+        let direct = lanes.iter().all(|(_, layout)| layout.direct);
+        let slot = lanes.iter().map(|(_, layout)| layout.head.stride).max().unwrap_or(1);
+        let when_full = WhenFull::ALL.into_iter().find(|policy| Some(policy.name()) == self.full.as_deref());
+        let delivery = Delivery {
+            pace: Pace::Due(instrument.schedule()),
+            duration: asked.duration,
+            frames: asked.frames.unwrap_or(u64::MAX),
+            when_full: when_full.unwrap_or_default(),
+        };
+        Ok(Setup {
+            engine: suited_engine(targets[0].as_ref(), direct, Clock::start())?,
+            slots: (self.buffer().0 / slot.next_multiple_of(ALIGNMENT as u64)).max(2) as usize,
+            feed: Feed::Instrument { content, delivery },
+            reserve: Some(self.reserve()),
+            lanes,
+            stop: Arc::default(),
+            allowance: instrument.allowance(),
+            hang_after: self.hang_after.unwrap_or(HANG_AFTER),
+        })
+    }
+}
+
+/// What became of the frames, a line each.
+fn summary(outcome: &Recorded, instrument: &Instrument, targets: &[Arc<Directory>]) -> String {
+    let (books, frame) = (outcome.books, instrument.frame_size());
+    let bytes = outcome.stored() * frame.0;
+    let longest = outcome.lanes.iter().flatten().map(|lane| lane.totals.longest).max().unwrap_or_default();
+    let mut lines = vec![
+        format!("due         {} frames of {frame}", outcome.due),
+        format!(
+            "stored      {} frames, {}, {}",
+            outcome.stored(),
+            Bytes(bytes),
+            ByteRate::of(bytes, outcome.wall)
+        ),
+        format!("written     {}", written(outcome, instrument)),
+        format!("lost        {}", losses(outcome)),
+        format!("latest      {longest} from due until acknowledged"),
+        format!("stalls      {}", stalls(&outcome.chronicle)),
+        format!("buffer      {} of {} frames in use at the most", books.high, books.slots),
+    ];
+    lines.extend(lanes(outcome, targets, "frames"));
+    lines.join("\n") + "\n"
+}
+
+/// What was written for the frames, and at which rate.
+fn written(outcome: &Recorded, instrument: &Instrument) -> String {
+    let frames: u64 = outcome.lanes.iter().flatten().map(|lane| lane.totals.stored).sum();
+    let (written, frames) = (outcome.written(), frames * instrument.frame_size().0);
+    let rate = ByteRate::of(written, outcome.wall);
+    let smaller = frames as f64 / written.max(1) as f64;
+    match instrument.format {
+        Format::Raw | Format::Vdif | Format::Mark5b => format!("{} of raw frames, {rate}", Bytes(written)),
+        Format::Cbf => {
+            format!("{} of CBF files, {rate}, {smaller:.2} times smaller than the frames", Bytes(written))
+        }
+    }
+}
+
+/// How many frames were lost, and why.
+fn losses(outcome: &Recorded) -> String {
+    let books = outcome.books;
+    let reasons: Vec<_> = [
+        (books.refused, "found the buffer full"),
+        (books.displaced, "gave way to newer ones"),
+        (books.stranded, "had no directory left to go to"),
+        (outcome.unknown(), "were with storage that hangs: nobody knows"),
+    ]
+    .into_iter()
+    .filter(|(count, _)| *count > 0)
+    .map(|(count, why)| format!("{count} {why}"))
+    .collect();
+    if reasons.is_empty() { "nothing".into() } else { format!("frames: {}", reasons.join(", ")) }
+}
+
+/// Losses and lanes that failed become the exit code.
+fn went_well(outcome: &Recorded, what: &str, interrupted: bool) -> anyhow::Result<()> {
+    let mut faults = Vec::new();
+    let lost = outcome.due.saturating_sub(outcome.stored());
+    if lost > 0 {
+        faults.push(format!("{lost} of {} frames were not stored", outcome.due));
+    }
+    if outcome.stopped {
+        faults.push("it was stopped by a full buffer".into());
+    }
+    faults.extend(early_ends(outcome, what, interrupted));
+    ensure!(faults.is_empty(), "{}", faults.join("; "));
+    Ok(())
+}

@@ -1,0 +1,222 @@
+//! How an instrument's frames come over a network: the `packets` of its file.
+//!
+//! ```toml
+//! [packets]
+//! port = 46227
+//! serial = { at = { offset = 0, bytes = 8 } }
+//!
+//! [packets.format.vdif]
+//! payload = "8000 B"
+//! threads = [0]
+//! ```
+
+mod detector;
+mod field;
+mod vlbi;
+
+pub use detector::{Constant, Detector, DummyUdp, Marks, Module, Modules};
+pub use field::{Endian, Field};
+pub use vlbi::{Cut, HeaderKind, Mark5b, Raw, Station, Vdif};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{ByteRate, Bytes};
+
+/// What is known of an instrument's packets before the first of them comes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Packets {
+    /// The UDP port, the first one where there are several.
+    #[serde(default = "custom")]
+    pub port: u16,
+    /// The serial number in front of each packet. As FILA10G sends it, if it is not said; detectors have none.
+    #[serde(default)]
+    pub serial: Option<Serial>,
+    /// Bytes in front of a packet that are not kept. If none, as many as FILA10G's serial numbers take: 8, or 0 without one.
+    #[serde(default)]
+    pub prefix: Option<Bytes>,
+    /// What is in a packet.
+    pub format: PacketFormat,
+}
+
+/// The port of VLBI recorders.
+fn custom() -> u16 {
+    46227
+}
+
+/// What stands in an instrument's packets.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PacketFormat {
+    /// A VDIF frame each.
+    Vdif(Vdif),
+    /// Mark5B frames, or halves of them.
+    Mark5b(Mark5b),
+    /// Bytes of which nothing is known.
+    Raw(Raw),
+    /// EXCALIBUR in 12-bit mode, each front-end module on a port of its own.
+    Excalibur(Modules),
+    /// JUNGFRAU, each module on a port of its own.
+    Jungfrau(Modules),
+    /// The test stream of odin-data.
+    DummyUdp(DummyUdp),
+    /// A detector whose packets are described here.
+    Described(Detector),
+}
+
+/// The serial number of packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Serial {
+    /// There is none.
+    None,
+    /// It stands in the prefix: 4 or 8 bytes.
+    At(Field),
+}
+
+/// What a UDP packet carries at most, in bytes.
+const PACKET_MAX: u64 = 65_507;
+
+impl Packets {
+    /// What makes no sense, with what would. `frame` and `rate` are those of one stream.
+    pub fn check(&self, frame: Bytes, rate: ByteRate, streams: u64) -> Result<(), String> {
+        self.check_front()?;
+        match &self.format {
+            PacketFormat::Vdif(vdif) => vdif.check(self.serial().is_some())?,
+            PacketFormat::Mark5b(mark5b) => mark5b.check(self.serial().is_some())?,
+            PacketFormat::Raw(raw) => raw.check()?,
+            PacketFormat::Excalibur(modules) | PacketFormat::Jungfrau(modules) => modules.check()?,
+            PacketFormat::DummyUdp(dummy) => dummy.check()?,
+            PacketFormat::Described(detector) => detector.check()?,
+        }
+        if let Some(detector) = self.detector(frame) {
+            let brought = detector.pixels();
+            if brought != frame.0 {
+                return Err(format!(
+                    "they bring {brought} B of pixels a frame, and its shape has {} B",
+                    frame.0
+                ));
+            }
+        }
+        let size = self.packet_max(frame);
+        if size > PACKET_MAX {
+            return Err(format!(
+                "packets of {size} B: write a payload with which they have at most {PACKET_MAX} B"
+            ));
+        }
+        let last = u64::from(self.port) + u64::from(self.ports()) * streams - 1;
+        if self.port == 0 || last > u64::from(u16::MAX) {
+            return Err(format!("port = {}: write one so that all are in 1 to {}", self.port, u16::MAX));
+        }
+        self.frames_per_second(rate).map(|_| ())
+    }
+
+    fn check_front(&self) -> Result<(), String> {
+        if self.is_detector() {
+            return match (self.serial, self.prefix) {
+                (None, None) => Ok(()),
+                _ => Err("serial and prefix: a detector has none, leave them out".into()),
+            };
+        }
+        let prefix = self.prefix().0;
+        if prefix > PACKET_MAX {
+            return Err(format!("prefix = \"{}\": write at most {PACKET_MAX} B", Bytes(prefix)));
+        }
+        let Some(field) = self.serial() else { return Ok(()) };
+        if ![4, 8].contains(&field.bytes) || field.bits.is_some() {
+            return Err("serial: write bytes = 4 or bytes = 8, and no bits".into());
+        }
+        field.check("serial", prefix)
+    }
+
+    /// Whether frames are pictures that come in many packets, each with its place.
+    fn is_detector(&self) -> bool {
+        use PacketFormat::{Described, DummyUdp, Excalibur, Jungfrau, Mark5b, Raw, Vdif};
+        match self.format {
+            Vdif(_) | Mark5b(_) | Raw(_) => false,
+            Excalibur(_) | Jungfrau(_) | DummyUdp(_) | Described(_) => true,
+        }
+    }
+
+    /// Where the serial number stands in the prefix; none if packets have no serial number.
+    pub fn serial(&self) -> Option<Field> {
+        match (self.serial, &self.format) {
+            (Some(Serial::At(field)), _) => Some(field),
+            (Some(Serial::None), _) => None,
+            (None, PacketFormat::Mark5b(_)) => Some(Field::new(4, 4)),
+            (None, _) => (!self.is_detector()).then_some(Field::new(0, 8)),
+        }
+    }
+
+    /// Bytes in front of a packet that are not kept.
+    pub fn prefix(&self) -> Bytes {
+        self.prefix.unwrap_or(Bytes(if self.serial().is_some() { 8 } else { 0 }))
+    }
+
+    /// The description of a detector's packets, for frames of this size; none for what is no detector.
+    pub fn detector(&self, frame: Bytes) -> Option<Detector> {
+        match &self.format {
+            PacketFormat::Vdif(_) | PacketFormat::Mark5b(_) | PacketFormat::Raw(_) => None,
+            PacketFormat::Excalibur(modules) => Some(Detector::excalibur(modules.modules)),
+            PacketFormat::Jungfrau(modules) => Some(Detector::jungfrau(modules.modules)),
+            PacketFormat::DummyUdp(dummy) => Some(dummy.detector(frame)),
+            PacketFormat::Described(detector) => Some(detector.clone()),
+        }
+    }
+
+    /// How many ports the packets of a stream come to, the first of which is that of stream 0.
+    pub fn ports(&self) -> u16 {
+        match &self.format {
+            PacketFormat::Excalibur(modules) | PacketFormat::Jungfrau(modules) => modules.modules,
+            PacketFormat::Described(Detector { module: Module::Port, modules, .. }) => *modules,
+            _ => 1,
+        }
+    }
+
+    /// The longest packet, in bytes.
+    fn packet_max(&self, frame: Bytes) -> u64 {
+        let kept = match &self.format {
+            PacketFormat::Vdif(vdif) => vdif.frame_size().0,
+            PacketFormat::Mark5b(mark5b) => mark5b.packet_size().0,
+            PacketFormat::Raw(raw) => raw.payload.0,
+            _ => self
+                .detector(frame)
+                .map_or(0, |detector| detector.payload.0.saturating_add(detector.header.0)),
+        };
+        self.prefix().0.saturating_add(kept)
+    }
+
+    /// VDIF or Mark5B frames in a second, of each thread of each station: a whole number that follows from the samples that a
+    /// stream has in a second. None for other formats.
+    pub fn frames_per_second(&self, rate: ByteRate) -> Result<Option<u64>, String> {
+        let (payload, lanes) = match &self.format {
+            PacketFormat::Vdif(vdif) => (vdif.payload, vdif.lanes()),
+            PacketFormat::Mark5b(_) => (Mark5b::PAYLOAD, 1),
+            _ => return Ok(None),
+        };
+        let frames = rate.0 / (payload.0 * lanes) as f64;
+        let whole = frames.round();
+        if whole < 1.0 || (frames / whole - 1.0).abs() > 1e-9 {
+            return Err(format!(
+                "{rate} are {frames:.6} frames a second with {} B of samples each, for {lanes} threads: it must be a whole \
+                 number, change payload, threads or frame_rate",
+                payload.0
+            ));
+        }
+        #[expect(clippy::cast_sign_loss, reason = "it is at least 1")]
+        let whole = whole as u64;
+        self.check_frames(whole)?;
+        Ok(Some(whole))
+    }
+
+    fn check_frames(&self, frames: u64) -> Result<(), String> {
+        match &self.format {
+            PacketFormat::Vdif(vdif) => vdif.check_frames(frames),
+            PacketFormat::Mark5b(_) => Mark5b::check_frames(frames),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
