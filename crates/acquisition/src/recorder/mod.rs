@@ -14,8 +14,8 @@ use std::{
     thread,
 };
 
-use nilometer_model::{Bytes, Nanos, plan::EngineKind};
-use nilometer_storage::{Arena, Clock, EngineError, Target, engine::Options, process::Usage};
+use nilometer_model::{Bytes, Nanos, Storing, plan::EngineKind};
+use nilometer_storage::{Arena, Buffer, Clock, EngineError, Target, engine::Options, process::Usage};
 
 pub use feed::{Feed, Network};
 pub use outcome::{Ending, Lane, Outcome};
@@ -23,7 +23,7 @@ use threads::{LaneJob, Report, SourceTotals};
 
 use crate::{
     Chronicle, Ring, Traffic,
-    sink::{Gauge, RawLayout},
+    sink::{Gauge, Numbering, RawLayout},
 };
 
 /// A recording to be made.
@@ -135,12 +135,12 @@ impl Recorder {
         for slot in &mut slots {
             feed.prepare_slot(slot);
         }
-        let ring = Ring::new(slots, count, Chronicle::new(feed.frame_size() as u64, allowance));
+        let ring = ring(slots, &lanes, Chronicle::new(feed.frame_size() as u64, allowance));
         let (sender, reports) = sync_channel(2 * count + 2);
-        let gauges = gauges(&lanes, setup.reserve);
+        let (gauges, numbering) = (gauges(&lanes, setup.reserve), Numbering::default());
         for ((seat, (target, layout)), gauge) in lanes.into_iter().enumerate().zip(gauges) {
-            let (ring, arena) = (ring.clone(), arena.clone());
-            let job = LaneJob { ring, seat, target, layout, gauge, options: engine, arena };
+            let (ring, arena, numbering) = (ring.clone(), arena.clone(), numbering.clone());
+            let job = LaneJob { ring, seat, target, layout, gauge, numbering, options: engine, arena };
             let sender = sender.clone();
             thread::Builder::new().name(format!("lane {seat}")).spawn(move || threads::lane(job, &sender))?;
         }
@@ -282,6 +282,16 @@ impl Drop for Recorder {
         if self.waits.is_some() {
             self.ring.close(0);
         }
+    }
+}
+
+/// The ring of these lanes: it gives parcels where they write chunks.
+fn ring(slots: Vec<Buffer>, lanes: &[(Arc<dyn Target>, RawLayout)], chronicle: Chronicle) -> Arc<Ring> {
+    match lanes.first().map(|(_, layout)| layout.head) {
+        Some(head) if head.storing == Storing::Scattered => {
+            Ring::of_parcels(slots, lanes.len(), chronicle, head.frames_per_file)
+        }
+        _ => Ring::new(slots, lanes.len(), chronicle),
     }
 }
 

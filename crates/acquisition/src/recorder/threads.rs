@@ -13,7 +13,7 @@ use nilometer_storage::{
 use super::{Lane, feed};
 use crate::{
     Ring, Writer,
-    sink::{Gauge, RawFiles, RawLayout},
+    sink::{Gauge, Numbering, RawFiles, RawLayout},
 };
 
 /// What a thread says.
@@ -44,6 +44,8 @@ pub(super) struct LaneJob {
     pub(super) layout: RawLayout,
     /// How much of the lane's storage is free, where some of it is left so.
     pub(super) gauge: Option<Gauge>,
+    /// Of the chunks of all lanes, if that is what they write.
+    pub(super) numbering: Numbering,
     pub(super) options: Options,
     pub(super) arena: Arc<Arena>,
 }
@@ -70,7 +72,7 @@ fn lane_engine(job: &LaneJob) -> Result<Box<dyn Engine>, String> {
 }
 
 fn drive_lane(job: LaneJob, mut engine: Box<dyn Engine>) -> Lane {
-    let LaneJob { ring, seat, target, layout, gauge, options, .. } = job;
+    let LaneJob { ring, seat, target, layout, gauge, numbering, options, .. } = job;
     // Where the storage can't say, there is room until a write fails.
     let read = || {
         if let Some(gauge) = &gauge {
@@ -78,7 +80,8 @@ fn drive_lane(job: LaneJob, mut engine: Box<dyn Engine>) -> Lane {
         }
     };
     read();
-    let sink = RawFiles::new(layout, gauge.clone().unwrap_or(Gauge::with_reserve(0)));
+    let gauging = gauge.clone().unwrap_or(Gauge::with_reserve(0));
+    let sink = RawFiles::new(layout, gauging).numbered(numbering);
     let mut writer = Writer::new(ring, seat, sink);
     let (usage, run_delay) = (Usage::of_thread(), process::run_delay());
     Drive::new(&mut writer, engine.as_mut()).run(|completion| {

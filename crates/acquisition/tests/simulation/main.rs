@@ -8,5 +8,6 @@ mod lab;
 mod limits;
 mod packets;
 mod room;
+mod scattered;
 mod storing;
 mod virtual_time;
