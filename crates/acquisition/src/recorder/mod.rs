@@ -3,6 +3,7 @@
 
 mod feed;
 mod outcome;
+mod status;
 mod threads;
 
 use std::{
@@ -19,6 +20,8 @@ use nilometer_storage::{Arena, Clock, EngineError, Target, engine::Options, proc
 
 pub use feed::{Feed, Network};
 pub use outcome::{Ending, Lane, Outcome};
+pub use status::{Came, LaneStatus, Lost, RingStatus, Status};
+use status::{LaneWatch, Recent};
 use threads::{LaneJob, Report, SourceTotals};
 
 use crate::{
@@ -113,6 +116,9 @@ pub struct Recorder {
     duration: Nanos,
     /// What comes from the network.
     live: Option<Arc<Mutex<Traffic>>>,
+    /// What lanes do, and what came in the last second.
+    watched: Vec<LaneWatch>,
+    recent: Recent,
 }
 
 /// How often it is looked whether the recording was stopped.
@@ -138,9 +144,11 @@ impl Recorder {
         let ring = Ring::new(slots, count, Chronicle::new(feed.frame_size() as u64, allowance));
         let (sender, reports) = sync_channel(2 * count + 2);
         let gauges = gauges(&lanes, setup.reserve);
+        let watched = LaneWatch::of(&lanes, &gauges);
         for ((seat, (target, layout)), gauge) in lanes.into_iter().enumerate().zip(gauges) {
             let (ring, arena) = (ring.clone(), arena.clone());
-            let job = LaneJob { ring, seat, target, layout, gauge, options: engine, arena };
+            let written = watched[seat].written();
+            let job = LaneJob { ring, seat, target, layout, gauge, written, options: engine, arena };
             let sender = sender.clone();
             thread::Builder::new().name(format!("lane {seat}")).spawn(move || threads::lane(job, &sender))?;
         }
@@ -165,8 +173,18 @@ impl Recorder {
             lanes: (0..count).map(|_| None).collect(),
             duration: job.duration(),
             live: job.live(),
+            watched,
+            recent: Recent::default(),
             waits: Some((job, sender)),
         })
+    }
+
+    /// What came since it was prepared is none of the recording: for one that begins later.
+    pub fn discard(&mut self) -> Result<(), RecordError> {
+        match &mut self.waits {
+            Some((job, _)) => Ok(job.discard()?),
+            None => Ok(()),
+        }
     }
 
     /// The first frame is due now.
