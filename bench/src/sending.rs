@@ -124,6 +124,10 @@ impl Outlet for Nowhere {
         BURST
     }
 
+    fn room(&self) -> u64 {
+        u64::MAX
+    }
+
     fn totals(&self) -> Sent {
         self.0
     }

@@ -43,7 +43,7 @@ enum Command {
     Describe(describe::Describe),
     Plan(plan::Plan),
     Instrument(instrument::Command),
-    Simulate(simulate::Simulate),
+    Simulate(Box<simulate::Simulate>),
     Record(record::Record),
     Size(size::Size),
     Verify(verify::Verify),

@@ -87,8 +87,8 @@ pub enum RecordError {
         /// Which.
         lane: usize,
     },
-    /// A thread could not be started.
-    #[error("can't start a thread: {0}")]
+    /// A thread could not be started, or the network gave up.
+    #[error("can't start: {0}")]
     Thread(#[from] std::io::Error),
 }
 
@@ -132,7 +132,7 @@ impl Recorder {
         Ok(recorder)
     }
 
-    /// Makes all lanes ready. Frames come from [`Recorder::begin`] on.
+    /// Makes all lanes ready. Packets that come from then on are recorded; frames of an instrument come from [`Recorder::begin`] on.
     pub fn prepare(setup: Setup) -> Result<Self, RecordError> {
         let Setup { lanes, engine, feed, stop, allowance, hang_after, .. } = setup;
         let (count, clock) = (lanes.len(), engine.clock);
@@ -157,7 +157,8 @@ impl Recorder {
             ring.close(0);
             return Err(error);
         }
-        let job = feed.onto(ring.clone(), stop.clone(), clock);
+        let mut job = feed.onto(ring.clone(), stop.clone(), clock);
+        job.discard()?;
         Ok(Recorder {
             ring,
             reports,
@@ -185,6 +186,19 @@ impl Recorder {
             Some((job, _)) => Ok(job.discard()?),
             None => Ok(()),
         }
+    }
+
+    /// It does not begin: whether all lanes ended in time.
+    pub fn cancel(mut self) -> bool {
+        self.open -= usize::from(self.waits.take().is_some());
+        self.ring.close(0);
+        while self.open > 0 {
+            match self.reports.recv_timeout(self.hang_after.duration()) {
+                Ok(report) => self.hear(report),
+                Err(_) => return false,
+            }
+        }
+        true
     }
 
     /// The first frame is due now.

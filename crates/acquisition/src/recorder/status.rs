@@ -80,7 +80,9 @@ pub struct Lost {
     pub gaps: u64,
     /// The most in a row.
     pub longest_gap: u64,
-    /// Dropped by the kernel, for want of room.
+    /// Jumped over, and in no gap: further ahead than is filled.
+    pub jumped: u64,
+    /// Messages dropped by the kernel for want of room: of one packet each, or of several that it had joined.
     pub kernel_dropped: u64,
     /// That found the ring full.
     pub ring_full: u64,
@@ -198,6 +200,7 @@ fn of(now: Nanos, traffic: &Traffic, rates: (f64, f64), glance: Glance, lanes: V
             packets: tally.missing,
             gaps: tally.losses,
             longest_gap: tally.longest_loss,
+            jumped: tally.jumped,
             kernel_dropped: counted.dropped,
             ring_full: tally.refused,
             late: tally.late,
@@ -270,8 +273,16 @@ mod tests {
     fn every_count_stands_where_it_belongs() {
         let ignored = [1, 2, 3];
         let tally = Tally { placed: 90, bytes: 900, missing: 10, refused: 4, losses: 2, ..Tally::default() };
-        let tally =
-            Tally { longest_loss: 7, late: 5, duplicates: 6, stray: 8, ignored, restarts: 9, ..tally };
+        let tally = Tally {
+            longest_loss: 7,
+            late: 5,
+            duplicates: 6,
+            stray: 8,
+            ignored,
+            restarts: 9,
+            jumped: 21,
+            ..tally
+        };
         let counted = Counted { packets: 120, bytes: 1200, dropped: 11, strangers: 12, ..Counted::default() };
         let first = Some(Nanos::from_millis(1000));
         let traffic = Traffic { tally, counted, room: 13, first, fault: Some("gone".into()) };
@@ -285,7 +296,7 @@ mod tests {
             "came": { "packets": 120, "bytes": 1200, "packets_per_second": 1.0, "bytes_per_second": 2.0,
                 "mean_bytes_per_second": 600.0 },
             "recorded_packets": 90, "recorded_bytes": 900,
-            "lost": { "packets": 10, "gaps": 2, "longest_gap": 7, "kernel_dropped": 11, "ring_full": 4, "late": 5,
+            "lost": { "packets": 10, "gaps": 2, "longest_gap": 7, "jumped": 21, "kernel_dropped": 11, "ring_full": 4, "late": 5,
                 "blocks_not_stored": 6 },
             "reordered_packets": 0, "reordering_extent": 0, "reordering_sum": 0, "duplicate_packets": 6,
             "ignored_packets": [["odd-sized", 1], ["foreign", 2], ["corrupt", 3], ["not-allowed", 12], ["far-off", 8]],

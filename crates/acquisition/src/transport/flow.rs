@@ -104,6 +104,11 @@ impl Flow {
         &self.geometry
     }
 
+    /// How its numbers go on.
+    pub fn course(&self) -> Course {
+        self.course
+    }
+
     /// Bytes of each packet of a frame.
     pub fn packet_sizes(&self) -> Vec<usize> {
         self.geometry.parts.iter().map(|part| self.geometry.prefix + part).collect()

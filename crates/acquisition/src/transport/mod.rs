@@ -70,7 +70,7 @@ pub struct Counted {
     pub packets: u64,
     /// Their bytes, without the headers of the network.
     pub bytes: u64,
-    /// Packets for which the kernel had no room.
+    /// Messages for which the kernel had no room: of one packet each, or of several that it had joined.
     pub dropped: u64,
     /// Packets of senders that are not allowed.
     pub strangers: u64,
@@ -84,6 +84,8 @@ pub trait Outlet: fmt::Debug + Send {
     fn send(&mut self, packets: &[Packet<'_>]) -> io::Result<()>;
     /// How many packets of so many bytes leave in one go, at the most.
     fn burst(&self, packet_size: usize) -> usize;
+    /// How many bytes of packets may wait for the network: what the kernel gave.
+    fn room(&self) -> u64;
     /// What was counted so far.
     fn totals(&self) -> Sent;
 }

@@ -91,6 +91,9 @@ impl Waiting {
             thread::sleep(wake.since(now).duration());
             now = clock.now();
             self.woken(wake, now);
+        } else if due > now {
+            // Who never sleeps would never learn that it is woken in time again.
+            self.awake = Nanos(self.awake.0 - self.awake.0 / 4096).max(AWAKE_MIN);
         }
         while now < due {
             std::hint::spin_loop();
@@ -104,15 +107,14 @@ impl Waiting {
         (asleep.0 > 0).then_some(now + asleep)
     }
 
-    /// The rest becomes longer at once, by half of what it missed, and shorter little by little.
+    /// The rest is to be half as long again as sleepers are late, but for few. It becomes longer and shorter by steps, so
+    /// that one disturbance does not keep the thread awake.
     fn woken(&mut self, wake: Nanos, now: Nanos) {
-        let late = now.since(wake) + now.since(wake);
-        let awake = if late > self.awake {
-            Nanos(self.awake.0.midpoint(late.0))
-        } else {
-            Nanos(self.awake.0 - self.awake.since(late).0 / 256)
-        };
-        self.awake = awake.clamp(AWAKE_MIN, AWAKE_MAX);
+        let late = now.since(wake).0;
+        let (awake, wished) = (self.awake.0, late + late / 2);
+        let stepped =
+            if wished > awake { wished.min(awake + awake / 8) } else { awake - (awake - wished) / 256 };
+        self.awake = Nanos(stepped).clamp(AWAKE_MIN, AWAKE_MAX);
     }
 }
 
@@ -172,19 +174,33 @@ mod tests {
     #[test]
     fn the_rest_grows_with_lateness_and_shrinks_without() {
         let mut waiting = Waiting { awake: AWAKE };
+        waiting.woken(Nanos(0), Nanos::from_millis(1000));
+        assert_eq!(waiting.awake, Nanos(67_500), "one disturbance is no reason to stay awake");
         for _ in 0..20 {
             waiting.woken(Nanos(1000), Nanos(1000 + 90_000));
         }
-        assert!((170_000..=180_000).contains(&waiting.awake.0), "{waiting:?}");
+        assert_eq!(waiting.awake, Nanos(135_000));
         for _ in 0..3000 {
             waiting.woken(Nanos(1000), Nanos(1000 + 10_000));
         }
-        assert!((20_000..21_000).contains(&waiting.awake.0), "{waiting:?}");
-        waiting.woken(Nanos(0), Nanos::from_millis(1000));
-        assert_eq!(waiting.awake, AWAKE_MAX, "a stopped machine is no reason to stay awake for ever");
+        assert!((15_000..16_000).contains(&waiting.awake.0), "{waiting:?}");
+        for _ in 0..100 {
+            waiting.woken(Nanos(0), Nanos::from_millis(1000));
+        }
+        assert_eq!(waiting.awake, AWAKE_MAX);
         assert_eq!(waiting.sleep_until(Nanos(310_000), Nanos(0)), Some(Nanos(10_000)));
         assert_eq!(waiting.sleep_until(Nanos(300_000), Nanos(0)), None);
         assert_eq!(waiting.sleep_until(Nanos(1), Nanos(5)), None);
+    }
+
+    #[test]
+    fn who_is_too_late_to_sleep_tries_again_some_day() {
+        let (clock, mut waiting) = (Clock::start(), Waiting { awake: AWAKE_MAX });
+        for _ in 0..10_000 {
+            let now = clock.now();
+            waiting.until(now + Nanos(10), now, clock);
+        }
+        assert!(waiting.awake < Nanos(AWAKE_MAX.0 / 8), "{waiting:?}");
     }
 
     #[test]

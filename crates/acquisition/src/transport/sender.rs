@@ -141,6 +141,11 @@ impl Station {
         if outlets == 1 { 0 } else { (number % parts as u64) as usize / (parts / outlets) }
     }
 
+    fn restarts(&self) -> u64 {
+        let parts = self.flow.geometry().parts.len() as u64;
+        self.flow.course().restarts(self.departures.counts().due.div_ceil(parts))
+    }
+
     fn sent(&self) -> Sent {
         let ways = self.outlets.iter().chain(&self.stranger);
         ways.fold(Sent::default(), |sent, outlet| sent.and(outlet.totals()))
@@ -177,8 +182,14 @@ pub struct Left {
     pub sent: Vec<Sent>,
     /// How late packets left after they were due, in nanoseconds. One that leaves in a burst leaves with the last of it.
     pub lateness: Histogram,
+    /// How often serial numbers fell back, over all stations.
+    pub restarts: u64,
+    /// Room in the kernel for packets that wait for the network, in bytes: the least that a station has.
+    pub room: u64,
     /// Packets of a burst.
     pub burst: u64,
+    /// When the last packet was due, from the beginning on.
+    pub due: Nanos,
     /// From the beginning until the last packet had left.
     pub wall: Nanos,
     /// What the thread that sent spent.
@@ -220,15 +231,22 @@ impl Sender {
             first = next;
         }
         self.stations.iter_mut().try_for_each(Station::finish)?;
-        Ok(Left {
+        let (wall, usage) = (clock.now().since(start), Usage::of_thread().since(usage));
+        let due = first.checked_sub(1).map_or(Nanos(0), |last| self.pace.due(last));
+        let stopped = first < self.packets;
+        Ok(Left { lateness, due, wall, usage, stopped, ..self.told() })
+    }
+
+    /// What stations and their outlets tell.
+    fn told(&self) -> Left {
+        Left {
             counts: self.stations.iter().map(|station| station.departures.counts()).collect(),
             sent: self.stations.iter().map(Station::sent).collect(),
-            lateness,
+            restarts: self.stations.iter().map(Station::restarts).sum(),
+            room: self.stations.iter().map(|station| station.outlets[0].room()).min().unwrap_or_default(),
             burst: self.burst,
-            wall: clock.now().since(start),
-            usage: Usage::of_thread().since(usage),
-            stopped: first < self.packets,
-        })
+            ..Left::default()
+        }
     }
 
     /// Stations do not send at the same moment: each begins its share of a burst's time later.

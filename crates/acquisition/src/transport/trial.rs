@@ -61,6 +61,10 @@ impl Outlet for Kept {
         8
     }
 
+    fn room(&self) -> u64 {
+        u64::MAX
+    }
+
     fn totals(&self) -> Sent {
         Sent { packets: self.packets().len() as u64, ..Sent::default() }
     }

@@ -49,7 +49,7 @@ fn line(status: &Status) -> String {
     }
     let Status { came, lost, ring, lanes, .. } = status;
     let rate = ByteRate(came.bytes_per_second).bits();
-    let missing = lost.packets + lost.kernel_dropped.saturating_sub(lost.packets);
+    let missing = (lost.packets + lost.jumped).max(lost.kernel_dropped);
     let lost = if missing == 0 { "none missing".into() } else { format!("{missing} MISSING") };
     let full = |slots: usize| 100 * slots / ring.slots.max(1);
     let mut parts = vec![

@@ -118,15 +118,11 @@ impl Settings {
         &self.wishes
     }
 
-    /// Of what.
-    pub(crate) fn instrument(&self) -> &Instrument {
-        &self.instrument
-    }
-
     /// Makes everything ready. When `stop` is set, the recording ends in order.
     pub(crate) fn prepare(&self, stop: Arc<AtomicBool>) -> Result<Prepared, Failure> {
-        let format =
-            format::of(&self.packets, &known(&self.instrument)).map_err(anyhow::Error::msg).input()?;
+        let format = format::of(&self.packets, &known(&self.instrument, &self.packets))
+            .map_err(anyhow::Error::msg)
+            .input()?;
         let description = described(&self.to).input()?;
         let blocks = Blocks::of(format.as_ref(), &description);
         let id = run_id().0;
@@ -272,15 +268,10 @@ impl Settings {
 impl Prepared {
     /// It does not begin: what was made for it is removed.
     pub(crate) fn discard(self) {
-        let Prepared { mut recorder, target, name, .. } = self;
-        recorder.stop();
-        if recorder.begin().is_ok() {
-            let outcome = recorder.wait_to_end();
-            if outcome.hung || outcome.due > 0 {
-                return;
-            }
+        let Prepared { recorder, target, name, .. } = self;
+        if recorder.cancel() {
+            remove_unused(target, &name);
         }
-        remove_unused(target, &name);
     }
 }
 
@@ -298,10 +289,13 @@ fn remove_unused(target: Arc<Directory>, name: &str) {
     drop(directory.remove_if_empty());
 }
 
-/// What is known of a stream before it comes: today's date among it.
-fn known(instrument: &Instrument) -> Known {
+/// What is known of a stream before it comes: today's date among it. Where packets have serial numbers, the frames of a
+/// second are learned from them: the instrument may be set to another rate than its file says.
+fn known(instrument: &Instrument, packets: &Packets) -> Known {
     let today = (Calendar::now().time.0 / 1_000_000_000).saturating_sub(YEAR_2000);
-    Known { begins: today, ..Known::of(instrument) }
+    let known = Known { begins: today, ..Known::of(instrument) };
+    let frames_per_second = known.frames_per_second.filter(|_| packets.serial().is_none());
+    Known { frames_per_second, ..known }
 }
 
 /// The form in which the frames of a stream are kept.

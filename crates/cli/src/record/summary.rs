@@ -30,6 +30,10 @@ pub(crate) fn summary(outcome: &Recorded, targets: &[Arc<Directory>]) -> String 
     if tally.restarts > 0 {
         lines.push(format!("anew        the numbers of packets began anew {} times", tally.restarts));
     }
+    if tally.jumps > 0 {
+        let (jumps, over) = (tally.jumps, tally.jumped);
+        lines.push(format!("jumped      ahead {jumps} times, over {over} packets that are not filled"));
+    }
     lines.extend([
         format!("latest      {longest} from complete until acknowledged"),
         format!("stalls      {}", stalls(&outcome.chronicle)),
@@ -41,7 +45,7 @@ pub(crate) fn summary(outcome: &Recorded, targets: &[Arc<Directory>]) -> String 
 
 /// Which packets should be there and are not.
 fn missing(Traffic { tally, counted, .. }: &Traffic) -> String {
-    if tally.missing == 0 {
+    if tally.missing == 0 && tally.jumped == 0 && counted.dropped == 0 {
         return "none".into();
     }
     let share = tally.missing as f64 / (tally.missing + tally.placed) as f64 * 100.0;
@@ -51,7 +55,7 @@ fn missing(Traffic { tally, counted, .. }: &Traffic) -> String {
             causes.push(format!("{count} {why}"));
         }
     };
-    cause(counted.dropped, "found no room in the kernel");
+    cause(counted.dropped, "messages found no room in the kernel");
     cause(tally.refused, "found the buffer full");
     cause(tally.late, "came too late");
     let causes = if causes.is_empty() { String::new() } else { format!("; {}", causes.join(", ")) };
@@ -90,8 +94,9 @@ fn dropped(Traffic { tally, counted, .. }: &Traffic) -> String {
 pub(crate) fn went_well(outcome: &Recorded) -> anyhow::Result<()> {
     let traffic = outcome.traffic.clone().unwrap_or_default();
     let mut faults = Vec::new();
-    if traffic.tally.missing > 0 {
-        faults.push(format!("{} packets are missing", traffic.tally.missing));
+    let missing = traffic.tally.missing + traffic.tally.jumped;
+    if missing > 0 {
+        faults.push(format!("{missing} packets are missing"));
     }
     let lost = outcome.due.saturating_sub(outcome.stored());
     if lost > 0 {

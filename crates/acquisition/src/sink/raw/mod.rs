@@ -402,7 +402,9 @@ impl Sink for RawFiles {
             return None;
         }
         let other = self.journal().or_else(|| self.chore()).or_else(|| self.journal());
-        other.map(|operation| (operation, now)).or_else(|| self.frame())
+        let other = other.map(|operation| (operation, now)).or_else(|| self.frame());
+        // A frame may need something to be done first.
+        other.or_else(|| self.chore().map(|operation| (operation, now)))
     }
 
     fn completed(&mut self, completion: Completion, stored: &mut Stored) -> Result<(), Errno> {

@@ -21,7 +21,7 @@ pub enum AddressError {
     #[error("`{0}`: write udp://HOST:PORT, such as udp://127.0.0.1:46227 or udp://[::1]:46227")]
     Form(String),
     /// The host is not known.
-    #[error("{address}: {source}: write the name or the address of a host that this one knows")]
+    #[error("{address}: write the name or the address of a host that is known here")]
     Unknown {
         /// As it was written.
         address: Address,

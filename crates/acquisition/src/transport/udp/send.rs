@@ -76,7 +76,8 @@ impl UdpOutlet {
             set_hops(&socket, to, hops)?;
         }
         if let Some(name) = &sending.interface {
-            set_interface(&socket, to, interface_index(name)?)?;
+            let named = |error| io::Error::other(format!("interface {name}: {error}"));
+            set_interface(&socket, to, interface_index(name).map_err(named)?)?;
         }
         socket.connect(to)?;
         let room = Bytes(send_room(&socket, sending.room.0)?);
@@ -87,11 +88,6 @@ impl UdpOutlet {
     /// Where packets go.
     pub fn to(&self) -> SocketAddr {
         self.to
-    }
-
-    /// The room that the kernel gave for packets that wait, its own bookkeeping counted in.
-    pub fn room(&self) -> Bytes {
-        self.room
     }
 
     /// Whether the kernel cuts messages into packets, as far as it is known: it may turn out that the way there can't.
@@ -197,6 +193,11 @@ impl Outlet for UdpOutlet {
 
     fn burst(&self, packet_size: usize) -> usize {
         if self.cuts { (MESSAGE_MAX / packet_size.max(1)).clamp(1, SEGMENTS_MAX) } else { MESSAGES_MAX }
+    }
+
+    /// The kernel's own bookkeeping is counted in.
+    fn room(&self) -> u64 {
+        self.room.0
     }
 
     fn totals(&self) -> Sent {

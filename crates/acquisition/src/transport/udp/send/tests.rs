@@ -176,7 +176,7 @@ fn a_group_is_reached_by_the_named_interface() {
 #[test]
 fn the_room_that_was_given_is_told() {
     let outlet = outlet(&receiver(), true);
-    assert!(outlet.room() > Bytes(100_000), "{}", outlet.room());
+    assert!(outlet.room() > 100_000, "{}", outlet.room());
 }
 
 proptest! {

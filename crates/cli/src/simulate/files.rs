@@ -1,4 +1,4 @@
-//! `nilometer simulate`: records what an instrument would deliver, through the recorder, into directories that stay.
+//! Frames through the recorder, into directories that stay.
 
 use std::{
     path::PathBuf,
@@ -14,49 +14,28 @@ use nilometer_acquisition::{
     sink::{RawLayout, frames_per_file, is_aligned},
     suited_engine,
 };
-use nilometer_model::{ByteRate, Bytes, Format, Frequency, Instrument, Nanos, Seed, Storing};
+use nilometer_model::{ByteRate, Bytes, Format, Instrument, Nanos, Storing};
 use nilometer_storage::{
     Clock, Target,
     buffer::ALIGNMENT,
     target::{Description, Directory},
 };
 
+use super::Asked;
 use crate::{
     Blame, Outcome,
     describe::described,
     evaluate::{run_id, stop_on_signal},
-    instrument,
     recorded::{check_buffer, check_name, durable_when, early_ends, lanes, make, stalls},
 };
 
-/// Records what an instrument would deliver: raw, when it is due, into directories that stay
+/// How recordings are made.
 #[derive(Debug, Args)]
-pub(crate) struct Simulate {
-    /// A name of the catalogue (see `nilometer instrument list`), or the path of a .toml file
-    instrument: String,
-    /// Where the recording goes, in a new directory of its name; may be given several times: a lane each, and one that
-    /// fails or is full leaves its frames to the others
-    #[arg(long = "to", required = true, value_name = "DIRECTORY")]
-    to: Vec<PathBuf>,
+#[command(next_help_heading = "Into directories")]
+pub(super) struct Files {
     /// The name of the recording [default: the instrument and a number]
     #[arg(long)]
     name: Option<String>,
-    /// How long frames come
-    #[arg(long, default_value = "10 s")]
-    duration: Nanos,
-    /// End after so many frames at the latest, counted over all streams
-    #[arg(long)]
-    frames: Option<u64>,
-    /// Frames a second of each stream, instead of the instrument's
-    #[arg(long, value_name = "FREQUENCY")]
-    rate: Option<Frequency>,
-    /// Pixels of a frame, instead of the instrument's, such as "1475 x 1679": those of a row first, as `nilometer
-    /// instrument show` has them
-    #[arg(long, value_name = "PIXELS", value_parser = shape)]
-    shape: Option<Shape>,
-    /// Streams in step, instead of the instrument's
-    #[arg(long)]
-    streams: Option<u64>,
     /// Into which files frames go, instead of what the instrument says: many files, one for each writer that grows, or
     /// one that all writers of a directory share
     #[arg(long, value_parser = PossibleValuesParser::new(Storing::ALL.map(Storing::name)))]
@@ -67,68 +46,48 @@ pub(crate) struct Simulate {
     /// Writers in each directory, each with a lane of its own [default: 1, and 2 into a shared file]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=64))]
     writers: Option<u32>,
-    /// Memory between the instrument and the storage
-    #[arg(long, default_value = "1 GiB")]
-    buffer: Bytes,
+    /// Memory between the instrument and the storage [default: 1 GiB]
+    #[arg(long)]
+    buffer: Option<Bytes>,
     /// What happens to a frame that finds the buffer full: the recording stops, the frame is lost, or the oldest that
-    /// waits is lost in its place
-    #[arg(long, value_name = "POLICY", default_value = WhenFull::DropNewest.name())]
+    /// waits is lost in its place [default: drop-newest]
+    #[arg(long, value_name = "POLICY")]
     #[arg(value_parser = PossibleValuesParser::new(WhenFull::ALL.map(WhenFull::name)))]
-    full: String,
-    /// What stays free on each storage; a directory whose storage has no more takes no more frames
-    #[arg(long, default_value = "1 GiB")]
-    reserve: Bytes,
+    full: Option<String>,
+    /// What stays free on each storage; a directory whose storage has no more takes no more frames [default: 1 GiB]
+    #[arg(long)]
+    reserve: Option<Bytes>,
     /// Write a checksum of each frame into the journal
     #[arg(long)]
     checksums: bool,
-    /// How long storage may be silent after the last frame
-    #[arg(long, default_value = "60 s")]
-    hang_after: Nanos,
+    /// How long storage may be silent after the last frame [default: 60 s]
+    #[arg(long)]
+    hang_after: Option<Nanos>,
 }
 
-/// Pixels of a frame, slowest dimension first.
-#[derive(Debug, Clone, PartialEq)]
-struct Shape(Vec<u64>);
+const BUFFER: Bytes = Bytes(1 << 30);
+const RESERVE: Bytes = Bytes(1 << 30);
+const HANG_AFTER: Nanos = Nanos::from_millis(60_000);
 
-/// `1475 x 1679`, fastest dimension first.
-fn shape(text: &str) -> anyhow::Result<Shape> {
-    let sides: Option<Vec<u64>> = text.split('x').rev().map(|side| side.trim().parse().ok()).collect();
-    sides.map(Shape).context("write numbers of pixels with `x` between them, such as \"1475 x 1679\"")
-}
-
-impl Simulate {
-    pub(crate) fn execute(&self) -> Outcome {
-        let instrument = self.instrument().input()?;
-        let described = self.to.iter().map(|path| described(path));
-        let described = described.collect::<anyhow::Result<Vec<_>>>().input()?;
-        let id = run_id().0;
-        let name = self.name.clone().unwrap_or_else(|| format!("{}-{id:016x}", instrument.name));
-        self.check(&instrument, &described, &name).input()?;
-        let stop = stop_on_signal().run()?;
-        let targets = make(described, &name).input()?;
-        let mut setup = self.setup(&instrument, &targets, (id, &name)).run()?;
-        setup.stop = stop.clone();
-        eprintln!("recording {name}: {} for {}", instrument.mean_rate(), self.duration);
-        let durability = setup.lanes[0].1.durability;
-        let outcome = Recorder::start(setup).run()?.wait_to_end();
-        print!("{}", summary(&outcome, &instrument, &targets));
-        println!("durable     {}", durable_when(durability));
-        let paths: Vec<_> = targets.iter().map(|target| target.path().display().to_string()).collect();
-        println!("\nnilometer verify {}", paths.join(" "));
-        // A directory on storage that hangs must not be closed: the program is to end.
-        std::mem::forget(targets);
-        let what = if self.writers(&instrument) > 1 { "writers" } else { "directories" };
-        went_well(&outcome, what, stop.load(Ordering::Relaxed)).run()
+impl Files {
+    /// The first of these options that is given.
+    pub(super) fn given(&self) -> Option<&'static str> {
+        let options = [
+            ("--name", self.name.is_some()),
+            ("--storing", self.storing.is_some()),
+            ("--format", self.format.is_some()),
+            ("--writers", self.writers.is_some()),
+            ("--buffer", self.buffer.is_some()),
+            ("--full", self.full.is_some()),
+            ("--reserve", self.reserve.is_some()),
+            ("--checksums", self.checksums),
+            ("--hang-after", self.hang_after.is_some()),
+        ];
+        options.into_iter().find(|(_, given)| *given).map(|(name, _)| name)
     }
 
-    /// The instrument as it was asked for.
-    fn instrument(&self) -> anyhow::Result<Instrument> {
-        let mut instrument = instrument::load(&self.instrument)?;
-        instrument.frame_rate = self.rate.unwrap_or(instrument.frame_rate);
-        instrument.streams = self.streams.unwrap_or(instrument.streams);
-        if let Some(Shape(shape)) = &self.shape {
-            instrument.shape.clone_from(shape);
-        }
+    /// Stores as it was asked for.
+    pub(super) fn change(&self, instrument: &mut Instrument) {
         if let Some(named) = &self.storing {
             let storing = Storing::ALL.into_iter().find(|storing| storing.name() == named);
             instrument.store(storing.unwrap_or_default());
@@ -137,8 +96,39 @@ impl Simulate {
             let format = Format::ALL.into_iter().find(|format| format.name() == named);
             instrument.format = format.unwrap_or_default();
         }
-        instrument.check().map_err(|why| anyhow::anyhow!("{}: {why}", self.instrument))?;
-        Ok(instrument)
+    }
+
+    /// Records what was asked for.
+    pub(super) fn record(&self, asked: &Asked, to: &[PathBuf]) -> Outcome {
+        let instrument = &asked.instrument;
+        let described = to.iter().map(|path| described(path));
+        let described = described.collect::<anyhow::Result<Vec<_>>>().input()?;
+        let id = run_id().0;
+        let name = self.name.clone().unwrap_or_else(|| format!("{}-{id:016x}", instrument.name));
+        self.check(instrument, &described, &name).input()?;
+        let stop = stop_on_signal().run()?;
+        let targets = make(described, &name).input()?;
+        let mut setup = self.setup(asked, &targets, (id, &name)).run()?;
+        setup.stop = stop.clone();
+        eprintln!("recording {name}: {} for {}", instrument.mean_rate(), asked.duration);
+        let durability = setup.lanes[0].1.durability;
+        let outcome = Recorder::start(setup).run()?.wait_to_end();
+        print!("{}", summary(&outcome, instrument, &targets));
+        println!("durable     {}", durable_when(durability));
+        let paths: Vec<_> = targets.iter().map(|target| target.path().display().to_string()).collect();
+        println!("\nnilometer verify {}", paths.join(" "));
+        // A directory on storage that hangs must not be closed: the program is to end.
+        std::mem::forget(targets);
+        let what = if self.writers(instrument) > 1 { "writers" } else { "directories" };
+        went_well(&outcome, what, stop.load(Ordering::Relaxed)).run()
+    }
+
+    fn buffer(&self) -> Bytes {
+        self.buffer.unwrap_or(BUFFER)
+    }
+
+    fn reserve(&self) -> Bytes {
+        self.reserve.unwrap_or(RESERVE)
     }
 
     /// Writers in each directory.
@@ -149,9 +139,7 @@ impl Simulate {
     /// What can be refused is refused before anything is made.
     fn check(&self, instrument: &Instrument, to: &[Description], name: &str) -> anyhow::Result<()> {
         check_name(name)?;
-        ensure!(self.frames != Some(0), "--frames 0: write at least 1");
-        ensure!(self.duration.0 > 0, "--duration 0 s: write more than 0 s");
-        check_buffer(self.buffer, instrument.frame_size())?;
+        check_buffer(self.buffer(), instrument.frame_size())?;
         for description in to {
             self.check_directory(instrument, description, name)?;
         }
@@ -173,12 +161,12 @@ impl Simulate {
         ensure!(!existing.exists(), "{} exists: choose another --name", existing.display());
         let layout = self.layout(instrument, description, (0, 0, 1), name);
         let (file, free) = (Bytes(layout.file_size()), description.space.free);
-        let fits = free.0.saturating_sub(self.reserve.0) >= file.0;
+        let fits = free.0.saturating_sub(self.reserve().0) >= file.0;
         ensure!(
             fits,
             "{path} has {free} free, and {} must stay free: no file of {file} fits; name larger storage, or a smaller \
              --reserve",
-            self.reserve
+            self.reserve()
         );
         Ok(())
     }
@@ -201,10 +189,11 @@ impl Simulate {
 
     fn setup(
         &self,
-        instrument: &Instrument,
+        asked: &Asked,
         targets: &[Arc<Directory>],
         (id, name): (u64, &str),
     ) -> anyhow::Result<Setup> {
+        let instrument = &asked.instrument;
         let writers = self.writers(instrument);
         let count = u32::try_from(targets.len()).ok().and_then(|count| count.checked_mul(writers));
         let count = count.context("too many directories")?;
@@ -214,7 +203,7 @@ impl Simulate {
             let layout = self.layout(instrument, target.description(), (id, lane, count), name);
             lanes.push((target.clone(), layout));
         }
-        let seed = Seed(id).named("content");
+        let seed = asked.seed.named("content");
         let content = Content::prepare(&instrument.data, &instrument.shape, instrument.pixel, seed)?;
         for (_, layout) in &mut lanes {
             (layout.origin, layout.picture) = (content.origin(), instrument.picture());
@@ -224,23 +213,22 @@ impl Simulate {
         // One engine for all lanes: past the cache only where that is possible on each.
         let direct = lanes.iter().all(|(_, layout)| layout.direct);
         let slot = lanes.iter().map(|(_, layout)| layout.head.stride).max().unwrap_or(1);
-        let when_full =
-            WhenFull::ALL.into_iter().find(|policy| policy.name() == self.full).unwrap_or_default();
+        let when_full = WhenFull::ALL.into_iter().find(|policy| Some(policy.name()) == self.full.as_deref());
         let delivery = Delivery {
             pace: Pace::Due(instrument.schedule()),
-            duration: self.duration,
-            frames: self.frames.unwrap_or(u64::MAX),
-            when_full,
+            duration: asked.duration,
+            frames: asked.frames.unwrap_or(u64::MAX),
+            when_full: when_full.unwrap_or_default(),
         };
         Ok(Setup {
             engine: suited_engine(targets[0].as_ref(), direct, Clock::start())?,
-            slots: (self.buffer.0 / slot.next_multiple_of(ALIGNMENT as u64)).max(2) as usize,
+            slots: (self.buffer().0 / slot.next_multiple_of(ALIGNMENT as u64)).max(2) as usize,
             feed: Feed::Instrument { content, delivery },
-            reserve: Some(self.reserve),
+            reserve: Some(self.reserve()),
             lanes,
             stop: Arc::default(),
             allowance: instrument.allowance(),
-            hang_after: self.hang_after,
+            hang_after: self.hang_after.unwrap_or(HANG_AFTER),
         })
     }
 }
@@ -311,18 +299,4 @@ fn went_well(outcome: &Recorded, what: &str, interrupted: bool) -> anyhow::Resul
     faults.extend(early_ends(outcome, what, interrupted));
     ensure!(faults.is_empty(), "{}", faults.join("; "));
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn shapes_are_written_as_they_are_shown() {
-        assert_eq!(shape("1475 x 1679").expect("valid"), Shape(vec![1679, 1475]));
-        assert_eq!(shape("7").expect("valid"), Shape(vec![7]));
-        for wrong in ["", "3 x", "3 * 4", "-1 x 3"] {
-            assert!(shape(wrong).is_err(), "{wrong}");
-        }
-    }
 }

@@ -1,0 +1,109 @@
+//! `nilometer simulate`: what an instrument would deliver, recorded into directories that stay, or sent over a network.
+
+mod asked;
+mod files;
+mod network;
+
+use std::path::PathBuf;
+
+use anyhow::{anyhow, bail, ensure};
+use clap::Args;
+use nilometer_acquisition::transport::udp::Address;
+use nilometer_model::{Instrument, Nanos, Seed};
+
+use crate::{Blame, Outcome, evaluate::run_id, instrument};
+use asked::{Rate, Shape, shape};
+use files::Files;
+use network::Network;
+
+/// Records what an instrument would deliver, when it is due, into directories that stay; or sends it over a network
+#[derive(Debug, Args)]
+pub(crate) struct Simulate {
+    /// A name of the catalogue (see `nilometer instrument list`), or the path of a .toml file
+    instrument: String,
+    /// Where the recording goes, in a new directory of its name; may be given several times: a lane each, and one that
+    /// fails or is full leaves its frames to the others. Or one address, udp://HOST:PORT: packets are sent there, those of
+    /// further streams and modules to the next ports
+    #[arg(long = "to", required = true, value_name = "DIRECTORY|ADDRESS")]
+    to: Vec<PathBuf>,
+    /// How long frames come
+    #[arg(long, default_value = "10 s")]
+    duration: Nanos,
+    /// End after so many frames at the latest, counted over all streams; those of a network's format, such as VDIF, if
+    /// packets are sent
+    #[arg(long)]
+    frames: Option<u64>,
+    /// Frames a second of each stream, instead of the instrument's, or how much data: "25 Hz", "8 Gbit/s"
+    #[arg(long, value_name = "FREQUENCY|RATE")]
+    rate: Option<Rate>,
+    /// Pixels of a frame, instead of the instrument's, such as "1475 x 1679": those of a row first, as `nilometer
+    /// instrument show` has them
+    #[arg(long, value_name = "PIXELS", value_parser = shape)]
+    shape: Option<Shape>,
+    /// Streams in step, instead of the instrument's
+    #[arg(long)]
+    streams: Option<u64>,
+    /// Where all random numbers come from: the same data, and the same faults, once more [default: another each time]
+    #[arg(long)]
+    seed: Option<u64>,
+    #[command(flatten)]
+    files: Files,
+    #[command(flatten)]
+    network: Network,
+}
+
+/// What is to be delivered.
+#[derive(Debug)]
+struct Asked {
+    instrument: Instrument,
+    duration: Nanos,
+    frames: Option<u64>,
+    seed: Seed,
+}
+
+impl Simulate {
+    pub(crate) fn execute(&self) -> Outcome {
+        match self.address().input()? {
+            Some(address) => self.network.send(&self.asked(true).input()?, &address),
+            None => self.files.record(&self.asked(false).input()?, &self.to),
+        }
+    }
+
+    /// Where packets go to; none if frames go into directories.
+    fn address(&self) -> anyhow::Result<Option<Address>> {
+        let written: Vec<_> = self.to.iter().map(|to| to.to_string_lossy()).collect();
+        let Some(first) = written.iter().find(|to| Address::is_meant_by(to)) else {
+            let network = self.network.given();
+            return network.map_or(Ok(None), |option| {
+                Err(anyhow!("{option}: only for packets: write --to udp://HOST:PORT, or leave it out"))
+            });
+        };
+        ensure!(written.len() == 1, "--to {first}: write one address and no directory beside it");
+        if let Some(option) = self.files.given() {
+            bail!("{option}: only for recordings: write --to DIRECTORY, or leave it out");
+        }
+        Ok(Some(first.parse().map_err(|error| anyhow!("--to {error}"))?))
+    }
+
+    /// The instrument as it was asked for.
+    fn asked(&self, over_network: bool) -> anyhow::Result<Asked> {
+        let mut instrument = instrument::load(&self.instrument)?;
+        if let Some(Shape(shape)) = &self.shape {
+            instrument.shape.clone_from(shape);
+        }
+        if let Some(rate) = self.rate {
+            instrument.frame_rate = rate.of_frames(instrument.frame_size());
+        }
+        instrument.streams = self.streams.unwrap_or(instrument.streams);
+        if over_network {
+            self.network.change(&mut instrument)?;
+        } else {
+            self.files.change(&mut instrument);
+        }
+        instrument.check().map_err(|why| anyhow!("{}: {why}", self.instrument))?;
+        ensure!(self.frames != Some(0), "--frames 0: write at least 1");
+        ensure!(self.duration.0 > 0, "--duration 0 s: write more than 0 s");
+        let seed = self.seed.map_or_else(run_id, Seed);
+        Ok(Asked { instrument, duration: self.duration, frames: self.frames, seed })
+    }
+}

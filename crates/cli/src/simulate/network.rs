@@ -1,0 +1,286 @@
+//! Packets as the instrument would send them over a network, with the faults that are asked for.
+
+use std::{sync::atomic::Ordering, thread};
+
+use anyhow::{anyhow, ensure};
+use clap::{Args, value_parser};
+use nilometer_acquisition::transport::{
+    Left, Sent, Shape, Simulation,
+    faults::{Counts, Faults},
+    udp::{Address, Sending},
+};
+use nilometer_model::{
+    ByteRate, Bytes, Frequency, Instrument, Nanos, Seed,
+    packets::{PacketFormat, Station},
+};
+use nilometer_storage::{Calendar, Clock};
+
+use super::{
+    Asked,
+    asked::{Jump, Share, part},
+};
+use crate::{Blame, Outcome, evaluate::stop_on_signal};
+
+/// What is sent, and what goes wrong with it.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Over a network")]
+pub(super) struct Network {
+    /// End after so many packets of each stream at the latest
+    #[arg(long, value_parser = value_parser!(u64).range(1..))]
+    packets: Option<u64>,
+    /// The stations of VDIF frames, two characters each, as in Ef,Mc: they take turns in each stream
+    #[arg(long, value_name = "STATION,...", value_delimiter = ',')]
+    stations: Vec<Station>,
+    /// The threads of VDIF frames, as in 0,1,2,3: they take turns
+    #[arg(long, value_name = "THREAD,...", value_delimiter = ',')]
+    threads: Vec<u16>,
+    /// Packets that are lost on the way, as in "0.1 %"
+    #[arg(long, value_name = "SHARE", value_parser = part)]
+    loss: Option<Share>,
+    /// How many are lost at a time [default: 1]
+    #[arg(long, value_name = "PACKETS", requires = "loss", value_parser = value_parser!(u64).range(1..))]
+    loss_burst: Option<u64>,
+    /// Packets that others overtake
+    #[arg(long, value_name = "SHARE", value_parser = part)]
+    reorder: Option<Share>,
+    /// How many others overtake such a packet [default: 10]
+    #[arg(long, value_name = "PACKETS", requires = "reorder", value_parser = value_parser!(u64).range(1..=1_000_000))]
+    reorder_distance: Option<u64>,
+    /// Packets that come twice
+    #[arg(long, value_name = "SHARE", value_parser = part)]
+    duplicate: Option<Share>,
+    /// Packets that come in another size
+    #[arg(long, value_name = "SHARE", value_parser = part)]
+    odd: Option<Share>,
+    /// Packets of random bytes beside the stream, every second one from another port: as a share of its packets, which may
+    /// be above 100 %
+    #[arg(long, value_name = "SHARE")]
+    foreign: Option<Share>,
+    /// After so many packets, and again and again, serial numbers fall back to where they began, as at a new scan
+    #[arg(long, value_name = "PACKETS", value_parser = value_parser!(u64).range(1..))]
+    restart_after: Option<u64>,
+    /// The clock in VDIF or Mark5B frames jumps, as in "3 s" or "-3 s"
+    #[arg(long, value_name = "TIME", requires = "jump_after", allow_hyphen_values = true)]
+    jump: Option<Jump>,
+    /// After how many packets it does
+    #[arg(long, value_name = "PACKETS", requires = "jump")]
+    jump_after: Option<u64>,
+    /// How many routers packets to a multicast group may pass [default: 1]
+    #[arg(long)]
+    ttl: Option<u8>,
+    /// The interface by which packets to a multicast group leave [default: the system's choice]
+    #[arg(long, value_name = "NAME")]
+    interface: Option<String>,
+}
+
+const DISTANCE: u64 = 10;
+/// More packets beside a stream are a flood of which the stream is no part any more.
+const FOREIGN_MAX: f64 = 100.0;
+/// 2000-01-01 00:00 UTC, in seconds since 1970.
+const SINCE_2000: u64 = 946_684_800;
+const SECOND: u64 = 1_000_000_000;
+/// Time for making data before the first packet.
+const AHEAD: u64 = SECOND / 4;
+
+impl Network {
+    /// The first of these options that is given.
+    pub(super) fn given(&self) -> Option<&'static str> {
+        let options = [
+            ("--packets", self.packets.is_some()),
+            ("--stations", !self.stations.is_empty()),
+            ("--threads", !self.threads.is_empty()),
+            ("--loss", self.loss.is_some()),
+            ("--reorder", self.reorder.is_some()),
+            ("--duplicate", self.duplicate.is_some()),
+            ("--odd", self.odd.is_some()),
+            ("--foreign", self.foreign.is_some()),
+            ("--restart-after", self.restart_after.is_some()),
+            ("--jump", self.jump.is_some()),
+            ("--ttl", self.ttl.is_some()),
+            ("--interface", self.interface.is_some()),
+        ];
+        options.into_iter().find(|(_, given)| *given).map(|(name, _)| name)
+    }
+
+    /// Sends for the stations and threads that are named.
+    pub(super) fn change(&self, instrument: &mut Instrument) -> anyhow::Result<()> {
+        let asked = if self.stations.is_empty() { "--threads" } else { "--stations" };
+        if self.stations.is_empty() && self.threads.is_empty() {
+            return Ok(());
+        }
+        let name = instrument.name.clone();
+        match instrument.packets.as_mut().map(|packets| &mut packets.format) {
+            Some(PacketFormat::Vdif(vdif)) => {
+                if !self.threads.is_empty() {
+                    vdif.threads = Some(self.threads.clone());
+                }
+                if !self.stations.is_empty() {
+                    vdif.stations = Some(self.stations.clone());
+                }
+                Ok(())
+            }
+            _ => Err(anyhow!("{asked}: only VDIF has them, and {name} does not send it: leave it out")),
+        }
+    }
+
+    /// Sends what was asked for.
+    pub(super) fn send(&self, asked: &Asked, address: &Address) -> Outcome {
+        let mut simulation = self.simulation(asked, address).input()?;
+        let shape = simulation.shape().input()?;
+        if let Some(frames) = asked.frames {
+            let parts = shape.geometry.parts.len() as u64;
+            let frames = frames.div_ceil(simulation.instrument.streams);
+            simulation.packets = simulation.packets.min(frames.saturating_mul(parts));
+        }
+        let begin = Calendar::now().time.0 + AHEAD;
+        let begin = Nanos(begin.next_multiple_of(SECOND));
+        simulation.begins = (begin.0 / SECOND).saturating_sub(SINCE_2000);
+        let sender = simulation.sender().input()?;
+        let stop = stop_on_signal().run()?;
+        eprintln!("sending {} to {address} for {}", asked.instrument.name, asked.duration);
+        if shape.clock.is_some() {
+            // A station's seconds begin with the world's.
+            thread::sleep(begin.since(Calendar::now().time).duration());
+        }
+        let left = sender.run(Clock::start(), &stop).run()?;
+        print!("{}", summary(&left, &simulation, &shape));
+        went_well(&left, stop.load(Ordering::Relaxed)).run()
+    }
+
+    fn simulation(&self, asked: &Asked, address: &Address) -> anyhow::Result<Simulation> {
+        let foreign = self.foreign.map_or(0.0, |share| share.0);
+        ensure!(
+            foreign <= FOREIGN_MAX,
+            "--foreign {} %: write at most {} %",
+            foreign * 100.0,
+            FOREIGN_MAX * 100.0
+        );
+        Ok(Simulation {
+            instrument: asked.instrument.clone(),
+            to: address.resolve()?,
+            sending: Sending { hops: self.ttl, interface: self.interface.clone(), ..Sending::default() },
+            duration: asked.duration,
+            packets: self.packets.unwrap_or(u64::MAX),
+            faults: self.faults(),
+            restart_after: self.restart_after,
+            jump: self.jump_after.zip(self.jump).map(|(after, Jump(seconds))| (after, seconds)),
+            begins: 0,
+            seed: asked.seed,
+        })
+    }
+
+    fn faults(&self) -> Faults {
+        let share = |share: Option<Share>| share.map_or(0.0, |share| share.0);
+        Faults {
+            loss: share(self.loss),
+            loss_burst: self.loss_burst.unwrap_or(1),
+            reorder: share(self.reorder),
+            distance: self.reorder_distance.unwrap_or(DISTANCE),
+            duplicate: share(self.duplicate),
+            odd: share(self.odd),
+            foreign: share(self.foreign),
+        }
+    }
+}
+
+/// What was sent, a line each.
+fn summary(left: &Left, simulation: &Simulation, shape: &Shape) -> String {
+    let (sent, counts) = (sent(left), counts(left));
+    let packets = Frequency(sent.packets as f64 / left.wall.seconds().max(1e-9));
+    let rate = sent.rate(left.wall);
+    let size = shape.geometry.packet_size();
+    let mut lines = vec![
+        format!("due         {} packets of {size} B in {}", counts.due, left.due),
+        format!(
+            "sent        {} packets, {}, {rate} ({}), {packets}",
+            sent.packets,
+            Bytes(sent.bytes),
+            ByteRate::bits(rate)
+        ),
+        format!("late        {}", lateness(left)),
+        format!("batches     {} at once at the most, {:.1} with a call", left.burst, per_call(&sent)),
+        format!("send buffer {}", Bytes(left.room)),
+        format!(
+            "processor   {:.2} cores, waiting included",
+            left.usage.total().seconds() / left.wall.seconds().max(1e-9)
+        ),
+    ];
+    lines.extend(faults(&counts, left.restarts, simulation));
+    if sent.refused > 0 {
+        lines.push(format!("refused     {} times: nobody listened there", sent.refused));
+    }
+    if sent.answers > 0 {
+        lines.push(format!("answers     {} datagrams came back and were dropped", sent.answers));
+    }
+    let Seed(seed) = simulation.seed;
+    lines.push(format!("seed        {seed}"));
+    lines.join("\n") + "\n"
+}
+
+fn sent(left: &Left) -> Sent {
+    left.sent.iter().fold(Sent::default(), |all, sent| all.and(*sent))
+}
+
+fn counts(left: &Left) -> Counts {
+    left.counts.iter().fold(Counts::default(), |all, counts| all.and(*counts))
+}
+
+fn per_call(sent: &Sent) -> f64 {
+    sent.packets as f64 / sent.calls.max(1) as f64
+}
+
+fn lateness(left: &Left) -> String {
+    let quantile = |share| Nanos(left.lateness.quantile(share));
+    let (half, most, nearly) = (quantile(0.5), quantile(0.99), quantile(0.9999));
+    format!("half by {half}, 1 % by {most}, 0.01 % by {nearly}, at most {}", Nanos(left.lateness.max()))
+}
+
+/// A line for each kind of fault that there was, or that was asked for.
+fn faults(counts: &Counts, restarts: u64, simulation: &Simulation) -> Vec<String> {
+    let faults = &simulation.faults;
+    let times = match counts.losses {
+        1 => "once".into(),
+        many => format!("{many} times"),
+    };
+    let kinds = [
+        (faults.loss, format!("lost        {} packets, {times}", counts.lost)),
+        (
+            faults.reorder,
+            format!("reordered   {} packets, overtaken by {}", counts.reordered, faults.distance),
+        ),
+        (faults.duplicate, format!("duplicated  {} packets", counts.duplicated)),
+        (faults.odd, format!("odd-sized   {} packets", counts.odd)),
+        (faults.foreign, format!("foreign     {} packets beside the stream", counts.foreign)),
+        (
+            simulation.restart_after.map_or(0.0, |_| 1.0),
+            format!("restarts    {restarts} of the serial number"),
+        ),
+        (
+            simulation.jump.map_or(0.0, |_| 1.0),
+            simulation.jump.map_or_else(String::new, |(after, by)| {
+                format!("clock       jumped by {by} s after {after} packets")
+            }),
+        ),
+    ];
+    kinds.into_iter().filter(|(asked, _)| *asked > 0.0).map(|(_, line)| line).collect()
+}
+
+/// How much later than due the last packet may leave: more, and the pace was another.
+const BEHIND_MAX: Nanos = Nanos::from_millis(100);
+
+/// What was not sent, or not in time, becomes the exit code.
+fn went_well(left: &Left, interrupted: bool) -> anyhow::Result<()> {
+    let mut wrong = Vec::new();
+    let unsent = sent(left).unsent;
+    if unsent > 0 {
+        wrong.push(format!("the network did not take {unsent} packets"));
+    }
+    if left.wall.since(left.due) > BEHIND_MAX.max(Nanos(left.due.0 / 100)) {
+        wrong.push(format!("the pace was not kept: it took {} instead of {}", left.wall, left.due));
+    }
+    if interrupted {
+        wrong.push("interrupted".into());
+    }
+    ensure!(wrong.is_empty(), "{}", wrong.join("; "));
+    Ok(())
+}

@@ -1,0 +1,302 @@
+//! `nilometer record` with real packets over loopback: what a network does to them, and what becomes of the recording.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    net::UdpSocket,
+    path::{Path, PathBuf},
+    sync::atomic::AtomicBool,
+    time::Duration,
+};
+
+use nilometer_acquisition::{
+    format::{self, Known, WireFormat, vdif::Header},
+    instrument::Content,
+    transport::{
+        Course, Flow, Pace, Sender, Station,
+        faults::{Counts, Departures, Faults, Leaving},
+        udp::{Sending, UdpOutlet},
+    },
+};
+use nilometer_model::{Frequency, Instrument, Seed};
+use nilometer_storage::Clock;
+use nilometer_tests::{Ended, FileSystem, Running, await_some, may_mount, run, start};
+use rustix::process::Signal;
+use tempfile::TempDir;
+
+const SEED: Seed = Seed(5);
+/// Long enough for everything on a slow machine.
+const LIMIT: Duration = Duration::from_mins(2);
+/// A VDIF frame, a second of them, and the second of a year's half in which the first one is due.
+const FRAME: usize = 8032;
+const RATE: u64 = 2000;
+const BEGINS: u64 = 800_000_000;
+
+/// 8000 B of samples behind a VDIF header, 2000 times a second.
+fn telescope(port: u16) -> String {
+    format!(
+        r#"
+name = "telescope"
+title = "for tests"
+source = "none"
+shape = [32000]
+pixel = "uint2"
+frame_rate = "2 kHz"
+data = "vlbi"
+[packets]
+port = {port}
+[packets.format.vdif]
+payload = "8000 B"
+"#
+    )
+}
+
+/// A stream, and where it is recorded.
+struct Lab {
+    directory: TempDir,
+    to: PathBuf,
+    port: u16,
+}
+
+impl Lab {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let to = directory.path().to_owned();
+        Lab::onto(directory, to)
+    }
+
+    fn onto(directory: TempDir, to: PathBuf) -> Self {
+        let free =
+            UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a free port");
+        fs::write(directory.path().join("telescope.toml"), telescope(free.port())).expect("space");
+        Lab { directory, to, port: free.port() }
+    }
+
+    /// Starts to record; returns when packets may come.
+    fn record(&self, more: &[&str]) -> Running {
+        let to = self.to.to_str().expect("plain names");
+        let mut arguments =
+            vec!["record", "telescope.toml", "--name", "scan", "--to", to, "--buffer", "64 MiB"];
+        arguments.extend(more);
+        let mut running = start(self.directory.path(), &arguments);
+        running.await_said("recording scan");
+        running
+    }
+
+    fn instrument(&self) -> Instrument {
+        Instrument::parse(&telescope(self.port), "telescope.toml").expect("valid")
+    }
+
+    fn format(&self) -> Box<dyn WireFormat> {
+        let instrument = self.instrument();
+        let packets = instrument.packets.as_ref().expect("it has packets");
+        let known = Known { begins: BEGINS, serial: 77, ..Known::of(&instrument) };
+        format::of(packets, &known).expect("it is a format")
+    }
+
+    fn flow(&self, course: Course, window: u64) -> Flow {
+        let Instrument { data, shape, pixel, .. } = self.instrument();
+        let content = Content::prepare(&data, &shape, pixel, SEED).expect("it can be made");
+        Flow::new(self.format(), content, course, window)
+    }
+
+    /// Sends so many packets; what happened to them on the way.
+    fn send(&self, packets: u64, rate: f64, faults: Faults, course: Course) -> Counts {
+        let address = ([127, 0, 0, 1], self.port).into();
+        let outlet = || UdpOutlet::connect(address, &Sending::default()).expect("loopback is there");
+        let flow = self.flow(course, 128);
+        let station = Station::new(flow, (faults, SEED), vec![Box::new(outlet())], Some(Box::new(outlet())));
+        let sender = Sender::new(vec![station], Pace::new(Frequency(rate)), packets);
+        sender.run(Clock::start(), &AtomicBool::new(false)).expect("it leaves").counts[0]
+    }
+
+    fn file(&self) -> Vec<u8> {
+        fs::read(self.to.join("scan/scan.vdif")).expect("the recording")
+    }
+
+    fn verify(&self) -> Ended {
+        run(&[Path::new("verify"), &self.to.join("scan")])
+    }
+}
+
+/// The number in front of a word in a line of the summary; 0 if it is not there.
+fn count(ended: &Ended, key: &str, word: &str) -> u64 {
+    let line = ended.stdout.lines().find(|line| line.starts_with(key)).unwrap_or_default();
+    let words: Vec<&str> = line.split([' ', ',', ':', ';']).collect();
+    let before = |words: &[&str]| words[..words.len() - 1].iter().rev().find_map(|word| word.parse().ok());
+    let at = words.windows(2).position(|pair| pair[1] == word).map(|at| at + 2);
+    at.and_then(|at| before(&words[..at])).unwrap_or(0)
+}
+
+/// What a file should hold: each frame as it was sent, or one in its place that says that it is invalid.
+fn assert_frames(lab: &Lab, file: &[u8], frames: u64, missing: &BTreeSet<u64>) {
+    assert_eq!(file.len() as u64, frames * FRAME as u64);
+    let mut flow = lab.flow(Course::default(), 1);
+    for (number, frame) in (0..frames).zip(file.chunks_exact(FRAME)) {
+        let header = Header::parse(frame).expect("a VDIF header");
+        let time = (header.since_2000(), u64::from(header.frame), header.invalid);
+        let expected = (BEGINS + number / RATE, number % RATE, missing.contains(&number));
+        assert_eq!(time, expected, "frame {number}");
+        if !header.invalid {
+            let made = flow.make(number);
+            assert!(flow.packet(made).body == frame, "frame {number} differs");
+        }
+    }
+}
+
+/// The packets of a stream that do not leave as they should.
+fn not_sent(packets: u64, faults: Faults) -> BTreeSet<u64> {
+    let mut departures = Departures::new(faults, &[FRAME + 8], SEED);
+    let mut leaving = Vec::new();
+    (0..packets).for_each(|_| departures.next(&mut leaving));
+    departures.finish(&mut leaving);
+    let left: BTreeSet<u64> = leaving
+        .iter()
+        .filter_map(|left| if let Leaving::Packet(number) = left { Some(*number) } else { None })
+        .collect();
+    (0..packets).filter(|number| !left.contains(number)).collect()
+}
+
+#[test]
+fn a_stream_is_recorded_byte_for_byte() {
+    let lab = Lab::new();
+    let running = lab.record(&["--silence", "1 s"]);
+    lab.send(4321, 20_000.0, Faults::default(), Course::default());
+    let ended = running.end(LIMIT);
+    assert_eq!((ended.code, count(&ended, "recorded", "packets")), (Some(0), 4321), "{ended:?}");
+    assert!(ended.stdout.contains("missing     none"), "{ended:?}");
+    assert_frames(&lab, &lab.file(), 4321, &BTreeSet::new());
+    let verified = lab.verify();
+    assert_eq!(verified.code, Some(0), "{verified:?}");
+}
+
+#[test]
+fn what_the_network_does_to_packets_is_counted_and_mended() {
+    let lab = Lab::new();
+    let running = lab.record(&["--silence", "1 s"]);
+    let faults = Faults {
+        loss: 0.01,
+        loss_burst: 3,
+        reorder: 0.05,
+        distance: 20,
+        duplicate: 0.02,
+        odd: 0.01,
+        foreign: 0.05,
+    };
+    let (packets, missing) = (10_000, not_sent(10_000, faults));
+    let counts = lab.send(packets, 20_000.0, faults, Course::default());
+    assert_eq!(missing.len() as u64, counts.lost + counts.odd);
+    let (first, last) = (missing.contains(&0), missing.contains(&(packets - 1)));
+    assert!(!first && !last, "the seed loses no packet that nobody can know of");
+    let ended = running.end(LIMIT);
+    assert_eq!(ended.code, Some(1), "packets are missing: {ended:?}");
+    assert_eq!(count(&ended, "missing", "packets"), missing.len() as u64, "{ended:?}");
+    assert_eq!(count(&ended, "dropped", "odd-sized"), counts.odd, "{ended:?}");
+    assert_eq!(count(&ended, "dropped", "twice"), counts.duplicated, "{ended:?}");
+    assert_eq!(count(&ended, "recorded", "packets"), counts.left, "{ended:?}");
+    assert_eq!(count(&ended, "reordered", "packets"), counts.reordered, "{ended:?}");
+    assert_frames(&lab, &lab.file(), packets, &missing);
+}
+
+#[test]
+fn frames_that_do_not_come_are_left_out_if_asked() {
+    let lab = Lab::new();
+    let running = lab.record(&["--silence", "1 s", "--missing", "leave-out"]);
+    let faults = Faults { loss: 0.02, ..Faults::default() };
+    let missing = not_sent(3000, faults);
+    lab.send(3000, 20_000.0, faults, Course::default());
+    let ended = running.end(LIMIT);
+    assert_eq!(count(&ended, "missing", "packets"), missing.len() as u64, "{ended:?}");
+    let (file, mut flow) = (lab.file(), lab.flow(Course::default(), 1));
+    let there = (0..3000).filter(|number| !missing.contains(number));
+    assert_eq!(file.len(), (3000 - missing.len()) * FRAME);
+    for (number, frame) in there.zip(file.chunks_exact(FRAME)) {
+        let made = flow.make(number);
+        assert!(flow.packet(made).body == frame, "frame {number} differs");
+    }
+}
+
+#[test]
+fn a_restart_of_the_scan_goes_on_in_the_same_recording() {
+    let lab = Lab::new();
+    let running = lab.record(&["--silence", "1 s"]);
+    let course = Course { restart_after: Some(2500), ..Course::default() };
+    lab.send(7000, 20_000.0, Faults::default(), course);
+    let ended = running.end(LIMIT);
+    assert_eq!((ended.code, count(&ended, "recorded", "packets")), (Some(0), 7000), "{ended:?}");
+    assert!(ended.stdout.contains("began anew 2 times"), "{ended:?}");
+    assert_frames(&lab, &lab.file(), 7000, &BTreeSet::new());
+}
+
+#[test]
+fn a_recording_that_is_asked_to_stop_is_whole() {
+    let lab = Lab::new();
+    let running = lab.record(&[]);
+    lab.send(1500, 20_000.0, Faults::default(), Course::default());
+    std::thread::sleep(Duration::from_millis(200));
+    running.signal(Signal::TERM);
+    let ended = running.end(LIMIT);
+    assert_eq!((ended.code, count(&ended, "recorded", "packets")), (Some(0), 1500), "{ended:?}");
+    assert_frames(&lab, &lab.file(), 1500, &BTreeSet::new());
+}
+
+#[test]
+fn the_last_block_ends_where_the_stream_does_past_the_cache_too() {
+    if !may_mount() {
+        return;
+    }
+    let disk = FileSystem::xfs(400);
+    let lab = Lab::onto(tempfile::tempdir().expect("a temporary directory"), disk.path().to_owned());
+    let running = lab.record(&["--silence", "1 s", "--reserve", "0 B", "--checksums"]);
+    lab.send(1001, 20_000.0, Faults::default(), Course::default());
+    let ended = running.end(LIMIT);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_frames(&lab, &lab.file(), 1001, &BTreeSet::new());
+    let verified = lab.verify();
+    assert!(verified.code == Some(0) && verified.stdout.contains("checksums of the journal"), "{verified:?}");
+}
+
+#[test]
+fn what_was_acknowledged_before_it_was_killed_is_there() {
+    for round in 0..3 {
+        let lab = Lab::new();
+        let running = lab.record(&[]);
+        let faults = Faults { loss: 0.01, ..Faults::default() };
+        lab.send(3000 + 400 * round, 20_000.0, faults, Course::default());
+        running.signal(Signal::KILL);
+        running.end(LIMIT);
+        // The process that records dies a moment after the one that was started.
+        await_some("the port", || UdpSocket::bind(("127.0.0.1", lab.port)).ok());
+        let ended = lab.verify();
+        assert_eq!(ended.code, Some(1), "it was not ended in order: {ended:?}");
+        let blocks = count(&ended, "right", "frames");
+        assert!((10..=23 + 4 * round).contains(&blocks), "{blocks} blocks: {ended:?}");
+        let missing = not_sent(3000 + 400 * round, faults);
+        assert_frames(&lab, &lab.file()[..blocks as usize * 128 * FRAME], blocks * 128, &missing);
+    }
+}
+
+#[test]
+fn bad_input_is_one_message_and_nothing_is_made() {
+    let lab = Lab::new();
+    let taken = UdpSocket::bind("127.0.0.1:0").expect("a port is free");
+    let taken = format!("udp://{}", taken.local_addr().expect("it is bound"));
+    let to = lab.to.to_str().expect("plain names");
+    let cases: [(&[&str], &str); 9] = [
+        (&["telescope.toml", "--to", to, "--listen", "127.0.0.1:5"], "udp://HOST:PORT"),
+        (&["telescope.toml", "--to", to, "--listen", "udp://192.0.2.1:5"], "name an address of this machine"),
+        (&["telescope.toml", "--to", to, "--listen", &taken], "a free port"),
+        (&["telescope.toml", "--to", to, "--missing", "guess"], "fill, leave-out"),
+        (&["telescope.toml", "--to", to, "--packets", "0"], "more than 0"),
+        (&["telescope.toml", "--to", to, "--buffer", "3 MB"], "needs"),
+        (&["telescope.toml", "--to", "/nowhere"], "/nowhere"),
+        (&["telescope.toml", "--to", to, "--name", "a/b"], "plain name"),
+        (&["pilatus-6m", "--to", to], "it has no `packets`"),
+    ];
+    for (arguments, part) in cases {
+        let ended = start(lab.directory.path(), &[&["record"], arguments].concat()).end(LIMIT);
+        assert!(ended.code == Some(2) && ended.stderr.contains(part), "{arguments:?}: {ended:?}");
+    }
+    let made: Vec<_> = fs::read_dir(&lab.to).expect("readable").collect();
+    assert_eq!(made.len(), 1, "only the instrument's file: {made:?}");
+}

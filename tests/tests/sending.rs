@@ -1,0 +1,121 @@
+//! `nilometer simulate --to udp://...`: what arrives is what the program says it sent, and what can't be sent is refused.
+
+use std::{collections::BTreeSet, net::UdpSocket, time::Duration};
+
+use nilometer_acquisition::format::vdif::Header;
+use nilometer_tests::{Ended, run};
+
+const PACKET: usize = 8040;
+
+/// Receives until nothing comes for a second.
+fn receive(socket: UdpSocket) -> std::thread::JoinHandle<Vec<(u16, Vec<u8>)>> {
+    std::thread::spawn(move || {
+        socket.set_read_timeout(Some(Duration::from_secs(20))).expect("above zero");
+        let (mut bytes, mut packets) = (vec![0; 10_000], Vec::new());
+        while let Ok((length, from)) = socket.recv_from(&mut bytes) {
+            packets.push((from.port(), bytes[..length.min(100)].to_vec()));
+            packets.last_mut().expect("it was put there").1.resize(length, 0);
+            socket.set_read_timeout(Some(Duration::from_secs(1))).expect("above zero");
+        }
+        packets
+    })
+}
+
+/// The number at the beginning of the line that begins with this word.
+fn told(ended: &Ended, word: &str) -> u64 {
+    let line = ended.stdout.lines().find_map(|line| line.strip_prefix(word));
+    let number = line.and_then(|line| line.split_whitespace().next()).and_then(|number| number.parse().ok());
+    number.unwrap_or_else(|| panic!("no `{word}` in {ended:?}"))
+}
+
+fn simulate(to: &str, rest: &[&str]) -> Ended {
+    run(&[&["simulate", "fila10g-512m", "--to", to], rest].concat())
+}
+
+#[test]
+fn what_arrives_is_what_was_told() {
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("a free port");
+    let to = format!("udp://{}", socket.local_addr().expect("it is bound"));
+    let receiving = receive(socket);
+    // Slow enough for a receiver with the system's own room.
+    let faults =
+        ["--rate", "32 Mbit/s", "--packets", "1000", "--seed", "5", "--loss", "2 %", "--loss-burst", "3"];
+    let more = ["--reorder", "2 %", "--reorder-distance", "4", "--duplicate", "2 %", "--odd", "2 %"];
+    let beside = ["--foreign", "3 %", "--restart-after", "400", "--stations", "Ef,Mc", "--threads", "0,1"];
+    let ended = simulate(&to, &[&faults[..], &more, &beside].concat());
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let packets = receiving.join().expect("it does not panic");
+    assert_eq!(told(&ended, "sent"), packets.len() as u64);
+
+    let home = packets[0].0;
+    let odd = packets.iter().filter(|(_, bytes)| bytes.len() != PACKET).count() as u64;
+    assert_eq!((odd > 0, told(&ended, "odd-sized")), (true, odd));
+    let whole = packets.iter().filter(|(_, bytes)| bytes.len() == PACKET);
+    // Random bytes are no header that is as long as the packet.
+    let header = |bytes: &[u8]| Header::parse(&bytes[8..40]).filter(|header| header.length == PACKET - 8);
+    let (ours, foreign): (Vec<_>, Vec<_>) = whole.partition(|(_, bytes)| header(bytes).is_some());
+    assert_eq!(told(&ended, "foreign"), foreign.len() as u64);
+    assert!(foreign.iter().any(|(port, _)| *port != home) && ours.iter().all(|(port, _)| *port == home));
+
+    let first = header(&ours[0].1).expect("it is ours").since_2000();
+    let (mut seen, mut copies, mut above, mut overtaken) = (BTreeSet::new(), 0, 0, 0);
+    for (_, bytes) in &ours {
+        let header = header(bytes).expect("it is ours");
+        let station = u64::from(header.station == u16::from_be_bytes(*b"Mc"));
+        // 125 frames a second of each of four.
+        let frame = (header.since_2000() - first) * 125 + u64::from(header.frame);
+        let number = frame * 4 + station * 2 + u64::from(header.thread);
+        assert_eq!(u64::from_le_bytes(bytes[..8].try_into().expect("eight")), number % 400, "{header:?}");
+        let again = !seen.insert(number);
+        copies += u64::from(again);
+        overtaken += u64::from(!again && number < above);
+        above = above.max(number + 1);
+    }
+    assert_eq!((told(&ended, "duplicated"), told(&ended, "reordered")), (copies, overtaken));
+    assert_eq!(told(&ended, "lost"), 1000 - seen.len() as u64 - odd);
+    assert_eq!(told(&ended, "restarts"), 2);
+}
+
+#[test]
+fn the_same_seed_sends_the_same_packets() {
+    let sent = || {
+        let socket = UdpSocket::bind("127.0.0.1:0").expect("a free port");
+        let to = format!("udp://{}", socket.local_addr().expect("it is bound"));
+        let receiving = receive(socket);
+        let ended =
+            simulate(&to, &["--rate", "32 Mbit/s", "--packets", "100", "--seed", "9", "--loss", "10 %"]);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let packets = receiving.join().expect("it does not panic");
+        packets.into_iter().map(|(_, bytes)| (bytes[..8].to_vec(), bytes[40..].to_vec())).collect::<Vec<_>>()
+    };
+    assert_eq!(sent(), sent());
+}
+
+#[test]
+fn what_can_t_be_sent_is_refused_with_what_can() {
+    let to = "udp://127.0.0.1:46227";
+    for (to, rest, parts) in [
+        ("udp://127.0.0.1", &[][..], &["udp://HOST:PORT"][..]),
+        ("tcp://127.0.0.1:5", &[], &["tcp://127.0.0.1:5", "udp://HOST:PORT"]),
+        (to, &["--to", "/tmp"], &["one address and no directory"]),
+        (to, &["--buffer", "1 GiB"], &["--buffer", "--to DIRECTORY"]),
+        ("/tmp", &["--loss", "1 %"], &["--loss", "udp://HOST:PORT"]),
+        (to, &["--rate", "3 Mbit/s"], &["whole number"]),
+        (to, &["--threads", "1024"], &["1024", "0 to 1023"]),
+        (to, &["--threads", "1,1"], &["1 twice"]),
+        (to, &["--frames", "0"], &["--frames 0"]),
+        (to, &["--foreign", "20000 %"], &["--foreign", "10000 %"]),
+        (to, &["--interface", "no-such-one"], &["no-such-one"]),
+        ("udp://127.0.0.1:65535", &["--streams", "2"], &["65535", "65536"]),
+    ] {
+        let ended = simulate(to, rest);
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{to} {rest:?}: {ended:?}");
+        assert_eq!(ended.stderr.matches("nilometer: ").count(), 1, "{}", ended.stderr);
+        for part in parts {
+            assert!(ended.stderr.contains(part), "`{part}` is missing in: {}", ended.stderr);
+        }
+    }
+    let camera = run(&["simulate", "pco-edge", "--to", to]);
+    assert_eq!(camera.code, Some(2), "{camera:?}");
+    assert!(camera.stderr.contains("pco-edge does not say how its frames come"), "{camera:?}");
+}
