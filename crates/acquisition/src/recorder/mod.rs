@@ -3,6 +3,7 @@
 
 mod feed;
 mod outcome;
+mod status;
 mod threads;
 
 use std::{
@@ -19,6 +20,8 @@ use nilometer_storage::{Arena, Buffer, Clock, EngineError, Target, engine::Optio
 
 pub use feed::{Feed, Network};
 pub use outcome::{Ending, Lane, Outcome};
+pub use status::{Came, LaneStatus, Lost, RingStatus, Status};
+use status::{LaneWatch, Recent};
 use threads::{LaneJob, Report, SourceTotals};
 
 use crate::{
@@ -113,6 +116,9 @@ pub struct Recorder {
     duration: Nanos,
     /// What comes from the network.
     live: Option<Arc<Mutex<Traffic>>>,
+    /// What lanes do, and what came in the last second.
+    watched: Vec<LaneWatch>,
+    recent: Recent,
 }
 
 /// How often it is looked whether the recording was stopped.
@@ -138,9 +144,12 @@ impl Recorder {
         let ring = ring(slots, &lanes, Chronicle::new(feed.frame_size() as u64, allowance));
         let (sender, reports) = sync_channel(2 * count + 2);
         let (gauges, numbering) = (gauges(&lanes, setup.reserve), Numbering::default());
+        let watched = LaneWatch::of(&lanes, &gauges);
         for ((seat, (target, layout)), gauge) in lanes.into_iter().enumerate().zip(gauges) {
             let (ring, arena, numbering) = (ring.clone(), arena.clone(), numbering.clone());
-            let job = LaneJob { ring, seat, target, layout, gauge, numbering, options: engine, arena };
+            let written = watched[seat].written();
+            let options = engine;
+            let job = LaneJob { ring, seat, target, layout, gauge, numbering, written, options, arena };
             let sender = sender.clone();
             thread::Builder::new().name(format!("lane {seat}")).spawn(move || threads::lane(job, &sender))?;
         }
@@ -166,8 +175,31 @@ impl Recorder {
             lanes: (0..count).map(|_| None).collect(),
             duration: job.duration(),
             live: job.live(),
+            watched,
+            recent: Recent::default(),
             waits: Some((job, sender)),
         })
+    }
+
+    /// What came since it was prepared is none of the recording: for one that begins later.
+    pub fn discard(&mut self) -> Result<(), RecordError> {
+        match &mut self.waits {
+            Some((job, _)) => Ok(job.discard()?),
+            None => Ok(()),
+        }
+    }
+
+    /// It does not begin: whether all lanes ended in time.
+    pub fn cancel(mut self) -> bool {
+        self.open -= usize::from(self.waits.take().is_some());
+        self.ring.close(0);
+        while self.open > 0 {
+            match self.reports.recv_timeout(self.hang_after.duration()) {
+                Ok(report) => self.hear(report),
+                Err(_) => return false,
+            }
+        }
+        true
     }
 
     /// The first frame is due now.

@@ -145,6 +145,19 @@ impl Books {
     }
 }
 
+/// How a ring is, at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Glance {
+    /// What was counted so far.
+    pub books: Books,
+    /// Slots in use.
+    pub in_use: usize,
+    /// Stalls, and how long all of them were together.
+    pub stalled: (u64, Nanos),
+    /// The longest of them.
+    pub longest_stall: Nanos,
+}
+
 /// What a writer got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Taken {
@@ -323,6 +336,13 @@ impl Ring {
     /// What was counted so far.
     pub fn books(&self) -> Books {
         self.lock().books
+    }
+
+    /// How it is now. Cheap enough to be asked many times a second.
+    pub fn glance(&self) -> Glance {
+        let state = self.lock();
+        let longest_stall = state.chronicle.longest_stall();
+        Glance { books: state.books, in_use: state.in_use, stalled: state.chronicle.stalled, longest_stall }
     }
 
     /// Every writer has left.

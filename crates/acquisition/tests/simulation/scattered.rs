@@ -180,9 +180,8 @@ fn fault(lab: &Lab, run: &Run) -> Result<(), String> {
     expect(index.copies.is_empty(), || format!("{:?} are in two places", index.copies))?;
     let wrong = back.wrong(&index, &pattern);
     expect(wrong.is_empty(), || format!("{wrong:?} are wrong"))?;
-    let died = |target: usize| {
-        run.lanes[target].fault.is_some() && lab.devices[target].dead_from < Nanos::MAX
-    };
+    let died =
+        |target: usize| run.lanes[target].fault.is_some() && lab.devices[target].dead_from < Nanos::MAX;
     let all = in_order(&back, &index, &pattern, died)?;
     let (chunks, unnumbered) = (chunks(&back)?, unnumbered(&back));
     expect(unnumbered > 0 || all.len() == index.frames.len(), || format!("only {all:?} are in chunks"))?;
