@@ -4,6 +4,7 @@
 //! What it reads it checks against what the instrument delivered, or puts into a second ring, whose writers make a copy:
 //! so a copy is a recording like the first, with a journal of its own.
 
+mod names;
 mod ranges;
 mod tail;
 
@@ -147,8 +148,8 @@ impl Follower {
     fn go_on(&mut self, place: Place) -> Option<Operation> {
         let lane = &mut self.lanes[place.lane];
         match lane.open {
-            _ if lane.doubt => Some(lane.look(self.scratch.take()?)),
-            Some(file) if file == place.file && !lane.is_stale => {
+            _ if lane.names.is_in_doubt() => Some(lane.look(self.scratch.take()?)),
+            Some(file) if file == place.file && !lane.names.is_stale() => {
                 Some(lane.read(place.position, self.room.pop()?))
             }
             Some(_) => {
@@ -275,7 +276,7 @@ impl Follower {
         let entries = lane.take(&operation.buffer[..result.unwrap_or(0) as usize]);
         self.scratch = Some(operation.buffer);
         self.current = Some((number, place));
-        if entries.is_empty() && !lane.is_sure(place.file) {
+        if entries.is_empty() && !lane.names.make_sure(place.file, lane.open.is_some()) {
             self.current = None;
             self.is_gone(place);
         }

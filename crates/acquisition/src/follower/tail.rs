@@ -1,10 +1,9 @@
 //! The end of a journal that somebody else writes: what was added since the last look.
 
-use std::collections::BTreeMap;
-
 use nilometer_model::Format;
 use nilometer_storage::{Buffer, OpKind, Open, Operation, ROOT, Slot};
 
+use super::names::Names;
 use crate::{
     cbf,
     journal::{Entry, RECORD, chunk_name},
@@ -19,16 +18,8 @@ pub(super) struct Tail {
     /// Where the file of frames is opened that is being read, and which it is.
     pub(super) frames: Slot,
     pub(super) open: Option<u64>,
-    /// By chunk: the numbers that its name may have, the last two that were noted.
-    names: BTreeMap<u64, Vec<Option<u32>>>,
-    /// How many names of the file were tried in vain.
-    tried: usize,
-    /// The number in the name under which it was opened.
-    opened_as: Option<u32>,
-    /// A chunk may have got another name just before it was opened, and another its name: the journal says so.
-    pub(super) doubt: bool,
-    /// Another one than was meant is open.
-    pub(super) is_stale: bool,
+    /// Of its chunks, if it writes such.
+    pub(super) names: Names,
     journal_is_open: bool,
     /// Records taken so far.
     records: u64,
@@ -45,11 +36,7 @@ impl Tail {
             journal: slot(0),
             frames: slot(1),
             open: None,
-            names: BTreeMap::new(),
-            tried: 0,
-            opened_as: None,
-            doubt: false,
-            is_stale: false,
+            names: Names::default(),
             journal_is_open: false,
             records: 0,
             ended: false,
@@ -77,18 +64,11 @@ impl Tail {
         let records = bytes.chunks_exact(RECORD).zip(self.records..);
         let entries: Vec<_> = records.map_while(|(record, sequence)| Entry::take(sequence, record)).collect();
         self.records += entries.len() as u64;
-        entries.iter().for_each(|entry| self.note(*entry));
+        for entry in &entries {
+            self.names.note(*entry);
+        }
         self.ended |= entries.iter().any(|entry| matches!(entry, Entry::End { .. }));
         entries
-    }
-
-    fn note(&mut self, entry: Entry) {
-        if let Entry::Chunk { file, number } = entry {
-            let names = self.names.entry(file).or_default();
-            names.drain(..names.len().saturating_sub(1));
-            names.push(number);
-            self.tried = 0;
-        }
     }
 
     /// The journal's slot is that of an operation.
@@ -96,45 +76,21 @@ impl Tail {
         operation.file == self.journal
     }
 
-    /// The number in the name to be tried next.
-    fn number(&self, file: u64) -> Option<u32> {
-        self.names.get(&file)?.iter().rev().nth(self.tried).copied().flatten()
-    }
-
-    /// A file was opened, or is not there under this name. Whether that is known for sure only when the journal was looked
-    /// at once more.
+    /// A file was opened, or is not there. Whether that is to be made sure of.
     pub(super) fn opened_file(&mut self, file: u64, there: bool) -> bool {
-        self.doubt = self.names.contains_key(&file);
-        if there {
-            (self.open, self.opened_as) = (Some(file), self.number(file));
-        } else {
-            self.tried += 1;
-        }
-        self.doubt
-    }
-
-    /// The journal has nothing new. Whether there is another name to be tried, or a right one was found.
-    pub(super) fn is_sure(&mut self, file: u64) -> bool {
-        self.doubt = false;
-        let Some(names) = self.names.get(&file) else { return true };
-        if self.open.is_some() {
-            // With a new name in the journal, another chunk may have got the old one.
-            self.is_stale = self.number(file) != self.opened_as;
-            return true;
-        }
-        let more = self.tried < names.len();
-        self.tried = if more { self.tried } else { 0 };
-        more
+        self.open = there.then_some(file);
+        self.names.opened(file, there)
     }
 
     /// Nothing is open any more.
     pub(super) fn closed(&mut self) {
-        (self.open, self.is_stale, self.tried) = (None, false, 0);
+        self.open = None;
+        self.names.closed();
     }
 
     /// Opens a file of frames.
     pub(super) fn open(&self, file: u64, buffer: Buffer) -> Operation {
-        let name = match self.number(file) {
+        let name = match self.names.number(file) {
             Some(number) => chunk_name(&self.layout.name, number),
             None => self.layout.file_name(file),
         };

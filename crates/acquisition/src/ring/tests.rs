@@ -63,9 +63,13 @@ fn what_is_left_of_a_parcel_is_a_chunk_of_another_writer_when_all_of_it_is_known
     let (_, _, second) = take(&ring, 0);
     ring.leave(NOW, 0);
     assert_eq!(take(&ring, 1).0, Taken::Nothing, "two may still be given back");
-    first.into_iter().for_each(|frame| ring.give_back(NOW, frame));
+    for frame in first {
+        ring.give_back(NOW, frame);
+    }
     assert_eq!(take(&ring, 1).0, Taken::Nothing);
-    second.into_iter().for_each(|frame| ring.give_back(NOW, frame));
+    for frame in second {
+        ring.give_back(NOW, frame);
+    }
     put(&ring, 6..7);
     let mut numbers = Vec::new();
     for expected in [Taken::Chunk, Taken::Frames, Taken::Frames] {

@@ -304,7 +304,7 @@ fn lanes_that_rename_nothing_or_number_by_themselves_are_found_out() {
 fn a_disk_that_stands_still_leaves_its_chunk_to_the_others() {
     let mut devices = vec![lab().devices[0].clone(); 3];
     devices[1].stalls = vec![(Nanos(100_000), Nanos(50_000_000))];
-    let lab = Lab { devices, slots: 20, frames: 4000, period: Nanos(4_000), ..lab() };
+    let lab = Lab { devices, slots: 18, frames: 4000, period: Nanos(4_000), ..lab() };
     let run = lab.run(Nanos::MAX);
     assert_eq!((run.ring.books().lost(), fault(&lab, &run)), (0, Ok(())));
     assert!(renamed(&run) > 0, "chunks behind what was left over move up");

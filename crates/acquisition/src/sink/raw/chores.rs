@@ -209,6 +209,11 @@ impl Program {
         done
     }
 
+    /// The chore being done failed.
+    pub(super) fn failed(&mut self) {
+        self.doing = None;
+    }
+
     /// A note is the last of so many records of the journal.
     pub(super) fn noted(&mut self, entry: Entry, records: u64) {
         self.notes = records;

@@ -67,11 +67,11 @@ pub struct RawLayout {
     pub stream: Option<Stream>,
     /// Rows and columns of a frame, which its CBF file says; needed for that format only.
     pub picture: Option<[usize; 2]>,
-    /// Beside chunks, what VLBIstreamer's own reader wants to know, if it is to read them.
+    /// Beside chunks, what `VLBIstreamer`'s own reader wants to know, if it is to read them.
     pub streamer: Option<Streamer>,
 }
 
-/// What VLBIstreamer's reader is told of a recording in `<name>.cfg`, on each disk that has some of it at the end. It
+/// What `VLBIstreamer`'s reader is told of a recording in `<name>.cfg`, on each disk that has some of it at the end. It
 /// finds the place of a byte by dividing: chunks that were closed short before the last mislead it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Streamer {

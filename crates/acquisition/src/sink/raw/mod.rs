@@ -254,8 +254,7 @@ impl RawFiles {
                         self.program.put_back(chore);
                         return None;
                     };
-                    let name = self.name_for(chore);
-                    return Some(self.program.start(chore, &self.layout, name, buffer));
+                    return Some(self.start(chore, buffer));
                 }
             }
         }
@@ -419,7 +418,11 @@ impl RawFiles {
                 match result {
                     // Where space can't be reserved, files grow as they are written.
                     Err(Errno::EOPNOTSUPP | Errno::ENOSYS) if kind == OpKind::Allocate => {}
-                    other => drop(other?),
+                    Err(errno) => {
+                        self.program.failed();
+                        return Err(errno);
+                    }
+                    Ok(_) => {}
                 }
                 if kind == OpKind::Allocate {
                     self.gauge.release();
@@ -470,10 +473,10 @@ impl Sink for RawFiles {
     }
 
     fn completed(&mut self, completion: Completion, stored: &mut Stored) -> Result<(), Errno> {
-        if let Err(errno) = self.settle(completion, stored) {
-            if self.failed.replace(self.failed.unwrap_or(errno)).is_none() {
-                self.fail();
-            }
+        if let Err(errno) = self.settle(completion, stored)
+            && self.failed.replace(self.failed.unwrap_or(errno)).is_none()
+        {
+            self.fail();
         }
         self.failed.map_or(Ok(()), Err)
     }

@@ -2,7 +2,7 @@
 //! another is put before it.
 
 use nilometer_model::Nanos;
-use nilometer_storage::Operation;
+use nilometer_storage::{Buffer, Operation};
 
 use super::{RawFiles, chores::Chore, layout::OPEN};
 use crate::journal::{Entry, chunk_name};
@@ -44,8 +44,17 @@ impl RawFiles {
         }
     }
 
+    /// The operation that does a chore.
+    pub(super) fn start(&mut self, chore: Chore, buffer: Buffer) -> Operation {
+        if let (Chore::Close(file), Some(chunks)) = (chore, &mut self.chunks) {
+            chunks.closed(file);
+        }
+        let name = self.name_for(chore);
+        self.program.start(chore, &self.layout, name, buffer)
+    }
+
     /// The name that a chore needs, or the text.
-    pub(super) fn name_for(&self, chore: Chore) -> String {
+    fn name_for(&self, chore: Chore) -> String {
         let numbers = self.chunks.as_ref();
         if let (Chore::WriteStreamer, Some(chunks), Some(streamer)) = (chore, numbers, self.layout.streamer) {
             let (files, bytes) = chunks.numbering.totals();
@@ -99,7 +108,6 @@ impl RawFiles {
         match (&mut self.chunks, done) {
             (Some(chunks), Some(Chore::Rename(file, number))) => chunks.renamed(file, number),
             (Some(chunks), Some(Chore::Create(file))) => chunks.created(file),
-            (Some(chunks), Some(Chore::Close(file))) => chunks.closed(file),
             _ => {}
         }
     }
@@ -125,7 +133,6 @@ impl RawFiles {
         }
         let chore = self.program.pop()?;
         let buffer = self.scratch.pop().expect("nothing is in flight");
-        let name = self.name_for(chore);
-        Some(self.program.start(chore, &self.layout, name, buffer))
+        Some(self.start(chore, buffer))
     }
 }
