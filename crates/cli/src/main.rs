@@ -20,6 +20,7 @@ mod report;
 mod resume;
 mod simulate;
 mod size;
+mod status_line;
 mod verify;
 mod watch;
 

@@ -6,7 +6,7 @@ use anyhow::anyhow;
 use clap::Args;
 use nilometer_acquisition::{
     Damaged, Verified,
-    reader::{Recording, Trust},
+    reader::{Index, Recording, Trust},
     verify,
 };
 use nilometer_model::Bytes;
@@ -53,6 +53,9 @@ fn told(recording: &Recording, verified: &Verified) -> String {
         format!("expected    {} frames", index.expected()),
         format!("right       {} frames, {bytes}, {against}", verified.right),
     ];
+    if !index.chunks.is_empty() {
+        lines.push(format!("chunks      {}", chunks(index)));
+    }
     if !index.removed.is_empty() {
         lines.push(format!("removed     {} frames, to make room", index.removed.len()));
     }
@@ -76,6 +79,19 @@ fn told(recording: &Recording, verified: &Verified) -> String {
         lines.push(format!("unreadable  {}: {error}", path.display()));
     }
     lines.join("\n") + "\n"
+}
+
+/// How many chunks there are, and whether others find all of them.
+fn chunks(index: &Index) -> String {
+    let (count, unnumbered) =
+        (index.chunks.len(), index.chunks.values().filter(|names| names.last.is_none()).count());
+    if unnumbered == 0 {
+        return count.to_string();
+    }
+    format!(
+        "{count}; {unnumbered} found no number between those of directories that had dropped out: readers that go by the \
+         numbers miss them"
+    )
 }
 
 /// `3, 5-7`.

@@ -54,6 +54,15 @@ impl Missing {
     }
 }
 
+impl std::str::FromStr for Missing {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let named = Missing::ALL.into_iter().find(|missing| missing.name() == text);
+        named.ok_or_else(|| format!("`{text}`: write {}", Missing::ALL.map(Missing::name).join(" or ")))
+    }
+}
+
 /// How far from where they are expected packets may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
@@ -379,8 +388,7 @@ impl Assembly {
         block.data[self.shape.range(at)].copy_from_slice(body);
         self.mark(now, place);
         if place < self.next {
-            self.tally.reordered += 1;
-            self.tally.extents.add(self.arrivals.extent(place));
+            self.tally.reorder(self.arrivals.extent(place));
         } else {
             self.next = place + 1;
             self.order.follow(part, place);

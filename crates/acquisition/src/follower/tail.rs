@@ -1,11 +1,13 @@
 //! The end of a journal that somebody else writes: what was added since the last look.
 
+use std::collections::BTreeMap;
+
 use nilometer_model::Format;
 use nilometer_storage::{Buffer, OpKind, Open, Operation, ROOT, Slot};
 
 use crate::{
     cbf,
-    journal::{Entry, RECORD},
+    journal::{Entry, RECORD, chunk_name},
     sink::RawLayout,
 };
 
@@ -17,6 +19,16 @@ pub(super) struct Tail {
     /// Where the file of frames is opened that is being read, and which it is.
     pub(super) frames: Slot,
     pub(super) open: Option<u64>,
+    /// By chunk: the numbers that its name may have, the last two that were noted.
+    names: BTreeMap<u64, Vec<Option<u32>>>,
+    /// How many names of the file were tried in vain.
+    tried: usize,
+    /// The number in the name under which it was opened.
+    opened_as: Option<u32>,
+    /// A chunk may have got another name just before it was opened, and another its name: the journal says so.
+    pub(super) doubt: bool,
+    /// Another one than was meant is open.
+    pub(super) is_stale: bool,
     journal_is_open: bool,
     /// Records taken so far.
     records: u64,
@@ -33,6 +45,11 @@ impl Tail {
             journal: slot(0),
             frames: slot(1),
             open: None,
+            names: BTreeMap::new(),
+            tried: 0,
+            opened_as: None,
+            doubt: false,
+            is_stale: false,
             journal_is_open: false,
             records: 0,
             ended: false,
@@ -60,14 +77,68 @@ impl Tail {
         let records = bytes.chunks_exact(RECORD).zip(self.records..);
         let entries: Vec<_> = records.map_while(|(record, sequence)| Entry::take(sequence, record)).collect();
         self.records += entries.len() as u64;
+        entries.iter().for_each(|entry| self.note(*entry));
         self.ended |= entries.iter().any(|entry| matches!(entry, Entry::End { .. }));
         entries
     }
 
+    fn note(&mut self, entry: Entry) {
+        if let Entry::Chunk { file, number } = entry {
+            let names = self.names.entry(file).or_default();
+            names.drain(..names.len().saturating_sub(1));
+            names.push(number);
+            self.tried = 0;
+        }
+    }
+
+    /// The journal's slot is that of an operation.
+    pub(super) fn is_journal(&self, operation: &Operation) -> bool {
+        operation.file == self.journal
+    }
+
+    /// The number in the name to be tried next.
+    fn number(&self, file: u64) -> Option<u32> {
+        self.names.get(&file)?.iter().rev().nth(self.tried).copied().flatten()
+    }
+
+    /// A file was opened, or is not there under this name. Whether that is known for sure only when the journal was looked
+    /// at once more.
+    pub(super) fn opened_file(&mut self, file: u64, there: bool) -> bool {
+        self.doubt = self.names.contains_key(&file);
+        if there {
+            (self.open, self.opened_as) = (Some(file), self.number(file));
+        } else {
+            self.tried += 1;
+        }
+        self.doubt
+    }
+
+    /// The journal has nothing new. Whether there is another name to be tried, or a right one was found.
+    pub(super) fn is_sure(&mut self, file: u64) -> bool {
+        self.doubt = false;
+        let Some(names) = self.names.get(&file) else { return true };
+        if self.open.is_some() {
+            // With a new name in the journal, another chunk may have got the old one.
+            self.is_stale = self.number(file) != self.opened_as;
+            return true;
+        }
+        let more = self.tried < names.len();
+        self.tried = if more { self.tried } else { 0 };
+        more
+    }
+
+    /// Nothing is open any more.
+    pub(super) fn closed(&mut self) {
+        (self.open, self.is_stale, self.tried) = (None, false, 0);
+    }
+
     /// Opens a file of frames.
     pub(super) fn open(&self, file: u64, buffer: Buffer) -> Operation {
-        let (kind, name) =
-            (OpKind::Open(Open::READ.direct_if(self.layout.direct)), self.layout.file_name(file));
+        let name = match self.number(file) {
+            Some(number) => chunk_name(&self.layout.name, number),
+            None => self.layout.file_name(file),
+        };
+        let kind = OpKind::Open(Open::READ.direct_if(self.layout.direct));
         Operation::named(kind, ROOT, self.frames, name.as_bytes(), buffer)
     }
 
