@@ -31,6 +31,7 @@ mod source;
 mod stream;
 pub mod transport;
 mod verify;
+pub mod whole;
 mod writer;
 
 pub use chronicle::Chronicle;
@@ -40,6 +41,6 @@ pub use receiver::{Receiver, Traffic, Until};
 pub use recorder::{Ending, Feed, Lane, Network, Outcome, RecordError, Recorder, Setup, suited_engine};
 pub use ring::{Books, Frame, Gap, Packed, Ring, Taken, WhenFull};
 pub use source::{Delivery, Fill, Pace, Source};
-pub use stream::Stream;
+pub use stream::{Stream, Wire};
 pub use verify::{Damaged, Verified, verify};
 pub use writer::{Writer, WriterTotals};

@@ -107,7 +107,8 @@ struct Blocks {
 impl Record {
     pub(crate) fn execute(&self) -> Outcome {
         let (instrument, packets) = self.instrument().input()?;
-        let format = format::of(&packets, &known(&instrument)).map_err(anyhow::Error::msg).input()?;
+        let known = known(&instrument);
+        let format = format::of(&packets, &known).map_err(anyhow::Error::msg).input()?;
         let description = described(&self.to).input()?;
         let blocks = Blocks::of(format.as_ref(), &description);
         let id = run_id().0;
@@ -121,7 +122,8 @@ impl Record {
         let stop = stop_on_signal().run()?;
         let targets = make(vec![description], &name).input()?;
         let room = Bytes(inlet.room());
-        let setup = self.setup(format, inlet, &targets[0], (id, &name), blocks, &packets, stop).run()?;
+        let setup =
+            self.setup(format, inlet, &targets[0], (id, &name), blocks, (&packets, &known), stop).run()?;
         let durability = setup.lanes[0].1.durability;
         eprintln!("recording {name} from udp://{}, {room} of packets may wait in the kernel", listening.at);
         let outcome = Recorder::start(setup).run()?.wait_to_end();
@@ -204,7 +206,7 @@ impl Record {
         target: &Arc<Directory>,
         (recording, name): (u64, &str),
         blocks: Blocks,
-        packets: &Packets,
+        (packets, known): (&Packets, &Known),
         stop: Arc<AtomicBool>,
     ) -> anyhow::Result<Setup> {
         let stored = stored(packets);
@@ -223,7 +225,7 @@ impl Record {
         let layout = RawLayout {
             checksums: self.checksums,
             durability: Durability::EachFile,
-            stream: Some(Stream::new(stored, format.geometry(), missing)),
+            stream: Some(Stream::new(stored, format.geometry(), missing).sent_as(packets, known)),
             ..RawLayout::suited(name.into(), head, blocks.direct)
         };
         let until = Until::default();
