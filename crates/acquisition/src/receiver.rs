@@ -65,6 +65,8 @@ const LOOK: Nanos = Nanos::from_millis(20);
 /// than fills this part of the kernel's room.
 const NAP: Nanos = Nanos(500_000);
 const NAP_SHARE: u64 = 16;
+/// Looks at what is still in the kernel when it is stopped, at the most.
+const DRAIN: u32 = 10_000;
 /// How often the figures are brought up to date.
 const TELL: Nanos = Nanos::from_millis(100);
 
@@ -84,6 +86,11 @@ impl Receiver {
     /// When the first packet came.
     pub fn first(&self) -> Option<Nanos> {
         self.first
+    }
+
+    /// What came so far is none of the recording.
+    pub fn discard(&mut self) -> io::Result<()> {
+        self.transport.discard()
     }
 
     /// Takes what has come.
@@ -122,7 +129,7 @@ impl Receiver {
 
     /// Receives until it is over or stopped, on a thread of its own. How many blocks there were.
     pub fn run(&mut self, clock: Clock, stop: &AtomicBool) -> u64 {
-        let fault = loop {
+        let mut fault = loop {
             let now = clock.now();
             if stop.load(Ordering::Relaxed) || self.is_over(now) {
                 break None;
@@ -132,6 +139,14 @@ impl Receiver {
                 Err(error) => break Some(error.to_string()),
             }
         };
+        // What has come before it was stopped is in the kernel still.
+        for _ in 0..DRAIN {
+            match self.turn(clock.now()) {
+                Ok(received) if received.more && fault.is_none() => {}
+                Ok(_) => break,
+                Err(error) => fault = fault.or(Some(error.to_string())),
+            }
+        }
         self.end(clock.now(), fault)
     }
 

@@ -107,8 +107,10 @@ struct Blocks {
 impl Record {
     pub(crate) fn execute(&self) -> Outcome {
         let (instrument, packets) = self.instrument().input()?;
-        let known = known(&instrument);
+        let known = known(&instrument, &packets);
         let format = format::of(&packets, &known).map_err(anyhow::Error::msg).input()?;
+        // What the file says of its rate is better than nothing for whoever reads the recording.
+        let known = Known { frames_per_second: Known::of(&instrument).frames_per_second, ..known };
         let description = described(&self.to).input()?;
         let blocks = Blocks::of(format.as_ref(), &description);
         let id = run_id().0;
@@ -125,8 +127,10 @@ impl Record {
         let setup =
             self.setup(format, inlet, &targets[0], (id, &name), blocks, (&packets, &known), stop).run()?;
         let durability = setup.lanes[0].1.durability;
+        let mut recorder = Recorder::prepare(setup).run()?;
         eprintln!("recording {name} from udp://{}, {room} of packets may wait in the kernel", listening.at);
-        let outcome = Recorder::start(setup).run()?.wait_to_end();
+        recorder.begin().run()?;
+        let outcome = recorder.wait_to_end();
         print!("{}", summary(&outcome, &targets));
         println!("durable     {}", durable_when(durability));
         println!("\nnilometer verify {}", targets[0].path().display());
@@ -261,10 +265,13 @@ const PART: u64 = 256 << 20;
 /// From 1970-01-01 to 2000-01-01 00:00 UTC, in seconds.
 const YEAR_2000: u64 = 946_684_800;
 
-/// What is known of a stream before it comes: today's date among it.
-fn known(instrument: &Instrument) -> Known {
+/// What is known of a stream before it comes: today's date among it. Where packets have serial numbers, the frames of a
+/// second are learned from them: the instrument may be set to another rate than its file says.
+fn known(instrument: &Instrument, packets: &Packets) -> Known {
     let today = (Calendar::now().time.0 / 1_000_000_000).saturating_sub(YEAR_2000);
-    Known { begins: today, ..Known::of(instrument) }
+    let known = Known { begins: today, ..Known::of(instrument) };
+    let frames_per_second = known.frames_per_second.filter(|_| packets.serial().is_none());
+    Known { frames_per_second, ..known }
 }
 
 /// The form in which the frames of a stream are kept.
@@ -307,6 +314,10 @@ fn summary(outcome: &Recorded, targets: &[Arc<Directory>]) -> String {
     if tally.restarts > 0 {
         lines.push(format!("anew        the numbers of packets began anew {} times", tally.restarts));
     }
+    if tally.jumps > 0 {
+        let (jumps, over) = (tally.jumps, tally.jumped);
+        lines.push(format!("jumped      ahead {jumps} times, over {over} packets that are not filled"));
+    }
     lines.extend([
         format!("latest      {longest} from complete until acknowledged"),
         format!("stalls      {}", stalls(&outcome.chronicle)),
@@ -318,7 +329,7 @@ fn summary(outcome: &Recorded, targets: &[Arc<Directory>]) -> String {
 
 /// Which packets should be there and are not.
 fn missing(Traffic { tally, counted, .. }: &Traffic) -> String {
-    if tally.missing == 0 {
+    if tally.missing == 0 && tally.jumped == 0 && counted.dropped == 0 {
         return "none".into();
     }
     let share = tally.missing as f64 / (tally.missing + tally.placed) as f64 * 100.0;
@@ -328,7 +339,7 @@ fn missing(Traffic { tally, counted, .. }: &Traffic) -> String {
             causes.push(format!("{count} {why}"));
         }
     };
-    cause(counted.dropped, "found no room in the kernel");
+    cause(counted.dropped, "messages found no room in the kernel");
     cause(tally.refused, "found the buffer full");
     cause(tally.late, "came too late");
     let causes = if causes.is_empty() { String::new() } else { format!("; {}", causes.join(", ")) };
@@ -367,8 +378,9 @@ fn dropped(Traffic { tally, counted, .. }: &Traffic) -> String {
 fn went_well(outcome: &Recorded) -> anyhow::Result<()> {
     let traffic = outcome.traffic.clone().unwrap_or_default();
     let mut faults = Vec::new();
-    if traffic.tally.missing > 0 {
-        faults.push(format!("{} packets are missing", traffic.tally.missing));
+    let missing = traffic.tally.missing + traffic.tally.jumped;
+    if missing > 0 {
+        faults.push(format!("{missing} packets are missing"));
     }
     let lost = outcome.due.saturating_sub(outcome.stored());
     if lost > 0 {

@@ -351,7 +351,9 @@ impl Assembly {
         let ahead = self.order.place(before).saturating_sub(self.next.cast_signed());
         if !(0..=self.limits.gap.cast_signed()).contains(&ahead) {
             self.begin_at(before.frame.min(part.frame));
-            self.tally.restarts += 1;
+            self.tally.restarts += u64::from(ahead < 0);
+            self.tally.jumps += u64::from(ahead > 0);
+            self.tally.jumped += ahead.max(0).cast_unsigned();
         }
         self.put(now, before, &kept);
         self.put(now, part, body);

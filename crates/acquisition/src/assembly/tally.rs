@@ -29,8 +29,12 @@ pub struct Tally {
     pub ignored: [u64; Ignored::ALL.len()],
     /// Whose number was far from all others'.
     pub stray: u64,
-    /// Times that the stream began anew: its numbers fell back or jumped further than is filled.
+    /// Times that the numbers fell back: the stream began anew.
     pub restarts: u64,
+    /// Times that the numbers jumped further ahead than is filled.
+    pub jumps: u64,
+    /// Over how many packets in all: they did not come and are in no gap.
+    pub jumped: u64,
     /// That came after one with a higher number (RFC 4737, section 3.3).
     pub reordered: u64,
     /// By how many packets each of these was overtaken (RFC 4737, section 4.2, reordering extent).

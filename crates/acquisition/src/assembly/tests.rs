@@ -177,7 +177,7 @@ fn a_jump_is_filled_or_begins_anew_by_its_length() {
             came(10..20).into_iter().chain(gap).chain(came(20 + jump..30 + jump)).collect();
         assert_eq!(lab.out, expected);
         let tally = lab.assembly.tally();
-        assert_eq!((tally.missing, tally.restarts), if filled { (jump, 0) } else { (0, 1) });
+        assert_eq!((tally.missing, tally.jumped), if filled { (jump, 0) } else { (0, jump) });
         assert_eq!(lab.noted, tally.missing);
     }
 }

@@ -94,6 +94,14 @@ enum Feeding {
 }
 
 impl Job {
+    /// All is ready: what came before is not recorded.
+    pub(super) fn discard(&mut self) -> std::io::Result<()> {
+        match &mut self.feeding {
+            Feeding::Instrument { .. } => Ok(()),
+            Feeding::Network(receiver, _) => receiver.discard(),
+        }
+    }
+
     /// For how long frames come, from the beginning on.
     pub(super) fn duration(&self) -> Nanos {
         match &self.feeding {

@@ -84,8 +84,8 @@ pub enum RecordError {
         /// Which.
         lane: usize,
     },
-    /// A thread could not be started.
-    #[error("can't start a thread: {0}")]
+    /// A thread could not be started, or the network gave up.
+    #[error("can't start: {0}")]
     Thread(#[from] std::io::Error),
 }
 
@@ -126,7 +126,7 @@ impl Recorder {
         Ok(recorder)
     }
 
-    /// Makes all lanes ready. Frames come from [`Recorder::begin`] on.
+    /// Makes all lanes ready. Packets that come from then on are recorded; frames of an instrument come from [`Recorder::begin`] on.
     pub fn prepare(setup: Setup) -> Result<Self, RecordError> {
         let Setup { lanes, engine, feed, stop, allowance, hang_after, .. } = setup;
         let (count, clock) = (lanes.len(), engine.clock);
@@ -149,7 +149,8 @@ impl Recorder {
             ring.close(0);
             return Err(error);
         }
-        let job = feed.onto(ring.clone(), stop.clone(), clock);
+        let mut job = feed.onto(ring.clone(), stop.clone(), clock);
+        job.discard()?;
         Ok(Recorder {
             ring,
             reports,

@@ -35,6 +35,8 @@ pub trait Transport: fmt::Debug + Send {
     fn receive(&mut self, spots: &mut [Spot<'_>]) -> io::Result<Received>;
     /// A packet that lies aside, by its number in the order in which they came; until the next call of `receive`.
     fn aside(&self, number: usize) -> &[u8];
+    /// Drops what has come so far: it is none of the recording that begins now.
+    fn discard(&mut self) -> io::Result<()>;
     /// Waits until a packet comes, or so long.
     fn wait(&mut self, at_most: Nanos) -> io::Result<()>;
     /// How many bytes of packets may wait before some are dropped: what the kernel gave.
@@ -68,7 +70,7 @@ pub struct Counted {
     pub packets: u64,
     /// Their bytes, without the headers of the network.
     pub bytes: u64,
-    /// Packets for which the kernel had no room.
+    /// Messages for which the kernel had no room: of one packet each, or of several that it had joined.
     pub dropped: u64,
     /// Packets of senders that are not allowed.
     pub strangers: u64,

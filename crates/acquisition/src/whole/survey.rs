@@ -30,7 +30,8 @@ impl Survey {
         let Some(first) = whole.first_stamp() else { return Survey::default() };
         let header = (stamps == Stamps::Vdif).then(|| whole.vdif_header(first)).flatten();
         let lanes = lanes(whole, first);
-        let frames_per_second = told(header, whole, lanes.len() as u64)
+        let told = header.and_then(|header| header.frames_per_second());
+        let frames_per_second = told
             .or_else(|| seen(whole, first, lanes.len() as u64))
             .or_else(|| said(whole, lanes.len() as u64));
         Survey { lanes, frames_per_second, header }
@@ -73,25 +74,17 @@ fn lanes(whole: &Whole, first: u64) -> Vec<(u16, u16)> {
     most.iter().map(Stamp::lane).collect()
 }
 
-/// The rate that headers tell, or that was said of each thread beforehand.
-fn told(header: Option<vdif::Header>, whole: &Whole, lanes: u64) -> Option<u64> {
-    let told = header.and_then(|header| header.frames_per_second());
-    told.or_else(|| {
-        let wire = whole.wire()?;
-        let apart = match &wire.packets.format {
-            PacketFormat::Vdif(vdif) => vdif.threads.is_some() && vdif.lanes() >= lanes,
-            _ => true,
-        };
-        wire.known().frames_per_second.filter(|_| apart)
-    })
-}
-
-/// What was said of all threads together.
+/// What was said beforehand: of each thread where they were named, else of all together.
 fn said(whole: &Whole, lanes: u64) -> Option<u64> {
     let wire = whole.wire()?;
-    let PacketFormat::Vdif(vdif) = &wire.packets.format else { return None };
-    let all = wire.known().frames_per_second? * vdif.lanes();
-    (lanes > 0 && all.is_multiple_of(lanes)).then(|| all / lanes)
+    let rate = wire.known().frames_per_second?;
+    match &wire.packets.format {
+        PacketFormat::Vdif(vdif) if vdif.threads.is_none() => {
+            let all = rate * vdif.lanes();
+            (lanes > 0 && all.is_multiple_of(lanes)).then(|| all / lanes)
+        }
+        _ => Some(rate),
+    }
 }
 
 /// From the highest frame number at the end of a second.

@@ -146,6 +146,9 @@ impl Joined {
     }
 }
 
+/// Looks at what came before a recording, at the most.
+const DISCARD: u32 = 100_000;
+
 /// How many of these spots the packets of a message fill exactly, if they fill as many as there are packets.
 fn fills(spots: &[Spot<'_>], message: &Message) -> Option<usize> {
     let mut left = message.length;
@@ -191,6 +194,17 @@ impl Transport for UdpInlet {
 
     fn aside(&self, number: usize) -> &[u8] {
         &self.aside[self.packets[number].clone()]
+    }
+
+    fn discard(&mut self) -> io::Result<()> {
+        // While packets come faster than they are dropped, there is no end.
+        for _ in 0..DISCARD {
+            if self.receive(&mut [])?.packets() == 0 {
+                break;
+            }
+        }
+        self.counted = Counted::default();
+        Ok(())
     }
 
     fn wait(&mut self, at_most: Nanos) -> io::Result<()> {
