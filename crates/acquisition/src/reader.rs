@@ -1,6 +1,9 @@
 //! A recording read back: the journals of all lanes united, frame by frame.
 
+mod below;
 mod grow;
+
+pub use below::with_below;
 
 use std::{
     collections::{BTreeMap, BTreeSet},

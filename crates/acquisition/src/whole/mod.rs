@@ -8,8 +8,10 @@
 //! Any number of threads may read at once, also while the recording is still made: then what lies below the mark is there.
 
 mod blocks;
+mod continuity;
 mod files;
 mod fill;
+mod scan;
 mod survey;
 
 use std::{
@@ -25,8 +27,10 @@ use crate::{
     reader::{Place, Recording},
 };
 use blocks::{Blocks, mark};
+pub use continuity::{Continuity, Jump};
 use files::Files;
 use fill::Filling;
+pub use scan::{Hole, Read, Scan};
 pub use survey::Survey;
 
 /// How much of a recording is shown.
@@ -183,6 +187,11 @@ impl Whole {
         let blocks = &self.state().blocks;
         let block = blocks.at(offset);
         (block, offset - blocks.begin(block), blocks.begin(block + 1) - offset)
+    }
+
+    /// The number of the first frame of a block.
+    fn frame_of_block(&self, block: u64) -> u64 {
+        block * (self.block_size / self.frame_size)
     }
 
     /// Which parts of a range are not there, by what the journals say.

@@ -93,8 +93,9 @@ fn seen(whole: &Whole, first: u64, lanes: u64) -> Option<u64> {
     (begin..begin + SECONDS).find_map(|second| {
         let end = end_of(whole, first, second)?;
         let behind = whole.stamp(end)?;
-        let last = (end.saturating_sub(2 * lanes)..end).filter_map(|frame| whole.stamp(frame));
-        let last = last.filter(|stamp| stamp.second == second).map(|stamp| stamp.frame).max()?;
+        let last = (end.saturating_sub(lanes)..end).filter_map(|frame| whole.stamp(frame));
+        let last =
+            last.filter(|stamp| stamp.second == second && !stamp.invalid).map(|stamp| stamp.frame).max()?;
         (behind.frame == 0 && behind.second == second + 1).then_some(last + 1)
     })
 }
