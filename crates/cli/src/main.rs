@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod calendar;
 mod catalogue;
 mod clean;
 mod describe;
@@ -18,6 +19,8 @@ mod recorded;
 mod recordings;
 mod report;
 mod resume;
+mod scan;
+mod share;
 mod simulate;
 mod size;
 mod status_line;
@@ -45,6 +48,7 @@ enum Command {
     Instrument(instrument::Command),
     Simulate(Box<simulate::Simulate>),
     Record(record::Record),
+    Scan(scan::Scan),
     Size(size::Size),
     Verify(verify::Verify),
     Clean(clean::Clean),
@@ -99,6 +103,7 @@ fn main() -> ExitCode {
             watch::watched(|| code(record.execute())).unwrap_or_else(|error| told(&error, 1))
         }
         Command::Verify(verify) => code(verify.execute()),
+        Command::Scan(scan) => code(scan.execute()),
         Command::Size(size) => code(size.execute()),
         Command::Instrument(instrument) => code(instrument.execute()),
         Command::Report(report) => code(report.execute()),
