@@ -3,11 +3,7 @@
 use nilometer_storage::{Completion, Errno, OpKind, Operation};
 
 use super::{Chunks, Durability, Flying, Log, Place, RawFiles, layout::STREAMER};
-use crate::{
-    Frame,
-    journal::Entry,
-    sink::{Sink, Stored},
-};
+use crate::{Frame, journal::Entry, sink::Stored};
 
 impl RawFiles {
     /// A data write came back: its frame, whether it worked or not.
