@@ -42,5 +42,5 @@ pub use recorder::{Ending, Feed, Lane, Network, Outcome, RecordError, Recorder, 
 pub use ring::{Books, Frame, Gap, Packed, Ring, Taken, WhenFull};
 pub use source::{Delivery, Fill, Pace, Source};
 pub use stream::{Stream, Wire};
-pub use verify::{Damaged, Verified, verify};
+pub use verify::{Damaged, Headers, Verified, verify};
 pub use writer::{Writer, WriterTotals};
