@@ -9,6 +9,8 @@ use std::{
 
 use tempfile::TempDir;
 
+use crate::await_some;
+
 /// Whether this user may mount. If not, the test is skipped with a word, or fails where everything must be tested.
 pub fn may_mount() -> bool {
     if rustix::process::geteuid().is_root() && Path::new("/dev/loop-control").exists() {
@@ -85,7 +87,9 @@ impl FileSystem {
     /// Mounted anew, on another device number if `between` takes the one that is free after the unmount. Images only.
     pub fn remount_after(&mut self, between: impl FnOnce()) {
         let image = self.directory.as_ref().expect("an image").path().join("image");
-        must(Command::new("umount").arg(&self.point));
+        await_some("the end of what was just started elsewhere and holds all open files", || {
+            tried(Command::new("umount").arg(&self.point)).then_some(())
+        });
         between();
         must(Command::new("mount").args(["-o", "loop"]).arg(image).arg(&self.point));
     }

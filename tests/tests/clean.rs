@@ -414,7 +414,9 @@ fn a_run_that_lives_is_left_alone() {
     assert!(run.join(MARKER).exists());
     running.signal(Signal::INT);
     let ended = running.end(Duration::from_secs(30));
-    assert!(!ended.stderr.contains("INVALID"), "it went on undisturbed: {ended:?}");
+    // On a machine with much else to do, the tool may have waited for a processor.
+    let said = ended.stderr.replace("INVALID: the tool itself waited for a processor", "");
+    assert!(!said.contains("INVALID"), "it went on undisturbed: {ended:?}");
     assert!(run_directories(&target).is_empty());
 }
 

@@ -60,6 +60,11 @@ impl Chronicle {
         self.begun
     }
 
+    /// The longest stall; 0 if there was none.
+    pub fn longest_stall(&self) -> Nanos {
+        self.stalls.iter().map(|stall| stall.length).max().unwrap_or_default()
+    }
+
     /// Time since the first frame came. Lanes tell what they did in the order in which they get hold of the ring: what one
     /// did a moment before the last word of another is taken to be at the same time.
     fn since_begun(&mut self, now: Nanos) -> Nanos {

@@ -38,8 +38,11 @@ pub use chronicle::Chronicle;
 pub use follower::{Follower, Following, Purpose};
 pub use mark::{Mark, Settled};
 pub use receiver::{Receiver, Traffic, Until};
-pub use recorder::{Ending, Feed, Lane, Network, Outcome, RecordError, Recorder, Setup, suited_engine};
-pub use ring::{Books, Frame, Gap, Packed, Ring, Taken, WhenFull};
+pub use recorder::{
+    Came, Ending, Feed, Lane, LaneStatus, Lost, Network, Outcome, RecordError, Recorder, RingStatus, Setup,
+    Status, suited_engine,
+};
+pub use ring::{Books, Frame, Gap, Glance, Packed, Ring, Taken, WhenFull};
 pub use source::{Delivery, Fill, Pace, Source};
 pub use stream::{Stream, Wire};
 pub use verify::{Damaged, Headers, Verified, verify};

@@ -58,6 +58,9 @@ pub struct Index {
     pub stream: Option<Stream>,
     /// Packets that are missing, by the block that they are missing in.
     pub gaps: BTreeMap<u64, Vec<Gap>>,
+    /// The names of chunks, by lane and file: the number in the last one that was noted, and in the one before. A file has
+    /// the last, or that before if the recorder died between noting and renaming.
+    pub chunks: BTreeMap<(usize, u64), Names>,
     /// By frame number.
     pub frames: BTreeMap<u64, Place>,
     /// A frame may be in two lanes, if the first failed when it was stored but not yet acknowledged.
@@ -68,6 +71,15 @@ pub struct Index {
     pub due: Option<u64>,
     /// Lanes that were ended in order.
     pub ended: usize,
+}
+
+/// What the name of a chunk may be: by the number in it, if there is one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Names {
+    /// As noted last.
+    pub last: Option<u32>,
+    /// As noted before, if ever.
+    pub before: Option<Option<u32>>,
 }
 
 impl Index {
@@ -116,6 +128,10 @@ impl Index {
                     self.gaps.extend(gaps.remove_entry(&number));
                     self.found(number, Place { lane, file, position, checksum, length, due });
                 }
+                Entry::Chunk { file, number } => {
+                    let before = self.chunks.get(&(lane, file)).map(|names| names.last);
+                    self.chunks.insert((lane, file), Names { last: number, before });
+                }
                 Entry::Gap { number, gap } => gaps.entry(number).or_default().push(gap),
                 Entry::End { due } => {
                     self.ended += 1;
@@ -130,6 +146,19 @@ impl Index {
         if let Some(other) = self.frames.insert(number, place) {
             self.copies.entry(number).or_default().push(other);
         }
+    }
+
+    /// What a file of frames may be called in a recording of this name, as it should be first.
+    pub fn file_names(&self, name: &str, Place { lane, file, .. }: Place) -> Vec<String> {
+        let head = &self.heads[lane];
+        let named = |number: Option<u32>| {
+            number.map_or_else(|| head.file_name(name, file), |number| journal::chunk_name(name, number))
+        };
+        let Some(&Names { last, before }) = self.chunks.get(&(lane, file)) else { return vec![named(None)] };
+        // Not if another chunk has that name meanwhile.
+        let taken = |number| self.chunks.iter().any(|((of, _), names)| *of == lane && names.last == number);
+        let before = before.filter(|number| number.is_none() || !taken(*number));
+        [Some(last), before].into_iter().flatten().map(named).collect()
     }
 
     /// Every place where a frame is.
@@ -260,9 +289,12 @@ impl Recording {
     }
 
     /// The file of frames that a place is in.
-    pub fn path(&self, Place { lane, file, .. }: Place) -> PathBuf {
-        let Stem { directory, name } = &self.stems[lane];
-        directory.join(self.index.heads[lane].file_name(name, file))
+    pub fn path(&self, place: Place) -> PathBuf {
+        let Stem { directory, name } = &self.stems[place.lane];
+        let mut paths: Vec<_> =
+            self.index.file_names(name, place).into_iter().map(|name| directory.join(name)).collect();
+        let there = if paths.len() > 1 { paths.iter().position(|path| path.exists()) } else { None };
+        paths.swap_remove(there.unwrap_or(0))
     }
 
     /// Reads frames one after the other.

@@ -39,6 +39,8 @@ pub struct Traffic {
     pub counted: Counted,
     /// How many bytes of packets may wait in the kernel.
     pub room: u64,
+    /// When the first packet came, on the clock of the recording.
+    pub first: Option<Nanos>,
     /// Why the network gave up, if it did.
     pub fault: Option<String>,
 }
@@ -115,7 +117,8 @@ impl Receiver {
     fn tell(&mut self, now: Nanos, fault: Option<String>) {
         let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
         let (tally, counted) = (self.assembly.tally().clone(), self.transport.counted());
-        *live = Traffic { tally, counted, room: live.room, fault: fault.or(live.fault.take()) };
+        let fault = fault.or(live.fault.take());
+        *live = Traffic { tally, counted, room: live.room, first: self.first, fault };
         self.told = now;
     }
 

@@ -23,6 +23,7 @@ mod scan;
 mod share;
 mod simulate;
 mod size;
+mod status_line;
 mod verify;
 mod watch;
 

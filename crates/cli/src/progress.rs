@@ -1,32 +1,25 @@
 //! What a campaign says while it runs, on stderr: a line for every sample, and on a terminal one more, rewritten in place,
 //! for what runs now.
 
-use std::{
-    collections::VecDeque,
-    io::{IsTerminal, Write},
-};
+use std::collections::VecDeque;
 
 use nilometer_campaign::{Now, Progress, SoFar};
 use nilometer_model::{ByteRate, Measured, Nanos, Results, Sample};
+
+use crate::status_line::StatusLine;
 
 /// Tells the progress of a campaign.
 #[derive(Debug)]
 pub(crate) struct Show<'a> {
     head: &'a Results,
     recent: Recent,
-    /// Whether the last line is one to be rewritten.
-    status: bool,
+    line: StatusLine,
 }
-
-/// Wider lines are hard to follow, and narrower terminals than this can't show one.
-const WIDTHS: std::ops::RangeInclusive<usize> = 20..=100;
-/// Of a terminal that does not say how wide it is.
-const USUAL: usize = 80;
 
 impl<'a> Show<'a> {
     /// `head` names targets and cells.
     pub(crate) fn new(head: &'a Results) -> Self {
-        Show { head, recent: Recent::default(), status: false }
+        Show { head, recent: Recent::default(), line: StatusLine::default() }
     }
 
     /// Says it.
@@ -50,25 +43,13 @@ impl<'a> Show<'a> {
 
     /// Removes the line of what runs, before something else is printed.
     pub(crate) fn clear(&mut self) {
-        if std::mem::take(&mut self.status) {
-            eprint!("\r\x1b[K");
-        }
+        self.line.clear();
     }
 
     fn rewrite(&mut self, now: &Now<'_>) {
         let recent = self.recent.see(now.so_far);
-        let stderr = std::io::stderr();
-        if !stderr.is_terminal() {
-            return;
-        }
-        let columns = rustix::termios::tcgetwinsize(&stderr).map_or(0, |size| usize::from(size.ws_col));
-        let columns = if columns == 0 { USUAL } else { columns };
-        // A line that fills the last column would wrap on some terminals.
-        let width = columns.saturating_sub(1).clamp(*WIDTHS.start(), *WIDTHS.end());
-        let text = status(self.head, now, recent, width);
-        // A terminal that is gone needs no status.
-        drop(write!(stderr.lock(), "\r\x1b[K{text}"));
-        self.status = true;
+        let head = self.head;
+        self.line.rewrite(|width| status(head, now, recent, width));
     }
 }
 
@@ -173,6 +154,7 @@ mod tests {
     use nilometer_model::{CellEntry, TargetEntry, plan::Phase};
 
     use super::*;
+    use crate::status_line::WIDTHS;
 
     fn head() -> Results {
         let target = |path: &str| TargetEntry { path: path.into(), ..TargetEntry::default() };

@@ -78,7 +78,7 @@ pub(crate) fn early_ends(outcome: &Recorded, what: &str, interrupted: bool) -> V
 /// How often nothing moved.
 pub(crate) fn stalls(chronicle: &Chronicle) -> String {
     let ((count, stalled), allowance) = (chronicle.stalled, chronicle.allowance);
-    let longest = chronicle.stalls.iter().map(|stall| stall.length).max().unwrap_or_default();
+    let longest = chronicle.longest_stall();
     if count == 0 {
         return format!("none longer than {allowance}");
     }

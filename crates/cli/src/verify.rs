@@ -7,7 +7,7 @@ use clap::Args;
 use nilometer_acquisition::{
     Damaged, Headers, Verified,
     format::Stamp,
-    reader::{Recording, Trust},
+    reader::{Index, Recording, Trust},
     verify,
     whole::{Extent, Jump, Whole},
 };
@@ -65,6 +65,9 @@ fn told(recording: &Recording, verified: &Verified) -> String {
         format!("expected    {} {what}", index.expected()),
         format!("right       {} {what}, {bytes}, {against}", verified.right),
     ];
+    if !index.chunks.is_empty() {
+        lines.push(format!("chunks      {}", chunks(index)));
+    }
     if !index.removed.is_empty() {
         lines.push(format!("removed     {} {what}, to make room", index.removed.len()));
     }
@@ -127,6 +130,19 @@ fn times(headers: &Headers) -> Vec<String> {
         ));
     }
     lines
+}
+
+/// How many chunks there are, and whether others find all of them.
+fn chunks(index: &Index) -> String {
+    let (count, unnumbered) =
+        (index.chunks.len(), index.chunks.values().filter(|names| names.last.is_none()).count());
+    if unnumbered == 0 {
+        return count.to_string();
+    }
+    format!(
+        "{count}; {unnumbered} found no number between those of directories that had dropped out: readers that go by the \
+         numbers miss them"
+    )
 }
 
 /// `3, 5-7`.

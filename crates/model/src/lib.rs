@@ -9,6 +9,7 @@ mod data;
 mod facility;
 mod histogram;
 mod instrument;
+mod moment;
 pub mod packets;
 pub mod plan;
 mod readers;
@@ -29,6 +30,7 @@ pub use data::{Data, DataKind};
 pub use facility::{Facility, FacilityError, Member};
 pub use histogram::Histogram;
 pub use instrument::{Format, Instrument, InstrumentError, PixelType, Storing};
+pub use moment::{Moment, MomentError};
 pub use packets::Packets;
 pub use readers::Readers;
 pub use results::{

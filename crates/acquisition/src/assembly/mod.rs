@@ -54,6 +54,15 @@ impl Missing {
     }
 }
 
+impl std::str::FromStr for Missing {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let named = Missing::ALL.into_iter().find(|missing| missing.name() == text);
+        named.ok_or_else(|| format!("`{text}`: write {}", Missing::ALL.map(Missing::name).join(" or ")))
+    }
+}
+
 /// How far from where they are expected packets may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
@@ -99,8 +108,8 @@ pub struct Assembly {
     starts: VecDeque<u64>,
     /// Of blocks before the first: which packets were there, the last one at the end.
     closed: VecDeque<Vec<u64>>,
-    /// The last frame that came before the first block: its number from the beginning, and its first bytes.
-    last: Option<(u64, Header)>,
+    /// The last frame that came before the first block.
+    last: Option<Last>,
     /// Where the spots that were given out last are, and their prefixes.
     expected: Vec<u64>,
     prefixes: Vec<u8>,
@@ -117,6 +126,17 @@ pub struct Assembly {
 /// As much of a frame as a format needs to make its neighbours.
 const HEADER: usize = 64;
 type Header = [u8; HEADER];
+
+/// A frame that is on its way to storage already.
+#[derive(Debug, Clone, Copy)]
+struct Last {
+    /// Counted from the beginning.
+    number: u64,
+    /// Frames that were left out between it and the first block.
+    left_out: i64,
+    bytes: Header,
+}
+
 /// Blocks before the first one of which it is known what was there.
 const CLOSED: usize = 8;
 /// After so many packets in a row that are all too late, it is the stream that began anew a little earlier.
@@ -379,8 +399,7 @@ impl Assembly {
         block.data[self.shape.range(at)].copy_from_slice(body);
         self.mark(now, place);
         if place < self.next {
-            self.tally.reordered += 1;
-            self.tally.extents.add(self.arrivals.extent(place));
+            self.tally.reorder(self.arrivals.extent(place));
         } else {
             self.next = place + 1;
             self.order.follow(part, place);

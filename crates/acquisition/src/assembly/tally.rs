@@ -39,6 +39,8 @@ pub struct Tally {
     pub reordered: u64,
     /// By how many packets each of these was overtaken (RFC 4737, section 4.2, reordering extent).
     pub extents: Histogram,
+    /// All of these together.
+    pub overtaken: u64,
 }
 
 impl Tally {
@@ -50,6 +52,13 @@ impl Tally {
             + self.stray
             + self.refused
             + self.ignored.iter().sum::<u64>()
+    }
+
+    /// A packet was overtaken by so many others.
+    pub(super) fn reorder(&mut self, extent: u64) {
+        self.reordered += 1;
+        self.overtaken += extent;
+        self.extents.add(extent);
     }
 
     pub(super) fn ignore(&mut self, why: Ignored) {

@@ -26,7 +26,7 @@ pub struct Outcome {
     pub lanes: Vec<Option<Lane>>,
     /// Processor time of this process while it recorded, the simulated instrument apart.
     pub usage: Usage,
-    /// Processor time of the simulated instrument.
+    /// Processor time of the simulated instrument, or of what receives packets.
     pub source: Usage,
     /// From when frames were due until they were taken in: the recorder's own lateness.
     pub lateness: Histogram,
@@ -53,6 +53,17 @@ pub struct Lane {
     pub ended: Nanos,
 }
 
+impl Lane {
+    /// How it ended.
+    pub fn ending(&self) -> Ending {
+        match self.totals {
+            WriterTotals { fault: Some(errno), .. } => Ending::Failed(errno),
+            WriterTotals { full: true, .. } => Ending::Full,
+            _ => Ending::InOrder,
+        }
+    }
+}
+
 /// How a lane ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
@@ -69,14 +80,9 @@ pub enum Ending {
 impl Outcome {
     /// How each lane ended, and when.
     pub fn endings(&self) -> impl Iterator<Item = (Ending, Option<Nanos>)> {
-        self.lanes.iter().map(|lane| {
-            let Some(Lane { totals, ended, .. }) = lane else { return (Ending::Hung, None) };
-            let ending = match *totals {
-                WriterTotals { fault: Some(errno), .. } => Ending::Failed(errno),
-                WriterTotals { full: true, .. } => Ending::Full,
-                _ => Ending::InOrder,
-            };
-            (ending, Some(ended.since(self.begun)))
+        self.lanes.iter().map(|lane| match lane {
+            Some(lane) => (lane.ending(), Some(lane.ended.since(self.begun))),
+            None => (Ending::Hung, None),
         })
     }
 

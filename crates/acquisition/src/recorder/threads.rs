@@ -1,11 +1,15 @@
 //! The threads of a recording: a source, and a writer for each lane. Nothing here decides anything about frames; that is in
 //! the workloads, which tests run on a virtual clock.
 
-use std::sync::{Arc, mpsc::SyncSender};
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+    mpsc::SyncSender,
+};
 
 use nilometer_model::{Histogram, Nanos};
 use nilometer_storage::{
-    Arena, Drive, Engine, Target,
+    Arena, Drive, Engine, OpKind, Target,
     engine::Options,
     process::{self, Usage},
 };
@@ -13,7 +17,7 @@ use nilometer_storage::{
 use super::{Lane, feed};
 use crate::{
     Ring, Writer,
-    sink::{Gauge, RawFiles, RawLayout},
+    sink::{Gauge, Numbering, RawFiles, RawLayout},
 };
 
 /// What a thread says.
@@ -44,6 +48,10 @@ pub(super) struct LaneJob {
     pub(super) layout: RawLayout,
     /// How much of the lane's storage is free, where some of it is left so.
     pub(super) gauge: Option<Gauge>,
+    /// Of the chunks of all lanes, if that is what they write.
+    pub(super) numbering: Numbering,
+    /// Bytes that were written so far.
+    pub(super) written: Arc<AtomicU64>,
     pub(super) options: Options,
     pub(super) arena: Arc<Arena>,
 }
@@ -70,7 +78,7 @@ fn lane_engine(job: &LaneJob) -> Result<Box<dyn Engine>, String> {
 }
 
 fn drive_lane(job: LaneJob, mut engine: Box<dyn Engine>) -> Lane {
-    let LaneJob { ring, seat, target, layout, gauge, options, .. } = job;
+    let LaneJob { ring, seat, target, layout, gauge, numbering, written, options, .. } = job;
     // Where the storage can't say, there is room until a write fails.
     let read = || {
         if let Some(gauge) = &gauge {
@@ -78,10 +86,14 @@ fn drive_lane(job: LaneJob, mut engine: Box<dyn Engine>) -> Lane {
         }
     };
     read();
-    let sink = RawFiles::new(layout, gauge.clone().unwrap_or(Gauge::with_reserve(0)));
+    let gauging = gauge.clone().unwrap_or(Gauge::with_reserve(0));
+    let sink = RawFiles::new(layout, gauging).numbered(numbering);
     let mut writer = Writer::new(ring, seat, sink);
     let (usage, run_delay) = (Usage::of_thread(), process::run_delay());
     Drive::new(&mut writer, engine.as_mut()).run(|completion| {
+        if let (OpKind::Write, Ok(bytes)) = (completion.operation.kind, completion.result) {
+            written.fetch_add(bytes.into(), Ordering::Relaxed);
+        }
         if Gauge::is_due(completion.operation.kind) {
             read();
         }

@@ -72,7 +72,7 @@ impl FromStr for Jump {
     fn from_str(text: &str) -> Result<Self, String> {
         let (sign, time) = text.trim().strip_prefix('-').map_or((1.0, text), |time| (-1.0, time));
         let time: Nanos = time.parse().map_err(|error| format!("{error}"))?;
-        Ok(Jump(sign * time.seconds()))
+        Ok(Jump(sign * (time.0 as f64 / 1e9)))
     }
 }
 

@@ -154,8 +154,8 @@ mod tests {
     fn this_machine_works_while_it_is_looked_at() {
         let clock = Clock::start();
         let before = Machine::now(&clock);
-        let mut spun = 0_u64;
-        while clock.now() < Nanos::from_millis(100) {
+        let (mut spun, until) = (0_u64, clock.now() + Nanos::from_millis(100));
+        while clock.now() < until {
             spun += 1;
         }
         let did = Machine::now(&clock).since(&before);

@@ -68,6 +68,11 @@ impl Gauge {
         }
     }
 
+    /// How many bytes were free when that was read last; none if it is not known.
+    pub fn free(&self) -> Option<u64> {
+        Some(self.lock().free).filter(|free| *free != u64::MAX)
+    }
+
     /// Whether so many more bytes can be taken, beside what other lanes are about to take. They are then promised to this
     /// lane, instead of what was before.
     pub(super) fn claim(&self, bytes: u64) -> bool {
@@ -117,5 +122,6 @@ mod tests {
         one.read(|| None);
         one.read(|| Some(6));
         assert!(one.claim(6));
+        assert_eq!((one.free(), Gauge::with_reserve(0).free()), (Some(6), None));
     }
 }

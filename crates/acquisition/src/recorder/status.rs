@@ -1,0 +1,310 @@
+//! What an operator asks of a recording while it runs: what came, what was lost and why, how full the ring is, what the
+//! lanes do. Taken from counters only: storage that hangs delays no answer.
+
+use std::{
+    collections::VecDeque,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use nilometer_model::Nanos;
+use nilometer_storage::Target;
+use serde::Serialize;
+
+use super::{Ending, Lane, Recorder};
+use crate::{
+    Glance, Traffic,
+    format::Ignored,
+    sink::{Gauge, RawLayout},
+};
+
+/// How a recording is, at one moment. Counts are from its beginning on.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Status {
+    /// Since the first packet came; 0 before.
+    pub seconds: f64,
+    /// What came from the network.
+    pub came: Came,
+    /// Packets that have their place in the recording.
+    pub recorded_packets: u64,
+    /// Bytes of them that are kept.
+    pub recorded_bytes: u64,
+    /// What should be there and is not.
+    pub lost: Lost,
+    /// Packets that came after one with a higher number (RFC 4737).
+    pub reordered_packets: u64,
+    /// By how many others they were overtaken at the most.
+    pub reordering_extent: u64,
+    /// And in all.
+    pub reordering_sum: u64,
+    /// Packets that were there already.
+    pub duplicate_packets: u64,
+    /// Packets that are none of the stream, by reason.
+    pub ignored_packets: Vec<(&'static str, u64)>,
+    /// Times that the numbers of packets began anew.
+    pub restarts: u64,
+    /// Bytes of packets that may wait in the kernel: what it really gave.
+    pub socket_buffer_bytes: u64,
+    /// Memory between the network and the storage.
+    pub ring: RingStatus,
+    /// Where it goes.
+    pub lanes: Vec<LaneStatus>,
+    /// Why the network gave up, if it did.
+    pub fault: Option<String>,
+}
+
+/// What came from the network, whatever it was.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Came {
+    /// Packets.
+    pub packets: u64,
+    /// Their bytes, without the headers of the network.
+    pub bytes: u64,
+    /// Over about the last second.
+    pub packets_per_second: f64,
+    /// Over about the last second.
+    pub bytes_per_second: f64,
+    /// Since the first packet.
+    pub mean_bytes_per_second: f64,
+}
+
+/// Packets that should be between others and are not, and what is known of why.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Lost {
+    /// Missing in the recording.
+    pub packets: u64,
+    /// Times that packets were missing one after the other.
+    pub gaps: u64,
+    /// The most in a row.
+    pub longest_gap: u64,
+    /// Jumped over, and in no gap: further ahead than is filled.
+    pub jumped: u64,
+    /// Messages dropped by the kernel for want of room: of one packet each, or of several that it had joined.
+    pub kernel_dropped: u64,
+    /// That found the ring full.
+    pub ring_full: u64,
+    /// That came when their place had been closed.
+    pub late: u64,
+    /// Blocks that came together and that no lane was left to take.
+    pub blocks_not_stored: u64,
+}
+
+/// Memory between the network and the storage.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct RingStatus {
+    /// In all.
+    pub slots: usize,
+    /// Now.
+    pub in_use: usize,
+    /// The most that were in use at once.
+    pub high_water: usize,
+    /// Times in which blocks waited and none was stored.
+    pub stalls: u64,
+    /// All of them together.
+    pub stalled_seconds: f64,
+    /// The longest.
+    pub longest_stall_seconds: f64,
+}
+
+/// What a lane does.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct LaneStatus {
+    /// The directory that was named.
+    pub path: PathBuf,
+    /// `writing`, `ended`, `full` or `failed`.
+    pub state: &'static str,
+    /// Bytes written, its journal's too.
+    pub written_bytes: u64,
+    /// Free on its storage when that was read last; none if it is not known.
+    pub free_bytes: Option<u64>,
+    /// Why it failed, if it did.
+    pub fault: Option<String>,
+}
+
+/// What can be seen of a lane from outside.
+#[derive(Debug)]
+pub(super) struct LaneWatch {
+    path: PathBuf,
+    written: Arc<AtomicU64>,
+    gauge: Option<Gauge>,
+}
+
+impl LaneWatch {
+    pub(super) fn of(lanes: &[(Arc<dyn Target>, RawLayout)], gauges: &[Option<Gauge>]) -> Vec<Self> {
+        let watch = |((target, _), gauge): (&(Arc<dyn Target>, RawLayout), &Option<Gauge>)| LaneWatch {
+            path: target.description().path.clone(),
+            written: Arc::default(),
+            gauge: gauge.clone(),
+        };
+        lanes.iter().zip(gauges).map(watch).collect()
+    }
+
+    /// Where the lane counts.
+    pub(super) fn written(&self) -> Arc<AtomicU64> {
+        self.written.clone()
+    }
+
+    /// As it is; `ended` is what it reported, if it did.
+    fn status(&self, ended: Option<&Lane>) -> LaneStatus {
+        let ending = ended.map(Lane::ending);
+        let (state, fault) = match ending {
+            None => ("writing", None),
+            Some(Ending::Full) => ("full", None),
+            Some(Ending::Failed(errno)) => ("failed", Some(errno.to_string())),
+            Some(Ending::InOrder | Ending::Hung) => ("ended", None),
+        };
+        LaneStatus {
+            path: self.path.clone(),
+            state,
+            written_bytes: self.written.load(Ordering::Relaxed),
+            free_bytes: self.gauge.as_ref().and_then(Gauge::free),
+            fault,
+        }
+    }
+}
+
+impl Recorder {
+    /// How it is now. Rates are those between this and earlier calls, over about a second.
+    pub fn status(&mut self) -> Status {
+        let now = self.clock.now();
+        let traffic = self.traffic().unwrap_or_default();
+        let lanes = self.watched.iter().zip(&self.lanes).map(|(watch, ended)| watch.status(ended.as_ref()));
+        let lanes = lanes.collect();
+        let (packets, bytes) = (traffic.counted.packets, traffic.counted.bytes);
+        let rates = self.recent.see(now, packets, bytes);
+        of(now, &traffic, rates, self.ring.glance(), lanes)
+    }
+}
+
+/// Everything put together; `rates` are packets and bytes a second.
+fn of(now: Nanos, traffic: &Traffic, rates: (f64, f64), glance: Glance, lanes: Vec<LaneStatus>) -> Status {
+    let Traffic { tally, counted, room, first, fault } = traffic;
+    let seconds = first.map_or(0.0, |first| now.since(first).seconds());
+    let ignored = Ignored::ALL.into_iter().map(|why| (why.name(), tally.ignored[why as usize]));
+    let others = [("not-allowed", counted.strangers), ("far-off", tally.stray)];
+    Status {
+        seconds,
+        came: Came {
+            packets: counted.packets,
+            bytes: counted.bytes,
+            packets_per_second: rates.0,
+            bytes_per_second: rates.1,
+            mean_bytes_per_second: counted.bytes as f64 / seconds.max(1e-9),
+        },
+        recorded_packets: tally.placed,
+        recorded_bytes: tally.bytes,
+        lost: Lost {
+            packets: tally.missing,
+            gaps: tally.losses,
+            longest_gap: tally.longest_loss,
+            jumped: tally.jumped,
+            kernel_dropped: counted.dropped,
+            ring_full: tally.refused,
+            late: tally.late,
+            blocks_not_stored: glance.books.lost(),
+        },
+        reordered_packets: tally.reordered,
+        reordering_extent: tally.extents.max(),
+        reordering_sum: tally.overtaken,
+        duplicate_packets: tally.duplicates,
+        ignored_packets: ignored.chain(others).collect(),
+        restarts: tally.restarts,
+        socket_buffer_bytes: *room,
+        ring: RingStatus {
+            slots: glance.books.slots,
+            in_use: glance.in_use,
+            high_water: glance.books.high,
+            stalls: glance.stalled.0,
+            stalled_seconds: glance.stalled.1.seconds(),
+            longest_stall_seconds: glance.longest_stall.seconds(),
+        },
+        lanes,
+        fault: fault.clone(),
+    }
+}
+
+/// What was counted in about the last second: time, packets, bytes.
+#[derive(Debug, Default)]
+pub(super) struct Recent(VecDeque<(Nanos, u64, u64)>);
+
+impl Recent {
+    const OVER: Nanos = Nanos::from_millis(1000);
+
+    /// So much was counted until now; packets and bytes a second since about a second ago.
+    pub(super) fn see(&mut self, now: Nanos, packets: u64, bytes: u64) -> (f64, f64) {
+        self.0.push_back((now, packets, bytes));
+        while self.0.get(1).is_some_and(|second| now.since(second.0) >= Self::OVER) {
+            self.0.pop_front();
+        }
+        let (then, packets_then, bytes_then) = self.0[0];
+        let seconds = now.since(then).seconds();
+        if seconds == 0.0 {
+            return (0.0, 0.0);
+        }
+        let rate = |count: u64, before: u64| count.saturating_sub(before) as f64 / seconds;
+        (rate(packets, packets_then), rate(bytes, bytes_then))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Books, assembly::Tally, transport::Counted};
+
+    #[test]
+    fn the_rate_is_of_the_last_second_whenever_it_is_asked() {
+        let mut recent = Recent::default();
+        let at = Nanos::from_millis;
+        assert_eq!(recent.see(at(0), 5, 50), (0.0, 0.0), "nothing to compare with");
+        assert_eq!(recent.see(at(500), 10, 100), (10.0, 100.0));
+        for step in 2..20 {
+            recent.see(at(500 * step), 5 + 5 * step, 50 + 50 * step);
+        }
+        assert!(recent.0.len() <= 4, "it keeps no more than it needs");
+        // Nothing more comes.
+        assert_eq!(recent.see(at(10_000), 100, 1000), (5.0, 50.0));
+        assert_eq!(recent.see(at(12_000), 100, 1000), (0.0, 0.0));
+    }
+
+    #[test]
+    fn every_count_stands_where_it_belongs() {
+        let ignored = [1, 2, 3];
+        let tally = Tally { placed: 90, bytes: 900, missing: 10, refused: 4, losses: 2, ..Tally::default() };
+        let tally = Tally {
+            longest_loss: 7,
+            late: 5,
+            duplicates: 6,
+            stray: 8,
+            ignored,
+            restarts: 9,
+            jumped: 21,
+            ..tally
+        };
+        let counted = Counted { packets: 120, bytes: 1200, dropped: 11, strangers: 12, ..Counted::default() };
+        let first = Some(Nanos::from_millis(1000));
+        let traffic = Traffic { tally, counted, room: 13, first, fault: Some("gone".into()) };
+        let books = Books { slots: 20, high: 15, refused: 1, displaced: 2, stranded: 3 };
+        let stalled = (3, Nanos::from_millis(500));
+        let glance = Glance { books, in_use: 14, stalled, longest_stall: Nanos::from_millis(250) };
+        let status = of(Nanos::from_millis(3000), &traffic, (1.0, 2.0), glance, Vec::new());
+        let json = serde_json::to_value(&status).expect("numbers and texts");
+        let expected = serde_json::json!({
+            "seconds": 2.0,
+            "came": { "packets": 120, "bytes": 1200, "packets_per_second": 1.0, "bytes_per_second": 2.0,
+                "mean_bytes_per_second": 600.0 },
+            "recorded_packets": 90, "recorded_bytes": 900,
+            "lost": { "packets": 10, "gaps": 2, "longest_gap": 7, "jumped": 21, "kernel_dropped": 11, "ring_full": 4, "late": 5,
+                "blocks_not_stored": 6 },
+            "reordered_packets": 0, "reordering_extent": 0, "reordering_sum": 0, "duplicate_packets": 6,
+            "ignored_packets": [["odd-sized", 1], ["foreign", 2], ["corrupt", 3], ["not-allowed", 12], ["far-off", 8]],
+            "restarts": 9, "socket_buffer_bytes": 13,
+            "ring": { "slots": 20, "in_use": 14, "high_water": 15, "stalls": 3, "stalled_seconds": 0.5,
+                "longest_stall_seconds": 0.25 },
+            "lanes": [], "fault": "gone",
+        });
+        assert_eq!(json, expected);
+    }
+}

@@ -1,0 +1,97 @@
+//! What a recording says while it runs, on stderr: on a terminal a line that is rewritten every second, elsewhere a line
+//! every ten seconds.
+
+use nilometer_acquisition::{LaneStatus, Status};
+use nilometer_model::{ByteRate, Bytes, Nanos};
+
+use crate::status_line::StatusLine;
+
+/// Tells how a recording goes.
+#[derive(Debug)]
+pub(super) struct Live {
+    line: StatusLine,
+    every: Option<Nanos>,
+    next: Nanos,
+}
+
+const ON_TERMINAL: Nanos = Nanos::from_millis(1000);
+const ELSEWHERE: Nanos = Nanos::from_millis(10_000);
+
+impl Live {
+    /// Says nothing if it is to be quiet.
+    pub(super) fn new(quiet: bool, now: Nanos) -> Self {
+        let every = if StatusLine::is_possible() { ON_TERMINAL } else { ELSEWHERE };
+        Live { line: StatusLine::default(), every: (!quiet).then_some(every), next: now + every }
+    }
+
+    /// Tells it, if that is due.
+    pub(super) fn tell(&mut self, now: Nanos, status: impl FnOnce() -> Status) {
+        let Some(every) = self.every.filter(|_| now >= self.next) else { return };
+        self.next = now + every;
+        let text = line(&status());
+        if StatusLine::is_possible() {
+            self.line.rewrite(|width| text.chars().take(width).collect());
+        } else {
+            eprintln!("{text}");
+        }
+    }
+
+    /// Removes the line.
+    pub(super) fn clear(&mut self) {
+        self.line.clear();
+    }
+}
+
+/// The most important first: a narrow terminal shows the beginning.
+fn line(status: &Status) -> String {
+    if status.came.packets == 0 {
+        return "no packet yet".into();
+    }
+    let Status { came, lost, ring, lanes, .. } = status;
+    let rate = ByteRate(came.bytes_per_second).bits();
+    let missing = (lost.packets + lost.jumped).max(lost.kernel_dropped);
+    let lost = if missing == 0 { "none missing".into() } else { format!("{missing} MISSING") };
+    let full = |slots: usize| 100 * slots / ring.slots.max(1);
+    let mut parts = vec![
+        format!("{rate}, {} in {:.0} s", Bytes(came.bytes), status.seconds),
+        lost,
+        format!("buffer {} %, at most {} %", full(ring.in_use), full(ring.high_water)),
+    ];
+    parts.extend(free(lanes));
+    let failed = lanes.iter().filter(|lane| !matches!(lane.state, "writing" | "ended"));
+    parts.extend(failed.map(|lane| format!("{} {}", lane.path.display(), lane.state)));
+    parts.join("; ")
+}
+
+/// What is free on all storage that is known.
+fn free(lanes: &[LaneStatus]) -> Option<String> {
+    let known: Vec<u64> = lanes.iter().filter_map(|lane| lane.free_bytes).collect();
+    (!known.is_empty()).then(|| format!("{} free", Bytes(known.iter().sum())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nilometer_acquisition::{Came, Lost, RingStatus};
+
+    #[test]
+    fn the_line_begins_with_what_matters_most() {
+        let came = Came { packets: 5, bytes: 1_500_000, bytes_per_second: 5e8, ..Came::default() };
+        let ring = RingStatus { slots: 200, in_use: 2, high_water: 100, ..RingStatus::default() };
+        let lane = |path: &str, state| LaneStatus {
+            path: path.into(),
+            state,
+            free_bytes: Some(1_000_000_000),
+            ..LaneStatus::default()
+        };
+        let mut status =
+            Status { seconds: 3.2, came, ring, lanes: vec![lane("/a", "writing")], ..Status::default() };
+        let text = "4 Gbit/s, 1.5 MB in 3 s; none missing; buffer 1 %, at most 50 %; 1 GB free";
+        assert_eq!(line(&status), text);
+        status.lost = Lost { packets: 3, kernel_dropped: 2, ..Lost::default() };
+        status.lanes.push(lane("/b", "failed"));
+        let text = "4 Gbit/s, 1.5 MB in 3 s; 3 MISSING; buffer 1 %, at most 50 %; 2 GB free; /b failed";
+        assert_eq!(line(&status), text);
+        assert_eq!(line(&Status::default()), "no packet yet");
+    }
+}

@@ -1,0 +1,325 @@
+//! A recording as it was asked for, with everything looked up and checked, and made ready: directories, memory, the
+//! socket.
+
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    path::{Path, PathBuf},
+    sync::{Arc, atomic::AtomicBool},
+};
+
+use anyhow::{Context, ensure};
+use nilometer_acquisition::{
+    Feed, Network, Recorder, Setup, Stream, Until,
+    assembly::{Limits, Missing, frames_of_block},
+    format::{self, Known, WireFormat},
+    journal::Head,
+    sink::{Durability, RawLayout},
+    suited_engine,
+    transport::{
+        Transport,
+        udp::{Listening, UdpInlet},
+    },
+};
+use nilometer_model::{
+    Bytes, Format, Instrument, Nanos, Storing,
+    packets::{PacketFormat, Packets},
+};
+use nilometer_storage::{
+    Calendar, Clock, Target,
+    buffer::ALIGNMENT,
+    target::{Description, Directory},
+};
+
+use super::wishes::Wishes;
+use crate::{
+    Blame, Failure,
+    describe::described,
+    evaluate::run_id,
+    instrument,
+    recorded::{check_buffer, check_name, make},
+};
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    instrument: Instrument,
+    packets: Packets,
+    to: PathBuf,
+    wishes: Wishes,
+}
+
+/// A recording that is ready to begin.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    pub(crate) recorder: Recorder,
+    pub(crate) target: Arc<Directory>,
+    pub(crate) name: String,
+    /// Where packets are awaited.
+    pub(crate) at: SocketAddr,
+    /// How many bytes of them may wait in the kernel.
+    pub(crate) room: Bytes,
+    pub(crate) durability: Durability,
+}
+
+const BUFFER: Bytes = Bytes(1 << 30);
+const RECEIVE_BUFFER: Bytes = Bytes(64 << 20);
+const RESERVE: Bytes = Bytes(1 << 30);
+const HANG_AFTER: Nanos = Nanos::from_millis(60_000);
+/// One file is synced by parts of it.
+const PART: u64 = 256 << 20;
+/// From 1970-01-01 to 2000-01-01 00:00 UTC, in seconds.
+const YEAR_2000: u64 = 946_684_800;
+
+/// How frames lie in blocks.
+#[derive(Debug, Clone, Copy)]
+struct Blocks {
+    frames: u64,
+    size: u64,
+    direct: bool,
+}
+
+impl Settings {
+    /// All that can be refused before the storage is looked at.
+    pub(crate) fn of(wishes: Wishes) -> anyhow::Result<Self> {
+        let named = wishes
+            .instrument
+            .as_deref()
+            .context("no instrument: name one of the catalogue, or a .toml file")?;
+        let instrument = instrument::load(named)?;
+        let to = wishes.to.clone().context("no --to: name the directory that the recording goes to")?;
+        let packets = instrument.packets.clone().with_context(|| {
+            format!("{named}: it has no `packets`: nothing says how it comes over a network")
+        })?;
+        ensure!(packets.ports() == 1, "{named}: packets that come to several ports are not recorded yet");
+        let settings = Settings { instrument, packets, to, wishes };
+        settings.check_limits()?;
+        Ok(settings)
+    }
+
+    fn check_limits(&self) -> anyhow::Result<()> {
+        if let Some(name) = &self.wishes.name {
+            check_name(name)?;
+        }
+        let Wishes { packets, duration, start, stop, .. } = &self.wishes;
+        for (option, value) in [("--packets", *packets), ("--duration", duration.map(|time| time.0))] {
+            ensure!(value != Some(0), "{option} 0: write more than 0");
+        }
+        if let (Some(start), Some(stop)) = (start, stop) {
+            ensure!(start < stop, "--stop {stop}: write a time after --start {start}");
+        }
+        if let Some(stop) = stop {
+            ensure!(stop.0 > Calendar::now().time, "--stop {stop}: that is over, write a time to come");
+        }
+        Ok(())
+    }
+
+    /// What was asked.
+    pub(crate) fn wishes(&self) -> &Wishes {
+        &self.wishes
+    }
+
+    /// Makes everything ready. When `stop` is set, the recording ends in order.
+    pub(crate) fn prepare(&self, stop: Arc<AtomicBool>) -> Result<Prepared, Failure> {
+        let format = format::of(&self.packets, &known(&self.instrument, &self.packets))
+            .map_err(anyhow::Error::msg)
+            .input()?;
+        let description = described(&self.to).input()?;
+        let blocks = Blocks::of(format.as_ref(), &description);
+        let id = run_id().0;
+        let name = self.wishes.name.clone().unwrap_or_else(|| format!("{}-{id:016x}", self.instrument.name));
+        self.check(&description, blocks, format.as_ref(), &name).input()?;
+        let listening = self.listening().input()?;
+        let inlet = UdpInlet::open(&listening).with_context(|| {
+            format!("can't listen at udp://{}: name an address of this machine and a free port", listening.at)
+        });
+        let inlet = inlet.input()?;
+        let room = Bytes(inlet.room());
+        let target = make(vec![description], &name).input()?.remove(0);
+        let network = self.network(format, inlet, blocks.frames);
+        let layout = self.layout(&network, (id, &name), blocks);
+        let durability = layout.durability;
+        let setup = self.setup(&target, layout, network, blocks, stop);
+        match setup.and_then(|setup| Ok(Recorder::prepare(setup)?)) {
+            Ok(recorder) => Ok(Prepared { recorder, target, name, at: listening.at, room, durability }),
+            Err(error) => {
+                remove_unused(target, &name);
+                Err(Failure::Run(error))
+            }
+        }
+    }
+
+    fn buffer(&self) -> Bytes {
+        self.wishes.buffer.unwrap_or(BUFFER)
+    }
+
+    fn reserve(&self) -> Bytes {
+        self.wishes.reserve.unwrap_or(RESERVE)
+    }
+
+    fn limits(&self) -> Limits {
+        let limits = Limits::default();
+        Limits { window: self.wishes.window.unwrap_or(limits.window), ..limits }
+    }
+
+    fn missing(&self) -> Missing {
+        self.wishes.missing.unwrap_or_default()
+    }
+
+    fn check(
+        &self,
+        description: &Description,
+        blocks: Blocks,
+        format: &dyn WireFormat,
+        name: &str,
+    ) -> anyhow::Result<()> {
+        let (buffer, reserve, window) = (self.buffer(), self.reserve(), self.limits().window);
+        check_buffer(buffer, Bytes(blocks.size))?;
+        let waiting = window.saturating_mul(format.geometry().packet_size() as u64);
+        let needed = Bytes(waiting.saturating_add(4 * blocks.size));
+        ensure!(buffer >= needed, "--buffer {buffer}: a window of {window} packets needs {needed}");
+        let path = description.path.display();
+        ensure!(
+            description.writable,
+            "{path}: can't be written: name a directory that this user may write to"
+        );
+        let existing = description.path.join(name);
+        ensure!(!existing.exists(), "{} exists: choose another --name", existing.display());
+        let (free, size) = (description.space.free, Bytes(blocks.size));
+        ensure!(
+            free.0.saturating_sub(reserve.0) >= blocks.size,
+            "{path} has {free} free, and {reserve} must stay free: no block of {size} fits; name larger storage, or a \
+             smaller --reserve"
+        );
+        Ok(())
+    }
+
+    fn listening(&self) -> anyhow::Result<Listening> {
+        let Wishes { listen, interface, allow, receive_buffer, busy_poll, .. } = &self.wishes;
+        let at = match listen {
+            Some(address) => address.resolve()?,
+            None => SocketAddr::from((Ipv4Addr::LOCALHOST, self.packets.port)),
+        };
+        Ok(Listening {
+            at,
+            interface: *interface,
+            room: receive_buffer.unwrap_or(RECEIVE_BUFFER),
+            allowed: allow.clone(),
+            busy_poll: busy_poll.unwrap_or(0),
+        })
+    }
+
+    fn network(&self, format: Box<dyn WireFormat>, inlet: UdpInlet, frames_of_block: u64) -> Network {
+        let until = Until::default();
+        Network {
+            transport: Box::new(inlet),
+            format,
+            frames_of_block,
+            limits: self.limits(),
+            missing: self.missing(),
+            until: Until {
+                duration: self.wishes.duration.unwrap_or(until.duration),
+                packets: self.wishes.packets.unwrap_or(until.packets),
+                silence: self.wishes.silence.unwrap_or(until.silence),
+            },
+        }
+    }
+
+    fn layout(&self, network: &Network, (recording, name): (u64, &str), blocks: Blocks) -> RawLayout {
+        let stored = stored(&self.packets);
+        let stream = Stream::new(stored, network.format.geometry(), network.missing);
+        let head = Head {
+            recording,
+            lane: 0,
+            lanes: 1,
+            frame_size: blocks.size,
+            stride: blocks.size,
+            frames_per_file: (PART / blocks.size).max(1),
+            storing: Storing::Shared,
+            format: stored,
+        };
+        RawLayout {
+            checksums: self.wishes.checksums,
+            durability: Durability::EachFile,
+            // What its file says of the rate is better than nothing for whoever reads the recording.
+            stream: Some(stream.sent_as(&self.packets, &said(&self.instrument))),
+            ..RawLayout::suited(name.into(), head, blocks.direct)
+        }
+    }
+
+    fn setup(
+        &self,
+        target: &Arc<Directory>,
+        layout: RawLayout,
+        network: Network,
+        blocks: Blocks,
+        stop: Arc<AtomicBool>,
+    ) -> anyhow::Result<Setup> {
+        Ok(Setup {
+            engine: suited_engine(target.as_ref(), blocks.direct, Clock::start())?,
+            slots: (self.buffer().0 / blocks.size.next_multiple_of(ALIGNMENT as u64)).max(2) as usize,
+            lanes: vec![(target.clone() as Arc<dyn Target>, layout)],
+            feed: Feed::Network(network),
+            reserve: Some(self.reserve()),
+            stop,
+            allowance: Nanos::from_millis(10),
+            hang_after: self.wishes.hang_after.unwrap_or(HANG_AFTER),
+        })
+    }
+}
+
+impl Prepared {
+    /// It does not begin: what was made for it is removed.
+    pub(crate) fn discard(self) {
+        let Prepared { recorder, target, name, .. } = self;
+        if recorder.cancel() {
+            remove_unused(target, &name);
+        }
+    }
+}
+
+/// Removes a directory in which nothing was recorded. What is foreign in it stays, and it with that.
+fn remove_unused(target: Arc<Directory>, name: &str) {
+    let Some(directory) = Arc::into_inner(target) else { return };
+    let own = |path: &Path| {
+        let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        file.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'))
+    };
+    let entries = std::fs::read_dir(directory.path()).into_iter().flatten().flatten();
+    for path in entries.map(|entry| entry.path()).filter(|path| own(path)) {
+        drop(std::fs::remove_file(path));
+    }
+    drop(directory.remove_if_empty());
+}
+
+/// What an instrument's file says of its stream, and today's date.
+fn said(instrument: &Instrument) -> Known {
+    let today = (Calendar::now().time.0 / 1_000_000_000).saturating_sub(YEAR_2000);
+    Known { begins: today, ..Known::of(instrument) }
+}
+
+/// What is known of a stream before it comes. Where packets have serial numbers, the frames of a second are learned from
+/// them: the instrument may be set to another rate than its file says.
+fn known(instrument: &Instrument, packets: &Packets) -> Known {
+    let known = said(instrument);
+    let frames_per_second = known.frames_per_second.filter(|_| packets.serial().is_none());
+    Known { frames_per_second, ..known }
+}
+
+/// The form in which the frames of a stream are kept.
+fn stored(packets: &Packets) -> Format {
+    match packets.format {
+        PacketFormat::Vdif(_) => Format::Vdif,
+        PacketFormat::Mark5b(_) => Format::Mark5b,
+        _ => Format::Raw,
+    }
+}
+
+impl Blocks {
+    fn of(format: &dyn WireFormat, description: &Description) -> Self {
+        let frame = format.geometry().frame_size();
+        let aligned = frames_of_block(frame, ALIGNMENT);
+        let frames = aligned.or_else(|| frames_of_block(frame, 1)).unwrap_or(1);
+        let direct = aligned.is_some() && description.direct_alignment().is_some();
+        Blocks { frames, size: frames * frame as u64, direct }
+    }
+}

@@ -1,0 +1,220 @@
+//! What may be asked of a recording: on the command line, in a TOML file, or by a command to the service. The same keys
+//! everywhere; what is asked nearer to the user wins.
+
+use std::{fmt::Display, net::IpAddr, path::PathBuf, str::FromStr};
+
+use anyhow::Context;
+use clap::{Args, builder::PossibleValuesParser, builder::TypedValueParser};
+use nilometer_acquisition::{assembly::Missing, transport::udp::Address};
+use nilometer_model::{Bytes, Moment, Nanos};
+use serde::{Deserialize, Deserializer, de};
+
+/// See the module. What is not asked is none.
+#[derive(Debug, Clone, Default, PartialEq, Args, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Wishes {
+    /// A name of the catalogue (see `nilometer instrument list`), or the path of a .toml file, with `packets`
+    pub(crate) instrument: Option<String>,
+    /// Where the recording goes, in a new directory of its name
+    #[arg(long = "to", value_name = "DIRECTORY")]
+    pub(crate) to: Option<PathBuf>,
+    /// The name of the recording [default: the instrument and a number]
+    #[arg(long)]
+    pub(crate) name: Option<String>,
+    /// Where packets come: an address of this machine, or of a group, and a port [default: `udp://127.0.0.1` and the port of
+    /// the instrument, so that only this machine is heard]
+    #[arg(long, value_name = "ADDRESS")]
+    #[serde(deserialize_with = "written")]
+    pub(crate) listen: Option<Address>,
+    /// By which interface, given as its address, the group is joined
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) interface: Option<IpAddr>,
+    /// Take packets of this sender only; may be given several times
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) allow: Vec<IpAddr>,
+    /// Begin at this time in UTC, with everything prepared before: 2026-11-22T18:00:00Z, or 2026y326d18h00m00s
+    #[arg(long, value_name = "TIME")]
+    pub(crate) start: Option<Moment>,
+    /// End at this time in UTC
+    #[arg(long, value_name = "TIME")]
+    pub(crate) stop: Option<Moment>,
+    /// End so long after the first packet
+    #[arg(long)]
+    pub(crate) duration: Option<Nanos>,
+    /// End after so many packets
+    #[arg(long)]
+    pub(crate) packets: Option<u64>,
+    /// End when none came for so long after the last
+    #[arg(long)]
+    pub(crate) silence: Option<Nanos>,
+    /// What stands in the place of frames that do not come: ones that are marked as invalid and carry the time that those
+    /// would have had, or nothing [default: fill]
+    #[arg(long, value_name = "HOW", value_parser = missing())]
+    #[serde(deserialize_with = "written")]
+    pub(crate) missing: Option<Missing>,
+    /// By how many others a packet may be overtaken before it counts as missing [default: 512]
+    #[arg(long, value_name = "PACKETS")]
+    pub(crate) window: Option<u64>,
+    /// Memory between the network and the storage [default: 1 GiB]
+    #[arg(long)]
+    pub(crate) buffer: Option<Bytes>,
+    /// Memory of the kernel for packets that wait; without root at most what `net.core.rmem_max` allows [default: 64 MiB]
+    #[arg(long)]
+    pub(crate) receive_buffer: Option<Bytes>,
+    /// For how many microseconds the network card is asked before the processor sleeps [default: 0]
+    #[arg(long, value_name = "MICROSECONDS")]
+    pub(crate) busy_poll: Option<u32>,
+    /// What stays free on the storage; without that room the recording ends [default: 1 GiB]
+    #[arg(long)]
+    pub(crate) reserve: Option<Bytes>,
+    /// Write a checksum of each block of packets into the journal
+    #[arg(long)]
+    pub(crate) checksums: bool,
+    /// How long storage may be silent after the last packet [default: 60 s]
+    #[arg(long)]
+    pub(crate) hang_after: Option<Nanos>,
+}
+
+fn missing() -> impl TypedValueParser<Value = Missing> {
+    PossibleValuesParser::new(Missing::ALL.map(Missing::name)).try_map(|name| name.parse::<Missing>())
+}
+
+/// A value by its text, as on the command line.
+fn written<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    String::deserialize(deserializer)?.parse().map(Some).map_err(de::Error::custom)
+}
+
+impl Wishes {
+    /// From a file that has them and nothing else.
+    pub(crate) fn read(file: &std::path::Path) -> anyhow::Result<Self> {
+        let name = file.display();
+        let text =
+            std::fs::read_to_string(file).with_context(|| format!("can't read the configuration {name}"))?;
+        toml::from_str(&text).with_context(|| name.to_string())
+    }
+
+    /// These where they say something, otherwise the others.
+    #[must_use]
+    pub(crate) fn over(self, below: Wishes) -> Self {
+        Wishes {
+            instrument: self.instrument.or(below.instrument),
+            to: self.to.or(below.to),
+            name: self.name.or(below.name),
+            listen: self.listen.or(below.listen),
+            interface: self.interface.or(below.interface),
+            allow: if self.allow.is_empty() { below.allow } else { self.allow },
+            start: self.start.or(below.start),
+            stop: self.stop.or(below.stop),
+            duration: self.duration.or(below.duration),
+            packets: self.packets.or(below.packets),
+            silence: self.silence.or(below.silence),
+            missing: self.missing.or(below.missing),
+            window: self.window.or(below.window),
+            buffer: self.buffer.or(below.buffer),
+            receive_buffer: self.receive_buffer.or(below.receive_buffer),
+            busy_poll: self.busy_poll.or(below.busy_poll),
+            reserve: self.reserve.or(below.reserve),
+            checksums: self.checksums || below.checksums,
+            hang_after: self.hang_after.or(below.hang_after),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        wishes: Wishes,
+    }
+
+    fn line(words: &[&str]) -> Wishes {
+        let words = std::iter::once("record").chain(words.iter().copied());
+        Line::try_parse_from(words).expect("valid").wishes
+    }
+
+    const FILE: &str = r#"
+        instrument = "fila10g-4g"
+        to = "/data"
+        name = "scan"
+        listen = "udp://127.0.0.1:5"
+        interface = "10.0.0.1"
+        allow = ["10.0.0.2", "10.0.0.3"]
+        start = "2026y326d18h00m00s"
+        stop = "2026-11-22T19:00:00Z"
+        duration = "5 s"
+        packets = 7
+        silence = "6 s"
+        missing = "leave-out"
+        window = 8
+        buffer = "1 MiB"
+        receive_buffer = "2 MiB"
+        busy_poll = 9
+        reserve = "3 MiB"
+        checksums = true
+        hang_after = "10 s"
+    "#;
+    const OPTIONS: [&str; 36] = [
+        "other",
+        "--to",
+        "/x",
+        "--name",
+        "y",
+        "--listen",
+        "udp://h:6",
+        "--interface",
+        "10.0.0.9",
+        "--allow",
+        "10.0.0.8",
+        "--start",
+        "2027-01-01T00:00:00Z",
+        "--stop",
+        "2027-01-02T00:00:00Z",
+        "--duration",
+        "15 s",
+        "--packets",
+        "17",
+        "--silence",
+        "16 s",
+        "--missing",
+        "fill",
+        "--window",
+        "18",
+        "--buffer",
+        "11 MiB",
+        "--receive-buffer",
+        "12 MiB",
+        "--busy-poll",
+        "19",
+        "--reserve",
+        "13 MiB",
+        "--checksums",
+        "--hang-after",
+        "20 s",
+    ];
+
+    #[test]
+    fn a_file_may_have_every_option_and_options_win_over_it() {
+        let file: Wishes = toml::from_str(FILE).expect("valid");
+        let options = line(&OPTIONS);
+        assert_eq!(Wishes::default().over(file.clone()), file);
+        assert_eq!(options.clone().over(file.clone()), options);
+        // Neither leaves out a key: what is not said differs from what is.
+        let (said, nothing) = (format!("{file:?}{options:?}"), format!("{:?}", Wishes::default()));
+        assert!(!said.contains("None") && !said.contains("false") && nothing.contains("None"), "{said}");
+    }
+
+    #[test]
+    fn a_key_that_is_none_is_refused_with_those_that_are() {
+        let error = toml::from_str::<Wishes>("bufer = \"1 GiB\"").expect_err("a typo").to_string();
+        assert!(error.contains("bufer") && error.contains("receive_buffer"), "{error}");
+        for wrong in ["listen = \"h:5\"", "missing = \"drop\"", "start = \"soon\"", "packets = -1"] {
+            assert!(toml::from_str::<Wishes>(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! A line on a terminal that is rewritten in place while something runs.
+
+use std::io::{IsTerminal, Write};
+
+/// See the module. What else is printed must [`StatusLine::clear`] it first.
+#[derive(Debug, Default)]
+pub(crate) struct StatusLine {
+    /// Whether the last line is one to be rewritten.
+    shown: bool,
+}
+
+/// Wider lines are hard to follow, and narrower terminals than this can't show one.
+pub(crate) const WIDTHS: std::ops::RangeInclusive<usize> = 20..=100;
+/// Of a terminal that does not say how wide it is.
+const USUAL: usize = 80;
+
+impl StatusLine {
+    /// Whether there is a terminal to show it on.
+    pub(crate) fn is_possible() -> bool {
+        std::io::stderr().is_terminal()
+    }
+
+    /// Shows what `text` makes for a width, if there is a terminal.
+    pub(crate) fn rewrite(&mut self, text: impl FnOnce(usize) -> String) {
+        let stderr = std::io::stderr();
+        if !stderr.is_terminal() {
+            return;
+        }
+        let columns = rustix::termios::tcgetwinsize(&stderr).map_or(0, |size| usize::from(size.ws_col));
+        let columns = if columns == 0 { USUAL } else { columns };
+        // A line that fills the last column would wrap on some terminals.
+        let width = columns.saturating_sub(1).clamp(*WIDTHS.start(), *WIDTHS.end());
+        // A terminal that is gone needs no status.
+        drop(write!(stderr.lock(), "\r\x1b[K{}", text(width)));
+        self.shown = true;
+    }
+
+    /// Removes the line, before something else is printed.
+    pub(crate) fn clear(&mut self) {
+        if std::mem::take(&mut self.shown) {
+            eprint!("\r\x1b[K");
+        }
+    }
+}

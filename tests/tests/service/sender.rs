@@ -1,0 +1,54 @@
+//! A small sender of packets to loopback: each has its number, and 1000 bytes that follow from it.
+
+use std::{
+    net::{Ipv4Addr, UdpSocket},
+    ops::Range,
+    path::Path,
+    time::Duration,
+};
+
+/// Sends to one port.
+pub struct Sender {
+    socket: UdpSocket,
+    port: u16,
+}
+
+impl Sender {
+    /// To a port that was free a moment ago.
+    pub fn new() -> Self {
+        let free = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+        let port = free.local_addr().expect("an address").port();
+        drop(free);
+        Sender { socket: UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port"), port }
+    }
+
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Sends these, slowly enough for any recorder. Nobody needs to listen.
+    pub fn send(&self, numbers: Range<u64>) {
+        for number in numbers {
+            let packet = [&number.to_le_bytes()[..], &body(number)].concat();
+            drop(self.socket.send_to(&packet, (Ipv4Addr::LOCALHOST, self.port)));
+            std::thread::sleep(Duration::from_micros(100));
+        }
+    }
+}
+
+/// What stands in a packet behind its number.
+fn body(number: u64) -> Vec<u8> {
+    number.to_le_bytes().repeat(125)
+}
+
+/// The numbers of the packets in the file of a recording.
+pub fn recorded(directory: &Path, name: &str) -> Vec<u64> {
+    let data = std::fs::read(directory.join(name).join(format!("{name}.raw"))).expect("a recording");
+    let number = |packet: &[u8]| {
+        let number = u64::from_le_bytes(packet[..8].try_into().expect("8 bytes"));
+        assert_eq!(packet, body(number), "a packet as it was sent");
+        number
+    };
+    assert_eq!(data.len() % 1000, 0, "whole packets");
+    data.chunks_exact(1000).map(number).collect()
+}
