@@ -45,5 +45,5 @@ pub use recorder::{
 pub use ring::{Books, Frame, Gap, Glance, Packed, Ring, Taken, WhenFull};
 pub use source::{Delivery, Fill, Pace, Source};
 pub use stream::{Stream, Wire};
-pub use verify::{Damaged, Verified, verify};
+pub use verify::{Damaged, Headers, Verified, verify};
 pub use writer::{Writer, WriterTotals};

@@ -27,7 +27,7 @@ const NEAR: usize = 16;
 impl Whole {
     /// Makes what stands in a part of a block that is not there.
     pub(super) fn fill_block(&self, block: u64, within: u64, into: &mut [u8]) {
-        let frames_of_block = (self.block_size / self.frame_size).cast_signed();
+        let frames_of_block = self.frames_of_block().cast_signed();
         let mut filling = self.filling();
         if filling.is_none() {
             // Looks at frames.
@@ -68,7 +68,7 @@ impl Whole {
             let behind: Vec<u64> = frames.range(block + 1..).take(NEAR).map(|(block, _)| *block).collect();
             (before, behind)
         };
-        let frames_of_block = (self.block_size / self.frame_size).cast_signed();
+        let frames_of_block = self.frames_of_block().cast_signed();
         let mut head = vec![0; self.frame_size.min(Stamps::BYTES as u64) as usize];
         for block in before {
             let length = self.state().recording.index.frames.get(&block).and_then(|place| place.length);

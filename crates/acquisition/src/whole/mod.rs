@@ -189,9 +189,14 @@ impl Whole {
         (block, offset - blocks.begin(block), blocks.begin(block + 1) - offset)
     }
 
-    /// The number of the first frame of a block.
-    fn frame_of_block(&self, block: u64) -> u64 {
-        block * (self.block_size / self.frame_size)
+    /// Frames of a block; 1 where frames did not come in packets.
+    pub fn frames_of_block(&self) -> u64 {
+        self.block_size / self.frame_size
+    }
+
+    /// How the headers of its frames are read, if they have times.
+    pub fn stamps(&self) -> Option<Stamps> {
+        self.stamps
     }
 
     /// Which parts of a range are not there, by what the journals say.

@@ -82,7 +82,7 @@ impl Scan {
             bytes: whole.length(),
             filled: frames(true),
             left_out: frames(false),
-            missing_frames: blocks * (whole.block_size / whole.frame_size),
+            missing_frames: blocks * whole.frames_of_block(),
             missing,
             gaps,
             read: None,
@@ -133,7 +133,7 @@ impl Whole {
 fn last_stamp(whole: &Whole) -> Option<(u64, Stamp)> {
     whole.stamps?;
     let frames = whole.frames();
-    let step = (whole.block_size / whole.frame_size).max(1);
+    let step = whole.frames_of_block().max(1);
     let candidates = (1..=LAST * step).take_while(|back| *back <= frames);
     // Within the last block each, further back one of each block.
     let candidates = candidates.filter(|back| *back <= 2 * step || back.is_multiple_of(step));
@@ -146,7 +146,7 @@ fn holes(whole: &Whole, index: &Index) -> Vec<Hole> {
     let mut holes: Vec<(Hole, u64)> = Vec::new();
     for (&block, gaps) in &index.gaps {
         for &Gap { at, count, filled } in gaps {
-            let first = whole.frame_of_block(block) * parts + u64::from(at);
+            let first = block * whole.frames_of_block() * parts + u64::from(at);
             match holes.last_mut() {
                 Some((hole, end)) if hole.filled && filled && *end == first => {
                     (hole.packets, *end) = (hole.packets + count, first + count);

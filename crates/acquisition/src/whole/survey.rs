@@ -41,7 +41,7 @@ impl Survey {
 impl Whole {
     /// The first frame whose header can be read.
     pub fn first_stamp(&self) -> Option<u64> {
-        let frames = self.block_size / self.frame_size;
+        let frames = self.frames_of_block();
         let blocks = self.length().div_ceil(self.block_size).min(FIRST);
         (0..blocks).map(|block| block * frames.max(1)).find(|frame| self.stamp(*frame).is_some())
     }

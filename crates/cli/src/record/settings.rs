@@ -141,9 +141,7 @@ impl Settings {
         let room = Bytes(inlet.room());
         let targets = make(described, &name).input()?;
         let network = self.network(format, inlet, blocks.frames);
-        // What the file says of its rate is better than nothing for whoever reads the recording.
-        let known = Known { frames_per_second: Known::of(&self.instrument).frames_per_second, ..known };
-        let layout = self.layout(&network, &known, (id, &name), blocks);
+        let layout = self.layout(&network, (id, &name), blocks);
         let durability = layout.durability;
         let setup = self.setup(&targets, &layout, network, blocks, stop);
         match setup.and_then(|setup| Ok(Recorder::prepare(setup)?)) {
@@ -267,14 +265,9 @@ impl Settings {
     }
 
     /// Of the first lane.
-    fn layout(
-        &self,
-        network: &Network,
-        known: &Known,
-        (recording, name): (u64, &str),
-        blocks: Blocks,
-    ) -> RawLayout {
+    fn layout(&self, network: &Network, (recording, name): (u64, &str), blocks: Blocks) -> RawLayout {
         let stored = stored(&self.packets);
+        let stream = Stream::new(stored, network.format.geometry(), network.missing);
         let head = Head {
             recording,
             lane: 0,
@@ -285,11 +278,11 @@ impl Settings {
             storing: if self.is_scattered() { Storing::Scattered } else { Storing::Shared },
             format: stored,
         };
-        let stream = Stream::new(stored, network.format.geometry(), network.missing);
         RawLayout {
             checksums: self.wishes.checksums,
             durability: Durability::EachFile,
-            stream: Some(stream.sent_as(&self.packets, known)),
+            // What its file says of the rate is better than nothing for whoever reads the recording.
+            stream: Some(stream.sent_as(&self.packets, &said(&self.instrument))),
             ..RawLayout::suited(name.into(), head, blocks.direct)
         }
     }
@@ -345,11 +338,16 @@ fn remove_unused(target: Arc<Directory>, name: &str) {
     drop(directory.remove_if_empty());
 }
 
-/// What is known of a stream before it comes: today's date among it. Where packets have serial numbers, the frames of a
-/// second are learned from them: the instrument may be set to another rate than its file says.
-fn known(instrument: &Instrument, packets: &Packets) -> Known {
+/// What an instrument's file says of its stream, and today's date.
+fn said(instrument: &Instrument) -> Known {
     let today = (Calendar::now().time.0 / 1_000_000_000).saturating_sub(YEAR_2000);
-    let known = Known { begins: today, ..Known::of(instrument) };
+    Known { begins: today, ..Known::of(instrument) }
+}
+
+/// What is known of a stream before it comes. Where packets have serial numbers, the frames of a second are learned from
+/// them: the instrument may be set to another rate than its file says.
+fn known(instrument: &Instrument, packets: &Packets) -> Known {
+    let known = said(instrument);
     let frames_per_second = known.frames_per_second.filter(|_| packets.serial().is_none());
     Known { frames_per_second, ..known }
 }
