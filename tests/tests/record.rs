@@ -274,7 +274,7 @@ fn what_was_acknowledged_before_it_was_killed_is_there() {
         await_some("the port", || UdpSocket::bind(("127.0.0.1", lab.port)).ok());
         let ended = lab.verify();
         assert_eq!(ended.code, Some(1), "it was not ended in order: {ended:?}");
-        let blocks = count(&ended, "right", "frames");
+        let blocks = count(&ended, "right", "blocks");
         assert!((10..=23 + 4 * round).contains(&blocks), "{blocks} blocks: {ended:?}");
         let missing = not_sent(3000 + 400 * round, faults);
         assert_frames(&lab, &lab.file()[..blocks as usize * 128 * FRAME], blocks * 128, &missing);
