@@ -8,8 +8,8 @@ use std::{fs, os::unix::fs::FileExt, path::Path, sync::Arc};
 
 use anyhow::Context;
 use nilometer_acquisition::{
-    Feed, Network, Recorder, Setup, Stream, Until,
-    assembly::{Limits, Missing, frames_of_block},
+    Feed, Network, Port, Recorder, Setup, Stream, Until,
+    assembly::{Limits, Missing},
     format::WireFormat,
     instrument::Content,
     journal::Head,
@@ -17,7 +17,9 @@ use nilometer_acquisition::{
     suited_engine,
     transport::udp::{Listening, UdpInlet},
 };
-use nilometer_model::{Bytes, DataKind, Format, Frequency, Nanos, PixelType, Storing};
+use nilometer_model::{
+    Bytes, DataKind, Format, Frequency, Nanos, PixelType, Storing, packets::frames_of_block,
+};
 use nilometer_storage::{
     Clock, Target,
     process::Usage,
@@ -132,8 +134,7 @@ fn setup(inlet: UdpInlet, target: &Arc<Posix>, frames: u64) -> anyhow::Result<Se
     let stream = Some(Stream::new(Format::Vdif, format.geometry(), Missing::Filled));
     let layout = RawLayout { keep: Some(KEEP), stream, ..RawLayout::suited("n_packets".into(), head, false) };
     let network = Network {
-        transport: Box::new(inlet),
-        format: Box::new(format),
+        ports: vec![Port { transport: Box::new(inlet), format: Box::new(format) }],
         frames_of_block: frames,
         limits: Limits::default(),
         missing: Missing::Filled,

@@ -15,7 +15,7 @@ use std::{
 use anyhow::Context;
 use nilometer_acquisition::{
     Chronicle, Receiver, Ring, Until, Writer,
-    assembly::{Assembly, Limits, Missing, frames_of_block},
+    assembly::{Assembly, Limits, Missing},
     instrument::Content,
     sink::NullSink,
     transport::{
@@ -24,7 +24,7 @@ use nilometer_acquisition::{
         udp::{Listening, Sending, UdpInlet, UdpOutlet},
     },
 };
-use nilometer_model::{Bytes, DataKind, Frequency, Nanos, PixelType};
+use nilometer_model::{Bytes, DataKind, Frequency, Nanos, PixelType, packets::frames_of_block};
 use nilometer_storage::{Arena, Clock, Drive, Engine, engine::Null, process::Usage};
 
 use crate::{
@@ -150,9 +150,9 @@ fn ours(noise: &Content, load: Load) -> anyhow::Result<Vec<Cost>> {
 
 fn receive(inlet: UdpInlet, ring: &Arc<Ring>, frames: u64, clock: Clock) -> (u64, Usage) {
     let format = Box::new(Serial::new());
-    let assembly = Assembly::new(format, ring.clone(), frames, Limits::default(), Missing::Filled);
+    let assembly = Assembly::new(vec![format], ring.clone(), frames, Limits::default(), Missing::Filled);
     let until = Until { silence: Nanos(SILENCE.as_nanos() as u64), ..Until::default() };
-    let mut receiver = Receiver::new(Box::new(inlet), assembly, until);
+    let mut receiver = Receiver::new(vec![Box::new(inlet)], assembly, until);
     let live = receiver.live();
     // The thread does nothing before, but waits for the first packet.
     ring.close(receiver.run(clock, &AtomicBool::new(false)));

@@ -139,7 +139,7 @@ pub(crate) struct Serial(Geometry);
 
 impl Serial {
     pub(crate) fn new() -> Self {
-        Serial(Geometry { prefix: PREFIX, parts: vec![BODY], number_bits: 64 })
+        Serial(Geometry { prefix: PREFIX, parts: vec![BODY], number_bits: 64, behind: Vec::new() })
     }
 }
 

@@ -17,6 +17,7 @@
 pub mod assembly;
 pub mod cbf;
 mod chronicle;
+mod expected;
 mod follower;
 pub mod format;
 pub mod instrument;
@@ -35,12 +36,13 @@ pub mod whole;
 mod writer;
 
 pub use chronicle::Chronicle;
+pub use expected::{Blocks, Expected};
 pub use follower::{Follower, Following, Purpose};
 pub use mark::{Mark, Settled};
 pub use receiver::{Receiver, Traffic, Until};
 pub use recorder::{
-    Came, Ending, Feed, Lane, LaneStatus, Lost, Network, Outcome, RecordError, Recorder, RingStatus, Setup,
-    Status, suited_engine,
+    Came, Ending, Feed, Lane, LaneStatus, Lost, Network, Outcome, Port, RecordError, Recorder, RingStatus,
+    Setup, Status, suited_engine,
 };
 pub use ring::{Books, Frame, Gap, Glance, Packed, Ring, Taken, WhenFull};
 pub use source::{Delivery, Fill, Pace, Source};

@@ -48,9 +48,12 @@ pub struct Traffic {
 /// See the module.
 #[derive(Debug)]
 pub struct Receiver {
-    transport: Box<dyn Transport>,
+    /// By port.
+    transports: Vec<Box<dyn Transport>>,
     assembly: Assembly,
     until: Until,
+    /// How many bytes of packets may wait at each port, at least.
+    room: u64,
     begun: Option<Nanos>,
     /// When the first and the last packet came.
     first: Option<Nanos>,
@@ -73,11 +76,13 @@ const DRAIN: u32 = 10_000;
 const TELL: Nanos = Nanos::from_millis(100);
 
 impl Receiver {
-    /// From a transport into an assembly.
-    pub fn new(transport: Box<dyn Transport>, assembly: Assembly, until: Until) -> Self {
-        let live = Arc::new(Mutex::new(Traffic { room: transport.room(), ..Traffic::default() }));
+    /// From a transport for each of its ports into an assembly.
+    pub fn new(transports: Vec<Box<dyn Transport>>, assembly: Assembly, until: Until) -> Self {
+        assert_eq!(transports.len(), assembly.ports(), "each port has its transport");
+        let room = transports.iter().map(|transport| transport.room()).min().unwrap_or(0);
+        let live = Arc::new(Mutex::new(Traffic { room, ..Traffic::default() }));
         let (begun, first, last, told) = (None, None, Nanos(0), Nanos(0));
-        Receiver { transport, assembly, until, begun, first, last, told, live }
+        Receiver { transports, assembly, until, room, begun, first, last, told, live }
     }
 
     /// What came so far: a tenth of a second old at the most.
@@ -92,16 +97,20 @@ impl Receiver {
 
     /// What came so far is none of the recording.
     pub fn discard(&mut self) -> io::Result<()> {
-        self.transport.discard()
+        self.transports.iter_mut().try_for_each(|transport| transport.discard())
     }
 
     /// Takes what has come.
     pub fn turn(&mut self, now: Nanos) -> io::Result<Received> {
-        let mut spots = self.assembly.spots(now, BATCH);
-        let received = self.transport.receive(&mut spots)?;
-        self.assembly.came(now, received.spots);
-        for number in 0..received.aside {
-            self.assembly.aside(now, self.transport.aside(number));
+        let mut received = Received::default();
+        for (port, transport) in self.transports.iter_mut().enumerate() {
+            let mut spots = self.assembly.spots(now, port, BATCH);
+            let came = transport.receive(&mut spots)?;
+            self.assembly.came(now, port, came.spots);
+            for number in 0..came.aside {
+                self.assembly.aside(now, port, transport.aside(number));
+            }
+            received = received.and(came);
         }
         if received.packets() > 0 {
             self.first.get_or_insert(now);
@@ -114,9 +123,14 @@ impl Receiver {
         Ok(received)
     }
 
+    /// What all transports counted.
+    fn counted(&self) -> Counted {
+        self.transports.iter().fold(Counted::default(), |all, transport| all.and(transport.counted()))
+    }
+
     fn tell(&mut self, now: Nanos, fault: Option<String>) {
         let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
-        let (tally, counted) = (self.assembly.tally().clone(), self.transport.counted());
+        let (tally, counted) = (self.assembly.tally().clone(), self.counted());
         let fault = fault.or(live.fault.take());
         *live = Traffic { tally, counted, room: live.room, first: self.first, fault };
         self.told = now;
@@ -166,7 +180,8 @@ impl Receiver {
             return Ok(());
         }
         if now.since(self.last) > LOOK || self.first.is_none() {
-            return self.transport.wait(LOOK);
+            let each = Nanos(LOOK.0 / self.transports.len() as u64);
+            return self.transports.iter_mut().try_for_each(|transport| transport.wait(each));
         }
         std::thread::sleep(self.nap(now).duration());
         Ok(())
@@ -174,9 +189,9 @@ impl Receiver {
 
     /// How long packets may be left to the kernel at their mean rate.
     fn nap(&self, now: Nanos) -> Nanos {
-        let bytes = self.transport.counted().bytes.max(1);
+        let bytes = self.counted().bytes.max(1);
         let time = now.since(self.first.unwrap_or(now)).0;
-        let share = u128::from(self.transport.room() / NAP_SHARE) * u128::from(time) / u128::from(bytes);
+        let share = u128::from(self.room / NAP_SHARE) * u128::from(time) / u128::from(bytes);
         Nanos(u64::try_from(share).unwrap_or(u64::MAX)).min(NAP)
     }
 }

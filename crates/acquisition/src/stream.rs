@@ -118,7 +118,8 @@ mod tests {
 
     #[test]
     fn a_journal_tells_what_a_stream_was() {
-        let geometry = Geometry { prefix: 8, parts: vec![8000, 8000, 8000, 4296], number_bits: 32 };
+        let geometry =
+            Geometry { prefix: 8, parts: vec![8000, 8000, 8000, 4296], number_bits: 32, behind: Vec::new() };
         let stream = Stream::new(Format::Vdif, &geometry, Missing::LeftOut);
         let packets: Packets = toml_of(
             "port = 5\nserial = { at = { offset = 2, bytes = 4 } }\nprefix = \"6 B\"\n\

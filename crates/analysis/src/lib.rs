@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod comparison;
+mod curve;
 pub mod effect;
 mod limits;
 mod outcome;
@@ -16,6 +17,7 @@ mod verdict;
 mod warning;
 
 pub use comparison::{Comparison, Question};
+pub use curve::{AtRate, Curve, LossBegins, curves};
 pub use limits::{MeasuredLimits, measured_limits};
 pub use outcome::{Cores, Outcome, Quantity, Times, outcomes};
 pub use parameters::{Parameters, Value, Varying, parameters};

@@ -3,8 +3,9 @@
 use nilometer_model::{CellEntry, Ingest, Instrument, Measured, Results, plan::Phase};
 
 use crate::{
-    Outcome, Quantity, Verdict, Warning,
+    Curve, Outcome, Quantity, Verdict, Warning,
     comparison::{Question, question},
+    curve::{curves, is_onto_nothing},
     outcomes,
     parameters::{Parameters, Value, Varying, parameters, varying, words},
     prediction::{Predictions, predictions},
@@ -21,6 +22,8 @@ pub struct Study<'a> {
     pub stages: Vec<Stage<'a>>,
     /// The recordings of instruments in the plan's order.
     pub recordings: Vec<Recording<'a>>,
+    /// What recording packets costs over their size and rate.
+    pub curves: Vec<Curve>,
     /// Whether the targets carry the instruments.
     pub verdicts: Vec<Verdict>,
     /// Which instruments the targets carry, as verdicts say and the figures predict.
@@ -76,8 +79,8 @@ impl<'a> Study<'a> {
         let is_trial = |measured: &&Measured| {
             measured.sample.ingest.as_ref().is_some_and(|ingest| ingest.goal.searches())
         };
-        outcomes
-            .retain(|outcome| outcome.cell < results.cells.len() && !outcome.samples.iter().any(is_trial));
+        let is_of_target = |cell: usize| results.cells.get(cell).is_some_and(|cell| !is_onto_nothing(cell));
+        outcomes.retain(|outcome| is_of_target(outcome.cell) && !outcome.samples.iter().any(is_trial));
         let mut stages: Vec<Stage<'a>> = Vec::new();
         let mut rest = outcomes.as_slice();
         while let Some(first) = rest.first() {
@@ -90,7 +93,8 @@ impl<'a> Study<'a> {
         let warnings = warnings(results, &stages);
         let verdicts = verdicts(results);
         let predictions = predictions(results, &stages, &verdicts, &[]);
-        Study { results, stages, recordings: recordings(results), verdicts, predictions, warnings }
+        let (recordings, curves) = (recordings(results), curves(results));
+        Study { results, stages, recordings, curves, verdicts, predictions, warnings }
     }
 
     /// The same with what the figures predict for these instruments.
@@ -160,6 +164,7 @@ fn recordings(results: &Results) -> Vec<Recording<'_>> {
     let mut samples: Vec<(&Ingest, &Measured)> = results
         .samples
         .iter()
+        .filter(|measured| !results.cells.get(measured.key.cell).is_some_and(is_onto_nothing))
         .filter_map(|measured| Some((measured.sample.ingest.as_ref()?, measured)))
         .collect();
     samples.sort_by_key(|(_, measured)| (measured.key.cell, measured.key.target, measured.key.repeat));

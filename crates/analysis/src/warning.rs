@@ -163,6 +163,9 @@ fn advice_on(why: &str) -> Option<&'static str> {
         Invalid::Wrong => "this storage gave back what was not written: look at it before anything else",
         Invalid::Starved => "use fewer workers, or a machine that is not shared",
         Invalid::Slow => "record fewer at once, or on a machine that makes frames faster",
+        Invalid::Bursts => {
+            "let the kernel keep more packets (net.core.rmem_max), or use a machine that is not shared"
+        }
         Invalid::Refused(_) => return None,
     })
 }

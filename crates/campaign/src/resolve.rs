@@ -360,7 +360,7 @@ mod tests {
     use super::*;
     use nilometer_model::{
         Instrument, Readers,
-        plan::{Goal, IngestCell, parse},
+        plan::{Goal, IngestCell, Onto, Route, parse},
     };
 
     const COPIES: &str = r#"
@@ -434,6 +434,8 @@ source = "disk"
             readers: Readers::default(),
             company: None,
             condition: None,
+            route: Route::default(),
+            onto: Onto::default(),
             fill: None,
             duration: Nanos(1),
             buffer: Bytes(4 << 20),

@@ -37,7 +37,7 @@ mod tests {
     use crate::Resolved;
     use nilometer_model::{
         Instrument, Nanos, Readers,
-        plan::{Cells, Goal, IngestCell, parse_with},
+        plan::{Cells, Goal, IngestCell, Onto, Route, parse_with},
     };
     use std::fs;
 
@@ -61,6 +61,8 @@ mod tests {
             readers: Readers::default(),
             company: None,
             condition: None,
+            route: Route::default(),
+            onto: Onto::default(),
             fill: None,
             duration: Nanos::from_millis(40_000),
             buffer: nilometer_model::Bytes(1 << 30),

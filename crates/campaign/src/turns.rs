@@ -168,7 +168,10 @@ fn of_cell(resolved: &Resolved, cell: usize) -> Vec<Turn> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nilometer_model::{Bytes, Ingest, Instrument, Nanos, plan::parse};
+    use nilometer_model::{
+        Bytes, Ingest, Instrument, Nanos,
+        plan::{Onto, Route, parse},
+    };
 
     const PLAN: &str = r#"
 title = "a test"
@@ -187,7 +190,7 @@ access = "buffered"
     fn recording(instrument: Instrument, company: Option<u32>) -> IngestCell {
         let (duration, buffer, keep, readers) = Default::default();
         let (goal, count, repeats) = (Goal::Pace, 1, 2);
-        let (fill, condition) = (None, None);
+        let (fill, condition, route, onto) = (None, None, Route::default(), Onto::default());
         IngestCell {
             instrument,
             count,
@@ -200,6 +203,8 @@ access = "buffered"
             readers,
             company,
             condition,
+            route,
+            onto,
         }
     }
 

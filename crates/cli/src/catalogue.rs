@@ -15,7 +15,8 @@ macro_rules! built_in {
 }
 
 /// The plans of `plans/`.
-pub(crate) const PLANS: [Entry; 6] = built_in!("plans": "desy", "evlbi", "nus", "pandata", "quick", "wa105");
+pub(crate) const PLANS: [Entry; 7] =
+    built_in!("plans": "desy", "evlbi", "nus", "packets", "pandata", "quick", "wa105");
 
 /// The instruments of `instruments/`.
 pub(crate) const INSTRUMENTS: [Entry; 19] = built_in!(

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, anyhow, ensure};
 use clap::Args;
 use nilometer_model::{
     ByteRate, Bytes, Instrument, Nanos, Readers, UnitError,
-    plan::{Condition, Fill, Goal, IngestCell},
+    plan::{Condition, Fill, Goal, IngestCell, Onto, Route},
 };
 
 use crate::{facility, instrument};
@@ -52,6 +52,10 @@ pub(crate) struct Recordings {
     /// instrument's own rate
     #[arg(long, requires = "instruments")]
     find_limit: bool,
+    /// Make all frames where they are recorded from; otherwise an instrument whose packets are known sends them over this
+    /// machine's own network to the recorder of packets
+    #[arg(long, requires = "instruments")]
+    in_place: bool,
     /// How long a trial of such a search lasts
     #[arg(long, default_value = "5 s", requires = "find_limit")]
     trial: Nanos,
@@ -117,9 +121,10 @@ impl Recordings {
         }
     }
 
-    /// The same as fast as the storage takes frames.
+    /// The same as fast as the storage takes frames, which no network is asked for.
     fn limit(&self, paced: IngestCell) -> IngestCell {
-        IngestCell { goal: Goal::Limit, duration: LIMIT_DURATION.min(self.duration), ..paced }
+        let duration = LIMIT_DURATION.min(self.duration);
+        IngestCell { goal: Goal::Limit, duration, route: Route::InPlace, ..paced }
     }
 
     /// The condition of the file.
@@ -148,7 +153,14 @@ impl Recordings {
             readers,
             company: None,
             condition: None,
+            route: self.route(instrument),
+            onto: Onto::Target,
         }
+    }
+
+    /// Over a network, if it is known how its frames come over one.
+    fn route(&self, instrument: &Instrument) -> Route {
+        if instrument.packets.is_some() && !self.in_place { Route::Loopback } else { Route::InPlace }
     }
 
     /// Who reads, in order: as was asked, or nobody and then who reads this instrument as a rule; a copy last.

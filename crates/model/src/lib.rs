@@ -34,7 +34,7 @@ pub use moment::{Moment, MomentError};
 pub use packets::Packets;
 pub use readers::Readers;
 pub use results::{
-    CellEntry, Event, Group, Ingest, Key, Measured, ReaderTotals, Results, Stall, TargetEntry,
+    CellEntry, Event, Group, Ingest, Key, Measured, PacketTotals, ReaderTotals, Results, Stall, TargetEntry,
 };
 pub use sample::{Activity, Coldness, Invalid, Pressure, Sample, Switches, WorkerTotals};
 pub use schedule::{Burst, Schedule};

@@ -166,6 +166,96 @@ pub struct Ingest {
     pub readers: Vec<ReaderTotals>,
     /// From due until a reader had read the frame and found it right, all readers together.
     pub read: Histogram,
+    /// What became of its packets, if it sent some: frames are then blocks of them.
+    pub packets: Option<PacketTotals>,
+}
+
+impl Ingest {
+    /// What was lost: packets where there are some, otherwise frames.
+    pub fn losses(&self) -> u64 {
+        self.packets.map_or(self.lost, |packets| packets.lost().max(self.lost))
+    }
+}
+
+/// What became of packets that a simulated instrument sent over loopback. All counts are of packets, unless they say
+/// otherwise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PacketTotals {
+    /// The longest of them, with what is not kept.
+    pub size: Bytes,
+    /// That were due.
+    pub due: u64,
+    /// That the simulated instrument could not hand to the network.
+    pub unsent: u64,
+    /// That came out of the kernel.
+    pub came: u64,
+    /// Messages that the kernel says it dropped: of one packet each, or of several that it had joined.
+    pub dropped: u64,
+    /// That came and found no room in the ring, or were in blocks that no lane was left to take.
+    pub ring: u64,
+    /// That have their place on the storage.
+    pub stored: u64,
+    /// Times that packets were missing one after the other (RFC 3357, loss periods).
+    pub losses: u64,
+    /// The most packets missing in a row.
+    pub longest_loss: u64,
+    /// That came after one with a higher number (RFC 4737, section 3.3).
+    pub reordered: u64,
+    /// By how many others one of them was overtaken at the most (RFC 4737, section 4.2, reordering extent).
+    pub extent: u64,
+    /// And all of them together.
+    pub overtaken: u64,
+    /// That came twice.
+    pub duplicates: u64,
+    /// How many bytes of packets may wait in the kernel: what it gave.
+    pub room: Bytes,
+    /// How late a packet left at the most.
+    pub late: Nanos,
+    /// Processor time of the simulated instrument, which waits for a packet's time awake.
+    pub sending: Nanos,
+    /// Processor time of what receives packets.
+    pub receiving: Nanos,
+}
+
+impl PacketTotals {
+    /// That were sent and are not on the storage.
+    pub const fn lost(&self) -> u64 {
+        self.due.saturating_sub(self.unsent).saturating_sub(self.stored)
+    }
+
+    /// Of these, those that never came out of the kernel: its buffer was full.
+    pub const fn in_kernel(&self) -> u64 {
+        self.due.saturating_sub(self.unsent).saturating_sub(self.came)
+    }
+
+    /// Of those that were lost, those for which there is no such reason.
+    pub const fn otherwise(&self) -> u64 {
+        self.lost().saturating_sub(self.in_kernel()).saturating_sub(self.ring)
+    }
+
+    /// Those of another instrument of the same kind too.
+    #[must_use]
+    pub fn and(self, other: PacketTotals) -> Self {
+        PacketTotals {
+            size: self.size.max(other.size),
+            due: self.due + other.due,
+            unsent: self.unsent + other.unsent,
+            came: self.came + other.came,
+            dropped: self.dropped + other.dropped,
+            ring: self.ring + other.ring,
+            stored: self.stored + other.stored,
+            losses: self.losses + other.losses,
+            longest_loss: self.longest_loss.max(other.longest_loss),
+            reordered: self.reordered + other.reordered,
+            extent: self.extent.max(other.extent),
+            overtaken: self.overtaken + other.overtaken,
+            duplicates: self.duplicates + other.duplicates,
+            room: if self.room.0 == 0 { other.room } else { self.room.min(other.room) },
+            late: self.late.max(other.late),
+            sending: self.sending + other.sending,
+            receiving: self.receiving + other.receiving,
+        }
+    }
 }
 
 /// What a reader got that followed a recording.

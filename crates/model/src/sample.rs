@@ -143,6 +143,8 @@ pub enum Invalid {
     Starved,
     /// The simulated instrument was slower than its own pace, and nothing was lost: the pace was not tried.
     Slow,
+    /// The simulated instrument was late, and then sent more packets at once than may wait: what was lost says nothing.
+    Bursts,
     /// The phase could not be started.
     Refused(String),
 }
@@ -176,6 +178,9 @@ impl fmt::Display for Invalid {
             Invalid::Wrong => "a reader found frames that are not what was written",
             Invalid::Starved => "the tool itself waited for a processor",
             Invalid::Slow => "the simulated instrument could not keep its own pace on this machine",
+            Invalid::Bursts => {
+                "the simulated instrument was late and then sent more packets at once than may wait in the kernel"
+            }
             Invalid::Refused(why) => why,
         })
     }
@@ -193,6 +198,7 @@ impl Invalid {
             Invalid::Wrong,
             Invalid::Starved,
             Invalid::Slow,
+            Invalid::Bursts,
         ];
         let found = known.into_iter().find(|invalid| invalid.to_string() == text);
         found.unwrap_or_else(|| Invalid::Refused(text.to_owned()))

@@ -1,6 +1,8 @@
 //! What became of an instrument's frames: its part of the record, written and read.
 
-use nilometer_model::{Bytes, Histogram, Ingest, Level, Levels, ReaderTotals, Sample, Stall, plan::Goal};
+use nilometer_model::{
+    Bytes, Histogram, Ingest, Level, Levels, PacketTotals, ReaderTotals, Sample, Stall, plan::Goal,
+};
 use rusqlite::{Connection, Row, Transaction, params};
 
 use super::{
@@ -42,7 +44,32 @@ pub(super) fn insert(transaction: &Transaction<'_>, id: i64, ingest: &Ingest) ->
         reader
             .execute(params![id, index, copies, after, frames, bytes, wall.0, missed, wrong, failed, hung])?;
     }
-    Ok(())
+    ingest.packets.as_ref().map_or(Ok(()), |packets| insert_packets(transaction, id, packets))
+}
+
+fn insert_packets(transaction: &Transaction<'_>, id: i64, packets: &PacketTotals) -> rusqlite::Result<()> {
+    let row = params![
+        id,
+        packets.size.0,
+        packets.due,
+        packets.unsent,
+        packets.came,
+        packets.dropped,
+        packets.ring,
+        packets.stored,
+        packets.losses,
+        packets.longest_loss,
+        packets.reordered,
+        packets.extent,
+        packets.overtaken,
+        packets.duplicates,
+        packets.room.0,
+        packets.late.0,
+        packets.sending.0,
+        packets.receiving.0,
+    ];
+    let query = "INSERT INTO packet VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)";
+    transaction.execute(query, row).map(drop)
 }
 
 fn insert_row(transaction: &Transaction<'_>, id: i64, ingest: &Ingest) -> rusqlite::Result<()> {
@@ -103,6 +130,8 @@ pub(super) fn read(
                 of(connection, *id, "SELECT * FROM stall WHERE sample = ?1 ORDER BY rowid", |row| {
                     Ok(Stall { at: nanos(row, 1)?, length: nanos(row, 2)? })
                 })?;
+            ingest.packets =
+                of(connection, *id, "SELECT * FROM packet WHERE sample = ?1", packets)?.into_iter().next();
             ingest.readers = of(connection, *id, "SELECT * FROM reader WHERE sample = ?1", reader)?;
         }
     }
@@ -151,6 +180,28 @@ fn ingest(row: &Row<'_>) -> rusqlite::Result<Ingest> {
         condition: row.get(19)?,
         written: Bytes(number(row, 20)?),
         ..Ingest::default()
+    })
+}
+
+fn packets(row: &Row<'_>) -> rusqlite::Result<PacketTotals> {
+    Ok(PacketTotals {
+        size: Bytes(number(row, 1)?),
+        due: number(row, 2)?,
+        unsent: number(row, 3)?,
+        came: number(row, 4)?,
+        dropped: number(row, 5)?,
+        ring: number(row, 6)?,
+        stored: number(row, 7)?,
+        losses: number(row, 8)?,
+        longest_loss: number(row, 9)?,
+        reordered: number(row, 10)?,
+        extent: number(row, 11)?,
+        overtaken: number(row, 12)?,
+        duplicates: number(row, 13)?,
+        room: Bytes(number(row, 14)?),
+        late: nanos(row, 15)?,
+        sending: nanos(row, 16)?,
+        receiving: nanos(row, 17)?,
     })
 }
 

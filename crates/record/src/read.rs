@@ -320,7 +320,7 @@ fn series(connection: &Connection, id: i64) -> rusqlite::Result<Series> {
 mod tests {
     use super::*;
     use crate::Record;
-    use nilometer_model::{Bytes, Ingest, ReaderTotals, Stall, plan::Goal};
+    use nilometer_model::{Bytes, Ingest, PacketTotals, ReaderTotals, Stall, plan::Goal};
 
     fn head() -> Results {
         let target = TargetEntry { path: "/a".into(), file_system: "ext4".into(), ..TargetEntry::default() };
@@ -375,6 +375,7 @@ mod tests {
                 hung: true,
                 ..ReaderTotals::default()
             }],
+            packets: Some(full_packets()),
             ..Ingest::default()
         };
         ingest.levels.set(Nanos(5_000_000), 3);
@@ -384,6 +385,29 @@ mod tests {
             histogram.add(value);
         }
         ingest
+    }
+
+    /// No two figures are alike.
+    fn full_packets() -> PacketTotals {
+        PacketTotals {
+            size: Bytes(1),
+            due: 2,
+            unsent: 3,
+            came: 4,
+            dropped: 5,
+            ring: 6,
+            stored: 7,
+            losses: 8,
+            longest_loss: 9,
+            reordered: 10,
+            extent: 11,
+            overtaken: 12,
+            duplicates: 13,
+            room: Bytes(14),
+            late: Nanos(15),
+            sending: Nanos(16),
+            receiving: Nanos(17),
+        }
     }
 
     #[test]
@@ -445,7 +469,7 @@ mod tests {
         let connection = Connection::open(&path).expect("a database");
         connection.pragma_update(None, "user_version", SCHEMA_VERSION + 1).expect("writable");
         let error = read(&path).expect_err("a newer schema").to_string();
-        assert!(error.contains("schema 3, written by") && error.contains("reads 2"), "{error}");
+        assert!(error.contains("schema 4, written by") && error.contains("reads 3"), "{error}");
     }
 
     #[test]
@@ -454,11 +478,11 @@ mod tests {
         let path = directory.path().join("r.sqlite");
         drop(Record::create(&path, &head(), 1).expect("a new record"));
         let connection = Connection::open(&path).expect("a database");
-        let older = "ALTER TABLE reader DROP COLUMN hung; PRAGMA user_version = 1";
-        connection.execute_batch(older).expect("as the first schema was");
+        let older = "DROP TABLE packet; PRAGMA user_version = 2";
+        connection.execute_batch(older).expect("as the schema before was");
         let refused = [read(&path).map(drop), Record::resume(&path).map(drop)];
         for error in refused.map(|refused| refused.expect_err("an older schema").to_string()) {
-            for part in ["the record has schema 1, written by", "reads 2", "take the program that wrote it"] {
+            for part in ["the record has schema 2, written by", "reads 3", "take the program that wrote it"] {
                 assert!(error.contains(part), "{part} is missing in: {error}");
             }
         }
@@ -472,7 +496,7 @@ mod tests {
         let seed = nilometer_model::Seed(0).named(&words.join(" ")).0;
         assert_eq!(
             (SCHEMA_VERSION, seed),
-            (2, 6_489_376_692_904_908_876),
+            (3, 17_915_148_810_171_148_783),
             "the schema was changed: raise its version, note its hash"
         );
     }

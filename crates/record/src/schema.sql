@@ -164,6 +164,28 @@ CREATE TABLE ingest (
     written       INTEGER NOT NULL       -- bytes of frames that the storage was given: fewer where they are compressed
 );
 
+-- What became of the packets that an instrument sent over loopback; frames are then blocks of them. Counts are of packets.
+CREATE TABLE packet (
+    sample       INTEGER PRIMARY KEY REFERENCES sample (id),
+    size         INTEGER NOT NULL,       -- the longest, with what is not kept
+    due          INTEGER NOT NULL,
+    unsent       INTEGER NOT NULL,       -- the simulated instrument could not hand them to the network
+    came         INTEGER NOT NULL,       -- out of the kernel: due - unsent - came were lost in its buffer
+    dropped      INTEGER NOT NULL,       -- messages that the kernel says it dropped: of one packet, or of several joined
+    ring         INTEGER NOT NULL,       -- found no room in the ring, or were in blocks that no lane was left to take
+    stored       INTEGER NOT NULL,
+    losses       INTEGER NOT NULL,       -- loss periods (RFC 3357)
+    longest_loss INTEGER NOT NULL,       -- the most missing in a row
+    reordered    INTEGER NOT NULL,       -- came after one with a higher number (RFC 4737, section 3.3)
+    extent       INTEGER NOT NULL,       -- overtaken by so many others at the most (RFC 4737, section 4.2)
+    overtaken    INTEGER NOT NULL,       -- all of these together
+    duplicates   INTEGER NOT NULL,
+    room         INTEGER NOT NULL,       -- the kernel's buffer as it was given, in bytes
+    late         INTEGER NOT NULL,       -- how late a packet left at the most
+    sending      INTEGER NOT NULL,       -- processor time of the simulated instrument, which waits awake
+    receiving    INTEGER NOT NULL        -- processor time of what receives
+);
+
 -- How full the ring was over time: at most 600 bins a sample, all of one width.
 CREATE TABLE level (
     sample INTEGER NOT NULL REFERENCES sample (id),

@@ -16,6 +16,8 @@ pub(super) struct Shape {
     pub(super) frame_size: usize,
     /// Packets of a full block.
     pub(super) packets: u64,
+    /// Bytes of each part behind the prefix as they come, what is not kept included.
+    pub(super) sent: Vec<usize>,
 }
 
 impl Shape {
@@ -30,6 +32,7 @@ impl Shape {
             frame_size: geometry.frame_size(),
             packets: frames * geometry.parts.len() as u64,
             parts: geometry.parts.clone(),
+            sent: (0..geometry.parts.len()).map(|part| geometry.sent(part)).collect(),
         }
     }
 
@@ -113,7 +116,7 @@ mod tests {
 
     #[test]
     fn packets_lie_in_their_frames_one_after_the_other() {
-        let geometry = Geometry { prefix: 8, parts: vec![10, 10, 3], number_bits: 32 };
+        let geometry = Geometry { prefix: 8, parts: vec![10, 10, 3], number_bits: 32, behind: Vec::new() };
         let shape = Shape::new(&geometry, 4);
         let ranges: Vec<_> = (0..5).map(|place| shape.range(place)).collect();
         assert_eq!(ranges, [0..10, 10..20, 20..23, 23..33, 33..43]);

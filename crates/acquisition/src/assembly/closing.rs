@@ -15,7 +15,7 @@ impl Assembly {
     /// Blocks that are full go to the ring, in their order.
     pub(super) fn close_full(&mut self, now: Nanos) {
         while self.open.front().is_some_and(|block| block.count == self.shape.packets) {
-            self.close_first(now, self.next);
+            self.close_first(now, self.next());
         }
     }
 
@@ -23,20 +23,20 @@ impl Assembly {
     pub fn tick(&mut self, now: Nanos) {
         while let Some(block) = self.open.front() {
             let begin = self.first * self.shape.packets;
-            let over = begin + self.shape.packets <= self.next;
-            let alone = self.shape.packets == self.shape.per_frame() && begin < self.next;
+            let over = begin + self.shape.packets <= self.next();
+            let alone = self.shape.packets == self.shape.per_frame() && begin < self.next();
             if !(over || alone) || now.since(block.touched) <= self.limits.patience {
                 return;
             }
-            self.close_first(now, self.next);
+            self.close_first(now, self.next());
         }
     }
 
     /// No packet comes any more: what is there goes to the ring. How many blocks there were in all.
     pub fn end(&mut self, now: Nanos) -> u64 {
         self.alone();
-        while self.first * self.shape.packets < self.next && !self.open.is_empty() {
-            self.close_first(now, self.next);
+        while self.first * self.shape.packets < self.next() && !self.open.is_empty() {
+            self.close_first(now, self.next());
         }
         self.open.clear();
         self.first
@@ -92,7 +92,7 @@ impl Assembly {
             let near =
                 near.as_ref().map(|(at, bytes)| Near { bytes, ahead: frame.cast_signed() as i64 - at });
             let block = self.open.front_mut().expect("the block that is being closed");
-            self.format.fill(near, part, &mut block.data[self.shape.range(place)]);
+            self.ports[0].format.fill(near, part, &mut block.data[self.shape.range(place)]);
         }
     }
 
@@ -165,7 +165,7 @@ impl Assembly {
         let absent: Vec<usize> = (0..end / per_frame).filter(|frame| !came(block, *frame)).collect();
         let Some(&first) = absent.first() else { return false };
         let begin = self.first * self.shape.packets;
-        let frames = (self.next.saturating_sub(begin)).div_ceil(per_frame as u64) as usize;
+        let frames = (self.next().saturating_sub(begin)).div_ceil(per_frame as u64) as usize;
         let (mut to, mut run) = (first, 0);
         for from in first..frames.max(end / per_frame) {
             if absent.binary_search(&from).is_ok() {
@@ -187,9 +187,11 @@ impl Assembly {
 
     /// So many places were left out, and so many frames that were open are not any more.
     fn moved_down(&mut self, begin: u64, places: u64, frames: u64) {
-        self.next -= frames * self.shape.per_frame();
+        for port in &mut self.ports {
+            port.next = port.next.saturating_sub(frames * self.shape.per_frame());
+            port.arrivals.move_down(places);
+        }
         self.order.move_down(places);
-        self.arrivals.move_down(places);
         for start in self.starts.iter_mut().filter(|start| **start > begin) {
             *start = start.saturating_sub(places).max(begin);
         }

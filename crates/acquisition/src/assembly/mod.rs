@@ -15,6 +15,7 @@
 mod block;
 mod closing;
 mod order;
+mod port;
 mod tally;
 
 use std::{collections::VecDeque, sync::Arc};
@@ -28,7 +29,7 @@ use crate::{
 };
 use block::{Block, Shape};
 use order::Order;
-use tally::Arrivals;
+use port::Port;
 pub use tally::Tally;
 
 /// What becomes of frames that do not come.
@@ -92,7 +93,7 @@ pub struct Spot<'a> {
 /// See the module.
 #[derive(Debug)]
 pub struct Assembly {
-    format: Box<dyn WireFormat>,
+    ports: Vec<Port>,
     ring: Arc<Ring>,
     shape: Shape,
     prefix: usize,
@@ -102,24 +103,18 @@ pub struct Assembly {
     /// Blocks that packets may go into, the first of them being number `first`.
     open: VecDeque<Block>,
     first: u64,
-    /// The place after the highest that came.
-    next: u64,
     /// Where the stream began anew, as far as that is still open.
     starts: VecDeque<u64>,
     /// Of blocks before the first: which packets were there, the last one at the end.
     closed: VecDeque<Vec<u64>>,
     /// The last frame that came before the first block.
     last: Option<Last>,
-    /// Where the spots that were given out last are, and their prefixes.
-    expected: Vec<u64>,
-    prefixes: Vec<u8>,
     spares: Vec<Buffer>,
     full: Vec<Frame>,
-    /// A packet that was far from where the stream was.
-    stray: Option<(Part, Vec<u8>)>,
+    /// A packet that was far from where the stream was, and its port.
+    stray: Option<(usize, Part, Vec<u8>)>,
     /// Packets in a row that came too late.
     late: u64,
-    arrivals: Arrivals,
     tally: Tally,
 }
 
@@ -141,51 +136,35 @@ struct Last {
 const CLOSED: usize = 8;
 /// After so many packets in a row that are all too late, it is the stream that began anew a little earlier.
 const LATE: u64 = 64;
-/// Blocks of about this size go to storage in one write each.
-const BLOCK: usize = 1 << 20;
-/// Blocks are at most so large, where frames are smaller.
-const BLOCK_MOST: usize = 64 << 20;
-
-/// How many frames of this size a block has, so that blocks begin at a page of a file that has one after the other: `None`
-/// if that takes too many. A frame of a block's size or more is a block by itself.
-pub fn frames_of_block(frame_size: usize, page: usize) -> Option<u64> {
-    let common = 1 << frame_size.trailing_zeros().min(page.trailing_zeros());
-    let step = page / common;
-    let frames = (BLOCK / frame_size / step * step).max(step);
-    (frames == 1 || frames * frame_size <= BLOCK_MOST).then_some(frames as u64)
-}
-
 impl Assembly {
-    /// Of blocks of so many frames; the ring's slots are as large.
+    /// Of blocks of so many frames; the ring's slots are as large. Packets come by as many ports as there are formats: each
+    /// brings as many parts of a frame, the first ones the first.
     pub fn new(
-        format: Box<dyn WireFormat>,
+        formats: Vec<Box<dyn WireFormat>>,
         ring: Arc<Ring>,
         frames_of_block: u64,
         limits: Limits,
         missing: Missing,
     ) -> Self {
-        let geometry = format.geometry();
+        let ports = Port::all(formats);
+        let geometry = ports[0].format.geometry();
         Assembly {
             shape: Shape::new(geometry, frames_of_block),
             prefix: geometry.prefix,
             order: Order::new(geometry),
-            format,
+            ports,
             ring,
             limits,
             missing,
             open: VecDeque::new(),
             first: 0,
-            next: 0,
             starts: VecDeque::new(),
             closed: VecDeque::new(),
             last: None,
-            expected: Vec::new(),
-            prefixes: Vec::new(),
             spares: Vec::new(),
             full: Vec::new(),
             stray: None,
             late: 0,
-            arrivals: Arrivals::default(),
             tally: Tally::default(),
         }
     }
@@ -200,9 +179,19 @@ impl Assembly {
         self.first
     }
 
-    /// The wire format, with what it learned.
-    pub fn format(&self) -> &dyn WireFormat {
-        self.format.as_ref()
+    /// The wire format of a port, with what it learned.
+    pub fn format(&self, inlet: usize) -> &dyn WireFormat {
+        self.ports[inlet].format.as_ref()
+    }
+
+    /// How many ports packets come by.
+    pub fn ports(&self) -> usize {
+        self.ports.len()
+    }
+
+    /// The place after the highest that came.
+    fn next(&self) -> u64 {
+        self.ports.iter().map(|port| port.next).max().unwrap_or(0)
     }
 
     /// Blocks that may be open at once.
@@ -210,18 +199,20 @@ impl Assembly {
         (self.limits.window.div_ceil(self.shape.packets) + 2) as usize
     }
 
-    /// The places where the next packets will lie if they come in order, in as many blocks as there are slots for: at most
-    /// so many.
-    pub fn spots(&mut self, now: Nanos, most: usize) -> Vec<Spot<'_>> {
-        let end = (self.next + most as u64) / self.shape.packets;
+    /// The places where the next packets of a port will lie if they come in order, in as many blocks as there are slots for:
+    /// at most so many.
+    pub fn spots(&mut self, now: Nanos, inlet: usize, most: usize) -> Vec<Spot<'_>> {
+        let Port { next, .. } = self.ports[inlet];
+        let end = (next + most as u64 * self.ports[inlet].count()) / self.shape.packets;
         while self.first + self.open.len() as u64 <= end && self.open.len() < self.most_open() {
             if !self.open_one(now) {
                 break;
             }
         }
-        self.expect(most);
-        self.prefixes.resize(most * self.prefix, 0);
-        let Assembly { open, shape, first, expected, prefixes, prefix, .. } = self;
+        self.expect(inlet, most);
+        let Assembly { open, shape, first, ports, prefix, .. } = self;
+        let Port { expected, prefixes, .. } = &mut ports[inlet];
+        prefixes.resize(most * *prefix, 0);
         let mut spots = Vec::with_capacity(expected.len());
         let (mut prefixes, mut expected) = (prefixes.as_mut_slice(), expected.iter().peekable());
         for (number, block) in (*first..).zip(open) {
@@ -237,43 +228,49 @@ impl Assembly {
         spots
     }
 
-    /// The next places that are open.
-    fn expect(&mut self, most: usize) {
-        let Assembly { open, shape, first, next, expected, .. } = self;
+    /// The next places of a port that are open.
+    fn expect(&mut self, inlet: usize, most: usize) {
+        let Assembly { open, shape, first, ports, .. } = self;
         let end = (*first + open.len() as u64) * shape.packets;
-        expected.clear();
-        let begin = (*first * shape.packets).max(*next);
+        let begin = (*first * shape.packets).max(ports[inlet].next);
         let is_open = |place: &u64| {
             let block = &open[(place / shape.packets - *first) as usize];
             !block.has((place % shape.packets) as usize)
         };
-        expected.extend((begin..end).filter(is_open).take(most));
+        let mut expected = std::mem::take(&mut ports[inlet].expected);
+        expected.clear();
+        if ports.len() == 1 {
+            expected.extend((begin..end).filter(is_open).take(most));
+        } else {
+            expected.extend(ports[inlet].places(begin, end).filter(is_open).take(most));
+        }
+        ports[inlet].expected = expected;
     }
 
-    /// The first so many spots were filled, each with a packet of the size that was expected.
-    pub fn came(&mut self, now: Nanos, spots: usize) {
-        let expected = std::mem::take(&mut self.expected);
-        let as_expected = self.as_expected(now, &expected[..spots]);
+    /// The first so many spots of a port were filled, each with a packet of the size that was expected.
+    pub fn came(&mut self, now: Nanos, inlet: usize, spots: usize) {
+        let expected = std::mem::take(&mut self.ports[inlet].expected);
+        let as_expected = self.as_expected(now, inlet, &expected[..spots]);
         if as_expected < spots {
-            self.misplaced(now, &expected[as_expected..spots], as_expected);
+            self.misplaced(now, inlet, &expected[as_expected..spots], as_expected);
         }
-        self.expected = expected;
+        self.ports[inlet].expected = expected;
         self.close_full(now);
     }
 
     /// Takes packets that lie where they belong, up to the first that does not; how many.
-    fn as_expected(&mut self, now: Nanos, expected: &[u64]) -> usize {
+    fn as_expected(&mut self, now: Nanos, inlet: usize, expected: &[u64]) -> usize {
         let mut last = None;
         for (spot, &place) in expected.iter().enumerate() {
-            let Some(part) = self.belongs(spot, place) else { break };
+            let Some(part) = self.belongs(inlet, spot, place) else { break };
             self.mark(now, place);
-            self.next = place + 1;
+            self.ports[inlet].next = place + 1;
             last = Some((spot, part));
         }
         let Some((spot, part)) = last else { return 0 };
         let (first, last) = (expected[0], expected[spot]);
         let begin = if last - first == spot as u64 { first } else { last };
-        self.arrivals.add(begin, last - begin + 1);
+        self.ports[inlet].arrivals.add(begin, last - begin + 1);
         self.order.follow(part, last);
         self.alone();
         spot + 1
@@ -281,8 +278,9 @@ impl Assembly {
 
     /// What the packet in a spot says of itself, if it belongs there.
     #[inline]
-    fn belongs(&mut self, spot: usize, place: u64) -> Option<Part> {
-        let Assembly { format, open, shape, first, prefixes, prefix, .. } = self;
+    fn belongs(&mut self, inlet: usize, spot: usize, place: u64) -> Option<Part> {
+        let Assembly { ports, open, shape, first, prefix, .. } = self;
+        let Port { format, prefixes, .. } = &mut ports[inlet];
         let block = &open[(place / shape.packets - *first) as usize];
         let body = &block.data[shape.range((place % shape.packets) as usize)];
         let part = format.place(Packet { prefix: &prefixes[spot * *prefix..][..*prefix], body }).ok()?;
@@ -290,32 +288,32 @@ impl Assembly {
     }
 
     /// Packets lie in these places, and belong elsewhere, or nowhere. Each is lifted before one is put down.
-    fn misplaced(&mut self, now: Nanos, places: &[u64], first_spot: usize) {
+    fn misplaced(&mut self, now: Nanos, inlet: usize, places: &[u64], first_spot: usize) {
         let mut lifted = Vec::with_capacity(places.len());
         for (spot, &place) in (first_spot..).zip(places) {
             let block = &self.open[(place / self.shape.packets - self.first) as usize];
             let body = &block.data[self.shape.range((place % self.shape.packets) as usize)];
-            let prefix = &self.prefixes[spot * self.prefix..][..self.prefix];
+            let prefix = &self.ports[inlet].prefixes[spot * self.prefix..][..self.prefix];
             lifted.push([prefix, body].concat());
         }
         for packet in lifted {
-            self.aside(now, &packet);
+            self.aside(now, inlet, &packet);
         }
     }
 
-    /// A packet came that lies elsewhere: it is copied to where it belongs.
-    pub fn aside(&mut self, now: Nanos, packet: &[u8]) {
+    /// A packet came by a port that lies elsewhere: it is copied to where it belongs.
+    pub fn aside(&mut self, now: Nanos, inlet: usize, packet: &[u8]) {
         let Some((prefix, body)) = packet.split_at_checked(self.prefix) else {
             return self.ignored(Ignored::Size);
         };
-        if !self.shape.parts.contains(&body.len()) {
+        if !self.shape.sent.contains(&body.len()) {
             return self.ignored(Ignored::Size);
         }
-        match self.format.place(Packet { prefix, body }) {
-            Ok(Part { part, .. }) if self.shape.parts.get(part) != Some(&body.len()) => {
+        match self.ports[inlet].format.place(Packet { prefix, body }) {
+            Ok(Part { part, .. }) if self.shape.sent.get(part) != Some(&body.len()) => {
                 self.ignored(Ignored::Size);
             }
-            Ok(part) => self.insert(now, part, body),
+            Ok(part) => self.insert(now, inlet, part, &body[..self.shape.parts[part.part]]),
             Err(why) => self.ignored(why),
         }
         self.close_full(now);
@@ -327,24 +325,24 @@ impl Assembly {
     }
 
     /// Puts a packet where it belongs, if that is open.
-    fn insert(&mut self, now: Nanos, part: Part, body: &[u8]) {
+    fn insert(&mut self, now: Nanos, inlet: usize, part: Part, body: &[u8]) {
         if !self.order.has_begun() {
             self.begin_at(part.frame);
         }
         let place = self.order.place(part);
         let open = (self.first * self.shape.packets).cast_signed();
         let near = (self.limits.window * 4).max(self.shape.packets).cast_signed();
-        if place >= open && place < self.next.cast_signed().saturating_add(near) {
+        if place >= open && place < self.next().cast_signed().saturating_add(near) {
             self.alone();
-            self.put(now, part, body);
+            self.put(now, inlet, part, body);
         } else if place < open && place >= open - near && self.late < LATE {
             self.too_late(place - open);
         } else if self.order.strays(part) {
-            self.go_on(now, part, body);
+            self.go_on(now, inlet, part, body);
         } else {
             self.alone();
             self.order.stray(part);
-            self.stray = Some((part, body.to_vec()));
+            self.stray = Some((inlet, part, body.to_vec()));
         }
     }
 
@@ -358,28 +356,28 @@ impl Assembly {
 
     /// The stream begins, or begins anew, with this frame.
     fn begin_at(&mut self, frame: u64) {
-        let place = self.next.next_multiple_of(self.shape.per_frame());
+        let place = self.next().next_multiple_of(self.shape.per_frame());
         self.order.begin(frame, place);
         self.starts.push_back(place);
         self.late = 0;
     }
 
     /// Two packets are together far from where the stream was: it goes on there, over a gap that is filled, or anew.
-    fn go_on(&mut self, now: Nanos, part: Part, body: &[u8]) {
-        let Some((before, kept)) = self.stray.take() else { return };
+    fn go_on(&mut self, now: Nanos, inlet: usize, part: Part, body: &[u8]) {
+        let Some((first, before, kept)) = self.stray.take() else { return };
         self.order.forget();
-        let ahead = self.order.place(before).saturating_sub(self.next.cast_signed());
+        let ahead = self.order.place(before).saturating_sub(self.next().cast_signed());
         if !(0..=self.limits.gap.cast_signed()).contains(&ahead) {
             self.begin_at(before.frame.min(part.frame));
             self.tally.restarts += u64::from(ahead < 0);
             self.tally.jumps += u64::from(ahead > 0);
             self.tally.jumped += ahead.max(0).cast_unsigned();
         }
-        self.put(now, before, &kept);
-        self.put(now, part, body);
+        self.put(now, first, before, &kept);
+        self.put(now, inlet, part, body);
     }
 
-    fn put(&mut self, now: Nanos, part: Part, body: &[u8]) {
+    fn put(&mut self, now: Nanos, inlet: usize, part: Part, body: &[u8]) {
         if !self.reach(now, part) {
             self.tally.refused += 1;
             return;
@@ -398,13 +396,14 @@ impl Assembly {
         }
         block.data[self.shape.range(at)].copy_from_slice(body);
         self.mark(now, place);
-        if place < self.next {
-            self.tally.reorder(self.arrivals.extent(place));
+        let Port { next, arrivals, .. } = &mut self.ports[inlet];
+        if place < *next {
+            self.tally.reorder(arrivals.extent(place));
         } else {
-            self.next = place + 1;
+            *next = place + 1;
             self.order.follow(part, place);
         }
-        self.arrivals.add(place, 1);
+        arrivals.add(place, 1);
     }
 
     #[inline]

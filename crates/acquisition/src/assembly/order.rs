@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     fn order(number_bits: u32, parts: usize) -> Order {
-        Order::new(&Geometry { prefix: 8, parts: vec![1; parts], number_bits })
+        Order::new(&Geometry { prefix: 8, parts: vec![1; parts], number_bits, behind: Vec::new() })
     }
 
     #[test]

@@ -23,7 +23,7 @@ const PER_BLOCK: u64 = 8;
 
 impl Numbered {
     fn new(parts: usize) -> Self {
-        Numbered(Geometry { prefix: 4, parts: vec![BODY; parts], number_bits: 31 })
+        Numbered(Geometry { prefix: 4, parts: vec![BODY; parts], number_bits: 31, behind: Vec::new() })
     }
 
     /// Packet `number` of the stream.
@@ -82,23 +82,23 @@ impl Lab {
         let (_, slots) = Arena::shared_out(slots, size);
         let ring = Ring::new(slots, 1, Chronicle::new(size as u64, Nanos(0)));
         let assembly =
-            Assembly::new(Box::new(Numbered::new(parts)), ring.clone(), PER_BLOCK, limits, missing);
+            Assembly::new(vec![Box::new(Numbered::new(parts))], ring.clone(), PER_BLOCK, limits, missing);
         Lab { ring, assembly, out: Vec::new(), noted: 0, taken: VecDeque::new(), now: Nanos(0) }
     }
 
     /// The kernel writes packets into spots as long as they last, `aside` of them elsewhere.
     fn receive(&mut self, serials: &[u64], spots_most: usize) {
         self.now += Nanos(1);
-        let mut spots = self.assembly.spots(self.now, spots_most);
+        let mut spots = self.assembly.spots(self.now, 0, spots_most);
         let count = spots.len().min(serials.len());
         for (spot, &serial) in spots.iter_mut().zip(serials) {
             let packet = Numbered::packet(serial);
             spot.prefix.copy_from_slice(&packet[..4]);
             spot.body.copy_from_slice(&packet[4..]);
         }
-        self.assembly.came(self.now, count);
+        self.assembly.came(self.now, 0, count);
         for &serial in &serials[count..] {
-            self.assembly.aside(self.now, &Numbered::packet(serial));
+            self.assembly.aside(self.now, 0, &Numbered::packet(serial));
         }
     }
 
@@ -296,16 +296,4 @@ proptest! {
         let marked = lab.out.iter().filter(|(_, mark)| *mark == 1).count() as u64;
         prop_assert_eq!(marked, lab.assembly.tally().placed, "what was counted is what came out");
     }
-}
-
-#[test]
-fn blocks_begin_at_a_page_of_the_file() {
-    // VDIF, Mark5B, a packet of an odd size, a picture, one that is larger than a block.
-    for (frame, frames) in
-        [(8032, Some(128)), (10016, Some(128)), (1001, Some(4096)), (1 << 20, Some(1)), (40 << 20, Some(1))]
-    {
-        assert_eq!(frames_of_block(frame, 4096), frames, "{frame}");
-    }
-    assert_eq!(frames_of_block(100_001, 4096), None, "400 MB for a block are too many");
-    assert_eq!(frames_of_block(100_001, 1), Some(10));
 }

@@ -19,7 +19,7 @@ use std::{
 use nilometer_model::{ByteRate, Histogram, Nanos, ReaderTotals};
 use nilometer_storage::{Arena, Buffer, Completion, Errno, OpKind, Operation, Step, Wait, Workload};
 
-use crate::{Frame, Ring, instrument::Content, journal::Entry, sink::RawLayout};
+use crate::{Expected, Frame, Gap, Ring, journal::Entry, sink::RawLayout};
 use ranges::Ranges;
 use tail::Tail;
 
@@ -27,7 +27,7 @@ use tail::Tail;
 #[derive(Debug)]
 pub enum Purpose {
     /// Reads them, and checks that each is what the instrument delivered.
-    Check(Content),
+    Check(Expected),
     /// Puts them into another ring, of slots with [`Follower::room`] at least, that has writers.
     Copy(Arc<Ring>),
 }
@@ -58,6 +58,8 @@ pub struct Follower {
     over: Arc<AtomicBool>,
     /// Acknowledged and not read yet, by number.
     pending: BTreeMap<u64, Place>,
+    /// What did not come of blocks that were not read yet.
+    gaps: BTreeMap<u64, Vec<Gap>>,
     /// Numbers of the frames that were read: one that a lane gave back when it failed may be in the journals of two.
     seen: Ranges,
     /// Frames of files that were not there when they were to be read, by lane and file, until the journal says why.
@@ -86,6 +88,8 @@ struct Place {
     file: u64,
     position: u64,
     due: Nanos,
+    /// Bytes of it, where it may be shorter than others.
+    length: Option<u32>,
 }
 
 /// How often journals are looked at while nothing new is in them.
@@ -108,6 +112,7 @@ impl Follower {
             following,
             over,
             pending: BTreeMap::new(),
+            gaps: BTreeMap::new(),
             seen: Ranges::default(),
             gone: BTreeMap::new(),
             current: None,
@@ -185,17 +190,17 @@ impl Follower {
         for entry in entries {
             match entry {
                 Entry::Frame { number, .. } if self.seen.contains(number) => {}
-                Entry::Frame { number, file, position, due, .. } => {
-                    self.pending.insert(number, Place { lane, file, position, due: Nanos(due) });
+                Entry::Frame { number, file, position, due, length, .. } => {
+                    self.pending.insert(number, Place { lane, file, position, due: Nanos(due), length });
                 }
                 Entry::Removed { file } => {
                     self.totals.missed += self.gone.remove(&(lane, file)).unwrap_or_default();
                     self.totals.missed += self.forget(lane, file);
                 }
                 Entry::End { due } => self.due = self.due.max(due),
+                Entry::Gap { number, gap } => self.gaps.entry(number).or_default().push(gap),
                 Entry::Head(_)
                 | Entry::Origin(_)
-                | Entry::Gap { .. }
                 | Entry::Stream(_)
                 | Entry::Chunk { .. }
                 | Entry::Durable { .. } => {}
@@ -286,10 +291,11 @@ impl Follower {
     fn read(&mut self, (number, place): (u64, Place), completion: Completion) {
         let Completion { operation, result, finished, .. } = completion;
         let (lane, due, mut data) = (&self.lanes[place.lane], place.due, operation.buffer);
-        let length = lane.layout.head.frame_size as usize;
-        let whole = result.is_ok_and(|read| lane.frame(read, &mut data));
+        let length = place.length.map_or(lane.layout.head.frame_size as usize, |length| length as usize);
+        let whole = result.is_ok_and(|read| lane.frame(read, length, &mut data));
+        let gaps = self.gaps.remove(&number).unwrap_or_default();
         let right = match &self.purpose {
-            Purpose::Check(content) if whole => content.verify(number, &data[..length]).is_ok(),
+            Purpose::Check(expected) if whole => expected.verify(number, &data[..length], &gaps).is_ok(),
             _ => true,
         };
         match &self.purpose {
@@ -381,7 +387,10 @@ impl Workload for Follower {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{instrument::Pattern, journal::Head};
+    use crate::{
+        instrument::{Content, Pattern},
+        journal::Head,
+    };
     use nilometer_model::{Format, Seed, Storing};
 
     fn follower() -> Follower {
@@ -396,7 +405,7 @@ mod tests {
             format: Format::Raw,
         };
         let lanes = [0, 1].map(|lane| RawLayout::suited("n".into(), head(lane), false));
-        let purpose = Purpose::Check(Content::Pattern(Pattern::new(Seed(1), 16)));
+        let purpose = Purpose::Check(Expected::Frames(Content::Pattern(Pattern::new(Seed(1), 16))));
         Follower::new(lanes.into(), purpose, Following::default(), Arc::default())
     }
 

@@ -106,9 +106,9 @@ impl Tail {
         Operation::read(self.frames, position * stride, length as u32, buffer)
     }
 
-    /// Makes of so many bytes that were read the frame, at the begin of the buffer. Whether it is whole.
-    pub(super) fn frame(&self, read: u32, buffer: &mut [u8]) -> bool {
-        let (read, length) = (read as usize, self.layout.head.frame_size as usize);
+    /// Makes of so many bytes that were read the frame of so many, at the begin of the buffer. Whether it is whole.
+    pub(super) fn frame(&self, read: u32, length: usize, buffer: &mut [u8]) -> bool {
+        let read = read as usize;
         if !self.is_cbf() {
             return read >= length;
         }

@@ -20,12 +20,16 @@ impl Detector {
             return Err(format!("port {} of a detector with {} modules", known.port, layout.modules));
         }
         let count = layout.packets * layout.all_subframes();
+        let trailer = layout.trailer.0 as usize;
+        let is_last = |part: u64| (part + 1).is_multiple_of(layout.packets);
         let size = |part: u64| {
-            if (part + 1).is_multiple_of(layout.packets) { layout.last_payload() } else { layout.payload }
+            if is_last(part) { layout.last_payload().0 as usize - trailer } else { layout.payload.0 as usize }
         };
+        let behind = |part: u64| if is_last(part) { trailer } else { 0 };
         let geometry = Geometry {
             prefix: layout.header.0 as usize,
-            parts: (0..count).map(|part| size(part).0 as usize).collect(),
+            parts: (0..count).map(size).collect(),
+            behind: if trailer > 0 { (0..count).map(behind).collect() } else { Vec::new() },
             number_bits: layout.frame.width() - layout.subframes.trailing_zeros(),
         };
         Ok(Detector { geometry, module: u64::from(known.port), layout })
@@ -70,7 +74,7 @@ impl WireFormat for Detector {
         let counted = layout.frame.read(prefix);
         let subframe = module * self.subframes() + counted % self.subframes();
         let part = (subframe * layout.packets + number) as usize;
-        if self.geometry.parts[part] != packet.body.len() {
+        if self.geometry.sent(part) != packet.body.len() {
             return Err(Ignored::Corrupt);
         }
         Ok(Part { frame: counted / self.subframes(), part })
@@ -95,9 +99,9 @@ impl WireFormat for Detector {
         for constant in &layout.constants {
             constant.field().write(constant.value, prefix);
         }
-        if layout.trailer.0 > 0 && packet + 1 == layout.packets {
-            let trailer = body.last_chunk_mut().expect("the last packet holds the trailer: it was checked");
-            *trailer = number.wrapping_add(1).to_le_bytes();
+        if let Some(trailer) = body.get_mut(self.geometry.parts[part]..).filter(|trailer| !trailer.is_empty())
+        {
+            trailer.copy_from_slice(&number.wrapping_add(1).to_le_bytes());
         }
     }
 }

@@ -36,6 +36,8 @@ pub struct Geometry {
     pub parts: Vec<usize>,
     /// Bits of the frame's number as it is sent: after 2^bits it begins again at 0.
     pub number_bits: u32,
+    /// Bytes behind what is kept of each packet of a frame; empty if there are none behind any.
+    pub behind: Vec<usize>,
 }
 
 impl Geometry {
@@ -46,7 +48,12 @@ impl Geometry {
 
     /// Bytes of the longest packet.
     pub fn packet_size(&self) -> usize {
-        self.prefix + self.parts.iter().max().copied().unwrap_or(0)
+        self.prefix + (0..self.parts.len()).map(|part| self.sent(part)).max().unwrap_or(0)
+    }
+
+    /// Bytes of a part behind the prefix: what is kept, and what is behind that.
+    pub fn sent(&self, part: usize) -> usize {
+        self.parts[part] + self.behind.get(part).copied().unwrap_or(0)
     }
 }
 
@@ -55,7 +62,7 @@ impl Geometry {
 pub struct Packet<'a> {
     /// What is not kept.
     pub prefix: &'a [u8],
-    /// What is kept.
+    /// What is kept, and what is behind that.
     pub body: &'a [u8],
 }
 
@@ -112,7 +119,8 @@ pub trait WireFormat: fmt::Debug + Send {
     /// marked as invalid. Without a frame that came, nothing but the marking is known.
     fn fill(&self, near: Option<Near<'_>>, part: usize, into: &mut [u8]);
     /// The inverse of `place`: what stands around the samples in a part of frame `number`, counted from the beginning of a
-    /// stream. Samples are in `body` already, where the format has them.
+    /// stream. Samples are in `body` already, where the format has them. What is behind them is made only where there is room
+    /// for it.
     fn make(&self, number: u64, part: usize, prefix: &mut [u8], body: &mut [u8]);
 }
 

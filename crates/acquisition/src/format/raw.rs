@@ -17,7 +17,11 @@ impl Raw {
     pub fn new(packets: &Packets, raw: &packets::Raw, known: &Known) -> Self {
         let serial = Serial::new(packets, known);
         let (prefix, parts) = (packets.prefix().0 as usize, vec![raw.payload.0 as usize]);
-        Raw { geometry: Geometry { prefix, parts, number_bits: serial.bits() }, serial, came: 0 }
+        Raw {
+            geometry: Geometry { prefix, parts, number_bits: serial.bits(), behind: Vec::new() },
+            serial,
+            came: 0,
+        }
     }
 }
 

@@ -56,7 +56,7 @@ pub(super) fn format(shape: &str, packets: &str, begins: u64, serial: u64) -> Bo
 /// A packet as it is sent.
 pub(super) fn made(format: &dyn WireFormat, number: u64, part: usize) -> (Vec<u8>, Vec<u8>) {
     let geometry = format.geometry();
-    let (mut prefix, mut body) = (vec![0xee; geometry.prefix], vec![0xee; geometry.parts[part]]);
+    let (mut prefix, mut body) = (vec![0xee; geometry.prefix], vec![0xee; geometry.sent(part)]);
     format.make(number, part, &mut prefix, &mut body);
     (prefix, body)
 }
@@ -129,7 +129,7 @@ proptest! {
         for (bytes, part) in wild {
             let part = part.index(geometry.parts.len());
             let fresh = |size| bytes.iter().copied().cycle().take(size).collect::<Vec<_>>();
-            let packet = (fresh(geometry.prefix), fresh(geometry.parts[part]));
+            let packet = (fresh(geometry.prefix), fresh(geometry.sent(part)));
             // What was made, with some of its bytes turned.
             let (prefix, mut body) = made(&*format, u64::from(bytes[0]), part);
             body.iter_mut().zip(bytes).for_each(|(byte, turned)| *byte ^= turned & 0x41);

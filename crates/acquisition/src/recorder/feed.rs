@@ -32,11 +32,9 @@ pub enum Feed {
 /// Packets that are recorded in blocks.
 #[derive(Debug)]
 pub struct Network {
-    /// How they arrive.
-    pub transport: Box<dyn Transport>,
-    /// What stands in them.
-    pub format: Box<dyn WireFormat>,
-    /// Frames of a block: [`crate::assembly::frames_of_block`].
+    /// Where they come: at one port, or each module at its own. At least one.
+    pub ports: Vec<Port>,
+    /// Frames of a block: [`nilometer_model::packets::frames_of_block`].
     pub frames_of_block: u64,
     /// How far from their place they may come.
     pub limits: Limits,
@@ -46,13 +44,22 @@ pub struct Network {
     pub until: Until,
 }
 
+/// Where packets come.
+#[derive(Debug)]
+pub struct Port {
+    /// How they arrive.
+    pub transport: Box<dyn Transport>,
+    /// What stands in them.
+    pub format: Box<dyn WireFormat>,
+}
+
 impl Feed {
     /// Bytes of a frame, or of a full block of packets.
     pub(super) fn frame_size(&self) -> usize {
         match self {
             Feed::Instrument { content, .. } => content.frame_size(),
             Feed::Network(network) => {
-                network.format.geometry().frame_size() * network.frames_of_block as usize
+                network.ports[0].format.geometry().frame_size() * network.frames_of_block as usize
             }
         }
     }
@@ -69,9 +76,11 @@ impl Feed {
     pub(super) fn onto(self, ring: Arc<Ring>, stop: Arc<AtomicBool>, clock: Clock) -> Job {
         let feeding = match self {
             Feed::Instrument { content, delivery } => Feeding::Instrument { content, delivery },
-            Feed::Network(Network { transport, format, frames_of_block, limits, missing, until }) => {
-                let assembly = Assembly::new(format, ring.clone(), frames_of_block, limits, missing);
-                Feeding::Network(Box::new(Receiver::new(transport, assembly, until)), until)
+            Feed::Network(Network { ports, frames_of_block, limits, missing, until }) => {
+                let (transports, formats) =
+                    ports.into_iter().map(|port| (port.transport, port.format)).unzip();
+                let assembly = Assembly::new(formats, ring.clone(), frames_of_block, limits, missing);
+                Feeding::Network(Box::new(Receiver::new(transports, assembly, until)), until)
             }
         };
         Job { ring, stop, clock, feeding }

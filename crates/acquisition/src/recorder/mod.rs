@@ -18,7 +18,7 @@ use std::{
 use nilometer_model::{Bytes, Nanos, Storing, plan::EngineKind};
 use nilometer_storage::{Arena, Buffer, Clock, EngineError, Target, engine::Options, process::Usage};
 
-pub use feed::{Feed, Network};
+pub use feed::{Feed, Network, Port};
 pub use outcome::{Ending, Lane, Outcome};
 pub use status::{Came, LaneStatus, Lost, RingStatus, Status};
 use status::{LaneWatch, Recent};

@@ -62,6 +62,7 @@ pub struct Flow {
     holds: Vec<Option<u64>>,
     /// Which packet was made in each place.
     made: Vec<Option<u64>>,
+    copies: Copies,
     /// What one of two calls makes in vain.
     spare: (Vec<u8>, Vec<u8>),
 }
@@ -77,10 +78,11 @@ impl Flow {
         let slots = (window.div_ceil(parts) + u64::from(parts > 1)).max(1).next_multiple_of(distinct);
         let packets = slots * parts;
         let frame_size = geometry.frame_size();
-        let memory = vec![0; packets as usize * geometry.prefix + slots as usize * frame_size];
+        let copies = Copies::of(&geometry, packets as usize * geometry.prefix + slots as usize * frame_size);
+        let memory = vec![0; copies.begin + slots as usize * copies.size];
         let begins = geometry.parts.iter().scan(0, |end, part| Some(std::mem::replace(end, *end + part)));
         let offsets = begins.collect();
-        let spare = (vec![0; geometry.prefix], vec![0; geometry.parts.iter().max().copied().unwrap_or(0)]);
+        let spare = (vec![0; geometry.prefix], vec![0; geometry.packet_size() - geometry.prefix]);
         let (holds, made) = (vec![None; slots as usize], vec![None; packets as usize]);
         let mut flow = Flow {
             format,
@@ -93,6 +95,7 @@ impl Flow {
             memory,
             holds,
             made,
+            copies,
             spare,
         };
         (0..slots).for_each(|index| flow.fill(index, index as usize));
@@ -111,7 +114,7 @@ impl Flow {
 
     /// Bytes of each packet of a frame.
     pub fn packet_sizes(&self) -> Vec<usize> {
-        self.geometry.parts.iter().map(|part| self.geometry.prefix + part).collect()
+        (0..self.geometry.parts.len()).map(|part| self.geometry.prefix + self.geometry.sent(part)).collect()
     }
 
     /// Makes a packet, counted from the beginning of the stream. It stays as long as the window does not leave it.
@@ -125,6 +128,10 @@ impl Flow {
         if self.made[at] != Some(number) {
             self.fill(index, slot);
             self.made[at] = Some(number);
+            let body = self.body(slot, part);
+            if body != made.body {
+                self.memory.copy_within(body..body + self.geometry.parts[part], made.body);
+            }
             self.wrap(index, part, made);
         }
         made
@@ -161,7 +168,7 @@ impl Flow {
         }
         let parts = self.geometry.parts.len();
         self.made[slot * parts..][..parts].fill(None);
-        let begin = self.place(slot, 0).body;
+        let begin = self.body(slot, 0);
         let bytes = &mut self.memory[begin..][..self.frame_size];
         if let Some(held) = self.holds[slot].replace(frame) {
             self.content.change(held, frame, bytes);
@@ -175,14 +182,55 @@ impl Flow {
     /// frame's parts must touch, and all prefixes come before them.
     fn place(&self, slot: usize, part: usize) -> Made {
         let Geometry { prefix, ref parts, .. } = self.geometry;
-        let length = parts[part];
-        if let [_] = parts[..] {
-            let begin = slot * (prefix + length);
-            return Made { prefix: begin, body: begin + prefix, length };
+        let (body, length) = (self.body(slot, part), self.geometry.sent(part));
+        if self.is_in_one_piece() {
+            return Made { prefix: body - prefix, body, length };
         }
-        let bodies = self.made.len() * prefix;
-        let body = bodies + slot * self.frame_size + self.offsets[part];
-        Made { prefix: (slot * parts.len() + part) * prefix, body, length }
+        let copy = self.copies.place(slot, part);
+        Made { prefix: (slot * parts.len() + part) * prefix, body: copy.unwrap_or(body), length }
+    }
+
+    /// Where a part's content lies.
+    fn body(&self, slot: usize, part: usize) -> usize {
+        let prefix = self.geometry.prefix;
+        if self.is_in_one_piece() {
+            return slot * (prefix + self.frame_size) + prefix;
+        }
+        self.made.len() * prefix + slot * self.frame_size + self.offsets[part]
+    }
+
+    /// Packets are frames, and nothing is behind them.
+    fn is_in_one_piece(&self) -> bool {
+        self.copies.size == 0 && self.geometry.parts.len() == 1
+    }
+}
+
+/// Packets with something behind what is kept do not lie in their frame, where the next part follows at once: they are copied.
+#[derive(Debug)]
+struct Copies {
+    /// Where those of all slots begin.
+    begin: usize,
+    /// Bytes of those of a slot.
+    size: usize,
+    /// By part: where it is among those of a slot.
+    places: Vec<Option<usize>>,
+}
+
+impl Copies {
+    fn of(geometry: &Geometry, begin: usize) -> Self {
+        let mut size = 0;
+        let place = |part: usize| {
+            let at = size;
+            let has_more = geometry.sent(part) > geometry.parts[part];
+            size += if has_more { geometry.sent(part) } else { 0 };
+            has_more.then_some(at)
+        };
+        let places = (0..geometry.parts.len()).map(place).collect();
+        Copies { begin, size, places }
+    }
+
+    fn place(&self, slot: usize, part: usize) -> Option<usize> {
+        self.places[part].map(|at| self.begin + slot * self.size + at)
     }
 }
 

@@ -12,7 +12,7 @@ mod pace;
 mod sender;
 mod simulation;
 #[cfg(test)]
-mod trial;
+pub(crate) mod trial;
 #[expect(unsafe_code, reason = "the kernel is handed batches of packets by their addresses")]
 pub mod udp;
 
@@ -61,6 +61,16 @@ impl Received {
     pub fn packets(&self) -> usize {
         self.spots + self.aside
     }
+
+    /// Two looks together.
+    #[must_use]
+    pub fn and(self, other: Received) -> Self {
+        Received {
+            spots: self.spots + other.spots,
+            aside: self.aside + other.aside,
+            more: self.more || other.more,
+        }
+    }
 }
 
 /// What a transport counted.
@@ -76,6 +86,20 @@ pub struct Counted {
     pub strangers: u64,
     /// Times that the kernel was called to receive.
     pub calls: u64,
+}
+
+impl Counted {
+    /// Two transports together.
+    #[must_use]
+    pub fn and(self, other: Counted) -> Self {
+        Counted {
+            packets: self.packets + other.packets,
+            bytes: self.bytes + other.bytes,
+            dropped: self.dropped + other.dropped,
+            strangers: self.strangers + other.strangers,
+            calls: self.calls + other.calls,
+        }
+    }
 }
 
 /// Where packets leave. What the network does with them is counted; an error is what would befall every packet.

@@ -10,6 +10,7 @@ use super::{
     udp::{Sending, UdpOutlet},
 };
 use crate::{
+    Blocks,
     format::{self, Geometry, Known, WireFormat},
     instrument::{Content, ContentError},
 };
@@ -85,6 +86,19 @@ impl Simulation {
             _ => self.instrument.frame_rate.0 * parts,
         };
         Ok(Shape { geometry, rate: Frequency(rate), clock })
+    }
+
+    /// What must be recorded of a stream, if nothing goes wrong with its packets: data are made, which takes seconds.
+    pub fn expected(&self, stream: u64) -> Result<Blocks, SimulationError> {
+        let (format, known) = self.format()?;
+        let content = self.content(format.geometry(), self.seed.named("content").part(stream))?;
+        Blocks::new(self.packets()?, known, content).map_err(SimulationError::Format)
+    }
+
+    /// With as many packets of each stream as come in its time, but a multiple of `lot`, and at least one lot.
+    pub fn in_lots(self, lot: u64) -> Result<Self, SimulationError> {
+        let packets = self.pace(&self.shape()?).packets_in(self.duration).min(self.packets);
+        Ok(Simulation { packets: (packets / lot).max(1) * lot, duration: Nanos::MAX, ..self })
     }
 
     /// All of it, ready to be sent: data are made, which takes seconds, and sockets are there.

@@ -14,7 +14,7 @@ pub(crate) struct Numbered(Geometry);
 
 impl Numbered {
     pub(crate) fn new(parts: &[usize]) -> Self {
-        Numbered(Geometry { prefix: 8, parts: parts.to_vec(), number_bits: 64 })
+        Numbered(Geometry { prefix: 8, parts: parts.to_vec(), number_bits: 64, behind: Vec::new() })
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::{Arc, atomic::AtomicBool};
 
 use nilometer_acquisition::{
-    Chronicle, Follower, Following, Purpose, Ring, Writer,
+    Chronicle, Expected, Follower, Following, Purpose, Ring, Writer,
     instrument::{Content, Pattern},
     reader::Trust,
     sink::{Gauge, RawFiles},
@@ -40,8 +40,11 @@ fn one_file_and_compressed_ones_are_followed_too() {
         let lab = Lab { frames_per_file, storing, format, writers, ..lab() };
         let clock = VirtualClock::default();
         let targets = lab.targets(&clock);
-        let mut follower =
-            follower(&lab, Purpose::Check(Content::Pattern(lab.pattern())), Following::default());
+        let mut follower = follower(
+            &lab,
+            Purpose::Check(Expected::Frames(Content::Pattern(lab.pattern()))),
+            Following::default(),
+        );
         let mut engine = targets[0].attach(1, Follower::slots(writers as u32));
         let run = lab.run_beside(&clock, targets, Nanos::MAX, &mut [(&mut follower, &mut engine)]);
         let totals = follower.totals();
@@ -87,7 +90,7 @@ fn chunks_are_followed_while_they_are_renamed() {
         let lab = failing_writers();
         let clock = VirtualClock::default();
         let targets = lab.targets(&clock);
-        let content = Purpose::Check(Content::Pattern(lab.pattern()));
+        let content = Purpose::Check(Expected::Frames(Content::Pattern(lab.pattern())));
         let over = Arc::new(AtomicBool::new(false));
         let lanes = (0..5).map(|lane| lab.layout(lane)).collect();
         let mut follower = Follower::new(lanes, content, Following::default(), over.clone());
@@ -131,7 +134,7 @@ fn follower(lab: &Lab, purpose: Purpose, following: Following) -> Follower {
 fn followed(lab: &Lab, content: Pattern, following: Following) -> (Run, Follower) {
     let clock = VirtualClock::default();
     let targets = lab.targets(&clock);
-    let mut follower = follower(lab, Purpose::Check(Content::Pattern(content)), following);
+    let mut follower = follower(lab, Purpose::Check(Expected::Frames(Content::Pattern(content))), following);
     let mut engine = targets[0].attach(1, Follower::slots(1));
     let run = lab.run_beside(&clock, targets, Nanos::MAX, &mut [(&mut follower, &mut engine)]);
     (run, follower)

@@ -41,7 +41,7 @@ struct Serial(Geometry);
 
 impl Serial {
     fn new() -> Self {
-        Serial(Geometry { prefix: 8, parts: vec![BODY], number_bits: 64 })
+        Serial(Geometry { prefix: 8, parts: vec![BODY], number_bits: 64, behind: Vec::new() })
     }
 }
 
@@ -161,9 +161,10 @@ fn run(seed: Seed, until: Nanos) -> Run {
     let mut idle = Simulated::new(Device::default(), clock.clone()).attach(1, 1);
     ring.seat_source(idle.waker());
     let limits = Limits { window: 32, gap: 200, patience: Nanos(50_000) };
-    let assembly = Assembly::new(Box::new(Serial::new()), ring.clone(), PER_BLOCK, limits, Missing::Filled);
+    let assembly =
+        Assembly::new(vec![Box::new(Serial::new())], ring.clone(), PER_BLOCK, limits, Missing::Filled);
     let (memory, transport) = Memory::channel();
-    let receiver = Receiver::new(Box::new(transport), assembly, Until::default());
+    let receiver = Receiver::new(vec![Box::new(transport)], assembly, Until::default());
     let live = receiver.live();
     let arrivals = arrivals(seed);
     let mut network = Network { receiver, ring: ring.clone(), memory, arrivals, next: 0, over: false };

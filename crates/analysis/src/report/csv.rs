@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use nilometer_model::{Activity, Coldness, Ingest, Measured, Nanos, Results, Sample};
 
+use super::packets;
 use crate::{Parameters, Study, Value, parameters};
 
 type Column = (&'static str, fn(&Sample) -> String);
@@ -86,6 +87,7 @@ pub fn csv(study: &Study<'_>) -> String {
         .collect();
     header.extend(COLUMNS.iter().map(|(name, _)| (*name).to_owned()));
     header.extend(INGEST_COLUMNS.iter().map(|(name, _)| (*name).to_owned()));
+    header.extend(packets::FIGURES.iter().map(|(name, _)| (*name).to_owned()));
     let mut text = row(&header);
     for measured in &results.samples {
         text.push_str(&row(&fields(results, measured, &cells, &names)));
@@ -138,6 +140,10 @@ fn fields(
     fields.extend(COLUMNS.iter().map(|(_, value)| value(sample)));
     let ingest = |value: fn(&Ingest) -> String| sample.ingest.as_ref().map_or_else(String::new, value);
     fields.extend(INGEST_COLUMNS.iter().map(|(_, value)| ingest(*value)));
+    let packets = sample.ingest.as_ref().and_then(|ingest| ingest.packets.as_ref());
+    let figure =
+        |(_, value): &packets::Figure| packets.map_or_else(String::new, |packets| value(packets).to_string());
+    fields.extend(packets::FIGURES.iter().map(figure));
     fields
 }
 

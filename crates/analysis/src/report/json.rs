@@ -2,19 +2,21 @@
 
 use std::collections::BTreeMap;
 
-use nilometer_model::{Coldness, statistics::Summary};
+use nilometer_model::{ByteRate, Coldness, statistics::Summary};
 use serde::Serialize;
 use serde_json::Value as Json;
 
+use super::packets::FIGURES;
 use crate::{
-    Basis, Kind, MeasuredLimit, Outcome, Predictions, Prospect, Prospects, Stage, Study, Value,
+    Basis, Kind, MeasuredLimit, Outcome, Predictions, Prospect, Prospects, Stage, Study, Value, curve::cost,
     effect::Answer, effect::Effect, letter,
 };
 
 /// Raised when a field is renamed, removed or changes its meaning; not when one is added.
 pub const FORMAT_VERSION: u32 = 1;
 
-/// The document. Rates are a second, sizes in bytes, times in nanoseconds; intervals are at 95 %.
+/// The document. Rates are a second, sizes in bytes, times in nanoseconds unless a name says otherwise; intervals are at
+/// 95 %.
 #[derive(Serialize)]
 struct Document<'a> {
     /// `nilometer-report`.
@@ -35,9 +37,27 @@ struct Document<'a> {
     /// One for each phase of each stage and pair of targets.
     comparisons: Vec<Pair<'a>>,
     verdicts: Vec<Answered<'a>>,
+    /// One for each recording of packets that came over loopback.
+    packets: Vec<Packets<'a>>,
     /// One for each instrument and target of which something is known.
     instruments: Vec<Expected<'a>>,
     warnings: Vec<Told>,
+}
+
+#[derive(Serialize)]
+struct Packets<'a> {
+    instrument: &'a str,
+    target: String,
+    cell: &'a str,
+    /// `pace`: at its own rate; `search`, `buffer`: one trial of many.
+    goal: &'static str,
+    /// What was to be recorded.
+    bytes_per_second: f64,
+    /// Of the recorder, for each packet that it stored.
+    cpu_per_packet: Option<u64>,
+    invalid: Option<String>,
+    #[serde(flatten)]
+    figures: BTreeMap<&'static str, Json>,
 }
 
 #[derive(Serialize)]
@@ -202,10 +222,29 @@ pub fn json(study: &Study<'_>) -> String {
         figures: study.stages.iter().flat_map(|stage| figures(study, stage)).collect(),
         comparisons: study.stages.iter().flat_map(|stage| pairs(study, stage)).collect(),
         verdicts: verdicts(study),
+        packets: packets(study),
         instruments: instruments(&study.predictions),
         warnings: warnings(study),
     };
     serde_json::to_string_pretty(&document).expect("all keys are texts") + "\n"
+}
+
+fn packets<'a>(study: &Study<'a>) -> Vec<Packets<'a>> {
+    let of = |measured: &'a nilometer_model::Measured| {
+        let ingest = measured.sample.ingest.as_ref()?;
+        let packets = ingest.packets.as_ref()?;
+        Some(Packets {
+            instrument: &ingest.instrument,
+            target: letter(measured.key.target),
+            cell: study.results.cells.get(measured.key.cell).map_or("", |cell| &cell.name),
+            goal: ingest.goal.name(),
+            bytes_per_second: ByteRate::of(ingest.frame_size.0, ingest.period).0,
+            cpu_per_packet: cost(&measured.sample, packets).map(|cost| cost.0),
+            invalid: measured.sample.invalid.as_ref().map(ToString::to_string),
+            figures: FIGURES.iter().map(|(name, value)| (*name, value(packets))).collect(),
+        })
+    };
+    study.results.samples.iter().filter_map(of).collect()
 }
 
 fn targets<'a>(study: &Study<'a>) -> Vec<Target<'a>> {

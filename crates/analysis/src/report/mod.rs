@@ -5,6 +5,7 @@ mod csv;
 mod html;
 mod json;
 mod markdown;
+mod packets;
 mod prospects;
 mod sizing;
 mod terminal;

@@ -4,7 +4,7 @@ use nilometer_model::plan::Phase;
 
 use crate::{Finding, Grade, Outcome, Quantity, Question, Stage, Study, Verdict, letter};
 
-use super::words;
+use super::{packets, words};
 
 /// Whether the terminal shows colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,6 +46,7 @@ pub fn terminal(study: &Study<'_>, palette: Palette) -> String {
         page.stage(stage);
         page.times(stage);
     }
+    page.curves(study);
     page.warnings(study);
     page.comparisons(study);
     page.prospects(study);
@@ -207,6 +208,22 @@ impl Page {
                 self.line("", &format!("{}{rates}", padded("", left)));
             } else {
                 self.line("", &format!("{}{rates}", padded(&label, left)));
+            }
+        }
+    }
+
+    /// What recording packets costs: a row for each rate, a column for each size.
+    fn curves(&mut self, study: &Study<'_>) {
+        let tables = study.curves.chunk_by(|a, b| (a.target, a.onto_nothing) == (b.target, b.onto_nothing));
+        for curves in tables {
+            self.line("", "");
+            self.line(BOLD, &packets::heading(&curves[0]).to_uppercase());
+            self.paragraph(DIM, "  ", packets::LEGEND);
+            for row in packets::table(curves) {
+                self.line("", &format!("  {row}"));
+            }
+            for sentence in curves.iter().map(packets::begins) {
+                self.paragraph("", "  ", &sentence);
             }
         }
     }

@@ -4,11 +4,14 @@
 mod words;
 
 use nilometer_model::{
-    ByteRate, Bytes, Histogram, Ingest, Measured, Nanos, ReaderTotals, Results, Sample,
+    ByteRate, Bytes, Histogram, Ingest, Invalid, Measured, Nanos, PacketTotals, ReaderTotals, Results,
+    Sample,
     plan::{Goal, IngestCell},
     search::{self, Advice, BufferLimit, Found, RateLimit, Trial as SearchTrial},
     steady::{Step, step},
 };
+
+use crate::curve::is_onto_nothing;
 
 /// The answer for one instrument on one target.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,6 +40,8 @@ pub struct Verdict {
     pub under: Vec<Under>,
     /// The highest rate without loss, if it was searched for.
     pub highest: Option<RateLimit>,
+    /// The lowest rate that was tried in vain above that, because the simulated instrument could not send as fast.
+    pub ceiling: Option<ByteRate>,
     /// The smallest buffer without loss, if it was searched for, and the bytes of a slot.
     pub smallest: Option<(BufferLimit, Bytes)>,
 }
@@ -81,6 +86,8 @@ pub struct Trial {
     pub durable: Option<Nanos>,
     /// How many times smaller frames were written than they came.
     pub compressed: f64,
+    /// What became of packets, where they came over loopback: frames are then blocks of them.
+    pub packets: Option<PacketTotals>,
 }
 
 /// A recording that was read while it was made.
@@ -159,6 +166,7 @@ impl<'a> Recorded<'a> {
 fn recorded(results: &Results) -> Vec<Recorded<'_>> {
     let mut samples: Vec<&Measured> =
         results.samples.iter().filter(|measured| measured.sample.ingest.is_some()).collect();
+    samples.retain(|measured| !results.cells.get(measured.key.cell).is_some_and(is_onto_nothing));
     samples.sort_by_key(|measured| (measured.key.cell, measured.key.target, measured.key.repeat));
     let mut all: Vec<Recorded<'_>> = Vec::new();
     for measured in samples {
@@ -185,6 +193,7 @@ fn verdict(results: &Results, recorded: &Recorded<'_>) -> Option<Verdict> {
         .collect();
     let steps = limits.iter().filter_map(|sample| step(&sample.series));
     let (highest, smallest) = searched(results, recorded);
+    let ceiling = highest.as_ref().and_then(|highest| ceiling(recorded, highest));
     Some(Verdict {
         target: recorded.target,
         instrument: recorded.instrument.into(),
@@ -198,6 +207,7 @@ fn verdict(results: &Results, recorded: &Recorded<'_>) -> Option<Verdict> {
         together: together(recorded),
         under: under(recorded),
         highest,
+        ceiling,
         smallest,
     })
 }
@@ -236,7 +246,8 @@ fn readers(ingest: &Ingest) -> Vec<&ReaderTotals> {
 
 /// The recording of several that speaks most against the target.
 fn worst(made: Vec<Made<'_>>) -> Finding {
-    let badness = |(sample, ingest): &Made<'_>| (sample.invalid.is_none(), ingest.lost, ingest.longest_stall);
+    let badness =
+        |(sample, ingest): &Made<'_>| (sample.invalid.is_none(), ingest.losses(), ingest.longest_stall);
     let (sample, ingest) = made.into_iter().max_by_key(badness).expect("at least one is given");
     finding(sample, ingest)
 }
@@ -261,8 +272,9 @@ fn finding(sample: &Sample, ingest: &Ingest) -> Finding {
         read_back: after.map(|reader| reader.frames).sum(),
         durable: quantile(&ingest.durable, 0.99),
         compressed: (ingest.stored * ingest.frame_size.0) as f64 / ingest.written.0.max(1) as f64,
+        packets: ingest.packets,
     };
-    if ingest.lost > 0 { Finding::Lost(trial) } else { Finding::Carried(trial) }
+    if ingest.losses() > 0 { Finding::Lost(trial) } else { Finding::Carried(trial) }
 }
 
 fn quantile(histogram: &Histogram, fraction: f64) -> Option<Nanos> {
@@ -330,7 +342,7 @@ fn searched(results: &Results, recorded: &Recorded<'_>) -> (Option<RateLimit>, O
         let same = recorded.samples.iter().filter(|measured| measured.key.cell == first.key.cell);
         let trials: Vec<_> = same.filter_map(|measured| SearchTrial::of(&measured.sample)).collect();
         match search::advise(&cell, cell.rate(), &trials) {
-            Advice::Found(found) => Some((found, cell.instrument.frame_size())),
+            Advice::Found(found) => Some((found, Bytes(cell.recorded().frame_size().0 * cell.rings()))),
             Advice::Next(_) => None,
         }
     };
@@ -342,6 +354,17 @@ fn searched(results: &Results, recorded: &Recorded<'_>) -> (Option<RateLimit>, O
         Some((Found::Buffer(limit), slot)) => (highest, Some((limit, slot))),
         _ => (highest, None),
     }
+}
+
+/// The lowest rate above what is carried at which the simulated instrument did not keep its pace, if no rate lost.
+fn ceiling(recorded: &Recorded<'_>, highest: &RateLimit) -> Option<ByteRate> {
+    let carried = highest.carried.map_or(0.0, |rate| rate.0);
+    let tried = recorded.of(Goal::Search).filter(|(sample, ingest)| {
+        ingest.packets.is_some() && matches!(sample.invalid, Some(Invalid::Slow | Invalid::Bursts))
+    });
+    let rates = tried.map(|(_, ingest)| ByteRate::of(ingest.frame_size.0, ingest.period));
+    let above = rates.filter(|rate| highest.lost.is_none() && rate.0 > carried);
+    above.min_by(|a, b| a.0.total_cmp(&b.0))
 }
 
 impl Verdict {

@@ -1,7 +1,10 @@
 //! Verdicts on recordings made up for the purpose.
 
 use super::*;
-use nilometer_model::{CellEntry, Instrument, Invalid, Key, Readers, Series, plan::Phase};
+use nilometer_model::{
+    CellEntry, Instrument, Invalid, Key, Readers, Series,
+    plan::{Onto, Phase, Route},
+};
 
 const SECOND: Nanos = Nanos(1_000_000_000);
 
@@ -203,6 +206,8 @@ fn search_cell() -> IngestCell {
         readers: Readers::default(),
         company: None,
         condition: None,
+        route: Route::default(),
+        onto: Onto::default(),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use nilometer_model::{ByteRate, Bytes, Nanos, statistics::poisson_upper};
+use nilometer_model::{ByteRate, Bytes, Nanos, PacketTotals, statistics::poisson_upper};
 
 use super::{Beside, Finding, Together, Trial, Under, Verdict};
 
@@ -30,29 +30,43 @@ impl Verdict {
             Some(margin) if margin < 1.0 => {
                 write!(f, "not decided: it took {margin:.2} times its rate in the long run, and yet")?;
             }
+            _ if trial.packets.is_some() => write!(f, "carries it over loopback;")?,
             Some(margin) => write!(f, "carries {margin:.1} times its rate;")?,
             None => write!(f, "carries it;")?,
         }
         write!(
             f,
-            " in {duration} no frame was lost, so losses are rarer than one in {rarer} (95 %); the longest stall was \
+            " in {duration} no {} was lost, so losses are rarer than one in {rarer} (95 %); the longest stall was \
              {longest_stall}, which a buffer of {} covers; the recorder spent {cores:.2} cores",
+            trial.smallest(),
             decimal(*buffer_used)
-        )
+        )?;
+        let Some(packets) = &trial.packets else { return Ok(()) };
+        let each = Nanos::from_seconds(cores * duration.seconds() / packets.stored.max(1) as f64);
+        write!(f, ", {each} a packet of {} B", packets.size.0)?;
+        match self.margin() {
+            Some(margin) if margin >= 1.0 => {
+                write!(f, "; the storage by itself takes {margin:.1} times its rate")
+            }
+            _ => Ok(()),
+        }
     }
 
     fn lost(&self, f: &mut fmt::Formatter<'_>, trial: &Trial) -> fmt::Result {
-        write!(
-            f,
-            "does not carry it: at {} {} found no room in a buffer of {}; the longest stall was {}",
-            self.rate,
-            lost_frames(trial),
-            decimal(trial.buffer),
-            trial.longest_stall
-        )?;
+        let (rate, buffer, lost) = (self.rate, decimal(trial.buffer), lost_frames(trial));
+        match &trial.packets {
+            Some(packets) => write!(
+                f,
+                "does not carry it over loopback: at {rate} {lost} were lost: {}",
+                where_lost(packets, &buffer)
+            )?,
+            None => write!(f, "does not carry it: at {rate} {lost} found no room in a buffer of {buffer}")?,
+        }
+        write!(f, "; the longest stall was {}", trial.longest_stall)?;
         match self.limit {
             None => Ok(()),
             Some(limit) if limit.0 < self.rate.0 => write!(f, "; it carries {limit}"),
+            Some(limit) if trial.packets.is_some() => write!(f, "; the storage by itself takes {limit}"),
             Some(limit) => write!(f, "; by itself it takes {limit}, so it is the stalls that lose frames"),
         }
     }
@@ -73,6 +87,7 @@ impl Verdict {
                 ));
             }
             more.extend(late(trial));
+            more.extend(trial.packets.as_ref().map(network));
         }
         if let Some(step) = &self.cache {
             more.push(format!(
@@ -83,7 +98,7 @@ impl Verdict {
             ));
         }
         if let Some(limit) = &self.highest {
-            more.push(format!("searched: {limit}"));
+            more.push(format!("searched: {limit}{}", self.limited()));
         }
         if let Some((limit, slot)) = &self.smallest {
             let bytes = limit.enough.map(|slots| format!(" ({})", decimal(Bytes(slots * slot.0))));
@@ -93,6 +108,13 @@ impl Verdict {
         more.extend(self.together.iter().map(|together| self.together(together)));
         more.extend(self.under.iter().map(|under| self.under(under)));
         more
+    }
+
+    /// What limited a search, if it was not what was evaluated.
+    fn limited(&self) -> String {
+        self.ceiling.map_or_else(String::new, |rate| {
+            format!("; the simulated instrument was the limit: it could not send {rate} on this machine")
+        })
     }
 
     /// What readers cost the writer, and the writer the readers.
@@ -160,7 +182,8 @@ impl Verdict {
         };
         match finding {
             Finding::Carried(trial) => {
-                format!("no frame was lost, the longest stall was {}{alone}", trial.longest_stall)
+                let what = trial.smallest();
+                format!("no {what} was lost, the longest stall was {}{alone}", trial.longest_stall)
             }
             Finding::Lost(trial) => {
                 format!(
@@ -174,19 +197,67 @@ impl Verdict {
     }
 }
 
+impl Trial {
+    /// What is lost or not.
+    fn smallest(&self) -> &'static str {
+        if self.packets.is_some() { "packet" } else { "frame" }
+    }
+
+    /// What is acknowledged and read.
+    fn stored(&self) -> &'static str {
+        if self.packets.is_some() { "block" } else { "frame" }
+    }
+}
+
 /// `1.20 % of frames (72 of 6000)`.
 fn lost_frames(trial: &Trial) -> String {
-    let percent = 100.0 * trial.lost as f64 / trial.due.max(1) as f64;
-    format!("{percent:.2} % of frames ({} of {})", trial.lost, trial.due)
+    let of_frames = (trial.lost, trial.due);
+    let (lost, due) =
+        trial.packets.map_or(of_frames, |packets| (packets.lost().max(trial.lost), packets.due));
+    let percent = 100.0 * lost as f64 / due.max(1) as f64;
+    format!("{percent:.2} % of {}s ({lost} of {due})", trial.smallest())
+}
+
+/// Which packets were lost where, and who did not keep up.
+fn where_lost(packets: &PacketTotals, buffer: &str) -> String {
+    let room = decimal(packets.room);
+    let places = [
+        (
+            packets.in_kernel(),
+            format!("in the kernel's buffer of {room}, since the recorder or this machine did not keep up"),
+        ),
+        (packets.ring, format!("in a ring of {buffer}, since the storage did not keep up")),
+        (packets.otherwise(), "otherwise".to_owned()),
+    ];
+    let lost = places.into_iter().filter(|(count, _)| *count > 0);
+    lost.map(|(count, place)| format!("{count} {place}")).collect::<Vec<_>>().join("; ")
+}
+
+/// What the network did, in the terms of RFC 3357 and RFC 4737.
+fn network(packets: &PacketTotals) -> String {
+    let PacketTotals { losses, longest_loss, reordered, extent, room, late, .. } = packets;
+    let lost = match losses {
+        0 => "no packet was missing between others".to_owned(),
+        _ => format!("packets were missing {losses} times, {longest_loss} in a row at the most"),
+    };
+    let order = match reordered {
+        0 => "none was reordered".to_owned(),
+        _ => format!("{reordered} were reordered, overtaken by {extent} others at the most"),
+    };
+    format!(
+        "{lost}, {order}; {} of packets may wait in the kernel; the simulated instrument sent each within {late} of its time",
+        decimal(*room)
+    )
 }
 
 /// Frames that were late, stalls, when frames were durable, and what was read back.
 fn late(trial: &Trial) -> Option<String> {
     let Trial { late, allowance, stalls: (stalls, stalled), durable, read_back, due, .. } = trial;
+    let what = trial.stored();
     let mut parts = vec![if *late == 0 {
-        format!("no frame was acknowledged later than {allowance}")
+        format!("no {what} was acknowledged later than {allowance}")
     } else {
-        format!("{late} of {due} frames were acknowledged later than {allowance}")
+        format!("{late} of {due} {what}s were acknowledged later than {allowance}")
     }];
     if *stalls > 0 {
         let plural = if *stalls == 1 { "stall" } else { "stalls" };

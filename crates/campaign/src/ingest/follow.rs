@@ -11,8 +11,7 @@ use std::{
 };
 
 use nilometer_acquisition::{
-    Chronicle, Follower, Following, Purpose, Ring, Writer,
-    instrument::Content,
+    Chronicle, Expected, Follower, Following, Purpose, Ring, Writer,
     journal::Head,
     sink::{Gauge, RawFiles, RawLayout},
     suited_engine,
@@ -27,7 +26,7 @@ use crate::phase::Run;
 pub(super) struct Followed {
     pub(super) target: Arc<dyn Target>,
     pub(super) lanes: Vec<RawLayout>,
-    pub(super) content: Content,
+    pub(super) expected: Expected,
     /// Where copies go.
     pub(super) archive: Option<Arc<dyn Target>>,
 }
@@ -85,7 +84,7 @@ impl Crowd {
         let following = Following { distance: readers.distance, ..Following::default() };
         let following = readers.rate.map_or(following, |rate| following.at_most(rate, frame_size));
         for _ in 0..readers.count {
-            self.read(member, what, Purpose::Check(what.content.clone()), following)?;
+            self.read(member, what, Purpose::Check(what.expected.clone()), following)?;
         }
         match &what.archive {
             Some(archive) if readers.copy => self.copy(member, what, archive, following),

@@ -2,6 +2,9 @@
 //! run: recorders that work at the same time, and who reads what they record.
 
 mod follow;
+mod loopback;
+mod nothing;
+mod packets;
 mod sample;
 mod setup;
 
@@ -10,7 +13,7 @@ use std::sync::Arc;
 use nilometer_acquisition::{Outcome, RecordError, Recorder};
 use nilometer_model::{
     Histogram, Invalid, Nanos, ReaderTotals, Readers, Sample, Seed,
-    plan::{Goal, IngestCell},
+    plan::{Goal, IngestCell, Onto},
     steady::steady,
 };
 use nilometer_storage::{
@@ -25,8 +28,11 @@ use crate::{
     surroundings::Surroundings,
 };
 use follow::{Crowd, Followed, Report};
+use loopback::{Sends, Went};
+use nothing::Nothing;
+use sample::Made;
 pub(crate) use setup::Shape;
-use setup::setup;
+use setup::{Ready, setup};
 
 /// What is recorded at once, and where.
 #[derive(Debug)]
@@ -47,6 +53,9 @@ struct Member {
     cell: usize,
     recorder: Recorder,
     followed: Followed,
+    /// Who sends packets, if they are recorded, and what it came to.
+    sends: Option<Sends>,
+    went: Option<Went>,
     outcome: Option<Outcome>,
 }
 
@@ -83,20 +92,30 @@ pub(crate) fn run_ingest(
 fn prepared(run: &Run, job: &Job<'_>) -> Result<Vec<Member>, Invalid> {
     let mut members = Vec::new();
     for (index, (cell, seed)) in job.cells.iter().enumerate() {
-        for number in 0..cell.count {
-            let seed = if number == 0 { *seed } else { seed.part(u64::from(number)) };
-            let (setup, content) = setup(run, job.target, cell, seed, &format!("n_{index}.{number}"))?;
-            let followed = Followed {
-                target: job.target.clone(),
-                lanes: setup.lanes.iter().map(|(_, layout)| layout.clone()).collect(),
-                content,
-                archive: job.archive.cloned(),
-            };
-            let recorder = Recorder::prepare(setup).map_err(|error| invalid(&error))?;
-            members.push(Member { cell: index, recorder, followed, outcome: None });
+        let onto: Arc<dyn Target> = match cell.onto {
+            Onto::Target => job.target.clone(),
+            Onto::Nothing => Arc::new(Nothing(job.target.clone())),
+        };
+        for number in 0..u64::from(cell.count) * cell.rings() {
+            let seed = if number == 0 { *seed } else { seed.part(number) };
+            let ready = setup(run, &onto, cell, seed, &format!("n_{index}.{number}"))?;
+            members.push(member(job, index, ready)?);
         }
     }
     Ok(members)
+}
+
+/// A recorder that is ready.
+fn member(job: &Job<'_>, cell: usize, ready: Ready) -> Result<Member, Invalid> {
+    let Ready { setup, expected, sends } = ready;
+    let followed = Followed {
+        target: job.target.clone(),
+        lanes: setup.lanes.iter().map(|(_, layout)| layout.clone()).collect(),
+        expected,
+        archive: job.archive.cloned(),
+    };
+    let recorder = Recorder::prepare(setup).map_err(|error| invalid(&error))?;
+    Ok(Member { cell, recorder, followed, sends, went: None, outcome: None })
 }
 
 /// Why there is no recording.
@@ -139,7 +158,13 @@ fn recorded(
     for member in &mut members {
         member.recorder.begin().map_err(|error| invalid(&error))?;
     }
+    for sends in members.iter_mut().filter_map(|member| member.sends.as_mut()) {
+        sends.begin().map_err(|error| Invalid::Refused(error.to_string()))?;
+    }
     let cut = watched(run, job, &mut members, tell);
+    for member in &mut members {
+        member.went = member.sends.as_mut().map(|sends| sends.went(run.hang_after)).transpose()?;
+    }
     let (readers, hung) = crowd.gather(READ_ON);
     Ok(Recorded { members, readers, read_back: Vec::new(), hung, cut })
 }
@@ -157,6 +182,7 @@ fn watched(run: &Run, job: &Job<'_>, members: &mut [Member], tell: &mut dyn FnMu
             let limit = job.cells[member.cell].0.goal == Goal::Limit;
             if over || limit && so_far.elapsed >= LIMIT_LEAST && steady(&work).is_some() {
                 member.recorder.stop();
+                member.sends.iter().for_each(Sends::cease);
             }
             for bin in work.bins() {
                 so_far.bytes += bin.bytes;
@@ -179,7 +205,8 @@ fn read_back(run: &Run, job: &Job<'_>, recorded: Recorded) -> Result<Recorded, I
     }
     let mut crowd = Crowd::new(run);
     for (index, member) in recorded.members.iter().enumerate() {
-        if job.cells[member.cell].0.goal == Goal::Pace {
+        let (cell, _) = &job.cells[member.cell];
+        if cell.goal == Goal::Pace && cell.onto == Onto::Target {
             let reader = Readers { count: 1, ..Readers::default() };
             crowd.follow(index, &member.followed, reader).map_err(Invalid::Refused)?;
         }
@@ -201,9 +228,9 @@ fn samples(job: &Job<'_>, recorded: Recorded, ours: Usage) -> Option<Vec<Sample>
     }
     let alone = (job.cells.len() == 1).then(|| by_recorders(&members, &readers, ours));
     let cells: Vec<usize> = members.iter().map(|member| member.cell).collect();
-    let mut outcomes: Vec<Vec<Outcome>> = job.cells.iter().map(|_| Vec::new()).collect();
-    for member in members {
-        outcomes[member.cell].extend(member.outcome);
+    let mut made: Vec<Vec<Made>> = job.cells.iter().map(|_| Vec::new()).collect();
+    for Member { cell, outcome, went, .. } in members {
+        made[cell].extend(outcome.map(|outcome| Made { outcome, went }));
     }
     let mut reports: Vec<Vec<Report>> = job.cells.iter().map(|_| Vec::new()).collect();
     for mut report in readers.into_iter().chain(read_back) {
@@ -215,9 +242,9 @@ fn samples(job: &Job<'_>, recorded: Recorded, ours: Usage) -> Option<Vec<Sample>
         reports[cell].push(report);
     }
     let company = company(job);
-    let samples = job.cells.iter().zip(outcomes).zip(reports).map(|(((cell, _), outcomes), reports)| {
-        let usage = alone.unwrap_or_else(|| by_lanes(&outcomes));
-        let mut sample = sample::sample(cell, company.clone(), outcomes, reports);
+    let samples = job.cells.iter().zip(made).zip(reports).map(|(((cell, _), made), reports)| {
+        let usage = alone.unwrap_or_else(|| by_threads(&made));
+        let mut sample = sample::sample(cell, company.clone(), made, reports);
         (sample.user, sample.system, sample.switches) = (usage.user, usage.system, usage.switches);
         if hung {
             sample.invalid = Some(Invalid::Hung);
@@ -235,14 +262,19 @@ fn company(job: &Job<'_>) -> String {
 
 /// What this process spent, without the simulated instruments and the readers: with the kernel's workers for `io_uring`.
 fn by_recorders(members: &[Member], readers: &[Report], ours: Usage) -> Usage {
-    let sources = members.iter().filter_map(|member| Some(member.outcome.as_ref()?.source));
+    let instrument = |member: &Member| match &member.went {
+        Some(went) => Some(went.left.usage),
+        None => Some(member.outcome.as_ref()?.source),
+    };
+    let sources = members.iter().filter_map(instrument);
     sources.chain(readers.iter().map(|report| report.usage)).fold(ours, Usage::since)
 }
 
-/// What the lanes' threads spent.
-fn by_lanes(outcomes: &[Outcome]) -> Usage {
-    let lanes = outcomes.iter().flat_map(|outcome| outcome.lanes.iter().flatten());
-    lanes.map(|lane| lane.usage).fold(Usage::default(), Usage::and)
+/// What the lanes' threads spent, and those that receive packets.
+fn by_threads(made: &[Made]) -> Usage {
+    let lanes = made.iter().flat_map(|made| made.outcome.lanes.iter().flatten()).map(|lane| lane.usage);
+    let receive = made.iter().filter(|made| made.went.is_some()).map(|made| made.outcome.source);
+    lanes.chain(receive).fold(Usage::default(), Usage::and)
 }
 
 #[cfg(test)]

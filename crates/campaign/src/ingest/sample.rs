@@ -3,38 +3,50 @@
 use nilometer_acquisition::{Chronicle, Outcome};
 use nilometer_model::{Bytes, Ingest, Invalid, Nanos, ReaderTotals, Sample, plan::IngestCell, search::GRID};
 
-use super::follow::Report;
+use super::{follow::Report, loopback::Went, packets::Packets};
+
+/// A recording and, if it was of packets, what was sent to it.
+#[derive(Debug)]
+pub(super) struct Made {
+    pub(super) outcome: Outcome,
+    pub(super) went: Option<Went>,
+}
 
 /// Of more stalls than this the longest are kept.
 const STALLS_MOST: usize = 200;
 
 /// One sample of all recordings of a cell and those who read them.
-pub(super) fn sample(
-    cell: &IngestCell,
-    company: String,
-    outcomes: Vec<Outcome>,
-    readers: Vec<Report>,
-) -> Sample {
-    let mut sample = Sample::new(Nanos(0));
+pub(super) fn sample(cell: &IngestCell, company: String, made: Vec<Made>, readers: Vec<Report>) -> Sample {
+    let (mut sample, recorded) = (Sample::new(Nanos(0)), cell.recorded());
     let mut ingest = Ingest {
         instrument: cell.instrument.name.clone(),
         count: cell.count,
         goal: cell.goal,
-        frame_size: cell.instrument.frame_size(),
-        period: Nanos(cell.instrument.period().0 / u64::from(cell.count)),
+        frame_size: recorded.frame_size(),
+        period: Nanos(recorded.period().0 / u64::from(cell.count)),
         duration: cell.duration,
         condition: cell.condition.as_ref().map(|condition| condition.name.clone()).unwrap_or_default(),
         company,
         ..Ingest::default()
     };
-    let mut faults = Vec::new();
-    for outcome in outcomes {
+    let (mut faults, mut packets) = (Vec::new(), None);
+    for Made { outcome, went } in made {
         if outcome.hung {
             sample.invalid = Some(Invalid::Hung);
         }
         faults.extend(outcome.faults.iter().cloned());
+        match &went {
+            Some(went) => {
+                packets.get_or_insert_with(Packets::default).add(&mut sample, &ingest, &outcome, went);
+            }
+            None => sample.filling += outcome.source.total(),
+        }
         add(&mut sample, &mut ingest, outcome);
     }
+    ingest.packets = packets.map(|packets| packets.totals);
+    // A ring for each stream.
+    ingest.slots *= cell.rings();
+    ingest.slots_high *= cell.rings();
     for report in readers {
         // What fails at a reader or a copy is not the recording's fault.
         let failed = u64::from(report.fault.is_some());
@@ -55,7 +67,7 @@ pub(super) fn sample(
     ingest.stalls.sort_by_key(|stall| stall.at);
     sample.bytes = ingest.stored * ingest.frame_size.0;
     sample.operations = ingest.stored;
-    sample.invalid = sample.invalid.take().or_else(|| judge(&sample, &ingest, &faults));
+    sample.invalid = sample.invalid.take().or_else(|| judge(&sample, &ingest, &faults, packets));
     sample.ingest = Some(ingest);
     sample
 }
@@ -76,7 +88,6 @@ fn add(sample: &mut Sample, ingest: &mut Ingest, outcome: Outcome) {
         }
     }
     sample.wall = sample.wall.max(outcome.wall);
-    sample.filling += outcome.source.total();
     sample.run_delay += outcome.run_delay;
     sample.lateness.merge(&outcome.lateness);
     add_chronicle(sample, ingest, outcome.chronicle);
@@ -99,15 +110,20 @@ fn add_chronicle(sample: &mut Sample, ingest: &mut Ingest, chronicle: Chronicle)
 
 /// A loss while the recorder itself waited for a processor says nothing about the storage; nor does it that nothing was lost
 /// where frames came more slowly than they were due.
-fn judge(sample: &Sample, ingest: &Ingest, faults: &[String]) -> Option<Invalid> {
+fn judge(sample: &Sample, ingest: &Ingest, faults: &[String], packets: Option<Packets>) -> Option<Invalid> {
     if !faults.is_empty() {
         return Some(Invalid::Refused(faults.join("; ")));
     }
     let after = ingest.readers.iter().filter(|reader| reader.after);
     let unreadable: u64 = after.map(|reader| reader.failed).sum();
     let wrong: u64 = ingest.readers.iter().map(|reader| reader.wrong).sum();
-    if wrong + unreadable > 0 {
+    let comparable = packets.is_none_or(|packets| packets.are_in_place());
+    if comparable && wrong + unreadable > 0 {
         return Some(Invalid::Wrong);
+    }
+    if let Some(packets) = packets {
+        let lost = packets.totals.lost() > 0;
+        return packets.judge(sample).or_else(|| (!lost && is_slow(sample, ingest)).then_some(Invalid::Slow));
     }
     if ingest.lost > 0 {
         return (sample.run_delay.0 > ingest.longest_stall.0 / 2).then_some(Invalid::Starved);
@@ -147,14 +163,14 @@ mod tests {
             [(0.5, None), (1.02, None), (1.05, Some(Invalid::Slow)), (3.0, Some(Invalid::Slow))]
         {
             let (sample, ingest) = made(share);
-            assert_eq!(judge(&sample, &ingest, &[]), expected, "{share}");
+            assert_eq!(judge(&sample, &ingest, &[], None), expected, "{share}");
         }
         let (mut sample, ingest) = made(0.5);
         (0..400).for_each(|_| sample.lateness.add(3_000_000_000));
-        assert_eq!(judge(&sample, &ingest, &[]), None, "the source was late for a while");
+        assert_eq!(judge(&sample, &ingest, &[], None), None, "the source was late for a while");
         let (sample, ingest) = made(3.0);
         let lost = Ingest { lost: 1, longest_stall: Nanos(1), ..ingest };
-        assert_eq!(judge(&sample, &lost, &[]), None, "it lost even so");
+        assert_eq!(judge(&sample, &lost, &[], None), None, "it lost even so");
     }
 
     #[test]
@@ -164,7 +180,7 @@ mod tests {
         {
             let readers = vec![ReaderTotals { after, failed, ..ReaderTotals::default() }];
             assert_eq!(
-                judge(&sample, &Ingest { readers, ..ingest.clone() }, &[]),
+                judge(&sample, &Ingest { readers, ..ingest.clone() }, &[], None),
                 expected,
                 "{after} {failed}"
             );

@@ -1,9 +1,9 @@
 //! A recording set up: how an instrument's frames lie in memory and in files, and what delivers them.
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::AtomicBool};
 
 use nilometer_acquisition::{
-    Delivery, Feed, Pace, Setup,
+    Delivery, Expected, Feed, Pace, Setup, Stream,
     instrument::Content,
     journal::Head,
     sink::{RawLayout, frames_per_file, is_aligned},
@@ -11,54 +11,96 @@ use nilometer_acquisition::{
 };
 use nilometer_model::{
     Bytes, Instrument, Invalid, Seed, Storing,
-    plan::{Goal, IngestCell},
+    plan::{Goal, IngestCell, Route},
 };
 use nilometer_storage::{Target, TargetError, buffer::ALIGNMENT, engine::Options, target::Description};
 
+use super::loopback::{self, Sends};
 use crate::{patience::within, phase::Run};
 
-/// The recorder of a cell's instrument and what is in its frames, `name` being the first part of its files' names.
+/// A recording that can be made.
+#[derive(Debug)]
+pub(super) struct Ready {
+    pub(super) setup: Setup,
+    /// What is then on the target.
+    pub(super) expected: Expected,
+    /// Who sends packets, if it is of packets.
+    pub(super) sends: Option<Sends>,
+}
+
+/// What comes to a recorder.
+#[derive(Debug)]
+struct Source {
+    feed: Feed,
+    expected: Expected,
+    stream: Option<Stream>,
+    sends: Option<Sends>,
+}
+
+/// The recorder of a cell's instrument, or of a stream of it, `name` being the first part of its files' names.
 pub(super) fn setup(
     run: &Run,
     target: &Arc<dyn Target>,
     cell: &IngestCell,
     seed: Seed,
     name: &str,
-) -> Result<(Setup, Content), Invalid> {
+) -> Result<Ready, Invalid> {
     let shape = Shape::of(cell, target.description());
-    let Instrument { data, shape: pixels, pixel, .. } = &cell.instrument;
-    let content = Content::prepare(data, pixels, *pixel, seed.named("content"));
-    let content = content.map_err(|error| Invalid::Refused(format!("data: {error}")))?;
+    let (recorded, stop) = (cell.recorded(), Arc::default());
+    let Source { feed, expected, stream, sends } = source(run, cell, seed, &shape, &stop)?;
+    let origin = if let Expected::Frames(content) = &expected { content.origin() } else { None };
     let lane = |lane| {
         let head = Head {
             recording: seed.0,
             lane,
             lanes: shape.lanes,
-            frame_size: cell.instrument.frame_size().0,
+            frame_size: recorded.frame_size().0,
             stride: shape.stride,
             frames_per_file: shape.frames_per_file,
-            storing: cell.instrument.storing,
-            format: cell.instrument.format,
+            storing: recorded.storing,
+            format: recorded.format,
         };
         let suited = RawLayout::suited(name.into(), head, shape.direct);
-        let (origin, picture) = (content.origin(), cell.instrument.picture());
-        (target.clone(), RawLayout { keep: shape.keep, origin, picture, ..suited })
+        let (origin, stream, picture) = (origin.clone(), stream.clone(), recorded.picture());
+        (target.clone(), RawLayout { keep: shape.keep, origin, stream, picture, ..suited })
     };
-    let pace = if cell.goal == Goal::Limit { Pace::AsTaken } else { Pace::Due(cell.instrument.schedule()) };
     let setup = Setup {
         lanes: (0..shape.lanes).map(lane).collect(),
         engine: engine(run, target, shape.direct)?,
         slots: shape.slots,
-        feed: Feed::Instrument {
-            content: content.clone(),
-            delivery: Delivery { frames: shape.frames, ..Delivery::lasting(pace, cell.duration) },
-        },
+        feed,
         reserve: None,
-        stop: Arc::default(),
-        allowance: cell.instrument.allowance(),
+        stop,
+        allowance: recorded.allowance(),
         hang_after: run.hang_after,
     };
-    Ok((setup, content))
+    Ok(Ready { setup, expected, sends })
+}
+
+/// The instrument: in this process, or at the other end of this machine's own network.
+fn source(
+    run: &Run,
+    cell: &IngestCell,
+    seed: Seed,
+    shape: &Shape,
+    stop: &Arc<AtomicBool>,
+) -> Result<Source, Invalid> {
+    if cell.route == Route::Loopback {
+        let loopback = loopback::stream(&cell.instrument, cell.duration, seed, (run.clock, stop.clone()))?;
+        return Ok(Source {
+            feed: Feed::Network(loopback.network),
+            expected: loopback.expected,
+            stream: Some(loopback.stream),
+            sends: Some(loopback.sends),
+        });
+    }
+    let Instrument { data, shape: pixels, pixel, .. } = &cell.instrument;
+    let content = Content::prepare(data, pixels, *pixel, seed.named("content"));
+    let content = content.map_err(|error| Invalid::Refused(format!("data: {error}")))?;
+    let pace = if cell.goal == Goal::Limit { Pace::AsTaken } else { Pace::Due(cell.instrument.schedule()) };
+    let delivery = Delivery { frames: shape.frames, ..Delivery::lasting(pace, cell.duration) };
+    let feed = Feed::Instrument { content: content.clone(), delivery };
+    Ok(Source { feed, expected: Expected::Frames(content), stream: None, sends: None })
 }
 
 /// How the lanes' operations are best issued, which the target is asked.
@@ -87,6 +129,8 @@ pub(crate) struct Shape {
     /// They go into chunks.
     scattered: bool,
     lanes: u32,
+    /// As many recorders as streams that have one each.
+    rings: u64,
 }
 
 /// Through the cache a write is a copy by one processor, and the writes of one file exclude each other: two lanes copy
@@ -96,20 +140,24 @@ const BUFFERED_LANES: u32 = 2;
 impl Shape {
     /// On a target that is described so.
     pub(crate) fn of(cell: &IngestCell, target: &Description) -> Self {
-        let direct = target.direct_alignment().is_some() && is_aligned(&cell.instrument);
-        let frame = cell.instrument.frame_size().0;
+        let (recorded, rings) = (cell.recorded(), cell.rings());
+        let frame = recorded.frame_size().0;
+        // There is nothing between blocks of packets.
+        let pages = cell.route == Route::InPlace || frame.is_multiple_of(ALIGNMENT as u64);
+        let direct = target.direct_alignment().is_some() && pages && is_aligned(&recorded);
         let stride = if direct { frame.next_multiple_of(ALIGNMENT as u64) } else { frame };
-        let frames_per_file = frames_per_file(&cell.instrument, stride);
+        let frames_per_file = frames_per_file(&recorded, stride);
         let lanes = if direct { 1 } else { BUFFERED_LANES };
-        let slots = (cell.buffer.0 / stride).max(2) as usize;
-        let (keep, frames) = if cell.instrument.storing == Storing::Files {
+        let slots = (cell.buffer.0 / rings / stride).max(2) as usize;
+        let (keep, frames) = if recorded.storing == Storing::Files {
             let keep = cell.fill.map_or(cell.keep, |fill| fill.keep(target.space.size, target.space.free));
-            (Some((keep.0 / (frames_per_file * stride * u64::from(lanes))).max(1)), u64::MAX)
+            let file = frames_per_file * stride * u64::from(lanes) * rings;
+            (Some((keep.0 / file).max(1)), u64::MAX)
         } else {
-            (None, frames_in_one_file(cell, stride))
+            (None, frames_in_one_file(cell, &recorded, stride).div_ceil(rings))
         };
-        let scattered = cell.instrument.storing == Storing::Scattered;
-        Shape { direct, stride, frames_per_file, slots, keep, frames, scattered, lanes }
+        let scattered = recorded.storing == Storing::Scattered;
+        Shape { direct, stride, frames_per_file, slots, keep, frames, scattered, lanes, rings }
     }
 
     /// The most that lies on the target at once: what is kept and three open files a lane, or all frames.
@@ -118,7 +166,7 @@ impl Shape {
             Some(keep) => u64::from(self.lanes) * (keep + 3) * self.frames_per_file,
             None => self.frames,
         };
-        Bytes(frames * self.stride)
+        Bytes(frames * self.stride * self.rings)
     }
 
     /// Files that lie there at once, the journals included.
@@ -126,19 +174,19 @@ impl Shape {
         let lanes = u64::from(self.lanes);
         // A chunk may be in two pieces, where one writer leaves it to another.
         let chunks = if self.scattered { 2 * self.frames.div_ceil(self.frames_per_file) } else { 0 };
-        lanes * self.keep.map_or(2, |keep| keep + 4) + chunks
+        self.rings * (lanes * self.keep.map_or(2, |keep| keep + 4) + chunks)
     }
 
-    /// The ring.
+    /// All rings.
     pub(crate) fn memory(&self) -> Bytes {
-        Bytes(self.slots as u64 * self.stride.next_multiple_of(ALIGNMENT as u64))
+        Bytes(self.rings * self.slots as u64 * self.stride.next_multiple_of(ALIGNMENT as u64))
     }
 }
 
 /// Frames of an instrument that puts all into one file: at its pace what comes in its time, else as much as is kept.
-fn frames_in_one_file(cell: &IngestCell, stride: u64) -> u64 {
+fn frames_in_one_file(cell: &IngestCell, recorded: &Instrument, stride: u64) -> u64 {
     if cell.goal == Goal::Limit {
         return (cell.keep.0 / stride).max(1);
     }
-    cell.duration.0.div_ceil(cell.instrument.period().0) + cell.instrument.streams
+    cell.duration.0.div_ceil(recorded.period().0) + recorded.streams
 }

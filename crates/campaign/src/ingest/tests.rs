@@ -6,12 +6,12 @@ use std::{
 };
 
 use super::*;
-use nilometer_model::{Bytes, Coldness, Instrument};
+use nilometer_model::{ByteRate, Bytes, Coldness, Instrument, plan::Route};
 use nilometer_storage::{
     Clock, Engine, EngineError, OpKind,
     engine::{
         Options,
-        wrap::{Meter, Metered},
+        wrap::{Cap, Meter, Metered, Throttled},
     },
     target::{Description, Direct, Memory, Space, TargetError},
 };
@@ -53,6 +53,44 @@ impl Target for Counted {
     }
     fn traffic(&self) -> Option<(u64, u64)> {
         Some((self.1.of(OpKind::Read).bytes, self.1.of(OpKind::Write).bytes))
+    }
+    fn stripe(&self, count: Option<u32>) -> Result<Option<u32>, TargetError> {
+        self.0.stripe(count)
+    }
+    fn clear(&self) -> Result<(), TargetError> {
+        self.0.clear()
+    }
+    fn remove(&self) -> Result<(), TargetError> {
+        self.0.remove()
+    }
+}
+
+/// Memory that takes so many bytes a second.
+#[derive(Debug)]
+struct Slow(Memory, ByteRate);
+
+impl Slow {
+    fn target(rate: f64) -> Arc<dyn Target> {
+        Arc::new(Slow(Memory::new(Bytes(1 << 30)), ByteRate(rate)))
+    }
+}
+
+impl Target for Slow {
+    fn description(&self) -> &Description {
+        self.0.description()
+    }
+    fn engine(&self, options: &Options) -> Result<Box<dyn Engine>, EngineError> {
+        let cap = Cap { bytes: Some(self.1), operations: None };
+        Ok(Box::new(Throttled::new(self.0.engine(options)?, cap)))
+    }
+    fn space(&self) -> Result<Space, TargetError> {
+        self.0.space()
+    }
+    fn chill(&self, name: &str) -> Result<Coldness, TargetError> {
+        self.0.chill(name)
+    }
+    fn traffic(&self) -> Option<(u64, u64)> {
+        None
     }
     fn stripe(&self, count: Option<u32>) -> Result<Option<u32>, TargetError> {
         self.0.stripe(count)
@@ -132,6 +170,8 @@ fn cell(readers: Readers) -> IngestCell {
         readers,
         company: None,
         condition: None,
+        route: Route::default(),
+        onto: Onto::default(),
     }
 }
 
@@ -202,4 +242,80 @@ fn frames_that_grow_when_they_are_compressed_are_copied() {
     assert_eq!((copy.frames, copy.failed), (ingest.stored, 0), "{copy:?}");
     let (_, written) = archive.traffic().expect("it counts");
     assert!(written >= ingest.written.0, "{written} B of {}", ingest.written.0);
+}
+
+/// A telescope of 16 MB/s.
+const TELESCOPE: &str = r#"
+name = "telescope"
+title = "a test"
+source = "a test"
+shape = [32000]
+pixel = "uint2"
+frame_rate = "2 kHz"
+data = "vlbi"
+packets.format.vdif = { payload = "8000 B", threads = [0] }
+"#;
+
+fn over_loopback(instrument: &str, duration: Nanos) -> IngestCell {
+    let instrument = Instrument::parse(instrument, "telescope").expect("a valid instrument");
+    IngestCell { instrument, duration, route: Route::Loopback, ..cell(Readers::default()) }
+}
+
+#[test]
+fn packets_over_loopback_are_recorded_and_are_what_was_sent() {
+    let with_reader = Readers { count: 1, ..Readers::default() };
+    let telescope = over_loopback(TELESCOPE, Nanos::from_millis(1000));
+    let sample = recorded_on(&Counted::target(), None, IngestCell { readers: with_reader, ..telescope });
+    let ingest = sample.ingest.expect("a recording");
+    let packets = ingest.packets.expect("it was of packets");
+    // 2000 packets come in a second, and a block has 128.
+    assert_eq!((packets.size, packets.due, packets.unsent), (Bytes(8040), 15 * 128, 0));
+    assert_eq!(packets.stored + packets.lost(), packets.due, "{packets:?}");
+    assert_eq!((ingest.frame_size, ingest.stored + ingest.lost), (Bytes(128 * 8032), ingest.due));
+    assert!(packets.room.0 > 0 && packets.receiving.0 > 0 && packets.sending.0 > 0, "{packets:?}");
+    // Whether a busy machine loses some is not the question; what is there is right.
+    assert!(
+        ingest.readers.iter().all(|reader| reader.wrong == 0 && reader.failed == 0),
+        "{:?}",
+        ingest.readers
+    );
+    assert!(ingest.readers.iter().any(|reader| reader.after && reader.frames > 0), "{:?}", ingest.readers);
+}
+
+#[test]
+fn storage_that_is_too_slow_loses_packets_in_the_ring() {
+    let slow = Slow::target(2e6);
+    let telescope = over_loopback(TELESCOPE, Nanos::from_millis(1500));
+    let sample = recorded_on(&slow, None, telescope);
+    let ingest = sample.ingest.expect("a recording");
+    let packets = ingest.packets.expect("it was of packets");
+    // 24 MB came, a ring of 4 MiB and two lanes that take 2 MB a second each.
+    assert!(packets.ring >= 1000 && packets.lost() >= packets.ring, "{packets:?}");
+    assert_eq!(ingest.losses(), packets.lost());
+    assert!(packets.losses > 0 && packets.longest_loss >= packets.losses, "{packets:?}");
+    let read_back: Vec<_> = ingest.readers.iter().filter(|reader| reader.after).collect();
+    assert!(
+        read_back.iter().all(|reader| reader.wrong == 0),
+        "what came stands where it belongs: {read_back:?}"
+    );
+}
+
+#[test]
+fn each_stream_of_packets_has_a_recorder() {
+    let two = TELESCOPE.replace("data =", "streams = 2\ndata =");
+    let telescope = over_loopback(&two, Nanos::from_millis(500));
+    let ingest = recorded_on(&Counted::target(), None, telescope).ingest.expect("a recording");
+    let packets = ingest.packets.expect("it was of packets");
+    assert_eq!((packets.due, ingest.period), (2 * 7 * 128, Nanos(128 * 1_000_000_000 / 4000)));
+    assert_eq!(ingest.readers.len(), 2, "what each stored is read back");
+}
+
+#[test]
+fn packets_onto_nothing_are_counted_and_not_read_back() {
+    let target = Counted::target();
+    let telescope = over_loopback(TELESCOPE, Nanos::from_millis(300));
+    let sample = recorded_on(&target, None, IngestCell { onto: Onto::Nothing, ..telescope });
+    let ingest = sample.ingest.expect("a recording");
+    assert!(ingest.packets.is_some_and(|packets| packets.stored > 0) && ingest.readers.is_empty());
+    assert_eq!(target.traffic(), Some((0, 0)));
 }

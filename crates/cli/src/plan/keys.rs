@@ -32,7 +32,7 @@ const STAGE: [Row; 8] = [
 ];
 
 /// In the ingest of a stage.
-const INGEST: [Row; 11] = [
+const INGEST: [Row; 14] = [
     ("instrument", "a text", "What delivers frames: a name of the catalogue, or the path of a .toml file."),
     (
         "rate",
@@ -50,6 +50,21 @@ const INGEST: [Row; 11] = [
         "storing",
         "\"files\", \"growing\", \"shared\"",
         "Into which files frames go, instead of what the instrument says.",
+    ),
+    (
+        "payload",
+        "a size",
+        "Bytes of samples or pixels in a packet, instead of the instrument's, where any size is possible.",
+    ),
+    (
+        "route",
+        "\"loopback\", \"in_place\"",
+        "Packets over this machine's own network, or frames in place; the first if packets are known; no list.",
+    ),
+    (
+        "onto",
+        "\"target\", \"nothing\" [\"target\"]",
+        "Nothing: writes do nothing, and what is left is what the recorder costs; no list.",
     ),
     ("frames", "a whole number", "How many come, over all streams; no list."),
     ("duration", "a time", "How long frames come, if it is not said how many; no list."),

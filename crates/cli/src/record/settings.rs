@@ -9,8 +9,8 @@ use std::{
 
 use anyhow::{Context, ensure};
 use nilometer_acquisition::{
-    Feed, Network, Recorder, Setup, Stream, Until,
-    assembly::{Limits, Missing, frames_of_block},
+    Feed, Network, Port, Recorder, Setup, Stream, Until,
+    assembly::{Limits, Missing},
     format::{self, Known, WireFormat},
     journal::Head,
     sink::{Durability, RawLayout},
@@ -21,8 +21,8 @@ use nilometer_acquisition::{
     },
 };
 use nilometer_model::{
-    Bytes, Format, Instrument, Nanos, Storing,
-    packets::{PacketFormat, Packets},
+    Bytes, Instrument, Nanos, Storing,
+    packets::{Packets, frames_of_block},
 };
 use nilometer_storage::{
     Calendar, Clock, Target,
@@ -91,7 +91,6 @@ impl Settings {
         let packets = instrument.packets.clone().with_context(|| {
             format!("{named}: it has no `packets`: nothing says how it comes over a network")
         })?;
-        ensure!(packets.ports() == 1, "{named}: packets that come to several ports are not recorded yet");
         let settings = Settings { instrument, packets, wishes };
         settings.check_limits()?;
         Ok(settings)
@@ -121,8 +120,8 @@ impl Settings {
 
     /// Makes everything ready. When `stop` is set, the recording ends in order.
     pub(crate) fn prepare(&self, stop: Arc<AtomicBool>) -> Result<Prepared, Failure> {
-        let known = known(&self.instrument, &self.packets);
-        let format = format::of(&self.packets, &known).map_err(anyhow::Error::msg).input()?;
+        let formats = self.formats().map_err(anyhow::Error::msg).input()?;
+        let format = &formats[0];
         let described = self.wishes.to.iter().map(|path| described(path));
         let described = described.collect::<anyhow::Result<Vec<_>>>().input()?;
         let blocks = Blocks::of(format.as_ref(), &described);
@@ -134,14 +133,15 @@ impl Settings {
             self.check_directory(description, blocks, &name).input()?;
         }
         let listening = self.listening().input()?;
-        let inlet = UdpInlet::open(&listening).with_context(|| {
+        let inlets = UdpInlet::open_all(&listening, self.packets.ports()).with_context(|| {
             format!("can't listen at udp://{}: name an address of this machine and a free port", listening.at)
         });
-        let inlet = inlet.input()?;
-        let room = Bytes(inlet.room());
+        let inlets = inlets.input()?;
+        let room = Bytes(inlets.iter().map(UdpInlet::room).min().unwrap_or(0));
         let targets = make(described, &name).input()?;
-        let network = self.network(format, inlet, blocks.frames);
-        let layout = self.layout(&network, (id, &name), blocks);
+        let stream = Stream::new(self.packets.stored(), format.geometry(), self.missing());
+        let network = self.network(formats, inlets, blocks.frames);
+        let layout = self.layout(stream, (id, &name), blocks);
         let durability = layout.durability;
         let setup = self.setup(&targets, &layout, network, blocks, stop);
         match setup.and_then(|setup| Ok(Recorder::prepare(setup)?)) {
@@ -248,11 +248,22 @@ impl Settings {
         })
     }
 
-    fn network(&self, format: Box<dyn WireFormat>, inlet: UdpInlet, frames_of_block: u64) -> Network {
+    /// One for each port.
+    fn formats(&self) -> Result<Vec<Box<dyn WireFormat>>, String> {
+        let known = known(&self.instrument, &self.packets);
+        (0..self.packets.ports()).map(|port| format::of(&self.packets, &Known { port, ..known })).collect()
+    }
+
+    fn network(
+        &self,
+        formats: Vec<Box<dyn WireFormat>>,
+        inlets: Vec<UdpInlet>,
+        frames_of_block: u64,
+    ) -> Network {
         let until = Until::default();
+        let port = |(inlet, format): (UdpInlet, _)| Port { transport: Box::new(inlet), format };
         Network {
-            transport: Box::new(inlet),
-            format,
+            ports: inlets.into_iter().zip(formats).map(port).collect(),
             frames_of_block,
             limits: self.limits(),
             missing: self.missing(),
@@ -265,9 +276,7 @@ impl Settings {
     }
 
     /// Of the first lane.
-    fn layout(&self, network: &Network, (recording, name): (u64, &str), blocks: Blocks) -> RawLayout {
-        let stored = stored(&self.packets);
-        let stream = Stream::new(stored, network.format.geometry(), network.missing);
+    fn layout(&self, stream: Stream, (recording, name): (u64, &str), blocks: Blocks) -> RawLayout {
         let head = Head {
             recording,
             lane: 0,
@@ -276,7 +285,7 @@ impl Settings {
             stride: blocks.size,
             frames_per_file: (self.chunk_size().0 / blocks.size).max(1),
             storing: if self.is_scattered() { Storing::Scattered } else { Storing::Shared },
-            format: stored,
+            format: self.packets.stored(),
         };
         RawLayout {
             checksums: self.wishes.checksums,
@@ -350,15 +359,6 @@ fn known(instrument: &Instrument, packets: &Packets) -> Known {
     let known = said(instrument);
     let frames_per_second = known.frames_per_second.filter(|_| packets.serial().is_none());
     Known { frames_per_second, ..known }
-}
-
-/// The form in which the frames of a stream are kept.
-fn stored(packets: &Packets) -> Format {
-    match packets.format {
-        PacketFormat::Vdif(_) => Format::Vdif,
-        PacketFormat::Mark5b(_) => Format::Mark5b,
-        _ => Format::Raw,
-    }
 }
 
 impl Blocks {

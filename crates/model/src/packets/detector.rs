@@ -38,7 +38,7 @@ pub struct Detector {
     #[serde(default)]
     pub last: Option<Bytes>,
     /// Bytes behind the pixels in a sub-frame's last packet, 0 or 8: the frame's number from 1 on, little-endian. They are
-    /// part of `last`, and of the frame as it is recorded.
+    /// part of `last`, and are not recorded.
     #[serde(default)]
     pub trailer: Bytes,
     /// Numbers that are the same in each packet of the detector.
@@ -248,6 +248,11 @@ impl Detector {
     /// Sub-frames of a frame, over all modules.
     pub fn all_subframes(&self) -> u64 {
         u64::from(self.modules) * u64::from(self.subframes)
+    }
+
+    /// Bytes of a frame as it is kept.
+    pub(super) fn kept(&self) -> Bytes {
+        Bytes(self.pixels())
     }
 
     /// Bytes of pixels that a frame has, trailers apart.

@@ -10,10 +10,12 @@
 //! threads = [0]
 //! ```
 
+mod blocks;
 mod detector;
 mod field;
 mod vlbi;
 
+pub use blocks::frames_of_block;
 pub use detector::{Constant, Detector, DummyUdp, Marks, Module, Modules};
 pub use field::{Endian, Field};
 pub use vlbi::{Cut, HeaderKind, Mark5b, Raw, Station, Vdif};
@@ -173,7 +175,12 @@ impl Packets {
         }
     }
 
-    /// The longest packet, in bytes.
+    /// The longest packet of frames of this size, with what is not kept.
+    pub fn longest(&self, frame: Bytes) -> Bytes {
+        Bytes(self.packet_max(frame))
+    }
+
+    /// The same in bytes.
     fn packet_max(&self, frame: Bytes) -> u64 {
         let kept = match &self.format {
             PacketFormat::Vdif(vdif) => vdif.frame_size().0,

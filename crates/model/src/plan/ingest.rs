@@ -1,6 +1,6 @@
 //! One recording of an instrument: what comes, at which pace, who reads it meanwhile.
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 use serde::{Deserialize, Serialize};
 
@@ -33,6 +33,34 @@ pub struct IngestCell {
     /// In which state the target is meanwhile; as it is, if none.
     #[serde(default)]
     pub condition: Option<Condition>,
+    /// How frames come to the recorder.
+    #[serde(default)]
+    pub route: Route,
+    /// Where they are stored.
+    #[serde(default)]
+    pub onto: Onto,
+}
+
+/// Where a recorder stores frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Onto {
+    /// On the target.
+    #[default]
+    Target,
+    /// Nowhere: writes do nothing and always succeed, so that what is left is what the recorder itself costs.
+    Nothing,
+}
+
+/// How an instrument's frames come to the recorder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Route {
+    /// They are made where they are recorded from.
+    #[default]
+    InPlace,
+    /// In packets, which the instrument sends over this machine's own network.
+    Loopback,
 }
 
 /// How full a target is kept: a buffer of days that always holds the latest.
@@ -142,9 +170,20 @@ impl IngestCell {
         if self.count == 1 { name.clone() } else { format!("{} x {name}", self.count) }
     }
 
-    /// What comes from all of them.
+    /// What is recorded of each: its frames, or blocks of its packets.
+    pub fn recorded(&self) -> Cow<'_, Instrument> {
+        let blocks = if self.route == Route::Loopback { self.instrument.in_blocks() } else { None };
+        blocks.map_or(Cow::Borrowed(&self.instrument), Cow::Owned)
+    }
+
+    /// What is to be recorded of all of them: of VDIF and Mark5B with the headers.
     pub fn rate(&self) -> ByteRate {
-        ByteRate(self.instrument.rate().0 * f64::from(self.count))
+        ByteRate(self.recorded().rate().0 * f64::from(self.count))
+    }
+
+    /// Rings of each: streams of packets have one each, and share the memory for it.
+    pub fn rings(&self) -> u64 {
+        if self.route == Route::Loopback { self.instrument.streams } else { 1 }
     }
 }
 
@@ -157,6 +196,12 @@ impl fmt::Display for IngestCell {
             Goal::Buffer => format!("at {}, with the smallest buffer without loss", self.rate()),
         };
         write!(f, "{} {pace} for {}, buffer {}", self.who(), self.duration, self.buffer)?;
+        if self.route == Route::Loopback {
+            write!(f, ", over loopback")?;
+        }
+        if self.onto == Onto::Nothing {
+            write!(f, ", onto nothing")?;
+        }
         if !self.readers.none() {
             write!(f, ", {}", self.readers)?;
         }

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::{Goal, IngestCell, Sweep, parameters::scaled_count};
+use super::{Goal, IngestCell, Onto, Route, Sweep, parameters::scaled_count};
 use crate::{Bytes, Format, Frequency, Instrument, Nanos, Readers, Schedule, Storing};
 
 /// As written: most parameters may be a list.
@@ -25,6 +25,13 @@ pub struct IngestSweep {
     pub frames: Option<u64>,
     /// How long frames come, if it is not said how many.
     pub duration: Option<Nanos>,
+    /// Bytes of samples or pixels in a packet, instead of the instrument's; only for packets of which any size is possible.
+    pub payload: Option<Sweep<Bytes>>,
+    /// How frames come to the recorder. Over loopback if it is not said and the instrument's packets are known.
+    pub route: Option<Route>,
+    /// Where they are stored.
+    #[serde(default)]
+    pub onto: Onto,
     /// Memory between the instrument and the storage.
     #[serde(default = "one_gib")]
     pub buffer: Sweep<Bytes>,
@@ -60,10 +67,14 @@ impl IngestSweep {
                 "readers: a plan names no place for copies; leave copy out, and write --copy-to".into()
             );
         }
-        let instruments = self.instruments(catalogue(&self.instrument)?);
+        if self.onto == Onto::Nothing && !self.readers.none() {
+            return Err("readers: nothing is stored that could be read; leave readers out, or write onto = \"target\"".into());
+        }
+        let instruments = self.instruments(catalogue(&self.instrument)?)?;
         let mut cells = Vec::new();
         for instrument in instruments {
             instrument.check()?;
+            let route = self.route(&instrument)?;
             let duration = self.duration(&instrument.schedule(), scale)?;
             cells.push(IngestCell {
                 instrument,
@@ -76,27 +87,59 @@ impl IngestSweep {
                 readers: self.readers,
                 company: None,
                 condition: None,
+                route,
+                onto: self.onto,
                 fill: None,
             });
         }
         let cells = self.buffer.over(cells, |cell, value| cell.buffer = value);
-        let small = |cell: &&IngestCell| cell.buffer.0 / 2 < cell.instrument.frame_size().0;
-        if let Some(IngestCell { instrument, buffer, .. }) = cells.iter().find(small) {
-            let frame = instrument.frame_size();
+        let slot = |cell: &IngestCell| Bytes(cell.recorded().frame_size().0 * cell.rings());
+        if let Some(cell) = cells.iter().find(|cell| cell.buffer.0 / 2 < slot(cell).0) {
+            let (frame, buffer) = (slot(cell), cell.buffer);
             return Err(format!("buffer = \"{buffer}\": write room for at least two frames of {frame}"));
         }
         Ok(cells)
     }
 
+    /// Over a network only where it is known how frames come over one.
+    fn route(&self, instrument: &Instrument) -> Result<Route, String> {
+        match (self.route, &instrument.packets) {
+            (Some(Route::Loopback), None) => Err(format!(
+                "route: nothing says how frames of {} come over a network; leave route out",
+                self.instrument
+            )),
+            (Some(route), _) => Ok(route),
+            (None, Some(_)) => Ok(Route::Loopback),
+            (None, None) => Ok(Route::InPlace),
+        }
+    }
+
+    fn check_payload(&self, instrument: &Instrument) -> Result<(), String> {
+        let name = &self.instrument;
+        let packets = instrument.packets.clone();
+        let no_packets =
+            || format!("payload: nothing says how frames of {name} come over a network; leave it out");
+        packets.ok_or_else(no_packets)?.set_payload(Bytes(1))
+    }
+
     /// The instrument with each combination of what is said instead; its name says what differs.
-    fn instruments(&self, mut instrument: Instrument) -> Vec<Instrument> {
+    fn instruments(&self, mut instrument: Instrument) -> Result<Vec<Instrument>, String> {
         if let Some(shape) = &self.shape {
             instrument.shape.clone_from(shape);
         }
         let mut all = vec![instrument];
+        if let Some(payload) = &self.payload {
+            self.check_payload(&all[0])?;
+            all = payload.over(all, |instrument, payload| {
+                if let Some(packets) = &mut instrument.packets {
+                    packets.set_payload(payload).expect("it was just checked");
+                }
+                instrument.name = format!("{} in packets of {payload}", instrument.name);
+            });
+        }
         if let Some(rate) = &self.rate {
             all = rate.over(all, |instrument, rate| {
-                instrument.frame_rate = rate;
+                *instrument = instrument.at_rate(rate);
                 instrument.name = format!("{} at {rate}", instrument.name);
             });
         }
@@ -118,7 +161,7 @@ impl IngestSweep {
                 instrument.name = format!("{}, {}", instrument.name, storing.name());
             });
         }
-        all
+        Ok(all)
     }
 
     /// Until the frame behind the last one would be due.

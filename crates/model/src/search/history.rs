@@ -50,7 +50,7 @@ impl Trial {
         let fills = Nanos(behind * ingest.period.0).seconds() > most;
         let ended = match &sample.invalid {
             Some(_) => Ended::Invalid,
-            None if ingest.lost > 0 || fills => Ended::Lost,
+            None if ingest.losses() > 0 || fills => Ended::Lost,
             None => Ended::Carried,
         };
         let rate = ByteRate::of(ingest.frame_size.0, ingest.period);
@@ -78,14 +78,14 @@ fn advise_rate(cell: &IngestCell, hint: ByteRate, trials: &[Trial]) -> Advice<In
         Advice::Next(rate) => {
             let mut next = cell.clone();
             let times = rate.0 / cell.rate().0;
-            next.instrument.frame_rate = Frequency(cell.instrument.frame_rate.0 * times);
+            next.instrument = cell.instrument.at_rate(Frequency(cell.instrument.frame_rate.0 * times));
             Advice::Next(next)
         }
     }
 }
 
 fn advise_buffer(cell: &IngestCell, trials: &[Trial]) -> Advice<IngestCell, Found> {
-    let slot = cell.instrument.frame_size().0.next_multiple_of(PAGE);
+    let slot = cell.recorded().frame_size().0.next_multiple_of(PAGE) * cell.rings();
     let search = BufferSearch { most: (cell.buffer.0 / slot).max(LEAST) };
     let mut made = Vec::new();
     // A ring may have got a slot more than was asked for: what was asked counts.
@@ -104,7 +104,10 @@ fn advise_buffer(cell: &IngestCell, trials: &[Trial]) -> Advice<IngestCell, Foun
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Ingest, Instrument, Invalid, Readers};
+    use crate::{
+        Ingest, Instrument, Invalid, Readers,
+        plan::{Onto, Route},
+    };
 
     fn cell(goal: Goal) -> IngestCell {
         let camera = "name = \"camera\"\ntitle = \"t\"\nsource = \"s\"\nshape = [1000, 1000]\npixel = \"uint8\"\n\
@@ -120,6 +123,8 @@ mod tests {
             readers: Readers::default(),
             company: None,
             condition: None,
+            route: Route::default(),
+            onto: Onto::default(),
             fill: None,
         }
     }

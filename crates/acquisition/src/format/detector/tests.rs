@@ -27,7 +27,7 @@ fn excalibur_sends_two_subframes_of_each_module() {
     let mut third = format(EXCALIBUR, 2);
     let geometry = third.geometry().clone();
     assert_eq!((geometry.prefix, geometry.parts.len(), geometry.number_bits), (8, 6 * 2 * 66, 31));
-    assert_eq!(geometry.frame_size(), 6 * 2 * (512 * 512 * 2 + 8));
+    assert_eq!(geometry.frame_size(), 6 * 2 * (512 * 512 * 2));
     // Sub-frame 7 is the second one of frame 3; its last packet has mark and trailer: frame 4, counted from 1.
     let part = (2 * 2 + 1) * 66 + 65;
     let (prefix, body) = made(&*third, 3, part);

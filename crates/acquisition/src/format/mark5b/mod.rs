@@ -43,7 +43,12 @@ impl Mark5b {
         }
         let bits = packets.serial().map_or(64, |field: Field| field.width() - halving);
         Ok(Mark5b {
-            geometry: Geometry { prefix: packets.prefix().0 as usize, parts, number_bits: bits },
+            geometry: Geometry {
+                prefix: packets.prefix().0 as usize,
+                parts,
+                number_bits: bits,
+                behind: Vec::new(),
+            },
             serial: Serial::new(packets, known),
             parity: Parity::default(),
             rate: known.frames_per_second.map_or(Rate::Unknown, Rate::Said),

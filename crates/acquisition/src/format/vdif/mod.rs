@@ -52,7 +52,7 @@ impl Vdif {
         let rate = known.frames_per_second.filter(|_| vdif.threads.is_some());
         let (prefix, parts) = (packets.prefix().0 as usize, vec![vdif.frame_size().0 as usize]);
         Ok(Vdif {
-            geometry: Geometry { prefix, parts, number_bits: serial.bits() },
+            geometry: Geometry { prefix, parts, number_bits: serial.bits(), behind: Vec::new() },
             serial,
             kin: Learned::nothing(),
             epoch: Learned::nothing(),

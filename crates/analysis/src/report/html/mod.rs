@@ -4,6 +4,7 @@
 
 mod appendix;
 mod latency;
+mod packets;
 mod recording;
 mod stage;
 mod summary;
@@ -44,6 +45,7 @@ fn write_page(page: &mut String, study: &Study<'_>) -> std::fmt::Result {
     for (number, recording) in study.recordings.iter().enumerate() {
         recording::write(page, study, recording, number)?;
     }
+    packets::write(page, study)?;
     for (number, stage) in study.stages.iter().enumerate() {
         stage::write(page, study, stage, number)?;
     }
@@ -82,6 +84,9 @@ fn write_header(page: &mut String, study: &Study<'_>) -> std::fmt::Result {
     page.push_str("</ul><nav aria-label=\"Sections\">");
     for (number, recording) in study.recordings.iter().enumerate() {
         write!(page, "<a href=\"#recording-{number}\">{}</a>", Escaped(&recording.who()))?;
+    }
+    if !study.curves.is_empty() {
+        page.push_str("<a href=\"#packets\">packets</a>");
     }
     for (number, stage) in study.stages.iter().enumerate() {
         write!(page, "<a href=\"#stage-{number}\">{}</a>", Escaped(stage.name))?;

@@ -84,6 +84,31 @@ impl UdpInlet {
         })
     }
 
+    /// Listens at neighbouring ports, as many as that, from the one that is named on; if that is 0, where some are free.
+    pub fn open_all(listening: &Listening, count: u16) -> io::Result<Vec<Self>> {
+        let mut last = None;
+        for _ in 0..if listening.at.port() == 0 { TRIES } else { 1 } {
+            match UdpInlet::open_from(listening, count) {
+                Ok(inlets) => return Ok(inlets),
+                Err(error) => last = Some(error),
+            }
+        }
+        Err(last.expect("it was tried once at least"))
+    }
+
+    fn open_from(listening: &Listening, count: u16) -> io::Result<Vec<Self>> {
+        let first = UdpInlet::open(listening)?;
+        let mut at = first.address()?;
+        let mut inlets = vec![first];
+        for _ in 1..count {
+            let port = at.port().checked_add(1);
+            at.set_port(port.ok_or_else(|| io::Error::other("there is no port above 65535"))?);
+            let beside = Listening { at, ..listening.clone() };
+            inlets.push(UdpInlet::open(&beside).map_err(|error| at_port(at, &error))?);
+        }
+        Ok(inlets)
+    }
+
     /// Where it listens.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.socket.local_addr()
@@ -113,6 +138,13 @@ impl UdpInlet {
             self.packets.push(begin + start..begin + (start + step).min(message.length));
         }
     }
+}
+
+/// Places that are tried where any neighbouring ports will do.
+const TRIES: u32 = 100;
+
+fn at_port(at: SocketAddr, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("port {}: {error}", at.port()))
 }
 
 /// How many packets the kernel joins to a message. Where a message has fewer than are expected, those behind it lie in the

@@ -1,5 +1,7 @@
 //! `nilometer instrument`: what instruments there are, and what they deliver.
 
+mod packets;
+
 use std::fmt::Write;
 
 use clap::{Args, Subcommand};
@@ -89,6 +91,7 @@ fn shown(instrument: &Instrument) -> String {
     rows.push(("rate", instrument.mean_rate().to_string()));
     rows.push(("data", data(&instrument.data)));
     rows.push(("stored as", files));
+    rows.extend(packets::rows(instrument));
     rows.push(("source", source.clone()));
     let assumed =
         if instrument.assumed.is_empty() { "nothing".into() } else { instrument.assumed.join(", ") };

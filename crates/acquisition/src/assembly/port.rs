@@ -1,0 +1,70 @@
+//! What comes by one port: all packets, or those of one module. Those of each port are in an order of their own.
+
+use std::ops::Range;
+
+use super::tally::Arrivals;
+use crate::format::WireFormat;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Port {
+    pub(super) format: Box<dyn WireFormat>,
+    /// Which parts of each frame come by it.
+    parts: Range<u64>,
+    per_frame: u64,
+    /// The place after the highest that came.
+    pub(super) next: u64,
+    pub(super) arrivals: Arrivals,
+    /// Where the spots that were given out last are, and their prefixes.
+    pub(super) expected: Vec<u64>,
+    pub(super) prefixes: Vec<u8>,
+}
+
+impl Port {
+    /// As many as there are formats, which share the parts of a frame evenly, the first ones having the first.
+    pub(super) fn all(formats: Vec<Box<dyn WireFormat>>) -> Vec<Port> {
+        let count = formats.len() as u64;
+        let per_frame = formats.first().map_or(0, |format| format.geometry().parts.len() as u64);
+        assert!(count > 0 && per_frame.is_multiple_of(count), "each port brings as many packets of a frame");
+        let each = per_frame / count;
+        let port = |(number, format)| Port {
+            format,
+            parts: number * each..(number + 1) * each,
+            per_frame,
+            next: 0,
+            arrivals: Arrivals::default(),
+            expected: Vec::new(),
+            prefixes: Vec::new(),
+        };
+        (0..).zip(formats).map(port).collect()
+    }
+
+    /// How many ports there are.
+    pub(super) fn count(&self) -> u64 {
+        self.per_frame / (self.parts.end - self.parts.start)
+    }
+
+    /// The places from `begin` up to `end` that come by it.
+    pub(super) fn places(&self, begin: u64, end: u64) -> impl Iterator<Item = u64> + '_ {
+        let frames = begin / self.per_frame..end.div_ceil(self.per_frame);
+        let places =
+            frames.flat_map(move |frame| self.parts.clone().map(move |part| frame * self.per_frame + part));
+        places.skip_while(move |place| *place < begin).take_while(move |place| *place < end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transport::trial::Numbered;
+
+    #[test]
+    fn ports_share_the_parts_of_a_frame() {
+        let formats = (0..2).map(|_| Box::new(Numbered::new(&[8; 6])) as Box<dyn WireFormat>).collect();
+        let ports = Port::all(formats);
+        let places = |port: usize, begin, end| ports[port].places(begin, end).collect::<Vec<_>>();
+        assert_eq!((places(0, 1, 9), places(1, 1, 9)), (vec![1, 2, 6, 7, 8], vec![3, 4, 5]));
+        assert_eq!((places(0, 3, 6), places(1, 0, 0)), (Vec::new(), Vec::new()));
+        assert_eq!(ports[0].count(), 2);
+    }
+}

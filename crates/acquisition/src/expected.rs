@@ -1,0 +1,149 @@
+//! What a recording of a simulated instrument must hold: its frames, or blocks of its packets, made again from the seed.
+
+use nilometer_model::Packets;
+
+use crate::{
+    Gap,
+    format::{self, Known, WireFormat},
+    instrument::Content,
+};
+
+/// See the module.
+#[derive(Debug, Clone)]
+pub enum Expected {
+    /// A frame each.
+    Frames(Content),
+    /// Blocks of frames that came in packets.
+    Blocks(Box<Blocks>),
+}
+
+/// Blocks of a stream that begins with its first packet.
+#[derive(Debug, Clone)]
+pub struct Blocks {
+    packets: Packets,
+    known: Known,
+    content: Content,
+}
+
+/// Where a frame is compared.
+const PAGE: usize = 4096;
+
+impl Expected {
+    /// Whether these bytes are frame or block `number`, but for packets that did not come; if not, the first page of 4096 bytes
+    /// that is wrong.
+    pub fn verify(&self, number: u64, bytes: &[u8], gaps: &[Gap]) -> Result<(), usize> {
+        match self {
+            Expected::Frames(content) => content.verify(number, bytes),
+            Expected::Blocks(blocks) => blocks.verify(number, bytes, gaps),
+        }
+    }
+}
+
+impl Blocks {
+    /// Of the stream with these packets around this content. What can't be sent is said.
+    pub fn new(packets: &Packets, known: Known, content: Content) -> Result<Self, String> {
+        format::of(packets, &known)?;
+        Ok(Blocks { packets: packets.clone(), known, content })
+    }
+
+    fn format(&self) -> Box<dyn WireFormat> {
+        format::of(&self.packets, &self.known).expect("it was made before")
+    }
+
+    fn verify(&self, number: u64, bytes: &[u8], gaps: &[Gap]) -> Result<(), usize> {
+        let format = self.format();
+        let (parts, size) = (&format.geometry().parts, format.geometry().frame_size());
+        let frames = self.packets.frames_of_block(self.known.frame);
+        let (mut frame, mut prefix) = (vec![0; size], vec![0; format.geometry().prefix]);
+        self.content.prepare_slot(&mut frame);
+        for (at, bytes) in (0..).zip(bytes.chunks(size)) {
+            self.content.fill(number * frames + at, &mut frame);
+            let mut begin = 0;
+            for (part, length) in parts.iter().enumerate() {
+                let range = begin..begin + length;
+                begin = range.end;
+                format.make(number * frames + at, part, &mut prefix, &mut frame[range.clone()]);
+                let is_gone = is_gone(gaps, at * parts.len() as u64 + part as u64);
+                if !is_gone && bytes.get(range.clone()) != Some(&frame[range.clone()]) {
+                    return Err((at as usize * size + range.start) / PAGE);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a packet of a block did not come, and something else stands in its place.
+fn is_gone(gaps: &[Gap], packet: u64) -> bool {
+    gaps.iter().any(|gap| gap.filled && (u64::from(gap.at)..u64::from(gap.at) + gap.count).contains(&packet))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        format::Packet,
+        transport::{Course, Flow},
+    };
+    use nilometer_model::{Instrument, Seed};
+
+    const FORMATS: [&str; 3] = [
+        "shape = [64_000]\npixel = \"uint2\"\npackets.format.vdif = { payload = \"8000 B\", threads = [0, 1] }",
+        "shape = [40_000]\npixel = \"uint2\"\npackets.format.mark5b = {}",
+        "shape = [2, 512, 1024]\npixel = \"uint16\"\npackets = { port = 50001, format = { described = { header = \"8 B\", frame = { offset = 0, bytes = 4 }, packet = { offset = 4, bytes = 4 }, packets = 256, payload = \"8192 B\" } } }",
+    ];
+
+    /// The first blocks as they are sent.
+    fn sent(text: &str) -> (Blocks, Vec<Vec<u8>>) {
+        let text = format!("name = \"t\"\ntitle = \"t\"\nsource = \"t\"\nframe_rate = \"1 kHz\"\n{text}\n");
+        let instrument = Instrument::parse(&text, "t.toml").unwrap_or_else(|error| panic!("{error}"));
+        let packets = instrument.packets.clone().expect("it sends some");
+        let known = Known { begins: 700_000_000, ..Known::of(&instrument) };
+        let format = || format::of(&packets, &known).expect("valid");
+        let row = [format().geometry().frame_size() as u64 * 8 / instrument.pixel.bits()];
+        let content =
+            Content::prepare(&instrument.data, &row, instrument.pixel, Seed(3)).expect("it can be made");
+        let mut flow = Flow::new(format(), content.clone(), Course::default(), 1);
+        let per_block = packets.frames_of_block(known.frame) * format().geometry().parts.len() as u64;
+        let block = |number: u64| {
+            let packets = number * per_block..(number + 1) * per_block;
+            packets
+                .flat_map(|number| {
+                    let made = flow.make(number);
+                    let Packet { body, .. } = flow.packet(made);
+                    body.to_vec()
+                })
+                .collect()
+        };
+        let sent = (0..3).map(block).collect();
+        (Blocks::new(&packets, known, content).expect("valid"), sent)
+    }
+
+    #[test]
+    fn what_was_sent_is_expected_and_nothing_else() {
+        for text in FORMATS {
+            let (blocks, mut sent) = sent(text);
+            let expected = Expected::Blocks(Box::new(blocks));
+            for (number, block) in (0..).zip(&sent) {
+                assert_eq!(expected.verify(number, block, &[]), Ok(()), "block {number} of {text}");
+                assert!(expected.verify(number + 1, block, &[]).is_err(), "{text}");
+            }
+            let last = sent[2].len() - 1;
+            sent[2][last] ^= 1;
+            assert_eq!(expected.verify(2, &sent[2], &[]).map_err(|page| page > 200), Err(true), "{text}");
+            assert!(expected.verify(1, &sent[1][..last], &[]).is_err(), "half a block: {text}");
+        }
+    }
+
+    #[test]
+    fn what_did_not_come_is_not_compared() {
+        let (blocks, mut sent) = sent(FORMATS[0]);
+        let expected = Expected::Blocks(Box::new(blocks));
+        sent[1][5 * 8032..7 * 8032].fill(0);
+        let gap = |at, filled| Gap { at, count: 2, filled };
+        assert_eq!(expected.verify(1, &sent[1], &[gap(5, true)]), Ok(()));
+        for gap in [gap(4, true), gap(6, true), gap(5, false)] {
+            assert!(expected.verify(1, &sent[1], &[gap]).is_err(), "{gap:?}");
+        }
+    }
+}

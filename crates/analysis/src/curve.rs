@@ -1,0 +1,209 @@
+//! What recording packets costs over their size and rate, and where loss begins.
+
+use nilometer_model::{
+    ByteRate, Bytes, CellEntry, Ingest, Invalid, Measured, Nanos, PacketTotals, Results, Sample, plan::Goal,
+    statistics::Summary,
+};
+
+/// Packets of one size at several rates, on one target.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Curve {
+    /// Index into [`Results::targets`].
+    pub target: usize,
+    /// Nothing was stored: writes did nothing and always succeeded.
+    pub onto_nothing: bool,
+    /// The longest packet, with what is not kept.
+    pub size: Bytes,
+    /// By rate, the lowest first: at least two.
+    pub rates: Vec<AtRate>,
+}
+
+/// All repeats at one rate.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AtRate {
+    /// What was to be recorded.
+    pub rate: ByteRate,
+    /// Packets that came in a second.
+    pub packets: f64,
+    /// What the recorder spent on each packet that it stored, over the valid repeats; none if none was stored.
+    pub cost: Option<Nanos>,
+    /// The share of packets that were lost, over the valid repeats.
+    pub lost: f64,
+    /// Repeats that say something.
+    pub valid: u32,
+    /// Of these, those that lost.
+    pub lossy: u32,
+    /// Why the others say nothing.
+    pub invalid: Option<Invalid>,
+}
+
+/// Between which rates loss begins.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LossBegins {
+    /// The highest rate below at which no repeat lost.
+    pub carried: Option<ByteRate>,
+    /// The lowest at which most repeats lost.
+    pub lost: ByteRate,
+}
+
+impl Curve {
+    /// Where loss begins; none if no rate that was tried loses.
+    pub fn loss_begins(&self) -> Option<LossBegins> {
+        let at = self.rates.iter().position(AtRate::loses)?;
+        let carried = self.rates[..at].iter().rev().find(|rate| rate.valid > 0 && rate.lossy == 0);
+        Some(LossBegins { carried: carried.map(|rate| rate.rate), lost: self.rates[at].rate })
+    }
+}
+
+impl AtRate {
+    /// Most of its repeats lost.
+    pub fn loses(&self) -> bool {
+        2 * self.lossy > self.valid
+    }
+}
+
+/// A recording over loopback by itself, at a given rate.
+type Made<'a> = (&'a Sample, &'a Ingest, &'a PacketTotals);
+
+/// All curves: by target, those onto nothing first, by size.
+pub fn curves(results: &Results) -> Vec<Curve> {
+    let mut made: Vec<((usize, bool, Bytes), Made<'_>)> = Vec::new();
+    for measured in &results.samples {
+        if let Some(of) = of(measured) {
+            let on_target = !results.cells.get(measured.key.cell).is_some_and(is_onto_nothing);
+            made.push(((measured.key.target, on_target, of.2.size), of));
+        }
+    }
+    made.sort_by(|(a, (_, one, _)), (b, (_, other, _))| a.cmp(b).then(rate(one).0.total_cmp(&rate(other).0)));
+    let all = made.chunk_by(|(a, _), (b, _)| a == b).map(|group| {
+        let (target, on_target, size) = group[0].0;
+        let same_rate =
+            |a: &(_, Made<'_>), b: &(_, Made<'_>)| rate(a.1.1).0.total_cmp(&rate(b.1.1).0).is_eq();
+        let rates = group.chunk_by(same_rate).map(at_rate).collect();
+        Curve { target, onto_nothing: !on_target, size, rates }
+    });
+    all.filter(|curve| curve.rates.len() > 1).collect()
+}
+
+/// Nothing of what came was stored: that says nothing of the target.
+pub(crate) fn is_onto_nothing(cell: &CellEntry) -> bool {
+    let cell: Option<serde_json::Value> = serde_json::from_str(&cell.parameters).ok();
+    cell.is_some_and(|cell| cell.get("onto").is_some_and(|onto| onto == "nothing"))
+}
+
+fn of(measured: &Measured) -> Option<Made<'_>> {
+    let ingest = measured.sample.ingest.as_ref()?;
+    let alone = ingest.company.is_empty()
+        && ingest.condition.is_empty()
+        && ingest.count == 1
+        && ingest.readers.iter().all(|reader| reader.after);
+    let is_wanted = alone && matches!(ingest.goal, Goal::Pace | Goal::Search);
+    Some((&measured.sample, ingest, ingest.packets.as_ref()?)).filter(|_| is_wanted)
+}
+
+fn rate(ingest: &Ingest) -> ByteRate {
+    ByteRate::of(ingest.frame_size.0, ingest.period)
+}
+
+fn at_rate<K>(group: &[(K, Made<'_>)]) -> AtRate {
+    let made = || group.iter().map(|(_, made)| made);
+    let valid: Vec<&Made<'_>> = made().filter(|(sample, ..)| sample.invalid.is_none()).collect();
+    let mean = |of: &dyn Fn(&Made<'_>) -> Option<f64>| {
+        Summary::of(&valid.iter().filter_map(|made| of(made)).collect::<Vec<_>>()).map(|summary| summary.mean)
+    };
+    let cost = |made: &Made<'_>| cost(made.0, made.2).map(|cost| cost.0 as f64);
+    let lost = |made: &Made<'_>| Some(made.2.lost() as f64 / made.2.due.max(1) as f64);
+    let seconds = |ingest: &Ingest| Nanos(ingest.due.saturating_mul(ingest.period.0)).seconds().max(1e-9);
+    let came = |made: &Made<'_>| Some(made.2.due as f64 / seconds(made.1));
+    #[expect(clippy::cast_sign_loss, reason = "times are not negative")]
+    let nanos = |mean: f64| Nanos(mean as u64);
+    AtRate {
+        rate: rate(group[0].1.1),
+        packets: mean(&came).unwrap_or_default(),
+        cost: mean(&cost).map(nanos),
+        lost: mean(&lost).unwrap_or_default(),
+        valid: valid.len() as u32,
+        lossy: valid.iter().filter(|made| made.2.lost() > 0).count() as u32,
+        invalid: made().find_map(|(sample, ..)| sample.invalid.clone()),
+    }
+}
+
+/// What the recorder spent on each packet that it stored: its threads that receive and write, and what works for them.
+pub(crate) fn cost(sample: &Sample, packets: &PacketTotals) -> Option<Nanos> {
+    let spent = (sample.user + sample.system).0;
+    (packets.stored > 0).then(|| Nanos(spent / packets.stored))
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use nilometer_model::{Key, plan::Phase};
+
+    /// A second at this rate of packets of this size, of which some are lost.
+    pub(crate) fn measured(
+        cell: usize,
+        size: u64,
+        rate: f64,
+        lost: u64,
+        invalid: Option<Invalid>,
+    ) -> Measured {
+        let due = (rate / size as f64) as u64;
+        let packets = PacketTotals {
+            size: Bytes(size),
+            due,
+            came: due - lost,
+            stored: due - lost,
+            ..PacketTotals::default()
+        };
+        let ingest = Ingest {
+            frame_size: Bytes(1_000_000),
+            period: Nanos::from_seconds(1e6 / rate),
+            due: (rate / 1e6) as u64,
+            count: 1,
+            packets: Some(packets),
+            ..Ingest::default()
+        };
+        // 2 us a packet.
+        let user = Nanos(2000 * (due - lost));
+        let sample = Sample { user, invalid, ingest: Some(ingest), ..Sample::new(Nanos(0)) };
+        Measured { key: Key { target: 0, cell, repeat: 0, phase: Phase::Ingest }, sample }
+    }
+
+    /// Of a cell onto nothing and one onto the target.
+    pub(crate) fn results(samples: Vec<Measured>) -> Results {
+        let cell = |parameters: &str| CellEntry { parameters: parameters.into(), ..CellEntry::default() };
+        let cells = vec![cell(r#"{"onto": "nothing"}"#), cell(r#"{"onto": "target"}"#)];
+        Results { cells, samples, ..Results::default() }
+    }
+
+    #[test]
+    fn loss_begins_where_most_repeats_lose() {
+        let slow = Some(Invalid::Slow);
+        let samples = vec![
+            measured(0, 8000, 4e8, 50, None),
+            measured(0, 8000, 1e8, 0, None),
+            measured(0, 8000, 2e8, 0, None),
+            measured(0, 8000, 4e8, 25, None),
+            measured(0, 8000, 2e8, 9, None),
+            measured(0, 8000, 8e8, 0, slow.clone()),
+            measured(0, 1000, 1e8, 0, None),
+            measured(0, 1000, 2e8, 0, None),
+            measured(1, 8000, 1e8, 0, None),
+        ];
+        let all = curves(&results(samples));
+        let told: Vec<_> =
+            all.iter().map(|curve| (curve.onto_nothing, curve.size.0, curve.rates.len())).collect();
+        assert_eq!(told, [(true, 1000, 2), (true, 8000, 4)], "one rate is no curve");
+        let rates = &all[1].rates;
+        assert_eq!(
+            rates.iter().map(|rate| (rate.valid, rate.lossy)).collect::<Vec<_>>(),
+            [(1, 0), (2, 1), (2, 2), (0, 0)]
+        );
+        assert!((rates[2].lost - 0.000_75).abs() < 1e-9 && (rates[0].packets - 12_500.0).abs() < 1.0);
+        assert_eq!((rates[0].cost, rates[3].cost, &rates[3].invalid), (Some(Nanos(2000)), None, &slow));
+        // At 200 MB/s one of two repeats lost: that is neither carried nor where loss begins.
+        let begins = all[1].loss_begins().expect("it loses");
+        assert_eq!((begins.carried.map(|rate| rate.0.round()), begins.lost.0.round()), (Some(1e8), 4e8));
+        assert_eq!(all[0].loss_begins(), None);
+    }
+}

@@ -1,0 +1,48 @@
+//! A target on which nothing is stored: what a recorder costs by itself.
+
+use std::sync::Arc;
+
+use nilometer_model::Coldness;
+use nilometer_storage::{
+    Engine, EngineError, Target, TargetError,
+    engine::{Null, Options},
+    target::{Description, Space},
+};
+
+/// Described as another one, whose writes do nothing and always succeed.
+#[derive(Debug)]
+pub(super) struct Nothing(pub(super) Arc<dyn Target>);
+
+impl Target for Nothing {
+    fn description(&self) -> &Description {
+        self.0.description()
+    }
+
+    fn engine(&self, options: &Options) -> Result<Box<dyn Engine>, EngineError> {
+        Ok(Box::new(Null::new(options.depth as usize, options.clock)))
+    }
+
+    fn space(&self) -> Result<Space, TargetError> {
+        self.0.space()
+    }
+
+    fn chill(&self, _: &str) -> Result<Coldness, TargetError> {
+        Ok(Coldness::NotProvable)
+    }
+
+    fn traffic(&self) -> Option<(u64, u64)> {
+        None
+    }
+
+    fn stripe(&self, count: Option<u32>) -> Result<Option<u32>, TargetError> {
+        self.0.stripe(count)
+    }
+
+    fn clear(&self) -> Result<(), TargetError> {
+        Ok(())
+    }
+
+    fn remove(&self) -> Result<(), TargetError> {
+        Ok(())
+    }
+}

@@ -1,0 +1,140 @@
+//! How an instrument's frames come over a network, a row each.
+
+use nilometer_model::{
+    Bytes, Frequency, Instrument, Packets,
+    packets::{Cut, Detector, HeaderKind, Marks, Module, PacketFormat, Vdif},
+};
+
+/// None if nothing is known of it.
+pub(super) fn rows(instrument: &Instrument) -> Vec<(&'static str, String)> {
+    let Some(packets) = &instrument.packets else { return Vec::new() };
+    let frame = instrument.frame_size();
+    let kept = packets.kept(frame);
+    let brought = instrument.stream_rate().0 / packets.brought(frame).0 as f64;
+    let of_frame = packets.of_frame(frame);
+    let rate = Frequency(brought * of_frame as f64);
+    let mut rows = vec![
+        (
+            "packets",
+            format!(
+                "{}, of {} at the most, {rate} of each stream",
+                what(packets, instrument),
+                bytes(packets.longest(frame))
+            ),
+        ),
+        ("in front", in_front(packets, instrument)),
+        ("ports", ports(packets, instrument)),
+        (
+            "recorded",
+            format!(
+                "frames of {}, {of_frame} packet{} each, {} in all",
+                bytes(kept),
+                if of_frame == 1 { "" } else { "s" },
+                recorded(instrument)
+            ),
+        ),
+    ];
+    rows.retain(|(_, text)| !text.is_empty());
+    rows
+}
+
+/// To the byte.
+fn bytes(size: Bytes) -> String {
+    format!("{} B", size.0)
+}
+
+fn recorded(instrument: &Instrument) -> String {
+    instrument.in_blocks().map_or_else(String::new, |blocks| blocks.rate().to_string())
+}
+
+/// What stands in a packet.
+fn what(packets: &Packets, instrument: &Instrument) -> String {
+    match &packets.format {
+        PacketFormat::Vdif(vdif) => format!("a VDIF frame each{}", lanes(vdif)),
+        PacketFormat::Mark5b(mark5b) => match mark5b.frame {
+            Cut::Halves => "half a Mark5B frame each".into(),
+            Cut::Whole => "a Mark5B frame each".into(),
+        },
+        PacketFormat::Raw(raw) => format!("{} each of which nothing is known", bytes(raw.payload)),
+        PacketFormat::Excalibur(modules) => format!("EXCALIBUR in 12-bit mode, {} modules", modules.modules),
+        PacketFormat::Jungfrau(modules) => format!("JUNGFRAU, {} modules", modules.modules),
+        PacketFormat::DummyUdp(_) => "the test stream of odin-data".into(),
+        PacketFormat::Described(_) => {
+            let detector = packets.detector(instrument.frame_size());
+            detector.map_or_else(String::new, |detector| described(&detector))
+        }
+    }
+}
+
+fn lanes(vdif: &Vdif) -> String {
+    let list = |name: &str, texts: Vec<String>| format!(", {name} {}", texts.join(", "));
+    let stations = vdif.stations.as_ref();
+    let stations = stations.map(|all| list("stations", all.iter().map(ToString::to_string).collect()));
+    let threads = vdif.threads.as_ref();
+    let threads = threads.map(|all| list("threads", all.iter().map(ToString::to_string).collect()));
+    let header = if vdif.header == HeaderKind::Legacy { ", with headers of 16 B" } else { "" };
+    stations.unwrap_or_default() + &threads.unwrap_or_default() + header
+}
+
+fn described(detector: &Detector) -> String {
+    let Detector { modules, subframes, packets, .. } = detector;
+    let marks = detector.marks.map_or_else(String::new, |Marks { first, last }| {
+        format!(", the first and the last marked by bits {first} and {last}")
+    });
+    format!("{modules} modules of {subframes} sub-frames of {packets} packets{marks}")
+}
+
+/// What stands in front of what is kept, and where numbers are.
+fn in_front(packets: &Packets, instrument: &Instrument) -> String {
+    if let Some(detector) = packets.detector(instrument.frame_size()) {
+        let at = |field: nilometer_model::packets::Field| format!("{} B at {}", field.bytes, field.offset);
+        let packet = detector.packet.map_or_else(String::new, |field| format!(", packet {}", at(field)));
+        let module = match detector.module {
+            Module::Port => ", module by its port".into(),
+            Module::At(field) => format!(", module {}", at(field)),
+        };
+        return format!("{}: frame {}{packet}{module}", bytes(detector.header), at(detector.frame));
+    }
+    match packets.serial() {
+        Some(field) => {
+            format!("{}: serial number of {} B at {}", bytes(packets.prefix()), field.bytes, field.offset)
+        }
+        None if packets.prefix().0 > 0 => format!("{} that are not kept", bytes(packets.prefix())),
+        None => "nothing".into(),
+    }
+}
+
+fn ports(packets: &Packets, instrument: &Instrument) -> String {
+    let last = u64::from(packets.port) + u64::from(packets.ports()) * instrument.streams - 1;
+    let what = if packets.ports() > 1 { "a module each" } else { "a stream each" };
+    match last {
+        last if last == u64::from(packets.port) => format!("{last}"),
+        last => format!("{} to {last}, {what}", packets.port),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::instrument::load;
+
+    #[test]
+    fn packets_are_shown_as_they_come() {
+        let shown = |name: &str| {
+            let rows = rows(&load(name).expect("it is in the catalogue"));
+            rows.iter().map(|(key, text)| format!("{key}: {text}")).collect::<Vec<_>>()
+        };
+        let expected = [
+            "packets: a VDIF frame each, threads 0, of 8040 B at the most, 63.4 kHz of each stream",
+            "in front: 8 B: serial number of 8 B at 0",
+            "ports: 46227",
+            "recorded: frames of 8032 B, 1 packet each, 509 MB/s in all",
+        ];
+        assert_eq!(shown("fila10g-4g"), expected);
+        let jungfrau = shown("jungfrau-4m");
+        assert!(jungfrau[0].contains("JUNGFRAU, 8 modules, of 8240 B"), "{jungfrau:?}");
+        assert_eq!(jungfrau[1], "in front: 48 B: frame 8 B at 0, packet 4 B at 12, module by its port");
+        assert_eq!(jungfrau[2], "ports: 50001 to 50008, a module each");
+        assert_eq!(shown("pco-edge"), [""; 0]);
+    }
+}
