@@ -73,9 +73,11 @@ fn of(results: &Results, goal: Goal) -> Vec<&Ingest> {
 }
 
 fn report(home: &Path, format: &str) -> String {
-    let ended = start(home, &["report", "evaluation.sqlite", "--format", format]).end(LIMIT);
+    let to = home.join("report");
+    let to = to.to_str().expect("a plain name");
+    let ended = start(home, &["report", "evaluation.sqlite", "--format", format, "--output", to]).end(LIMIT);
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    ended.stdout
+    fs::read_to_string(to).expect("a text")
 }
 
 #[test]

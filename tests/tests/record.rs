@@ -4,6 +4,7 @@ use std::{
     collections::BTreeSet,
     fs,
     net::UdpSocket,
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     sync::atomic::AtomicBool,
     time::Duration,
@@ -259,6 +260,38 @@ fn the_last_block_ends_where_the_stream_does_past_the_cache_too() {
     assert_frames(&lab, &lab.file(), 1001, &BTreeSet::new());
     let verified = lab.verify();
     assert!(verified.code == Some(0) && verified.stdout.contains("checksums of the journal"), "{verified:?}");
+}
+
+#[test]
+fn space_that_was_reserved_behind_the_end_is_free_again() {
+    if !may_mount() {
+        return;
+    }
+    for disk in [FileSystem::ext4(1200), FileSystem::xfs(1200)] {
+        let lab = Lab::onto(tempfile::tempdir().expect("a temporary directory"), disk.path().to_owned());
+        let running = lab.record(&["--silence", "2 s", "--reserve", "0 B"]);
+        let sending = std::thread::scope(|scope| {
+            let sent = scope.spawn(|| lab.send(4001, 4000.0, Faults::default(), Course::default()));
+            let reserved = await_some("reserved space", || {
+                let file = fs::metadata(lab.to.join("scan/scan.vdif")).ok()?;
+                // 256 MiB at a time; what is read of the file never goes beyond what was written.
+                (file.blocks() * 512 >= 256 << 20 && file.len() <= 4001 * FRAME as u64).then_some(file.len())
+            });
+            drop(sent.join());
+            reserved
+        });
+        assert!(sending <= 4001 * FRAME as u64);
+        let ended = running.end(LIMIT);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        assert_frames(&lab, &lab.file(), 4001, &BTreeSet::new());
+        let file = fs::metadata(lab.to.join("scan/scan.vdif")).expect("the recording");
+        let allocated = file.blocks() * 512;
+        assert!(
+            allocated <= file.len().next_multiple_of(4096) + (1 << 16),
+            "{allocated} B of {}",
+            file.len()
+        );
+    }
 }
 
 fn kills() -> u64 {

@@ -140,6 +140,7 @@ pub(crate) mod tests {
     use nilometer_model::{Key, plan::Phase};
 
     /// A second at this rate of packets of this size, of which some are lost.
+    #[expect(clippy::cast_sign_loss, reason = "rates are above zero")]
     pub(crate) fn measured(
         cell: usize,
         size: u64,

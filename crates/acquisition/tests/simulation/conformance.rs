@@ -100,7 +100,7 @@ fn a_writer_of_raw_files_is_a_proper_workload() {
         let head = Head { frames_per_file, storing, format, ..head };
         let suited = RawLayout::suited("n_r".into(), head, false);
         let layout = RawLayout {
-            preallocate: storing.is_many_files(),
+            preallocate: storing != Storing::Growing,
             keep,
             durability,
             checksums: true,

@@ -115,7 +115,8 @@ impl Lab {
             storing,
             format: self.format,
         };
-        let preallocate = self.storing.is_many_files();
+        let preallocate =
+            self.storing.is_many_files() || self.storing == Storing::Shared && self.lanes() == 1;
         let origin = Content::Pattern(self.pattern()).origin();
         RawLayout {
             name: "n_r".into(),

@@ -254,7 +254,8 @@ fn worst(made: Vec<Made<'_>>) -> Finding {
 
 fn finding(sample: &Sample, ingest: &Ingest) -> Finding {
     if let Some(why) = &sample.invalid {
-        return Finding::Undecided(why.to_string());
+        let over = if ingest.packets.is_some() { "over loopback, " } else { "" };
+        return Finding::Undecided(format!("{over}{why}"));
     }
     let slots = |slots: u64| Bytes(slots * ingest.frame_size.0 * u64::from(ingest.count));
     let after = ingest.readers.iter().filter(|reader| reader.after);
@@ -342,7 +343,7 @@ fn searched(results: &Results, recorded: &Recorded<'_>) -> (Option<RateLimit>, O
         let same = recorded.samples.iter().filter(|measured| measured.key.cell == first.key.cell);
         let trials: Vec<_> = same.filter_map(|measured| SearchTrial::of(&measured.sample)).collect();
         match search::advise(&cell, cell.rate(), &trials) {
-            Advice::Found(found) => Some((found, Bytes(cell.recorded().frame_size().0 * cell.rings()))),
+            Advice::Found(found) => Some((found, cell.recorded().frame_size())),
             Advice::Next(_) => None,
         }
     };

@@ -85,7 +85,7 @@ fn advise_rate(cell: &IngestCell, hint: ByteRate, trials: &[Trial]) -> Advice<In
 }
 
 fn advise_buffer(cell: &IngestCell, trials: &[Trial]) -> Advice<IngestCell, Found> {
-    let slot = cell.recorded().frame_size().0.next_multiple_of(PAGE) * cell.rings();
+    let slot = cell.recorded().frame_size().0.next_multiple_of(PAGE);
     let search = BufferSearch { most: (cell.buffer.0 / slot).max(LEAST) };
     let mut made = Vec::new();
     // A ring may have got a slot more than was asked for: what was asked counts.
@@ -152,6 +152,29 @@ mod tests {
             let (carried, lost) = (limit.carried.expect("some").0, limit.lost.expect("some").0);
             assert!(carried <= 200e6 && lost > 200e6 && lost / carried < 1.06, "{limit} from {hint}");
         }
+    }
+
+    #[test]
+    fn packets_are_searched_at_rates_that_they_can_have() {
+        let telescope = "name = \"telescope\"\ntitle = \"t\"\nsource = \"s\"\nshape = [40_000_000]\npixel = \"uint2\"\n\
+                         frame_rate = \"50.7 Hz\"\npackets.format.vdif = { payload = \"1000 B\", threads = [0] }\n";
+        let instrument = Instrument::parse(telescope, "telescope").expect("valid");
+        let cell = IngestCell { instrument, route: Route::Loopback, ..cell(Goal::Search) };
+        let mut trials = Vec::new();
+        let limit = loop {
+            match advise(&cell, ByteRate(900e6), &trials) {
+                Advice::Found(Found::Rate(limit)) => break limit,
+                Advice::Found(found) => panic!("{found:?}"),
+                Advice::Next(next) => {
+                    assert_eq!(next.instrument.check(), Ok(()), "{}", next.rate());
+                    let ended = if next.rate().0 > 650e6 { Ended::Lost } else { Ended::Carried };
+                    trials.push(Trial { rate: next.rate(), high: 3, ended });
+                }
+            }
+        };
+        // With the headers of frames: what the recorder has to take.
+        let (carried, lost) = (limit.carried.expect("some").0, limit.lost.expect("some").0);
+        assert!(carried <= 650e6 && lost > 650e6 && lost / carried < 1.06, "{limit}");
     }
 
     #[test]

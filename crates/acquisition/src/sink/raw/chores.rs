@@ -169,7 +169,7 @@ impl Program {
                 let kind = OpKind::Open(new.direct_if(layout.direct));
                 named(kind, layout.slot(file), name, buffer)
             }
-            Chore::Allocate(file) => on(OpKind::Allocate, layout.slot(file), layout.file_size(), buffer),
+            Chore::Allocate(file) => on(OpKind::Allocate, layout.slot(file), layout.reserved(file), buffer),
             Chore::OpenThrough(_) => named(OpKind::Open(Open::WRITE), THROUGH, name, buffer),
             Chore::CloseThrough(_) => on(OpKind::Close, THROUGH, 0, buffer),
             Chore::Truncate(file, bytes) => on(OpKind::Truncate, layout.slot(file), bytes, buffer),

@@ -53,7 +53,8 @@ pub struct RawLayout {
     pub head: Head,
     /// `O_DIRECT` for frames.
     pub direct: bool,
-    /// Reserve a file's space when it is made; only where there are many files.
+    /// Reserve a file's space when it is made, and that of an only file part by part. Not where it grows, nor where several
+    /// lanes write it.
     pub preallocate: bool,
     /// Full files to keep; older ones are removed. All, if none; only where there are many files.
     pub keep: Option<u64>,
@@ -93,6 +94,11 @@ impl Streamer {
     }
 }
 
+/// Whether a lane knows by itself where its files end.
+fn has_own_files(head: &Head) -> bool {
+    head.storing.is_many_files() || head.storing == Storing::Shared && head.lanes == 1
+}
+
 impl RawLayout {
     /// As suits such files: space is reserved where `direct` and more than one write fills a file, all files are kept,
     /// each is synced unless it is small.
@@ -102,7 +108,7 @@ impl RawLayout {
             name,
             head,
             direct,
-            preallocate: direct && head.frames_per_file > 1 && head.storing.is_many_files(),
+            preallocate: direct && head.frames_per_file > 1 && has_own_files(&head),
             keep: None,
             durability: if large { Durability::EachFile } else { Durability::Never },
             checksums: false,
@@ -111,6 +117,12 @@ impl RawLayout {
             picture: None,
             streamer: None,
         }
+    }
+
+    /// Up to where space is reserved for a file, or for this part of an only one.
+    pub(super) fn reserved(&self, file: u64) -> u64 {
+        let parts = if self.is_files() { 1 } else { file.saturating_add(1) };
+        self.file_size().saturating_mul(parts)
     }
 
     /// Bytes of a full file, or of a part.

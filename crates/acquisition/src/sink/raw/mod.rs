@@ -74,6 +74,8 @@ pub struct RawFiles {
     failed: Option<Errno>,
     /// By how many bytes the last block is shorter than others.
     cut: u64,
+    /// Where the last frame ends that was put into an only file.
+    end: u64,
     /// The file was asked to be opened once more, for such a block.
     through: bool,
     /// The first file for which there was no room.
@@ -123,6 +125,7 @@ impl RawFiles {
             scratch,
             failed: None,
             cut: 0,
+            end: 0,
             through: false,
             no_room_for: None,
             finishing: false,
@@ -172,7 +175,7 @@ impl RawFiles {
         let many = self.layout.is_files();
         self.program.add([Chore::Room(file)]);
         self.program.add((many || file == 0).then_some(Chore::Create(file)));
-        self.program.add((many && self.layout.preallocate).then_some(Chore::Allocate(file)));
+        self.program.add(self.layout.preallocate.then_some(Chore::Allocate(file)));
         self.program.add([Chore::Ready(file)]);
     }
 
@@ -208,9 +211,12 @@ impl RawFiles {
         }
     }
 
-    /// It is as long as what is in it.
+    /// It is as long as what is in it; space that was reserved behind that is free again.
     fn add_end_of_the_only_file(&mut self) {
         let (last, frames) = self.files.last();
+        if self.layout.preallocate && self.is_made(0) {
+            self.program.add([Chore::Truncate(last, self.end)]);
+        }
         if frames > 0 {
             self.add_complete(last);
         }
@@ -306,6 +312,7 @@ impl RawFiles {
             }
         }
         let offset = place.position * self.layout.head.stride;
+        self.end = self.end.max(offset + u64::from(length));
         Some((Operation::write(file_slot, offset, length, buffer), due))
     }
 

@@ -108,6 +108,8 @@ impl RawFiles {
                 match result {
                     // Where space can't be reserved, files grow as they are written.
                     Err(Errno::EOPNOTSUPP | Errno::ENOSYS) if kind == OpKind::Allocate => {}
+                    // Of an only file more is reserved than it may need.
+                    Err(Errno::ENOSPC) if kind == OpKind::Allocate && !self.layout.is_files() => {}
                     Err(errno) => {
                         self.program.failed();
                         return Err(errno);
