@@ -10,6 +10,7 @@ mod clean;
 mod describe;
 mod evaluate;
 mod facility;
+mod host;
 mod instrument;
 mod plan;
 mod progress;
@@ -18,6 +19,7 @@ mod recorded;
 mod recordings;
 mod report;
 mod resume;
+mod serve;
 mod simulate;
 mod size;
 mod status_line;
@@ -45,6 +47,7 @@ enum Command {
     Instrument(instrument::Command),
     Simulate(Box<simulate::Simulate>),
     Record(record::Record),
+    Serve(serve::Serve),
     Size(size::Size),
     Verify(verify::Verify),
     Clean(clean::Clean),
@@ -98,6 +101,9 @@ fn main() -> ExitCode {
         Command::Record(record) => {
             watch::watched(|| code(record.execute())).unwrap_or_else(|error| told(&error, 1))
         }
+        Command::Serve(serve) => {
+            watch::watched(|| code(serve.execute())).unwrap_or_else(|error| told(&error, 1))
+        }
         Command::Verify(verify) => code(verify.execute()),
         Command::Size(size) => code(size.execute()),
         Command::Instrument(instrument) => code(instrument.execute()),
@@ -118,6 +124,12 @@ fn code(outcome: Outcome) -> u8 {
 }
 
 fn told(error: &anyhow::Error, code: u8) -> u8 {
+    eprintln!("nilometer: {}", explained(error));
+    code
+}
+
+/// An error with its causes, in a line.
+fn explained(error: &anyhow::Error) -> String {
     let mut text = error.to_string();
     for cause in error.chain().skip(1).map(ToString::to_string) {
         // Many messages end in their cause already.
@@ -125,6 +137,5 @@ fn told(error: &anyhow::Error, code: u8) -> u8 {
             text = format!("{text}: {cause}");
         }
     }
-    eprintln!("nilometer: {text}");
-    code
+    text
 }

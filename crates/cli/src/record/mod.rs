@@ -1,5 +1,6 @@
 //! `nilometer record`: packets from the network, through the recorder, into a directory that stays.
 
+mod account;
 mod live;
 mod settings;
 mod summary;
@@ -13,13 +14,14 @@ use std::{
     },
 };
 
-use anyhow::anyhow;
+use anyhow::{Context, anyhow};
 use clap::Args;
 use nilometer_acquisition::{Outcome as Recorded, Recorder};
 use nilometer_model::{Moment, Nanos};
 use nilometer_storage::{Calendar, Clock};
 
 use crate::{Blame, Failure, Outcome, evaluate::stop_on_signal, recorded::durable_when};
+pub(crate) use account::{Account, Before};
 use live::Live;
 pub(crate) use settings::{Prepared, Settings};
 pub(crate) use summary::{summary, went_well};
@@ -49,17 +51,20 @@ impl Record {
         if let Some(start) = settings.wishes().start {
             prepared = until_start(prepared, start, &stop)?;
         }
-        let Prepared { mut recorder, target, name, at, room, durability } = prepared;
+        let (name, at, room) = (&prepared.name, prepared.at, prepared.room);
         eprintln!("recording {name} from udp://{at}, {room} of packets may wait in the kernel");
-        recorder.begin().run()?;
-        let outcome = self.follow(recorder, settings.wishes().stop);
-        let targets = [target];
-        print!("{}", summary(&outcome, &targets));
-        println!("durable     {}", durable_when(durability));
-        println!("\nnilometer verify {}", targets[0].path().display());
+        let before = Before::now();
+        prepared.recorder.begin().run()?;
+        let outcome = self.follow(&mut prepared.recorder, settings.wishes().stop);
+        let status = prepared.recorder.status();
+        let account = Account::of(&prepared, &settings, &before, &outcome, status);
+        print!("{}", told(&prepared, &outcome, &account));
+        let kept =
+            if outcome.hung { Ok(()) } else { account.keep(prepared.target.path(), settings.patience()) };
         // A directory on storage that hangs must not be closed: the program is to end.
-        std::mem::forget(targets);
-        went_well(&outcome).run()
+        std::mem::forget(prepared);
+        went_well(&outcome).run()?;
+        kept.context("can't write the summary beside the recording").run()
     }
 
     fn settings(&self) -> anyhow::Result<Settings> {
@@ -68,7 +73,7 @@ impl Record {
     }
 
     /// Until it is over, or this time has come.
-    fn follow(&self, mut recorder: Recorder, stop: Option<Moment>) -> Recorded {
+    fn follow(&self, recorder: &mut Recorder, stop: Option<Moment>) -> Recorded {
         let clock = Clock::start();
         let mut live = Live::new(self.quiet, clock.now());
         let outcome = loop {
@@ -84,6 +89,22 @@ impl Record {
         live.clear();
         outcome
     }
+}
+
+/// What it came to, a line each.
+fn told(prepared: &Prepared, outcome: &Recorded, account: &Account) -> String {
+    let targets = std::slice::from_ref(&prepared.target);
+    let lost = account.network_losses();
+    let lost = if lost.is_empty() { "nothing".into() } else { lost.join(", ") };
+    let lines = [
+        format!(
+            "kernel      {} of packets could wait; lost on this machine, for whomever: {lost}",
+            prepared.room
+        ),
+        format!("durable     {}", durable_when(prepared.durability)),
+        format!("\nnilometer verify {}", prepared.target.path().display()),
+    ];
+    summary(outcome, targets) + &lines.join("\n") + "\n"
 }
 
 /// Waits for the time to begin, with everything prepared. What came before is none of the recording.

@@ -81,16 +81,13 @@ struct Blocks {
 impl Settings {
     /// All that can be refused before the storage is looked at.
     pub(crate) fn of(wishes: Wishes) -> anyhow::Result<Self> {
-        let named = wishes
-            .instrument
-            .as_deref()
-            .context("no instrument: name one of the catalogue, or a .toml file")?;
-        let instrument = instrument::load(named)?;
+        let instrument = asked(&wishes)?;
         let to = wishes.to.clone().context("no --to: name the directory that the recording goes to")?;
+        let name = &instrument.name;
         let packets = instrument.packets.clone().with_context(|| {
-            format!("{named}: it has no `packets`: nothing says how it comes over a network")
+            format!("{name}: it has no `packets`: nothing says how it comes over a network")
         })?;
-        ensure!(packets.ports() == 1, "{named}: packets that come to several ports are not recorded yet");
+        ensure!(packets.ports() == 1, "{name}: packets that come to several ports are not recorded yet");
         let settings = Settings { instrument, packets, to, wishes };
         settings.check_limits()?;
         Ok(settings)
@@ -116,6 +113,27 @@ impl Settings {
     /// What was asked.
     pub(crate) fn wishes(&self) -> &Wishes {
         &self.wishes
+    }
+
+    /// What is recorded.
+    pub(crate) fn instrument(&self) -> &Instrument {
+        &self.instrument
+    }
+
+    /// In which form its frames are kept.
+    pub(crate) fn stored(&self) -> Format {
+        stored(&self.packets)
+    }
+
+    /// How long storage may be silent.
+    pub(crate) fn patience(&self) -> Nanos {
+        self.wishes.hang_after.unwrap_or(HANG_AFTER)
+    }
+
+    /// Where packets are awaited.
+    pub(crate) fn listens_at(&self) -> String {
+        let usual = || format!("udp://{}:{}", Ipv4Addr::LOCALHOST, self.packets.port);
+        self.wishes.listen.as_ref().map_or_else(usual, ToString::to_string)
     }
 
     /// Makes everything ready. When `stop` is set, the recording ends in order.
@@ -260,7 +278,7 @@ impl Settings {
             reserve: Some(self.reserve()),
             stop,
             allowance: Nanos::from_millis(10),
-            hang_after: self.wishes.hang_after.unwrap_or(HANG_AFTER),
+            hang_after: self.patience(),
         })
     }
 }
@@ -287,6 +305,15 @@ fn remove_unused(target: Arc<Directory>, name: &str) {
         drop(std::fs::remove_file(path));
     }
     drop(directory.remove_if_empty());
+}
+
+/// The instrument that is named, as its mode changes it.
+fn asked(wishes: &Wishes) -> anyhow::Result<Instrument> {
+    let named = wishes.instrument.as_deref().map(instrument::load).transpose()?;
+    match &wishes.mode {
+        Some(mode) => mode.instrument(named.as_ref()).map_err(anyhow::Error::msg),
+        None => named.context("no instrument: name one of the catalogue, or a .toml file, or its --mode"),
+    }
 }
 
 /// What is known of a stream before it comes: today's date among it. Where packets have serial numbers, the frames of a
