@@ -8,6 +8,7 @@
 mod catalogue;
 mod clean;
 mod describe;
+mod doctor;
 mod evaluate;
 mod facility;
 mod host;
@@ -48,6 +49,7 @@ enum Command {
     Simulate(Box<simulate::Simulate>),
     Record(record::Record),
     Serve(serve::Serve),
+    Doctor(doctor::Doctor),
     Size(size::Size),
     Verify(verify::Verify),
     Clean(clean::Clean),
@@ -104,6 +106,7 @@ fn main() -> ExitCode {
         Command::Serve(serve) => {
             watch::watched(|| code(serve.execute())).unwrap_or_else(|error| told(&error, 1))
         }
+        Command::Doctor(doctor) => code(doctor.execute()),
         Command::Verify(verify) => code(verify.execute()),
         Command::Size(size) => code(size.execute()),
         Command::Instrument(instrument) => code(instrument.execute()),

@@ -1,8 +1,10 @@
 //! The recorder as a program that runs for long: configured by a file, at given times, commanded from outside.
 
 mod commanded;
+mod doctor;
 mod scheduled;
 mod sender;
+mod unit;
 
 use std::{fs, path::Path};
 
