@@ -11,6 +11,7 @@ mod host;
 mod measure;
 mod metadata;
 mod ours;
+mod packets;
 mod peers;
 mod place;
 mod read_sync;
@@ -35,7 +36,7 @@ struct Comparison {
     run: fn(&Stop) -> anyhow::Result<Outcome>,
 }
 
-const COMPARISONS: [Comparison; 22] = [
+const COMPARISONS: [Comparison; 23] = [
     Comparison { name: "read-4k-sync", run: read_sync::run },
     Comparison { name: "read-4k-uring", run: read_uring::run },
     Comparison { name: "stream-1m-buffered", run: stream::buffered },
@@ -51,6 +52,7 @@ const COMPARISONS: [Comparison; 22] = [
     Comparison { name: "sending", run: sending::run },
     Comparison { name: "receiving-joined", run: receiving::joined },
     Comparison { name: "receiving-single", run: receiving::single },
+    Comparison { name: "packets", run: packets::run },
     Comparison { name: "recorder-disk", run: recorder::on_disk },
     Comparison { name: "recorder-memory", run: recorder::in_memory },
     Comparison { name: "data", run: data::run },

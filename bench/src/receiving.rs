@@ -48,11 +48,11 @@ const OURS: &str = "nilometer";
 
 /// How packets leave.
 #[derive(Debug, Clone, Copy)]
-struct Load {
+pub(crate) struct Load {
     /// Eight packets with one call, which the kernel need not take apart.
-    segments: bool,
-    rate: Frequency,
-    packets: u64,
+    pub(crate) segments: bool,
+    pub(crate) rate: Frequency,
+    pub(crate) packets: u64,
 }
 
 /// A sender that hands packets over in bursts, as the kernel also joins them from a network card: 8 Gbit/s.
@@ -79,8 +79,8 @@ fn run(stop: &Stop, load: Load) -> anyhow::Result<Outcome> {
         phases: &["receive"],
         rounds: 9,
         contestants: vec![
-            Contestant::new(BATCHES, || bare_loop(noise, load, false)),
-            Contestant::new(JOINED, || bare_loop(noise, load, true)),
+            Contestant::new(BATCHES, || Ok(vec![bare_receiver(noise, load, false)?])),
+            Contestant::new(JOINED, || Ok(vec![bare_receiver(noise, load, true)?])),
             Contestant::new(OURS, || ours(noise, load)),
         ],
         bounds: vec![
@@ -92,7 +92,7 @@ fn run(stop: &Stop, load: Load) -> anyhow::Result<Outcome> {
 }
 
 /// Sends all packets; the thread that waits for them is heard afterwards.
-fn send(noise: &Content, load: Load, to: SocketAddr) -> anyhow::Result<()> {
+pub(crate) fn send(noise: &Content, load: Load, to: SocketAddr) -> anyhow::Result<()> {
     let outlet = UdpOutlet::connect(to, &Sending { segments: load.segments, ..Sending::default() })?;
     let flow = Flow::new(Box::new(Serial::new()), noise.clone(), Course::default(), 64);
     let station = Station::new(flow, (Faults::default(), SEED), vec![Box::new(outlet)], None);
@@ -102,7 +102,8 @@ fn send(noise: &Content, load: Load, to: SocketAddr) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn bare_loop(noise: &Content, load: Load, joined: bool) -> anyhow::Result<Vec<Cost>> {
+/// A loop that receives into the same memory again and again.
+pub(crate) fn bare_receiver(noise: &Content, load: Load, joined: bool) -> anyhow::Result<Cost> {
     let socket = UdpSocket::bind("127.0.0.1:0")?;
     let address = socket.local_addr()?;
     bare::receive_room(socket.as_raw_fd(), ROOM)?;
@@ -122,8 +123,7 @@ fn bare_loop(noise: &Content, load: Load, joined: bool) -> anyhow::Result<Vec<Co
         Ok(cost(packets, Usage::of_thread().since(before), clock.now()))
     });
     send(noise, load, address)?;
-    let cost = receiving.join().ok().context("the receiver panicked")??;
-    Ok(vec![whole(cost, load)?])
+    whole(receiving.join().ok().context("the receiver panicked")??, load)
 }
 
 fn ours(noise: &Content, load: Load) -> anyhow::Result<Vec<Cost>> {

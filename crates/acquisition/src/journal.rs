@@ -13,10 +13,14 @@
 //! | 6 origin | in place of the numbers, 48 bytes of text: what simulated frames are made from ([`Origin`]) |
 //! | 7 gap | of the block whose record follows: its number, the packet before which or from which on packets are missing, how many, 1 if something that is marked as invalid stands in their place |
 //! | 8 stream | in place of the numbers, 48 bytes of text: what packets the blocks are made of ([`crate::Stream`]) |
+//! | 9 chunk | file, and 1 + the number in its name from now on, or 0 if there is none |
 //!
-//! Storing is 0 for files of N frames, 1 for a growing file, 2 for one that lanes share. In these, which are not made of
-//! files, a "file" is a part of so many frames of the lane, which is synced as a whole; a position is always in the file
+//! Storing is 0 for files of N frames, 1 for a growing file, 2 for one that lanes share, 3 for chunks. In 1 and 2, which
+//! are not made of files, a "file" is a part of so many frames of the lane, which is synced as a whole; a position is always in the file
 //! that is there, and that of a frame in a shared file is its number. Format is 0 for the bytes of frames, 1 for CBF.
+//!
+//! A chunk is noted before its file is made and again before it is renamed: the file has the last name that is noted, or
+//! that before. The number in a name is that of the chunk among those of all lanes.
 //!
 //! The text of an origin stands behind the head, in as many records as it takes, the last one filled up with zeroes.
 
@@ -73,6 +77,13 @@ pub enum Entry {
     Origin([u8; TEXT]),
     /// A part of the text that says what packets the blocks are made of.
     Stream([u8; TEXT]),
+    /// The name that the file of a chunk has or gets.
+    Chunk {
+        /// Which file of the lane.
+        file: u64,
+        /// The number in its name, if there is one.
+        number: Option<u32>,
+    },
 }
 
 /// Bytes of text in a record.
@@ -105,15 +116,20 @@ impl Head {
         format!("{name}.{}.journal", self.lane)
     }
 
-    /// The name of a file of frames.
+    /// The name of a file of frames; of a chunk, while it has no number.
     pub fn file_name(&self, name: &str, file: u64) -> String {
         let (lane, suffix) = (self.lane, self.format.name());
         match self.storing {
-            Storing::Files => format!("{name}.{lane}.{file:08}.{suffix}"),
+            Storing::Files | Storing::Scattered => format!("{name}.{lane}.{file:08}.{suffix}"),
             Storing::Growing => format!("{name}.{lane}.{suffix}"),
             Storing::Shared => format!("{name}.{suffix}"),
         }
     }
+}
+
+/// The name of a chunk with this number.
+pub fn chunk_name(name: &str, number: u32) -> String {
+    format!("{name}.{number:08}")
 }
 
 fn numbers_of(text: [u8; TEXT]) -> [u64; 6] {
@@ -166,6 +182,9 @@ impl Entry {
             Entry::End { due } => (5, [u64::from(due.is_some()), due.unwrap_or(0), 0, 0, 0, 0]),
             Entry::Origin(text) => (6, numbers_of(text)),
             Entry::Stream(text) => (8, numbers_of(text)),
+            Entry::Chunk { file, number } => {
+                (9, [file, number.map_or(0, |number| u64::from(number) + 1), 0, 0, 0, 0])
+            }
         }
     }
 
@@ -196,6 +215,10 @@ impl Entry {
                 Some(Entry::Gap { number: a, gap })
             }
             8 => Some(Entry::Stream(text_of([a, b, c, d, e, f]))),
+            9 => {
+                let number = b.checked_sub(1).map(u32::try_from).transpose().ok()?;
+                Some(Entry::Chunk { file: a, number })
+            }
             _ => None,
         }
     }
@@ -296,6 +319,8 @@ mod tests {
             Entry::Removed { file: 0 },
             Entry::End { due: None },
             Entry::End { due: Some(0) },
+            Entry::Chunk { file: 7, number: None },
+            Entry::Chunk { file: 7, number: Some(0) },
         ];
         let mut bytes = vec![0; entries.len() * RECORD];
         for (sequence, (entry, record)) in entries.into_iter().zip(bytes.chunks_exact_mut(RECORD)).enumerate()
@@ -309,7 +334,7 @@ mod tests {
     #[test]
     fn any_flipped_bit_ends_the_prefix_there() {
         let whole = journal();
-        assert_eq!(prefix(&whole).len(), 10);
+        assert_eq!(prefix(&whole).len(), 12);
         for byte in 0..whole.len() {
             let mut torn = whole.clone();
             torn[byte] ^= 0x10;

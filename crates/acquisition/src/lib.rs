@@ -31,6 +31,7 @@ mod source;
 mod stream;
 pub mod transport;
 mod verify;
+pub mod whole;
 mod writer;
 
 pub use chronicle::Chronicle;
@@ -43,6 +44,6 @@ pub use recorder::{
 };
 pub use ring::{Books, Frame, Gap, Glance, Packed, Ring, Taken, WhenFull};
 pub use source::{Delivery, Fill, Pace, Source};
-pub use stream::Stream;
-pub use verify::{Damaged, Verified, verify};
+pub use stream::{Stream, Wire};
+pub use verify::{Damaged, Headers, Verified, verify};
 pub use writer::{Writer, WriterTotals};

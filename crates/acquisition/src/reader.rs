@@ -1,5 +1,10 @@
 //! A recording read back: the journals of all lanes united, frame by frame.
 
+mod below;
+mod grow;
+
+pub use below::with_below;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs::{self, File},
@@ -53,6 +58,9 @@ pub struct Index {
     pub stream: Option<Stream>,
     /// Packets that are missing, by the block that they are missing in.
     pub gaps: BTreeMap<u64, Vec<Gap>>,
+    /// The names of chunks, by lane and file: the number in the last one that was noted, and in the one before. A file has
+    /// the last, or that before if the recorder died between noting and renaming.
+    pub chunks: BTreeMap<(usize, u64), Names>,
     /// By frame number.
     pub frames: BTreeMap<u64, Place>,
     /// A frame may be in two lanes, if the first failed when it was stored but not yet acknowledged.
@@ -63,6 +71,15 @@ pub struct Index {
     pub due: Option<u64>,
     /// Lanes that were ended in order.
     pub ended: usize,
+}
+
+/// What the name of a chunk may be: by the number in it, if there is one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Names {
+    /// As noted last.
+    pub last: Option<u32>,
+    /// As noted before, if ever.
+    pub before: Option<Option<u32>>,
 }
 
 impl Index {
@@ -88,19 +105,32 @@ impl Index {
         self.origin = self.origin.take().or_else(|| journal::origin_of(entries));
         let stream = || journal::stream_of(entries).and_then(|text| Stream::read(&text));
         self.stream = self.stream.take().or_else(stream);
-        let mut gaps: BTreeMap<u64, Vec<Gap>> = BTreeMap::new();
         let removed: BTreeSet<u64> = entries.iter().filter_map(|entry| removed(*entry)).collect();
-        let durable = entries.iter().filter_map(|entry| durable(*entry)).max();
+        let durable = match trust {
+            Trust::Acknowledged => Some(u64::MAX),
+            Trust::Durable => entries.iter().filter_map(|entry| durable(*entry)).max(),
+        };
+        self.take(lane, entries, &removed, durable);
+    }
+
+    /// What a lane's journal says further. Frames of files that were removed are gone, and those in files behind the last
+    /// `durable` one don't count.
+    fn take(&mut self, lane: usize, entries: &[Entry], removed: &BTreeSet<u64>, durable: Option<u64>) {
+        let mut gaps: BTreeMap<u64, Vec<Gap>> = BTreeMap::new();
         for entry in entries {
             match *entry {
                 Entry::Frame { number, file, .. } if removed.contains(&file) => {
                     self.removed.insert(number);
                 }
                 Entry::Frame { number, file, position, checksum, length, due }
-                    if trust == Trust::Acknowledged || durable.is_some_and(|last| file <= last) =>
+                    if durable.is_some_and(|last| file <= last) =>
                 {
                     self.gaps.extend(gaps.remove_entry(&number));
                     self.found(number, Place { lane, file, position, checksum, length, due });
+                }
+                Entry::Chunk { file, number } => {
+                    let before = self.chunks.get(&(lane, file)).map(|names| names.last);
+                    self.chunks.insert((lane, file), Names { last: number, before });
                 }
                 Entry::Gap { number, gap } => gaps.entry(number).or_default().push(gap),
                 Entry::End { due } => {
@@ -116,6 +146,19 @@ impl Index {
         if let Some(other) = self.frames.insert(number, place) {
             self.copies.entry(number).or_default().push(other);
         }
+    }
+
+    /// What a file of frames may be called in a recording of this name, as it should be first.
+    pub fn file_names(&self, name: &str, Place { lane, file, .. }: Place) -> Vec<String> {
+        let head = &self.heads[lane];
+        let named = |number: Option<u32>| {
+            number.map_or_else(|| head.file_name(name, file), |number| journal::chunk_name(name, number))
+        };
+        let Some(&Names { last, before }) = self.chunks.get(&(lane, file)) else { return vec![named(None)] };
+        // Not if another chunk has that name meanwhile.
+        let taken = |number| self.chunks.iter().any(|((of, _), names)| *of == lane && names.last == number);
+        let before = before.filter(|number| number.is_none() || !taken(*number));
+        [Some(last), before].into_iter().flatten().map(named).collect()
     }
 
     /// Every place where a frame is.
@@ -191,36 +234,53 @@ pub struct Recording {
     pub unreadable: Vec<(PathBuf, io::Error)>,
     /// By lane: its directory and the recording's name.
     stems: Vec<Stem>,
+    /// Where it was looked for.
+    directories: Vec<PathBuf>,
+    /// By lane: how many records of its journal were taken.
+    taken: Vec<u64>,
 }
 
 impl Recording {
     /// Finds the journals `<name>.<lane>.journal` in the directories and unites them. A directory that is there but can't
     /// be read is a lane that is lost.
     pub fn open(directories: &[PathBuf], trust: Trust) -> Result<Self, OpenError> {
-        let (mut journals, mut unreadable) = (Vec::new(), Vec::new());
-        for directory in directories {
-            match journals_in(directory) {
-                Ok(paths) => journals.extend(paths),
-                Err(source) if source.kind() == io::ErrorKind::NotFound => {
-                    return Err(OpenError::Directory { path: directory.clone(), source });
-                }
-                Err(error) => unreadable.push((directory.clone(), error)),
-            }
-        }
-        let mut found = Vec::new();
-        for (lane, path) in journals {
-            match fs::read(&path) {
-                Ok(bytes) => found.extend(head_of(&bytes).map(|head| Found { lane, path, head, bytes })),
-                Err(error) => unreadable.push((path, error)),
-            }
-        }
-        // In the order of lanes, whatever the directories list first; a directory that was named twice counts once.
-        found.sort_by(|a, b| (a.lane, &a.path).cmp(&(b.lane, &b.path)));
-        found.dedup_by(|a, b| a.head == b.head);
+        let (found, unreadable) = find(directories)?;
         check_one(directories, &found)?;
+        Ok(Recording::of(&found, unreadable, directories, trust))
+    }
+
+    /// The same, where the journals of many recordings may be: each by itself, in the order of their names. What can't be read
+    /// is noted with each.
+    pub fn open_each(directories: &[PathBuf], trust: Trust) -> Result<Vec<Self>, OpenError> {
+        let mut by_recording: BTreeMap<(String, u64), Vec<Found>> = BTreeMap::new();
+        for found in find(directories)?.0 {
+            let name = parts_of(&found.path).map_or("", |(name, _)| name).to_owned();
+            by_recording.entry((name, found.head.recording)).or_default().push(found);
+        }
+        let each = by_recording.into_values();
+        Ok(each.map(|found| Recording::of(&found, Vec::new(), directories, trust)).collect())
+    }
+
+    fn of(
+        found: &[Found],
+        unreadable: Vec<(PathBuf, io::Error)>,
+        directories: &[PathBuf],
+        trust: Trust,
+    ) -> Self {
         let index = Index::unite(found.iter().map(|found| found.bytes.as_slice()), trust);
         let stems = found.iter().filter_map(|found| stem_of(&found.path)).collect();
-        Ok(Recording { index, unreadable, stems })
+        let taken = found.iter().map(|found| grow::settled(&journal::prefix(&found.bytes)) as u64).collect();
+        Recording { index, unreadable, stems, directories: directories.to_vec(), taken }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        self.stems.first().map_or("", |stem| &stem.name)
+    }
+
+    /// Where a lane is.
+    pub fn directory(&self, lane: usize) -> &Path {
+        &self.stems[lane].directory
     }
 
     /// What its lanes have in common, and the first of them.
@@ -229,9 +289,12 @@ impl Recording {
     }
 
     /// The file of frames that a place is in.
-    pub fn path(&self, Place { lane, file, .. }: Place) -> PathBuf {
-        let Stem { directory, name } = &self.stems[lane];
-        directory.join(self.index.heads[lane].file_name(name, file))
+    pub fn path(&self, place: Place) -> PathBuf {
+        let Stem { directory, name } = &self.stems[place.lane];
+        let mut paths: Vec<_> =
+            self.index.file_names(name, place).into_iter().map(|name| directory.join(name)).collect();
+        let there = if paths.len() > 1 { paths.iter().position(|path| path.exists()) } else { None };
+        paths.swap_remove(there.unwrap_or(0))
     }
 
     /// Reads frames one after the other.
@@ -292,6 +355,34 @@ struct Found {
 struct Stem {
     directory: PathBuf,
     name: String,
+}
+
+/// What was found in directories, in the order of lanes, and what could not be read.
+type FoundAndNot = (Vec<Found>, Vec<(PathBuf, io::Error)>);
+
+/// The journals that are there. A directory that is there but can't be read is a lane that is lost.
+fn find(directories: &[PathBuf]) -> Result<FoundAndNot, OpenError> {
+    let (mut journals, mut unreadable) = (Vec::new(), Vec::new());
+    for directory in directories {
+        match journals_in(directory) {
+            Ok(paths) => journals.extend(paths),
+            Err(source) if source.kind() == io::ErrorKind::NotFound => {
+                return Err(OpenError::Directory { path: directory.clone(), source });
+            }
+            Err(error) => unreadable.push((directory.clone(), error)),
+        }
+    }
+    let mut found = Vec::new();
+    for (lane, path) in journals {
+        match fs::read(&path) {
+            Ok(bytes) => found.extend(head_of(&bytes).map(|head| Found { lane, path, head, bytes })),
+            Err(error) => unreadable.push((path, error)),
+        }
+    }
+    // In the order of lanes, whatever the directories list first; a directory that was named twice counts once.
+    found.sort_by(|a, b| (a.lane, &a.path).cmp(&(b.lane, &b.path)));
+    found.dedup_by(|a, b| a.head == b.head);
+    Ok((found, unreadable))
 }
 
 fn check_one(directories: &[PathBuf], found: &[Found]) -> Result<(), OpenError> {

@@ -1,9 +1,14 @@
 //! Whether a recording is whole: every frame that should be there is read and compared, and what is missing or damaged is
 //! named.
 
+mod headers;
+
+pub use headers::Headers;
+
 use crate::{
     instrument::{Content, ContentError, Origin},
     reader::{Frames, Place, Recording},
+    whole::Whole,
 };
 
 /// What became of a recording.
@@ -21,6 +26,8 @@ pub struct Verified {
     pub missing: Vec<(u64, u64)>,
     /// Frames that are there in no place as they should be.
     pub damaged: Vec<Damaged>,
+    /// What the headers of packets say, if frames are blocks of packets that have some.
+    pub headers: Option<Headers>,
 }
 
 /// A frame that is not as it should be.
@@ -41,11 +48,16 @@ impl Verified {
     }
 }
 
-/// Reads and compares every frame.
-pub fn verify(recording: &Recording) -> Verified {
+/// Reads and compares every frame, and the headers in blocks of packets.
+pub fn verify(whole: &Whole) -> Verified {
+    let headers = Headers::of(whole);
+    whole.recording(|recording| compare(recording, headers))
+}
+
+fn compare(recording: &Recording, headers: Option<Headers>) -> Verified {
     let index = &recording.index;
     let (mut frames, mut verified) =
-        (recording.frames(), Verified { missing: index.missing(), ..Verified::default() });
+        (recording.frames(), Verified { missing: index.missing(), headers, ..Verified::default() });
     let content = match index.origin.as_ref().map(Origin::content) {
         Some(Err(why)) => {
             verified.not_made_again = Some(why);
@@ -59,7 +71,12 @@ pub fn verify(recording: &Recording) -> Verified {
         // The frame counts if any of its copies is right; the complaint is about the first.
         let mut complaint = None;
         for place in index.places(number) {
-            match check(&mut frames, content.as_ref(), number, place) {
+            let checked = check(&mut frames, content.as_ref(), number, place).and_then(|(bytes, checked)| {
+                let gaps = index.gaps.get(&number).map_or(&[][..], Vec::as_slice);
+                let headers = verified.headers.as_mut();
+                headers.map_or(Ok(()), |headers| headers.take(number, bytes, gaps)).map(|()| checked)
+            });
+            match checked {
                 Ok(checked) => {
                     verified.right += 1;
                     verified.unchecked += u64::from(!checked);
@@ -74,20 +91,20 @@ pub fn verify(recording: &Recording) -> Verified {
     verified
 }
 
-/// Whether there was something to compare the frame with; or what is wrong with it.
-fn check(
-    frames: &mut Frames<'_>,
+/// The frame, and whether there was something to compare it with; or what is wrong with it.
+fn check<'a>(
+    frames: &'a mut Frames<'_>,
     content: Option<&Content>,
     number: u64,
     place: Place,
-) -> Result<bool, String> {
+) -> Result<(&'a [u8], bool), String> {
     let bytes = frames.at(place).map_err(|error| format!("can't be read: {error}"))?;
     match (content, place.checksum) {
         (Some(content), _) => match content.verify(number, bytes) {
-            Ok(()) => Ok(true),
+            Ok(()) => Ok((bytes, true)),
             Err(page) => Err(format!("differs from byte {} on", page * 4096)),
         },
         (None, Some(checksum)) if crc32fast::hash(bytes) != checksum => Err("its checksum is another".into()),
-        (None, checksum) => Ok(checksum.is_some()),
+        (None, checksum) => Ok((bytes, checksum.is_some())),
     }
 }

@@ -122,22 +122,26 @@ impl<S: Sink> Workload for Writer<S> {
                 continue;
             }
             if self.state == State::Finishing || !self.sink.has_room() {
-                return if self.sink.is_finished() { Step::Done } else { Step::Wait(Wait::ForOne) };
+                return if self.sink.is_finished() { Step::Done } else { Step::Wait(self.sink.wait(now)) };
             }
             if let Some(frame) = self.taken.pop_front() {
                 self.sink.submit(frame);
                 continue;
             }
-            match self.ring.take(self.seat, &mut self.taken) {
+            match self.ring.take(now, self.seat, &mut self.taken) {
                 Taken::Frames => {}
+                Taken::Chunk => self.sink.begin(self.taken.front().map_or(0, |frame| frame.number)),
+                Taken::Over => self.sink.end(),
                 Taken::Nothing => return Step::Wait(Wait::News),
+                Taken::Later(time) => return Step::Wait(Wait::Until(time)),
                 Taken::Closed(due) => {
                     self.sink.finish(Some(due));
                     self.state = State::Finishing;
                 }
             }
         }
-        Step::Done
+        // What is there may still be closed.
+        self.sink.next(now).map_or(Step::Done, |(operation, due)| Step::Issue(operation, due))
     }
 
     fn completed(&mut self, completion: Completion) {

@@ -68,6 +68,10 @@ fn shown(instrument: &Instrument) -> String {
     let files = match (instrument.storing, instrument.frames_per_file) {
         (Storing::Growing, _) => "one growing file a writer".into(),
         (Storing::Shared, _) => "one file that all writers share (N-to-1)".into(),
+        (Storing::Scattered, Some(frames)) => {
+            format!("chunks of {frames} frames, scattered over all directories")
+        }
+        (Storing::Scattered, None) => "chunks of about 256 MiB, scattered over all directories".into(),
         (Storing::Files, _) if instrument.format == Format::Cbf => "a CBF file a frame".into(),
         (Storing::Files, Some(1)) => "a file a frame".into(),
         (Storing::Files, Some(frames)) => format!("{frames} frames a file"),

@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod calendar;
 mod catalogue;
 mod clean;
 mod describe;
@@ -20,7 +21,9 @@ mod recorded;
 mod recordings;
 mod report;
 mod resume;
+mod scan;
 mod serve;
+mod share;
 mod simulate;
 mod size;
 mod status_line;
@@ -50,6 +53,7 @@ enum Command {
     Record(record::Record),
     Serve(serve::Serve),
     Doctor(doctor::Doctor),
+    Scan(scan::Scan),
     Size(size::Size),
     Verify(verify::Verify),
     Clean(clean::Clean),
@@ -108,6 +112,7 @@ fn main() -> ExitCode {
         }
         Command::Doctor(doctor) => code(doctor.execute()),
         Command::Verify(verify) => code(verify.execute()),
+        Command::Scan(scan) => code(scan.execute()),
         Command::Size(size) => code(size.execute()),
         Command::Instrument(instrument) => code(instrument.execute()),
         Command::Report(report) => code(report.execute()),

@@ -5,13 +5,15 @@ use std::path::PathBuf;
 use anyhow::anyhow;
 use clap::Args;
 use nilometer_acquisition::{
-    Damaged, Verified,
-    reader::{Recording, Trust},
+    Damaged, Headers, Verified,
+    format::Stamp,
+    reader::{Index, Recording, Trust},
     verify,
+    whole::{Extent, Jump, Whole},
 };
 use nilometer_model::Bytes;
 
-use crate::{Blame, Failure, Outcome};
+use crate::{Blame, Failure, Outcome, calendar::utc};
 
 /// Reads a recording back, frame by frame, and names every frame that is missing or damaged
 #[derive(Debug, Args)]
@@ -28,9 +30,12 @@ impl Verify {
     pub(crate) fn execute(&self) -> Outcome {
         let trust = if self.durable { Trust::Durable } else { Trust::Acknowledged };
         let recording = Recording::open(&self.directories, trust).input()?;
-        let verified = verify(&recording);
-        print!("{}", told(&recording, &verified));
-        let faults = faults(&recording, &verified);
+        let whole = Whole::new(recording, Extent::All);
+        let verified = verify(&whole);
+        let faults = whole.recording(|recording| {
+            print!("{}", told(recording, &verified));
+            faults(recording, &verified)
+        });
         if faults.is_empty() {
             return Ok(());
         }
@@ -42,32 +47,43 @@ impl Verify {
 fn told(recording: &Recording, verified: &Verified) -> String {
     let (index, head) = (&recording.index, recording.head());
     let bytes = Bytes(verified.right * head.frame_size);
+    let what = what(recording);
     let against = match (verified.made_again, verified.unchecked) {
         (true, _) => "compared with what the simulated instrument delivered".into(),
         (false, 0) => "compared with the checksums of the journal".into(),
         (false, count) => format!("read; {count} of them have no checksum to be compared with"),
     };
     let mut lines = vec![
-        format!("recording   {:016x}, frames of {}", head.recording, Bytes(head.frame_size)),
-        format!("lanes       {} of {}, {} ended in order", index.heads.len(), head.lanes, index.ended),
-        format!("expected    {} frames", index.expected()),
-        format!("right       {} frames, {bytes}, {against}", verified.right),
+        format!("recording   {:016x}, {what} of {}", head.recording, Bytes(head.frame_size)),
+        format!(
+            "lanes       {} of {}, {} ended in order{}",
+            index.heads.len(),
+            head.lanes,
+            index.ended,
+            absent(recording)
+        ),
+        format!("expected    {} {what}", index.expected()),
+        format!("right       {} {what}, {bytes}, {against}", verified.right),
     ];
+    if !index.chunks.is_empty() {
+        lines.push(format!("chunks      {}", chunks(index)));
+    }
     if !index.removed.is_empty() {
-        lines.push(format!("removed     {} frames, to make room", index.removed.len()));
+        lines.push(format!("removed     {} {what}, to make room", index.removed.len()));
     }
     if let Some(why) = &verified.not_made_again {
         lines.push(format!("simulated   frames can't be made again: {why}"));
     }
     let missing = match verified.missing_frames() {
         0 => "none".into(),
-        count => format!("{count} frames: {}", ranges(&verified.missing)),
+        count => format!("{count} {what}: {}", ranges(&verified.missing)),
     };
     lines.push(format!("missing     {missing}"));
+    lines.extend(verified.headers.iter().flat_map(times));
     for Damaged { number, place, why } in &verified.damaged {
-        let path = recording.path(*place);
+        let (path, one) = (recording.path(*place), what.trim_end_matches('s'));
         lines.push(format!(
-            "damaged     frame {number} {why}: frame {} of {}",
+            "damaged     {one} {number} {why}: {one} {} of {}",
             place.position,
             path.display()
         ));
@@ -76,6 +92,57 @@ fn told(recording: &Recording, verified: &Verified) -> String {
         lines.push(format!("unreadable  {}: {error}", path.display()));
     }
     lines.join("\n") + "\n"
+}
+
+/// The lanes that have no journal here: what only they have is missing.
+fn absent(recording: &Recording) -> String {
+    let here: Vec<u32> = recording.index.heads.iter().map(|head| head.lane).collect();
+    let lanes =
+        (0..recording.head().lanes).filter(|lane| !here.contains(lane)).map(|lane| (u64::from(lane), 1));
+    let lanes: Vec<_> = lanes.collect();
+    if lanes.is_empty() { String::new() } else { format!("; no journal of lane {}", ranges(&lanes)) }
+}
+
+/// What a recording is made of.
+fn what(recording: &Recording) -> &'static str {
+    if recording.index.stream.is_some() { "blocks" } else { "frames" }
+}
+
+/// As many jumps are named.
+const SHOWN: usize = 20;
+
+/// What the headers of packets say.
+fn times(headers: &Headers) -> Vec<String> {
+    let Headers { continuity, noted, .. } = headers;
+    let mut lines = vec![format!(
+        "headers     {} frames; {} are marked as invalid, and of {noted} the journal says that they did not come",
+        continuity.frames, continuity.invalid
+    )];
+    let at = |stamp: Stamp| {
+        format!("{} frame {}", utc(stamp.second, 0).split('.').next().unwrap_or_default(), stamp.frame)
+    };
+    for Jump { frame, before, stamp } in continuity.first_jumps.iter().take(SHOWN) {
+        lines.push(format!(
+            "jump        thread {} goes on at {} behind {}: frame {frame} of the recording",
+            stamp.thread,
+            at(*stamp),
+            at(*before)
+        ));
+    }
+    lines
+}
+
+/// How many chunks there are, and whether others find all of them.
+fn chunks(index: &Index) -> String {
+    let (count, unnumbered) =
+        (index.chunks.len(), index.chunks.values().filter(|names| names.last.is_none()).count());
+    if unnumbered == 0 {
+        return count.to_string();
+    }
+    format!(
+        "{count}; {unnumbered} found no number between those of directories that had dropped out: readers that go by the \
+         numbers miss them"
+    )
 }
 
 /// `3, 5-7`.
@@ -97,8 +164,11 @@ fn faults(recording: &Recording, verified: &Verified) -> Vec<String> {
         }
     };
     let missing = verified.missing_frames();
-    fault(missing as usize, format!("{missing} frames are missing"));
-    fault(verified.damaged.len(), format!("{} frames are damaged", verified.damaged.len()));
+    let what = what(recording);
+    fault(missing as usize, format!("{missing} {what} are missing"));
+    fault(verified.damaged.len(), format!("{} {what} are damaged", verified.damaged.len()));
+    let jumps = verified.headers.as_ref().map_or(0, |headers| headers.continuity.jumps);
+    fault(jumps as usize, format!("{jumps} times time does not go on, and the journal notes no gap there"));
     let absent = lanes.saturating_sub(index.heads.len());
     let named = "name the directories of all lanes";
     fault(absent, format!("{absent} of {lanes} lanes have no journal here ({named})"));

@@ -118,11 +118,19 @@ pub enum Storing {
     Growing,
     /// One file for all writers (N-to-1): each frame at its number times the distance between frames.
     Shared,
+    /// Chunks of N consecutive frames, numbered over all writers as VLBI recorders do: `<name>.00000000` and on. In the
+    /// order of their numbers, whichever directories they are in, they are one stream without gaps.
+    Scattered,
 }
 
 impl Storing {
     /// All of them.
-    pub const ALL: [Storing; 3] = [Storing::Files, Storing::Growing, Storing::Shared];
+    pub const ALL: [Storing; 4] = [Storing::Files, Storing::Growing, Storing::Shared, Storing::Scattered];
+
+    /// Frames go into many files, N of them each.
+    pub const fn is_many_files(self) -> bool {
+        matches!(self, Storing::Files | Storing::Scattered)
+    }
 
     /// The word in instruments and on the command line.
     pub const fn name(self) -> &'static str {
@@ -130,6 +138,7 @@ impl Storing {
             Storing::Files => "files",
             Storing::Growing => "growing",
             Storing::Shared => "shared",
+            Storing::Scattered => "scattered",
         }
     }
 }
@@ -244,8 +253,12 @@ impl Instrument {
                 "frames_per_file = {frames}: write at least 1 and so many that a file has at most 1 TiB, or leave it out"
             ));
         }
-        if self.storing != Storing::Files && self.frames_per_file.is_some() {
-            return Err("frames_per_file: all frames go into one file here, leave it out, or write storing = \"files\"".into());
+        if !self.storing.is_many_files() && self.frames_per_file.is_some() {
+            return Err(
+                "frames_per_file: all frames go into one file here, leave it out, or write storing = \"files\" or \
+                 \"scattered\""
+                    .into(),
+            );
         }
         self.check_format()?;
         if self.burst.is_some_and(|burst| burst.frames == 0) {
@@ -287,7 +300,7 @@ impl Instrument {
     /// Stores frames in another way. What was said of many files holds for many files only.
     pub fn store(&mut self, storing: Storing) {
         self.storing = storing;
-        self.frames_per_file = self.frames_per_file.filter(|_| storing == Storing::Files);
+        self.frames_per_file = self.frames_per_file.filter(|_| storing.is_many_files());
     }
 
     /// Rows and columns of a frame that is one picture.
@@ -411,7 +424,8 @@ frame_rate = "25 Hz"
             ("format = \"tiff\"", "`raw` or `cbf`"),
             ("format = \"cbf\"\nframes_per_file = 3", "frames_per_file = 1"),
             ("format = \"cbf\"\nstoring = \"shared\"", "leave storing out"),
-            ("storing = \"one\"", "`files`, `growing`, `shared`"),
+            ("format = \"cbf\"\nstoring = \"scattered\"", "leave storing out"),
+            ("storing = \"one\"", "`files`, `growing`, `shared`, `scattered`"),
             ("storing = \"growing\"\nframes_per_file = 3", "leave it out"),
             ("data = \"diffraktion\"", "write one of `incompressible`, `diffraction`"),
             ("[data]\nkind = \"vlbi\"\nintensity = 1.0", "vlbi has none"),

@@ -4,6 +4,7 @@
 mod camera;
 mod faulty_disks;
 mod forms;
+mod scattered;
 
 use std::{
     fs,
@@ -204,7 +205,7 @@ fn what_makes_no_sense_is_refused_and_nothing_is_made() {
         (&["--rate", "0 Hz"], "more than 0 Hz"),
         (&["--rate", "5 fps"], "the unit `fps`"),
         (&["--full", "wait"], "drop-oldest"),
-        (&["--storing", "one"], "files, growing, shared"),
+        (&["--storing", "one"], "files, growing, shared, scattered"),
         (&["--format", "tiff"], "raw, cbf"),
         (&["--format", "cbf"], "a picture of int32"),
         (&["--writers", "0"], "1..=64"),

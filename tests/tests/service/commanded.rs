@@ -40,25 +40,12 @@ impl Service {
         fs::write(&config, text).expect("space");
         let mut running = start(below, &["serve", "--config", config.to_str().expect("plain")]);
         running.await_said("ready");
-        let said = running.stderr();
-        let at = |what: &str| {
-            let line = said
-                .lines()
-                .find_map(|line| line.strip_prefix(&format!("{what} at ")))
-                .expect("it says where");
-            line.parse().expect("an address")
-        };
-        Service { http: at("http"), mark5: at("mark5"), running }
+        Service { http: address(&running, "http"), mark5: address(&running, "mark5"), running }
     }
 
     /// The status and the body of an answer.
     pub(crate) fn ask(&self, method: &str, path: &str, body: &str) -> (u16, String) {
-        let mut stream = TcpStream::connect(self.http).expect("it listens");
-        let length = body.len();
-        let text =
-            format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n{body}");
-        stream.write_all(text.as_bytes()).expect("it reads");
-        answer(&mut stream)
+        ask(self.http, method, path, body)
     }
 
     /// The same with JSON, which must have this status.
@@ -81,6 +68,31 @@ impl Service {
         self.running.signal(Signal::TERM);
         self.running.end(LIMIT).code
     }
+}
+
+/// Where a program said that it listens.
+pub(crate) fn address(running: &Running, what: &str) -> SocketAddr {
+    let (said, beginning) = (running.stderr(), format!("{what} at "));
+    let line = said.lines().find_map(|line| line.strip_prefix(&beginning)).expect("it says where");
+    line.parse().expect("an address")
+}
+
+/// The status and the body of an answer.
+pub(crate) fn ask(at: SocketAddr, method: &str, path: &str, body: &str) -> (u16, String) {
+    let mut stream = TcpStream::connect(at).expect("it listens");
+    let length = body.len();
+    let text =
+        format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n{body}");
+    stream.write_all(text.as_bytes()).expect("it reads");
+    answer(&mut stream)
+}
+
+/// What a unix socket tells.
+pub(crate) fn told(socket: &Path) -> Value {
+    let mut told = String::new();
+    let mut stream = UnixStream::connect(socket).expect("it listens");
+    stream.read_to_string(&mut told).expect("a report");
+    serde_json::from_str(&told).expect("JSON")
 }
 
 fn answer(stream: &mut TcpStream) -> (u16, String) {
@@ -134,10 +146,7 @@ fn a_recording_is_commanded_over_http() {
     service.await_packets(300);
     assert_eq!(service.json(409, "POST", "/start", "")["state"], "recording");
     metrics_are_those_of(&service.ask("GET", "/metrics", "").1, 300.0);
-    let mut told = String::new();
-    let mut socket = UnixStream::connect(below.join("status.sock")).expect("it listens");
-    socket.read_to_string(&mut told).expect("a report");
-    assert_eq!(serde_json::from_str::<Value>(&told).expect("JSON")["state"], "recording");
+    assert_eq!(told(&below.join("status.sock"))["state"], "recording");
     let stopped = service.json(200, "POST", "/stop", "");
     assert_eq!(stopped["state"], "configured", "{stopped}");
     assert_eq!((&stopped["last"]["packets"], &stopped["last"]["fault"]), (&300.into(), &Value::Null));
@@ -148,7 +157,10 @@ fn a_recording_is_commanded_over_http() {
         (&summary["metadata"]["PI"], &summary["recording"]["recorded_packets"]),
         (&"A. B.".into(), &300.into())
     );
-    assert!(summary["network"]["interfaces"]["lo"]["rx_packets"].as_u64() >= Some(300), "{summary}");
+    assert!(
+        summary["network"]["meanwhile"]["interfaces"]["lo"]["rx_packets"].as_u64() >= Some(300),
+        "{summary}"
+    );
     let verified = run(&["verify", below.join("scan").to_str().expect("plain")]);
     assert_eq!(verified.code, Some(0), "{verified:?}");
     assert_eq!(service.end(), Some(0));
@@ -156,7 +168,7 @@ fn a_recording_is_commanded_over_http() {
 }
 
 /// Read by the client library of Prometheus where it is there, otherwise by the form of the lines.
-fn metrics_are_those_of(page: &str, packets: f64) {
+pub(crate) fn metrics_are_those_of(page: &str, packets: f64) {
     let script = "import sys\nfrom prometheus_client.parser import text_string_to_metric_families as read\n\
                   for family in read(sys.stdin.read()):\n for sample in family.samples: print(sample.name, sample.value)";
     let read = nilometer_tests::python(&["prometheus_client.parser"]).map(|mut python| {

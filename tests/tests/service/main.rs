@@ -5,6 +5,7 @@ mod doctor;
 mod scheduled;
 mod sender;
 mod unit;
+mod watched;
 
 use std::{fs, path::Path};
 

@@ -38,4 +38,8 @@ fn the_unit_starts_what_there_is() {
     };
     let said = String::from_utf8_lossy(&verified.stderr);
     assert!(verified.status.success() && !said.contains("nilometer.service"), "{said}");
+    // In tenths of what systemd calls exposure, of which a unit that restricts nothing has 96.
+    let options = ["security", "--offline=true", "--threshold=30"];
+    let rated = Command::new("systemd-analyze").args(options).arg(&copy).output().expect("it is there");
+    assert!(rated.status.success(), "{}", String::from_utf8_lossy(&rated.stdout));
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use nilometer_model::Nanos;
 
-use super::{Assembly, Block, CLOSED, HEADER, Header, Missing};
+use super::{Assembly, Block, CLOSED, HEADER, Header, Last, Missing};
 use crate::{
     Frame,
     format::Near,
@@ -130,8 +130,9 @@ impl Assembly {
         let here = |frame: usize| (frame.cast_signed() as i64, header(block, frame * self.shape.frame_size));
         let before = || (0..=frame).rev().find(came).map(here);
         let earlier = || {
-            let (last, bytes) = self.last.filter(|(last, _)| last * per_frame >= start)?;
-            Some((last.cast_signed() - (begin / per_frame).cast_signed(), bytes))
+            let Last { number, left_out, bytes } =
+                self.last.filter(|last| last.number * per_frame >= start)?;
+            Some((number.cast_signed() - left_out - (begin / per_frame).cast_signed(), bytes))
         };
         let after = || (frame + 1..frames).find(came).map(here);
         before().or_else(earlier).or_else(after)
@@ -144,7 +145,13 @@ impl Assembly {
         let Some(block) = self.open.front() else { return };
         if let Some(frame) = (0..frames).rev().find(|frame| block.has(frame * per_frame)) {
             let number = self.first * frames as u64 + frame as u64;
-            self.last = Some((number, header(block, frame * self.shape.frame_size)));
+            let left_out = self.left_out(frame.cast_signed() as i64, frames);
+            self.last = Some(Last { number, left_out, bytes: header(block, frame * self.shape.frame_size) });
+            return;
+        }
+        let left_out = self.left_out(-1, frames);
+        if let Some(last) = &mut self.last {
+            last.left_out += left_out;
         }
     }
 

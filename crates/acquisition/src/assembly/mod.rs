@@ -108,8 +108,8 @@ pub struct Assembly {
     starts: VecDeque<u64>,
     /// Of blocks before the first: which packets were there, the last one at the end.
     closed: VecDeque<Vec<u64>>,
-    /// The last frame that came before the first block: its number from the beginning, and its first bytes.
-    last: Option<(u64, Header)>,
+    /// The last frame that came before the first block.
+    last: Option<Last>,
     /// Where the spots that were given out last are, and their prefixes.
     expected: Vec<u64>,
     prefixes: Vec<u8>,
@@ -126,6 +126,17 @@ pub struct Assembly {
 /// As much of a frame as a format needs to make its neighbours.
 const HEADER: usize = 64;
 type Header = [u8; HEADER];
+
+/// A frame that is on its way to storage already.
+#[derive(Debug, Clone, Copy)]
+struct Last {
+    /// Counted from the beginning.
+    number: u64,
+    /// Frames that were left out between it and the first block.
+    left_out: i64,
+    bytes: Header,
+}
+
 /// Blocks before the first one of which it is known what was there.
 const CLOSED: usize = 8;
 /// After so many packets in a row that are all too late, it is the stream that began anew a little earlier.

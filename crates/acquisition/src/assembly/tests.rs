@@ -104,7 +104,7 @@ impl Lab {
 
     /// A lane takes what is there and gives the slots back.
     fn drain(&mut self) {
-        while self.ring.take(0, &mut self.taken) == Taken::Frames {
+        while self.ring.take(Nanos(0), 0, &mut self.taken) == Taken::Frames {
             let mut frames: Vec<Frame> = self.taken.drain(..).collect();
             for frame in &frames {
                 let packed = frame.packed.as_ref().expect("a block of packets");

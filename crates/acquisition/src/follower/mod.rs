@@ -4,6 +4,7 @@
 //! What it reads it checks against what the instrument delivered, or puts into a second ring, whose writers make a copy:
 //! so a copy is a recording like the first, with a journal of its own.
 
+mod names;
 mod ranges;
 mod tail;
 
@@ -147,10 +148,13 @@ impl Follower {
     fn go_on(&mut self, place: Place) -> Option<Operation> {
         let lane = &mut self.lanes[place.lane];
         match lane.open {
-            Some(file) if file == place.file => Some(lane.read(place.position, self.room.pop()?)),
+            _ if lane.names.is_in_doubt() => Some(lane.look(self.scratch.take()?)),
+            Some(file) if file == place.file && !lane.names.is_stale() => {
+                Some(lane.read(place.position, self.room.pop()?))
+            }
             Some(_) => {
                 let (slot, buffer) = (lane.frames, self.scratch.take()?);
-                lane.open = None;
+                lane.closed();
                 Some(Operation::on(OpKind::Close, slot, buffer))
             }
             None => Some(lane.open(place.file, self.scratch.take()?)),
@@ -193,6 +197,7 @@ impl Follower {
                 | Entry::Origin(_)
                 | Entry::Gap { .. }
                 | Entry::Stream(_)
+                | Entry::Chunk { .. }
                 | Entry::Durable { .. } => {}
             }
         }
@@ -247,15 +252,35 @@ impl Follower {
         self.scratch = Some(completion.operation.buffer);
         match completion.result {
             Ok(_) => {
-                self.lanes[place.lane].open = Some(place.file);
+                self.lanes[place.lane].opened_file(place.file, true);
                 self.current = Some((number, place));
             }
-            Err(Errno::ENOENT) => {
-                let frames = 1 + self.forget(place.lane, place.file);
-                *self.gone.entry((place.lane, place.file)).or_default() += frames;
+            Err(Errno::ENOENT) if self.lanes[place.lane].opened_file(place.file, false) => {
+                self.current = Some((number, place));
             }
+            Err(Errno::ENOENT) => self.is_gone(place),
             Err(_) => self.totals.failed += 1,
         }
+    }
+
+    /// The file of the frame that is read is not there, nor are those in it.
+    fn is_gone(&mut self, place: Place) {
+        let frames = 1 + self.forget(place.lane, place.file);
+        *self.gone.entry((place.lane, place.file)).or_default() += frames;
+    }
+
+    /// The journal of a lane was looked at to see whether the right file is open.
+    fn made_sure(&mut self, (number, place): (u64, Place), completion: Completion) {
+        let Completion { operation, result, .. } = completion;
+        let lane = &mut self.lanes[place.lane];
+        let entries = lane.take(&operation.buffer[..result.unwrap_or(0) as usize]);
+        self.scratch = Some(operation.buffer);
+        self.current = Some((number, place));
+        if entries.is_empty() && !lane.names.make_sure(place.file, lane.open.is_some()) {
+            self.current = None;
+            self.is_gone(place);
+        }
+        self.take(place.lane, entries);
     }
 
     fn read(&mut self, (number, place): (u64, Place), completion: Completion) {
@@ -337,6 +362,10 @@ impl Workload for Follower {
                 self.looked(lane, completion);
             }
             (Some(_), OpKind::Close) => self.scratch = Some(completion.operation.buffer),
+            (Some((_, place)), OpKind::Read) if self.lanes[place.lane].is_journal(&completion.operation) => {
+                let current = self.current.take().expect("it was there just now");
+                self.made_sure(current, completion);
+            }
             (Some(_), OpKind::Read) => {
                 let current = self.current.take().expect("it was there just now");
                 self.read(current, completion);

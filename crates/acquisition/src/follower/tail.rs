@@ -3,9 +3,10 @@
 use nilometer_model::Format;
 use nilometer_storage::{Buffer, OpKind, Open, Operation, ROOT, Slot};
 
+use super::names::Names;
 use crate::{
     cbf,
-    journal::{Entry, RECORD},
+    journal::{Entry, RECORD, chunk_name},
     sink::RawLayout,
 };
 
@@ -17,6 +18,8 @@ pub(super) struct Tail {
     /// Where the file of frames is opened that is being read, and which it is.
     pub(super) frames: Slot,
     pub(super) open: Option<u64>,
+    /// Of its chunks, if it writes such.
+    pub(super) names: Names,
     journal_is_open: bool,
     /// Records taken so far.
     records: u64,
@@ -33,6 +36,7 @@ impl Tail {
             journal: slot(0),
             frames: slot(1),
             open: None,
+            names: Names::default(),
             journal_is_open: false,
             records: 0,
             ended: false,
@@ -60,14 +64,37 @@ impl Tail {
         let records = bytes.chunks_exact(RECORD).zip(self.records..);
         let entries: Vec<_> = records.map_while(|(record, sequence)| Entry::take(sequence, record)).collect();
         self.records += entries.len() as u64;
+        for entry in &entries {
+            self.names.note(*entry);
+        }
         self.ended |= entries.iter().any(|entry| matches!(entry, Entry::End { .. }));
         entries
     }
 
+    /// The journal's slot is that of an operation.
+    pub(super) fn is_journal(&self, operation: &Operation) -> bool {
+        operation.file == self.journal
+    }
+
+    /// A file was opened, or is not there. Whether that is to be made sure of.
+    pub(super) fn opened_file(&mut self, file: u64, there: bool) -> bool {
+        self.open = there.then_some(file);
+        self.names.opened(file, there)
+    }
+
+    /// Nothing is open any more.
+    pub(super) fn closed(&mut self) {
+        self.open = None;
+        self.names.closed();
+    }
+
     /// Opens a file of frames.
     pub(super) fn open(&self, file: u64, buffer: Buffer) -> Operation {
-        let (kind, name) =
-            (OpKind::Open(Open::READ.direct_if(self.layout.direct)), self.layout.file_name(file));
+        let name = match self.names.number(file) {
+            Some(number) => chunk_name(&self.layout.name, number),
+            None => self.layout.file_name(file),
+        };
+        let kind = OpKind::Open(Open::READ.direct_if(self.layout.direct));
         Operation::named(kind, ROOT, self.frames, name.as_bytes(), buffer)
     }
 

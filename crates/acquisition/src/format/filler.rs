@@ -8,3 +8,8 @@ pub(super) fn fill(bytes: &mut [u8]) {
     words.fill(WORD);
     rest.copy_from_slice(&WORD[..rest.len()]);
 }
+
+/// Whether there is nothing else. `bytes` begin at a word of their frame.
+pub(super) fn is_filled(bytes: &[u8]) -> bool {
+    bytes.as_chunks().0.iter().all(|word| *word == WORD)
+}

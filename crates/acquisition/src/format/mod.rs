@@ -13,8 +13,12 @@ mod learned;
 pub mod mark5b;
 pub mod raw;
 mod serial;
+mod stamp;
 mod time;
 pub mod vdif;
+
+pub use stamp::{Stamp, Stamps};
+pub use time::EPOCH;
 
 use std::fmt;
 
@@ -154,4 +158,4 @@ pub fn of(packets: &Packets, known: &Known) -> Result<Box<dyn WireFormat>, Strin
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -40,7 +40,7 @@ const FORMATS: [(&str, &str); 14] = [
 ];
 
 /// An instrument with these packets.
-pub(super) fn instrument(shape: &str, packets: &str) -> Instrument {
+pub(crate) fn instrument(shape: &str, packets: &str) -> Instrument {
     let head = "name = \"t\"\ntitle = \"t\"\nsource = \"t\"\n";
     let text = format!("{head}{shape}[packets]\n{packets}\n");
     Instrument::parse(&text, "t.toml").unwrap_or_else(|error| panic!("{error}"))

@@ -15,8 +15,8 @@ use std::{
     thread,
 };
 
-use nilometer_model::{Bytes, Nanos, plan::EngineKind};
-use nilometer_storage::{Arena, Clock, EngineError, Target, engine::Options, process::Usage};
+use nilometer_model::{Bytes, Nanos, Storing, plan::EngineKind};
+use nilometer_storage::{Arena, Buffer, Clock, EngineError, Target, engine::Options, process::Usage};
 
 pub use feed::{Feed, Network};
 pub use outcome::{Ending, Lane, Outcome};
@@ -26,7 +26,7 @@ use threads::{LaneJob, Report, SourceTotals};
 
 use crate::{
     Chronicle, Ring, Traffic,
-    sink::{Gauge, RawLayout},
+    sink::{Gauge, Numbering, RawLayout},
 };
 
 /// A recording to be made.
@@ -141,14 +141,15 @@ impl Recorder {
         for slot in &mut slots {
             feed.prepare_slot(slot);
         }
-        let ring = Ring::new(slots, count, Chronicle::new(feed.frame_size() as u64, allowance));
+        let ring = ring(slots, &lanes, Chronicle::new(feed.frame_size() as u64, allowance));
         let (sender, reports) = sync_channel(2 * count + 2);
-        let gauges = gauges(&lanes, setup.reserve);
+        let (gauges, numbering) = (gauges(&lanes, setup.reserve), Numbering::default());
         let watched = LaneWatch::of(&lanes, &gauges);
         for ((seat, (target, layout)), gauge) in lanes.into_iter().enumerate().zip(gauges) {
-            let (ring, arena) = (ring.clone(), arena.clone());
+            let (ring, arena, numbering) = (ring.clone(), arena.clone(), numbering.clone());
             let written = watched[seat].written();
-            let job = LaneJob { ring, seat, target, layout, gauge, written, options: engine, arena };
+            let options = engine;
+            let job = LaneJob { ring, seat, target, layout, gauge, numbering, written, options, arena };
             let sender = sender.clone();
             thread::Builder::new().name(format!("lane {seat}")).spawn(move || threads::lane(job, &sender))?;
         }
@@ -273,6 +274,12 @@ impl Recorder {
         self.over.max(self.heard) + self.hang_after
     }
 
+    /// What this process spent on the recording: all, without what simulates an instrument.
+    fn usage(&self, source: Usage) -> Usage {
+        let all = Usage::of_process().since(self.before);
+        if self.live.is_some() { all } else { all.since(source) }
+    }
+
     fn outcome(&mut self, hung: bool) -> Outcome {
         let (source, lanes) = (std::mem::take(&mut self.source), std::mem::take(&mut self.lanes));
         let mut faults = Vec::new();
@@ -290,7 +297,7 @@ impl Recorder {
             stopped: source.stopped,
             begun: source.begun,
             wall: present().map(|lane| lane.ended).max().unwrap_or(source.begun).since(source.begun),
-            usage: Usage::of_process().since(self.before).since(source.usage),
+            usage: self.usage(source.usage),
             source: source.usage,
             lateness: source.lateness,
             run_delay: present().map(|lane| lane.run_delay).fold(source.run_delay, |all, one| all + one),
@@ -307,6 +314,16 @@ impl Drop for Recorder {
         if self.waits.is_some() {
             self.ring.close(0);
         }
+    }
+}
+
+/// The ring of these lanes: it gives parcels where they write chunks.
+fn ring(slots: Vec<Buffer>, lanes: &[(Arc<dyn Target>, RawLayout)], chronicle: Chronicle) -> Arc<Ring> {
+    match lanes.first().map(|(_, layout)| layout.head) {
+        Some(head) if head.storing == Storing::Scattered => {
+            Ring::of_parcels(slots, lanes.len(), chronicle, head.frames_per_file)
+        }
+        _ => Ring::new(slots, lanes.len(), chronicle),
     }
 }
 

@@ -26,7 +26,7 @@ pub struct Outcome {
     pub lanes: Vec<Option<Lane>>,
     /// Processor time of this process while it recorded, the simulated instrument apart.
     pub usage: Usage,
-    /// Processor time of the simulated instrument.
+    /// Processor time of the simulated instrument, or of what receives packets.
     pub source: Usage,
     /// From when frames were due until they were taken in: the recorder's own lateness.
     pub lateness: Histogram,

@@ -17,7 +17,7 @@ use nilometer_storage::{
 use super::{Lane, feed};
 use crate::{
     Ring, Writer,
-    sink::{Gauge, RawFiles, RawLayout},
+    sink::{Gauge, Numbering, RawFiles, RawLayout},
 };
 
 /// What a thread says.
@@ -48,6 +48,8 @@ pub(super) struct LaneJob {
     pub(super) layout: RawLayout,
     /// How much of the lane's storage is free, where some of it is left so.
     pub(super) gauge: Option<Gauge>,
+    /// Of the chunks of all lanes, if that is what they write.
+    pub(super) numbering: Numbering,
     /// Bytes that were written so far.
     pub(super) written: Arc<AtomicU64>,
     pub(super) options: Options,
@@ -76,7 +78,7 @@ fn lane_engine(job: &LaneJob) -> Result<Box<dyn Engine>, String> {
 }
 
 fn drive_lane(job: LaneJob, mut engine: Box<dyn Engine>) -> Lane {
-    let LaneJob { ring, seat, target, layout, gauge, written, options, .. } = job;
+    let LaneJob { ring, seat, target, layout, gauge, numbering, written, options, .. } = job;
     // Where the storage can't say, there is room until a write fails.
     let read = || {
         if let Some(gauge) = &gauge {
@@ -84,7 +86,8 @@ fn drive_lane(job: LaneJob, mut engine: Box<dyn Engine>) -> Lane {
         }
     };
     read();
-    let sink = RawFiles::new(layout, gauge.clone().unwrap_or(Gauge::with_reserve(0)));
+    let gauging = gauge.clone().unwrap_or(Gauge::with_reserve(0));
+    let sink = RawFiles::new(layout, gauging).numbered(numbering);
     let mut writer = Writer::new(ring, seat, sink);
     let (usage, run_delay) = (Usage::of_thread(), process::run_delay());
     Drive::new(&mut writer, engine.as_mut()).run(|completion| {

@@ -7,10 +7,10 @@ mod null;
 mod raw;
 
 pub use null::NullSink;
-pub use raw::{Durability, Gauge, RawFiles, RawLayout, frames_per_file, is_aligned};
+pub use raw::{Durability, Gauge, Numbering, RawFiles, RawLayout, Streamer, frames_per_file, is_aligned};
 
 use nilometer_model::Nanos;
-use nilometer_storage::{Completion, Errno, Operation};
+use nilometer_storage::{Completion, Errno, Operation, Wait};
 
 use crate::Frame;
 
@@ -27,12 +27,24 @@ pub struct Stored {
 pub trait Sink {
     /// Whether it takes another frame now.
     fn has_room(&self) -> bool;
+    /// The next frame, of this number, begins a chunk; the one before is over. Only called when there is room, and only
+    /// where the ring gives parcels.
+    fn begin(&mut self, first: u64) {
+        let _ = first;
+    }
+    /// The chunk is over, and what comes next is not known yet. As `begin`.
+    fn end(&mut self) {}
     /// Takes a frame. Only called when there is room.
     fn submit(&mut self, frame: Frame);
     /// The next operation, with its due time, if there is one to be issued.
     fn next(&mut self, now: Nanos) -> Option<(Operation, Nanos)>;
     /// An operation is done. What became of frames by it is appended; an error means that the sink has failed.
     fn completed(&mut self, completion: Completion, stored: &mut Stored) -> Result<(), Errno>;
+    /// What to wait for when there is no operation to be issued.
+    fn wait(&self, now: Nanos) -> Wait {
+        let _ = now;
+        Wait::ForOne
+    }
     /// Its storage has no room for another frame, and will not have.
     fn is_full(&self) -> bool;
     /// No frame comes any more: what is open is to be completed. How many frames the whole recording was due, if it ended

@@ -73,8 +73,8 @@ impl Flow {
         let geometry = format.geometry().clone();
         assert!(content.frame_size() <= geometry.frame_size(), "content is prepared for its format");
         let (parts, distinct) = (geometry.parts.len() as u64, content.distinct());
-        // One more: a window may begin and end within a frame.
-        let slots = (window.div_ceil(parts) + 1).next_multiple_of(distinct);
+        // One more where a window may begin and end within a frame.
+        let slots = (window.div_ceil(parts) + u64::from(parts > 1)).max(1).next_multiple_of(distinct);
         let packets = slots * parts;
         let frame_size = geometry.frame_size();
         let memory = vec![0; packets as usize * geometry.prefix + slots as usize * frame_size];

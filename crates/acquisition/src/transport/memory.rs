@@ -1,6 +1,9 @@
-//! Packets that are in memory already and come at given times: for tests on the virtual clock.
+//! Packets that are handed over in memory: for tests on the virtual clock.
 
-use std::{collections::VecDeque, io};
+use std::{
+    io,
+    sync::mpsc::{Receiver, SyncSender, sync_channel},
+};
 
 use nilometer_model::Nanos;
 
@@ -8,41 +11,55 @@ use super::{Counted, Received, Transport};
 use crate::assembly::Spot;
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Memory {
-    waiting: VecDeque<Vec<u8>>,
+    coming: Receiver<Vec<u8>>,
     aside: Vec<Vec<u8>>,
     counted: Counted,
 }
 
+/// Packets that may wait.
+const ROOM: usize = 1024;
+
 impl Memory {
-    /// A packet comes.
-    pub fn arrives(&mut self, packet: Vec<u8>) {
-        self.waiting.push_back(packet);
+    /// The end that takes packets, and what receives them.
+    pub fn channel() -> (SyncSender<Vec<u8>>, Self) {
+        let (sender, coming) = sync_channel(ROOM);
+        (sender, Memory { coming, aside: Vec::new(), counted: Counted::default() })
+    }
+
+    fn next(&mut self) -> Option<Vec<u8>> {
+        let packet = self.coming.try_recv().ok()?;
+        self.counted.packets += 1;
+        self.counted.bytes += packet.len() as u64;
+        Some(packet)
     }
 }
 
 impl Transport for Memory {
     fn receive(&mut self, spots: &mut [Spot<'_>]) -> io::Result<Received> {
-        let mut received = Received::default();
         self.aside.clear();
         self.counted.calls += 1;
-        for spot in spots.iter_mut() {
-            let fits = |packet: &mut Vec<u8>| packet.len() == spot.prefix.len() + spot.body.len();
-            let Some(packet) = self.waiting.pop_front_if(fits) else { break };
-            let (prefix, body) = packet.split_at(spot.prefix.len());
-            spot.prefix.copy_from_slice(prefix);
-            spot.body.copy_from_slice(body);
-            received.spots += 1;
-            self.count(&packet);
+        let mut filled = 0;
+        for Spot { prefix, body } in spots.iter_mut() {
+            let Some(packet) = self.next() else {
+                return Ok(Received { spots: filled, ..Received::default() });
+            };
+            if packet.len() != prefix.len() + body.len() {
+                self.aside.push(packet);
+                break;
+            }
+            let (front, kept) = packet.split_at(prefix.len());
+            prefix.copy_from_slice(front);
+            body.copy_from_slice(kept);
+            filled += 1;
         }
-        if received.spots < spots.len() || spots.is_empty() {
-            while let Some(packet) = self.waiting.pop_front() {
-                self.count(&packet);
+        if spots.is_empty() || !self.aside.is_empty() {
+            while let Some(packet) = self.next() {
                 self.aside.push(packet);
             }
         }
-        Ok(Received { aside: self.aside.len(), more: !self.waiting.is_empty(), ..received })
+        Ok(Received { spots: filled, aside: self.aside.len(), more: filled == spots.len() && filled > 0 })
     }
 
     fn aside(&self, number: usize) -> &[u8] {
@@ -50,7 +67,8 @@ impl Transport for Memory {
     }
 
     fn discard(&mut self) -> io::Result<()> {
-        self.waiting.clear();
+        while self.next().is_some() {}
+        self.counted = Counted::default();
         Ok(())
     }
 
@@ -59,17 +77,10 @@ impl Transport for Memory {
     }
 
     fn room(&self) -> u64 {
-        u64::MAX
+        ROOM as u64
     }
 
     fn counted(&self) -> Counted {
         self.counted
-    }
-}
-
-impl Memory {
-    fn count(&mut self, packet: &[u8]) {
-        self.counted.packets += 1;
-        self.counted.bytes += packet.len() as u64;
     }
 }

@@ -18,7 +18,7 @@ pub mod udp;
 
 pub use flow::{Course, Flow, Made};
 pub use memory::Memory;
-pub use pace::{Pace, Waiting};
+pub use pace::{InStep, Pace, Waiting};
 pub use sender::{Left, Sender, Station};
 pub use simulation::{Shape, Simulation, SimulationError};
 

@@ -65,6 +65,47 @@ impl Pace {
     }
 }
 
+/// Keeps a pace in step with the system's clock, which is held to true time: a processor's counter, whose frequency was
+/// measured once, goes 5 in a million too fast or too slow, and that is 18 ms in an hour.
+#[derive(Debug, Clone, Copy)]
+pub struct InStep {
+    begun: Nanos,
+    /// What the system's clock showed then.
+    running: Nanos,
+    looked: Nanos,
+    /// By how much the counter is ahead of the system's clock, in nanoseconds.
+    ahead: i64,
+}
+
+/// From one look at the system's clock to the next, and what is believed of one look: a thread that was stopped between
+/// its looks at two clocks must not make packets hurry.
+const LOOK: Nanos = Nanos::from_millis(250);
+const MOVE: i64 = 5_000;
+
+impl InStep {
+    /// From now on, where the system's clock shows `running`.
+    pub fn new(now: Nanos, running: Nanos) -> Self {
+        InStep { begun: now, running, looked: now, ahead: 0 }
+    }
+
+    /// Looks at the system's clock, if it is time to.
+    #[inline]
+    pub fn look(&mut self, now: Nanos, running: impl FnOnce() -> Nanos) {
+        if now.since(self.looked) >= LOOK {
+            self.looked = now;
+            let (mine, systems) = (now.since(self.begun).0, running().since(self.running).0);
+            let ahead = mine.cast_signed() - systems.cast_signed();
+            self.ahead = ahead.clamp(self.ahead - MOVE, self.ahead + MOVE);
+        }
+    }
+
+    /// What the counter shows so long after the beginning.
+    #[inline]
+    pub fn at(&self, after: Nanos) -> Nanos {
+        Nanos((self.begun + after).0.saturating_add_signed(self.ahead))
+    }
+}
+
 /// Waiting: asleep for the most part, and awake for the rest, since a sleeper is woken late. How long the rest must be is
 /// learned from how late it was.
 #[derive(Debug, Clone, Copy)]
@@ -191,6 +232,36 @@ mod tests {
         assert_eq!(waiting.sleep_until(Nanos(310_000), Nanos(0)), Some(Nanos(10_000)));
         assert_eq!(waiting.sleep_until(Nanos(300_000), Nanos(0)), None);
         assert_eq!(waiting.sleep_until(Nanos(1), Nanos(5)), None);
+    }
+
+    #[test]
+    fn an_hour_is_an_hour_by_the_systems_clock() {
+        for parts_per_million in [-5_i64, 0, 5] {
+            let (start, running) = (Nanos(7_000_000), Nanos(900_000_000_000));
+            let mut in_step = InStep::new(start, running);
+            let second = |number: u64| number * 1_000_000_000;
+            let system = |number| running + Nanos(second(number));
+            let mine = |number| {
+                start
+                    + Nanos(
+                        second(number).saturating_add_signed(parts_per_million * number.cast_signed() * 1000),
+                    )
+            };
+            for number in 1..=3600 {
+                in_step.look(mine(number), || system(number));
+            }
+            assert_eq!(in_step.at(Nanos(second(3600))), mine(3600));
+        }
+    }
+
+    #[test]
+    fn a_disturbed_look_moves_packets_by_little() {
+        let (second, mut in_step) = (Nanos::from_millis(1000), InStep::new(Nanos(0), Nanos(0)));
+        in_step.look(LOOK, || LOOK + Nanos::from_millis(20));
+        in_step.look(LOOK + Nanos(1), || unreachable!("it is too soon"));
+        assert_eq!(in_step.at(second).0, second.0 - MOVE.cast_unsigned());
+        in_step.look(LOOK + LOOK, || LOOK + LOOK);
+        assert_eq!(in_step.at(second), second);
     }
 
     #[test]

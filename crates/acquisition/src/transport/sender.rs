@@ -8,10 +8,10 @@ use std::{
 };
 
 use nilometer_model::{Histogram, Nanos, Seed};
-use nilometer_storage::{Clock, process::Usage};
+use nilometer_storage::{Calendar, Clock, process::Usage};
 
 use super::{
-    Flow, Made, Outlet, Pace, Sent, Waiting,
+    Flow, InStep, Made, Outlet, Pace, Sent, Waiting,
     faults::{Counts, Departures, Faults, Leaving},
 };
 use crate::format::Packet;
@@ -219,14 +219,19 @@ impl Sender {
         let (mut waiting, usage) = (Waiting::here(), Usage::of_thread());
         let (mut lateness, start) = (Histogram::default(), clock.now());
         let (mut now, mut first) = (start, 0);
+        let running = || Calendar::now().running;
+        let mut in_step = InStep::new(start, running());
         while first < self.packets && !stop.load(Ordering::Relaxed) {
             let next = self.pace.burst_end(first, self.burst).min(self.packets);
+            in_step.look(now, running);
             for index in 0..self.stations.len() {
-                let begin = start + self.phase(index);
-                waiting.until(begin + self.pace.due(next - 1), now, clock);
+                let phase = self.phase(index);
+                waiting.until(in_step.at(phase + self.pace.due(next - 1)), now, clock);
                 self.stations[index].send(first..next)?;
                 now = clock.now();
-                (first..next).for_each(|number| lateness.add(now.since(begin + self.pace.due(number)).0));
+                for number in first..next {
+                    lateness.add(now.since(in_step.at(phase + self.pace.due(number))).0);
+                }
             }
             first = next;
         }

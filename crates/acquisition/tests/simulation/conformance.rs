@@ -25,8 +25,12 @@ struct Fed<S> {
 const FRAMES: u64 = 40;
 
 impl<S: Sink> Fed<S> {
-    fn new(slots: Vec<Buffer>, sink: S) -> Self {
-        let ring = Ring::new(slots, 1, Chronicle::new(1, Nanos(0)));
+    fn new(slots: Vec<Buffer>, sink: S, parcels: Option<u64>) -> Self {
+        let chronicle = Chronicle::new(1, Nanos(0));
+        let ring = match parcels {
+            Some(size) => Ring::of_parcels(slots, 1, chronicle, size),
+            None => Ring::new(slots, 1, chronicle),
+        };
         Fed { writer: Writer::new(ring.clone(), 0, sink), ring, number: 0, spares: Vec::new(), closed: false }
     }
 
@@ -87,6 +91,8 @@ fn a_writer_of_raw_files_is_a_proper_workload() {
         (Storing::Growing, 100, None, Durability::Never),
         (Storing::Shared, 3, None, Durability::EachFile),
         (Storing::Shared, 7, None, Durability::Never),
+        (Storing::Scattered, 3, None, Durability::EachFile),
+        (Storing::Scattered, 1, None, Durability::Never),
     ];
     let raw = cases.map(|case| (Format::Raw, case));
     let cbf = [cases[0], cases[1]].map(|case| (Format::Cbf, case));
@@ -94,7 +100,7 @@ fn a_writer_of_raw_files_is_a_proper_workload() {
         let head = Head { frames_per_file, storing, format, ..head };
         let suited = RawLayout::suited("n_r".into(), head, false);
         let layout = RawLayout {
-            preallocate: storing == Storing::Files,
+            preallocate: storing.is_many_files(),
             keep,
             durability,
             checksums: true,
@@ -102,8 +108,9 @@ fn a_writer_of_raw_files_is_a_proper_workload() {
             ..suited
         };
         let demands = Demands { buffers: 1, bytes: 1000, slots: 5 };
+        let parcels = (storing == Storing::Scattered).then_some(frames_per_file);
         workload_suite(demands, &|_| {}, &mut |slots| {
-            Box::new(Fed::new(slots, RawFiles::new(layout.clone(), Gauge::with_reserve(0))))
+            Box::new(Fed::new(slots, RawFiles::new(layout.clone(), Gauge::with_reserve(0)), parcels))
         });
     }
 }
@@ -112,7 +119,7 @@ fn a_writer_of_raw_files_is_a_proper_workload() {
 fn the_null_sink_acknowledges_everything() {
     let clock = nilometer_storage::Clock::start();
     let mut engine = nilometer_storage::engine::Null::new(1, clock);
-    let mut fed = Fed::new(vec![Buffer::alone(100), Buffer::alone(100)], NullSink::default());
+    let mut fed = Fed::new(vec![Buffer::alone(100), Buffer::alone(100)], NullSink::default(), None);
     nilometer_storage::Drive::new(&mut fed, &mut engine).run(|_| {});
     assert_eq!((fed.writer.totals().stored, fed.ring.mark(), fed.ring.books().lost()), (FRAMES, FRAMES, 0));
 }

@@ -16,12 +16,13 @@ use nilometer_storage::{
 use crate::lab::{Lab, PAGE, Run};
 
 /// The labs, by how frames are stored.
-fn labs() -> [Lab; 4] {
+fn labs() -> [Lab; 5] {
     let one_file = Lab { keep: None, ..lab() };
     [
         lab(),
         Lab { format: Format::Cbf, frame_size: 512, frames_per_file: 1, ..lab() },
         Lab { storing: Storing::Growing, ..one_file.clone() },
+        Lab { storing: Storing::Scattered, frame_size: PAGE + 512, ..one_file.clone() },
         Lab { storing: Storing::Shared, writers: 2, ..one_file },
     ]
 }

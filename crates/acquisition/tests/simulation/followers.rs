@@ -10,8 +10,9 @@ use nilometer_acquisition::{
 };
 use nilometer_model::{ByteRate, Format, Nanos, Seed, Storing};
 use nilometer_storage::{
-    Arena, Engine,
+    Arena, Completion, Engine, Errno, OpKind, Step, Wait, Workload,
     clock::VirtualClock,
+    engine::wrap::{Effect, Faulty, Rule, When},
     target::{Cost, Device, Simulated},
 };
 
@@ -50,6 +51,74 @@ fn one_file_and_compressed_ones_are_followed_too() {
             (0, 0, 0),
             "{storing:?} {format:?}: {totals:?}"
         );
+    }
+}
+
+/// A disk with five writers of chunks, of which two fail.
+fn failing_writers() -> Lab {
+    fn wrap(inner: Box<dyn Engine>) -> Box<dyn Engine> {
+        use std::sync::atomic::{AtomicU64, Ordering};
+        static MADE: AtomicU64 = AtomicU64::new(0);
+        let made = MADE.fetch_add(1, Ordering::Relaxed);
+        let rule = Rule {
+            on: Some(OpKind::Write),
+            when: When::FromNth(if made % 5 < 2 { 50 + made % 97 } else { u64::MAX }),
+            effect: Effect::Error(Errno::EIO),
+        };
+        Box::new(Faulty::new(inner, &[rule], Seed(1)))
+    }
+    let device = Device { parallel: 3, metadata: Cost::fixed(Nanos(20_000)), ..device() };
+    Lab {
+        storing: Storing::Scattered,
+        writers: 5,
+        frames_per_file: 7,
+        period: Nanos(1000),
+        frames: 1000,
+        devices: vec![device],
+        wrap,
+        ..lab()
+    }
+}
+
+#[test]
+fn chunks_are_followed_while_they_are_renamed() {
+    let mut renamed = 0;
+    for _ in 0..40 {
+        let lab = failing_writers();
+        let clock = VirtualClock::default();
+        let targets = lab.targets(&clock);
+        let content = Purpose::Check(Content::Pattern(lab.pattern()));
+        let over = Arc::new(AtomicBool::new(false));
+        let lanes = (0..5).map(|lane| lab.layout(lane)).collect();
+        let mut follower = Follower::new(lanes, content, Following::default(), over.clone());
+        let mut engine = targets[0].attach(1, Follower::slots(5));
+        // Lanes that failed have no end in their journals.
+        let mut clockwork = Until(Nanos(20_000_000), over);
+        let mut idle = targets[0].attach(1, 1);
+        let mut beside: [Beside<'_>; 2] = [(&mut follower, &mut engine), (&mut clockwork, &mut idle)];
+        let run = lab.run_beside(&clock, targets, Nanos::MAX, &mut beside);
+        let (index, totals) = (run.index(Trust::Acknowledged), follower.totals());
+        renamed += index.chunks.values().filter(|names| names.before.is_some()).count();
+        assert_eq!((run.ring.books().lost(), totals.frames), (0, 1000), "{totals:?}");
+        assert_eq!((totals.wrong, totals.missed, totals.failed), (0, 0, 0), "{totals:?}");
+    }
+    assert!(renamed > 20, "only {renamed} chunks were renamed");
+}
+
+/// Ends others at a time.
+struct Until(Nanos, Arc<AtomicBool>);
+
+impl Workload for Until {
+    fn next(&mut self, now: Nanos) -> Step {
+        if now < self.0 {
+            return Step::Wait(Wait::Until(self.0));
+        }
+        self.1.store(true, std::sync::atomic::Ordering::Relaxed);
+        Step::Done
+    }
+
+    fn completed(&mut self, _: Completion) {
+        unreachable!("it does nothing");
     }
 }
 

@@ -7,13 +7,13 @@ use nilometer_acquisition::{
     instrument::{Content, Pattern},
     journal::Head,
     reader::{Index, Trust},
-    sink::{Durability, Gauge, RawFiles, RawLayout},
+    sink::{Durability, Gauge, Numbering, RawFiles, RawLayout, Streamer},
 };
 use nilometer_model::{Format, Nanos, Schedule, Seed, Storing};
 use nilometer_storage::{
     Arena, Buffer, Drive, Engine, OpKind, Open, Operation, ROOT, Slot, Target, Wait, Workload,
     clock::VirtualClock,
-    interleave,
+    interleave, listing,
     target::{Device, Simulated},
 };
 
@@ -42,6 +42,9 @@ pub(crate) struct Lab {
     pub(crate) checksums: bool,
     /// Bytes of each device that are left free, if any.
     pub(crate) reserve: Option<u64>,
+    pub(crate) streamer: Option<Streamer>,
+    /// What a lane knows of the numbers of chunks.
+    pub(crate) numbering: fn(&Numbering) -> Numbering,
     /// Wraps each lane's engine.
     pub(crate) wrap: fn(Box<dyn Engine>) -> Box<dyn Engine>,
 }
@@ -64,6 +67,8 @@ impl Default for Lab {
             durability: Durability::EachFile,
             checksums: false,
             reserve: None,
+            streamer: None,
+            numbering: Numbering::clone,
             wrap: |engine| engine,
         }
     }
@@ -110,7 +115,7 @@ impl Lab {
             storing,
             format: self.format,
         };
-        let preallocate = self.storing == Storing::Files;
+        let preallocate = self.storing.is_many_files();
         let origin = Content::Pattern(self.pattern()).origin();
         RawLayout {
             name: "n_r".into(),
@@ -123,6 +128,7 @@ impl Lab {
             origin,
             stream: None,
             picture: Some([1, self.frame_size as usize / 4]),
+            streamer: self.streamer,
         }
     }
 
@@ -163,15 +169,21 @@ impl Lab {
         for slot in &mut slots {
             pattern.prepare(slot);
         }
-        let ring = Ring::new(slots, self.lanes(), Chronicle::new(self.frame_size, ALLOWANCE));
+        let chronicle = Chronicle::new(self.frame_size, ALLOWANCE);
+        let ring = if self.storing == Storing::Scattered {
+            Ring::of_parcels(slots, self.lanes(), chronicle, self.frames_per_file)
+        } else {
+            Ring::new(slots, self.lanes(), chronicle)
+        };
         let each = targets.iter().flat_map(|target| std::iter::repeat_n(target, self.writers));
         let mut engines: Vec<Box<dyn Engine>> =
             each.map(|target| (self.wrap)(Box::new(target.attach(self.depth, 8)))).collect();
         let gauges = self.gauges();
-        let mut writers = Vec::new();
+        let (mut writers, numbering) = (Vec::new(), Numbering::default());
         for (seat, engine) in engines.iter().enumerate() {
             ring.seat_writer(seat, engine.waker());
             let sink = RawFiles::new(self.layout(seat as u32), gauges[seat].clone());
+            let sink = sink.numbered((self.numbering)(&numbering));
             writers.push(Writer::new(ring.clone(), seat, sink));
         }
         let read = |lane: usize| {
@@ -218,6 +230,35 @@ impl Run {
         Index::unite(journals.iter().map(Vec::as_slice), trust)
     }
 
+    /// The same files in another time: disks that were dead are there again.
+    pub(crate) fn back(&self) -> Run {
+        let targets = self.targets.iter().map(|target| target.copy(VirtualClock::default())).collect();
+        let (ring, lanes, durable) = (self.ring.clone(), self.lanes.clone(), self.durable.clone());
+        Run { ring, lanes, targets, durable, ..*self }
+    }
+
+    /// Names in the directory of a target.
+    pub(crate) fn names(&self, target: usize) -> Vec<String> {
+        let mut engine = self.targets[target].attach(1, 1);
+        let mut names = Vec::new();
+        let mut list = Operation::on(OpKind::List, ROOT, Buffer::alone(1 << 16));
+        loop {
+            let (operation, filled) = carry_out(&mut engine, list);
+            let filled = filled.unwrap_or(0) as usize;
+            let some = listing::entries(&operation.buffer[..filled]);
+            names.extend(some.map(|(name, _)| String::from_utf8_lossy(name).into_owned()));
+            if filled == 0 {
+                return names;
+            }
+            list = Operation { length: 0, ..operation };
+        }
+    }
+
+    /// All bytes of a file on a target; none if it is not there.
+    pub(crate) fn read(&self, target: usize, name: &str) -> Vec<u8> {
+        read_all(&self.targets[target], name)
+    }
+
     /// Where a lane writes.
     fn target(&self, lane: usize) -> &Simulated {
         &self.targets[lane / self.writers]
@@ -234,7 +275,12 @@ impl Run {
         let mut wrong = Vec::new();
         for (&number, place) in &index.frames {
             let head = index.heads[place.lane];
-            let bytes = files.entry((place.lane, place.file)).or_insert_with(|| self.file(&head, place.file));
+            let find = || {
+                let names = index.file_names("n_r", *place).into_iter();
+                let mut files = names.map(|name| read_all(self.target(head.lane as usize), &name));
+                files.find(|bytes| !bytes.is_empty()).unwrap_or_default()
+            };
+            let bytes = files.entry((place.lane, place.file)).or_insert_with(find);
             if pattern.verify(number, &frame(&head, bytes, place.position)).is_err() {
                 wrong.push(number);
             }
@@ -254,7 +300,7 @@ fn frame(head: &Head, file: &[u8], position: u64) -> Vec<u8> {
 }
 
 /// All bytes of a file; none if it is not there.
-fn read_all(target: &Simulated, name: &str) -> Vec<u8> {
+pub(crate) fn read_all(target: &Simulated, name: &str) -> Vec<u8> {
     const FILE: Slot = Slot(1);
     let mut engine = target.attach(1, 2);
     let open = Operation::named(OpKind::Open(Open::READ), ROOT, FILE, name.as_bytes(), Buffer::alone(256));

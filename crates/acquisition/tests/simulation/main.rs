@@ -6,6 +6,8 @@ mod failures;
 mod followers;
 mod lab;
 mod limits;
+mod packets;
 mod room;
+mod scattered;
 mod storing;
 mod virtual_time;

@@ -84,6 +84,8 @@ pub(crate) struct Shape {
     keep: Option<u64>,
     /// Frames at the most, where nothing can be removed.
     frames: u64,
+    /// They go into chunks.
+    scattered: bool,
     lanes: u32,
 }
 
@@ -106,7 +108,8 @@ impl Shape {
         } else {
             (None, frames_in_one_file(cell, stride))
         };
-        Shape { direct, stride, frames_per_file, slots, keep, frames, lanes }
+        let scattered = cell.instrument.storing == Storing::Scattered;
+        Shape { direct, stride, frames_per_file, slots, keep, frames, scattered, lanes }
     }
 
     /// The most that lies on the target at once: what is kept and three open files a lane, or all frames.
@@ -120,7 +123,10 @@ impl Shape {
 
     /// Files that lie there at once, the journals included.
     pub(crate) fn files(&self) -> u64 {
-        u64::from(self.lanes) * self.keep.map_or(2, |keep| keep + 4)
+        let lanes = u64::from(self.lanes);
+        // A chunk may be in two pieces, where one writer leaves it to another.
+        let chunks = if self.scattered { 2 * self.frames.div_ceil(self.frames_per_file) } else { 0 };
+        lanes * self.keep.map_or(2, |keep| keep + 4) + chunks
     }
 
     /// The ring.

@@ -188,7 +188,7 @@ mod tests {
         let said = "Features for eth0:\nrx-checksumming: on [fixed]\ngeneric-receive-offload: off\n";
         let found = offloads("eth0", Some(said));
         assert_eq!((found.verdict, found.command.as_deref()), (Verdict::Bad, Some("ethtool -K eth0 gro on")));
-        assert_eq!(offloads("eth0", Some(&said.replace("off", "on"))).verdict, Verdict::Good);
+        assert_eq!(offloads("eth0", Some(&said.replace(": off", ": on"))).verdict, Verdict::Good);
     }
 
     #[test]

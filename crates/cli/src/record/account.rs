@@ -4,14 +4,14 @@
 use std::{
     fs::{self, File},
     io::{self, Write},
-    path::Path,
-    sync::mpsc::sync_channel,
+    path::{Path, PathBuf},
+    sync::{Arc, mpsc::sync_channel},
     thread,
 };
 
 use nilometer_acquisition::{Outcome as Recorded, Status};
 use nilometer_model::{Moment, Nanos, packets::Mode};
-use nilometer_storage::Calendar;
+use nilometer_storage::{Calendar, target::Directory};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -38,15 +38,23 @@ pub(crate) struct Account {
     fault: Option<String>,
     directories: Vec<Ended>,
     recording: Status,
-    /// Counted by the kernel while it ran, on all sockets and interfaces.
-    network: Counters,
+    /// Counted by the kernel, on all sockets and interfaces.
+    network: Network,
     metadata: std::collections::BTreeMap<String, Value>,
     version: &'static str,
 }
 
+/// Counters since the machine was started, and what was counted while the recording ran.
+#[derive(Debug, Serialize)]
+struct Network {
+    before: Counters,
+    after: Counters,
+    meanwhile: Counters,
+}
+
 #[derive(Debug, Serialize)]
 struct Ended {
-    path: std::path::PathBuf,
+    path: PathBuf,
     ended: String,
 }
 
@@ -59,6 +67,14 @@ impl Before {
     /// When it began.
     pub(crate) fn begun(&self) -> Moment {
         self.begun
+    }
+}
+
+impl Network {
+    /// Until now.
+    fn since(before: &Counters) -> Self {
+        let after = Counters::now();
+        Network { meanwhile: after.since(before), before: before.clone(), after }
     }
 }
 
@@ -83,7 +99,7 @@ impl Account {
             fault: went_well(outcome).err().map(|error| error.to_string()),
             directories: directories.map(|(lane, ended)| Ended { path: lane.path.clone(), ended }).collect(),
             recording,
-            network: Counters::now().since(&before.counters),
+            network: Network::since(&before.counters),
             metadata: std::collections::BTreeMap::default(),
             version: env!("CARGO_PKG_VERSION"),
         }
@@ -97,18 +113,27 @@ impl Account {
 
     /// Where packets were lost on their way through the machine.
     pub(crate) fn network_losses(&self) -> Vec<String> {
-        self.network.losses()
+        self.network.meanwhile.losses()
     }
 
-    /// Writes it into the directory of the recording. Storage that hangs is waited for so long, and then left.
-    pub(crate) fn keep(&self, directory: &Path, at_most: Nanos) -> io::Result<()> {
-        let path = directory.join(format!("{}.summary.json", self.name));
+    /// Writes it into each directory of the recording; that is well if one took it. Storage that hangs is waited for so
+    /// long, and then left.
+    pub(crate) fn keep(&self, directories: &[Arc<Directory>], at_most: Nanos) -> io::Result<()> {
         let text = serde_json::to_string_pretty(self).expect("numbers and texts can be written") + "\n";
-        let (sender, written) = sync_channel(1);
-        let work = move || drop(sender.send(write(&path, &text)));
-        thread::Builder::new().name("summary".into()).spawn(work)?;
-        written.recv_timeout(at_most.duration()).unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+        let path = |directory: &Arc<Directory>| directory.path().join(format!("{}.summary.json", self.name));
+        let kept = directories.iter().map(|directory| write_within(path(directory), text.clone(), at_most));
+        // All are tried: no directory is special.
+        let kept: Vec<_> = kept.collect();
+        kept.into_iter().reduce(io::Result::or).unwrap_or(Ok(()))
     }
+}
+
+/// Writes a file on a thread of its own, so that storage which hangs holds up nobody for longer.
+fn write_within(path: PathBuf, text: String, at_most: Nanos) -> io::Result<()> {
+    let (sender, written) = sync_channel(1);
+    let work = move || drop(sender.send(write(&path, &text)));
+    thread::Builder::new().name("summary".into()).spawn(work)?;
+    written.recv_timeout(at_most.duration()).unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }
 
 /// All of it or nothing, also after the loss of power.

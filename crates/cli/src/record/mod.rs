@@ -20,7 +20,12 @@ use nilometer_acquisition::{Outcome as Recorded, Recorder};
 use nilometer_model::{Moment, Nanos};
 use nilometer_storage::{Calendar, Clock};
 
-use crate::{Blame, Failure, Outcome, evaluate::stop_on_signal, recorded::durable_when};
+use crate::{
+    Blame, Failure, Outcome,
+    evaluate::stop_on_signal,
+    recorded::durable_when,
+    serve::{Shown, State, Window},
+};
 pub(crate) use account::{Account, Before};
 use live::Live;
 pub(crate) use settings::{Prepared, Settings};
@@ -35,6 +40,8 @@ pub(crate) struct Record {
     /// A TOML file with any of what can be said here, such as `to = "/data"`; options win over it
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+    #[command(flatten)]
+    shown: Shown,
     /// Say nothing while it runs
     #[arg(long)]
     quiet: bool,
@@ -46,8 +53,10 @@ const LOOK: Nanos = Nanos::from_millis(50);
 impl Record {
     pub(crate) fn execute(&self) -> Outcome {
         let settings = self.settings().input()?;
+        let mut window = self.shown.open().input()?;
         let stop = stop_on_signal().run()?;
         let mut prepared = settings.prepare(stop.clone())?;
+        window.enter(State::Armed, &prepared.name, &settings);
         if let Some(start) = settings.wishes().start {
             prepared = until_start(prepared, start, &stop)?;
         }
@@ -55,12 +64,12 @@ impl Record {
         eprintln!("recording {name} from udp://{at}, {room} of packets may wait in the kernel");
         let before = Before::now();
         prepared.recorder.begin().run()?;
-        let outcome = self.follow(&mut prepared.recorder, settings.wishes().stop);
+        window.enter(State::Recording, name, &settings);
+        let outcome = self.follow(&mut prepared.recorder, settings.wishes().stop, &mut window);
         let status = prepared.recorder.status();
         let account = Account::of(&prepared, &settings, &before, &outcome, status);
         print!("{}", told(&prepared, &outcome, &account));
-        let kept =
-            if outcome.hung { Ok(()) } else { account.keep(prepared.target.path(), settings.patience()) };
+        let kept = if outcome.hung { Ok(()) } else { account.keep(&prepared.targets, settings.patience()) };
         // A directory on storage that hangs must not be closed: the program is to end.
         std::mem::forget(prepared);
         went_well(&outcome).run()?;
@@ -73,7 +82,7 @@ impl Record {
     }
 
     /// Until it is over, or this time has come.
-    fn follow(&self, recorder: &mut Recorder, stop: Option<Moment>) -> Recorded {
+    fn follow(&self, recorder: &mut Recorder, stop: Option<Moment>, window: &mut Window) -> Recorded {
         let clock = Clock::start();
         let mut live = Live::new(self.quiet, clock.now());
         let outcome = loop {
@@ -85,6 +94,7 @@ impl Record {
                 break outcome;
             }
             live.tell(clock.now(), || recorder.status());
+            window.tell(clock.now(), || recorder.status());
         };
         live.clear();
         outcome
@@ -93,7 +103,8 @@ impl Record {
 
 /// What it came to, a line each.
 fn told(prepared: &Prepared, outcome: &Recorded, account: &Account) -> String {
-    let targets = std::slice::from_ref(&prepared.target);
+    let targets = &prepared.targets;
+    let paths: Vec<_> = targets.iter().map(|target| target.path().display().to_string()).collect();
     let lost = account.network_losses();
     let lost = if lost.is_empty() { "nothing".into() } else { lost.join(", ") };
     let lines = [
@@ -102,7 +113,7 @@ fn told(prepared: &Prepared, outcome: &Recorded, account: &Account) -> String {
             prepared.room
         ),
         format!("durable     {}", durable_when(prepared.durability)),
-        format!("\nnilometer verify {}", prepared.target.path().display()),
+        format!("\nnilometer verify {}", paths.join(" ")),
     ];
     summary(outcome, targets) + &lines.join("\n") + "\n"
 }

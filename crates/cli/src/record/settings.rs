@@ -3,7 +3,7 @@
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
-    path::{Path, PathBuf},
+    path::Path,
     sync::{Arc, atomic::AtomicBool},
 };
 
@@ -44,7 +44,6 @@ use crate::{
 pub(crate) struct Settings {
     instrument: Instrument,
     packets: Packets,
-    to: PathBuf,
     wishes: Wishes,
 }
 
@@ -52,7 +51,7 @@ pub(crate) struct Settings {
 #[derive(Debug)]
 pub(crate) struct Prepared {
     pub(crate) recorder: Recorder,
-    pub(crate) target: Arc<Directory>,
+    pub(crate) targets: Vec<Arc<Directory>>,
     pub(crate) name: String,
     /// Where packets are awaited.
     pub(crate) at: SocketAddr,
@@ -65,8 +64,12 @@ const BUFFER: Bytes = Bytes(1 << 30);
 const RECEIVE_BUFFER: Bytes = Bytes(64 << 20);
 const RESERVE: Bytes = Bytes(1 << 30);
 const HANG_AFTER: Nanos = Nanos::from_millis(60_000);
-/// One file is synced by parts of it.
+/// One file is synced by parts of it; a chunk is as large, unless another size is asked for.
 const PART: u64 = 256 << 20;
+/// Parts are so small that little storage is left when no other one fits: this many fit at first.
+const PARTS: u64 = 16;
+/// Larger chunks would keep too much memory waiting for one disk.
+const CHUNK_MOST: u64 = 2 << 30;
 /// From 1970-01-01 to 2000-01-01 00:00 UTC, in seconds.
 const YEAR_2000: u64 = 946_684_800;
 
@@ -76,19 +79,21 @@ struct Blocks {
     frames: u64,
     size: u64,
     direct: bool,
+    /// Bytes of a part of a file.
+    part: u64,
 }
 
 impl Settings {
     /// All that can be refused before the storage is looked at.
     pub(crate) fn of(wishes: Wishes) -> anyhow::Result<Self> {
         let instrument = asked(&wishes)?;
-        let to = wishes.to.clone().context("no --to: name the directory that the recording goes to")?;
+        ensure!(!wishes.to.is_empty(), "no --to: name the directory that the recording goes to");
         let name = &instrument.name;
         let packets = instrument.packets.clone().with_context(|| {
             format!("{name}: it has no `packets`: nothing says how it comes over a network")
         })?;
         ensure!(packets.ports() == 1, "{name}: packets that come to several ports are not recorded yet");
-        let settings = Settings { instrument, packets, to, wishes };
+        let settings = Settings { instrument, packets, wishes };
         settings.check_limits()?;
         Ok(settings)
     }
@@ -120,11 +125,6 @@ impl Settings {
         &self.instrument
     }
 
-    /// In which form its frames are kept.
-    pub(crate) fn stored(&self) -> Format {
-        stored(&self.packets)
-    }
-
     /// How long storage may be silent.
     pub(crate) fn patience(&self) -> Nanos {
         self.wishes.hang_after.unwrap_or(HANG_AFTER)
@@ -138,29 +138,35 @@ impl Settings {
 
     /// Makes everything ready. When `stop` is set, the recording ends in order.
     pub(crate) fn prepare(&self, stop: Arc<AtomicBool>) -> Result<Prepared, Failure> {
-        let format = format::of(&self.packets, &known(&self.instrument, &self.packets))
-            .map_err(anyhow::Error::msg)
-            .input()?;
-        let description = described(&self.to).input()?;
-        let blocks = Blocks::of(format.as_ref(), &description);
+        let known = known(&self.instrument, &self.packets);
+        let format = format::of(&self.packets, &known).map_err(anyhow::Error::msg).input()?;
+        let described = self.wishes.to.iter().map(|path| described(path));
+        let described = described.collect::<anyhow::Result<Vec<_>>>().input()?;
+        let blocks = Blocks::of(format.as_ref(), &described, self.reserve());
         let id = run_id().0;
         let name = self.wishes.name.clone().unwrap_or_else(|| format!("{}-{id:016x}", self.instrument.name));
-        self.check(&description, blocks, format.as_ref(), &name).input()?;
+        self.check_memory(blocks, format.as_ref()).input()?;
+        self.check_chunks(blocks, &name).input()?;
+        for description in &described {
+            self.check_directory(description, blocks, &name).input()?;
+        }
         let listening = self.listening().input()?;
         let inlet = UdpInlet::open(&listening).with_context(|| {
             format!("can't listen at udp://{}: name an address of this machine and a free port", listening.at)
         });
         let inlet = inlet.input()?;
         let room = Bytes(inlet.room());
-        let target = make(vec![description], &name).input()?.remove(0);
+        let targets = make(described, &name).input()?;
         let network = self.network(format, inlet, blocks.frames);
         let layout = self.layout(&network, (id, &name), blocks);
         let durability = layout.durability;
-        let setup = self.setup(&target, layout, network, blocks, stop);
+        let setup = self.setup(&targets, &layout, network, blocks, stop);
         match setup.and_then(|setup| Ok(Recorder::prepare(setup)?)) {
-            Ok(recorder) => Ok(Prepared { recorder, target, name, at: listening.at, room, durability }),
+            Ok(recorder) => Ok(Prepared { recorder, targets, name, at: listening.at, room, durability }),
             Err(error) => {
-                remove_unused(target, &name);
+                for target in targets {
+                    remove_unused(target, &name);
+                }
                 Err(Failure::Run(error))
             }
         }
@@ -183,18 +189,51 @@ impl Settings {
         self.wishes.missing.unwrap_or_default()
     }
 
-    fn check(
-        &self,
-        description: &Description,
-        blocks: Blocks,
-        format: &dyn WireFormat,
-        name: &str,
-    ) -> anyhow::Result<()> {
-        let (buffer, reserve, window) = (self.buffer(), self.reserve(), self.limits().window);
+    fn check_memory(&self, blocks: Blocks, format: &dyn WireFormat) -> anyhow::Result<()> {
+        let (buffer, window) = (self.buffer(), self.limits().window);
         check_buffer(buffer, Bytes(blocks.size))?;
         let waiting = window.saturating_mul(format.geometry().packet_size() as u64);
         let needed = Bytes(waiting.saturating_add(4 * blocks.size));
         ensure!(buffer >= needed, "--buffer {buffer}: a window of {window} packets needs {needed}");
+        Ok(())
+    }
+
+    /// Whether other readers of chunks will take them.
+    fn check_chunks(&self, blocks: Blocks, name: &str) -> anyhow::Result<()> {
+        if !self.is_scattered() {
+            ensure!(
+                self.wishes.chunk_size.is_none(),
+                "--chunk-size: one directory has no chunks, name several --to"
+            );
+            return Ok(());
+        }
+        ensure!(!name.contains('.'), "--name {name}: readers of chunks take no name with a dot in it");
+        let (chunk, buffer, lanes) = (self.chunk_size(), self.buffer(), self.wishes.to.len() as u64);
+        ensure!(
+            chunk.0 >= blocks.size && chunk.0 <= CHUNK_MOST,
+            "--chunk-size {chunk}: write {} to {}",
+            Bytes(blocks.size),
+            Bytes(CHUNK_MOST)
+        );
+        let needed = Bytes(chunk.0.saturating_mul(lanes));
+        ensure!(
+            buffer >= needed,
+            "--buffer {buffer}: {lanes} directories that write at once need {needed}, a chunk of {chunk} each; name a \
+             larger buffer or smaller chunks"
+        );
+        Ok(())
+    }
+
+    fn is_scattered(&self) -> bool {
+        self.wishes.to.len() > 1
+    }
+
+    fn chunk_size(&self) -> Bytes {
+        self.wishes.chunk_size.unwrap_or(Bytes(PART))
+    }
+
+    fn check_directory(&self, description: &Description, blocks: Blocks, name: &str) -> anyhow::Result<()> {
+        let reserve = self.reserve();
         let path = description.path.display();
         ensure!(
             description.writable,
@@ -242,38 +281,46 @@ impl Settings {
         }
     }
 
+    /// Of the first lane.
     fn layout(&self, network: &Network, (recording, name): (u64, &str), blocks: Blocks) -> RawLayout {
         let stored = stored(&self.packets);
+        let stream = Stream::new(stored, network.format.geometry(), network.missing);
+        let file_size = if self.is_scattered() { self.chunk_size().0 } else { blocks.part };
         let head = Head {
             recording,
             lane: 0,
-            lanes: 1,
+            lanes: self.wishes.to.len() as u32,
             frame_size: blocks.size,
             stride: blocks.size,
-            frames_per_file: (PART / blocks.size).max(1),
-            storing: Storing::Shared,
+            frames_per_file: (file_size / blocks.size).max(1),
+            storing: if self.is_scattered() { Storing::Scattered } else { Storing::Shared },
             format: stored,
         };
         RawLayout {
             checksums: self.wishes.checksums,
             durability: Durability::EachFile,
-            stream: Some(Stream::new(stored, network.format.geometry(), network.missing)),
+            // What its file says of the rate is better than nothing for whoever reads the recording.
+            stream: Some(stream.sent_as(&self.packets, &said(&self.instrument))),
             ..RawLayout::suited(name.into(), head, blocks.direct)
         }
     }
 
     fn setup(
         &self,
-        target: &Arc<Directory>,
-        layout: RawLayout,
+        targets: &[Arc<Directory>],
+        layout: &RawLayout,
         network: Network,
         blocks: Blocks,
         stop: Arc<AtomicBool>,
     ) -> anyhow::Result<Setup> {
+        let lane = |(lane, target): (u32, &Arc<Directory>)| {
+            let layout = RawLayout { head: Head { lane, ..layout.head }, ..layout.clone() };
+            (target.clone() as Arc<dyn Target>, layout)
+        };
         Ok(Setup {
-            engine: suited_engine(target.as_ref(), blocks.direct, Clock::start())?,
+            engine: suited_engine(targets[0].as_ref(), blocks.direct, Clock::start())?,
             slots: (self.buffer().0 / blocks.size.next_multiple_of(ALIGNMENT as u64)).max(2) as usize,
-            lanes: vec![(target.clone() as Arc<dyn Target>, layout)],
+            lanes: (0..).zip(targets).map(lane).collect(),
             feed: Feed::Network(network),
             reserve: Some(self.reserve()),
             stop,
@@ -286,9 +333,11 @@ impl Settings {
 impl Prepared {
     /// It does not begin: what was made for it is removed.
     pub(crate) fn discard(self) {
-        let Prepared { recorder, target, name, .. } = self;
+        let Prepared { recorder, targets, name, .. } = self;
         if recorder.cancel() {
-            remove_unused(target, &name);
+            for target in targets {
+                remove_unused(target, &name);
+            }
         }
     }
 }
@@ -316,11 +365,16 @@ fn asked(wishes: &Wishes) -> anyhow::Result<Instrument> {
     }
 }
 
-/// What is known of a stream before it comes: today's date among it. Where packets have serial numbers, the frames of a
-/// second are learned from them: the instrument may be set to another rate than its file says.
-fn known(instrument: &Instrument, packets: &Packets) -> Known {
+/// What an instrument's file says of its stream, and today's date.
+fn said(instrument: &Instrument) -> Known {
     let today = (Calendar::now().time.0 / 1_000_000_000).saturating_sub(YEAR_2000);
-    let known = Known { begins: today, ..Known::of(instrument) };
+    Known { begins: today, ..Known::of(instrument) }
+}
+
+/// What is known of a stream before it comes. Where packets have serial numbers, the frames of a second are learned from
+/// them: the instrument may be set to another rate than its file says.
+fn known(instrument: &Instrument, packets: &Packets) -> Known {
+    let known = said(instrument);
     let frames_per_second = known.frames_per_second.filter(|_| packets.serial().is_none());
     Known { frames_per_second, ..known }
 }
@@ -335,11 +389,13 @@ fn stored(packets: &Packets) -> Format {
 }
 
 impl Blocks {
-    fn of(format: &dyn WireFormat, description: &Description) -> Self {
+    /// Past the cache only where that is possible on each storage. So much stays free there.
+    fn of(format: &dyn WireFormat, to: &[Description], reserve: Bytes) -> Self {
         let frame = format.geometry().frame_size();
         let aligned = frames_of_block(frame, ALIGNMENT);
         let frames = aligned.or_else(|| frames_of_block(frame, 1)).unwrap_or(1);
-        let direct = aligned.is_some() && description.direct_alignment().is_some();
-        Blocks { frames, size: frames * frame as u64, direct }
+        let direct = aligned.is_some() && to.iter().all(|to| to.direct_alignment().is_some());
+        let room = to.iter().map(|to| to.space.free.0.saturating_sub(reserve.0)).min().unwrap_or(0);
+        Blocks { frames, size: frames * frame as u64, direct, part: PART.min(room / PARTS) }
     }
 }

@@ -24,7 +24,8 @@ pub(super) struct Asked {
 /// See the module. Clones are the same console.
 #[derive(Debug, Clone)]
 pub(crate) struct Console {
-    orders: SyncSender<Asked>,
+    /// None where nothing may be commanded.
+    orders: Option<SyncSender<Asked>>,
     news: Arc<Mutex<News>>,
 }
 
@@ -55,13 +56,22 @@ impl Console {
     pub(super) fn new() -> (Self, Receiver<Asked>, Arc<Mutex<News>>) {
         let (orders, asked) = sync_channel(WAITING);
         let news = Arc::new(Mutex::new(News::default()));
-        (Console { orders, news: news.clone() }, asked, news)
+        (Console { orders: Some(orders), news: news.clone() }, asked, news)
+    }
+
+    /// A console that only tells.
+    pub(super) fn without_orders() -> (Self, Arc<Mutex<News>>) {
+        let news = Arc::new(Mutex::new(News::default()));
+        (Console { orders: None, news: news.clone() }, news)
     }
 
     /// Tells the recorder something.
     pub(crate) fn order(&self, order: Order) -> Result<Done, Refused> {
         let (answer, answered) = sync_channel(1);
-        self.orders.try_send(Asked { order, answer }).map_err(|error| match error {
+        let Some(orders) = &self.orders else {
+            return Err(Refused::Order("it takes no commands: `nilometer serve` does".into()));
+        };
+        orders.try_send(Asked { order, answer }).map_err(|error| match error {
             TrySendError::Full(_) => Refused::Busy,
             TrySendError::Disconnected(_) => Refused::Failed("the recorder ends".into()),
         })?;

@@ -3,10 +3,10 @@
 use std::{collections::BTreeMap, path::PathBuf};
 
 use nilometer_acquisition::Status;
-use nilometer_model::{Format, Moment, packets::Mode};
+use nilometer_model::{Moment, packets::Mode};
 use serde::Serialize;
 
-use crate::record::Wishes;
+use crate::record::{Settings, Wishes};
 
 /// In which state a recorder is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
@@ -125,11 +125,24 @@ pub(crate) struct Configuration {
     #[serde(serialize_with = "as_text")]
     pub(crate) mode: Option<Mode>,
     /// Where recordings go.
-    pub(crate) to: Option<PathBuf>,
+    pub(crate) to: Vec<PathBuf>,
     /// Where packets are awaited.
     pub(crate) listen: Option<String>,
     /// What is still missing or wrong.
     pub(crate) missing: Option<String>,
+}
+
+impl Configuration {
+    /// Of settings that can be recorded with.
+    pub(crate) fn of(settings: &Settings) -> Self {
+        Configuration {
+            instrument: Some(settings.instrument().name.clone()),
+            mode: Mode::of(settings.instrument()),
+            to: settings.wishes().to.clone(),
+            listen: Some(settings.listens_at()),
+            missing: None,
+        }
+    }
 }
 
 #[expect(clippy::ref_option, reason = "serde calls it so")]
@@ -141,7 +154,8 @@ fn as_text<S: serde::Serializer>(mode: &Option<Mode>, serializer: S) -> Result<S
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Scan {
     pub(crate) name: String,
-    pub(crate) path: PathBuf,
+    /// Its directories.
+    pub(crate) paths: Vec<PathBuf>,
     /// When it began.
     pub(crate) begun: Moment,
     /// From the first packet to the end.
@@ -151,8 +165,6 @@ pub(crate) struct Scan {
     pub(crate) missing_packets: u64,
     /// What did not go well.
     pub(crate) fault: Option<String>,
-    #[serde(skip)]
-    pub(crate) format: Format,
     #[serde(skip)]
     pub(crate) mode: Option<Mode>,
 }

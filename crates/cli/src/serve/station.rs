@@ -1,12 +1,9 @@
 //! The thread that runs the recorder: carries out orders, begins and ends recordings at their times, and reports.
 
-use std::{
-    path::PathBuf,
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
-        mpsc::{Receiver, RecvTimeoutError, SyncSender},
-    },
+use std::sync::{
+    Arc, Mutex, PoisonError,
+    atomic::{AtomicBool, Ordering},
+    mpsc::{Receiver, RecvTimeoutError, SyncSender},
 };
 
 use nilometer_acquisition::{Outcome as Recorded, Status};
@@ -124,7 +121,7 @@ impl Station {
             }
             Order::Arm(wishes, metadata) => self.arm(wishes, metadata),
             Order::Start => self.start(),
-            Order::Record(label) => self.record(label),
+            Order::Record(label) => self.record(&label),
             Order::Stop if self.state() == State::Armed => {
                 self.disarm();
                 Ok(())
@@ -155,12 +152,12 @@ impl Station {
             (Err(_), State::Failed) => State::Failed,
             (Err(_), _) => State::Idle,
         };
-        let configuration = Configuration {
-            instrument: settings.as_ref().ok().map(|settings| settings.instrument().name.clone()),
-            mode: settings.as_ref().map_or(self.wishes.mode, |settings| Mode::of(settings.instrument())),
-            to: self.wishes.to.clone(),
-            listen: settings.as_ref().ok().map(Settings::listens_at),
-            missing: settings.err().map(|error| explained(&error)),
+        let configuration = match &settings {
+            Ok(settings) => Configuration::of(settings),
+            Err(error) => {
+                let (mode, to, missing) = (self.wishes.mode, self.wishes.to.clone(), Some(explained(error)));
+                Configuration { mode, to, missing, ..Configuration::default() }
+            }
         };
         self.report(|report| {
             report.configuration = configuration;
@@ -198,7 +195,7 @@ impl Station {
         Ok(())
     }
 
-    fn record(&mut self, label: String) -> Result<(), Refused> {
+    fn record(&mut self, label: &str) -> Result<(), Refused> {
         let name = self.free_name(label)?;
         // The times of the configuration are those of a schedule; this is a command.
         let wishes = Wishes { name: Some(name), ..Wishes::default() };
@@ -209,11 +206,10 @@ impl Station {
     }
 
     /// As Mark 5 recorders do: a letter is put behind a name that is taken.
-    fn free_name(&self, label: String) -> Result<String, Refused> {
-        let Some(to) = &self.wishes.to else { return Ok(label) };
+    fn free_name(&self, label: &str) -> Result<String, Refused> {
         let letters = ('a'..='z').chain('A'..='Z').map(|letter| format!("{label}{letter}"));
-        let mut names = std::iter::once(label.clone()).chain(letters);
-        let free = names.find(|name| !to.join(name).exists());
+        let mut names = std::iter::once(label.to_owned()).chain(letters);
+        let free = names.find(|name| !self.wishes.to.iter().any(|to| to.join(name).exists()));
         free.ok_or_else(|| Refused::Input(format!("{label} and its 52 variants exist")))
     }
 
@@ -318,23 +314,21 @@ impl Current {
         }
         let before = before.unwrap_or_else(Before::now);
         let account = Account::of(&prepared, &settings, &before, outcome, status.clone()).noting(metadata);
-        if let Err(error) = account.keep(prepared.target.path(), settings.patience()) {
+        if let Err(error) = account.keep(&prepared.targets, settings.patience()) {
             eprintln!("{}: can't write its summary: {error}", prepared.name);
         }
     }
 
     fn scan(&self, outcome: &Recorded, status: &Status) -> Scan {
-        let path: PathBuf = self.prepared.target.path().to_owned();
         Scan {
             name: self.prepared.name.clone(),
-            path,
+            paths: self.prepared.targets.iter().map(|target| target.path().to_owned()).collect(),
             begun: self.before.as_ref().map(Before::begun).unwrap_or_default(),
             seconds: outcome.wall.seconds(),
             packets: status.recorded_packets,
             bytes: status.recorded_bytes,
             missing_packets: status.lost.packets + status.lost.jumped,
             fault: went_well(outcome).err().map(|error| error.to_string()),
-            format: self.settings.stored(),
             mode: Mode::of(self.settings.instrument()),
         }
     }

@@ -36,8 +36,8 @@ pub(super) struct Files {
     /// The name of the recording [default: the instrument and a number]
     #[arg(long)]
     name: Option<String>,
-    /// Into which files frames go, instead of what the instrument says: many files, one for each writer that grows, or
-    /// one that all writers of a directory share
+    /// Into which files frames go, instead of what the instrument says: many files, one for each writer that grows, one
+    /// that all writers of a directory share, or chunks scattered over all directories as VLBI recorders have them
     #[arg(long, value_parser = PossibleValuesParser::new(Storing::ALL.map(Storing::name)))]
     storing: Option<String>,
     /// How frames are written, instead of what the instrument says: their bytes, or CBF files as Pilatus detectors make them
@@ -139,6 +139,10 @@ impl Files {
     /// What can be refused is refused before anything is made.
     fn check(&self, instrument: &Instrument, to: &[Description], name: &str) -> anyhow::Result<()> {
         check_name(name)?;
+        ensure!(
+            instrument.storing != Storing::Scattered || !name.contains('.'),
+            "--name {name}: those who read scattered recordings take no name with a dot: write another --name"
+        );
         check_buffer(self.buffer(), instrument.frame_size())?;
         for description in to {
             self.check_directory(instrument, description, name)?;
@@ -181,7 +185,12 @@ impl Files {
         let direct = description.direct_alignment().is_some() && is_aligned(instrument);
         let frame_size = instrument.frame_size().0;
         let stride = if direct { frame_size.next_multiple_of(ALIGNMENT as u64) } else { frame_size };
-        let frames_per_file = frames_per_file(instrument, stride);
+        let mut frames_per_file = frames_per_file(instrument, stride);
+        if instrument.storing == Storing::Scattered && instrument.frames_per_file.is_none() {
+            // A chunk waits for each lane while the lanes before are busy.
+            let room = self.buffer().0 / (2 * u64::from(lanes) * stride);
+            frames_per_file = frames_per_file.min(room).max(1);
+        }
         let (storing, format) = (instrument.storing, instrument.format);
         let head = Head { recording, lane, lanes, frame_size, stride, frames_per_file, storing, format };
         RawLayout { checksums: self.checksums, ..RawLayout::suited(name.into(), head, direct) }

@@ -192,13 +192,12 @@ mod tests {
 
     #[test]
     fn what_a_mode_does_not_say_stays_as_it_was() {
-        let mut like =
-            "VDIF_5000-64-1-2".parse::<Mode>().and_then(|mode| Ok(mode.instrument(None))).expect("valid");
-        let like = like.as_mut().expect("valid");
+        let like: Mode = "VDIF_5000-64-1-2".parse().expect("valid");
+        let mut like = like.instrument(None).expect("valid");
         like.name = "mine".into();
         like.packets.as_mut().expect("it has").port = 5000;
         let mode: Mode = "VDIF_8000-4096-16-2".parse().expect("valid");
-        let changed = mode.instrument(Some(like)).expect("valid");
+        let changed = mode.instrument(Some(&like)).expect("valid");
         assert_eq!((changed.name.as_str(), changed.packets.expect("it has").port), ("mine", 5000));
     }
 

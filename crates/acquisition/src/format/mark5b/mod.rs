@@ -7,10 +7,8 @@ pub use header::{Fault, Header};
 use nilometer_model::packets::{self, Cut, Field, Packets};
 
 use super::{
-    Geometry, Ignored, Known, Near, Packet, Part, WireFormat, filler,
-    learned::Rate,
-    serial::Serial,
-    time::{DAY, MJD_2000},
+    Geometry, Ignored, Known, Near, Packet, Part, WireFormat, filler, learned::Rate, serial::Serial,
+    stamp::day_near, time::DAY,
 };
 
 /// First halves at the other parity, one after the other, after which the stream is held to have turned.
@@ -56,10 +54,7 @@ impl Mark5b {
 
     /// Seconds since 2000 of a header: of the days that have these three digits, the one nearest to the stream's beginning.
     fn second(&self, header: &Header) -> Option<u64> {
-        let near = MJD_2000 + self.begins / DAY;
-        let lower = (near + 500).saturating_sub(999);
-        let day = lower + (u64::from(header.day) + 1000 - lower % 1000) % 1000;
-        Some(day.checked_sub(MJD_2000)? * DAY + u64::from(header.second))
+        Some(day_near(self.begins, header.day)? * DAY + u64::from(header.second))
     }
 
     /// Sees that the header of a frame can be; its second since 2000.

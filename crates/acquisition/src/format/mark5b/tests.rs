@@ -1,7 +1,10 @@
 //! Mark5B in halves: which half a packet is, and what stands for a half that did not come.
 
 use super::*;
-use crate::format::tests::{again, format, made, placed};
+use crate::format::{
+    tests::{again, format, made, placed},
+    time::MJD_2000,
+};
 
 /// 1 MB/s: 100 frames a second.
 const TELESCOPE: &str = "shape = [40_000]\npixel = \"uint2\"\nframe_rate = \"100 Hz\"\n";

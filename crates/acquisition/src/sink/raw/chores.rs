@@ -5,8 +5,11 @@ use std::collections::VecDeque;
 use nilometer_model::Storing;
 use nilometer_storage::{Buffer, OpKind, Open, Operation, ROOT};
 
-use super::{Files, Log, RawLayout, layout::THROUGH};
-use crate::journal::Entry;
+use super::{
+    Files, Log, RawLayout,
+    layout::{STREAMER, THROUGH},
+};
+use crate::journal::{Entry, chunk_name};
 
 /// A step of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,6 +20,8 @@ pub(super) enum Chore {
     /// Whether there is room for the file, or for another part: if not, nothing is done with it.
     Room(u64),
     Create(u64),
+    /// The chunk is to have a name.
+    Name(u64),
     Allocate(u64),
     /// The file once more, through the cache.
     OpenThrough(u64),
@@ -37,11 +42,22 @@ pub(super) enum Chore {
     SyncJournal,
     /// Once all records are written.
     CloseJournal,
+    /// The file of a chunk gets this number.
+    Rename(u64, u32),
+    /// It has it now.
+    Moved(u64),
+    /// Once no chunk is to be renamed any more.
+    Settle,
+    /// The file of a chunk in which nothing is, after a failure.
+    Discard(u64),
+    CreateStreamer,
+    WriteStreamer,
+    CloseStreamer,
 }
 
 impl Chore {
     /// Which file it is about, if one of frames.
-    fn file(self) -> Option<u64> {
+    pub(super) fn file(self) -> Option<u64> {
         match self {
             Chore::Room(file)
             | Chore::Create(file)
@@ -52,6 +68,10 @@ impl Chore {
             | Chore::Truncate(file, _)
             | Chore::SyncFile(file)
             | Chore::Close(file)
+            | Chore::Name(file)
+            | Chore::Rename(file, _)
+            | Chore::Moved(file)
+            | Chore::Discard(file)
             | Chore::Remove(file) => Some(file),
             _ => None,
         }
@@ -76,6 +96,28 @@ pub(super) struct Program {
 impl Program {
     pub(super) fn add(&mut self, chores: impl IntoIterator<Item = Chore>) {
         self.chores.extend(chores);
+    }
+
+    /// Before all others.
+    pub(super) fn add_first(&mut self, chores: impl DoubleEndedIterator<Item = Chore>) {
+        chores.rev().for_each(|chore| self.chores.push_front(chore));
+    }
+
+    /// Before all others that don't have to do with this file.
+    pub(super) fn add_behind(&mut self, file: Option<u64>, chores: impl IntoIterator<Item = Chore>) {
+        let last = self.chores.iter().rposition(|chore| file.is_some() && chore.file() == file);
+        let behind = self.chores.split_off(last.map_or(0, |last| last + 1));
+        self.chores.extend(chores.into_iter().chain(behind));
+    }
+
+    /// These are done in the place of all others, whatever they would wait for.
+    pub(super) fn replace(&mut self, chores: impl IntoIterator<Item = Chore>) {
+        self.chores = chores.into_iter().collect();
+    }
+
+    /// The next one, if one is left.
+    pub(super) fn pop(&mut self) -> Option<Chore> {
+        self.chores.pop_front()
     }
 
     /// It could not be started after all.
@@ -106,8 +148,14 @@ impl Program {
         if may { self.chores.pop_front() } else { None }
     }
 
-    /// The operation that does a chore.
-    pub(super) fn start(&mut self, chore: Chore, layout: &RawLayout, buffer: Buffer) -> Operation {
+    /// The operation that does a chore; its file, if it is about one, has this name.
+    pub(super) fn start(
+        &mut self,
+        chore: Chore,
+        layout: &RawLayout,
+        name: String,
+        buffer: Buffer,
+    ) -> Operation {
         self.doing = Some(chore);
         let named =
             |kind, slot, name: String, buffer| Operation::named(kind, ROOT, slot, name.as_bytes(), buffer);
@@ -119,35 +167,51 @@ impl Program {
             }
             Chore::Create(file) => {
                 let kind = OpKind::Open(new.direct_if(layout.direct));
-                named(kind, layout.slot(file), layout.file_name(file), buffer)
+                named(kind, layout.slot(file), name, buffer)
             }
             Chore::Allocate(file) => on(OpKind::Allocate, layout.slot(file), layout.file_size(), buffer),
-            Chore::OpenThrough(file) => {
-                named(OpKind::Open(Open::WRITE), THROUGH, layout.file_name(file), buffer)
-            }
+            Chore::OpenThrough(_) => named(OpKind::Open(Open::WRITE), THROUGH, name, buffer),
             Chore::CloseThrough(_) => on(OpKind::Close, THROUGH, 0, buffer),
             Chore::Truncate(file, bytes) => on(OpKind::Truncate, layout.slot(file), bytes, buffer),
             Chore::SyncFile(file) => on(OpKind::SyncData, layout.slot(file), 0, buffer),
             Chore::SyncNames => on(OpKind::Sync, ROOT, 0, buffer),
             Chore::Close(file) => on(OpKind::Close, layout.slot(file), 0, buffer),
-            Chore::Remove(file) => named(OpKind::Unlink, ROOT, layout.file_name(file), buffer),
+            Chore::Remove(_) | Chore::Discard(_) => named(OpKind::Unlink, ROOT, name, buffer),
             Chore::SyncJournal => on(OpKind::SyncData, Log::SLOT, 0, buffer),
             Chore::CloseJournal => on(OpKind::Close, Log::SLOT, 0, buffer),
-            Chore::Note(_) | Chore::Room(_) | Chore::Ready(_) => {
+            Chore::Rename(_, number) => renamed(&name, &chunk_name(&layout.name, number), buffer),
+            Chore::CreateStreamer => {
+                named(OpKind::Open(Open::SHARED), STREAMER, format!("{}.cfg", layout.name), buffer)
+            }
+            Chore::WriteStreamer => written(&name, buffer),
+            Chore::CloseStreamer => on(OpKind::Close, STREAMER, 0, buffer),
+            Chore::Note(_)
+            | Chore::Room(_)
+            | Chore::Ready(_)
+            | Chore::Name(_)
+            | Chore::Moved(_)
+            | Chore::Settle => {
                 unreachable!("these need no operation, see `RawFiles::chore`")
             }
         }
     }
 
-    /// The chore being done is done.
-    pub(super) fn completed(&mut self) {
-        match self.doing.take() {
+    /// The chore being done is done: which.
+    pub(super) fn completed(&mut self) -> Option<Chore> {
+        let done = self.doing.take();
+        match done {
             Some(Chore::CreateJournal) => self.journal_is_open = true,
             Some(Chore::CloseJournal) => self.journal_is_open = false,
             Some(Chore::SyncJournal) => self.durable = self.noted,
             Some(Chore::OpenThrough(_)) => self.through = true,
             _ => {}
         }
+        done
+    }
+
+    /// The chore being done failed.
+    pub(super) fn failed(&mut self) {
+        self.doing = None;
     }
 
     /// A note is the last of so many records of the journal.
@@ -170,7 +234,27 @@ impl Program {
         self.journal_is_open
     }
 
+    /// Nothing is being done.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.doing.is_none()
+    }
+
     pub(super) fn is_done(&self) -> bool {
         self.chores.is_empty() && self.doing.is_none()
     }
+}
+
+/// Renames a file in the lane's directory.
+fn renamed(from: &str, to: &str, buffer: Buffer) -> Operation {
+    let mut operation = Operation::named(OpKind::Rename, ROOT, ROOT, from.as_bytes(), buffer);
+    let second = &mut operation.buffer[from.len() + 1..];
+    second[..to.len()].copy_from_slice(to.as_bytes());
+    second[to.len()] = 0;
+    operation
+}
+
+/// Writes this text into the file for another reader.
+fn written(text: &str, mut buffer: Buffer) -> Operation {
+    buffer[..text.len()].copy_from_slice(text.as_bytes());
+    Operation::write(STREAMER, 0, text.len() as u32, buffer)
 }

@@ -41,8 +41,13 @@ impl Files {
         if self.issued < self.frames_per_file {
             return false;
         }
-        (self.current, self.issued) = (self.current + 1, 0);
+        self.end();
         true
+    }
+
+    /// No more frames go into the file being filled.
+    pub(super) fn end(&mut self) {
+        (self.current, self.issued) = (self.current + 1, 0);
     }
 
     /// A write came back.

@@ -23,15 +23,19 @@ const SYNCED_MIN: u64 = 64 << 20;
 const FILE_SIZE: u64 = 256 << 20;
 
 /// Three files can be open at once: one draining, one being filled, one made ahead.
-const OPEN: u64 = 3;
+pub(super) const OPEN: u64 = 3;
 /// The last block of a recording may end anywhere: it is written through the cache, by another slot of its file.
 pub(super) const THROUGH: Slot = Slot(FIRST + OPEN as u32);
+/// What is written for another reader.
+pub(super) const STREAMER: Slot = Slot(THROUGH.0 + 1);
 /// Slot 0 is the directory, slot 1 the journal.
 const FIRST: u32 = 2;
 
-/// Whether frames of an instrument can be written past the cache, where the storage can: a compressed one has any length.
+/// Whether frames of an instrument can be written past the cache, where the storage can: a compressed one has any length,
+/// and in chunks there is nothing between frames.
 pub fn is_aligned(instrument: &Instrument) -> bool {
-    instrument.format != Format::Cbf
+    let whole = instrument.frame_size().0.is_multiple_of(ALIGNMENT as u64);
+    instrument.format != Format::Cbf && (whole || instrument.storing != Storing::Scattered)
 }
 
 /// How many frames of this stride an instrument has in a file, or in a part that is synced as a whole.
@@ -63,6 +67,30 @@ pub struct RawLayout {
     pub stream: Option<Stream>,
     /// Rows and columns of a frame, which its CBF file says; needed for that format only.
     pub picture: Option<[usize; 2]>,
+    /// Beside chunks, what `VLBIstreamer`'s own reader wants to know, if it is to read them.
+    pub streamer: Option<Streamer>,
+}
+
+/// What `VLBIstreamer`'s reader is told of a recording in `<name>.cfg`, on each disk that has some of it at the end. It
+/// finds the place of a byte by dividing: chunks that were closed short before the last mislead it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Streamer {
+    /// Bytes that are stored of each packet, at least 1.
+    pub packet_size: u64,
+    /// Bytes in front of them that were received and not stored.
+    pub stripped: u32,
+}
+
+impl Streamer {
+    /// The text for libconfig, of so many files with so many bytes.
+    pub(super) fn text(self, files: u64, bytes: u64) -> String {
+        let Streamer { packet_size, stripped } = self;
+        let packets = bytes / packet_size.max(1);
+        let offset = if stripped > 0 { format!("offset_onwrite = {stripped};\n") } else { String::new() };
+        format!(
+            "packet_size = {packet_size}L;\n{offset}cumul = {files}L;\ntotal_packets = {packets}L;\nbuf_division = 1;\n"
+        )
+    }
 }
 
 impl RawLayout {
@@ -74,13 +102,14 @@ impl RawLayout {
             name,
             head,
             direct,
-            preallocate: direct && head.frames_per_file > 1 && head.storing == Storing::Files,
+            preallocate: direct && head.frames_per_file > 1 && head.storing.is_many_files(),
             keep: None,
             durability: if large { Durability::EachFile } else { Durability::Never },
             checksums: false,
             origin: None,
             stream: None,
             picture: None,
+            streamer: None,
         }
     }
 
@@ -102,7 +131,7 @@ impl RawLayout {
     /// Where the frame that is the `issued`th of a file or part is put in the file that is there.
     pub(super) fn position(&self, file: u64, issued: u64, number: u64) -> u64 {
         match self.head.storing {
-            Storing::Files => issued,
+            Storing::Files | Storing::Scattered => issued,
             Storing::Growing => file * self.head.frames_per_file + issued,
             Storing::Shared => number,
         }
@@ -136,13 +165,24 @@ impl RawLayout {
     /// The slot of a file while it is open.
     pub(super) fn slot(&self, file: u64) -> Slot {
         match self.head.storing {
-            Storing::Files => Slot(FIRST + (file % OPEN) as u32),
+            Storing::Files | Storing::Scattered => Slot(FIRST + (file % OPEN) as u32),
             Storing::Growing | Storing::Shared => Slot(FIRST),
         }
     }
 
     /// Frames have files of their own that are made and closed one after the other.
     pub(super) fn is_files(&self) -> bool {
-        self.head.storing == Storing::Files
+        self.head.storing.is_many_files()
+    }
+
+    /// They are numbered over all lanes.
+    pub(super) fn is_scattered(&self) -> bool {
+        self.head.storing == Storing::Scattered
+    }
+
+    /// Which file is removed when this one is full, if old ones are.
+    pub(super) fn removed_with(&self, file: u64) -> Option<u64> {
+        let keep = self.keep.filter(|_| self.head.storing == Storing::Files)?;
+        file.checked_sub(keep.max(1))
     }
 }

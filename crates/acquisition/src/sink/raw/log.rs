@@ -41,6 +41,16 @@ impl Log {
         !self.waiting.is_empty() && self.flying.is_none()
     }
 
+    /// A write is in flight.
+    pub(super) fn is_flying(&self) -> bool {
+        self.flying.is_some()
+    }
+
+    /// Frames whose records are in it.
+    pub(super) fn flying_frames(&self) -> usize {
+        self.flying.unwrap_or(0)
+    }
+
     /// Everything is written.
     pub(super) fn is_quiet(&self) -> bool {
         self.waiting.is_empty() && self.flying.is_none()

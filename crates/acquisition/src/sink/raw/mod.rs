@@ -4,7 +4,8 @@
 //!
 //! - files of N frames, `<name>.<lane>.<file, 8 digits>.raw`;
 //! - a growing file, `<name>.<lane>.raw`: one write at a time, each where the file ends;
-//! - with the other lanes one shared file, `<name>.raw`: each frame at its number, whoever writes it.
+//! - with the other lanes one shared file, `<name>.raw`: each frame at its number, whoever writes it;
+//! - chunks of N consecutive frames, `<name>.<number among those of all lanes, 8 digits>` ([`Numbering`]).
 //!
 //! Frame `position` of a file begins at `position x stride`; the stride is the frame size, rounded up to the alignment where `O_DIRECT`
 //! needs it, so that every frame is one write and no two share a page. The journal states both: nobody has to guess
@@ -19,15 +20,19 @@
 //! done for each part of it, without making and closing.
 
 mod chores;
+mod chunks;
 mod files;
 mod gauge;
 mod layout;
 mod log;
+mod numbering;
+mod scattered;
+mod settling;
 
 use std::collections::VecDeque;
 
 use nilometer_model::{Format, Nanos, Storing};
-use nilometer_storage::{Arena, Buffer, Completion, Errno, OpKind, Operation, Slot};
+use nilometer_storage::{Arena, Buffer, Completion, Errno, OpKind, Operation, Slot, Wait};
 
 use super::{Sink, Stored, cbf::Packer};
 use crate::{
@@ -35,11 +40,13 @@ use crate::{
     journal::{Entry, origin_entries, stream_entries},
 };
 use chores::{Chore, Program};
+use chunks::Chunks;
 use files::Files;
 pub use gauge::Gauge;
-use layout::THROUGH;
-pub use layout::{Durability, RawLayout, frames_per_file, is_aligned};
+pub use layout::{Durability, RawLayout, Streamer, frames_per_file, is_aligned};
+use layout::{STREAMER, THROUGH};
 use log::Log;
+pub use numbering::Numbering;
 
 /// A lane's sink.
 #[derive(Debug)]
@@ -49,6 +56,8 @@ pub struct RawFiles {
     files: Files,
     log: Log,
     program: Program,
+    /// Where frames go into chunks.
+    chunks: Option<Chunks>,
     waiting: Option<Frame>,
     /// Makes CBF files, if that is the format.
     packer: Option<Packer>,
@@ -103,6 +112,7 @@ impl RawFiles {
             files: Files::new(layout.head.frames_per_file),
             log: Log::default(),
             program: Program::default(),
+            chunks: layout.is_scattered().then(|| Chunks::new(Numbering::default(), layout.head.lane)),
             waiting: None,
             packer: packer(&layout),
             flying: Vec::new(),
@@ -124,10 +134,23 @@ impl RawFiles {
         sink.program.add(origin.map(Chore::Note));
         let stream = sink.layout.stream.iter().flat_map(|stream| stream_entries(&stream.text()));
         sink.program.add(stream.map(Chore::Note));
-        sink.add_make(0);
-        sink.program.add([Chore::SyncNames]);
-        sink.add_make(1);
+        if sink.layout.is_scattered() {
+            sink.program.add([Chore::SyncNames, Chore::Room(0)]);
+        } else {
+            sink.add_make(0);
+            sink.program.add([Chore::SyncNames]);
+            sink.add_make(1);
+        }
         sink
+    }
+
+    /// Chunks have their numbers from here, together with those of other lanes.
+    #[must_use]
+    pub fn numbered(mut self, numbering: Numbering) -> Self {
+        if let Some(chunks) = &mut self.chunks {
+            chunks.numbering = numbering;
+        }
+        self
     }
 
     /// Bytes of acknowledged frames and of those on their way to it, as they were written: compressed, if the format is.
@@ -142,7 +165,7 @@ impl RawFiles {
 
     /// Whether this operation writes a frame.
     pub fn writes_frame(operation: &Operation) -> bool {
-        operation.kind == OpKind::Write && operation.file != Log::SLOT
+        operation.kind == OpKind::Write && operation.file != Log::SLOT && operation.file != STREAMER
     }
 
     fn add_make(&mut self, file: u64) {
@@ -163,7 +186,7 @@ impl RawFiles {
         if synced {
             self.program.add([Chore::Note(Entry::Durable { file }), Chore::SyncJournal]);
         }
-        if let Some(old) = self.layout.keep.filter(|_| many).and_then(|keep| file.checked_sub(keep.max(1))) {
+        if let Some(old) = self.layout.removed_with(file) {
             self.program.add([Chore::Note(Entry::Removed { file: old })]);
             self.program.add(synced.then_some(Chore::SyncJournal));
             self.program.add([Chore::Remove(old)]);
@@ -212,19 +235,27 @@ impl RawFiles {
     }
 
     /// The next chore as an operation, if it may be done now. Notes cost no operation.
-    fn chore(&mut self) -> Option<Operation> {
+    fn chore(&mut self, now: Nanos) -> Option<Operation> {
+        self.add_move();
         loop {
             match self.program.next(&self.files, &self.log)? {
                 Chore::Note(entry) => self.note(entry),
-                Chore::Ready(file) => self.files.ready(file),
-                Chore::Room(file) if self.has_room_for(file) => {}
+                Chore::Ready(file) => self.ready(file),
+                Chore::Room(file) if self.has_room_for(file) => self.make_room(file),
                 Chore::Room(file) => self.program.cancel(file),
+                Chore::Name(file) => self.name(file),
+                Chore::Moved(file) => self.moved(file),
+                Chore::Settle if self.is_settled(now) => {}
+                Chore::Settle => {
+                    self.program.put_back(Chore::Settle);
+                    return None;
+                }
                 chore => {
                     let Some(buffer) = self.scratch.pop() else {
                         self.program.put_back(chore);
                         return None;
                     };
-                    return Some(self.program.start(chore, &self.layout, buffer));
+                    return Some(self.start(chore, buffer));
                 }
             }
         }
@@ -265,9 +296,14 @@ impl RawFiles {
         self.cut += self.layout.head.stride.saturating_sub(u64::from(written));
         let file_slot = if through { THROUGH } else { self.layout.slot(file) };
         self.flying.push(Flying { place, file: file_slot, number, due, packed, slot });
+        if let Some(chunks) = &mut self.chunks {
+            chunks.issue(place);
+        }
         if self.files.roll() {
             self.add_complete(place.file);
-            self.add_make(place.file + 2);
+            if !self.layout.is_scattered() {
+                self.add_make(place.file + 2);
+            }
         }
         let offset = place.position * self.layout.head.stride;
         Some((Operation::write(file_slot, offset, length, buffer), due))
@@ -280,101 +316,6 @@ impl RawFiles {
         }
         self.program.through_is_open()
     }
-
-    /// A data write came back: its frame, whether it worked or not.
-    fn landed(&mut self, operation: Operation) -> (Frame, Place) {
-        let position = operation.offset / self.layout.head.stride;
-        let here = |flying: &Flying| flying.file == operation.file && flying.place.position == position;
-        let at = self.flying.iter().position(here).expect("what completes was issued");
-        let Flying { place, number, due, packed, slot, .. } = self.flying.swap_remove(at);
-        self.files.landed(place.file);
-        let data = match (slot, &mut self.packer) {
-            (Some(slot), Some(packer)) => {
-                packer.give_back(operation.buffer);
-                slot
-            }
-            _ => operation.buffer,
-        };
-        (Frame { number, due, data, packed }, place)
-    }
-
-    fn data_completed(&mut self, operation: Operation, moved: Result<u32, Errno>) -> Result<(), Errno> {
-        let length = operation.length;
-        let (frame, Place { file, position }) = self.landed(operation);
-        let whole = moved.and_then(|moved| if moved == length { Ok(()) } else { Err(Errno::EIO) });
-        if whole.is_ok() && self.failed.is_none() {
-            let Frame { number, due, .. } = frame;
-            let checksum = self.layout.checksums.then(|| crc32fast::hash(self.layout.bytes(&frame)));
-            self.written += u64::from(length);
-            for &gap in frame.packed.iter().flat_map(|packed| &packed.gaps) {
-                self.log.add(Entry::Gap { number, gap });
-            }
-            let length = frame.packed.as_ref().map(|packed| packed.length);
-            self.log.add(Entry::Frame { number, file, position, due: due.0, checksum, length });
-            self.unlogged.push_back((file, frame));
-        } else {
-            self.returned.push(frame);
-        }
-        whole
-    }
-
-    fn journal_completed(
-        &mut self,
-        operation: Operation,
-        moved: Result<u32, Errno>,
-        stored: &mut Stored,
-    ) -> Result<(), Errno> {
-        let frames = self.log.written();
-        let length = operation.length;
-        self.scratch.push(operation.buffer);
-        if moved? != length {
-            return Err(Errno::EIO);
-        }
-        if self.failed.is_some() {
-            // Its frames were given back meanwhile.
-            return Ok(());
-        }
-        let synced = self.layout.durability == Durability::EachFile;
-        for (file, frame) in self.unlogged.drain(..frames) {
-            self.undurable.extend(synced.then_some((file, frame.due)));
-            stored.acknowledged.push(frame);
-        }
-        Ok(())
-    }
-
-    /// A chore is done: the files up to the last durable one may have become so.
-    fn chore_completed(&mut self, stored: &mut Stored) {
-        self.program.completed();
-        let Some(last) = self.program.durable() else { return };
-        // Writes of one file may land after those of the next.
-        if self.undurable.front().is_some_and(|(file, _)| *file <= last) {
-            self.undurable.retain(|&(file, due)| {
-                stored.durable.extend((file <= last).then_some(due));
-                file > last
-            });
-        }
-    }
-
-    fn settle(&mut self, completion: Completion, stored: &mut Stored) -> Result<(), Errno> {
-        let Completion { operation, result, .. } = completion;
-        match (operation.kind, operation.file) {
-            (OpKind::Write, Log::SLOT) => self.journal_completed(operation, result, stored),
-            (OpKind::Write, _) => self.data_completed(operation, result),
-            (kind, _) => {
-                self.scratch.push(operation.buffer);
-                match result {
-                    // Where space can't be reserved, files grow as they are written.
-                    Err(Errno::EOPNOTSUPP | Errno::ENOSYS) if kind == OpKind::Allocate => {}
-                    other => drop(other?),
-                }
-                if kind == OpKind::Allocate {
-                    self.gauge.release();
-                }
-                self.chore_completed(stored);
-                Ok(())
-            }
-        }
-    }
 }
 
 /// What makes files in the layout's format from frames, if they are not written as they are.
@@ -386,10 +327,18 @@ fn packer(layout: &RawLayout) -> Option<Packer> {
 }
 
 impl Sink for RawFiles {
+    fn begin(&mut self, first: u64) {
+        self.begin_chunk(first);
+    }
+
+    fn end(&mut self) {
+        self.end_chunk();
+    }
+
     fn has_room(&self) -> bool {
         self.failed.is_none()
             && self.waiting.is_none()
-            && self.files.next().is_some()
+            && (self.files.next().is_some() || self.has_room_for_a_chunk())
             && self.packer.as_ref().is_none_or(Packer::has_room)
     }
 
@@ -399,19 +348,26 @@ impl Sink for RawFiles {
 
     fn next(&mut self, now: Nanos) -> Option<(Operation, Nanos)> {
         if self.failed.is_some() {
-            return None;
+            return self.salvage().map(|operation| (operation, now));
         }
-        let other = self.journal().or_else(|| self.chore()).or_else(|| self.journal());
+        let other = self.journal().or_else(|| self.chore(now)).or_else(|| self.journal());
         let other = other.map(|operation| (operation, now)).or_else(|| self.frame());
         // A frame may need something to be done first.
-        other.or_else(|| self.chore().map(|operation| (operation, now)))
+        other.or_else(|| self.chore(now).map(|operation| (operation, now)))
     }
 
     fn completed(&mut self, completion: Completion, stored: &mut Stored) -> Result<(), Errno> {
-        if let Err(errno) = self.settle(completion, stored) {
-            self.failed.get_or_insert(errno);
+        if let Err(errno) = self.settle(completion, stored)
+            && self.failed.replace(self.failed.unwrap_or(errno)).is_none()
+        {
+            self.fail();
         }
         self.failed.map_or(Ok(()), Err)
+    }
+
+    fn wait(&self, now: Nanos) -> Wait {
+        let look_at = self.chunks.as_ref().and_then(|chunks| chunks.look_at(now));
+        look_at.map_or(Wait::ForOne, Wait::Until)
     }
 
     fn is_full(&self) -> bool {
@@ -425,7 +381,9 @@ impl Sink for RawFiles {
         }
         // Nothing more is begun: others may have the room.
         self.gauge.release();
-        if self.layout.is_files() {
+        if self.layout.is_scattered() {
+            self.add_end_of_chunks(due.is_some());
+        } else if self.layout.is_files() {
             self.add_end_of_files();
         } else {
             self.add_end_of_the_only_file();
@@ -445,7 +403,10 @@ impl Sink for RawFiles {
     fn abandon(&mut self) -> Vec<Frame> {
         self.gauge.release();
         self.returned.extend(self.waiting.take());
-        self.returned.extend(self.unlogged.drain(..).map(|(_, frame)| frame));
+        // A chunk is cut behind the last frame that is acknowledged: what becomes of those in flight is awaited.
+        let kept = if self.chunks.is_some() { self.log.flying_frames() } else { 0 };
+        self.returned.extend(self.unlogged.drain(kept..).map(|(_, frame)| frame));
+        self.returned.extend(self.chunks.iter_mut().flat_map(Chunks::abandon));
         std::mem::take(&mut self.returned)
     }
 }

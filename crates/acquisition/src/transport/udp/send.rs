@@ -8,6 +8,7 @@ use std::{
     io,
     mem::zeroed,
     net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket},
+    ops::Range,
     os::fd::{AsRawFd, RawFd},
     ptr,
 };
@@ -45,6 +46,8 @@ const SEGMENTS_MAX: usize = 64;
 const MESSAGE_MAX: usize = 65_535 - 20 - 8;
 /// Messages that go with one call where the kernel cuts none.
 const MESSAGES_MAX: usize = 64;
+/// Messages that go with one call where the kernel cuts them.
+const RUNS_MAX: usize = 4;
 /// After so many calls it is looked whether something came back.
 const CALLS_PER_LOOK: u64 = 64;
 /// Answers that are dropped at one look, and refusals that are borne for one message.
@@ -100,22 +103,22 @@ impl UdpOutlet {
         self.sent.calls += 1;
         let socket = self.socket.as_raw_fd();
         if self.cuts {
-            let run = run(packets);
-            self.cut_as(&packets[..run])?;
-            self.list.message(socket, &packets[..run])
+            let first = run(packets);
+            self.cut_as(&packets[..first])?;
+            if first == packets.len() {
+                return self.list.message(socket, packets);
+            }
+            let runs = Runs { rest: packets, segment: self.segment }.take(RUNS_MAX);
+            self.list.messages(socket, runs)
         } else {
-            let count = packets.len().min(MESSAGES_MAX);
-            self.list.messages(socket, &packets[..count])
+            self.list.messages(socket, packets.chunks(1).take(MESSAGES_MAX))
         }
     }
 
     /// Tells the kernel where to cut, if it cuts elsewhere now. Streams send packets of one size for hours.
     fn cut_as(&mut self, run: &[Packet<'_>]) -> io::Result<()> {
-        let size = size(&run[0]);
-        let fits =
-            if run.len() > 1 { self.segment == size } else { self.segment == 0 || size <= self.segment };
-        if !fits {
-            self.segment = if run.len() > 1 { size } else { 0 };
+        if !is_cut_at(self.segment, run) {
+            self.segment = if run.len() > 1 { size(&run[0]) } else { 0 };
             set_segment(&self.socket, self.segment)?;
         }
         Ok(())
@@ -192,7 +195,8 @@ impl Outlet for UdpOutlet {
     }
 
     fn burst(&self, packet_size: usize) -> usize {
-        if self.cuts { (MESSAGE_MAX / packet_size.max(1)).clamp(1, SEGMENTS_MAX) } else { MESSAGES_MAX }
+        let of_message = (MESSAGE_MAX / packet_size.max(1)).clamp(1, SEGMENTS_MAX);
+        if self.cuts { of_message * RUNS_MAX } else { MESSAGES_MAX }
     }
 
     /// The kernel's own bookkeeping is counted in.
@@ -222,11 +226,38 @@ fn run(packets: &[Packet<'_>]) -> usize {
     alike + usize::from(shorter)
 }
 
+/// Packets as messages that the kernel cuts at one place: up to the first that needs another.
+struct Runs<'a> {
+    rest: &'a [Packet<'a>],
+    segment: usize,
+}
+
+impl<'a> Iterator for Runs<'a> {
+    type Item = &'a [Packet<'a>];
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let (run, rest) = self.rest.split_at(run(self.rest));
+        self.rest = rest;
+        is_cut_at(self.segment, run).then_some(run)
+    }
+}
+
+/// Whether a kernel that cuts here sends this run as it should.
+fn is_cut_at(segment: usize, run: &[Packet<'_>]) -> bool {
+    let size = size(&run[0]);
+    if run.len() > 1 { segment == size } else { segment == 0 || size <= segment }
+}
+
 /// What the kernel reads to find the bytes. Kept for its memory: between two calls nothing in it is used.
 #[derive(Default)]
 struct List {
     pieces: Vec<libc::iovec>,
     messages: Vec<libc::mmsghdr>,
+    /// Where a message's pieces begin, and how many packets it has.
+    runs: Vec<(usize, usize)>,
 }
 
 // SAFETY: the addresses in it are written and used within one call of a method, by the thread that makes it.
@@ -249,36 +280,49 @@ impl List {
             // SAFETY: the piece lies in `packets`, which are borrowed for the call.
             unsafe { libc::send(socket, piece.iov_base, piece.iov_len, libc::MSG_NOSIGNAL) }
         } else {
-            let head = self.head(0);
+            let head = self.head(0..self.pieces.len());
             // SAFETY: the pieces lie in `packets`, and these and the list are borrowed for the call.
             unsafe { libc::sendmsg(socket, &raw const head, libc::MSG_NOSIGNAL) }
         };
         if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(packets.len()) }
     }
 
-    /// Sends each packet as a message of its own: how many were sent.
-    fn messages(&mut self, socket: RawFd, packets: &[Packet<'_>]) -> io::Result<usize> {
+    /// Sends each run of packets as a message: how many packets were sent.
+    fn messages<'a>(
+        &mut self,
+        socket: RawFd,
+        runs: impl Iterator<Item = &'a [Packet<'a>]>,
+    ) -> io::Result<usize> {
         self.pieces.clear();
         self.messages.clear();
-        // The messages hold addresses of the pieces: these must not move any more.
-        self.pieces.reserve(2 * packets.len());
-        for packet in packets {
+        self.runs.clear();
+        // Pieces move while they are gathered: the messages get their addresses afterwards.
+        for run in runs {
             let from = self.pieces.len();
-            self.gather(packet, from);
-            let msg_hdr = self.head(from);
+            for packet in run {
+                self.gather(packet, from);
+            }
+            self.runs.push((from, run.len()));
+        }
+        for index in 0..self.runs.len() {
+            let (from, _) = self.runs[index];
+            let to = self.runs.get(index + 1).map_or(self.pieces.len(), |(next, _)| *next);
+            let msg_hdr = self.head(from..to);
             self.messages.push(libc::mmsghdr { msg_hdr, msg_len: 0 });
         }
         let count = self.messages.len() as libc::c_uint;
-        // SAFETY: as in `message`; the kernel writes lengths into as many messages as there are.
+        // SAFETY: the pieces lie in the runs, and these and the list are borrowed for the call; the kernel writes lengths
+        // into as many messages as there are.
         let sent = unsafe { libc::sendmmsg(socket, self.messages.as_mut_ptr(), count, libc::MSG_NOSIGNAL) };
-        usize::try_from(sent).map_err(|_| io::Error::last_os_error())
+        let sent = usize::try_from(sent).map_err(|_| io::Error::last_os_error())?;
+        Ok(self.runs[..sent].iter().map(|(_, packets)| packets).sum())
     }
 
-    /// A message of the pieces from this one on, without address and control message.
-    fn head(&mut self, from: usize) -> libc::msghdr {
+    /// A message of these pieces, without address and control message.
+    fn head(&mut self, pieces: Range<usize>) -> libc::msghdr {
         // SAFETY: all zeroes is a valid msghdr: no address, no pieces, no control message.
         let mut head: libc::msghdr = unsafe { zeroed() };
-        (head.msg_iov, head.msg_iovlen) = (self.pieces[from..].as_mut_ptr(), self.pieces.len() - from);
+        (head.msg_iov, head.msg_iovlen) = (self.pieces[pieces.clone()].as_mut_ptr(), pieces.len());
         head
     }
 

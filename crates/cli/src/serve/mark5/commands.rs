@@ -328,7 +328,7 @@ fn version(command: &Command) -> Reply {
 mod tests {
     use super::*;
     use nilometer_acquisition::{Came, Lost};
-    use nilometer_model::{Format, Moment};
+    use nilometer_model::Moment;
 
     #[test]
     fn a_label_is_put_together_and_is_a_plain_name() {
@@ -361,14 +361,13 @@ mod tests {
     fn a_recording_is_chosen_by_number_name_or_step() {
         let scan = |name: &str| Scan {
             name: name.into(),
-            path: "/x".into(),
+            paths: vec!["/x".into()],
             begun: Moment::default(),
             seconds: 0.0,
             packets: 0,
             bytes: 0,
             missing_packets: 0,
             fault: None,
-            format: Format::Raw,
             mode: None,
         };
         let scans = ["One", "two", "three"].map(scan);

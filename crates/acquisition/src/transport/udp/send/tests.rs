@@ -94,6 +94,25 @@ fn equal_packets_go_with_one_call_and_pieces_that_touch_are_one() {
 }
 
 #[test]
+fn some_messages_go_with_one_call_as_long_as_they_are_cut_alike() {
+    let memory = memory();
+    let packet =
+        |at: usize, size: usize| Packet { prefix: &memory[at..at + 8], body: &memory[at + 8..at + size] };
+    let alike: Vec<_> = (0..28).map(|index| packet(index, 8040)).collect();
+    let (mut shorter, mut longer) = (alike.clone(), alike.clone());
+    (shorter[3], longer[10]) = (packet(5, 80), packet(5, 9000));
+    for (packets, calls) in [(&alike, 1), (&shorter, 1), (&longer, 3)] {
+        let receiver = receiver();
+        let mut outlet = outlet(&receiver, true);
+        outlet.send(packets).expect("loopback takes it");
+        assert_eq!((outlet.totals().calls, outlet.totals().packets), (calls, 28));
+        for sent in packets.iter().take(20) {
+            assert_eq!(receive(&receiver), [sent.prefix, sent.body].concat());
+        }
+    }
+}
+
+#[test]
 fn a_port_where_nobody_listens_is_counted_and_borne() {
     for segments in [true, false] {
         let gone = receiver();

@@ -5,6 +5,10 @@
 //! comes back as soon as its frame is acknowledged. The ring also keeps the books: frames lost, the most slots ever in
 //! use, and the mark.
 
+mod parcels;
+#[cfg(test)]
+mod tests;
+
 use std::{
     collections::VecDeque,
     sync::{
@@ -17,6 +21,7 @@ use nilometer_model::Nanos;
 use nilometer_storage::{Buffer, Wake};
 
 use crate::{Chronicle, Mark, mark::Settled};
+use parcels::{Asked, Parcels};
 
 /// A frame in its slot.
 #[derive(Debug)]
@@ -96,7 +101,10 @@ pub struct Ring {
 
 struct State {
     free: Vec<Buffer>,
+    /// Frames that wait for any writer, oldest first.
     full: VecDeque<Frame>,
+    /// Frames that wait for one writer each, where a writer gets parcels.
+    parcels: Option<Parcels>,
     mark: Mark,
     /// How many frames were due in all, once no more come.
     closed: Option<u64>,
@@ -155,8 +163,14 @@ pub struct Glance {
 pub enum Taken {
     /// At least one frame to be stored.
     Frames,
+    /// The same, and the first of them begins a chunk; the one before is over.
+    Chunk,
+    /// Nothing yet, and the chunk is over.
+    Over,
     /// Nothing now; the writer will be woken.
     Nothing,
+    /// Nothing now; the writer will be woken, and asks again at this time.
+    Later(Nanos),
     /// Nothing any more; so many frames were due in all.
     Closed(u64),
 }
@@ -170,11 +184,22 @@ impl std::fmt::Debug for Ring {
 impl Ring {
     /// A ring of these slots for `writers` writers, with a new chronicle.
     pub fn new(slots: Vec<Buffer>, writers: usize, chronicle: Chronicle) -> Arc<Self> {
+        Ring::with(slots, writers, chronicle, None)
+    }
+
+    /// The same; a writer gets frames of one parcel of so many consecutive numbers until it is over. Each of them needs as
+    /// many slots as a writer falls behind meanwhile.
+    pub fn of_parcels(slots: Vec<Buffer>, writers: usize, chronicle: Chronicle, size: u64) -> Arc<Self> {
+        Ring::with(slots, writers, chronicle, Some(Parcels::new(size, writers)))
+    }
+
+    fn with(slots: Vec<Buffer>, writers: usize, chronicle: Chronicle, parcels: Option<Parcels>) -> Arc<Self> {
         let books = Books { slots: slots.len(), ..Books::default() };
         let batch = batch(slots.first().map_or(0, |slot| slot.len()));
         let state = State {
             full: VecDeque::with_capacity(slots.len()),
             free: slots,
+            parcels,
             mark: Mark::default(),
             closed: None,
             in_use: 0,
@@ -228,7 +253,7 @@ impl Ring {
     /// The slot of the oldest frame that waits for a lane; that frame is lost. None if all frames are in lanes' hands.
     pub fn displace(&self, now: Nanos) -> Option<Buffer> {
         let mut state = self.lock();
-        let Frame { number, data, .. } = state.full.pop_front()?;
+        let Frame { number, data, .. } = state.pop_oldest()?;
         state.books.displaced += 1;
         state.in_use -= 1;
         state.lose(now, number);
@@ -239,17 +264,18 @@ impl Ring {
     pub fn close(&self, due: u64) {
         let mut state = self.lock();
         state.closed = Some(due);
+        if let Some(parcels) = &mut state.parcels {
+            parcels.close();
+        }
         wake_writers(&mut state);
     }
 
     /// Takes the next full slots: a batch at the most, and no more than leaves as many for each of the other writers.
-    pub fn take(&self, writer: usize, frames: &mut VecDeque<Frame>) -> Taken {
+    pub fn take(&self, now: Nanos, writer: usize, frames: &mut VecDeque<Frame>) -> Taken {
         let mut state = self.lock();
-        let fair = state.full.len() / state.writers.len();
-        let count = fair.clamp(1, self.batch).min(state.full.len());
-        frames.extend(state.full.drain(..count));
-        if count > 0 {
-            return Taken::Frames;
+        let taken = state.take(now, writer, self.batch, frames);
+        if !matches!(taken, Taken::Nothing | Taken::Later(_)) {
+            return taken;
         }
         // A lane that fails gives frames back: while another may still do so, the end is not reached.
         if let (Some(due), 0) = (state.closed, state.in_use) {
@@ -257,13 +283,15 @@ impl Ring {
             return Taken::Closed(due);
         }
         state.writers[writer].waits = true;
-        Taken::Nothing
+        taken
     }
 
     /// Gives acknowledged frames' slots back.
     pub fn release(&self, now: Nanos, acknowledged: &mut Vec<Frame>) {
         let mut state = self.lock();
-        state.release(now, acknowledged);
+        if state.release(now, acknowledged) {
+            wake_writers(&mut state);
+        }
         if state.closed.is_some() && state.in_use == 0 {
             wake_writers(&mut state);
         }
@@ -272,8 +300,7 @@ impl Ring {
     /// A lane takes no more frames: this one goes to another, before all that came later. Lost if none is left.
     pub fn give_back(&self, now: Nanos, frame: Frame) {
         let mut state = self.lock();
-        let at = state.full.partition_point(|waiting| waiting.number < frame.number);
-        state.full.insert(at, frame);
+        state.give_back(now, frame);
         if self.is_abandoned() {
             state.lose_all(now);
         }
@@ -284,6 +311,11 @@ impl Ring {
     pub fn leave(&self, now: Nanos, writer: usize) {
         let mut state = self.lock();
         state.writers[writer].left = true;
+        if let Some(parcels) = &mut state.parcels {
+            let waiting = parcels.leave(writer);
+            state.full.extend(waiting);
+            state.full.make_contiguous().sort_unstable_by_key(|frame| frame.number);
+        }
         if state.writers.iter().all(|seat| seat.left) {
             self.abandoned.store(true, Ordering::Release);
             state.lose_all(now);
@@ -324,25 +356,72 @@ impl State {
         self.in_use += frames.len();
         self.chronicle.came(now, self.in_use);
         self.books.high = self.books.high.max(self.in_use);
-        self.full.extend(frames.drain(..));
+        match &mut self.parcels {
+            None => self.full.extend(frames.drain(..)),
+            Some(_) => frames.drain(..).for_each(|frame| self.give_back(now, frame)),
+        }
         if self.writers.iter().all(|seat| seat.left) {
             self.lose_all(now);
         }
         wake_writers(self);
     }
 
-    /// The slots of acknowledged frames are free again.
-    fn release(&mut self, now: Nanos, acknowledged: &mut Vec<Frame>) {
+    /// To those that wait, in order.
+    fn give_back(&mut self, now: Nanos, frame: Frame) {
+        let number = frame.number;
+        let unclaimed = match &mut self.parcels {
+            Some(parcels) => {
+                parcels.pass(number);
+                parcels.route(now, frame)
+            }
+            None => Some(frame),
+        };
+        if let Some(frame) = unclaimed {
+            let at = self.full.partition_point(|waiting| waiting.number < number);
+            self.full.insert(at, frame);
+        }
+    }
+
+    fn take(&mut self, now: Nanos, writer: usize, batch: usize, frames: &mut VecDeque<Frame>) -> Taken {
+        let Some(parcels) = &mut self.parcels else {
+            let fair = self.full.len() / self.writers.len();
+            let count = fair.clamp(1, batch).min(self.full.len());
+            frames.extend(self.full.drain(..count));
+            return if count > 0 { Taken::Frames } else { Taken::Nothing };
+        };
+        let (pressed, closed) = (4 * self.in_use >= 3 * self.books.slots, self.closed.is_some());
+        let asked = Asked { now, writer, batch, mark: self.mark.below(), pressed, closed };
+        parcels.take(asked, &mut self.full, frames)
+    }
+
+    /// The oldest of those that wait.
+    fn pop_oldest(&mut self) -> Option<Frame> {
+        let oldest = self.parcels.as_ref().and_then(Parcels::oldest);
+        match (oldest, self.full.front()) {
+            (Some(claimed), front) if front.is_none_or(|front| claimed < front.number) => {
+                self.parcels.as_mut()?.pop_oldest()
+            }
+            _ => self.full.pop_front(),
+        }
+    }
+
+    /// The slots of acknowledged frames are free again. Whether writers may get frames by that.
+    fn release(&mut self, now: Nanos, acknowledged: &mut Vec<Frame>) -> bool {
         if acknowledged.is_empty() {
-            return;
+            return false;
         }
         self.in_use -= acknowledged.len();
         self.chronicle.acknowledged(now, acknowledged.iter().map(|frame| frame.due), self.in_use);
+        let mut news = false;
         for Frame { number, due, data, .. } in acknowledged.drain(..) {
+            if let Some(parcels) = &mut self.parcels {
+                news |= parcels.settle(now, number);
+            }
             self.settle(now, number, Settled::Stored(due));
             self.free.push(data);
         }
         self.wake_source();
+        news
     }
 
     fn settle(&mut self, now: Nanos, number: u64, settled: Settled) {
@@ -355,6 +434,9 @@ impl State {
     }
 
     fn lose(&mut self, now: Nanos, number: u64) {
+        if let Some(parcels) = &mut self.parcels {
+            parcels.pass(number);
+        }
         self.chronicle.lost(now, self.in_use);
         self.settle(now, number, Settled::Lost);
     }
@@ -367,8 +449,9 @@ impl State {
 
     /// Nobody is left to store what waits.
     fn lose_all(&mut self, now: Nanos) {
-        self.books.stranded += self.full.len() as u64;
+        // Every writer left, and gave up what waited for it.
         while let Some(Frame { number, data, .. }) = self.full.pop_front() {
+            self.books.stranded += 1;
             self.in_use -= 1;
             self.free.push(data);
             self.lose(now, number);

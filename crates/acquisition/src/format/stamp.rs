@@ -1,0 +1,131 @@
+//! When a recorded frame is, and whose: what its header says to whoever reads the recording.
+
+use nilometer_model::Format;
+
+use super::{
+    filler, mark5b,
+    time::{DAY, MJD_2000},
+    vdif,
+};
+
+/// What a header says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stamp {
+    /// Seconds since 2000-01-01 00:00 UTC; leap seconds are not counted.
+    pub second: u64,
+    /// The frame's number in its second.
+    pub frame: u64,
+    /// Station and thread; 0 where the format has none.
+    pub station: u16,
+    /// See `station`.
+    pub thread: u16,
+    /// The samples are none.
+    pub invalid: bool,
+}
+
+impl Stamp {
+    /// Whose frame it is.
+    pub fn lane(&self) -> (u16, u16) {
+        (self.station, self.thread)
+    }
+
+    /// Frames from 2000 on, at so many a second.
+    pub fn count(&self, frames_per_second: u64) -> u64 {
+        self.second * frames_per_second + self.frame
+    }
+}
+
+/// The format of a recording's headers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stamps {
+    /// VDIF.
+    Vdif,
+    /// Mark5B, with a second since 2000 that is less than 500 days from all of them.
+    Mark5b {
+        /// Seconds since 2000.
+        near: u64,
+    },
+}
+
+impl Stamps {
+    /// As much of a frame as is read of it.
+    pub const BYTES: usize = 64;
+
+    /// Of this format, where frames have times.
+    pub fn of(format: Format, near: u64) -> Option<Self> {
+        match format {
+            Format::Vdif => Some(Stamps::Vdif),
+            Format::Mark5b => Some(Stamps::Mark5b { near }),
+            Format::Raw | Format::Cbf => None,
+        }
+    }
+
+    /// Reads the first bytes of a frame, of which all is `length` long. None if they are no header of such a frame.
+    pub fn read(self, bytes: &[u8], length: u64) -> Option<Stamp> {
+        match self {
+            Stamps::Vdif => {
+                let header = vdif::Header::parse(bytes).filter(|header| header.length as u64 == length)?;
+                let (second, frame) = (header.since_2000(), u64::from(header.frame));
+                let vdif::Header { station, thread, invalid, .. } = header;
+                Some(Stamp { second, frame, station, thread, invalid })
+            }
+            Stamps::Mark5b { near } => {
+                let samples = bytes.get(mark5b::Header::SIZE..)?;
+                let header = mark5b::Header::parse(bytes).ok()?;
+                let day = day_near(near, header.day)?;
+                let second = day * DAY + u64::from(header.second);
+                let invalid = filler::is_filled(samples);
+                Some(Stamp { second, frame: u64::from(header.frame), station: 0, thread: 0, invalid })
+            }
+        }
+    }
+}
+
+/// Of the days since 2000 whose modified Julian day has these last three digits, the one nearest to a second.
+pub(super) fn day_near(second: u64, digits: u32) -> Option<u64> {
+    let near = MJD_2000 + second / DAY;
+    let lower = (near + 500).saturating_sub(999);
+    let day = lower + (u64::from(digits) + 1000 - lower % 1000) % 1000;
+    day.checked_sub(MJD_2000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::{Near, tests::format};
+
+    const TELESCOPE: &str = "shape = [40_000]\npixel = \"uint2\"\nframe_rate = \"100 Hz\"\n";
+
+    #[test]
+    fn what_was_made_and_what_was_filled_say_when_they_are() {
+        let begins = 800_000_000;
+        let cases = [
+            (
+                "format.vdif = { payload = \"2000 B\", threads = [3], stations = [\"Mc\"] }",
+                Format::Vdif,
+                500,
+                3,
+                0x4d63,
+            ),
+            ("format.mark5b = { frame = \"whole\" }", Format::Mark5b, 100, 0, 0),
+        ];
+        for (packets, stored, rate, thread, station) in cases {
+            let format = format(TELESCOPE, packets, begins, 0);
+            let mut bytes = vec![0x55; format.geometry().frame_size()];
+            format.make(rate + 7, 0, &mut vec![0; format.geometry().prefix], &mut bytes);
+            let stamps = Stamps::of(stored, begins + 100 * DAY).expect("it has times");
+            let read = |bytes: &[u8]| stamps.read(&bytes[..Stamps::BYTES], bytes.len() as u64);
+            let expected = Stamp { second: begins + 1, frame: 7, station, thread, invalid: false };
+            assert_eq!(read(&bytes), Some(expected));
+            let mut missing = vec![0; bytes.len()];
+            format.fill(Some(Near { bytes: &bytes, ahead: -8 }), 0, &mut missing);
+            assert_eq!(
+                read(&missing),
+                Some(Stamp { second: begins, frame: rate - 1, invalid: true, ..expected })
+            );
+            bytes[..16].fill(0);
+            assert_eq!(read(&bytes), None);
+        }
+        assert_eq!(Stamps::of(Format::Raw, 0), None);
+    }
+}

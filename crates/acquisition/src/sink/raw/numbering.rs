@@ -1,0 +1,347 @@
+//! Which number each chunk of a scattered recording has. Readers put chunks in the order of their numbers, and refuse a
+//! recording in which one is there twice.
+//!
+//! Chunks are numbered from 0 in the order of their frames, when they are begun. Where a lane fails in the middle of a
+//! chunk, the rest of it is one more between two that have numbers already: those behind move up by one. A number is free
+//! again only when the lane that had it has renamed its file, and files do not overtake each other: at every moment, and
+//! after any crash, no number is there twice and all are in order. A lane that is gone can't rename: what finds no number
+//! before its files keeps a name without one, which only a journal knows.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// What the lanes of a recording know together. Clones are the same recording's.
+#[derive(Debug, Clone, Default)]
+pub struct Numbering(Arc<Mutex<Order>>);
+
+/// All chunks, in the order of their frames.
+#[derive(Debug, Default)]
+struct Order {
+    chunks: Vec<Chunk>,
+    /// Some file has another number than it should.
+    moves: bool,
+    bytes: u64,
+}
+
+/// A chunk: a file of a lane.
+#[derive(Debug)]
+struct Chunk {
+    /// Its first frame.
+    first: u64,
+    lane: u32,
+    file: u64,
+    /// The file may be there.
+    named: bool,
+    /// It is.
+    made: bool,
+    /// In the file's name.
+    held: Option<u32>,
+    /// The file is being renamed to this.
+    moving: Option<u32>,
+    /// The number that it should have.
+    wanted: Option<u32>,
+    /// Its lane is gone.
+    fixed: bool,
+}
+
+/// Numbers have eight digits.
+const NUMBER_MAX: u32 = 99_999_999;
+
+impl Numbering {
+    fn lock(&self) -> MutexGuard<'_, Order> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A lane begins a chunk with this frame.
+    pub(super) fn begin(&self, lane: u32, file: u64, first: u64) {
+        self.lock().begin(lane, file, first);
+    }
+
+    /// The number that the name of a new file has, if it can have one yet.
+    pub(super) fn name(&self, lane: u32, file: u64) -> Option<u32> {
+        self.lock().name(lane, file)
+    }
+
+    /// The new file is there.
+    pub(super) fn made(&self, lane: u32, file: u64) {
+        self.lock().made(lane, file);
+    }
+
+    /// A file of the lane that is to be renamed now, and to which number.
+    pub(super) fn next_move(&self, lane: u32) -> Option<(u64, u32)> {
+        self.lock().next_move(lane)
+    }
+
+    /// It is renamed, and will be after any crash.
+    pub(super) fn moved(&self, lane: u32, file: u64) {
+        self.lock().moved(lane, file);
+    }
+
+    /// No file of the lane has another number than it should.
+    pub(super) fn is_settled(&self, lane: u32) -> bool {
+        let order = self.lock();
+        !order.moves || !order.chunks.iter().any(|chunk| chunk.lane == lane && chunk.is_to_move())
+    }
+
+    /// The lane renames nothing any more.
+    pub(super) fn leave(&self, lane: u32) {
+        self.lock().leave(lane);
+    }
+
+    /// So many bytes of frames are stored.
+    pub(super) fn stored(&self, bytes: u64) {
+        self.lock().bytes += bytes;
+    }
+
+    /// How many numbers there are, and bytes of frames.
+    pub(super) fn totals(&self) -> (u64, u64) {
+        let order = self.lock();
+        let last = order.chunks.iter().filter_map(|chunk| chunk.wanted).max();
+        (last.map_or(0, |last| u64::from(last) + 1), order.bytes)
+    }
+}
+
+impl Chunk {
+    /// The lowest number that its file may have.
+    fn lowest(&self) -> Option<u32> {
+        self.held.or(self.moving)
+    }
+
+    fn is_to_move(&self) -> bool {
+        self.made && !self.fixed && self.wanted.is_some() && self.wanted != self.held
+    }
+}
+
+impl Order {
+    fn begin(&mut self, lane: u32, file: u64, first: u64) {
+        let at = self.chunks.partition_point(|chunk| chunk.first <= first);
+        let (named, made, fixed) = (false, false, false);
+        let (held, moving, wanted) = (None, None, None);
+        self.chunks.insert(at, Chunk { first, lane, file, named, made, held, moving, wanted, fixed });
+        if at + 1 == self.chunks.len() {
+            self.number(at);
+        } else {
+            self.plan();
+        }
+    }
+
+    /// Lately begun ones are looked for most often.
+    fn find(&self, lane: u32, file: u64) -> Option<usize> {
+        self.chunks.iter().rposition(|chunk| (chunk.lane, chunk.file) == (lane, file))
+    }
+
+    /// The file may be there from now on.
+    fn name(&mut self, lane: u32, file: u64) -> Option<u32> {
+        let at = self.find(lane, file)?;
+        let number = self.chunks[at].wanted.filter(|number| self.is_free(at, *number));
+        let chunk = &mut self.chunks[at];
+        (chunk.named, chunk.held) = (true, number);
+        number
+    }
+
+    fn made(&mut self, lane: u32, file: u64) {
+        let Some(at) = self.find(lane, file) else { return };
+        self.chunks[at].made = true;
+        self.moves |= self.chunks[at].is_to_move();
+    }
+
+    /// No file behind this one has this number, or one below.
+    fn is_free(&self, at: usize, number: u32) -> bool {
+        self.chunks[at + 1..].iter().find_map(Chunk::lowest).is_none_or(|behind| behind > number)
+    }
+
+    fn next_move(&mut self, lane: u32) -> Option<(u64, u32)> {
+        if !self.moves {
+            return None;
+        }
+        let may = |at: &usize| {
+            let chunk = &self.chunks[*at];
+            let number = chunk.wanted.filter(|_| chunk.lane == lane && chunk.is_to_move());
+            chunk.moving.is_none() && number.is_some_and(|number| self.is_free(*at, number))
+        };
+        let at = (0..self.chunks.len()).rev().find(may)?;
+        let chunk = &mut self.chunks[at];
+        chunk.moving = chunk.wanted;
+        Some((chunk.file, chunk.wanted?))
+    }
+
+    fn moved(&mut self, lane: u32, file: u64) {
+        let Some(at) = self.find(lane, file) else { return };
+        let chunk = &mut self.chunks[at];
+        chunk.held = chunk.moving.take().or(chunk.held);
+        self.plan();
+    }
+
+    fn leave(&mut self, lane: u32) {
+        self.chunks.retain(|chunk| chunk.lane != lane || chunk.named);
+        for chunk in self.chunks.iter_mut().filter(|chunk| chunk.lane == lane) {
+            chunk.fixed = true;
+        }
+        self.plan();
+    }
+
+    /// Files keep their numbers as far as possible; what has none gets one.
+    fn plan(&mut self) {
+        for chunk in &mut self.chunks {
+            chunk.wanted = chunk.moving.or(chunk.held);
+        }
+        for at in 0..self.chunks.len() {
+            if self.chunks[at].wanted.is_none() && !self.chunks[at].fixed {
+                self.number(at);
+            }
+        }
+        self.moves = self.chunks.iter().any(Chunk::is_to_move);
+    }
+
+    /// Gives a chunk the number behind that of the chunk before. Those that follow without a gap move up; if one of them
+    /// can't, it gets none.
+    fn number(&mut self, at: usize) {
+        let before = self.chunks[..at].iter().rev().find_map(|chunk| chunk.wanted);
+        let number = before.map_or(0, |before| before + 1);
+        let mut next = number;
+        let mut pushed = Vec::new();
+        for (place, chunk) in self.chunks.iter().enumerate().skip(at + 1) {
+            match if chunk.fixed { chunk.lowest() } else { chunk.wanted } {
+                Some(wanted) if wanted > next => break,
+                Some(_) if chunk.fixed || chunk.moving.is_some() => return,
+                Some(_) => {
+                    next += 1;
+                    pushed.push(place);
+                }
+                None => {}
+            }
+        }
+        if next > NUMBER_MAX {
+            return;
+        }
+        self.chunks[at].wanted = Some(number);
+        for place in pushed {
+            self.chunks[place].wanted = self.chunks[place].wanted.map(|wanted| wanted + 1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The files of a lane, in the order of their frames, with the numbers in their names.
+    fn held(order: &Order) -> Vec<Option<u32>> {
+        order.chunks.iter().map(|chunk| chunk.held).collect()
+    }
+
+    fn make(order: &mut Order, lane: u32, file: u64, first: u64) -> Option<u32> {
+        order.begin(lane, file, first);
+        let number = order.name(lane, file);
+        order.made(lane, file);
+        number
+    }
+
+    #[test]
+    fn chunks_are_numbered_in_the_order_of_their_frames_whoever_makes_files_first() {
+        let mut order = Order::default();
+        order.begin(0, 0, 0);
+        order.begin(1, 0, 100);
+        assert_eq!((order.name(1, 0), order.name(0, 0)), (Some(1), Some(0)));
+        assert_eq!(make(&mut order, 0, 1, 200), Some(2));
+        assert!(!order.moves);
+    }
+
+    #[test]
+    fn what_is_put_between_waits_until_those_behind_have_moved_highest_first() {
+        let mut order = Order::default();
+        for lane in 0..3 {
+            make(&mut order, lane, 0, u64::from(lane) * 100);
+        }
+        order.leave(0);
+        assert_eq!(make(&mut order, 2, 1, 40), None, "its number is not free yet");
+        assert_eq!((order.next_move(1), order.next_move(2)), (None, Some((0, 3))));
+        assert_eq!(order.next_move(1), None, "the highest is being renamed");
+        order.moved(2, 0);
+        assert_eq!(order.next_move(1), Some((0, 2)));
+        assert_eq!(order.next_move(2), None);
+        order.moved(1, 0);
+        assert_eq!(order.next_move(2), Some((1, 1)));
+        order.moved(2, 1);
+        assert_eq!(held(&order), [Some(0), Some(1), Some(2), Some(3)]);
+        assert!(!order.moves);
+    }
+
+    #[test]
+    fn files_of_a_lane_that_is_gone_keep_their_numbers_and_those_it_may_have() {
+        let mut order = Order::default();
+        for lane in 0..3 {
+            make(&mut order, lane, 0, u64::from(lane) * 100);
+        }
+        order.leave(0);
+        make(&mut order, 1, 1, 40);
+        assert_eq!(order.next_move(2), Some((0, 3)));
+        // It may or may not have been renamed.
+        order.leave(2);
+        assert_eq!(order.next_move(1), None, "2 and 3 may be there");
+        assert_eq!(held(&order), [Some(0), None, Some(1), Some(2)]);
+        assert_eq!(make(&mut order, 1, 2, 300), Some(4));
+        assert!(!order.moves, "what is between 0 and 1 gets no number");
+    }
+
+    #[test]
+    fn a_number_that_no_file_got_is_used() {
+        let mut order = Order::default();
+        make(&mut order, 0, 0, 0);
+        order.begin(1, 0, 100);
+        make(&mut order, 0, 1, 200);
+        order.leave(1);
+        assert_eq!(make(&mut order, 2, 0, 100), Some(1));
+        assert_eq!(held(&order), [Some(0), Some(1), Some(2)]);
+    }
+
+    proptest! {
+        #[test]
+        fn at_every_moment_each_number_is_there_once_and_in_order(
+            steps in prop::collection::vec((0_u32..5, 0_u8..8, any::<u64>()), 1..300),
+            may_leave in any::<bool>(),
+        ) {
+            let mut order = Order::default();
+            let (mut files, mut moving, mut gone) = ([0_u64; 5], [None; 5], [false; 5]);
+            for (lane, kind, random) in steps {
+                let at = lane as usize;
+                if gone[at] {
+                    continue;
+                }
+                match kind {
+                    // At the end, or anywhere before.
+                    0..4 => {
+                        let last = order.chunks.last().map_or(0, |chunk| chunk.first);
+                        let first = if kind > 0 { last + 10 } else { random % (last + 1) };
+                        make(&mut order, lane, files[at], first);
+                        files[at] += 1;
+                    }
+                    4 if may_leave && random % 8 == 0 => {
+                        order.leave(lane);
+                        gone[at] = true;
+                    }
+                    _ => match moving[at].take() {
+                        Some((file, _)) => order.moved(lane, file),
+                        None => moving[at] = order.next_move(lane),
+                    },
+                }
+                // A file that is being renamed may have either number.
+                let names = order.chunks.iter().flat_map(|chunk| [chunk.held, chunk.moving]);
+                let names: Vec<u32> = names.flatten().collect();
+                prop_assert!(names.is_sorted_by(|one, next| one < next), "{:?}", order.chunks);
+            }
+            for lane in (0..5).cycle().take(10 * order.chunks.len() * order.chunks.len()) {
+                let at = lane as usize;
+                match moving[at].take() {
+                    _ if gone[at] => {}
+                    Some((file, _)) => order.moved(lane, file),
+                    None => moving[at] = order.next_move(lane),
+                }
+            }
+            prop_assert!(!order.moves, "{:?}", order.chunks);
+            if !gone.contains(&true) {
+                prop_assert!(held(&order).into_iter().eq((0..).map(Some).take(order.chunks.len())));
+            }
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! What a sink does for chunks: a file is made when its first frame is there, closed when its parcel is over, renamed when
+//! another is put before it.
+
+use nilometer_model::Nanos;
+use nilometer_storage::{Buffer, Operation};
+
+use super::{RawFiles, chores::Chore, layout::OPEN};
+use crate::journal::{Entry, chunk_name};
+
+impl RawFiles {
+    pub(super) fn has_room_for_a_chunk(&self) -> bool {
+        self.chunks.as_ref().is_some_and(|chunks| chunks.has_room(self.files.last().0))
+    }
+
+    pub(super) fn begin_chunk(&mut self, first: u64) {
+        self.end_chunk();
+        let Some(chunks) = &self.chunks else { return };
+        let file = self.files.last().0;
+        chunks.begin(file, first);
+        let allocate = self.layout.preallocate.then_some(Chore::Allocate(file));
+        let make = [Chore::Name(file), Chore::Create(file)].into_iter().chain(allocate);
+        // The slot is free when the file that had it is closed.
+        self.program.add_behind(file.checked_sub(OPEN), make.chain([Chore::Ready(file)]));
+        self.program.add([Chore::Room(file + 1)]);
+    }
+
+    /// What is in the chunk is all of it.
+    pub(super) fn end_chunk(&mut self) {
+        let (file, frames) = self.files.last();
+        if self.chunks.is_none() || frames == 0 {
+            return;
+        }
+        self.files.end();
+        self.program.add([Chore::Truncate(file, frames * self.layout.head.stride - self.cut)]);
+        self.add_complete(file);
+    }
+
+    /// The last chunk is closed; the numbers of others are waited for. Whether the whole recording is over.
+    pub(super) fn add_end_of_chunks(&mut self, whole: bool) {
+        self.end_chunk();
+        self.program.add([Chore::Settle]);
+        if whole && self.layout.streamer.is_some() && self.written > 0 {
+            self.program.add([Chore::CreateStreamer, Chore::WriteStreamer, Chore::CloseStreamer]);
+        }
+    }
+
+    /// The operation that does a chore.
+    pub(super) fn start(&mut self, chore: Chore, buffer: Buffer) -> Operation {
+        if let (Chore::Close(file), Some(chunks)) = (chore, &mut self.chunks) {
+            chunks.closed(file);
+        }
+        let name = self.name_for(chore);
+        self.program.start(chore, &self.layout, name, buffer)
+    }
+
+    /// The name that a chore needs, or the text.
+    fn name_for(&self, chore: Chore) -> String {
+        let numbers = self.chunks.as_ref();
+        if let (Chore::WriteStreamer, Some(chunks), Some(streamer)) = (chore, numbers, self.layout.streamer) {
+            let (files, bytes) = chunks.numbering.totals();
+            return streamer.text(files, bytes);
+        }
+        let Some(file) = chore.file() else { return String::new() };
+        match numbers.and_then(|chunks| chunks.number(file)) {
+            Some(number) => chunk_name(&self.layout.name, number),
+            None => self.layout.file_name(file),
+        }
+    }
+
+    pub(super) fn make_room(&mut self, file: u64) {
+        if let Some(chunks) = &mut self.chunks {
+            chunks.make_room(file);
+        }
+    }
+
+    pub(super) fn name(&mut self, file: u64) {
+        let number = self.chunks.as_mut().and_then(|chunks| chunks.name(file));
+        self.note(Entry::Chunk { file, number });
+    }
+
+    pub(super) fn ready(&mut self, file: u64) {
+        self.files.ready(file);
+        if let Some(chunks) = &self.chunks {
+            chunks.made(file);
+        }
+    }
+
+    /// A file is renamed if it is to have another number. The note of it comes first, so that it is found by either name.
+    pub(super) fn add_move(&mut self) {
+        let next = self.chunks.as_mut().filter(|_| self.program.journal_is_open());
+        let Some((file, number)) = next.and_then(super::Chunks::next_move) else { return };
+        let note = Chore::Note(Entry::Chunk { file, number: Some(number) });
+        let rename = [note, Chore::SyncJournal, Chore::Rename(file, number), Chore::SyncNames];
+        self.program.add_first(rename.into_iter().chain([Chore::Moved(file)]));
+    }
+
+    pub(super) fn moved(&mut self, file: u64) {
+        if let Some(chunks) = &mut self.chunks {
+            chunks.moved(file);
+        }
+    }
+
+    pub(super) fn is_settled(&mut self, now: Nanos) -> bool {
+        self.chunks.as_mut().is_none_or(|chunks| chunks.is_settled(now))
+    }
+
+    pub(super) fn chunk_chore_completed(&mut self, done: Option<Chore>) {
+        match (&mut self.chunks, done) {
+            (Some(chunks), Some(Chore::Rename(file, number))) => chunks.renamed(file, number),
+            (Some(chunks), Some(Chore::Create(file))) => chunks.created(file),
+            _ => {}
+        }
+    }
+
+    /// Other lanes go on without this one.
+    pub(super) fn fail(&mut self) {
+        if let Some(chunks) = &self.chunks {
+            chunks.leave();
+        }
+    }
+
+    /// After a failure, once nothing is in flight: chunks are cut behind what is acknowledged, if the storage still does so.
+    pub(super) fn salvage(&mut self) -> Option<Operation> {
+        let chunks = self.chunks.as_mut()?;
+        if !self.flying.is_empty() || !self.program.is_quiet() || self.log.is_flying() {
+            return None;
+        }
+        if !std::mem::replace(&mut chunks.salvaging, true) {
+            self.program.replace(chunks.open().iter().map(|&(file, bytes)| match bytes {
+                0 => Chore::Discard(file),
+                bytes => Chore::Truncate(file, bytes),
+            }));
+        }
+        let chore = self.program.pop()?;
+        let buffer = self.scratch.pop().expect("nothing is in flight");
+        Some(self.start(chore, buffer))
+    }
+}

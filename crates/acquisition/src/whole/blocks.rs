@@ -1,0 +1,127 @@
+//! Where blocks lie in a recording that is one file: pure, from the index.
+
+use nilometer_model::Nanos;
+
+use crate::reader::Index;
+
+/// Blocks one after the other. All but a few have one size: what follows from that is not kept.
+#[derive(Debug, Clone)]
+pub(super) struct Blocks {
+    size: u64,
+    /// From which block on which offset follows from the size.
+    runs: Vec<(u64, u64)>,
+    /// How many blocks there are.
+    end: u64,
+}
+
+/// A block that is missing in a recording that is still made is given up when others were complete so long after it.
+const PATIENCE: Nanos = Nanos::from_millis(10_000);
+
+impl Blocks {
+    /// None yet; so many bytes each.
+    pub(super) fn new(size: u64) -> Self {
+        Blocks { size, runs: vec![(0, 0)], end: 0 }
+    }
+
+    /// As many as are there now. What is missing is taken to be of full length.
+    pub(super) fn extend(&mut self, index: &Index, end: u64) {
+        for (&block, place) in index.frames.range(self.end..end.max(self.end)) {
+            let length = place.length.map_or(self.size, u64::from).min(self.size);
+            if length < self.size {
+                self.runs.push((block + 1, self.begin(block) + length));
+            }
+        }
+        self.end = self.end.max(end);
+    }
+
+    /// Bytes of all.
+    pub(super) fn length(&self) -> u64 {
+        self.begin(self.end)
+    }
+
+    /// How many there are.
+    pub(super) fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// Where a block begins.
+    pub(super) fn begin(&self, block: u64) -> u64 {
+        let run = self.runs.partition_point(|(first, _)| *first <= block) - 1;
+        let (first, begin) = self.runs[run];
+        begin + (block - first) * self.size
+    }
+
+    /// The block that has the byte at this offset, which is below the length.
+    pub(super) fn at(&self, offset: u64) -> u64 {
+        let run = self.runs.partition_point(|(_, begin)| *begin <= offset) - 1;
+        let (first, begin) = self.runs[run];
+        first + (offset - begin) / self.size
+    }
+}
+
+/// Below this, every block of a recording that is still made is there or will not come; the first `from` are known to be.
+pub(super) fn mark(index: &Index, from: u64) -> u64 {
+    let latest = index.frames.last_key_value().map_or(Nanos(0), |(_, place)| Nanos(place.due));
+    let mut next = from;
+    for (&block, place) in index.frames.range(from..) {
+        let removed = || index.removed.range(next..block).count() as u64;
+        let open = block > next && removed() < block - next;
+        if open && latest.since(Nanos(place.due)) < PATIENCE {
+            break;
+        }
+        next = block + 1;
+    }
+    next
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::reader::Place;
+
+    fn index(blocks: &[(u64, u32, u64)]) -> Index {
+        let place =
+            |length, due| Place { lane: 0, file: 0, position: 0, checksum: None, length: Some(length), due };
+        let frames = blocks.iter().map(|(block, length, due)| (*block, place(*length, *due))).collect();
+        Index { frames, ..Index::default() }
+    }
+
+    proptest! {
+        #[test]
+        fn every_byte_is_in_the_block_that_a_plain_sum_says(
+            lengths in prop::collection::vec(prop::option::of(1..=10_u32), 0..40), cut in 0..40_u64,
+        ) {
+            let present = (0..).zip(&lengths).filter_map(|(block, length)| Some((block, (*length)?, 0)));
+            let index = index(&present.collect::<Vec<_>>());
+            let (mut blocks, end) = (Blocks::new(10), lengths.len() as u64);
+            blocks.extend(&index, cut.min(end));
+            blocks.extend(&index, end);
+            let mut offset = 0;
+            for (block, length) in (0..).zip(&lengths) {
+                prop_assert_eq!(blocks.begin(block), offset);
+                for _ in 0..length.unwrap_or(10) {
+                    prop_assert_eq!(blocks.at(offset), block);
+                    offset += 1;
+                }
+            }
+            prop_assert_eq!(blocks.length(), offset);
+        }
+    }
+
+    #[test]
+    fn the_mark_waits_for_what_is_on_its_way_and_not_for_ever() {
+        let second = 1_000_000_000;
+        let there = |blocks: &[(u64, u64)]| {
+            index(&blocks.iter().map(|(block, due)| (*block, 10, due * second)).collect::<Vec<_>>())
+        };
+        assert_eq!(mark(&there(&[]), 0), 0);
+        assert_eq!(mark(&there(&[(0, 0), (1, 0), (3, 1), (4, 10)]), 0), 2, "the third may still come");
+        assert_eq!(mark(&there(&[(0, 0), (1, 0), (3, 1), (4, 11)]), 0), 5, "ten seconds later it will not");
+        assert_eq!(mark(&there(&[(0, 0), (1, 0), (3, 1), (4, 2)]), 3), 5);
+        let mut removed = there(&[(2, 0), (3, 1)]);
+        removed.removed = [0, 1].into();
+        assert_eq!(mark(&removed, 0), 4, "what was removed is not on its way");
+    }
+}

@@ -1,0 +1,127 @@
+//! What stands for blocks that are missing: frames made by the stream's format from the nearest ones that are there.
+
+use std::sync::{MutexGuard, PoisonError};
+
+use nilometer_model::packets::{Cut, Field, PacketFormat, Packets, Serial};
+
+use super::{State, Survey, Whole};
+use crate::format::{self, Known, Near, Stamps, WireFormat};
+
+/// The format of a recording's packets, with all that is known of them, and the frame that was needed last.
+#[derive(Debug)]
+pub(super) struct Filling {
+    format: Option<Box<dyn WireFormat>>,
+    near: Option<(u64, Neighbour)>,
+}
+
+/// A frame that is there, by its number in the stream as it was sent, if what was left out near it is counted.
+#[derive(Debug, Clone)]
+struct Neighbour {
+    number: i64,
+    head: Vec<u8>,
+}
+
+/// Blocks on each side in which a frame is looked for that can be read.
+const NEAR: usize = 16;
+
+impl Whole {
+    /// Makes what stands in a part of a block that is not there.
+    pub(super) fn fill_block(&self, block: u64, within: u64, into: &mut [u8]) {
+        let frames_of_block = self.frames_of_block().cast_signed();
+        let mut filling = self.filling();
+        if filling.is_none() {
+            // Looks at frames.
+            drop(filling);
+            let (survey, wire) = (self.survey(), self.wire());
+            let format = wire.and_then(|wire| format_of(&wire.packets, &wire.known(), &survey));
+            filling = self.filling();
+            filling.get_or_insert(Filling { format, near: None });
+        }
+        let Some(Filling { format: Some(format), near }) = filling.as_mut() else { return into.fill(0) };
+        if near.as_ref().is_none_or(|(of, _)| *of != block) {
+            *near = self.neighbour(block).map(|neighbour| (block, neighbour));
+        }
+        let near = near.as_ref().map(|(_, neighbour)| neighbour);
+        let mut frame = vec![0; self.frame_size as usize];
+        let (mut at, end) = (within, within + into.len() as u64);
+        while at < end {
+            let (number, begin) = (at / self.frame_size, at % self.frame_size);
+            let length = (self.frame_size - begin).min(end - at);
+            let number = block.cast_signed() * frames_of_block + number.cast_signed();
+            make(format.as_ref(), near, number, &mut frame);
+            let from = &frame[begin as usize..][..length as usize];
+            into[(at - within) as usize..][..length as usize].copy_from_slice(from);
+            at += length;
+        }
+    }
+
+    fn filling(&self) -> MutexGuard<'_, Option<Filling>> {
+        self.filling.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The last frame before a block that is there, or else the first behind it.
+    fn neighbour(&self, block: u64) -> Option<Neighbour> {
+        let (before, behind) = {
+            let State { recording, .. } = &*self.state();
+            let frames = &recording.index.frames;
+            let before: Vec<u64> = frames.range(..block).rev().take(NEAR).map(|(block, _)| *block).collect();
+            let behind: Vec<u64> = frames.range(block + 1..).take(NEAR).map(|(block, _)| *block).collect();
+            (before, behind)
+        };
+        let frames_of_block = self.frames_of_block().cast_signed();
+        let mut head = vec![0; self.frame_size.min(Stamps::BYTES as u64) as usize];
+        for block in before {
+            let length = self.state().recording.index.frames.get(&block).and_then(|place| place.length);
+            let last = length.map_or(self.block_size, u64::from) / self.frame_size;
+            let Some(last) = last.checked_sub(1) else { continue };
+            if self.head(block, last * self.frame_size, &mut head).is_some() {
+                let number = block.cast_signed() * frames_of_block + last.cast_signed();
+                return Some(Neighbour { number: number - self.left_out(block, last), head });
+            }
+        }
+        let found = behind.into_iter().find(|block| self.head(*block, 0, &mut head).is_some())?;
+        Some(Neighbour { number: found.cast_signed() * frames_of_block, head })
+    }
+
+    /// How many frames were left out at the end of a block, behind its last one.
+    fn left_out(&self, block: u64, last: u64) -> i64 {
+        let State { recording, .. } = &*self.state();
+        let parts =
+            recording.index.stream.as_ref().map_or(1, |stream| stream.packets_of_frame().max(1)) as u64;
+        let gaps = recording.index.gaps.get(&block).into_iter().flatten();
+        let behind = gaps.filter(|gap| !gap.filled && u64::from(gap.at) > last * parts);
+        (behind.map(|gap| gap.count / parts).sum::<u64>()).cast_signed()
+    }
+}
+
+/// Makes the frame of this number.
+fn make(format: &dyn WireFormat, near: Option<&Neighbour>, number: i64, frame: &mut [u8]) {
+    let near = near.map(|near| Near { bytes: &near.head, ahead: number - near.number });
+    let mut begin = 0;
+    for (part, length) in format.geometry().parts.iter().enumerate() {
+        let end = (begin + length).min(frame.len());
+        format.fill(near, part, &mut frame[begin..end]);
+        begin = end;
+    }
+}
+
+/// The format of these packets as the recording has their frames: whole, and in the order of threads that was seen.
+fn format_of(packets: &Packets, known: &Known, survey: &Survey) -> Option<Box<dyn WireFormat>> {
+    let mut packets = packets.clone();
+    // Whatever numbered them is gone; only formats that can't do without ask for it.
+    let numbered = Some(Serial::At(Field::new(0, 8)));
+    match &mut packets.format {
+        PacketFormat::Vdif(vdif) => {
+            let seen = survey.lanes.iter().map(|(_, thread)| *thread).collect::<Vec<_>>();
+            vdif.threads = vdif.threads.take().or(Some(seen).filter(|seen| !seen.is_empty()));
+            packets.serial = numbered;
+        }
+        PacketFormat::Mark5b(mark5b) => {
+            (mark5b.frame, packets.serial) = (Cut::Whole, numbered);
+        }
+        PacketFormat::Raw(_) => packets.serial = numbered,
+        _ => {}
+    }
+    let known = Known { frames_per_second: survey.frames_per_second, ..*known };
+    format::of(&packets, &known).ok()
+}

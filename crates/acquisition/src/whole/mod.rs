@@ -1,0 +1,297 @@
+//! A recording as one file: all blocks in order, wherever they lie, with frames that are marked as invalid where there are
+//! none.
+//!
+//! ```text
+//! directories -> Recording (journals united) -> Whole -> export, mount, replay
+//! ```
+//!
+//! Any number of threads may read at once, also while the recording is still made: then what lies below the mark is there.
+
+mod blocks;
+mod continuity;
+mod files;
+mod fill;
+mod scan;
+mod survey;
+
+use std::{
+    ops::Range,
+    sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
+};
+
+use nilometer_model::Format;
+
+use crate::{
+    Stream, Wire,
+    format::{Stamp, Stamps},
+    reader::{Place, Recording},
+};
+use blocks::{Blocks, mark};
+pub use continuity::{Continuity, Jump};
+use files::Files;
+use fill::Filling;
+pub use scan::{Hole, Read, Scan};
+pub use survey::Survey;
+
+/// How much of a recording is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// All that is known now.
+    All,
+    /// What lies below the mark, and more with each [`Whole::refresh`].
+    Mark,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Whole {
+    state: RwLock<State>,
+    files: Files,
+    name: String,
+    format: Format,
+    stamps: Option<Stamps>,
+    frame_size: u64,
+    block_size: u64,
+    filling: Mutex<Option<Filling>>,
+    survey: Mutex<Option<Survey>>,
+    faults: Mutex<Faults>,
+}
+
+#[derive(Debug)]
+struct State {
+    recording: Recording,
+    blocks: Blocks,
+}
+
+/// What should be there and could not be read: frames stand in its place that are marked as invalid.
+#[derive(Debug, Clone, Default)]
+pub struct Faults {
+    /// Blocks, each counted as often as it was tried.
+    pub count: u64,
+    /// What was wrong with the first.
+    pub first: Option<String>,
+}
+
+impl Whole {
+    /// Of a recording that was opened.
+    pub fn new(recording: Recording, extent: Extent) -> Self {
+        let head = *recording.head();
+        let stream = recording.index.stream.as_ref();
+        let format = stream.map_or(head.format, Stream::format);
+        // A frame of a camera is a block by itself, and so are its bytes when they are unpacked.
+        let format = if format == Format::Cbf { Format::Raw } else { format };
+        let frame_size = stream.map_or(head.frame_size, |stream| stream.frame_size() as u64);
+        let near = stream.and_then(|stream| stream.wire()).map_or(0, |wire| wire.known().begins);
+        let whole = Whole {
+            files: Files::new(),
+            name: recording.name().to_owned(),
+            format,
+            stamps: Stamps::of(format, near),
+            frame_size: frame_size.max(1),
+            block_size: head.frame_size.max(1),
+            filling: Mutex::default(),
+            survey: Mutex::default(),
+            faults: Mutex::default(),
+            state: RwLock::new(State { recording, blocks: Blocks::new(head.frame_size.max(1)) }),
+        };
+        whole.extend(extent);
+        whole
+    }
+
+    fn state(&self) -> RwLockReadGuard<'_, State> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn state_mut(&self) -> RwLockWriteGuard<'_, State> {
+        self.state.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The name of the recording.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What its frames are, once they are unpacked; the suffix of the file that it would be.
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// How its packets came, if it is of packets and that is known.
+    pub fn wire(&self) -> Option<Wire> {
+        self.state().recording.index.stream.as_ref().and_then(|stream| stream.wire()).cloned()
+    }
+
+    /// Bytes of a frame.
+    pub fn frame_size(&self) -> u64 {
+        self.frame_size
+    }
+
+    /// Bytes in all. They never become fewer.
+    pub fn length(&self) -> u64 {
+        self.state().blocks.length()
+    }
+
+    /// Frames in all.
+    pub fn frames(&self) -> u64 {
+        self.length() / self.frame_size
+    }
+
+    /// Looks whether something looks at the recording as it was opened.
+    pub fn recording<T>(&self, look: impl FnOnce(&Recording) -> T) -> T {
+        look(&self.state().recording)
+    }
+
+    /// Takes in what the journals gained: whether there was anything.
+    pub fn refresh(&self) -> bool {
+        let news = self.state_mut().recording.refresh();
+        if news {
+            self.extend(Extent::Mark);
+        }
+        news
+    }
+
+    /// Shows all that is known, as if nothing came any more.
+    pub fn settle(&self) {
+        self.extend(Extent::All);
+    }
+
+    /// Whether the recording was ended in order.
+    pub fn is_over(&self) -> bool {
+        self.state().recording.is_over()
+    }
+
+    fn extend(&self, extent: Extent) {
+        let State { recording, blocks } = &mut *self.state_mut();
+        let all = extent == Extent::All || recording.is_over();
+        let index = &recording.index;
+        let end = if all { index.expected() } else { mark(index, blocks.end()) };
+        blocks.extend(index, end);
+    }
+
+    /// Reads from an offset on: how many bytes there were, fewer than the buffer has only at the end. What is missing, or
+    /// can't be read, is filled.
+    pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> usize {
+        let total = (buffer.len() as u64).min(self.length().saturating_sub(offset)) as usize;
+        let mut done = 0;
+        while done < total {
+            let (block, within, length) = self.piece(offset + done as u64);
+            let length = length.min((total - done) as u64) as usize;
+            self.read_block(block, within, &mut buffer[done..done + length]);
+            done += length;
+        }
+        total
+    }
+
+    /// The block that has the byte at an offset, where in it, and how many bytes follow there.
+    fn piece(&self, offset: u64) -> (u64, u64, u64) {
+        let blocks = &self.state().blocks;
+        let block = blocks.at(offset);
+        (block, offset - blocks.begin(block), blocks.begin(block + 1) - offset)
+    }
+
+    /// Frames of a block; 1 where frames did not come in packets.
+    pub fn frames_of_block(&self) -> u64 {
+        self.block_size / self.frame_size
+    }
+
+    /// How the headers of its frames are read, if they have times.
+    pub fn stamps(&self) -> Option<Stamps> {
+        self.stamps
+    }
+
+    /// Which parts of a range are not there, by what the journals say.
+    pub fn filled(&self, range: Range<u64>) -> Vec<Range<u64>> {
+        let State { recording, blocks } = &*self.state();
+        let range = range.start..range.end.min(blocks.length());
+        if range.is_empty() {
+            return Vec::new();
+        }
+        let (first, last) = (blocks.at(range.start), blocks.at(range.end - 1));
+        let (mut filled, mut next) = (Vec::new(), first);
+        let present = recording.index.frames.range(first..=last).map(|(block, _)| *block);
+        for block in present.chain([last + 1]) {
+            if block > next {
+                filled.push(blocks.begin(next).max(range.start)..blocks.begin(block).min(range.end));
+            }
+            next = block + 1;
+        }
+        filled
+    }
+
+    /// What could not be read though it should be there.
+    pub fn faults(&self) -> Faults {
+        self.lock_faults().clone()
+    }
+
+    fn lock_faults(&self) -> MutexGuard<'_, Faults> {
+        self.faults.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn read_block(&self, block: u64, within: u64, into: &mut [u8]) {
+        let places: Vec<Place> = self.state().recording.index.places(block).collect();
+        let mut fault = None;
+        for place in places {
+            match self.read_place(place, within, into) {
+                Ok(()) => return,
+                Err(error) => fault = fault.or(Some((place, error))),
+            }
+        }
+        if let Some((place, error)) = fault {
+            let path = self.state().recording.path(place);
+            let mut faults = self.lock_faults();
+            faults.count += 1;
+            faults.first.get_or_insert_with(|| format!("block {block} in {}: {error}", path.display()));
+        }
+        self.fill_block(block, within, into);
+    }
+
+    fn read_place(&self, place: Place, within: u64, into: &mut [u8]) -> std::io::Result<()> {
+        let head = self.state().recording.index.heads[place.lane];
+        if head.format == Format::Cbf {
+            return self.state().recording.frames().at(place).map(|frame| {
+                into.copy_from_slice(&frame[within as usize..][..into.len()]);
+            });
+        }
+        let there = place.length.map_or(self.block_size, u64::from);
+        if within + into.len() as u64 > there {
+            return Err(std::io::ErrorKind::UnexpectedEof.into());
+        }
+        self.files.read(self, place, place.position.saturating_mul(head.stride) + within, into)
+    }
+
+    /// What the header of a frame says, if it is there and says it.
+    pub fn stamp(&self, frame: u64) -> Option<Stamp> {
+        let mut bytes = [0; Stamps::BYTES];
+        let offset = frame.checked_mul(self.frame_size)?;
+        let (block, within, _) = (offset < self.length()).then(|| self.piece(offset))?;
+        let bytes = &mut bytes[..self.frame_size.min(Stamps::BYTES as u64) as usize];
+        self.head(block, within, bytes)?;
+        self.stamps?.read(bytes, self.frame_size)
+    }
+
+    /// What the first bytes of a frame say, which were read.
+    pub fn read_stamp(&self, bytes: &[u8]) -> Option<Stamp> {
+        self.stamps?.read(bytes.get(..Stamps::BYTES).unwrap_or(bytes), self.frame_size)
+    }
+
+    /// The bytes in a block, if they are there.
+    fn head(&self, block: u64, within: u64, into: &mut [u8]) -> Option<()> {
+        let places: Vec<Place> = self.state().recording.index.places(block).collect();
+        places.into_iter().find_map(|place| self.read_place(place, within, into).ok())
+    }
+
+    /// What the headers say together: looked up until it is known.
+    pub fn survey(&self) -> Survey {
+        let known = self.survey.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        known.unwrap_or_else(|| {
+            let survey = Survey::of(self);
+            if survey.frames_per_second.is_some() {
+                *self.survey.lock().unwrap_or_else(PoisonError::into_inner) = Some(survey.clone());
+            }
+            survey
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,127 @@
+//! What the headers of a recording say together: whose frames come in which order, and how many in a second. Few are read.
+
+use nilometer_model::packets::PacketFormat;
+
+use super::Whole;
+use crate::format::{Stamp, Stamps, vdif};
+
+/// See the module.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Survey {
+    /// Station and thread of the frames of one moment, in the order in which they come; both 0 where the format has none. Empty
+    /// where frames have no times.
+    pub lanes: Vec<(u16, u16)>,
+    /// Frames of each of them in a second.
+    pub frames_per_second: Option<u64>,
+    /// The first VDIF header.
+    pub header: Option<vdif::Header>,
+}
+
+/// More frames than this are not of one moment.
+const LANES_MAX: u64 = 1024;
+/// Blocks at the beginning in which a frame is looked for.
+const FIRST: u64 = 4096;
+/// Seconds whose end is looked for.
+const SECONDS: u64 = 4;
+
+impl Survey {
+    pub(super) fn of(whole: &Whole) -> Self {
+        let Some(stamps) = whole.stamps else { return Survey::default() };
+        let Some(first) = whole.first_stamp() else { return Survey::default() };
+        let header = (stamps == Stamps::Vdif).then(|| whole.vdif_header(first)).flatten();
+        let lanes = lanes(whole, first);
+        let told = header.and_then(|header| header.frames_per_second());
+        let frames_per_second = told
+            .or_else(|| seen(whole, first, lanes.len() as u64))
+            .or_else(|| said(whole, lanes.len() as u64));
+        Survey { lanes, frames_per_second, header }
+    }
+}
+
+impl Whole {
+    /// The first frame whose header can be read.
+    pub fn first_stamp(&self) -> Option<u64> {
+        let frames = self.frames_of_block();
+        let blocks = self.length().div_ceil(self.block_size).min(FIRST);
+        (0..blocks).map(|block| block * frames.max(1)).find(|frame| self.stamp(*frame).is_some())
+    }
+
+    fn vdif_header(&self, frame: u64) -> Option<vdif::Header> {
+        let mut bytes = [0; vdif::Header::SIZE];
+        let length = self.frame_size.min(bytes.len() as u64) as usize;
+        let (block, within, _) = self.piece(frame * self.frame_size);
+        self.head(block, within, &mut bytes[..length])?;
+        vdif::Header::parse(&bytes)
+    }
+}
+
+/// The lanes of the first moment that is there as a whole.
+fn lanes(whole: &Whole, first: u64) -> Vec<(u16, u16)> {
+    let mut moments: Vec<Vec<Stamp>> = Vec::new();
+    for stamp in (first..first + 4 * LANES_MAX).map_while(|frame| whole.stamp(frame)) {
+        let same = |moment: &Vec<Stamp>| (moment[0].second, moment[0].frame) == (stamp.second, stamp.frame);
+        match moments.iter_mut().find(|moment| same(moment)) {
+            Some(moment) if moment.iter().all(|other| other.lane() != stamp.lane()) => moment.push(stamp),
+            Some(_) => break,
+            None => moments.push(vec![stamp]),
+        }
+        // The first moment may have begun before the recording, and the third is not over.
+        if moments.len() == 3 {
+            break;
+        }
+    }
+    let most = moments.into_iter().max_by_key(Vec::len).unwrap_or_default();
+    most.iter().map(Stamp::lane).collect()
+}
+
+/// What was said beforehand: of each thread where they were named, else of all together.
+fn said(whole: &Whole, lanes: u64) -> Option<u64> {
+    let wire = whole.wire()?;
+    let rate = wire.known().frames_per_second?;
+    match &wire.packets.format {
+        PacketFormat::Vdif(vdif) if vdif.threads.is_none() => {
+            let all = rate * vdif.lanes();
+            (lanes > 0 && all.is_multiple_of(lanes)).then(|| all / lanes)
+        }
+        _ => Some(rate),
+    }
+}
+
+/// From the highest frame number at the end of a second.
+fn seen(whole: &Whole, first: u64, lanes: u64) -> Option<u64> {
+    let begin = whole.stamp(first)?.second;
+    (begin..begin + SECONDS).find_map(|second| {
+        let end = end_of(whole, first, second)?;
+        let behind = whole.stamp(end)?;
+        let last = (end.saturating_sub(lanes)..end).filter_map(|frame| whole.stamp(frame));
+        let last =
+            last.filter(|stamp| stamp.second == second && !stamp.invalid).map(|stamp| stamp.frame).max()?;
+        (behind.frame == 0 && behind.second == second + 1).then_some(last + 1)
+    })
+}
+
+/// The first frame behind a second: between one that is known to be no later and one that is.
+fn end_of(whole: &Whole, first: u64, second: u64) -> Option<u64> {
+    let frames = whole.frames();
+    let (mut below, mut step) = (first, 1024);
+    let mut above = loop {
+        let next = (below + step).min(frames.checked_sub(1)?);
+        match whole.stamp(next) {
+            Some(stamp) if stamp.second > second => break next,
+            _ if next == frames - 1 => return None,
+            Some(_) => below = next,
+            None => {}
+        }
+        step *= 2;
+    };
+    while above - below > 1 {
+        let middle = below.midpoint(above);
+        match whole.stamp(middle) {
+            Some(stamp) if stamp.second > second => above = middle,
+            Some(_) => below = middle,
+            // It may end in the hole.
+            None => return None,
+        }
+    }
+    Some(above)
+}

@@ -1,0 +1,267 @@
+//! Packets from a network that loses, doubles and delays them, in virtual time, onto a target that forgets what was not
+//! synced: crashed at random moments, everything that was acknowledged or called durable is there, each packet in its
+//! place, every gap noted, and nothing that is half written is called whole.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use nilometer_acquisition::{
+    Chronicle, Receiver, Ring, Stream, Traffic, Until, Writer,
+    assembly::{Assembly, Limits, Missing},
+    format::{Geometry, Ignored, Near, Packet, Part, WireFormat},
+    journal::Head,
+    reader::{Index, Trust},
+    sink::{Durability, Gauge, RawFiles, RawLayout},
+    transport::Memory,
+};
+use nilometer_model::{Format, Nanos, Seed, Storing};
+use nilometer_storage::{
+    Arena, Completion, Drive, Engine, Step, Wait, Workload,
+    clock::VirtualClock,
+    interleave,
+    target::{Cost, Device, Simulated},
+};
+
+use crate::lab::read_all;
+
+/// Bytes of a packet that are kept; 16 of them fill a page of the simulated target.
+const BODY: usize = 32;
+const PER_BLOCK: u64 = 16;
+const BLOCK: usize = BODY * PER_BLOCK as usize;
+const PACKETS: u64 = 1500;
+/// From one packet to the next.
+const PERIOD: u64 = 200;
+const FILLED: u8 = 77;
+
+/// A serial number of 8 bytes in front of 32 bytes that repeat it, with a mark.
+#[derive(Debug)]
+struct Serial(Geometry);
+
+impl Serial {
+    fn new() -> Self {
+        Serial(Geometry { prefix: 8, parts: vec![BODY], number_bits: 64 })
+    }
+}
+
+fn body(serial: u64, mark: u8) -> [u8; BODY] {
+    let mut body = [mark; BODY];
+    body[..8].copy_from_slice(&serial.to_le_bytes());
+    body
+}
+
+impl WireFormat for Serial {
+    fn geometry(&self) -> &Geometry {
+        &self.0
+    }
+
+    fn place(&mut self, packet: Packet<'_>) -> Result<Part, Ignored> {
+        let frame = packet.prefix.try_into().map(u64::from_le_bytes).map_err(|_| Ignored::Size)?;
+        Ok(Part { frame, part: 0 })
+    }
+
+    fn fill(&self, near: Option<Near<'_>>, _part: usize, into: &mut [u8]) {
+        let near = near.expect("a packet came before one was missed");
+        let serial = u64::from_le_bytes(near.bytes[..8].try_into().expect("8 bytes"));
+        into.copy_from_slice(&body(serial.wrapping_add_signed(near.ahead), FILLED));
+    }
+
+    fn make(&self, _number: u64, _part: usize, _prefix: &mut [u8], _body: &mut [u8]) {}
+}
+
+/// The network: each packet comes at its time.
+struct Network {
+    receiver: Receiver,
+    ring: Arc<Ring>,
+    memory: std::sync::mpsc::SyncSender<Vec<u8>>,
+    arrivals: Vec<(Nanos, u64)>,
+    next: usize,
+    over: bool,
+}
+
+impl Workload for Network {
+    fn next(&mut self, now: Nanos) -> Step {
+        while let Some(&(_, serial)) = self.arrivals.get(self.next).filter(|(at, _)| *at <= now) {
+            let packet = [&serial.to_le_bytes()[..], &body(serial, 1)].concat();
+            self.memory.try_send(packet).expect("the transport takes all that came");
+            self.next += 1;
+        }
+        self.receiver.turn(now).expect("memory does not fail");
+        if let Some(&(at, _)) = self.arrivals.get(self.next) {
+            return Step::Wait(Wait::Until(at));
+        }
+        if !std::mem::replace(&mut self.over, true) {
+            let blocks = self.receiver.end(now, None);
+            self.ring.close(blocks);
+        }
+        Step::Done
+    }
+
+    fn completed(&mut self, _completion: Completion) {
+        unreachable!("it issues nothing");
+    }
+}
+
+/// What a network makes of the packets: when each comes, the first one first.
+fn arrivals(seed: Seed) -> Vec<(Nanos, u64)> {
+    let mut stream = seed.named("network").stream();
+    let mut arrivals = vec![(Nanos(0), 0)];
+    for serial in 1..PACKETS {
+        let due = serial * PERIOD;
+        let late = if stream.below(10) == 0 { stream.below(8 * PERIOD) } else { 0 };
+        match stream.below(40) {
+            0 => {}
+            1 => arrivals.extend([(Nanos(due + late), serial), (Nanos(due + late + PERIOD), serial)]),
+            _ => arrivals.push((Nanos(due + late), serial)),
+        }
+    }
+    arrivals[1..].sort_unstable();
+    arrivals
+}
+
+struct Run {
+    target: Simulated,
+    durable: Option<u64>,
+    mark: u64,
+    traffic: Traffic,
+}
+
+fn layout() -> RawLayout {
+    let head = Head {
+        recording: 3,
+        lane: 0,
+        lanes: 1,
+        frame_size: BLOCK as u64,
+        stride: BLOCK as u64,
+        frames_per_file: 8,
+        storing: Storing::Shared,
+        format: Format::Raw,
+    };
+    RawLayout {
+        durability: Durability::EachFile,
+        checksums: true,
+        stream: Some(Stream::new(Format::Raw, &Serial::new().0, Missing::Filled)),
+        ..RawLayout::suited("n_p".into(), head, true)
+    }
+}
+
+/// Records to the end, or until the power goes off at `until`.
+fn run(seed: Seed, until: Nanos) -> Run {
+    let clock = VirtualClock::default();
+    let write = Cost { base: Nanos(500), picoseconds_per_byte: 200 };
+    let sync = Cost::fixed(Nanos(20_000));
+    let device = Device { write, sync, metadata: Cost::fixed(Nanos(2000)), parallel: 2, ..Device::default() };
+    let target = Simulated::new(device, clock.clone());
+    // A slot for each block: nothing is refused.
+    let ring = Ring::new(Arena::shared_out(100, BLOCK).1, 1, Chronicle::new(BLOCK as u64, Nanos(100_000)));
+    let mut engine = target.attach(3, 8);
+    ring.seat_writer(0, engine.waker());
+    let mut writer = Writer::new(ring.clone(), 0, RawFiles::new(layout(), Gauge::with_reserve(0)));
+    let mut idle = Simulated::new(Device::default(), clock.clone()).attach(1, 1);
+    ring.seat_source(idle.waker());
+    let limits = Limits { window: 32, gap: 200, patience: Nanos(50_000) };
+    let assembly = Assembly::new(Box::new(Serial::new()), ring.clone(), PER_BLOCK, limits, Missing::Filled);
+    let (memory, transport) = Memory::channel();
+    let receiver = Receiver::new(Box::new(transport), assembly, Until::default());
+    let live = receiver.live();
+    let arrivals = arrivals(seed);
+    let mut network = Network { receiver, ring: ring.clone(), memory, arrivals, next: 0, over: false };
+    {
+        let mut drives = [Drive::new(&mut network, &mut idle), Drive::new(&mut writer, &mut engine)];
+        interleave(&clock, &mut drives, until, &mut |_, _| {});
+    }
+    let traffic = live.lock().expect("one thread").clone();
+    Run { target, durable: writer.sink().durable(), mark: ring.mark(), traffic }
+}
+
+/// What a reader finds, and what is wrong with it.
+fn found(run: &Run, seed: Seed, trust: Trust) -> (Index, Vec<String>) {
+    let journal = read_all(&run.target, "n_p.0.journal");
+    let index = Index::unite([journal.as_slice()], trust);
+    let file = read_all(&run.target, "n_p.raw");
+    let there: BTreeSet<u64> = arrivals(seed).into_iter().map(|(_, serial)| serial).collect();
+    let mut wrong = Vec::new();
+    for (&block, place) in &index.frames {
+        let begin = place.position as usize * BLOCK;
+        let length = place.length.unwrap_or_default() as usize;
+        let bytes = file.get(begin..begin + length).unwrap_or_default();
+        if bytes.is_empty() || place.checksum != Some(crc32fast::hash(bytes)) {
+            wrong.push(format!("block {block} differs from its checksum"));
+            continue;
+        }
+        let gaps: BTreeMap<u64, u64> =
+            index.gaps.get(&block).into_iter().flatten().map(|gap| (u64::from(gap.at), gap.count)).collect();
+        let noted = |at: u64| gaps.range(..=at).next_back().is_some_and(|(first, count)| at < first + count);
+        for (at, packet) in (0..).zip(bytes.chunks_exact(BODY)) {
+            let serial = block * PER_BLOCK + at;
+            let filled = packet == body(serial, FILLED);
+            if !filled && packet != body(serial, 1) || filled != noted(at) {
+                wrong.push(format!("packet {serial} is neither there nor noted as missing"));
+            }
+            if !filled && !there.contains(&serial) {
+                wrong.push(format!("packet {serial} never came"));
+            }
+        }
+    }
+    (index, wrong)
+}
+
+fn seeds() -> u64 {
+    if std::env::var_os("NILOMETER_LONG").is_some() { 50_000 } else { 1000 }
+}
+
+/// A moment of the recording.
+fn moment(seed: Seed) -> Nanos {
+    Nanos(seed.named("moment").stream().below(PACKETS * PERIOD + 100_000))
+}
+
+#[test]
+fn a_recording_is_complete_and_says_what_is_missing() {
+    for seed in (0..50).map(Seed) {
+        let run = run(seed, Nanos::MAX);
+        let (index, wrong) = found(&run, seed, Trust::Durable);
+        assert_eq!(wrong, Vec::<String>::new(), "{seed:?}");
+        let came: BTreeSet<u64> = arrivals(seed).into_iter().map(|(_, serial)| serial).collect();
+        let last = came.last().expect("the first came at least") + 1;
+        let tally = &run.traffic.tally;
+        assert_eq!((tally.placed, tally.missing), (came.len() as u64, last - came.len() as u64), "{seed:?}");
+        assert_eq!(tally.came(), arrivals(seed).len() as u64);
+        let bytes: u64 = index.frames.values().filter_map(|place| place.length).map(u64::from).sum();
+        assert_eq!((bytes, index.missing(), index.ended), (last * BODY as u64, vec![], 1), "{seed:?}");
+        assert_eq!(read_all(&run.target, "n_p.raw").len() as u64, bytes, "nothing stands behind the end");
+    }
+}
+
+#[test]
+fn what_was_called_durable_survives_the_loss_of_power() {
+    let mut promised = 0;
+    for seed in (0..seeds()).map(Seed) {
+        let run = run(seed, moment(seed));
+        let before = found(&run, seed, Trust::Acknowledged).0;
+        run.target.crash(seed.named("crash"));
+        let (after, wrong) = found(&run, seed, Trust::Durable);
+        assert_eq!(wrong, Vec::<String>::new(), "{seed:?}");
+        let kept =
+            before.frames.iter().filter(|(_, place)| run.durable.is_some_and(|last| place.file <= last));
+        let gone: Vec<_> = kept.clone().filter(|(number, _)| !after.frames.contains_key(number)).collect();
+        assert!(gone.is_empty(), "{seed:?}: {gone:?} were called durable");
+        promised += kept.count();
+    }
+    assert!(promised > 1000, "only {promised} blocks were called durable: the moments are too early");
+}
+
+#[test]
+fn what_was_acknowledged_survives_the_death_of_the_process() {
+    let mut seen = 0;
+    for seed in (0..seeds() / 3).map(Seed) {
+        let run = run(seed, moment(seed));
+        run.target.kill();
+        let (index, wrong) = found(&run, seed, Trust::Acknowledged);
+        assert_eq!(wrong, Vec::<String>::new(), "{seed:?}");
+        let gone: Vec<u64> = (0..run.mark).filter(|number| !index.frames.contains_key(number)).collect();
+        assert!(gone.is_empty(), "{seed:?}: {gone:?} were acknowledged");
+        seen += index.frames.len();
+    }
+    assert!(seen > 1000, "only {seen} blocks were recorded: the moments are too early");
+}

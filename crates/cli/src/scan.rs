@@ -1,0 +1,226 @@
+//! `nilometer scan`: what a recording is, as its operator wants to know it.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use nilometer_acquisition::{
+    format::Stamp,
+    reader::{Recording, Trust, with_below},
+    whole::{Extent, Hole, Jump, Scan as Scanned, Whole},
+};
+use nilometer_model::{ByteRate, Bytes, Nanos, packets::Station};
+use serde_json::{Value, json};
+
+use crate::{Blame, Failure, Outcome, calendar::utc, share::Share};
+
+/// Says what recordings are: format, stations, threads, times, rate, and what is missing
+#[derive(Debug, Args)]
+pub(crate) struct Scan {
+    /// The directories of recordings, or those above them: all lanes of what is found there are put together
+    #[arg(required = true)]
+    directories: Vec<PathBuf>,
+    /// Read every frame, not only the first and the last, and name what the journals do not say
+    #[arg(long)]
+    all: bool,
+    /// As JSON: a list of recordings
+    #[arg(long)]
+    json: bool,
+}
+
+impl Scan {
+    pub(crate) fn execute(&self) -> Outcome {
+        let directories = with_below(&self.directories).input()?;
+        let recordings = Recording::open_each(&directories, Trust::Acknowledged).input()?;
+        if recordings.is_empty() {
+            // The message of one that is not there.
+            Recording::open(&self.directories, Trust::Acknowledged).input()?;
+        }
+        let wholes: Vec<_> =
+            recordings.into_iter().map(|recording| Whole::new(recording, Extent::All)).collect();
+        let scans: Vec<_> = wholes.iter().map(|whole| self.scan(whole)).collect();
+        if self.json {
+            let all: Vec<_> = wholes.iter().zip(&scans).map(|(whole, scan)| value(whole, scan)).collect();
+            println!("{}", serde_json::to_string_pretty(&all).run()?);
+        } else {
+            let all: Vec<_> = wholes.iter().zip(&scans).map(|(whole, scan)| text(whole, scan)).collect();
+            print!("{}", all.join("\n"));
+        }
+        let unread = wholes.iter().find_map(|whole| whole.faults().first);
+        unread.map_or(Ok(()), |why| Err(Failure::Run(anyhow::anyhow!("can't be read: {why}"))))
+    }
+
+    fn scan(&self, whole: &Whole) -> Scanned {
+        let scan = Scanned::of(whole);
+        if !self.all {
+            return scan;
+        }
+        let mut share = Share::new("read", Bytes(scan.bytes));
+        let scan = scan.read_all(whole, |done| share.tell(Bytes(done)));
+        share.clear();
+        scan
+    }
+}
+
+/// As many gaps are written as text.
+const SHOWN: usize = 10;
+
+/// A line each.
+fn text(whole: &Whole, scan: &Scanned) -> String {
+    let mut lines = vec![
+        format!("recording   {}, {}", whole.name(), of_format(whole, scan)),
+        lanes(whole),
+        format!("frames      {} of {}, {} in all", scan.frames, Bytes(whole.frame_size()), Bytes(scan.bytes)),
+    ];
+    lines.extend(times(scan));
+    lines.push(format!("missing     {}", missing(scan)));
+    for Hole { frame, packets, filled } in scan.gaps.iter().take(SHOWN) {
+        let how = if *filled { "from" } else { "left out before" };
+        lines.push(format!("gap         {packets} packets {how} frame {frame}"));
+    }
+    if scan.gaps.len() > SHOWN {
+        lines.push(format!("            and {} more gaps: --json names all", scan.gaps.len() - SHOWN));
+    }
+    lines.extend(
+        scan.missing
+            .iter()
+            .take(SHOWN)
+            .map(|(first, count)| format!("no block    {count} from block {first}")),
+    );
+    lines.extend(read(scan));
+    lines.join("\n") + "\n"
+}
+
+fn of_format(whole: &Whole, scan: &Scanned) -> String {
+    let (stations, threads) = names(scan);
+    let mut words = vec![whole.format().name().to_owned()];
+    if let Some(header) = &scan.survey.header {
+        let version = header.edv().map_or("legacy header".into(), |edv| format!("EDV {edv}"));
+        words.push(version);
+        words.push(format!("{} channels of {} bits", 1_u64 << header.channels_log2, header.bits));
+        words.push(format!("station {}", stations.join(" ")));
+        words.push(format!("threads {}", threads.iter().map(u16::to_string).collect::<Vec<_>>().join(" ")));
+    }
+    words.join(", ")
+}
+
+/// Stations and threads, as far as they are known.
+fn names(scan: &Scanned) -> (Vec<String>, Vec<u16>) {
+    let seen = scan.read.iter().flat_map(|read| &read.lanes);
+    let mut stations: Vec<u16> = scan.survey.lanes.iter().chain(seen.clone()).map(|lane| lane.0).collect();
+    let mut threads: Vec<u16> = scan.survey.lanes.iter().chain(seen).map(|lane| lane.1).collect();
+    for list in [&mut stations, &mut threads] {
+        list.sort_unstable();
+        list.dedup();
+    }
+    (stations.into_iter().map(|station| Station(station).to_string()).collect(), threads)
+}
+
+fn lanes(whole: &Whole) -> String {
+    whole.recording(|recording| {
+        let (index, head) = (&recording.index, recording.head());
+        let ended = if recording.is_over() { "ended in order" } else { "not ended" };
+        format!(
+            "lanes       {} of {}, {ended}, recording {:016x}",
+            index.heads.len(),
+            head.lanes,
+            head.recording
+        )
+    })
+}
+
+/// When a frame is.
+fn moment(stamp: Stamp, rate: Option<u64>) -> String {
+    let nanos = rate.map_or(0, |rate| stamp.frame.min(rate - 1) * 1_000_000_000 / rate);
+    utc(stamp.second, nanos) + "Z"
+}
+
+fn times(scan: &Scanned) -> Vec<String> {
+    let rate = scan.survey.frames_per_second;
+    let Some(((_, first), (_, last))) = scan.first.zip(scan.last) else { return Vec::new() };
+    let mut lines = vec![
+        format!("first       {}, frame {} of its second", moment(first, rate), first.frame),
+        format!("last        {}, frame {} of its second", moment(last, rate), last.frame),
+    ];
+    match (rate, scan.seconds()) {
+        (Some(each), Some(seconds)) => {
+            let bytes = ByteRate(scan.bytes as f64 / seconds);
+            let threads = scan.survey.lanes.len();
+            let time = Nanos::from_seconds(seconds);
+            lines.push(format!(
+                "rate        {bytes} ({}), {each} frames/s of each of {threads} threads, {time}",
+                bytes.bits()
+            ));
+        }
+        (Some(_), None) => lines.push("rate        not known: the last frame is before the first".into()),
+        (None, _) => lines.push("rate        not known: no second ends in it".into()),
+    }
+    lines
+}
+
+fn missing(scan: &Scanned) -> String {
+    let mut words = Vec::new();
+    let mut word = |count: u64, what: &str| {
+        if count > 0 {
+            words.push(format!("{count} {what}"));
+        }
+    };
+    word(scan.filled, "frames did not come and are marked as invalid");
+    word(scan.left_out, "frames did not come and are left out");
+    word(scan.missing_frames, "frames are in blocks that are not here");
+    if words.is_empty() { "none, by the journals".into() } else { words.join(", ") }
+}
+
+fn read(scan: &Scanned) -> Vec<String> {
+    let Some(read) = &scan.read else { return Vec::new() };
+    if scan.first.is_none() {
+        return vec!["read        all; its frames have no times".into()];
+    }
+    let mut lines = vec![format!(
+        "read        all: {} frames are marked as invalid, {} have no header, {} times time does not go on",
+        read.invalid, read.unknown, read.jumps
+    )];
+    let rate = scan.survey.frames_per_second;
+    for Jump { frame, before, stamp } in read.first_jumps.iter().take(SHOWN) {
+        lines.push(format!(
+            "jump        frame {frame}: from {} to {}",
+            moment(*before, rate),
+            moment(*stamp, rate)
+        ));
+    }
+    lines
+}
+
+/// The same for programs. What is not known is null.
+fn value(whole: &Whole, scan: &Scanned) -> Value {
+    let (stations, threads) = names(scan);
+    let rate = scan.survey.frames_per_second;
+    let at = |frame: Option<(u64, Stamp)>| {
+        frame.map(|(frame, stamp)| json!({ "frame": frame, "utc": moment(stamp, rate) }))
+    };
+    let gap = |hole: &Hole| json!({ "frame": hole.frame, "packets": hole.packets, "filled": hole.filled });
+    let block = |(first, count): &(u64, u64)| json!({ "first": first, "count": count });
+    let jump = |jump: &Jump| json!({ "frame": jump.frame, "from": moment(jump.before, rate), "to": moment(jump.stamp, rate) });
+    let read = scan.read.as_ref().map(|read| {
+        json!({
+            "invalid": read.invalid, "without_header": read.unknown, "jumps": read.jumps,
+            "first_jumps": read.first_jumps.iter().map(jump).collect::<Vec<_>>(),
+        })
+    });
+    let seconds = scan.seconds();
+    let header = scan.survey.header;
+    whole.recording(|recording| {
+        json!({
+            "name": whole.name(), "recording": format!("{:016x}", recording.head().recording),
+            "format": whole.format().name(), "lanes": recording.head().lanes, "lanes_here": recording.index.heads.len(),
+            "ended": recording.is_over(), "stations": stations, "threads": threads,
+            "edv": header.and_then(|header| header.edv()), "bits": header.map(|header| header.bits),
+            "channels": header.map(|header| 1_u64 << header.channels_log2),
+            "frame_bytes": whole.frame_size(), "frames": scan.frames, "bytes": scan.bytes,
+            "first": at(scan.first), "last": at(scan.last), "seconds": seconds, "frames_per_second": rate,
+            "bytes_per_second": seconds.map(|seconds| scan.bytes as f64 / seconds),
+            "filled_frames": scan.filled, "left_out_frames": scan.left_out, "missing_frames": scan.missing_frames,
+            "missing_blocks": scan.missing.iter().map(block).collect::<Vec<_>>(),
+            "gaps": scan.gaps.iter().map(gap).collect::<Vec<_>>(), "read": read,
+        })
+    })
+}
