@@ -11,7 +11,7 @@ use std::{
 
 use nilometer_tests::{Running, await_some, run, start};
 use rustix::process::Signal;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
     instrument,
@@ -236,6 +236,48 @@ fn stations_command_it_as_they_do_mark_5_recorders() {
     assert_eq!(service.end(), Some(0));
 }
 
+/// Half a second of 1000 frames of 4000 bytes of samples a second.
+fn send_vdif(below: &Path, port: u16) {
+    let (to, vdif) = (format!("udp://127.0.0.1:{port}"), below.join("vdif.toml"));
+    let text = "name = \"vdif\"\ntitle = \"t\"\nsource = \"t\"\nshape = [4000]\npixel = \"uint8\"\nframe_rate = \"1 kHz\"\n\
+                data = \"vlbi\"\n[packets.format.vdif]\npayload = \"4000 B\"\nthreads = [0]\n";
+    fs::write(&vdif, text).expect("space");
+    let sent = run(&["simulate", vdif.to_str().expect("plain"), "--to", &to, "--frames", "500"]);
+    assert_eq!(sent.code, Some(0), "{sent:?}");
+}
+
+#[test]
+fn a_recording_onto_several_disks_is_one_recording() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let (below, sender) = (directory.path(), Sender::new());
+    let service = Service::start(below, "");
+    let disks = ["a", "b"].map(|name| below.join(name));
+    for disk in &disks {
+        fs::create_dir(disk).expect("space");
+    }
+    let configured = json!({
+        "mode": "VDIF_4000-32-1-2", "to": disks, "chunk_size": "1100 kB",
+        "listen": format!("udp://127.0.0.1:{}", sender.port()),
+    });
+    let configured = service.json(200, "POST", "/configure", &configured.to_string());
+    assert_eq!(configured["configuration"]["to"], json!(disks), "{configured}");
+    service.json(200, "POST", "/arm", "{\"name\": \"scan\"}");
+    service.json(200, "POST", "/start", "");
+    send_vdif(below, sender.port());
+    service.await_packets(500);
+    let stopped = service.json(200, "POST", "/stop", "");
+    let lanes = disks.each_ref().map(|disk| disk.join("scan"));
+    assert_eq!((&stopped["last"]["paths"], &stopped["last"]["fault"]), (&json!(lanes), &Value::Null));
+    let checked = Station::connect(service.mark5).say("scan_check?;");
+    assert!(checked.contains(" : scan : VDIF : 2 : 20") && checked.contains(" : 0.5000s : "), "{checked}");
+    for lane in &lanes {
+        assert!(lane.join("scan.summary.json").exists(), "{}", lane.display());
+    }
+    let verified = run(&[&["verify".into()][..], &lanes].concat());
+    assert_eq!(verified.code, Some(0), "{verified:?}");
+    assert_eq!(service.end(), Some(0));
+}
+
 #[test]
 fn a_recording_of_vdif_tells_its_time() {
     let directory = tempfile::tempdir().expect("a temporary directory");
@@ -249,13 +291,7 @@ fn a_recording_of_vdif_tells_its_time() {
     assert_eq!(say(&mut station, &format!("net_port={port};")), "!net_port= 0 ;");
     assert_eq!(say(&mut station, "mode?;"), "!mode? 0 : VDIF_4000-32-1-2 : VDIF : 2 : 16000000.000 : 4032 ;");
     assert_eq!(say(&mut station, "record=on:vdif;"), "!record= 0 ;");
-    let to = format!("udp://127.0.0.1:{port}");
-    let vdif = below.join("vdif.toml");
-    let text = "name = \"vdif\"\ntitle = \"t\"\nsource = \"t\"\nshape = [4000]\npixel = \"uint8\"\nframe_rate = \"1 kHz\"\n\
-                data = \"vlbi\"\n[packets.format.vdif]\npayload = \"4000 B\"\nthreads = [0]\n";
-    fs::write(&vdif, text).expect("space");
-    let sent = run(&["simulate", vdif.to_str().expect("plain"), "--to", &to, "--frames", "500"]);
-    assert_eq!(sent.code, Some(0), "{sent:?}");
+    send_vdif(below, port);
     service.await_packets(500);
     assert_eq!(say(&mut station, "record=off;"), "!record= 0 ;");
     let checked = say(&mut station, "scan_check?;");

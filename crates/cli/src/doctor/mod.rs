@@ -88,7 +88,7 @@ impl fmt::Display for Finding {
             Verdict::Note => "note",
             Verdict::Bad => "NOT",
         };
-        write!(f, "{verdict:<5}{:<26}{}", self.what, self.found)?;
+        write!(f, "{verdict:<5}{:<29}{}", self.what, self.found)?;
         self.command.iter().try_for_each(|command| write!(f, "\n     {command}"))
     }
 }
@@ -136,8 +136,8 @@ mod tests {
     #[test]
     fn a_finding_that_is_good_needs_no_command() {
         let good = Finding::holds("mtu", true, "9000 B").by("ip link");
-        assert_eq!(good.to_string(), "ok   mtu                       9000 B");
+        assert_eq!(good.to_string(), "ok   mtu                          9000 B");
         let bad = Finding::holds("mtu", false, "1500 B").by("ip link");
-        assert_eq!(bad.to_string(), "NOT  mtu                       1500 B\n     ip link");
+        assert_eq!(bad.to_string(), "NOT  mtu                          1500 B\n     ip link");
     }
 }
