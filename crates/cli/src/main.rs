@@ -9,8 +9,10 @@ mod calendar;
 mod catalogue;
 mod clean;
 mod describe;
+mod doctor;
 mod evaluate;
 mod facility;
+mod host;
 mod instrument;
 mod plan;
 mod progress;
@@ -20,6 +22,7 @@ mod recordings;
 mod report;
 mod resume;
 mod scan;
+mod serve;
 mod share;
 mod simulate;
 mod size;
@@ -48,6 +51,8 @@ enum Command {
     Instrument(instrument::Command),
     Simulate(Box<simulate::Simulate>),
     Record(record::Record),
+    Serve(serve::Serve),
+    Doctor(doctor::Doctor),
     Scan(scan::Scan),
     Size(size::Size),
     Verify(verify::Verify),
@@ -102,6 +107,10 @@ fn main() -> ExitCode {
         Command::Record(record) => {
             watch::watched(|| code(record.execute())).unwrap_or_else(|error| told(&error, 1))
         }
+        Command::Serve(serve) => {
+            watch::watched(|| code(serve.execute())).unwrap_or_else(|error| told(&error, 1))
+        }
+        Command::Doctor(doctor) => code(doctor.execute()),
         Command::Verify(verify) => code(verify.execute()),
         Command::Scan(scan) => code(scan.execute()),
         Command::Size(size) => code(size.execute()),
@@ -123,6 +132,12 @@ fn code(outcome: Outcome) -> u8 {
 }
 
 fn told(error: &anyhow::Error, code: u8) -> u8 {
+    eprintln!("nilometer: {}", explained(error));
+    code
+}
+
+/// An error with its causes, in a line.
+fn explained(error: &anyhow::Error) -> String {
     let mut text = error.to_string();
     for cause in error.chain().skip(1).map(ToString::to_string) {
         // Many messages end in their cause already.
@@ -130,6 +145,5 @@ fn told(error: &anyhow::Error, code: u8) -> u8 {
             text = format!("{text}: {cause}");
         }
     }
-    eprintln!("nilometer: {text}");
-    code
+    text
 }

@@ -179,6 +179,11 @@ impl Assembly {
         self.first
     }
 
+    /// Nobody is left to store a block.
+    pub fn is_abandoned(&self) -> bool {
+        self.ring.is_abandoned()
+    }
+
     /// The wire format of a port, with what it learned.
     pub fn format(&self, inlet: usize) -> &dyn WireFormat {
         self.ports[inlet].format.as_ref()
