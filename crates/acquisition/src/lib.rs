@@ -17,6 +17,7 @@
 pub mod assembly;
 pub mod cbf;
 mod chronicle;
+pub mod export;
 mod follower;
 pub mod format;
 pub mod instrument;

@@ -5,11 +5,11 @@
 
 #![forbid(unsafe_code)]
 
-mod calendar;
 mod catalogue;
 mod clean;
 mod describe;
 mod evaluate;
+mod export;
 mod facility;
 mod instrument;
 mod plan;
@@ -42,6 +42,7 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     Evaluate(evaluate::Evaluate),
+    Export(export::Export),
     Report(report::Report),
     Describe(describe::Describe),
     Plan(plan::Plan),
@@ -103,6 +104,7 @@ fn main() -> ExitCode {
             watch::watched(|| code(record.execute())).unwrap_or_else(|error| told(&error, 1))
         }
         Command::Verify(verify) => code(verify.execute()),
+        Command::Export(export) => code(export.execute()),
         Command::Scan(scan) => code(scan.execute()),
         Command::Size(size) => code(size.execute()),
         Command::Instrument(instrument) => code(instrument.execute()),

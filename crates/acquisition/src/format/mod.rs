@@ -18,7 +18,6 @@ mod time;
 pub mod vdif;
 
 pub use stamp::{Stamp, Stamps};
-pub use time::EPOCH;
 
 use std::fmt;
 

@@ -294,4 +294,4 @@ impl Whole {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
