@@ -26,6 +26,7 @@ mod mark;
 pub mod reader;
 mod receiver;
 mod recorder;
+pub mod replay;
 mod ring;
 pub mod sink;
 mod source;

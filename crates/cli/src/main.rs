@@ -12,11 +12,13 @@ mod evaluate;
 mod export;
 mod facility;
 mod instrument;
+mod mount;
 mod plan;
 mod progress;
 mod record;
 mod recorded;
 mod recordings;
+mod replay;
 mod report;
 mod resume;
 mod scan;
@@ -43,12 +45,14 @@ struct Arguments {
 enum Command {
     Evaluate(evaluate::Evaluate),
     Export(export::Export),
+    Replay(replay::Replay),
     Report(report::Report),
     Describe(describe::Describe),
     Plan(plan::Plan),
     Instrument(instrument::Command),
     Simulate(Box<simulate::Simulate>),
     Record(record::Record),
+    Mount(mount::Mount),
     Scan(scan::Scan),
     Size(size::Size),
     Verify(verify::Verify),
@@ -105,6 +109,8 @@ fn main() -> ExitCode {
         }
         Command::Verify(verify) => code(verify.execute()),
         Command::Export(export) => code(export.execute()),
+        Command::Mount(mount) => code(mount.execute()),
+        Command::Replay(replay) => code(replay.execute()),
         Command::Scan(scan) => code(scan.execute()),
         Command::Size(size) => code(size.execute()),
         Command::Instrument(instrument) => code(instrument.execute()),

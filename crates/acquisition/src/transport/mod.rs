@@ -10,6 +10,7 @@ mod flow;
 mod memory;
 mod pace;
 mod sender;
+mod tcp;
 mod simulation;
 #[cfg(test)]
 mod trial;
@@ -20,6 +21,7 @@ pub use flow::{Course, Flow, Made};
 pub use memory::Memory;
 pub use pace::{InStep, Pace, Waiting};
 pub use sender::{Left, Sender, Station};
+pub use tcp::TcpOutlet;
 pub use simulation::{Shape, Simulation, SimulationError};
 
 use std::{fmt, io};

@@ -4,9 +4,12 @@ use std::{
     collections::VecDeque,
     fs::File,
     io,
+    num::NonZero,
     os::unix::fs::FileExt,
     sync::{Arc, Mutex, PoisonError},
 };
+
+use rustix::fs::{Advice, fadvise};
 
 use super::Whole;
 use crate::reader::Place;
@@ -29,12 +32,21 @@ impl Files {
 
     /// Reads all of `into` from the file of a place, at this offset of it.
     pub(super) fn read(&self, whole: &Whole, place: Place, at: u64, into: &mut [u8]) -> io::Result<()> {
+        self.file(whole, place)?.read_exact_at(into, at)
+    }
+
+    /// Has the kernel read so much from there, without waiting for it.
+    pub(super) fn fetch(&self, whole: &Whole, place: Place, at: u64, length: u64) -> io::Result<()> {
+        let file = self.file(whole, place)?;
+        Ok(fadvise(&file, at, NonZero::new(length), Advice::WillNeed)?)
+    }
+
+    fn file(&self, whole: &Whole, place: Place) -> io::Result<Arc<File>> {
         let key = (place.lane, place.file);
-        let file = match self.opened(key) {
-            Some(file) => file,
-            None => self.keep(key, open(whole, place)?),
-        };
-        file.read_exact_at(into, at)
+        match self.opened(key) {
+            Some(file) => Ok(file),
+            None => Ok(self.keep(key, open(whole, place)?)),
+        }
     }
 
     fn opened(&self, key: Key) -> Option<Arc<File>> {

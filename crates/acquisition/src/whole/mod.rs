@@ -16,6 +16,7 @@ mod survey;
 
 use std::{
     ops::Range,
+    path::PathBuf,
     sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
 };
 
@@ -180,6 +181,42 @@ impl Whole {
             done += length;
         }
         total
+    }
+
+    /// Has the kernel read these bytes from all disks at once, as far as they are there, without waiting for it.
+    pub fn fetch(&self, range: Range<u64>) {
+        let places: Vec<Place> = {
+            let State { recording, blocks } = &*self.state();
+            let end = range.end.min(blocks.length());
+            if range.start >= end {
+                return;
+            }
+            let blocks = blocks.at(range.start)..=blocks.at(end - 1);
+            recording.index.frames.range(blocks).map(|(_, place)| *place).collect()
+        };
+        for place in places {
+            let head = self.state().recording.index.heads[place.lane];
+            let length = place.length.map_or(self.block_size, u64::from);
+            // It is only sooner for it: who reads it sees what is wrong.
+            drop(self.files.fetch(self, place, place.position.saturating_mul(head.stride), length));
+        }
+    }
+
+    /// The file that is all of it, if there is one, byte for byte: nothing is missing, and nothing lies between blocks.
+    pub fn only_file(&self) -> Option<PathBuf> {
+        let State { recording, blocks } = &*self.state();
+        let index = &recording.index;
+        let (&first, &place) = index.frames.first_key_value()?;
+        let lies = |(number, at): (u64, (&u64, &Place))| {
+            let head = &index.heads[at.1.lane];
+            let same = (at.1.lane, at.1.file) == (place.lane, place.file) && *at.0 == number;
+            same && at.1.position * head.stride == blocks.begin(number)
+        };
+        let whole = first == 0 && index.frames.len() as u64 == blocks.end() && recording.is_over();
+        let whole = whole && recording.head().format != Format::Cbf && (0..).zip(&index.frames).all(lies);
+        let path = recording.path(place);
+        let length = std::fs::metadata(&path).ok()?.len();
+        (whole && length == blocks.length()).then_some(path)
     }
 
     /// The block that has the byte at an offset, where in it, and how many bytes follow there.

@@ -1,0 +1,196 @@
+//! Recordings as plain files: each is one, read-only, with its true size, wherever its blocks lie; also while it is still
+//! made.
+//!
+//! ```text
+//! directories -> Catalogue (what is recorded there) -> Files (what the kernel asks) -> whoever reads
+//! ```
+//!
+//! The kernel's FUSE is spoken without any library: root mounts by itself, others by the program `fusermount3` of the
+//! Debian package `fuse3`.
+
+#![forbid(unsafe_code)]
+
+mod ahead;
+mod catalogue;
+mod files;
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::{self, JoinHandle},
+    time::Duration,
+};
+
+use fuser::{BackgroundSession, Config, MountOption, Session, SessionACL};
+use nilometer_acquisition::reader::OpenError;
+
+use catalogue::Catalogue;
+use files::Files;
+
+/// What can't be mounted, or not there.
+#[derive(Debug, thiserror::Error)]
+pub enum MountError {
+    /// The recordings.
+    #[error(transparent)]
+    Recordings(#[from] OpenError),
+    /// There are none.
+    #[error(
+        "no recording in {0} or in the directories there: name directories of recordings, or those above them"
+    )]
+    Nothing(String),
+    /// The place.
+    #[error("{path}: {why}: name an empty directory to mount on")]
+    Place {
+        /// As it was named.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The kernel, or who may ask it.
+    #[error(
+        "can't mount on {path}: {source}; it takes /dev/fuse, and root or the program fusermount3 (package fuse3)"
+    )]
+    Mount {
+        /// Where.
+        path: PathBuf,
+        /// What the kernel or the program said.
+        source: io::Error,
+    },
+}
+
+/// Who may read what is mounted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Readers {
+    /// Who mounts it, and nobody else, root included.
+    Owner,
+    /// All users. Root may ask for it, and others where `/etc/fuse.conf` has `user_allow_other`.
+    All,
+}
+
+/// A mount. It is undone when this is dropped.
+#[derive(Debug)]
+pub struct Mounted {
+    at: PathBuf,
+    session: Option<BackgroundSession>,
+    catalogue: Arc<Catalogue>,
+    stop: Arc<AtomicBool>,
+    watcher: Option<JoinHandle<()>>,
+}
+
+/// Threads that answer the kernel.
+const THREADS: usize = 4;
+/// How often it is looked what recordings gained.
+const LOOK: Duration = Duration::from_millis(50);
+
+impl Mounted {
+    /// Mounts all recordings in these directories, and in the directories there, on an empty directory.
+    pub fn new(directories: &[PathBuf], at: &Path, readers: Readers) -> Result<Self, MountError> {
+        check(at)?;
+        let catalogue = Arc::new(Catalogue::new(directories)?);
+        if catalogue.is_empty() {
+            let names: Vec<_> = directories.iter().map(|path| path.display().to_string()).collect();
+            return Err(MountError::Nothing(names.join(", ")));
+        }
+        let failed = |source| MountError::Mount { path: at.to_owned(), source };
+        let files = Files::new(catalogue.clone());
+        let session = Session::new(files, at, &options(readers)).and_then(Session::spawn).map_err(failed)?;
+        read_further_ahead(at);
+        let stop = Arc::new(AtomicBool::new(false));
+        let watcher = thread::Builder::new().name("news".into()).spawn({
+            let (catalogue, stop) = (catalogue.clone(), stop.clone());
+            move || {
+                while !stop.load(Ordering::Relaxed) {
+                    catalogue.look();
+                    thread::sleep(LOOK);
+                }
+            }
+        });
+        let watcher = Some(watcher.map_err(failed)?);
+        Ok(Mounted { at: at.to_owned(), session: Some(session), catalogue, stop, watcher })
+    }
+
+    /// The names of the files.
+    pub fn names(&self) -> Vec<String> {
+        self.catalogue.names()
+    }
+
+    /// Whether somebody else undid the mount.
+    pub fn is_over(&self) -> bool {
+        self.session.as_ref().is_none_or(|session| session.guard.is_finished())
+    }
+
+    /// What could not be read so far though it should be there, of any recording.
+    pub fn faults(&self) -> Vec<String> {
+        self.catalogue.faults()
+    }
+
+    fn undo(&mut self) -> io::Result<()> {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(watcher) = self.watcher.take() {
+            drop(watcher.join());
+        }
+        let Some(session) = self.session.take() else { return Ok(()) };
+        let Err(error) = session.umount_and_join() else { return Ok(()) };
+        // Files in it are still open: it is gone from the tree, and for good when they are closed.
+        rustix::mount::unmount(&self.at, rustix::mount::UnmountFlags::DETACH).map_err(|_| error)
+    }
+
+    /// Unmounts.
+    pub fn unmount(mut self) -> io::Result<()> {
+        self.undo()
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        // Who wants to know whether it worked calls `unmount`.
+        drop(self.undo());
+    }
+}
+
+fn options(readers: Readers) -> Config {
+    let mut config = Config::default();
+    config.mount_options = vec![
+        MountOption::RO,
+        MountOption::NoDev,
+        MountOption::NoSuid,
+        MountOption::NoExec,
+        MountOption::DefaultPermissions,
+        MountOption::FSName("nilometer".into()),
+        MountOption::Subtype("nilometer".into()),
+    ];
+    config.acl = match readers {
+        Readers::Owner => SessionACL::Owner,
+        Readers::All => SessionACL::All,
+    };
+    config.n_threads = Some(THREADS);
+    config.clone_fd = true;
+    config
+}
+
+/// What would hide something, or can't be mounted on.
+fn check(at: &Path) -> Result<(), MountError> {
+    let wrong = |why: String| Err(MountError::Place { path: at.to_owned(), why });
+    match fs::read_dir(at) {
+        Err(error) if error.raw_os_error() == Some(rustix::io::Errno::NOTCONN.raw_os_error()) => {
+            wrong("a mount of which the program is gone: unmount it (umount, or fusermount3 -u)".into())
+        }
+        Err(error) => wrong(error.to_string()),
+        Ok(mut entries) if entries.next().is_some() => wrong("it is not empty".into()),
+        Ok(_) => Ok(()),
+    }
+}
+
+/// The kernel asks for 128 KiB at once as a rule. Root may have it ask for more; whoever may not reads a little slower.
+fn read_further_ahead(at: &Path) {
+    let Ok(status) = rustix::fs::stat(at) else { return };
+    let (major, minor) = (rustix::fs::major(status.st_dev), rustix::fs::minor(status.st_dev));
+    drop(fs::write(
+        format!("/sys/class/bdi/{major}:{minor}/read_ahead_kb"),
+        files::READ_AHEAD_KIB.to_string(),
+    ));
+}
