@@ -72,6 +72,11 @@ impl Lab {
         Lab { directory, to, port: free.port() }
     }
 
+    /// The same, recorded elsewhere.
+    fn onto_port(lab: Lab, to: PathBuf) -> Self {
+        Lab { to, ..lab }
+    }
+
     /// Starts to record; returns when packets may come.
     fn record(&self, more: &[&str]) -> Running {
         let to = self.to.to_str().expect("plain names");
@@ -269,11 +274,51 @@ fn what_was_acknowledged_before_it_was_killed_is_there() {
         await_some("the port", || UdpSocket::bind(("127.0.0.1", lab.port)).ok());
         let ended = lab.verify();
         assert_eq!(ended.code, Some(1), "it was not ended in order: {ended:?}");
-        let blocks = count(&ended, "right", "frames");
+        let blocks = count(&ended, "right", "blocks");
         assert!((10..=23 + 4 * round).contains(&blocks), "{blocks} blocks: {ended:?}");
         let missing = not_sent(3000 + 400 * round, faults);
         assert_frames(&lab, &lab.file()[..blocks as usize * 128 * FRAME], blocks * 128, &missing);
     }
+}
+
+/// As readers of VLBI recordings put chunks together: all that match, in the order of their numbers.
+fn united(directories: &[PathBuf]) -> Vec<u8> {
+    let mut chunks = Vec::new();
+    for directory in directories {
+        for entry in fs::read_dir(directory.join("scan")).expect("a lane") {
+            let path = entry.expect("an entry").path();
+            let number =
+                path.extension().and_then(|number| number.to_str()).filter(|number| number.len() == 8);
+            chunks.extend(
+                number.and_then(|number| number.parse::<u32>().ok()).map(|number| (number, path.clone())),
+            );
+        }
+    }
+    chunks.sort();
+    let numbers: Vec<u32> = chunks.iter().map(|(number, _)| *number).collect();
+    assert_eq!(numbers, (0..numbers.len() as u32).collect::<Vec<_>>(), "each number once");
+    chunks.iter().flat_map(|(_, path)| fs::read(path).expect("a chunk")).collect()
+}
+
+#[test]
+fn chunks_on_several_disks_are_the_stream_in_order() {
+    let lab = Lab::new();
+    let disks = ["a", "b", "c"].map(|name| lab.directory.path().join(name));
+    for disk in &disks {
+        fs::create_dir(disk).expect("space");
+    }
+    let [_, b, c] = disks.each_ref().map(|disk| disk.to_str().expect("plain names"));
+    let lab = Lab::onto_port(lab, disks[0].clone());
+    let running = lab.record(&["--to", b, "--to", c, "--chunk-size", "4 MB", "--silence", "1 s"]);
+    let faults = Faults { loss: 0.01, ..Faults::default() };
+    let missing = not_sent(6000, faults);
+    lab.send(6000, 20_000.0, faults, Course::default());
+    let ended = running.end(LIMIT);
+    assert_eq!(count(&ended, "missing", "packets"), missing.len() as u64, "{ended:?}");
+    assert_frames(&lab, &united(&disks), 6000, &missing);
+    let lanes = disks.map(|disk| disk.join("scan"));
+    let verified = run(&[&[PathBuf::from("verify")][..], &lanes].concat());
+    assert!(verified.stdout.contains("missing     none"), "{verified:?}");
 }
 
 #[test]
@@ -282,7 +327,7 @@ fn bad_input_is_one_message_and_nothing_is_made() {
     let taken = UdpSocket::bind("127.0.0.1:0").expect("a port is free");
     let taken = format!("udp://{}", taken.local_addr().expect("it is bound"));
     let to = lab.to.to_str().expect("plain names");
-    let cases: [(&[&str], &str); 9] = [
+    let cases: [(&[&str], &str); 11] = [
         (&["telescope.toml", "--to", to, "--listen", "127.0.0.1:5"], "udp://HOST:PORT"),
         (&["telescope.toml", "--to", to, "--listen", "udp://192.0.2.1:5"], "name an address of this machine"),
         (&["telescope.toml", "--to", to, "--listen", &taken], "a free port"),
@@ -292,6 +337,8 @@ fn bad_input_is_one_message_and_nothing_is_made() {
         (&["telescope.toml", "--to", "/nowhere"], "/nowhere"),
         (&["telescope.toml", "--to", to, "--name", "a/b"], "plain name"),
         (&["pilatus-6m", "--to", to], "it has no `packets`"),
+        (&["telescope.toml", "--to", to, "--chunk-size", "4 MB"], "name several --to"),
+        (&["telescope.toml", "--to", to, "--to", to, "--name", "a.b"], "no name with a dot"),
     ];
     for (arguments, part) in cases {
         let ended = start(lab.directory.path(), &[&["record"], arguments].concat()).end(LIMIT);

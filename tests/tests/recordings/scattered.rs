@@ -47,7 +47,9 @@ fn recorded(directories: &[PathBuf]) -> Vec<u8> {
 fn chunks_in_three_directories_are_one_stream_for_others() {
     let kept = tempfile::tempdir().expect("a temporary directory");
     let to = ["a", "b", "c"].map(|name| kept.path().join(name));
-    to.iter().for_each(|path| fs::create_dir(path).expect("space"));
+    for path in &to {
+        fs::create_dir(path).expect("space");
+    }
     let recording = Recording::new(&to.each_ref().map(PathBuf::as_path));
     let chunk = CAMERA.replace("frames_per_file = 32", "frames_per_file = 8");
     fs::write(recording.directory.path().join("camera.toml"), chunk).expect("space");
@@ -101,7 +103,9 @@ fn a_disk_that_vanishes_leaves_a_hole_where_its_chunks_were_and_nothing_else() {
 fn after_a_kill_others_find_each_number_once() {
     let kept = tempfile::tempdir().expect("a temporary directory");
     let to = ["a", "b"].map(|name| kept.path().join(name));
-    to.iter().for_each(|path| fs::create_dir(path).expect("space"));
+    for path in &to {
+        fs::create_dir(path).expect("space");
+    }
     let recording = Recording::new(&to.each_ref().map(PathBuf::as_path));
     let running = recording.start(&["--duration", "1 min", "--storing", "scattered"]);
     let lanes = recording.lanes();
@@ -112,7 +116,7 @@ fn after_a_kill_others_find_each_number_once() {
     assert!(!verified.stdout.contains("damaged"), "{verified:?}");
     let (expected, right) = (number(&verified, "expected"), number(&verified, "right"));
     assert_eq!(right + missing(&verified), expected, "{verified:?}");
-    assert!(right > 64 && missing(&verified) < 16, "{verified:?}");
+    assert!(right >= 64 && missing(&verified) < 16, "{verified:?}");
     assert!(united(&lanes).starts_with(&recorded(&lanes)[..64 << 21]), "two chunks are whole");
 }
 

@@ -12,7 +12,7 @@ use crate::{
     sender::{Sender, recorded},
 };
 
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_mins(1);
 
 /// So long from now on, with the program built.
 fn in_millis(millis: u64) -> Moment {

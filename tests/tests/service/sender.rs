@@ -8,26 +8,26 @@ use std::{
 };
 
 /// Sends to one port.
-pub struct Sender {
+pub(crate) struct Sender {
     socket: UdpSocket,
     port: u16,
 }
 
 impl Sender {
     /// To a port that was free a moment ago.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let free = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
         let port = free.local_addr().expect("an address").port();
         drop(free);
         Sender { socket: UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port"), port }
     }
 
-    pub fn port(&self) -> u16 {
+    pub(crate) fn port(&self) -> u16 {
         self.port
     }
 
     /// Sends these, slowly enough for any recorder. Nobody needs to listen.
-    pub fn send(&self, numbers: Range<u64>) {
+    pub(crate) fn send(&self, numbers: Range<u64>) {
         for number in numbers {
             let packet = [&number.to_le_bytes()[..], &body(number)].concat();
             drop(self.socket.send_to(&packet, (Ipv4Addr::LOCALHOST, self.port)));
@@ -42,7 +42,7 @@ fn body(number: u64) -> Vec<u8> {
 }
 
 /// The numbers of the packets in the file of a recording.
-pub fn recorded(directory: &Path, name: &str) -> Vec<u64> {
+pub(crate) fn recorded(directory: &Path, name: &str) -> Vec<u64> {
     let data = std::fs::read(directory.join(name).join(format!("{name}.raw"))).expect("a recording");
     let number = |packet: &[u8]| {
         let number = u64::from_le_bytes(packet[..8].try_into().expect("8 bytes"));

@@ -1,3 +1,5 @@
+//! Parcels: who gets which frames.
+
 use std::collections::{BTreeMap, VecDeque};
 
 use nilometer_model::{Nanos, Seed};

@@ -234,7 +234,7 @@ impl Run {
     pub(crate) fn back(&self) -> Run {
         let targets = self.targets.iter().map(|target| target.copy(VirtualClock::default())).collect();
         let (ring, lanes, durable) = (self.ring.clone(), self.lanes.clone(), self.durable.clone());
-        Run { ring, lanes, durable, targets, ..*self }
+        Run { ring, lanes, targets, durable, ..*self }
     }
 
     /// Names in the directory of a target.

@@ -117,7 +117,7 @@ fn in_order(
 /// Chunks that have no number, on any disk.
 fn unnumbered(run: &Run) -> usize {
     let names = (0..run.targets.len()).flat_map(|target| run.names(target));
-    names.filter(|name| name.ends_with(".raw")).count()
+    names.filter(|name| name.rsplit_once('.').is_some_and(|(_, suffix)| suffix == "raw")).count()
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn troubled(seed: u64) -> Lab {
     let (slots, depth) = (30 + stream.below(400) as usize, 1 + stream.below(4) as usize);
     let period = Nanos(700 + stream.below(1500));
     let when_full = WhenFull::ALL[1 + stream.below(2) as usize];
-    Lab { devices, reserve, slots, depth, period, when_full, ..all }
+    Lab { period, slots, depth, devices, when_full, reserve, ..all }
 }
 
 /// What is wrong with a recording that came to its end.

@@ -49,14 +49,14 @@ impl Record {
         if let Some(start) = settings.wishes().start {
             prepared = until_start(prepared, start, &stop)?;
         }
-        let Prepared { mut recorder, target, name, at, room, durability } = prepared;
+        let Prepared { mut recorder, targets, name, at, room, durability } = prepared;
         eprintln!("recording {name} from udp://{at}, {room} of packets may wait in the kernel");
         recorder.begin().run()?;
         let outcome = self.follow(recorder, settings.wishes().stop);
-        let targets = [target];
         print!("{}", summary(&outcome, &targets));
         println!("durable     {}", durable_when(durability));
-        println!("\nnilometer verify {}", targets[0].path().display());
+        let paths: Vec<_> = targets.iter().map(|target| target.path().display().to_string()).collect();
+        println!("\nnilometer verify {}", paths.join(" "));
         // A directory on storage that hangs must not be closed: the program is to end.
         std::mem::forget(targets);
         went_well(&outcome).run()

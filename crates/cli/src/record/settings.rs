@@ -3,7 +3,7 @@
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
-    path::{Path, PathBuf},
+    path::Path,
     sync::{Arc, atomic::AtomicBool},
 };
 
@@ -44,7 +44,6 @@ use crate::{
 pub(crate) struct Settings {
     instrument: Instrument,
     packets: Packets,
-    to: PathBuf,
     wishes: Wishes,
 }
 
@@ -52,7 +51,7 @@ pub(crate) struct Settings {
 #[derive(Debug)]
 pub(crate) struct Prepared {
     pub(crate) recorder: Recorder,
-    pub(crate) target: Arc<Directory>,
+    pub(crate) targets: Vec<Arc<Directory>>,
     pub(crate) name: String,
     /// Where packets are awaited.
     pub(crate) at: SocketAddr,
@@ -65,8 +64,10 @@ const BUFFER: Bytes = Bytes(1 << 30);
 const RECEIVE_BUFFER: Bytes = Bytes(64 << 20);
 const RESERVE: Bytes = Bytes(1 << 30);
 const HANG_AFTER: Nanos = Nanos::from_millis(60_000);
-/// One file is synced by parts of it.
+/// One file is synced by parts of it; a chunk is as large, unless another size is asked for.
 const PART: u64 = 256 << 20;
+/// Larger chunks would keep too much memory waiting for one disk.
+const CHUNK_MOST: u64 = 2 << 30;
 /// From 1970-01-01 to 2000-01-01 00:00 UTC, in seconds.
 const YEAR_2000: u64 = 946_684_800;
 
@@ -86,12 +87,12 @@ impl Settings {
             .as_deref()
             .context("no instrument: name one of the catalogue, or a .toml file")?;
         let instrument = instrument::load(named)?;
-        let to = wishes.to.clone().context("no --to: name the directory that the recording goes to")?;
+        ensure!(!wishes.to.is_empty(), "no --to: name the directory that the recording goes to");
         let packets = instrument.packets.clone().with_context(|| {
             format!("{named}: it has no `packets`: nothing says how it comes over a network")
         })?;
         ensure!(packets.ports() == 1, "{named}: packets that come to several ports are not recorded yet");
-        let settings = Settings { instrument, packets, to, wishes };
+        let settings = Settings { instrument, packets, wishes };
         settings.check_limits()?;
         Ok(settings)
     }
@@ -120,29 +121,35 @@ impl Settings {
 
     /// Makes everything ready. When `stop` is set, the recording ends in order.
     pub(crate) fn prepare(&self, stop: Arc<AtomicBool>) -> Result<Prepared, Failure> {
-        let format = format::of(&self.packets, &known(&self.instrument, &self.packets))
-            .map_err(anyhow::Error::msg)
-            .input()?;
-        let description = described(&self.to).input()?;
-        let blocks = Blocks::of(format.as_ref(), &description);
+        let known = known(&self.instrument, &self.packets);
+        let format = format::of(&self.packets, &known).map_err(anyhow::Error::msg).input()?;
+        let described = self.wishes.to.iter().map(|path| described(path));
+        let described = described.collect::<anyhow::Result<Vec<_>>>().input()?;
+        let blocks = Blocks::of(format.as_ref(), &described);
         let id = run_id().0;
         let name = self.wishes.name.clone().unwrap_or_else(|| format!("{}-{id:016x}", self.instrument.name));
-        self.check(&description, blocks, format.as_ref(), &name).input()?;
+        self.check_memory(blocks, format.as_ref()).input()?;
+        self.check_chunks(blocks, &name).input()?;
+        for description in &described {
+            self.check_directory(description, blocks, &name).input()?;
+        }
         let listening = self.listening().input()?;
         let inlet = UdpInlet::open(&listening).with_context(|| {
             format!("can't listen at udp://{}: name an address of this machine and a free port", listening.at)
         });
         let inlet = inlet.input()?;
         let room = Bytes(inlet.room());
-        let target = make(vec![description], &name).input()?.remove(0);
+        let targets = make(described, &name).input()?;
         let network = self.network(format, inlet, blocks.frames);
         let layout = self.layout(&network, (id, &name), blocks);
         let durability = layout.durability;
-        let setup = self.setup(&target, layout, network, blocks, stop);
+        let setup = self.setup(&targets, &layout, network, blocks, stop);
         match setup.and_then(|setup| Ok(Recorder::prepare(setup)?)) {
-            Ok(recorder) => Ok(Prepared { recorder, target, name, at: listening.at, room, durability }),
+            Ok(recorder) => Ok(Prepared { recorder, targets, name, at: listening.at, room, durability }),
             Err(error) => {
-                remove_unused(target, &name);
+                for target in targets {
+                    remove_unused(target, &name);
+                }
                 Err(Failure::Run(error))
             }
         }
@@ -165,18 +172,51 @@ impl Settings {
         self.wishes.missing.unwrap_or_default()
     }
 
-    fn check(
-        &self,
-        description: &Description,
-        blocks: Blocks,
-        format: &dyn WireFormat,
-        name: &str,
-    ) -> anyhow::Result<()> {
-        let (buffer, reserve, window) = (self.buffer(), self.reserve(), self.limits().window);
+    fn check_memory(&self, blocks: Blocks, format: &dyn WireFormat) -> anyhow::Result<()> {
+        let (buffer, window) = (self.buffer(), self.limits().window);
         check_buffer(buffer, Bytes(blocks.size))?;
         let waiting = window.saturating_mul(format.geometry().packet_size() as u64);
         let needed = Bytes(waiting.saturating_add(4 * blocks.size));
         ensure!(buffer >= needed, "--buffer {buffer}: a window of {window} packets needs {needed}");
+        Ok(())
+    }
+
+    /// Whether other readers of chunks will take them.
+    fn check_chunks(&self, blocks: Blocks, name: &str) -> anyhow::Result<()> {
+        if !self.is_scattered() {
+            ensure!(
+                self.wishes.chunk_size.is_none(),
+                "--chunk-size: one directory has no chunks, name several --to"
+            );
+            return Ok(());
+        }
+        ensure!(!name.contains('.'), "--name {name}: readers of chunks take no name with a dot in it");
+        let (chunk, buffer, lanes) = (self.chunk_size(), self.buffer(), self.wishes.to.len() as u64);
+        ensure!(
+            chunk.0 >= blocks.size && chunk.0 <= CHUNK_MOST,
+            "--chunk-size {chunk}: write {} to {}",
+            Bytes(blocks.size),
+            Bytes(CHUNK_MOST)
+        );
+        let needed = Bytes(chunk.0.saturating_mul(lanes));
+        ensure!(
+            buffer >= needed,
+            "--buffer {buffer}: {lanes} directories that write at once need {needed}, a chunk of {chunk} each; name a \
+             larger buffer or smaller chunks"
+        );
+        Ok(())
+    }
+
+    fn is_scattered(&self) -> bool {
+        self.wishes.to.len() > 1
+    }
+
+    fn chunk_size(&self) -> Bytes {
+        self.wishes.chunk_size.unwrap_or(Bytes(PART))
+    }
+
+    fn check_directory(&self, description: &Description, blocks: Blocks, name: &str) -> anyhow::Result<()> {
+        let reserve = self.reserve();
         let path = description.path.display();
         ensure!(
             description.writable,
@@ -224,17 +264,18 @@ impl Settings {
         }
     }
 
+    /// Of the first lane.
     fn layout(&self, network: &Network, (recording, name): (u64, &str), blocks: Blocks) -> RawLayout {
         let stored = stored(&self.packets);
         let stream = Stream::new(stored, network.format.geometry(), network.missing);
         let head = Head {
             recording,
             lane: 0,
-            lanes: 1,
+            lanes: self.wishes.to.len() as u32,
             frame_size: blocks.size,
             stride: blocks.size,
-            frames_per_file: (PART / blocks.size).max(1),
-            storing: Storing::Shared,
+            frames_per_file: (self.chunk_size().0 / blocks.size).max(1),
+            storing: if self.is_scattered() { Storing::Scattered } else { Storing::Shared },
             format: stored,
         };
         RawLayout {
@@ -248,16 +289,20 @@ impl Settings {
 
     fn setup(
         &self,
-        target: &Arc<Directory>,
-        layout: RawLayout,
+        targets: &[Arc<Directory>],
+        layout: &RawLayout,
         network: Network,
         blocks: Blocks,
         stop: Arc<AtomicBool>,
     ) -> anyhow::Result<Setup> {
+        let lane = |(lane, target): (u32, &Arc<Directory>)| {
+            let layout = RawLayout { head: Head { lane, ..layout.head }, ..layout.clone() };
+            (target.clone() as Arc<dyn Target>, layout)
+        };
         Ok(Setup {
-            engine: suited_engine(target.as_ref(), blocks.direct, Clock::start())?,
+            engine: suited_engine(targets[0].as_ref(), blocks.direct, Clock::start())?,
             slots: (self.buffer().0 / blocks.size.next_multiple_of(ALIGNMENT as u64)).max(2) as usize,
-            lanes: vec![(target.clone() as Arc<dyn Target>, layout)],
+            lanes: (0..).zip(targets).map(lane).collect(),
             feed: Feed::Network(network),
             reserve: Some(self.reserve()),
             stop,
@@ -270,9 +315,11 @@ impl Settings {
 impl Prepared {
     /// It does not begin: what was made for it is removed.
     pub(crate) fn discard(self) {
-        let Prepared { recorder, target, name, .. } = self;
+        let Prepared { recorder, targets, name, .. } = self;
         if recorder.cancel() {
-            remove_unused(target, &name);
+            for target in targets {
+                remove_unused(target, &name);
+            }
         }
     }
 }
@@ -315,11 +362,12 @@ fn stored(packets: &Packets) -> Format {
 }
 
 impl Blocks {
-    fn of(format: &dyn WireFormat, description: &Description) -> Self {
+    /// Past the cache only where that is possible on each storage.
+    fn of(format: &dyn WireFormat, to: &[Description]) -> Self {
         let frame = format.geometry().frame_size();
         let aligned = frames_of_block(frame, ALIGNMENT);
         let frames = aligned.or_else(|| frames_of_block(frame, 1)).unwrap_or(1);
-        let direct = aligned.is_some() && description.direct_alignment().is_some();
+        let direct = aligned.is_some() && to.iter().all(|to| to.direct_alignment().is_some());
         Blocks { frames, size: frames * frame as u64, direct }
     }
 }

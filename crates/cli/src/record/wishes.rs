@@ -15,9 +15,15 @@ use serde::{Deserialize, Deserializer, de};
 pub(crate) struct Wishes {
     /// A name of the catalogue (see `nilometer instrument list`), or the path of a .toml file, with `packets`
     pub(crate) instrument: Option<String>,
-    /// Where the recording goes, in a new directory of its name
+    /// Where the recording goes, in a new directory of its name: one file in one directory, or chunks that are scattered
+    /// over several, each on a disk of its own, as VLBI recorders lay them out; one that fails or is full leaves the rest
+    /// to the others
     #[arg(long = "to", value_name = "DIRECTORY")]
-    pub(crate) to: Option<PathBuf>,
+    #[serde(deserialize_with = "one_or_many")]
+    pub(crate) to: Vec<PathBuf>,
+    /// Bytes of a chunk, where there are several directories [default: 256 MiB]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) chunk_size: Option<Bytes>,
     /// The name of the recording [default: the instrument and a number]
     #[arg(long)]
     pub(crate) name: Option<String>,
@@ -86,6 +92,20 @@ fn written<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(
     String::deserialize(deserializer)?.parse().map(Some).map_err(de::Error::custom)
 }
 
+/// A directory, or a list of them.
+fn one_or_many<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<PathBuf>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged, expecting = "a directory, or a list of directories")]
+    enum OneOrMany {
+        One(PathBuf),
+        Many(Vec<PathBuf>),
+    }
+    Ok(match OneOrMany::deserialize(deserializer)? {
+        OneOrMany::One(path) => vec![path],
+        OneOrMany::Many(paths) => paths,
+    })
+}
+
 impl Wishes {
     /// From a file that has them and nothing else.
     pub(crate) fn read(file: &std::path::Path) -> anyhow::Result<Self> {
@@ -100,7 +120,8 @@ impl Wishes {
     pub(crate) fn over(self, below: Wishes) -> Self {
         Wishes {
             instrument: self.instrument.or(below.instrument),
-            to: self.to.or(below.to),
+            to: if self.to.is_empty() { below.to } else { self.to },
+            chunk_size: self.chunk_size.or(below.chunk_size),
             name: self.name.or(below.name),
             listen: self.listen.or(below.listen),
             interface: self.interface.or(below.interface),
@@ -141,6 +162,7 @@ mod tests {
     const FILE: &str = r#"
         instrument = "fila10g-4g"
         to = "/data"
+        chunk_size = "64 MB"
         name = "scan"
         listen = "udp://127.0.0.1:5"
         interface = "10.0.0.1"
@@ -159,10 +181,12 @@ mod tests {
         checksums = true
         hang_after = "10 s"
     "#;
-    const OPTIONS: [&str; 36] = [
+    const OPTIONS: [&str; 38] = [
         "other",
         "--to",
         "/x",
+        "--chunk-size",
+        "128 MB",
         "--name",
         "y",
         "--listen",

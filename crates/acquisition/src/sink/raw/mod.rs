@@ -27,6 +27,7 @@ mod layout;
 mod log;
 mod numbering;
 mod scattered;
+mod settling;
 
 use std::collections::VecDeque;
 
@@ -314,123 +315,6 @@ impl RawFiles {
             self.program.add([Chore::OpenThrough(file)]);
         }
         self.program.through_is_open()
-    }
-
-    /// A data write came back: its frame, whether it worked or not.
-    fn landed(&mut self, operation: Operation) -> (Frame, Place) {
-        let position = operation.offset / self.layout.head.stride;
-        let here = |flying: &Flying| flying.file == operation.file && flying.place.position == position;
-        let at = self.flying.iter().position(here).expect("what completes was issued");
-        let Flying { place, number, due, packed, slot, .. } = self.flying.swap_remove(at);
-        if self.chunks.is_none() {
-            self.files.landed(place.file);
-        }
-        let data = match (slot, &mut self.packer) {
-            (Some(slot), Some(packer)) => {
-                packer.give_back(operation.buffer);
-                slot
-            }
-            _ => operation.buffer,
-        };
-        (Frame { number, due, data, packed }, place)
-    }
-
-    fn data_completed(&mut self, operation: Operation, moved: Result<u32, Errno>) -> Result<(), Errno> {
-        let length = operation.length;
-        let (frame, place) = self.landed(operation);
-        let whole = moved.and_then(|moved| if moved == length { Ok(()) } else { Err(Errno::EIO) });
-        match &mut self.chunks {
-            _ if whole.is_err() || self.failed.is_some() => self.returned.push(frame),
-            Some(chunks) => {
-                chunks.land(place, frame, length);
-                while let Some((place, frame, length)) = self.chunks.as_mut().and_then(Chunks::next_landed) {
-                    self.queue_record(place, frame, length);
-                }
-            }
-            None => self.queue_record(place, frame, length),
-        }
-        whole
-    }
-
-    /// A frame is written with so many bytes: it is acknowledged when its record is.
-    fn queue_record(&mut self, Place { file, position }: Place, frame: Frame, length: u32) {
-        let Frame { number, due, .. } = frame;
-        let checksum = self.layout.checksums.then(|| crc32fast::hash(self.layout.bytes(&frame)));
-        self.written += u64::from(length);
-        for &gap in frame.packed.iter().flat_map(|packed| &packed.gaps) {
-            self.log.add(Entry::Gap { number, gap });
-        }
-        let length = frame.packed.as_ref().map(|packed| packed.length);
-        self.log.add(Entry::Frame { number, file, position, due: due.0, checksum, length });
-        self.unlogged.push_back((file, frame));
-    }
-
-    fn journal_completed(
-        &mut self,
-        operation: Operation,
-        moved: Result<u32, Errno>,
-        stored: &mut Stored,
-    ) -> Result<(), Errno> {
-        let frames = self.log.written();
-        let length = operation.length;
-        self.scratch.push(operation.buffer);
-        if moved? != length {
-            return Err(Errno::EIO);
-        }
-        if self.failed.is_some() && self.chunks.is_none() {
-            // Its frames were given back meanwhile.
-            return Ok(());
-        }
-        let synced = self.layout.durability == Durability::EachFile;
-        for (file, frame) in self.unlogged.drain(..frames) {
-            self.undurable.extend(synced.then_some((file, frame.due)));
-            if let Some(chunks) = &mut self.chunks {
-                // Until then a failure may cut the file.
-                self.files.landed(file);
-                chunks.acknowledge(file, u64::from(self.layout.written(frame.packed.as_deref())));
-            }
-            stored.acknowledged.push(frame);
-        }
-        Ok(())
-    }
-
-    /// A chore is done: the files up to the last durable one may have become so.
-    fn chore_completed(&mut self, stored: &mut Stored) {
-        let done = self.program.completed();
-        self.chunk_chore_completed(done);
-        let Some(last) = self.program.durable() else { return };
-        // Writes of one file may land after those of the next.
-        if self.undurable.front().is_some_and(|(file, _)| *file <= last) {
-            self.undurable.retain(|&(file, due)| {
-                stored.durable.extend((file <= last).then_some(due));
-                file > last
-            });
-        }
-    }
-
-    fn settle(&mut self, completion: Completion, stored: &mut Stored) -> Result<(), Errno> {
-        let Completion { operation, result, .. } = completion;
-        match (operation.kind, operation.file) {
-            (OpKind::Write, Log::SLOT) => self.journal_completed(operation, result, stored),
-            (OpKind::Write, slot) if slot != STREAMER => self.data_completed(operation, result),
-            (kind, _) => {
-                self.scratch.push(operation.buffer);
-                match result {
-                    // Where space can't be reserved, files grow as they are written.
-                    Err(Errno::EOPNOTSUPP | Errno::ENOSYS) if kind == OpKind::Allocate => {}
-                    Err(errno) => {
-                        self.program.failed();
-                        return Err(errno);
-                    }
-                    Ok(_) => {}
-                }
-                if kind == OpKind::Allocate {
-                    self.gauge.release();
-                }
-                self.chore_completed(stored);
-                Ok(())
-            }
-        }
     }
 }
 
