@@ -76,7 +76,9 @@ impl Replay {
 
     /// Whether it is one of TCP, and where.
     fn address(&self) -> anyhow::Result<(bool, Address)> {
-        let wrong = || anyhow!("--to {}: write udp://HOST:PORT or tcp://HOST:PORT, as in udp://127.0.0.1:46227", self.to);
+        let wrong = || {
+            anyhow!("--to {}: write udp://HOST:PORT or tcp://HOST:PORT, as in udp://127.0.0.1:46227", self.to)
+        };
         let (is_tcp, rest) = match (self.to.strip_prefix(TCP), self.to.strip_prefix(UDP)) {
             (Some(rest), _) => (true, rest),
             (_, Some(rest)) => (false, rest),
@@ -97,7 +99,12 @@ fn summary(replayed: &Replayed) -> String {
     let Replayed { sent, wall, latest, waited, .. } = replayed;
     let rate = sent.rate(*wall);
     let mut lines = vec![
-        format!("sent        {} packets, {}, {rate} ({}) in {wall}", sent.packets, Bytes(sent.bytes), ByteRate::bits(rate)),
+        format!(
+            "sent        {} packets, {}, {rate} ({}) in {wall}",
+            sent.packets,
+            Bytes(sent.bytes),
+            ByteRate::bits(rate)
+        ),
         format!("late        at most {latest}"),
     ];
     if *waited > 0 {
@@ -119,7 +126,9 @@ fn went_well(replayed: &Replayed, whole: &Whole) -> anyhow::Result<()> {
         wrong.push("interrupted".into());
     }
     let unread = whole.faults().first;
-    wrong.extend(unread.map(|why| format!("frames marked as invalid were sent for what can't be read: {why}")));
+    wrong.extend(
+        unread.map(|why| format!("frames marked as invalid were sent for what can't be read: {why}")),
+    );
     ensure!(wrong.is_empty(), "{}", wrong.join("; "));
     Ok(())
 }

@@ -10,10 +10,10 @@ mod flow;
 mod memory;
 mod pace;
 mod sender;
-mod tcp;
 mod simulation;
+mod tcp;
 #[cfg(test)]
-mod trial;
+pub(crate) mod trial;
 #[expect(unsafe_code, reason = "the kernel is handed batches of packets by their addresses")]
 pub mod udp;
 
@@ -21,8 +21,8 @@ pub use flow::{Course, Flow, Made};
 pub use memory::Memory;
 pub use pace::{InStep, Pace, Waiting};
 pub use sender::{Left, Sender, Station};
-pub use tcp::TcpOutlet;
 pub use simulation::{Shape, Simulation, SimulationError};
+pub use tcp::TcpOutlet;
 
 use std::{fmt, io};
 

@@ -1,7 +1,7 @@
 //! How frames leave over TCP: their bytes one after the other, without what stands in front of packets.
 
 use std::{
-    io::{self, Write},
+    io::{self, IoSlice, Write},
     net::{SocketAddr, TcpStream},
     time::Duration,
 };
@@ -13,10 +13,11 @@ use crate::format::Packet;
 #[derive(Debug)]
 pub struct TcpOutlet {
     stream: TcpStream,
+    room: u64,
     sent: Sent,
 }
 
-/// Who does not answer for so long is not there.
+/// Who does not answer, or takes nothing, for so long is not there.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Packets that are handed over at once.
 const BURST: usize = 16;
@@ -26,23 +27,48 @@ impl TcpOutlet {
     pub fn connect(to: SocketAddr) -> io::Result<Self> {
         let stream = TcpStream::connect_timeout(&to, PATIENCE)?;
         stream.set_nodelay(true)?;
-        Ok(TcpOutlet { stream, sent: Sent::default() })
+        stream.set_write_timeout(Some(PATIENCE))?;
+        let room = rustix::net::sockopt::socket_send_buffer_size(&stream)? as u64;
+        Ok(TcpOutlet { stream, room, sent: Sent::default() })
+    }
+
+    /// Hands over the bodies of these packets, with as few calls as it takes.
+    fn hand_over(&mut self, packets: &[Packet<'_>]) -> io::Result<()> {
+        let mut bodies: Vec<_> = packets.iter().map(|packet| IoSlice::new(packet.body)).collect();
+        let mut rest = bodies.as_mut_slice();
+        while !rest.is_empty() {
+            self.sent.calls += 1;
+            match self.stream.write_vectored(rest) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(taken) => IoSlice::advance_slices(&mut rest, taken),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    return Err(io::Error::new(
+                        io::ErrorKind::TimedOut,
+                        "the other end takes nothing any more",
+                    ));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
 }
 
 impl Outlet for TcpOutlet {
     fn send(&mut self, packets: &[Packet<'_>]) -> io::Result<()> {
-        for packet in packets {
-            self.stream.write_all(packet.body)?;
-            self.sent.packets += 1;
-            self.sent.bytes += packet.body.len() as u64;
-            self.sent.calls += 1;
-        }
+        self.hand_over(packets)?;
+        self.sent.packets += packets.len() as u64;
+        self.sent.bytes += packets.iter().map(|packet| packet.body.len() as u64).sum::<u64>();
         Ok(())
     }
 
     fn burst(&self, _packet_size: usize) -> usize {
         BURST
+    }
+
+    fn room(&self) -> u64 {
+        self.room
     }
 
     fn totals(&self) -> Sent {

@@ -16,6 +16,8 @@ use crate::reader::Place;
 
 /// How many are kept open.
 const OPEN: usize = 64;
+/// The kernel heeds so much of what it is asked for at once, unless it was set to less; the rest it forgets.
+const ASKED: u64 = 128 << 10;
 
 type Key = (usize, u64);
 
@@ -38,7 +40,11 @@ impl Files {
     /// Has the kernel read so much from there, without waiting for it.
     pub(super) fn fetch(&self, whole: &Whole, place: Place, at: u64, length: u64) -> io::Result<()> {
         let file = self.file(whole, place)?;
-        Ok(fadvise(&file, at, NonZero::new(length), Advice::WillNeed)?)
+        for begin in (at..at + length).step_by(ASKED as usize) {
+            let length = ASKED.min(at + length - begin);
+            fadvise(&file, begin, NonZero::new(length), Advice::WillNeed)?;
+        }
+        Ok(())
     }
 
     fn file(&self, whole: &Whole, place: Place) -> io::Result<Arc<File>> {
@@ -76,7 +82,7 @@ fn open(whole: &Whole, place: Place) -> io::Result<File> {
     let mut path = whole.state().recording.path(place);
     loop {
         let file = File::open(&path);
-        if whole.is_over() || !whole.state_mut().recording.refresh() {
+        if whole.is_over() || !whole.refresh() {
             return file;
         }
         let now = whole.state().recording.path(place);
