@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeSet,
     fs,
+    ops::Range,
     path::PathBuf,
     sync::{
         Arc, Mutex, PoisonError, RwLock, RwLockReadGuard,
@@ -85,6 +86,15 @@ impl Catalogue {
         self.entries().iter().filter_map(|entry| entry.whole.faults().first).collect()
     }
 
+    /// Where recordings turned out to be unreadable since this was asked last: their numbers, and ranges of bytes.
+    pub(crate) fn news_of_faults(&self) -> Vec<(usize, Range<u64>)> {
+        let entries = self.entries().clone();
+        let of = |(number, entry): (usize, &Arc<Entry>)| {
+            entry.whole.news_of_faults().into_iter().map(move |range| (number, range)).collect::<Vec<_>>()
+        };
+        entries.iter().enumerate().flat_map(of).collect()
+    }
+
     /// Looks what recordings gained, and now and then for new ones.
     pub(crate) fn look(&self) {
         if self.looks.fetch_add(1, Ordering::Relaxed) % FOR_NEW == FOR_NEW - 1 {
@@ -92,7 +102,9 @@ impl Catalogue {
             drop(self.find());
         }
         let entries = self.entries().clone();
-        entries.iter().for_each(|entry| entry.look());
+        for entry in &entries {
+            entry.look();
+        }
     }
 
     /// Adds recordings that were not shown yet and have something to be shown.

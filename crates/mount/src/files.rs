@@ -1,12 +1,14 @@
 //! What the kernel asks, answered from the catalogue: one directory, with a file for each recording.
 
 use std::{
+    cell::RefCell,
     collections::BTreeMap,
     ffi::OsStr,
     fs::File,
     io,
+    ops::Range,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
     time::{Duration, SystemTime},
@@ -27,10 +29,24 @@ use crate::{
 pub(crate) const READ_AHEAD_KIB: u32 = 4096;
 const REQUEST_MAX: u32 = 1 << 20;
 const IN_FLIGHT: u16 = 64;
+/// Several requests at once, as large as they may be; and what was read stays right while a file grows.
+const WISHES: [InitFlags; 4] = [
+    InitFlags::FUSE_ASYNC_READ,
+    InitFlags::FUSE_MAX_PAGES,
+    InitFlags::FUSE_PARALLEL_DIROPS,
+    InitFlags::FUSE_EXPLICIT_INVAL_DATA,
+];
+/// File systems on each other that may lie below, where the kernel reads a file by itself.
+const STACKED: u32 = 2;
 /// How long the kernel may keep what does not change.
 const LONG: Duration = Duration::from_hours(1);
 /// Numbers of files begin behind that of the directory.
 const FIRST: u64 = 2;
+
+/// The number of the file that is the so-many-th in the catalogue.
+pub(crate) fn inode(number: usize) -> INodeNo {
+    INodeNo(FIRST + number as u64)
+}
 
 /// See the module.
 #[derive(Debug)]
@@ -39,15 +55,28 @@ pub(crate) struct Files {
     owner: (u32, u32),
     began: SystemTime,
     handles: AtomicU64,
+    /// What somebody has open, by the handle.
     open: Mutex<BTreeMap<u64, Open>>,
 }
 
-/// What belongs to a file that somebody has open.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Open {
-    ahead: Ahead,
-    /// The kernel reads the file behind it by itself.
-    _backing: Option<Arc<BackingId>>,
+    inode: INodeNo,
+    way: Way,
+}
+
+/// How a file is read. The kernel wants one way for all who have it open at the same time.
+#[derive(Debug, Clone)]
+enum Way {
+    /// It asks here, and keeps what it got.
+    Asked(Ahead),
+    /// It reads the file behind it by itself.
+    Passed(Arc<BackingId>),
+}
+
+thread_local! {
+    /// What is read for the kernel, in the thread that answers it.
+    static ANSWER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
 impl Files {
@@ -69,8 +98,7 @@ impl Files {
     /// How long the kernel may keep a file's attributes, and these.
     fn of_file(&self, number: usize, entry: &Entry) -> (Duration, FileAttr) {
         let keep = if entry.is_over() { LONG } else { Duration::ZERO };
-        let inode = INodeNo(FIRST + number as u64);
-        (keep, self.attributes(inode, FileType::RegularFile, entry.length(), entry.time()))
+        (keep, self.attributes(inode(number), FileType::RegularFile, entry.length(), entry.time()))
     }
 
     fn attributes(&self, ino: INodeNo, kind: FileType, size: u64, time: SystemTime) -> FileAttr {
@@ -98,32 +126,50 @@ impl Files {
         self.attributes(INodeNo::ROOT, FileType::Directory, 0, self.began)
     }
 
-    fn handle(&self, open: Open) -> u64 {
-        let handle = self.handles.fetch_add(1, Ordering::Relaxed);
-        self.open.lock().unwrap_or_else(PoisonError::into_inner).insert(handle, open);
-        handle
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Open>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The file that is all of a recording, for the kernel to read by itself. Root may ask that; elsewhere it is refused.
+    /// How a file is to be read that is opened now.
+    fn way(open: &BTreeMap<u64, Open>, inode: INodeNo, entry: &Entry, reply: &ReplyOpen) -> Way {
+        let asked = Way::Asked(Ahead::default());
+        match open.values().find(|open| open.inode == inode).map(|open| &open.way) {
+            Some(Way::Passed(backing)) => Way::Passed(backing.clone()),
+            Some(Way::Asked(_)) => asked,
+            None => Self::backing(entry, reply).map_or(asked, Way::Passed),
+        }
+    }
+
+    /// The file that is all of a recording, for the kernel to read by itself. Root may ask that; others are refused.
     fn backing(entry: &Entry, reply: &ReplyOpen) -> Option<Arc<BackingId>> {
         let path = entry.whole.only_file()?;
         reply.open_backing(File::open(path).ok()?).ok().map(Arc::new)
     }
 }
 
+impl Open {
+    /// What to fetch before a read.
+    fn ahead(&mut self, offset: u64, size: u32) -> Option<Range<u64>> {
+        match &mut self.way {
+            Way::Asked(ahead) => ahead.read(offset, u64::from(size)),
+            Way::Passed(_) => None,
+        }
+    }
+}
+
 impl Filesystem for Files {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
         // Each is a wish: an older kernel keeps its own way.
-        drop(config.set_max_write(REQUEST_MAX));
+        config.set_max_write(REQUEST_MAX).ok();
         if let Err(most) = config.set_max_readahead(READ_AHEAD_KIB << 10) {
-            drop(config.set_max_readahead(most));
+            config.set_max_readahead(most).ok();
         }
-        drop(config.set_max_background(IN_FLIGHT));
-        for wish in [InitFlags::FUSE_ASYNC_READ, InitFlags::FUSE_MAX_PAGES, InitFlags::FUSE_PARALLEL_DIROPS] {
-            drop(config.add_capabilities(wish));
+        config.set_max_background(IN_FLIGHT).ok();
+        for wish in WISHES {
+            config.add_capabilities(wish).ok();
         }
         if config.add_capabilities(InitFlags::FUSE_PASSTHROUGH).is_ok() {
-            drop(config.set_max_stack_depth(2));
+            config.set_max_stack_depth(STACKED).ok();
         }
         Ok(())
     }
@@ -155,15 +201,19 @@ impl Filesystem for Files {
 
     fn open(&self, _: &Request, inode: INodeNo, _: OpenFlags, reply: ReplyOpen) {
         let Some(entry) = self.entry(inode) else { return reply.error(Errno::ENOENT) };
-        if !entry.is_over() {
-            // What the kernel keeps of it is forgotten at each opening: what was missing then may have come.
-            return reply.opened(FileHandle(self.handle(Open::default())), FopenFlags::empty());
-        }
-        let backing = Self::backing(&entry, &reply);
-        let handle = FileHandle(self.handle(Open { ahead: Ahead::default(), _backing: backing.clone() }));
-        match backing {
-            Some(backing) => reply.opened_passthrough(handle, FopenFlags::empty(), &backing),
-            None => reply.opened(handle, FopenFlags::FOPEN_KEEP_CACHE),
+        // What the kernel kept of it is forgotten where it may have become another: what was missing may have come, and what
+        // was there may be lost.
+        let stays = entry.is_over() && entry.whole.is_readable() && entry.whole.faults().count == 0;
+        let flags = if stays { FopenFlags::FOPEN_KEEP_CACHE } else { FopenFlags::empty() };
+        let handle = self.handles.fetch_add(1, Ordering::Relaxed);
+        let mut open = self.lock();
+        let way = Self::way(&open, inode, &entry, &reply);
+        open.insert(handle, Open { inode, way: way.clone() });
+        match way {
+            Way::Asked(_) => reply.opened(FileHandle(handle), flags),
+            Way::Passed(backing) => {
+                reply.opened_passthrough(FileHandle(handle), FopenFlags::empty(), &backing);
+            }
         }
     }
 
@@ -179,17 +229,16 @@ impl Filesystem for Files {
         reply: ReplyData,
     ) {
         let Some(entry) = self.entry(inode) else { return reply.error(Errno::ENOENT) };
-        let ahead = {
-            let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-            open.get_mut(&handle.0).and_then(|open| open.ahead.read(offset, u64::from(size)))
-        };
+        let ahead = self.lock().get_mut(&handle.0).and_then(|open| open.ahead(offset, size));
         if let Some(range) = ahead {
             entry.whole.fetch(range);
         }
         let length = u64::from(size).min(entry.length().saturating_sub(offset)) as usize;
-        let mut buffer = vec![0; length];
-        let read = entry.whole.read_at(offset, &mut buffer);
-        reply.data(&buffer[..read]);
+        ANSWER.with_borrow_mut(|answer| {
+            answer.resize(answer.len().max(length), 0);
+            let read = entry.whole.read_at(offset, &mut answer[..length]);
+            reply.data(&answer[..read]);
+        });
     }
 
     fn release(
@@ -202,7 +251,7 @@ impl Filesystem for Files {
         _: bool,
         reply: ReplyEmpty,
     ) {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(&handle.0);
+        self.lock().remove(&handle.0);
         reply.ok();
     }
 

@@ -16,20 +16,22 @@ mod files;
 
 use std::{
     fs, io,
+    ops::Range,
     path::{Path, PathBuf},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
+        mpsc,
     },
-    thread::{self, JoinHandle},
+    thread,
     time::Duration,
 };
 
-use fuser::{BackgroundSession, Config, MountOption, Session, SessionACL};
+use fuser::{BackgroundSession, Config, MountOption, Notifier, Session, SessionACL};
 use nilometer_acquisition::reader::OpenError;
 
 use catalogue::Catalogue;
-use files::Files;
+use files::{Files, inode};
 
 /// What can't be mounted, or not there.
 #[derive(Debug, thiserror::Error)]
@@ -78,13 +80,14 @@ pub struct Mounted {
     session: Option<BackgroundSession>,
     catalogue: Arc<Catalogue>,
     stop: Arc<AtomicBool>,
-    watcher: Option<JoinHandle<()>>,
 }
 
 /// Threads that answer the kernel.
 const THREADS: usize = 4;
 /// How often it is looked what recordings gained.
 const LOOK: Duration = Duration::from_millis(50);
+/// What somebody still has open may keep a mount alive that nobody sees any more: it is not waited for.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 impl Mounted {
     /// Mounts all recordings in these directories, and in the directories there, on an empty directory.
@@ -99,18 +102,23 @@ impl Mounted {
         let files = Files::new(catalogue.clone());
         let session = Session::new(files, at, &options(readers)).and_then(Session::spawn).map_err(failed)?;
         read_further_ahead(at);
-        let stop = Arc::new(AtomicBool::new(false));
-        let watcher = thread::Builder::new().name("news".into()).spawn({
-            let (catalogue, stop) = (catalogue.clone(), stop.clone());
-            move || {
-                while !stop.load(Ordering::Relaxed) {
-                    catalogue.look();
-                    thread::sleep(LOOK);
-                }
+        let notifier = session.notifier();
+        let mounted = Mounted { at: at.to_owned(), session: Some(session), catalogue, stop: Arc::default() };
+        mounted.watch(notifier).map_err(failed)?;
+        Ok(mounted)
+    }
+
+    /// Looks for news until it is undone. Whether a disk hangs meanwhile is not waited for.
+    fn watch(&self, notifier: Notifier) -> io::Result<()> {
+        let (catalogue, stop) = (self.catalogue.clone(), self.stop.clone());
+        let look = move || {
+            while !stop.load(Ordering::Relaxed) {
+                catalogue.look();
+                forget_lost(&catalogue, &notifier);
+                thread::sleep(LOOK);
             }
-        });
-        let watcher = Some(watcher.map_err(failed)?);
-        Ok(Mounted { at: at.to_owned(), session: Some(session), catalogue, stop, watcher })
+        };
+        thread::Builder::new().name("news".into()).spawn(look).map(drop)
     }
 
     /// The names of the files.
@@ -130,11 +138,10 @@ impl Mounted {
 
     fn undo(&mut self) -> io::Result<()> {
         self.stop.store(true, Ordering::Relaxed);
-        if let Some(watcher) = self.watcher.take() {
-            drop(watcher.join());
-        }
         let Some(session) = self.session.take() else { return Ok(()) };
-        let Err(error) = session.umount_and_join() else { return Ok(()) };
+        let (told, ended) = mpsc::sync_channel(1);
+        thread::Builder::new().name("end".into()).spawn(move || told.send(session.umount_and_join()))?;
+        let Ok(Err(error)) = ended.recv_timeout(PATIENCE) else { return Ok(()) };
         // Files in it are still open: it is gone from the tree, and for good when they are closed.
         rustix::mount::unmount(&self.at, rustix::mount::UnmountFlags::DETACH).map_err(|_| error)
     }
@@ -149,6 +156,14 @@ impl Drop for Mounted {
     fn drop(&mut self) {
         // Who wants to know whether it worked calls `unmount`.
         drop(self.undo());
+    }
+}
+
+/// What the kernel kept of blocks that can't be read any more does not fit what stands in their place now.
+fn forget_lost(catalogue: &Catalogue, notifier: &Notifier) {
+    for (number, Range { start, end }) in catalogue.news_of_faults() {
+        // Of a file that nobody has open it keeps nothing.
+        drop(notifier.inval_inode(inode(number), start.cast_signed(), (end - start).cast_signed()));
     }
 }
 
@@ -175,13 +190,13 @@ fn options(readers: Readers) -> Config {
 /// What would hide something, or can't be mounted on.
 fn check(at: &Path) -> Result<(), MountError> {
     let wrong = |why: String| Err(MountError::Place { path: at.to_owned(), why });
-    match fs::read_dir(at) {
+    match fs::read_dir(at).map(|mut entries| entries.next().is_none()) {
         Err(error) if error.raw_os_error() == Some(rustix::io::Errno::NOTCONN.raw_os_error()) => {
             wrong("a mount of which the program is gone: unmount it (umount, or fusermount3 -u)".into())
         }
         Err(error) => wrong(error.to_string()),
-        Ok(mut entries) if entries.next().is_some() => wrong("it is not empty".into()),
-        Ok(_) => Ok(()),
+        Ok(false) => wrong("it is not empty".into()),
+        Ok(true) => Ok(()),
     }
 }
 
