@@ -3,9 +3,9 @@
 use std::{path::PathBuf, sync::atomic::Ordering, thread, time::Duration};
 
 use clap::Args;
-use nilometer_mount::{MountError, Mounted, Readers};
+use nilometer_mount::{Mounted, Readers};
 
-use crate::{Blame, Failure, Outcome, evaluate::stop_on_signal};
+use crate::{Blame, Outcome, evaluate::stop_on_signal};
 
 /// Shows recordings as plain files, each as one, also while it is still made; until ctrl-C or SIGTERM
 #[derive(Debug, Args)]
@@ -27,10 +27,7 @@ impl Mount {
     pub(crate) fn execute(&self) -> Outcome {
         let stop = stop_on_signal().run()?;
         let readers = if self.allow_other { Readers::All } else { Readers::Owner };
-        let mounted = Mounted::new(&self.directories, &self.at, readers).map_err(|error| match error {
-            MountError::Mount { .. } => Failure::Run(error.into()),
-            _ => Failure::Input(error.into()),
-        })?;
+        let mounted = Mounted::new(&self.directories, &self.at, readers).input()?;
         for name in mounted.names() {
             println!("{}", self.at.join(name).display());
         }

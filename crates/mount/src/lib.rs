@@ -54,13 +54,13 @@ pub enum MountError {
     },
     /// The kernel, or who may ask it.
     #[error(
-        "can't mount on {path}: {source}; it takes /dev/fuse, and root or the program fusermount3 (package fuse3)"
+        "can't mount on {path}: {why}; it takes /dev/fuse, and root or the program fusermount3 (package fuse3)"
     )]
     Mount {
         /// Where.
         path: PathBuf,
         /// What the kernel or the program said.
-        source: io::Error,
+        why: String,
     },
 }
 
@@ -98,7 +98,10 @@ impl Mounted {
             let names: Vec<_> = directories.iter().map(|path| path.display().to_string()).collect();
             return Err(MountError::Nothing(names.join(", ")));
         }
-        let failed = |source| MountError::Mount { path: at.to_owned(), source };
+        let failed = |error: io::Error| {
+            let why = error.to_string().trim_end().into();
+            MountError::Mount { path: at.to_owned(), why }
+        };
         let files = Files::new(catalogue.clone());
         let session = Session::new(files, at, &options(readers)).and_then(Session::spawn).map_err(failed)?;
         read_further_ahead(at);
