@@ -37,7 +37,7 @@ struct Comparison {
     run: fn(&Stop) -> anyhow::Result<Outcome>,
 }
 
-const COMPARISONS: [Comparison; 24] = [
+const COMPARISONS: [Comparison; 25] = [
     Comparison { name: "read-4k-sync", run: read_sync::run },
     Comparison { name: "read-4k-uring", run: read_uring::run },
     Comparison { name: "stream-1m-buffered", run: stream::buffered },
@@ -54,6 +54,7 @@ const COMPARISONS: [Comparison; 24] = [
     Comparison { name: "receiving-joined", run: receiving::joined },
     Comparison { name: "receiving-single", run: receiving::single },
     Comparison { name: "packets", run: packets::run },
+    Comparison { name: "packets-lasting", run: packets::lasting },
     Comparison { name: "recorder-disk", run: recorder::on_disk },
     Comparison { name: "recorder-memory", run: recorder::in_memory },
     Comparison { name: "mount", run: mount::run },

@@ -5,7 +5,7 @@ use std::{fs, path::Path, process::Command, time::Duration};
 
 use nilometer_tests::{nilometer, root, start};
 
-const DOCUMENTS: [&str; 3] = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"];
+const DOCUMENTS: [&str; 4] = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/service.md"];
 
 /// Arguments of each `nilometer` command in the document's `sh` blocks.
 fn commands(document: &str) -> Vec<Vec<String>> {
@@ -100,8 +100,19 @@ fn missing_files(document: &str) -> Vec<String> {
 fn is_in_repository(name: &str) -> bool {
     let plain = name.chars().all(|letter| letter.is_ascii_alphanumeric() || "/._-#".contains(letter));
     let first = name.split('/').next().unwrap_or_default();
-    let folders =
-        ["crates", "plans", "instruments", "facilities", "tests", "bench", "scripts", "testbed", ".ci"];
+    let folders = [
+        "crates",
+        "plans",
+        "instruments",
+        "facilities",
+        "tests",
+        "bench",
+        "scripts",
+        "testbed",
+        "contrib",
+        "docs",
+        ".ci",
+    ];
     let file = Path::new(name.split('#').next().unwrap_or(name));
     let document = !name.contains('/') && file.extension().is_some_and(|end| end == "md");
     plain && (document || (name.contains('/') && folders.contains(&first)))

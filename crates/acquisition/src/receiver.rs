@@ -20,7 +20,7 @@ pub struct Until {
     pub duration: Nanos,
     /// After so many packets in the recording.
     pub packets: u64,
-    /// When none comes for so long after the last.
+    /// When none of the stream comes for so long after the last.
     pub silence: Nanos,
 }
 
@@ -39,7 +39,7 @@ pub struct Traffic {
     pub counted: Counted,
     /// How many bytes of packets may wait in the kernel.
     pub room: u64,
-    /// When the first packet came, on the clock of the recording.
+    /// When the first packet of the stream came, on the clock of the recording.
     pub first: Option<Nanos>,
     /// Why the network gave up, if it did.
     pub fault: Option<String>,
@@ -52,9 +52,11 @@ pub struct Receiver {
     assembly: Assembly,
     until: Until,
     begun: Option<Nanos>,
-    /// When the first and the last packet came.
+    /// When the first and the last packet of the stream came.
     first: Option<Nanos>,
     last: Nanos,
+    /// When any came last.
+    heard: Nanos,
     told: Nanos,
     live: Arc<Mutex<Traffic>>,
 }
@@ -76,8 +78,8 @@ impl Receiver {
     /// From a transport into an assembly.
     pub fn new(transport: Box<dyn Transport>, assembly: Assembly, until: Until) -> Self {
         let live = Arc::new(Mutex::new(Traffic { room: transport.room(), ..Traffic::default() }));
-        let (begun, first, last, told) = (None, None, Nanos(0), Nanos(0));
-        Receiver { transport, assembly, until, begun, first, last, told, live }
+        let (begun, first, last, heard, told) = (None, None, Nanos(0), Nanos(0), Nanos(0));
+        Receiver { transport, assembly, until, begun, first, last, heard, told, live }
     }
 
     /// What came so far: a tenth of a second old at the most.
@@ -85,7 +87,7 @@ impl Receiver {
         self.live.clone()
     }
 
-    /// When the first packet came.
+    /// When the first packet of the stream came.
     pub fn first(&self) -> Option<Nanos> {
         self.first
     }
@@ -97,6 +99,7 @@ impl Receiver {
 
     /// Takes what has come.
     pub fn turn(&mut self, now: Nanos) -> io::Result<Received> {
+        let before = self.assembly.tally().of_stream();
         let mut spots = self.assembly.spots(now, BATCH);
         let received = self.transport.receive(&mut spots)?;
         self.assembly.came(now, received.spots);
@@ -104,6 +107,10 @@ impl Receiver {
             self.assembly.aside(now, self.transport.aside(number));
         }
         if received.packets() > 0 {
+            self.heard = now;
+        }
+        // Foreign packets neither begin a recording nor keep it from ending.
+        if self.assembly.tally().of_stream() > before {
             self.first.get_or_insert(now);
             self.last = now;
         }
@@ -122,11 +129,12 @@ impl Receiver {
         self.told = now;
     }
 
-    /// Whether it ends by itself now.
+    /// Whether it ends by itself now: also when no storage is left to record on.
     pub fn is_over(&mut self, now: Nanos) -> bool {
         let begun = *self.begun.get_or_insert(now);
         now.since(self.first.unwrap_or(begun)) >= self.until.duration
             || self.assembly.tally().placed >= self.until.packets
+            || self.assembly.is_abandoned()
             || self.first.is_some() && now.since(self.last) >= self.until.silence
     }
 
@@ -165,7 +173,7 @@ impl Receiver {
         if received.more {
             return Ok(());
         }
-        if now.since(self.last) > LOOK || self.first.is_none() {
+        if now.since(self.heard) > LOOK || self.first.is_none() {
             return self.transport.wait(LOOK);
         }
         std::thread::sleep(self.nap(now).duration());
@@ -178,5 +186,69 @@ impl Receiver {
         let time = now.since(self.first.unwrap_or(now)).0;
         let share = u128::from(self.transport.room() / NAP_SHARE) * u128::from(time) / u128::from(bytes);
         Nanos(u64::try_from(share).unwrap_or(u64::MAX)).min(NAP)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        Chronicle, Ring,
+        assembly::{Limits, Missing},
+        format::{self, Known},
+        transport::Memory,
+    };
+    use nilometer_model::Instrument;
+    use nilometer_storage::Arena;
+
+    const BODY: usize = 64;
+
+    /// Of packets of 64 bytes behind a serial number, the end that takes them, and the ring of one writer.
+    fn receiver(until: Until) -> (std::sync::mpsc::SyncSender<Vec<u8>>, Receiver, Arc<Ring>) {
+        let text = format!(
+            "name = \"raw\"\ntitle = \"t\"\nsource = \"t\"\nshape = [{BODY}]\npixel = \"uint8\"\nframe_rate = \"1 kHz\"\n\
+             [packets.format.raw]\npayload = \"{BODY} B\"\n"
+        );
+        let instrument = Instrument::parse(&text, "raw.toml").expect("valid");
+        let packets = instrument.packets.as_ref().expect("it has");
+        let format = format::of(packets, &Known::of(&instrument)).expect("it is a format");
+        let chronicle = Chronicle::new(4096, Nanos(1));
+        let ring = Ring::new(Arena::shared_out(8, 64 * BODY).1, 1, chronicle);
+        let assembly = Assembly::new(format, ring.clone(), 64, Limits::default(), Missing::Filled);
+        let (memory, transport) = Memory::channel();
+        (memory, Receiver::new(Box::new(transport), assembly, until), ring)
+    }
+
+    fn packet(serial: u64) -> Vec<u8> {
+        [&serial.to_le_bytes()[..], &[1; BODY]].concat()
+    }
+
+    #[test]
+    fn foreign_packets_neither_begin_a_recording_nor_keep_it_from_ending() {
+        let until = Until { duration: Nanos(1000), silence: Nanos(100), ..Until::default() };
+        let (memory, mut receiver, _ring) = receiver(until);
+        let mut turn = |now, packet: Vec<u8>| {
+            memory.send(packet).expect("it takes them");
+            receiver.turn(Nanos(now)).expect("memory does not fail");
+            (receiver.first(), receiver.is_over(Nanos(now)))
+        };
+        assert_eq!(turn(500, vec![0; 5]), (None, false), "too short");
+        assert_eq!(turn(600, packet(7)), (Some(Nanos(600)), false));
+        assert_eq!(turn(690, packet(8)), (Some(Nanos(600)), false));
+        assert_eq!(turn(789, vec![0; 5]), (Some(Nanos(600)), false));
+        assert_eq!(turn(790, vec![0; 5]), (Some(Nanos(600)), true), "100 after the last of the stream");
+        assert_eq!(turn(795, packet(9)), (Some(Nanos(600)), false));
+        assert_eq!(turn(1590, packet(10)), (Some(Nanos(600)), false));
+        assert_eq!(turn(1600, packet(11)), (Some(Nanos(600)), true), "1000 after the first of the stream");
+    }
+
+    #[test]
+    fn a_recording_that_nobody_is_left_to_store_ends() {
+        let (memory, mut receiver, ring) = receiver(Until::default());
+        memory.send(packet(7)).expect("it takes them");
+        receiver.turn(Nanos(5)).expect("memory does not fail");
+        assert!(!receiver.is_over(Nanos(6)));
+        ring.leave(Nanos(7), 0);
+        assert!(receiver.is_over(Nanos(8)));
     }
 }

@@ -8,9 +8,11 @@
 mod catalogue;
 mod clean;
 mod describe;
+mod doctor;
 mod evaluate;
 mod export;
 mod facility;
+mod host;
 mod instrument;
 mod mount;
 mod plan;
@@ -22,6 +24,7 @@ mod replay;
 mod report;
 mod resume;
 mod scan;
+mod serve;
 mod share;
 mod simulate;
 mod size;
@@ -53,6 +56,8 @@ enum Command {
     Simulate(Box<simulate::Simulate>),
     Record(record::Record),
     Mount(mount::Mount),
+    Serve(serve::Serve),
+    Doctor(doctor::Doctor),
     Scan(scan::Scan),
     Size(size::Size),
     Verify(verify::Verify),
@@ -107,6 +112,10 @@ fn main() -> ExitCode {
         Command::Record(record) => {
             watch::watched(|| code(record.execute())).unwrap_or_else(|error| told(&error, 1))
         }
+        Command::Serve(serve) => {
+            watch::watched(|| code(serve.execute())).unwrap_or_else(|error| told(&error, 1))
+        }
+        Command::Doctor(doctor) => code(doctor.execute()),
         Command::Verify(verify) => code(verify.execute()),
         Command::Export(export) => code(export.execute()),
         Command::Mount(mount) => code(mount.execute()),
@@ -131,6 +140,12 @@ fn code(outcome: Outcome) -> u8 {
 }
 
 fn told(error: &anyhow::Error, code: u8) -> u8 {
+    eprintln!("nilometer: {}", explained(error));
+    code
+}
+
+/// An error with its causes, in a line.
+fn explained(error: &anyhow::Error) -> String {
     let mut text = error.to_string();
     for cause in error.chain().skip(1).map(ToString::to_string) {
         // Many messages end in their cause already.
@@ -138,6 +153,5 @@ fn told(error: &anyhow::Error, code: u8) -> u8 {
             text = format!("{text}: {cause}");
         }
     }
-    eprintln!("nilometer: {text}");
-    code
+    text
 }

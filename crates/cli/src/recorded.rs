@@ -99,7 +99,9 @@ pub(crate) fn ended_how(ending: Ending, ended: Option<Nanos>) -> String {
 /// When what was recorded survives the loss of power.
 pub(crate) fn durable_when(durability: Durability) -> &'static str {
     match durability {
-        Durability::EachFile => "each file, or part of about 256 MiB, when it was full, the rest at the end",
+        Durability::EachFile => {
+            "each file, or part of 256 MiB at the most, when it was full, the rest at the end"
+        }
         Durability::Never => "no: files this small are acknowledged, not synced",
     }
 }

@@ -1,12 +1,16 @@
 //! The recorder as a program that runs for long: configured by a file, at given times, commanded from outside.
 
+mod commanded;
+mod doctor;
 mod scheduled;
 mod sender;
+mod unit;
+mod watched;
 
 use std::{fs, path::Path};
 
 /// An instrument of packets of 1000 bytes behind a serial number, that come to this port.
-pub fn instrument(directory: &Path, port: u16) -> String {
+pub(crate) fn instrument(directory: &Path, port: u16) -> String {
     let path = directory.join("raw.toml");
     let text = format!(
         "name = \"raw\"\ntitle = \"t\"\nsource = \"t\"\nshape = [1000]\npixel = \"uint8\"\nframe_rate = \"1 kHz\"\n\

@@ -200,6 +200,11 @@ impl Assembly {
         self.first
     }
 
+    /// Nobody is left to store a block.
+    pub fn is_abandoned(&self) -> bool {
+        self.ring.is_abandoned()
+    }
+
     /// The wire format, with what it learned.
     pub fn format(&self) -> &dyn WireFormat {
         self.format.as_ref()

@@ -46,12 +46,12 @@ pub struct Tally {
 impl Tally {
     /// All that came, whatever it was.
     pub fn came(&self) -> u64 {
-        self.placed
-            + self.duplicates
-            + self.late
-            + self.stray
-            + self.refused
-            + self.ignored.iter().sum::<u64>()
+        self.of_stream() + self.stray + self.ignored.iter().sum::<u64>()
+    }
+
+    /// Those that are of the stream, wherever they belong in it.
+    pub fn of_stream(&self) -> u64 {
+        self.placed + self.duplicates + self.late + self.refused
     }
 
     /// A packet was overtaken by so many others.

@@ -4,7 +4,7 @@
 const SURE: u8 = 8;
 
 /// A property of the stream. Until it is settled, the packets that come vote (Boyer and Moore); then it stays.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Learned<T> {
     value: Option<T>,
     votes: u8,
@@ -43,8 +43,8 @@ pub(super) enum Rate {
     Said(u64),
     /// A header tells it.
     Told(u64),
-    /// The highest frame number of a second was one less.
-    Seen(u64),
+    /// The numbers of frames and packets went on so where seconds ended.
+    Seen(Learned<u64>),
 }
 
 impl Rate {
@@ -52,7 +52,8 @@ impl Rate {
     pub(super) const fn known(self) -> Option<u64> {
         match self {
             Rate::Unknown => None,
-            Rate::Said(rate) | Rate::Told(rate) | Rate::Seen(rate) => Some(rate),
+            Rate::Said(rate) | Rate::Told(rate) => Some(rate),
+            Rate::Seen(rate) => rate.value(),
         }
     }
 
@@ -68,18 +69,26 @@ impl Rate {
         match *self {
             Rate::Unknown => *self = rate().filter(|rate| frame < *rate).map_or(Rate::Unknown, Rate::Told),
             // It was wrong.
-            Rate::Told(rate) if frame >= rate => *self = Rate::Seen(frame + 1),
+            Rate::Told(rate) if frame >= rate => self.see(frame + 1),
             _ => {}
         }
     }
 
-    /// Frame 0 of a second came behind `last` of the second before. One that was lost or overtaken makes it seem less.
-    pub(super) fn turned(&mut self, last: u64) {
-        match *self {
-            Rate::Unknown => *self = Rate::Seen(last + 1),
-            Rate::Seen(rate) => *self = Rate::Seen(rate.max(last + 1)),
-            Rate::Said(_) | Rate::Told(_) => {}
+    /// Frame `next` of a second is so many frames behind `last` of the second before, by their serial numbers: that tells the
+    /// rate, whatever did not come between them.
+    pub(super) fn turned(&mut self, last: u64, steps: i64, next: u64) {
+        let rate = last.saturating_add_signed(steps).checked_sub(next);
+        if let (Some(rate), Rate::Unknown | Rate::Seen(_)) =
+            (rate.filter(|rate| *rate > last.max(next)), &self)
+        {
+            self.see(rate);
         }
+    }
+
+    fn see(&mut self, rate: u64) {
+        let mut seen = if let Rate::Seen(seen) = *self { seen } else { Learned::nothing() };
+        seen.vote(rate);
+        *self = Rate::Seen(seen);
     }
 }
 
@@ -105,18 +114,23 @@ mod tests {
     #[test]
     fn rates_are_taken_from_where_they_are_surest() {
         let mut rate = Rate::Unknown;
-        rate.turned(24);
-        rate.turned(26);
-        rate.turned(25);
-        assert_eq!((rate, rate.known(), rate.has(1000)), (Rate::Seen(27), Some(27), true));
+        rate.turned(24, 1, 0);
+        assert_eq!((rate.known(), rate.has(1000)), (Some(25), true));
+        for (last, steps, next) in [(9, 1, 10), (24, -1, 0), (24, 0, 0), (20, 3, 4)] {
+            rate.turned(last, steps, next);
+            assert_eq!(rate.known(), Some(25), "its clock jumped, or its numbers fell back");
+        }
+        rate.turned(20, 8, 3);
+        rate.turned(20, 1000, 3);
+        assert_eq!(rate.known(), Some(25), "whatever was lost between, and one that strays does not decide");
         let mut rate = Rate::Unknown;
         rate.told(|| Some(100), 3);
         assert_eq!(rate, Rate::Told(100));
         rate.told(|| Some(100), 100);
-        assert_eq!(rate, Rate::Seen(101), "the header was wrong");
+        assert_eq!(rate.known(), Some(101), "the header was wrong");
         let mut rate = Rate::Said(100);
         rate.told(|| Some(7), 99);
-        rate.turned(98);
+        rate.turned(98, 1, 0);
         assert_eq!((rate, rate.has(99), rate.has(100)), (Rate::Said(100), true, false));
     }
 }

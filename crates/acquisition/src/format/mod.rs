@@ -18,6 +18,7 @@ mod time;
 pub mod vdif;
 
 pub use stamp::{Stamp, Stamps};
+pub use time::EPOCH;
 
 use std::fmt;
 

@@ -1,7 +1,7 @@
 //! The seconds of VLBI formats. Here they count from 2000-01-01 00:00 UTC; leap seconds are not counted.
 
 /// From 1970-01-01 to 2000-01-01 00:00 UTC, in seconds.
-pub(super) const EPOCH: u64 = 946_684_800;
+pub const EPOCH: u64 = 946_684_800;
 pub(super) const DAY: u64 = 86_400;
 /// The modified Julian day of 2000-01-01.
 pub(super) const MJD_2000: u64 = 51_544;

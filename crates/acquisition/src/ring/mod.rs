@@ -94,10 +94,14 @@ impl WhenFull {
 
 /// Shared by one source and any number of writers.
 pub struct Ring {
-    state: Mutex<State>,
+    state: Apart,
     batch: usize,
     abandoned: AtomicBool,
 }
+
+/// On cache lines of its own, which both sides write all the time: what they only read for each frame stays out of it.
+#[repr(align(128))]
+struct Apart(Mutex<State>);
 
 struct State {
     free: Vec<Buffer>,
@@ -208,11 +212,11 @@ impl Ring {
             writers: (0..writers).map(|_| Seat::default()).collect(),
             source: Seat::default(),
         };
-        Arc::new(Ring { state: Mutex::new(state), batch, abandoned: AtomicBool::new(false) })
+        Arc::new(Ring { state: Apart(Mutex::new(state)), batch, abandoned: AtomicBool::new(false) })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How the source is woken.

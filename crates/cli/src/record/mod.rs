@@ -1,5 +1,6 @@
 //! `nilometer record`: packets from the network, through the recorder, into a directory that stays.
 
+mod account;
 mod live;
 mod settings;
 mod summary;
@@ -13,13 +14,19 @@ use std::{
     },
 };
 
-use anyhow::anyhow;
+use anyhow::{Context, anyhow};
 use clap::Args;
 use nilometer_acquisition::{Outcome as Recorded, Recorder};
 use nilometer_model::{Moment, Nanos};
 use nilometer_storage::{Calendar, Clock};
 
-use crate::{Blame, Failure, Outcome, evaluate::stop_on_signal, recorded::durable_when};
+use crate::{
+    Blame, Failure, Outcome,
+    evaluate::stop_on_signal,
+    recorded::durable_when,
+    serve::{Shown, State, Window},
+};
+pub(crate) use account::{Account, Before};
 use live::Live;
 pub(crate) use settings::{Prepared, Settings};
 pub(crate) use summary::{summary, went_well};
@@ -33,6 +40,8 @@ pub(crate) struct Record {
     /// A TOML file with any of what can be said here, such as `to = "/data"`; options win over it
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+    #[command(flatten)]
+    shown: Shown,
     /// Say nothing while it runs
     #[arg(long)]
     quiet: bool,
@@ -44,22 +53,27 @@ const LOOK: Nanos = Nanos::from_millis(50);
 impl Record {
     pub(crate) fn execute(&self) -> Outcome {
         let settings = self.settings().input()?;
+        let mut window = self.shown.open().input()?;
         let stop = stop_on_signal().run()?;
         let mut prepared = settings.prepare(stop.clone())?;
+        window.enter(State::Armed, &prepared.name, &settings);
         if let Some(start) = settings.wishes().start {
             prepared = until_start(prepared, start, &stop)?;
         }
-        let Prepared { mut recorder, targets, name, at, room, durability } = prepared;
+        let (name, at, room) = (&prepared.name, prepared.at, prepared.room);
         eprintln!("recording {name} from udp://{at}, {room} of packets may wait in the kernel");
-        recorder.begin().run()?;
-        let outcome = self.follow(recorder, settings.wishes().stop);
-        print!("{}", summary(&outcome, &targets));
-        println!("durable     {}", durable_when(durability));
-        let paths: Vec<_> = targets.iter().map(|target| target.path().display().to_string()).collect();
-        println!("\nnilometer verify {}", paths.join(" "));
+        let before = Before::now();
+        prepared.recorder.begin().run()?;
+        window.enter(State::Recording, name, &settings);
+        let outcome = self.follow(&mut prepared.recorder, settings.wishes().stop, &mut window);
+        let status = prepared.recorder.status();
+        let account = Account::of(&prepared, &settings, &before, &outcome, status);
+        print!("{}", told(&prepared, &outcome, &account));
+        let kept = if outcome.hung { Ok(()) } else { account.keep(&prepared.targets, settings.patience()) };
         // A directory on storage that hangs must not be closed: the program is to end.
-        std::mem::forget(targets);
-        went_well(&outcome).run()
+        std::mem::forget(prepared);
+        went_well(&outcome).run()?;
+        kept.context("can't write the summary beside the recording").run()
     }
 
     fn settings(&self) -> anyhow::Result<Settings> {
@@ -68,7 +82,7 @@ impl Record {
     }
 
     /// Until it is over, or this time has come.
-    fn follow(&self, mut recorder: Recorder, stop: Option<Moment>) -> Recorded {
+    fn follow(&self, recorder: &mut Recorder, stop: Option<Moment>, window: &mut Window) -> Recorded {
         let clock = Clock::start();
         let mut live = Live::new(self.quiet, clock.now());
         let outcome = loop {
@@ -80,10 +94,28 @@ impl Record {
                 break outcome;
             }
             live.tell(clock.now(), || recorder.status());
+            window.tell(clock.now(), || recorder.status());
         };
         live.clear();
         outcome
     }
+}
+
+/// What it came to, a line each.
+fn told(prepared: &Prepared, outcome: &Recorded, account: &Account) -> String {
+    let targets = &prepared.targets;
+    let paths: Vec<_> = targets.iter().map(|target| target.path().display().to_string()).collect();
+    let lost = account.network_losses();
+    let lost = if lost.is_empty() { "nothing".into() } else { lost.join(", ") };
+    let lines = [
+        format!(
+            "kernel      {} of packets could wait; lost on this machine, for whomever: {lost}",
+            prepared.room
+        ),
+        format!("durable     {}", durable_when(prepared.durability)),
+        format!("\nnilometer verify {}", paths.join(" ")),
+    ];
+    summary(outcome, targets) + &lines.join("\n") + "\n"
 }
 
 /// Waits for the time to begin, with everything prepared. What came before is none of the recording.

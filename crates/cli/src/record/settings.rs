@@ -66,6 +66,8 @@ const RESERVE: Bytes = Bytes(1 << 30);
 const HANG_AFTER: Nanos = Nanos::from_millis(60_000);
 /// One file is synced by parts of it; a chunk is as large, unless another size is asked for.
 const PART: u64 = 256 << 20;
+/// Parts are so small that little storage is left when no other one fits: this many fit at first.
+const PARTS: u64 = 16;
 /// Larger chunks would keep too much memory waiting for one disk.
 const CHUNK_MOST: u64 = 2 << 30;
 /// From 1970-01-01 to 2000-01-01 00:00 UTC, in seconds.
@@ -77,21 +79,20 @@ struct Blocks {
     frames: u64,
     size: u64,
     direct: bool,
+    /// Bytes of a part of a file.
+    part: u64,
 }
 
 impl Settings {
     /// All that can be refused before the storage is looked at.
     pub(crate) fn of(wishes: Wishes) -> anyhow::Result<Self> {
-        let named = wishes
-            .instrument
-            .as_deref()
-            .context("no instrument: name one of the catalogue, or a .toml file")?;
-        let instrument = instrument::load(named)?;
+        let instrument = asked(&wishes)?;
         ensure!(!wishes.to.is_empty(), "no --to: name the directory that the recording goes to");
+        let name = &instrument.name;
         let packets = instrument.packets.clone().with_context(|| {
-            format!("{named}: it has no `packets`: nothing says how it comes over a network")
+            format!("{name}: it has no `packets`: nothing says how it comes over a network")
         })?;
-        ensure!(packets.ports() == 1, "{named}: packets that come to several ports are not recorded yet");
+        ensure!(packets.ports() == 1, "{name}: packets that come to several ports are not recorded yet");
         let settings = Settings { instrument, packets, wishes };
         settings.check_limits()?;
         Ok(settings)
@@ -119,13 +120,29 @@ impl Settings {
         &self.wishes
     }
 
+    /// What is recorded.
+    pub(crate) fn instrument(&self) -> &Instrument {
+        &self.instrument
+    }
+
+    /// How long storage may be silent.
+    pub(crate) fn patience(&self) -> Nanos {
+        self.wishes.hang_after.unwrap_or(HANG_AFTER)
+    }
+
+    /// Where packets are awaited.
+    pub(crate) fn listens_at(&self) -> String {
+        let usual = || format!("udp://{}:{}", Ipv4Addr::LOCALHOST, self.packets.port);
+        self.wishes.listen.as_ref().map_or_else(usual, ToString::to_string)
+    }
+
     /// Makes everything ready. When `stop` is set, the recording ends in order.
     pub(crate) fn prepare(&self, stop: Arc<AtomicBool>) -> Result<Prepared, Failure> {
         let known = known(&self.instrument, &self.packets);
         let format = format::of(&self.packets, &known).map_err(anyhow::Error::msg).input()?;
         let described = self.wishes.to.iter().map(|path| described(path));
         let described = described.collect::<anyhow::Result<Vec<_>>>().input()?;
-        let blocks = Blocks::of(format.as_ref(), &described);
+        let blocks = Blocks::of(format.as_ref(), &described, self.reserve());
         let id = run_id().0;
         let name = self.wishes.name.clone().unwrap_or_else(|| format!("{}-{id:016x}", self.instrument.name));
         self.check_memory(blocks, format.as_ref()).input()?;
@@ -268,13 +285,14 @@ impl Settings {
     fn layout(&self, network: &Network, (recording, name): (u64, &str), blocks: Blocks) -> RawLayout {
         let stored = stored(&self.packets);
         let stream = Stream::new(stored, network.format.geometry(), network.missing);
+        let file_size = if self.is_scattered() { self.chunk_size().0 } else { blocks.part };
         let head = Head {
             recording,
             lane: 0,
             lanes: self.wishes.to.len() as u32,
             frame_size: blocks.size,
             stride: blocks.size,
-            frames_per_file: (self.chunk_size().0 / blocks.size).max(1),
+            frames_per_file: (file_size / blocks.size).max(1),
             storing: if self.is_scattered() { Storing::Scattered } else { Storing::Shared },
             format: stored,
         };
@@ -307,7 +325,7 @@ impl Settings {
             reserve: Some(self.reserve()),
             stop,
             allowance: Nanos::from_millis(10),
-            hang_after: self.wishes.hang_after.unwrap_or(HANG_AFTER),
+            hang_after: self.patience(),
         })
     }
 }
@@ -338,6 +356,15 @@ fn remove_unused(target: Arc<Directory>, name: &str) {
     drop(directory.remove_if_empty());
 }
 
+/// The instrument that is named, as its mode changes it.
+fn asked(wishes: &Wishes) -> anyhow::Result<Instrument> {
+    let named = wishes.instrument.as_deref().map(instrument::load).transpose()?;
+    match &wishes.mode {
+        Some(mode) => mode.instrument(named.as_ref()).map_err(anyhow::Error::msg),
+        None => named.context("no instrument: name one of the catalogue, or a .toml file, or its --mode"),
+    }
+}
+
 /// What an instrument's file says of its stream, and today's date.
 fn said(instrument: &Instrument) -> Known {
     let today = (Calendar::now().time.0 / 1_000_000_000).saturating_sub(YEAR_2000);
@@ -362,12 +389,13 @@ fn stored(packets: &Packets) -> Format {
 }
 
 impl Blocks {
-    /// Past the cache only where that is possible on each storage.
-    fn of(format: &dyn WireFormat, to: &[Description]) -> Self {
+    /// Past the cache only where that is possible on each storage. So much stays free there.
+    fn of(format: &dyn WireFormat, to: &[Description], reserve: Bytes) -> Self {
         let frame = format.geometry().frame_size();
         let aligned = frames_of_block(frame, ALIGNMENT);
         let frames = aligned.or_else(|| frames_of_block(frame, 1)).unwrap_or(1);
         let direct = aligned.is_some() && to.iter().all(|to| to.direct_alignment().is_some());
-        Blocks { frames, size: frames * frame as u64, direct }
+        let room = to.iter().map(|to| to.space.free.0.saturating_sub(reserve.0)).min().unwrap_or(0);
+        Blocks { frames, size: frames * frame as u64, direct, part: PART.min(room / PARTS) }
     }
 }

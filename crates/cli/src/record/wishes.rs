@@ -6,7 +6,7 @@ use std::{fmt::Display, net::IpAddr, path::PathBuf, str::FromStr};
 use anyhow::Context;
 use clap::{Args, builder::PossibleValuesParser, builder::TypedValueParser};
 use nilometer_acquisition::{assembly::Missing, transport::udp::Address};
-use nilometer_model::{Bytes, Moment, Nanos};
+use nilometer_model::{Bytes, Moment, Nanos, packets::Mode};
 use serde::{Deserialize, Deserializer, de};
 
 /// See the module. What is not asked is none.
@@ -15,6 +15,10 @@ use serde::{Deserialize, Deserializer, de};
 pub(crate) struct Wishes {
     /// A name of the catalogue (see `nilometer instrument list`), or the path of a .toml file, with `packets`
     pub(crate) instrument: Option<String>,
+    /// The data format as station software writes it, such as VDIF_8000-4096-16-2 or Mark5B-2048-16-2, instead of what the
+    /// instrument says; no instrument is needed then
+    #[arg(long)]
+    pub(crate) mode: Option<Mode>,
     /// Where the recording goes, in a new directory of its name: one file in one directory, or chunks that are scattered
     /// over several, each on a disk of its own, as VLBI recorders lay them out; one that fails or is full leaves the rest
     /// to the others
@@ -120,6 +124,7 @@ impl Wishes {
     pub(crate) fn over(self, below: Wishes) -> Self {
         Wishes {
             instrument: self.instrument.or(below.instrument),
+            mode: self.mode.or(below.mode),
             to: if self.to.is_empty() { below.to } else { self.to },
             chunk_size: self.chunk_size.or(below.chunk_size),
             name: self.name.or(below.name),
@@ -161,6 +166,7 @@ mod tests {
 
     const FILE: &str = r#"
         instrument = "fila10g-4g"
+        mode = "VDIF_8000-4096-16-2"
         to = "/data"
         chunk_size = "64 MB"
         name = "scan"
@@ -181,8 +187,10 @@ mod tests {
         checksums = true
         hang_after = "10 s"
     "#;
-    const OPTIONS: [&str; 38] = [
+    const OPTIONS: [&str; 40] = [
         "other",
+        "--mode",
+        "Mark5B-2048-16-2",
         "--to",
         "/x",
         "--chunk-size",

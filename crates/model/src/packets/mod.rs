@@ -12,10 +12,12 @@
 
 mod detector;
 mod field;
+mod mode;
 mod vlbi;
 
 pub use detector::{Constant, Detector, DummyUdp, Marks, Module, Modules};
 pub use field::{Endian, Field};
+pub use mode::{Mode, ModeError};
 pub use vlbi::{Cut, HeaderKind, Mark5b, Raw, Station, Vdif};
 
 use serde::{Deserialize, Serialize};

@@ -6,11 +6,12 @@
 
 mod buffer;
 mod history;
+mod pass;
 mod rate;
 
 pub use buffer::{BufferLimit, BufferSearch, BufferTrial};
 pub use history::{Found, Trial, advise};
-pub use rate::{GRID, RateLimit, RateSearch, RateTrial, TRIALS};
+pub use rate::{GRID, PASSES, RateLimit, RateSearch, RateTrial, TRIALS};
 
 /// How a trial ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

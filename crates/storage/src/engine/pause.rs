@@ -61,12 +61,22 @@ impl Pause {
         match wait {
             Wait::Poll | Wait::ForOne => {}
             Wait::News => self.news(),
-            Wait::Until(time) => self.until(time, clock),
+            Wait::Until(time) => {
+                let now = self.until(time, clock);
+                self.heard();
+                return now;
+            }
         }
         if wait != Wait::Poll {
-            self.0.rung.store(false, Ordering::SeqCst);
+            self.heard();
         }
         clock.now()
+    }
+
+    fn heard(&self) {
+        if self.0.rung.load(Ordering::Relaxed) {
+            self.0.rung.store(false, Ordering::SeqCst);
+        }
     }
 
     fn news(&self) {
@@ -88,13 +98,18 @@ impl Pause {
         self.0.asleep.store(false, Ordering::SeqCst);
     }
 
-    fn until(&self, time: Nanos, clock: &Clock) {
-        let left = time.since(clock.now());
+    /// Returns the time.
+    fn until(&self, time: Nanos, clock: &Clock) -> Nanos {
+        let mut now = clock.now();
+        let left = time.since(now);
         if left > AWAKE_BEFORE {
             self.sleep(|| std::thread::park_timeout((left - AWAKE_BEFORE).duration()));
+            now = clock.now();
         }
-        while !self.0.is_rung() && clock.now() < time {
+        while !self.0.is_rung() && now < time {
             std::hint::spin_loop();
+            now = clock.now();
         }
+        now
     }
 }

@@ -21,8 +21,8 @@ pub struct Mark5b {
     serial: Serial,
     parity: Parity,
     rate: Rate,
-    /// The second and the number of the frame that came last.
-    last: (u64, u64),
+    /// The second and the number of the frame that came last, and the serial number of its packet.
+    last: (u64, u64, u64),
     /// Seconds since 2000 when the stream begins: near enough to tell the thousands of days.
     begins: u64,
 }
@@ -47,7 +47,7 @@ impl Mark5b {
             serial: Serial::new(packets, known),
             parity: Parity::default(),
             rate: known.frames_per_second.map_or(Rate::Unknown, Rate::Said),
-            last: (0, 0),
+            last: (0, 0, 0),
             begins: known.begins,
         })
     }
@@ -57,18 +57,20 @@ impl Mark5b {
         Some(day_near(self.begins, header.day)? * DAY + u64::from(header.second))
     }
 
-    /// Sees that the header of a frame can be; its second since 2000.
-    fn check(&mut self, header: Result<Header, Fault>) -> Result<(Header, u64), Ignored> {
+    /// Sees that the header of a frame can be, which came in a packet with this serial number; its second since 2000.
+    fn check(&mut self, header: Result<Header, Fault>, serial: u64) -> Result<(Header, u64), Ignored> {
         let header = header.map_err(|fault| match fault {
             Fault::NoSync => Ignored::Foreign,
             Fault::Corrupt => Ignored::Corrupt,
         })?;
         let frame = u64::from(header.frame);
         let second = self.second(&header).filter(|_| self.rate.has(frame)).ok_or(Ignored::Corrupt)?;
-        if frame == 0 && second == self.last.0 + 1 {
-            self.rate.turned(self.last.1);
+        let (second_before, before, serial_before) =
+            std::mem::replace(&mut self.last, (second, frame, serial));
+        if second == second_before + 1 {
+            let packets = self.serial.distance(serial_before, serial);
+            self.rate.turned(before, packets / self.geometry.parts.len().cast_signed() as i64, frame);
         }
-        self.last = (second, frame);
         Ok((header, second))
     }
 
@@ -93,7 +95,7 @@ impl WireFormat for Mark5b {
         let header = Header::parse(packet.body);
         let serial = self.serial.read(packet.prefix);
         if self.geometry.parts.len() == 1 {
-            let (header, second) = self.check(header)?;
+            let (header, second) = self.check(header, serial.unwrap_or_default())?;
             let rate = self.rate.known().unwrap_or(1);
             let frame = serial.unwrap_or(second * rate + u64::from(header.frame));
             return Ok(Part { frame, part: 0 });
@@ -105,7 +107,7 @@ impl WireFormat for Mark5b {
         let parity = self.parity.value.ok_or(Ignored::Foreign)?;
         let half = self.serial.back(serial, parity);
         match half & 1 {
-            0 => drop(self.check(header)?),
+            0 => drop(self.check(header, half)?),
             _ if header.is_ok() => return Err(Ignored::Corrupt),
             _ => {}
         }

@@ -74,11 +74,16 @@ impl Lanes {
         Some(self.count() - 1)
     }
 
-    /// Notes a frame that came; the moment of the one before in its lane.
+    /// Notes a frame that came; serial number and moment of the one before in its lane.
     #[inline]
-    pub(super) fn came(&mut self, lane: usize, serial: u64, moment: Moment) -> Option<Moment> {
-        let before = self.lanes[lane].last.replace((serial, moment));
-        before.map(|(_, moment)| moment)
+    pub(super) fn came(&mut self, lane: usize, serial: u64, moment: Moment) -> Option<(u64, Moment)> {
+        self.lanes[lane].last.replace((serial, moment))
+    }
+
+    /// How many frames of a lane so many packets are; none if they are of different lanes.
+    pub(super) fn steps(&self, packets: i64) -> Option<i64> {
+        let count = self.count().cast_signed() as i64;
+        (packets % count == 0).then(|| packets / count)
     }
 
     /// The lane of the frame that is `ahead` packets later than one of `lane`, and how many frames later in time: by the order

@@ -183,11 +183,11 @@ impl WireFormat for Vdif {
                 self.rate.known().expect("frames without serial numbers have a known rate: it was checked");
             moment.count(rate).wrapping_mul(self.lanes.count() as u64) + lane as u64
         });
-        if let Some(before) = self.lanes.came(lane, number, moment)
-            && moment.frame == 0
+        if let Some((serial, before)) = self.lanes.came(lane, number, moment)
             && moment.second == before.second + 1
+            && let Some(steps) = self.lanes.steps(self.serial.distance(serial, number))
         {
-            self.rate.turned(before.frame);
+            self.rate.turned(before.frame, steps, moment.frame);
         }
         Ok(Part { frame: number, part: 0 })
     }

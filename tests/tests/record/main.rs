@@ -1,5 +1,7 @@
 //! `nilometer record` with real packets over loopback: what a network does to them, and what becomes of the recording.
 
+mod faults;
+
 use std::{
     collections::BTreeSet,
     fs,
@@ -56,6 +58,8 @@ struct Lab {
     directory: TempDir,
     to: PathBuf,
     port: u16,
+    /// The second since 2000 in which the first frame is due.
+    begins: u64,
 }
 
 impl Lab {
@@ -69,7 +73,7 @@ impl Lab {
         let free =
             UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a free port");
         fs::write(directory.path().join("telescope.toml"), telescope(free.port())).expect("space");
-        Lab { directory, to, port: free.port() }
+        Lab { directory, to, port: free.port(), begins: BEGINS }
     }
 
     /// The same, recorded elsewhere.
@@ -95,7 +99,7 @@ impl Lab {
     fn format(&self) -> Box<dyn WireFormat> {
         let instrument = self.instrument();
         let packets = instrument.packets.as_ref().expect("it has packets");
-        let known = Known { begins: BEGINS, serial: 77, ..Known::of(&instrument) };
+        let known = Known { begins: self.begins, serial: 77, ..Known::of(&instrument) };
         format::of(packets, &known).expect("it is a format")
     }
 
@@ -140,7 +144,7 @@ fn assert_frames(lab: &Lab, file: &[u8], frames: u64, missing: &BTreeSet<u64>) {
     for (number, frame) in (0..frames).zip(file.chunks_exact(FRAME)) {
         let header = Header::parse(frame).expect("a VDIF header");
         let time = (header.since_2000(), u64::from(header.frame), header.invalid);
-        let expected = (BEGINS + number / RATE, number % RATE, missing.contains(&number));
+        let expected = (lab.begins + number / RATE, number % RATE, missing.contains(&number));
         assert_eq!(time, expected, "frame {number}");
         if !header.invalid {
             let made = flow.make(number);

@@ -1,0 +1,143 @@
+//! `nilometer doctor`: whether this machine is set up to receive packets at a rate, and what to set if it is not. It only
+//! looks.
+
+mod interface;
+mod kernel;
+mod processors;
+
+use std::fmt;
+
+use anyhow::{anyhow, ensure};
+use clap::Args;
+use nilometer_model::{ByteRate, Bytes};
+
+use crate::{Blame, Failure, Outcome, host::interfaces};
+
+/// Says what to set on this machine so that packets at a rate are received without loss, and checks it; it changes nothing
+#[derive(Debug, Args)]
+pub(crate) struct Doctor {
+    /// The rate at which packets are to come
+    #[arg(long, default_value = "8 Gbit/s")]
+    rate: ByteRate,
+    /// The interface by which they come [default: all that are up, but loopback]
+    #[arg(long, value_name = "NAME")]
+    interface: Option<String>,
+    /// Bytes of a packet, without the headers of IP and UDP
+    #[arg(long, default_value = "8040 B")]
+    packet: Bytes,
+}
+
+/// What is needed.
+#[derive(Debug, Clone, Copy)]
+struct Wish {
+    rate: ByteRate,
+    packet: Bytes,
+}
+
+impl Wish {
+    /// Packets that come in so many seconds.
+    fn packets(&self, seconds: f64) -> u64 {
+        #[expect(clippy::cast_sign_loss, reason = "rates are not negative")]
+        let packets = (self.rate.0 * seconds / self.packet.0 as f64).ceil() as u64;
+        packets
+    }
+}
+
+/// What was looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Finding {
+    what: String,
+    verdict: Verdict,
+    /// What was found, and what is needed.
+    found: String,
+    /// The command that would change it.
+    command: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    /// Enough.
+    Good,
+    /// To be kept in mind: it may matter, or can't be known.
+    Note,
+    /// Not enough.
+    Bad,
+}
+
+impl Finding {
+    fn new(what: impl Into<String>, verdict: Verdict, found: impl Into<String>) -> Self {
+        Finding { what: what.into(), verdict, found: found.into(), command: None }
+    }
+
+    /// Good if this holds.
+    fn holds(what: impl Into<String>, holds: bool, found: impl Into<String>) -> Self {
+        Finding::new(what, if holds { Verdict::Good } else { Verdict::Bad }, found)
+    }
+
+    /// The command that would change it, which is told unless it is good.
+    fn by(self, command: impl Into<String>) -> Self {
+        let command = (self.verdict != Verdict::Good).then(|| command.into());
+        Finding { command, ..self }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let verdict = match self.verdict {
+            Verdict::Good => "ok",
+            Verdict::Note => "note",
+            Verdict::Bad => "NOT",
+        };
+        write!(f, "{verdict:<5}{:<29}{}", self.what, self.found)?;
+        self.command.iter().try_for_each(|command| write!(f, "\n     {command}"))
+    }
+}
+
+impl Doctor {
+    pub(crate) fn execute(&self) -> Outcome {
+        let names = self.interfaces().input()?;
+        let wish = Wish { rate: self.rate, packet: self.packet };
+        let mut findings = kernel::findings(wish);
+        for name in &names {
+            findings.extend(interface::findings(name, wish));
+        }
+        findings.extend(processors::findings());
+        println!("for {} in packets of {}, {} a second:", wish.rate.bits(), wish.packet, wish.packets(1.0));
+        for finding in &findings {
+            println!("{finding}");
+        }
+        let bad = findings.iter().filter(|finding| finding.verdict == Verdict::Bad).count();
+        if bad == 0 {
+            return Ok(());
+        }
+        Err(Failure::Run(anyhow!("{bad} of {} are not enough for this rate", findings.len())))
+    }
+
+    fn interfaces(&self) -> anyhow::Result<Vec<String>> {
+        ensure!(self.rate.0 > 0.0, "--rate 0: write more than 0");
+        ensure!(
+            (1..=65_507).contains(&self.packet.0),
+            "--packet {}: a packet of UDP has 1 to 65507 B",
+            self.packet
+        );
+        let all = interfaces();
+        match &self.interface {
+            Some(name) if all.contains(name) => Ok(vec![name.clone()]),
+            Some(name) => Err(anyhow!("no interface `{name}`: write one of {}", all.join(", "))),
+            None => Ok(all.into_iter().filter(|name| interface::is_up(name)).collect()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_finding_that_is_good_needs_no_command() {
+        let good = Finding::holds("mtu", true, "9000 B").by("ip link");
+        assert_eq!(good.to_string(), "ok   mtu                          9000 B");
+        let bad = Finding::holds("mtu", false, "1500 B").by("ip link");
+        assert_eq!(bad.to_string(), "NOT  mtu                          1500 B\n     ip link");
+    }
+}

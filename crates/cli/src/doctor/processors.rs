@@ -1,0 +1,75 @@
+//! Processors: whether they run at their full speed when packets come, and whether the recorder may keep its memory.
+
+use std::{collections::BTreeMap, fs};
+
+use nilometer_model::Bytes;
+use rustix::process::{Resource, getrlimit};
+
+use super::{Finding, Verdict};
+use crate::host::text;
+
+/// What the recorder's memory has, as a rule.
+const BUFFER: Bytes = Bytes(1 << 30);
+
+pub(super) fn findings() -> Vec<Finding> {
+    let limit = getrlimit(Resource::Memlock).current;
+    vec![governor(&governors()), memory(limit.map(Bytes))]
+}
+
+/// How many processors have which governor.
+fn governors() -> BTreeMap<String, usize> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir("/sys/devices/system/cpu").into_iter().flatten().flatten() {
+        if let Some(name) = text(entry.path().join("cpufreq/scaling_governor")) {
+            *found.entry(name).or_insert(0) += 1;
+        }
+    }
+    found
+}
+
+fn governor(found: &BTreeMap<String, usize>) -> Finding {
+    const WHAT: &str = "processors";
+    if found.is_empty() {
+        return Finding::new(WHAT, Verdict::Good, "no governor: their speed is not this system's to choose");
+    }
+    let text: Vec<_> = found.iter().map(|(name, count)| format!("{count} with governor {name}")).collect();
+    let only = found.keys().all(|name| name == "performance");
+    Finding::holds(WHAT, only, text.join(", ")).by("cpupower frequency-set --governor performance")
+}
+
+/// How much memory this user may lock: without, writes past the cache cost more.
+fn memory(limit: Option<Bytes>) -> Finding {
+    const WHAT: &str = "memory to lock";
+    match limit {
+        None => Finding::new(WHAT, Verdict::Good, "as much as there is"),
+        Some(limit) => {
+            let verdict = if limit >= BUFFER { Verdict::Good } else { Verdict::Note };
+            Finding::new(WHAT, verdict, format!("{limit} for this user; the recorder's buffer has {BUFFER}"))
+                .by("ulimit -l unlimited, or LimitMEMLOCK=infinity in the unit of the service")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processors_that_save_power_are_found() {
+        let governors = |names: &[&str]| names.iter().map(|name| ((*name).to_owned(), 4)).collect();
+        assert_eq!(governor(&BTreeMap::new()).verdict, Verdict::Good);
+        assert_eq!(governor(&governors(&["performance"])).verdict, Verdict::Good);
+        let mixed = governor(&governors(&["performance", "powersave"]));
+        assert!(
+            mixed.verdict == Verdict::Bad && mixed.found.contains("4 with governor powersave"),
+            "{mixed}"
+        );
+    }
+
+    #[test]
+    fn memory_that_can_not_be_locked_is_told() {
+        assert_eq!(memory(None).verdict, Verdict::Good);
+        assert_eq!(memory(Some(BUFFER)).verdict, Verdict::Good);
+        assert_eq!(memory(Some(Bytes(8 << 20))).verdict, Verdict::Note);
+    }
+}

@@ -1,0 +1,147 @@
+//! What a recording came to, in a file of its own beside it: `NAME.summary.json`. With it belongs what the user wished to
+//! have noted, and what the network of the machine counted meanwhile.
+
+use std::{
+    fs::{self, File},
+    io::{self, Write},
+    path::{Path, PathBuf},
+    sync::{Arc, mpsc::sync_channel},
+    thread,
+};
+
+use nilometer_acquisition::{Outcome as Recorded, Status};
+use nilometer_model::{Moment, Nanos, packets::Mode};
+use nilometer_storage::{Calendar, target::Directory};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::{Prepared, Settings, summary::went_well};
+use crate::{host::counters::Counters, recorded::ended_how};
+
+/// What was there before a recording, to compare with.
+#[derive(Debug)]
+pub(crate) struct Before {
+    begun: Moment,
+    counters: Counters,
+}
+
+/// See the module.
+#[derive(Debug, Serialize)]
+pub(crate) struct Account {
+    name: String,
+    instrument: String,
+    mode: Option<String>,
+    listened_at: String,
+    begun: Moment,
+    ended: Moment,
+    /// What did not go well.
+    fault: Option<String>,
+    directories: Vec<Ended>,
+    recording: Status,
+    /// Counted by the kernel, on all sockets and interfaces.
+    network: Network,
+    metadata: std::collections::BTreeMap<String, Value>,
+    version: &'static str,
+}
+
+/// Counters since the machine was started, and what was counted while the recording ran.
+#[derive(Debug, Serialize)]
+struct Network {
+    before: Counters,
+    after: Counters,
+    meanwhile: Counters,
+}
+
+#[derive(Debug, Serialize)]
+struct Ended {
+    path: PathBuf,
+    ended: String,
+}
+
+impl Before {
+    /// A recording begins now.
+    pub(crate) fn now() -> Self {
+        Before { begun: Moment(Calendar::now().time), counters: Counters::now() }
+    }
+
+    /// When it began.
+    pub(crate) fn begun(&self) -> Moment {
+        self.begun
+    }
+}
+
+impl Network {
+    /// Until now.
+    fn since(before: &Counters) -> Self {
+        let after = Counters::now();
+        Network { meanwhile: after.since(before), before: before.clone(), after }
+    }
+}
+
+impl Account {
+    /// It has ended just now.
+    pub(crate) fn of(
+        prepared: &Prepared,
+        settings: &Settings,
+        before: &Before,
+        outcome: &Recorded,
+        recording: Status,
+    ) -> Self {
+        let ended = outcome.endings().map(|(ending, ended)| ended_how(ending, ended));
+        let directories = recording.lanes.iter().zip(ended);
+        Account {
+            name: prepared.name.clone(),
+            instrument: settings.instrument().name.clone(),
+            mode: Mode::of(settings.instrument()).map(|mode| mode.to_string()),
+            listened_at: format!("udp://{}", prepared.at),
+            begun: before.begun,
+            ended: Moment(Calendar::now().time),
+            fault: went_well(outcome).err().map(|error| error.to_string()),
+            directories: directories.map(|(lane, ended)| Ended { path: lane.path.clone(), ended }).collect(),
+            recording,
+            network: Network::since(&before.counters),
+            metadata: std::collections::BTreeMap::default(),
+            version: env!("CARGO_PKG_VERSION"),
+        }
+    }
+
+    /// With what the user wished to have noted.
+    #[must_use]
+    pub(crate) fn noting(self, metadata: std::collections::BTreeMap<String, Value>) -> Self {
+        Account { metadata, ..self }
+    }
+
+    /// Where packets were lost on their way through the machine.
+    pub(crate) fn network_losses(&self) -> Vec<String> {
+        self.network.meanwhile.losses()
+    }
+
+    /// Writes it into each directory of the recording; that is well if one took it. Storage that hangs is waited for so
+    /// long, and then left.
+    pub(crate) fn keep(&self, directories: &[Arc<Directory>], at_most: Nanos) -> io::Result<()> {
+        let text = serde_json::to_string_pretty(self).expect("numbers and texts can be written") + "\n";
+        let path = |directory: &Arc<Directory>| directory.path().join(format!("{}.summary.json", self.name));
+        let kept = directories.iter().map(|directory| write_within(path(directory), text.clone(), at_most));
+        // All are tried: no directory is special.
+        let kept: Vec<_> = kept.collect();
+        kept.into_iter().reduce(io::Result::or).unwrap_or(Ok(()))
+    }
+}
+
+/// Writes a file on a thread of its own, so that storage which hangs holds up nobody for longer.
+fn write_within(path: PathBuf, text: String, at_most: Nanos) -> io::Result<()> {
+    let (sender, written) = sync_channel(1);
+    let work = move || drop(sender.send(write(&path, &text)));
+    thread::Builder::new().name("summary".into()).spawn(work)?;
+    written.recv_timeout(at_most.duration()).unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+}
+
+/// All of it or nothing, also after the loss of power.
+fn write(path: &Path, text: &str) -> io::Result<()> {
+    let new = path.with_extension("new");
+    let mut file = File::create_new(&new)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    fs::rename(&new, path)?;
+    path.parent().map_or(Ok(()), |directory| File::open(directory)?.sync_all())
+}

@@ -1,0 +1,225 @@
+//! The recorder's HTTP server: it is told what to do and says how it is. One request a connection, each within a few
+//! seconds.
+
+mod request;
+
+use std::{
+    io::{self, Read, Write},
+    net::{IpAddr, TcpListener},
+    time::Duration,
+};
+
+use nilometer_model::Nanos;
+use nilometer_storage::Clock;
+use serde_json::{Map, Value, json};
+
+use super::{
+    console::{Console, Done},
+    metrics::metrics,
+    state::{Order, Refused, Report},
+    visitors::{Visitor, Visitors},
+};
+use crate::record::Wishes;
+use request::{BODY_MAX, Bad, HEAD_MAX, Request};
+
+/// Connections at once.
+const MOST: usize = 64;
+/// How long a client may take to send its request.
+const PATIENCE: Nanos = Nanos::from_millis(5_000);
+
+/// Answers for ever.
+pub(super) fn serve(listener: &TcpListener, console: &Console) {
+    let (console, local) = (console.clone(), listener.local_addr().is_ok_and(|at| at.ip().is_loopback()));
+    Visitors::new(MOST).receive("http", listener, move |visitor| answer(visitor, &console, local));
+}
+
+/// An answer: status, type of the content, content.
+#[derive(Debug, PartialEq, Eq)]
+struct Response(u16, &'static str, String);
+
+const JSON: &str = "application/json";
+const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+fn answer(visitor: &Visitor, console: &Console, local: bool) -> io::Result<()> {
+    let Response(status, content, body) = match read(visitor)? {
+        Ok(request) => {
+            visitor.heard(true);
+            respond(&request, console, local)
+        }
+        Err(Bad(status, why)) => refusal(status, why),
+    };
+    let (reason, length) = (reason(status), body.len());
+    let head = format!(
+        "HTTP/1.1 {status} {reason}\r\nContent-Type: {content}\r\nContent-Length: {length}\r\n\
+         Cache-Control: no-store\r\nConnection: close\r\n\r\n"
+    );
+    (&visitor.stream).write_all(&[head.as_bytes(), body.as_bytes()].concat())
+}
+
+/// The request, once it is whole. A client that is too slow is told so.
+fn read(visitor: &Visitor) -> io::Result<Result<Request, Bad>> {
+    let (clock, mut bytes, mut piece) = (Clock::start(), Vec::new(), [0; 4096]);
+    loop {
+        match request::parse(&bytes) {
+            Ok(Some(request)) => return Ok(Ok(request)),
+            Err(bad) => return Ok(Err(bad)),
+            Ok(None) => {}
+        }
+        let left = PATIENCE.since(clock.now());
+        if left == Nanos(0) || bytes.len() > HEAD_MAX + BODY_MAX + 4 {
+            return Ok(Err(Bad(408, "it did not come in time")));
+        }
+        visitor.stream.set_read_timeout(Some(left.duration().max(Duration::from_millis(1))))?;
+        match (&visitor.stream).read(&mut piece) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(count) => bytes.extend_from_slice(&piece[..count]),
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn respond(request: &Request, console: &Console, local: bool) -> Response {
+    if let Err(Bad(status, why)) = is_trusted(request, local) {
+        return refusal(status, why);
+    }
+    match (request.method.as_str(), request.path.as_str()) {
+        ("GET", "/") => Response(200, TEXT, HELP.into()),
+        ("GET", "/status") => report(200, &console.report()),
+        ("GET", "/metrics") => Response(200, TEXT, metrics(&console.report())),
+        ("POST", "/configure") => ordered(console, wishes(&request.body).map(Order::Configure)),
+        ("POST", "/arm") => ordered(console, arm(&request.body)),
+        ("POST", "/start") => ordered(console, Ok(Order::Start)),
+        ("POST", "/stop") => ordered(console, Ok(Order::Stop)),
+        (_, "/" | "/status" | "/metrics") => refusal(405, "use GET"),
+        (_, "/configure" | "/arm" | "/start" | "/stop") => refusal(405, "use POST"),
+        _ => refusal(404, "there is /status, /metrics, /configure, /arm, /start, /stop"),
+    }
+}
+
+const HELP: &str = "GET /status, GET /metrics; POST /configure, /arm, /start, /stop (JSON)\n";
+
+/// A page in a browser on this machine must not command the recorder: browsers say which page sends a request, and a name
+/// that its owner points to this machine is not this machine's.
+fn is_trusted(request: &Request, local: bool) -> Result<(), Bad> {
+    if request.method != "GET" && request.origin.is_some() {
+        return Err(Bad(403, "pages in browsers may not command it"));
+    }
+    let host = request.host.as_deref().unwrap_or("localhost");
+    let name = host.rsplit_once(':').filter(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit()));
+    let name = name.map_or(host, |(name, _)| name).trim_matches(['[', ']']);
+    if local && name != "localhost" && name.parse::<IpAddr>().is_err() {
+        return Err(Bad(403, "name it by its address, or localhost"));
+    }
+    Ok(())
+}
+
+/// A JSON object; nothing means an empty one.
+fn object(body: &[u8]) -> Result<Map<String, Value>, String> {
+    if body.iter().all(u8::is_ascii_whitespace) {
+        return Ok(Map::new());
+    }
+    serde_json::from_slice(body).map_err(|error| format!("write a JSON object: {error}"))
+}
+
+/// What is wished, with the keys of the configuration.
+fn wishes(body: &[u8]) -> Result<Wishes, String> {
+    let keys = Value::Object(object(body)?);
+    serde_json::from_value(keys).map_err(|error| error.to_string())
+}
+
+/// The same, and `metadata`.
+fn arm(body: &[u8]) -> Result<Order, String> {
+    let mut keys = object(body)?;
+    let metadata = keys.remove("metadata").map(serde_json::from_value).transpose();
+    let metadata = metadata.map_err(|error| format!("metadata: {error}"))?.unwrap_or_default();
+    let wishes = serde_json::from_value(Value::Object(keys)).map_err(|error| error.to_string())?;
+    Ok(Order::Arm(wishes, metadata))
+}
+
+fn ordered(console: &Console, order: Result<Order, String>) -> Response {
+    let order = match order {
+        Ok(order) => order,
+        Err(why) => return refusal(400, &why),
+    };
+    match console.order(order) {
+        Ok(Done::Yes(now)) => report(200, &now),
+        Ok(Done::NotYet(now)) => report(202, &now),
+        Err(Refused::Order(why)) => refused(409, &why, &console.report()),
+        Err(Refused::Input(why)) => refused(400, &why, &console.report()),
+        Err(Refused::Failed(why)) => refused(500, &why, &console.report()),
+        Err(Refused::Busy) => refused(503, "others are served first: ask again", &console.report()),
+    }
+}
+
+fn report(status: u16, report: &Report) -> Response {
+    Response(status, JSON, json!(report).to_string() + "\n")
+}
+
+fn refusal(status: u16, why: &str) -> Response {
+    Response(status, JSON, json!({ "error": why }).to_string() + "\n")
+}
+
+fn refused(status: u16, why: &str, now: &Report) -> Response {
+    Response(status, JSON, json!({ "error": why, "state": now.state }).to_string() + "\n")
+}
+
+fn reason(status: u16) -> &'static str {
+    match status {
+        200 => "OK",
+        202 => "Accepted",
+        400 => "Bad Request",
+        403 => "Forbidden",
+        404 => "Not Found",
+        405 => "Method Not Allowed",
+        408 => "Request Timeout",
+        409 => "Conflict",
+        413 => "Content Too Large",
+        431 => "Request Header Fields Too Large",
+        501 => "Not Implemented",
+        503 => "Service Unavailable",
+        505 => "HTTP Version Not Supported",
+        _ => "Internal Server Error",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(method: &str, host: &str, origin: Option<&str>) -> Request {
+        let (path, origin) = ("/stop".into(), origin.map(str::to_owned));
+        Request { method: method.into(), path, host: Some(host.into()), origin, body: Vec::new() }
+    }
+
+    #[test]
+    fn a_page_in_a_browser_can_not_command_the_recorder() {
+        for host in ["127.0.0.1:9620", "localhost", "[::1]:9620", "[::1]"] {
+            assert_eq!(is_trusted(&request("POST", host, None), true), Ok(()), "{host}");
+        }
+        assert!(is_trusted(&request("POST", "localhost", Some("http://evil.example")), true).is_err());
+        assert!(is_trusted(&request("POST", "localhost", Some("null")), false).is_err());
+        assert!(is_trusted(&request("GET", "evil.example:9620", None), true).is_err(), "a name pointed here");
+        assert!(
+            is_trusted(&request("GET", "recorder.site", None), false).is_ok(),
+            "beyond loopback it has a name"
+        );
+    }
+
+    #[test]
+    fn what_is_wished_has_the_keys_of_the_configuration() {
+        assert_eq!(wishes(b" \r\n"), Ok(Wishes::default()));
+        let wished =
+            wishes(b"{\"instrument\": \"x\", \"packets\": 5, \"duration\": \"3 s\"}").expect("valid");
+        assert_eq!((wished.packets, wished.duration), (Some(5), Some(Nanos::from_millis(3000))));
+        assert!(wishes(b"{\"paket\": 5}").expect_err("a typo").contains("`packets`"));
+        let Ok(Order::Arm(wished, metadata)) = arm(b"{\"name\": \"n\", \"metadata\": {\"PI\": \"A. B.\"}}")
+        else {
+            panic!("valid")
+        };
+        assert_eq!((wished.name.as_deref(), &metadata["PI"]), (Some("n"), &json!("A. B.")));
+        for wrong in [&b"[]"[..], b"{", b"{\"metadata\": 5}", b"5", b"{\"name\": 5}"] {
+            assert!(arm(wrong).is_err(), "{}", String::from_utf8_lossy(wrong));
+        }
+    }
+}

@@ -1,0 +1,387 @@
+//! The commands of Mark 5 recorders that make sense here, and what they are answered. Replies have the fields that the
+//! documentation of jive5ab gives for generic recorders such as `FlexBuff` ("jive5ab command set"; in its sources
+//! src/mk5command/*.cc).
+
+use nilometer_acquisition::Status;
+use nilometer_model::packets::Mode;
+
+use super::{
+    scan,
+    syntax::{Code, Command, Reply},
+};
+use crate::{
+    record::Wishes,
+    serve::{
+        console::{Console, Done},
+        state::{Order, Refused, Report, Scan, State},
+    },
+};
+
+/// One connection.
+#[derive(Debug)]
+pub(super) struct Session {
+    console: Console,
+    /// Whether data may be taken from beyond this machine by command.
+    beyond: bool,
+    /// Which recording is looked at; the last one, if none was chosen.
+    chosen: Option<String>,
+}
+
+/// A scan label is at most so long (Mark 5C command set, `record`).
+const LABEL_MAX: usize = 64;
+
+/// There is no such keyword.
+pub(super) fn unknown(command: &Command) -> Reply {
+    Reply::to(command, Code::Unknown).field("no such keyword")
+}
+
+impl Session {
+    pub(super) fn new(console: Console, beyond: bool) -> Self {
+        Session { console, beyond, chosen: None }
+    }
+
+    /// What a command is answered; none if it is not known.
+    pub(super) fn reply(&mut self, command: &Command) -> Option<Reply> {
+        let query = command.query;
+        Some(match command.keyword.as_str() {
+            "record" if query => self.recording(command),
+            "record" => self.record(command),
+            "net_port" if query => self.port(command),
+            "net_port" => self.set_port(command),
+            "mode" if query => self.mode(command),
+            "mode" => self.set_mode(command),
+            "scan_set" if query => self.scan(command),
+            "scan_set" => self.set_scan(command),
+            "evlbi" => self.statistics(command),
+            "status" | "scan_check" | "dts_id" | "version" if !query => {
+                Reply::to(command, Code::Irrelevant).field("only available as query")
+            }
+            "status" => self.status(command),
+            "scan_check" => self.check(command),
+            "dts_id" => identity(command),
+            "version" => version(command),
+            _ => return None,
+        })
+    }
+
+    fn order(&mut self, command: &Command, order: Order) -> Reply {
+        match self.console.order(order) {
+            Ok(Done::Yes(_)) => Reply::to(command, Code::Done),
+            Ok(Done::NotYet(_)) => Reply::to(command, Code::Begun),
+            Err(Refused::Order(why)) => Reply::to(command, Code::Conflict).field(why),
+            Err(Refused::Input(why)) => Reply::to(command, Code::Parameter).field(why),
+            Err(Refused::Failed(why)) => Reply::to(command, Code::Failed).field(why),
+            Err(Refused::Busy) => Reply::to(command, Code::Busy),
+        }
+    }
+
+    /// `record = on : <label> [: <experiment> : <station>]`, `record = off`.
+    fn record(&mut self, command: &Command) -> Reply {
+        let field = |at: usize| command.fields.get(at).map_or("", String::as_str);
+        match field(0).to_ascii_lowercase().as_str() {
+            "on" => match label([field(2), field(3), field(1)]) {
+                Some(name) => self.order(command, Order::Record(name)),
+                None => {
+                    Reply::to(command, Code::Parameter).field("write a label of letters, digits and _ + - .")
+                }
+            },
+            "off" => {
+                self.chosen = None;
+                self.order(command, Order::Stop)
+            }
+            "mk6" | "nthread" => Reply::to(command, Code::Irrelevant),
+            _ => Reply::to(command, Code::Parameter).field("write on or off"),
+        }
+    }
+
+    /// `<on or off> : <number of the recording> : <label> : <bytes>`; of the last one when it is off.
+    fn recording(&self, command: &Command) -> Reply {
+        let report = self.console.report();
+        let reply = Reply::to(command, Code::Done);
+        match (report.state, &report.name, report.last) {
+            (State::Recording, Some(name), _) => {
+                let bytes = report.recording.map_or(0, |status| status.recorded_bytes);
+                reply.field("on").field(report.recordings + 1).field(name).field(bytes)
+            }
+            (_, _, Some(last)) => {
+                reply.field("off").field(report.recordings).field(last.name).field(last.bytes)
+            }
+            _ => reply.field("off"),
+        }
+    }
+
+    /// Bits as Mark 5 recorders have them: 0 ready, 1 error pending, 3 and 4 something goes on, 6 recording, 7 media full,
+    /// 10 data were lost, 20 and 21 there is a bank.
+    fn status(&self, command: &Command) -> Reply {
+        let report = self.console.report();
+        let reply = Reply::to(command, Code::Done).field(format!("0x{:08x}", word(&report)));
+        match report.fault {
+            Some(why) => reply.field(ERROR).field(why).field(report.since.vex()),
+            None => reply,
+        }
+    }
+
+    /// `evlbi?`, or `evlbi = <format>` with `%t` and so on.
+    fn statistics(&self, command: &Command) -> Reply {
+        const USUAL: [&str; 8] =
+            ["total", "%t", "loss", "%l (%L)", "out-of-order", "%o (%O)", "extent", "%R"];
+        let asked = command.fields.iter().map(String::as_str).collect::<Vec<_>>();
+        let fields = if command.query { &USUAL[..] } else { &asked[..] };
+        let status = self.console.report().recording.unwrap_or_default();
+        let reply = Reply::to(command, Code::Done);
+        fields.iter().fold(reply, |reply, field| reply.field(formatted(field, &status)))
+    }
+
+    fn port(&self, command: &Command) -> Reply {
+        let reply = Reply::to(command, Code::Done);
+        match self.console.report().configuration.listen {
+            Some(listen) => {
+                let (host, port) = listen.rsplit_once(':').unwrap_or(("", &listen));
+                let host = host.strip_prefix("udp://").unwrap_or(host);
+                if host == "127.0.0.1" || host == "0.0.0.0" {
+                    reply.field(port)
+                } else {
+                    reply.field(format!("{host}@{port}"))
+                }
+            }
+            None => reply,
+        }
+    }
+
+    /// `net_port = [<host>@]<port>`. The host stays as it is unless it is said.
+    fn set_port(&mut self, command: &Command) -> Reply {
+        let wrong = |why: &str| Reply::to(command, Code::Parameter).field(why);
+        let [text] = &command.fields[..] else { return wrong("write one port, or host@port") };
+        let (host, port) =
+            text.split_once('@').map_or((None, text.as_str()), |(host, port)| (Some(host), port));
+        if host.is_some() && !self.beyond {
+            return wrong("the service was not told to listen beyond loopback");
+        }
+        let now = self.console.report().configuration.listen.unwrap_or_default();
+        let usual = now.strip_prefix("udp://").and_then(|at| at.rsplit_once(':')).map(|(host, _)| host);
+        let host = host.or(usual).unwrap_or("127.0.0.1");
+        let digits = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+        match format!("udp://{host}:{port}").parse() {
+            Ok(listen) if digits => {
+                self.order(command, Order::Change(Wishes { listen: Some(listen), ..Wishes::default() }))
+            }
+            _ => wrong("write a port from 1 to 65535"),
+        }
+    }
+
+    /// `<mode> : <format> : <tracks> : <bit/s a track> [: <bytes of a frame>]`
+    fn mode(&self, command: &Command) -> Reply {
+        let reply = Reply::to(command, Code::Done);
+        let Some(mode) = self.console.report().configuration.mode else { return reply.field("none") };
+        let rate = mode.megabits() as f64 * 1e6 / mode.tracks() as f64;
+        let reply = reply.field(mode).field(mode.format()).field(mode.tracks()).field(format!("{rate:.3}"));
+        if mode.format() == "mark5b" { reply } else { reply.field(mode.frame_size().0) }
+    }
+
+    fn set_mode(&mut self, command: &Command) -> Reply {
+        match command.fields.join(":").parse::<Mode>().map_err(|error| error.to_string()) {
+            Ok(mode) => self.order(command, Order::Change(Wishes { mode: Some(mode), ..Wishes::default() })),
+            Err(why) => Reply::to(command, Code::Parameter).field(why),
+        }
+    }
+
+    /// The recording that is looked at, and its number from 1.
+    fn looked_at(&self) -> Option<(usize, Scan)> {
+        let mut scans = self.console.scans();
+        let at = match &self.chosen {
+            Some(name) => scans.iter().rposition(|scan| scan.name == *name)?,
+            None => scans.len().checked_sub(1)?,
+        };
+        Some((at + 1, scans.swap_remove(at)))
+    }
+
+    /// `<number> : <label> : <first byte> : <last byte>`
+    fn scan(&self, command: &Command) -> Reply {
+        let reply = Reply::to(command, Code::Done);
+        match self.looked_at() {
+            Some((number, scan)) => reply.field(number).field(scan.name).field(0).field(scan.bytes),
+            None => reply.field(-1),
+        }
+    }
+
+    /// `scan_set = <number, label or a part of it, inc, dec, or nothing for the last>`.
+    fn set_scan(&mut self, command: &Command) -> Reply {
+        let scans = self.console.scans();
+        if scans.is_empty() {
+            return Reply::to(command, Code::Conflict).field("nothing was recorded yet");
+        }
+        let now = self.looked_at().map_or(scans.len() - 1, |(number, _)| number - 1);
+        let asked = command.fields.first().map_or("", String::as_str);
+        match choice(asked, now, &scans) {
+            Some(at) => {
+                self.chosen = Some(scans[at].name.clone());
+                Reply::to(command, Code::Done)
+            }
+            None => Reply::to(command, Code::Parameter).field("no such recording"),
+        }
+    }
+
+    /// `<number> : <label> : <format> : <tracks> : <start> : <length> : <rate> : <missing bytes> [: <bytes of samples>]`
+    fn check(&self, command: &Command) -> Reply {
+        if self.console.report().state == State::Recording {
+            return Reply::to(command, Code::Conflict).field("not while it records");
+        }
+        let Some((number, scan)) = self.looked_at() else {
+            return Reply::to(command, Code::Conflict).field("nothing was recorded yet");
+        };
+        let times = match scan::span(&scan) {
+            Ok(times) => times,
+            Err(error) => return Reply::to(command, Code::Failed).field(error),
+        };
+        let reply = Reply::to(command, Code::Done).field(number).field(&scan.name);
+        let (Some(times), Some(mode)) = (times, scan.mode) else { return reply.field('?') };
+        let missing = scan.missing_packets * scan.bytes.checked_div(scan.packets).unwrap_or(0);
+        let reply = reply.field(mode.format()).field(mode.tracks()).field(times.begin.vex());
+        let reply = reply.field(format!("{:.4}s", times.seconds)).field(format!("{}Mbps", mode.megabits()));
+        let reply = reply.field(missing);
+        if mode.format() == "mark5b" { reply } else { reply.field(mode.payload().0) }
+    }
+}
+
+/// The number of an error in `status?`: jive5ab numbers its own from 1000 on.
+const ERROR: u32 = 1000;
+
+fn word(report: &Report) -> u32 {
+    let (lost, full) = report.recording.as_ref().map_or((false, false), |status| {
+        let lost = status.lost.ring_full > 0 || status.lost.blocks_not_stored > 0;
+        (lost, status.lanes.iter().any(|lane| lane.state == "full"))
+    });
+    let active = matches!(report.state, State::Armed | State::Recording);
+    let bits = [
+        (0, report.state != State::Idle),
+        (1, report.fault.is_some()),
+        (3, active),
+        (4, active),
+        (6, report.state == State::Recording),
+        (7, full),
+        (10, lost),
+        (20, true),
+        (21, report.state != State::Idle),
+    ];
+    bits.into_iter().filter(|(_, set)| *set).map(|(bit, _)| 1 << bit).sum()
+}
+
+/// One name from experiment, station and scan; a scan alone is a label.
+fn label([experiment, station, scan]: [&str; 3]) -> Option<String> {
+    let parts = [experiment, station, scan].into_iter().filter(|part| !part.is_empty());
+    let name = if scan.is_empty() { String::new() } else { parts.collect::<Vec<_>>().join("_") };
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_+-.".contains(&byte);
+    let is_label = !name.is_empty() && name.len() <= LABEL_MAX && name.bytes().all(plain);
+    (is_label && !name.starts_with('.')).then_some(name)
+}
+
+/// Which recording is meant, where this one was looked at before.
+fn choice(asked: &str, now: usize, scans: &[Scan]) -> Option<usize> {
+    let count = scans.len();
+    match (asked.to_ascii_lowercase().as_str(), asked.parse::<usize>()) {
+        ("", _) => Some(count - 1),
+        ("inc", _) => Some((now + 1) % count),
+        ("dec", _) => Some((now + count - 1) % count),
+        (_, Ok(number)) if (1..=count).contains(&number) => Some(number - 1),
+        (part, _) => scans.iter().rposition(|scan| scan.name.to_ascii_lowercase().contains(part)),
+    }
+}
+
+/// A field of `evlbi` with its figures (jive5ab, `fmt_evlbistats`).
+fn formatted(field: &str, status: &Status) -> String {
+    let came = status.came.packets;
+    let lost = status.lost.packets + status.lost.jumped;
+    let dropped = status.duplicate_packets + status.lost.late;
+    let all = (came + lost).max(1) as f64;
+    let share = |count: u64| format!("{:5.2}%", count as f64 / all * 100.0);
+    let extent = status.reordering_sum as f64 / status.reordered_packets.max(1) as f64;
+    let values = [
+        ("%t", came.to_string()),
+        ("%l", lost.to_string()),
+        ("%L", share(lost)),
+        ("%o", status.reordered_packets.to_string()),
+        ("%O", share(status.reordered_packets)),
+        ("%d", dropped.to_string()),
+        ("%D", share(dropped)),
+        ("%r", status.reordering_sum.to_string()),
+        ("%R", format!("{extent}seqnr/pkt")),
+    ];
+    values.into_iter().fold(field.to_owned(), |text, (name, value)| text.replace(name, &value))
+}
+
+/// `<type of system> : <date of the software> : <medium> : <serial number> : <inputs> : <outputs> : <command set> : - : -`
+fn identity(command: &Command) -> Reply {
+    let host = rustix::system::uname();
+    let host = host.nodename().to_string_lossy();
+    let host = host.split('.').next().unwrap_or("-");
+    // A recorder on disks (medium 1) that is no Mark 5 machine.
+    let fields = ["-", env!("CARGO_PKG_VERSION"), "1", host, "0", "0", "-", "-", "-"];
+    fields.into_iter().fold(Reply::to(command, Code::Done), Reply::field)
+}
+
+fn version(command: &Command) -> Reply {
+    let word = format!("{}bit", usize::BITS);
+    Reply::to(command, Code::Done).field("nilometer").field(env!("CARGO_PKG_VERSION")).field(word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nilometer_acquisition::{Came, Lost};
+    use nilometer_model::Moment;
+
+    #[test]
+    fn a_label_is_put_together_and_is_a_plain_name() {
+        assert_eq!(label(["", "", "n11m2_ef_no0001"]).as_deref(), Some("n11m2_ef_no0001"));
+        assert_eq!(label(["n11m2", "ef", "no0001"]).as_deref(), Some("n11m2_ef_no0001"));
+        let long = "x".repeat(LABEL_MAX + 1);
+        for wrong in ["", ".", "../x", "a/b", "a b", &long] {
+            assert_eq!(label(["", "", wrong]), None, "{wrong}");
+        }
+        assert_eq!(label(["n11m2", "ef", ""]), None);
+    }
+
+    #[test]
+    fn the_figures_of_evlbi_are_those_that_were_counted() {
+        let lost = Lost { packets: 8, jumped: 2, late: 1, ..Lost::default() };
+        let came = Came { packets: 90, ..Came::default() };
+        let status = Status {
+            came,
+            lost,
+            reordered_packets: 4,
+            reordering_sum: 10,
+            duplicate_packets: 3,
+            ..Status::default()
+        };
+        let text = formatted("%t %l (%L) %o (%O) %d %D %r %R %x", &status);
+        assert_eq!(text, "90 10 (10.00%) 4 ( 4.00%) 4  4.00% 10 2.5seqnr/pkt %x");
+    }
+
+    #[test]
+    fn a_recording_is_chosen_by_number_name_or_step() {
+        let scan = |name: &str| Scan {
+            name: name.into(),
+            paths: vec!["/x".into()],
+            begun: Moment::default(),
+            seconds: 0.0,
+            packets: 0,
+            bytes: 0,
+            missing_packets: 0,
+            fault: None,
+            mode: None,
+        };
+        let scans = ["One", "two", "three"].map(scan);
+        let chosen =
+            ["", "1", "0", "4", "inc", "dec", "one", "T", "four"].map(|asked| choice(asked, 2, &scans));
+        assert_eq!(chosen, [Some(2), Some(0), None, None, Some(0), Some(1), Some(0), Some(2), None]);
+    }
+
+    #[test]
+    fn the_status_word_has_the_bits_of_the_command_set() {
+        let report = |state| Report { state, ..Report::default() };
+        assert_eq!(word(&report(State::Configured)), 0x0030_0001);
+        assert_eq!(word(&report(State::Recording)), 0x0030_0059);
+        let failed = Report { fault: Some("gone".into()), ..report(State::Failed) };
+        assert_eq!(word(&failed), 0x0030_0003);
+    }
+}

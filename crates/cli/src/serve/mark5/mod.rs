@@ -1,0 +1,54 @@
+//! The port on which stations command Mark 5 recorders, and jive5ab: TCP 2620. A connection lasts as long as its
+//! client likes; several at once.
+
+mod commands;
+mod scan;
+mod syntax;
+
+use std::{
+    io::{self, Read, Write},
+    net::TcpListener,
+};
+
+use super::{
+    console::Console,
+    visitors::{Visitor, Visitors},
+};
+use commands::Session;
+use syntax::{Heard, Reply};
+
+/// Connections at once.
+const MOST: usize = 64;
+
+/// Answers for ever. `beyond` says whether commands may have data from beyond this machine.
+pub(super) fn serve(listener: &TcpListener, console: &Console, beyond: bool) {
+    let console = console.clone();
+    Visitors::new(MOST).receive("mark5", listener, move |visitor| answer(visitor, &console, beyond));
+}
+
+fn answer(visitor: &Visitor, console: &Console, beyond: bool) -> io::Result<()> {
+    let (mut session, mut heard, mut piece) =
+        (Session::new(console.clone(), beyond), Heard::default(), [0; 4096]);
+    let mut stream = &visitor.stream;
+    loop {
+        let count = match stream.read(&mut piece) {
+            Ok(0) => return Ok(()),
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        let line = match heard.add(&piece[..count]) {
+            Ok(line) => line,
+            Err(why) => return writeln!(stream, "{}", Reply::no_command(why)),
+        };
+        let Some(line) = line else { continue };
+        let mut sensible = false;
+        let text = line.answer(|command| {
+            let reply = session.reply(command);
+            sensible |= reply.is_some();
+            reply.unwrap_or_else(|| commands::unknown(command))
+        });
+        visitor.heard(sensible);
+        stream.write_all(text.as_bytes())?;
+    }
+}

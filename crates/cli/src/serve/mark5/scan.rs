@@ -1,0 +1,32 @@
+//! What a recording says of its time: that of its first frame, and how long its frames last.
+
+use anyhow::Result;
+use nilometer_acquisition::{
+    format::EPOCH,
+    reader::{Recording, Trust},
+    whole::{Extent, Scan as Scanned, Whole},
+};
+use nilometer_model::{Moment, Nanos};
+
+use crate::serve::state::Scan;
+
+/// See the module.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Span {
+    pub(super) begin: Moment,
+    pub(super) seconds: f64,
+}
+
+const SECOND: u64 = 1_000_000_000;
+
+/// The time of a recording, from its journals and a few of its frames; none if these have no times.
+pub(super) fn span(scan: &Scan) -> Result<Option<Span>> {
+    let recording = Recording::open(&scan.paths, Trust::Acknowledged)?;
+    let scanned = Scanned::of(&Whole::new(recording, Extent::All));
+    let Some(seconds) = scanned.seconds() else { return Ok(None) };
+    let first = scanned.first.zip(scanned.survey.frames_per_second);
+    Ok(first.map(|((_, stamp), rate)| {
+        let within = stamp.frame.min(rate - 1) * SECOND / rate;
+        Span { begin: Moment(Nanos((EPOCH + stamp.second) * SECOND + within)), seconds }
+    }))
+}

@@ -1,0 +1,224 @@
+//! Commands and replies as stations and Mark 5 recorders exchange them (VSI-S): `record = on : name ;` is a command,
+//! `record ?` a query, `!record = 0 ;` a reply whose first field is a return code. Pure.
+//!
+//! Sources: the documentation of jive5ab, "VSI-S Command, Query and Response Syntax" (doc/source/vsi-s-commands.rst) and
+//! "jive5ab command set"; the Mark 5C command set 2.1 (doc/Mark5C_command_set-2.1.pdf there); how jive5ab splits what it
+//! hears (src/test.cc).
+
+use std::fmt;
+
+/// A command or a query.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Command {
+    /// In lower case: case means nothing.
+    pub(super) keyword: String,
+    pub(super) query: bool,
+    /// Without white space, which means nothing.
+    pub(super) fields: Vec<String>,
+}
+
+/// The return codes of VSI-S.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Code {
+    /// Done.
+    Done = 0,
+    /// Initiated or enabled, but not completed.
+    Begun = 1,
+    /// Not implemented or not relevant.
+    Irrelevant = 2,
+    /// No command and no query.
+    Syntax = 3,
+    /// Tried, and it did not work.
+    Failed = 4,
+    /// Too busy; try again later.
+    Busy = 5,
+    /// Inconsistent with what it does.
+    Conflict = 6,
+    /// No such keyword.
+    Unknown = 7,
+    /// A parameter is wrong.
+    Parameter = 8,
+}
+
+/// What is answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Reply {
+    keyword: String,
+    query: bool,
+    code: Code,
+    fields: Vec<String>,
+}
+
+impl Reply {
+    /// To a command or query, without fields.
+    pub(super) fn to(command: &Command, code: Code) -> Self {
+        Reply { keyword: command.keyword.clone(), query: command.query, code, fields: Vec::new() }
+    }
+
+    /// To what is no command.
+    pub(super) fn no_command(why: &str) -> Self {
+        let fields = vec![plain(why)];
+        Reply { keyword: "syntax".into(), query: false, code: Code::Syntax, fields }
+    }
+
+    /// One more field. Characters that end fields and replies become commas.
+    #[must_use]
+    pub(super) fn field(mut self, text: impl fmt::Display) -> Self {
+        self.fields.push(plain(&text.to_string()));
+        self
+    }
+}
+
+fn plain(text: &str) -> String {
+    text.replace([':', ';'], ",").replace(|character: char| character.is_control(), " ")
+}
+
+impl fmt::Display for Reply {
+    /// `!record? 0 : on : 1 : name ;`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mark = if self.query { '?' } else { '=' };
+        write!(f, "!{}{mark} {}", self.keyword, self.code as u8)?;
+        for field in &self.fields {
+            write!(f, " : {field}")?;
+        }
+        f.write_str(" ;")
+    }
+}
+
+/// A command is at most so long, a label of 64 characters and others of 32 with it.
+const LENGTH_MAX: usize = 1024;
+
+/// What stands between semicolons. Nothing is no command, and nothing to complain of.
+pub(super) fn parse(text: &str) -> Option<Result<Command, &'static str>> {
+    let plain: String = text.chars().filter(|character| !character.is_whitespace()).collect();
+    if plain.is_empty() {
+        return None;
+    }
+    if plain.len() > LENGTH_MAX {
+        return Some(Err("too long"));
+    }
+    let Some(at) = plain.find(['?', '=']) else { return Some(Err("not a command or query")) };
+    let (keyword, rest) = plain.split_at(at);
+    if keyword.is_empty() {
+        return Some(Err("no keyword"));
+    }
+    if !keyword.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
+        return Some(Err("not a command or query"));
+    }
+    let (query, fields) = (rest.starts_with('?'), &rest[1..]);
+    let fields = if fields.is_empty() { Vec::new() } else { fields.split(':').map(str::to_owned).collect() };
+    Some(Ok(Command { keyword: keyword.to_ascii_lowercase(), query, fields }))
+}
+
+/// What a client has said and has not been answered.
+#[derive(Debug, Default)]
+pub(super) struct Heard(Vec<u8>);
+
+/// More without an end of a command is none.
+const HEARD_MAX: usize = 8 << 10;
+
+impl Heard {
+    /// Takes in what came; all that is complete by now. Commands end with semicolons, or with their line. An error if it
+    /// goes on and on.
+    pub(super) fn add(&mut self, bytes: &[u8]) -> Result<Option<Line>, &'static str> {
+        self.0.extend_from_slice(bytes);
+        let Some(end) = self.0.iter().rposition(|byte| matches!(byte, b';' | b'\n')) else {
+            return if self.0.len() > HEARD_MAX { Err("too long") } else { Ok(None) };
+        };
+        let rest = self.0.split_off(end + 1);
+        let text = String::from_utf8_lossy(&std::mem::replace(&mut self.0, rest)).into_owned();
+        Ok(Some(Line { returns: text.contains("\r\n"), text }))
+    }
+}
+
+/// Commands that came together, and are answered in one line.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Line {
+    text: String,
+    /// Lines end as those of telnet do.
+    returns: bool,
+}
+
+impl Line {
+    /// What is answered; nothing to nothing.
+    pub(super) fn answer(&self, mut reply: impl FnMut(&Command) -> Reply) -> String {
+        let commands = self.text.split([';', '\n']).filter_map(parse);
+        let replies = commands.map(|command| match command {
+            Ok(command) => reply(&command).to_string(),
+            Err(why) => Reply::no_command(why).to_string(),
+        });
+        let replies: String = replies.collect();
+        let end = if self.returns { "\r\n" } else { "\n" };
+        if replies.is_empty() { replies } else { replies + end }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn command(text: &str) -> Command {
+        parse(text).expect("something").expect(text)
+    }
+
+    #[test]
+    fn commands_and_queries_are_told_apart() {
+        let on = command(" Record = on : exp_st_scan-1 : : EF ");
+        assert_eq!((on.keyword.as_str(), on.query), ("record", false));
+        assert_eq!(on.fields, ["on", "exp_st_scan-1", "", "EF"]);
+        let port = command("net_port = 10.0.0.1@46227 = x");
+        assert_eq!(port.fields, ["10.0.0.1@46227=x"]);
+        let query = command("DTS_id?");
+        assert_eq!((query.keyword.as_str(), query.query, query.fields.len()), ("dts_id", true, 0));
+        assert_eq!(parse(" \r "), None);
+        for wrong in ["record", "=on", "?", "ré=1", "a b"] {
+            assert!(parse(wrong).expect("something").is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn replies_are_written_as_clients_read_them() {
+        let query = command("record?");
+        assert_eq!(Reply::to(&query, Code::Done).field("on").field(5).to_string(), "!record? 0 : on : 5 ;");
+        assert_eq!(Reply::to(&command("mode=x"), Code::Parameter).to_string(), "!mode= 8 ;");
+        let text = Reply::to(&query, Code::Failed).field("/data: full;\r\nsorry").to_string();
+        assert_eq!(text, "!record? 4 : /data, full,  sorry ;");
+    }
+
+    #[test]
+    fn what_comes_in_pieces_or_together_is_answered_once() {
+        let ok = |command: &Command| Reply::to(command, Code::Done);
+        let mut heard = Heard::default();
+        assert_eq!(heard.add(b"stat"), Ok(None));
+        let line = heard.add(b"us?; mode?;\r\nrec").expect("short").expect("two");
+        assert_eq!(line.answer(ok), "!status? 0 ;!mode? 0 ;\r\n");
+        let line = heard.add(b"ord?\n").expect("short").expect("one without a semicolon");
+        assert_eq!(line.answer(ok), "!record? 0 ;\n");
+        assert_eq!(heard.add(b"\n").expect("short").expect("a line").answer(ok), "", "nothing to nothing");
+        let line = heard.add(b"nonsense;").expect("short").expect("one");
+        assert_eq!(line.answer(ok), "!syntax= 3 : not a command or query ;\n");
+        assert_eq!(heard.add(&[b'x'; HEARD_MAX + 1]), Err("too long"));
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_panic_and_replies_are_whole(pieces in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..10)) {
+            let mut heard = Heard::default();
+            for piece in pieces {
+                if let Ok(Some(line)) = heard.add(&piece) {
+                    let text = line.answer(|command| Reply::to(command, Code::Unknown).field(&command.keyword));
+                    prop_assert!(text.is_empty() || text.starts_with('!') && text.ends_with('\n'));
+                    prop_assert_eq!(text.matches('!').count(), text.matches(" ;").count());
+                }
+            }
+        }
+
+        #[test]
+        fn a_command_comes_back_as_it_was_said(keyword in "[a-z_0-9]{1,12}", query in any::<bool>(), fields in prop::collection::vec("[a-zA-Z0-9_.@+-]{1,8}", 0..5)) {
+            let mark = if query { "?" } else { "=" };
+            let text = format!(" {keyword} {mark} {}", fields.join(" : "));
+            prop_assert_eq!(command(&text), Command { keyword, query, fields });
+        }
+    }
+}

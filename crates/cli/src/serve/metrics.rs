@@ -1,0 +1,163 @@
+//! The state of a recorder as Prometheus collects it (text format 0.0.4). Counters begin anew with each recording.
+
+use nilometer_acquisition::{LaneStatus, Status};
+
+use super::state::{Report, State};
+
+/// The page.
+pub(super) fn metrics(report: &Report) -> String {
+    let mut page = Page::default();
+    page.head("state", "gauge", "1 for the state that the recorder is in.");
+    for state in State::ALL {
+        page.value("state", &[("state", state.name())], u8::from(report.state == state).into());
+    }
+    page.one(
+        "recordings_total",
+        "counter",
+        "Recordings of this service that have ended.",
+        report.recordings as f64,
+    );
+    let version = report.version;
+    page.head("info", "gauge", "The version of the recorder.");
+    page.value("info", &[("version", version)], 1.0);
+    if let Some(status) = &report.recording {
+        traffic(&mut page, status);
+        losses(&mut page, status);
+        ring(&mut page, status);
+        lanes(&mut page, &status.lanes);
+    }
+    page.0.concat()
+}
+
+#[derive(Default)]
+struct Page(Vec<String>);
+
+impl Page {
+    fn head(&mut self, name: &str, kind: &str, help: &str) {
+        let name = format!("nilometer_{name}");
+        self.0.extend([format!("# HELP {name} {help}\n"), format!("# TYPE {name} {kind}\n")]);
+    }
+
+    fn value(&mut self, name: &str, labels: &[(&str, &str)], value: f64) {
+        let labels: Vec<_> =
+            labels.iter().map(|(name, text)| format!("{name}=\"{}\"", escaped(text))).collect();
+        let labels = if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
+        self.0.push(format!("nilometer_{name}{labels} {value}\n"));
+    }
+
+    fn one(&mut self, name: &str, kind: &str, help: &str, value: f64) {
+        self.head(name, kind, help);
+        self.value(name, &[], value);
+    }
+
+    fn counter(&mut self, name: &str, help: &str, value: u64) {
+        self.one(&format!("{name}_total"), "counter", help, value as f64);
+    }
+
+    fn gauge(&mut self, name: &str, help: &str, value: f64) {
+        self.one(name, "gauge", help, value);
+    }
+
+    /// One counter by a label.
+    fn counters<'a>(
+        &mut self,
+        name: &str,
+        help: &str,
+        label: &str,
+        values: impl IntoIterator<Item = (&'a str, u64)>,
+    ) {
+        let name = format!("{name}_total");
+        self.head(&name, "counter", help);
+        for (text, value) in values {
+            self.value(&name, &[(label, text)], value as f64);
+        }
+    }
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+fn traffic(page: &mut Page, status: &Status) {
+    let came = &status.came;
+    page.counter("received_packets", "Packets that came, whatever they were.", came.packets);
+    page.counter("received_bytes", "Their bytes, without the headers of the network.", came.bytes);
+    page.gauge("receive_rate_bytes", "Bytes a second over about the last second.", came.bytes_per_second);
+    page.counter(
+        "recorded_packets",
+        "Packets that have their place in the recording.",
+        status.recorded_packets,
+    );
+    page.counter("recorded_bytes", "Bytes of them that are kept.", status.recorded_bytes);
+    page.gauge("recording_seconds", "Time since the first packet.", status.seconds);
+    page.gauge(
+        "socket_buffer_bytes",
+        "What the kernel gave for packets that wait.",
+        status.socket_buffer_bytes as f64,
+    );
+}
+
+fn losses(page: &mut Page, status: &Status) {
+    let lost = &status.lost;
+    page.counter("missing_packets", "Packets that did not come, or not in time.", lost.packets + lost.jumped);
+    page.counter("gaps", "Times that packets were missing one after the other.", lost.gaps);
+    let causes = [("kernel", lost.kernel_dropped), ("ring_full", lost.ring_full), ("late", lost.late)];
+    page.counters("lost_packets", "Packets known to be lost, by cause.", "cause", causes);
+    page.counter("blocks_not_stored", "Blocks of packets that no storage took.", lost.blocks_not_stored);
+    page.counter(
+        "reordered_packets",
+        "Packets that came after one with a higher number.",
+        status.reordered_packets,
+    );
+    page.counter("duplicate_packets", "Packets that were there already.", status.duplicate_packets);
+    let ignored = status.ignored_packets.iter().map(|(why, count)| (*why, *count));
+    page.counters("ignored_packets", "Packets that are none of the stream, by reason.", "reason", ignored);
+    page.counter("restarts", "Times that the numbers of packets began anew.", status.restarts);
+}
+
+fn ring(page: &mut Page, status: &Status) {
+    let ring = &status.ring;
+    page.gauge("ring_slots", "Blocks that the memory holds.", ring.slots as f64);
+    page.gauge("ring_slots_in_use", "Blocks that wait for storage.", ring.in_use as f64);
+    page.gauge("ring_slots_high_water", "The most that waited at once.", ring.high_water as f64);
+    page.counter("stalls", "Times in which blocks waited and none was stored.", ring.stalls);
+    page.one("stalled_seconds_total", "counter", "All of them together.", ring.stalled_seconds);
+    page.gauge("longest_stall_seconds", "The longest of them.", ring.longest_stall_seconds);
+}
+
+fn lanes(page: &mut Page, lanes: &[LaneStatus]) {
+    let path = |lane: &LaneStatus| lane.path.display().to_string();
+    page.head("written_bytes_total", "counter", "Bytes written to a directory.");
+    for lane in lanes {
+        page.value("written_bytes_total", &[("directory", &path(lane))], lane.written_bytes as f64);
+    }
+    page.head("free_bytes", "gauge", "Free where a directory is.");
+    for (lane, free) in lanes.iter().filter_map(|lane| Some((lane, lane.free_bytes?))) {
+        page.value("free_bytes", &[("directory", &path(lane))], free as f64);
+    }
+    page.head("directory_failed", "gauge", "1 if a directory takes no more: it failed or is full.");
+    for lane in lanes {
+        let failed = matches!(lane.state, "failed" | "full");
+        page.value("directory_failed", &[("directory", &path(lane))], u8::from(failed).into());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_escaped_and_every_value_has_its_head() {
+        let lane = LaneStatus { path: "/a\"b\\c\nd".into(), state: "failed", ..LaneStatus::default() };
+        let status = Status { recorded_packets: 7, lanes: vec![lane], ..Status::default() };
+        let report = Report { recording: Some(status), state: State::Recording, ..Report::default() };
+        let page = metrics(&report);
+        assert!(page.contains("nilometer_state{state=\"recording\"} 1\n"), "{page}");
+        assert!(page.contains("nilometer_recorded_packets_total 7\n"), "{page}");
+        assert!(page.contains("directory_failed{directory=\"/a\\\"b\\\\c\\nd\"} 1\n"), "{page}");
+        for line in page.lines().filter(|line| !line.starts_with('#')) {
+            let name = line.split(['{', ' ']).next().expect("a name");
+            assert_eq!(page.matches(&format!("# TYPE {name} ")).count(), 1, "{name}");
+        }
+    }
+}

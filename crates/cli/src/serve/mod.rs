@@ -1,0 +1,123 @@
+//! `nilometer serve`: a recorder that is commanded, over HTTP and as Mark 5 recorders are.
+//!
+//! ```text
+//! http, mark5, socket -> Console -> Station (one thread: the only one that has the recorder) -> Recorder
+//! ```
+
+mod console;
+mod doors;
+mod http;
+mod mark5;
+mod metrics;
+mod state;
+mod station;
+mod visitors;
+mod window;
+
+use std::{fs, net::TcpListener, path::PathBuf};
+
+use anyhow::Context;
+use clap::Args;
+use serde::Deserialize;
+
+use crate::{Blame, Outcome, evaluate::stop_on_signal, record::Wishes};
+use console::Console;
+use doors::{Door, HTTP, listen, spawn};
+pub(crate) use state::State;
+use station::Station;
+pub(crate) use window::{Shown, Window};
+
+/// Runs a recorder that is commanded: over HTTP, and with the commands of Mark 5 recorders
+#[derive(Debug, Args)]
+pub(crate) struct Serve {
+    /// A TOML file: `[record]` with what `nilometer record` can be told, `[service]` with what can be told here; options
+    /// win over it
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    #[command(flatten)]
+    service: Service,
+}
+
+/// Where it is reached.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Service {
+    /// Where HTTP is answered: GET /status and /metrics; POST /configure, /arm, /start and /stop; or `off`
+    /// [default: 127.0.0.1:9620]
+    #[arg(long, value_name = "ADDRESS")]
+    http: Option<String>,
+    /// Where the commands of Mark 5 recorders are answered, or `off` [default: 127.0.0.1:2620]
+    #[arg(long, value_name = "ADDRESS")]
+    mark5: Option<String>,
+    /// A unix socket that tells the status as JSON to whoever connects
+    #[arg(long, value_name = "PATH")]
+    socket: Option<PathBuf>,
+    /// Let other machines command it: there is no password
+    #[arg(long)]
+    listen_beyond_loopback: bool,
+}
+
+/// The file.
+#[derive(Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Configured {
+    service: Service,
+    record: Wishes,
+}
+
+const MARK5: &str = "127.0.0.1:2620";
+const OFF: &str = "off";
+
+impl Serve {
+    pub(crate) fn execute(&self) -> Outcome {
+        let Configured { service, record } = self.configured().input()?;
+        let service = self.service.clone().over(service);
+        let beyond = service.listen_beyond_loopback;
+        let http = service.listen("http", service.http.as_deref().unwrap_or(HTTP)).input()?;
+        let mark5 = service.listen("mark5", service.mark5.as_deref().unwrap_or(MARK5)).input()?;
+        let door = service.socket.as_deref().map(Door::open).transpose().input()?;
+        let end = stop_on_signal().run()?;
+        let (console, orders, news) = Console::new();
+        let mut station = Station::new(record, news);
+        if let Some(listener) = http {
+            let console = console.clone();
+            spawn("http", move || http::serve(&listener, &console)).run()?;
+        }
+        if let Some(listener) = mark5 {
+            let console = console.clone();
+            spawn("mark5", move || mark5::serve(&listener, &console, beyond)).run()?;
+        }
+        if let Some(door) = &door {
+            door.serve(console.clone()).run()?;
+        }
+        eprintln!("ready: {}", console.report().state.name());
+        station.run(&orders, &end);
+        eprintln!("ended");
+        Ok(())
+    }
+
+    fn configured(&self) -> anyhow::Result<Configured> {
+        let Some(file) = &self.config else { return Ok(Configured::default()) };
+        let name = file.display();
+        let text =
+            fs::read_to_string(file).with_context(|| format!("can't read the configuration {name}"))?;
+        toml::from_str(&text).with_context(|| name.to_string())
+    }
+}
+
+impl Service {
+    fn over(self, below: Service) -> Self {
+        Service {
+            http: self.http.or(below.http),
+            mark5: self.mark5.or(below.mark5),
+            socket: self.socket.or(below.socket),
+            listen_beyond_loopback: self.listen_beyond_loopback || below.listen_beyond_loopback,
+        }
+    }
+
+    /// A listener at this address, which is said; none if it is `off`.
+    fn listen(&self, what: &str, address: &str) -> anyhow::Result<Option<TcpListener>> {
+        let listens = address != OFF;
+        listens.then(|| listen(what, address, self.listen_beyond_loopback)).transpose()
+    }
+}

@@ -1,0 +1,335 @@
+//! The thread that runs the recorder: carries out orders, begins and ends recordings at their times, and reports.
+
+use std::sync::{
+    Arc, Mutex, PoisonError,
+    atomic::{AtomicBool, Ordering},
+    mpsc::{Receiver, RecvTimeoutError, SyncSender},
+};
+
+use nilometer_acquisition::{Outcome as Recorded, Status};
+use nilometer_model::{Moment, Nanos, packets::Mode};
+use nilometer_storage::{Calendar, Clock};
+
+use super::{
+    console::{Answer, Asked, News},
+    state::{Configuration, Metadata, Order, Refused, Report, Scan, State},
+};
+use crate::{
+    Failure, explained,
+    record::{Account, Before, Prepared, Settings, Wishes, left_until, went_well},
+};
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Station {
+    /// What the file of the service says.
+    file: Wishes,
+    /// What is configured.
+    wishes: Wishes,
+    news: Arc<Mutex<News>>,
+    current: Option<Current>,
+    /// Who waits for the end of the recording.
+    waiting: Vec<SyncSender<Answer>>,
+    clock: Clock,
+    told: Nanos,
+}
+
+/// A recording that is armed or runs.
+#[derive(Debug)]
+struct Current {
+    prepared: Prepared,
+    settings: Settings,
+    metadata: Metadata,
+    stop: Arc<AtomicBool>,
+    before: Option<Before>,
+}
+
+/// Longest without a look at orders and times.
+const LOOK: Nanos = Nanos::from_millis(20);
+/// How often figures are brought up to date.
+const TELL: Nanos = Nanos::from_millis(200);
+/// Recordings that are remembered.
+const SCANS: usize = 10_000;
+
+fn now() -> Moment {
+    Moment(Calendar::now().time)
+}
+
+fn refused(failure: Failure) -> Refused {
+    match failure {
+        Failure::Input(error) => Refused::Input(explained(&error)),
+        Failure::Run(error) => Refused::Failed(explained(&error)),
+    }
+}
+
+impl Station {
+    pub(super) fn new(file: Wishes, news: Arc<Mutex<News>>) -> Self {
+        let (wishes, clock) = (file.clone(), Clock::start());
+        let station =
+            Station { file, wishes, news, current: None, waiting: Vec::new(), clock, told: Nanos(0) };
+        station.configured(State::Idle);
+        station
+    }
+
+    /// Until it is told to end by a signal; a recording is then ended in order.
+    pub(super) fn run(&mut self, orders: &Receiver<Asked>, end: &AtomicBool) {
+        while !end.load(Ordering::Relaxed) {
+            match orders.recv_timeout(LOOK.duration()) {
+                Ok(asked) => self.hear(asked),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            self.look();
+        }
+        if self.state() == State::Recording {
+            self.stop_recording();
+        } else if let Some(current) = self.current.take() {
+            current.prepared.discard();
+        }
+        while self.current.is_some() {
+            std::thread::sleep(LOOK.duration());
+            self.look();
+        }
+    }
+
+    fn state(&self) -> State {
+        self.report(|report| report.state)
+    }
+
+    fn report<T>(&self, change: impl FnOnce(&mut Report) -> T) -> T {
+        change(&mut self.news.lock().unwrap_or_else(PoisonError::into_inner).report)
+    }
+
+    fn enter(&self, state: State) {
+        self.report(|report| {
+            (report.state, report.since, report.stopping) = (state, now(), false);
+            report.version = env!("CARGO_PKG_VERSION");
+        });
+    }
+
+    fn hear(&mut self, Asked { order, answer }: Asked) {
+        if let Err(why) = self.state().allows(&order) {
+            drop(answer.try_send(Err(why)));
+            return;
+        }
+        let done = match order {
+            Order::Configure(wishes) => self.configure(wishes),
+            Order::Change(wishes) => {
+                self.wishes = wishes.over(self.wishes.clone());
+                self.configured(self.state());
+                Ok(())
+            }
+            Order::Arm(wishes, metadata) => self.arm(wishes, metadata),
+            Order::Start => self.start(),
+            Order::Record(label) => self.record(&label),
+            Order::Stop if self.state() == State::Armed => {
+                self.disarm();
+                Ok(())
+            }
+            Order::Stop => {
+                self.stop_recording();
+                self.waiting.push(answer);
+                return;
+            }
+        };
+        // Who does not wait any more needs no answer.
+        drop(answer.try_send(done.map(|()| self.report(|report| report.clone()))));
+    }
+
+    fn configure(&mut self, wishes: Wishes) -> Result<(), Refused> {
+        let wishes = wishes.over(self.file.clone());
+        Settings::of(wishes.clone()).map_err(|error| Refused::Input(explained(&error)))?;
+        self.wishes = wishes;
+        self.configured(self.state());
+        Ok(())
+    }
+
+    /// Tells what is configured; `before` is the state that it is in if that is not enough.
+    fn configured(&self, before: State) {
+        let settings = Settings::of(self.wishes.clone());
+        let state = match (&settings, before) {
+            (Ok(_), _) => State::Configured,
+            (Err(_), State::Failed) => State::Failed,
+            (Err(_), _) => State::Idle,
+        };
+        let configuration = match &settings {
+            Ok(settings) => Configuration::of(settings),
+            Err(error) => {
+                let (mode, to, missing) = (self.wishes.mode, self.wishes.to.clone(), Some(explained(error)));
+                Configuration { mode, to, missing, ..Configuration::default() }
+            }
+        };
+        self.report(|report| {
+            report.configuration = configuration;
+            report.fault = None;
+        });
+        self.enter(state);
+    }
+
+    fn arm(&mut self, wishes: Wishes, metadata: Metadata) -> Result<(), Refused> {
+        let settings = Settings::of(wishes.over(self.wishes.clone()));
+        let settings = settings.map_err(|error| Refused::Input(explained(&error)))?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let prepared = settings.prepare(stop.clone()).map_err(refused)?;
+        let (name, asked) = (prepared.name.clone(), settings.wishes());
+        self.report(|report| {
+            (report.name, report.start, report.stop) = (Some(name), asked.start, asked.stop);
+            (report.fault, report.recording) = (None, None);
+        });
+        self.current = Some(Current { prepared, settings, metadata, stop, before: None });
+        self.enter(State::Armed);
+        Ok(())
+    }
+
+    /// What came since it was armed is none of the recording.
+    fn start(&mut self) -> Result<(), Refused> {
+        let Some(current) = &mut self.current else { return Err(Refused::Failed("nothing is armed".into())) };
+        let (recorder, before) = (&mut current.prepared.recorder, Before::now());
+        if let Err(error) = recorder.discard().and_then(|()| recorder.begin()) {
+            let why = error.to_string();
+            self.disarm();
+            return Err(Refused::Failed(why));
+        }
+        current.before = Some(before);
+        self.enter(State::Recording);
+        Ok(())
+    }
+
+    fn record(&mut self, label: &str) -> Result<(), Refused> {
+        let name = self.free_name(label)?;
+        // The times of the configuration are those of a schedule; this is a command.
+        let wishes = Wishes { name: Some(name), ..Wishes::default() };
+        let kept = std::mem::take(&mut self.wishes.start);
+        let armed = self.arm(wishes, Metadata::new());
+        self.wishes.start = kept;
+        armed.and_then(|()| self.start())
+    }
+
+    /// As Mark 5 recorders do: a letter is put behind a name that is taken.
+    fn free_name(&self, label: &str) -> Result<String, Refused> {
+        let letters = ('a'..='z').chain('A'..='Z').map(|letter| format!("{label}{letter}"));
+        let mut names = std::iter::once(label.to_owned()).chain(letters);
+        let free = names.find(|name| !self.wishes.to.iter().any(|to| to.join(name).exists()));
+        free.ok_or_else(|| Refused::Input(format!("{label} and its 52 variants exist")))
+    }
+
+    fn disarm(&mut self) {
+        if let Some(current) = self.current.take() {
+            current.prepared.discard();
+        }
+        self.left();
+        self.configured(State::Configured);
+    }
+
+    /// Nothing is armed or recorded any more.
+    fn left(&self) {
+        self.report(|report| (report.name, report.start, report.stop) = (None, None, None));
+    }
+
+    fn stop_recording(&mut self) {
+        if let Some(current) = &self.current {
+            current.stop.store(true, Ordering::Relaxed);
+            self.report(|report| report.stopping = true);
+        }
+    }
+
+    /// Begins and ends what is to, and tells how it goes.
+    fn look(&mut self) {
+        let Some(current) = &mut self.current else { return };
+        let asked = current.settings.wishes();
+        let is_over = |moment: Option<Moment>| moment.is_some_and(|moment| left_until(moment) == Nanos(0));
+        if current.before.is_none() {
+            let (begins, ends) = (is_over(asked.start), is_over(asked.stop));
+            if ends {
+                self.disarm();
+            } else if begins && let Err(Refused::Failed(why)) = self.start() {
+                self.failed(why);
+            }
+            return;
+        }
+        if is_over(asked.stop) && !current.stop.load(Ordering::Relaxed) {
+            self.stop_recording();
+        }
+        self.follow();
+    }
+
+    fn follow(&mut self) {
+        let Some(Current { prepared, .. }) = &mut self.current else { return };
+        if let Some(outcome) = prepared.recorder.wait(Nanos(0)) {
+            let status = prepared.recorder.status();
+            self.ended(&outcome, status);
+        } else if self.clock.now().since(self.told) >= TELL {
+            self.told = self.clock.now();
+            let status = prepared.recorder.status();
+            self.report(|report| report.recording = Some(status));
+        }
+    }
+
+    fn ended(&mut self, outcome: &Recorded, status: Status) {
+        let Some(current) = self.current.take() else { return };
+        let scan = current.scan(outcome, &status);
+        let (fault, broken) = (scan.fault.clone(), is_broken(outcome));
+        current.keep(outcome, &status);
+        let mut news = self.news.lock().unwrap_or_else(PoisonError::into_inner);
+        news.report.recording = Some(status);
+        news.report.recordings += 1;
+        news.report.last = Some(scan.clone());
+        news.scans.push(scan);
+        let excess = news.scans.len().saturating_sub(SCANS);
+        news.scans.drain(..excess);
+        drop(news);
+        self.left();
+        match fault.filter(|_| broken) {
+            Some(why) => self.failed(why),
+            None => self.configured(State::Configured),
+        }
+        for answer in self.waiting.drain(..) {
+            drop(
+                answer.try_send(Ok(self.news.lock().unwrap_or_else(PoisonError::into_inner).report.clone())),
+            );
+        }
+    }
+
+    fn failed(&self, why: String) {
+        self.report(|report| report.fault = Some(why));
+        self.enter(State::Failed);
+    }
+}
+
+/// Something did not work, other than that packets are missing.
+fn is_broken(outcome: &Recorded) -> bool {
+    let lost = outcome.due.saturating_sub(outcome.stored()) > 0;
+    let network = outcome.traffic.as_ref().is_some_and(|traffic| traffic.fault.is_some());
+    outcome.hung || lost || network || !outcome.faults.is_empty()
+}
+
+impl Current {
+    /// Writes down what it came to, where the storage answers.
+    fn keep(self, outcome: &Recorded, status: &Status) {
+        let Current { prepared, settings, metadata, before, .. } = self;
+        if outcome.hung {
+            // A directory on storage that hangs must not be closed.
+            std::mem::forget(prepared);
+            return;
+        }
+        let before = before.unwrap_or_else(Before::now);
+        let account = Account::of(&prepared, &settings, &before, outcome, status.clone()).noting(metadata);
+        if let Err(error) = account.keep(&prepared.targets, settings.patience()) {
+            eprintln!("{}: can't write its summary: {error}", prepared.name);
+        }
+    }
+
+    fn scan(&self, outcome: &Recorded, status: &Status) -> Scan {
+        Scan {
+            name: self.prepared.name.clone(),
+            paths: self.prepared.targets.iter().map(|target| target.path().to_owned()).collect(),
+            begun: self.before.as_ref().map(Before::begun).unwrap_or_default(),
+            seconds: outcome.wall.seconds(),
+            packets: status.recorded_packets,
+            bytes: status.recorded_bytes,
+            missing_packets: status.lost.packets + status.lost.jumped,
+            fault: went_well(outcome).err().map(|error| error.to_string()),
+            mode: Mode::of(self.settings.instrument()),
+        }
+    }
+}
