@@ -10,6 +10,7 @@ mod data;
 mod host;
 mod measure;
 mod metadata;
+mod mount;
 mod ours;
 mod packets;
 mod peers;
@@ -36,7 +37,7 @@ struct Comparison {
     run: fn(&Stop) -> anyhow::Result<Outcome>,
 }
 
-const COMPARISONS: [Comparison; 24] = [
+const COMPARISONS: [Comparison; 25] = [
     Comparison { name: "read-4k-sync", run: read_sync::run },
     Comparison { name: "read-4k-uring", run: read_uring::run },
     Comparison { name: "stream-1m-buffered", run: stream::buffered },
@@ -56,6 +57,7 @@ const COMPARISONS: [Comparison; 24] = [
     Comparison { name: "packets-lasting", run: packets::lasting },
     Comparison { name: "recorder-disk", run: recorder::on_disk },
     Comparison { name: "recorder-memory", run: recorder::in_memory },
+    Comparison { name: "mount", run: mount::run },
     Comparison { name: "data", run: data::run },
     Comparison { name: "tally", run: tally::run },
     Comparison { name: "between", run: between::run },

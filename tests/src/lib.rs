@@ -6,11 +6,13 @@
 
 mod faulty_disk;
 mod file_system;
+mod mounted;
 mod program;
 mod python;
 
 pub use faulty_disk::{FaultyDisk, may_have_faulty_disks};
 pub use file_system::{FileSystem, may_mount};
+pub use mounted::{Mounted, may_show};
 pub use program::{Ended, Running, nilometer, run, start};
 pub use python::python;
 

@@ -3,7 +3,7 @@
 mod below;
 mod grow;
 
-pub use below::with_below;
+pub use below::{journals_below, with_below};
 
 use std::{
     collections::{BTreeMap, BTreeSet},

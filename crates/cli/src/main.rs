@@ -5,20 +5,22 @@
 
 #![forbid(unsafe_code)]
 
-mod calendar;
 mod catalogue;
 mod clean;
 mod describe;
 mod doctor;
 mod evaluate;
+mod export;
 mod facility;
 mod host;
 mod instrument;
+mod mount;
 mod plan;
 mod progress;
 mod record;
 mod recorded;
 mod recordings;
+mod replay;
 mod report;
 mod resume;
 mod scan;
@@ -45,12 +47,15 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     Evaluate(evaluate::Evaluate),
+    Export(export::Export),
+    Replay(replay::Replay),
     Report(report::Report),
     Describe(describe::Describe),
     Plan(plan::Plan),
     Instrument(instrument::Command),
     Simulate(Box<simulate::Simulate>),
     Record(record::Record),
+    Mount(mount::Mount),
     Serve(serve::Serve),
     Doctor(doctor::Doctor),
     Scan(scan::Scan),
@@ -112,6 +117,9 @@ fn main() -> ExitCode {
         }
         Command::Doctor(doctor) => code(doctor.execute()),
         Command::Verify(verify) => code(verify.execute()),
+        Command::Export(export) => code(export.execute()),
+        Command::Mount(mount) => code(mount.execute()),
+        Command::Replay(replay) => code(replay.execute()),
         Command::Scan(scan) => code(scan.execute()),
         Command::Size(size) => code(size.execute()),
         Command::Instrument(instrument) => code(instrument.execute()),

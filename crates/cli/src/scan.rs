@@ -11,7 +11,7 @@ use nilometer_acquisition::{
 use nilometer_model::{ByteRate, Bytes, Nanos, packets::Station};
 use serde_json::{Value, json};
 
-use crate::{Blame, Failure, Outcome, calendar::utc, share::Share};
+use crate::{Blame, Failure, Outcome, share::Share};
 
 /// Says what recordings are: format, stations, threads, times, rate, and what is missing
 #[derive(Debug, Args)]
@@ -130,8 +130,7 @@ fn lanes(whole: &Whole) -> String {
 
 /// When a frame is.
 fn moment(stamp: Stamp, rate: Option<u64>) -> String {
-    let nanos = rate.map_or(0, |rate| stamp.frame.min(rate - 1) * 1_000_000_000 / rate);
-    utc(stamp.second, nanos) + "Z"
+    stamp.moment(rate).to_string()
 }
 
 fn times(scan: &Scanned) -> Vec<String> {

@@ -13,7 +13,7 @@ use nilometer_acquisition::{
 };
 use nilometer_model::Bytes;
 
-use crate::{Blame, Failure, Outcome, calendar::utc};
+use crate::{Blame, Failure, Outcome};
 
 /// Reads a recording back, frame by frame, and names every frame that is missing or damaged
 #[derive(Debug, Args)]
@@ -118,9 +118,7 @@ fn times(headers: &Headers) -> Vec<String> {
         "headers     {} frames; {} are marked as invalid, and of {noted} the journal says that they did not come",
         continuity.frames, continuity.invalid
     )];
-    let at = |stamp: Stamp| {
-        format!("{} frame {}", utc(stamp.second, 0).split('.').next().unwrap_or_default(), stamp.frame)
-    };
+    let at = |stamp: Stamp| format!("{} frame {}", stamp.moment(None), stamp.frame);
     for Jump { frame, before, stamp } in continuity.first_jumps.iter().take(SHOWN) {
         lines.push(format!(
             "jump        thread {} goes on at {} behind {}: frame {frame} of the recording",

@@ -1,12 +1,14 @@
 //! When a recorded frame is, and whose: what its header says to whoever reads the recording.
 
-use nilometer_model::Format;
+use nilometer_model::{Format, Moment, Nanos};
 
 use super::{
     filler, mark5b,
-    time::{DAY, MJD_2000},
+    time::{DAY, EPOCH, MJD_2000},
     vdif,
 };
+
+const SECOND: u64 = 1_000_000_000;
 
 /// What a header says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +29,12 @@ impl Stamp {
     /// Whose frame it is.
     pub fn lane(&self) -> (u16, u16) {
         (self.station, self.thread)
+    }
+
+    /// When it is, at so many frames a second, as far as that is known.
+    pub fn moment(&self, frames_per_second: Option<u64>) -> Moment {
+        let nanos = frames_per_second.map_or(0, |rate| self.frame.min(rate - 1) * SECOND / rate);
+        Moment(Nanos((EPOCH + self.second) * SECOND + nanos))
     }
 
     /// Frames from 2000 on, at so many a second.

@@ -24,6 +24,12 @@ pub fn with_below(directories: &[PathBuf]) -> Result<Vec<PathBuf>, OpenError> {
     Ok(all)
 }
 
+/// The journals in directories; none in those that can't be read.
+pub fn journals_below(directories: &[PathBuf]) -> Vec<PathBuf> {
+    let journals = directories.iter().filter_map(|directory| journals_in(directory).ok()).flatten();
+    journals.map(|(_, path)| path).collect()
+}
+
 fn below(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let mut below = Vec::new();
     for entry in fs::read_dir(directory)? {

@@ -11,6 +11,7 @@ mod memory;
 mod pace;
 mod sender;
 mod simulation;
+mod tcp;
 #[cfg(test)]
 pub(crate) mod trial;
 #[expect(unsafe_code, reason = "the kernel is handed batches of packets by their addresses")]
@@ -21,6 +22,7 @@ pub use memory::Memory;
 pub use pace::{InStep, Pace, Waiting};
 pub use sender::{Left, Sender, Station};
 pub use simulation::{Shape, Simulation, SimulationError};
+pub use tcp::TcpOutlet;
 
 use std::{fmt, io};
 

@@ -4,15 +4,20 @@ use std::{
     collections::VecDeque,
     fs::File,
     io,
+    num::NonZero,
     os::unix::fs::FileExt,
     sync::{Arc, Mutex, PoisonError},
 };
+
+use rustix::fs::{Advice, fadvise};
 
 use super::Whole;
 use crate::reader::Place;
 
 /// How many are kept open.
 const OPEN: usize = 64;
+/// The kernel heeds so much of what it is asked for at once, unless it was set to less; the rest it forgets.
+const ASKED: u64 = 128 << 10;
 
 type Key = (usize, u64);
 
@@ -29,12 +34,25 @@ impl Files {
 
     /// Reads all of `into` from the file of a place, at this offset of it.
     pub(super) fn read(&self, whole: &Whole, place: Place, at: u64, into: &mut [u8]) -> io::Result<()> {
+        self.file(whole, place)?.read_exact_at(into, at)
+    }
+
+    /// Has the kernel read so much from there, without waiting for it.
+    pub(super) fn fetch(&self, whole: &Whole, place: Place, at: u64, length: u64) -> io::Result<()> {
+        let file = self.file(whole, place)?;
+        for begin in (at..at + length).step_by(ASKED as usize) {
+            let length = ASKED.min(at + length - begin);
+            fadvise(&file, begin, NonZero::new(length), Advice::WillNeed)?;
+        }
+        Ok(())
+    }
+
+    fn file(&self, whole: &Whole, place: Place) -> io::Result<Arc<File>> {
         let key = (place.lane, place.file);
-        let file = match self.opened(key) {
-            Some(file) => file,
-            None => self.keep(key, open(whole, place)?),
-        };
-        file.read_exact_at(into, at)
+        match self.opened(key) {
+            Some(file) => Ok(file),
+            None => Ok(self.keep(key, open(whole, place)?)),
+        }
     }
 
     fn opened(&self, key: Key) -> Option<Arc<File>> {
@@ -64,7 +82,7 @@ fn open(whole: &Whole, place: Place) -> io::Result<File> {
     let mut path = whole.state().recording.path(place);
     loop {
         let file = File::open(&path);
-        if whole.is_over() || !whole.state_mut().recording.refresh() {
+        if whole.is_over() || !whole.refresh() {
             return file;
         }
         let now = whole.state().recording.path(place);

@@ -15,7 +15,11 @@ mod scan;
 mod survey;
 
 use std::{
+    collections::BTreeSet,
+    fs::File,
     ops::Range,
+    os::unix::fs::FileExt,
+    path::PathBuf,
     sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
 };
 
@@ -24,6 +28,7 @@ use nilometer_model::Format;
 use crate::{
     Stream, Wire,
     format::{Stamp, Stamps},
+    journal::RECORD,
     reader::{Place, Recording},
 };
 use blocks::{Blocks, mark};
@@ -52,6 +57,7 @@ pub struct Whole {
     stamps: Option<Stamps>,
     frame_size: u64,
     block_size: u64,
+    extent: Extent,
     filling: Mutex<Option<Filling>>,
     survey: Mutex<Option<Survey>>,
     faults: Mutex<Faults>,
@@ -63,6 +69,16 @@ struct State {
     blocks: Blocks,
 }
 
+impl State {
+    fn extend(&mut self, extent: Extent) {
+        let State { recording, blocks } = self;
+        let all = extent == Extent::All || recording.is_over();
+        let index = &recording.index;
+        let end = if all { index.expected() } else { mark(index, blocks.end()) };
+        blocks.extend(index, end);
+    }
+}
+
 /// What should be there and could not be read: frames stand in its place that are marked as invalid.
 #[derive(Debug, Clone, Default)]
 pub struct Faults {
@@ -70,6 +86,9 @@ pub struct Faults {
     pub count: u64,
     /// What was wrong with the first.
     pub first: Option<String>,
+    /// Which blocks, and which of them nobody was told of yet.
+    blocks: BTreeSet<u64>,
+    untold: Vec<u64>,
 }
 
 impl Whole {
@@ -89,12 +108,17 @@ impl Whole {
             stamps: Stamps::of(format, near),
             frame_size: frame_size.max(1),
             block_size: head.frame_size.max(1),
+            extent,
             filling: Mutex::default(),
             survey: Mutex::default(),
             faults: Mutex::default(),
             state: RwLock::new(State { recording, blocks: Blocks::new(head.frame_size.max(1)) }),
         };
-        whole.extend(extent);
+        if extent == Extent::Mark {
+            // The journals were read one after the other, and may have ended meanwhile.
+            whole.refresh();
+        }
+        whole.state_mut().extend(extent);
         whole
     }
 
@@ -141,31 +165,36 @@ impl Whole {
         look(&self.state().recording)
     }
 
-    /// Takes in what the journals gained: whether there was anything.
+    /// Takes in what the journals gained: whether there was anything. More is shown only if what lies below the mark is.
     pub fn refresh(&self) -> bool {
-        let news = self.state_mut().recording.refresh();
-        if news {
-            self.extend(Extent::Mark);
+        let state = &mut *self.state_mut();
+        let news = state.recording.refresh();
+        if news && state.recording.is_over() {
+            // A journal that was read before the one whose end was seen may have more; none gets more from here on.
+            state.recording.refresh();
+        }
+        if news && self.extent == Extent::Mark {
+            state.extend(Extent::Mark);
         }
         news
     }
 
     /// Shows all that is known, as if nothing came any more.
     pub fn settle(&self) {
-        self.extend(Extent::All);
+        self.state_mut().extend(Extent::All);
+    }
+
+    /// Whether the storage of every lane can be read, as far as their journals show.
+    pub fn is_readable(&self) -> bool {
+        let state = self.state();
+        let lanes = 0..state.recording.index.heads.len();
+        let head = |lane| File::open(state.recording.journal(lane))?.read_exact_at(&mut [0; RECORD], 0);
+        lanes.into_iter().all(|lane| head(lane).is_ok())
     }
 
     /// Whether the recording was ended in order.
     pub fn is_over(&self) -> bool {
         self.state().recording.is_over()
-    }
-
-    fn extend(&self, extent: Extent) {
-        let State { recording, blocks } = &mut *self.state_mut();
-        let all = extent == Extent::All || recording.is_over();
-        let index = &recording.index;
-        let end = if all { index.expected() } else { mark(index, blocks.end()) };
-        blocks.extend(index, end);
     }
 
     /// Reads from an offset on: how many bytes there were, fewer than the buffer has only at the end. What is missing, or
@@ -180,6 +209,42 @@ impl Whole {
             done += length;
         }
         total
+    }
+
+    /// Has the kernel read these bytes from all disks at once, as far as they are there, without waiting for it.
+    pub fn fetch(&self, range: Range<u64>) {
+        let places: Vec<Place> = {
+            let State { recording, blocks } = &*self.state();
+            let end = range.end.min(blocks.length());
+            if range.start >= end {
+                return;
+            }
+            let blocks = blocks.at(range.start)..=blocks.at(end - 1);
+            recording.index.frames.range(blocks).map(|(_, place)| *place).collect()
+        };
+        for place in places {
+            let head = self.state().recording.index.heads[place.lane];
+            let length = place.length.map_or(self.block_size, u64::from);
+            // It is only sooner for it: who reads it sees what is wrong.
+            drop(self.files.fetch(self, place, place.position.saturating_mul(head.stride), length));
+        }
+    }
+
+    /// The file that is all of it, if there is one, byte for byte: nothing is missing, and nothing lies between blocks.
+    pub fn only_file(&self) -> Option<PathBuf> {
+        let State { recording, blocks } = &*self.state();
+        let index = &recording.index;
+        let (&first, &place) = index.frames.first_key_value()?;
+        let lies = |(number, at): (u64, (&u64, &Place))| {
+            let head = &index.heads[at.1.lane];
+            let same = (at.1.lane, at.1.file) == (place.lane, place.file) && *at.0 == number;
+            same && at.1.position * head.stride == blocks.begin(number)
+        };
+        let whole = first == 0 && index.frames.len() as u64 == blocks.end() && recording.is_over();
+        let whole = whole && recording.head().format != Format::Cbf && (0..).zip(&index.frames).all(lies);
+        let path = recording.path(place);
+        let length = std::fs::metadata(&path).ok()?.len();
+        (whole && length == blocks.length()).then_some(path)
     }
 
     /// The block that has the byte at an offset, where in it, and how many bytes follow there.
@@ -223,6 +288,13 @@ impl Whole {
         self.lock_faults().clone()
     }
 
+    /// Where blocks are, in bytes, that could not be read since this was asked last, and never before.
+    pub fn news_of_faults(&self) -> Vec<Range<u64>> {
+        let untold = std::mem::take(&mut self.lock_faults().untold);
+        let blocks = &self.state().blocks;
+        untold.into_iter().map(|block| blocks.begin(block)..blocks.begin(block + 1)).collect()
+    }
+
     fn lock_faults(&self) -> MutexGuard<'_, Faults> {
         self.faults.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -240,6 +312,9 @@ impl Whole {
             let path = self.state().recording.path(place);
             let mut faults = self.lock_faults();
             faults.count += 1;
+            if faults.blocks.insert(block) {
+                faults.untold.push(block);
+            }
             faults.first.get_or_insert_with(|| format!("block {block} in {}: {error}", path.display()));
         }
         self.fill_block(block, within, into);
@@ -294,4 +369,4 @@ impl Whole {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

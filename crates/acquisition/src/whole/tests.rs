@@ -27,8 +27,8 @@ const TELESCOPE: &str = "shape = [40_000]\npixel = \"uint2\"\nframe_rate = \"100
 const THREADS: u64 = 2;
 
 /// As it is sent, as the recorder was told, and as it is stored.
-type Course = (&'static str, &'static str, Format);
-const COURSES: [Course; 5] = [
+pub(crate) type Course = (&'static str, &'static str, Format);
+pub(crate) const COURSES: [Course; 5] = [
     (
         "format.vdif = { payload = \"1000 B\", threads = [2, 0, 1, 3, 7], stations = [\"Mc\"] }",
         "format.vdif = { payload = \"1000 B\", threads = [2, 0, 1, 3, 7], stations = [\"Mc\"] }",
@@ -81,7 +81,7 @@ fn frame(format: &dyn WireFormat, stored: Format, number: u64, missing: bool) ->
 }
 
 /// A recording that somebody writes.
-struct Lanes {
+pub(crate) struct Lanes {
     directories: Vec<TempDir>,
     head: Head,
     journals: Vec<Vec<Entry>>,
@@ -150,14 +150,14 @@ impl Lanes {
         self.directories.iter().map(|directory| directory.path().to_owned()).collect()
     }
 
-    fn whole(&self, extent: Extent) -> Whole {
+    pub(crate) fn whole(&self, extent: Extent) -> Whole {
         let recording = Recording::open(&self.paths(), Trust::Acknowledged).expect("a recording");
         Whole::new(recording, extent)
     }
 }
 
 /// Blocks by the lane that has them, none if they are missing; as many frames in the last one.
-fn laid_out(
+pub(crate) fn laid_out(
     course: Course,
     storing: Storing,
     lanes: usize,

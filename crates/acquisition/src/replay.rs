@@ -1,0 +1,333 @@
+//! A recording sent again, packet by packet, as its instrument sent it.
+//!
+//! ```text
+//! Whole -> a thread that reads ahead -> what stands in front of packets (format) -> pace -> Outlet
+//! ```
+
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc::{self, Receiver, SyncSender},
+    },
+    thread,
+    time::Duration,
+};
+
+use nilometer_model::{ByteRate, Frequency, Nanos};
+use nilometer_storage::{Calendar, Clock};
+
+use crate::{
+    format::{self, Geometry, Known, Packet, WireFormat},
+    transport::{InStep, Outlet, Pace, Sent, Waiting},
+    whole::Whole,
+};
+
+/// How it is sent.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Replaying {
+    /// The serial number of the first packet.
+    pub serial: u64,
+    /// Bytes of frames a second; as it came, if none.
+    pub rate: Option<ByteRate>,
+}
+
+/// What can't be sent again.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplayError {
+    /// Frames that never were packets.
+    #[error("the recording is not of packets: nothing says how its frames go over a network")]
+    NotPackets,
+    /// How they were packets is not known, or can't be made again.
+    #[error("its packets can't be made again: {0}")]
+    Format(String),
+    /// No time is in it.
+    #[error("at which rate it came can't be told from it: give a --rate")]
+    Rate,
+    /// The network, or what reads ahead, gave up.
+    #[error("can't send: {0}")]
+    Network(#[from] io::Error),
+}
+
+/// What was sent.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Replayed {
+    /// What the outlet counted.
+    pub sent: Sent,
+    /// From the first packet to the last.
+    pub wall: Nanos,
+    /// How late a burst left at the most.
+    pub latest: Nanos,
+    /// How often the sender had to wait for what was not recorded yet, or not read.
+    pub waited: u64,
+    /// It was stopped before the end.
+    pub stopped: bool,
+}
+
+/// Frames are read in pieces of this size, so many of them ahead.
+const PIECE: u64 = 1 << 20;
+const PIECES: usize = 16;
+/// How often it is looked for more of a recording that is still made.
+const LOOK: Duration = Duration::from_millis(20);
+/// After so many looks at which nothing was new, the recorder is dead: the rest is sent.
+const QUIET: u32 = 3000;
+/// A sender that had nothing to send for longer begins its pace anew.
+const STARVED: Nanos = Nanos::from_millis(2);
+
+/// Packets of a recording, ready to be sent.
+#[derive(Debug)]
+pub struct Replay {
+    whole: Arc<Whole>,
+    format: Box<dyn WireFormat>,
+    pace: Pace,
+}
+
+impl Replay {
+    /// Looks at the recording: how its packets are made, and how fast they came.
+    pub fn new(whole: Arc<Whole>, replaying: Replaying) -> Result<Self, ReplayError> {
+        let wire = whole.wire().ok_or(ReplayError::NotPackets)?;
+        let survey = whole.survey();
+        // Whoever makes packets has to know a rate; only headers that are not sent have it.
+        let known = Known {
+            serial: replaying.serial,
+            frames_per_second: survey.frames_per_second.or(Some(1)),
+            ..wire.known()
+        };
+        let format = format::of(&wire.packets, &known).map_err(ReplayError::Format)?;
+        let parts = format.geometry().parts.len() as f64;
+        let frames = match replaying.rate {
+            Some(rate) => rate.0 / whole.frame_size() as f64,
+            None => own_rate(&whole).ok_or(ReplayError::Rate)?,
+        };
+        Ok(Replay { whole, format, pace: Pace::new(Frequency(frames * parts)) })
+    }
+
+    /// Sends all of it, or until it is stopped. It is told how many bytes of frames were sent.
+    pub fn run(
+        self,
+        outlet: &mut dyn Outlet,
+        clock: Clock,
+        stop: &AtomicBool,
+        mut tell: impl FnMut(u64),
+    ) -> Result<Replayed, ReplayError> {
+        let (pieces, full) = mpsc::sync_channel(PIECES);
+        let over = Arc::new(AtomicBool::new(false));
+        let reader = thread::Builder::new().name("ahead".into()).spawn({
+            let (whole, over) = (self.whole.clone(), over.clone());
+            move || read_ahead(&whole, &over, &pieces)
+        })?;
+        let sent = Sending::new(&self, clock).all(outlet, &full, stop, &mut tell);
+        over.store(true, Ordering::Relaxed);
+        // One that waits for room sees that nobody takes more.
+        drop(full);
+        drop(reader.join());
+        sent
+    }
+}
+
+/// Frames a second, as they came: by their headers, or by when blocks were complete.
+fn own_rate(whole: &Whole) -> Option<f64> {
+    let survey = whole.survey();
+    if let Some(rate) = survey.frames_per_second {
+        return Some(rate as f64 * survey.lanes.len().max(1) as f64);
+    }
+    whole.recording(|recording| {
+        let frames = &recording.index.frames;
+        let ((first, begin), (last, end)) = (frames.first_key_value()?, frames.last_key_value()?);
+        let seconds = Nanos(end.due.saturating_sub(begin.due)).seconds();
+        let count = (last - first) * whole.frames_of_block();
+        (seconds > 0.0 && count > 0).then(|| count as f64 / seconds)
+    })
+}
+
+/// What the system's clock shows.
+fn running() -> Nanos {
+    Calendar::now().running
+}
+
+/// Hands over all frames, also those that are still to be recorded.
+fn read_ahead(whole: &Whole, over: &AtomicBool, pieces: &SyncSender<Vec<u8>>) {
+    let size = whole.frame_size();
+    let piece = (PIECE / size).max(1) * size;
+    let (mut offset, mut quiet) = (0, 0);
+    while !over.load(Ordering::Relaxed) {
+        let length = (whole.length() - offset).min(piece) / size * size;
+        if length > 0 {
+            let mut bytes = vec![0; length as usize];
+            whole.fetch(offset..offset + 8 * piece);
+            whole.read_at(offset, &mut bytes);
+            offset += length;
+            if pieces.send(bytes).is_err() {
+                return;
+            }
+        } else if whole.is_over() || quiet > QUIET {
+            return;
+        } else {
+            thread::sleep(LOOK);
+            quiet = if whole.refresh() { 0 } else { quiet + 1 };
+            if quiet == QUIET {
+                whole.settle();
+            }
+        }
+    }
+}
+
+/// The end that sends.
+struct Sending<'a> {
+    replay: &'a Replay,
+    clock: Clock,
+    scratch: Vec<u8>,
+    /// Frames that were taken.
+    frames: u64,
+    /// Since its beginning packets leave at their pace, so many until now.
+    in_step: InStep,
+    paced: u64,
+    replayed: Replayed,
+}
+
+impl<'a> Sending<'a> {
+    fn new(replay: &'a Replay, clock: Clock) -> Self {
+        let geometry = replay.format.geometry();
+        let scratch = vec![0; geometry.parts.iter().max().copied().unwrap_or(0)];
+        let in_step = InStep::new(clock.now(), running());
+        Sending { replay, clock, scratch, frames: 0, in_step, paced: 0, replayed: Replayed::default() }
+    }
+
+    fn all(
+        mut self,
+        outlet: &mut dyn Outlet,
+        full: &Receiver<Vec<u8>>,
+        stop: &AtomicBool,
+        tell: &mut impl FnMut(u64),
+    ) -> Result<Replayed, ReplayError> {
+        let mut waiting = Waiting::here();
+        let burst = self.replay.pace.burst(outlet.burst(self.replay.format.geometry().packet_size()));
+        let (mut first, mut bytes) = (None, 0);
+        while let Some(piece) = self.next(full, stop) {
+            let begin = *first.get_or_insert_with(|| self.clock.now());
+            self.piece(outlet, &mut waiting, &piece, burst)?;
+            bytes += piece.len() as u64;
+            tell(bytes);
+            self.replayed.wall = self.clock.now().since(begin);
+        }
+        let stopped = stop.load(Ordering::Relaxed);
+        Ok(Replayed { sent: outlet.totals(), stopped, ..self.replayed })
+    }
+
+    /// The next frames. Where there were none, the pace begins anew with them.
+    fn next(&mut self, full: &Receiver<Vec<u8>>, stop: &AtomicBool) -> Option<Vec<u8>> {
+        let asked = self.clock.now();
+        let piece = loop {
+            match full.recv_timeout(LOOK) {
+                _ if stop.load(Ordering::Relaxed) => return None,
+                Ok(piece) => break piece,
+                Err(mpsc::RecvTimeoutError::Timeout) => {}
+                Err(mpsc::RecvTimeoutError::Disconnected) => return None,
+            }
+        };
+        let now = self.clock.now();
+        if now.since(asked) > STARVED {
+            self.replayed.waited += u64::from(self.paced > 0);
+            (self.in_step, self.paced) = (InStep::new(now, running()), 0);
+        }
+        Some(piece)
+    }
+
+    /// Sends these frames when they are due.
+    fn piece(
+        &mut self,
+        outlet: &mut dyn Outlet,
+        waiting: &mut Waiting,
+        bytes: &[u8],
+        burst: usize,
+    ) -> Result<(), ReplayError> {
+        let prefixes = self.prefixes(bytes.len() / self.replay.whole.frame_size() as usize);
+        let Geometry { prefix, parts, .. } = self.replay.format.geometry();
+        let (mut packets, mut rest, mut fronts) = (Vec::new(), bytes, prefixes.as_slice());
+        for length in parts.iter().cycle() {
+            if rest.is_empty() {
+                break;
+            }
+            let ((front, others), (body, behind)) = (fronts.split_at(*prefix), rest.split_at(*length));
+            packets.push(Packet { prefix: front, body });
+            (fronts, rest) = (others, behind);
+        }
+        for packets in packets.chunks(burst) {
+            let now = self.clock.now();
+            self.in_step.look(now, running);
+            let due = self.in_step.at(self.replay.pace.due(self.paced + packets.len() as u64 - 1));
+            waiting.until(due, now, self.clock);
+            outlet.send(packets)?;
+            self.paced += packets.len() as u64;
+            self.replayed.latest = self.replayed.latest.max(self.clock.now().since(due));
+        }
+        Ok(())
+    }
+
+    /// What stands in front of the packets of the next so many frames.
+    fn prefixes(&mut self, frames: usize) -> Vec<u8> {
+        let Geometry { prefix, parts, .. } = self.replay.format.geometry();
+        let mut prefixes = vec![0; frames * parts.len() * prefix];
+        let mut rest = prefixes.as_mut_slice();
+        for frame in self.frames..self.frames + frames as u64 {
+            for (part, length) in parts.iter().enumerate() {
+                let (place, behind) = rest.split_at_mut(*prefix);
+                self.replay.format.make(frame, part, place, &mut self.scratch[..*length]);
+                rest = behind;
+            }
+        }
+        self.frames += frames as u64;
+        prefixes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nilometer_model::Storing;
+
+    use super::*;
+    use crate::{
+        transport::trial::Kept,
+        whole::{
+            Extent,
+            tests::{COURSES, laid_out},
+        },
+    };
+
+    fn replayed(which: usize, replaying: Replaying, stop: bool) -> (Vec<Vec<u8>>, Vec<u8>, Replayed) {
+        let blocks: Vec<_> = (0..40).map(|block| Some(block % 2).filter(|_| block % 7 != 3)).collect();
+        let (lanes, reference) = laid_out(COURSES[which], Storing::Files, 2, &blocks, 3);
+        let replay = Replay::new(Arc::new(lanes.whole(Extent::All)), replaying).expect("it was packets");
+        let mut kept = Kept::default();
+        let told =
+            replay.run(&mut kept, Clock::start(), &AtomicBool::new(stop), |_| {}).expect("memory takes all");
+        (kept.packets(), reference, told)
+    }
+
+    #[test]
+    fn every_packet_leaves_again_with_serial_numbers_from_the_one_that_was_asked_for() {
+        let fast = Replaying { serial: 0, rate: Some(ByteRate(1e9)) };
+        // Prefix, bytes of the serial number, and where they stand.
+        for (which, prefix, serial) in [(0, 8, 0..8), (1, 5, 1..5), (3, 8, 4..8), (4, 8, 0..8)] {
+            let (packets, reference, _) = replayed(which, Replaying { serial: 77, ..fast }, false);
+            let bodies: Vec<u8> = packets.iter().flat_map(|packet| packet[prefix..].to_vec()).collect();
+            assert!(bodies == reference, "{which}");
+            for (number, packet) in (77..).zip(&packets) {
+                let mut digits = [0; 8];
+                digits[..serial.len()].copy_from_slice(&packet[serial.clone()]);
+                assert_eq!(u64::from_le_bytes(digits), number, "{which}");
+            }
+        }
+        let (packets, _, told) = replayed(0, fast, true);
+        assert!(packets.is_empty() && told.stopped);
+    }
+
+    #[test]
+    fn it_takes_as_long_as_it_took() {
+        // 159 frames of five threads with 200 frames a second each.
+        let (packets, _, told) = replayed(0, Replaying::default(), false);
+        assert_eq!(packets.len(), 159);
+        assert!(told.wall >= Nanos(158_000_000), "{}", told.wall);
+    }
+}

@@ -1,0 +1,47 @@
+//! `nilometer mount`: recordings as plain files, until it is stopped.
+
+use std::{path::PathBuf, sync::atomic::Ordering, thread, time::Duration};
+
+use clap::Args;
+use nilometer_mount::{Mounted, Readers};
+
+use crate::{Blame, Outcome, evaluate::stop_on_signal};
+
+/// Shows recordings as plain files, each as one, also while it is still made; until ctrl-C or SIGTERM
+#[derive(Debug, Args)]
+pub(crate) struct Mount {
+    /// The directories of recordings, or those above them: all lanes of what is found there are put together
+    #[arg(required = true)]
+    directories: Vec<PathBuf>,
+    /// An empty directory to mount on
+    #[arg(long, value_name = "DIRECTORY")]
+    at: PathBuf,
+    /// Let other users read it too: root may ask for it, and others where /etc/fuse.conf has `user_allow_other`
+    #[arg(long)]
+    allow_other: bool,
+}
+
+const LOOK: Duration = Duration::from_millis(50);
+
+impl Mount {
+    pub(crate) fn execute(&self) -> Outcome {
+        let stop = stop_on_signal().run()?;
+        let readers = if self.allow_other { Readers::All } else { Readers::Owner };
+        let mounted = Mounted::new(&self.directories, &self.at, readers).input()?;
+        for name in mounted.names() {
+            println!("{}", self.at.join(name).display());
+        }
+        eprintln!("mounted on {}: ctrl-C unmounts it", self.at.display());
+        let mut told = 0;
+        while !stop.load(Ordering::Relaxed) && !mounted.is_over() {
+            thread::sleep(LOOK);
+            let faults = mounted.faults();
+            faults
+                .iter()
+                .skip(told)
+                .for_each(|fault| eprintln!("nilometer: can't be read, and is marked as invalid: {fault}"));
+            told = told.max(faults.len());
+        }
+        mounted.unmount().run()
+    }
+}

@@ -1,0 +1,134 @@
+//! `nilometer replay`: a recording sent again, over a network.
+
+use std::{path::PathBuf, sync::Arc};
+
+use anyhow::{Context, anyhow, ensure};
+use clap::Args;
+use nilometer_acquisition::{
+    reader::{Recording, Trust},
+    replay::{Replay as Replayer, ReplayError, Replayed, Replaying},
+    transport::{
+        Outlet, TcpOutlet,
+        udp::{Address, Sending, UdpOutlet},
+    },
+    whole::{Extent, Whole},
+};
+use nilometer_model::{ByteRate, Bytes};
+use nilometer_storage::Clock;
+
+use crate::{Blame, Failure, Outcome, evaluate::stop_on_signal, share::Share};
+
+/// Sends a recording again, packet by packet, at its own rate; also while it is still recorded
+#[derive(Debug, Args)]
+pub(crate) struct Replay {
+    /// The directories of the recording, those of all lanes
+    #[arg(required = true)]
+    directories: Vec<PathBuf>,
+    /// Where it goes: `udp://HOST:PORT`, with the serial numbers that its packets had in front of them, or `tcp://HOST:PORT`,
+    /// frame after frame without them
+    #[arg(long, value_name = "ADDRESS")]
+    to: String,
+    /// The serial number of the first packet
+    #[arg(long, default_value_t = 0)]
+    serial: u64,
+    /// Bytes of frames a second [default: as it came]
+    #[arg(long)]
+    rate: Option<ByteRate>,
+    /// How many routers packets to a multicast group may pass [default: 1]
+    #[arg(long)]
+    ttl: Option<u8>,
+    /// The interface by which packets to a multicast group leave [default: the system's choice]
+    #[arg(long, value_name = "NAME")]
+    interface: Option<String>,
+}
+
+const TCP: &str = "tcp://";
+const UDP: &str = "udp://";
+
+impl Replay {
+    pub(crate) fn execute(&self) -> Outcome {
+        check(self.rate).input()?;
+        let (is_tcp, address) = self.address().input()?;
+        let to = address.resolve().input()?;
+        let recording = Recording::open(&self.directories, Trust::Acknowledged).input()?;
+        let whole = Arc::new(Whole::new(recording, Extent::Mark));
+        let replaying = Replaying { serial: self.serial, rate: self.rate };
+        let replay = Replayer::new(whole.clone(), replaying).map_err(|error| match error {
+            ReplayError::Network(_) => Failure::Run(error.into()),
+            _ => Failure::Input(error.into()),
+        })?;
+        let failed = || format!("can't send to {}", self.to);
+        let mut outlet: Box<dyn Outlet> = if is_tcp {
+            Box::new(TcpOutlet::connect(to).with_context(failed).run()?)
+        } else {
+            let sending = Sending { hops: self.ttl, interface: self.interface.clone(), ..Sending::default() };
+            Box::new(UdpOutlet::connect(to, &sending).with_context(failed).input()?)
+        };
+        let stop = stop_on_signal().run()?;
+        eprintln!("sending {} to {}", whole.name(), self.to);
+        let mut share = Share::new("sent", Bytes(whole.length()));
+        let replayed = replay.run(outlet.as_mut(), Clock::start(), &stop, |done| share.tell(Bytes(done)));
+        share.clear();
+        let replayed = replayed.run()?;
+        print!("{}", summary(&replayed));
+        went_well(&replayed, &whole).run()
+    }
+
+    /// Whether it is one of TCP, and where.
+    fn address(&self) -> anyhow::Result<(bool, Address)> {
+        let wrong = || {
+            anyhow!("--to {}: write udp://HOST:PORT or tcp://HOST:PORT, as in udp://127.0.0.1:46227", self.to)
+        };
+        let (is_tcp, rest) = match (self.to.strip_prefix(TCP), self.to.strip_prefix(UDP)) {
+            (Some(rest), _) => (true, rest),
+            (_, Some(rest)) => (false, rest),
+            _ => return Err(wrong()),
+        };
+        // The forms are the same.
+        let address = format!("{UDP}{rest}").parse().map_err(|_| wrong())?;
+        Ok((is_tcp, address))
+    }
+}
+
+fn check(rate: Option<ByteRate>) -> anyhow::Result<()> {
+    ensure!(rate.is_none_or(|rate| rate.0 > 0.0), "--rate 0: write more than 0");
+    Ok(())
+}
+
+fn summary(replayed: &Replayed) -> String {
+    let Replayed { sent, wall, latest, waited, .. } = replayed;
+    let rate = sent.rate(*wall);
+    let mut lines = vec![
+        format!(
+            "sent        {} packets, {}, {rate} ({}) in {wall}",
+            sent.packets,
+            Bytes(sent.bytes),
+            ByteRate::bits(rate)
+        ),
+        format!("late        at most {latest}"),
+    ];
+    if *waited > 0 {
+        lines.push(format!("waited      {waited} times for what was not recorded or read yet"));
+    }
+    if sent.refused > 0 {
+        lines.push(format!("refused     {} times: nobody listened there", sent.refused));
+    }
+    lines.join("\n") + "\n"
+}
+
+/// What was not sent becomes the exit code.
+fn went_well(replayed: &Replayed, whole: &Whole) -> anyhow::Result<()> {
+    let mut wrong = Vec::new();
+    if replayed.sent.unsent > 0 {
+        wrong.push(format!("the network did not take {} packets", replayed.sent.unsent));
+    }
+    if replayed.stopped {
+        wrong.push("interrupted".into());
+    }
+    let unread = whole.faults().first;
+    wrong.extend(
+        unread.map(|why| format!("frames marked as invalid were sent for what can't be read: {why}")),
+    );
+    ensure!(wrong.is_empty(), "{}", wrong.join("; "));
+    Ok(())
+}

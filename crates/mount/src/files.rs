@@ -1,0 +1,272 @@
+//! What the kernel asks, answered from the catalogue: one directory, with a file for each recording.
+
+use std::{
+    cell::RefCell,
+    collections::BTreeMap,
+    ffi::OsStr,
+    fs::File,
+    io,
+    ops::Range,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, SystemTime},
+};
+
+use fuser::{
+    BackingId, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, InitFlags,
+    KernelConfig, LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry,
+    ReplyOpen, Request,
+};
+
+use crate::{
+    ahead::Ahead,
+    catalogue::{Catalogue, Entry},
+};
+
+/// The kernel is asked to read so far ahead, in KiB, in requests of at most 1 MiB.
+pub(crate) const READ_AHEAD_KIB: u32 = 4096;
+const REQUEST_MAX: u32 = 1 << 20;
+const IN_FLIGHT: u16 = 64;
+/// Several requests at once, as large as they may be; and what was read stays right while a file grows.
+const WISHES: [InitFlags; 4] = [
+    InitFlags::FUSE_ASYNC_READ,
+    InitFlags::FUSE_MAX_PAGES,
+    InitFlags::FUSE_PARALLEL_DIROPS,
+    InitFlags::FUSE_EXPLICIT_INVAL_DATA,
+];
+/// File systems on each other that may lie below, where the kernel reads a file by itself.
+const STACKED: u32 = 2;
+/// How long the kernel may keep what does not change.
+const LONG: Duration = Duration::from_hours(1);
+/// Numbers of files begin behind that of the directory.
+const FIRST: u64 = 2;
+
+/// The number of the file that is the so-many-th in the catalogue.
+pub(crate) fn inode(number: usize) -> INodeNo {
+    INodeNo(FIRST + number as u64)
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Files {
+    catalogue: Arc<Catalogue>,
+    owner: (u32, u32),
+    began: SystemTime,
+    handles: AtomicU64,
+    /// What somebody has open, by the handle.
+    open: Mutex<BTreeMap<u64, Open>>,
+}
+
+#[derive(Debug)]
+struct Open {
+    inode: INodeNo,
+    way: Way,
+}
+
+/// How a file is read. The kernel wants one way for all who have it open at the same time.
+#[derive(Debug, Clone)]
+enum Way {
+    /// It asks here, and keeps what it got.
+    Asked(Ahead),
+    /// It reads the file behind it by itself.
+    Passed(Arc<BackingId>),
+}
+
+thread_local! {
+    /// What is read for the kernel, in the thread that answers it.
+    static ANSWER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+impl Files {
+    pub(crate) fn new(catalogue: Arc<Catalogue>) -> Self {
+        let owner = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
+        Files {
+            catalogue,
+            owner,
+            began: SystemTime::now(),
+            handles: AtomicU64::new(1),
+            open: Mutex::default(),
+        }
+    }
+
+    fn entry(&self, inode: INodeNo) -> Option<Arc<Entry>> {
+        self.catalogue.entry(inode.0.checked_sub(FIRST)? as usize)
+    }
+
+    /// How long the kernel may keep a file's attributes, and these.
+    fn of_file(&self, number: usize, entry: &Entry) -> (Duration, FileAttr) {
+        let keep = if entry.is_over() { LONG } else { Duration::ZERO };
+        (keep, self.attributes(inode(number), FileType::RegularFile, entry.length(), entry.time()))
+    }
+
+    fn attributes(&self, ino: INodeNo, kind: FileType, size: u64, time: SystemTime) -> FileAttr {
+        let (perm, nlink) = if kind == FileType::Directory { (0o555, 2) } else { (0o444, 1) };
+        FileAttr {
+            ino,
+            size,
+            blocks: size.div_ceil(512),
+            atime: time,
+            mtime: time,
+            ctime: time,
+            crtime: time,
+            kind,
+            perm,
+            nlink,
+            uid: self.owner.0,
+            gid: self.owner.1,
+            rdev: 0,
+            blksize: REQUEST_MAX,
+            flags: 0,
+        }
+    }
+
+    fn directory(&self) -> FileAttr {
+        self.attributes(INodeNo::ROOT, FileType::Directory, 0, self.began)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Open>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How a file is to be read that is opened now.
+    fn way(open: &BTreeMap<u64, Open>, inode: INodeNo, entry: &Entry, reply: &ReplyOpen) -> Way {
+        let asked = Way::Asked(Ahead::default());
+        match open.values().find(|open| open.inode == inode).map(|open| &open.way) {
+            Some(Way::Passed(backing)) => Way::Passed(backing.clone()),
+            Some(Way::Asked(_)) => asked,
+            None => Self::backing(entry, reply).map_or(asked, Way::Passed),
+        }
+    }
+
+    /// The file that is all of a recording, for the kernel to read by itself. Root may ask that; others are refused.
+    fn backing(entry: &Entry, reply: &ReplyOpen) -> Option<Arc<BackingId>> {
+        let path = entry.whole.only_file()?;
+        reply.open_backing(File::open(path).ok()?).ok().map(Arc::new)
+    }
+}
+
+impl Open {
+    /// What to fetch before a read.
+    fn ahead(&mut self, offset: u64, size: u32) -> Option<Range<u64>> {
+        match &mut self.way {
+            Way::Asked(ahead) => ahead.read(offset, u64::from(size)),
+            Way::Passed(_) => None,
+        }
+    }
+}
+
+impl Filesystem for Files {
+    fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
+        // Each is a wish: an older kernel keeps its own way.
+        config.set_max_write(REQUEST_MAX).ok();
+        if let Err(most) = config.set_max_readahead(READ_AHEAD_KIB << 10) {
+            config.set_max_readahead(most).ok();
+        }
+        config.set_max_background(IN_FLIGHT).ok();
+        for wish in WISHES {
+            config.add_capabilities(wish).ok();
+        }
+        if config.add_capabilities(InitFlags::FUSE_PASSTHROUGH).is_ok() {
+            config.set_max_stack_depth(STACKED).ok();
+        }
+        Ok(())
+    }
+
+    fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        let found =
+            name.to_str().filter(|_| parent == INodeNo::ROOT).and_then(|name| self.catalogue.named(name));
+        match found {
+            Some((number, entry)) => {
+                let (keep, attributes) = self.of_file(number, &entry);
+                reply.entry(&keep, &attributes, Generation(0));
+            }
+            None => reply.error(Errno::ENOENT),
+        }
+    }
+
+    fn getattr(&self, _: &Request, inode: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
+        if inode == INodeNo::ROOT {
+            return reply.attr(&LONG, &self.directory());
+        }
+        match self.entry(inode) {
+            Some(entry) => {
+                let (keep, attributes) = self.of_file((inode.0 - FIRST) as usize, &entry);
+                reply.attr(&keep, &attributes);
+            }
+            None => reply.error(Errno::ENOENT),
+        }
+    }
+
+    fn open(&self, _: &Request, inode: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+        let Some(entry) = self.entry(inode) else { return reply.error(Errno::ENOENT) };
+        // What the kernel kept of it is forgotten where it may have become another: what was missing may have come, and what
+        // was there may be lost.
+        let stays = entry.is_over() && entry.whole.is_readable() && entry.whole.faults().count == 0;
+        let flags = if stays { FopenFlags::FOPEN_KEEP_CACHE } else { FopenFlags::empty() };
+        let handle = self.handles.fetch_add(1, Ordering::Relaxed);
+        let mut open = self.lock();
+        let way = Self::way(&open, inode, &entry, &reply);
+        open.insert(handle, Open { inode, way: way.clone() });
+        match way {
+            Way::Asked(_) => reply.opened(FileHandle(handle), flags),
+            Way::Passed(backing) => {
+                reply.opened_passthrough(FileHandle(handle), FopenFlags::empty(), &backing);
+            }
+        }
+    }
+
+    fn read(
+        &self,
+        _: &Request,
+        inode: INodeNo,
+        handle: FileHandle,
+        offset: u64,
+        size: u32,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        let Some(entry) = self.entry(inode) else { return reply.error(Errno::ENOENT) };
+        let ahead = self.lock().get_mut(&handle.0).and_then(|open| open.ahead(offset, size));
+        if let Some(range) = ahead {
+            entry.whole.fetch(range);
+        }
+        let length = u64::from(size).min(entry.length().saturating_sub(offset)) as usize;
+        ANSWER.with_borrow_mut(|answer| {
+            answer.resize(answer.len().max(length), 0);
+            let read = entry.whole.read_at(offset, &mut answer[..length]);
+            reply.data(&answer[..read]);
+        });
+    }
+
+    fn release(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        handle: FileHandle,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        _: bool,
+        reply: ReplyEmpty,
+    ) {
+        self.lock().remove(&handle.0);
+        reply.ok();
+    }
+
+    fn readdir(&self, _: &Request, inode: INodeNo, _: FileHandle, offset: u64, mut reply: ReplyDirectory) {
+        if inode != INodeNo::ROOT {
+            return reply.error(Errno::ENOTDIR);
+        }
+        let own = [(1, FileType::Directory, ".".to_owned()), (1, FileType::Directory, "..".to_owned())];
+        let files =
+            (FIRST..).zip(self.catalogue.names()).map(|(number, name)| (number, FileType::RegularFile, name));
+        for (next, (number, kind, name)) in (1..).zip(own.into_iter().chain(files)).skip(offset as usize) {
+            if reply.add(INodeNo(number), next, kind, name) {
+                break;
+            }
+        }
+        reply.ok();
+    }
+}

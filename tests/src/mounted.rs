@@ -1,0 +1,90 @@
+//! `nilometer mount`, run from outside, and its mount undone whatever becomes of the test.
+
+use std::{
+    fs,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+    process::Command,
+    time::Duration,
+};
+
+use rustix::process::Signal;
+use tempfile::TempDir;
+
+use crate::{
+    Ended, Running,
+    file_system::tried,
+    program::{nilometer, start},
+};
+
+/// Whether this user may mount what a program shows. If not, the test is skipped with a word, or fails where everything
+/// must be tested.
+pub fn may_show() -> bool {
+    let root = rustix::process::geteuid().is_root();
+    if Path::new("/dev/fuse").exists() && (root || tried(Command::new("fusermount3").arg("--version"))) {
+        return true;
+    }
+    assert!(
+        std::env::var_os("CI").is_none(),
+        "this test needs /dev/fuse, and fusermount3 where it is not root's"
+    );
+    eprintln!(
+        "skipped: this test needs /dev/fuse, and fusermount3 where it is not root's: scripts/bootstrap test"
+    );
+    false
+}
+
+/// Recordings shown as files.
+#[derive(Debug)]
+pub struct Mounted {
+    running: Option<Running>,
+    point: TempDir,
+}
+
+/// Unmounting takes a moment.
+const LIMIT: Duration = Duration::from_secs(20);
+
+impl Mounted {
+    /// Mounts what is in these directories, on one of its own.
+    pub fn of(directories: &[PathBuf]) -> Self {
+        nilometer();
+        let point = tempfile::tempdir().expect("a temporary directory");
+        let arguments = [&["mount".into(), "--at".into(), point.path().to_owned()], directories].concat();
+        // Held from the beginning: what it mounts is undone even if it dies.
+        let mut mounted = Mounted { running: Some(start(&std::env::temp_dir(), &arguments)), point };
+        mounted.running.as_mut().expect("it was started").await_said("mounted on");
+        mounted
+    }
+
+    /// Where.
+    pub fn path(&self) -> &Path {
+        self.point.path()
+    }
+
+    /// A file there.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.path().join(name)
+    }
+
+    /// Asks it to end by SIGTERM: how it did, and whether nothing is mounted any more.
+    pub fn end(mut self) -> (Ended, bool) {
+        let running = self.running.take().expect("it ends once");
+        running.signal(Signal::TERM);
+        (running.end(LIMIT), !self.is_mounted())
+    }
+
+    fn is_mounted(&self) -> bool {
+        let device = |path: &Path| fs::metadata(path).map(|there| there.dev()).ok();
+        device(self.path()) != device(self.path().parent().expect("it has one"))
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        drop(self.running.take());
+        // It may be killed with its mount in place; whoever unmounts what is no mount does no harm.
+        if self.is_mounted() && !tried(Command::new("umount").arg("--lazy").arg(self.path())) {
+            tried(Command::new("fusermount3").args(["-u", "-z"]).arg(self.path()));
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! Packets that were recorded, read back: as one file, through a mount, and sent again.
+
+mod disks;
+mod exported;
+mod lab;
+mod mounted;
+mod replayed;

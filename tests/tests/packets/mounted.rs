@@ -1,0 +1,187 @@
+//! `nilometer mount`: what others read through it.
+
+use std::{
+    fs::{self, OpenOptions},
+    io::{Read, Seek},
+    os::unix::fs::FileExt,
+    path::Path,
+    thread,
+    time::{Duration, SystemTime},
+};
+
+use nilometer_tests::{Mounted, await_some, may_show, run, start};
+use rustix::process::Signal;
+
+use super::lab::{FRAME, FRAMES_OF_BLOCK, LIMIT, Lab, await_length, open};
+
+#[test]
+fn a_mounted_recording_is_one_plain_file() {
+    if !may_show() {
+        return;
+    }
+    let (lab, frames) = (Lab::new(2000, 3), 5120);
+    lab.recorded(frames);
+    let mounted = Mounted::of(&lab.to);
+    let path = mounted.file("scan.vdif");
+    let names = fs::read_dir(mounted.path()).expect("listed").map(|entry| entry.expect("listed").file_name());
+    assert!(names.eq(["scan.vdif"]));
+    let status = fs::metadata(&path).expect("it is there");
+    assert_eq!((status.len(), status.permissions().readonly()), (frames * FRAME as u64, true));
+    let age = SystemTime::now().duration_since(status.modified().expect("it has one")).expect("it is past");
+    assert!(age < Duration::from_mins(5), "{age:?}");
+    lab.assert_sent(open(&path), frames);
+    lab.assert_baseband_finds(&path, frames, 0);
+
+    let (sent, file) = (lab.sent(frames), open(&path));
+    for (offset, length) in
+        [(0, 1), (4_000_000, 300_000), (8_031, 2), (sent.len() - 5, 5), (12_345_678, 4_096)]
+    {
+        let mut bytes = vec![0; length];
+        file.read_exact_at(&mut bytes, offset as u64).expect("it is there");
+        assert!(bytes == sent[offset..offset + length], "{length} bytes at {offset}");
+    }
+    assert_eq!(file.read_at(&mut [0; 10], sent.len() as u64).expect("its end"), 0);
+    let refused = |error: std::io::Error| error.kind() == std::io::ErrorKind::ReadOnlyFilesystem;
+    assert!(OpenOptions::new().write(true).open(&path).is_err_and(refused));
+    assert!(fs::remove_file(&path).is_err_and(refused));
+    drop(file);
+    let (ended, undone) = mounted.end();
+    assert_eq!((ended.code, undone), (Some(0), true), "{ended:?}");
+}
+
+#[test]
+fn a_recording_of_one_file_may_be_read_by_many_at_once_and_while_it_ends() {
+    if !may_show() {
+        return;
+    }
+    let (lab, frames) = (Lab::new(2000, 1), 5000);
+    let running = lab.record(&["--packets", &frames.to_string()]);
+    thread::scope(|scope| {
+        scope.spawn(|| lab.send(frames, 1.0));
+        await_frames(&lab);
+        let mounted = Mounted::of(&lab.to);
+        let path = mounted.file("scan.vdif");
+        let early = open(&path);
+        let mut first = vec![0; fs::metadata(&path).expect("it is there").len() as usize];
+        early.read_exact_at(&mut first, 0).expect("what is there");
+        assert!(
+            !first.is_empty()
+                && first.len() < frames as usize * FRAME
+                && lab.sent(frames).starts_with(&first)
+        );
+        assert_eq!(running.end(LIMIT).code, Some(0));
+        await_length(&path, frames * FRAME as u64);
+        // One was opened while it grew: as long as it is open, others are read as that one is.
+        for _ in 0..2 {
+            let others = [(); 2].map(|()| open(&path));
+            for file in others.iter().chain([&early]) {
+                lab.assert_sent(file, frames);
+                (&*file).rewind().expect("it is a file");
+            }
+        }
+        drop(early);
+        let others = [(); 3].map(|()| open(&path));
+        for file in &others {
+            lab.assert_sent(file, frames);
+        }
+        drop(others);
+        assert_eq!(mounted.end().0.code, Some(0));
+    });
+}
+
+#[test]
+fn it_grows_while_it_is_recorded_and_has_what_was_sent() {
+    if !may_show() {
+        return;
+    }
+    let (lab, frames) = (Lab::new(4000, 3), 16_000);
+    let running = lab.record(&["--packets", &frames.to_string()]);
+    let (sent, total) = (lab.sent(frames), frames * FRAME as u64);
+    thread::scope(|scope| {
+        scope.spawn(|| lab.send(frames, 1.0));
+        await_frames(&lab);
+        let mounted = Mounted::of(&lab.to);
+        let path = mounted.file("scan.vdif");
+        let (mut file, mut read, mut sizes) = (open(&path), Vec::new(), Vec::new());
+        while (read.len() as u64) < total {
+            let size = fs::metadata(&path).expect("it is there").len();
+            sizes.push(size);
+            file.by_ref().take(size - read.len() as u64).read_to_end(&mut read).expect("it can be read");
+            assert!(
+                read.len() as u64 >= size && sent.starts_with(&read),
+                "{} bytes, {size} were said",
+                read.len()
+            );
+            thread::sleep(Duration::from_millis(20));
+        }
+        sizes.dedup();
+        assert!(sizes.is_sorted() && sizes.len() > 5, "it grew in {} steps", sizes.len());
+        assert_eq!(running.end(LIMIT).code, Some(0));
+        assert_eq!(fs::metadata(&path).expect("it is there").len(), total);
+        lab.assert_baseband_finds(&path, frames, 0);
+        assert_eq!(mounted.end().0.code, Some(0));
+    });
+}
+
+/// Waits until some frames are recorded.
+fn await_frames(lab: &Lab) {
+    let scan = || run(&[&["scan".into()], &lab.lanes()[..]].concat());
+    await_some("the first frames", || scan().stdout.contains("2025-05-08").then_some(()));
+}
+
+#[test]
+fn frames_of_a_directory_that_is_gone_are_marked() {
+    if !may_show() {
+        return;
+    }
+    let (lab, frames) = (Lab::new(2000, 3), 5120);
+    lab.recorded(frames);
+    fs::rename(lab.to[2].join("scan"), lab.path().join("elsewhere")).expect("one file system");
+    let mounted = Mounted::of(&lab.to);
+    let path = mounted.file("scan.vdif");
+    let invalid = lab.invalid(open(&path), frames);
+    assert!(invalid.len() >= FRAMES_OF_BLOCK, "{} frames", invalid.len());
+    lab.assert_baseband_finds(&path, frames, invalid.len() as u64);
+}
+
+#[test]
+fn ctrl_c_unmounts_while_a_file_is_open() {
+    if !may_show() {
+        return;
+    }
+    let lab = Lab::new(2000, 2);
+    lab.recorded(1000);
+    let point = lab.path().join("point");
+    fs::create_dir(&point).expect("space");
+    let arguments = ["mount", "disk0", "disk1/scan", "--at", "point"];
+    let mut running = start(lab.path(), &arguments);
+    running.await_said("mounted on");
+    let open = open(&point.join("scan.vdif"));
+    running.signal(Signal::INT);
+    let ended = running.end(LIMIT);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(fs::read_dir(&point).expect("a plain directory again").count(), 0);
+    drop(open);
+}
+
+#[test]
+fn what_can_t_be_mounted_is_refused_with_one_message() {
+    let lab = Lab::new(2000, 1);
+    lab.recorded(300);
+    let (empty, file) = (lab.path().join("empty"), lab.path().join("telescope.toml"));
+    fs::create_dir(&empty).expect("space");
+    let missing = lab.path().join("missing");
+    for (what, at, part) in [
+        (&lab.to[0], lab.path(), "not empty"),
+        (&lab.to[0], &file, "empty directory to mount on"),
+        (&lab.to[0], &missing, "missing"),
+        (&empty, &lab.path().join("empty"), "no recording"),
+        (&missing, &empty, "missing"),
+    ] {
+        let ended = run(&[Path::new("mount"), what, Path::new("--at"), at]);
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{ended:?}");
+        assert_eq!(ended.stderr.matches("nilometer: ").count(), 1, "{}", ended.stderr);
+        assert!(ended.stderr.contains(part), "`{part}` is missing in: {}", ended.stderr);
+    }
+    assert_eq!(fs::read_dir(&empty).expect("a plain directory").count(), 0);
+}
