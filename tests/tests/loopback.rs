@@ -155,32 +155,41 @@ fn two_ports() -> u16 {
     (0..100).find_map(|_| pair()).expect("some are free")
 }
 
-#[test]
-fn modules_that_send_to_ports_of_their_own_are_one_recording() {
+/// Records the detector while `send` sends to that port and those behind it: what was recorded.
+fn recorded_detector(send: impl FnOnce(&Path, &str) -> Ended) -> (TempDir, Vec<u8>) {
     let port = two_ports();
     let home = home(&detector(port));
-    let (frames, seed) = (20, Seed(5));
     let record =
         ["record", "it.toml", "--to", ".", "--name", "run", "--buffer", "64 MiB", "--silence", "2 s"];
     let mut recording = start(home.path(), &record);
     recording.await_said("recording run");
-    let to = format!("udp://127.0.0.1:{port}");
-    let it = home.path().join("it.toml");
-    let it = it.to_str().expect("a plain name");
-    let sent = run(&["simulate", it, "--to", &to, "--frames", "20", "--seed", "5"]);
+    let sent = send(home.path(), &format!("udp://127.0.0.1:{port}"));
     assert_eq!(sent.code, Some(0), "{sent:?}");
     let ended = recording.end(LIMIT);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     // Of each module two sub-frames of 66 packets.
     assert!(ended.stdout.contains("recorded    5280 packets"), "{ended:?}");
     assert!(ended.stdout.contains("reordered   none"), "each module has an order of its own: {ended:?}");
+    let bytes = fs::read(home.path().join("run/run.raw")).expect("the recording");
+    (home, bytes)
+}
+
+#[test]
+fn modules_that_send_to_ports_of_their_own_are_one_recording_and_are_sent_again_so() {
+    let (frames, seed) = (20, Seed(5));
+    let (home, file) = recorded_detector(|home, to| {
+        let it = home.join("it.toml");
+        run(&["simulate", it.to_str().expect("a plain name"), "--to", to, "--frames", "20", "--seed", "5"])
+    });
     let Instrument { data, shape, pixel, .. } =
-        Instrument::parse(&detector(port), "it.toml").expect("a valid instrument");
+        Instrument::parse(&detector(1), "it.toml").expect("a valid instrument");
     let content =
         Content::prepare(&data, &shape, pixel, seed.named("content").part(0)).expect("it can be made");
-    let file = fs::read(home.path().join("run/run.raw")).expect("the recording");
     assert_eq!(file.len(), frames * (2 << 20), "pixels, and nothing of what is behind them");
     for (number, frame) in (0..).zip(file.chunks_exact(2 << 20)) {
         assert_eq!(content.verify(number, frame), Ok(()), "frame {number}");
     }
+    let first = home.path().to_str().expect("a plain name");
+    let (_, again) = recorded_detector(|_, to| run(&["replay", first, "--to", to, "--rate", "40 MB/s"]));
+    assert!(again == file, "what was behind the pixels is made again");
 }

@@ -80,6 +80,8 @@ const STARVED: Nanos = Nanos::from_millis(2);
 pub struct Replay {
     whole: Arc<Whole>,
     format: Box<dyn WireFormat>,
+    /// Ports that the packets of a frame came to, in the order of its parts.
+    ports: usize,
     pace: Pace,
 }
 
@@ -100,13 +102,24 @@ impl Replay {
             Some(rate) => rate.0 / whole.frame_size() as f64,
             None => own_rate(&whole).ok_or(ReplayError::Rate)?,
         };
-        Ok(Replay { whole, format, pace: Pace::new(Frequency(frames * parts)) })
+        let (ports, pace) = (usize::from(wire.packets.ports()), Pace::new(Frequency(frames * parts)));
+        Ok(Replay { whole, format, ports, pace })
     }
 
-    /// Sends all of it, or until it is stopped. It is told how many bytes of frames were sent.
+    /// How many ports the packets came to: each module of some detectors has one.
+    pub fn ports(&self) -> usize {
+        self.ports
+    }
+
+    /// Sends all of it, or until it is stopped: to an outlet for each port, or all to one. It is told how many bytes of
+    /// frames were sent.
+    ///
+    /// # Panics
+    ///
+    /// Without any outlet.
     pub fn run(
         self,
-        outlet: &mut dyn Outlet,
+        outlets: &mut [Box<dyn Outlet>],
         clock: Clock,
         stop: &AtomicBool,
         mut tell: impl FnMut(u64),
@@ -117,7 +130,7 @@ impl Replay {
             let (whole, over) = (self.whole.clone(), over.clone());
             move || read_ahead(&whole, &over, &pieces)
         })?;
-        let sent = Sending::new(&self, clock).all(outlet, &full, stop, &mut tell);
+        let sent = Sending::new(&self, clock).all(outlets, &full, stop, &mut tell);
         over.store(true, Ordering::Relaxed);
         // One that waits for room sees that nobody takes more.
         drop(full);
@@ -188,31 +201,33 @@ struct Sending<'a> {
 
 impl<'a> Sending<'a> {
     fn new(replay: &'a Replay, clock: Clock) -> Self {
-        let geometry = replay.format.geometry();
-        let scratch = vec![0; geometry.parts.iter().max().copied().unwrap_or(0)];
+        let scratch = vec![0; replay.format.geometry().packet_size()];
         let in_step = InStep::new(clock.now(), running());
         Sending { replay, clock, scratch, frames: 0, in_step, paced: 0, replayed: Replayed::default() }
     }
 
     fn all(
         mut self,
-        outlet: &mut dyn Outlet,
+        outlets: &mut [Box<dyn Outlet>],
         full: &Receiver<Vec<u8>>,
         stop: &AtomicBool,
         tell: &mut impl FnMut(u64),
     ) -> Result<Replayed, ReplayError> {
         let mut waiting = Waiting::here();
-        let burst = self.replay.pace.burst(outlet.burst(self.replay.format.geometry().packet_size()));
+        let size = self.replay.format.geometry().packet_size();
+        let at_once = outlets.iter().map(|outlet| outlet.burst(size)).min().expect("there is an outlet");
+        let burst = self.replay.pace.burst(at_once);
         let (mut first, mut bytes) = (None, 0);
         while let Some(piece) = self.next(full, stop) {
             let begin = *first.get_or_insert_with(|| self.clock.now());
-            self.piece(outlet, &mut waiting, &piece, burst)?;
+            self.piece(outlets, &mut waiting, &piece, burst)?;
             bytes += piece.len() as u64;
             tell(bytes);
             self.replayed.wall = self.clock.now().since(begin);
         }
         let stopped = stop.load(Ordering::Relaxed);
-        Ok(Replayed { sent: outlet.totals(), stopped, ..self.replayed })
+        let sent = outlets.iter().map(|outlet| outlet.totals()).fold(Sent::default(), Sent::and);
+        Ok(Replayed { sent, stopped, ..self.replayed })
     }
 
     /// The next frames. Where there were none, the pace begins anew with them.
@@ -237,49 +252,91 @@ impl<'a> Sending<'a> {
     /// Sends these frames when they are due.
     fn piece(
         &mut self,
-        outlet: &mut dyn Outlet,
+        outlets: &mut [Box<dyn Outlet>],
         waiting: &mut Waiting,
         bytes: &[u8],
         burst: usize,
     ) -> Result<(), ReplayError> {
-        let prefixes = self.prefixes(bytes.len() / self.replay.whole.frame_size() as usize);
-        let Geometry { prefix, parts, .. } = self.replay.format.geometry();
-        let (mut packets, mut rest, mut fronts) = (Vec::new(), bytes, prefixes.as_slice());
-        for length in parts.iter().cycle() {
-            if rest.is_empty() {
-                break;
+        let wrapped = self.wrap(bytes);
+        let packets = packets(self.replay.format.geometry(), bytes, &wrapped);
+        for packets in packets.chunk_by(|one, next| self.port(one.0) == self.port(next.0)) {
+            let outlet = &mut outlets[self.port(packets[0].0) % outlets.len()];
+            let packets: Vec<_> = packets.iter().map(|(_, packet)| *packet).collect();
+            for packets in packets.chunks(burst) {
+                self.burst(outlet.as_mut(), waiting, packets)?;
             }
-            let ((front, others), (body, behind)) = (fronts.split_at(*prefix), rest.split_at(*length));
-            packets.push(Packet { prefix: front, body });
-            (fronts, rest) = (others, behind);
-        }
-        for packets in packets.chunks(burst) {
-            let now = self.clock.now();
-            self.in_step.look(now, running);
-            let due = self.in_step.at(self.replay.pace.due(self.paced + packets.len() as u64 - 1));
-            waiting.until(due, now, self.clock);
-            outlet.send(packets)?;
-            self.paced += packets.len() as u64;
-            self.replayed.latest = self.replayed.latest.max(self.clock.now().since(due));
         }
         Ok(())
     }
 
-    /// What stands in front of the packets of the next so many frames.
-    fn prefixes(&mut self, frames: usize) -> Vec<u8> {
-        let Geometry { prefix, parts, .. } = self.replay.format.geometry();
-        let mut prefixes = vec![0; frames * parts.len() * prefix];
-        let mut rest = prefixes.as_mut_slice();
+    fn burst(
+        &mut self,
+        outlet: &mut dyn Outlet,
+        waiting: &mut Waiting,
+        packets: &[Packet<'_>],
+    ) -> Result<(), ReplayError> {
+        let now = self.clock.now();
+        self.in_step.look(now, running);
+        let due = self.in_step.at(self.replay.pace.due(self.paced + packets.len() as u64 - 1));
+        waiting.until(due, now, self.clock);
+        outlet.send(packets)?;
+        self.paced += packets.len() as u64;
+        self.replayed.latest = self.replayed.latest.max(self.clock.now().since(due));
+        Ok(())
+    }
+
+    /// Which of the ports a part of a frame came to.
+    fn port(&self, part: usize) -> usize {
+        part * self.replay.ports / self.replay.format.geometry().parts.len()
+    }
+
+    /// What these frames do not have of their packets, one after the other: what stands in front of each and, of those with
+    /// something behind what is kept, the packet itself.
+    fn wrap(&mut self, bytes: &[u8]) -> Vec<u8> {
+        let geometry = self.replay.format.geometry().clone();
+        let wrapping: usize =
+            (0..geometry.parts.len()).map(|part| geometry.prefix + copied(&geometry, part)).sum();
+        let frames = bytes.len() / geometry.frame_size();
+        let mut wrapped = vec![0; frames * wrapping];
+        let (mut places, mut kept) = (wrapped.as_mut_slice(), bytes);
         for frame in self.frames..self.frames + frames as u64 {
-            for (part, length) in parts.iter().enumerate() {
-                let (place, behind) = rest.split_at_mut(*prefix);
-                self.replay.format.make(frame, part, place, &mut self.scratch[..*length]);
-                rest = behind;
+            for (part, length) in geometry.parts.iter().enumerate() {
+                let (prefix, behind) = places.split_at_mut(geometry.prefix);
+                let (copy, behind) = behind.split_at_mut(copied(&geometry, part));
+                let (body, others) = kept.split_at(*length);
+                let made = if copy.is_empty() { &mut self.scratch[..*length] } else { &mut *copy };
+                self.replay.format.make(frame, part, prefix, made);
+                if !copy.is_empty() {
+                    copy[..*length].copy_from_slice(body);
+                }
+                (places, kept) = (behind, others);
             }
         }
         self.frames += frames as u64;
-        prefixes
+        wrapped
     }
+}
+
+/// Bytes of a packet that does not lie in its frame as it was sent; none if it does.
+fn copied(geometry: &Geometry, part: usize) -> usize {
+    let sent = geometry.sent(part);
+    if sent == geometry.parts[part] { 0 } else { sent }
+}
+
+/// The packets of these frames, each with the part that it is.
+fn packets<'a>(geometry: &Geometry, bytes: &'a [u8], wrapped: &'a [u8]) -> Vec<(usize, Packet<'a>)> {
+    let (mut packets, mut kept, mut wraps) = (Vec::new(), bytes, wrapped);
+    for (part, length) in geometry.parts.iter().enumerate().cycle() {
+        if kept.is_empty() {
+            break;
+        }
+        let (prefix, behind) = wraps.split_at(geometry.prefix);
+        let (copy, behind) = behind.split_at(copied(geometry, part));
+        let (body, others) = kept.split_at(*length);
+        packets.push((part, Packet { prefix, body: if copy.is_empty() { body } else { copy } }));
+        (wraps, kept) = (behind, others);
+    }
+    packets
 }
 
 #[cfg(test)]
@@ -299,9 +356,10 @@ mod tests {
         let blocks: Vec<_> = (0..40).map(|block| Some(block % 2).filter(|_| block % 7 != 3)).collect();
         let (lanes, reference) = laid_out(COURSES[which], Storing::Files, 2, &blocks, 3);
         let replay = Replay::new(Arc::new(lanes.whole(Extent::All)), replaying).expect("it was packets");
-        let mut kept = Kept::default();
-        let told =
-            replay.run(&mut kept, Clock::start(), &AtomicBool::new(stop), |_| {}).expect("memory takes all");
+        let kept = Kept::default();
+        let told = replay
+            .run(&mut [Box::new(kept.clone())], Clock::start(), &AtomicBool::new(stop), |_| {})
+            .expect("memory takes all");
         (kept.packets(), reference, told)
     }
 

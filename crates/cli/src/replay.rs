@@ -1,6 +1,6 @@
 //! `nilometer replay`: a recording sent again, over a network.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 
 use anyhow::{Context, anyhow, ensure};
 use clap::Args;
@@ -24,8 +24,8 @@ pub(crate) struct Replay {
     /// The directories of the recording, those of all lanes
     #[arg(required = true)]
     directories: Vec<PathBuf>,
-    /// Where it goes: `udp://HOST:PORT`, with the serial numbers that its packets had in front of them, or `tcp://HOST:PORT`,
-    /// frame after frame without them
+    /// Where it goes: `udp://HOST:PORT`, with the serial numbers that its packets had in front of them, the modules of a
+    /// detector to as many ports from that one on; or `tcp://HOST:PORT`, one after the other without them
     #[arg(long, value_name = "ADDRESS")]
     to: String,
     /// The serial number of the first packet
@@ -57,21 +57,36 @@ impl Replay {
             ReplayError::Network(_) => Failure::Run(error.into()),
             _ => Failure::Input(error.into()),
         })?;
-        let failed = || format!("can't send to {}", self.to);
-        let mut outlet: Box<dyn Outlet> = if is_tcp {
-            Box::new(TcpOutlet::connect(to).with_context(failed).run()?)
-        } else {
-            let sending = Sending { hops: self.ttl, interface: self.interface.clone(), ..Sending::default() };
-            Box::new(UdpOutlet::connect(to, &sending).with_context(failed).input()?)
-        };
+        let mut outlets = if is_tcp { self.tcp(to).run()? } else { self.udp(to, replay.ports()).input()? };
         let stop = stop_on_signal().run()?;
         eprintln!("sending {} to {}", whole.name(), self.to);
         let mut share = Share::new("sent", Bytes(whole.length()));
-        let replayed = replay.run(outlet.as_mut(), Clock::start(), &stop, |done| share.tell(Bytes(done)));
+        let replayed = replay.run(&mut outlets, Clock::start(), &stop, |done| share.tell(Bytes(done)));
         share.clear();
         let replayed = replayed.run()?;
         print!("{}", summary(&replayed));
         went_well(&replayed, &whole).run()
+    }
+
+    fn tcp(&self, to: SocketAddr) -> anyhow::Result<Vec<Box<dyn Outlet>>> {
+        let outlet = TcpOutlet::connect(to).with_context(|| format!("can't send to {}", self.to))?;
+        Ok(vec![Box::new(outlet)])
+    }
+
+    /// To each of so many ports from that one on.
+    fn udp(&self, to: SocketAddr, ports: usize) -> anyhow::Result<Vec<Box<dyn Outlet>>> {
+        let sending = Sending { hops: self.ttl, interface: self.interface.clone(), ..Sending::default() };
+        let one = |port: usize| -> anyhow::Result<Box<dyn Outlet>> {
+            let last = usize::from(to.port()) + ports - 1;
+            let number = u16::try_from(usize::from(to.port()) + port).map_err(|_| {
+                anyhow!("--to {}: there is no port {last}: name the first of {ports}", self.to)
+            })?;
+            let to = SocketAddr::new(to.ip(), number);
+            Ok(Box::new(
+                UdpOutlet::connect(to, &sending).with_context(|| format!("can't send to {}", self.to))?,
+            ))
+        };
+        (0..ports).map(one).collect()
     }
 
     /// Whether it is one of TCP, and where.
