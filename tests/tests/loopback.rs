@@ -155,15 +155,15 @@ fn two_ports() -> u16 {
     (0..100).find_map(|_| pair()).expect("some are free")
 }
 
-/// Records the detector while `send` sends to that port and those behind it: what was recorded.
-fn recorded_detector(send: impl FnOnce(&Path, &str) -> Ended) -> (TempDir, Vec<u8>) {
+/// Records the detector while `simulated` sends to that port and those behind it: what was recorded.
+fn recorded_detector(simulated: impl FnOnce(&Path, &str) -> Ended) -> (TempDir, Vec<u8>) {
     let port = two_ports();
     let home = home(&detector(port));
     let record =
         ["record", "it.toml", "--to", ".", "--name", "run", "--buffer", "64 MiB", "--silence", "2 s"];
     let mut recording = start(home.path(), &record);
     recording.await_said("recording run");
-    let sent = send(home.path(), &format!("udp://127.0.0.1:{port}"));
+    let sent = simulated(home.path(), &format!("udp://127.0.0.1:{port}"));
     assert_eq!(sent.code, Some(0), "{sent:?}");
     let ended = recording.end(LIMIT);
     assert_eq!(ended.code, Some(0), "{ended:?}");
@@ -189,7 +189,8 @@ fn modules_that_send_to_ports_of_their_own_are_one_recording_and_are_sent_again_
     for (number, frame) in (0..).zip(file.chunks_exact(2 << 20)) {
         assert_eq!(content.verify(number, frame), Ok(()), "frame {number}");
     }
-    let first = home.path().to_str().expect("a plain name");
+    let first = home.path().join("run");
+    let first = first.to_str().expect("a plain name");
     let (_, again) = recorded_detector(|_, to| run(&["replay", first, "--to", to, "--rate", "40 MB/s"]));
     assert!(again == file, "what was behind the pixels is made again");
 }

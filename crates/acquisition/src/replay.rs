@@ -102,13 +102,18 @@ impl Replay {
             Some(rate) => rate.0 / whole.frame_size() as f64,
             None => own_rate(&whole).ok_or(ReplayError::Rate)?,
         };
-        let (ports, pace) = (usize::from(wire.packets.ports()), Pace::new(Frequency(frames * parts)));
-        Ok(Replay { whole, format, ports, pace })
+        let pace = Pace::new(Frequency(frames * parts));
+        Ok(Replay { whole, format, ports: wire.packets.ports().into(), pace })
     }
 
     /// How many ports the packets came to: each module of some detectors has one.
     pub fn ports(&self) -> usize {
         self.ports
+    }
+
+    /// Which of the ports a part of a frame came to.
+    fn port(&self, part: usize) -> usize {
+        part * self.ports / self.format.geometry().parts.len()
     }
 
     /// Sends all of it, or until it is stopped: to an outlet for each port, or all to one. It is told how many bytes of
@@ -258,12 +263,13 @@ impl<'a> Sending<'a> {
         burst: usize,
     ) -> Result<(), ReplayError> {
         let wrapped = self.wrap(bytes);
-        let packets = packets(self.replay.format.geometry(), bytes, &wrapped);
-        for packets in packets.chunk_by(|one, next| self.port(one.0) == self.port(next.0)) {
-            let outlet = &mut outlets[self.port(packets[0].0) % outlets.len()];
+        let replay = self.replay;
+        let packets = packets(replay.format.geometry(), bytes, &wrapped);
+        for packets in packets.chunk_by(|one, next| replay.port(one.0) == replay.port(next.0)) {
+            let which = replay.port(packets[0].0) % outlets.len();
             let packets: Vec<_> = packets.iter().map(|(_, packet)| *packet).collect();
             for packets in packets.chunks(burst) {
-                self.burst(outlet.as_mut(), waiting, packets)?;
+                self.burst(outlets[which].as_mut(), waiting, packets)?;
             }
         }
         Ok(())
@@ -283,11 +289,6 @@ impl<'a> Sending<'a> {
         self.paced += packets.len() as u64;
         self.replayed.latest = self.replayed.latest.max(self.clock.now().since(due));
         Ok(())
-    }
-
-    /// Which of the ports a part of a frame came to.
-    fn port(&self, part: usize) -> usize {
-        part * self.replay.ports / self.replay.format.geometry().parts.len()
     }
 
     /// What these frames do not have of their packets, one after the other: what stands in front of each and, of those with
