@@ -213,21 +213,27 @@ impl Whole {
 
     /// Has the kernel read these bytes from all disks at once, as far as they are there, without waiting for it.
     pub fn fetch(&self, range: Range<u64>) {
-        let places: Vec<Place> = {
-            let State { recording, blocks } = &*self.state();
-            let end = range.end.min(blocks.length());
-            if range.start >= end {
-                return;
-            }
-            let blocks = blocks.at(range.start)..=blocks.at(end - 1);
-            recording.index.frames.range(blocks).map(|(_, place)| *place).collect()
-        };
-        for place in places {
-            let head = self.state().recording.index.heads[place.lane];
-            let length = place.length.map_or(self.block_size, u64::from);
+        for (place, at, length) in self.pieces(range) {
             // It is only sooner for it: who reads it sees what is wrong.
-            drop(self.files.fetch(self, place, place.position.saturating_mul(head.stride), length));
+            drop(self.files.fetch(self, place, at, length));
         }
+    }
+
+    /// Where the blocks of a range that are there lie, which part of each is in it: from where in its file, and how long.
+    fn pieces(&self, range: Range<u64>) -> Vec<(Place, u64, u64)> {
+        let State { recording, blocks } = &*self.state();
+        let range = range.start..range.end.min(blocks.length());
+        if range.is_empty() {
+            return Vec::new();
+        }
+        let among = blocks.at(range.start)..=blocks.at(range.end - 1);
+        let piece = |(&block, &place): (&u64, &Place)| {
+            let begin = range.start.max(blocks.begin(block));
+            let end = range.end.min(blocks.begin(block + 1));
+            let at = place.position.saturating_mul(recording.index.heads[place.lane].stride);
+            (place, at + (begin - blocks.begin(block)), end - begin)
+        };
+        recording.index.frames.range(among).map(piece).collect()
     }
 
     /// The file that is all of it, if there is one, byte for byte: nothing is missing, and nothing lies between blocks.
