@@ -1,0 +1,183 @@
+//! What is read back is what was written; what is no record, or an older one, is refused.
+
+use super::*;
+use crate::Record;
+use nilometer_model::{Bytes, Ingest, PacketTotals, ReaderTotals, Stall, plan::Goal};
+
+fn head() -> Results {
+    let target = TargetEntry { path: "/a".into(), file_system: "ext4".into(), ..TargetEntry::default() };
+    let cell = CellEntry { stage: "s".into(), name: "c".into(), parameters: "{}".into() };
+    let (title, plan, margin) = ("t".into(), "{}".into(), 5.0);
+    Results { title, plan, margin, targets: vec![target], cells: vec![cell], ..Results::default() }
+}
+
+fn full_sample() -> Sample {
+    let mut sample = Sample {
+        bytes: 1 << 40,
+        operations: 7,
+        wall: Nanos(5),
+        load: 0.5,
+        device: Some((1, 2)),
+        coldness: Some(Coldness::NotProvable),
+        client: Nanos(11),
+        switches: Switches { voluntary: 12, involuntary: 13 },
+        started: Nanos(14),
+        before: Activity { over: Nanos(15), stolen: Nanos(16), ..Activity::default() },
+        during: Activity {
+            pressure: Some(Pressure { io: Nanos(17), ..Pressure::default() }),
+            ..Activity::default()
+        },
+        ingest: Some(full_ingest()),
+        workers: vec![WorkerTotals { bytes: 3, last_done: Nanos(9), ..WorkerTotals::default() }],
+        ..Sample::new(Nanos(0))
+    };
+    sample.latency.add(1000);
+    sample.lateness.add(5);
+    sample.series.add(Nanos(3_000_000), 4);
+    sample.errors.insert(5, 2);
+    sample
+}
+
+fn full_ingest() -> Ingest {
+    let mut ingest = Ingest {
+        instrument: "i".into(),
+        lost: 3,
+        goal: Goal::Search,
+        count: 3,
+        stalls: vec![Stall { at: Nanos(3), length: Nanos(4) }, Stall { at: Nanos(1), length: Nanos(9) }],
+        stall_count: 8,
+        slowest_second: Some(Bytes(77)),
+        company: "i + j".into(),
+        condition: "one lost".into(),
+        written: Bytes(99),
+        readers: vec![ReaderTotals {
+            copies: true,
+            frames: 6,
+            missed: 1,
+            hung: true,
+            ..ReaderTotals::default()
+        }],
+        packets: Some(full_packets()),
+        ..Ingest::default()
+    };
+    ingest.levels.set(Nanos(5_000_000), 3);
+    ingest.levels.lose(Nanos(9_000_000), 4);
+    for (histogram, value) in [(&mut ingest.durable, 1), (&mut ingest.readable, 2), (&mut ingest.read, 3)] {
+        histogram.add(value);
+    }
+    ingest
+}
+
+/// No two figures are alike.
+fn full_packets() -> PacketTotals {
+    PacketTotals {
+        size: Bytes(1),
+        due: 2,
+        unsent: 3,
+        came: 4,
+        dropped: 5,
+        ring: 6,
+        stored: 7,
+        losses: 8,
+        longest_loss: 9,
+        reordered: 10,
+        extent: 11,
+        overtaken: 12,
+        duplicates: 13,
+        room: Bytes(14),
+        late: Nanos(15),
+        sending: Nanos(16),
+        receiving: Nanos(17),
+    }
+}
+
+#[test]
+fn what_is_written_is_read() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("r.sqlite");
+    let key = |repeat| Key { target: 0, cell: 0, repeat, phase: Phase::Read };
+    let refused = || Sample { invalid: Some(Invalid::Refused("why".into())), ..full_sample() };
+    let mut record = Record::create(&path, &head(), 1).expect("a new record");
+    for (repeat, sample) in [(0, full_sample()), (1, full_sample()), (2, refused())] {
+        record.add(key(repeat), &sample).expect("space");
+    }
+    record.leave_out(0, "gone").expect("space");
+    let event = Event { at: Nanos(5), what: "something".into() };
+    record.note(&event).expect("space");
+    let results = read(&path).expect("readable while open");
+    let keys: Vec<u32> = results.samples.iter().map(|measured| measured.key.repeat).collect();
+    assert_eq!(keys, [1, 2], "the first round is for warming up");
+    // Latencies are read by group, of valid repeats.
+    let expected = Sample { latency: Histogram::default(), ..full_sample() };
+    assert_eq!(format!("{:?}", results.samples[0].sample), format!("{expected:?}"));
+    assert_eq!(results.samples[1].sample.invalid, refused().invalid);
+    assert_eq!(results.latencies[&key(1).group()], full_sample().latency);
+    assert_eq!((results.targets[0].left_out.as_deref(), &results.events[0]), (Some("gone"), &event));
+    assert!(record.add(key(1), &full_sample()).is_err(), "a sample is written once");
+}
+
+/// A journal that a killed process left must be rolled back before anything can be read.
+#[test]
+fn a_record_is_readable_whenever_its_writer_was_killed() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (path, copy) = (directory.path().join("r.sqlite"), directory.path().join("copy.sqlite"));
+    drop(Record::create(&path, &head(), 0).expect("a new record"));
+    let connection = Connection::open(&path).expect("a database");
+    // So small a cache is written out in the middle of a transaction.
+    connection.execute_batch("PRAGMA cache_size = 1; BEGIN").expect("a transaction");
+    for at in 0..2000 {
+        let row = rusqlite::params![at, "x".repeat(1000)];
+        connection.execute("INSERT INTO event (at, what) VALUES (?1, ?2)", row).expect("space");
+    }
+    std::fs::copy(&path, &copy).expect("as a kill leaves it");
+    let journal = |path: &Path| path.with_extension("sqlite-journal");
+    std::fs::copy(journal(&path), journal(&copy)).expect("with its journal");
+    let half_written = std::fs::metadata(&copy).expect("a file").len();
+    assert!(half_written > 1_000_000, "{half_written} bytes: nothing was written before the commit");
+    let results = read(&copy).expect("readable");
+    assert_eq!((results.title.as_str(), results.events.len()), ("t", 0));
+    let (_, begun) = Record::resume(&copy).expect("it goes on");
+    assert!(begun.done.is_empty());
+}
+
+#[test]
+fn foreign_and_missing_files_are_refused() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("r.sqlite");
+    assert!(matches!(read(&path), Err(RecordError::Missing { .. })));
+    Record::create(&path, &head(), 1).expect("a new record");
+    assert!(matches!(Record::create(&path, &head(), 1), Err(RecordError::Exists { .. })));
+    let connection = Connection::open(&path).expect("a database");
+    connection.pragma_update(None, "user_version", SCHEMA_VERSION + 1).expect("writable");
+    let error = read(&path).expect_err("a newer schema").to_string();
+    assert!(error.contains("schema 4, written by") && error.contains("reads 3"), "{error}");
+}
+
+#[test]
+fn a_record_of_an_older_program_is_refused_with_a_word() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("r.sqlite");
+    drop(Record::create(&path, &head(), 1).expect("a new record"));
+    let connection = Connection::open(&path).expect("a database");
+    let older = "DROP TABLE packet; PRAGMA user_version = 2";
+    connection.execute_batch(older).expect("as the schema before was");
+    let refused = [read(&path).map(drop), Record::resume(&path).map(drop)];
+    for error in refused.map(|refused| refused.expect_err("an older schema").to_string()) {
+        for part in ["the record has schema 2, written by", "reads 3", "take the program that wrote it"] {
+            assert!(error.contains(part), "{part} is missing in: {error}");
+        }
+    }
+}
+
+#[test]
+fn another_schema_has_another_version() {
+    let statements =
+        include_str!("../schema.sql").lines().map(|line| line.split("--").next().unwrap_or(line));
+    let words: Vec<&str> = statements.flat_map(str::split_whitespace).collect();
+    let seed = nilometer_model::Seed(0).named(&words.join(" ")).0;
+    assert_eq!(
+        (SCHEMA_VERSION, seed),
+        (3, 17_915_148_810_171_148_783),
+        "the schema was changed: raise its version, note its hash"
+    );
+}
