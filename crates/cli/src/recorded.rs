@@ -28,6 +28,26 @@ pub(crate) fn check_buffer(buffer: Bytes, slot: Bytes) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Whether a new recording can begin there: the smallest part of it, by its name and size, fits beside what must stay free.
+pub(crate) fn check_place(
+    description: &Description,
+    name: &str,
+    reserve: Bytes,
+    (part, size): (&str, Bytes),
+) -> anyhow::Result<()> {
+    let path = description.path.display();
+    ensure!(description.writable, "{path}: can't be written: name a directory that this user may write to");
+    let existing = description.path.join(name);
+    ensure!(!existing.exists(), "{} exists: choose another --name", existing.display());
+    let free = description.space.free;
+    ensure!(
+        free.0.saturating_sub(reserve.0) >= size.0,
+        "{path} has {free} free, and {reserve} must stay free: no {part} of {size} fits; name larger storage, or a \
+         smaller --reserve"
+    );
+    Ok(())
+}
+
 /// All directories, or none.
 pub(crate) fn make(described: Vec<Description>, name: &str) -> anyhow::Result<Vec<Arc<Directory>>> {
     let mut made: Vec<Directory> = Vec::new();

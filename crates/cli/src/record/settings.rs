@@ -36,7 +36,7 @@ use crate::{
     describe::described,
     evaluate::run_id,
     instrument,
-    recorded::{check_buffer, check_name, make},
+    recorded::{check_buffer, check_name, check_place, make},
 };
 
 /// See the module.
@@ -147,7 +147,7 @@ impl Settings {
         self.check_memory(blocks, format.as_ref()).input()?;
         self.check_chunks(blocks, &name).input()?;
         for description in &described {
-            self.check_directory(description, blocks, &name).input()?;
+            check_place(description, &name, self.reserve(), ("block", Bytes(blocks.size))).input()?;
         }
         let listening = self.listening().input()?;
         let inlets = UdpInlet::open_all(&listening, self.packets.ports()).with_context(|| {
@@ -230,24 +230,6 @@ impl Settings {
 
     fn chunk_size(&self) -> Bytes {
         self.wishes.chunk_size.unwrap_or(Bytes(PART))
-    }
-
-    fn check_directory(&self, description: &Description, blocks: Blocks, name: &str) -> anyhow::Result<()> {
-        let reserve = self.reserve();
-        let path = description.path.display();
-        ensure!(
-            description.writable,
-            "{path}: can't be written: name a directory that this user may write to"
-        );
-        let existing = description.path.join(name);
-        ensure!(!existing.exists(), "{} exists: choose another --name", existing.display());
-        let (free, size) = (description.space.free, Bytes(blocks.size));
-        ensure!(
-            free.0.saturating_sub(reserve.0) >= blocks.size,
-            "{path} has {free} free, and {reserve} must stay free: no block of {size} fits; name larger storage, or a \
-             smaller --reserve"
-        );
-        Ok(())
     }
 
     fn listening(&self) -> anyhow::Result<Listening> {

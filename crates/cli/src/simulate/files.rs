@@ -26,7 +26,7 @@ use crate::{
     Blame, Outcome,
     describe::described,
     evaluate::{run_id, stop_on_signal},
-    recorded::{check_buffer, check_name, durable_when, early_ends, lanes, make, stalls},
+    recorded::{check_buffer, check_name, check_place, durable_when, early_ends, lanes, make, stalls},
 };
 
 /// How recordings are made.
@@ -156,23 +156,8 @@ impl Files {
         description: &Description,
         name: &str,
     ) -> anyhow::Result<()> {
-        let path = description.path.display();
-        ensure!(
-            description.writable,
-            "{path}: can't be written: name a directory that this user may write to"
-        );
-        let existing = description.path.join(name);
-        ensure!(!existing.exists(), "{} exists: choose another --name", existing.display());
         let layout = self.layout(instrument, description, (0, 0, 1), name);
-        let (file, free) = (Bytes(layout.file_size()), description.space.free);
-        let fits = free.0.saturating_sub(self.reserve().0) >= file.0;
-        ensure!(
-            fits,
-            "{path} has {free} free, and {} must stay free: no file of {file} fits; name larger storage, or a smaller \
-             --reserve",
-            self.reserve()
-        );
-        Ok(())
+        check_place(description, name, self.reserve(), ("file", Bytes(layout.file_size())))
     }
 
     fn layout(
