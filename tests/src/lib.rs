@@ -4,12 +4,14 @@
 
 #![forbid(unsafe_code)]
 
+mod faults;
 mod faulty_disk;
 mod file_system;
 mod mounted;
 mod program;
 mod python;
 
+pub use faults::not_sent;
 pub use faulty_disk::{FaultyDisk, may_have_faulty_disks};
 pub use file_system::{FileSystem, may_mount};
 pub use mounted::{Mounted, may_show};

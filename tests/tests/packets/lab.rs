@@ -1,7 +1,6 @@
 //! A telescope, its recorder, and whoever reads what was recorded.
 
 use std::{
-    collections::BTreeSet,
     fs::{self, File},
     io::Read,
     net::UdpSocket,
@@ -15,7 +14,7 @@ use nilometer_acquisition::{
     instrument::Content,
     transport::{
         Course, Flow, Pace, Sender, Station,
-        faults::{Departures, Faults, Leaving},
+        faults::Faults,
         udp::{Sending, UdpOutlet},
     },
 };
@@ -176,15 +175,7 @@ impl Lab {
 
     /// The packets that do not leave as they should, with these faults.
     pub(crate) fn not_sent(packets: u64, faults: Faults) -> Vec<u64> {
-        let mut departures = Departures::new(faults, &[FRAME + 8], SEED);
-        let mut leaving = Vec::new();
-        (0..packets).for_each(|_| departures.next(&mut leaving));
-        departures.finish(&mut leaving);
-        let left: BTreeSet<u64> = leaving
-            .iter()
-            .filter_map(|left| if let Leaving::Packet(number) = left { Some(*number) } else { None })
-            .collect();
-        (0..packets).filter(|number| !left.contains(number)).collect()
+        nilometer_tests::not_sent(packets, faults, FRAME + 8, SEED).into_iter().collect()
     }
 
     /// The package baseband finds so many frames, as many of them invalid, and no gap. Skipped where it is not here.

@@ -17,7 +17,7 @@ use nilometer_acquisition::{
     instrument::Content,
     transport::{
         Course, Flow, Pace, Sender, Station,
-        faults::{Counts, Departures, Faults, Leaving},
+        faults::{Counts, Faults},
         udp::{Sending, UdpOutlet},
     },
 };
@@ -156,15 +156,7 @@ fn assert_frames(lab: &Lab, file: &[u8], frames: u64, missing: &BTreeSet<u64>) {
 
 /// The packets of a stream that do not leave as they should.
 fn not_sent(packets: u64, faults: Faults) -> BTreeSet<u64> {
-    let mut departures = Departures::new(faults, &[FRAME + 8], SEED);
-    let mut leaving = Vec::new();
-    (0..packets).for_each(|_| departures.next(&mut leaving));
-    departures.finish(&mut leaving);
-    let left: BTreeSet<u64> = leaving
-        .iter()
-        .filter_map(|left| if let Leaving::Packet(number) = left { Some(*number) } else { None })
-        .collect();
-    (0..packets).filter(|number| !left.contains(number)).collect()
+    nilometer_tests::not_sent(packets, faults, FRAME + 8, SEED)
 }
 
 #[test]

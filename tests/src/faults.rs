@@ -1,0 +1,19 @@
+//! What a simulated network does to a stream, told from the same seed.
+
+use std::collections::BTreeSet;
+
+use nilometer_acquisition::transport::faults::{Departures, Faults, Leaving};
+use nilometer_model::Seed;
+
+/// The packets of a stream that do not leave as they should, of so many of this size.
+pub fn not_sent(packets: u64, faults: Faults, size: usize, seed: Seed) -> BTreeSet<u64> {
+    let mut departures = Departures::new(faults, &[size], seed);
+    let mut leaving = Vec::new();
+    (0..packets).for_each(|_| departures.next(&mut leaving));
+    departures.finish(&mut leaving);
+    let left: BTreeSet<u64> = leaving
+        .iter()
+        .filter_map(|left| if let Leaving::Packet(number) = left { Some(*number) } else { None })
+        .collect();
+    (0..packets).filter(|number| !left.contains(number)).collect()
+}
