@@ -1,19 +1,20 @@
 //! The recorder loses its power, or its process, at random moments, on targets that forget what was not synced. What it
 //! called durable, or acknowledged, is there afterwards. An engine that only pretends to sync must be found out.
 
-use std::sync::Arc;
-
 use nilometer_acquisition::{
     instrument::Content,
     reader::{Place, Trust},
 };
 use nilometer_model::{Format, Nanos, Seed, Storing};
 use nilometer_storage::{
-    Arena, Completion, Engine, EngineError, OpKind, Operation, Wait, Wake,
+    OpKind,
     target::{Cost, Device, Simulated},
 };
 
-use crate::lab::{Lab, PAGE, Run};
+use crate::{
+    lab::{Lab, PAGE, Run},
+    pretending::Pretending,
+};
 
 /// The labs, by how frames are stored.
 fn labs() -> [Lab; 5] {
@@ -124,49 +125,13 @@ fn acknowledged_frames_survive_the_death_of_the_process() {
     }
 }
 
-/// Says that a sync of data was done, and does none.
-struct Forgetful(Box<dyn Engine>);
-
-impl Engine for Forgetful {
-    fn depth(&self) -> usize {
-        self.0.depth()
-    }
-    fn now(&self) -> Nanos {
-        self.0.now()
-    }
-    fn tick(&mut self) -> Nanos {
-        self.0.tick()
-    }
-    fn submit(&mut self, mut operation: Operation, due: Nanos) {
-        if operation.kind == OpKind::SyncData {
-            (operation.kind, operation.length, operation.offset) = (OpKind::Allocate, 0, 1);
-        }
-        self.0.submit(operation, due);
-    }
-    fn reap(&mut self, wait: Wait, done: &mut Vec<Completion>) {
-        let before = done.len();
-        self.0.reap(wait, done);
-        for completion in &mut done[before..] {
-            if completion.operation.kind == OpKind::Allocate && completion.operation.offset == 1 {
-                completion.operation.kind = OpKind::SyncData;
-            }
-        }
-    }
-    fn waker(&self) -> Arc<dyn Wake> {
-        self.0.waker()
-    }
-    fn register(&mut self, arena: &Arc<Arena>) -> Result<(), EngineError> {
-        self.0.register(arena)
-    }
-    fn next_event(&self) -> Option<Nanos> {
-        self.0.next_event()
-    }
-}
-
 #[test]
 fn an_engine_that_forgets_to_sync_is_found_out() {
     for lab in labs() {
-        let lab = Lab { wrap: |engine| Box::new(Forgetful(engine)), ..lab };
+        let lab = Lab {
+            wrap: |engine| Box::new(Pretending { engine, kind: OpKind::SyncData, instead: OpKind::Allocate }),
+            ..lab
+        };
         let found = (0..seeds() / 6).filter(|&seed| crash(&lab, seed).1.is_some()).count();
         assert!(found > 20, "{:?}: the simulation found the fault with {found} seeds only", lab.storing);
     }

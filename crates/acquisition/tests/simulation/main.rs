@@ -7,6 +7,7 @@ mod followers;
 mod lab;
 mod limits;
 mod packets;
+mod pretending;
 mod room;
 mod scattered;
 mod storing;

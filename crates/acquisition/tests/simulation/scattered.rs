@@ -1,10 +1,7 @@
 //! Recordings scattered over disks in chunks: whatever becomes of the disks, the chunks that are there, put together in the
 //! order of their numbers as VLBI readers do, are the frames in order.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use nilometer_acquisition::{
     WhenFull,
@@ -14,11 +11,14 @@ use nilometer_acquisition::{
 };
 use nilometer_model::{Nanos, Seed, Storing};
 use nilometer_storage::{
-    Arena, Completion, Engine, EngineError, OpKind, Operation, Wait, Wake,
+    OpKind,
     target::{Cost, Device},
 };
 
-use crate::lab::{Lab, PAGE, Run};
+use crate::{
+    lab::{Lab, PAGE, Run},
+    pretending::Pretending,
+};
 
 const CHUNK: u64 = 12;
 
@@ -250,51 +250,16 @@ fn at_any_moment_each_number_is_there_once_and_in_order() {
     assert!(seen as u64 > 100 * seeds(), "only {seen} frames were recorded");
 }
 
-/// Says that a file was renamed, and leaves it as it is.
-struct Idle(Box<dyn Engine>);
-
-impl Engine for Idle {
-    fn depth(&self) -> usize {
-        self.0.depth()
-    }
-    fn now(&self) -> Nanos {
-        self.0.now()
-    }
-    fn tick(&mut self) -> Nanos {
-        self.0.tick()
-    }
-    fn submit(&mut self, mut operation: Operation, due: Nanos) {
-        if operation.kind == OpKind::Rename {
-            (operation.kind, operation.offset) = (OpKind::Sync, 1);
-        }
-        self.0.submit(operation, due);
-    }
-    fn reap(&mut self, wait: Wait, done: &mut Vec<Completion>) {
-        self.0.reap(wait, done);
-        for Completion { operation, .. } in done {
-            if operation.kind == OpKind::Sync && operation.offset == 1 {
-                operation.kind = OpKind::Rename;
-            }
-        }
-    }
-    fn waker(&self) -> Arc<dyn Wake> {
-        self.0.waker()
-    }
-    fn register(&mut self, arena: &Arc<Arena>) -> Result<(), EngineError> {
-        self.0.register(arena)
-    }
-    fn next_event(&self) -> Option<Nanos> {
-        self.0.next_event()
-    }
-}
-
 #[test]
 fn lanes_that_rename_nothing_or_number_by_themselves_are_found_out() {
     let found = |change: fn(Lab) -> Lab| {
         let labs = (0..seeds() / 2).map(|seed| change(troubled(seed)));
         labs.filter(|lab| fault(lab, &lab.run(Nanos::MAX)).is_err()).count() as u64
     };
-    let idle = found(|lab| Lab { wrap: |engine| Box::new(Idle(engine)), ..lab });
+    let idle = found(|lab| Lab {
+        wrap: |engine| Box::new(Pretending { engine, kind: OpKind::Rename, instead: OpKind::Sync }),
+        ..lab
+    });
     assert!(idle > seeds() / 20, "without renaming, only {idle} runs were wrong");
     let alone = found(|lab| Lab { numbering: |_| Numbering::default(), ..lab });
     assert!(alone > seeds() / 4, "with numbers of its own for each lane, only {alone} runs were wrong");
