@@ -37,7 +37,7 @@ struct Comparison {
     run: fn(&Stop) -> anyhow::Result<Outcome>,
 }
 
-const COMPARISONS: [Comparison; 25] = [
+const COMPARISONS: [Comparison; 26] = [
     Comparison { name: "read-4k-sync", run: read_sync::run },
     Comparison { name: "read-4k-uring", run: read_uring::run },
     Comparison { name: "stream-1m-buffered", run: stream::buffered },
@@ -57,7 +57,8 @@ const COMPARISONS: [Comparison; 25] = [
     Comparison { name: "packets-lasting", run: packets::lasting },
     Comparison { name: "recorder-disk", run: recorder::on_disk },
     Comparison { name: "recorder-memory", run: recorder::in_memory },
-    Comparison { name: "mount", run: mount::run },
+    Comparison { name: "mount", run: mount::chunks },
+    Comparison { name: "mount-one", run: mount::one_file },
     Comparison { name: "data", run: data::run },
     Comparison { name: "tally", run: tally::run },
     Comparison { name: "between", run: between::run },

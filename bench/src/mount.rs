@@ -1,10 +1,10 @@
-//! A recording that is scattered over two directories, read as one file through a mount, beside its chunks, read one after
-//! the other as `dd` reads files: in calls of 1 MiB.
+//! A recording read as one file through a mount, beside its files, read one after the other as `dd` reads files: in calls
+//! of 1 MiB. It is scattered over two directories in chunks, or one file by itself.
 //!
 //! Cold: nothing of it is in memory. Again: as much of it as the kernel kept. Each round mounts anew. The processor time is
 //! that of the reader and of all threads that answer the kernel.
 
-use std::{fs::File, path::PathBuf, sync::Arc};
+use std::{ffi::OsStr, fs::File, path::PathBuf, sync::Arc};
 
 use anyhow::Context;
 use nilometer_acquisition::{
@@ -35,72 +35,88 @@ const FRAME: usize = 4 << 20;
 const FRAMES_OF_CHUNK: u64 = 16;
 const FRAMES: u64 = 512;
 const SIZE: u64 = FRAMES * FRAME as u64;
-const LANES: u32 = 2;
 const SLOTS: usize = 64;
 const AT_MOST: Nanos = Nanos::from_millis(60_000);
 /// The chunks in the cache, and half of what a mount keeps.
 const TOUCHED: usize = 3 << 30;
 const NAME: &str = "n_frames";
 
-const CHUNKS: &str = "the chunks, one after the other";
+const FILES: &str = "its files, one after the other";
 const OURS: &str = "nilometer, mounted";
 
-/// See the module.
-pub(crate) fn run(stop: &Stop) -> anyhow::Result<Outcome> {
-    let recording = Scattered::record()?;
+/// In chunks.
+pub(crate) fn chunks(stop: &Stop) -> anyhow::Result<Outcome> {
+    run(stop, &Layout { title: "mount: 2 GiB in chunks of 64 MiB", storing: Storing::Scattered, lanes: 2 })
+}
+
+/// One file: as root, the kernel reads it by itself.
+pub(crate) fn one_file(stop: &Stop) -> anyhow::Result<Outcome> {
+    run(stop, &Layout { title: "mount-one: 2 GiB in one file", storing: Storing::Growing, lanes: 1 })
+}
+
+/// How it is stored.
+struct Layout {
+    title: &'static str,
+    storing: Storing,
+    lanes: u32,
+}
+
+fn run(stop: &Stop, layout: &Layout) -> anyhow::Result<Outcome> {
+    let recording = Recorded::new(layout)?;
     let contest = Contest {
-        title: format!(
-            "mount: 2 GiB in chunks of 64 MiB, read in calls of 1 MiB, on {}",
-            recording.file_system
-        ),
+        title: format!("{}, read in calls of 1 MiB, on {}", layout.title, recording.file_system),
         quantity: Quantity::WallPerGib,
         phases: &["cold", "again"],
         rounds: 9,
         contestants: vec![
-            Contestant::new(CHUNKS, || recording.read_twice(&recording.chunks)),
+            Contestant::new(FILES, || recording.read_twice(&recording.files)),
             Contestant::new(OURS, || recording.mounted()),
         ],
         // 80 % of the rate.
-        bounds: vec![Bound { subject: OURS, peer: CHUNKS, limit: Limit::Times(1.25) }],
+        bounds: vec![Bound { subject: OURS, peer: FILES, limit: Limit::Times(1.25) }],
     };
     Ok(contest.run(stop)?.also(Quantity::CpuPerGib, Vec::new()))
 }
 
-/// A recording, and where its chunks are.
-struct Scattered {
+/// A recording, and where its files are.
+struct Recorded {
     lanes: Vec<Arc<Posix>>,
     /// In the order of their numbers.
-    chunks: Vec<PathBuf>,
+    files: Vec<PathBuf>,
     file_system: String,
     point: TempDir,
     // Dropped last: the lanes lie in it.
     _place: TempDir,
 }
 
-impl Scattered {
-    fn record() -> anyhow::Result<Self> {
+impl Recorded {
+    fn new(layout: &Layout) -> anyhow::Result<Self> {
         let place = place::on_disk()?;
         let lane = |id| Ok(Arc::new(Posix::create(probe(place.path())?, id)?));
-        let lanes = (1..=u64::from(LANES)).map(lane).collect::<anyhow::Result<Vec<_>>>()?;
-        let outcome = Recorder::start(setup(&lanes)?)?.wait_to_end();
+        let lanes = (1..=u64::from(layout.lanes)).map(lane).collect::<anyhow::Result<Vec<_>>>()?;
+        let outcome = Recorder::start(setup(&lanes, layout)?)?.wait_to_end();
         let stored = outcome.stored();
         anyhow::ensure!(
             stored == FRAMES && !outcome.hung,
             "{stored} frames were stored: {:?}",
             outcome.faults
         );
-        let mut chunks = Vec::new();
+        let mut files = Vec::new();
         for lane in &lanes {
             for entry in std::fs::read_dir(lane.directory())? {
-                let path = entry?.path();
-                let number = path.extension().and_then(|number| number.to_str()?.parse::<u32>().ok());
-                chunks.extend(number.map(|number| (number, path)));
+                files.push(entry?.path());
             }
         }
-        chunks.sort();
-        Ok(Scattered {
+        // One by its suffix, chunks by their numbers.
+        let is_of_frames = |path: &PathBuf| {
+            let suffix = path.extension().and_then(OsStr::to_str);
+            suffix.is_some_and(|suffix| suffix == "raw" || suffix.parse::<u32>().is_ok())
+        };
+        files.retain(is_of_frames);
+        files.sort_by_key(|path| path.file_name().map(OsStr::to_owned));
+        Ok(Recorded {
             file_system: lanes[0].description().file_system.clone(),
-            chunks: chunks.into_iter().map(|(_, path)| path).collect(),
+            files,
             lanes,
             point: tempfile::tempdir()?,
             _place: place,
@@ -118,8 +134,8 @@ impl Scattered {
 
     /// These files one after the other, cold and again.
     fn read_twice(&self, files: &[PathBuf]) -> anyhow::Result<Vec<Cost>> {
-        for chunk in &self.chunks {
-            let file = File::open(chunk)?;
+        for path in &self.files {
+            let file = File::open(path)?;
             file.sync_all()?;
             rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed)?;
         }
@@ -143,13 +159,13 @@ fn read(files: &[PathBuf]) -> anyhow::Result<Cost> {
     })
 }
 
-fn setup(lanes: &[Arc<Posix>]) -> anyhow::Result<Setup> {
+fn setup(lanes: &[Arc<Posix>], layout: &Layout) -> anyhow::Result<Setup> {
     let direct = lanes[0].description().direct_alignment().is_some();
-    let layout = |lane| RawLayout::suited(NAME.into(), head(lane), direct);
+    let raw = |lane| RawLayout::suited(NAME.into(), head(lane, layout), direct);
     let target = |posix: &Arc<Posix>| posix.clone() as Arc<dyn Target>;
     Ok(Setup {
         engine: suited_engine(lanes[0].as_ref(), direct, Clock::start())?,
-        lanes: (0..).zip(lanes).map(|(lane, posix)| (target(posix), layout(lane))).collect(),
+        lanes: (0..).zip(lanes).map(|(lane, posix)| (target(posix), raw(lane))).collect(),
         slots: SLOTS,
         feed: Feed::Instrument {
             content: Content::Pattern(Pattern::new(SEED, FRAME)),
@@ -162,15 +178,15 @@ fn setup(lanes: &[Arc<Posix>]) -> anyhow::Result<Setup> {
     })
 }
 
-fn head(lane: u32) -> Head {
+fn head(lane: u32, layout: &Layout) -> Head {
     Head {
         recording: 1,
         lane,
-        lanes: LANES,
+        lanes: layout.lanes,
         frame_size: FRAME as u64,
         stride: FRAME as u64,
         frames_per_file: FRAMES_OF_CHUNK,
-        storing: Storing::Scattered,
+        storing: layout.storing,
         format: Format::Raw,
     }
 }

@@ -66,6 +66,11 @@ impl Mounted {
         self.path().join(name)
     }
 
+    /// Sends a signal to the program.
+    pub fn signal(&self, signal: Signal) {
+        self.running.as_ref().expect("it runs").signal(signal);
+    }
+
     /// Asks it to end by SIGTERM: how it did, and whether nothing is mounted any more.
     pub fn end(mut self) -> (Ended, bool) {
         let running = self.running.take().expect("it ends once");

@@ -11,7 +11,7 @@ use nilometer_storage::{
     buffer::ALIGNMENT,
 };
 
-use crate::whole::Whole;
+use crate::whole::{Ahead, Whole};
 
 /// How it is written.
 #[derive(Debug, Clone)]
@@ -29,7 +29,7 @@ pub struct Exporting {
 /// See the module. A workload: the file is synced and has its name when it is done.
 #[derive(Debug)]
 pub struct Export {
-    whole: Arc<Whole>,
+    ahead: Ahead,
     exporting: Exporting,
     stop: Arc<AtomicBool>,
     length: u64,
@@ -70,7 +70,7 @@ impl Export {
         let (_, buffers) = Arena::shared_out(exporting.depth + 1, AT_ONCE as usize);
         Export {
             length: whole.length(),
-            whole,
+            ahead: Ahead::new(whole),
             exporting,
             stop,
             stage: Stage::Make,
@@ -112,7 +112,7 @@ impl Export {
     fn write(&mut self, file: Slot, end: u64) -> Operation {
         let mut buffer = self.buffers.pop().expect("one is left for each write in flight");
         let length = (end - self.offset).min(AT_ONCE) as usize;
-        self.whole.read_at(self.offset, &mut buffer[..length]);
+        self.ahead.read_at(self.offset, &mut buffer[..length]);
         self.hasher.update(&buffer[..length]);
         let operation = Operation::write(file, self.offset, length as u32, buffer);
         self.offset += length as u64;

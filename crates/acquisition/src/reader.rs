@@ -161,6 +161,11 @@ impl Index {
         [Some(last), before].into_iter().flatten().map(named).collect()
     }
 
+    /// Which file of a lane a place is in: the same for all that are in one, whichever part of it that is.
+    pub fn file_of(&self, Place { lane, file, .. }: Place) -> (usize, u64) {
+        (lane, if self.heads[lane].storing.is_many_files() { file } else { 0 })
+    }
+
     /// Every place where a frame is.
     pub fn places(&self, number: u64) -> impl Iterator<Item = Place> {
         let copies = self.copies.get(&number).into_iter().flatten();

@@ -21,7 +21,7 @@ use nilometer_storage::{Calendar, Clock};
 use crate::{
     format::{self, Geometry, Known, Packet, WireFormat},
     transport::{InStep, Outlet, Pace, Sent, Waiting},
-    whole::Whole,
+    whole::{Ahead, Whole},
 };
 
 /// How it is sent.
@@ -165,16 +165,15 @@ fn running() -> Nanos {
 }
 
 /// Hands over all frames, also those that are still to be recorded.
-fn read_ahead(whole: &Whole, over: &AtomicBool, pieces: &SyncSender<Vec<u8>>) {
-    let size = whole.frame_size();
+fn read_ahead(whole: &Arc<Whole>, over: &AtomicBool, pieces: &SyncSender<Vec<u8>>) {
+    let (size, ahead) = (whole.frame_size(), Ahead::new(whole.clone()));
     let piece = (PIECE / size).max(1) * size;
     let (mut offset, mut quiet) = (0, 0);
     while !over.load(Ordering::Relaxed) {
         let length = (whole.length() - offset).min(piece) / size * size;
         if length > 0 {
             let mut bytes = vec![0; length as usize];
-            whole.fetch(offset..offset + 8 * piece);
-            whole.read_at(offset, &mut bytes);
+            ahead.read_at(offset, &mut bytes);
             offset += length;
             if pieces.send(bytes).is_err() {
                 return;

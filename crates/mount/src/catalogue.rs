@@ -21,9 +21,11 @@ use nilometer_acquisition::{
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) name: String,
-    pub(crate) whole: Whole,
+    pub(crate) whole: Arc<Whole>,
     recording: u64,
     journals: Vec<PathBuf>,
+    /// Blocks that can't be read and that were told of.
+    told: Mutex<usize>,
     /// Looks in a row at which there was nothing new.
     quiet: AtomicU64,
 }
@@ -90,7 +92,7 @@ impl Catalogue {
     pub(crate) fn news_of_faults(&self) -> Vec<(usize, Range<u64>)> {
         let entries = self.entries().clone();
         let of = |(number, entry): (usize, &Arc<Entry>)| {
-            entry.whole.news_of_faults().into_iter().map(move |range| (number, range)).collect::<Vec<_>>()
+            entry.news_of_faults().into_iter().map(move |range| (number, range)).collect::<Vec<_>>()
         };
         entries.iter().enumerate().flat_map(of).collect()
     }
@@ -125,12 +127,13 @@ impl Catalogue {
             }
             seen.extend(journals.iter().cloned());
             if !known {
-                let whole = Whole::new(recording, Extent::Mark);
+                let whole = Arc::new(Whole::new(recording, Extent::Mark));
                 self.add(Entry {
                     name: String::new(),
                     whole,
                     recording: id,
                     journals,
+                    told: Mutex::default(),
                     quiet: AtomicU64::new(0),
                 });
             }
@@ -160,6 +163,10 @@ impl Entry {
         } else if self.quiet.fetch_add(1, Ordering::Relaxed) + 1 == QUIET {
             self.whole.settle();
         }
+    }
+
+    fn news_of_faults(&self) -> Vec<Range<u64>> {
+        self.whole.faulted_since(&mut self.told.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Whether nothing comes any more.

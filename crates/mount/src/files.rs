@@ -6,7 +6,6 @@ use std::{
     ffi::OsStr,
     fs::File,
     io,
-    ops::Range,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -20,10 +19,9 @@ use fuser::{
     ReplyOpen, Request,
 };
 
-use crate::{
-    ahead::Ahead,
-    catalogue::{Catalogue, Entry},
-};
+use nilometer_acquisition::whole::Ahead;
+
+use crate::catalogue::{Catalogue, Entry};
 
 /// The kernel is asked to read so far ahead, in KiB, in requests of at most 1 MiB.
 pub(crate) const READ_AHEAD_KIB: u32 = 4096;
@@ -69,7 +67,7 @@ struct Open {
 #[derive(Debug, Clone)]
 enum Way {
     /// It asks here, and keeps what it got.
-    Asked(Ahead),
+    Asked(Arc<Ahead>),
     /// It reads the file behind it by itself.
     Passed(Arc<BackingId>),
 }
@@ -130,13 +128,21 @@ impl Files {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Who reads for this handle.
+    fn asked(&self, handle: FileHandle) -> Option<Arc<Ahead>> {
+        match &self.lock().get(&handle.0)?.way {
+            Way::Asked(ahead) => Some(ahead.clone()),
+            Way::Passed(_) => None,
+        }
+    }
+
     /// How a file is to be read that is opened now.
     fn way(open: &BTreeMap<u64, Open>, inode: INodeNo, entry: &Entry, reply: &ReplyOpen) -> Way {
-        let asked = Way::Asked(Ahead::default());
+        let asked = || Way::Asked(Arc::new(Ahead::new(entry.whole.clone())));
         match open.values().find(|open| open.inode == inode).map(|open| &open.way) {
             Some(Way::Passed(backing)) => Way::Passed(backing.clone()),
-            Some(Way::Asked(_)) => asked,
-            None => Self::backing(entry, reply).map_or(asked, Way::Passed),
+            Some(Way::Asked(_)) => asked(),
+            None => Self::backing(entry, reply).map_or_else(asked, Way::Passed),
         }
     }
 
@@ -144,16 +150,6 @@ impl Files {
     fn backing(entry: &Entry, reply: &ReplyOpen) -> Option<Arc<BackingId>> {
         let path = entry.whole.only_file()?;
         reply.open_backing(File::open(path).ok()?).ok().map(Arc::new)
-    }
-}
-
-impl Open {
-    /// What to fetch before a read.
-    fn ahead(&mut self, offset: u64, size: u32) -> Option<Range<u64>> {
-        match &mut self.way {
-            Way::Asked(ahead) => ahead.read(offset, u64::from(size)),
-            Way::Passed(_) => None,
-        }
     }
 }
 
@@ -229,16 +225,9 @@ impl Filesystem for Files {
         reply: ReplyData,
     ) {
         let Some(entry) = self.entry(inode) else { return reply.error(Errno::ENOENT) };
-        let ahead = self.lock().get_mut(&handle.0).and_then(|open| open.ahead(offset, size));
-        if let Some(range) = ahead {
-            entry.whole.fetch(range);
-        }
+        let Some(ahead) = self.asked(handle) else { return reply.error(Errno::EBADF) };
         let length = u64::from(size).min(entry.length().saturating_sub(offset)) as usize;
-        ANSWER.with_borrow_mut(|answer| {
-            answer.resize(answer.len().max(length), 0);
-            let read = entry.whole.read_at(offset, &mut answer[..length]);
-            reply.data(&answer[..read]);
-        });
+        ANSWER.with_borrow_mut(|answer| ahead.give(offset, length, answer, |bytes| reply.data(bytes)));
     }
 
     fn release(

@@ -10,7 +10,6 @@
 
 #![forbid(unsafe_code)]
 
-mod ahead;
 mod catalogue;
 mod files;
 

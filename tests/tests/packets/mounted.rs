@@ -5,6 +5,7 @@ use std::{
     io::{Read, Seek},
     os::unix::fs::FileExt,
     path::Path,
+    sync::mpsc,
     thread,
     time::{Duration, SystemTime},
 };
@@ -87,6 +88,32 @@ fn a_recording_of_one_file_may_be_read_by_many_at_once_and_while_it_ends() {
         drop(others);
         assert_eq!(mounted.end().0.code, Some(0));
     });
+}
+
+#[test]
+fn the_kernel_reads_a_recording_that_is_one_file_by_itself() {
+    if !may_show() {
+        return;
+    }
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: only root may have the kernel read a file by itself");
+        return;
+    }
+    let (lab, frames) = (Lab::new(2000, 1), 2500);
+    lab.recorded(frames);
+    let mounted = Mounted::of(&lab.to);
+    let file = open(&mounted.file("scan.vdif"));
+    // Nobody is there to be asked.
+    mounted.signal(Signal::STOP);
+    let (told, read) = mpsc::sync_channel(1);
+    thread::spawn(move || {
+        let mut bytes = vec![0; frames as usize * FRAME];
+        told.send(file.read_exact_at(&mut bytes, 0).map(|()| bytes))
+    });
+    let read = read.recv_timeout(LIMIT);
+    mounted.signal(Signal::CONT);
+    let bytes = read.expect("it is not asked for").expect("it is there");
+    assert!(bytes == lab.sent(frames));
 }
 
 #[test]

@@ -7,10 +7,12 @@
 //!
 //! Any number of threads may read at once, also while the recording is still made: then what lies below the mark is there.
 
+mod ahead;
 mod blocks;
 mod continuity;
 mod files;
 mod fill;
+mod runs;
 mod scan;
 mod survey;
 
@@ -31,10 +33,12 @@ use crate::{
     journal::RECORD,
     reader::{Place, Recording},
 };
+pub use ahead::Ahead;
 use blocks::{Blocks, mark};
 pub use continuity::{Continuity, Jump};
 use files::Files;
 use fill::Filling;
+use runs::Run;
 pub use scan::{Hole, Read, Scan};
 pub use survey::Survey;
 
@@ -54,6 +58,8 @@ pub struct Whole {
     files: Files,
     name: String,
     format: Format,
+    /// How its blocks are stored.
+    recorded: Format,
     stamps: Option<Stamps>,
     frame_size: u64,
     block_size: u64,
@@ -86,9 +92,9 @@ pub struct Faults {
     pub count: u64,
     /// What was wrong with the first.
     pub first: Option<String>,
-    /// Which blocks, and which of them nobody was told of yet.
+    /// Which blocks, and in which order that was seen.
     blocks: BTreeSet<u64>,
-    untold: Vec<u64>,
+    in_turn: Vec<u64>,
 }
 
 impl Whole {
@@ -105,6 +111,7 @@ impl Whole {
             files: Files::new(),
             name: recording.name().to_owned(),
             format,
+            recorded: head.format,
             stamps: Stamps::of(format, near),
             frame_size: frame_size.max(1),
             block_size: head.frame_size.max(1),
@@ -211,31 +218,6 @@ impl Whole {
         total
     }
 
-    /// Has the kernel read these bytes from all disks at once, as far as they are there, without waiting for it.
-    pub fn fetch(&self, range: Range<u64>) {
-        for (place, at, length) in self.pieces(range) {
-            // It is only sooner for it: who reads it sees what is wrong.
-            drop(self.files.fetch(self, place, at, length));
-        }
-    }
-
-    /// Where the blocks of a range that are there lie, which part of each is in it: from where in its file, and how long.
-    fn pieces(&self, range: Range<u64>) -> Vec<(Place, u64, u64)> {
-        let State { recording, blocks } = &*self.state();
-        let range = range.start..range.end.min(blocks.length());
-        if range.is_empty() {
-            return Vec::new();
-        }
-        let among = blocks.at(range.start)..=blocks.at(range.end - 1);
-        let piece = |(&block, &place): (&u64, &Place)| {
-            let begin = range.start.max(blocks.begin(block));
-            let end = range.end.min(blocks.begin(block + 1));
-            let at = place.position.saturating_mul(recording.index.heads[place.lane].stride);
-            (place, at + (begin - blocks.begin(block)), end - begin)
-        };
-        recording.index.frames.range(among).map(piece).collect()
-    }
-
     /// The file that is all of it, if there is one, byte for byte: nothing is missing, and nothing lies between blocks.
     pub fn only_file(&self) -> Option<PathBuf> {
         let State { recording, blocks } = &*self.state();
@@ -243,7 +225,7 @@ impl Whole {
         let (&first, &place) = index.frames.first_key_value()?;
         let lies = |(number, at): (u64, (&u64, &Place))| {
             let head = &index.heads[at.1.lane];
-            let same = (at.1.lane, at.1.file) == (place.lane, place.file) && *at.0 == number;
+            let same = index.file_of(*at.1) == index.file_of(place) && *at.0 == number;
             same && at.1.position * head.stride == blocks.begin(number)
         };
         let whole = first == 0 && index.frames.len() as u64 == blocks.end() && recording.is_over();
@@ -294,11 +276,19 @@ impl Whole {
         self.lock_faults().clone()
     }
 
-    /// Where blocks are, in bytes, that could not be read since this was asked last, and never before.
-    pub fn news_of_faults(&self) -> Vec<Range<u64>> {
-        let untold = std::mem::take(&mut self.lock_faults().untold);
+    /// Where blocks are, in bytes, that could not be read since so many of them were known, which is brought up to date.
+    pub fn faulted_since(&self, known: &mut usize) -> Vec<Range<u64>> {
+        let news = {
+            let in_turn = &self.lock_faults().in_turn;
+            let news = in_turn[*known..].to_vec();
+            *known = in_turn.len();
+            news
+        };
+        if news.is_empty() {
+            return Vec::new();
+        }
         let blocks = &self.state().blocks;
-        untold.into_iter().map(|block| blocks.begin(block)..blocks.begin(block + 1)).collect()
+        news.into_iter().map(|block| blocks.begin(block)..blocks.begin(block + 1)).collect()
     }
 
     fn lock_faults(&self) -> MutexGuard<'_, Faults> {
@@ -319,7 +309,7 @@ impl Whole {
             let mut faults = self.lock_faults();
             faults.count += 1;
             if faults.blocks.insert(block) {
-                faults.untold.push(block);
+                faults.in_turn.push(block);
             }
             faults.first.get_or_insert_with(|| format!("block {block} in {}: {error}", path.display()));
         }

@@ -4,6 +4,7 @@ use std::{
     fs::{self, File},
     os::unix::fs::FileExt,
     path::PathBuf,
+    sync::Arc,
 };
 
 use nilometer_model::Storing;
@@ -185,6 +186,25 @@ pub(crate) fn laid_out(
     (recorded, reference)
 }
 
+/// From one end to the other, in reads of these lengths in turn, two at a time in the other order.
+fn read_in_order(ahead: &Ahead, reference: &[u8], lengths: &[usize]) {
+    let mut reads = Vec::new();
+    let mut next = 0;
+    for length in lengths.iter().cycle() {
+        if next >= reference.len() {
+            break;
+        }
+        reads.push(next..next + length);
+        next += length;
+    }
+    for range in reads.chunks(2).flat_map(|pair| pair.iter().rev()) {
+        let expected = &reference[range.start..range.end.min(reference.len())];
+        let mut read = vec![0xee; range.len()];
+        let count = ahead.read_at(range.start as u64, &mut read);
+        assert!(&read[..count] == expected, "{range:?}");
+    }
+}
+
 fn blocks() -> impl Strategy<Value = Vec<Option<usize>>> {
     let block = prop_oneof![3 => (0..3_usize).prop_map(Some), 1 => Just(None)];
     let some = |blocks: &Vec<Option<usize>>| blocks.iter().any(Option::is_some);
@@ -197,7 +217,7 @@ proptest! {
     #[test]
     fn any_bytes_of_a_recording_are_those_that_were_sent_or_marked_as_invalid(
         which in 0..COURSES.len(), storing in prop::sample::select(&Storing::ALL[..3]), blocks in blocks(),
-        last in 1..=FRAMES_OF_BLOCK, reads in prop::collection::vec((0.0..1.1_f64, 1..40_000_usize), 1..12),
+        last in 1..=FRAMES_OF_BLOCK, lengths in prop::collection::vec(1..30_000_usize, 1..9), reads in prop::collection::vec((0.0..1.1_f64, 1..40_000_usize), 1..12),
     ) {
         // From fewer frames than there are threads, nobody can tell which come in between.
         prop_assume!(last >= THREADS || blocks[..blocks.len() - 1].iter().any(Option::is_some));
@@ -213,6 +233,8 @@ proptest! {
             prop_assert!(&read[..count] == expected, "{} bytes at {}", length, offset);
             prop_assert!(read[count..].iter().all(|byte| *byte == 0xee));
         }
+        let whole = Arc::new(whole);
+        read_in_order(&Ahead::small(whole.clone()), &reference, &lengths);
         let size = lanes.head.frame_size;
         let absent = (0..).zip(&blocks).filter(|(_, lane)| lane.is_none()).map(|(block, _): (u64, _)| block);
         let filled: u64 = whole.filled(0..u64::MAX).into_iter().map(|range| range.end - range.start).sum();
@@ -250,6 +272,42 @@ fn a_lane_that_is_not_there_and_files_that_are_gone_are_filled_and_named() {
         faults.count == 7 && first.contains("block 1 in ") && first.contains("n.1.00000000.vdif"),
         "{first}"
     );
+}
+
+#[test]
+fn what_was_read_ahead_of_a_block_that_is_lost_later_is_forgotten() {
+    let (lanes, reference) = laid_out(COURSES[2], Storing::Shared, 2, &[Some(0), Some(1)], 4);
+    let (_, filled) = laid_out(COURSES[2], Storing::Shared, 2, &[None, Some(1)], 4);
+    let ahead = Ahead::small(Arc::new(lanes.whole(Extent::All)));
+    let read = |range: Range<usize>| {
+        let mut bytes = vec![0; range.len()];
+        ahead.read_at(range.start as u64, &mut bytes);
+        bytes
+    };
+    assert!(read(0..100) == reference[..100] && read(100..150) == reference[100..150]);
+    let path = lanes.paths()[0].join("n.vdif");
+    File::options().write(true).open(path).expect("the only file").set_len(0).expect("it is ours");
+    let block = lanes.head.frame_size as usize;
+    // Not read ahead yet.
+    assert!(read(block - 100..block) == filled[block - 100..block]);
+    assert!(read(100..8000) == filled[100..8000], "a part of a frame does not fit the rest");
+}
+
+#[test]
+fn a_file_that_is_all_of_a_recording_is_named() {
+    let blocks = [Some(0); 8];
+    let only = |storing, blocks: &[Option<usize>], last| {
+        let (lanes, reference) = laid_out(COURSES[0], storing, 1, blocks, last);
+        let path = lanes.whole(Extent::All).only_file()?;
+        assert!(fs::read(&path).expect("it is there") == reference);
+        Some(path.strip_prefix(&lanes.paths()[0]).expect("its directory").to_owned())
+    };
+    assert_eq!(only(Storing::Shared, &blocks, 3), Some("n.vdif".into()));
+    assert_eq!(only(Storing::Growing, &blocks, 3), Some("n.0.vdif".into()));
+    assert_eq!(only(Storing::Files, &blocks, 3), None, "three blocks are in each");
+    assert_eq!(only(Storing::Files, &blocks[..3], 3), Some("n.0.00000000.vdif".into()));
+    assert_eq!(only(Storing::Growing, &[Some(0), None, Some(0)], 3), None, "one is missing");
+    assert_eq!(only(Storing::Shared, &[Some(0), None, Some(0)], 3), None, "one is missing");
 }
 
 #[test]

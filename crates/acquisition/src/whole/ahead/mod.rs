@@ -1,0 +1,212 @@
+//! A recording for who reads it from one end to the other: from all disks at once, past the cache, before it is asked for.
+//!
+//! ```text
+//! reads in order -> window (what comes next) -> pieces -> a few threads for each lane -> bytes
+//! ```
+
+mod piece;
+mod window;
+
+use std::{
+    collections::VecDeque,
+    io, iter,
+    ops::Range,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        mpsc::{self, Receiver, SyncSender},
+    },
+    thread,
+};
+
+use super::Whole;
+use piece::{Piece, Pool};
+use window::{Sizes, Step, Window};
+
+/// One reader of a recording. Several threads may read for it at once, near each other.
+#[derive(Debug)]
+pub struct Ahead {
+    whole: Arc<Whole>,
+    sizes: Sizes,
+    pool: Arc<Pool>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    window: Window,
+    /// In order.
+    pieces: VecDeque<Arc<Piece>>,
+    lanes: Vec<SyncSender<Arc<Piece>>>,
+    /// Whose turn it is with a piece that is in no lane alone.
+    turn: usize,
+    /// So many blocks were known that can't be read.
+    faulted: usize,
+}
+
+/// Reads in flight in each lane, and how much each reads.
+const DEPTH: usize = 2;
+const PIECE: u64 = 4 << 20;
+/// Pieces that wait for a lane at the most.
+const WAITING: usize = 1024;
+/// At least so much is read ahead, however small the files are.
+const LEAST: u64 = 64 << 20;
+/// One reader takes at most this part of the memory.
+const PART_OF_MEMORY: u64 = 16;
+
+impl Ahead {
+    /// Of this recording. Nothing is read before somebody reads.
+    pub fn new(whole: Arc<Whole>) -> Self {
+        let most = whole.side_by_side().clamp(LEAST, LEAST.max(memory() / PART_OF_MEMORY));
+        Ahead::with(whole, Sizes { piece: PIECE, most })
+    }
+
+    /// That reads small pieces, and not far ahead.
+    #[cfg(test)]
+    pub(crate) fn small(whole: Arc<Whole>) -> Self {
+        Ahead::with(whole, Sizes { piece: 8192, most: 40_000 })
+    }
+
+    fn with(whole: Arc<Whole>, sizes: Sizes) -> Self {
+        let state = State {
+            window: Window::new(sizes),
+            pieces: VecDeque::new(),
+            lanes: Vec::new(),
+            turn: 0,
+            faulted: 0,
+        };
+        Ahead { whole, sizes, pool: Arc::new(Pool::new(sizes.piece)), state: Mutex::new(state) }
+    }
+
+    /// The recording.
+    pub fn whole(&self) -> &Arc<Whole> {
+        &self.whole
+    }
+
+    /// As [`Whole::read_at`].
+    pub fn read_at(&self, offset: u64, into: &mut [u8]) -> usize {
+        let mut scratch = Vec::new();
+        self.give(offset, into.len(), &mut scratch, |bytes| {
+            into[..bytes.len()].copy_from_slice(bytes);
+            bytes.len()
+        })
+    }
+
+    /// Gives bytes from an offset on, fewer than asked for only at the end: where they were read to, or put together in a
+    /// buffer.
+    pub fn give<T>(
+        &self,
+        offset: u64,
+        length: usize,
+        scratch: &mut Vec<u8>,
+        to: impl FnOnce(&[u8]) -> T,
+    ) -> T {
+        let total = self.whole.length();
+        let length = (length as u64).min(total.saturating_sub(offset));
+        let pieces = self.pieces(offset, length, total);
+        let end = offset + length;
+        let part = |piece: &Arc<Piece>| {
+            let range = &piece.range;
+            let (begin, end) = (offset.max(range.start), end.min(range.end));
+            (begin - range.start) as usize..(end - range.start) as usize
+        };
+        if let [piece] = &pieces[..] {
+            return to(&piece.bytes()[part(piece)]);
+        }
+        scratch.clear();
+        if pieces.is_empty() {
+            scratch.resize(length as usize, 0);
+            self.whole.read_at(offset, scratch);
+        }
+        for piece in &pieces {
+            scratch.extend_from_slice(&piece.bytes()[part(piece)]);
+        }
+        to(scratch)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The pieces that have all of these bytes, or none; and begins with what comes after them.
+    fn pieces(&self, offset: u64, length: u64, total: u64) -> Vec<Arc<Piece>> {
+        let state = &mut *self.lock();
+        match state.window.read(offset, length, total) {
+            Step::Jump => state.pieces.clear(),
+            Step::On(None) => {}
+            Step::On(Some(range)) => {
+                let runs = self.whole.runs(range, self.sizes.piece).into_iter();
+                let pieces = runs.map(|(range, run)| Arc::new(Piece::new(range, run))).collect();
+                // Who can't be helped reads for itself.
+                drop(state.begin(pieces, &self.whole, &self.pool));
+            }
+        }
+        state.forget(&self.whole);
+        state.covering(offset..offset + length)
+    }
+}
+
+impl State {
+    /// Has these pieces read.
+    fn begin(&mut self, pieces: Vec<Arc<Piece>>, whole: &Arc<Whole>, pool: &Arc<Pool>) -> io::Result<()> {
+        for _ in self.lanes.len()..whole.lanes().max(1) {
+            self.lanes.push(lane(whole, pool)?);
+        }
+        for piece in pieces {
+            self.turn += 1;
+            let lane = piece.lane().unwrap_or(self.turn) % self.lanes.len();
+            // Where a disk hangs, no more is asked of it: who reads that reads for itself, and hangs too.
+            if self.lanes[lane].try_send(piece.clone()).is_ok() {
+                self.pieces.push_back(piece);
+            }
+        }
+        Ok(())
+    }
+
+    /// What was read before and is not needed any more; and of blocks that can't be read since: a part of them that could
+    /// be does not fit what stands for the rest.
+    fn forget(&mut self, whole: &Whole) {
+        let behind = self.window.behind();
+        let faulted = whole.faulted_since(&mut self.faulted);
+        let hurt = |range: &Range<u64>| {
+            faulted.iter().any(|block| block.start < range.end && range.start < block.end)
+        };
+        self.pieces.retain(|piece| piece.range.end > behind && !hurt(&piece.range));
+    }
+
+    fn covering(&self, range: Range<u64>) -> Vec<Arc<Piece>> {
+        let within = |piece: &&Arc<Piece>| piece.range.end > range.start && piece.range.start < range.end;
+        let pieces: Vec<_> = self.pieces.iter().filter(within).cloned().collect();
+        let no_hole = pieces.windows(2).all(|pair| pair[0].range.end == pair[1].range.start);
+        let begins = pieces.first().is_some_and(|first| first.range.start <= range.start);
+        let ends = pieces.last().is_some_and(|last| last.range.end >= range.end);
+        if no_hole && begins && ends { pieces } else { Vec::new() }
+    }
+}
+
+/// Threads that read what lies in one lane, in the order in which it is needed.
+fn lane(whole: &Arc<Whole>, pool: &Arc<Pool>) -> io::Result<SyncSender<Arc<Piece>>> {
+    let (ask, asked) = mpsc::sync_channel(WAITING);
+    let asked = Arc::new(Mutex::new(asked));
+    for _ in 0..DEPTH {
+        let (whole, pool, asked) = (whole.clone(), pool.clone(), asked.clone());
+        thread::Builder::new().name("ahead".into()).spawn(move || {
+            for piece in iter::from_fn(|| next(&asked)) {
+                // Nobody may want it any more.
+                if Arc::strong_count(&piece) > 1 {
+                    piece.fill(&whole, &pool);
+                }
+            }
+        })?;
+    }
+    Ok(ask)
+}
+
+fn next(asked: &Mutex<Receiver<Arc<Piece>>>) -> Option<Arc<Piece>> {
+    asked.lock().unwrap_or_else(PoisonError::into_inner).recv().ok()
+}
+
+/// Of the machine, in bytes.
+fn memory() -> u64 {
+    let info = rustix::system::sysinfo();
+    (info.totalram as u64).saturating_mul(info.mem_unit.into())
+}

@@ -1,0 +1,127 @@
+//! How far ahead of a reader a recording is read: pure.
+
+use std::ops::Range;
+
+/// How much is read at once, and ahead.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sizes {
+    /// Bytes of a piece at the most, and what files are cut at multiples of.
+    pub(super) piece: u64,
+    /// Not more than this is ever asked for ahead of a reader.
+    pub(super) most: u64,
+}
+
+impl Sizes {
+    /// What is asked for first; then always as much as the reader has read, so that who looks at a few frames costs little.
+    /// It is asked for in parts of this size at least.
+    const fn part(self) -> u64 {
+        2 * self.piece
+    }
+
+    /// Reads of one reader may come in another order: the kernel asks for several at once.
+    const fn near(self) -> u64 {
+        4 * self.piece
+    }
+}
+
+/// A reader that goes through a recording.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Window {
+    sizes: Sizes,
+    /// Where it began to go on, and where its last read ended.
+    begun: u64,
+    next: u64,
+    /// What was asked for ends here.
+    asked: u64,
+}
+
+/// What a read means for what is read ahead.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// The reader goes on: this is to be read now, if anything.
+    On(Option<Range<u64>>),
+    /// It jumped: what was read for it is of no use. It is not helped until it goes on from there.
+    Jump,
+}
+
+impl Window {
+    /// At the beginning of a recording.
+    pub(super) const fn new(sizes: Sizes) -> Self {
+        Window { sizes, begun: 0, next: 0, asked: 0 }
+    }
+
+    /// A read of so many bytes, of a recording that is so long now.
+    pub(super) fn read(&mut self, offset: u64, length: u64, total: u64) -> Step {
+        let Sizes { most, .. } = self.sizes;
+        let end = offset + length;
+        if offset.abs_diff(self.next) > self.sizes.near() {
+            *self = Window { begun: offset, next: end, asked: end, ..*self };
+            return Step::Jump;
+        }
+        self.next = self.next.max(end);
+        let ahead = self.next.saturating_sub(self.begun).clamp(self.sizes.part().min(most), most);
+        let (begin, end) = (self.asked.max(self.next), (self.next + ahead).min(total));
+        // Little is not worth it, but for the end.
+        if begin >= end || (end - begin < self.sizes.part() && end < total) {
+            return Step::On(None);
+        }
+        self.asked = end;
+        Step::On(Some(begin..end))
+    }
+
+    /// What lies before this is not read again.
+    pub(super) const fn behind(&self) -> u64 {
+        self.next.saturating_sub(self.sizes.near())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const READ: u64 = 1 << 17;
+    const MOST: u64 = 64 << 20;
+    const SIZES: Sizes = Sizes { piece: 4 << 20, most: MOST };
+    const FIRST: u64 = SIZES.part();
+
+    #[test]
+    fn everything_ahead_is_asked_for_once_and_never_too_early() {
+        let (mut window, mut asked) = (Window::new(SIZES), Vec::new());
+        let total = 4000 * READ;
+        for read in 0..4000 {
+            // Each second pair comes the other way round.
+            let offset = (read ^ u64::from(read % 4 > 1)) * READ;
+            match window.read(offset, READ, total) {
+                Step::On(Some(range)) => {
+                    assert!(range.start > offset && range.end <= offset + MOST + 2 * READ);
+                    asked.push(range);
+                }
+                Step::On(None) => {}
+                Step::Jump => panic!("{offset} is near"),
+            }
+        }
+        assert!(asked.windows(2).all(|pair| pair[0].end == pair[1].start));
+        assert_eq!(asked[0], READ..READ + FIRST);
+        assert_eq!(asked.last().expect("something was").end, total);
+        assert!(asked.len() < 80, "{} times", asked.len());
+    }
+
+    #[test]
+    fn who_jumps_is_helped_when_it_goes_on() {
+        let (mut window, far) = (Window::new(SIZES), 1 << 40);
+        assert_eq!(window.read(0, READ, far * 2), Step::On(Some(READ..READ + FIRST)));
+        assert_eq!(window.read(far, READ, far * 2), Step::Jump);
+        let next = far + READ;
+        assert_eq!(window.read(next, READ, far * 2), Step::On(Some(next + READ..next + READ + FIRST)));
+        assert_eq!(window.read(5, READ, far * 2), Step::Jump);
+    }
+
+    #[test]
+    fn what_grows_is_asked_for_as_it_comes() {
+        let mut window = Window::new(SIZES);
+        assert_eq!(window.read(0, READ, READ), Step::On(None));
+        assert_eq!(window.read(READ, READ, 3 * READ), Step::On(Some(2 * READ..3 * READ)));
+        assert_eq!(window.read(2 * READ, READ, 3 * READ), Step::On(None));
+        assert_eq!(window.read(3 * READ, READ, 5 * READ), Step::On(Some(4 * READ..5 * READ)));
+    }
+}

@@ -1,0 +1,90 @@
+//! What of a recording lies in one piece in one file: what can be read at once.
+
+use std::ops::Range;
+
+use nilometer_model::{Format, Storing};
+
+use super::{State, Whole};
+use crate::reader::Place;
+
+/// Consecutive bytes of one file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Run {
+    /// Of its first block: says which file.
+    pub(super) place: Place,
+    /// Where in the file.
+    pub(super) at: u64,
+}
+
+impl Whole {
+    /// Cuts a range into parts of at most so many bytes: each in one file, cut where the file has multiples of that, or
+    /// spread over several, or missing. What is shorter than a quarter of that is not worth a part of its own.
+    pub(super) fn runs(&self, range: Range<u64>, most: u64) -> Vec<(Range<u64>, Option<Run>)> {
+        let state = &*self.state();
+        let end = range.end.min(state.blocks.length());
+        let (mut parts, mut next) = (Vec::new(), range.start.min(end));
+        let runs = if self.recorded == Format::Cbf { Vec::new() } else { state.consecutive(next..end) };
+        for (range, run) in runs.into_iter().filter(|(range, _)| range.end - range.start >= most / 4) {
+            cut(&mut parts, next..range.start, None, most);
+            next = range.end;
+            cut(&mut parts, range, Some(run), most);
+        }
+        cut(&mut parts, next..end, None, most);
+        parts
+    }
+
+    /// In how many places blocks lie.
+    pub(super) fn lanes(&self) -> usize {
+        self.state().recording.index.heads.len()
+    }
+
+    /// So many bytes ahead of a reader lies something in every lane.
+    pub(super) fn side_by_side(&self) -> u64 {
+        let state = self.state();
+        let head = state.recording.head();
+        match head.storing {
+            Storing::Scattered => [head.frames_per_file, u64::from(head.lanes)]
+                .into_iter()
+                .fold(head.stride, u64::saturating_mul),
+            Storing::Files | Storing::Growing | Storing::Shared => 0,
+        }
+    }
+}
+
+impl State {
+    /// Blocks that are there, put together where they follow each other in a file.
+    fn consecutive(&self, range: Range<u64>) -> Vec<(Range<u64>, Run)> {
+        let State { recording, blocks } = self;
+        let mut runs: Vec<(Range<u64>, Run)> = Vec::new();
+        if range.is_empty() {
+            return runs;
+        }
+        let among = blocks.at(range.start)..=blocks.at(range.end - 1);
+        for (&block, &place) in recording.index.frames.range(among) {
+            let (begin, end) = (blocks.begin(block).max(range.start), blocks.begin(block + 1).min(range.end));
+            let at = place.position.saturating_mul(recording.index.heads[place.lane].stride);
+            let at = at + (begin - blocks.begin(block));
+            let file = |place| recording.index.file_of(place);
+            let follows = |(range, run): &(Range<u64>, Run)| {
+                let next = (range.end, run.at + (range.end - range.start));
+                next == (begin, at) && file(run.place) == file(place)
+            };
+            match runs.last_mut().filter(|run| follows(run)) {
+                Some((range, _)) => range.end = end,
+                None => runs.push((begin..end, Run { place, at })),
+            }
+        }
+        runs
+    }
+}
+
+fn cut(parts: &mut Vec<(Range<u64>, Option<Run>)>, range: Range<u64>, run: Option<Run>, most: u64) {
+    let mut begin = range.start;
+    while begin < range.end {
+        let run = run.map(|run| Run { at: run.at + (begin - range.start), ..run });
+        let length = most - run.map_or(0, |run| run.at % most);
+        let end = (begin + length).min(range.end);
+        parts.push((begin..end, run));
+        begin = end;
+    }
+}
