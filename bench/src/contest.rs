@@ -42,6 +42,13 @@ pub(crate) struct Cost {
     pub(crate) wall: f64,
 }
 
+impl Cost {
+    /// What was done in a second.
+    pub(crate) fn rate(self) -> f64 {
+        self.amount / self.wall
+    }
+}
+
 /// What is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Quantity {
@@ -299,7 +306,7 @@ impl Outcome {
         let (figures, peers) = (self.figures(quantity, contestant, phase), self.figures(quantity, 0, phase));
         let Summary { median, range: (least, greatest), .. } = summary(&figures);
         let costs = &self.costs[contestant][phase];
-        let rate = summary(&costs.iter().map(|cost| cost.amount / cost.wall).collect::<Vec<_>>()).median;
+        let rate = summary(&costs.iter().map(|cost| cost.rate()).collect::<Vec<_>>()).median;
         writeln!(
             f,
             "| {} | {} | {least:.1} | {median:.1} | {greatest:.1} | {} | {} | {:.3} |",

@@ -37,7 +37,7 @@ struct Comparison {
     run: fn(&Stop) -> anyhow::Result<Outcome>,
 }
 
-const COMPARISONS: [Comparison; 26] = [
+const COMPARISONS: [Comparison; 28] = [
     Comparison { name: "read-4k-sync", run: read_sync::run },
     Comparison { name: "read-4k-uring", run: read_uring::run },
     Comparison { name: "stream-1m-buffered", run: stream::buffered },
@@ -55,6 +55,8 @@ const COMPARISONS: [Comparison; 26] = [
     Comparison { name: "receiving-single", run: receiving::single },
     Comparison { name: "packets", run: packets::run },
     Comparison { name: "packets-lasting", run: packets::lasting },
+    Comparison { name: "packets-disk", run: packets::on_disk },
+    Comparison { name: "packets-disk-lasting", run: packets::lasting_on_disk },
     Comparison { name: "recorder-disk", run: recorder::on_disk },
     Comparison { name: "recorder-memory", run: recorder::in_memory },
     Comparison { name: "mount", run: mount::chunks },

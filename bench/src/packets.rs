@@ -3,8 +3,11 @@
 //!
 //! What counts is the processor time of the threads that receive and write. The bound is that of the bare receiver and 1.2
 //! times that of the bare copy.
+//!
+//! Onto a disk, past the cache: a fifth more is offered than dd wrote just before, and at least 90 % of dd's rate has to be
+//! kept.
 
-use std::{fs, os::unix::fs::FileExt, path::Path, sync::Arc};
+use std::{cell::Cell, fs, os::unix::fs::FileExt, path::Path, sync::Arc};
 
 use anyhow::Context;
 use nilometer_acquisition::{
@@ -30,8 +33,8 @@ use tempfile::TempDir;
 use crate::{
     contest::{Bound, Contest, Contestant, Cost, Limit, Outcome, Quantity, Stop},
     measure,
-    ours::SEED,
-    place,
+    ours::{GIB, SEED},
+    peers, place,
     receiving::{Load, bare_receiver, send},
     sending::{BODY, PREFIX, Serial},
 };
@@ -40,18 +43,28 @@ use crate::{
 const LOAD: Load = Load { segments: true, rate: Frequency(124_000.0), packets: 250_000 };
 /// The same for twenty.
 const LASTING: Load = Load { packets: 2_480_000, ..LOAD };
-/// Blocks of a file, and files that stay.
+/// On the disk for thirty.
+const LASTING_ON_DISK: Load = Load { packets: 3_720_000, ..LOAD };
+/// Where the disk takes less, in bytes a second, that is not asked of it.
+const DISK_OF_LASTING: f64 = 1.2e9;
+/// What dd writes, in GiB, and what is offered after it: so many times as fast.
+const OFFERED: u64 = 4;
+const FASTER: f64 = 1.2;
+/// On a disk it is one file, as `nilometer record` makes it, that is synced by parts of so many blocks.
+const PART: u64 = 256;
+/// In memory they are many, of so many blocks, of which the last ones stay.
 const BLOCKS: u64 = 64;
 const KEEP: u64 = 4;
 const SLOTS: usize = 256;
 const SILENCE: Nanos = Nanos::from_millis(200);
 
 const BARE: &str = "bare, GRO, and 1.2 times a bare copy";
+const DD: &str = "dd oflag=direct bs=4M conv=fsync";
 const OURS: &str = "nilometer, the recorder";
 
 /// See the module.
 pub(crate) fn run(stop: &Stop) -> anyhow::Result<Outcome> {
-    let place = Place::new()?;
+    let place = Place::in_memory()?;
     let contest = Contest {
         title: place.title(LOAD),
         quantity: Quantity::CpuPerOperation,
@@ -59,7 +72,7 @@ pub(crate) fn run(stop: &Stop) -> anyhow::Result<Outcome> {
         rounds: 9,
         contestants: vec![
             Contestant::new(BARE, || Ok(vec![place.bare()?])),
-            Contestant::new(OURS, || Ok(vec![place.recorded(LOAD)?.cost])),
+            Contestant::new(OURS, || Ok(vec![place.recorded(LOAD)?.at_least(0.9)?])),
         ],
         bounds: vec![Bound { subject: OURS, peer: BARE, limit: Limit::Times(1.0) }],
     };
@@ -68,21 +81,44 @@ pub(crate) fn run(stop: &Stop) -> anyhow::Result<Outcome> {
 
 /// The recorder alone, for twenty seconds: what counts is that nothing is lost.
 pub(crate) fn lasting(stop: &Stop) -> anyhow::Result<Outcome> {
-    let place = Place::new()?;
+    Place::in_memory()?.contest(stop, LASTING, 5)
+}
+
+/// Onto a disk, as much as dd wrote just before, and faster.
+pub(crate) fn on_disk(stop: &Stop) -> anyhow::Result<Outcome> {
+    let place = Place::on_disk()?;
+    let rate = Cell::new(place.dd()?.rate());
+    let dd = || {
+        let cost = place.dd()?;
+        rate.set(cost.rate());
+        Ok(vec![cost])
+    };
+    let packets = (OFFERED << 30) / BODY as u64;
     let record = || {
-        let recorded = place.recorded(LASTING)?;
-        anyhow::ensure!(recorded.share >= 1.0, "only {:.3} % were recorded", recorded.share * 100.0);
-        Ok(vec![recorded.cost])
+        let load = Load { rate: Frequency(FASTER * rate.get() * GIB / BODY as f64), packets, ..LOAD };
+        let Recorded { cost, .. } = place.recorded(load)?;
+        Ok(vec![Cost { amount: cost.amount * BODY as f64 / GIB, ..cost }])
     };
     let contest = Contest {
-        title: place.title(LASTING),
-        quantity: Quantity::CpuPerOperation,
+        title: format!(
+            "packets-disk: {OFFERED} GiB offered {FASTER} times as fast as dd, past the cache, on {}",
+            place.file_system()
+        ),
+        quantity: Quantity::WallPerGib,
         phases: &["record"],
-        rounds: 5,
-        contestants: vec![Contestant::new(OURS, record)],
-        bounds: Vec::new(),
+        rounds: 7,
+        contestants: vec![Contestant::new(DD, dd), Contestant::new(OURS, record)],
+        bounds: vec![Bound { subject: OURS, peer: DD, limit: Limit::Times(1.0 / 0.9) }],
     };
-    contest.run(stop)
+    Ok(contest.run(stop)?.also(Quantity::CpuPerGib, Vec::new()))
+}
+
+/// Onto a disk for thirty seconds: what counts is that nothing is lost.
+pub(crate) fn lasting_on_disk(stop: &Stop) -> anyhow::Result<Outcome> {
+    let place = Place::on_disk()?;
+    let disk = place.dd()?.rate() * GIB;
+    anyhow::ensure!(disk >= DISK_OF_LASTING, "dd writes {:.2} GB/s here, too slow for 8 Gbit/s", disk / 1e9);
+    place.contest(stop, LASTING_ON_DISK, 3)
 }
 
 /// What packets carry, and where they go.
@@ -90,7 +126,9 @@ struct Place {
     noise: Content,
     target: Arc<Posix>,
     frames: u64,
-    _directory: TempDir,
+    /// Past the cache.
+    direct: bool,
+    directory: TempDir,
 }
 
 struct Recorded {
@@ -99,20 +137,68 @@ struct Recorded {
     share: f64,
 }
 
+impl Recorded {
+    /// Its cost, which says something if so much was recorded.
+    fn at_least(self, share: f64) -> anyhow::Result<Cost> {
+        anyhow::ensure!(self.share >= share, "only {:.3} % were recorded", self.share * 100.0);
+        Ok(self.cost)
+    }
+}
+
 impl Place {
-    fn new() -> anyhow::Result<Self> {
-        let directory = place::in_memory()?;
+    fn in_memory() -> anyhow::Result<Self> {
+        Place::new(place::in_memory()?, false)
+    }
+
+    fn on_disk() -> anyhow::Result<Self> {
+        Place::new(place::on_disk()?, true)
+    }
+
+    fn new(directory: TempDir, direct: bool) -> anyhow::Result<Self> {
         Ok(Place {
             noise: Content::prepare(&DataKind::Vlbi.into(), &[BODY as u64 * 4], PixelType::Uint2, SEED)?,
             target: Arc::new(Posix::create(probe(directory.path())?, 1)?),
             frames: frames_of_block(BODY, 4096).context("such frames fill pages")?,
-            _directory: directory,
+            direct,
+            directory,
         })
     }
 
+    fn file_system(&self) -> &str {
+        &self.target.description().file_system
+    }
+
     fn title(&self, load: Load) -> String {
-        let (size, system) = (PREFIX + BODY, &self.target.description().file_system);
+        let (size, system) = (PREFIX + BODY, self.file_system());
         format!("packets: {} packets of {size} bytes at 8 Gbit/s onto {system}", load.packets)
+    }
+
+    /// So many recordings of which none may lose a packet.
+    fn contest(&self, stop: &Stop, load: Load, rounds: usize) -> anyhow::Result<Outcome> {
+        let record = || Ok(vec![self.recorded(load)?.at_least(1.0)?]);
+        let contest = Contest {
+            title: self.title(load),
+            quantity: Quantity::CpuPerOperation,
+            phases: &["record"],
+            rounds,
+            contestants: vec![Contestant::new(OURS, record)],
+            bounds: Vec::new(),
+        };
+        contest.run(stop)
+    }
+
+    /// One file of zeroes.
+    fn dd(&self) -> anyhow::Result<Cost> {
+        let (from, to) = (Path::new("/dev/zero"), self.directory.path().join("n_dd"));
+        let cost = peers::dd((OFFERED as f64, 4), from, &to, &["oflag=direct", "conv=fsync"])?;
+        fs::remove_file(to)?;
+        self.settle()?;
+        Ok(cost)
+    }
+
+    /// The disk is at rest before the next one begins.
+    fn settle(&self) -> anyhow::Result<()> {
+        Ok(rustix::fs::syncfs(fs::File::open(self.directory.path())?)?)
     }
 
     fn file_size(&self) -> u64 {
@@ -133,8 +219,9 @@ impl Place {
 
     fn recorded(&self, load: Load) -> anyhow::Result<Recorded> {
         self.touch_memory();
-        let recorded = recorded(&self.noise, load, &self.target, self.frames)?;
+        let recorded = recorded(self, load)?;
         self.target.clear()?;
+        self.settle()?;
         Ok(recorded)
     }
 }
@@ -157,25 +244,27 @@ fn copy(directory: &Path, file_size: u64) -> anyhow::Result<Cost> {
     })
 }
 
-fn recorded(noise: &Content, load: Load, target: &Arc<Posix>, frames: u64) -> anyhow::Result<Recorded> {
+fn recorded(place: &Place, load: Load) -> anyhow::Result<Recorded> {
     let listening = Listening { room: Bytes(64 << 20), ..Listening::at("127.0.0.1:0".parse()?) };
     let inlet = UdpInlet::open(&listening)?;
     let address = inlet.address()?;
-    let mut recorder = Recorder::prepare(setup(inlet, target, frames)?)?;
+    let mut recorder = Recorder::prepare(setup(inlet, place, load)?)?;
     recorder.begin()?;
-    send(noise, load, address)?;
+    send(&place.noise, load, address)?;
     let outcome = recorder.wait_to_end();
     let placed = outcome.traffic.as_ref().map_or(0, |traffic| traffic.tally.placed);
     let share = placed as f64 / load.packets as f64;
     eprintln!("  recorded {:.2} %", share * 100.0);
-    anyhow::ensure!(share > 0.9 && !outcome.hung, "only {:.1} % were recorded", share * 100.0);
+    anyhow::ensure!(!outcome.hung, "the disk hangs: {:?}", outcome.faults);
     let lanes = outcome.lanes.iter().flatten().map(|lane| lane.usage);
     let usage = lanes.fold(outcome.source, Usage::and);
     let cost = Cost { amount: placed as f64, cpu: usage.total().seconds(), wall: outcome.wall.seconds() };
     Ok(Recorded { cost, share })
 }
 
-fn setup(inlet: UdpInlet, target: &Arc<Posix>, frames: u64) -> anyhow::Result<Setup> {
+fn setup(inlet: UdpInlet, place: &Place, load: Load) -> anyhow::Result<Setup> {
+    let Place { target, frames, direct, .. } = place;
+    let (frames, direct) = (*frames, *direct);
     let (format, size) = (Serial::new(), frames * BODY as u64);
     let head = Head {
         recording: 1,
@@ -183,21 +272,22 @@ fn setup(inlet: UdpInlet, target: &Arc<Posix>, frames: u64) -> anyhow::Result<Se
         lanes: 1,
         frame_size: size,
         stride: size,
-        frames_per_file: BLOCKS,
-        storing: Storing::Files,
+        frames_per_file: if direct { PART } else { BLOCKS },
+        storing: if direct { Storing::Shared } else { Storing::Files },
         format: Format::Vdif,
     };
     let stream = Some(Stream::new(Format::Vdif, format.geometry(), Missing::Filled));
-    let layout = RawLayout { keep: Some(KEEP), stream, ..RawLayout::suited("n_packets".into(), head, false) };
+    let layout =
+        RawLayout { keep: Some(KEEP), stream, ..RawLayout::suited("n_packets".into(), head, direct) };
     let network = Network {
         ports: vec![Port { transport: Box::new(inlet), format: Box::new(format) }],
         frames_of_block: frames,
         limits: Limits::default(),
         missing: Missing::Filled,
-        until: Until { silence: SILENCE, ..Until::default() },
+        until: Until { packets: load.packets, silence: SILENCE, ..Until::default() },
     };
     Ok(Setup {
-        engine: suited_engine(target.as_ref(), false, Clock::start())?,
+        engine: suited_engine(target.as_ref(), direct, Clock::start())?,
         lanes: vec![(target.clone(), layout)],
         slots: SLOTS,
         feed: Feed::Network(network),

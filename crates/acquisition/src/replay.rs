@@ -200,6 +200,8 @@ struct Sending<'a> {
     /// Since its beginning packets leave at their pace, so many until now.
     in_step: InStep,
     paced: u64,
+    /// When the first packet was due.
+    begun: Option<Nanos>,
     replayed: Replayed,
 }
 
@@ -207,7 +209,16 @@ impl<'a> Sending<'a> {
     fn new(replay: &'a Replay, clock: Clock) -> Self {
         let scratch = vec![0; replay.format.geometry().packet_size()];
         let in_step = InStep::new(clock.now(), running());
-        Sending { replay, clock, scratch, frames: 0, in_step, paced: 0, replayed: Replayed::default() }
+        Sending {
+            replay,
+            clock,
+            scratch,
+            frames: 0,
+            in_step,
+            paced: 0,
+            begun: None,
+            replayed: Replayed::default(),
+        }
     }
 
     fn all(
@@ -221,13 +232,12 @@ impl<'a> Sending<'a> {
         let size = self.replay.format.geometry().packet_size();
         let at_once = outlets.iter().map(|outlet| outlet.burst(size)).min().expect("there is an outlet");
         let burst = self.replay.pace.burst(at_once);
-        let (mut first, mut bytes) = (None, 0);
+        let mut bytes = 0;
         while let Some(piece) = self.next(full, stop) {
-            let begin = *first.get_or_insert_with(|| self.clock.now());
             self.piece(outlets, &mut waiting, &piece, burst)?;
             bytes += piece.len() as u64;
             tell(bytes);
-            self.replayed.wall = self.clock.now().since(begin);
+            self.replayed.wall = self.clock.now().since(self.begun.unwrap_or_default());
         }
         let stopped = stop.load(Ordering::Relaxed);
         let sent = outlets.iter().map(|outlet| outlet.totals()).fold(Sent::default(), Sent::and);
@@ -246,8 +256,9 @@ impl<'a> Sending<'a> {
             }
         };
         let now = self.clock.now();
-        if now.since(asked) > STARVED {
-            self.replayed.waited += u64::from(self.paced > 0);
+        if self.begun.is_none() || now.since(asked) > STARVED {
+            self.replayed.waited += u64::from(self.begun.is_some());
+            self.begun.get_or_insert(now);
             (self.in_step, self.paced) = (InStep::new(now, running()), 0);
         }
         Some(piece)

@@ -65,13 +65,13 @@ pub(super) struct Block {
 }
 
 impl Block {
-    pub(super) fn new(data: Buffer, packets: u64) -> Self {
+    pub(super) fn new(data: Buffer, packets: u64, now: Nanos) -> Self {
         Block {
             data,
             present: vec![0; packets.div_ceil(64) as usize],
             gaps: Vec::new(),
             count: 0,
-            touched: Nanos(0),
+            touched: now,
         }
     }
 
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_what_did_not_come() {
-        let mut block = Block::new(Buffer::empty(), 130);
+        let mut block = Block::new(Buffer::empty(), 130, Nanos(0));
         let came = [0, 1, 5, 63, 64, 129];
         assert!(came.iter().all(|&place| block.set(place)));
         assert!(!block.set(5), "it is there already");

@@ -35,6 +35,11 @@ impl Assembly {
     /// No packet comes any more: what is there goes to the ring. How many blocks there were in all.
     pub fn end(&mut self, now: Nanos) -> u64 {
         self.alone();
+        if let Some(lost) = self.crowded.take() {
+            // Nothing came behind them.
+            self.tally.jumps += 1;
+            self.tally.jumped += lost.saturating_sub(self.next().cast_signed()).max(0).cast_unsigned();
+        }
         while self.first * self.shape.packets < self.next() && !self.open.is_empty() {
             self.close_first(now, self.next());
         }
@@ -192,6 +197,7 @@ impl Assembly {
             port.arrivals.move_down(places);
         }
         self.order.move_down(places);
+        self.crowded = self.crowded.map(|lost| lost - places.cast_signed());
         for start in self.starts.iter_mut().filter(|start| **start > begin) {
             *start = start.saturating_sub(places).max(begin);
         }

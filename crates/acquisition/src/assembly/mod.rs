@@ -14,6 +14,7 @@
 
 mod block;
 mod closing;
+mod course;
 mod order;
 mod port;
 mod tally;
@@ -115,6 +116,9 @@ pub struct Assembly {
     stray: Option<(usize, Part, Vec<u8>)>,
     /// Packets in a row that came too late.
     late: u64,
+    /// The storage fell behind, and there was no slot for a packet: all that follow are lost until there is room again. The
+    /// place after the highest of them.
+    crowded: Option<i64>,
     tally: Tally,
 }
 
@@ -134,8 +138,7 @@ struct Last {
 
 /// Blocks before the first one of which it is known what was there.
 const CLOSED: usize = 8;
-/// After so many packets in a row that are all too late, it is the stream that began anew a little earlier.
-const LATE: u64 = 64;
+
 impl Assembly {
     /// Of blocks of so many frames; the ring's slots are as large. Packets come by as many ports as there are formats: each
     /// brings as many parts of a frame, the first ones the first.
@@ -165,6 +168,7 @@ impl Assembly {
             full: Vec::new(),
             stray: None,
             late: 0,
+            crowded: None,
             tally: Tally::default(),
         }
     }
@@ -209,7 +213,9 @@ impl Assembly {
     pub fn spots(&mut self, now: Nanos, inlet: usize, most: usize) -> Vec<Spot<'_>> {
         let Port { next, .. } = self.ports[inlet];
         let end = (next + most as u64 * self.ports[inlet].count()) / self.shape.packets;
-        while self.first + self.open.len() as u64 <= end && self.open.len() < self.most_open() {
+        let may_open =
+            |assembly: &Self| assembly.crowded.is_none() && assembly.open.len() < assembly.most_open();
+        while self.first + self.open.len() as u64 <= end && may_open(self) {
             if !self.open_one(now) {
                 break;
             }
@@ -329,65 +335,12 @@ impl Assembly {
         self.tally.ignore(why);
     }
 
-    /// Puts a packet where it belongs, if that is open.
-    fn insert(&mut self, now: Nanos, inlet: usize, part: Part, body: &[u8]) {
-        if !self.order.has_begun() {
-            self.begin_at(part.frame);
-        }
-        let place = self.order.place(part);
-        let open = (self.first * self.shape.packets).cast_signed();
-        let near = (self.limits.window * 4).max(self.shape.packets).cast_signed();
-        if place >= open && place < self.next().cast_signed().saturating_add(near) {
-            self.alone();
-            self.put(now, inlet, part, body);
-        } else if place < open && place >= open - near && self.late < LATE {
-            self.too_late(place - open);
-        } else if self.order.strays(part) {
-            self.go_on(now, inlet, part, body);
-        } else {
-            self.alone();
-            self.order.stray(part);
-            self.stray = Some((inlet, part, body.to_vec()));
-        }
-    }
-
-    /// What strayed before was a packet that says something wrong of itself.
-    fn alone(&mut self) {
-        if self.stray.take().is_some() {
-            self.tally.stray += 1;
-            self.order.forget();
-        }
-    }
-
-    /// The stream begins, or begins anew, with this frame.
-    fn begin_at(&mut self, frame: u64) {
-        let place = self.next().next_multiple_of(self.shape.per_frame());
-        self.order.begin(frame, place);
-        self.starts.push_back(place);
-        self.late = 0;
-    }
-
-    /// Two packets are together far from where the stream was: it goes on there, over a gap that is filled, or anew.
-    fn go_on(&mut self, now: Nanos, inlet: usize, part: Part, body: &[u8]) {
-        let Some((first, before, kept)) = self.stray.take() else { return };
-        self.order.forget();
-        let ahead = self.order.place(before).saturating_sub(self.next().cast_signed());
-        if !(0..=self.limits.gap.cast_signed()).contains(&ahead) {
-            self.begin_at(before.frame.min(part.frame));
-            self.tally.restarts += u64::from(ahead < 0);
-            self.tally.jumps += u64::from(ahead > 0);
-            self.tally.jumped += ahead.max(0).cast_unsigned();
-        }
-        self.put(now, first, before, &kept);
-        self.put(now, inlet, part, body);
-    }
-
     fn put(&mut self, now: Nanos, inlet: usize, part: Part, body: &[u8]) {
-        if !self.reach(now, part) {
-            self.tally.refused += 1;
-            return;
-        }
+        let is_open = self.reach(now, part);
         let place = self.order.place(part).cast_unsigned();
+        if !is_open {
+            return self.refuse(place.cast_signed());
+        }
         let at = (place % self.shape.packets) as usize;
         let block = (place / self.shape.packets).checked_sub(self.first);
         let Some(block) = block.and_then(|block| self.open.get_mut(block as usize)) else {
@@ -422,18 +375,6 @@ impl Assembly {
         self.tally.bytes += self.shape.parts[at % self.shape.parts.len()] as u64;
     }
 
-    /// A packet came for a block that is closed, so many places before the first open one: whether it had come before is
-    /// known for a while.
-    fn too_late(&mut self, behind: i64) {
-        let (packets, behind) = (self.shape.packets, behind.unsigned_abs());
-        let block = self.closed.len().checked_sub(behind.div_ceil(packets) as usize);
-        let at = (packets - 1 - (behind - 1) % packets) as usize;
-        let was_there = block.is_some_and(|block| self.closed[block][at / 64] >> (at % 64) & 1 == 1);
-        self.tally.duplicates += u64::from(was_there);
-        self.tally.late += u64::from(!was_there);
-        self.late += 1;
-    }
-
     /// Opens blocks up to that of a packet, closing the first if there are too many; false if no slot is free.
     fn reach(&mut self, now: Nanos, part: Part) -> bool {
         loop {
@@ -456,7 +397,7 @@ impl Assembly {
             self.ring.put(now, &mut self.full, &mut self.spares, false);
         }
         let Some(slot) = self.spares.pop() else { return false };
-        self.open.push_back(Block::new(slot, self.shape.packets));
+        self.open.push_back(Block::new(slot, self.shape.packets, now));
         true
     }
 }

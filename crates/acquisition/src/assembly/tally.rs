@@ -15,7 +15,7 @@ pub struct Tally {
     pub bytes: u64,
     /// That should be between others and did not come in time: they are filled or left out.
     pub missing: u64,
-    /// Of these, those that came and found no free slot in the ring.
+    /// That came and found no free slot in the ring.
     pub refused: u64,
     /// Times that packets were missing one after the other (RFC 3357, loss periods), and the longest.
     pub losses: u64,
@@ -31,9 +31,9 @@ pub struct Tally {
     pub stray: u64,
     /// Times that the numbers fell back: the stream began anew.
     pub restarts: u64,
-    /// Times that the numbers jumped further ahead than is filled.
+    /// Times that the numbers jumped further ahead than is filled, or that packets were refused.
     pub jumps: u64,
-    /// Over how many packets in all: they did not come and are in no gap.
+    /// Over how many packets in all: they are not in the recording, and in no gap.
     pub jumped: u64,
     /// That came after one with a higher number (RFC 4737, section 3.3).
     pub reordered: u64,
