@@ -51,7 +51,7 @@ pub(crate) struct Wishes {
     /// End so long after the first packet
     #[arg(long)]
     pub(crate) duration: Option<Nanos>,
-    /// End after so many packets
+    /// End after so many packets, and those that came at once with the last
     #[arg(long)]
     pub(crate) packets: Option<u64>,
     /// End when none came for so long after the last
