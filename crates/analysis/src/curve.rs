@@ -88,12 +88,18 @@ pub fn curves(results: &Results) -> Vec<Curve> {
     all.filter(|curve| curve.rates.len() > 1).collect()
 }
 
-/// What a cell was asked for, without the rate.
+/// What a cell was asked for, without the rate and what follows from it.
 fn but_the_rate(cell: &CellEntry) -> String {
-    let asked: Option<serde_json::Map<String, serde_json::Value>> =
-        serde_json::from_str(&cell.parameters).ok();
-    let rest = asked.into_iter().flatten().filter(|(name, _)| name != "rate");
-    serde_json::Value::Object(rest.collect()).to_string()
+    let Ok(mut asked) = serde_json::from_str::<serde_json::Value>(&cell.parameters) else {
+        return String::new();
+    };
+    if let Some(cell) = asked.as_object_mut() {
+        cell.retain(|name, _| !["duration", "keep", "repeats"].contains(&name.as_str()));
+    }
+    if let Some(instrument) = asked.get_mut("instrument").and_then(|instrument| instrument.as_object_mut()) {
+        instrument.retain(|name, _| !["name", "frame_rate"].contains(&name.as_str()));
+    }
+    asked.to_string()
 }
 
 /// Nothing of what came was stored: that says nothing of the target.
@@ -188,7 +194,7 @@ pub(crate) mod tests {
     #[test]
     fn what_differs_in_more_than_the_rate_is_a_curve_of_its_own() {
         let cell = |rate: u64, buffer: &str| CellEntry {
-            parameters: format!(r#"{{"rate": "{rate} Hz", "buffer": "{buffer}"}}"#),
+            parameters: format!(r#"{{"instrument": {{"frame_rate": "{rate} Hz"}}, "buffer": "{buffer}"}}"#),
             ..CellEntry::default()
         };
         let cells =
