@@ -103,6 +103,7 @@ pub(super) fn stream(
         limits: Limits::default(),
         missing: Missing::Filled,
         until: Until::default(),
+        cpu: None,
     };
     let sends = Sends { sender: Some(sender), clock, cease: Arc::default(), recording, report: None, shape };
     Ok(Loopback { network, stream, expected: Expected::Blocks(Box::new(expected)), sends })
