@@ -7,7 +7,7 @@ use std::{
 
 use libc::c_int;
 
-use super::super::options::{get, set};
+use super::super::options::{get, get_all, set};
 
 /// Asks for room for packets that wait, beyond the limit of the system where this user may; what the kernel gave. It
 /// counts its own bookkeeping in, so it grants twice what is asked.
@@ -28,6 +28,15 @@ pub(super) fn join_segments(socket: &UdpSocket) -> bool {
 pub(super) fn count_drops(socket: &UdpSocket) -> io::Result<()> {
     set(socket, libc::SOL_SOCKET, libc::SO_RXQ_OVFL, 1)
 }
+
+/// How many were dropped since the socket was opened; it wraps. None where the kernel does not say (before Linux 4.12).
+pub(super) fn drops(socket: &UdpSocket) -> Option<u32> {
+    let values: [c_int; MEMINFO] = get_all(socket, libc::SOL_SOCKET, libc::SO_MEMINFO).ok()?;
+    values.last().map(|dropped| dropped.cast_unsigned())
+}
+
+/// The numbers of `SO_MEMINFO` up to that of drops.
+const MEMINFO: usize = libc::SK_MEMINFO_DROPS as usize + 1;
 
 /// Asks the network card itself for packets for so many microseconds before it sleeps.
 pub(super) fn busy_poll(socket: &UdpSocket, microseconds: u32) -> io::Result<()> {
