@@ -155,3 +155,38 @@ fn what_the_kernel_dropped_before_a_recording_is_none_of_it() {
     assert_eq!(all(&mut inlet, 8).0.len(), 1);
     assert_eq!(inlet.counted().dropped, 0);
 }
+
+/// Whether the interface of the loopback has joined a group, as the kernel lists it.
+fn loopback_joined(list: &str, group: &str) -> bool {
+    let list = std::fs::read_to_string(list).expect("the kernel lists groups");
+    let mut interface = "";
+    list.lines().any(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        // Of version 4 an interface has a line of its own, and its groups are indented.
+        if !line.starts_with('\t') {
+            interface = words.get(1).copied().unwrap_or_default();
+        }
+        interface == "lo" && words.contains(&group)
+    })
+}
+
+#[test]
+fn a_group_is_joined_by_the_interface_that_has_the_named_address() {
+    let joined = |group: &str, interface: &str| {
+        let at = Listening::at(format!("{group}:0").parse().expect("an address"));
+        let interface = Some(interface.parse().expect("an address"));
+        UdpInlet::open(&Listening { interface, ..at })
+    };
+    // Version 4 as a number, lowest byte first.
+    let _four = joined("239.7.6.5", "127.0.0.1").expect("the loopback takes groups");
+    assert!(loopback_joined("/proc/net/igmp", "050607EF"));
+    if UdpSocket::bind("[::1]:0").is_err() {
+        return eprintln!("skipped in part: this machine has no IPv6");
+    }
+    let _six = joined("[ff15::7:6:5]", "127.0.0.1").expect("an address of the other family names it too");
+    assert!(loopback_joined("/proc/net/igmp6", "ff150000000000000000000700060005"));
+    let _other = joined("239.7.6.4", "::1").expect("an address of the other family names it too");
+    assert!(loopback_joined("/proc/net/igmp", "040607EF"));
+    let error = joined("[ff15::7:6:5]", "192.0.2.1").expect_err("none has it").to_string();
+    assert_eq!(error, "no interface of this machine has the address 192.0.2.1");
+}
