@@ -15,7 +15,7 @@ pub use faults::not_sent;
 pub use faulty_disk::{FaultyDisk, may_have_faulty_disks};
 pub use file_system::{FileSystem, may_mount};
 pub use mounted::{Mounted, may_show};
-pub use program::{Ended, Running, nilometer, run, start};
+pub use program::{Ended, Running, nilometer, run, start, start_copy};
 pub use python::python;
 
 use std::{

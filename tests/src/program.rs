@@ -48,9 +48,14 @@ pub struct Running {
 
 /// Starts the program in the given directory.
 pub fn start<S: AsRef<OsStr>>(directory: &Path, arguments: &[S]) -> Running {
+    start_copy(nilometer(), directory, arguments)
+}
+
+/// Starts a copy of the program in the given directory.
+pub fn start_copy<S: AsRef<OsStr>>(program: &Path, directory: &Path, arguments: &[S]) -> Running {
     let said = tempfile::tempdir().expect("a temporary directory");
     let file = |name| Stdio::from(File::create(said.path().join(name)).expect("space"));
-    let mut command = Command::new(nilometer());
+    let mut command = Command::new(program);
     command.args(arguments).current_dir(directory).stdin(Stdio::null());
     let child = command.stdout(file("stdout")).stderr(file("stderr")).spawn().expect("it starts");
     Running { child, said }

@@ -234,7 +234,7 @@ impl<'a> Sending<'a> {
         let burst = self.replay.pace.burst(at_once);
         let mut bytes = 0;
         while let Some(piece) = self.next(full, stop) {
-            self.piece(outlets, &mut waiting, &piece, burst)?;
+            self.piece(outlets, &mut waiting, &piece, burst, stop)?;
             bytes += piece.len() as u64;
             tell(bytes);
             self.replayed.wall = self.clock.now().since(self.begun.unwrap_or_default());
@@ -264,13 +264,14 @@ impl<'a> Sending<'a> {
         Some(piece)
     }
 
-    /// Sends these frames when they are due.
+    /// Sends these frames when they are due, or as many as leave until it is stopped.
     fn piece(
         &mut self,
         outlets: &mut [Box<dyn Outlet>],
         waiting: &mut Waiting,
         bytes: &[u8],
         burst: usize,
+        stop: &AtomicBool,
     ) -> Result<(), ReplayError> {
         let wrapped = self.wrap(bytes);
         let replay = self.replay;
@@ -279,6 +280,9 @@ impl<'a> Sending<'a> {
             let which = replay.port(packets[0].0) % outlets.len();
             let packets: Vec<_> = packets.iter().map(|(_, packet)| *packet).collect();
             for packets in packets.chunks(burst) {
+                if stop.load(Ordering::Relaxed) {
+                    return Ok(());
+                }
                 self.burst(outlets[which].as_mut(), waiting, packets)?;
             }
         }
@@ -390,6 +394,43 @@ mod tests {
         }
         let (packets, _, told) = replayed(0, fast, true);
         assert!(packets.is_empty() && told.stopped);
+    }
+
+    /// Memory that stops the replay with its tenth packet.
+    #[derive(Debug)]
+    struct Stopping(Kept, Arc<AtomicBool>);
+
+    impl Outlet for Stopping {
+        fn send(&mut self, packets: &[Packet<'_>]) -> io::Result<()> {
+            self.0.send(packets)?;
+            self.1.store(self.0.packets().len() >= 10, Ordering::Relaxed);
+            Ok(())
+        }
+
+        fn burst(&self, packet_size: usize) -> usize {
+            self.0.burst(packet_size)
+        }
+
+        fn room(&self) -> u64 {
+            self.0.room()
+        }
+
+        fn totals(&self) -> Sent {
+            self.0.totals()
+        }
+    }
+
+    #[test]
+    fn it_stops_before_the_next_burst() {
+        let blocks = [Some(0); 10];
+        let (lanes, _) = laid_out(COURSES[0], Storing::Files, 1, &blocks, 3);
+        let slow = Replaying { serial: 0, rate: Some(ByteRate(1e6)) };
+        let replay = Replay::new(Arc::new(lanes.whole(Extent::All)), slow).expect("it was packets");
+        let (kept, stop) = (Kept::default(), Arc::new(AtomicBool::new(false)));
+        let outlet = Stopping(kept.clone(), stop.clone());
+        let told =
+            replay.run(&mut [Box::new(outlet)], Clock::start(), &stop, |_| {}).expect("memory takes all");
+        assert_eq!((kept.packets().len(), told.stopped), (10, true));
     }
 
     #[test]

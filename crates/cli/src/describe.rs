@@ -1,6 +1,6 @@
 //! `nilometer describe`: what is mounted at a path, and what it can do.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use nilometer_model::Nanos;
@@ -19,8 +19,8 @@ pub(crate) struct Describe {
     json: bool,
 }
 
-/// How long a file system may take to answer.
-const PATIENCE: Nanos = Nanos::from_millis(30_000);
+/// How long a file system may take to answer, or to make a directory.
+pub(crate) const PATIENCE: Nanos = Nanos::from_millis(30_000);
 
 impl Describe {
     pub(crate) fn execute(&self) -> Outcome {
@@ -37,8 +37,10 @@ impl Describe {
     }
 }
 
+/// The file that this process runs, also when another one has its name by now.
+const THIS_PROGRAM: &str = "/proc/self/exe";
+
 /// Asks through a child process, because a hung file system never answers.
-pub(crate) fn described(path: &std::path::Path) -> anyhow::Result<Description> {
-    let program = std::env::current_exe()?;
-    Ok(probe_in_child(&program, path, PATIENCE)?)
+pub(crate) fn described(path: &Path) -> anyhow::Result<Description> {
+    Ok(probe_in_child(Path::new(THIS_PROGRAM), path, PATIENCE)?)
 }

@@ -1,14 +1,17 @@
 //! What recordings have in common, wherever their frames come from: where they go, and what became of them.
 
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
 use anyhow::{bail, ensure};
 use nilometer_acquisition::{Chronicle, Ending, Lane, Outcome as Recorded, sink::Durability};
+use nilometer_campaign::in_time;
 use nilometer_model::{Bytes, Nanos};
 use nilometer_storage::{
     process,
-    target::{Description, Directory},
+    target::{Description, Directory, TargetError},
 };
+
+use crate::describe::PATIENCE;
 
 /// A recording's name is also that of a directory.
 pub(crate) fn check_name(name: &str) -> anyhow::Result<()> {
@@ -37,8 +40,7 @@ pub(crate) fn check_place(
 ) -> anyhow::Result<()> {
     let path = description.path.display();
     ensure!(description.writable, "{path}: can't be written: name a directory that this user may write to");
-    let existing = description.path.join(name);
-    ensure!(!existing.exists(), "{} exists: choose another --name", existing.display());
+    ensure!(!is_taken(&description.path, name)?, "{path}/{name} exists: choose another --name");
     let free = description.space.free;
     ensure!(
         free.0.saturating_sub(reserve.0) >= size.0,
@@ -48,11 +50,18 @@ pub(crate) fn check_place(
     Ok(())
 }
 
-/// All directories, or none.
+/// Whether something of this name is there; an error if the storage does not answer.
+pub(crate) fn is_taken(directory: &Path, name: &str) -> Result<bool, TargetError> {
+    let path = directory.join(name);
+    in_time(PATIENCE, directory.into(), move || path.exists())
+}
+
+/// All directories, or none; an error if the storage does not answer.
 pub(crate) fn make(described: Vec<Description>, name: &str) -> anyhow::Result<Vec<Arc<Directory>>> {
     let mut made: Vec<Directory> = Vec::new();
     for description in described {
-        match Directory::create(description, name) {
+        let (path, name) = (description.path.clone(), name.to_owned());
+        match in_time(PATIENCE, path, move || Directory::create(description, &name)).flatten() {
             Ok(directory) => made.push(directory),
             Err(error) => {
                 // They are new and empty.

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use nilometer_tests::{Running, await_some, run, start};
+use nilometer_tests::{Running, await_some, nilometer, run, start_copy};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -30,6 +30,11 @@ pub(crate) struct Service {
 impl Service {
     /// With this `[record]`.
     pub(crate) fn start(below: &Path, record: &str) -> Self {
+        Service::of(nilometer(), below, record)
+    }
+
+    /// The same of a copy of the program.
+    pub(crate) fn of(program: &Path, below: &Path, record: &str) -> Self {
         let config = below.join("service.toml");
         let text = format!(
             "[service]\nhttp = \"127.0.0.1:0\"\nmark5 = \"127.0.0.1:0\"\nsocket = \"{}\"\n[record]\nto = \"{}\"\n\
@@ -38,7 +43,8 @@ impl Service {
             below.display()
         );
         fs::write(&config, text).expect("space");
-        let mut running = start(below, &["serve", "--config", config.to_str().expect("plain")]);
+        let options = ["serve", "--config", config.to_str().expect("plain")];
+        let mut running = start_copy(program, below, &options);
         running.await_said("ready");
         Service { http: address(&running, "http"), mark5: address(&running, "mark5"), running }
     }
@@ -157,6 +163,10 @@ fn a_recording_is_commanded_over_http() {
         (&summary["metadata"]["PI"], &summary["recording"]["recorded_packets"]),
         (&"A. B.".into(), &300.into())
     );
+    let directories = json!([{ "path": below, "ended": "ended in order" }]);
+    assert_eq!(summary["directories"], directories, "{summary}");
+    assert_eq!(summary["recording"]["lanes"][0]["state"], "ended", "{summary}");
+    assert!(service.ask("GET", "/metrics", "").1.contains("nilometer_written_bytes_total{"));
     assert!(
         summary["network"]["meanwhile"]["interfaces"]["lo"]["rx_packets"].as_u64() >= Some(300),
         "{summary}"

@@ -4,6 +4,7 @@ mod commanded;
 mod doctor;
 mod scheduled;
 mod sender;
+mod stations;
 mod unit;
 mod watched;
 

@@ -251,7 +251,10 @@ impl Recorder {
 
     fn hear(&mut self, report: Report) {
         match report {
-            Report::Lane(lane, result) => self.lanes[lane] = Some(*result),
+            Report::Lane(lane, result) => {
+                self.watched[lane].end(result.ending());
+                self.lanes[lane] = Some(*result);
+            }
             Report::Source(totals) => {
                 self.source = *totals;
                 self.over = self.clock.now();
@@ -281,6 +284,7 @@ impl Recorder {
     }
 
     fn outcome(&mut self, hung: bool) -> Outcome {
+        self.watched.iter_mut().for_each(|lane| lane.end(Ending::Hung));
         let (source, lanes) = (std::mem::take(&mut self.source), std::mem::take(&mut self.lanes));
         let mut faults = Vec::new();
         for (lane, result) in lanes.iter().enumerate() {

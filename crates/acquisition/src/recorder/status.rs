@@ -14,7 +14,7 @@ use nilometer_model::Nanos;
 use nilometer_storage::Target;
 use serde::Serialize;
 
-use super::{Ending, Lane, Recorder};
+use super::{Ending, Recorder};
 use crate::{
     Glance, Traffic,
     format::Ignored,
@@ -114,7 +114,7 @@ pub struct RingStatus {
 pub struct LaneStatus {
     /// The directory that was named.
     pub path: PathBuf,
-    /// `writing`, `ended`, `full` or `failed`.
+    /// `writing`, `ended`, `full`, `failed`, or `hung`: not heard of in time.
     pub state: &'static str,
     /// Bytes written, its journal's too.
     pub written_bytes: u64,
@@ -130,6 +130,8 @@ pub(super) struct LaneWatch {
     path: PathBuf,
     written: Arc<AtomicU64>,
     gauge: Option<Gauge>,
+    /// How it ended, also after the recording has told what it came to; none before.
+    ended: Option<Ending>,
 }
 
 impl LaneWatch {
@@ -138,6 +140,7 @@ impl LaneWatch {
             path: target.description().path.clone(),
             written: Arc::default(),
             gauge: gauge.clone(),
+            ended: None,
         };
         lanes.iter().zip(gauges).map(watch).collect()
     }
@@ -147,14 +150,19 @@ impl LaneWatch {
         self.written.clone()
     }
 
-    /// As it is; `ended` is what it reported, if it did.
-    fn status(&self, ended: Option<&Lane>) -> LaneStatus {
-        let ending = ended.map(Lane::ending);
-        let (state, fault) = match ending {
+    /// It is over, so. What it reported before stays.
+    pub(super) fn end(&mut self, ending: Ending) {
+        self.ended.get_or_insert(ending);
+    }
+
+    /// As it is.
+    fn status(&self) -> LaneStatus {
+        let (state, fault) = match self.ended {
             None => ("writing", None),
             Some(Ending::Full) => ("full", None),
             Some(Ending::Failed(errno)) => ("failed", Some(errno.to_string())),
-            Some(Ending::InOrder | Ending::Hung) => ("ended", None),
+            Some(Ending::InOrder) => ("ended", None),
+            Some(Ending::Hung) => ("hung", None),
         };
         LaneStatus {
             path: self.path.clone(),
@@ -171,8 +179,7 @@ impl Recorder {
     pub fn status(&mut self) -> Status {
         let now = self.clock.now();
         let traffic = self.traffic().unwrap_or_default();
-        let lanes = self.watched.iter().zip(&self.lanes).map(|(watch, ended)| watch.status(ended.as_ref()));
-        let lanes = lanes.collect();
+        let lanes = self.watched.iter().map(LaneWatch::status).collect();
         let (packets, bytes) = (traffic.counted.packets, traffic.counted.bytes);
         let rates = self.recent.see(now, packets, bytes);
         of(now, &traffic, rates, self.ring.glance(), lanes)

@@ -48,8 +48,6 @@ pub(crate) enum Done {
 
 /// Orders that wait.
 const WAITING: usize = 8;
-/// How long one waits for an answer.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Console {
     /// A console, and the end of it that orders come out of.
@@ -65,8 +63,8 @@ impl Console {
         (Console { orders: None, news: news.clone() }, news)
     }
 
-    /// Tells the recorder something.
-    pub(crate) fn order(&self, order: Order) -> Result<Done, Refused> {
+    /// Tells the recorder something, and waits so long for what became of it.
+    pub(crate) fn order(&self, order: Order, patience: Duration) -> Result<Done, Refused> {
         let (answer, answered) = sync_channel(1);
         let Some(orders) = &self.orders else {
             return Err(Refused::Order("it takes no commands: `nilometer serve` does".into()));
@@ -75,7 +73,7 @@ impl Console {
             TrySendError::Full(_) => Refused::Busy,
             TrySendError::Disconnected(_) => Refused::Failed("the recorder ends".into()),
         })?;
-        match answered.recv_timeout(PATIENCE) {
+        match answered.recv_timeout(patience) {
             Ok(answer) => answer.map(|report| Done::Yes(Box::new(report))),
             Err(RecvTimeoutError::Timeout) => Ok(Done::NotYet(Box::new(self.report()))),
             Err(RecvTimeoutError::Disconnected) => Err(Refused::Failed("the recorder ends".into())),

@@ -137,7 +137,7 @@ fn lanes(page: &mut Page, lanes: &[LaneStatus]) {
     }
     page.head("directory_failed", "gauge", "1 if a directory takes no more: it failed or is full.");
     for lane in lanes {
-        let failed = matches!(lane.state, "failed" | "full");
+        let failed = matches!(lane.state, "failed" | "full" | "hung");
         page.value("directory_failed", &[("directory", &path(lane))], u8::from(failed).into());
     }
 }

@@ -3,12 +3,12 @@
 use std::sync::{
     Arc, Mutex, PoisonError,
     atomic::{AtomicBool, Ordering},
-    mpsc::{Receiver, RecvTimeoutError, SyncSender},
+    mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError},
 };
 
 use nilometer_acquisition::{Outcome as Recorded, Status};
 use nilometer_model::{Moment, Nanos, packets::Mode};
-use nilometer_storage::{Calendar, Clock};
+use nilometer_storage::{Calendar, Clock, target::TargetError};
 
 use super::{
     console::{Answer, Asked, News},
@@ -17,6 +17,7 @@ use super::{
 use crate::{
     Failure, explained,
     record::{Account, Before, Prepared, Settings, Wishes, left_until, went_well},
+    recorded::is_taken,
 };
 
 /// See the module.
@@ -48,6 +49,8 @@ struct Current {
 const LOOK: Nanos = Nanos::from_millis(20);
 /// How often figures are brought up to date.
 const TELL: Nanos = Nanos::from_millis(200);
+/// Who may wait for the end of a recording at once.
+const WAITING: usize = 64;
 /// Recordings that are remembered.
 const SCANS: usize = 10_000;
 
@@ -108,7 +111,7 @@ impl Station {
     }
 
     fn hear(&mut self, Asked { order, answer }: Asked) {
-        if let Err(why) = self.state().allows(&order) {
+        if let Err(why) = self.allows(&order) {
             drop(answer.try_send(Err(why)));
             return;
         }
@@ -132,8 +135,25 @@ impl Station {
                 return;
             }
         };
-        // Who does not wait any more needs no answer.
-        drop(answer.try_send(done.map(|()| self.report(|report| report.clone()))));
+        let told = answer.try_send(done.map(|()| self.report(|report| report.clone())));
+        // Who does not wait any more was told that it had begun: that it did not work is to be seen.
+        if let Err(TrySendError::Disconnected(Err(Refused::Input(why) | Refused::Failed(why)))) = told {
+            self.failed(why);
+        }
+    }
+
+    /// Whether this may be told now.
+    fn allows(&self, order: &Order) -> Result<(), Refused> {
+        if matches!(order, Order::Stop) && self.waiting.len() >= WAITING {
+            return Err(Refused::Busy);
+        }
+        let missing = self.report(|report| report.configuration.missing.clone());
+        self.state().allows(order).map_err(|refused| match (refused, missing) {
+            (Refused::Order(why), Some(missing)) if self.state() == State::Idle => {
+                Refused::Order(format!("{why}: {missing}"))
+            }
+            (refused, _) => refused,
+        })
     }
 
     fn configure(&mut self, wishes: Wishes) -> Result<(), Refused> {
@@ -208,9 +228,14 @@ impl Station {
     /// As Mark 5 recorders do: a letter is put behind a name that is taken.
     fn free_name(&self, label: &str) -> Result<String, Refused> {
         let letters = ('a'..='z').chain('A'..='Z').map(|letter| format!("{label}{letter}"));
-        let mut names = std::iter::once(label.to_owned()).chain(letters);
-        let free = names.find(|name| !self.wishes.to.iter().any(|to| to.join(name).exists()));
-        free.ok_or_else(|| Refused::Input(format!("{label} and its 52 variants exist")))
+        for name in std::iter::once(label.to_owned()).chain(letters) {
+            let mut places = self.wishes.to.iter().map(|to| is_taken(to, &name));
+            let taken = places.try_fold(false, |taken, place| Ok(taken || place?));
+            if !taken.map_err(|error: TargetError| Refused::Failed(error.to_string()))? {
+                return Ok(name);
+            }
+        }
+        Err(Refused::Input(format!("{label} and its 52 variants exist")))
     }
 
     fn disarm(&mut self) {
@@ -331,5 +356,65 @@ impl Current {
             fault: went_well(outcome).err().map(|error| error.to_string()),
             mode: Mode::of(self.settings.instrument()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::sync_channel;
+
+    use super::*;
+
+    /// A station with this to be recorded, and what it tells.
+    fn station(wishes: Wishes) -> (Station, Arc<Mutex<News>>) {
+        let news = Arc::new(Mutex::new(News::default()));
+        (Station::new(wishes, news.clone()), news)
+    }
+
+    /// What an order is answered.
+    fn told(station: &mut Station, order: Order) -> Answer {
+        let (answer, answered) = sync_channel(1);
+        station.hear(Asked { order, answer });
+        answered.try_recv().expect("an answer at once")
+    }
+
+    fn nowhere() -> Wishes {
+        let mode = "VDIF_8000-4096-16-2".parse().ok();
+        Wishes { mode, to: vec!["/no/such/directory".into()], ..Wishes::default() }
+    }
+
+    #[test]
+    fn what_fails_when_nobody_waits_for_it_any_more_is_a_fault() {
+        let (mut station, news) = station(nowhere());
+        let report = || news.lock().expect("nobody panics").report.clone();
+        let Err(Refused::Input(why)) = told(&mut station, Order::Record("scan".into())) else {
+            panic!("there is no such directory")
+        };
+        assert_eq!((report().state, report().fault), (State::Configured, None), "it was told");
+        let (answer, answered) = sync_channel(1);
+        drop(answered);
+        station.hear(Asked { order: Order::Record("scan".into()), answer });
+        assert_eq!((report().state, report().fault), (State::Failed, Some(why)));
+    }
+
+    #[test]
+    fn an_order_that_comes_too_early_is_told_what_is_missing() {
+        let (mut station, _) = station(Wishes { mode: None, ..nowhere() });
+        let Err(Refused::Order(why)) = told(&mut station, Order::Start) else { panic!("nothing is armed") };
+        assert!(why.starts_with("it is idle: ") && why.contains("no instrument"), "{why}");
+    }
+
+    #[test]
+    fn no_more_than_so_many_wait_for_an_end() {
+        let (mut station, news) = station(nowhere());
+        news.lock().expect("nobody panics").report.state = State::Recording;
+        let mut all = Vec::new();
+        for _ in 0..WAITING {
+            let (answer, answered) = sync_channel(1);
+            station.hear(Asked { order: Order::Stop, answer });
+            all.push(answered);
+        }
+        assert!(all.iter().all(|answered| answered.try_recv().is_err()), "they wait");
+        assert_eq!(told(&mut station, Order::Stop).expect_err("too many"), Refused::Busy);
     }
 }

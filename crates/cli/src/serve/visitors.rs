@@ -24,6 +24,8 @@ pub(super) struct Visitors {
 struct Inside {
     next: u64,
     visitors: Vec<Entry>,
+    /// Also those that were let out, as long as somebody works for them.
+    served: usize,
 }
 
 #[derive(Debug)]
@@ -59,6 +61,11 @@ impl Visitors {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether so many are still worked for that no other one is let in: twice as many as may be inside.
+    fn is_crowded(&self) -> bool {
+        self.lock().served >= 2 * self.most
+    }
+
     /// Lets a connection in, and another out if there are too many.
     fn admit(self: &Arc<Self>, stream: TcpStream) -> io::Result<Visitor> {
         stream.set_write_timeout(Some(PATIENCE))?;
@@ -70,7 +77,7 @@ impl Visitors {
             inside.remove_one();
         }
         let number = inside.next;
-        inside.next += 1;
+        (inside.next, inside.served) = (inside.next + 1, inside.served + 1);
         inside.visitors.push(Entry { number, stream: entry, spoke: false, heard: self.clock.now() });
         Ok(Visitor { visitors: self.clone(), number, stream })
     }
@@ -87,6 +94,13 @@ impl Visitors {
                 thread::sleep(PAUSE);
                 continue;
             };
+            if self.is_crowded() {
+                // Threads of those that were let out end soon, unless what they ordered takes long.
+                thread::sleep(PAUSE);
+                if self.is_crowded() {
+                    continue;
+                }
+            }
             let Ok(visitor) = self.admit(stream) else { continue };
             let serve = serve.clone();
             let work = move || {
@@ -124,7 +138,9 @@ impl Visitor {
 
 impl Drop for Visitor {
     fn drop(&mut self) {
-        self.visitors.lock().visitors.retain(|entry| entry.number != self.number);
+        let mut inside = self.visitors.lock();
+        inside.visitors.retain(|entry| entry.number != self.number);
+        inside.served -= 1;
     }
 }
 
@@ -155,6 +171,11 @@ mod tests {
         let fifth = enter(&visitors, &listener);
         assert!(is_out(&mut inside[0].0), "the one that was silent longest");
         assert_eq!(visitors.lock().visitors.len(), 3);
+        assert!(!visitors.is_crowded());
+        let sixth = enter(&visitors, &listener);
+        assert!(visitors.is_crowded(), "three inside, and three that were let out are still worked for");
+        drop(sixth);
+        assert!(!visitors.is_crowded());
         drop((fourth, fifth, inside));
         assert_eq!(visitors.lock().visitors.len(), 0);
     }

@@ -21,13 +21,22 @@ pub(super) fn set<T: Copy>(socket: &UdpSocket, level: c_int, name: c_int, value:
 
 /// Reads an option that is a number.
 pub(super) fn get(socket: &UdpSocket, level: c_int, name: c_int) -> io::Result<c_int> {
-    let mut value: c_int = 0;
-    let mut length = size_of_val(&value) as libc::socklen_t;
-    // SAFETY: the kernel writes at most `length` bytes into `value`, and the length back.
+    get_all(socket, level, name).map(|[value]: [c_int; 1]| value)
+}
+
+/// Reads an option that is so many numbers; those that the kernel does not know are 0.
+pub(super) fn get_all<const COUNT: usize>(
+    socket: &UdpSocket,
+    level: c_int,
+    name: c_int,
+) -> io::Result<[c_int; COUNT]> {
+    let mut values = [0; COUNT];
+    let mut length = size_of_val(&values) as libc::socklen_t;
+    // SAFETY: the kernel writes at most `length` bytes into `values`, and the length back.
     let returned = unsafe {
-        libc::getsockopt(socket.as_raw_fd(), level, name, (&raw mut value).cast(), &raw mut length)
+        libc::getsockopt(socket.as_raw_fd(), level, name, (&raw mut values).cast(), &raw mut length)
     };
-    if returned < 0 { Err(io::Error::last_os_error()) } else { Ok(value) }
+    if returned < 0 { Err(io::Error::last_os_error()) } else { Ok(values) }
 }
 
 /// Asks for room for packets that leave, beyond the limit of the system where this user may; what the kernel gave. It

@@ -26,6 +26,8 @@ use request::{BODY_MAX, Bad, HEAD_MAX, Request};
 const MOST: usize = 64;
 /// How long a client may take to send its request.
 const PATIENCE: Nanos = Nanos::from_millis(5_000);
+/// How long an answer waits for what became of an order.
+const ORDER: Duration = Duration::from_secs(10);
 
 /// Answers for ever.
 pub(super) fn serve(listener: &TcpListener, console: &Console) {
@@ -142,7 +144,7 @@ fn ordered(console: &Console, order: Result<Order, String>) -> Response {
         Ok(order) => order,
         Err(why) => return refusal(400, &why),
     };
-    match console.order(order) {
+    match console.order(order, ORDER) {
         Ok(Done::Yes(now)) => report(200, &now),
         Ok(Done::NotYet(now)) => report(202, &now),
         Err(Refused::Order(why)) => refused(409, &why, &console.report()),

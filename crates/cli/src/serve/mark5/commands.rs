@@ -2,10 +2,16 @@
 //! documentation of jive5ab gives for generic recorders such as `FlexBuff` ("jive5ab command set"; in its sources
 //! src/mk5command/*.cc).
 
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
 use nilometer_acquisition::Status;
 use nilometer_model::packets::Mode;
 
 use super::{
+    noted::Noted,
     scan,
     syntax::{Code, Command, Reply},
 };
@@ -21,6 +27,7 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct Session {
     console: Console,
+    noted: Arc<Mutex<Noted>>,
     /// Whether data may be taken from beyond this machine by command.
     beyond: bool,
     /// Which recording is looked at; the last one, if none was chosen.
@@ -29,6 +36,9 @@ pub(super) struct Session {
 
 /// A scan label is at most so long (Mark 5C command set, `record`).
 const LABEL_MAX: usize = 64;
+/// How long a reply waits for what became of an order. The Field System gives up after two seconds where it is told to,
+/// and takes 1, begun, for well done.
+const PATIENCE: Duration = Duration::from_millis(1500);
 
 /// There is no such keyword.
 pub(super) fn unknown(command: &Command) -> Reply {
@@ -36,8 +46,12 @@ pub(super) fn unknown(command: &Command) -> Reply {
 }
 
 impl Session {
-    pub(super) fn new(console: Console, beyond: bool) -> Self {
-        Session { console, beyond, chosen: None }
+    pub(super) fn new(console: Console, noted: Arc<Mutex<Noted>>, beyond: bool) -> Self {
+        Session { console, noted, beyond, chosen: None }
+    }
+
+    fn noted(&self) -> MutexGuard<'_, Noted> {
+        self.noted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What a command is answered; none if it is not known.
@@ -53,10 +67,15 @@ impl Session {
             "scan_set" if query => self.scan(command),
             "scan_set" => self.set_scan(command),
             "evlbi" => self.statistics(command),
-            "status" | "scan_check" | "dts_id" | "version" if !query => {
+            "mtu" if query => Reply::to(command, Code::Done).field(self.noted().mtu()),
+            "mtu" => note(command, self.noted().set_mtu(&command.fields)),
+            "net_protocol" if query => self.protocol(command),
+            "net_protocol" => note(command, self.noted().set_protocol(&command.fields)),
+            "status" | "error" | "scan_check" | "dts_id" | "version" if !query => {
                 Reply::to(command, Code::Irrelevant).field("only available as query")
             }
             "status" => self.status(command),
+            "error" => self.error(command),
             "scan_check" => self.check(command),
             "dts_id" => identity(command),
             "version" => version(command),
@@ -65,7 +84,7 @@ impl Session {
     }
 
     fn order(&mut self, command: &Command, order: Order) -> Reply {
-        match self.console.order(order) {
+        match self.console.order(order, PATIENCE) {
             Ok(Done::Yes(_)) => Reply::to(command, Code::Done),
             Ok(Done::NotYet(_)) => Reply::to(command, Code::Begun),
             Err(Refused::Order(why)) => Reply::to(command, Code::Conflict).field(why),
@@ -89,15 +108,23 @@ impl Session {
                 self.chosen = None;
                 self.order(command, Order::Stop)
             }
-            "mk6" | "nthread" => Reply::to(command, Code::Irrelevant),
+            "nthread" => note(command, self.noted().set_threads(&command.fields[1..])),
+            "mk6" if field(1) == "0" => Reply::to(command, Code::Done),
+            "mk6" => Reply::to(command, Code::Parameter).field("files are no Mark 6 ones, write 0"),
             _ => Reply::to(command, Code::Parameter).field("write on or off"),
         }
     }
 
-    /// `<on or off> : <number of the recording> : <label> : <bytes>`; of the last one when it is off.
+    /// `<on or off> : <number of the recording> : <label> : <bytes>`; of the last one when it is off. Of `nthread` how many
+    /// read and write, of `mk6` that files are none.
     fn recording(&self, command: &Command) -> Reply {
         let report = self.console.report();
         let reply = Reply::to(command, Code::Done);
+        match command.fields.first().map(String::as_str) {
+            Some("nthread") => return self.noted().threads().into_iter().fold(reply, Reply::field),
+            Some("mk6") => return reply.field(0),
+            _ => {}
+        }
         match (report.state, &report.name, report.last) {
             (State::Recording, Some(name), _) => {
                 let bytes = report.recording.map_or(0, |status| status.recorded_bytes);
@@ -113,12 +140,33 @@ impl Session {
     /// Bits as Mark 5 recorders have them: 0 ready, 1 error pending, 3 and 4 something goes on, 6 recording, 7 media full,
     /// 10 data were lost, 20 and 21 there is a bank.
     fn status(&self, command: &Command) -> Reply {
-        let report = self.console.report();
+        let report = self.report();
         let reply = Reply::to(command, Code::Done).field(format!("0x{:08x}", word(&report)));
         match report.fault {
             Some(why) => reply.field(ERROR).field(why).field(report.since.vex()),
             None => reply,
         }
+    }
+
+    /// `<number> : <message> : <time> : :`, once; without an error all are empty. The last two are of errors that came again.
+    fn error(&self, command: &Command) -> Reply {
+        let report = self.report();
+        let Some(why) = report.fault else { return empty(Reply::to(command, Code::Done), 5) };
+        self.noted().was_read(report.since);
+        empty(Reply::to(command, Code::Done).field(ERROR).field(why).field(report.since.vex()), 2)
+    }
+
+    /// How it is; without a fault that was read.
+    fn report(&self) -> Report {
+        let report = self.console.report();
+        let is_pending = self.noted().is_pending(report.since);
+        Report { fault: report.fault.filter(|_| is_pending), ..report }
+    }
+
+    fn protocol(&self, command: &Command) -> Reply {
+        let noted = self.noted();
+        let (protocol, buffers) = noted.protocol();
+        buffers.into_iter().fold(Reply::to(command, Code::Done).field(protocol), Reply::field)
     }
 
     /// `evlbi?`, or `evlbi = <format>` with `%t` and so on.
@@ -179,7 +227,9 @@ impl Session {
     }
 
     fn set_mode(&mut self, command: &Command) -> Reply {
-        match command.fields.join(":").parse::<Mode>().map_err(|error| error.to_string()) {
+        let mode = command.fields.join(":").parse::<Mode>().map_err(|error| error.to_string());
+        // One that is well written may still be none that can be.
+        match mode.and_then(|mode| mode.instrument(None).map(|_| mode)) {
             Ok(mode) => self.order(command, Order::Change(Wishes { mode: Some(mode), ..Wishes::default() })),
             Err(why) => Reply::to(command, Code::Parameter).field(why),
         }
@@ -209,6 +259,9 @@ impl Session {
         let scans = self.console.scans();
         if scans.is_empty() {
             return Reply::to(command, Code::Conflict).field("nothing was recorded yet");
+        }
+        if command.fields.iter().skip(1).any(|field| !field.is_empty()) {
+            return Reply::to(command, Code::Irrelevant).field("a recording is looked at as a whole");
         }
         let now = self.looked_at().map_or(scans.len() - 1, |(number, _)| number - 1);
         let asked = command.fields.first().map_or("", String::as_str);
@@ -275,7 +328,8 @@ fn label([experiment, station, scan]: [&str; 3]) -> Option<String> {
     (is_label && !name.starts_with('.')).then_some(name)
 }
 
-/// Which recording is meant, where this one was looked at before.
+/// Which recording is meant, where this one was looked at before: of those with a part of a name the oldest, as in jive5ab,
+/// but none before the one that has this name as a whole.
 fn choice(asked: &str, now: usize, scans: &[Scan]) -> Option<usize> {
     let count = scans.len();
     match (asked.to_ascii_lowercase().as_str(), asked.parse::<usize>()) {
@@ -283,8 +337,24 @@ fn choice(asked: &str, now: usize, scans: &[Scan]) -> Option<usize> {
         ("inc", _) => Some((now + 1) % count),
         ("dec", _) => Some((now + count - 1) % count),
         (_, Ok(number)) if (1..=count).contains(&number) => Some(number - 1),
-        (part, _) => scans.iter().rposition(|scan| scan.name.to_ascii_lowercase().contains(part)),
+        (part, _) => {
+            let names: Vec<_> = scans.iter().map(|scan| scan.name.to_ascii_lowercase()).collect();
+            let whole = names.iter().position(|name| name == part);
+            whole.or_else(|| names.iter().position(|name| name.contains(part)))
+        }
     }
+}
+
+/// What was to be noted, or why it can't be.
+fn note(command: &Command, noted: Result<(), &'static str>) -> Reply {
+    match noted {
+        Ok(()) => Reply::to(command, Code::Done),
+        Err(why) => Reply::to(command, Code::Parameter).field(why),
+    }
+}
+
+fn empty(reply: Reply, fields: usize) -> Reply {
+    (0..fields).fold(reply, |reply, _| reply.field(""))
 }
 
 /// A field of `evlbi` with its figures (jive5ab, `fmt_evlbistats`).
@@ -370,10 +440,11 @@ mod tests {
             fault: None,
             mode: None,
         };
-        let scans = ["One", "two", "three"].map(scan);
-        let chosen =
-            ["", "1", "0", "4", "inc", "dec", "one", "T", "four"].map(|asked| choice(asked, 2, &scans));
-        assert_eq!(chosen, [Some(2), Some(0), None, None, Some(0), Some(1), Some(0), Some(2), None]);
+        let scans = ["One", "two10", "Two1", "three"].map(scan);
+        let chosen = ["", "1", "0", "5", "inc", "dec"].map(|asked| choice(asked, 3, &scans));
+        assert_eq!(chosen, [Some(3), Some(0), Some(1), None, Some(0), Some(2)]);
+        let named = ["one", "T", "two", "two1", "TWO10", "four"].map(|asked| choice(asked, 3, &scans));
+        assert_eq!(named, [Some(0), Some(1), Some(1), Some(2), Some(1), None]);
     }
 
     #[test]

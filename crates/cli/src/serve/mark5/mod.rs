@@ -2,12 +2,14 @@
 //! client likes; several at once.
 
 mod commands;
+mod noted;
 mod scan;
 mod syntax;
 
 use std::{
     io::{self, Read, Write},
     net::TcpListener,
+    sync::{Arc, Mutex},
 };
 
 use super::{
@@ -15,6 +17,7 @@ use super::{
     visitors::{Visitor, Visitors},
 };
 use commands::Session;
+use noted::Noted;
 use syntax::{Heard, Reply};
 
 /// Connections at once.
@@ -22,13 +25,13 @@ const MOST: usize = 64;
 
 /// Answers for ever. `beyond` says whether commands may have data from beyond this machine.
 pub(super) fn serve(listener: &TcpListener, console: &Console, beyond: bool) {
-    let console = console.clone();
-    Visitors::new(MOST).receive("mark5", listener, move |visitor| answer(visitor, &console, beyond));
+    let (console, noted) = (console.clone(), Arc::<Mutex<Noted>>::default());
+    let session = move || Session::new(console.clone(), noted.clone(), beyond);
+    Visitors::new(MOST).receive("mark5", listener, move |visitor| answer(visitor, session()));
 }
 
-fn answer(visitor: &Visitor, console: &Console, beyond: bool) -> io::Result<()> {
-    let (mut session, mut heard, mut piece) =
-        (Session::new(console.clone(), beyond), Heard::default(), [0; 4096]);
+fn answer(visitor: &Visitor, mut session: Session) -> io::Result<()> {
+    let (mut heard, mut piece) = (Heard::default(), [0; 4096]);
     let mut stream = &visitor.stream;
     loop {
         let count = match stream.read(&mut piece) {

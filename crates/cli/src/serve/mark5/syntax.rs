@@ -119,7 +119,7 @@ const HEARD_MAX: usize = 8 << 10;
 
 impl Heard {
     /// Takes in what came; all that is complete by now. Commands end with semicolons, or with their line. An error if it
-    /// goes on and on.
+    /// goes on and on, or if no station says it.
     pub(super) fn add(&mut self, bytes: &[u8]) -> Result<Option<Line>, &'static str> {
         self.0.extend_from_slice(bytes);
         let Some(end) = self.0.iter().rposition(|byte| matches!(byte, b';' | b'\n')) else {
@@ -127,8 +127,23 @@ impl Heard {
         };
         let rest = self.0.split_off(end + 1);
         let text = String::from_utf8_lossy(&std::mem::replace(&mut self.0, rest)).into_owned();
+        if text.starts_with(HANDSHAKE) || text.lines().any(is_request) {
+            return Err("no commands from browsers");
+        }
         Ok(Some(Line { returns: text.contains("\r\n"), text }))
     }
+}
+
+/// TLS begins with this byte.
+const HANDSHAKE: char = '\x16';
+
+/// Whether a line begins as those by which browsers ask for something, `POST /path HTTP/1.1`: a page that anybody wrote
+/// would have commands sent behind it, or in the path. A command has `=` or `?` behind its first word.
+fn is_request(line: &str) -> bool {
+    let mut words = line.split_ascii_whitespace();
+    let is_method = words.next().is_some_and(|word| word.bytes().all(|byte| byte.is_ascii_alphabetic()));
+    let is_path = words.next().is_some_and(|word| word.starts_with('/'));
+    is_method && (is_path || words.next().is_some_and(|word| word.starts_with("HTTP/")))
 }
 
 /// Commands that came together, and are answered in one line.
@@ -199,6 +214,23 @@ mod tests {
         let line = heard.add(b"nonsense;").expect("short").expect("one");
         assert_eq!(line.answer(ok), "!syntax= 3 : not a command or query ;\n");
         assert_eq!(heard.add(&[b'x'; HEARD_MAX + 1]), Err("too long"));
+    }
+
+    #[test]
+    fn what_browsers_say_is_no_line_of_commands() {
+        for said in [
+            "POST / HTTP/1.1\r\nHost: x\r\n\r\nrecord=off;\n",
+            "GET /;record=off; HTTP/1.1\r\n",
+            "GET /;",
+            "CONNECT host:2620 HTTP/1.1\r\n",
+            "version?;\nOPTIONS * HTTP/1.1\n",
+            "\x16\x03\x01\nrecord=off;",
+        ] {
+            assert_eq!(Heard::default().add(said.as_bytes()), Err("no commands from browsers"), "{said:?}");
+        }
+        for said in ["record = on : /HTTP/ ;", "mode ? ; /", "/ /\n", "status /"] {
+            assert!(Heard::default().add(said.as_bytes()).is_ok(), "{said:?}");
+        }
     }
 
     proptest! {

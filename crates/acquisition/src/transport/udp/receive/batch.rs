@@ -2,7 +2,7 @@
 
 use std::{io, mem::zeroed, net::IpAddr, os::fd::RawFd, ptr};
 
-use libc::{c_int, c_void, iovec, mmsghdr, sockaddr_storage};
+use libc::{c_int, c_void, iovec, mmsghdr, sockaddr, sockaddr_storage};
 
 use crate::assembly::Spot;
 
@@ -166,20 +166,8 @@ impl Batch {
     }
 
     fn sender(&self, number: usize) -> Option<IpAddr> {
-        let storage = &self.senders[number];
-        match c_int::from(storage.ss_family) {
-            libc::AF_INET => {
-                // SAFETY: the family says that it is such an address, which is shorter than the storage.
-                let address = unsafe { &*ptr::from_ref(storage).cast::<libc::sockaddr_in>() };
-                Some(IpAddr::from(address.sin_addr.s_addr.to_ne_bytes()))
-            }
-            libc::AF_INET6 => {
-                // SAFETY: as above.
-                let address = unsafe { &*ptr::from_ref(storage).cast::<libc::sockaddr_in6>() };
-                Some(IpAddr::from(address.sin6_addr.s6_addr).to_canonical())
-            }
-            _ => None,
-        }
+        // SAFETY: the kernel wrote an address into this memory, which is long enough for any.
+        unsafe { address_at(ptr::from_ref(&self.senders[number]).cast()) }
     }
 
     /// The bytes of a message, from its spots and what lies behind them.
@@ -194,6 +182,31 @@ impl Batch {
             add(body);
         }
         add(&self.rest[number * MESSAGE..][..MESSAGE]);
+    }
+}
+
+/// The address of a host, if there is one of the internet.
+///
+/// # Safety
+///
+/// It is null, or points to an address that is as long as its family says.
+pub(super) unsafe fn address_at(address: *const sockaddr) -> Option<IpAddr> {
+    if address.is_null() {
+        return None;
+    }
+    // SAFETY: it is no null, so the caller says that there is an address, which begins with its family.
+    match c_int::from(unsafe { ptr::read_unaligned(&raw const (*address).sa_family) }) {
+        libc::AF_INET => {
+            // SAFETY: of this family, as the caller says.
+            let address: libc::sockaddr_in = unsafe { ptr::read_unaligned(address.cast()) };
+            Some(IpAddr::from(address.sin_addr.s_addr.to_ne_bytes()))
+        }
+        libc::AF_INET6 => {
+            // SAFETY: as above.
+            let address: libc::sockaddr_in6 = unsafe { ptr::read_unaligned(address.cast()) };
+            Some(IpAddr::from(address.sin6_addr.s6_addr).to_canonical())
+        }
+        _ => None,
     }
 }
 

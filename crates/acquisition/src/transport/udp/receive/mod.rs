@@ -133,8 +133,24 @@ impl UdpInlet {
         self.counted.bytes += message.length as u64;
         self.counted.strangers += if self.is_stranger(message) { packets } else { 0 };
         if let Some(dropped) = message.dropped {
-            self.counted.dropped += u64::from(dropped.wrapping_sub(self.dropped));
+            self.count_drops(dropped);
+        }
+    }
+
+    /// The kernel has dropped so many since the socket was opened. A message tells how many it were when it came in, which
+    /// may be fewer than are known by now.
+    fn count_drops(&mut self, dropped: u32) {
+        let more = dropped.wrapping_sub(self.dropped);
+        if more.cast_signed() > 0 {
+            self.counted.dropped += u64::from(more);
             self.dropped = dropped;
+        }
+    }
+
+    /// Behind the last message that waits no other tells what was dropped: the kernel is asked, if it answers.
+    fn ask_for_drops(&mut self) {
+        if let Some(dropped) = options::drops(&self.socket) {
+            self.count_drops(dropped);
         }
     }
 
@@ -234,7 +250,11 @@ impl Transport for UdpInlet {
                 _ => self.put_aside(number, own, &message),
             }
         }
-        Ok(Received { spots: filled, aside: self.packets.len(), more: came == messages })
+        let more = came == messages;
+        if !more {
+            self.ask_for_drops();
+        }
+        Ok(Received { spots: filled, aside: self.packets.len(), more })
     }
 
     fn aside(&self, number: usize) -> &[u8] {
@@ -244,10 +264,11 @@ impl Transport for UdpInlet {
     fn discard(&mut self) -> io::Result<()> {
         // While packets come faster than they are dropped, there is no end.
         for _ in 0..DISCARD {
-            if self.receive(&mut [])?.packets() == 0 {
+            if !self.receive(&mut [])?.more {
                 break;
             }
         }
+        self.ask_for_drops();
         self.counted = Counted::default();
         Ok(())
     }

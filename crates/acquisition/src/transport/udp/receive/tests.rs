@@ -110,18 +110,83 @@ fn only_who_is_allowed_is_heard() {
 }
 
 #[test]
-fn what_the_kernel_drops_is_counted() {
+fn what_came_before_a_recording_is_dropped_with_what_strangers_sent() {
+    let (mut inlet, sender) = inlet(&[Ipv4Addr::LOCALHOST.into()]);
+    let stranger = UdpSocket::bind((Ipv4Addr::new(127, 0, 0, 2), 0)).expect("a port is free");
+    let at = inlet.address().expect("it is bound");
+    for _ in 0..10 {
+        stranger.send_to(&[1; PREFIX + BODY], at).expect("sent");
+        sender.send(&[2; PREFIX + BODY]).expect("sent");
+    }
+    inlet.discard().expect("nothing is wrong with the loopback");
+    sender.send(&[3; PREFIX + BODY]).expect("sent");
+    assert_eq!(all(&mut inlet, 4).0, [[3; PREFIX + BODY]]);
+    assert_eq!(inlet.counted().strangers, 0);
+}
+
+/// An inlet with little room after so many packets were sent to it, and who sends more.
+fn flooded(packets: usize) -> (UdpInlet, UdpSocket) {
     let listening = Listening { room: Bytes(64 << 10), ..Listening::at((Ipv4Addr::LOCALHOST, 0).into()) };
-    let mut inlet = UdpInlet::open(&listening).expect("a port is free");
+    let inlet = UdpInlet::open(&listening).expect("a port is free");
     let sender = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
     sender.connect(inlet.address().expect("it is bound")).expect("it listens");
-    for _ in 0..500 {
+    for _ in 0..packets {
         sender.send(&[1; PREFIX + BODY]).expect("sent");
     }
+    (inlet, sender)
+}
+
+#[test]
+fn what_the_kernel_drops_is_counted_once_also_behind_the_last_packet() {
+    let (mut inlet, sender) = flooded(500);
     let before = all(&mut inlet, 8).0.len();
     assert!(before < 500 && inlet.room() <= 128 << 10, "{before}, {}", inlet.room());
-    // The count comes with the next packet.
+    assert_eq!(before + inlet.counted().dropped as usize, 500, "no packet came that could tell");
     sender.send(&[1; PREFIX + BODY]).expect("sent");
     let after = all(&mut inlet, 8).0.len();
     assert_eq!(before + after + inlet.counted().dropped as usize, 501);
+}
+
+#[test]
+fn what_the_kernel_dropped_before_a_recording_is_none_of_it() {
+    let (mut inlet, sender) = flooded(500);
+    inlet.discard().expect("nothing is wrong with the loopback");
+    sender.send(&[1; PREFIX + BODY]).expect("sent");
+    assert_eq!(all(&mut inlet, 8).0.len(), 1);
+    assert_eq!(inlet.counted().dropped, 0);
+}
+
+/// Whether the interface of the loopback has joined a group, as the kernel lists it.
+fn loopback_joined(list: &str, group: &str) -> bool {
+    let list = std::fs::read_to_string(list).expect("the kernel lists groups");
+    let mut interface = "";
+    list.lines().any(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        // Of version 4 an interface has a line of its own, and its groups are indented.
+        if !line.starts_with('\t') {
+            interface = words.get(1).copied().unwrap_or_default();
+        }
+        interface == "lo" && words.contains(&group)
+    })
+}
+
+#[test]
+fn a_group_is_joined_by_the_interface_that_has_the_named_address() {
+    let joined = |group: &str, interface: &str| {
+        let at = Listening::at(format!("{group}:0").parse().expect("an address"));
+        let interface = Some(interface.parse().expect("an address"));
+        UdpInlet::open(&Listening { interface, ..at })
+    };
+    // Version 4 as a number, lowest byte first.
+    let _four = joined("239.7.6.5", "127.0.0.1").expect("the loopback takes groups");
+    assert!(loopback_joined("/proc/net/igmp", "050607EF"));
+    if UdpSocket::bind("[::1]:0").is_err() {
+        return eprintln!("skipped in part: this machine has no IPv6");
+    }
+    let _six = joined("[ff15::7:6:5]", "127.0.0.1").expect("an address of the other family names it too");
+    assert!(loopback_joined("/proc/net/igmp6", "ff150000000000000000000700060005"));
+    let _other = joined("239.7.6.4", "::1").expect("an address of the other family names it too");
+    assert!(loopback_joined("/proc/net/igmp", "040607EF"));
+    let error = joined("[ff15::7:6:5]", "192.0.2.1").expect_err("none has it").to_string();
+    assert_eq!(error, "no interface of this machine has the address 192.0.2.1");
 }

@@ -1,0 +1,149 @@
+//! What stations set that nothing follows from here, and what they have read: all connections have it together, as those
+//! to jive5ab do. The Field System sets packet sizes, buffers and threads before each experiment, and takes a refusal for
+//! a failure; it gets told back what it set. Pure.
+
+use nilometer_model::Moment;
+
+/// See the module.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Noted {
+    /// Bytes of a packet on the network, with its headers.
+    mtu: u64,
+    protocol: String,
+    /// Bytes of a socket's buffer and of a block, and how many blocks.
+    buffers: [u64; 3],
+    /// Threads that read, and that write.
+    threads: [u64; 2],
+    /// When the error was that was read last.
+    read: Option<Moment>,
+}
+
+/// Until they are set: as those of jive5ab (src/netparms.h there), but for the protocol.
+impl Default for Noted {
+    fn default() -> Self {
+        Noted {
+            mtu: 1500,
+            protocol: "udpsnor".into(),
+            buffers: [4 << 20, 128 << 10, 8],
+            threads: [1, 1],
+            read: None,
+        }
+    }
+}
+
+/// Packets with a serial number: jive5ab calls them so, `udp` too.
+const PROTOCOLS: [&str; 3] = ["udpsnor", "udps", "udp"];
+
+impl Noted {
+    /// `mtu = <bytes>`, from 64 to 9000 as in jive5ab.
+    pub(super) fn set_mtu(&mut self, fields: &[String]) -> Result<(), &'static str> {
+        let [text] = fields else { return Err("write one number of bytes") };
+        self.mtu = number(text).filter(|mtu| (64..=9000).contains(mtu)).ok_or("write 64 to 9000 bytes")?;
+        Ok(())
+    }
+
+    pub(super) fn mtu(&self) -> u64 {
+        self.mtu
+    }
+
+    /// `net_protocol = [<protocol>] [: <bytes of the socket's buffer> [: <bytes of a block> [: <blocks>]]]`. What is not
+    /// said stays.
+    pub(super) fn set_protocol(&mut self, fields: &[String]) -> Result<(), &'static str> {
+        if fields.is_empty() {
+            return Err("write a protocol");
+        }
+        let mut now = self.clone();
+        match fields[0].as_str() {
+            "" => {}
+            protocol if PROTOCOLS.contains(&protocol) => protocol.clone_into(&mut now.protocol),
+            _ => return Err("packets come over UDP with serial numbers, write udpsnor or udps"),
+        }
+        for (buffer, text) in now.buffers.iter_mut().zip(&fields[1..]).filter(|(_, text)| !text.is_empty()) {
+            *buffer = size(text).ok_or("write numbers of bytes, such as 256000000, 128k or 32M")?;
+        }
+        *self = now;
+        Ok(())
+    }
+
+    pub(super) fn protocol(&self) -> (&str, [u64; 3]) {
+        (&self.protocol, self.buffers)
+    }
+
+    /// `record = nthread : [<readers>] : [<writers>]`; what stands behind the first field.
+    pub(super) fn set_threads(&mut self, fields: &[String]) -> Result<(), &'static str> {
+        let mut now = self.threads;
+        for (threads, text) in now.iter_mut().zip(fields).filter(|(_, text)| !text.is_empty()) {
+            *threads = number(text).filter(|threads| *threads > 0).ok_or("write numbers above 0")?;
+        }
+        self.threads = now;
+        Ok(())
+    }
+
+    pub(super) fn threads(&self) -> [u64; 2] {
+        self.threads
+    }
+
+    /// The error of this time was read.
+    pub(super) fn was_read(&mut self, at: Moment) {
+        self.read = Some(at);
+    }
+
+    /// Whether the error of this time is still to be read.
+    pub(super) fn is_pending(&self, at: Moment) -> bool {
+        self.read != Some(at)
+    }
+}
+
+/// Of digits only.
+fn number(text: &str) -> Option<u64> {
+    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
+}
+
+/// A number above 0, in bytes, `k` or `M`.
+fn size(text: &str) -> Option<u64> {
+    let (digits, unit) = match text.as_bytes().last()? {
+        b'k' => (&text[..text.len() - 1], 1 << 10),
+        b'M' => (&text[..text.len() - 1], 1 << 20),
+        _ => (text, 1),
+    };
+    number(digits)?.checked_mul(unit).filter(|size| *size > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fields(text: &str) -> Vec<String> {
+        text.split(':').map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn what_is_set_is_told_back_and_what_is_not_said_stays() {
+        let mut noted = Noted::default();
+        assert_eq!(noted.set_protocol(&fields("udps:64000000:256M:")), Ok(()));
+        assert_eq!(noted.protocol(), ("udps", [64_000_000, 256 << 20, 8]));
+        assert_eq!(noted.set_protocol(&fields(":128k")), Ok(()));
+        assert_eq!(noted.protocol(), ("udps", [128 << 10, 256 << 20, 8]));
+        assert_eq!(noted.set_threads(&fields(":4")), Ok(()));
+        assert_eq!(noted.threads(), [1, 4]);
+        assert_eq!((noted.set_mtu(&fields("6000")), noted.mtu()), (Ok(()), 6000));
+    }
+
+    #[test]
+    fn what_is_refused_changes_nothing() {
+        let mut noted = Noted::default();
+        for wrong in
+            ["tcp", "pudp:1k", "udps:1G", "udps:1k:x", "udps:0", "udps:+5", "udps:99999999999999999999"]
+        {
+            assert!(noted.set_protocol(&fields(wrong)).is_err(), "{wrong}");
+        }
+        for wrong in ["0", "2:0", "x", "2:-1"] {
+            assert!(noted.set_threads(&fields(wrong)).is_err(), "{wrong}");
+        }
+        for wrong in ["", "63", "9001", "1500:5"] {
+            assert!(noted.set_mtu(&fields(wrong)).is_err(), "{wrong}");
+        }
+        assert!(noted.set_protocol(&[]).is_err() && noted.set_mtu(&[]).is_err());
+        assert_eq!(noted, Noted::default());
+    }
+}

@@ -1,0 +1,161 @@
+//! What stations count on when they command the service: the Field System's ways, errors that are read, storage that is
+//! full. And that no web page commands it.
+
+use std::{
+    fs,
+    io::{Read, Write},
+    net::TcpStream,
+    time::Duration,
+};
+
+use nilometer_tests::{FileSystem, await_some, may_mount, nilometer};
+
+use crate::{
+    commanded::{Service, Station, ask},
+    instrument,
+    sender::Sender,
+};
+
+/// A directory, and a service in it that can record what this sender sends.
+fn service() -> (tempfile::TempDir, Sender, Service) {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let sender = Sender::new();
+    let raw = instrument(directory.path(), sender.port());
+    let service = Service::start(directory.path(), &format!("instrument = \"{raw}\"\n"));
+    (directory, sender, service)
+}
+
+#[test]
+fn no_web_page_commands_the_recorder() {
+    let (_directory, sender, service) = service();
+    assert_eq!(Station::connect(service.mark5).say("record=on:scan;"), "!record= 0 ;");
+    let body = "record=off;\n";
+    let posted = format!("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+    let long = format!("GET /{};record=off; HTTP/1.1\r\n\r\n", "x".repeat(4090));
+    for said in
+        [&posted, &long, "GET /;record=off; HTTP/1.1\r\n\r\n", "CONNECT x:2620 HTTP/1.1\r\nrecord=off;\n"]
+    {
+        let mut page = TcpStream::connect(service.mark5).expect("it listens");
+        page.set_read_timeout(Some(Duration::from_secs(10))).expect("a time");
+        page.write_all(said.as_bytes()).expect("it reads");
+        let mut answer = String::new();
+        // What it had not read when it closed the connection may cut off the answer.
+        drop(page.read_to_string(&mut answer));
+        assert!(!answer.contains("!record"), "{answer}");
+    }
+    sender.send(0..10);
+    service.await_packets(10);
+    assert_eq!(service.json(200, "GET", "/status", "")["state"], "recording");
+    assert_eq!(service.end(), Some(0));
+}
+
+#[test]
+fn the_field_system_sets_what_it_sets_before_each_experiment() {
+    let (_directory, _sender, service) = service();
+    let mut station = Station::connect(service.mark5);
+    // quikv/mk5b_mode.c of the Field System; any other code than 0 and 1 ends the batch.
+    for (command, reply) in [
+        ("mode = VDIF_8000-4096-16-2 ;", "!mode= 0 ;"),
+        ("mtu = 9000 ; ", "!mtu= 0 ;"),
+        ("net_protocol = udpsnor : 64000000 : 256000000 : 4 ;", "!net_protocol= 0 ;"),
+        ("record = nthread : : 2 ;", "!record= 0 ;"),
+        ("record = mk6 : 0 ;", "!record= 0 ;"),
+    ] {
+        assert_eq!(station.say(command), reply);
+    }
+    let mut other = Station::connect(service.mark5);
+    for (query, reply) in [
+        ("mtu?", "!mtu? 0 : 9000 ;"),
+        ("net_protocol?", "!net_protocol? 0 : udpsnor : 64000000 : 256000000 : 4 ;"),
+        ("record? nthread", "!record? 0 : 1 : 2 ;"),
+        ("record? mk6", "!record? 0 : 0 ;"),
+    ] {
+        assert_eq!(other.say(query), reply);
+    }
+    for wrong in ["net_protocol = tcp", "record = mk6 : 1", "mtu = many", "record = nthread : 0"] {
+        let reply = station.say(wrong);
+        assert!(reply.contains("= 8 : "), "{wrong}: {reply}");
+    }
+    assert_eq!(service.end(), Some(0));
+}
+
+#[test]
+fn a_mode_that_can_not_be_recorded_changes_nothing() {
+    let (_directory, _sender, service) = service();
+    let mut station = Station::connect(service.mark5);
+    assert_eq!(station.say("mode=VDIF_8000-4096-16-2;"), "!mode= 0 ;");
+    // 9142.857 frames a second.
+    let reply = station.say("mode=VDIF_7000-512-16-2;");
+    assert!(reply.starts_with("!mode= 8 : ") && reply.contains("9142.857143 frames a second"), "{reply}");
+    assert!(station.say("mode?").starts_with("!mode? 0 : VDIF_8000-4096-16-2 : "));
+    assert_eq!(service.json(200, "GET", "/status", "")["state"], "configured");
+    assert_eq!(service.end(), Some(0));
+}
+
+#[test]
+fn the_recording_that_is_named_is_the_one_that_is_looked_at() {
+    let (_directory, _sender, service) = service();
+    let mut station = Station::connect(service.mark5);
+    for name in ["scan10", "scan1"] {
+        assert_eq!(station.say(&format!("record=on:{name};record=off;")), "!record= 0 ;!record= 0 ;");
+    }
+    for (asked, found) in [("scan1", "2 : scan1"), ("scan", "1 : scan10"), ("SCAN10", "1 : scan10")] {
+        assert_eq!(station.say(&format!("scan_set={asked};")), "!scan_set= 0 ;");
+        assert_eq!(station.say("scan_set?"), format!("!scan_set? 0 : {found} : 0 : 0 ;"));
+    }
+    assert!(station.say("scan_set=1:+1s;").starts_with("!scan_set= 2 : "), "offsets are not kept");
+    assert_eq!(service.end(), Some(0));
+}
+
+#[test]
+fn an_error_is_pending_until_it_is_read_and_full_storage_stays_full() {
+    if !may_mount() {
+        return;
+    }
+    let storage = FileSystem::tmpfs("size=8m");
+    let sender = Sender::new();
+    let raw = instrument(storage.path(), sender.port());
+    let service = Service::start(storage.path(), &format!("instrument = \"{raw}\"\n"));
+    let mut station = Station::connect(service.mark5);
+    assert_eq!(station.say("error?"), "!error? 0 :  :  :  :  :  ;", "there is none");
+    assert_eq!(station.say("record=on:scan;"), "!record= 0 ;");
+    let mut sent = 0;
+    let status = await_some("full storage", || {
+        sender.send(sent..sent + 500);
+        sent += 500;
+        let status = service.json(200, "GET", "/status", "");
+        (status["state"] != "recording").then_some(status)
+    });
+    assert_eq!(status["state"], "failed", "{status}");
+    let lane = &status["recording"]["lanes"][0];
+    assert!(lane["state"] == "full" && lane["written_bytes"].as_u64() > Some(1_000_000), "{status}");
+    let metrics = ask(service.http, "GET", "/metrics", "").1;
+    let failed = metrics.lines().find(|line| line.starts_with("nilometer_directory_failed{"));
+    assert!(failed.is_some_and(|line| line.ends_with(" 1")), "{metrics}");
+    let word = |reply: String| {
+        let digits = reply.strip_prefix("!status? 0 : 0x").and_then(|rest| rest.get(..8)).expect("a word");
+        u32::from_str_radix(digits, 16).expect("hexadecimal")
+    };
+    let (error, full) = (1 << 1, 1 << 7);
+    assert_eq!(word(station.say("status?")) & (error | full), error | full);
+    assert_eq!(word(station.say("status?")) & error, error, "that did not read it");
+    let read = Station::connect(service.mark5).say("error?");
+    assert!(read.starts_with("!error? 0 : 1000 : ") && read.ends_with("s :  :  ;"), "{read}");
+    assert_eq!(word(station.say("status?")) & (error | full), full);
+    assert_eq!(station.say("error?"), "!error? 0 :  :  :  :  :  ;");
+    assert_eq!(service.json(200, "GET", "/status", "")["fault"], status["fault"], "over HTTP it stays");
+    assert_eq!(service.end(), Some(0));
+}
+
+#[test]
+fn a_service_whose_program_was_replaced_goes_on() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let (below, sender) = (directory.path(), Sender::new());
+    let program = below.join("nilometer");
+    fs::copy(nilometer(), &program).expect("space");
+    let raw = instrument(below, sender.port());
+    let service = Service::of(&program, below, &format!("instrument = \"{raw}\"\n"));
+    fs::remove_file(&program).expect("it is there");
+    service.json(200, "POST", "/arm", "{\"name\": \"scan\"}");
+    assert_eq!(service.end(), Some(0));
+}
