@@ -285,6 +285,7 @@ fn setup(inlet: UdpInlet, place: &Place, load: Load) -> anyhow::Result<Setup> {
         limits: Limits::default(),
         missing: Missing::Filled,
         until: Until { packets: load.packets, silence: SILENCE, ..Until::default() },
+        cpu: None,
     };
     Ok(Setup {
         engine: suited_engine(target.as_ref(), direct, Clock::start())?,

@@ -30,11 +30,11 @@ const PAGE: usize = 4096;
 
 impl Expected {
     /// Whether these bytes are frame or block `number`, but for packets that did not come; if not, the first page of 4096 bytes
-    /// that is wrong.
-    pub fn verify(&self, number: u64, bytes: &[u8], gaps: &[Gap]) -> Result<(), usize> {
+    /// that is wrong. So many packets were left out before the block.
+    pub fn verify(&self, number: u64, bytes: &[u8], gaps: &[Gap], before: u64) -> Result<(), usize> {
         match self {
             Expected::Frames(content) => content.verify(number, bytes),
-            Expected::Blocks(blocks) => blocks.verify(number, bytes, gaps),
+            Expected::Blocks(blocks) => blocks.verify(number, bytes, gaps, before),
         }
     }
 }
@@ -50,19 +50,21 @@ impl Blocks {
         format::of(&self.packets, &self.known).expect("it was made before")
     }
 
-    fn verify(&self, number: u64, bytes: &[u8], gaps: &[Gap]) -> Result<(), usize> {
+    fn verify(&self, number: u64, bytes: &[u8], gaps: &[Gap], before: u64) -> Result<(), usize> {
         let format = self.format();
         let (parts, size) = (&format.geometry().parts, format.geometry().frame_size());
         let frames = self.packets.frames_of_block(self.known.frame);
         let (mut frame, mut prefix) = (vec![0; size], vec![0; format.geometry().prefix]);
         self.content.prepare_slot(&mut frame);
         for (at, bytes) in (0..).zip(bytes.chunks(size)) {
-            self.content.fill(number * frames + at, &mut frame);
+            let left_out = before + left_out(gaps, at * parts.len() as u64);
+            let number = number * frames + at + left_out / parts.len() as u64;
+            self.content.fill(number, &mut frame);
             let mut begin = 0;
             for (part, length) in parts.iter().enumerate() {
                 let range = begin..begin + length;
                 begin = range.end;
-                format.make(number * frames + at, part, &mut prefix, &mut frame[range.clone()]);
+                format.make(number, part, &mut prefix, &mut frame[range.clone()]);
                 let is_gone = is_gone(gaps, at * parts.len() as u64 + part as u64);
                 if !is_gone && bytes.get(range.clone()) != Some(&frame[range.clone()]) {
                     return Err((at as usize * size + range.start) / PAGE);
@@ -71,6 +73,11 @@ impl Blocks {
         }
         Ok(())
     }
+}
+
+/// Packets that were left out in a block before this one.
+fn left_out(gaps: &[Gap], packet: u64) -> u64 {
+    gaps.iter().filter(|gap| !gap.filled && u64::from(gap.at) <= packet).map(|gap| gap.count).sum()
 }
 
 /// Whether a packet of a block did not come, and something else stands in its place.
@@ -125,13 +132,13 @@ mod tests {
             let (blocks, mut sent) = sent(text);
             let expected = Expected::Blocks(Box::new(blocks));
             for (number, block) in (0..).zip(&sent) {
-                assert_eq!(expected.verify(number, block, &[]), Ok(()), "block {number} of {text}");
-                assert!(expected.verify(number + 1, block, &[]).is_err(), "{text}");
+                assert_eq!(expected.verify(number, block, &[], 0), Ok(()), "block {number} of {text}");
+                assert!(expected.verify(number + 1, block, &[], 0).is_err(), "{text}");
             }
             let last = sent[2].len() - 1;
             sent[2][last] ^= 1;
-            assert_eq!(expected.verify(2, &sent[2], &[]).map_err(|page| page > 200), Err(true), "{text}");
-            assert!(expected.verify(1, &sent[1][..last], &[]).is_err(), "half a block: {text}");
+            assert_eq!(expected.verify(2, &sent[2], &[], 0).map_err(|page| page > 200), Err(true), "{text}");
+            assert!(expected.verify(1, &sent[1][..last], &[], 0).is_err(), "half a block: {text}");
         }
     }
 
@@ -141,9 +148,24 @@ mod tests {
         let expected = Expected::Blocks(Box::new(blocks));
         sent[1][5 * 8032..7 * 8032].fill(0);
         let gap = |at, filled| Gap { at, count: 2, filled };
-        assert_eq!(expected.verify(1, &sent[1], &[gap(5, true)]), Ok(()));
+        assert_eq!(expected.verify(1, &sent[1], &[gap(5, true)], 0), Ok(()));
         for gap in [gap(4, true), gap(6, true), gap(5, false)] {
-            assert!(expected.verify(1, &sent[1], &[gap]).is_err(), "{gap:?}");
+            assert!(expected.verify(1, &sent[1], &[gap], 0).is_err(), "{gap:?}");
         }
+    }
+
+    #[test]
+    fn what_was_left_out_moves_the_rest_up() {
+        let (blocks, sent) = sent(FORMATS[0]);
+        let expected = Expected::Blocks(Box::new(blocks));
+        let (size, all) = (sent[0].len(), sent.concat());
+        let (begin, skipped) = (5 * 8032, 100 * 8032);
+        // Five frames of the first block, then those behind a hundred more.
+        let block = [&all[..begin], &all[begin + skipped..size + skipped]].concat();
+        let gap = Gap { at: 5, count: 100, filled: false };
+        assert_eq!(expected.verify(0, &block, &[gap], 0), Ok(()));
+        assert!(expected.verify(0, &block, &[Gap { at: 6, ..gap }], 0).is_err());
+        assert_eq!(expected.verify(1, &all[size + skipped..2 * size + skipped], &[], 100), Ok(()));
+        assert!(expected.verify(1, &all[size + skipped..2 * size + skipped], &[], 99).is_err());
     }
 }

@@ -18,7 +18,7 @@ use crate::{
 pub struct Until {
     /// So long after the first packet, or after the beginning if none comes.
     pub duration: Nanos,
-    /// After so many packets in the recording.
+    /// After so many packets in the recording; a few more may be in it that came at once with the last.
     pub packets: u64,
     /// When none of the stream comes for so long after the last.
     pub silence: Nanos,
@@ -147,9 +147,14 @@ impl Receiver {
     pub fn is_over(&mut self, now: Nanos) -> bool {
         let begun = *self.begun.get_or_insert(now);
         now.since(self.first.unwrap_or(begun)) >= self.until.duration
-            || self.assembly.tally().placed >= self.until.packets
+            || self.has_all()
             || self.assembly.is_abandoned()
             || self.first.is_some() && now.since(self.last) >= self.until.silence
+    }
+
+    /// As many packets are there as were wanted.
+    fn has_all(&self) -> bool {
+        self.assembly.tally().placed >= self.until.packets
     }
 
     /// Receives until it is over or stopped, on a thread of its own. How many blocks there were.
@@ -164,10 +169,11 @@ impl Receiver {
                 Err(error) => break Some(error.to_string()),
             }
         };
-        // What has come before it was stopped is in the kernel still.
-        for _ in 0..DRAIN {
+        // What has come before it was stopped is in the kernel still; who wanted so many packets has them.
+        let looks = if self.has_all() { 0 } else { DRAIN };
+        for _ in 0..looks {
             match self.turn(clock.now()) {
-                Ok(received) if received.more && fault.is_none() => {}
+                Ok(received) if received.more && fault.is_none() && !self.has_all() => {}
                 Ok(_) => break,
                 Err(error) => fault = fault.or(Some(error.to_string())),
             }

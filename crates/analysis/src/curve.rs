@@ -23,8 +23,6 @@ pub struct Curve {
 pub struct AtRate {
     /// What was to be recorded.
     pub rate: ByteRate,
-    /// Packets that came in a second.
-    pub packets: f64,
     /// What the recorder spent on each packet that it stored, over the valid repeats; none if none was stored.
     pub cost: Option<Nanos>,
     /// The share of packets that were lost, over the valid repeats.
@@ -65,24 +63,43 @@ impl AtRate {
 /// A recording over loopback by itself, at a given rate.
 type Made<'a> = (&'a Sample, &'a Ingest, &'a PacketTotals);
 
+/// What belongs to one curve: target, whether anything was stored, the size, and all else that was asked for but the rate.
+type Group = (usize, bool, Bytes, String);
+
 /// All curves: by target, those onto nothing first, by size.
 pub fn curves(results: &Results) -> Vec<Curve> {
-    let mut made: Vec<((usize, bool, Bytes), Made<'_>)> = Vec::new();
+    let mut made: Vec<(Group, Made<'_>)> = Vec::new();
     for measured in &results.samples {
         if let Some(of) = of(measured) {
-            let on_target = !results.cells.get(measured.key.cell).is_some_and(is_onto_nothing);
-            made.push(((measured.key.target, on_target, of.2.size), of));
+            let cell = results.cells.get(measured.key.cell);
+            let on_target = !cell.is_some_and(is_onto_nothing);
+            let else_asked = cell.map(but_the_rate).unwrap_or_default();
+            made.push(((measured.key.target, on_target, of.2.size, else_asked), of));
         }
     }
     made.sort_by(|(a, (_, one, _)), (b, (_, other, _))| a.cmp(b).then(rate(one).0.total_cmp(&rate(other).0)));
     let all = made.chunk_by(|(a, _), (b, _)| a == b).map(|group| {
-        let (target, on_target, size) = group[0].0;
+        let (target, on_target, size, _) = &group[0].0;
         let same_rate =
             |a: &(_, Made<'_>), b: &(_, Made<'_>)| rate(a.1.1).0.total_cmp(&rate(b.1.1).0).is_eq();
         let rates = group.chunk_by(same_rate).map(at_rate).collect();
-        Curve { target, onto_nothing: !on_target, size, rates }
+        Curve { target: *target, onto_nothing: !on_target, size: *size, rates }
     });
     all.filter(|curve| curve.rates.len() > 1).collect()
+}
+
+/// What a cell was asked for, without the rate and what follows from it.
+fn but_the_rate(cell: &CellEntry) -> String {
+    let Ok(mut asked) = serde_json::from_str::<serde_json::Value>(&cell.parameters) else {
+        return String::new();
+    };
+    if let Some(cell) = asked.as_object_mut() {
+        cell.retain(|name, _| !["duration", "keep", "repeats"].contains(&name.as_str()));
+    }
+    if let Some(instrument) = asked.get_mut("instrument").and_then(|instrument| instrument.as_object_mut()) {
+        instrument.retain(|name, _| !["name", "frame_rate"].contains(&name.as_str()));
+    }
+    asked.to_string()
 }
 
 /// Nothing of what came was stored: that says nothing of the target.
@@ -113,13 +130,10 @@ fn at_rate<K>(group: &[(K, Made<'_>)]) -> AtRate {
     };
     let cost = |made: &Made<'_>| cost(made.0, made.2).map(|cost| cost.0 as f64);
     let lost = |made: &Made<'_>| Some(made.2.lost() as f64 / made.2.due.max(1) as f64);
-    let seconds = |ingest: &Ingest| Nanos(ingest.due.saturating_mul(ingest.period.0)).seconds().max(1e-9);
-    let came = |made: &Made<'_>| Some(made.2.due as f64 / seconds(made.1));
     #[expect(clippy::cast_sign_loss, reason = "times are not negative")]
     let nanos = |mean: f64| Nanos(mean as u64);
     AtRate {
         rate: rate(group[0].1.1),
-        packets: mean(&came).unwrap_or_default(),
         cost: mean(&cost).map(nanos),
         lost: mean(&lost).unwrap_or_default(),
         valid: valid.len() as u32,
@@ -178,6 +192,24 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn what_differs_in_more_than_the_rate_is_a_curve_of_its_own() {
+        let cell = |rate: u64, buffer: &str| CellEntry {
+            parameters: format!(r#"{{"instrument": {{"frame_rate": "{rate} Hz"}}, "buffer": "{buffer}"}}"#),
+            ..CellEntry::default()
+        };
+        let cells =
+            ["64 MiB", "1 GiB"].iter().flat_map(|buffer| [cell(10, buffer), cell(20, buffer)]).collect();
+        let samples = (0..4).map(|number| {
+            let lost = if number < 2 { 50 } else { 0 };
+            measured(number, 8000, if number % 2 == 0 { 1e8 } else { 2e8 }, lost, None)
+        });
+        let all = curves(&Results { cells, samples: samples.collect(), ..Results::default() });
+        let mut lossy: Vec<_> = all.iter().map(|curve| curve.rates[0].lossy).collect();
+        lossy.sort_unstable();
+        assert_eq!(lossy, [0, 1], "the small buffer always loses, the large one never");
+    }
+
+    #[test]
     fn loss_begins_where_most_repeats_lose() {
         let slow = Some(Invalid::Slow);
         let samples = vec![
@@ -200,7 +232,7 @@ pub(crate) mod tests {
             rates.iter().map(|rate| (rate.valid, rate.lossy)).collect::<Vec<_>>(),
             [(1, 0), (2, 1), (2, 2), (0, 0)]
         );
-        assert!((rates[2].lost - 0.000_75).abs() < 1e-9 && (rates[0].packets - 12_500.0).abs() < 1.0);
+        assert!((rates[2].lost - 0.000_75).abs() < 1e-9);
         assert_eq!((rates[0].cost, rates[3].cost, &rates[3].invalid), (Some(Nanos(2000)), None, &slow));
         // At 200 MB/s one of two repeats lost: that is neither carried nor where loss begins.
         let begins = all[1].loss_begins().expect("it loses");

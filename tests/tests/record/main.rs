@@ -173,6 +173,16 @@ fn a_stream_is_recorded_byte_for_byte() {
 }
 
 #[test]
+fn several_threads_on_processors_of_their_own_record_the_same() {
+    let lab = Lab::new();
+    let running = lab.record(&["--packets", "20000", "--receive-threads", "2", "--cpus", "0"]);
+    lab.send(20_000, 20_000.0, Faults::default(), Course::default());
+    let ended = running.end(LIMIT);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_frames(&lab, &lab.file(), 20_000, &BTreeSet::new());
+}
+
+#[test]
 fn what_the_network_does_to_packets_is_counted_and_mended() {
     let lab = Lab::new();
     let running = lab.record(&["--silence", "1 s"]);

@@ -37,8 +37,7 @@ impl Assembly {
         self.alone();
         if let Some(lost) = self.crowded.take() {
             // Nothing came behind them.
-            self.tally.jumps += 1;
-            self.tally.jumped += lost.saturating_sub(self.next().cast_signed()).max(0).cast_unsigned();
+            self.tally.jump(lost.saturating_sub(self.next().cast_signed()).max(0).cast_unsigned());
         }
         while self.first * self.shape.packets < self.next() && !self.open.is_empty() {
             self.close_first(now, self.next());

@@ -3,7 +3,7 @@
 use nilometer_model::Nanos;
 
 use super::{Assembly, Part};
-use crate::Glance;
+use crate::{Gap, Glance};
 
 /// After so many packets in a row that are all too late, it is the stream that began anew a little earlier.
 const LATE: u64 = 64;
@@ -69,20 +69,42 @@ impl Assembly {
     }
 
     /// Two packets are together far from where the stream was: it goes on there, over a gap that is filled, or anew. What
-    /// was lost because the storage is too slow is not filled: that would cost it as much as the packets did.
+    /// was lost because the storage is too slow is left out: to fill it would cost as much as the packets did.
     fn go_on(&mut self, now: Nanos, inlet: usize, part: Part, body: &[u8]) {
         let Some((first, before, kept)) = self.stray.take() else { return };
         self.order.forget();
+        let begin = before.frame.min(part.frame);
+        let was_crowded = self.crowded.take().is_some();
         let ahead = self.order.place(before).saturating_sub(self.next().cast_signed());
         let is_far = !(0..=self.limits.gap.cast_signed()).contains(&ahead);
-        if self.crowded.take().is_some() || is_far {
-            self.begin_at(before.frame.min(part.frame));
+        if was_crowded && ahead >= 0 {
+            self.skip_to(now, Part { frame: begin, part: 0 });
+        } else if is_far {
+            self.begin_at(begin);
             self.tally.restarts += u64::from(ahead < 0);
-            self.tally.jumps += u64::from(ahead > 0);
-            self.tally.jumped += ahead.max(0).cast_unsigned();
+            self.tally.jump(ahead.max(0).cast_unsigned());
         }
         self.put(now, first, before, &kept);
         self.put(now, inlet, part, body);
+    }
+
+    /// The frames from where the stream is to this one are left out.
+    fn skip_to(&mut self, now: Nanos, part: Part) {
+        let here = self.next().next_multiple_of(self.shape.per_frame());
+        let Ok(count) = u64::try_from(self.order.place(part) - here.cast_signed()) else { return };
+        self.order.move_down(count);
+        if count == 0 || !self.reach(now, part) {
+            return self.tally.jump(count);
+        }
+        let (block, at) = (here / self.shape.packets, (here % self.shape.packets) as u32);
+        match block.checked_sub(self.first).and_then(|block| self.open.get_mut(block as usize)) {
+            Some(block) => {
+                block.gaps.push(Gap { at, count, filled: false });
+                self.tally.lose(count);
+            }
+            // Reaching it closed it.
+            None => self.tally.jump(count),
+        }
     }
 
     /// A packet came for a block that is closed, so many places before the first open one: whether it had come before is

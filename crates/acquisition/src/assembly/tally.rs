@@ -15,9 +15,9 @@ pub struct Tally {
     pub bytes: u64,
     /// That should be between others and did not come in time: they are filled or left out.
     pub missing: u64,
-    /// That came and found no free slot in the ring.
+    /// That came and found no free slot in the ring: they are left out, and among the missing where others follow.
     pub refused: u64,
-    /// Times that packets were missing one after the other (RFC 3357, loss periods), and the longest.
+    /// Times that packets were missing one after the other (RFC 3357, loss periods), in gaps or jumped over.
     pub losses: u64,
     /// The most packets missing in a row.
     pub longest_loss: u64,
@@ -31,7 +31,7 @@ pub struct Tally {
     pub stray: u64,
     /// Times that the numbers fell back: the stream began anew.
     pub restarts: u64,
-    /// Times that the numbers jumped further ahead than is filled, or that packets were refused.
+    /// Times that the numbers jumped further ahead than is filled.
     pub jumps: u64,
     /// Over how many packets in all: they are not in the recording, and in no gap.
     pub jumped: u64,
@@ -68,6 +68,19 @@ impl Tally {
     /// So many packets in a row are missing.
     pub(super) fn lose(&mut self, packets: u64) {
         self.missing += packets;
+        self.period(packets);
+    }
+
+    /// The stream goes on so many packets further ahead.
+    pub(super) fn jump(&mut self, packets: u64) {
+        if packets > 0 {
+            self.jumps += 1;
+            self.jumped += packets;
+            self.period(packets);
+        }
+    }
+
+    fn period(&mut self, packets: u64) {
         self.losses += 1;
         self.longest_loss = self.longest_loss.max(packets);
     }

@@ -206,7 +206,8 @@ fn without_free_slots_packets_are_refused_and_left_out() {
     lab.end();
     assert_eq!(lab.out, came((0..16).chain(40..56)));
     let tally = lab.assembly.tally();
-    assert_eq!((tally.refused, tally.missing, tally.jumps, tally.jumped), (28, 0, 2, 28), "{tally:?}");
+    assert_eq!((tally.refused, tally.missing, tally.jumps, tally.jumped), (28, 24, 1, 4), "{tally:?}");
+    assert_eq!(lab.noted, 24, "what nothing came behind is in no block");
 }
 
 #[test]
@@ -227,7 +228,8 @@ fn storage_that_is_too_slow_gets_as_much_of_the_stream_as_it_takes() {
         let tally = lab.assembly.tally();
         let share = tally.placed as f64 / 16_000.0;
         assert!((0.64..=0.7).contains(&share) && taken * 8 <= tally.placed, "{slots}: {tally:?}");
-        assert_eq!(tally.placed + tally.jumped, 16_000);
+        assert_eq!(tally.placed + tally.missing + tally.jumped, 16_000);
+        assert_eq!(tally.missing, lab.noted);
     }
 }
 

@@ -60,6 +60,8 @@ pub struct Follower {
     pending: BTreeMap<u64, Place>,
     /// What did not come of blocks that were not read yet.
     gaps: BTreeMap<u64, Vec<Gap>>,
+    /// Packets that were left out in blocks.
+    left_out: BTreeMap<u64, u64>,
     /// Numbers of the frames that were read: one that a lane gave back when it failed may be in the journals of two.
     seen: Ranges,
     /// Frames of files that were not there when they were to be read, by lane and file, until the journal says why.
@@ -113,6 +115,7 @@ impl Follower {
             over,
             pending: BTreeMap::new(),
             gaps: BTreeMap::new(),
+            left_out: BTreeMap::new(),
             seen: Ranges::default(),
             gone: BTreeMap::new(),
             current: None,
@@ -185,6 +188,13 @@ impl Follower {
         read || self.over.load(Ordering::Relaxed)
     }
 
+    fn note(&mut self, number: u64, gap: Gap) {
+        if !gap.filled {
+            *self.left_out.entry(number).or_default() += gap.count;
+        }
+        self.gaps.entry(number).or_default().push(gap);
+    }
+
     /// What is new in the journals.
     fn take(&mut self, lane: usize, entries: Vec<Entry>) {
         for entry in entries {
@@ -198,7 +208,7 @@ impl Follower {
                     self.totals.missed += self.forget(lane, file);
                 }
                 Entry::End { due } => self.due = self.due.max(due),
-                Entry::Gap { number, gap } => self.gaps.entry(number).or_default().push(gap),
+                Entry::Gap { number, gap } => self.note(number, gap),
                 Entry::Head(_)
                 | Entry::Origin(_)
                 | Entry::Stream(_)
@@ -295,7 +305,10 @@ impl Follower {
         let whole = result.is_ok_and(|read| lane.frame(read, length, &mut data));
         let gaps = self.gaps.remove(&number).unwrap_or_default();
         let right = match &self.purpose {
-            Purpose::Check(expected) if whole => expected.verify(number, &data[..length], &gaps).is_ok(),
+            Purpose::Check(expected) if whole => {
+                let before = self.left_out.range(..number).map(|(_, count)| count).sum();
+                expected.verify(number, &data[..length], &gaps, before).is_ok()
+            }
             _ => true,
         };
         match &self.purpose {

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, atomic::AtomicBool};
 
 use nilometer_model::Nanos;
-use nilometer_storage::{Clock, Drive, Engine, engine::Null};
+use nilometer_storage::{Clock, Drive, Engine, engine::Null, process::pin_to};
 
 use super::threads::SourceTotals;
 use crate::{
@@ -42,6 +42,8 @@ pub struct Network {
     pub missing: Missing,
     /// When it ends by itself.
     pub until: Until,
+    /// The only processor for the thread that puts packets in their place, if it is to have one.
+    pub cpu: Option<usize>,
 }
 
 /// Where packets come.
@@ -76,11 +78,12 @@ impl Feed {
     pub(super) fn onto(self, ring: Arc<Ring>, stop: Arc<AtomicBool>, clock: Clock) -> Job {
         let feeding = match self {
             Feed::Instrument { content, delivery } => Feeding::Instrument { content, delivery },
-            Feed::Network(Network { ports, frames_of_block, limits, missing, until }) => {
+            Feed::Network(Network { ports, frames_of_block, limits, missing, until, cpu }) => {
                 let (transports, formats) =
                     ports.into_iter().map(|port| (port.transport, port.format)).unzip();
                 let assembly = Assembly::new(formats, ring.clone(), frames_of_block, limits, missing);
-                Feeding::Network(Box::new(Receiver::new(transports, assembly, until)), until)
+                let receiver = Box::new(Receiver::new(transports, assembly, until));
+                Feeding::Network { receiver, until, cpu }
             }
         };
         Job { ring, stop, clock, feeding }
@@ -99,7 +102,7 @@ pub(super) struct Job {
 #[derive(Debug)]
 enum Feeding {
     Instrument { content: Content, delivery: Delivery },
-    Network(Box<Receiver>, Until),
+    Network { receiver: Box<Receiver>, until: Until, cpu: Option<usize> },
 }
 
 impl Job {
@@ -107,7 +110,7 @@ impl Job {
     pub(super) fn discard(&mut self) -> std::io::Result<()> {
         match &mut self.feeding {
             Feeding::Instrument { .. } => Ok(()),
-            Feeding::Network(receiver, _) => receiver.discard(),
+            Feeding::Network { receiver, .. } => receiver.discard(),
         }
     }
 
@@ -116,7 +119,7 @@ impl Job {
         match &self.feeding {
             Feeding::Instrument { delivery, .. } => delivery.duration,
             // The time is counted from the first packet.
-            Feeding::Network(_, until) => until.duration + until.duration,
+            Feeding::Network { until, .. } => until.duration + until.duration,
         }
     }
 
@@ -124,7 +127,7 @@ impl Job {
     pub(super) fn live(&self) -> Option<Arc<Mutex<Traffic>>> {
         match &self.feeding {
             Feeding::Instrument { .. } => None,
-            Feeding::Network(receiver, _) => Some(receiver.live()),
+            Feeding::Network { receiver, .. } => Some(receiver.live()),
         }
     }
 
@@ -148,7 +151,9 @@ impl Job {
                     ..SourceTotals::default()
                 }
             }
-            Feeding::Network(mut receiver, _) => {
+            Feeding::Network { mut receiver, cpu, .. } => {
+                // Where it runs is a wish that was checked before.
+                cpu.map(pin_to);
                 let begun = clock.now();
                 let frames = receiver.run(clock, &stop);
                 ring.close(frames);

@@ -92,9 +92,8 @@ pub(super) fn bytes(size: Bytes) -> String {
 /// Where loss begins, in words.
 pub(super) fn begins(curve: &Curve) -> String {
     let size = bytes(curve.size);
-    let highest = curve.rates.iter().rev().find(|at| at.valid > 0 && at.lossy == 0);
-    let not_tried = curve.rates.iter().find(|at| at.valid == 0);
-    let limited = not_tried.and_then(|at| Some(format!(": at {} {}", at.rate.bits(), at.invalid.as_ref()?)));
+    let clean = curve.rates.iter().take_while(|at| at.lossy == 0);
+    let highest = clean.filter(|at| at.valid > 0).last();
     match (curve.loss_begins(), highest) {
         (Some(LossBegins { carried: Some(carried), lost }), _) => {
             format!("packets of {size}: loss begins between {} and {}", carried.bits(), lost.bits())
@@ -103,14 +102,24 @@ pub(super) fn begins(curve: &Curve) -> String {
             format!("packets of {size}: at {} some are lost already", lost.bits())
         }
         (None, Some(at)) => {
-            format!(
-                "packets of {size}: none was lost up to {}{}",
-                at.rate.bits(),
-                limited.unwrap_or_default()
-            )
+            let rest = beyond(curve, at.rate);
+            format!("packets of {size}: none was lost up to {}{rest}", at.rate.bits())
         }
-        (None, None) => format!("packets of {size}: not decided{}", limited.unwrap_or_default()),
+        (None, None) => format!("packets of {size}: not decided{}", beyond(curve, ByteRate(0.0))),
     }
+}
+
+/// What is known of the rates above this one, which do not say where loss begins.
+fn beyond(curve: &Curve, rate: ByteRate) -> String {
+    let mut above = curve.rates.iter().filter(|at| at.rate.0 > rate.0);
+    let told = above.find_map(|at| match &at.invalid {
+        _ if at.lossy > 0 => {
+            Some(format!(": at {} {} of {} repeats lost some", at.rate.bits(), at.lossy, at.valid))
+        }
+        Some(invalid) if at.valid == 0 => Some(format!(": at {} {invalid}", at.rate.bits())),
+        _ => None,
+    });
+    told.unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -118,6 +127,21 @@ mod tests {
     use super::*;
     use crate::curve::{curves, tests};
     use nilometer_model::Invalid;
+
+    #[test]
+    fn a_rate_at_which_one_of_many_lost_is_none_at_which_none_was_lost() {
+        let lost = |rate, lost: [u64; 2]| lost.map(|lost| tests::measured(0, 8000, rate, lost, None));
+        let samples = [lost(1e8, [0, 0]), lost(2e8, [0, 7]), lost(3e8, [0, 0])].concat();
+        let told = begins(&curves(&tests::results(samples))[0]);
+        assert!(
+            told.ends_with("none was lost up to 800 Mbit/s: at 1.6 Gbit/s 1 of 2 repeats lost some"),
+            "{told}"
+        );
+        let slow = Some(Invalid::Slow);
+        let samples = vec![tests::measured(0, 8000, 1e8, 0, slow), tests::measured(0, 8000, 2e8, 0, None)];
+        let told = begins(&curves(&tests::results(samples))[0]);
+        assert!(told.ends_with("none was lost up to 1.6 Gbit/s"), "what is below says nothing: {told}");
+    }
 
     #[test]
     fn a_row_a_rate_and_a_column_a_size() {

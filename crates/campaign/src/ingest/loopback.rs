@@ -53,8 +53,10 @@ pub(super) struct Shape {
     pub(super) size: Bytes,
     /// Packets of a block.
     pub(super) of_block: u64,
-    /// How many bytes of packets may wait in the kernel.
+    /// How many bytes of packets may wait in the kernel, at each port.
     pub(super) room: Bytes,
+    /// Ports that packets come to.
+    pub(super) ports: usize,
 }
 
 /// What was sent.
@@ -89,6 +91,7 @@ pub(super) fn stream(
         size: Bytes(geometry.packet_size() as u64),
         of_block: frames_of_block * geometry.parts.len() as u64,
         room: Bytes(inlets.iter().map(UdpInlet::room).min().unwrap_or(0)),
+        ports: inlets.len(),
     };
     let stream = Stream::new(packets.stored(), geometry, Missing::Filled).sent_as(packets, &known);
     let simulation = simulation(&instrument, (to, duration), begins, seed).in_lots(shape.of_block);
@@ -100,6 +103,7 @@ pub(super) fn stream(
         limits: Limits::default(),
         missing: Missing::Filled,
         until: Until::default(),
+        cpu: None,
     };
     let sends = Sends { sender: Some(sender), clock, cease: Arc::default(), recording, report: None, shape };
     Ok(Loopback { network, stream, expected: Expected::Blocks(Box::new(expected)), sends })

@@ -11,6 +11,8 @@ pub(super) struct Packets {
     pub(super) totals: PacketTotals,
     /// So many were lost at once that the stream began anew: from then on blocks are not those that were sent.
     anew: bool,
+    /// Some were left out: who reads at the same time may not know of all of them yet.
+    left_out: bool,
     /// An instrument was late, and then sent more at once than may wait in the kernel.
     bursts: bool,
 }
@@ -27,15 +29,16 @@ impl Packets {
         sample.filling += went.left.usage.total();
         sample.lateness.merge(&went.left.lateness);
         let totals = PacketTotals { receiving: outcome.source.total(), ..totals(&traffic, outcome, went) };
-        let rate = ByteRate::of(ingest.frame_size.0, ingest.period);
+        let rate = at_one_socket(went, ingest.duration);
         self.anew |= traffic.tally.jumps + traffic.tally.restarts > 0;
+        self.left_out |= traffic.tally.refused > 0;
         self.bursts |= rate.0 * totals.late.seconds() * BOOKKEEPING as f64 > totals.room.0 as f64;
         self.totals = self.totals.and(totals);
     }
 
-    /// Whether blocks can be compared with what was sent.
-    pub(super) fn are_in_place(&self) -> bool {
-        !self.anew
+    /// Whether blocks can be compared with what was sent, by who reads afterwards or at the same time.
+    pub(super) fn are_in_place(&self, after: bool) -> bool {
+        !self.anew && (after || !self.left_out)
     }
 
     /// Why the figures say nothing of the recorder, if so.
@@ -47,11 +50,18 @@ impl Packets {
         if self.totals.lost() == 0 {
             return None;
         }
-        if self.bursts && self.totals.in_kernel() > 0 {
+        // What is lost in the ring is the storage's, whatever the kernel lost.
+        if self.bursts && self.totals.in_kernel() > 0 && self.totals.ring == 0 {
             return Some(Invalid::Bursts);
         }
         (sample.run_delay.0 > sample.wall.0 / STARVED).then_some(Invalid::Starved)
     }
+}
+
+/// What came to each socket.
+fn at_one_socket(went: &Went, duration: Nanos) -> ByteRate {
+    let bytes: u64 = went.left.sent.iter().map(|sent| sent.bytes).sum();
+    ByteRate(ByteRate::of(bytes, duration).0 / went.shape.ports as f64)
 }
 
 fn totals(traffic: &Traffic, outcome: &Outcome, went: &Went) -> PacketTotals {
@@ -106,10 +116,10 @@ mod tests {
         assert_eq!((lost.lost(), lost.in_kernel(), lost.ring, lost.otherwise()), (20, 10, 10, 0));
         assert_eq!(packets(lost).judge(&sample(Nanos::from_millis(100))), None);
         assert_eq!(packets(lost).judge(&sample(Nanos::from_millis(300))), Some(Invalid::Starved));
-        let late = Packets { bursts: true, ..packets(lost) };
+        let in_kernel = PacketTotals { stored: 90, ring: 0, ..lost };
+        let late = Packets { bursts: true, ..packets(in_kernel) };
         assert_eq!(late.judge(&sample(Nanos(0))), Some(Invalid::Bursts));
-        // What came and found the ring full was not lost by the bursts.
-        let in_ring = PacketTotals { came: 100, stored: 90, ..lost };
-        assert_eq!(Packets { totals: in_ring, ..late }.judge(&sample(Nanos(0))), None);
+        // What came and found the ring full was not lost by the bursts, whatever else was.
+        assert_eq!(Packets { totals: lost, ..late }.judge(&sample(Nanos(0))), None);
     }
 }

@@ -114,11 +114,10 @@ fn judge(sample: &Sample, ingest: &Ingest, faults: &[String], packets: Option<Pa
     if !faults.is_empty() {
         return Some(Invalid::Refused(faults.join("; ")));
     }
-    let after = ingest.readers.iter().filter(|reader| reader.after);
-    let unreadable: u64 = after.map(|reader| reader.failed).sum();
-    let wrong: u64 = ingest.readers.iter().map(|reader| reader.wrong).sum();
-    let comparable = packets.is_none_or(|packets| packets.are_in_place());
-    if comparable && wrong + unreadable > 0 {
+    let comparable = |after| packets.is_none_or(|packets| packets.are_in_place(after));
+    let compared = ingest.readers.iter().filter(|reader| comparable(reader.after));
+    let bad = |reader: &ReaderTotals| reader.wrong + if reader.after { reader.failed } else { 0 };
+    if compared.map(bad).sum::<u64>() > 0 {
         return Some(Invalid::Wrong);
     }
     if let Some(packets) = packets {

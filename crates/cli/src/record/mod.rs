@@ -1,6 +1,7 @@
 //! `nilometer record`: packets from the network, through the recorder, into a directory that stays.
 
 mod account;
+mod inlets;
 mod live;
 mod settings;
 mod summary;

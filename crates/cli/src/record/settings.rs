@@ -15,10 +15,7 @@ use nilometer_acquisition::{
     journal::Head,
     sink::{Durability, RawLayout},
     suited_engine,
-    transport::{
-        Transport,
-        udp::{Listening, UdpInlet},
-    },
+    transport::{Transport, udp::Listening},
 };
 use nilometer_model::{
     Bytes, Instrument, Nanos, Storing,
@@ -30,7 +27,10 @@ use nilometer_storage::{
     target::{Description, Directory},
 };
 
-use super::wishes::Wishes;
+use super::{
+    inlets::{Threads, inlets},
+    wishes::Wishes,
+};
 use crate::{
     Blame, Failure,
     describe::described,
@@ -150,11 +150,8 @@ impl Settings {
             check_place(description, &name, self.reserve(), ("block", Bytes(blocks.size))).input()?;
         }
         let listening = self.listening().input()?;
-        let inlets = UdpInlet::open_all(&listening, self.packets.ports()).with_context(|| {
-            format!("can't listen at udp://{}: name an address of this machine and a free port", listening.at)
-        });
-        let inlets = inlets.input()?;
-        let room = Bytes(inlets.iter().map(UdpInlet::room).min().unwrap_or(0));
+        let inlets = inlets(&listening, self.packets.ports(), self.threads()).input()?;
+        let room = Bytes(inlets.iter().map(|inlet| inlet.room()).min().unwrap_or(0));
         let targets = make(described, &name).input()?;
         let stream = Stream::new(self.packets.stored(), format.geometry(), self.missing());
         let network = self.network(formats, inlets, blocks.frames);
@@ -247,6 +244,10 @@ impl Settings {
         })
     }
 
+    fn threads(&self) -> Threads<'_> {
+        Threads { each: self.wishes.receive_threads.unwrap_or(1), cpus: &self.wishes.cpus }
+    }
+
     /// One for each port.
     fn formats(&self) -> Result<Vec<Box<dyn WireFormat>>, String> {
         let known = known(&self.instrument, &self.packets);
@@ -256,11 +257,11 @@ impl Settings {
     fn network(
         &self,
         formats: Vec<Box<dyn WireFormat>>,
-        inlets: Vec<UdpInlet>,
+        inlets: Vec<Box<dyn Transport>>,
         frames_of_block: u64,
     ) -> Network {
         let until = Until::default();
-        let port = |(inlet, format): (UdpInlet, _)| Port { transport: Box::new(inlet), format };
+        let port = |(transport, format)| Port { transport, format };
         Network {
             ports: inlets.into_iter().zip(formats).map(port).collect(),
             frames_of_block,
@@ -271,6 +272,7 @@ impl Settings {
                 packets: self.wishes.packets.unwrap_or(until.packets),
                 silence: self.wishes.silence.unwrap_or(until.silence),
             },
+            cpu: self.wishes.cpus.first().copied(),
         }
     }
 

@@ -51,7 +51,7 @@ pub(crate) struct Wishes {
     /// End so long after the first packet
     #[arg(long)]
     pub(crate) duration: Option<Nanos>,
-    /// End after so many packets
+    /// End after so many packets, and those that came at once with the last
     #[arg(long)]
     pub(crate) packets: Option<u64>,
     /// End when none came for so long after the last
@@ -74,6 +74,14 @@ pub(crate) struct Wishes {
     /// For how many microseconds the network card is asked before the processor sleeps [default: 0]
     #[arg(long, value_name = "MICROSECONDS")]
     pub(crate) busy_poll: Option<u32>,
+    /// Threads that receive at each port, each by a socket of its own (`SO_REUSEPORT`): for packets of many senders that are
+    /// more than one thread takes from the kernel; all packets of one sender come to one of them [default: 1]
+    #[arg(long, value_name = "THREADS")]
+    pub(crate) receive_threads: Option<usize>,
+    /// Processors, by their numbers: the first for the thread that puts packets in their place, the others for the threads
+    /// that receive [default: any]
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',')]
+    pub(crate) cpus: Vec<usize>,
     /// What stays free on the storage; without that room the recording ends [default: 1 GiB]
     #[arg(long)]
     pub(crate) reserve: Option<Bytes>,
@@ -141,6 +149,8 @@ impl Wishes {
             buffer: self.buffer.or(below.buffer),
             receive_buffer: self.receive_buffer.or(below.receive_buffer),
             busy_poll: self.busy_poll.or(below.busy_poll),
+            receive_threads: self.receive_threads.or(below.receive_threads),
+            cpus: if self.cpus.is_empty() { below.cpus } else { self.cpus },
             reserve: self.reserve.or(below.reserve),
             checksums: self.checksums || below.checksums,
             hang_after: self.hang_after.or(below.hang_after),
@@ -183,11 +193,13 @@ mod tests {
         buffer = "1 MiB"
         receive_buffer = "2 MiB"
         busy_poll = 9
+        receive_threads = 2
+        cpus = [0, 1]
         reserve = "3 MiB"
         checksums = true
         hang_after = "10 s"
     "#;
-    const OPTIONS: [&str; 40] = [
+    const OPTIONS: [&str; 44] = [
         "other",
         "--mode",
         "Mark5B-2048-16-2",
@@ -223,6 +235,10 @@ mod tests {
         "12 MiB",
         "--busy-poll",
         "19",
+        "--receive-threads",
+        "3",
+        "--cpus",
+        "1,2",
         "--reserve",
         "13 MiB",
         "--checksums",

@@ -3,9 +3,11 @@
 
 mod client;
 mod machine;
+mod place;
 
 pub use client::{Served, daemons};
 pub use machine::Machine;
+pub use place::{pin_to, processors};
 
 use nilometer_model::{Bytes, Nanos, Switches};
 

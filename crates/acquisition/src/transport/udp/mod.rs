@@ -1,10 +1,13 @@
-//! Packets over UDP, in batches: [`receive`] is how they come, [`send`] how they leave.
+//! Packets over UDP, in batches: [`receive`] is how they come, [`threads`] how they come by several threads, [`send`] how they
+//! leave.
 
 mod address;
 mod options;
 mod receive;
 mod send;
+mod threads;
 
 pub use address::{Address, AddressError};
 pub use receive::{Listening, UdpInlet};
 pub use send::{Sending, UdpOutlet};
+pub use threads::UdpThreads;

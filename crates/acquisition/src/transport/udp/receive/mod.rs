@@ -61,7 +61,11 @@ pub struct UdpInlet {
 impl UdpInlet {
     /// Listens. What the kernel gave may be less than what was asked: see [`Transport::room`].
     pub fn open(listening: &Listening) -> io::Result<Self> {
-        let socket = UdpSocket::bind(listening.at)?;
+        UdpInlet::over(UdpSocket::bind(listening.at)?, listening)
+    }
+
+    /// By a socket that is bound.
+    pub(super) fn over(socket: UdpSocket, listening: &Listening) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
         options::join_group(&socket, listening.at, listening.interface)?;
         let room = options::receive_room(&socket, listening.room.0)?;
@@ -112,6 +116,15 @@ impl UdpInlet {
     /// Where it listens.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.socket.local_addr()
+    }
+
+    /// What lies aside, for other memory.
+    pub(super) fn exchange_aside(
+        &mut self,
+        bytes: Vec<u8>,
+        packets: Vec<Range<usize>>,
+    ) -> (Vec<u8>, Vec<Range<usize>>) {
+        (std::mem::replace(&mut self.aside, bytes), std::mem::replace(&mut self.packets, packets))
     }
 
     fn count(&mut self, message: &Message) {

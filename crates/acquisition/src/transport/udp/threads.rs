@@ -1,0 +1,274 @@
+//! One port that several threads empty, each by a socket of its own (`SO_REUSEPORT`): for packets of many senders that are
+//! more than one thread takes from the kernel.
+//!
+//! The kernel gives all packets of one sender to one socket, by its address and port; packets of a group go to every socket,
+//! so that groups have one thread. What a thread took is copied once more, to where it belongs.
+
+use std::{
+    io,
+    net::{SocketAddr, UdpSocket},
+    ops::Range,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+        mpsc::{self, Receiver, RecvTimeoutError, SyncSender},
+    },
+    thread::{self, JoinHandle},
+    time::Duration,
+};
+
+use nilometer_model::Nanos;
+use nilometer_storage::process::pin_to;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, sockopt};
+
+use super::{
+    super::{Counted, Received, Transport},
+    receive::{Listening, UdpInlet},
+};
+use crate::assembly::Spot;
+
+/// Messages of all threads that wait to be put in their place.
+const WAITING: usize = 256;
+/// While packets come, a thread that found none looks again so much later.
+const NAP: Duration = Duration::from_micros(200);
+/// Looks in vain after which it waits to be woken.
+const IN_VAIN: u32 = 100;
+const WAIT: Nanos = Nanos::from_millis(20);
+
+/// See the module. The threads begin with the first look and end when this is dropped.
+#[derive(Debug)]
+pub struct UdpThreads {
+    ready: Vec<UdpInlet>,
+    cpus: Vec<usize>,
+    room: u64,
+    running: Option<Running>,
+    /// What lies aside.
+    taken: Taken,
+    next: Option<Taken>,
+}
+
+/// What one look of a thread brought: packets, and where they lie.
+#[derive(Debug, Default)]
+struct Taken {
+    bytes: Vec<u8>,
+    packets: Vec<Range<usize>>,
+}
+
+#[derive(Debug)]
+struct Running {
+    taken: Receiver<io::Result<Taken>>,
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    /// Memory that was used.
+    free: Mutex<Vec<Taken>>,
+    counted: Mutex<Vec<Counted>>,
+    /// Threads that have something in hand.
+    busy: AtomicUsize,
+    stop: AtomicBool,
+}
+
+impl UdpThreads {
+    /// Listens by so many sockets at one port, each emptied by a thread, which run on these processors in turn, if some are
+    /// named.
+    pub fn open(listening: &Listening, threads: usize, cpus: Vec<usize>) -> io::Result<Self> {
+        let first = UdpInlet::over(shared_port(listening.at)?, listening)?;
+        let listening = Listening { at: first.address()?, ..listening.clone() };
+        let mut ready = vec![first];
+        for _ in 1..threads {
+            ready.push(UdpInlet::over(shared_port(listening.at)?, &listening)?);
+        }
+        let room = ready.iter().map(UdpInlet::room).min().unwrap_or(0);
+        Ok(UdpThreads { ready, cpus, room, running: None, taken: Taken::default(), next: None })
+    }
+
+    fn run(&mut self) -> io::Result<()> {
+        let (give, taken) = mpsc::sync_channel(WAITING);
+        let shared = Arc::new(Shared::default());
+        *lock(&shared.counted) = vec![Counted::default(); self.ready.len()];
+        let mut threads = Vec::new();
+        for (number, inlet) in self.ready.drain(..).enumerate() {
+            let (shared, give) = (shared.clone(), give.clone());
+            let cpu = self.cpus.get(number % self.cpus.len().max(1)).copied();
+            threads.push(thread::Builder::new().name("receive".into()).spawn(move || {
+                // Where it runs is a wish that was checked before.
+                cpu.map(pin_to);
+                empty(inlet, number, &shared, &give);
+            })?);
+        }
+        self.running = Some(Running { taken, shared, threads });
+        Ok(())
+    }
+
+    /// What comes next, if it comes in time.
+    fn come(&mut self, at_most: Duration) -> io::Result<Option<Taken>> {
+        let Some(running) = &self.running else { return Ok(None) };
+        match running.taken.recv_timeout(at_most) {
+            Ok(taken) => taken.map(Some),
+            Err(RecvTimeoutError::Timeout) => Ok(None),
+            Err(RecvTimeoutError::Disconnected) => Err(io::Error::other("all threads that receive ended")),
+        }
+    }
+}
+
+/// A socket at a port that others may be at too.
+fn shared_port(at: SocketAddr) -> io::Result<UdpSocket> {
+    let family = if at.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let socket = socket_with(family, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
+    sockopt::set_socket_reuseport(&socket, true)?;
+    bind(&socket, &at)?;
+    Ok(socket.into())
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Takes what comes at a socket and hands it over.
+fn empty(mut inlet: UdpInlet, number: usize, shared: &Shared, give: &SyncSender<io::Result<Taken>>) {
+    let mut in_vain = 0;
+    while !shared.stop.load(Ordering::Relaxed) {
+        shared.busy.fetch_add(1, Ordering::AcqRel);
+        let look = look(&mut inlet, number, shared, give);
+        shared.busy.fetch_sub(1, Ordering::AcqRel);
+        let rested = match look {
+            Ok(true) => {
+                in_vain = 0;
+                Ok(())
+            }
+            Ok(false) if in_vain < IN_VAIN => {
+                in_vain += 1;
+                thread::sleep(NAP);
+                Ok(())
+            }
+            Ok(false) => inlet.wait(WAIT),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = rested {
+            // Nobody takes it any more only at the end.
+            drop(give.send(Err(error)));
+            return;
+        }
+    }
+}
+
+/// Whether something came.
+fn look(
+    inlet: &mut UdpInlet,
+    number: usize,
+    shared: &Shared,
+    give: &SyncSender<io::Result<Taken>>,
+) -> io::Result<bool> {
+    let received = inlet.receive(&mut [])?;
+    lock(&shared.counted)[number] = inlet.counted();
+    if received.packets() > 0 {
+        let Taken { bytes, packets } = lock(&shared.free).pop().unwrap_or_default();
+        let (bytes, packets) = inlet.exchange_aside(bytes, packets);
+        drop(give.send(Ok(Taken { bytes, packets })));
+    }
+    Ok(received.more)
+}
+
+impl Transport for UdpThreads {
+    fn receive(&mut self, _: &mut [Spot<'_>]) -> io::Result<Received> {
+        if self.running.is_none() {
+            self.run()?;
+        }
+        let mut next = self.next.take();
+        if next.is_none() {
+            next = self.come(Duration::ZERO)?;
+        }
+        let is_busy = |running: &Running| running.shared.busy.load(Ordering::Acquire) > 0;
+        if next.is_none() && self.running.as_ref().is_some_and(is_busy) {
+            // Somebody has something in hand.
+            next = self.come(NAP)?;
+        }
+        let Some(next) = next else { return Ok(Received::default()) };
+        let used = std::mem::replace(&mut self.taken, next);
+        if let Some(running) = &self.running {
+            lock(&running.shared.free).push(used);
+        }
+        Ok(Received { spots: 0, aside: self.taken.packets.len(), more: true })
+    }
+
+    fn aside(&self, number: usize) -> &[u8] {
+        &self.taken.bytes[self.taken.packets[number].clone()]
+    }
+
+    fn discard(&mut self) -> io::Result<()> {
+        self.ready.iter_mut().try_for_each(UdpInlet::discard)
+    }
+
+    fn wait(&mut self, at_most: Nanos) -> io::Result<()> {
+        self.next = self.come(at_most.duration())?;
+        Ok(())
+    }
+
+    fn room(&self) -> u64 {
+        self.room
+    }
+
+    fn counted(&self) -> Counted {
+        let Some(running) = &self.running else { return Counted::default() };
+        lock(&running.shared.counted).iter().fold(Counted::default(), |all, &one| all.and(one))
+    }
+}
+
+impl Drop for UdpThreads {
+    fn drop(&mut self) {
+        let Some(Running { taken, shared, threads }) = self.running.take() else { return };
+        shared.stop.store(true, Ordering::Relaxed);
+        // Who waits for room sees that nobody takes more.
+        drop(taken);
+        for thread in threads {
+            drop(thread.join());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeMap, net::Ipv4Addr};
+
+    use nilometer_storage::Clock;
+
+    use super::*;
+
+    const LONG: Nanos = Nanos::from_millis(20_000);
+
+    #[test]
+    fn packets_of_many_senders_come_by_several_threads_each_once_and_in_the_order_of_its_sender() {
+        let listening = Listening::at((Ipv4Addr::LOCALHOST, 0).into());
+        let mut inlet = UdpThreads::open(&listening, 3, Vec::new()).expect("a port is free");
+        let at = inlet.ready[0].address().expect("it is bound");
+        let send = |from: u8, to: u8| {
+            let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
+            for number in 0..to {
+                socket.send_to(&[from, number], at).expect("sent");
+            }
+        };
+        send(255, 3);
+        inlet.discard().expect("they can be dropped");
+        assert_eq!(inlet.receive(&mut []).expect("it looks"), Received::default());
+        (0..16).for_each(|from| send(from, 50));
+        let (mut came, clock) = (BTreeMap::<u8, Vec<u8>>::new(), Clock::start());
+        while came.values().map(Vec::len).sum::<usize>() < 16 * 50 && clock.now() < LONG {
+            let received = inlet.receive(&mut []).expect("it looks");
+            for packet in (0..received.aside).map(|number| inlet.aside(number)) {
+                came.entry(packet[0]).or_default().push(packet[1]);
+            }
+            if received == Received::default() {
+                inlet.wait(WAIT).expect("it waits");
+            }
+        }
+        let all: Vec<u8> = (0..50).collect();
+        assert!(came.len() == 16 && came.values().all(|of_one| *of_one == all), "{came:?}");
+        let by_thread = lock(&inlet.running.as_ref().expect("they run").shared.counted).clone();
+        assert_eq!(by_thread.iter().map(|counted| counted.packets).sum::<u64>(), 800);
+        assert!(by_thread.iter().filter(|counted| counted.packets > 0).count() > 1, "{by_thread:?}");
+        assert_eq!(inlet.counted().packets, 800);
+    }
+}

@@ -1,0 +1,93 @@
+//! What listens for packets: a socket for each port, emptied by one thread or by several.
+
+use std::net::SocketAddr;
+
+use anyhow::{Context, ensure};
+use nilometer_acquisition::transport::{
+    Transport,
+    udp::{Listening, UdpInlet, UdpThreads},
+};
+use nilometer_storage::process::processors;
+
+/// How many threads receive at each port, and on which processors.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Threads<'a> {
+    /// 1: the one that puts packets in their place takes them from the kernel, too.
+    pub(super) each: usize,
+    /// The first for the thread that puts packets in their place, the others for those that receive; all may run
+    /// anywhere, if none is named.
+    pub(super) cpus: &'a [usize],
+}
+
+/// Threads of a port, at the most.
+const MOST: usize = 64;
+
+impl Threads<'_> {
+    fn check(self, at: SocketAddr) -> anyhow::Result<()> {
+        let there = processors();
+        for cpu in self.cpus {
+            let named: Vec<_> = there.iter().map(ToString::to_string).collect();
+            ensure!(there.contains(cpu), "--cpus {cpu}: this program may run on {}", named.join(", "));
+        }
+        ensure!(
+            (1..=MOST).contains(&self.each),
+            "--receive-threads {}: write a number from 1 to {MOST}",
+            self.each
+        );
+        ensure!(
+            self.each == 1 || !at.ip().is_multicast(),
+            "--receive-threads {}: {at} is a group, of which the kernel gives each packet to every thread: leave it out",
+            self.each
+        );
+        Ok(())
+    }
+
+    /// Those of the threads that receive.
+    fn others(self) -> Vec<usize> {
+        let others = self.cpus.get(1..).unwrap_or_default();
+        if others.is_empty() { self.cpus.to_vec() } else { others.to_vec() }
+    }
+}
+
+/// Listens at neighbouring ports, as many as that.
+pub(super) fn inlets(
+    listening: &Listening,
+    ports: u16,
+    threads: Threads<'_>,
+) -> anyhow::Result<Vec<Box<dyn Transport>>> {
+    threads.check(listening.at)?;
+    let opened = if threads.each == 1 {
+        let inlets = UdpInlet::open_all(listening, ports);
+        inlets.map(|inlets| inlets.into_iter().map(|inlet| Box::new(inlet) as Box<dyn Transport>).collect())
+    } else {
+        let port = |number| {
+            let port = listening.at.port().saturating_add(number);
+            let at = SocketAddr::new(listening.at.ip(), port);
+            let inlet =
+                UdpThreads::open(&Listening { at, ..listening.clone() }, threads.each, threads.others());
+            inlet.map(|inlet| Box::new(inlet) as Box<dyn Transport>)
+        };
+        (0..ports).map(port).collect()
+    };
+    opened.with_context(|| {
+        format!("can't listen at udp://{}: name an address of this machine and a free port", listening.at)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_can_not_be_is_said_before_anything_listens() {
+        let refused = |at: &str, each, cpus: &[usize]| {
+            let at = at.parse().expect("an address");
+            Threads { each, cpus }.check(at).expect_err("it can't be").to_string()
+        };
+        assert!(refused("127.0.0.1:5", 1, &[4000]).starts_with("--cpus 4000: this program may run on "));
+        assert!(refused("127.0.0.1:5", 0, &[]).contains("from 1 to 64"));
+        assert!(refused("239.1.2.3:5", 2, &[]).contains("is a group"));
+        let (at, cpus) = ("127.0.0.1:5".parse().expect("an address"), processors());
+        Threads { each: 2, cpus: &cpus }.check(at).expect("these are there");
+    }
+}
