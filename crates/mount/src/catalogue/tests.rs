@@ -24,7 +24,7 @@ fn record(sequence: u64, kind: u32, numbers: [u64; 6]) -> Vec<u8> {
 struct Lane {
     directory: PathBuf,
     name: String,
-    lane: u64,
+    index: u64,
     records: u64,
     frames: u64,
 }
@@ -32,14 +32,14 @@ struct Lane {
 impl Lane {
     fn new(directory: PathBuf, recording: u64, name: &str, (lane, lanes): (u64, u64)) -> Self {
         fs::create_dir_all(&directory).expect("room");
-        let mut made = Lane { directory, name: name.to_owned(), lane, records: 0, frames: 0 };
+        let mut made = Lane { directory, name: name.to_owned(), index: lane, records: 0, frames: 0 };
         // Version 4 of journals, growing files, bytes of frames.
         made.note(1, [recording, lane | lanes << 32, FRAME, FRAME, 8, 4 | 1 << 32]);
         made
     }
 
     fn append(&self, end: &str, bytes: &[u8]) {
-        let path = self.directory.join(format!("{}.{}.{end}", self.name, self.lane));
+        let path = self.directory.join(format!("{}.{}.{end}", self.name, self.index));
         let file = File::options().create(true).append(true).open(path);
         file.and_then(|mut file| file.write_all(bytes)).expect("room");
     }
@@ -79,7 +79,9 @@ fn read(entry: &Entry) -> Vec<u8> {
 fn disks(count: usize) -> (TempDir, Vec<PathBuf>) {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let disks: Vec<_> = (0..count).map(|disk| directory.path().join(format!("disk{disk}"))).collect();
-    disks.iter().for_each(|disk| fs::create_dir(disk).expect("room"));
+    for disk in &disks {
+        fs::create_dir(disk).expect("room");
+    }
     (directory, disks)
 }
 
@@ -114,7 +116,7 @@ fn a_lane_that_comes_after_the_end_is_part_of_it_too() {
     let forgotten = Mutex::new(Vec::new());
     entry.look(&|range| forgotten.lock().expect("one thread").push(range));
     assert!(read(&entry) == frames(0..4));
-    assert!(forgotten.lock().expect("one thread").iter().any(|range| *range == (0..i64::MAX as u64)));
+    assert!(forgotten.lock().expect("one thread").contains(&(0..i64::MAX as u64)));
 }
 
 #[test]

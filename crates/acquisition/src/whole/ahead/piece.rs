@@ -133,7 +133,9 @@ mod tests {
     fn memory_that_is_not_needed_any_more_is_given_back() {
         let pool = Pool::new(ALIGNMENT as u64);
         let taken: Vec<_> = (0..3 * KEPT).map(|_| pool.take()).collect();
-        taken.into_iter().for_each(|buffer| pool.put(buffer));
+        for buffer in taken {
+            pool.put(buffer);
+        }
         assert_eq!(pool.free().len(), KEPT);
         pool.clear();
         assert_eq!(pool.free().len(), 0);
