@@ -4,6 +4,7 @@ mod below;
 mod grow;
 
 pub use below::{journals_below, with_below};
+pub(crate) use grow::Look;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -87,17 +88,25 @@ impl Index {
     pub fn unite<'a>(journals: impl IntoIterator<Item = &'a [u8]>, trust: Trust) -> Self {
         let mut index = Index::default();
         for journal in journals {
-            let entries = journal::prefix(journal);
-            let Some(&Entry::Head(head)) = entries.first() else { continue };
-            if index.heads.first().is_some_and(|first| first.recording != head.recording) {
-                continue;
-            }
-            index.heads.push(head);
-            index.add(&entries, trust);
+            index.join(&journal::prefix(journal), trust);
         }
-        let Index { frames, removed, .. } = &mut index;
-        removed.retain(|number| !frames.contains_key(number));
+        index.prune();
         index
+    }
+
+    /// Takes in the journal of one more lane, if it is of the same recording. Then the index is to be pruned.
+    fn join(&mut self, entries: &[Entry], trust: Trust) {
+        let Some(&Entry::Head(head)) = entries.first() else { return };
+        if self.heads.first().is_none_or(|first| first.recording == head.recording) {
+            self.heads.push(head);
+            self.add(entries, trust);
+        }
+    }
+
+    /// What is in another lane is not removed.
+    fn prune(&mut self) {
+        let Index { frames, removed, .. } = self;
+        removed.retain(|number| !frames.contains_key(number));
     }
 
     fn add(&mut self, entries: &[Entry], trust: Trust) {
@@ -255,15 +264,29 @@ impl Recording {
     }
 
     /// The same, where the journals of many recordings may be: each by itself, in the order of their names. What can't be read
-    /// is noted with each.
+    /// is left out.
     pub fn open_each(directories: &[PathBuf], trust: Trust) -> Result<Vec<Self>, OpenError> {
+        Ok(Recording::each(find(directories)?.0, directories, trust))
+    }
+
+    /// Of these journals alone, which lie in some of these directories: there the other lanes are looked for.
+    pub fn open_journals(journals: &[PathBuf], directories: &[PathBuf], trust: Trust) -> Vec<Self> {
+        let lane = |path: &PathBuf| parts_of(path).map(|(_, lane)| (lane, path.clone()));
+        let found = journals.iter().filter_map(lane);
+        let mut found: Vec<_> =
+            found.filter_map(|(lane, path)| Found::read(lane, path).ok().flatten()).collect();
+        in_order(&mut found);
+        Recording::each(found, directories, trust)
+    }
+
+    fn each(found: Vec<Found>, directories: &[PathBuf], trust: Trust) -> Vec<Self> {
         let mut by_recording: BTreeMap<(String, u64), Vec<Found>> = BTreeMap::new();
-        for found in find(directories)?.0 {
+        for found in found {
             let name = parts_of(&found.path).map_or("", |(name, _)| name).to_owned();
             by_recording.entry((name, found.head.recording)).or_default().push(found);
         }
         let each = by_recording.into_values();
-        Ok(each.map(|found| Recording::of(&found, Vec::new(), directories, trust)).collect())
+        each.map(|found| Recording::of(&found, Vec::new(), directories, trust)).collect()
     }
 
     fn of(
@@ -274,7 +297,7 @@ impl Recording {
     ) -> Self {
         let index = Index::unite(found.iter().map(|found| found.bytes.as_slice()), trust);
         let stems = found.iter().filter_map(|found| stem_of(&found.path)).collect();
-        let taken = found.iter().map(|found| grow::settled(&journal::prefix(&found.bytes)) as u64).collect();
+        let taken = found.iter().map(|found| grow::settled(&found.entries()) as u64).collect();
         Recording { index, unreadable, stems, directories: directories.to_vec(), taken }
     }
 
@@ -295,11 +318,14 @@ impl Recording {
 
     /// The file of frames that a place is in.
     pub fn path(&self, place: Place) -> PathBuf {
+        first_there(self.paths(place))
+    }
+
+    /// What that file may be called, as it should be first.
+    pub(crate) fn paths(&self, place: Place) -> Vec<PathBuf> {
         let Stem { directory, name } = &self.stems[place.lane];
-        let mut paths: Vec<_> =
-            self.index.file_names(name, place).into_iter().map(|name| directory.join(name)).collect();
-        let there = if paths.len() > 1 { paths.iter().position(|path| path.exists()) } else { None };
-        paths.swap_remove(there.unwrap_or(0))
+        let names = self.index.file_names(name, place).into_iter();
+        names.map(|name| directory.join(name)).collect()
     }
 
     /// Reads frames one after the other.
@@ -321,9 +347,7 @@ impl Frames<'_> {
     /// The bytes of the frame in a place.
     pub fn at(&mut self, place: Place) -> io::Result<&[u8]> {
         if self.recording.index.heads[place.lane].format == Format::Cbf {
-            let file = fs::read(self.recording.path(place))?;
-            cbf::read_frame(&file, &mut self.bytes)
-                .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+            read_cbf(&self.recording.path(place), &mut self.bytes)?;
             return Ok(&self.bytes);
         }
         let open = &mut self.open[place.lane];
@@ -347,12 +371,37 @@ impl Frames<'_> {
     }
 }
 
+/// Of names that a file may have, of which there is at least one: that which is there, or else the first.
+pub(crate) fn first_there(mut paths: Vec<PathBuf>) -> PathBuf {
+    let there = if paths.len() > 1 { paths.iter().position(|path| path.exists()) } else { None };
+    paths.swap_remove(there.unwrap_or(0))
+}
+
+/// The bytes of the frame in a CBF file.
+pub(crate) fn read_cbf(path: &Path, frame: &mut [u8]) -> io::Result<()> {
+    let file = fs::read(path)?;
+    cbf::read_frame(&file, frame).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+}
+
 /// A journal that begins with a head.
+#[derive(Debug)]
 struct Found {
     lane: u64,
     path: PathBuf,
     head: Head,
     bytes: Vec<u8>,
+}
+
+impl Found {
+    /// None if it does not begin with one.
+    fn read(lane: u64, path: PathBuf) -> io::Result<Option<Self>> {
+        let bytes = fs::read(&path)?;
+        Ok(head_of(&bytes).map(|head| Found { lane, path, head, bytes }))
+    }
+
+    fn entries(&self) -> Vec<Entry> {
+        journal::prefix(&self.bytes)
+    }
 }
 
 /// What the names of a lane's files have in common.
@@ -379,15 +428,19 @@ fn find(directories: &[PathBuf]) -> Result<FoundAndNot, OpenError> {
     }
     let mut found = Vec::new();
     for (lane, path) in journals {
-        match fs::read(&path) {
-            Ok(bytes) => found.extend(head_of(&bytes).map(|head| Found { lane, path, head, bytes })),
+        match Found::read(lane, path.clone()) {
+            Ok(read) => found.extend(read),
             Err(error) => unreadable.push((path, error)),
         }
     }
-    // In the order of lanes, whatever the directories list first; a directory that was named twice counts once.
+    in_order(&mut found);
+    Ok((found, unreadable))
+}
+
+/// In the order of lanes, whatever the directories list first; a directory that was named twice counts once.
+fn in_order(found: &mut Vec<Found>) {
     found.sort_by(|a, b| (a.lane, &a.path).cmp(&(b.lane, &b.path)));
     found.dedup_by(|a, b| a.head == b.head);
-    Ok((found, unreadable))
 }
 
 fn check_one(directories: &[PathBuf], found: &[Found]) -> Result<(), OpenError> {

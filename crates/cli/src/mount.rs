@@ -32,15 +32,11 @@ impl Mount {
             println!("{}", self.at.join(name).display());
         }
         eprintln!("mounted on {}: ctrl-C unmounts it", self.at.display());
-        let mut told = 0;
         while !stop.load(Ordering::Relaxed) && !mounted.is_over() {
             thread::sleep(LOOK);
-            let faults = mounted.faults();
-            faults
-                .iter()
-                .skip(told)
-                .for_each(|fault| eprintln!("nilometer: can't be read, and is marked as invalid: {fault}"));
-            told = told.max(faults.len());
+            for fault in mounted.news_of_faults() {
+                eprintln!("nilometer: can't be read, and is marked as invalid: {fault}");
+            }
         }
         mounted.unmount().run()
     }

@@ -1,10 +1,10 @@
-//! Which recordings there are, and what they gain.
+//! Which recordings there are.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fs,
     ops::Range,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{
         Arc, Mutex, PoisonError, RwLock, RwLockReadGuard,
         atomic::{AtomicU64, Ordering},
@@ -17,44 +17,48 @@ use nilometer_acquisition::{
     whole::{Extent, Whole},
 };
 
-/// A recording, as a file.
-#[derive(Debug)]
-pub(crate) struct Entry {
-    pub(crate) name: String,
-    pub(crate) whole: Arc<Whole>,
-    recording: u64,
-    journals: Vec<PathBuf>,
-    /// Blocks that can't be read and that were told of.
-    told: Mutex<usize>,
-    /// Looks in a row at which there was nothing new.
-    quiet: AtomicU64,
-}
+use crate::{crew::Crew, entry::Entry};
 
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Catalogue {
     directories: Vec<PathBuf>,
-    /// Journals that were seen: of recordings that are shown.
-    seen: Mutex<BTreeSet<PathBuf>>,
+    journals: Mutex<Journals>,
     entries: RwLock<Vec<Arc<Entry>>>,
     looks: AtomicU64,
+    /// Who looks for new recordings: a disk may stand still.
+    finder: Crew,
+    /// Of which recordings faults were told.
+    told: Mutex<BTreeSet<usize>>,
 }
 
-/// A recording that was not ended and has had nothing new for so many looks is not made any more: its recorder died.
-const QUIET: u64 = 1200;
+/// What was made of the journals that were seen.
+#[derive(Debug, Default)]
+struct Journals {
+    shown: BTreeSet<PathBuf>,
+    /// Of nothing that can be shown, as they were then.
+    passed_over: BTreeMap<PathBuf, State>,
+}
+
+/// Bytes of a journal, and when it was written.
+type State = Option<(u64, SystemTime)>;
+
+/// What is to be forgotten of which file.
+pub(crate) type Forget = Arc<dyn Fn(usize, Range<u64>) + Send + Sync>;
+
 /// At every so many looks, one is for new recordings.
 const FOR_NEW: u64 = 20;
-/// A file that still grows ends at a page, so that the kernel holds no part of one.
-const PAGE: u64 = 4096;
 
 impl Catalogue {
     /// Of these directories, and those in them.
     pub(crate) fn new(directories: &[PathBuf]) -> Result<Self, OpenError> {
         let catalogue = Catalogue {
             directories: directories.to_vec(),
-            seen: Mutex::default(),
+            journals: Mutex::default(),
             entries: RwLock::default(),
             looks: AtomicU64::new(0),
+            finder: Crew::new(1),
+            told: Mutex::default(),
         };
         catalogue.find()?;
         Ok(catalogue)
@@ -84,106 +88,88 @@ impl Catalogue {
         self.entries().is_empty()
     }
 
-    pub(crate) fn faults(&self) -> Vec<String> {
-        self.entries().iter().filter_map(|entry| entry.whole.faults().first).collect()
+    /// What could not be read first in each recording of which that was not told before.
+    pub(crate) fn news_of_faults(&self) -> Vec<String> {
+        let first = |(number, entry): (usize, &Arc<Entry>)| Some((number, entry.whole.faults().first?));
+        let found: Vec<_> = self.entries().iter().enumerate().filter_map(first).collect();
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        found.into_iter().filter_map(|(number, fault)| told.insert(number).then_some(fault)).collect()
     }
 
-    /// Where recordings turned out to be unreadable since this was asked last: their numbers, and ranges of bytes.
-    pub(crate) fn news_of_faults(&self) -> Vec<(usize, Range<u64>)> {
-        let entries = self.entries().clone();
-        let of = |(number, entry): (usize, &Arc<Entry>)| {
-            entry.news_of_faults().into_iter().map(move |range| (number, range)).collect::<Vec<_>>()
-        };
-        entries.iter().enumerate().flat_map(of).collect()
-    }
-
-    /// Looks what recordings gained, and now and then for new ones.
-    pub(crate) fn look(&self) {
-        if self.looks.fetch_add(1, Ordering::Relaxed) % FOR_NEW == FOR_NEW - 1 {
+    /// Has it looked what recordings gained, and now and then for new ones. It waits for none: where the last look has not
+    /// come back, a disk stands still.
+    pub(crate) fn look(self: &Arc<Self>, forget: &Forget) {
+        if self.looks.fetch_add(1, Ordering::Relaxed) % FOR_NEW == FOR_NEW - 1 && self.finder.is_done() {
+            let catalogue = self.clone();
             // A disk that is gone has nothing new.
-            drop(self.find());
+            self.finder.ask(Box::new(move || drop(catalogue.find())));
         }
-        let entries = self.entries().clone();
-        for entry in &entries {
-            entry.look();
+        for (number, entry) in self.entries().iter().enumerate() {
+            if entry.is_to_be_looked_at() && entry.looks.is_done() {
+                let (looked, forget) = (entry.clone(), forget.clone());
+                entry.looks.ask(Box::new(move || looked.look(&|range| forget(number, range))));
+            }
         }
     }
 
-    /// Adds recordings that were not shown yet and have something to be shown.
+    /// Adds recordings that were not shown yet and have something to be shown, and what turned up of others.
     fn find(&self) -> Result<(), OpenError> {
         let directories = with_below(&self.directories)?;
-        let there: BTreeSet<PathBuf> = journals_below(&directories).into_iter().collect();
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        if there.is_subset(&seen) {
-            return Ok(());
-        }
-        for recording in Recording::open_each(&directories, Trust::Acknowledged)? {
-            let id = recording.head().recording;
-            let journals: Vec<_> =
-                (0..recording.index.heads.len()).map(|lane| recording.journal(lane)).collect();
-            let known = self.entries().iter().any(|entry| entry.recording == id);
-            if !known && recording.index.frames.is_empty() {
-                continue;
-            }
-            seen.extend(journals.iter().cloned());
-            if !known {
-                let whole = Arc::new(Whole::new(recording, Extent::Mark));
-                self.add(Entry {
-                    name: String::new(),
-                    whole,
-                    recording: id,
-                    journals,
-                    told: Mutex::default(),
-                    quiet: AtomicU64::new(0),
-                });
+        let mut journals = self.journals.lock().unwrap_or_else(PoisonError::into_inner);
+        let news = journals.news(journals_below(&directories));
+        let paths: Vec<_> = news.keys().cloned().collect();
+        journals.passed_over.extend(news);
+        for recording in Recording::open_journals(&paths, &directories, Trust::Acknowledged) {
+            let own: Vec<_> = (0..recording.index.heads.len()).map(|lane| recording.journal(lane)).collect();
+            if self.show(recording, &own) {
+                journals.shown.extend(own);
             }
         }
         Ok(())
     }
 
-    fn add(&self, entry: Entry) {
-        let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
-        let suffix = entry.whole.format().name();
-        let plain = format!("{}.{suffix}", entry.whole.name());
+    /// Whether a recording with these journals is shown.
+    fn show(&self, recording: Recording, journals: &[PathBuf]) -> bool {
+        let id = recording.head().recording;
+        let known = self.entries().iter().find(|entry| entry.recording == id).cloned();
+        if let Some(entry) = known {
+            let directories: Vec<_> =
+                journals.iter().filter_map(|path| path.parent()).map(Path::to_owned).collect();
+            entry.look_in(&directories);
+            return true;
+        }
+        let has_frames = !recording.index.frames.is_empty();
+        if has_frames {
+            self.add(Arc::new(Whole::new(recording, Extent::Mark)), id);
+        }
+        has_frames
+    }
+
+    fn add(&self, whole: Arc<Whole>, recording: u64) {
+        let suffix = whole.format().name();
+        let plain = format!("{}.{suffix}", whole.name());
         // Two of one name are told apart by their numbers.
-        let taken = entries.iter().any(|other| other.name == plain);
-        let name =
-            if taken { format!("{}-{:016x}.{suffix}", entry.whole.name(), entry.recording) } else { plain };
-        entries.push(Arc::new(Entry { name, ..entry }));
+        let taken = self.named(&plain).is_some();
+        let name = if taken { format!("{}-{recording:016x}.{suffix}", whole.name()) } else { plain };
+        // Its disks are asked before anybody has to wait for this.
+        let entry = Arc::new(Entry::new(name, whole, recording));
+        self.entries.write().unwrap_or_else(PoisonError::into_inner).push(entry);
     }
 }
 
-impl Entry {
-    fn look(&self) {
-        if self.is_over() {
-            return;
-        }
-        if self.whole.refresh() {
-            self.quiet.store(0, Ordering::Relaxed);
-        } else if self.quiet.fetch_add(1, Ordering::Relaxed) + 1 == QUIET {
-            self.whole.settle();
-        }
-    }
-
-    fn news_of_faults(&self) -> Vec<Range<u64>> {
-        self.whole.faulted_since(&mut self.told.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// Whether nothing comes any more.
-    pub(crate) fn is_over(&self) -> bool {
-        self.whole.is_over()
-    }
-
-    /// How long the file is now.
-    pub(crate) fn length(&self) -> u64 {
-        let over = self.is_over() || self.quiet.load(Ordering::Relaxed) >= QUIET;
-        let length = self.whole.length();
-        if over { length } else { length / PAGE * PAGE }
-    }
-
-    /// When it was recorded: that of its last journal.
-    pub(crate) fn time(&self) -> SystemTime {
-        let times = self.journals.iter().filter_map(|path| fs::metadata(path).ok()?.modified().ok());
-        times.max().unwrap_or(SystemTime::UNIX_EPOCH)
+impl Journals {
+    /// Those that are not shown and were not looked at as they are now.
+    fn news(&self, there: Vec<PathBuf>) -> BTreeMap<PathBuf, State> {
+        let others = there.into_iter().filter(|path| !self.shown.contains(path));
+        let states = others.map(|path| (state(&path), path)).map(|(state, path)| (path, state));
+        states.filter(|(path, state)| self.passed_over.get(path) != Some(state)).collect()
     }
 }
+
+fn state(journal: &Path) -> State {
+    let status = fs::metadata(journal).ok()?;
+    Some((status.len(), status.modified().ok()?))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,27 +1,18 @@
 //! What the kernel asks, answered from the catalogue: one directory, with a file for each recording.
 
 use std::{
-    cell::RefCell,
-    collections::BTreeMap,
     ffi::OsStr,
-    fs::File,
     io,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::Arc,
     time::{Duration, SystemTime},
 };
 
 use fuser::{
-    BackingId, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, InitFlags,
-    KernelConfig, LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry,
-    ReplyOpen, Request,
+    Errno, FileAttr, FileHandle, FileType, Filesystem, Generation, INodeNo, InitFlags, KernelConfig,
+    LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyOpen, Request,
 };
 
-use nilometer_acquisition::whole::Ahead;
-
-use crate::catalogue::{Catalogue, Entry};
+use crate::{catalogue::Catalogue, entry::Entry, handles::Handles};
 
 /// The kernel is asked to read so far ahead, in KiB, in requests of at most 1 MiB.
 pub(crate) const READ_AHEAD_KIB: u32 = 4096;
@@ -52,41 +43,13 @@ pub(crate) struct Files {
     catalogue: Arc<Catalogue>,
     owner: (u32, u32),
     began: SystemTime,
-    handles: AtomicU64,
-    /// What somebody has open, by the handle.
-    open: Mutex<BTreeMap<u64, Open>>,
-}
-
-#[derive(Debug)]
-struct Open {
-    inode: INodeNo,
-    way: Way,
-}
-
-/// How a file is read. The kernel wants one way for all who have it open at the same time.
-#[derive(Debug, Clone)]
-enum Way {
-    /// It asks here, and keeps what it got.
-    Asked(Arc<Ahead>),
-    /// It reads the file behind it by itself.
-    Passed(Arc<BackingId>),
-}
-
-thread_local! {
-    /// What is read for the kernel, in the thread that answers it.
-    static ANSWER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    handles: Arc<Handles>,
 }
 
 impl Files {
     pub(crate) fn new(catalogue: Arc<Catalogue>) -> Self {
         let owner = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
-        Files {
-            catalogue,
-            owner,
-            began: SystemTime::now(),
-            handles: AtomicU64::new(1),
-            open: Mutex::default(),
-        }
+        Files { catalogue, owner, began: SystemTime::now(), handles: Arc::default() }
     }
 
     fn entry(&self, inode: INodeNo) -> Option<Arc<Entry>> {
@@ -122,34 +85,6 @@ impl Files {
 
     fn directory(&self) -> FileAttr {
         self.attributes(INodeNo::ROOT, FileType::Directory, 0, self.began)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Open>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Who reads for this handle.
-    fn asked(&self, handle: FileHandle) -> Option<Arc<Ahead>> {
-        match &self.lock().get(&handle.0)?.way {
-            Way::Asked(ahead) => Some(ahead.clone()),
-            Way::Passed(_) => None,
-        }
-    }
-
-    /// How a file is to be read that is opened now.
-    fn way(open: &BTreeMap<u64, Open>, inode: INodeNo, entry: &Entry, reply: &ReplyOpen) -> Way {
-        let asked = || Way::Asked(Arc::new(Ahead::new(entry.whole.clone())));
-        match open.values().find(|open| open.inode == inode).map(|open| &open.way) {
-            Some(Way::Passed(backing)) => Way::Passed(backing.clone()),
-            Some(Way::Asked(_)) => asked(),
-            None => Self::backing(entry, reply).map_or_else(asked, Way::Passed),
-        }
-    }
-
-    /// The file that is all of a recording, for the kernel to read by itself. Root may ask that; others are refused.
-    fn backing(entry: &Entry, reply: &ReplyOpen) -> Option<Arc<BackingId>> {
-        let path = entry.whole.only_file()?;
-        reply.open_backing(File::open(path).ok()?).ok().map(Arc::new)
     }
 }
 
@@ -197,26 +132,13 @@ impl Filesystem for Files {
 
     fn open(&self, _: &Request, inode: INodeNo, _: OpenFlags, reply: ReplyOpen) {
         let Some(entry) = self.entry(inode) else { return reply.error(Errno::ENOENT) };
-        // What the kernel kept of it is forgotten where it may have become another: what was missing may have come, and what
-        // was there may be lost.
-        let stays = entry.is_over() && entry.whole.is_readable() && entry.whole.faults().count == 0;
-        let flags = if stays { FopenFlags::FOPEN_KEEP_CACHE } else { FopenFlags::empty() };
-        let handle = self.handles.fetch_add(1, Ordering::Relaxed);
-        let mut open = self.lock();
-        let way = Self::way(&open, inode, &entry, &reply);
-        open.insert(handle, Open { inode, way: way.clone() });
-        match way {
-            Way::Asked(_) => reply.opened(FileHandle(handle), flags),
-            Way::Passed(backing) => {
-                reply.opened_passthrough(FileHandle(handle), FopenFlags::empty(), &backing);
-            }
-        }
+        self.handles.open(inode, &entry, reply);
     }
 
     fn read(
         &self,
         _: &Request,
-        inode: INodeNo,
+        _: INodeNo,
         handle: FileHandle,
         offset: u64,
         size: u32,
@@ -224,10 +146,10 @@ impl Filesystem for Files {
         _: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        let Some(entry) = self.entry(inode) else { return reply.error(Errno::ENOENT) };
-        let Some(ahead) = self.asked(handle) else { return reply.error(Errno::EBADF) };
-        let length = u64::from(size).min(entry.length().saturating_sub(offset)) as usize;
-        ANSWER.with_borrow_mut(|answer| ahead.give(offset, length, answer, |bytes| reply.data(bytes)));
+        match self.handles.reader(handle) {
+            Some(reader) => reader.read(offset, size, reply),
+            None => reply.error(Errno::EBADF),
+        }
     }
 
     fn release(
@@ -240,7 +162,7 @@ impl Filesystem for Files {
         _: bool,
         reply: ReplyEmpty,
     ) {
-        self.lock().remove(&handle.0);
+        self.handles.close(handle);
         reply.ok();
     }
 

@@ -2,7 +2,7 @@
 //! made.
 //!
 //! ```text
-//! directories -> Catalogue (what is recorded there) -> Files (what the kernel asks) -> whoever reads
+//! directories -> Catalogue (what is recorded there) -> Files (what the kernel asks) -> Handles -> whoever reads
 //! ```
 //!
 //! The kernel's FUSE is spoken without any library: root mounts by itself, others by the program `fusermount3` of the
@@ -11,11 +11,13 @@
 #![forbid(unsafe_code)]
 
 mod catalogue;
+mod crew;
+mod entry;
 mod files;
+mod handles;
 
 use std::{
     fs, io,
-    ops::Range,
     path::{Path, PathBuf},
     sync::{
         Arc,
@@ -29,7 +31,7 @@ use std::{
 use fuser::{BackgroundSession, Config, MountOption, Notifier, Session, SessionACL};
 use nilometer_acquisition::reader::OpenError;
 
-use catalogue::Catalogue;
+use catalogue::{Catalogue, Forget};
 use files::{Files, inode};
 
 /// What can't be mounted, or not there.
@@ -81,7 +83,7 @@ pub struct Mounted {
     stop: Arc<AtomicBool>,
 }
 
-/// Threads that answer the kernel.
+/// Threads that answer the kernel. None of them waits for a disk.
 const THREADS: usize = 4;
 /// How often it is looked what recordings gained.
 const LOOK: Duration = Duration::from_millis(50);
@@ -114,9 +116,9 @@ impl Mounted {
     fn watch(&self, notifier: Notifier) -> io::Result<()> {
         let (catalogue, stop) = (self.catalogue.clone(), self.stop.clone());
         let look = move || {
+            let forget = forget(notifier);
             while !stop.load(Ordering::Relaxed) {
-                catalogue.look();
-                forget_lost(&catalogue, &notifier);
+                catalogue.look(&forget);
                 thread::sleep(LOOK);
             }
         };
@@ -133,9 +135,9 @@ impl Mounted {
         self.session.as_ref().is_none_or(|session| session.guard.is_finished())
     }
 
-    /// What could not be read so far though it should be there, of any recording.
-    pub fn faults(&self) -> Vec<String> {
-        self.catalogue.faults()
+    /// What could not be read though it should be there: the first of each recording, once.
+    pub fn news_of_faults(&self) -> Vec<String> {
+        self.catalogue.news_of_faults()
     }
 
     fn undo(&mut self) -> io::Result<()> {
@@ -161,12 +163,13 @@ impl Drop for Mounted {
     }
 }
 
-/// What the kernel kept of blocks that can't be read any more does not fit what stands in their place now.
-fn forget_lost(catalogue: &Catalogue, notifier: &Notifier) {
-    for (number, Range { start, end }) in catalogue.news_of_faults() {
+/// Has the kernel forget what it keeps of a part of a file: that does not fit what stands there now.
+fn forget(notifier: Notifier) -> Forget {
+    Arc::new(move |number, range| {
+        let (begin, length) = (range.start.cast_signed(), (range.end - range.start).cast_signed());
         // Of a file that nobody has open it keeps nothing.
-        drop(notifier.inval_inode(inode(number), start.cast_signed(), (end - start).cast_signed()));
-    }
+        drop(notifier.inval_inode(inode(number), begin, length));
+    })
 }
 
 fn options(readers: Readers) -> Config {

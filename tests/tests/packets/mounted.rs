@@ -4,14 +4,17 @@ use std::{
     fs::{self, OpenOptions},
     io::{Read, Seek},
     os::unix::fs::FileExt,
-    path::Path,
+    path::{Path, PathBuf},
     sync::mpsc,
     thread,
     time::{Duration, SystemTime},
 };
 
 use nilometer_tests::{Mounted, await_some, may_show, run, start};
-use rustix::process::Signal;
+use rustix::{
+    fs::{CWD, FileType, Mode, OFlags, mknodat},
+    process::Signal,
+};
 
 use super::lab::{FRAME, FRAMES_OF_BLOCK, LIMIT, Lab, await_length, open};
 
@@ -169,6 +172,71 @@ fn frames_of_a_directory_that_is_gone_are_marked() {
     let invalid = lab.invalid(open(&path), frames);
     assert!(invalid.len() >= FRAMES_OF_BLOCK, "{} frames", invalid.len());
     lab.assert_baseband_finds(&path, frames, invalid.len() as u64);
+}
+
+/// Puts a pipe in the place of each file in a directory: whoever opens one waits, as for a disk that stands still.
+fn stand_still(directory: &Path) -> Vec<PathBuf> {
+    let files: Vec<_> =
+        fs::read_dir(directory).expect("listed").map(|entry| entry.expect("listed").path()).collect();
+    for path in &files {
+        fs::remove_file(path).expect("it was there");
+        mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("a pipe");
+    }
+    files
+}
+
+/// Lets go whoever opens one of these pipes now.
+fn go_on(pipes: &[PathBuf]) {
+    for path in pipes {
+        let flags = OFlags::WRONLY | OFlags::NONBLOCK;
+        // Refused where nobody waits.
+        drop(rustix::fs::open(path, flags, Mode::empty()));
+    }
+}
+
+#[test]
+fn a_recording_whose_disk_stands_still_keeps_no_other_waiting() {
+    if !may_show() {
+        return;
+    }
+    let (lab, still, frames) = (Lab::new(2000, 2), Lab::new(2000, 2), 2000);
+    lab.recorded(frames);
+    still.recorded(frames);
+    for entry in still.lanes().iter().flat_map(|lane| fs::read_dir(lane).expect("listed")) {
+        let path = entry.expect("listed").path();
+        let name = path.file_name().and_then(|name| name.to_str()).expect("plain names");
+        fs::rename(&path, path.with_file_name(name.replace("scan", "still"))).expect("one directory");
+    }
+    let mounted = Mounted::of(&[&lab.to[..], &still.to].concat());
+    let pipes: Vec<_> = still.lanes().iter().flat_map(|lane| stand_still(lane)).collect();
+    let (path, hangs) = (mounted.path().to_owned(), mounted.file("still.vdif"));
+    let waiting: Vec<_> = (0..8)
+        .map(|_| {
+            let path = hangs.clone();
+            thread::spawn(move || fs::read(path).map(|bytes| bytes.len()))
+        })
+        .collect();
+    let (told, read) = mpsc::sync_channel(1);
+    thread::spawn(move || {
+        // They are asked for by then.
+        thread::sleep(Duration::from_millis(500));
+        let names = fs::read_dir(&path).expect("listed").count();
+        told.send((names, fs::read(path.join("scan.vdif"))))
+    });
+    let read = read.recv_timeout(LIMIT);
+    let waited = waiting.iter().filter(|thread| !thread.is_finished()).count();
+    while !waiting.iter().all(thread::JoinHandle::is_finished) {
+        go_on(&pipes);
+        thread::sleep(Duration::from_millis(5));
+    }
+    let (names, bytes) = read.expect("nobody waits for the other");
+    assert_eq!((names, waited), (2, waiting.len()));
+    lab.assert_sent(&bytes.expect("it can be read")[..], frames);
+    for thread in waiting {
+        let read = thread.join().expect("it ends").expect("what is missing is filled");
+        assert_eq!(read, frames as usize * FRAME);
+    }
+    assert_eq!(mounted.end().0.code, Some(0));
 }
 
 #[test]

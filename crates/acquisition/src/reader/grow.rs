@@ -1,4 +1,5 @@
-//! A recording that is still made: what the journals gained since they were read.
+//! A recording that is still made: what the journals gained since they were read. Nothing of the recording is held while
+//! disks are asked: one that hangs keeps nobody else waiting.
 
 use std::{
     collections::BTreeSet,
@@ -8,64 +9,156 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Index, Recording, Trust, find, head_of, journals_in, removed};
+use super::{Found, Index, Recording, Trust, head_of, in_order, journals_in, parts_of, removed, stem_of};
 use crate::journal::{Entry, Head, RECORD};
 
 /// Records that are read of a journal at once.
 const AT_ONCE: usize = 4096;
 
+/// Which journals are asked, and from where on.
+#[derive(Debug)]
+pub(crate) struct Look {
+    recording: u64,
+    name: String,
+    /// Lanes, their journals, and how many records of them were taken.
+    lanes: Vec<(usize, PathBuf, u64)>,
+    /// Where the journals of other lanes may turn up, if some are not known; which are.
+    directories: Vec<PathBuf>,
+    known: BTreeSet<u32>,
+}
+
+/// What they said.
+#[derive(Debug)]
+pub(crate) struct News {
+    /// Lanes, from which record on, and the records.
+    lanes: Vec<(usize, u64, Vec<Entry>)>,
+    others: Vec<Found>,
+}
+
+impl Look {
+    /// Asks the disks. A journal that can't be read any more says nothing new.
+    pub(crate) fn read(&self) -> News {
+        let gained = |(lane, journal, taken): &(usize, PathBuf, u64)| {
+            gained(journal, *taken).ok().map(|entries| (*lane, *taken, entries))
+        };
+        News { lanes: self.lanes.iter().filter_map(gained).collect(), others: self.others() }
+    }
+
+    /// Journals of other lanes.
+    fn others(&self) -> Vec<Found> {
+        let there = self.directories.iter().filter_map(|directory| journals_in(directory).ok()).flatten();
+        let named = there.filter(|(lane, path)| {
+            let ours = parts_of(path).is_some_and(|(name, _)| name == self.name);
+            let known = self.known.iter().any(|known| u64::from(*known) == *lane);
+            ours && !known && head_at(path).is_some_and(|head| head.recording == self.recording)
+        });
+        let mut found: Vec<_> =
+            named.filter_map(|(lane, path)| Found::read(lane, path).ok().flatten()).collect();
+        in_order(&mut found);
+        found
+    }
+}
+
+impl News {
+    /// Whether there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.others.is_empty() && self.lanes.iter().all(|(_, _, entries)| entries.is_empty())
+    }
+}
+
 impl Recording {
-    /// Takes in what the journals gained since they were read: whether there was anything. Every frame that is acknowledged
-    /// counts. A journal that can't be read any more says nothing new.
-    pub fn refresh(&mut self) -> bool {
-        let known = self.index.frames.len();
+    /// At all journals, and for those of lanes that are not known. As long as there is no frame they are read from the
+    /// beginning: half of what stands in front of the first one may have been there.
+    pub(crate) fn look(&self) -> Look {
+        let anew = self.index.frames.is_empty();
         let missing = self.index.heads.len() < self.head().lanes as usize;
-        if self.index.frames.is_empty() || missing && self.has_another_lane() {
-            self.open_again();
+        let lane = |lane| (lane, self.journal(lane), if anew { 0 } else { self.taken[lane] });
+        Look {
+            recording: self.head().recording,
+            name: self.name().to_owned(),
+            lanes: (0..self.stems.len()).map(lane).collect(),
+            directories: if missing { self.directories.clone() } else { Vec::new() },
+            known: self.index.heads.iter().map(|head| head.lane).collect(),
         }
-        let gained = (0..self.stems.len()).filter(|lane| self.refresh_lane(*lane).unwrap_or(false)).count();
-        gained > 0 || self.index.frames.len() > known
+    }
+
+    /// At the journal of one lane.
+    pub(crate) fn look_at(&self, lane: usize) -> Look {
+        Look {
+            recording: self.head().recording,
+            name: self.name().to_owned(),
+            lanes: vec![(lane, self.journal(lane), self.taken[lane])],
+            directories: Vec::new(),
+            known: BTreeSet::new(),
+        }
+    }
+
+    /// Takes in what the journals said: whether there was anything new. Every frame that is acknowledged counts. What is known
+    /// of a lane stays at its index, whichever turns up later: files are open and places are kept by it.
+    pub(crate) fn take_in(&mut self, news: News) -> bool {
+        let state = |index: &Index| (index.frames.len(), index.ended);
+        let known = state(&self.index);
+        if self.index.frames.is_empty() {
+            self.begin_again(&news);
+        }
+        let mut gained = false;
+        for (lane, from, entries) in &news.lanes {
+            gained |= self.follow(*lane, *from, entries);
+        }
+        for found in news.others {
+            self.add_lane(&found);
+        }
+        gained || state(&self.index) != known
+    }
+
+    /// All from the beginning, if every journal was read from there.
+    fn begin_again(&mut self, News { lanes, .. }: &News) {
+        let begins = |(lane, from, entries): &(usize, u64, Vec<Entry>)| {
+            let head = &self.index.heads[*lane];
+            *from == 0 && matches!(entries.first(), Some(Entry::Head(first)) if first == head)
+        };
+        if lanes.len() < self.stems.len() || !lanes.iter().all(begins) {
+            return;
+        }
+        self.index = Index::default();
+        for (lane, _, entries) in lanes {
+            self.index.join(entries, Trust::Acknowledged);
+            self.taken[*lane] = settled(entries) as u64;
+        }
+        self.index.prune();
+    }
+
+    /// Takes in a lane's records from one on. Others may have taken in some of them meanwhile.
+    fn follow(&mut self, lane: usize, from: u64, entries: &[Entry]) -> bool {
+        let known = self.taken[lane].saturating_sub(from) as usize;
+        let entries = entries.get(known..).unwrap_or_default();
+        let settled = settled(entries);
+        self.index.follow(lane, &entries[..settled]);
+        self.taken[lane] += settled as u64;
+        settled > 0
+    }
+
+    /// Behind those that are known.
+    fn add_lane(&mut self, found: &Found) {
+        let known = self.index.heads.iter().any(|head| head.lane == found.head.lane);
+        let Some(stem) = stem_of(&found.path).filter(|_| !known) else { return };
+        let entries = found.entries();
+        self.index.join(&entries, Trust::Acknowledged);
+        self.index.prune();
+        self.stems.push(stem);
+        self.taken.push(settled(&entries) as u64);
+    }
+
+    /// Has the journals of lanes that are not known looked for in these directories too.
+    pub(crate) fn look_in(&mut self, directories: &[PathBuf]) {
+        let new = directories.iter().filter(|directory| !self.directories.contains(directory));
+        let new: Vec<_> = new.cloned().collect();
+        self.directories.extend(new);
     }
 
     /// Whether it was ended in order: nothing comes any more.
     pub fn is_over(&self) -> bool {
         self.index.due.is_some() || self.index.ended >= self.head().lanes as usize
-    }
-
-    /// Whether there is a journal of it that was not there before.
-    fn has_another_lane(&self) -> bool {
-        let known: Vec<PathBuf> = (0..self.stems.len()).map(|lane| self.journal(lane)).collect();
-        let there = self.directories.iter().filter_map(|directory| journals_in(directory).ok()).flatten();
-        let mut others = there.map(|(_, path)| path).filter(|path| !known.contains(path));
-        others.any(|path| head_at(&path).is_some_and(|head| head.recording == self.head().recording))
-    }
-
-    /// All from the beginning: there are more lanes, or half of what stands in front of the first frame was there.
-    fn open_again(&mut self) {
-        let Ok((found, _)) = find(&self.directories) else { return };
-        let recording = self.head().recording;
-        let ours: Vec<_> = found.into_iter().filter(|found| found.head.recording == recording).collect();
-        if ours.len() >= self.stems.len() {
-            let directories = std::mem::take(&mut self.directories);
-            let unreadable = std::mem::take(&mut self.unreadable);
-            *self = Recording::of(&ours, unreadable, &directories, Trust::Acknowledged);
-        }
-    }
-
-    fn refresh_lane(&mut self, lane: usize) -> io::Result<bool> {
-        let path = self.journal(lane);
-        let file = File::open(path)?;
-        let mut news = false;
-        loop {
-            let entries = read_from(&file, self.taken[lane])?;
-            let settled = settled(&entries);
-            self.index.follow(lane, &entries[..settled]);
-            self.taken[lane] += settled as u64;
-            news |= settled > 0;
-            if entries.len() < AT_ONCE || settled == 0 {
-                return Ok(news);
-            }
-        }
     }
 
     /// The journal of a lane.
@@ -106,7 +199,24 @@ fn head_at(journal: &Path) -> Option<Head> {
     head_of(&record)
 }
 
-/// The records behind the first so many that are whole.
+/// All records of a journal behind the first so many that are whole.
+fn gained(journal: &Path, taken: u64) -> io::Result<Vec<Entry>> {
+    let file = File::open(journal)?;
+    let mut all = Vec::new();
+    loop {
+        let entries = match read_from(&file, taken + all.len() as u64) {
+            Err(error) if all.is_empty() => return Err(error),
+            entries => entries.unwrap_or_default(),
+        };
+        let more = entries.len() == AT_ONCE;
+        all.extend(entries);
+        if !more {
+            return Ok(all);
+        }
+    }
+}
+
+/// The next few.
 fn read_from(journal: &File, taken: u64) -> io::Result<Vec<Entry>> {
     let mut bytes = vec![0; AT_ONCE * RECORD];
     let mut length = 0;

@@ -6,7 +6,7 @@ use std::{
     io,
     os::unix::fs::FileExt,
     path::Path,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use nilometer_storage::buffer::ALIGNMENT;
@@ -56,7 +56,7 @@ impl Files {
 
     /// Reads all of `into` from the file of a place, at this offset of it.
     pub(super) fn read(&self, whole: &Whole, place: Place, at: u64, into: &mut [u8]) -> io::Result<()> {
-        self.file(whole, place, Cache::Through)?.read_exact_at(into, at)
+        self.with(whole, place, Cache::Through, |file| file.read_exact_at(into, at))
     }
 
     /// Reads from there, past the cache where the file system can: how much, less than asked for at the end of the file.
@@ -68,30 +68,37 @@ impl Files {
         at: u64,
         into: &mut [u8],
     ) -> io::Result<usize> {
-        let file = self.file(whole, place, Cache::Past)?;
-        let mut done = 0;
-        while done < into.len() {
-            match file.read_at(&mut into[done..], at + done as u64)? {
-                0 => break,
-                // What is not a whole page is the end.
-                read if read % ALIGNMENT != 0 => return Ok(done + read),
-                read => done += read,
+        self.with(whole, place, Cache::Past, |file| read_pages(file, at, into))
+    }
+
+    /// Reads from the file of a place. One that was open already and fails is opened again: its disk may have been mounted anew.
+    fn with<T>(
+        &self,
+        whole: &Whole,
+        place: Place,
+        cache: Cache,
+        mut read: impl FnMut(&File) -> io::Result<T>,
+    ) -> io::Result<T> {
+        let (lane, number) = whole.state().recording.index.file_of(place);
+        let key = (lane, number, cache);
+        if let Some(file) = self.opened(key) {
+            match read(&file) {
+                Ok(done) => return Ok(done),
+                Err(_) => self.forget(&file),
             }
         }
+        let file = open(whole, place, |path| cache.open(path))?;
+        let done = read(&file)?;
+        self.keep(key, file);
         Ok(done)
     }
 
-    fn file(&self, whole: &Whole, place: Place, cache: Cache) -> io::Result<Arc<File>> {
-        let (lane, number) = whole.state().recording.index.file_of(place);
-        let key = (lane, number, cache);
-        match self.opened(key) {
-            Some(file) => Ok(file),
-            None => Ok(self.keep(key, open(whole, place, cache)?)),
-        }
+    fn lock(&self) -> MutexGuard<'_, VecDeque<(Key, Arc<File>)>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn opened(&self, key: Key) -> Option<Arc<File>> {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.lock();
         let at = open.iter().position(|(kept, _)| *kept == key)?;
         // The one that was used last stands last.
         let kept = open.remove(at)?;
@@ -100,27 +107,52 @@ impl Files {
         Some(file)
     }
 
-    fn keep(&self, key: Key, file: File) -> Arc<File> {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+    fn forget(&self, file: &Arc<File>) {
+        self.lock().retain(|(_, kept)| !Arc::ptr_eq(kept, file));
+    }
+
+    fn keep(&self, key: Key, file: File) {
+        let mut open = self.lock();
+        // Another thread may have opened it meanwhile.
+        open.retain(|(kept, _)| *kept != key);
         if open.len() == OPEN {
             open.pop_front();
         }
-        let file = Arc::new(file);
-        open.push_back((key, file.clone()));
-        file
+        open.push_back((key, Arc::new(file)));
     }
 }
 
+/// Reads as many whole pages as there are, up to so many.
+fn read_pages(file: &File, at: u64, into: &mut [u8]) -> io::Result<usize> {
+    let mut done = 0;
+    while done < into.len() {
+        match file.read_at(&mut into[done..], at + done as u64)? {
+            0 => break,
+            // What is not a whole page is the end.
+            read if read % ALIGNMENT != 0 => return Ok(done + read),
+            read => done += read,
+        }
+    }
+    Ok(done)
+}
+
 /// Opens the file of a place. In a recording that is still made, a file may be renamed and another get its name: then the
-/// journals say so before.
-fn open(whole: &Whole, place: Place, cache: Cache) -> io::Result<File> {
-    let mut path = whole.state().recording.path(place);
+/// lane's journal says so before, whoever takes that in.
+pub(super) fn open(
+    whole: &Whole,
+    place: Place,
+    open: impl Fn(&Path) -> io::Result<File>,
+) -> io::Result<File> {
+    let mut names_stay = whole.is_over();
+    let mut path = whole.path(place);
     loop {
-        let file = cache.open(&path);
-        if whole.is_over() || !whole.refresh() {
+        let file = open(&path);
+        if names_stay {
             return file;
         }
-        let now = whole.state().recording.path(place);
+        names_stay = whole.is_over();
+        whole.gain(|recording| recording.look_at(place.lane));
+        let now = whole.path(place);
         if now == path {
             return file;
         }

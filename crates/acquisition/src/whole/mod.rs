@@ -31,9 +31,9 @@ use crate::{
     Stream, Wire,
     format::{Stamp, Stamps},
     journal::RECORD,
-    reader::{Place, Recording},
+    reader::{Look, Place, Recording, first_there, read_cbf},
 };
-pub use ahead::Ahead;
+pub use ahead::{Ahead, Asked};
 use blocks::{Blocks, mark};
 pub use continuity::{Continuity, Jump};
 use files::Files;
@@ -73,12 +73,14 @@ pub struct Whole {
 struct State {
     recording: Recording,
     blocks: Blocks,
+    /// It was ended in order, and all that was noted before is taken in.
+    over: bool,
 }
 
 impl State {
     fn extend(&mut self, extent: Extent) {
-        let State { recording, blocks } = self;
-        let all = extent == Extent::All || recording.is_over();
+        let State { recording, blocks, over } = self;
+        let all = extent == Extent::All || *over;
         let index = &recording.index;
         let end = if all { index.expected() } else { mark(index, blocks.end()) };
         blocks.extend(index, end);
@@ -119,7 +121,11 @@ impl Whole {
             filling: Mutex::default(),
             survey: Mutex::default(),
             faults: Mutex::default(),
-            state: RwLock::new(State { recording, blocks: Blocks::new(head.frame_size.max(1)) }),
+            state: RwLock::new(State {
+                over: extent == Extent::All && recording.is_over(),
+                recording,
+                blocks: Blocks::new(head.frame_size.max(1)),
+            }),
         };
         if extent == Extent::Mark {
             // The journals were read one after the other, and may have ended meanwhile.
@@ -172,18 +178,48 @@ impl Whole {
         look(&self.state().recording)
     }
 
-    /// Takes in what the journals gained: whether there was anything. More is shown only if what lies below the mark is.
+    /// Takes in what the journals gained: whether there was anything. More is shown only if what lies below the mark is. While
+    /// disks are asked, others may read, and refresh too.
     pub fn refresh(&self) -> bool {
-        let state = &mut *self.state_mut();
-        let news = state.recording.refresh();
-        if news && state.recording.is_over() {
+        let mut news = self.gain(Recording::look);
+        let ends = !self.is_over() && self.recording(Recording::is_over);
+        if ends {
             // A journal that was read before the one whose end was seen may have more; none gets more from here on.
-            state.recording.refresh();
+            self.gain(Recording::look);
+            news = true;
         }
-        if news && self.extent == Extent::Mark {
-            state.extend(Extent::Mark);
+        if ends {
+            let state = &mut *self.state_mut();
+            state.over = true;
+            state.extend(self.extent);
         }
         news
+    }
+
+    /// Asks some journals and takes in what they say: whether there was anything new.
+    fn gain(&self, look: impl FnOnce(&Recording) -> Look) -> bool {
+        let look = look(&self.state().recording);
+        let news = look.read();
+        if news.is_empty() {
+            return false;
+        }
+        let state = &mut *self.state_mut();
+        let lanes = state.recording.index.heads.len();
+        let gained = state.recording.take_in(news);
+        let late = state.over && state.recording.index.heads.len() > lanes;
+        if late {
+            // What was missing may be shorter than it was taken to be.
+            state.blocks = Blocks::new(self.block_size);
+        }
+        if late || gained && self.extent == Extent::Mark {
+            state.extend(self.extent);
+        }
+        gained
+    }
+
+    /// Has the journals of lanes that are not known looked for in these directories too, from the next refresh on.
+    pub fn look_in(&self, directories: &[PathBuf]) {
+        self.state_mut().recording.look_in(directories);
     }
 
     /// Shows all that is known, as if nothing came any more.
@@ -193,15 +229,25 @@ impl Whole {
 
     /// Whether the storage of every lane can be read, as far as their journals show.
     pub fn is_readable(&self) -> bool {
-        let state = self.state();
-        let lanes = 0..state.recording.index.heads.len();
-        let head = |lane| File::open(state.recording.journal(lane))?.read_exact_at(&mut [0; RECORD], 0);
-        lanes.into_iter().all(|lane| head(lane).is_ok())
+        let head = |journal: &PathBuf| File::open(journal)?.read_exact_at(&mut [0; RECORD], 0);
+        self.journals().iter().all(|journal| head(journal).is_ok())
     }
 
-    /// Whether the recording was ended in order.
+    /// The journals of the lanes that are known.
+    pub fn journals(&self) -> Vec<PathBuf> {
+        let recording = &self.state().recording;
+        (0..recording.index.heads.len()).map(|lane| recording.journal(lane)).collect()
+    }
+
+    /// The file that a place is in.
+    fn path(&self, place: Place) -> PathBuf {
+        let paths = self.state().recording.paths(place);
+        first_there(paths)
+    }
+
+    /// Whether the recording was ended in order, and all of it is known.
     pub fn is_over(&self) -> bool {
-        self.state().recording.is_over()
+        self.state().over
     }
 
     /// Reads from an offset on: how many bytes there were, fewer than the buffer has only at the end. What is missing, or
@@ -220,7 +266,15 @@ impl Whole {
 
     /// The file that is all of it, if there is one, byte for byte: nothing is missing, and nothing lies between blocks.
     pub fn only_file(&self) -> Option<PathBuf> {
-        let State { recording, blocks } = &*self.state();
+        let (place, all) = self.only_place()?;
+        let path = self.path(place);
+        let length = std::fs::metadata(&path).ok()?.len();
+        (length == all).then_some(path)
+    }
+
+    /// A place in that file, and how long it must be, by the journals.
+    fn only_place(&self) -> Option<(Place, u64)> {
+        let State { recording, blocks, over } = &*self.state();
         let index = &recording.index;
         let (&first, &place) = index.frames.first_key_value()?;
         let lies = |(number, at): (u64, (&u64, &Place))| {
@@ -228,11 +282,9 @@ impl Whole {
             let same = index.file_of(*at.1) == index.file_of(place) && *at.0 == number;
             same && at.1.position * head.stride == blocks.begin(number)
         };
-        let whole = first == 0 && index.frames.len() as u64 == blocks.end() && recording.is_over();
+        let whole = first == 0 && index.frames.len() as u64 == blocks.end() && *over;
         let whole = whole && recording.head().format != Format::Cbf && (0..).zip(&index.frames).all(lies);
-        let path = recording.path(place);
-        let length = std::fs::metadata(&path).ok()?.len();
-        (whole && length == blocks.length()).then_some(path)
+        whole.then(|| (place, blocks.length()))
     }
 
     /// The block that has the byte at an offset, where in it, and how many bytes follow there.
@@ -254,7 +306,7 @@ impl Whole {
 
     /// Which parts of a range are not there, by what the journals say.
     pub fn filled(&self, range: Range<u64>) -> Vec<Range<u64>> {
-        let State { recording, blocks } = &*self.state();
+        let State { recording, blocks, .. } = &*self.state();
         let range = range.start..range.end.min(blocks.length());
         if range.is_empty() {
             return Vec::new();
@@ -291,6 +343,11 @@ impl Whole {
         news.into_iter().map(|block| blocks.begin(block)..blocks.begin(block + 1)).collect()
     }
 
+    /// How many blocks could not be read so far.
+    pub fn faulted(&self) -> usize {
+        self.lock_faults().in_turn.len()
+    }
+
     fn lock_faults(&self) -> MutexGuard<'_, Faults> {
         self.faults.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -305,7 +362,7 @@ impl Whole {
             }
         }
         if let Some((place, error)) = fault {
-            let path = self.state().recording.path(place);
+            let path = self.path(place);
             let mut faults = self.lock_faults();
             faults.count += 1;
             if faults.blocks.insert(block) {
@@ -319,9 +376,10 @@ impl Whole {
     fn read_place(&self, place: Place, within: u64, into: &mut [u8]) -> std::io::Result<()> {
         let head = self.state().recording.index.heads[place.lane];
         if head.format == Format::Cbf {
-            return self.state().recording.frames().at(place).map(|frame| {
-                into.copy_from_slice(&frame[within as usize..][..into.len()]);
-            });
+            let mut frame = vec![0; head.frame_size as usize];
+            read_cbf(&self.path(place), &mut frame)?;
+            into.copy_from_slice(&frame[within as usize..][..into.len()]);
+            return Ok(());
         }
         let there = place.length.map_or(self.block_size, u64::from);
         if within + into.len() as u64 > there {

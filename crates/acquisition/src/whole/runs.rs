@@ -54,7 +54,7 @@ impl Whole {
 impl State {
     /// Blocks that are there, put together where they follow each other in a file.
     fn consecutive(&self, range: Range<u64>) -> Vec<(Range<u64>, Run)> {
-        let State { recording, blocks } = self;
+        let State { recording, blocks, .. } = self;
         let mut runs: Vec<(Range<u64>, Run)> = Vec::new();
         if range.is_empty() {
             return runs;

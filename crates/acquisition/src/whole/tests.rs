@@ -1,5 +1,7 @@
 //! Recordings laid out by hand, read as one file and compared with a plain reference.
 
+mod growing;
+
 use std::{
     fs::{self, File},
     os::unix::fs::FileExt,
@@ -355,45 +357,6 @@ fn what_was_left_out_before_a_missing_block_counts() {
     whole.read_at(lanes.head.frame_size, &mut read);
     let expected: Vec<u8> = (10..14).flat_map(|number| frame(&*format, course.2, number, true)).collect();
     assert!(read == expected);
-}
-
-#[test]
-fn a_recording_that_grows_is_shown_up_to_the_mark() {
-    let course = COURSES[0];
-    let format = sender(course.0);
-    let mut lanes = Lanes::new(2, Storing::Growing, &stream(course, &known(course.1)));
-    let bytes = |block: u64| -> Vec<u8> {
-        let first = block * FRAMES_OF_BLOCK;
-        (first..first + 4).flat_map(|number| frame(&*format, course.2, number, false)).collect()
-    };
-    lanes.publish(2);
-    let hidden = lanes.paths()[1].join("n.1.journal");
-    fs::remove_file(&hidden).expect("it was there");
-    let whole = lanes.whole(Extent::Mark);
-    let size = lanes.head.frame_size;
-    assert_eq!((whole.length(), whole.refresh()), (0, false));
-    lanes.store(0, 0, &bytes(0), 0, &[]);
-    lanes.store(1, 2, &bytes(2), 1, &[Gap { at: 0, count: 1, filled: true }]);
-    lanes.publish(1);
-    assert_eq!((whole.refresh(), whole.length()), (false, 0), "nothing was noted yet");
-    lanes.publish(0);
-    assert_eq!((whole.refresh(), whole.length()), (true, size), "the second is on its way");
-    assert_eq!((whole.refresh(), whole.length()), (false, size));
-    lanes.store(0, 1, &bytes(1), 1, &[]);
-    lanes.store(1, 3, &bytes(3), 2, &[Gap { at: 1, count: 1, filled: true }]);
-    lanes.publish(0);
-    assert_eq!((whole.refresh(), whole.length()), (true, 4 * size));
-    assert!(whole.recording(|recording| recording.index.gaps.keys().copied().eq([2, 3])));
-    let mut read = vec![0; 4 * size as usize];
-    whole.read_at(0, &mut read);
-    assert!(read == [0, 1, 2, 3].map(bytes).concat());
-    lanes.store(0, 5, &bytes(5), 3, &[]);
-    lanes.publish(0);
-    assert_eq!((whole.refresh(), whole.length(), whole.is_over()), (true, 4 * size, false));
-    lanes.end(7);
-    lanes.publish(0);
-    assert_eq!((whole.refresh(), whole.length(), whole.is_over()), (true, 7 * size, true));
-    assert_eq!(whole.filled(0..u64::MAX), [4 * size..5 * size, 6 * size..7 * size]);
 }
 
 #[test]

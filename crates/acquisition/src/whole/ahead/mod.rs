@@ -13,6 +13,7 @@ use std::{
     ops::Range,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
         mpsc::{self, Receiver, SyncSender},
     },
     thread,
@@ -39,6 +40,8 @@ struct State {
     lanes: Vec<SyncSender<Arc<Piece>>>,
     /// Whose turn it is with a piece that is in no lane alone.
     turn: usize,
+    /// Of the memory, while something is read ahead.
+    share: Option<Share>,
     /// So many blocks were known that can't be read.
     faulted: usize,
 }
@@ -50,8 +53,44 @@ const PIECE: u64 = 4 << 20;
 const WAITING: usize = 1024;
 /// At least so much is read ahead, however small the files are.
 const LEAST: u64 = 64 << 20;
-/// One reader takes at most this part of the memory.
+/// One reader takes at most this part of the memory, and all of the process together at most twice as much.
 const PART_OF_MEMORY: u64 = 16;
+
+/// Readers for which something is read ahead: they share the memory.
+static SHARES: AtomicU64 = AtomicU64::new(0);
+
+/// One of them.
+#[derive(Debug)]
+struct Share;
+
+impl Share {
+    fn new() -> Self {
+        SHARES.fetch_add(1, Ordering::Relaxed);
+        Share
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        SHARES.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// What somebody asked for: it is on its way, if it was read ahead.
+#[derive(Debug)]
+pub struct Asked {
+    range: Range<u64>,
+    /// All of it, or none.
+    pieces: Vec<Arc<Piece>>,
+}
+
+impl Asked {
+    /// Whether it can be given without waiting for a disk.
+    pub fn is_there(&self) -> bool {
+        let read = !self.pieces.is_empty() && self.pieces.iter().all(|piece| piece.is_read());
+        read || self.range.is_empty()
+    }
+}
 
 impl Ahead {
     /// Of this recording. Nothing is read before somebody reads.
@@ -72,6 +111,7 @@ impl Ahead {
             pieces: VecDeque::new(),
             lanes: Vec::new(),
             turn: 0,
+            share: None,
             faulted: 0,
         };
         Ahead { whole, sizes, pool: Arc::new(Pool::new(sizes.piece)), state: Mutex::new(state) }
@@ -100,24 +140,32 @@ impl Ahead {
         scratch: &mut Vec<u8>,
         to: impl FnOnce(&[u8]) -> T,
     ) -> T {
+        self.give_asked(&self.ask(offset, length), scratch, to)
+    }
+
+    /// Asks for bytes from an offset on, fewer at the end, and waits for nothing.
+    pub fn ask(&self, offset: u64, length: usize) -> Asked {
         let total = self.whole.length();
         let length = (length as u64).min(total.saturating_sub(offset));
-        let pieces = self.pieces(offset, length, total);
-        let end = offset + length;
+        Asked { range: offset..offset + length, pieces: self.pieces(offset, length, total) }
+    }
+
+    /// Gives what was asked for, as [`Ahead::give`].
+    pub fn give_asked<T>(&self, asked: &Asked, scratch: &mut Vec<u8>, to: impl FnOnce(&[u8]) -> T) -> T {
+        let Asked { range: Range { start, end }, pieces } = asked;
         let part = |piece: &Arc<Piece>| {
             let range = &piece.range;
-            let (begin, end) = (offset.max(range.start), end.min(range.end));
-            (begin - range.start) as usize..(end - range.start) as usize
+            ((*start).max(range.start) - range.start) as usize..((*end).min(range.end) - range.start) as usize
         };
         if let [piece] = &pieces[..] {
             return to(&piece.bytes()[part(piece)]);
         }
         scratch.clear();
         if pieces.is_empty() {
-            scratch.resize(length as usize, 0);
-            self.whole.read_at(offset, scratch);
+            scratch.resize((end - start) as usize, 0);
+            self.whole.read_at(*start, scratch);
         }
-        for piece in &pieces {
+        for piece in pieces {
             scratch.extend_from_slice(&piece.bytes()[part(piece)]);
         }
         to(scratch)
@@ -130,8 +178,13 @@ impl Ahead {
     /// The pieces that have all of these bytes, or none; and begins with what comes after them.
     fn pieces(&self, offset: u64, length: u64, total: u64) -> Vec<Arc<Piece>> {
         let state = &mut *self.lock();
+        state.window.limit(self.sizes.most.min(share_of_memory()));
         match state.window.read(offset, length, total) {
-            Step::Jump => state.pieces.clear(),
+            Step::Jump => {
+                state.pieces.clear();
+                state.share = None;
+                self.pool.clear();
+            }
             Step::On(None) => {}
             Step::On(Some(range)) => {
                 let runs = self.whole.runs(range, self.sizes.piece).into_iter();
@@ -148,6 +201,7 @@ impl Ahead {
 impl State {
     /// Has these pieces read.
     fn begin(&mut self, pieces: Vec<Arc<Piece>>, whole: &Arc<Whole>, pool: &Arc<Pool>) -> io::Result<()> {
+        self.share.get_or_insert_with(Share::new);
         for _ in self.lanes.len()..whole.lanes().max(1) {
             self.lanes.push(lane(whole, pool)?);
         }
@@ -203,6 +257,11 @@ fn lane(whole: &Arc<Whole>, pool: &Arc<Pool>) -> io::Result<SyncSender<Arc<Piece
 
 fn next(asked: &Mutex<Receiver<Arc<Piece>>>) -> Option<Arc<Piece>> {
     asked.lock().unwrap_or_else(PoisonError::into_inner).recv().ok()
+}
+
+/// Bytes that each may read ahead.
+fn share_of_memory() -> u64 {
+    memory() / PART_OF_MEMORY * 2 / SHARES.load(Ordering::Relaxed).max(1)
 }
 
 /// Of the machine, in bytes.

@@ -17,6 +17,9 @@ pub(super) struct Pool {
     free: Mutex<Vec<Buffer>>,
 }
 
+/// Buffers that are free and kept: a reader that goes on needs no more.
+const KEPT: usize = 8;
+
 impl Pool {
     /// For pieces of so many bytes.
     pub(super) fn new(size: u64) -> Self {
@@ -25,6 +28,18 @@ impl Pool {
 
     fn free(&self) -> MutexGuard<'_, Vec<Buffer>> {
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn put(&self, buffer: Buffer) {
+        let mut free = self.free();
+        if free.len() < KEPT {
+            free.push(buffer);
+        }
+    }
+
+    /// Gives the memory back.
+    pub(super) fn clear(&self) {
+        self.free().clear();
     }
 
     fn take(&self) -> Buffer {
@@ -60,7 +75,7 @@ impl Deref for Content {
 impl Drop for Content {
     fn drop(&mut self) {
         let buffer = std::mem::take(&mut self.buffer);
-        self.pool.free().push(buffer);
+        self.pool.put(buffer);
     }
 }
 
@@ -73,6 +88,10 @@ impl Piece {
     /// The lane that has it, if it is in one.
     pub(super) fn lane(&self) -> Option<usize> {
         self.run.map(|run| run.place.lane)
+    }
+
+    pub(super) fn is_read(&self) -> bool {
+        self.content.get().is_some()
     }
 
     /// Its bytes, when they are read.
@@ -103,5 +122,22 @@ impl Piece {
         let read =
             whole.files.read_past_cache(whole, run.place, begin, &mut buffer[..(end - begin) as usize])?;
         if read < within.end { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(within) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_that_is_not_needed_any_more_is_given_back() {
+        let pool = Pool::new(ALIGNMENT as u64);
+        let taken: Vec<_> = (0..3 * KEPT).map(|_| pool.take()).collect();
+        for buffer in taken {
+            pool.put(buffer);
+        }
+        assert_eq!(pool.free().len(), KEPT);
+        pool.clear();
+        assert_eq!(pool.free().len(), 0);
     }
 }

@@ -33,6 +33,8 @@ pub(super) struct Window {
     next: u64,
     /// What was asked for ends here.
     asked: u64,
+    /// Not more than this now, because others read too.
+    most: u64,
 }
 
 /// What a read means for what is read ahead.
@@ -47,12 +49,17 @@ pub(super) enum Step {
 impl Window {
     /// At the beginning of a recording.
     pub(super) const fn new(sizes: Sizes) -> Self {
-        Window { sizes, begun: 0, next: 0, asked: 0 }
+        Window { sizes, begun: 0, next: 0, asked: 0, most: sizes.most }
+    }
+
+    /// Asks for no more than so many bytes ahead from here on; for a part in any case.
+    pub(super) const fn limit(&mut self, most: u64) {
+        self.most = most;
     }
 
     /// A read of so many bytes, of a recording that is so long now.
     pub(super) fn read(&mut self, offset: u64, length: u64, total: u64) -> Step {
-        let Sizes { most, .. } = self.sizes;
+        let most = self.sizes.most.min(self.most.max(self.sizes.part()));
         let end = offset + length;
         if offset.abs_diff(self.next) > self.sizes.near() {
             *self = Window { begun: offset, next: end, asked: end, ..*self };
@@ -104,6 +111,23 @@ mod tests {
         assert_eq!(asked[0], READ..READ + FIRST);
         assert_eq!(asked.last().expect("something was").end, total);
         assert!(asked.len() < 80, "{} times", asked.len());
+    }
+
+    #[test]
+    fn who_shares_the_memory_reads_less_far_ahead() {
+        let mut window = Window::new(SIZES);
+        let mut farthest = |most, reads: Range<u64>| {
+            window.limit(most);
+            let steps = reads.map(|read| (read * READ, window.read(read * READ, READ, 1 << 40)));
+            let ahead = steps.filter_map(|(offset, step)| match step {
+                Step::On(Some(range)) => Some(range.end - offset - READ),
+                _ => None,
+            });
+            ahead.max()
+        };
+        assert_eq!(farthest(u64::MAX, 0..1000), Some(MOST));
+        assert_eq!(farthest(MOST / 4, 1000..2000), Some(MOST / 4));
+        assert_eq!(farthest(0, 2000..3000), Some(FIRST));
     }
 
     #[test]

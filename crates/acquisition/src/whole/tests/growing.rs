@@ -1,0 +1,188 @@
+//! Recordings that are still made, on disks that come, go and stand still.
+
+use std::{sync::mpsc, thread, time::Duration};
+
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+use super::*;
+use crate::whole::files;
+
+/// What hangs so long hangs.
+const LIMIT: Duration = Duration::from_secs(30);
+
+fn block(number: u64) -> Vec<u8> {
+    let format = sender(COURSES[0].0);
+    let first = number * FRAMES_OF_BLOCK;
+    (first..first + FRAMES_OF_BLOCK).flat_map(|number| frame(&*format, COURSES[0].2, number, false)).collect()
+}
+
+fn lanes(count: usize, storing: Storing) -> Lanes {
+    Lanes::new(count, storing, &stream(COURSES[0], &known(COURSES[0].1)))
+}
+
+fn read_all(whole: &Whole) -> Vec<u8> {
+    let mut bytes = vec![0xee; whole.length() as usize];
+    assert_eq!(whole.read_at(0, &mut bytes), bytes.len());
+    bytes
+}
+
+#[test]
+fn a_recording_that_grows_is_shown_up_to_the_mark() {
+    let course = COURSES[0];
+    let format = sender(course.0);
+    let mut lanes = Lanes::new(2, Storing::Growing, &stream(course, &known(course.1)));
+    let bytes = |block: u64| -> Vec<u8> {
+        let first = block * FRAMES_OF_BLOCK;
+        (first..first + 4).flat_map(|number| frame(&*format, course.2, number, false)).collect()
+    };
+    lanes.publish(2);
+    let hidden = lanes.paths()[1].join("n.1.journal");
+    fs::remove_file(&hidden).expect("it was there");
+    let whole = lanes.whole(Extent::Mark);
+    let size = lanes.head.frame_size;
+    assert_eq!((whole.length(), whole.refresh()), (0, false));
+    lanes.store(0, 0, &bytes(0), 0, &[]);
+    lanes.store(1, 2, &bytes(2), 1, &[Gap { at: 0, count: 1, filled: true }]);
+    lanes.publish(1);
+    assert_eq!((whole.refresh(), whole.length()), (false, 0), "nothing was noted yet");
+    lanes.publish(0);
+    assert_eq!((whole.refresh(), whole.length()), (true, size), "the second is on its way");
+    assert_eq!((whole.refresh(), whole.length()), (false, size));
+    lanes.store(0, 1, &bytes(1), 1, &[]);
+    lanes.store(1, 3, &bytes(3), 2, &[Gap { at: 1, count: 1, filled: true }]);
+    lanes.publish(0);
+    assert_eq!((whole.refresh(), whole.length()), (true, 4 * size));
+    assert!(whole.recording(|recording| recording.index.gaps.keys().copied().eq([2, 3])));
+    let mut read = vec![0; 4 * size as usize];
+    whole.read_at(0, &mut read);
+    assert!(read == [0, 1, 2, 3].map(bytes).concat());
+    lanes.store(0, 5, &bytes(5), 3, &[]);
+    lanes.publish(0);
+    assert_eq!((whole.refresh(), whole.length(), whole.is_over()), (true, 4 * size, false));
+    lanes.end(7);
+    lanes.publish(0);
+    assert_eq!((whole.refresh(), whole.length(), whole.is_over()), (true, 7 * size, true));
+    assert_eq!(whole.filled(0..u64::MAX), [4 * size..5 * size, 6 * size..7 * size]);
+}
+
+#[test]
+fn the_first_lane_may_turn_up_last() {
+    let mut lanes = lanes(2, Storing::Files);
+    (0..2).for_each(|number| lanes.store(1, number, &block(number), 0, &[]));
+    lanes.publish(0);
+    let hidden = lanes.paths()[0].join("n.0.journal");
+    fs::remove_file(&hidden).expect("it was there");
+    let whole = Arc::new(lanes.whole(Extent::Mark));
+    let ahead = Ahead::small(whole.clone());
+    let expected = [0, 1].map(block).concat();
+    assert!(read_all(&whole) == expected);
+    read_in_order(&ahead, &expected, &[1000]);
+    (2..4).for_each(|number| lanes.store(0, number, &block(number), 0, &[]));
+    lanes.publish(0);
+    assert!(whole.refresh());
+    let expected = [0, 1, 2, 3].map(block).concat();
+    assert!(read_all(&whole) == expected, "its blocks are read from its own files");
+    let mut rest = vec![0; expected.len() / 2];
+    ahead.read_at(rest.len() as u64, &mut rest);
+    assert!(rest == expected[rest.len()..]);
+    read_in_order(&Ahead::small(whole.clone()), &expected, &[1000]);
+    assert_eq!(whole.faults().count, 0);
+}
+
+#[test]
+fn a_lane_that_turns_up_elsewhere_is_taken_in_when_that_is_known() {
+    let mut lanes = lanes(2, Storing::Files);
+    lanes.store(0, 0, &block(0), 0, &[]);
+    lanes.store(1, 1, &block(1), 0, &[]);
+    lanes.publish(0);
+    let first = Recording::open(&lanes.paths()[..1], Trust::Acknowledged).expect("a recording");
+    let whole = Whole::new(first, Extent::Mark);
+    assert_eq!((whole.refresh(), read_all(&whole) == block(0)), (false, true));
+    whole.look_in(&lanes.paths());
+    assert!(whole.refresh() && read_all(&whole) == [0, 1].map(block).concat());
+}
+
+#[test]
+fn a_file_that_fails_is_opened_again() {
+    let mut lanes = lanes(1, Storing::Growing);
+    (0..3).for_each(|number| lanes.store(0, number, &block(number), 0, &[]));
+    lanes.end(3);
+    lanes.publish(0);
+    let whole = Arc::new(lanes.whole(Extent::Mark));
+    let expected = [0, 1, 2].map(block).concat();
+    assert!(read_all(&whole) == expected);
+    read_in_order(&Ahead::small(whole.clone()), &expected, &[1000]);
+    // As a disk that is mounted anew: what was open is of no use any more.
+    let (path, old) = (lanes.paths()[0].join("n.0.vdif"), lanes.paths()[0].join("old"));
+    fs::rename(&path, &old).expect("one directory");
+    fs::copy(&old, &path).expect("room");
+    File::options().write(true).open(&old).expect("it is there").set_len(0).expect("it is ours");
+    assert!(read_all(&whole) == expected);
+    read_in_order(&Ahead::small(whole.clone()), &expected, &[1000]);
+    assert_eq!(whole.faults().count, 0);
+}
+
+#[test]
+fn a_chunk_that_is_renamed_while_it_is_opened_is_found() {
+    let mut lanes = lanes(1, Storing::Scattered);
+    let chunk = |number: u32| lanes.directories[0].path().join(format!("n.{number:08}"));
+    let (zero, one) = (chunk(0), chunk(1));
+    fs::write(&zero, block(0)).expect("room");
+    let frame = |number| Entry::Frame {
+        number,
+        file: number,
+        position: 0,
+        due: 0,
+        checksum: None,
+        length: Some(lanes.head.frame_size as u32),
+    };
+    let frames = [frame(0), frame(1)];
+    lanes.journals[0].extend([Entry::Chunk { file: 0, number: Some(0) }, frames[0]]);
+    lanes.publish(0);
+    let whole = lanes.whole(Extent::Mark);
+    let place = whole.recording(|recording| recording.index.frames[&0]);
+    fs::rename(&zero, &one).expect("one directory");
+    fs::write(&zero, block(1)).expect("room");
+    let names = [(0, 1), (1, 0)].map(|(file, number)| Entry::Chunk { file, number: Some(number) });
+    lanes.journals[0].extend(names.into_iter().chain([frames[1]]));
+    lanes.publish(0);
+    // Between the name and the file, somebody else takes the news.
+    let opened = files::open(&whole, place, |path| {
+        whole.refresh();
+        File::open(path)
+    });
+    let mut bytes = vec![0; lanes.head.frame_size as usize];
+    opened.expect("it is there").read_exact_at(&mut bytes, 0).expect("it is whole");
+    assert!(bytes == block(0));
+}
+
+#[test]
+fn a_journal_whose_disk_stands_still_keeps_nobody_from_reading() {
+    let mut lanes = lanes(2, Storing::Growing);
+    lanes.store(0, 0, &block(0), 0, &[]);
+    lanes.store(1, 1, &block(1), 0, &[]);
+    lanes.publish(0);
+    let whole = Arc::new(lanes.whole(Extent::Mark));
+    let expected = [0, 1].map(block).concat();
+    // Its files are open from now on.
+    assert!(read_all(&whole) == expected);
+    let still: Vec<_> = (0..2).map(|lane| lanes.paths()[lane].join(format!("n.{lane}.journal"))).collect();
+    for path in &still {
+        fs::remove_file(path).expect("it was there");
+        mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("a pipe");
+    }
+    let looks = whole.clone();
+    let look = thread::spawn(move || looks.refresh());
+    // Opens as soon as the other end does: that one asks the second journal now, for ever.
+    drop(File::options().write(true).open(&still[0]).expect("a pipe"));
+    let (told, read) = mpsc::sync_channel(1);
+    thread::spawn(move || {
+        whole.look_in(&[]);
+        told.send(read_all(&whole))
+    });
+    let read = read.recv_timeout(LIMIT);
+    assert!(!look.is_finished());
+    drop(File::options().write(true).open(&still[1]).expect("a pipe"));
+    assert!(!look.join().expect("it ends"), "a pipe says nothing");
+    assert!(read.expect("nobody waits for it") == expected);
+}
