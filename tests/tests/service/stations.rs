@@ -49,29 +49,38 @@ fn no_web_page_commands_the_recorder() {
     assert_eq!(service.end(), Some(0));
 }
 
+/// Each is answered so.
+fn assert_replies(station: &mut Station, said: &[(&str, &str)]) {
+    for (said, reply) in said {
+        assert_eq!(station.say(said), *reply);
+    }
+}
+
 #[test]
 fn the_field_system_sets_what_it_sets_before_each_experiment() {
     let (_directory, _sender, service) = service();
     let mut station = Station::connect(service.mark5);
     // quikv/mk5b_mode.c of the Field System; any other code than 0 and 1 ends the batch.
-    for (command, reply) in [
-        ("mode = VDIF_8000-4096-16-2 ;", "!mode= 0 ;"),
-        ("mtu = 9000 ; ", "!mtu= 0 ;"),
-        ("net_protocol = udpsnor : 64000000 : 256000000 : 4 ;", "!net_protocol= 0 ;"),
-        ("record = nthread : : 2 ;", "!record= 0 ;"),
-        ("record = mk6 : 0 ;", "!record= 0 ;"),
-    ] {
-        assert_eq!(station.say(command), reply);
-    }
+    assert_replies(
+        &mut station,
+        &[
+            ("mode = VDIF_8000-4096-16-2 ;", "!mode= 0 ;"),
+            ("mtu = 9000 ; ", "!mtu= 0 ;"),
+            ("net_protocol = udpsnor : 64000000 : 256000000 : 4 ;", "!net_protocol= 0 ;"),
+            ("record = nthread : : 2 ;", "!record= 0 ;"),
+            ("record = mk6 : 0 ;", "!record= 0 ;"),
+        ],
+    );
     let mut other = Station::connect(service.mark5);
-    for (query, reply) in [
-        ("mtu?", "!mtu? 0 : 9000 ;"),
-        ("net_protocol?", "!net_protocol? 0 : udpsnor : 64000000 : 256000000 : 4 ;"),
-        ("record? nthread", "!record? 0 : 1 : 2 ;"),
-        ("record? mk6", "!record? 0 : 0 ;"),
-    ] {
-        assert_eq!(other.say(query), reply);
-    }
+    assert_replies(
+        &mut other,
+        &[
+            ("mtu?", "!mtu? 0 : 9000 ;"),
+            ("net_protocol?", "!net_protocol? 0 : udpsnor : 64000000 : 256000000 : 4 ;"),
+            ("record? nthread", "!record? 0 : 1 : 2 ;"),
+            ("record? mk6", "!record? 0 : 0 ;"),
+        ],
+    );
     for wrong in ["net_protocol = tcp", "record = mk6 : 1", "mtu = many", "record = nthread : 0"] {
         let reply = station.say(wrong);
         assert!(reply.contains("= 8 : "), "{wrong}: {reply}");

@@ -44,6 +44,8 @@ struct State {
     share: Option<Share>,
     /// So many blocks were known that can't be read.
     faulted: usize,
+    /// So many lanes were known.
+    known: usize,
 }
 
 /// Reads in flight in each lane, and how much each reads.
@@ -113,13 +115,9 @@ impl Ahead {
             turn: 0,
             share: None,
             faulted: 0,
+            known: whole.lanes(),
         };
         Ahead { whole, sizes, pool: Arc::new(Pool::new(sizes.piece)), state: Mutex::new(state) }
-    }
-
-    /// The recording.
-    pub fn whole(&self) -> &Arc<Whole> {
-        &self.whole
     }
 
     /// As [`Whole::read_at`].
@@ -219,6 +217,11 @@ impl State {
     /// What was read before and is not needed any more; and of blocks that can't be read since: a part of them that could
     /// be does not fit what stands for the rest.
     fn forget(&mut self, whole: &Whole) {
+        let lanes = whole.lanes();
+        if std::mem::replace(&mut self.known, lanes) != lanes {
+            // What was missing may have turned up.
+            self.pieces.clear();
+        }
         let behind = self.window.behind();
         let faulted = whole.faulted_since(&mut self.faulted);
         let hurt = |range: &Range<u64>| {

@@ -106,7 +106,10 @@ impl Piece {
         let direct = direct.and_then(|run| self.read_past_cache(whole, run, &mut buffer));
         let within = direct.unwrap_or_else(|_| {
             let length = (self.range.end - self.range.start) as usize;
-            0..whole.read_at(self.range.start, &mut buffer[..length])
+            let read = whole.read_at(self.range.start, &mut buffer[..length]);
+            // It ends earlier only if a lane turned up meanwhile: then it is forgotten.
+            buffer[read..length].fill(0);
+            0..length
         });
         // Only who was given the piece fills it.
         drop(self.content.set(Content { buffer, within, pool: pool.clone() }));

@@ -103,6 +103,28 @@ fn a_lane_that_turns_up_elsewhere_is_taken_in_when_that_is_known() {
 }
 
 #[test]
+fn what_was_read_ahead_in_place_of_a_lane_is_forgotten_when_it_turns_up() {
+    let mut lanes = lanes(2, Storing::Files);
+    (0..4).for_each(|number| lanes.store(number as usize % 2, number, &block(number), 0, &[]));
+    lanes.end(4);
+    lanes.publish(0);
+    let first = Recording::open(&lanes.paths()[..1], Trust::Acknowledged).expect("a recording");
+    let whole = Arc::new(Whole::new(first, Extent::All));
+    let (ahead, size) = (Ahead::small(whole.clone()), block(0).len());
+    let read = |begin: usize, end: usize| {
+        let mut bytes = vec![0; end - begin];
+        ahead.read_at(begin as u64, &mut bytes);
+        bytes
+    };
+    // The window ends behind the block that is missing.
+    assert!(read(0, 100) == block(0)[..100] && read(100, size + 100)[..size - 100] == block(0)[100..]);
+    assert!(read(size + 100, size + 200) != block(1)[100..200], "something stands for it");
+    whole.look_in(&lanes.paths());
+    assert!(whole.refresh());
+    assert!(read(size, size + 300) == block(1)[..300]);
+}
+
+#[test]
 fn a_file_that_fails_is_opened_again() {
     let mut lanes = lanes(1, Storing::Growing);
     (0..3).for_each(|number| lanes.store(0, number, &block(number), 0, &[]));
