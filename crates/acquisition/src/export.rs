@@ -94,7 +94,8 @@ impl Export {
         self.hasher.clone().finalize()
     }
 
-    /// Whether the file was made, and what went wrong, if it was not finished.
+    /// Whether the file was made, and what went wrong, if it was not finished: `ESTALE` if something was overwritten before it
+    /// was read.
     pub fn ending(&self) -> (bool, Result<(), Errno>) {
         (self.made, self.fault.map_or(Ok(()), Err))
     }
@@ -113,6 +114,9 @@ impl Export {
         let mut buffer = self.buffers.pop().expect("one is left for each write in flight");
         let length = (end - self.offset).min(AT_ONCE) as usize;
         self.ahead.read_at(self.offset, &mut buffer[..length]);
+        if self.ahead.whole().is_overwritten(self.offset..self.offset + length as u64) {
+            self.fault = self.fault.or(Some(Errno::ESTALE));
+        }
         self.hasher.update(&buffer[..length]);
         let operation = Operation::write(file, self.offset, length as u32, buffer);
         self.offset += length as u64;
@@ -207,7 +211,7 @@ mod tests {
     use super::*;
     use crate::whole::{
         Extent,
-        tests::{COURSES, laid_out},
+        tests::{COURSES, laid_out, overtaken},
     };
 
     fn engine(directory: &TempDir, kind: EngineKind) -> Box<dyn Engine> {
@@ -249,6 +253,14 @@ mod tests {
             assert_eq!((export.is_whole(), export.ending()), (false, (false, Err(Errno::EEXIST))));
             assert_eq!(fs::read(directory.path().join("all")).expect("it is there"), b"mine");
         }
+    }
+
+    #[test]
+    fn what_was_overwritten_before_it_was_read_ends_it() {
+        let (_lanes, whole) = overtaken();
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let export = exported(&Arc::new(whole), &directory, EngineKind::Sync, false, false);
+        assert_eq!((export.is_whole(), export.ending()), (false, (true, Err(Errno::ESTALE))));
     }
 
     #[test]

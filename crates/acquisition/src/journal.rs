@@ -8,15 +8,15 @@
 //! | 1 head | recording, lane (low 32 bits) and lanes (high), frame size, stride, frames a file, version (4; low 32 bits), storing (next 16) and format (high 16) |
 //! | 2 frame | number, file, position in the file, when it was due (ns), CRC-32 of its bytes plus 2^32, or 0 if none was made; bytes of it if it is a block of packets, or 0 |
 //! | 3 durable | frames in earlier records, in files up to this number, survive the loss of power |
-//! | 4 removed | the file of this number was removed to make room |
+//! | 4 removed | the file of this number was removed to make room, or is about to be overwritten |
 //! | 5 end | 1 if the whole recording was ended in order, and how many frames it was due; 0 if only this lane was |
 //! | 6 origin | in place of the numbers, 48 bytes of text: what simulated frames are made from ([`Origin`]) |
 //! | 7 gap | of the block whose record follows: its number, the packet before which or from which on packets are missing, how many, 1 if something that is marked as invalid stands in their place |
 //! | 8 stream | in place of the numbers, 48 bytes of text: what packets the blocks are made of ([`crate::Stream`]) |
 //! | 9 chunk | file, and 1 + the number in its name from now on, or 0 if there is none |
 //!
-//! Storing is 0 for files of N frames, 1 for a growing file, 2 for one that lanes share, 3 for chunks. In 1 and 2, which
-//! are not made of files, a "file" is a part of so many frames of the lane, which is synced as a whole; a position is always in the file
+//! Storing is 0 for files of N frames, 1 for a growing file, 2 for one that lanes share, 3 for chunks, 4 for one that is
+//! written again and again. In 1, 2 and 4, which are not made of files, a "file" is a part of so many frames of the lane, which is synced as a whole; a position is always in the file
 //! that is there, and that of a frame in a shared file is its number. Format is 0 for the bytes of frames, 1 for CBF.
 //!
 //! A chunk is noted before its file is made and again before it is renamed: the file has the last name that is noted, or
@@ -63,7 +63,7 @@ pub enum Entry {
         /// The last such file of the lane.
         file: u64,
     },
-    /// A file was removed to make room.
+    /// A file was removed to make room, or what is there is about to be overwritten.
     Removed {
         /// Which file of the lane.
         file: u64,
@@ -121,7 +121,7 @@ impl Head {
         let (lane, suffix) = (self.lane, self.format.name());
         match self.storing {
             Storing::Files | Storing::Scattered => format!("{name}.{lane}.{file:08}.{suffix}"),
-            Storing::Growing => format!("{name}.{lane}.{suffix}"),
+            Storing::Growing | Storing::Ring => format!("{name}.{lane}.{suffix}"),
             Storing::Shared => format!("{name}.{suffix}"),
         }
     }
@@ -198,7 +198,7 @@ impl Entry {
                 frame_size: c,
                 stride: d,
                 frames_per_file: e,
-                storing: *Storing::ALL.get((f >> 32) as usize & 0xffff)?,
+                storing: *Storing::STORED.get((f >> 32) as usize & 0xffff)?,
                 format: *Format::STORED.get((f >> 48) as usize)?,
             })),
             2 => {

@@ -24,6 +24,7 @@ pub mod format;
 pub mod instrument;
 pub mod journal;
 mod mark;
+mod ranges;
 pub mod reader;
 mod receiver;
 mod recorder;
@@ -41,6 +42,7 @@ pub use chronicle::Chronicle;
 pub use expected::{Blocks, Expected};
 pub use follower::{Follower, Following, Purpose};
 pub use mark::{Mark, Settled};
+pub use ranges::Ranges;
 pub use receiver::{Receiver, Traffic, Until};
 pub use recorder::{
     Came, Ending, Feed, Lane, LaneStatus, Lost, Network, Outcome, Port, RecordError, Recorder, RingStatus,
@@ -49,5 +51,5 @@ pub use recorder::{
 pub use ring::{Books, Frame, Gap, Glance, Packed, Ring, Taken, WhenFull};
 pub use source::{Delivery, Fill, Pace, Source};
 pub use stream::{Stream, Wire};
-pub use verify::{Damaged, Headers, Verified, verify};
+pub use verify::{Damaged, Headers, OVERWRITTEN, Verified, verify};
 pub use writer::{Writer, WriterTotals};

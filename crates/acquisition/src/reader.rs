@@ -1,23 +1,22 @@
 //! A recording read back: the journals of all lanes united, frame by frame.
 
 mod below;
+mod frames;
 mod grow;
 
 pub use below::{journals_below, with_below};
+pub use frames::Frames;
+pub(crate) use frames::read_cbf;
 pub(crate) use grow::Look;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs::{self, File},
-    io,
-    os::unix::fs::FileExt,
+    fs, io,
     path::{Path, PathBuf},
 };
 
-use nilometer_model::Format;
-
 use crate::{
-    Gap, Stream, cbf,
+    Gap, Ranges, Stream,
     instrument::Origin,
     journal::{self, Entry, Head},
 };
@@ -67,7 +66,9 @@ pub struct Index {
     /// A frame may be in two lanes, if the first failed when it was stored but not yet acknowledged.
     pub copies: BTreeMap<u64, Vec<Place>>,
     /// Frames that were removed to make room.
-    pub removed: BTreeSet<u64>,
+    pub removed: Ranges,
+    /// By lane: the last of its files that was removed. Older ones were before.
+    pub(crate) gone: BTreeMap<usize, u64>,
     /// How many frames the recording was due, if it was ended in order.
     pub due: Option<u64>,
     /// Lanes that were ended in order.
@@ -106,7 +107,11 @@ impl Index {
     /// What is in another lane is not removed.
     fn prune(&mut self) {
         let Index { frames, removed, .. } = self;
-        removed.retain(|number| !frames.contains_key(number));
+        if !removed.is_empty() {
+            for number in frames.keys() {
+                removed.remove(*number);
+            }
+        }
     }
 
     fn add(&mut self, entries: &[Entry], trust: Trust) {
@@ -125,11 +130,14 @@ impl Index {
     /// What a lane's journal says further. Frames of files that were removed are gone, and those in files behind the last
     /// `durable` one don't count.
     fn take(&mut self, lane: usize, entries: &[Entry], removed: &BTreeSet<u64>, durable: Option<u64>) {
+        if let Some(&last) = removed.last() {
+            self.gone.insert(lane, last);
+        }
         let mut gaps: BTreeMap<u64, Vec<Gap>> = BTreeMap::new();
         for entry in entries {
             match *entry {
                 Entry::Frame { number, file, .. } if removed.contains(&file) => {
-                    self.removed.insert(number);
+                    self.removed.add(number);
                 }
                 Entry::Frame { number, file, position, checksum, length, due }
                     if durable.is_some_and(|last| file <= last) =>
@@ -175,6 +183,11 @@ impl Index {
         (lane, if self.heads[lane].storing.is_many_files() { file } else { 0 })
     }
 
+    /// Whether the file that a place was in is removed, or overwritten there.
+    pub fn is_gone(&self, Place { lane, file, .. }: Place) -> bool {
+        self.gone.get(&lane).is_some_and(|last| file <= *last)
+    }
+
     /// Every place where a frame is.
     pub fn places(&self, number: u64) -> impl Iterator<Item = Place> {
         let copies = self.copies.get(&number).into_iter().flatten();
@@ -183,18 +196,21 @@ impl Index {
 
     /// How many frames there should be, as far as is known: as many as were due, or up to the last that is there.
     pub fn expected(&self) -> u64 {
-        let last = [self.frames.last_key_value().map(|(&number, _)| number), self.removed.last().copied()];
+        let last = [self.frames.last_key_value().map(|(&number, _)| number), self.removed.last()];
         let known = last.into_iter().flatten().max().map_or(0, |last| last + 1);
         self.due.unwrap_or(0).max(known)
     }
 
-    /// Numbers that are missing though they should be there, as ranges: first and count. What was removed to make room is
-    /// not missing.
+    /// The first frame from which on none was removed.
+    pub fn first(&self) -> u64 {
+        self.removed.last().map_or(0, |last| last + 1)
+    }
+
+    /// Numbers that are missing though they should be there, as ranges: first and count. None is missing before the last one
+    /// that was removed to make room.
     pub fn missing(&self) -> Vec<(u64, u64)> {
-        let mut present: Vec<u64> = self.frames.keys().chain(&self.removed).copied().collect();
-        present.sort_unstable();
-        let (mut missing, mut next) = (Vec::new(), 0);
-        for number in present.into_iter().chain([self.expected()]) {
+        let (mut missing, mut next) = (Vec::new(), self.first());
+        for number in self.frames.range(next..).map(|(&number, _)| number).chain([self.expected()]) {
             if number > next {
                 missing.push((next, number - next));
             }
@@ -327,60 +343,12 @@ impl Recording {
         let names = self.index.file_names(name, place).into_iter();
         names.map(|name| directory.join(name)).collect()
     }
-
-    /// Reads frames one after the other.
-    pub fn frames(&self) -> Frames<'_> {
-        let open = self.stems.iter().map(|_| None).collect();
-        Frames { recording: self, open, bytes: vec![0; self.head().frame_size as usize] }
-    }
-}
-
-/// Keeps the file that was read last in each lane open.
-#[derive(Debug)]
-pub struct Frames<'a> {
-    recording: &'a Recording,
-    open: Vec<Option<(u64, File)>>,
-    bytes: Vec<u8>,
-}
-
-impl Frames<'_> {
-    /// The bytes of the frame in a place.
-    pub fn at(&mut self, place: Place) -> io::Result<&[u8]> {
-        if self.recording.index.heads[place.lane].format == Format::Cbf {
-            read_cbf(&self.recording.path(place), &mut self.bytes)?;
-            return Ok(&self.bytes);
-        }
-        let open = &mut self.open[place.lane];
-        if open.as_ref().is_none_or(|(file, _)| *file != place.file) {
-            *open = Some((place.file, File::open(self.recording.path(place))?));
-        }
-        let length = place.length.map_or(self.bytes.len(), |length| self.bytes.len().min(length as usize));
-        if let Some((_, file)) = open {
-            let stride = self.recording.index.heads[place.lane].stride;
-            file.read_exact_at(&mut self.bytes[..length], place.position.saturating_mul(stride))?;
-        }
-        Ok(&self.bytes[..length])
-    }
-
-    /// The bytes of a frame; none if it is not there.
-    pub fn get(&mut self, number: u64) -> io::Result<Option<&[u8]>> {
-        match self.recording.index.frames.get(&number) {
-            Some(&place) => self.at(place).map(Some),
-            None => Ok(None),
-        }
-    }
 }
 
 /// Of names that a file may have, of which there is at least one: that which is there, or else the first.
 pub(crate) fn first_there(mut paths: Vec<PathBuf>) -> PathBuf {
     let there = if paths.len() > 1 { paths.iter().position(|path| path.exists()) } else { None };
     paths.swap_remove(there.unwrap_or(0))
-}
-
-/// The bytes of the frame in a CBF file.
-pub(crate) fn read_cbf(path: &Path, frame: &mut [u8]) -> io::Result<()> {
-    let file = fs::read(path)?;
-    cbf::read_frame(&file, frame).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
 /// A journal that begins with a head.

@@ -21,6 +21,7 @@ use nilometer_storage::{Calendar, Clock};
 use crate::{
     format::{self, Geometry, Known, Packet, WireFormat},
     transport::{InStep, Outlet, Pace, Sent, Waiting},
+    verify::OVERWRITTEN,
     whole::{Ahead, Whole},
 };
 
@@ -45,6 +46,9 @@ pub enum ReplayError {
     /// No time is in it.
     #[error("at which rate it came can't be told from it: give a --rate")]
     Rate,
+    /// It is of a recorder that keeps the latest only, and was faster.
+    #[error("{OVERWRITTEN}")]
+    Overwritten,
     /// The network, or what reads ahead, gave up.
     #[error("can't send: {0}")]
     Network(#[from] io::Error),
@@ -139,8 +143,8 @@ impl Replay {
         over.store(true, Ordering::Relaxed);
         // One that waits for room sees that nobody takes more.
         drop(full);
-        drop(reader.join());
-        sent
+        let overwritten = reader.join().unwrap_or(false);
+        if overwritten { Err(ReplayError::Overwritten) } else { sent }
     }
 }
 
@@ -164,8 +168,9 @@ fn running() -> Nanos {
     Calendar::now().running
 }
 
-/// Hands over all frames, also those that are still to be recorded.
-fn read_ahead(whole: &Arc<Whole>, over: &AtomicBool, pieces: &SyncSender<Vec<u8>>) {
+/// Hands over all frames, also those that are still to be recorded, or up to the first that was overwritten: whether there was
+/// one.
+fn read_ahead(whole: &Arc<Whole>, over: &AtomicBool, pieces: &SyncSender<Vec<u8>>) -> bool {
     let (size, ahead) = (whole.frame_size(), Ahead::new(whole.clone()));
     let piece = (PIECE / size).max(1) * size;
     let (mut offset, mut quiet) = (0, 0);
@@ -174,12 +179,15 @@ fn read_ahead(whole: &Arc<Whole>, over: &AtomicBool, pieces: &SyncSender<Vec<u8>
         if length > 0 {
             let mut bytes = vec![0; length as usize];
             ahead.read_at(offset, &mut bytes);
+            if whole.is_overwritten(offset..offset + length) {
+                return true;
+            }
             offset += length;
             if pieces.send(bytes).is_err() {
-                return;
+                break;
             }
         } else if whole.is_over() || quiet > QUIET {
-            return;
+            break;
         } else {
             thread::sleep(LOOK);
             quiet = if whole.refresh() { 0 } else { quiet + 1 };
@@ -188,6 +196,7 @@ fn read_ahead(whole: &Arc<Whole>, over: &AtomicBool, pieces: &SyncSender<Vec<u8>
             }
         }
     }
+    false
 }
 
 /// The end that sends.
@@ -363,7 +372,7 @@ mod tests {
         transport::trial::Kept,
         whole::{
             Extent,
-            tests::{COURSES, laid_out},
+            tests::{COURSES, laid_out, overtaken},
         },
     };
 
@@ -394,6 +403,17 @@ mod tests {
         }
         let (packets, _, told) = replayed(0, fast, true);
         assert!(packets.is_empty() && told.stopped);
+    }
+
+    #[test]
+    fn what_was_overwritten_before_it_was_read_is_not_sent() {
+        let (_lanes, whole) = overtaken();
+        let fast = Replaying { serial: 0, rate: Some(ByteRate(1e9)) };
+        let replay = Replay::new(Arc::new(whole), fast).expect("it was packets");
+        let kept = Kept::default();
+        let ended =
+            replay.run(&mut [Box::new(kept.clone())], Clock::start(), &AtomicBool::new(false), |_| {});
+        assert!(matches!(ended, Err(ReplayError::Overwritten)) && kept.packets().is_empty(), "{ended:?}");
     }
 
     /// Memory that stops the replay with its tenth packet.

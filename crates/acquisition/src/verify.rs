@@ -5,11 +5,17 @@ mod headers;
 
 pub use headers::Headers;
 
+use nilometer_model::Storing;
+
 use crate::{
     instrument::{Content, ContentError, Origin},
     reader::{Frames, Place, Recording},
     whole::Whole,
 };
+
+/// What to say of a recording that was overwritten before it was read.
+pub const OVERWRITTEN: &str = "it is being recorded and only the latest of it is kept: some was overwritten before it was \
+                               read; end the recording first";
 
 /// What became of a recording.
 #[derive(Debug, Default)]
@@ -26,6 +32,9 @@ pub struct Verified {
     pub missing: Vec<(u64, u64)>,
     /// Frames that are there in no place as they should be.
     pub damaged: Vec<Damaged>,
+    /// Frames that were there when it was begun, and were overwritten while they were read: what is said of others may be
+    /// wrong for the same reason.
+    pub overwritten: u64,
     /// What the headers of packets say, if frames are blocks of packets that have some.
     pub headers: Option<Headers>,
 }
@@ -50,8 +59,13 @@ impl Verified {
 
 /// Reads and compares every frame, and the headers in blocks of packets.
 pub fn verify(whole: &Whole) -> Verified {
-    let headers = Headers::of(whole);
-    whole.recording(|recording| compare(recording, headers))
+    let (headers, first) = (Headers::of(whole), whole.recording(|recording| recording.index.first()));
+    let verified = whole.recording(|recording| compare(recording, headers));
+    if whole.recording(|recording| recording.head().storing == Storing::Ring) {
+        whole.refresh();
+    }
+    let overwritten = whole.recording(|recording| recording.index.first()) - first;
+    Verified { overwritten, ..verified }
 }
 
 fn compare(recording: &Recording, headers: Option<Headers>) -> Verified {
@@ -67,7 +81,7 @@ fn compare(recording: &Recording, headers: Option<Headers>) -> Verified {
         None => None,
     };
     verified.made_again = content.is_some();
-    for &number in index.frames.keys() {
+    for (&number, _) in index.frames.range(index.first()..) {
         // The frame counts if any of its copies is right; the complaint is about the first.
         let mut complaint = None;
         for place in index.places(number) {

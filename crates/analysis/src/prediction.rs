@@ -177,7 +177,7 @@ fn files(instrument: &Instrument) -> Option<f64> {
     let frames = match (instrument.format, instrument.storing) {
         (Format::Cbf, _) => Some(1),
         (_, Storing::Files | Storing::Scattered) => instrument.frames_per_file,
-        (_, Storing::Growing | Storing::Shared) => None,
+        (_, Storing::Growing | Storing::Shared | Storing::Ring) => None,
     };
     frames.map(|frames| instrument.frame_rate.0 * instrument.streams as f64 / frames.max(1) as f64)
 }

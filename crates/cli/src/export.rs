@@ -11,13 +11,14 @@ use std::{
 use anyhow::{Context, anyhow, ensure};
 use clap::Args;
 use nilometer_acquisition::{
+    OVERWRITTEN,
     export::{self, Exporting, SLOTS},
     reader::{Recording, Trust},
     whole::{Extent, Whole},
 };
 use nilometer_model::{ByteRate, Bytes, plan::EngineKind};
 use nilometer_storage::{
-    Clock, Drive,
+    Clock, Drive, Errno,
     engine::{EngineError, Options, on_directory},
     target::Description,
 };
@@ -134,6 +135,7 @@ fn ended(export: &export::Export, path: &Path) -> anyhow::Result<()> {
     let removed = made && std::fs::remove_file(path).is_ok();
     let removed = if removed { ", which is removed again" } else { "" };
     match fault {
+        Err(Errno::ESTALE) => Err(anyhow!("{}{removed}: {OVERWRITTEN}", path.display())),
         Err(errno) => Err(anyhow!("can't write {}{removed}: {errno}", path.display())),
         Ok(()) => Err(anyhow!("interrupted: it is not in {}{removed}", path.display())),
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::anyhow;
 use clap::Args;
 use nilometer_acquisition::{
-    Damaged, Headers, Verified,
+    Damaged, Headers, OVERWRITTEN, Verified,
     format::Stamp,
     reader::{Index, Recording, Trust},
     verify,
@@ -69,7 +69,10 @@ fn told(recording: &Recording, verified: &Verified) -> String {
         lines.push(format!("chunks      {}", chunks(index)));
     }
     if !index.removed.is_empty() {
-        lines.push(format!("removed     {} {what}, to make room", index.removed.len()));
+        lines.push(format!("removed     {} {what}, to make room", index.removed.count()));
+    }
+    if verified.overwritten > 0 {
+        lines.push(format!("overwritten {} {what}, while they were read", verified.overwritten));
     }
     if let Some(why) = &verified.not_made_again {
         lines.push(format!("simulated   frames can't be made again: {why}"));
@@ -155,6 +158,9 @@ fn ranges(ranges: &[(u64, u64)]) -> String {
 /// Why it is not whole, if it is not.
 fn faults(recording: &Recording, verified: &Verified) -> Vec<String> {
     let (index, lanes) = (&recording.index, recording.head().lanes as usize);
+    if verified.overwritten > 0 {
+        return vec![OVERWRITTEN.into()];
+    }
     let mut faults = Vec::new();
     let mut fault = |count: usize, text: String| {
         if count > 0 {

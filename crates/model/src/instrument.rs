@@ -121,11 +121,18 @@ pub enum Storing {
     /// Chunks of N consecutive frames, numbered over all writers as VLBI recorders do: `<name>.00000000` and on. In the
     /// order of their numbers, whichever directories they are in, they are one stream without gaps.
     Scattered,
+    /// A file of a fixed size for each writer, which is written again from its beginning when it is full: only the latest
+    /// frames stay.
+    #[serde(skip)]
+    Ring,
 }
 
 impl Storing {
-    /// All of them.
+    /// Those that an instrument may ask for.
     pub const ALL: [Storing; 4] = [Storing::Files, Storing::Growing, Storing::Shared, Storing::Scattered];
+    /// With that of which only the latest frames stay, which is asked of the recorder.
+    pub const STORED: [Storing; 5] =
+        [Storing::Files, Storing::Growing, Storing::Shared, Storing::Scattered, Storing::Ring];
 
     /// Frames go into many files, N of them each.
     pub const fn is_many_files(self) -> bool {
@@ -139,6 +146,7 @@ impl Storing {
             Storing::Growing => "growing",
             Storing::Shared => "shared",
             Storing::Scattered => "scattered",
+            Storing::Ring => "ring",
         }
     }
 }

@@ -11,7 +11,7 @@ use std::{
     },
 };
 
-use fuser::{BackingId, FileHandle, FopenFlags, INodeNo, ReplyData, ReplyOpen};
+use fuser::{BackingId, Errno, FileHandle, FopenFlags, INodeNo, ReplyData, ReplyOpen};
 use nilometer_acquisition::whole::{Ahead, Asked};
 
 use crate::{crew::Crew, entry::Entry};
@@ -146,6 +146,14 @@ impl Reader {
     }
 
     fn answer(&self, asked: &Asked, reply: ReplyData) {
-        ANSWER.with_borrow_mut(|answer| self.ahead.give_asked(asked, answer, |bytes| reply.data(bytes)));
+        ANSWER.with_borrow_mut(|answer| {
+            self.ahead.give_asked(asked, answer, |bytes| {
+                if self.ahead.whole().is_overwritten(asked.range()) {
+                    reply.error(Errno::EIO);
+                } else {
+                    reply.data(bytes);
+                }
+            });
+        });
     }
 }

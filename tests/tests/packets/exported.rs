@@ -8,7 +8,7 @@ use nilometer_tests::{Ended, run};
 use super::lab::{FRAMES_OF_BLOCK, LIMIT, Lab, open};
 
 /// A command about the recording.
-fn about(lab: &Lab, command: &str, more: &[&str]) -> Ended {
+pub(crate) fn about(lab: &Lab, command: &str, more: &[&str]) -> Ended {
     let lanes = lab.lanes();
     let lanes: Vec<_> = lanes.iter().map(|lane| lane.to_str().expect("plain names")).collect();
     run(&[&[command], &lanes[..], more].concat())

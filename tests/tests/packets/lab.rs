@@ -87,7 +87,7 @@ impl Lab {
         for to in &self.to {
             arguments.extend(["--to", to.to_str().expect("plain names")]);
         }
-        if self.to.len() > 1 {
+        if self.to.len() > 1 && !more.contains(&"--keep") {
             arguments.extend(["--chunk-size", "4 MB"]);
         }
         arguments.extend(if more.contains(&"--buffer") { &[][..] } else { &["--buffer", "64 MiB"] });

@@ -2,6 +2,7 @@
 
 mod disks;
 mod exported;
+mod kept;
 mod lab;
 mod mounted;
 mod replayed;

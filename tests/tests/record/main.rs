@@ -347,6 +347,21 @@ fn what_was_acknowledged_before_it_was_killed_is_there() {
     assert!(found > 0, "seed {seed}: not a block was ever acknowledged");
 }
 
+#[test]
+fn a_recorder_that_keeps_the_latest_and_is_killed_has_overwritten_nothing_that_it_still_knows() {
+    let seed = u64::from(std::process::id());
+    let (mut moments, mut found) = (Seed(seed).named("kept").stream(), 0);
+    for _ in 0..kills() {
+        let lab = Lab::new();
+        let after = Duration::from_millis(moments.below(300));
+        let blocks = blocks_after_a_kill(&lab, &["--keep", "4 MB", "--checksums"], after);
+        // Five that stay, and those of the two parts that are being overwritten.
+        assert!(blocks.is_none_or(|blocks| blocks <= 7), "seed {seed}: {blocks:?} blocks");
+        found += blocks.unwrap_or(0);
+    }
+    assert!(found > 0, "seed {seed}: not a block was ever acknowledged");
+}
+
 /// As readers of VLBI recordings put chunks together: all that match, in the order of their numbers.
 fn united(directories: &[PathBuf]) -> Vec<u8> {
     let mut chunks = Vec::new();
@@ -393,7 +408,7 @@ fn bad_input_is_one_message_and_nothing_is_made() {
     let taken = UdpSocket::bind("127.0.0.1:0").expect("a port is free");
     let taken = format!("udp://{}", taken.local_addr().expect("it is bound"));
     let to = lab.to.to_str().expect("plain names");
-    let cases: [(&[&str], &str); 11] = [
+    let cases: [(&[&str], &str); 15] = [
         (&["telescope.toml", "--to", to, "--listen", "127.0.0.1:5"], "udp://HOST:PORT"),
         (&["telescope.toml", "--to", to, "--listen", "udp://192.0.2.1:5"], "name an address of this machine"),
         (&["telescope.toml", "--to", to, "--listen", &taken], "a free port"),
@@ -405,6 +420,10 @@ fn bad_input_is_one_message_and_nothing_is_made() {
         (&["pilatus-6m", "--to", to], "it has no `packets`"),
         (&["telescope.toml", "--to", to, "--chunk-size", "4 MB"], "name several --to"),
         (&["telescope.toml", "--to", to, "--to", to, "--name", "a.b"], "no name with a dot"),
+        (&["telescope.toml", "--to", to, "--keep", "4 MB", "--chunk-size", "4 MB"], "has no chunks"),
+        (&["telescope.toml", "--to", to, "--keep", "1 kB"], "or more"),
+        (&["telescope.toml", "--to", to, "--keep", "0 B"], "or more"),
+        (&["telescope.toml", "--to", to, "--keep", "9000 PB"], "must stay free"),
     ];
     for (arguments, part) in cases {
         let ended = start(lab.directory.path(), &[&["record"], arguments].concat()).end(LIMIT);

@@ -5,7 +5,6 @@
 //! so a copy is a recording like the first, with a journal of its own.
 
 mod names;
-mod ranges;
 mod tail;
 
 use std::{
@@ -19,8 +18,7 @@ use std::{
 use nilometer_model::{ByteRate, Histogram, Nanos, ReaderTotals};
 use nilometer_storage::{Arena, Buffer, Completion, Errno, OpKind, Operation, Step, Wait, Workload};
 
-use crate::{Expected, Frame, Gap, Ring, journal::Entry, sink::RawLayout};
-use ranges::Ranges;
+use crate::{Expected, Frame, Gap, Ranges, Ring, journal::Entry, sink::RawLayout};
 use tail::Tail;
 
 /// What a follower does with frames.

@@ -186,7 +186,8 @@ impl Index {
                 self.frames.insert(number, copy);
             } else {
                 self.frames.remove(&number);
-                self.removed.insert(number);
+                self.removed.add(number);
+                self.gaps.remove(&number);
             }
         }
     }

@@ -7,6 +7,7 @@ mod status;
 mod threads;
 
 use std::{
+    collections::BTreeSet,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -153,14 +154,17 @@ impl Recorder {
             let sender = sender.clone();
             thread::Builder::new().name(format!("lane {seat}")).spawn(move || threads::lane(job, &sender))?;
         }
-        if let Err(error) = all_ready(&reports, count, hang_after) {
-            // Lanes that are ready end.
-            ring.close(0);
-            return Err(error);
-        }
+        let early = match all_ready(&reports, count, hang_after) {
+            Ok(early) => early,
+            Err(error) => {
+                // Lanes that are ready end.
+                ring.close(0);
+                return Err(error);
+            }
+        };
         let mut job = feed.onto(ring.clone(), stop.clone(), clock);
         job.discard()?;
-        Ok(Recorder {
+        let mut recorder = Recorder {
             ring,
             reports,
             clock,
@@ -178,7 +182,11 @@ impl Recorder {
             watched,
             recent: Recent::default(),
             waits: Some((job, sender)),
-        })
+        };
+        for report in early {
+            recorder.hear(report);
+        }
+        Ok(recorder)
     }
 
     /// What came since it was prepared is none of the recording: for one that begins later.
@@ -259,7 +267,7 @@ impl Recorder {
                 self.source = *totals;
                 self.over = self.clock.now();
             }
-            Report::Ready | Report::Refused(..) => return,
+            Report::Ready(_) | Report::Refused(..) => return,
         }
         (self.open, self.heard) = (self.open - 1, self.clock.now());
     }
@@ -345,13 +353,21 @@ fn gauges(lanes: &[(Arc<dyn Target>, RawLayout)], reserve: Option<Bytes>) -> Vec
     gauges.into_iter().map(Some).collect()
 }
 
-fn all_ready(reports: &Receiver<Report>, lanes: usize, limit: Nanos) -> Result<(), RecordError> {
-    for lane in 0..lanes {
+/// Waits until every lane is. What those reported meanwhile that have failed already.
+fn all_ready(reports: &Receiver<Report>, lanes: usize, limit: Nanos) -> Result<Vec<Report>, RecordError> {
+    let (mut waiting, mut early): (BTreeSet<usize>, _) = ((0..lanes).collect(), Vec::new());
+    while let Some(&lane) = waiting.first() {
         match reports.recv_timeout(limit.duration()) {
             Ok(Report::Refused(lane, why)) => return Err(RecordError::Lane { lane, why }),
+            Ok(Report::Ready(lane)) => drop(waiting.remove(&lane)),
+            Ok(report) => {
+                if let Report::Lane(lane, _) = &report {
+                    waiting.remove(lane);
+                }
+                early.push(report);
+            }
             Err(_) => return Err(RecordError::Hung { lane }),
-            Ok(_) => {}
         }
     }
-    Ok(())
+    Ok(early)
 }

@@ -9,7 +9,7 @@ use std::sync::{
 
 use nilometer_model::{Histogram, Nanos};
 use nilometer_storage::{
-    Arena, Drive, Engine, OpKind, Target,
+    Arena, Completion, Drive, Engine, OpKind, Step, Target, Workload,
     engine::Options,
     process::{self, Usage},
 };
@@ -17,13 +17,14 @@ use nilometer_storage::{
 use super::{Lane, feed};
 use crate::{
     Ring, Writer,
-    sink::{Gauge, Numbering, RawFiles, RawLayout},
+    sink::{Gauge, Numbering, RawFiles, RawLayout, Sink},
 };
 
 /// What a thread says.
 #[derive(Debug)]
 pub(super) enum Report {
-    Ready,
+    /// A lane can store frames, or never will: then it reports that too.
+    Ready(usize),
     Refused(usize, String),
     Lane(usize, Box<Lane>),
     Source(Box<SourceTotals>),
@@ -60,8 +61,7 @@ pub(super) fn lane(job: LaneJob, reports: &SyncSender<Report>) {
     let seat = job.seat;
     let report = match lane_engine(&job) {
         Ok(engine) => {
-            drop(reports.send(Report::Ready));
-            Report::Lane(seat, Box::new(drive_lane(job, engine)))
+            Report::Lane(seat, Box::new(drive_lane(job, engine, || drop(reports.send(Report::Ready(seat))))))
         }
         Err(why) => Report::Refused(seat, why),
     };
@@ -77,7 +77,8 @@ fn lane_engine(job: &LaneJob) -> Result<Box<dyn Engine>, String> {
     Ok(engine)
 }
 
-fn drive_lane(job: LaneJob, mut engine: Box<dyn Engine>) -> Lane {
+/// Writes until the recording is over, and says when it can begin.
+fn drive_lane(job: LaneJob, mut engine: Box<dyn Engine>, ready: impl FnOnce()) -> Lane {
     let LaneJob { ring, seat, target, layout, gauge, numbering, written, options, .. } = job;
     // Where the storage can't say, there is room until a write fails.
     let read = || {
@@ -88,9 +89,8 @@ fn drive_lane(job: LaneJob, mut engine: Box<dyn Engine>) -> Lane {
     read();
     let gauging = gauge.clone().unwrap_or(Gauge::with_reserve(0));
     let sink = RawFiles::new(layout, gauging).numbered(numbering);
-    let mut writer = Writer::new(ring, seat, sink);
-    let (usage, run_delay) = (Usage::of_thread(), process::run_delay());
-    Drive::new(&mut writer, engine.as_mut()).run(|completion| {
+    let mut lane = Starting::new(Writer::new(ring, seat, sink), ready);
+    Drive::new(&mut lane, engine.as_mut()).run(|completion| {
         if let (OpKind::Write, Ok(bytes)) = (completion.operation.kind, completion.result) {
             written.fetch_add(bytes.into(), Ordering::Relaxed);
         }
@@ -98,12 +98,50 @@ fn drive_lane(job: LaneJob, mut engine: Box<dyn Engine>) -> Lane {
             read();
         }
     });
+    let Starting { writer, before: (usage, run_delay), .. } = lane;
     Lane {
         totals: writer.totals().clone(),
         written: writer.sink().written(),
         usage: Usage::of_thread().since(usage),
         run_delay: process::run_delay().since(run_delay),
         ended: options.clock.now(),
+    }
+}
+
+/// A lane that says once when it is ready, and what its thread had spent by then.
+struct Starting<R> {
+    writer: Writer<RawFiles>,
+    ready: Option<R>,
+    before: (Usage, Nanos),
+}
+
+impl<R: FnOnce()> Starting<R> {
+    fn new(writer: Writer<RawFiles>, ready: R) -> Self {
+        Starting { writer, ready: Some(ready), before: Default::default() }
+    }
+
+    #[cold]
+    fn look(&mut self) {
+        if self.writer.sink().is_ready()
+            && let Some(ready) = self.ready.take()
+        {
+            self.before = (Usage::of_thread(), process::run_delay());
+            ready();
+        }
+    }
+}
+
+impl<R: FnOnce()> Workload for Starting<R> {
+    fn next(&mut self, now: Nanos) -> Step {
+        let step = self.writer.next(now);
+        if self.ready.is_some() {
+            self.look();
+        }
+        step
+    }
+
+    fn completed(&mut self, completion: Completion) {
+        self.writer.completed(completion);
     }
 }
 

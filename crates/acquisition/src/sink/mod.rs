@@ -25,6 +25,11 @@ pub struct Stored {
 
 /// Turns frames into operations. Pure, as a workload is.
 pub trait Sink {
+    /// Whether the first frames can be stored, once there was an operation to be issued: what they need is made, or will
+    /// never be.
+    fn is_ready(&self) -> bool {
+        true
+    }
     /// Whether it takes another frame now.
     fn has_room(&self) -> bool;
     /// The next frame, of this number, begins a chunk; the one before is over. Only called when there is room, and only

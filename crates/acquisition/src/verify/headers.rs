@@ -14,7 +14,8 @@ pub struct Headers {
     frame_size: usize,
     frames_of_block: u64,
     parts: u64,
-    /// The block that comes next.
+    /// The block that the recording begins with, and that which comes next.
+    first: u64,
     next: u64,
     /// What was found so far.
     pub continuity: Continuity,
@@ -30,7 +31,8 @@ impl Headers {
             frame_size: whole.frame_size() as usize,
             frames_of_block: whole.frames_of_block(),
             parts: whole.packets_of_frame(),
-            next: 0,
+            first: whole.first_block(),
+            next: whole.first_block(),
             continuity: Continuity::new(whole.survey().frames_per_second),
             noted: 0,
         })
@@ -46,7 +48,7 @@ impl Headers {
             while let Some(gap) = left_out.next_if(|gap| u64::from(gap.at) / self.parts <= at) {
                 self.continuity.left_out(gap.count / self.parts);
             }
-            self.continuity.frame(block * self.frames_of_block + at, stamp);
+            self.continuity.frame((block - self.first) * self.frames_of_block + at, stamp);
         }
         left_out.for_each(|gap| self.continuity.left_out(gap.count / self.parts));
         Ok(())
@@ -92,6 +94,7 @@ mod tests {
             frame_size: 64,
             frames_of_block: 4,
             parts: 1,
+            first: 0,
             next: 0,
             continuity: Continuity::new(Some(10)),
             noted: 0,

@@ -56,7 +56,8 @@ impl Files {
 
     /// Reads all of `into` from the file of a place, at this offset of it.
     pub(super) fn read(&self, whole: &Whole, place: Place, at: u64, into: &mut [u8]) -> io::Result<()> {
-        self.with(whole, place, Cache::Through, |file| file.read_exact_at(into, at))
+        self.with(whole, place, Cache::Through, |file| file.read_exact_at(into, at))?;
+        whole.stays(place)
     }
 
     /// Reads from there, past the cache where the file system can: how much, less than asked for at the end of the file.
@@ -68,7 +69,8 @@ impl Files {
         at: u64,
         into: &mut [u8],
     ) -> io::Result<usize> {
-        self.with(whole, place, Cache::Past, |file| read_pages(file, at, into))
+        let read = self.with(whole, place, Cache::Past, |file| read_pages(file, at, into))?;
+        whole.stays(place).map(|()| read)
     }
 
     /// Reads from the file of a place. One that was open already and fails is opened again: its disk may have been mounted anew.

@@ -19,13 +19,14 @@ mod survey;
 use std::{
     collections::BTreeSet,
     fs::File,
+    io,
     ops::Range,
     os::unix::fs::FileExt,
     path::PathBuf,
     sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
 };
 
-use nilometer_model::Format;
+use nilometer_model::{Format, Storing};
 
 use crate::{
     Stream, Wire,
@@ -123,8 +124,8 @@ impl Whole {
             faults: Mutex::default(),
             state: RwLock::new(State {
                 over: extent == Extent::All && recording.is_over(),
+                blocks: Blocks::new(head.frame_size.max(1), recording.index.first()),
                 recording,
-                blocks: Blocks::new(head.frame_size.max(1)),
             }),
         };
         if extent == Extent::Mark {
@@ -161,6 +162,11 @@ impl Whole {
     /// Bytes of a frame.
     pub fn frame_size(&self) -> u64 {
         self.frame_size
+    }
+
+    /// The number of the block that it begins with: not 0 where older ones had been overwritten when it was opened.
+    pub fn first_block(&self) -> u64 {
+        self.state().blocks.first()
     }
 
     /// Bytes in all. They never become fewer.
@@ -209,7 +215,7 @@ impl Whole {
         let late = state.over && state.recording.index.heads.len() > lanes;
         if late {
             // What was missing may be shorter than it was taken to be.
-            state.blocks = Blocks::new(self.block_size);
+            state.blocks = Blocks::new(self.block_size, state.blocks.first());
         }
         if late || gained && self.extent == Extent::Mark {
             state.extend(self.extent);
@@ -352,12 +358,36 @@ impl Whole {
         self.faults.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// What was read of a place is what was stored there. In a ring it may have been overwritten meanwhile: of that there is a
+    /// note in the journal before.
+    fn stays(&self, place: Place) -> io::Result<()> {
+        let ring = self.recording(|recording| recording.index.heads[place.lane].storing == Storing::Ring);
+        if ring && !self.is_over() {
+            self.gain(|recording| recording.look_at(place.lane));
+        }
+        if ring && self.is_gone(place) { Err(io::ErrorKind::NotFound.into()) } else { Ok(()) }
+    }
+
+    /// Whether something of a range was removed or overwritten since it was recorded. Who read it before asking may have got
+    /// halves of frames: what was there, and what stands in its place now.
+    pub fn is_overwritten(&self, range: Range<u64>) -> bool {
+        let State { recording, blocks, .. } = &*self.state();
+        let range = range.start..range.end.min(blocks.length());
+        let among = |range: Range<u64>| blocks.at(range.start)..blocks.at(range.end - 1) + 1;
+        !range.is_empty() && recording.index.removed.count_in(among(range)) > 0
+    }
+
+    fn is_gone(&self, place: Place) -> bool {
+        self.recording(|recording| recording.index.is_gone(place))
+    }
+
     fn read_block(&self, block: u64, within: u64, into: &mut [u8]) {
         let places: Vec<Place> = self.state().recording.index.places(block).collect();
         let mut fault = None;
         for place in places {
             match self.read_place(place, within, into) {
                 Ok(()) => return,
+                Err(_) if self.is_gone(place) => {}
                 Err(error) => fault = fault.or(Some((place, error))),
             }
         }
@@ -373,7 +403,7 @@ impl Whole {
         self.fill_block(block, within, into);
     }
 
-    fn read_place(&self, place: Place, within: u64, into: &mut [u8]) -> std::io::Result<()> {
+    fn read_place(&self, place: Place, within: u64, into: &mut [u8]) -> io::Result<()> {
         let head = self.state().recording.index.heads[place.lane];
         if head.format == Format::Cbf {
             let mut frame = vec![0; head.frame_size as usize];
@@ -383,7 +413,7 @@ impl Whole {
         }
         let there = place.length.map_or(self.block_size, u64::from);
         if within + into.len() as u64 > there {
-            return Err(std::io::ErrorKind::UnexpectedEof.into());
+            return Err(io::ErrorKind::UnexpectedEof.into());
         }
         self.files.read(self, place, place.position.saturating_mul(head.stride) + within, into)
     }

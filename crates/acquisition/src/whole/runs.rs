@@ -46,7 +46,7 @@ impl Whole {
             Storing::Scattered => [head.frames_per_file, u64::from(head.lanes)]
                 .into_iter()
                 .fold(head.stride, u64::saturating_mul),
-            Storing::Files | Storing::Growing | Storing::Shared => 0,
+            Storing::Files | Storing::Growing | Storing::Shared | Storing::Ring => 0,
         }
     }
 }

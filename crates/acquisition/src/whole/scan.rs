@@ -67,8 +67,9 @@ impl Scan {
     /// From the journals and a few frames.
     pub fn of(whole: &Whole) -> Self {
         let first = whole.first_stamp().and_then(|frame| Some((frame, whole.stamp(frame)?)));
+        let begin = whole.first_block();
         let (gaps, missing) =
-            whole.recording(|recording| (holes(whole, &recording.index), recording.index.missing()));
+            whole.recording(|recording| (holes(whole, begin, &recording.index), recording.index.missing()));
         let parts = whole.packets_of_frame();
         let frames = |filled| -> u64 {
             gaps.iter().filter(|gap| gap.filled == filled).map(|gap| gap.packets.div_ceil(parts)).sum()
@@ -140,13 +141,13 @@ fn last_stamp(whole: &Whole) -> Option<(u64, Stamp)> {
     candidates.map(|back| frames - back).find_map(|frame| Some((frame, whole.stamp(frame)?)))
 }
 
-/// The gaps of all blocks, those that touch as one.
-fn holes(whole: &Whole, index: &Index) -> Vec<Hole> {
+/// The gaps of all blocks from this one on, those that touch as one.
+fn holes(whole: &Whole, begin: u64, index: &Index) -> Vec<Hole> {
     let parts = index.stream.as_ref().map_or(1, |stream| stream.packets_of_frame().max(1) as u64);
     let mut holes: Vec<(Hole, u64)> = Vec::new();
-    for (&block, gaps) in &index.gaps {
+    for (&block, gaps) in index.gaps.range(begin..) {
         for &Gap { at, count, filled } in gaps {
-            let first = block * whole.frames_of_block() * parts + u64::from(at);
+            let first = (block - begin) * whole.frames_of_block() * parts + u64::from(at);
             match holes.last_mut() {
                 Some((hole, end)) if hole.filled && filled && *end == first => {
                     (hole.packets, *end) = (hole.packets + count, first + count);

@@ -83,6 +83,9 @@ fn frame(format: &dyn WireFormat, stored: Format, number: u64, missing: bool) ->
     bytes
 }
 
+/// Of a ring.
+const PARTS: u64 = 3;
+
 /// A recording that somebody writes.
 pub(crate) struct Lanes {
     directories: Vec<TempDir>,
@@ -120,7 +123,9 @@ impl Lanes {
     fn store(&mut self, lane: usize, number: u64, bytes: &[u8], due: u64, gaps: &[Gap]) {
         let Head { frames_per_file, stride, storing, .. } = self.head;
         let (file, issued) = (self.blocks[lane] / frames_per_file, self.blocks[lane] % frames_per_file);
-        let positions = [(Storing::Files, issued), (Storing::Growing, self.blocks[lane])];
+        let stored = self.blocks[lane];
+        let round = stored % (PARTS * frames_per_file);
+        let positions = [(Storing::Files, issued), (Storing::Growing, stored), (Storing::Ring, round)];
         let position =
             positions.iter().find(|(of, _)| *of == storing).map_or(number, |(_, position)| *position);
         self.blocks[lane] += 1;
@@ -143,6 +148,11 @@ impl Lanes {
             }
             fs::write(self.directories[lane].path().join(format!("n.{lane}.journal")), bytes).expect("room");
         }
+    }
+
+    /// What is in this file will be overwritten.
+    fn remove(&mut self, lane: usize, file: u64) {
+        self.journals[lane].push(Entry::Removed { file });
     }
 
     fn end(&mut self, due: u64) {
@@ -186,6 +196,26 @@ pub(crate) fn laid_out(
     recorded.end(blocks.len() as u64);
     recorded.publish(0);
     (recorded, reference)
+}
+
+/// A ring that is overwritten in part since it was opened, though nobody was told so.
+pub(crate) fn overtaken() -> (Lanes, Whole) {
+    let course = COURSES[0];
+    let format = sender(course.0);
+    let mut lanes = Lanes::new(1, Storing::Ring, &stream(course, &known(course.1)));
+    let store = |lanes: &mut Lanes, blocks: Range<u64>| {
+        for block in blocks {
+            let frames = block * FRAMES_OF_BLOCK..(block + 1) * FRAMES_OF_BLOCK;
+            let bytes: Vec<u8> = frames.flat_map(|number| frame(&*format, course.2, number, false)).collect();
+            lanes.store(0, block, &bytes, 0, &[]);
+        }
+        lanes.publish(0);
+    };
+    store(&mut lanes, 0..8);
+    let whole = lanes.whole(Extent::Mark);
+    lanes.remove(0, 0);
+    store(&mut lanes, 8..11);
+    (lanes, whole)
 }
 
 /// From one end to the other, in reads of these lengths in turn, two at a time in the other order.

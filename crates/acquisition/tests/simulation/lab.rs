@@ -116,7 +116,7 @@ impl Lab {
             format: self.format,
         };
         let preallocate =
-            self.storing.is_many_files() || self.storing == Storing::Shared && self.lanes() == 1;
+            RawLayout::suited(String::new(), head, true).preallocate || self.storing.is_many_files();
         let origin = Content::Pattern(self.pattern()).origin();
         RawLayout {
             name: "n_r".into(),

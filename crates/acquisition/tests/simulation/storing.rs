@@ -96,6 +96,46 @@ fn a_growing_file_is_stored_by_appending() {
 }
 
 #[test]
+fn a_ring_has_the_latest_frames_in_a_file_that_does_not_grow() {
+    for devices in [vec![device()], vec![device(), device()]] {
+        let (lanes, keep) = (devices.len() as u64, 3);
+        let lab = Lab { devices, keep: Some(keep), period: Nanos(300), slots: 1003, ..lab(Storing::Ring) };
+        let run = lab.run(Nanos::MAX);
+        let index = run.index(Trust::Durable);
+        assert_eq!((index.due, index.ended as u64, run.ring.books().lost()), (Some(1003), lanes, 0));
+        assert_eq!((index.frames.len() as u64 + index.removed.count(), index.missing()), (1003, vec![]));
+        assert!(1003 - index.first() >= keep * lab.frames_per_file, "from {} on", index.first());
+        assert_eq!(run.wrong(&index, &lab.pattern()), Vec::<u64>::new());
+        for head in &index.heads {
+            let size = run.file(head, 0).len() as u64;
+            assert_eq!(size, (keep + 2) * lab.frames_per_file * head.stride);
+        }
+    }
+}
+
+#[test]
+fn a_ring_that_has_not_come_round_is_as_long_as_what_is_in_it() {
+    let lab = Lab { keep: Some(30), ..lab(Storing::Ring) };
+    let run = lab.run(Nanos::MAX);
+    let index = run.index(Trust::Durable);
+    assert_eq!((index.frames.len(), index.first(), run.ring.books().lost()), (1003, 0, 0));
+    assert_eq!(run.file(&index.heads[0], 0).len() as u64, 1003 * index.heads[0].stride);
+}
+
+#[test]
+fn a_ring_for_which_there_is_no_room_is_not_begun() {
+    let size = 32 * 50 * (PAGE + 512);
+    for (capacity, stored) in [(size, 0), (size + 100_000, 1003)] {
+        let devices = vec![Device { capacity, ..device() }];
+        let lab = Lab { keep: Some(30), reserve: Some(4096), devices, ..lab(Storing::Ring) };
+        let run = lab.run(Nanos::MAX);
+        let index = run.index(Trust::Durable);
+        let lane = &run.lanes[0];
+        assert_eq!((index.frames.len(), lane.full, lane.fault), (stored, stored == 0, None));
+    }
+}
+
+#[test]
 fn a_shared_file_has_each_frame_at_its_number_whoever_wrote_it() {
     for writers in [1, 2, 5] {
         // Faster than one writer can, so that all have something to do.

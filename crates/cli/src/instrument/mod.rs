@@ -73,6 +73,7 @@ fn shown(instrument: &Instrument) -> String {
         (Storing::Scattered, Some(frames)) => {
             format!("chunks of {frames} frames, scattered over all directories")
         }
+        (Storing::Ring, _) => "a ring of the latest frames a writer".into(),
         (Storing::Scattered, None) => "chunks of about 256 MiB, scattered over all directories".into(),
         (Storing::Files, _) if instrument.format == Format::Cbf => "a CBF file a frame".into(),
         (Storing::Files, Some(1)) => "a file a frame".into(),

@@ -68,6 +68,8 @@ const HANG_AFTER: Nanos = Nanos::from_millis(60_000);
 const PART: u64 = 256 << 20;
 /// Parts are so small that little storage is left when no other one fits: this many fit at first.
 const PARTS: u64 = 16;
+/// Of what is kept of a recording, one part at a time is overwritten: these are small enough that little is.
+const PARTS_KEPT: u64 = 64;
 /// Larger chunks would keep too much memory waiting for one disk.
 const CHUNK_MOST: u64 = 2 << 30;
 /// From 1970-01-01 to 2000-01-01 00:00 UTC, in seconds.
@@ -81,6 +83,20 @@ struct Blocks {
     direct: bool,
     /// Bytes of a part of a file.
     part: u64,
+}
+
+/// What a directory keeps, where that is not all: so many full parts, and two more that are being overwritten.
+#[derive(Debug, Clone, Copy)]
+struct Kept {
+    frames_of_part: u64,
+    parts: u64,
+}
+
+impl Kept {
+    /// Bytes of its file.
+    fn file_size(self, blocks: Blocks) -> Bytes {
+        Bytes((self.parts + 2).saturating_mul(self.frames_of_part * blocks.size))
+    }
 }
 
 impl Settings {
@@ -146,8 +162,10 @@ impl Settings {
         let name = self.wishes.name.clone().unwrap_or_else(|| format!("{}-{id:016x}", self.instrument.name));
         self.check_memory(blocks, format.as_ref()).input()?;
         self.check_chunks(blocks, &name).input()?;
+        let kept = self.kept(blocks).input()?;
+        let least = kept.map_or(("block", Bytes(blocks.size)), |kept| ("file", kept.file_size(blocks)));
         for description in &described {
-            check_place(description, &name, self.reserve(), ("block", Bytes(blocks.size))).input()?;
+            check_place(description, &name, self.reserve(), least).input()?;
         }
         let listening = self.listening().input()?;
         let inlets = inlets(&listening, self.packets.ports(), self.threads()).input()?;
@@ -155,7 +173,7 @@ impl Settings {
         let targets = make(described, &name).input()?;
         let stream = Stream::new(self.packets.stored(), format.geometry(), self.missing());
         let network = self.network(formats, inlets, blocks.frames);
-        let layout = self.layout(stream, (id, &name), blocks);
+        let layout = self.layout(stream, (id, &name), blocks, kept);
         let durability = layout.durability;
         let setup = self.setup(&targets, &layout, network, blocks, stop);
         match setup.and_then(|setup| Ok(Recorder::prepare(setup)?)) {
@@ -198,10 +216,11 @@ impl Settings {
     /// Whether other readers of chunks will take them.
     fn check_chunks(&self, blocks: Blocks, name: &str) -> anyhow::Result<()> {
         if !self.is_scattered() {
-            ensure!(
-                self.wishes.chunk_size.is_none(),
-                "--chunk-size: one directory has no chunks, name several --to"
-            );
+            let why = match self.wishes.keep {
+                Some(_) => "what only the latest --keep is kept of has no chunks",
+                None => "one directory has no chunks, name several --to",
+            };
+            ensure!(self.wishes.chunk_size.is_none(), "--chunk-size: {why}");
             return Ok(());
         }
         ensure!(!name.contains('.'), "--name {name}: readers of chunks take no name with a dot in it");
@@ -222,7 +241,20 @@ impl Settings {
     }
 
     fn is_scattered(&self) -> bool {
-        self.wishes.to.len() > 1
+        self.wishes.to.len() > 1 && self.wishes.keep.is_none()
+    }
+
+    /// What each directory keeps, if that is not all.
+    fn kept(&self, blocks: Blocks) -> anyhow::Result<Option<Kept>> {
+        let Some(keep) = self.wishes.keep else { return Ok(None) };
+        let directories = self.wishes.to.len() as u64;
+        let least = Bytes(blocks.size.saturating_mul(directories));
+        ensure!(keep >= least, "--keep {keep}: write {least}, which is a block in each directory, or more");
+        let share = keep.0.div_ceil(directories);
+        let frames_of_part = (PART.min(share / PARTS_KEPT) / blocks.size).max(1);
+        // The last part may end anywhere.
+        let parts = share.div_ceil(frames_of_part * blocks.size) + 1;
+        Ok(Some(Kept { frames_of_part, parts }))
     }
 
     fn chunk_size(&self) -> Bytes {
@@ -277,19 +309,31 @@ impl Settings {
     }
 
     /// Of the first lane.
-    fn layout(&self, stream: Stream, (recording, name): (u64, &str), blocks: Blocks) -> RawLayout {
-        let file_size = if self.is_scattered() { self.chunk_size().0 } else { blocks.part };
+    fn layout(
+        &self,
+        stream: Stream,
+        (recording, name): (u64, &str),
+        blocks: Blocks,
+        kept: Option<Kept>,
+    ) -> RawLayout {
+        let (storing, file_size) = match kept {
+            Some(_) => (Storing::Ring, 0),
+            None if self.is_scattered() => (Storing::Scattered, self.chunk_size().0),
+            None => (Storing::Shared, blocks.part),
+        };
+        let frames_of_part = kept.map(|kept| kept.frames_of_part);
         let head = Head {
             recording,
             lane: 0,
             lanes: self.wishes.to.len() as u32,
             frame_size: blocks.size,
             stride: blocks.size,
-            frames_per_file: (file_size / blocks.size).max(1),
-            storing: if self.is_scattered() { Storing::Scattered } else { Storing::Shared },
+            frames_per_file: frames_of_part.unwrap_or((file_size / blocks.size).max(1)),
+            storing,
             format: self.packets.stored(),
         };
         RawLayout {
+            keep: kept.map(|kept| kept.parts),
             checksums: self.wishes.checksums,
             durability: Durability::EachFile,
             // What its file says of the rate is better than nothing for whoever reads the recording.

@@ -28,6 +28,10 @@ pub(crate) struct Wishes {
     /// Bytes of a chunk, where there are several directories [default: 256 MiB]
     #[arg(long, value_name = "SIZE")]
     pub(crate) chunk_size: Option<Bytes>,
+    /// Keep the latest SIZE only, until it is stopped: in each directory a file of a fixed size, which is reserved before the
+    /// recording begins, is written again from its beginning when it is full [default: all]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) keep: Option<Bytes>,
     /// The name of the recording [default: the instrument and a number]
     #[arg(long)]
     pub(crate) name: Option<String>,
@@ -135,6 +139,7 @@ impl Wishes {
             mode: self.mode.or(below.mode),
             to: if self.to.is_empty() { below.to } else { self.to },
             chunk_size: self.chunk_size.or(below.chunk_size),
+            keep: self.keep.or(below.keep),
             name: self.name.or(below.name),
             listen: self.listen.or(below.listen),
             interface: self.interface.or(below.interface),
@@ -179,6 +184,7 @@ mod tests {
         mode = "VDIF_8000-4096-16-2"
         to = "/data"
         chunk_size = "64 MB"
+        keep = "1 TB"
         name = "scan"
         listen = "udp://127.0.0.1:5"
         interface = "10.0.0.1"
@@ -199,7 +205,7 @@ mod tests {
         checksums = true
         hang_after = "10 s"
     "#;
-    const OPTIONS: [&str; 44] = [
+    const OPTIONS: [&str; 46] = [
         "other",
         "--mode",
         "Mark5B-2048-16-2",
@@ -207,6 +213,8 @@ mod tests {
         "/x",
         "--chunk-size",
         "128 MB",
+        "--keep",
+        "2 TB",
         "--name",
         "y",
         "--listen",

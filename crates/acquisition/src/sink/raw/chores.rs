@@ -29,6 +29,8 @@ pub(super) enum Chore {
     CloseThrough(u64),
     /// Frames may go into this file from now on.
     Ready(u64),
+    /// The same, once the records up to the last note are written.
+    Overwrite(u64),
     /// The file's size becomes this many bytes, once its writes are done.
     Truncate(u64, u64),
     /// Once its writes are done.
@@ -65,6 +67,7 @@ impl Chore {
             | Chore::OpenThrough(file)
             | Chore::CloseThrough(file)
             | Chore::Ready(file)
+            | Chore::Overwrite(file)
             | Chore::Truncate(file, _)
             | Chore::SyncFile(file)
             | Chore::Close(file)
@@ -141,7 +144,9 @@ impl Program {
                 | Chore::Close(file)
                 | Chore::CloseThrough(file),
             ) => files.is_quiet(*file),
-            (None, Chore::SyncJournal | Chore::Remove(_)) => log.has_written(self.notes),
+            (None, Chore::SyncJournal | Chore::Remove(_) | Chore::Overwrite(_)) => {
+                log.has_written(self.notes)
+            }
             (None, Chore::CloseJournal) => log.is_quiet(),
             _ => true,
         };
@@ -188,6 +193,7 @@ impl Program {
             Chore::Note(_)
             | Chore::Room(_)
             | Chore::Ready(_)
+            | Chore::Overwrite(_)
             | Chore::Name(_)
             | Chore::Moved(_)
             | Chore::Settle => {

@@ -56,7 +56,8 @@ pub struct RawLayout {
     /// Reserve a file's space when it is made, and that of an only file part by part. Not where it grows, nor where several
     /// lanes write it.
     pub preallocate: bool,
-    /// Full files to keep; older ones are removed. All, if none; only where there are many files.
+    /// Full files to keep; older ones are removed. All, if none; only where there are many files, and in a ring: there at
+    /// least so many parts stay, and two more are being overwritten.
     pub keep: Option<u64>,
     /// When files are synced.
     pub durability: Durability,
@@ -96,19 +97,21 @@ impl Streamer {
 
 /// Whether a lane knows by itself where its files end.
 fn has_own_files(head: &Head) -> bool {
-    head.storing.is_many_files() || head.storing == Storing::Shared && head.lanes == 1
+    let alone = head.storing == Storing::Shared && head.lanes == 1;
+    head.storing.is_many_files() || head.storing == Storing::Ring || alone
 }
 
 impl RawLayout {
-    /// As suits such files: space is reserved where `direct` and more than one write fills a file, all files are kept,
-    /// each is synced unless it is small.
+    /// As suits such files: space is reserved where `direct` and more than one write fills a file, and for a ring always;
+    /// all files are kept, each is synced unless it is small.
     pub fn suited(name: String, head: Head, direct: bool) -> Self {
         let large = head.frames_per_file.saturating_mul(head.stride) >= SYNCED_MIN;
         RawLayout {
             name,
             head,
             direct,
-            preallocate: direct && head.frames_per_file > 1 && has_own_files(&head),
+            preallocate: head.storing == Storing::Ring
+                || direct && head.frames_per_file > 1 && has_own_files(&head),
             keep: None,
             durability: if large { Durability::EachFile } else { Durability::Never },
             checksums: false,
@@ -121,8 +124,13 @@ impl RawLayout {
 
     /// Up to where space is reserved for a file, or for this part of an only one.
     pub(super) fn reserved(&self, file: u64) -> u64 {
-        let parts = if self.is_files() { 1 } else { file.saturating_add(1) };
+        let parts = if self.is_files() { 1 } else { self.parts().unwrap_or(file.saturating_add(1)) };
         self.file_size().saturating_mul(parts)
+    }
+
+    /// How many parts a ring has: those that stay, that being filled, and the next.
+    pub(super) fn parts(&self) -> Option<u64> {
+        (self.head.storing == Storing::Ring).then(|| self.keep.unwrap_or(1).max(1).saturating_add(OPEN - 1))
     }
 
     /// Bytes of a full file, or of a part.
@@ -145,6 +153,7 @@ impl RawLayout {
         match self.head.storing {
             Storing::Files | Storing::Scattered => issued,
             Storing::Growing => file * self.head.frames_per_file + issued,
+            Storing::Ring => file % self.parts().unwrap_or(u64::MAX) * self.head.frames_per_file + issued,
             Storing::Shared => number,
         }
     }
@@ -178,7 +187,7 @@ impl RawLayout {
     pub(super) fn slot(&self, file: u64) -> Slot {
         match self.head.storing {
             Storing::Files | Storing::Scattered => Slot(FIRST + (file % OPEN) as u32),
-            Storing::Growing | Storing::Shared => Slot(FIRST),
+            Storing::Growing | Storing::Shared | Storing::Ring => Slot(FIRST),
         }
     }
 
@@ -196,5 +205,10 @@ impl RawLayout {
     pub(super) fn removed_with(&self, file: u64) -> Option<u64> {
         let keep = self.keep.filter(|_| self.head.storing == Storing::Files)?;
         file.checked_sub(keep.max(1))
+    }
+
+    /// What of a ring is overwritten by this part.
+    pub(super) fn overwritten_by(&self, file: u64) -> Option<u64> {
+        file.checked_sub(self.parts()?)
     }
 }

@@ -4,6 +4,7 @@
 //!
 //! - files of N frames, `<name>.<lane>.<file, 8 digits>.raw`;
 //! - a growing file, `<name>.<lane>.raw`: one write at a time, each where the file ends;
+//! - a ring of the latest frames, `<name>.<lane>.raw`: a file of a fixed size whose oldest part is written again;
 //! - with the other lanes one shared file, `<name>.raw`: each frame at its number, whoever writes it;
 //! - chunks of N consecutive frames, `<name>.<number among those of all lanes, 8 digits>` ([`Numbering`]).
 //!
@@ -16,7 +17,7 @@
 //! Data are written at the engine's depth. Everything else is a program of [`Chore`]s, one at a time and in order: the
 //! next file is made before it is needed, a full one is synced, noted as durable and closed. A frame is acknowledged
 //! when its record is in the journal. Where the storage has no room for a next file ([`Gauge`]), none is made, and the
-//! lane ends in order with what it has. A growing or a shared file is made once, and what is done for each of many files is
+//! lane ends in order with what it has. A growing or a shared file and a ring are made once, and what is done for each of many files is
 //! done for each part of it, without making and closing.
 
 mod chores;
@@ -171,8 +172,18 @@ impl RawFiles {
         operation.kind == OpKind::Write && operation.file != Log::SLOT && operation.file != STREAMER
     }
 
+    /// Frames are to go into a file, or into another part of an only one. The space of a ring is taken at once, and what is
+    /// overwritten is noted before.
     fn add_make(&mut self, file: u64) {
-        let many = self.layout.is_files();
+        let (many, ring) = (self.layout.is_files(), self.layout.parts().is_some());
+        if ring && file > 0 {
+            if let Some(old) = self.layout.overwritten_by(file) {
+                self.program.add([Chore::Note(Entry::Removed { file: old })]);
+                let synced = self.layout.durability == Durability::EachFile;
+                self.program.add(synced.then_some(Chore::SyncJournal));
+            }
+            return self.program.add([Chore::Overwrite(file)]);
+        }
         self.program.add([Chore::Room(file)]);
         self.program.add((many || file == 0).then_some(Chore::Create(file)));
         self.program.add(self.layout.preallocate.then_some(Chore::Allocate(file)));
@@ -231,7 +242,11 @@ impl RawFiles {
     /// Whether the storage takes another file. What was made before and is not full yet has its space reserved, or still
     /// needs as much as a file.
     fn has_room_for(&mut self, file: u64) -> bool {
-        let unfilled = if self.layout.preallocate { 1 } else { file + 1 - self.files.last().0.min(file) };
+        let unfilled = match self.layout.parts() {
+            Some(parts) => parts,
+            None if self.layout.preallocate => 1,
+            None => file + 1 - self.files.last().0.min(file),
+        };
         let room =
             self.no_room_for.is_none() && self.gauge.claim(self.layout.file_size().saturating_mul(unfilled));
         if !room {
@@ -246,7 +261,8 @@ impl RawFiles {
         loop {
             match self.program.next(&self.files, &self.log)? {
                 Chore::Note(entry) => self.note(entry),
-                Chore::Ready(file) => self.ready(file),
+                Chore::Overwrite(_) if self.no_room_for.is_some() => {}
+                Chore::Ready(file) | Chore::Overwrite(file) => self.ready(file),
                 Chore::Room(file) if self.has_room_for(file) => self.make_room(file),
                 Chore::Room(file) => self.program.cancel(file),
                 Chore::Name(file) => self.name(file),
@@ -340,6 +356,12 @@ impl Sink for RawFiles {
 
     fn end(&mut self) {
         self.end_chunk();
+    }
+
+    fn is_ready(&self) -> bool {
+        let made = self.layout.is_scattered() || self.files.next().is_some() || self.files.last().0 > 0;
+        let ready = made && self.program.journal_is_open();
+        ready || self.failed.is_some() || self.no_room_for.is_some() || self.finishing
     }
 
     fn has_room(&self) -> bool {

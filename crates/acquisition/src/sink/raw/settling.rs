@@ -108,8 +108,11 @@ impl RawFiles {
                 match result {
                     // Where space can't be reserved, files grow as they are written.
                     Err(Errno::EOPNOTSUPP | Errno::ENOSYS) if kind == OpKind::Allocate => {}
-                    // Of an only file more is reserved than it may need.
-                    Err(Errno::ENOSPC) if kind == OpKind::Allocate && !self.layout.is_files() => {}
+                    // Of an only file more is reserved than it may need, but not of a ring.
+                    Err(Errno::ENOSPC)
+                        if kind == OpKind::Allocate
+                            && !self.layout.is_files()
+                            && self.layout.parts().is_none() => {}
                     Err(errno) => {
                         self.program.failed();
                         return Err(errno);

@@ -87,6 +87,11 @@ pub struct Asked {
 }
 
 impl Asked {
+    /// Where in the recording.
+    pub fn range(&self) -> Range<u64> {
+        self.range.clone()
+    }
+
     /// Whether it can be given without waiting for a disk.
     pub fn is_there(&self) -> bool {
         let read = !self.pieces.is_empty() && self.pieces.iter().all(|piece| piece.is_read());
@@ -118,6 +123,11 @@ impl Ahead {
             known: whole.lanes(),
         };
         Ahead { whole, sizes, pool: Arc::new(Pool::new(sizes.piece)), state: Mutex::new(state) }
+    }
+
+    /// The recording.
+    pub fn whole(&self) -> &Whole {
+        &self.whole
     }
 
     /// As [`Whole::read_at`].

@@ -90,6 +90,40 @@ fn the_first_lane_may_turn_up_last() {
 }
 
 #[test]
+fn what_is_overwritten_in_a_ring_is_never_taken_for_what_was_there() {
+    let mut lanes = lanes(1, Storing::Ring);
+    (0..8).for_each(|number| lanes.store(0, number, &block(number), 0, &[]));
+    lanes.publish(0);
+    let whole = Arc::new(lanes.whole(Extent::Mark));
+    let size = block(0).len();
+    assert!(read_all(&whole) == (0..8).map(block).collect::<Vec<_>>().concat());
+    lanes.remove(0, 0);
+    (8..11).for_each(|number| lanes.store(0, number, &block(number), 0, &[]));
+    lanes.publish(0);
+    // Nobody was told that there is anything new.
+    let read = read_all(&whole);
+    let (overwritten, stays) = read.split_at(3 * size);
+    assert!(stays == (3..8).map(block).collect::<Vec<_>>().concat());
+    let frame_size = whole.frame_size() as usize;
+    assert!(overwritten.chunks(frame_size).all(|frame| frame[3] & 0x80 != 0), "all are marked as invalid");
+    let read = read_all(&whole);
+    assert!(
+        read[..3 * size] == *overwritten
+            && read[8 * size..] == (8..11).map(block).collect::<Vec<_>>().concat()
+    );
+    read_in_order(&Ahead::small(whole.clone()), &read, &[1000]);
+    assert_eq!((whole.faults().count, whole.first_block()), (0, 0));
+    // Who opens it now does not see what is gone.
+    let whole = lanes.whole(Extent::Mark);
+    assert_eq!((whole.first_block(), whole.frames()), (3, 8 * FRAMES_OF_BLOCK));
+    assert!(read_all(&whole) == (3..11).map(block).collect::<Vec<_>>().concat());
+    assert_eq!(whole.stamp(0), whole.read_stamp(&block(3)[..frame_size]));
+    lanes.end(11);
+    lanes.publish(0);
+    assert_eq!((whole.refresh(), whole.only_file()), (true, None));
+}
+
+#[test]
 fn a_lane_that_turns_up_elsewhere_is_taken_in_when_that_is_known() {
     let mut lanes = lanes(2, Storing::Files);
     lanes.store(0, 0, &block(0), 0, &[]);

@@ -1,0 +1,116 @@
+//! A set of numbers that come nearly in order, kept as ranges: as small as there are gaps.
+
+use std::{collections::BTreeMap, ops::Range};
+
+/// By first number: the number behind the last.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Ranges(BTreeMap<u64, u64>);
+
+impl Ranges {
+    /// Whether the number is in it.
+    pub fn contains(&self, number: u64) -> bool {
+        self.at(number).is_some()
+    }
+
+    /// There is none in it.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> u64 {
+        self.iter().map(|range| range.end - range.start).sum()
+    }
+
+    /// The greatest.
+    pub fn last(&self) -> Option<u64> {
+        self.0.last_key_value().map(|(_, end)| end - 1)
+    }
+
+    /// In order; none touches another.
+    pub fn iter(&self) -> impl Iterator<Item = Range<u64>> + '_ {
+        self.0.iter().map(|(&first, &end)| first..end)
+    }
+
+    /// How many of these are in it.
+    pub(crate) fn count_in(&self, numbers: Range<u64>) -> u64 {
+        let within = |range: Range<u64>| range.end.min(numbers.end) - range.start.max(numbers.start);
+        self.touched_by(&numbers).map(within).sum()
+    }
+
+    pub(crate) fn add(&mut self, number: u64) {
+        self.add_all(number..number + 1);
+    }
+
+    pub(crate) fn add_all(&mut self, numbers: Range<u64>) {
+        if numbers.is_empty() {
+            return;
+        }
+        let touched: Vec<_> = self.touched_by(&(numbers.start.saturating_sub(1)..numbers.end + 1)).collect();
+        let Range { mut start, mut end } = numbers;
+        for range in touched {
+            self.0.remove(&range.start);
+            (start, end) = (start.min(range.start), end.max(range.end));
+        }
+        self.0.insert(start, end);
+    }
+
+    pub(crate) fn remove(&mut self, number: u64) {
+        self.remove_all(number..number + 1);
+    }
+
+    fn remove_all(&mut self, numbers: Range<u64>) {
+        let touched: Vec<_> = self.touched_by(&numbers).collect();
+        for range in touched {
+            self.0.remove(&range.start);
+            let left = [(range.start, numbers.start), (numbers.end, range.end)];
+            self.0.extend(left.into_iter().filter(|(first, end)| first < end));
+        }
+    }
+
+    /// The range that the number is in.
+    fn at(&self, number: u64) -> Option<Range<u64>> {
+        let (&first, &end) = self.0.range(..=number).next_back()?;
+        (number < end).then_some(first..end)
+    }
+
+    /// The ranges of which some of these are a part.
+    fn touched_by(&self, numbers: &Range<u64>) -> impl Iterator<Item = Range<u64>> + '_ {
+        let first = self.at(numbers.start).map_or(numbers.start, |range| range.start);
+        let among = if numbers.is_empty() { first..first } else { first..numbers.end };
+        self.0.range(among).map(|(&first, &end)| first..end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    proptest! {
+        #[test]
+        fn it_is_a_set_and_neighbours_are_one_range(
+            numbers in prop::collection::vec((0..60_u64, 0..9_u64, any::<bool>()), 0..80), from in 0..70_u64, count in 0..70_u64,
+        ) {
+            let (mut ranges, mut set) = (Ranges::default(), BTreeSet::new());
+            for (first, count, added) in numbers {
+                let numbers = first..first + count;
+                if added {
+                    ranges.add_all(numbers.clone());
+                    set.extend(numbers);
+                } else {
+                    ranges.remove_all(numbers.clone());
+                    set.retain(|number| !numbers.contains(number));
+                }
+                prop_assert!((0..70).all(|number| ranges.contains(number) == set.contains(&number)));
+            }
+            prop_assert_eq!((ranges.count(), ranges.last()), (set.len() as u64, set.last().copied()));
+            prop_assert_eq!(ranges.is_empty(), set.is_empty());
+            let within = set.range(from..from + count).count() as u64;
+            prop_assert_eq!(ranges.count_in(from..from + count), within);
+            let begins = set.iter().filter(|number| number.checked_sub(1).is_none_or(|before| !set.contains(&before)));
+            prop_assert_eq!(ranges.0.len(), begins.count());
+        }
+    }
+}
