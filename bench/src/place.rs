@@ -81,7 +81,13 @@ fn succeed(program: &str, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>
 
 /// Takes so much memory from the kernel, touches it and gives it back, so that the next to ask gets pages that are there.
 pub(crate) fn touch_memory(bytes: usize) {
-    let mut memory = nilometer_storage::Buffer::alone(bytes);
-    memory.iter_mut().step_by(4096).for_each(|byte| *byte = 1);
+    let parts = (0..bytes).step_by(PART).map(|begin| PART.min(bytes - begin));
+    let mut memory: Vec<_> = parts.map(nilometer_storage::Buffer::alone).collect();
+    for part in &mut memory {
+        part.iter_mut().step_by(4096).for_each(|byte| *byte = 1);
+    }
     std::hint::black_box(&memory);
 }
+
+/// One buffer takes no more than 4 GiB.
+const PART: usize = 1 << 30;

@@ -21,10 +21,10 @@ use nilometer_acquisition::{
     transport::{
         Course, Flow, Pace, Sender, Station,
         faults::Faults,
-        udp::{Listening, Sending, UdpInlet, UdpOutlet},
+        udp::{Listening, ROOM, Sending, UdpInlet, UdpOutlet},
     },
 };
-use nilometer_model::{Bytes, DataKind, Frequency, Nanos, PixelType, packets::frames_of_block};
+use nilometer_model::{DataKind, Frequency, Nanos, PixelType, packets::frames_of_block};
 use nilometer_storage::{Arena, Clock, Drive, Engine, engine::Null, process::Usage};
 
 use crate::{
@@ -35,8 +35,6 @@ use crate::{
 };
 
 const PACKET: usize = PREFIX + BODY;
-/// Room for packets that wait in the kernel.
-const ROOM: usize = 64 << 20;
 /// Slots of the ring: as few as are always free.
 const SLOTS: usize = 16;
 /// Without a packet for so long, all have come.
@@ -53,6 +51,14 @@ pub(crate) struct Load {
     pub(crate) segments: bool,
     pub(crate) rate: Frequency,
     pub(crate) packets: u64,
+}
+
+impl Load {
+    /// For so many seconds, in bursts.
+    #[expect(clippy::cast_sign_loss, reason = "neither is below 0")]
+    pub(crate) fn lasting(rate: Frequency, seconds: f64) -> Self {
+        Load { segments: true, rate, packets: (rate.0 * seconds) as u64 }
+    }
 }
 
 /// A sender that hands packets over in bursts, as the kernel also joins them from a network card: 8 Gbit/s.
@@ -106,9 +112,9 @@ pub(crate) fn send(noise: &Content, load: Load, to: SocketAddr) -> anyhow::Resul
 pub(crate) fn bare_receiver(noise: &Content, load: Load, joined: bool) -> anyhow::Result<Cost> {
     let socket = UdpSocket::bind("127.0.0.1:0")?;
     let address = socket.local_addr()?;
-    bare::receive_room(socket.as_raw_fd(), ROOM)?;
+    bare::receive_room(socket.as_raw_fd(), ROOM.0 as usize)?;
     if joined {
-        bare::receive_segments(socket.as_raw_fd(), ROOM)?;
+        bare::receive_segments(socket.as_raw_fd(), ROOM.0 as usize)?;
     }
     let receiving = thread::spawn(move || -> anyhow::Result<Cost> {
         // Until the first packet is there, the sender prepares.
@@ -126,9 +132,27 @@ pub(crate) fn bare_receiver(noise: &Content, load: Load, joined: bool) -> anyhow
     whole(receiving.join().ok().context("the receiver panicked")??, load)
 }
 
+/// The highest rate, in steps, at which a bare `recvmmsg` loop takes every packet for so many seconds. What the sender does not
+/// reach does not count.
+pub(crate) fn lossless(noise: &Content, seconds: f64) -> anyhow::Result<Frequency> {
+    let taken = |rate: f64, seconds: f64| {
+        let load = Load::lasting(Frequency(rate), seconds);
+        let cost = bare_receiver(noise, load, false).ok()?;
+        let all = cost.amount >= load.packets as f64;
+        all.then(|| Frequency(rate.min(cost.amount / (cost.wall - SILENCE.as_secs_f64()))))
+    };
+    let rates = (1..=STEPS).rev().map(|step| f64::from(step) * STEP);
+    // What it does not take for a moment it does not take for long.
+    let mut lasting = rates.filter_map(|rate| taken(rate, 1.0).and_then(|_| taken(rate, seconds)));
+    lasting.next().context("a bare loop loses packets at any rate here")
+}
+
+/// Packets a second: 1.6 to 32 Gbit/s.
+const STEP: f64 = 25_000.0;
+const STEPS: u32 = 20;
+
 fn ours(noise: &Content, load: Load) -> anyhow::Result<Vec<Cost>> {
-    let listening = Listening { room: Bytes(ROOM as u64), ..Listening::at("127.0.0.1:0".parse()?) };
-    let inlet = UdpInlet::open(&listening)?;
+    let inlet = UdpInlet::open(&Listening::at("127.0.0.1:0".parse()?))?;
     let address = inlet.address()?;
     let frames = frames_of_block(BODY, 4096).context("such frames fill pages")?;
     let (clock, size) = (Clock::start(), frames as usize * BODY);

@@ -9,7 +9,7 @@
 //! | 2 frame | number, file, position in the file, when it was due (ns), CRC-32 of its bytes plus 2^32, or 0 if none was made; bytes of it if it is a block of packets, or 0 |
 //! | 3 durable | frames in earlier records, in files up to this number, survive the loss of power |
 //! | 4 removed | the file of this number was removed to make room, or is about to be overwritten |
-//! | 5 end | 1 if the whole recording was ended in order, and how many frames it was due; 0 if only this lane was |
+//! | 5 end | 1 if the whole recording was ended in order, how many frames it was due, and bytes of the last one, if it is a block of packets, or 0; 0 if only this lane was |
 //! | 6 origin | in place of the numbers, 48 bytes of text: what simulated frames are made from ([`Origin`]) |
 //! | 7 gap | of the block whose record follows: its number, the packet before which or from which on packets are missing, how many, 1 if something that is marked as invalid stands in their place |
 //! | 8 stream | in place of the numbers, 48 bytes of text: what packets the blocks are made of ([`crate::Stream`]) |
@@ -26,7 +26,7 @@
 
 use nilometer_model::{Format, Storing};
 
-use crate::{Gap, instrument::Origin};
+use crate::{Due, Gap, instrument::Origin};
 
 /// Bytes of a record.
 pub const RECORD: usize = 64;
@@ -70,8 +70,8 @@ pub enum Entry {
     },
     /// The lane was ended in order.
     End {
-        /// How many frames the whole recording was due, if it was ended and not only this lane.
-        due: Option<u64>,
+        /// What the whole recording came to, if it was ended and not only this lane.
+        due: Option<Due>,
     },
     /// A part of the text that says what the frames are made from.
     Origin([u8; TEXT]),
@@ -179,7 +179,10 @@ impl Entry {
             }
             Entry::Durable { file } => (3, [file, 0, 0, 0, 0, 0]),
             Entry::Removed { file } => (4, [file, 0, 0, 0, 0, 0]),
-            Entry::End { due } => (5, [u64::from(due.is_some()), due.unwrap_or(0), 0, 0, 0, 0]),
+            Entry::End { due: Some(Due { frames, last }) } => {
+                (5, [1, frames, u64::from(last.unwrap_or(0)), 0, 0, 0])
+            }
+            Entry::End { due: None } => (5, [0; 6]),
             Entry::Origin(text) => (6, numbers_of(text)),
             Entry::Stream(text) => (8, numbers_of(text)),
             Entry::Chunk { file, number } => {
@@ -208,7 +211,10 @@ impl Entry {
             }
             3 => Some(Entry::Durable { file: a }),
             4 => Some(Entry::Removed { file: a }),
-            5 => Some(Entry::End { due: (a == 1).then_some(b) }),
+            5 => {
+                let last = u32::try_from(c).ok().filter(|length| *length > 0);
+                Some(Entry::End { due: (a == 1).then_some(Due { frames: b, last }) })
+            }
             6 => Some(Entry::Origin(text_of([a, b, c, d, e, f]))),
             7 => {
                 let gap = Gap { at: u32::try_from(b).ok()?, count: c, filled: d == 1 };
@@ -318,7 +324,8 @@ mod tests {
             Entry::Durable { file: 2 },
             Entry::Removed { file: 0 },
             Entry::End { due: None },
-            Entry::End { due: Some(0) },
+            Entry::End { due: Some(Due { frames: 0, last: None }) },
+            Entry::End { due: Some(Due { frames: 9, last: Some(7) }) },
             Entry::Chunk { file: 7, number: None },
             Entry::Chunk { file: 7, number: Some(0) },
         ];
@@ -334,7 +341,7 @@ mod tests {
     #[test]
     fn any_flipped_bit_ends_the_prefix_there() {
         let whole = journal();
-        assert_eq!(prefix(&whole).len(), 12);
+        assert_eq!(prefix(&whole).len(), 13);
         for byte in 0..whole.len() {
             let mut torn = whole.clone();
             torn[byte] ^= 0x10;

@@ -48,7 +48,7 @@ pub use recorder::{
     Came, Ending, Feed, Lane, LaneStatus, Lost, Network, Outcome, Port, RecordError, Recorder, RingStatus,
     Setup, Status, suited_engine,
 };
-pub use ring::{Books, Frame, Gap, Glance, Packed, Ring, Taken, WhenFull};
+pub use ring::{Books, Due, Frame, Gap, Glance, Packed, Ring, Taken, WhenFull};
 pub use source::{Delivery, Fill, Pace, Source};
 pub use stream::{Stream, Wire};
 pub use verify::{Damaged, Headers, OVERWRITTEN, Verified, verify};

@@ -71,6 +71,8 @@ pub struct Index {
     pub(crate) gone: BTreeMap<usize, u64>,
     /// How many frames the recording was due, if it was ended in order.
     pub due: Option<u64>,
+    /// Bytes of the last one, if it is a block of packets and that is known.
+    pub last: Option<u32>,
     /// Lanes that were ended in order.
     pub ended: usize,
 }
@@ -152,7 +154,8 @@ impl Index {
                 Entry::Gap { number, gap } => gaps.entry(number).or_default().push(gap),
                 Entry::End { due } => {
                     self.ended += 1;
-                    self.due = self.due.max(due);
+                    self.due = self.due.max(due.map(|due| due.frames));
+                    self.last = self.last.or(due.and_then(|due| due.last));
                 }
                 _ => {}
             }

@@ -408,10 +408,11 @@ fn bad_input_is_one_message_and_nothing_is_made() {
     let taken = UdpSocket::bind("127.0.0.1:0").expect("a port is free");
     let taken = format!("udp://{}", taken.local_addr().expect("it is bound"));
     let to = lab.to.to_str().expect("plain names");
-    let cases: [(&[&str], &str); 15] = [
+    let cases: [(&[&str], &str); 16] = [
         (&["telescope.toml", "--to", to, "--listen", "127.0.0.1:5"], "udp://HOST:PORT"),
         (&["telescope.toml", "--to", to, "--listen", "udp://192.0.2.1:5"], "name an address of this machine"),
         (&["telescope.toml", "--to", to, "--listen", &taken], "a free port"),
+        (&["telescope.toml", "--to", to, "--interface", "127.0.0.1"], "is no group"),
         (&["telescope.toml", "--to", to, "--missing", "guess"], "fill, leave-out"),
         (&["telescope.toml", "--to", to, "--packets", "0"], "more than 0"),
         (&["telescope.toml", "--to", to, "--buffer", "3 MB"], "needs"),

@@ -205,7 +205,7 @@ impl Follower {
                     self.totals.missed += self.gone.remove(&(lane, file)).unwrap_or_default();
                     self.totals.missed += self.forget(lane, file);
                 }
-                Entry::End { due } => self.due = self.due.max(due),
+                Entry::End { due } => self.due = self.due.max(due.map(|due| due.frames)),
                 Entry::Gap { number, gap } => self.note(number, gap),
                 Entry::Head(_)
                 | Entry::Origin(_)

@@ -92,6 +92,15 @@ impl WhenFull {
     }
 }
 
+/// What a recording came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Due {
+    /// How many frames were due in all.
+    pub frames: u64,
+    /// Bytes of the last one, if it is a block of packets.
+    pub last: Option<u32>,
+}
+
 /// Shared by one source and any number of writers.
 pub struct Ring {
     state: Apart,
@@ -112,6 +121,8 @@ struct State {
     mark: Mark,
     /// How many frames were due in all, once no more come.
     closed: Option<u64>,
+    /// The last block of packets that came: its number and bytes.
+    last: Option<(u64, u32)>,
     in_use: usize,
     books: Books,
     chronicle: Chronicle,
@@ -175,8 +186,8 @@ pub enum Taken {
     Nothing,
     /// Nothing now; the writer will be woken, and asks again at this time.
     Later(Nanos),
-    /// Nothing any more; so many frames were due in all.
-    Closed(u64),
+    /// Nothing any more.
+    Closed(Due),
 }
 
 impl std::fmt::Debug for Ring {
@@ -206,6 +217,7 @@ impl Ring {
             parcels,
             mark: Mark::default(),
             closed: None,
+            last: None,
             in_use: 0,
             books,
             chronicle,
@@ -282,9 +294,10 @@ impl Ring {
             return taken;
         }
         // A lane that fails gives frames back: while another may still do so, the end is not reached.
-        if let (Some(due), 0) = (state.closed, state.in_use) {
+        if let (Some(frames), 0) = (state.closed, state.in_use) {
             wake_writers(&mut state);
-            return Taken::Closed(due);
+            let last = state.last.filter(|(number, _)| number + 1 == frames);
+            return Taken::Closed(Due { frames, last: last.map(|(_, length)| length) });
         }
         state.writers[writer].waits = true;
         taken
@@ -360,6 +373,8 @@ impl State {
         self.in_use += frames.len();
         self.chronicle.came(now, self.in_use);
         self.books.high = self.books.high.max(self.in_use);
+        let last = frames.last().and_then(|frame| Some((frame.number, frame.packed.as_ref()?.length)));
+        self.last = self.last.max(last);
         match &mut self.parcels {
             None => self.full.extend(frames.drain(..)),
             Some(_) => frames.drain(..).for_each(|frame| self.give_back(now, frame)),

@@ -54,7 +54,7 @@ fn writers_get_frames_of_a_parcel_each_at_the_same_time() {
     assert_eq!(get(0), (Taken::Over, vec![]));
     ring.close(7);
     ring.release(NOW, &mut hands);
-    assert_eq!(take(&ring, 0).0, Taken::Closed(7));
+    assert_eq!(take(&ring, 0).0, Taken::Closed(Due { frames: 7, last: None }));
 }
 
 #[test]

@@ -12,7 +12,7 @@ pub use raw::{Durability, Gauge, Numbering, RawFiles, RawLayout, Streamer, frame
 use nilometer_model::Nanos;
 use nilometer_storage::{Completion, Errno, Operation, Wait};
 
-use crate::Frame;
+use crate::{Due, Frame};
 
 /// What became of frames.
 #[derive(Debug, Default)]
@@ -52,9 +52,9 @@ pub trait Sink {
     }
     /// Its storage has no room for another frame, and will not have.
     fn is_full(&self) -> bool;
-    /// No frame comes any more: what is open is to be completed. How many frames the whole recording was due, if it ended
-    /// and not only this lane.
-    fn finish(&mut self, due: Option<u64>);
+    /// No frame comes any more: what is open is to be completed. What the whole recording came to, if it ended and not only
+    /// this lane.
+    fn finish(&mut self, due: Option<Due>);
     /// All is completed after `finish`.
     fn is_finished(&self) -> bool;
     /// After a failure: every frame that is not acknowledged and not in flight.

@@ -4,7 +4,7 @@ use nilometer_model::Nanos;
 use nilometer_storage::{Completion, Errno, OpKind, Operation, ROOT};
 
 use super::{Sink, Stored};
-use crate::{Frame, Packed};
+use crate::{Due, Frame, Packed};
 
 /// See the module. Drive it with a null engine: its operations have no file.
 #[derive(Debug, Default)]
@@ -46,7 +46,7 @@ impl Sink for NullSink {
         false
     }
 
-    fn finish(&mut self, _due: Option<u64>) {
+    fn finish(&mut self, _due: Option<Due>) {
         self.finished = true;
     }
 

@@ -28,10 +28,15 @@ impl Blocks {
         self.runs[0].0
     }
 
-    /// Up to this one as they are there now. What is missing is taken to be of full length.
+    /// Up to this one as they are there now. What is missing is taken to be of full length, but for the last.
     pub(super) fn extend(&mut self, index: &Index, end: u64) {
-        for (&block, place) in index.frames.range(self.end..end.max(self.end)) {
-            let length = place.length.map_or(self.size, u64::from).min(self.size);
+        let lengths = index.frames.range(self.end..end.max(self.end));
+        let lengths = lengths.map(|(&block, place)| (block, place.length));
+        // Of the last one that is known too where it is missing.
+        let last = index.due.and_then(|due| due.checked_sub(1)).filter(|last| (self.end..end).contains(last));
+        let last = last.filter(|last| !index.frames.contains_key(last)).map(|last| (last, index.last));
+        for (block, length) in lengths.chain(last) {
+            let length = length.map_or(self.size, u64::from).min(self.size);
             if length < self.size {
                 self.runs.push((block + 1, self.begin(block) + length));
             }

@@ -15,7 +15,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::{
-    Gap,
+    Due, Gap,
     assembly::Missing,
     format::{self, Known, WireFormat, tests::instrument},
     journal::{Entry, Head, RECORD, stream_entries},
@@ -155,7 +155,11 @@ impl Lanes {
         self.journals[lane].push(Entry::Removed { file });
     }
 
-    fn end(&mut self, due: u64) {
+    fn end(&mut self, frames: u64) {
+        self.end_with(Due { frames, last: None });
+    }
+
+    fn end_with(&mut self, due: Due) {
         self.journals.iter_mut().for_each(|journal| journal.push(Entry::End { due: Some(due) }));
     }
 
@@ -183,7 +187,7 @@ pub(crate) fn laid_out(
     let mut reference = Vec::new();
     for (number, lane) in (0..).zip(blocks) {
         let is_last = number + 1 == blocks.len() as u64;
-        let frames = if is_last && lane.is_some() { last } else { FRAMES_OF_BLOCK };
+        let frames = if is_last { last } else { FRAMES_OF_BLOCK };
         let first = number * FRAMES_OF_BLOCK;
         let bytes: Vec<u8> = (first..first + frames)
             .flat_map(|number| frame(&*format, stored, number, lane.is_none()))
@@ -193,7 +197,8 @@ pub(crate) fn laid_out(
         }
         reference.extend(bytes);
     }
-    recorded.end(blocks.len() as u64);
+    let last = (last * format.geometry().frame_size() as u64) as u32;
+    recorded.end_with(Due { frames: blocks.len() as u64, last: Some(last) });
     recorded.publish(0);
     (recorded, reference)
 }
@@ -270,7 +275,8 @@ proptest! {
         let size = lanes.head.frame_size;
         let absent = (0..).zip(&blocks).filter(|(_, lane)| lane.is_none()).map(|(block, _): (u64, _)| block);
         let filled: u64 = whole.filled(0..u64::MAX).into_iter().map(|range| range.end - range.start).sum();
-        prop_assert_eq!(filled, absent.count() as u64 * size);
+        let cut = if blocks.last() == Some(&None) { size - last * whole.frame_size() } else { 0 };
+        prop_assert_eq!(filled, absent.count() as u64 * size - cut);
         prop_assert_eq!(whole.faults().count, 0);
     }
 }
@@ -404,7 +410,12 @@ fn frames_of_cameras_have_no_padding_between_them() {
     };
     let frame =
         |position, number| Entry::Frame { number, file: 0, position, due: 0, checksum: None, length: None };
-    let entries = [Entry::Head(head), frame(0, 0), frame(1, 2), Entry::End { due: Some(3) }];
+    let entries = [
+        Entry::Head(head),
+        frame(0, 0),
+        frame(1, 2),
+        Entry::End { due: Some(Due { frames: 3, last: None }) },
+    ];
     let mut journal = vec![0; entries.len() * RECORD];
     for (sequence, (record, entry)) in journal.chunks_exact_mut(RECORD).zip(entries).enumerate() {
         entry.put(sequence as u64, record);

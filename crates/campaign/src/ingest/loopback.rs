@@ -66,8 +66,6 @@ pub(super) struct Went {
     pub(super) shape: Shape,
 }
 
-/// Room for packets that wait in the kernel: what `nilometer record` asks for.
-const ROOM: Bytes = Bytes(64 << 20);
 /// From 1970-01-01 to 2000-01-01 00:00 UTC, in seconds.
 const YEAR_2000: u64 = 946_684_800;
 
@@ -111,7 +109,7 @@ pub(super) fn stream(
 
 /// Sockets at neighbouring ports, and the first of these.
 fn inlets(ports: u16) -> io::Result<(SocketAddr, Vec<UdpInlet>)> {
-    let listening = Listening { room: ROOM, ..Listening::at((Ipv4Addr::LOCALHOST, 0).into()) };
+    let listening = Listening::at((Ipv4Addr::LOCALHOST, 0).into());
     let inlets = UdpInlet::open_all(&listening, ports)?;
     Ok((inlets[0].address()?, inlets))
 }

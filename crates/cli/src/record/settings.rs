@@ -15,7 +15,10 @@ use nilometer_acquisition::{
     journal::Head,
     sink::{Durability, RawLayout},
     suited_engine,
-    transport::{Transport, udp::Listening},
+    transport::{
+        Transport,
+        udp::{Listening, ROOM},
+    },
 };
 use nilometer_model::{
     Bytes, Instrument, Nanos, Storing,
@@ -61,7 +64,6 @@ pub(crate) struct Prepared {
 }
 
 const BUFFER: Bytes = Bytes(1 << 30);
-const RECEIVE_BUFFER: Bytes = Bytes(64 << 20);
 const RESERVE: Bytes = Bytes(1 << 30);
 const HANG_AFTER: Nanos = Nanos::from_millis(60_000);
 /// One file is synced by parts of it; a chunk is as large, unless another size is asked for.
@@ -267,10 +269,14 @@ impl Settings {
             Some(address) => address.resolve()?,
             None => SocketAddr::from((Ipv4Addr::LOCALHOST, self.packets.port)),
         };
+        if let Some(interface) = interface {
+            let hint = "leave --interface out, or --listen to a group";
+            ensure!(at.ip().is_multicast(), "--interface {interface}: udp://{at} is no group; {hint}");
+        }
         Ok(Listening {
             at,
             interface: *interface,
-            room: receive_buffer.unwrap_or(RECEIVE_BUFFER),
+            room: receive_buffer.unwrap_or(ROOM),
             allowed: allow.clone(),
             busy_poll: busy_poll.unwrap_or(0),
         })

@@ -72,7 +72,7 @@ pub(crate) struct Wishes {
     /// Memory between the network and the storage [default: 1 GiB]
     #[arg(long)]
     pub(crate) buffer: Option<Bytes>,
-    /// Memory of the kernel for packets that wait; without root at most what `net.core.rmem_max` allows [default: 64 MiB]
+    /// Memory of the kernel for packets that wait; without root at most what `net.core.rmem_max` allows [default: 256 MiB]
     #[arg(long)]
     pub(crate) receive_buffer: Option<Bytes>,
     /// For how many microseconds the network card is asked before the processor sleeps [default: 0]

@@ -37,7 +37,7 @@ use nilometer_storage::{Arena, Buffer, Completion, Errno, OpKind, Operation, Slo
 
 use super::{Sink, Stored, cbf::Packer};
 use crate::{
-    Frame, Packed,
+    Due, Frame, Packed,
     journal::{Entry, origin_entries, stream_entries},
 };
 use chores::{Chore, Program};
@@ -403,7 +403,7 @@ impl Sink for RawFiles {
         self.no_room_for.is_some_and(|file| self.files.last().0 >= file)
     }
 
-    fn finish(&mut self, due: Option<u64>) {
+    fn finish(&mut self, due: Option<Due>) {
         self.finishing = true;
         if self.through {
             self.program.add([Chore::CloseThrough(self.files.last().0)]);

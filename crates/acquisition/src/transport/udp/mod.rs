@@ -8,6 +8,6 @@ mod send;
 mod threads;
 
 pub use address::{Address, AddressError};
-pub use receive::{Listening, UdpInlet};
+pub use receive::{Listening, ROOM, UdpInlet};
 pub use send::{Sending, UdpOutlet};
 pub use threads::UdpThreads;

@@ -20,6 +20,10 @@ use super::super::{Counted, Received, Transport};
 use crate::assembly::Spot;
 use batch::{Batch, MESSAGES, Message};
 
+/// The usual room for packets that wait in the kernel: at 20 Gbit/s they may wait for a tenth of a second, which other threads
+/// may well take from the one that receives.
+pub const ROOM: Bytes = Bytes(256 << 20);
+
 /// What is asked of the network.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listening {
@@ -38,7 +42,7 @@ pub struct Listening {
 impl Listening {
     /// At an address, with the usual room, to everybody.
     pub fn at(at: SocketAddr) -> Self {
-        Listening { at, interface: None, room: Bytes(64 << 20), allowed: Vec::new(), busy_poll: 0 }
+        Listening { at, interface: None, room: ROOM, allowed: Vec::new(), busy_poll: 0 }
     }
 }
 
