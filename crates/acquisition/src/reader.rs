@@ -7,7 +7,7 @@ mod grow;
 pub use below::{journals_below, with_below};
 pub use frames::Frames;
 pub(crate) use frames::read_cbf;
-pub(crate) use grow::Look;
+pub(crate) use grow::{Look, News};
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -64,7 +64,7 @@ pub fn verify(whole: &Whole) -> Verified {
     if whole.recording(|recording| recording.head().storing == Storing::Ring) {
         whole.refresh();
     }
-    let overwritten = whole.recording(|recording| recording.index.first()) - first;
+    let overwritten = whole.recording(|recording| recording.index.first()).saturating_sub(first);
     Verified { overwritten, ..verified }
 }
 

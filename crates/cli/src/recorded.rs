@@ -31,6 +31,9 @@ pub(crate) fn check_buffer(buffer: Bytes, slot: Bytes) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// The file of a recording of which only the latest is kept.
+pub(crate) const KEPT: &str = "file to be kept";
+
 /// Whether a new recording can begin there: the smallest part of it, by its name and size, fits beside what must stay free.
 pub(crate) fn check_place(
     description: &Description,
@@ -42,10 +45,11 @@ pub(crate) fn check_place(
     ensure!(description.writable, "{path}: can't be written: name a directory that this user may write to");
     ensure!(!is_taken(&description.path, name)?, "{path}/{name} exists: choose another --name");
     let free = description.space.free;
+    let less = if part == KEPT { ", or --keep less" } else { "" };
     ensure!(
         free.0.saturating_sub(reserve.0) >= size.0,
         "{path} has {free} free, and {reserve} must stay free: no {part} of {size} fits; name larger storage, or a \
-         smaller --reserve"
+         smaller --reserve{less}"
     );
     Ok(())
 }

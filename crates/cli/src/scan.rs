@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use nilometer_acquisition::{
+    OVERWRITTEN,
     format::Stamp,
     reader::{Recording, Trust, with_below},
     whole::{Extent, Hole, Jump, Scan as Scanned, Whole},
@@ -45,6 +46,7 @@ impl Scan {
             let all: Vec<_> = wholes.iter().zip(&scans).map(|(whole, scan)| text(whole, scan)).collect();
             print!("{}", all.join("\n"));
         }
+        ensure_read(&wholes, self.all).run()?;
         let unread = wholes.iter().find_map(|whole| whole.faults().first);
         unread.map_or(Ok(()), |why| Err(Failure::Run(anyhow::anyhow!("can't be read: {why}"))))
     }
@@ -59,6 +61,13 @@ impl Scan {
         share.clear();
         scan
     }
+}
+
+/// Nothing was overwritten while all was read.
+fn ensure_read(wholes: &[Whole], all: bool) -> anyhow::Result<()> {
+    let overwritten = all && wholes.iter().any(|whole| whole.is_overwritten(0..u64::MAX));
+    anyhow::ensure!(!overwritten, OVERWRITTEN);
+    Ok(())
 }
 
 /// As many gaps are written as text.

@@ -122,6 +122,8 @@ pub struct Recorder {
     recent: Recent,
 }
 
+/// How long lanes have to end when a recording does not begin.
+const LEAVE: Nanos = Nanos::from_millis(2000);
 /// How often it is looked whether the recording was stopped.
 const LOOK: Nanos = Nanos::from_millis(50);
 
@@ -137,6 +139,7 @@ impl Recorder {
     pub fn prepare(setup: Setup) -> Result<Self, RecordError> {
         let Setup { lanes, engine, feed, stop, allowance, hang_after, .. } = setup;
         let (count, clock) = (lanes.len(), engine.clock);
+        let reserved = lanes.iter().any(|(_, layout)| layout.head.storing == Storing::Ring);
         let slot_size = lanes.iter().map(|(_, layout)| layout.head.stride as usize).max().unwrap_or(1);
         let (arena, mut slots) = Arena::shared_out(setup.slots, slot_size);
         for slot in &mut slots {
@@ -154,11 +157,14 @@ impl Recorder {
             let sender = sender.clone();
             thread::Builder::new().name(format!("lane {seat}")).spawn(move || threads::lane(job, &sender))?;
         }
-        let early = match all_ready(&reports, count, hang_after) {
+        let early = all_ready(&reports, count, hang_after).and_then(|early| whole_ring(reserved, early));
+        let early = match early {
             Ok(early) => early,
             Err(error) => {
-                // Lanes that are ready end.
+                // Lanes that are ready end, and what they made may be removed then.
                 ring.close(0);
+                drop(sender);
+                while reports.recv_timeout(LEAVE.duration()).is_ok() {}
                 return Err(error);
             }
         };
@@ -353,7 +359,7 @@ fn gauges(lanes: &[(Arc<dyn Target>, RawLayout)], reserve: Option<Bytes>) -> Vec
     gauges.into_iter().map(Some).collect()
 }
 
-/// Waits until every lane is. What those reported meanwhile that have failed already.
+/// Waits until every lane is, or some are and others do not answer. What those reported meanwhile that have failed already.
 fn all_ready(reports: &Receiver<Report>, lanes: usize, limit: Nanos) -> Result<Vec<Report>, RecordError> {
     let (mut waiting, mut early): (BTreeSet<usize>, _) = ((0..lanes).collect(), Vec::new());
     while let Some(&lane) = waiting.first() {
@@ -366,8 +372,56 @@ fn all_ready(reports: &Receiver<Report>, lanes: usize, limit: Nanos) -> Result<V
                 }
                 early.push(report);
             }
+            Err(_) if waiting.len() < lanes => break,
             Err(_) => return Err(RecordError::Hung { lane }),
         }
     }
     Ok(early)
+}
+
+/// Where space is reserved before the recording begins, every lane has its own.
+fn whole_ring(reserved: bool, early: Vec<Report>) -> Result<Vec<Report>, RecordError> {
+    for report in early.iter().filter(|_| reserved) {
+        if let Report::Lane(lane, ended) = report {
+            let why = ended.totals.fault.map_or("no room for its file".into(), |fault| fault.to_string());
+            return Err(RecordError::Lane { lane: *lane, why });
+        }
+    }
+    Ok(early)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::WriterTotals;
+
+    fn said(reports: impl IntoIterator<Item = Report>, lanes: usize) -> Result<Vec<Report>, RecordError> {
+        let (sender, receiver) = sync_channel(8);
+        reports.into_iter().for_each(|report| sender.send(report).expect("there is room"));
+        all_ready(&receiver, lanes, Nanos::from_millis(10))
+    }
+
+    fn full(lane: usize) -> Report {
+        let totals = WriterTotals { full: true, ..WriterTotals::default() };
+        let (usage, none) = (Usage::default(), Nanos(0));
+        Report::Lane(lane, Box::new(Lane { totals, written: 0, usage, run_delay: none, ended: none }))
+    }
+
+    #[test]
+    fn what_lanes_report_before_all_are_ready_is_heard_later() {
+        let early = said([full(1), Report::Ready(0), Report::Ready(2)], 3).expect("two are ready");
+        assert!(matches!(early[..], [Report::Lane(1, _)]), "{early:?}");
+        assert!(whole_ring(false, early).is_ok());
+        let early = said([full(1), Report::Ready(0)], 2).expect("one is ready");
+        let error = whole_ring(true, early).expect_err("its space is not reserved").to_string();
+        assert!(error.contains("lane 1: no room"), "{error}");
+    }
+
+    #[test]
+    fn a_lane_that_does_not_answer_keeps_others_from_nothing() {
+        assert!(matches!(said([Report::Ready(1)], 2), Ok(early) if early.is_empty()));
+        assert!(matches!(said([], 2), Err(RecordError::Hung { lane: 0 })));
+        let refused = Report::Refused(1, "why".into());
+        assert!(matches!(said([Report::Ready(0), refused], 2), Err(RecordError::Lane { lane: 1, .. })));
+    }
 }

@@ -23,7 +23,7 @@ use crate::{
 /// What a thread says.
 #[derive(Debug)]
 pub(super) enum Report {
-    /// A lane can store frames, or never will: then it reports that too.
+    /// A lane can store frames.
     Ready(usize),
     Refused(usize, String),
     Lane(usize, Box<Lane>),

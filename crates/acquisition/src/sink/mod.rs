@@ -25,8 +25,7 @@ pub struct Stored {
 
 /// Turns frames into operations. Pure, as a workload is.
 pub trait Sink {
-    /// Whether the first frames can be stored, once there was an operation to be issued: what they need is made, or will
-    /// never be.
+    /// Whether the first frames can be stored: what they need is made.
     fn is_ready(&self) -> bool {
         true
     }

@@ -32,7 +32,7 @@ use crate::{
     Stream, Wire,
     format::{Stamp, Stamps},
     journal::RECORD,
-    reader::{Look, Place, Recording, first_there, read_cbf},
+    reader::{Look, News, Place, Recording, first_there, read_cbf},
 };
 pub use ahead::{Ahead, Asked};
 use blocks::{Blocks, mark};
@@ -88,6 +88,18 @@ impl State {
     }
 }
 
+/// The block that a recording begins with. Who follows a ring while it is made begins two parts behind the oldest one: that will
+/// be overwritten at any moment.
+fn begin(recording: &Recording, extent: Extent) -> u64 {
+    let (index, head) = (&recording.index, recording.head());
+    let moves = extent == Extent::Mark && head.storing == Storing::Ring && !recording.is_over();
+    if !moves || index.removed.is_empty() {
+        return index.first();
+    }
+    let later = index.first() + 2 * head.frames_per_file.saturating_mul(u64::from(head.lanes));
+    later.min(index.expected())
+}
+
 /// What should be there and could not be read: frames stand in its place that are marked as invalid.
 #[derive(Debug, Clone, Default)]
 pub struct Faults {
@@ -124,7 +136,7 @@ impl Whole {
             faults: Mutex::default(),
             state: RwLock::new(State {
                 over: extent == Extent::All && recording.is_over(),
-                blocks: Blocks::new(head.frame_size.max(1), recording.index.first()),
+                blocks: Blocks::new(head.frame_size.max(1), begin(&recording, extent)),
                 recording,
             }),
         };
@@ -187,6 +199,7 @@ impl Whole {
     /// Takes in what the journals gained: whether there was anything. More is shown only if what lies below the mark is. While
     /// disks are asked, others may read, and refresh too.
     pub fn refresh(&self) -> bool {
+        let before = self.length();
         let mut news = self.gain(Recording::look);
         let ends = !self.is_over() && self.recording(Recording::is_over);
         if ends {
@@ -194,30 +207,31 @@ impl Whole {
             self.gain(Recording::look);
             news = true;
         }
-        if ends {
+        // Only when all were asked: what one lane says is no reason to give up what another has.
+        if ends || self.extent == Extent::Mark {
             let state = &mut *self.state_mut();
-            state.over = true;
+            state.over |= ends;
             state.extend(self.extent);
         }
-        news
+        news || self.length() != before
     }
 
     /// Asks some journals and takes in what they say: whether there was anything new.
     fn gain(&self, look: impl FnOnce(&Recording) -> Look) -> bool {
         let look = look(&self.state().recording);
-        let news = look.read();
+        self.take_in(look.read())
+    }
+
+    fn take_in(&self, news: News) -> bool {
         if news.is_empty() {
             return false;
         }
         let state = &mut *self.state_mut();
         let lanes = state.recording.index.heads.len();
         let gained = state.recording.take_in(news);
-        let late = state.over && state.recording.index.heads.len() > lanes;
-        if late {
+        if state.over && state.recording.index.heads.len() > lanes {
             // What was missing may be shorter than it was taken to be.
             state.blocks = Blocks::new(self.block_size, state.blocks.first());
-        }
-        if late || gained && self.extent == Extent::Mark {
             state.extend(self.extent);
         }
         gained
@@ -363,7 +377,8 @@ impl Whole {
     fn stays(&self, place: Place) -> io::Result<()> {
         let ring = self.recording(|recording| recording.index.heads[place.lane].storing == Storing::Ring);
         if ring && !self.is_over() {
-            self.gain(|recording| recording.look_at(place.lane));
+            let look = self.recording(|recording| recording.look_at(place.lane));
+            self.take_in(look.read_each()?);
         }
         if ring && self.is_gone(place) { Err(io::ErrorKind::NotFound.into()) } else { Ok(()) }
     }

@@ -125,7 +125,7 @@ fn a_ring_that_has_not_come_round_is_as_long_as_what_is_in_it() {
 #[test]
 fn a_ring_for_which_there_is_no_room_is_not_begun() {
     let size = 32 * 50 * (PAGE + 512);
-    for (capacity, stored) in [(size, 0), (size + 100_000, 1003)] {
+    for (capacity, stored) in [(size, 0), (size + 300_000, 1003)] {
         let devices = vec![Device { capacity, ..device() }];
         let lab = Lab { keep: Some(30), reserve: Some(4096), devices, ..lab(Storing::Ring) };
         let run = lab.run(Nanos::MAX);
@@ -133,6 +133,31 @@ fn a_ring_for_which_there_is_no_room_is_not_begun() {
         let lane = &run.lanes[0];
         assert_eq!((index.frames.len(), lane.full, lane.fault), (stored, stored == 0, None));
     }
+}
+
+#[test]
+fn a_ring_whose_journal_has_no_room_left_ends_in_order() {
+    let ring = 5 * 50 * (PAGE + 512);
+    let devices = vec![Device { capacity: ring + 110_000, ..device() }];
+    let lab = Lab { keep: Some(3), reserve: Some(4096), devices, ..lab(Storing::Ring) };
+    let run = lab.run(Nanos::MAX);
+    let (index, lane) = (run.index(Trust::Durable), &run.lanes[0]);
+    assert_eq!((lane.full, lane.fault, index.ended), (true, None, 1));
+    assert!((200..1003).contains(&lane.stored), "{} frames", lane.stored);
+    assert!(index.frames.len() >= 150, "{} frames", index.frames.len());
+    assert_eq!(run.wrong(&index, &lab.pattern()), Vec::<u64>::new());
+}
+
+#[test]
+fn a_ring_whose_space_can_not_be_reserved_is_not_begun() {
+    use nilometer_storage::engine::wrap::{Effect, Faulty, Rule, When};
+    fn wrap(inner: Box<dyn Engine>) -> Box<dyn Engine> {
+        let effect = Effect::Error(Errno::ENOSPC);
+        let rule = Rule { on: Some(OpKind::Allocate), when: When::Every(1), effect };
+        Box::new(Faulty::new(inner, &[rule], nilometer_model::Seed(1)))
+    }
+    let run = Lab { keep: Some(3), wrap, ..lab(Storing::Ring) }.run(Nanos::MAX);
+    assert_eq!((run.lanes[0].stored, run.lanes[0].fault), (0, Some(Errno::ENOSPC)));
 }
 
 #[test]

@@ -39,7 +39,7 @@ use crate::{
     describe::described,
     evaluate::run_id,
     instrument,
-    recorded::{check_buffer, check_name, check_place, make},
+    recorded::{KEPT, check_buffer, check_name, check_place, make},
 };
 
 /// See the module.
@@ -72,6 +72,8 @@ const PART: u64 = 256 << 20;
 const PARTS: u64 = 16;
 /// Of what is kept of a recording, one part at a time is overwritten: these are small enough that little is.
 const PARTS_KEPT: u64 = 64;
+/// Smaller ones would be synced so often that it holds up a disk.
+const PART_LEAST: u64 = 16 << 20;
 /// Larger chunks would keep too much memory waiting for one disk.
 const CHUNK_MOST: u64 = 2 << 30;
 /// From 1970-01-01 to 2000-01-01 00:00 UTC, in seconds.
@@ -165,9 +167,12 @@ impl Settings {
         self.check_memory(blocks, format.as_ref()).input()?;
         self.check_chunks(blocks, &name).input()?;
         let kept = self.kept(blocks).input()?;
-        let least = kept.map_or(("block", Bytes(blocks.size)), |kept| ("file", kept.file_size(blocks)));
+        let least = kept.map_or(("block", Bytes(blocks.size)), |kept| (KEPT, kept.file_size(blocks)));
         for description in &described {
-            check_place(description, &name, self.reserve(), least).input()?;
+            let beside = described.iter().filter(|other| other.shares_space_with(description)).count() as u64;
+            let (what, size) = least;
+            let size = if kept.is_some() { Bytes(size.0.saturating_mul(beside)) } else { size };
+            check_place(description, &name, self.reserve(), (what, size)).input()?;
         }
         let listening = self.listening().input()?;
         let inlets = inlets(&listening, self.packets.ports(), self.threads()).input()?;
@@ -253,7 +258,8 @@ impl Settings {
         let least = Bytes(blocks.size.saturating_mul(directories));
         ensure!(keep >= least, "--keep {keep}: write {least}, which is a block in each directory, or more");
         let share = keep.0.div_ceil(directories);
-        let frames_of_part = (PART.min(share / PARTS_KEPT) / blocks.size).max(1);
+        let part = (share / PARTS_KEPT).max(PART_LEAST.min(share / PARTS)).min(PART);
+        let frames_of_part = (part / blocks.size).max(1);
         // The last part may end anywhere.
         let parts = share.div_ceil(frames_of_part * blocks.size) + 1;
         Ok(Some(Kept { frames_of_part, parts }))

@@ -28,8 +28,9 @@ pub(crate) struct Wishes {
     /// Bytes of a chunk, where there are several directories [default: 256 MiB]
     #[arg(long, value_name = "SIZE")]
     pub(crate) chunk_size: Option<Bytes>,
-    /// Keep the latest SIZE only, until it is stopped: in each directory a file of a fixed size, which is reserved before the
-    /// recording begins, is written again from its beginning when it is full [default: all]
+    /// Keep the latest SIZE only, until it is stopped: in each directory a file with its share, which is reserved before the
+    /// recording begins, is written again from its beginning when it is full. The journal beside it is not, and grows by 64 B
+    /// for each block of about a megabyte [default: all]
     #[arg(long, value_name = "SIZE")]
     pub(crate) keep: Option<Bytes>,
     /// The name of the recording [default: the instrument and a number]

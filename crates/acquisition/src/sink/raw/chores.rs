@@ -29,8 +29,8 @@ pub(super) enum Chore {
     CloseThrough(u64),
     /// Frames may go into this file from now on.
     Ready(u64),
-    /// The same, once the records up to the last note are written.
-    Overwrite(u64),
+    /// The same, once the records up to the last note are written, and nothing is in flight to what is overwritten by it.
+    Overwrite(u64, Option<u64>),
     /// The file's size becomes this many bytes, once its writes are done.
     Truncate(u64, u64),
     /// Once its writes are done.
@@ -67,7 +67,7 @@ impl Chore {
             | Chore::OpenThrough(file)
             | Chore::CloseThrough(file)
             | Chore::Ready(file)
-            | Chore::Overwrite(file)
+            | Chore::Overwrite(file, _)
             | Chore::Truncate(file, _)
             | Chore::SyncFile(file)
             | Chore::Close(file)
@@ -144,8 +144,9 @@ impl Program {
                 | Chore::Close(file)
                 | Chore::CloseThrough(file),
             ) => files.is_quiet(*file),
-            (None, Chore::SyncJournal | Chore::Remove(_) | Chore::Overwrite(_)) => {
-                log.has_written(self.notes)
+            (None, Chore::SyncJournal | Chore::Remove(_)) => log.has_written(self.notes),
+            (None, Chore::Overwrite(_, old)) => {
+                log.has_written(self.notes) && old.is_none_or(|old| files.is_quiet(old))
             }
             (None, Chore::CloseJournal) => log.is_quiet(),
             _ => true,
@@ -193,7 +194,7 @@ impl Program {
             Chore::Note(_)
             | Chore::Room(_)
             | Chore::Ready(_)
-            | Chore::Overwrite(_)
+            | Chore::Overwrite(..)
             | Chore::Name(_)
             | Chore::Moved(_)
             | Chore::Settle => {

@@ -38,7 +38,7 @@ use nilometer_storage::{Arena, Buffer, Completion, Errno, OpKind, Operation, Slo
 use super::{Sink, Stored, cbf::Packer};
 use crate::{
     Due, Frame, Packed,
-    journal::{Entry, origin_entries, stream_entries},
+    journal::{Entry, RECORD, origin_entries, stream_entries},
 };
 use chores::{Chore, Program};
 use chunks::Chunks;
@@ -104,6 +104,8 @@ struct Flying {
     slot: Option<Buffer>,
 }
 
+/// Bytes of a journal beside the records of a part.
+const JOURNAL_SPARE: u64 = 1 << 16;
 /// Buffers for names and journal records.
 const SCRATCH: usize = 4;
 
@@ -177,12 +179,13 @@ impl RawFiles {
     fn add_make(&mut self, file: u64) {
         let (many, ring) = (self.layout.is_files(), self.layout.parts().is_some());
         if ring && file > 0 {
-            if let Some(old) = self.layout.overwritten_by(file) {
+            let old = self.layout.overwritten_by(file);
+            if let Some(old) = old {
                 self.program.add([Chore::Note(Entry::Removed { file: old })]);
                 let synced = self.layout.durability == Durability::EachFile;
                 self.program.add(synced.then_some(Chore::SyncJournal));
             }
-            return self.program.add([Chore::Overwrite(file)]);
+            return self.program.add([Chore::Overwrite(file, old)]);
         }
         self.program.add([Chore::Room(file)]);
         self.program.add((many || file == 0).then_some(Chore::Create(file)));
@@ -255,14 +258,25 @@ impl RawFiles {
         room
     }
 
+    /// Whether the journal may grow by what is noted of another part of a ring, which takes no other room.
+    fn has_room_for_records(&mut self, file: u64) -> bool {
+        let records = self.layout.head.frames_per_file.saturating_mul(2 * RECORD as u64);
+        let room = self.no_room_for.is_none() && self.gauge.claim(records.saturating_add(JOURNAL_SPARE));
+        if !room {
+            self.no_room_for.get_or_insert(file);
+        }
+        room
+    }
+
     /// The next chore as an operation, if it may be done now. Notes cost no operation.
     fn chore(&mut self, now: Nanos) -> Option<Operation> {
         self.add_move();
         loop {
             match self.program.next(&self.files, &self.log)? {
                 Chore::Note(entry) => self.note(entry),
-                Chore::Overwrite(_) if self.no_room_for.is_some() => {}
-                Chore::Ready(file) | Chore::Overwrite(file) => self.ready(file),
+                Chore::Overwrite(file, _) if self.has_room_for_records(file) => self.ready(file),
+                Chore::Overwrite(..) => {}
+                Chore::Ready(file) => self.ready(file),
                 Chore::Room(file) if self.has_room_for(file) => self.make_room(file),
                 Chore::Room(file) => self.program.cancel(file),
                 Chore::Name(file) => self.name(file),
@@ -360,8 +374,7 @@ impl Sink for RawFiles {
 
     fn is_ready(&self) -> bool {
         let made = self.layout.is_scattered() || self.files.next().is_some() || self.files.last().0 > 0;
-        let ready = made && self.program.journal_is_open();
-        ready || self.failed.is_some() || self.no_room_for.is_some() || self.finishing
+        made && self.program.journal_is_open()
     }
 
     fn has_room(&self) -> bool {

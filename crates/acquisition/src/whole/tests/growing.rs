@@ -106,6 +106,7 @@ fn what_is_overwritten_in_a_ring_is_never_taken_for_what_was_there() {
     assert!(stays == (3..8).map(block).collect::<Vec<_>>().concat());
     let frame_size = whole.frame_size() as usize;
     assert!(overwritten.chunks(frame_size).all(|frame| frame[3] & 0x80 != 0), "all are marked as invalid");
+    assert!(whole.refresh());
     let read = read_all(&whole);
     assert!(
         read[..3 * size] == *overwritten
@@ -113,14 +114,30 @@ fn what_is_overwritten_in_a_ring_is_never_taken_for_what_was_there() {
     );
     read_in_order(&Ahead::small(whole.clone()), &read, &[1000]);
     assert_eq!((whole.faults().count, whole.first_block()), (0, 0));
-    // Who opens it now does not see what is gone.
-    let whole = lanes.whole(Extent::Mark);
+    // Who opens it now does not see what is gone, and who follows it not what will be soon.
+    assert_eq!(lanes.whole(Extent::Mark).first_block(), 9);
+    let whole = lanes.whole(Extent::All);
     assert_eq!((whole.first_block(), whole.frames()), (3, 8 * FRAMES_OF_BLOCK));
     assert!(read_all(&whole) == (3..11).map(block).collect::<Vec<_>>().concat());
     assert_eq!(whole.stamp(0), whole.read_stamp(&block(3)[..frame_size]));
     lanes.end(11);
     lanes.publish(0);
     assert_eq!((whole.refresh(), whole.only_file()), (true, None));
+}
+
+#[test]
+fn where_nobody_can_say_whether_a_ring_was_overwritten_what_was_read_does_not_count() {
+    let mut lanes = lanes(1, Storing::Ring);
+    (0..8).for_each(|number| lanes.store(0, number, &block(number), 0, &[]));
+    lanes.publish(0);
+    let (whole, size) = (lanes.whole(Extent::Mark), block(0).len());
+    let mut one = vec![0; size];
+    whole.read_at(0, &mut one);
+    assert!(one == block(0));
+    let journal = lanes.paths()[0].join("n.0.journal");
+    fs::rename(&journal, journal.with_extension("away")).expect("it was there");
+    whole.read_at(0, &mut one);
+    assert!(one != block(0) && whole.faults().count == 1, "{:?}", whole.faults());
 }
 
 #[test]
