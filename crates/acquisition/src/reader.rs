@@ -3,6 +3,7 @@
 mod below;
 mod frames;
 mod grow;
+mod pieces;
 
 pub use below::{journals_below, with_below};
 pub use frames::Frames;
@@ -11,14 +12,15 @@ pub(crate) use grow::{Look, News};
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs, io,
+    fs::{self, File},
+    io::{self, Read},
     path::{Path, PathBuf},
 };
 
 use crate::{
     Gap, Ranges, Stream,
     instrument::Origin,
-    journal::{self, Entry, Head},
+    journal::{self, Entry, Head, RECORD},
 };
 
 /// What must have survived for a frame to count.
@@ -91,19 +93,10 @@ impl Index {
     pub fn unite<'a>(journals: impl IntoIterator<Item = &'a [u8]>, trust: Trust) -> Self {
         let mut index = Index::default();
         for journal in journals {
-            index.join(&journal::prefix(journal), trust);
+            index.join_entries(&journal::prefix(journal), trust);
         }
         index.prune();
         index
-    }
-
-    /// Takes in the journal of one more lane, if it is of the same recording. Then the index is to be pruned.
-    fn join(&mut self, entries: &[Entry], trust: Trust) {
-        let Some(&Entry::Head(head)) = entries.first() else { return };
-        if self.heads.first().is_none_or(|first| first.recording == head.recording) {
-            self.heads.push(head);
-            self.add(entries, trust);
-        }
     }
 
     /// What is in another lane is not removed.
@@ -114,19 +107,6 @@ impl Index {
                 removed.remove(*number);
             }
         }
-    }
-
-    fn add(&mut self, entries: &[Entry], trust: Trust) {
-        let lane = self.heads.len() - 1;
-        self.origin = self.origin.take().or_else(|| journal::origin_of(entries));
-        let stream = || journal::stream_of(entries).and_then(|text| Stream::read(&text));
-        self.stream = self.stream.take().or_else(stream);
-        let removed: BTreeSet<u64> = entries.iter().filter_map(|entry| removed(*entry)).collect();
-        let durable = match trust {
-            Trust::Acknowledged => Some(u64::MAX),
-            Trust::Durable => entries.iter().filter_map(|entry| durable(*entry)).max(),
-        };
-        self.take(lane, entries, &removed, durable);
     }
 
     /// What a lane's journal says further. Frames of files that were removed are gone, and those in files behind the last
@@ -310,13 +290,18 @@ impl Recording {
 
     fn of(
         found: &[Found],
-        unreadable: Vec<(PathBuf, io::Error)>,
+        mut unreadable: Vec<(PathBuf, io::Error)>,
         directories: &[PathBuf],
         trust: Trust,
     ) -> Self {
-        let index = Index::unite(found.iter().map(|found| found.bytes.as_slice()), trust);
+        let (mut index, mut taken) = (Index::default(), Vec::new());
+        for found in found {
+            let (records, read) = index.join_journal(found, trust);
+            taken.push(records);
+            unreadable.extend(read.err().map(|error| (found.path.clone(), error)));
+        }
+        index.prune();
         let stems = found.iter().filter_map(|found| stem_of(&found.path)).collect();
-        let taken = found.iter().map(|found| grow::settled(&found.entries()) as u64).collect();
         Recording { index, unreadable, stems, directories: directories.to_vec(), taken }
     }
 
@@ -360,18 +345,14 @@ struct Found {
     lane: u64,
     path: PathBuf,
     head: Head,
-    bytes: Vec<u8>,
 }
 
 impl Found {
     /// None if it does not begin with one.
     fn read(lane: u64, path: PathBuf) -> io::Result<Option<Self>> {
-        let bytes = fs::read(&path)?;
-        Ok(head_of(&bytes).map(|head| Found { lane, path, head, bytes }))
-    }
-
-    fn entries(&self) -> Vec<Entry> {
-        journal::prefix(&self.bytes)
+        let mut record = Vec::with_capacity(RECORD);
+        File::open(&path)?.take(RECORD as u64).read_to_end(&mut record)?;
+        Ok(head_of(&record).map(|head| Found { lane, path, head }))
     }
 }
 

@@ -9,11 +9,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Found, Index, Recording, Trust, head_of, in_order, journals_in, parts_of, removed, stem_of};
+use super::{
+    Found, Index, Recording, Trust, head_of, in_order, journals_in, parts_of,
+    pieces::{gained, settled},
+    removed, stem_of,
+};
 use crate::journal::{Entry, Head, RECORD};
-
-/// Records that are read of a journal at once.
-const AT_ONCE: usize = 4096;
 
 /// Which journals are asked, and from where on.
 #[derive(Debug)]
@@ -131,7 +132,7 @@ impl Recording {
         }
         self.index = Index::default();
         for (lane, _, entries) in lanes {
-            self.index.join(entries, Trust::Acknowledged);
+            self.index.join_entries(entries, Trust::Acknowledged);
             self.taken[*lane] = settled(entries) as u64;
         }
         self.index.prune();
@@ -150,12 +151,13 @@ impl Recording {
     /// Behind those that are known.
     fn add_lane(&mut self, found: &Found) {
         let known = self.index.heads.iter().any(|head| head.lane == found.head.lane);
-        let Some(stem) = stem_of(&found.path).filter(|_| !known) else { return };
-        let entries = found.entries();
-        self.index.join(&entries, Trust::Acknowledged);
+        let ours = !known && found.head.recording == self.head().recording;
+        let Some(stem) = stem_of(&found.path).filter(|_| ours) else { return };
+        // What can't be read now is looked for again.
+        let (records, _) = self.index.join_journal(found, Trust::Acknowledged);
         self.index.prune();
         self.stems.push(stem);
-        self.taken.push(settled(&entries) as u64);
+        self.taken.push(records);
     }
 
     /// Has the journals of lanes that are not known looked for in these directories too.
@@ -209,40 +211,4 @@ fn head_at(journal: &Path) -> Option<Head> {
     let mut record = [0; RECORD];
     File::open(journal).ok()?.read_exact_at(&mut record, 0).ok()?;
     head_of(&record)
-}
-
-/// All records of a journal behind the first so many that are whole.
-fn gained(journal: &Path, taken: u64) -> io::Result<Vec<Entry>> {
-    let file = File::open(journal)?;
-    let mut all = Vec::new();
-    loop {
-        let entries = match read_from(&file, taken + all.len() as u64) {
-            Err(error) if all.is_empty() => return Err(error),
-            entries => entries.unwrap_or_default(),
-        };
-        let more = entries.len() == AT_ONCE;
-        all.extend(entries);
-        if !more {
-            return Ok(all);
-        }
-    }
-}
-
-/// The next few.
-fn read_from(journal: &File, taken: u64) -> io::Result<Vec<Entry>> {
-    let mut bytes = vec![0; AT_ONCE * RECORD];
-    let mut length = 0;
-    loop {
-        match journal.read_at(&mut bytes[length..], taken * RECORD as u64 + length as u64)? {
-            0 => break,
-            more => length += more,
-        }
-    }
-    let records = bytes[..length].chunks_exact(RECORD).zip(taken..);
-    Ok(records.map_while(|(record, sequence)| Entry::take(sequence, record)).collect())
-}
-
-/// How many of these records can be taken: gaps wait for the block that they are in.
-pub(super) fn settled(entries: &[Entry]) -> usize {
-    entries.iter().rposition(|entry| !matches!(entry, Entry::Gap { .. })).map_or(0, |last| last + 1)
 }

@@ -1,0 +1,201 @@
+//! Journals, a piece at a time: one of a recorder that runs for days is larger than memory.
+
+use std::{collections::BTreeSet, fs::File, io, os::unix::fs::FileExt, path::Path};
+
+use super::{Found, Index, Trust, durable, removed};
+use crate::{
+    Stream,
+    journal::{self, Entry, Head, RECORD},
+};
+
+/// Records that are read of a journal at once.
+const AT_ONCE: usize = 4096;
+
+/// What has to be known of a journal before its frames are taken in.
+#[derive(Debug, Default)]
+struct Said {
+    /// The head, and what the frames are.
+    what: Vec<Entry>,
+    removed: BTreeSet<u64>,
+    durable: Option<u64>,
+}
+
+impl Said {
+    fn take(&mut self, entries: &[Entry]) {
+        self.removed.extend(entries.iter().filter_map(|entry| removed(*entry)));
+        self.durable = self.durable.max(entries.iter().filter_map(|entry| durable(*entry)).max());
+        let is_what = |entry: &&Entry| matches!(entry, Entry::Head(_) | Entry::Origin(_) | Entry::Stream(_));
+        self.what.extend(entries.iter().filter(is_what));
+    }
+}
+
+impl Index {
+    /// Takes in the journal of one more lane, if it is of the same recording: how many records were taken, and what kept it
+    /// from more. Then the index is to be pruned.
+    pub(super) fn join_journal(&mut self, found: &Found, trust: Trust) -> (u64, io::Result<()>) {
+        let (mut said, mut taken) = (Said::default(), 0);
+        let read = each(&found.path, u64::MAX, |entries| {
+            said.take(entries);
+            taken += entries.len() as u64;
+        });
+        if !self.begin(found.head, &said) {
+            return (taken, read);
+        }
+        let (lane, last) = (self.heads.len() - 1, said.last(trust));
+        // The same records: more may have come.
+        let again = each(&found.path, taken, |entries| self.take(lane, entries, &said.removed, last));
+        (taken, read.and(again))
+    }
+
+    /// The same of records that were read.
+    pub(super) fn join_entries(&mut self, entries: &[Entry], trust: Trust) {
+        let Some(&Entry::Head(head)) = entries.first() else { return };
+        let mut said = Said::default();
+        said.take(entries);
+        if self.begin(head, &said) {
+            self.take(self.heads.len() - 1, entries, &said.removed, said.last(trust));
+        }
+    }
+
+    /// Whether it is a lane of the same recording.
+    fn begin(&mut self, head: Head, said: &Said) -> bool {
+        if self.heads.first().is_some_and(|first| first.recording != head.recording) {
+            return false;
+        }
+        self.heads.push(head);
+        self.origin = self.origin.take().or_else(|| journal::origin_of(&said.what));
+        let stream = || journal::stream_of(&said.what).and_then(|text| Stream::read(&text));
+        self.stream = self.stream.take().or_else(stream);
+        true
+    }
+}
+
+impl Said {
+    /// Frames in files up to this one count.
+    fn last(&self, trust: Trust) -> Option<u64> {
+        match trust {
+            Trust::Acknowledged => Some(u64::MAX),
+            Trust::Durable => self.durable,
+        }
+    }
+}
+
+/// Hands out the first so many records that are whole, a piece at a time: gaps with the block that they are in.
+fn each(path: &Path, upto: u64, mut take: impl FnMut(&[Entry])) -> io::Result<()> {
+    let file = File::open(path)?;
+    let (mut taken, mut at_once) = (0, AT_ONCE);
+    while taken < upto {
+        let count = at_once.min((upto - taken).try_into().unwrap_or(usize::MAX));
+        let entries = read_from(&file, taken, count)?;
+        let settled = settled(&entries);
+        if settled > 0 {
+            take(&entries[..settled]);
+        }
+        taken += settled as u64;
+        if entries.len() < count {
+            break;
+        }
+        // More gaps than are read at once.
+        at_once = if settled == 0 { 2 * at_once } else { AT_ONCE };
+    }
+    Ok(())
+}
+
+/// All records of a journal behind the first so many that are whole.
+pub(super) fn gained(journal: &Path, taken: u64) -> io::Result<Vec<Entry>> {
+    let file = File::open(journal)?;
+    let mut all = Vec::new();
+    loop {
+        let entries = match read_from(&file, taken + all.len() as u64, AT_ONCE) {
+            Err(error) if all.is_empty() => return Err(error),
+            entries => entries.unwrap_or_default(),
+        };
+        let more = entries.len() == AT_ONCE;
+        all.extend(entries);
+        if !more {
+            return Ok(all);
+        }
+    }
+}
+
+/// The next so many, or fewer.
+fn read_from(journal: &File, taken: u64, count: usize) -> io::Result<Vec<Entry>> {
+    let mut bytes = vec![0; count * RECORD];
+    let mut length = 0;
+    while length < bytes.len() {
+        match journal.read_at(&mut bytes[length..], taken * RECORD as u64 + length as u64)? {
+            0 => break,
+            more => length += more,
+        }
+    }
+    let records = bytes[..length].chunks_exact(RECORD).zip(taken..);
+    Ok(records.map_while(|(record, sequence)| Entry::take(sequence, record)).collect())
+}
+
+/// How many of these records can be taken: gaps wait for the block that they are in.
+pub(super) fn settled(entries: &[Entry]) -> usize {
+    entries.iter().rposition(|entry| !matches!(entry, Entry::Gap { .. })).map_or(0, |last| last + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use nilometer_model::{Format, Storing};
+
+    use super::*;
+    use crate::{Due, Gap};
+
+    fn head() -> Head {
+        Head {
+            recording: 1,
+            lane: 0,
+            lanes: 1,
+            frame_size: 8,
+            stride: 8,
+            frames_per_file: 100,
+            storing: Storing::Ring,
+            format: Format::Raw,
+        }
+    }
+
+    /// Frames with gaps before some of them, one with more than are read at once, and files that are overwritten meanwhile.
+    fn entries() -> Vec<Entry> {
+        let mut entries = vec![Entry::Head(head())];
+        for number in 0..10_000 {
+            let (file, position) = (number / 100, number % 500);
+            let gaps = if number == 7000 { 3 * AT_ONCE as u32 } else { u32::from(number % 3 == 0) };
+            let gap = |at| Entry::Gap { number, gap: Gap { at, count: 1, filled: false } };
+            entries.extend((0..gaps).map(gap));
+            entries.push(Entry::Frame { number, file, position, due: 0, checksum: None, length: None });
+            if number % 100 == 99 {
+                entries.push(Entry::Durable { file });
+                entries.extend(file.checked_sub(50).map(|file| Entry::Removed { file }));
+            }
+        }
+        entries.push(Entry::End { due: Some(Due { frames: 10_000, last: None }) });
+        entries.push(Entry::Gap { number: 10_000, gap: Gap { at: 0, count: 1, filled: false } });
+        entries
+    }
+
+    #[test]
+    fn a_journal_that_is_read_in_pieces_says_the_same() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let (path, entries) = (directory.path().join("n.0.journal"), entries());
+        let mut bytes = vec![0; entries.len() * RECORD];
+        for (sequence, (entry, record)) in (0..).zip(entries.iter().zip(bytes.chunks_exact_mut(RECORD))) {
+            entry.put(sequence, record);
+        }
+        std::fs::write(&path, &bytes).expect("room");
+        for trust in [Trust::Acknowledged, Trust::Durable] {
+            let (mut once, mut pieces) = (Index::default(), Index::default());
+            once.join_entries(&entries, trust);
+            let found = Found { lane: 0, path: path.clone(), head: head() };
+            let (taken, read) = pieces.join_journal(&found, trust);
+            assert!(read.is_ok() && taken == entries.len() as u64 - 1, "{taken} of {}", entries.len());
+            assert_eq!(format!("{once:?}"), format!("{pieces:?}"));
+            assert_eq!(
+                (pieces.first(), pieces.frames.len(), pieces.gaps[&7000].len()),
+                (5000, 5000, 3 * AT_ONCE)
+            );
+        }
+    }
+}
