@@ -18,7 +18,7 @@ use std::{
 use anyhow::{Context, anyhow};
 use clap::Args;
 use nilometer_acquisition::{Outcome as Recorded, Recorder};
-use nilometer_model::{Moment, Nanos};
+use nilometer_model::{Bytes, Moment, Nanos};
 use nilometer_storage::{Calendar, Clock};
 
 use crate::{
@@ -69,7 +69,7 @@ impl Record {
         let outcome = self.follow(&mut prepared.recorder, settings.wishes().stop, &mut window);
         let status = prepared.recorder.status();
         let account = Account::of(&prepared, &settings, &before, &outcome, status);
-        print!("{}", told(&prepared, &outcome, &account));
+        print!("{}", told(&prepared, &outcome, &account, settings.wishes().keep));
         let kept = if outcome.hung { Ok(()) } else { account.keep(&prepared.targets, settings.patience()) };
         // A directory on storage that hangs must not be closed: the program is to end.
         std::mem::forget(prepared);
@@ -103,11 +103,12 @@ impl Record {
 }
 
 /// What it came to, a line each.
-fn told(prepared: &Prepared, outcome: &Recorded, account: &Account) -> String {
+fn told(prepared: &Prepared, outcome: &Recorded, account: &Account, keep: Option<Bytes>) -> String {
     let targets = &prepared.targets;
     let paths: Vec<_> = targets.iter().map(|target| target.path().display().to_string()).collect();
     let lost = account.network_losses();
     let lost = if lost.is_empty() { "nothing".into() } else { lost.join(", ") };
+    let kept = keep.map(|keep| format!("kept        the latest {keep}: older packets are overwritten"));
     let lines = [
         format!(
             "kernel      {} of packets could wait; lost on this machine, for whomever: {lost}",
@@ -116,6 +117,7 @@ fn told(prepared: &Prepared, outcome: &Recorded, account: &Account) -> String {
         format!("durable     {}", durable_when(prepared.durability)),
         format!("\nnilometer verify {}", paths.join(" ")),
     ];
+    let lines: Vec<_> = kept.into_iter().chain(lines).collect();
     summary(outcome, targets) + &lines.join("\n") + "\n"
 }
 
