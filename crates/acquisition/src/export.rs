@@ -40,6 +40,7 @@ pub struct Export {
     begun: Option<Nanos>,
     hasher: crc32fast::Hasher,
     fault: Option<Errno>,
+    overwritten: bool,
     made: bool,
 }
 
@@ -80,6 +81,7 @@ impl Export {
             begun: None,
             hasher: crc32fast::Hasher::new(),
             fault: None,
+            overwritten: false,
             made: false,
         }
     }
@@ -94,15 +96,20 @@ impl Export {
         self.hasher.clone().finalize()
     }
 
-    /// Whether the file was made, and what went wrong, if it was not finished: `ESTALE` if something was overwritten before it
-    /// was read.
+    /// Something was overwritten before it was read: it was not finished.
+    pub fn is_overwritten(&self) -> bool {
+        self.overwritten
+    }
+
+    /// Whether the file was made, and what went wrong, if it was not finished.
     pub fn ending(&self) -> (bool, Result<(), Errno>) {
         (self.made, self.fault.map_or(Ok(()), Err))
     }
 
     /// Whether all of it is in the file.
     pub fn is_whole(&self) -> bool {
-        self.stage == Stage::Done && self.fault.is_none() && self.offset == self.length
+        let failed = self.fault.is_some() || self.overwritten;
+        self.stage == Stage::Done && !failed && self.offset == self.length
     }
 
     /// Bytes before the last page, if that can't be written as the others.
@@ -115,7 +122,7 @@ impl Export {
         let length = (end - self.offset).min(AT_ONCE) as usize;
         self.ahead.read_at(self.offset, &mut buffer[..length]);
         if self.ahead.whole().is_overwritten(self.offset..self.offset + length as u64) {
-            self.fault = self.fault.or(Some(Errno::ESTALE));
+            self.overwritten = true;
         }
         self.hasher.update(&buffer[..length]);
         let operation = Operation::write(file, self.offset, length as u32, buffer);
@@ -158,7 +165,9 @@ impl Export {
 
 impl Workload for Export {
     fn next(&mut self, now: Nanos) -> Step {
-        let over = self.fault.is_some() || self.stop.load(Ordering::Relaxed) && self.stage == Stage::Write;
+        let over = self.fault.is_some()
+            || self.overwritten
+            || self.stop.load(Ordering::Relaxed) && self.stage == Stage::Write;
         if over {
             return if self.flying > 0 { Step::Wait(Wait::ForOne) } else { Step::Done };
         }
@@ -260,7 +269,10 @@ mod tests {
         let (_lanes, whole) = overtaken();
         let directory = tempfile::tempdir().expect("a temporary directory");
         let export = exported(&Arc::new(whole), &directory, EngineKind::Sync, false, false);
-        assert_eq!((export.is_whole(), export.ending()), (false, (true, Err(Errno::ESTALE))));
+        assert_eq!(
+            (export.is_whole(), export.is_overwritten(), export.ending()),
+            (false, true, (true, Ok(())))
+        );
     }
 
     #[test]

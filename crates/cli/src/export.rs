@@ -18,7 +18,7 @@ use nilometer_acquisition::{
 };
 use nilometer_model::{ByteRate, Bytes, plan::EngineKind};
 use nilometer_storage::{
-    Clock, Drive, Errno,
+    Clock, Drive,
     engine::{EngineError, Options, on_directory},
     target::Description,
 };
@@ -135,7 +135,7 @@ fn ended(export: &export::Export, path: &Path) -> anyhow::Result<()> {
     let removed = made && std::fs::remove_file(path).is_ok();
     let removed = if removed { ", which is removed again" } else { "" };
     match fault {
-        Err(Errno::ESTALE) => Err(anyhow!("{}{removed}: {OVERWRITTEN}", path.display())),
+        _ if export.is_overwritten() => Err(anyhow!("{}{removed}: {OVERWRITTEN}", path.display())),
         Err(errno) => Err(anyhow!("can't write {}{removed}: {errno}", path.display())),
         Ok(()) => Err(anyhow!("interrupted: it is not in {}{removed}", path.display())),
     }

@@ -178,6 +178,10 @@ impl RawFiles {
     /// overwritten is noted before.
     fn add_make(&mut self, file: u64) {
         let (many, ring) = (self.layout.is_files(), self.layout.parts().is_some());
+        if ring && self.no_room_for.is_some() {
+            // What is there stays.
+            return;
+        }
         if ring && file > 0 {
             let old = self.layout.overwritten_by(file);
             if let Some(old) = old {
