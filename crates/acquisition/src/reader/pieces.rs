@@ -27,6 +27,14 @@ impl Said {
         let is_what = |entry: &&Entry| matches!(entry, Entry::Head(_) | Entry::Origin(_) | Entry::Stream(_));
         self.what.extend(entries.iter().filter(is_what));
     }
+
+    /// Frames in files up to this one count.
+    fn last(&self, trust: Trust) -> Option<u64> {
+        match trust {
+            Trust::Acknowledged => Some(u64::MAX),
+            Trust::Durable => self.durable,
+        }
+    }
 }
 
 impl Index {
@@ -67,16 +75,6 @@ impl Index {
         let stream = || journal::stream_of(&said.what).and_then(|text| Stream::read(&text));
         self.stream = self.stream.take().or_else(stream);
         true
-    }
-}
-
-impl Said {
-    /// Frames in files up to this one count.
-    fn last(&self, trust: Trust) -> Option<u64> {
-        match trust {
-            Trust::Acknowledged => Some(u64::MAX),
-            Trust::Durable => self.durable,
-        }
     }
 }
 
