@@ -23,5 +23,5 @@ pub use outcome::{Cores, Outcome, Quantity, Times, outcomes};
 pub use parameters::{Parameters, Value, Varying, parameters};
 pub use prediction::{Basis, Kind, MeasuredLimit, Predictions, Prospect, Prospects};
 pub use study::{Recording, Stage, StageCell, Study, letter};
-pub use verdict::{Beside, Finding, Together, Trial, Under, Verdict, verdicts};
+pub use verdict::{Beside, Decision, Finding, Together, Trial, Under, Verdict, verdicts};
 pub use warning::{Grade, Warning};

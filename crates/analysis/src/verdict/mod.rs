@@ -46,6 +46,17 @@ pub struct Verdict {
     pub smallest: Option<(BufferLimit, Bytes)>,
 }
 
+/// The answer in one word: what exit codes and tables go by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decision {
+    /// It carries the instrument.
+    Carries,
+    /// Frames are lost, or would be.
+    DoesNotCarry,
+    /// The data don't say.
+    NotDecided,
+}
+
 /// What a recording at the instrument's pace came to.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Finding {
@@ -377,6 +388,15 @@ impl Verdict {
     /// It carries the instrument, and has shown that it can do so in the long run.
     pub fn is_carried(&self) -> bool {
         matches!(self.finding, Finding::Carried(_)) && self.margin().is_none_or(|margin| margin >= 1.0)
+    }
+
+    /// The answer in one word.
+    pub fn decision(&self) -> Decision {
+        match &self.finding {
+            Finding::Lost(_) => Decision::DoesNotCarry,
+            Finding::Carried(_) if self.is_carried() => Decision::Carries,
+            Finding::Carried(_) | Finding::Undecided(_) => Decision::NotDecided,
+        }
     }
 
     /// The instrument, and how many of it.
