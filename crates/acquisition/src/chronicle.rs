@@ -25,6 +25,8 @@ pub struct Chronicle {
     pub stalls: Vec<Stall>,
     /// How many there were, and how long all of them together.
     pub stalled: (u64, Nanos),
+    /// The longest time in which frames waited and none was acknowledged, however short; 0 if none ever waited.
+    pub longest_stall: Nanos,
     /// The fewest bytes acknowledged in any whole second.
     pub slowest: Option<u64>,
     frame_size: u64,
@@ -47,6 +49,7 @@ impl Chronicle {
             late: 0,
             stalls: Vec::new(),
             stalled: (0, Nanos(0)),
+            longest_stall: Nanos(0),
             slowest: None,
             begun: None,
             latest: Nanos(0),
@@ -58,11 +61,6 @@ impl Chronicle {
     /// The first frame came at this time, on the clock of the recording. Times in here are counted from it.
     pub fn begun(&self) -> Option<Nanos> {
         self.begun
-    }
-
-    /// The longest stall; 0 if there was none.
-    pub fn longest_stall(&self) -> Nanos {
-        self.stalls.iter().map(|stall| stall.length).max().unwrap_or_default()
     }
 
     /// Time since the first frame came. Lanes tell what they did in the order in which they get hold of the ring: what one
@@ -112,6 +110,7 @@ impl Chronicle {
     }
 
     fn stood(&mut self, stall: Stall) {
+        self.longest_stall = self.longest_stall.max(stall.length);
         if stall.length <= self.allowance {
             return;
         }
@@ -176,6 +175,11 @@ mod tests {
         let at = |ms: u64| start + Nanos(ms * MS);
         chronicle.came(at(0), 1);
         chronicle.acknowledged(at(10), one(at(0)), 0);
+        assert_eq!(
+            (chronicle.stalls.len(), chronicle.longest_stall),
+            (0, Nanos(10 * MS)),
+            "within the allowance"
+        );
         // Nothing waits for a long time.
         chronicle.came(at(500), 1);
         chronicle.came(at(505), 2);
@@ -184,6 +188,7 @@ mod tests {
         let stall = |at: u64, length: u64| Stall { at: Nanos(at * MS), length: Nanos(length * MS) };
         assert_eq!(chronicle.stalls, [stall(500, 11), stall(511, 31)]);
         assert_eq!((chronicle.stalled, chronicle.late), ((2, Nanos(42 * MS)), 2));
+        assert_eq!(chronicle.longest_stall, Nanos(31 * MS));
         assert_eq!(chronicle.begun(), Some(start));
     }
 

@@ -7,6 +7,7 @@ use nilometer_model::{
     ByteRate, Bytes, Ingest, Nanos, Results, Sample,
     plan::Goal,
     sizing::{Figure, Origin},
+    sustained::sustained,
 };
 
 /// The figures that sizing can use. Each is none where the record does not tell.
@@ -39,7 +40,7 @@ pub fn measured_limits(results: &Results, target: usize, record: &str) -> Measur
     };
     let unpaced =
         || recordings.iter().filter(|(_, ingest)| ingest.goal == Goal::Limit && ingest.readers.is_empty());
-    let rates = unpaced().filter_map(|(sample, ingest)| Some((sample.series.last_third()?, *ingest)));
+    let rates = unpaced().filter_map(|(sample, ingest)| Some((sustained(&[&sample.series])?.rate, *ingest)));
     let rates = least_of_each(rates);
     let taken = |value, ingest| Figure { value, from: with(ingest, "as fast as it took frames") };
     let write = rates.values().max_by(|a, b| a.0.0.total_cmp(&b.0.0));

@@ -93,7 +93,7 @@ impl Quantity {
     /// Of a sample.
     pub fn of(self, sample: &Sample) -> f64 {
         match self {
-            Quantity::Bytes => sample.rate().0,
+            Quantity::Bytes => sample.sustained_rate().0,
             Quantity::Operations => sample.operation_rate(),
         }
     }
@@ -156,7 +156,7 @@ fn outcome<'a>(results: &'a Results, samples: &[&'a Measured]) -> Outcome<'a> {
         target,
         cell,
         phase,
-        rate: summary(|sample| sample.rate().0).filter(|summary| summary.mean > 0.0),
+        rate: summary(|sample| sample.sustained_rate().0).filter(|summary| summary.mean > 0.0),
         operations: summary(Sample::operation_rate).filter(|summary| summary.mean > 0.0),
         cores: cores(&valid),
         times: times(&valid),

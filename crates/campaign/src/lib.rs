@@ -21,6 +21,7 @@ pub mod workload;
 
 pub use condition::leave_conditions;
 pub use environment::environment;
+pub use ingest::{Pass, sample_of};
 pub use patience::{in_time, within};
 pub use resolve::{ResolveError, Resolved, resolve};
 pub use resume::difference;

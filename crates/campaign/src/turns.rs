@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use nilometer_model::{
-    ByteRate, Invalid, Key, Sample, Seed,
+    ByteRate, Bytes, Invalid, Key, Sample, Seed,
     plan::{Cells, Goal, IngestCell, Phase, Volumes},
     search::{Advice, Trial, advise},
+    sustained::step,
 };
 
-use crate::resolve::Resolved;
+use crate::{ingest::Pass, resolve::Resolved};
 
 /// One repeat of one cell, all its phases.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,12 +73,21 @@ impl Turn {
     }
 }
 
-/// The trials of searches, in the order in which they were made, and where they begin.
+/// The trials of searches, in the order in which they were made, and what earlier passes at full speed say to later ones.
 #[derive(Debug, Clone, Default)]
 pub struct Trials {
     made: BTreeMap<Key, Trial>,
-    /// How fast each target took an instrument's frames, where that was measured.
-    limits: BTreeMap<(usize, String), ByteRate>,
+    /// Of each target and instrument, where that was measured.
+    limits: BTreeMap<(usize, String), Limit>,
+}
+
+/// What the passes at full speed told so far.
+#[derive(Debug, Clone, Copy)]
+struct Limit {
+    /// How fast the target took frames, the last time.
+    rate: ByteRate,
+    /// What went into its cache, the most of all passes.
+    cache: Bytes,
 }
 
 impl Trials {
@@ -85,10 +95,21 @@ impl Trials {
     pub fn add(&mut self, key: Key, sample: &Sample) {
         let Some(ingest) = &sample.ingest else { return };
         if ingest.goal == Goal::Limit && sample.invalid.is_none() && ingest.readers.is_empty() {
-            self.limits.insert((key.target, ingest.instrument.clone()), sample.rate());
+            let of = (key.target, ingest.instrument.clone());
+            let known = self.limits.get(&of).map_or(Bytes(0), |limit| limit.cache);
+            let cache = step(&sample.series).map_or(Bytes(0), |step| step.volume);
+            self.limits.insert(of, Limit { rate: sample.rate(), cache: known.max(cache) });
         }
         if let Some(trial) = Trial::of(sample).filter(|_| ingest.goal.searches()) {
             self.made.insert(key, trial);
+        }
+    }
+
+    /// When a pass of a cell at full speed may end, by what earlier ones on the target told.
+    pub(crate) fn pass(&self, cell: &IngestCell, target: usize) -> Pass {
+        match self.limits.get(&(target, cell.instrument.name.clone())) {
+            None => Pass::Whole,
+            Some(limit) => Pass::after(limit.cache),
         }
     }
 
@@ -107,8 +128,8 @@ impl Trials {
         }
         made.sort_by_key(|key| key.repeat);
         let trials: Vec<Trial> = made.into_iter().map(|key| self.made[key]).collect();
-        let hint = self.limits.get(&(of.1, cell.instrument.name.clone())).copied();
-        match advise(cell, hint.unwrap_or(cell.rate()), &trials) {
+        let known = self.limits.get(&(of.1, cell.instrument.name.clone()));
+        match advise(cell, known.map_or(cell.rate(), |limit| limit.rate), &trials) {
             Advice::Next(next) => Some((trials.len() as u32, next)),
             Advice::Found(_) => None,
         }

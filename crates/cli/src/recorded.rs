@@ -111,9 +111,9 @@ pub(crate) fn early_ends(outcome: &Recorded, what: &str, interrupted: bool) -> V
 /// How often nothing moved.
 pub(crate) fn stalls(chronicle: &Chronicle) -> String {
     let ((count, stalled), allowance) = (chronicle.stalled, chronicle.allowance);
-    let longest = chronicle.longest_stall();
+    let longest = chronicle.longest_stall;
     if count == 0 {
-        return format!("none longer than {allowance}");
+        return format!("none longer than {allowance}, the longest {longest}");
     }
     format!("{count} longer than {allowance}, {stalled} in all, the longest {longest}")
 }

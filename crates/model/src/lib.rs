@@ -21,7 +21,7 @@ mod seed;
 mod series;
 pub mod sizing;
 pub mod statistics;
-pub mod steady;
+pub mod sustained;
 mod time;
 mod timeline;
 mod units;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    Bytes, Histogram, Levels, Nanos, Sample,
+    Bytes, Histogram, Level, Levels, Nanos, Sample,
     plan::{Goal, Phase},
 };
 
@@ -137,7 +137,7 @@ pub struct Ingest {
     pub slots: u64,
     /// The most slots that were in use at once.
     pub slots_high: u64,
-    /// The longest time from due until the frame's slot was free again.
+    /// The longest time in which frames waited and none was acknowledged, whether or not it is longer than the allowance.
     pub longest_stall: Nanos,
     /// What a stall is longer than, and how late a frame may be.
     pub allowance: Nanos,
@@ -170,7 +170,34 @@ pub struct Ingest {
     pub packets: Option<PacketTotals>,
 }
 
+/// A ring fills if what waits at the end grows by more than this share of what comes.
+const FILLS: f64 = 0.025;
+
+/// Slots in use for so many frames' time say nothing: they are on their way.
+const ON_THE_WAY: f64 = 8.0;
+
 impl Ingest {
+    /// The longest time from when a frame was due until it could be read: it and all before it were settled.
+    pub fn latest(&self) -> Nanos {
+        Nanos(self.readable.max())
+    }
+
+    /// Whether the ring was still filling when the last frame came, so that a longer recording would have lost some. A ring
+    /// that fills by stalls is drained between them: it is the least that waited at any moment of the last third against
+    /// that of the first third which counts.
+    pub fn is_filling(&self) -> bool {
+        let spent = self.due.saturating_mul(self.period.0);
+        let width = self.levels.width().0;
+        let bins = self.levels.bins();
+        let bins = &bins[..bins.len().min((spent / width) as usize)];
+        let third = bins.len() / 3;
+        let least = |bins: &[Level]| bins.iter().map(|level| level.last).min().unwrap_or(0);
+        let grown = least(&bins[bins.len() - third..]).saturating_sub(least(&bins[..third]));
+        let between = 2.0 / 3.0 * spent as f64;
+        let most = (FILLS * between).max(ON_THE_WAY * self.period.0 as f64);
+        (grown * self.period.0) as f64 > most
+    }
+
     /// What was lost: packets where there are some, otherwise frames.
     pub fn losses(&self) -> u64 {
         self.packets.map_or(self.lost, |packets| packets.lost().max(self.lost))

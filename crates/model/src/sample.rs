@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use crate::{ByteRate, Histogram, Ingest, Nanos, Series};
+use crate::{ByteRate, Histogram, Ingest, Nanos, Series, plan::Goal, sustained::sustained};
 
 /// What one phase of one repeat gave.
 #[derive(Debug, Clone)]
@@ -247,6 +247,13 @@ impl Sample {
     /// Bytes a second over the wall time.
     pub fn rate(&self) -> ByteRate {
         ByteRate::of(self.bytes, self.wall)
+    }
+
+    /// What a recording at full speed took in the long run, behind caches; of any other sample the rate over the wall time.
+    pub fn sustained_rate(&self) -> ByteRate {
+        let at_full_speed = self.ingest.as_ref().is_some_and(|ingest| ingest.goal == Goal::Limit);
+        let long_run = if at_full_speed { sustained(&[&self.series]) } else { None };
+        long_run.map_or_else(|| self.rate(), |found| found.rate)
     }
 
     /// Operations a second over the wall time.

@@ -1,7 +1,7 @@
 //! Work over time, and how full a ring was over time.
 
 use crate::{
-    ByteRate, Nanos,
+    Nanos,
     timeline::{Joined, Timeline},
 };
 
@@ -70,33 +70,12 @@ impl Series {
     pub fn add(&mut self, at: Nanos, bytes: u64) {
         self.join(at, Bin { operations: 1, bytes });
     }
-
-    /// Bytes a second over the last third of the time in which anything was done; none if nothing was. The last bin is
-    /// left out where there are others, since it is not over.
-    pub fn last_third(&self) -> Option<ByteRate> {
-        let whole = self.bins().len().saturating_sub(1).max(1).min(self.bins().len());
-        let last = &self.bins()[whole - whole.div_ceil(3)..whole];
-        let bytes = last.iter().map(|bin| bin.bytes).sum();
-        (!last.is_empty()).then(|| ByteRate::of(bytes, Nanos(self.width().0 * last.len() as u64)))
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
-
-    #[test]
-    fn the_last_third_is_behind_the_cache() {
-        let mut series = Series::new(Nanos(0));
-        let width = series.width().0;
-        for bin in 0..10 {
-            series.add(Nanos(bin * width), if bin < 6 { 1000 } else { 10 });
-        }
-        let (found, expected) = (series.last_third().expect("ten bins"), ByteRate::of(10, series.width()));
-        assert!((found.0 / expected.0 - 1.0).abs() < 1e-9, "{found} and {expected}");
-        assert_eq!(Series::new(Nanos(0)).last_third(), None);
-    }
 
     #[test]
     fn a_level_lasts_until_it_changes_and_its_peak_is_kept() {

@@ -153,7 +153,7 @@ CREATE TABLE ingest (
     lost          INTEGER NOT NULL,
     slots         INTEGER NOT NULL,
     slots_high    INTEGER NOT NULL,
-    longest_stall INTEGER NOT NULL,      -- from due until the slot was free again
+    longest_stall INTEGER NOT NULL,      -- the longest time in which frames waited and none was acknowledged
     allowance     INTEGER NOT NULL,      -- how late a frame may be, and what a stall is longer than
     late          INTEGER NOT NULL,      -- frames acknowledged later than that
     stalls        INTEGER NOT NULL,      -- times longer than that in which frames waited and none was acknowledged

@@ -169,7 +169,7 @@ pub struct Glance {
     pub in_use: usize,
     /// Stalls, and how long all of them were together.
     pub stalled: (u64, Nanos),
-    /// The longest of them.
+    /// The longest time in which blocks waited and none was stored, however short.
     pub longest_stall: Nanos,
 }
 
@@ -358,7 +358,7 @@ impl Ring {
     /// How it is now. Cheap enough to be asked many times a second.
     pub fn glance(&self) -> Glance {
         let state = self.lock();
-        let longest_stall = state.chronicle.longest_stall();
+        let longest_stall = state.chronicle.longest_stall;
         Glance { books: state.books, in_use: state.in_use, stalled: state.chronicle.stalled, longest_stall }
     }
 

@@ -51,7 +51,7 @@ const COLUMNS: [Column; 36] = [
 type IngestColumn = (&'static str, fn(&Ingest) -> String);
 
 /// Empty for all but recordings.
-const INGEST_COLUMNS: [IngestColumn; 21] = [
+const INGEST_COLUMNS: [IngestColumn; 22] = [
     ("instrument", |i| i.instrument.clone()),
     ("goal", |i| i.goal.name().into()),
     ("count", |i| i.count.to_string()),
@@ -63,7 +63,8 @@ const INGEST_COLUMNS: [IngestColumn; 21] = [
     ("frames_lost", |i| i.lost.to_string()),
     ("slots", |i| i.slots.to_string()),
     ("slots_most_used", |i| i.slots_high.to_string()),
-    ("latest_frame_s", |i| seconds(i.longest_stall)),
+    ("latest_frame_s", |i| seconds(i.latest())),
+    ("longest_stall_s", |i| seconds(i.longest_stall)),
     ("frames_late", |i| i.late.to_string()),
     ("stalls", |i| i.stall_count.to_string()),
     ("stalled_s", |i| seconds(i.stalled)),

@@ -164,11 +164,17 @@ struct Answered<'a> {
     instrument: &'a str,
     target: String,
     carried: bool,
+    /// `carries`, `does not carry` or `not decided`.
+    decision: &'static str,
     bytes_per_second: f64,
     /// What the target takes in the long run.
     limit_bytes_per_second: Option<f64>,
+    /// The 95 % interval of that.
+    limit_interval_bytes_per_second: Option<[f64; 2]>,
     /// The limit over the instrument's rate.
     margin: Option<f64>,
+    /// The 95 % interval of that.
+    margin_interval: Option<[f64; 2]>,
     sentence: String,
     /// What is to be said besides.
     more: Vec<String>,
@@ -371,9 +377,12 @@ fn verdicts<'a>(study: &'a Study<'_>) -> Vec<Answered<'a>> {
         instrument: &verdict.instrument,
         target: letter(verdict.target),
         carried: verdict.is_carried(),
+        decision: verdict.decision().name(),
         bytes_per_second: verdict.rate.0,
-        limit_bytes_per_second: verdict.limit.map(|limit| limit.0),
+        limit_bytes_per_second: verdict.limit.map(|limit| limit.rate.0),
+        limit_interval_bytes_per_second: verdict.limit.map(|limit| [limit.low.0, limit.high.0]),
         margin: verdict.margin(),
+        margin_interval: verdict.margins().map(|margin| [margin.low, margin.high]),
         sentence: verdict.to_string(),
         more: verdict.more(),
     };

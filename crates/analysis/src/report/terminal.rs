@@ -2,7 +2,7 @@
 
 use nilometer_model::plan::Phase;
 
-use crate::{Finding, Grade, Outcome, Quantity, Question, Stage, Study, Verdict, letter};
+use crate::{Decision, Grade, Outcome, Quantity, Question, Stage, Study, Verdict, letter};
 
 use super::{packets, words};
 
@@ -300,10 +300,10 @@ fn columns(texts: impl Iterator<Item = String>) -> String {
 }
 
 fn colour(verdict: &Verdict) -> &'static str {
-    match &verdict.finding {
-        _ if verdict.is_carried() => GREEN,
-        Finding::Lost(_) => RED,
-        _ => YELLOW,
+    match verdict.decision() {
+        Decision::Carries => GREEN,
+        Decision::DoesNotCarry => RED,
+        Decision::NotDecided => YELLOW,
     }
 }
 

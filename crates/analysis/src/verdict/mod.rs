@@ -1,15 +1,21 @@
 //! The verdict: does this target carry this instrument, by what margin, and how sure is that; beside readers, and beside
 //! others.
 
+mod beside;
+mod decision;
 mod words;
 
 use nilometer_model::{
     ByteRate, Bytes, Histogram, Ingest, Invalid, Measured, Nanos, PacketTotals, ReaderTotals, Results,
-    Sample,
+    Sample, Series,
     plan::{Goal, IngestCell},
     search::{self, Advice, BufferLimit, Found, RateLimit, Trial as SearchTrial},
-    steady::{Step, step},
+    sustained::{Margin, Step, SustainedRate, step, sustained},
 };
+
+pub use beside::Beside;
+use beside::beside;
+pub use decision::Decision;
 
 use crate::curve::is_onto_nothing;
 
@@ -24,8 +30,10 @@ pub struct Verdict {
     pub count: u32,
     /// What all of them deliver.
     pub rate: ByteRate,
-    /// What the target takes in the long run: the least over repeats of the rate in the last third of each.
-    pub limit: Option<ByteRate>,
+    /// What the target takes in the long run, from all valid passes at full speed.
+    pub limit: Option<SustainedRate>,
+    /// Passes at full speed were made, whether or not a rate follows from them.
+    pub limit_tried: bool,
     /// Where a cache was full, in the recording that took the most before.
     pub cache: Option<Step>,
     /// What the recording at the instrument's pace came to, without readers.
@@ -44,17 +52,6 @@ pub struct Verdict {
     pub ceiling: Option<ByteRate>,
     /// The smallest buffer without loss, if it was searched for, and the bytes of a slot.
     pub smallest: Option<(BufferLimit, Bytes)>,
-}
-
-/// The answer in one word: what exit codes and tables go by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Decision {
-    /// It carries the instrument.
-    Carries,
-    /// Frames are lost, or would be.
-    DoesNotCarry,
-    /// The data don't say.
-    NotDecided,
 }
 
 /// What a recording at the instrument's pace came to.
@@ -83,12 +80,18 @@ pub struct Trial {
     pub allowance: Nanos,
     /// Times longer than that in which frames waited and none was acknowledged, and how long all of them together.
     pub stalls: (u64, Nanos),
-    /// The longest time from due until acknowledged.
+    /// The longest time in which frames waited and none was acknowledged.
     pub longest_stall: Nanos,
+    /// The longest time from due until a frame could be read.
+    pub latest: Nanos,
     /// The most memory that was in use at once.
     pub buffer_used: Bytes,
     /// The memory there was.
     pub buffer: Bytes,
+    /// Bytes of a frame, of all recorders together.
+    pub frame_size: Bytes,
+    /// The buffer was still filling when the last frame came.
+    pub filling: bool,
     /// Processors that the recorder kept busy, the simulated instrument apart.
     pub cores: f64,
     /// Frames that were read back when the recording was over, and found right.
@@ -99,31 +102,6 @@ pub struct Trial {
     pub compressed: f64,
     /// What became of packets, where they came over loopback: frames are then blocks of them.
     pub packets: Option<PacketTotals>,
-}
-
-/// A recording that was read while it was made.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Beside {
-    /// How many read and checked every frame.
-    pub readers: usize,
-    /// One more copied them to a second target.
-    pub copied: bool,
-    /// At the instrument's pace.
-    pub finding: Finding,
-    /// As fast as the storage takes frames, with these readers.
-    pub limit: Option<ByteRate>,
-    /// What the readers got together meanwhile, at the instrument's pace.
-    pub got: ByteRate,
-    /// What one reader gets when nothing is recorded.
-    pub alone: Option<ByteRate>,
-    /// From due until read, for half of the frames and for 99 %; none if nothing was read.
-    pub late: Option<(Nanos, Nanos)>,
-    /// Frames that were removed before a reader came to them.
-    pub missed: u64,
-    /// Reads and writes of the readers that failed.
-    pub failed: u64,
-    /// A copy hung and was given up.
-    pub hung: bool,
 }
 
 /// A recording while others were made.
@@ -143,7 +121,7 @@ pub struct Under {
     /// At the instrument's pace.
     pub finding: Finding,
     /// As fast as the storage takes frames.
-    pub limit: Option<ByteRate>,
+    pub limit: Option<SustainedRate>,
 }
 
 /// A recording with its sample.
@@ -197,12 +175,9 @@ fn verdict(results: &Results, recorded: &Recorded<'_>) -> Option<Verdict> {
     let by_itself = |(_, ingest): &Made<'_>| is_usual(ingest) && readers(ingest).is_empty();
     let (_, ingest) = recorded.of(Goal::Pace).next()?;
     let alone: Vec<Made<'_>> = recorded.of(Goal::Pace).filter(by_itself).collect();
-    let limits: Vec<&Sample> = recorded
-        .of(Goal::Limit)
-        .filter(|made| by_itself(made) && made.0.invalid.is_none())
-        .map(|(sample, _)| sample)
-        .collect();
-    let steps = limits.iter().filter_map(|sample| step(&sample.series));
+    let tried: Vec<&Sample> = recorded.of(Goal::Limit).filter(by_itself).map(|(sample, _)| sample).collect();
+    let limits = tried.iter().copied().filter(|sample| sample.invalid.is_none());
+    let steps = limits.clone().filter_map(|sample| step(&sample.series));
     let (highest, smallest) = searched(results, recorded);
     let ceiling = highest.as_ref().and_then(|highest| ceiling(recorded, highest));
     Some(Verdict {
@@ -210,7 +185,8 @@ fn verdict(results: &Results, recorded: &Recorded<'_>) -> Option<Verdict> {
         instrument: recorded.instrument.into(),
         count: recorded.count,
         rate: ByteRate::of(ingest.frame_size.0, ingest.period),
-        limit: least(limits.iter().copied()),
+        limit: long_run(limits.clone()),
+        limit_tried: !tried.is_empty(),
         cache: steps.max_by_key(|step| step.volume),
         by_itself: !alone.is_empty(),
         finding: worst(if alone.is_empty() { recorded.of(Goal::Pace).collect() } else { alone }),
@@ -223,9 +199,10 @@ fn verdict(results: &Results, recorded: &Recorded<'_>) -> Option<Verdict> {
     })
 }
 
-/// The least of what the storage took in the long run.
-fn least<'a>(samples: impl Iterator<Item = &'a Sample>) -> Option<ByteRate> {
-    samples.filter_map(|sample| sample.series.last_third()).min_by(|a, b| a.0.total_cmp(&b.0))
+/// What the storage took in the long run.
+fn long_run<'a>(passes: impl Iterator<Item = &'a Sample>) -> Option<SustainedRate> {
+    let passes: Vec<&Series> = passes.map(|sample| &sample.series).collect();
+    sustained(&passes)
 }
 
 /// Nothing else was recorded at the same time, and the target was as it is.
@@ -244,7 +221,7 @@ fn under(recorded: &Recorded<'_>) -> Vec<Under> {
         Under {
             condition: name.into(),
             finding: worst(of(Goal::Pace).filter(|(_, ingest)| ingest.condition == name).collect()),
-            limit: least(limits.map(|(sample, _)| sample)),
+            limit: long_run(limits.map(|(sample, _)| sample)),
         }
     };
     names.into_iter().map(one).collect()
@@ -278,8 +255,11 @@ fn finding(sample: &Sample, ingest: &Ingest) -> Finding {
         allowance: ingest.allowance,
         stalls: (ingest.stall_count, ingest.stalled),
         longest_stall: ingest.longest_stall,
+        latest: ingest.latest(),
         buffer_used: slots(ingest.slots_high),
         buffer: slots(ingest.slots),
+        frame_size: slots(1),
+        filling: ingest.is_filling(),
         cores: (sample.user + sample.system).seconds() / sample.wall.seconds().max(1e-9),
         read_back: after.map(|reader| reader.frames).sum(),
         durable: quantile(&ingest.durable, 0.99),
@@ -291,41 +271,6 @@ fn finding(sample: &Sample, ingest: &Ingest) -> Finding {
 
 fn quantile(histogram: &Histogram, fraction: f64) -> Option<Nanos> {
     (histogram.count() > 0).then(|| Nanos(histogram.quantile(fraction)))
-}
-
-/// By the number of readers.
-fn beside(recorded: &Recorded<'_>) -> Vec<Beside> {
-    let level = |ingest: &Ingest| {
-        let readers = readers(ingest);
-        let copies = readers.iter().filter(|reader| reader.copies).count();
-        (readers.len() - copies, copies > 0)
-    };
-    let with =
-        |goal: Goal| recorded.of(goal).filter(|(_, ingest)| is_usual(ingest) && !readers(ingest).is_empty());
-    let mut levels: Vec<(usize, bool)> = with(Goal::Pace).map(|(_, ingest)| level(ingest)).collect();
-    levels.sort_unstable();
-    levels.dedup();
-    let one = |wanted: (usize, bool)| {
-        let made: Vec<Made<'_>> = with(Goal::Pace).filter(|(_, ingest)| level(ingest) == wanted).collect();
-        let (_, ingest) = *made.first()?;
-        let limits =
-            with(Goal::Limit).filter(|(sample, ingest)| level(ingest) == wanted && sample.invalid.is_none());
-        let rate = |reader: &ReaderTotals| ByteRate::of(reader.bytes, reader.wall).0;
-        let after = ingest.readers.iter().find(|reader| reader.after && reader.frames > 0);
-        Some(Beside {
-            readers: wanted.0,
-            copied: wanted.1,
-            finding: worst(made.clone()),
-            limit: least(limits.map(|(sample, _)| sample)),
-            got: ByteRate(readers(ingest).into_iter().map(rate).sum()),
-            alone: after.map(|reader| ByteRate(rate(reader))),
-            late: quantile(&ingest.read, 0.5).zip(quantile(&ingest.read, 0.99)),
-            missed: readers(ingest).iter().map(|reader| reader.missed).sum(),
-            failed: readers(ingest).iter().map(|reader| reader.failed).sum(),
-            hung: readers(ingest).iter().any(|reader| reader.hung),
-        })
-    };
-    levels.into_iter().filter_map(one).collect()
 }
 
 /// By company.
@@ -382,21 +327,17 @@ fn ceiling(recorded: &Recorded<'_>, highest: &RateLimit) -> Option<ByteRate> {
 impl Verdict {
     /// How many times its rate the target takes in the long run.
     pub fn margin(&self) -> Option<f64> {
-        self.limit.map(|limit| limit.0 / self.rate.0)
+        self.margins().map(|margin| margin.times)
+    }
+
+    /// The same with its interval.
+    pub fn margins(&self) -> Option<Margin> {
+        self.limit.map(|limit| limit.margin(self.rate))
     }
 
     /// It carries the instrument, and has shown that it can do so in the long run.
     pub fn is_carried(&self) -> bool {
-        matches!(self.finding, Finding::Carried(_)) && self.margin().is_none_or(|margin| margin >= 1.0)
-    }
-
-    /// The answer in one word.
-    pub fn decision(&self) -> Decision {
-        match &self.finding {
-            Finding::Lost(_) => Decision::DoesNotCarry,
-            Finding::Carried(_) if self.is_carried() => Decision::Carries,
-            Finding::Carried(_) | Finding::Undecided(_) => Decision::NotDecided,
-        }
+        self.decision() == Decision::Carries
     }
 
     /// The instrument, and how many of it.
@@ -406,6 +347,17 @@ impl Verdict {
         } else {
             format!("{} x {}", self.count, self.instrument)
         }
+    }
+}
+
+impl Trial {
+    /// The memory that covers its longest stall: what was in use at the most, and no less than what comes in that time with
+    /// a frame before and one behind it.
+    pub fn covering(&self, rate: ByteRate) -> Bytes {
+        let comes = rate.0 * self.longest_stall.seconds();
+        #[expect(clippy::cast_sign_loss, reason = "no rate is below zero")]
+        let needed = Bytes(comes.ceil() as u64 + 2 * self.frame_size.0);
+        self.buffer_used.max(needed).min(self.buffer.max(self.buffer_used))
     }
 }
 

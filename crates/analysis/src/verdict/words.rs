@@ -2,9 +2,13 @@
 
 use std::fmt;
 
-use nilometer_model::{ByteRate, Bytes, Nanos, PacketTotals, statistics::poisson_upper};
+use nilometer_model::{
+    ByteRate, Bytes, Nanos, PacketTotals,
+    statistics::poisson_upper,
+    sustained::{RateChange, SustainedRate},
+};
 
-use super::{Beside, Finding, Together, Trial, Under, Verdict};
+use super::{Beside, Decision, Finding, Together, Trial, Under, Verdict};
 
 /// In powers of 1000, as rates are.
 fn decimal(bytes: Bytes) -> String {
@@ -15,7 +19,10 @@ impl fmt::Display for Verdict {
     /// The sentence, without its subject.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.finding {
-            Finding::Carried(trial) => self.carried(f, trial),
+            Finding::Carried(trial) => {
+                self.answered(f, trial)?;
+                self.shown(f, trial)
+            }
             Finding::Lost(trial) => self.lost(f, trial),
             Finding::Undecided(why) => write!(f, "not decided: {why}"),
         }
@@ -23,31 +30,62 @@ impl fmt::Display for Verdict {
 }
 
 impl Verdict {
-    fn carried(&self, f: &mut fmt::Formatter<'_>, trial: &Trial) -> fmt::Result {
-        let Trial { duration, longest_stall, buffer_used, cores, .. } = trial;
-        let rarer = Nanos::from_seconds(duration.seconds() / poisson_upper(0));
-        match self.margin() {
-            Some(margin) if margin < 1.0 => {
-                write!(f, "not decided: it took {margin:.2} times its rate in the long run, and yet")?;
+    /// The answer where no frame was lost.
+    fn answered(&self, f: &mut fmt::Formatter<'_>, trial: &Trial) -> fmt::Result {
+        match (self.decision(), self.doubt(trial)) {
+            (Decision::Carries, _) if trial.packets.is_some() => write!(f, "carries it over loopback; "),
+            (Decision::Carries, _) => match self.margins() {
+                Some(_) => write!(f, "carries {}; ", self.times()),
+                None => write!(f, "carries it; "),
+            },
+            (Decision::DoesNotCarry, _) => {
+                let buffer = decimal(trial.buffer);
+                write!(
+                    f,
+                    "does not carry it: in the long run it takes {}, which a buffer of {buffer} hid; ",
+                    self.times()
+                )
             }
-            _ if trial.packets.is_some() => write!(f, "carries it over loopback;")?,
-            Some(margin) => write!(f, "carries {margin:.1} times its rate;")?,
-            None => write!(f, "carries it;")?,
+            (Decision::NotDecided, doubt) => {
+                let why = doubt.map(|doubt| doubt.to_string()).unwrap_or_default();
+                write!(f, "not decided: {why}; ")?;
+                match self.margins() {
+                    Some(_) => write!(f, "in the long run it takes {}; ", self.times()),
+                    None => Ok(()),
+                }
+            }
         }
+    }
+
+    /// `2.4 times its rate (2.3 to 2.5)`; nothing where it is not known.
+    fn times(&self) -> String {
+        let Some(margin) = self.margins() else { return String::new() };
+        let digits = if margin.low < 1.2 { 2 } else { 1 };
+        let trend = self.limit.and_then(|limit| limit.trend);
+        let moves =
+            trend.map_or("", |trend| if trend > 0.0 { ", and still rose" } else { ", and still fell" });
+        format!(
+            "{:.digits$} times its rate ({:.digits$} to {:.digits$}{moves})",
+            margin.times, margin.low, margin.high
+        )
+    }
+
+    /// What a recording without loss showed.
+    fn shown(&self, f: &mut fmt::Formatter<'_>, trial: &Trial) -> fmt::Result {
+        let Trial { duration, longest_stall, cores, .. } = trial;
         write!(
             f,
-            " in {duration} no {} was lost, so losses are rarer than one in {rarer} (95 %); the longest stall was \
-             {longest_stall}, which a buffer of {} covers; the recorder spent {cores:.2} cores",
+            "no {} was lost in {duration}: {}; the longest stall was {longest_stall}, which a buffer of {} covers; the \
+             recorder spent {cores:.2} cores",
             trial.smallest(),
-            decimal(*buffer_used)
+            fewer_than(*duration),
+            decimal(trial.covering(self.rate))
         )?;
         let Some(packets) = &trial.packets else { return Ok(()) };
         let each = Nanos::from_seconds(cores * duration.seconds() / packets.stored.max(1) as f64);
         write!(f, ", {each} a packet of {} B", packets.size.0)?;
-        match self.margin() {
-            Some(margin) if margin >= 1.0 => {
-                write!(f, "; the storage by itself takes {margin:.1} times its rate")
-            }
+        match self.margins() {
+            Some(margin) if margin.low >= 1.0 => write!(f, "; the storage by itself takes {}", self.times()),
             _ => Ok(()),
         }
     }
@@ -63,11 +101,14 @@ impl Verdict {
             None => write!(f, "does not carry it: at {rate} {lost} found no room in a buffer of {buffer}")?,
         }
         write!(f, "; the longest stall was {}", trial.longest_stall)?;
-        match self.limit {
-            None => Ok(()),
-            Some(limit) if limit.0 < self.rate.0 => write!(f, "; it carries {limit}"),
-            Some(limit) if trial.packets.is_some() => write!(f, "; the storage by itself takes {limit}"),
-            Some(limit) => write!(f, "; by itself it takes {limit}, so it is the stalls that lose frames"),
+        let (Some(limit), Some(margin)) = (self.limit, self.margins()) else { return Ok(()) };
+        let taken = between(&limit);
+        if trial.packets.is_some() {
+            write!(f, "; the storage by itself takes {taken}")
+        } else if margin.low >= 1.0 {
+            write!(f, "; by itself it takes {taken}, so it is the stalls that lose frames")
+        } else {
+            write!(f, "; in the long run it takes {taken}")
         }
     }
 
@@ -127,12 +168,7 @@ impl Verdict {
             }
         };
         let mut sentences = vec![format!("beside {who}: {}", self.compared(&beside.finding))];
-        if let (Some(limit), Some(alone)) = (beside.limit, self.limit) {
-            let percent = 100.0 * (1.0 - limit.0 / alone.0);
-            sentences.push(format!(
-                "as fast as it goes, {who} cost the writer {percent:.0} %: {limit} instead of {alone}"
-            ));
-        }
+        sentences.extend(self.cost(beside, &who));
         if let Some((half, most)) = beside.late {
             let missed = match beside.missed {
                 0 => "none was missed".to_owned(),
@@ -158,6 +194,23 @@ impl Verdict {
         sentences
     }
 
+    /// What readers change as fast as it goes.
+    fn cost(&self, beside: &Beside, who: &str) -> Option<String> {
+        let (limit, alone) = (beside.limit?, self.limit?);
+        let rates = format!("{} instead of {}", limit.rate, alone.rate);
+        let Some(change) = beside.change else {
+            return Some(format!(
+                "as fast as it goes, what {who} cost the writer is not decided: too few pairs ({rates})"
+            ));
+        };
+        Some(match percents(&change) {
+            Ok(cost) => format!("as fast as it goes, {who} cost the writer {cost}: {rates}"),
+            Err(range) => {
+                format!("as fast as it goes, what {who} cost the writer is not decided: {range} ({rates})")
+            }
+        })
+    }
+
     fn together(&self, together: &Together) -> String {
         let hurt = match (&self.finding, &together.finding) {
             (Finding::Carried(_), Finding::Lost(_)) => ": the others hurt it",
@@ -168,7 +221,9 @@ impl Verdict {
 
     fn under(&self, under: &Under) -> String {
         let limit = match (under.limit, self.limit) {
-            (Some(limit), Some(usual)) => format!("; it takes {limit} instead of {usual}"),
+            (Some(limit), Some(usual)) => {
+                format!("; it takes {} instead of {}", between(&limit), between(&usual))
+            }
             _ => String::new(),
         };
         format!("{}: {}{limit}", under.condition, self.compared(&under.finding))
@@ -207,6 +262,45 @@ impl Trial {
     fn stored(&self) -> &'static str {
         if self.packets.is_some() { "block" } else { "frame" }
     }
+}
+
+/// `393 MB/s (380 MB/s to 405 MB/s)`.
+fn between(limit: &SustainedRate) -> String {
+    format!("{} ({} to {})", limit.rate, limit.low, limit.high)
+}
+
+/// What a change costs, in percent, with its interval; or the interval alone, where it does not say whether it costs
+/// anything.
+fn percents(change: &RateChange) -> Result<String, String> {
+    let [least, mean, most] = [change.high, change.share, change.low].map(|share| -100.0 * share);
+    if change.low < 0.0 && change.high < 0.0 {
+        Ok(format!("{mean:.0} % ({least:.0} to {most:.0} %)"))
+    } else {
+        Err(format!("between {least:.0} and {most:.0} %"))
+    }
+}
+
+/// Times in which losses are counted, the shortest first.
+const COUNTED_IN: [(&str, f64); 3] = [("hour", 3600.0), ("day", 86_400.0), ("year", 31_557_600.0)];
+
+/// What no loss in so long a time says: how many there may be at the most, and what would have to be recorded to say more.
+pub(super) fn fewer_than(duration: Nanos) -> String {
+    let most = poisson_upper(0) / duration.seconds().max(1e-9);
+    let in_time = |(_, seconds): &&(&str, f64)| most * seconds >= 1.0;
+    let (time, seconds) = COUNTED_IN.iter().find(in_time).unwrap_or(&COUNTED_IN[2]);
+    let shown = format!("with 95 % fewer than {} losses an {time}", rounded_up(most * seconds));
+    let shown = shown.replace("an day", "a day").replace("an year", "a year");
+    let day = Nanos::from_seconds(COUNTED_IN[1].1 * poisson_upper(0));
+    if duration >= day {
+        return shown;
+    }
+    format!("{shown}; to claim fewer than 1 a day, record {:.0} h", (day.seconds() / 3600.0).ceil())
+}
+
+/// To two digits.
+fn rounded_up(value: f64) -> String {
+    let step = 10_f64.powf((value.log10().floor() - 1.0).max(0.0));
+    format!("{:.0}", (value / step).ceil() * step)
 }
 
 /// `1.20 % of frames (72 of 6000)`.
@@ -252,12 +346,12 @@ fn network(packets: &PacketTotals) -> String {
 
 /// Frames that were late, stalls, when frames were durable, and what was read back.
 fn late(trial: &Trial) -> Option<String> {
-    let Trial { late, allowance, stalls: (stalls, stalled), durable, read_back, due, .. } = trial;
+    let Trial { late, allowance, latest, stalls: (stalls, stalled), durable, read_back, due, .. } = trial;
     let what = trial.stored();
     let mut parts = vec![if *late == 0 {
         format!("no {what} was acknowledged later than {allowance}")
     } else {
-        format!("{late} of {due} {what}s were acknowledged later than {allowance}")
+        format!("{late} of {due} {what}s were acknowledged later than {allowance}, the latest by {latest}")
     }];
     if *stalls > 0 {
         let plural = if *stalls == 1 { "stall" } else { "stalls" };

@@ -12,9 +12,9 @@ use std::sync::Arc;
 
 use nilometer_acquisition::{Outcome, RecordError, Recorder};
 use nilometer_model::{
-    Histogram, Invalid, Nanos, ReaderTotals, Readers, Sample, Seed,
+    Bytes, Histogram, Invalid, Nanos, ReaderTotals, Readers, Sample, Seed, Series,
     plan::{Goal, IngestCell, Onto},
-    steady::steady,
+    sustained::is_precise,
 };
 use nilometer_storage::{
     Calendar, Target,
@@ -44,6 +44,8 @@ pub(crate) struct Job<'a> {
     pub(crate) archive: Option<&'a Arc<dyn Target>>,
     /// A sample each.
     pub(crate) cells: &'a [(IngestCell, Seed)],
+    /// When it may end, if frames come as fast as they are taken.
+    pub(crate) pass: Pass,
 }
 
 /// A recorder of the job.
@@ -180,7 +182,7 @@ fn watched(run: &Run, job: &Job<'_>, members: &mut [Member], tell: &mut dyn FnMu
         for member in members.iter_mut() {
             let work = member.recorder.ring().chronicle().work;
             let limit = job.cells[member.cell].0.goal == Goal::Limit;
-            if over || limit && so_far.elapsed >= LIMIT_LEAST && steady(&work).is_some() {
+            if over || limit && job.pass.may_end(so_far.elapsed, &work) {
                 member.recorder.stop();
                 member.sends.iter().for_each(Sends::cease);
             }
@@ -194,8 +196,40 @@ fn watched(run: &Run, job: &Job<'_>, members: &mut [Member], tell: &mut dyn FnMu
     cut
 }
 
-/// A limit is looked for at least so long.
-const LIMIT_LEAST: Nanos = Nanos::from_millis(5000);
+/// When a pass at full speed may end before its time is up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Pass {
+    /// Never: it is the first one, and a cache is only found by filling it.
+    #[default]
+    Whole,
+    /// When its rate is known well enough, but not before it took so much: more than a cache that was found before.
+    Precise {
+        /// Bytes.
+        behind: Bytes,
+    },
+}
+
+/// A later pass goes on to so many times what went into the cache in an earlier one: it may drain meanwhile.
+const BEHIND: f64 = 1.5;
+
+/// A pass at full speed lasts at least so long.
+const PASS_LEAST: Nanos = Nanos::from_millis(15_000);
+
+impl Pass {
+    /// A pass after others that found a cache of this size; zero if they found none.
+    pub fn after(cache: Bytes) -> Self {
+        #[expect(clippy::cast_sign_loss, reason = "no volume is below zero")]
+        let behind = Bytes((BEHIND * cache.0 as f64) as u64);
+        Pass::Precise { behind }
+    }
+
+    /// Whether it may end after this time with this work.
+    pub fn may_end(self, elapsed: Nanos, work: &Series) -> bool {
+        let Pass::Precise { behind } = self else { return false };
+        let taken: u64 = work.bins().iter().map(|bin| bin.bytes).sum();
+        elapsed >= PASS_LEAST && taken > behind.0 && is_precise(work)
+    }
+}
 
 /// Reads what is kept of recordings at the instrument's pace, and checks it. The recording is over: what this costs is none
 /// of its figures.
@@ -252,6 +286,15 @@ fn samples(job: &Job<'_>, recorded: Recorded, ours: Usage) -> Option<Vec<Sample>
         sample
     });
     Some(samples.collect())
+}
+
+/// A sample of a recording that was made by other means than a campaign's: in virtual time.
+pub fn sample_of(cell: &IngestCell, outcome: Outcome, readers: Vec<ReaderTotals>) -> Sample {
+    let mut sample = sample::sample(cell, String::new(), vec![Made { outcome, went: None }], Vec::new());
+    if let Some(ingest) = &mut sample.ingest {
+        ingest.readers = readers;
+    }
+    sample
 }
 
 /// All that was recorded at the same time, if it was more than one.

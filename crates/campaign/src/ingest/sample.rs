@@ -80,7 +80,6 @@ fn add(sample: &mut Sample, ingest: &mut Ingest, outcome: Outcome) {
     ingest.slots_high = ingest.slots_high.max(outcome.books.high as u64);
     for lane in outcome.lanes.into_iter().flatten() {
         ingest.written.0 += lane.written;
-        ingest.longest_stall = ingest.longest_stall.max(lane.totals.longest);
         ingest.durable.merge(&lane.totals.durable);
         sample.latency.merge(&lane.totals.lateness);
         if let Some(errno) = lane.totals.fault {
@@ -100,6 +99,7 @@ fn add_chronicle(sample: &mut Sample, ingest: &mut Ingest, chronicle: Chronicle)
     ingest.stalls.extend(chronicle.stalls);
     ingest.stall_count += chronicle.stalled.0;
     ingest.stalled += chronicle.stalled.1;
+    ingest.longest_stall = ingest.longest_stall.max(chronicle.longest_stall);
     ingest.readable.merge(&chronicle.readable);
     ingest.levels.merge(chronicle.levels);
     if let Some(slowest) = chronicle.slowest {

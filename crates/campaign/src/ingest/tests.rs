@@ -183,7 +183,7 @@ fn recorded_on(target: &Arc<dyn Target>, archive: Option<&Arc<dyn Target>>, cell
         Run { clock, hang_after: Nanos::from_millis(4000), stop: Arc::default(), ends: Nanos::MAX, usual };
     let mut surroundings = Surroundings::look(&clock, vec![Vec::new()]);
     let cells = [(cell, Seed(1))];
-    let job = Job { number: 0, target, archive, cells: &cells };
+    let job = Job { number: 0, target, archive, cells: &cells, pass: Pass::default() };
     let samples = run_ingest(&run, &mut surroundings, &job, &mut |_| {});
     samples.expect("nobody ends it").remove(0)
 }

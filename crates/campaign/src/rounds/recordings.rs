@@ -8,7 +8,7 @@ use nilometer_model::{
 use super::{Campaign, CampaignError, State, now};
 use crate::{
     condition,
-    ingest::{Job, run_ingest},
+    ingest::{Job, Pass, run_ingest},
     patience::within,
     turns::{self, Turn},
 };
@@ -32,7 +32,8 @@ impl Campaign {
         let archive = self.archive.clone();
         for &number in &turn.targets {
             let Some(target) = self.targets[number].clone() else { continue };
-            let job = Job { number, target: &target, archive: archive.as_ref(), cells: &cells };
+            let pass = self.trials.pass(&cells[0].0, number);
+            let job = Job { number, target: &target, archive: archive.as_ref(), cells: &cells, pass };
             let recorded = match cells[0].0.condition.clone() {
                 Some(condition) => self.record_in(state, turn, &job, &condition)?,
                 None => state.record(turn, &job),
@@ -106,7 +107,8 @@ impl Campaign {
     ) -> Result<bool, CampaignError> {
         let Some(target) = self.targets[number].clone() else { return Ok(false) };
         let cells = [(cell, self.seed(turn))];
-        let job = Job { number, target: &target, archive: None, cells: &cells };
+        let pass = Pass::Whole;
+        let job = Job { number, target: &target, archive: None, cells: &cells, pass };
         let Some(samples) = state.record(turn, &job) else { return Ok(false) };
         let mut hangs = false;
         for sample in samples {

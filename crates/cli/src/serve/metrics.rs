@@ -121,8 +121,17 @@ fn ring(page: &mut Page, status: &Status) {
     page.gauge("ring_slots_in_use", "Blocks that wait for storage.", ring.in_use as f64);
     page.gauge("ring_slots_high_water", "The most that waited at once.", ring.high_water as f64);
     page.counter("stalls", "Times in which blocks waited and none was stored.", ring.stalls);
-    page.one("stalled_seconds_total", "counter", "All of them together.", ring.stalled_seconds);
-    page.gauge("longest_stall_seconds", "The longest of them.", ring.longest_stall_seconds);
+    page.one(
+        "stalled_seconds_total",
+        "counter",
+        "Time in which blocks waited and none was stored: all stalls together.",
+        ring.stalled_seconds,
+    );
+    page.gauge(
+        "longest_stall_seconds",
+        "The longest time in which blocks waited and none was stored, however short.",
+        ring.longest_stall_seconds,
+    );
 }
 
 fn lanes(page: &mut Page, lanes: &[LaneStatus]) {

@@ -2,7 +2,7 @@
 
 use super::{Advice, BufferLimit, BufferSearch, BufferTrial, Ended, GRID, RateLimit, RateSearch, RateTrial};
 use crate::{
-    ByteRate, Bytes, Frequency, Nanos, Sample,
+    ByteRate, Bytes, Frequency, Sample,
     plan::{Goal, IngestCell},
 };
 
@@ -26,8 +26,6 @@ pub enum Found {
     Buffer(BufferLimit),
 }
 
-/// Slots in use for so many frames' time say nothing: they are on their way.
-const ON_THE_WAY: u64 = 8;
 /// Rates are tried from this share of the hint up to so many times of it.
 const RANGE: (f64, f64) = (1.0 / 50.0, 2.0);
 /// No ring has fewer slots.
@@ -41,16 +39,9 @@ impl Trial {
     /// longer trial would have lost.
     pub fn of(sample: &Sample) -> Option<Trial> {
         let ingest = sample.ingest.as_ref()?;
-        let spent = Nanos(ingest.due.saturating_mul(ingest.period.0));
-        let levels = &ingest.levels;
-        let end = (spent.0 / levels.width().0) as usize;
-        let behind = levels.bins().get(end.saturating_sub(1)).or(levels.bins().last());
-        let behind = behind.map_or(0, |level| level.last);
-        let most = (spent.seconds() * GRID / 2.0).max((ON_THE_WAY * ingest.period.0) as f64 / 1e9);
-        let fills = Nanos(behind * ingest.period.0).seconds() > most;
         let ended = match &sample.invalid {
             Some(_) => Ended::Invalid,
-            None if ingest.losses() > 0 || fills => Ended::Lost,
+            None if ingest.losses() > 0 || ingest.is_filling() => Ended::Lost,
             None => Ended::Carried,
         };
         let rate = ByteRate::of(ingest.frame_size.0, ingest.period);
@@ -105,7 +96,7 @@ fn advise_buffer(cell: &IngestCell, trials: &[Trial]) -> Advice<IngestCell, Foun
 mod tests {
     use super::*;
     use crate::{
-        Ingest, Instrument, Invalid, Readers,
+        Ingest, Instrument, Invalid, Nanos, Readers,
         plan::{Onto, Route},
     };
 

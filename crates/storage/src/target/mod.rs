@@ -9,7 +9,7 @@ pub use description::{Description, Direct, Space};
 pub use memory::Memory;
 pub use posix::{Cleaned, Directory, Posix, Striping, clean, probe, probe_in_child};
 pub(crate) use simulated::Volume;
-pub use simulated::{Cost, Device, Simulated};
+pub use simulated::{Cost, Device, Simulated, Speed, WriteCache};
 
 use std::{path::PathBuf, sync::Arc};
 

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use nilometer_model::Results;
 
 use crate::{
-    Basis, Finding, Grade, Outcome, Predictions, Prospect, Quantity, Question, Stage, Study, Verdict,
+    Basis, Decision, Grade, Outcome, Predictions, Prospect, Quantity, Question, Stage, Study, Verdict,
     effect::Answer, letter,
 };
 
@@ -93,10 +93,10 @@ fn write_verdicts(page: &mut String, study: &Study<'_>) -> std::fmt::Result {
 }
 
 fn write_verdict(page: &mut String, results: &Results, verdict: &Verdict) -> std::fmt::Result {
-    let (class, word) = match &verdict.finding {
-        _ if verdict.is_carried() => ("yes", "✓ Yes"),
-        Finding::Lost(_) => ("no", "✗ No"),
-        _ => ("maybe", "? Not decided"),
+    let (class, word) = match verdict.decision() {
+        Decision::Carries => ("yes", "✓ Yes"),
+        Decision::DoesNotCarry => ("no", "✗ No"),
+        Decision::NotDecided => ("maybe", "? Not decided"),
     };
     write!(
         page,

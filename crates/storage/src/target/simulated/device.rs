@@ -1,5 +1,7 @@
 //! How a simulated device serves: how long operations take, how many at once, and when it fails.
 
+use std::sync::Arc;
+
 use nilometer_model::Nanos;
 
 use crate::operation::{OpKind, Operation};
@@ -24,8 +26,39 @@ impl Cost {
     }
 }
 
+/// How fast a device is over time: pieces of equal length, each with its share of the usual speed. Behind the last piece it
+/// begins anew.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Speed {
+    /// Of a piece. More than zero.
+    pub width: Nanos,
+    /// When the first piece began, before the device's time.
+    pub begun: Nanos,
+    /// Shares of the usual speed, each more than zero. At least one.
+    pub shares: Arc<[f64]>,
+}
+
+impl Speed {
+    /// The share at a time, and when it changes.
+    fn at(&self, time: Nanos) -> (f64, Nanos) {
+        let since = time + self.begun;
+        let piece = since.0 / self.width.0;
+        let share = self.shares[piece as usize % self.shares.len()];
+        (share, Nanos((piece + 1) * self.width.0).since(self.begun))
+    }
+}
+
+/// A cache before the device: so much is written so many times as fast, once.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct WriteCache {
+    /// What it takes while it drains.
+    pub bytes: u64,
+    /// How many times the usual speed. More than zero.
+    pub times: f64,
+}
+
 /// The device below a simulated target. By default it takes no time, has no end and never fails.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Device {
     /// A read.
     pub read: Cost,
@@ -39,6 +72,10 @@ pub struct Device {
     pub parallel: usize,
     /// From when to when the device stands still, in order: what is being served then takes that much longer.
     pub stalls: Vec<(Nanos, Nanos)>,
+    /// How fast it is over time; always the same if none.
+    pub speed: Option<Speed>,
+    /// A cache before it.
+    pub cache: Option<WriteCache>,
     /// What would be done at this time or later fails with EIO.
     pub dead_from: Nanos,
     /// Bytes of data; what would need more fails with ENOSPC.
@@ -59,6 +96,8 @@ impl Default for Device {
             metadata: Cost::default(),
             parallel: 1,
             stalls: Vec::new(),
+            speed: None,
+            cache: None,
             dead_from: Nanos::MAX,
             capacity: u64::MAX,
             alignment: 512,
@@ -73,18 +112,41 @@ impl Device {
         Device { read: cost, write: cost, sync: cost, metadata: cost, ..Device::default() }
     }
 
-    /// When an operation is begun and done on a server that is free from `free` on.
-    pub(super) fn serve(&self, free: Nanos, operation: &Operation) -> (Nanos, Nanos) {
-        let mut begin = free;
-        let mut end = begin + self.cost(operation.kind).of(operation.length);
-        for &(from, to) in &self.stalls {
-            if from <= begin && begin < to {
-                (begin, end) = (to, end + to.since(begin));
-            } else if begin < from && from < end {
-                end += to.since(from);
+    /// When an operation is begun and done on a server that is free from `free` on, after so many bytes were written.
+    pub(super) fn serve(&self, free: Nanos, operation: &Operation, written: u64) -> (Nanos, Nanos) {
+        let begin = self.stall_at(free).map_or(free, |(_, to)| to);
+        let cached = self.cache.filter(|cache| written < cache.bytes).map_or(1.0, |cache| cache.times);
+        let cost = self.cost(operation.kind).of(operation.length);
+        let work =
+            if (cached - 1.0).abs() > 0.0 { Nanos::from_seconds(cost.seconds() / cached) } else { cost };
+        (begin, self.done(begin, work))
+    }
+
+    /// The stall that a time lies in.
+    fn stall_at(&self, time: Nanos) -> Option<(Nanos, Nanos)> {
+        self.stalls.iter().copied().find(|&(from, to)| from <= time && time < to)
+    }
+
+    /// When work that takes so long at the usual speed is done: piece by piece, without the stalls between.
+    fn done(&self, begin: Nanos, work: Nanos) -> Nanos {
+        let (mut at, mut left) = (begin, work.0 as f64);
+        loop {
+            if let Some((_, to)) = self.stall_at(at) {
+                at = to;
             }
+            let next =
+                self.stalls.iter().map(|&(from, _)| from).find(|&from| from > at).unwrap_or(Nanos::MAX);
+            let (share, changes) = self.speed.as_ref().map_or((1.0, Nanos::MAX), |speed| speed.at(at));
+            let until = next.min(changes);
+            let possible = until.since(at).0 as f64 * share;
+            // Work that ends where a stall begins is done before it.
+            if left <= possible {
+                #[expect(clippy::cast_sign_loss, reason = "no work is below zero")]
+                return at + Nanos((left / share).round() as u64);
+            }
+            left -= possible;
+            at = until;
         }
-        (begin, end)
     }
 
     fn cost(&self, kind: OpKind) -> Cost {
@@ -108,7 +170,7 @@ mod tests {
         let device = Device { stalls: vec![(Nanos(1000), Nanos(5000))], ..Device::with_cost(cost) };
         let write = Operation::write(Slot(1), 0, 200, Buffer::empty());
         let serve = |free| {
-            let (begin, end) = device.serve(Nanos(free), &write);
+            let (begin, end) = device.serve(Nanos(free), &write, 0);
             (begin.0, end.0)
         };
         assert_eq!(serve(0), (0, 200));
@@ -116,5 +178,22 @@ mod tests {
         assert_eq!(serve(900), (900, 5100));
         assert_eq!(serve(1000), (5000, 5200));
         assert_eq!(serve(5000), (5000, 5200));
+    }
+
+    #[test]
+    fn a_device_is_as_fast_as_its_speed_and_its_cache_say() {
+        let cost = Cost { base: Nanos(0), picoseconds_per_byte: 1000 };
+        let speed = Speed { width: Nanos(100), begun: Nanos(50), shares: [1.0, 0.5].into() };
+        let device = Device { speed: Some(speed), ..Device::with_cost(cost) };
+        let write = Operation::write(Slot(1), 0, 100, Buffer::empty());
+        // 50 at full speed, then 50 at half of it.
+        assert_eq!(device.serve(Nanos(0), &write, 0), (Nanos(0), Nanos(150)));
+        assert_eq!(device.serve(Nanos(150), &write, 0), (Nanos(150), Nanos(250)));
+        let cache = Some(WriteCache { bytes: 1000, times: 4.0 });
+        let cached = Device { cache, ..Device::with_cost(cost) };
+        assert_eq!(cached.serve(Nanos(0), &write, 999), (Nanos(0), Nanos(25)));
+        assert_eq!(cached.serve(Nanos(0), &write, 1000), (Nanos(0), Nanos(100)));
+        let stalled = Device { stalls: vec![(Nanos(20), Nanos(70))], ..device };
+        assert_eq!(stalled.serve(Nanos(0), &write, 0), (Nanos(0), Nanos(190)), "20, then 40 in 80, then 40");
     }
 }

@@ -7,7 +7,7 @@
 mod device;
 mod volume;
 
-pub use device::{Cost, Device};
+pub use device::{Cost, Device, Speed, WriteCache};
 pub(crate) use volume::Volume;
 
 use std::{

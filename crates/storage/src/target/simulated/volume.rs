@@ -24,6 +24,8 @@ pub(crate) struct Volume {
     coming: u64,
     clients: BTreeMap<u64, Client>,
     traffic: (u64, u64),
+    /// Bytes that were given to the device to be written.
+    given: u64,
 }
 
 /// What one engine has on the target.
@@ -63,7 +65,7 @@ impl Volume {
     fn of(tree: Tree, device: Device) -> Self {
         let servers = vec![Nanos(0); device.parallel];
         let (flying, clients) = (BTreeMap::new(), BTreeMap::new());
-        Volume { tree, device, servers, flying, coming: 0, clients, traffic: (0, 0) }
+        Volume { tree, device, servers, flying, coming: 0, clients, traffic: (0, 0), given: 0 }
     }
 
     /// The same files, safe and not, without engines.
@@ -190,8 +192,11 @@ impl Volume {
 
     fn serve(&mut self, operation: &Operation, now: Nanos) -> (Nanos, Nanos) {
         let server = self.servers.iter_mut().min().expect("a device serves at least one at a time");
-        let (begin, end) = self.device.serve(now.max(*server), operation);
+        let (begin, end) = self.device.serve(now.max(*server), operation, self.given);
         *server = end;
+        if operation.kind == OpKind::Write {
+            self.given += u64::from(operation.length);
+        }
         (begin, end)
     }
 

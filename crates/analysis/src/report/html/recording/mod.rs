@@ -116,7 +116,7 @@ fn drawn<'a>(recording: &Recording<'a>) -> Vec<Setting<'a>> {
 fn chosen<'a>(recording: &Recording<'a>, goal: Goal, setting: Setting<'_>) -> Vec<&'a Measured> {
     let badness = |measured: &Measured| {
         let ingest = measured.sample.ingest.as_ref();
-        let slow = measured.sample.series.last_third().map_or(0.0, |rate| -rate.0);
+        let slow = -measured.sample.sustained_rate().0;
         let (lost, stall) = ingest.map_or((0.0, 0.0), |of| (of.lost as f64, of.longest_stall.0 as f64));
         if goal == Goal::Limit { (slow, 0.0) } else { (lost, stall) }
     };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use nilometer_model::{ByteRate, Measured, plan::Goal, statistics::Summary};
+use nilometer_model::{ByteRate, Measured, Series, plan::Goal, statistics::Summary, sustained::sustained};
 
 use crate::{Recording, letter};
 
@@ -23,9 +23,6 @@ pub(super) fn charts(recording: &Recording<'_>) -> Vec<String> {
     wanted.into_iter().filter_map(|(goal, title)| chart(recording, goal, title)).collect()
 }
 
-/// What readers got together, and what the writer got, in bytes a second.
-type Rates = (f64, f64);
-
 fn chart(recording: &Recording<'_>, goal: Goal, title: &str) -> Option<String> {
     let lines: Vec<Line> =
         points(recording, goal).into_iter().map(|(target, points)| line(target, points)).collect();
@@ -41,8 +38,11 @@ fn chart(recording: &Recording<'_>, goal: Goal, title: &str) -> Option<String> {
 }
 
 /// By target and number of readers.
-fn points<'a>(recording: &Recording<'a>, goal: Goal) -> BTreeMap<usize, BTreeMap<Setting<'a>, Vec<Rates>>> {
-    let mut points: BTreeMap<usize, BTreeMap<Setting<'a>, Vec<Rates>>> = BTreeMap::new();
+fn points<'a>(
+    recording: &Recording<'a>,
+    goal: Goal,
+) -> BTreeMap<usize, BTreeMap<Setting<'a>, Vec<&'a Measured>>> {
+    let mut points: BTreeMap<usize, BTreeMap<Setting<'a>, Vec<&'a Measured>>> = BTreeMap::new();
     for &measured in &recording.samples {
         let Some(ingest) = measured.sample.ingest.as_ref().filter(|ingest| ingest.goal == goal) else {
             continue;
@@ -50,26 +50,37 @@ fn points<'a>(recording: &Recording<'a>, goal: Goal) -> BTreeMap<usize, BTreeMap
         let setting = Setting::of(ingest);
         if measured.sample.invalid.is_none() && setting.company.is_empty() {
             let settings = points.entry(measured.key.target).or_default();
-            settings.entry(setting).or_default().push(rates(measured, goal));
+            settings.entry(setting).or_default().push(measured);
         }
     }
     points
 }
 
-fn rates(measured: &Measured, goal: Goal) -> Rates {
-    let sample = &measured.sample;
-    let readers = sample.ingest.iter().flat_map(|ingest| &ingest.readers).filter(|reader| !reader.after);
-    let read = readers.map(|reader| ByteRate::of(reader.bytes, reader.wall).0).sum();
-    let long_run = sample.series.last_third().filter(|_| goal == Goal::Limit);
-    (read, long_run.unwrap_or_else(|| sample.rate()).0)
+/// What the readers of a recording got together.
+fn read(measured: &Measured) -> f64 {
+    let readers = measured.sample.ingest.iter().flat_map(|ingest| &ingest.readers);
+    let meanwhile = readers.filter(|reader| !reader.after);
+    meanwhile.map(|reader| ByteRate::of(reader.bytes, reader.wall).0).sum()
 }
 
-fn line(target: usize, points: BTreeMap<Setting<'_>, Vec<Rates>>) -> Line {
-    let point = |(setting, rates): (Setting<'_>, Vec<Rates>)| {
-        let mean = |of: fn(&Rates) -> f64| {
-            Summary::of(&rates.iter().map(of).collect::<Vec<_>>()).map_or(0.0, |summary| summary.mean)
-        };
-        let (x, y) = (mean(|rates| rates.0), mean(|rates| rates.1));
+/// What the writer got: as fast as it goes, the same figure as the verdict's.
+fn written(made: &[&Measured]) -> f64 {
+    let is_limit = |measured: &Measured| {
+        measured.sample.ingest.as_ref().is_some_and(|ingest| ingest.goal == Goal::Limit)
+    };
+    let passes: Vec<&Series> =
+        made.iter().filter(|measured| is_limit(measured)).map(|measured| &measured.sample.series).collect();
+    sustained(&passes).map_or_else(|| mean(made, |measured| measured.sample.rate().0), |found| found.rate.0)
+}
+
+fn mean(made: &[&Measured], of: fn(&Measured) -> f64) -> f64 {
+    let values: Vec<f64> = made.iter().map(|measured| of(measured)).collect();
+    Summary::of(&values).map_or(0.0, |summary| summary.mean)
+}
+
+fn line(target: usize, points: BTreeMap<Setting<'_>, Vec<&Measured>>) -> Line {
+    let point = |(setting, made): (Setting<'_>, Vec<&Measured>)| {
+        let (x, y) = (mean(&made, read), written(&made));
         let title = format!("{}, {setting}: {} written, {} read", letter(target), ByteRate(y), ByteRate(x));
         Point { x, y, title, label: setting.sign(), ..Point::default() }
     };

@@ -21,9 +21,9 @@ const COLUMNS: [&str; 12] = [
     "stored",
     "lost",
     "late",
-    "stalls",
+    "long stalls",
     "in all",
-    "longest",
+    "longest stall",
     "slowest second",
     "most of the buffer",
     "cores",
@@ -63,7 +63,7 @@ fn write_row(page: &mut String, measured: &Measured, ingest: &Ingest) -> std::fm
         Escaped(&Setting::of(ingest).to_string())
     )?;
     let figures = [
-        sample.rate().to_string(),
+        sample.sustained_rate().to_string(),
         ingest.due.to_string(),
         ingest.stored.to_string(),
         ingest.lost.to_string(),

@@ -1,117 +1,7 @@
-//! Whether a recording at full speed has come to its rate in the long run, and where a cache was full before that. From
-//! the series of one recording to the rate that a verdict may use.
+//! Where a cache was full.
 
-use std::f64::consts::PI;
-
-use crate::{ByteRate, Bytes, Nanos, Series, statistics::student};
-
-/// What a recording comes to in the long run.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Steady {
-    /// The mean over the last third of the run, its stalls included.
-    pub rate: ByteRate,
-    /// Where that third begins, from the start of the series.
-    pub from: Nanos,
-}
-
-/// Halves of the last third that differ by less than this are alike, as a share of the rate.
-pub const MARGIN: f64 = 0.1;
-
-/// Slow waves in each half from which the noise of its mean is estimated.
-const WAVES: usize = 4;
-
-/// Fewer bins than this in the last third say nothing.
-const BINS_LEAST: usize = 20;
-
-/// Whether the rate has been steady for the last third of the run, and which rate that is. May be asked at any time while
-/// data are taken; the more often, the more likely is a lucky yes.
-///
-/// The third is cut into halves. The 95 % interval of how much the mean of the later one is above that of the earlier one must
-/// lie within [`MARGIN`] to both sides. That is an equivalence test: noise makes for *not yet*, never for *steady*. Why so:
-///
-/// - Files that are synced when full make a sawtooth, and neighbouring bins are alike in other ways. So the noise of a mean
-///   is not that of single bins, but what is left at low frequencies: the mean square of the first four cosine waves of each
-///   half, with Student's t for 8 degrees of freedom (Lazarus, Lewis, Stock and Watson, HAR inference: recommendations for
-///   practice, 2018). A tooth that comes more than a few times in a half adds little, whatever its period.
-/// - A single stall says nothing of the level: a pause (bins below half of the mean) that is more than twice as long as any
-///   other is filled with the mean of the others before halves are compared. The rate that is given does count it.
-/// - A cache that is full just now looks like a stall. So a pause at the very end is not filled.
-///
-/// None as well of fewer than 60 bins.
-pub fn steady(series: &Series) -> Option<Steady> {
-    let bins = finished(series);
-    let from = bins.len() - bins.len() / 3;
-    let third = &bins[from..];
-    let filled = without_pause(third);
-    let (low, high) = shift(&filled);
-    let alike = third.len() >= BINS_LEAST && low > -MARGIN && high < MARGIN;
-    let width = series.width();
-    alike.then(|| Steady { rate: rate(third, width), from: Nanos(from as u64 * width.0) })
-}
-
-/// Bytes of all bins but the last, which is not over.
-fn finished(series: &Series) -> Vec<f64> {
-    let bins = series.bins();
-    bins[..bins.len().saturating_sub(1)].iter().map(|bin| bin.bytes as f64).collect()
-}
-
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
-}
-
-fn rate(bins: &[f64], width: Nanos) -> ByteRate {
-    ByteRate(mean(bins) / width.seconds())
-}
-
-/// The means of so many blocks of equal length, to a bin; none of fewer bins.
-fn blocks(bins: &[f64], count: usize) -> Option<Vec<f64>> {
-    let edge = |block: usize| block * bins.len() / count;
-    let block = |block| mean(&bins[edge(block)..edge(block + 1)]);
-    (bins.len() >= count).then(|| (0..count).map(block).collect())
-}
-
-/// The bins with the longest pause filled, if it is over and more than twice as long as any other.
-fn without_pause(bins: &[f64]) -> Vec<f64> {
-    let half = mean(bins) / 2.0;
-    let mut pauses: Vec<&[f64]> = bins.split(|bin| *bin >= half).collect();
-    let at_end = pauses.pop().map_or(0, <[f64]>::len);
-    let mut from = 0;
-    let begun = |pause: &&[f64]| {
-        from += pause.len() + 1;
-        (pause.len(), from - pause.len() - 1)
-    };
-    let mut pauses: Vec<(usize, usize)> = pauses.iter().map(begun).collect();
-    pauses.sort_unstable();
-    let (length, from) = pauses.pop().unwrap_or_default();
-    let next = pauses.last().map_or(0, |(length, _)| *length).max(at_end);
-    let mut filled = bins.to_vec();
-    if length > 2 * next {
-        filled.drain(from..from + length);
-        let level = mean(&filled);
-        filled.splice(from..from, std::iter::repeat_n(level, length));
-    }
-    filled
-}
-
-/// The 95 % interval of what the mean of the later half is above that of the earlier one, as a share of the mean.
-fn shift(bins: &[f64]) -> (f64, f64) {
-    let (earlier, later) = bins.split_at(bins.len() / 2);
-    let (above, variance) =
-        (mean(later) - mean(earlier), variance_of_mean(earlier) + variance_of_mean(later));
-    let half = student(2 * WAVES) * variance.sqrt();
-    ((above - half) / mean(bins), (above + half) / mean(bins))
-}
-
-/// From the waves with one to four half periods.
-fn variance_of_mean(bins: &[f64]) -> f64 {
-    let length = bins.len() as f64;
-    let wave = |wave: usize| {
-        let at = |i: usize| (PI * wave as f64 * (i as f64 + 0.5) / length).cos();
-        bins.iter().enumerate().map(|(i, bin)| bin * at(i)).sum::<f64>()
-    };
-    let waves: Vec<f64> = (1..=WAVES).map(wave).collect();
-    2.0 / (length * length) * squares(&waves) / WAVES as f64
-}
+use super::bins::{self, mean, stall_below};
+use crate::{ByteRate, Bytes, Series};
 
 /// Where a cache was full.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -144,18 +34,35 @@ const BATCHES: usize = 24;
 ///   which counts what neighbouring bins have in common, as the sawtooth of synced files;
 /// - two levels fit better than a straight line, which is a drift.
 ///
-/// A rise is no step: so a recording begins.
+/// A rise is no step: so a recording begins. Stalls are left out before: they come from elsewhere, and would hide it.
 pub fn step(series: &Series) -> Option<Step> {
-    let bins = finished(series);
-    let (at, gain) = split(&bins)?;
+    let all = bins::common(&[series]);
+    let bins = all.passes.first()?;
+    let (before, after) = bins.split_at(position(bins)?);
+    let volume = Bytes(before.iter().sum::<f64>() as u64);
+    let [before, after] = [before, after].map(|piece| ByteRate(mean(piece) / all.width.seconds()));
+    Some(Step { volume, before, after })
+}
+
+/// The bin with which the lower level begins.
+pub(super) fn position(bins: &[f64]) -> Option<usize> {
+    let below = stall_below(bins);
+    let goes = |bin: &f64| *bin >= below;
+    let going: Vec<f64> = bins.iter().copied().filter(goes).collect();
+    let at = fall(&going)?;
+    let places = bins.iter().enumerate().filter(|(_, bin)| goes(bin));
+    places.map(|(place, _)| place).nth(at)
+}
+
+/// The same among bins without stalls.
+fn fall(bins: &[f64]) -> Option<usize> {
+    let (at, gain) = split(bins)?;
     let (before, after) = bins.split_at(at);
     let residuals: Vec<f64> = [before, after].into_iter().flat_map(residuals).collect();
     let fell = highest(after, at.min(after.len() / 8).max(1)) <= LARGE * mean(before);
     let clear = gain > CLEAR * long_run_variance(&residuals)?;
-    let abrupt = squares(&residuals) < squares_around_line(&bins);
-    let volume = series.bins()[..at].iter().map(|bin| bin.bytes).sum();
-    let [before, after] = [before, after].map(|piece| rate(piece, series.width()));
-    (fell && clear && abrupt).then_some(Step { volume: Bytes(volume), before, after })
+    let abrupt = squares(&residuals) < squares_around_line(bins);
+    (fell && clear && abrupt).then_some(at)
 }
 
 /// Where two constant pieces, the second below the first, fit best, and by how much the sum of squares is smaller then.
@@ -189,6 +96,13 @@ fn squares(values: &[f64]) -> f64 {
     values.iter().map(|value| value * value).sum()
 }
 
+/// The means of so many blocks of equal length, to a bin; none of fewer bins.
+fn blocks(bins: &[f64], count: usize) -> Option<Vec<f64>> {
+    let edge = |block: usize| block * bins.len() / count;
+    let block = |block| mean(&bins[edge(block)..edge(block + 1)]);
+    (bins.len() >= count).then(|| (0..count).map(block).collect())
+}
+
 /// The variance of a sum for each of its bins, from the means of batches. None of fewer bins than batches.
 fn long_run_variance(residuals: &[f64]) -> Option<f64> {
     let batches = blocks(residuals, BATCHES)?;
@@ -209,7 +123,7 @@ fn squares_around_line(bins: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Bin, Seed, Stream};
+    use crate::{Bin, Nanos, Seed, Stream};
 
     const WIDTH: Nanos = Nanos(1 << 25);
     const LEVEL: f64 = 30e6;
@@ -217,7 +131,7 @@ mod tests {
     /// A run whose bins hold so many times the level.
     fn run(levels: impl IntoIterator<Item = f64>) -> Series {
         #[expect(clippy::cast_sign_loss, reason = "no level is below zero")]
-        let bin = |level: f64| Bin { operations: 1, bytes: (LEVEL * level.max(0.0)) as u64 };
+        let bin = |level: f64| Bin { operations: 8, bytes: (LEVEL * level.max(0.0)) as u64 };
         Series::from_bins(WIDTH, levels.into_iter().map(bin).collect())
     }
 
@@ -309,54 +223,6 @@ mod tests {
         let from = part(levels.len(), at);
         levels[from..].iter_mut().for_each(|level| *level *= factor);
         run(levels)
-    }
-
-    #[test]
-    fn a_constant_rate_is_steady_and_is_given_exactly() {
-        let found = steady(&run([1.0; 301])).expect("constant");
-        assert!((found.rate.0 - LEVEL / WIDTH.seconds()).abs() < 1.0, "{}", found.rate);
-        assert_eq!(found.from, Nanos(200 * WIDTH.0));
-        assert_eq!(
-            (steady(&run([1.0; 60])), steady(&run([0.0; 300]))),
-            (None, None),
-            "too short, or nothing done"
-        );
-        assert!(steady(&run([1.0; 61])).is_some());
-    }
-
-    #[test]
-    fn a_steady_storage_is_found_to_be_steady() {
-        // With a spread of 0.4 of each bin, a run of 600 bins is too short to tell.
-        for (noise, least) in [
-            (Noise::White(0.1), 95.0),
-            (Noise::Slow(0.1), 15.0),
-            (Noise::Sawtooth(0.01), 75.0),
-            (Noise::Sawtooth(0.05), 45.0),
-            (Noise::Stall, 95.0),
-            (Noise::Ramp, 95.0),
-        ] {
-            let found = percent(|stream, count| steady(&run(noise.levels(stream, count))).is_some());
-            println!("{noise:?}: {found} % steady");
-            assert!(found >= least, "{noise:?}: {found} %");
-        }
-    }
-
-    #[test]
-    fn a_rate_that_drifts_or_steps_is_not_steady() {
-        for noise in NOISES {
-            // Its halves of the last third differ by a tenth.
-            let drifts = percent(|stream, count| {
-                let slope = |(i, level): (usize, f64)| level * (1.0 - 0.6 * i as f64 / count as f64 / 1.5);
-                steady(&run(noise.levels(stream, count).into_iter().enumerate().map(slope))).is_some()
-            });
-            // It steps in the last quarter of the run, but not in its last fiftieth, by a quarter at least.
-            let steps = percent(|stream, count| {
-                let (at, factor) = (0.75 + 0.23 * stream.unit(), 0.75 * stream.unit());
-                steady(&stepped(noise.levels(stream, count), at, factor)).is_some()
-            });
-            println!("{noise:?}: called steady {drifts} % of drifts, {steps} % of steps");
-            assert!(drifts <= 3.0 && steps <= 1.0, "{noise:?}: {drifts} % and {steps} %");
-        }
     }
 
     #[test]

@@ -1,0 +1,186 @@
+//! A campaign in virtual time: the recorder itself, on a storage of which everything is known.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use nilometer_acquisition::{
+    Chronicle, Delivery, Lane, Outcome, Pace, Ring, Source, Writer,
+    journal::Head,
+    sink::{Gauge, RawFiles, RawLayout},
+};
+use nilometer_campaign::{Pass, sample_of};
+use nilometer_model::{
+    Bytes, Format, Histogram, Instrument, Key, Measured, Nanos, ReaderTotals, Readers, Results, Schedule,
+    Storing,
+    plan::{Goal, IngestCell, Onto, Phase, Route},
+    sustained::step,
+};
+use nilometer_storage::{
+    Arena, Drive, Engine,
+    clock::VirtualClock,
+    interleave,
+    process::Usage,
+    target::{Device, Simulated},
+};
+
+use super::storage::{Case, FRAME};
+
+/// How long a recording lasts, as `evaluate` has it.
+const DURATION: Nanos = Nanos::from_millis(40_000);
+/// Passes at full speed, as `evaluate` has it.
+const PASSES: u32 = 3;
+/// Seconds from a recording to the next.
+const BETWEEN: f64 = 3.0;
+/// How often it is looked whether a pass may end.
+const LOOK: Nanos = Nanos::from_millis(500);
+/// As the recorder has it past the cache.
+const DEPTH: usize = 4;
+const FRAMES_PER_FILE: u64 = 24;
+
+/// A campaign that runs.
+struct Running<'a> {
+    case: &'a Case,
+    /// Seconds since it began.
+    at: f64,
+    /// What the passes so far found of a cache; none before the first.
+    cache: Option<Bytes>,
+    samples: Vec<Measured>,
+}
+
+/// What `evaluate --for` records: the instrument's pace, then passes at full speed, those with a reader in the same rounds.
+pub(super) fn results(case: &Case) -> Results {
+    let mut running = Running { case, at: 0.0, cache: None, samples: Vec::new() };
+    let with_readers = case.readers_cost > 0.0;
+    running.record(Goal::Pace, 0, false);
+    if with_readers {
+        running.record(Goal::Pace, 0, true);
+    }
+    for round in 0..PASSES {
+        for turn in 0..=u32::from(with_readers) {
+            // In turn, so that drift hits both alike.
+            running.record(Goal::Limit, round, (turn + round) % 2 == 1 && with_readers);
+        }
+    }
+    Results { samples: running.samples, ..Results::default() }
+}
+
+impl Running<'_> {
+    fn record(&mut self, goal: Goal, repeat: u32, read: bool) {
+        let pass = self.cache.map_or(Pass::Whole, Pass::after);
+        let outcome = recorded(self.case, goal, self.case.device(self.at, read), pass);
+        self.at += outcome.wall.seconds() + BETWEEN;
+        let reader = ReaderTotals { frames: 1, bytes: FRAME, wall: Nanos(1), ..ReaderTotals::default() };
+        let readers = if read { vec![reader] } else { Vec::new() };
+        let sample = sample_of(&cell(self.case, goal), outcome, readers);
+        if goal == Goal::Limit && !read {
+            let found = step(&sample.series).map_or(Bytes(0), |step| step.volume);
+            self.cache = Some(self.cache.unwrap_or(Bytes(0)).max(found));
+        }
+        let cell = usize::from(goal == Goal::Limit) + 2 * usize::from(read);
+        self.samples.push(Measured { key: Key { target: 0, cell, repeat, phase: Phase::Ingest }, sample });
+    }
+}
+
+fn cell(case: &Case, goal: Goal) -> IngestCell {
+    let text = format!(
+        "name = \"camera\"\ntitle = \"t\"\nsource = \"s\"\nshape = [64, 64]\npixel = \"uint8\"\nframe_rate = \"{} Hz\"\n",
+        case.frame_rate
+    );
+    IngestCell {
+        instrument: Instrument::parse(&text, "camera").expect("a valid instrument"),
+        count: 1,
+        goal,
+        duration: DURATION,
+        buffer: Bytes(case.slots * FRAME),
+        keep: Bytes(1 << 40),
+        fill: None,
+        repeats: 1,
+        readers: Readers::default(),
+        company: None,
+        condition: None,
+        route: Route::InPlace,
+        onto: Onto::Target,
+    }
+}
+
+/// Records to the end, or until the pass may end.
+fn recorded(case: &Case, goal: Goal, device: Device, pass: Pass) -> Outcome {
+    let clock = VirtualClock::default();
+    let target = Simulated::new(device, clock.clone());
+    let instrument = cell(case, goal).instrument;
+    let (_, slots) = Arena::shared_out(case.slots as usize, FRAME as usize);
+    let ring = Ring::new(slots, 1, Chronicle::new(FRAME, instrument.allowance()));
+    let mut engine = target.attach(DEPTH, 8);
+    let mut idle = Simulated::new(Device::default(), clock.clone()).attach(1, 1);
+    ring.seat_writer(0, engine.waker());
+    ring.seat_source(idle.waker());
+    let mut writer = Writer::new(ring.clone(), 0, RawFiles::new(layout(), Gauge::with_reserve(0)));
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut source = source(&ring, goal, instrument.schedule(), &stop);
+    let mut looked = Nanos(0);
+    {
+        let mut drives = [Drive::new(&mut source, &mut idle), Drive::new(&mut writer, &mut engine)];
+        interleave(&clock, &mut drives, Nanos::MAX, &mut |_, completion| {
+            let now = completion.finished;
+            if goal == Goal::Limit && now.since(looked) >= LOOK {
+                looked = now;
+                stop.fetch_or(pass.may_end(now, &ring.chronicle().work), Ordering::Relaxed);
+            }
+        });
+    }
+    outcome(case, &clock, &ring, source.due(), writer.totals().clone())
+}
+
+fn layout() -> RawLayout {
+    let head = Head {
+        recording: 1,
+        lane: 0,
+        lanes: 1,
+        frame_size: FRAME,
+        stride: FRAME,
+        frames_per_file: FRAMES_PER_FILE,
+        storing: Storing::Files,
+        format: Format::Raw,
+    };
+    RawLayout { keep: Some(4), ..RawLayout::suited("n_0".into(), head, true) }
+}
+
+fn source(ring: &Arc<Ring>, goal: Goal, schedule: Schedule, stop: &Arc<AtomicBool>) -> Source {
+    let pace = if goal == Goal::Limit { Pace::AsTaken } else { Pace::Due(schedule) };
+    Source::new(ring.clone(), Delivery::lasting(pace, DURATION), stop.clone(), Box::new(|_, _| {}))
+}
+
+fn outcome(
+    case: &Case,
+    clock: &VirtualClock,
+    ring: &Arc<Ring>,
+    due: u64,
+    totals: nilometer_acquisition::WriterTotals,
+) -> Outcome {
+    let now = clock.now();
+    let frames = totals.stored;
+    #[expect(clippy::cast_sign_loss, reason = "no size is below zero")]
+    let written = (frames as f64 * FRAME as f64 / case.compression.unwrap_or(1.0)) as u64;
+    // What compresses is busy all the time in which it is not waiting for frames.
+    let busy = if case.compression.is_some() { frames as f64 * FRAME as f64 / case.truth().0 } else { 0.0 };
+    let usage = Usage { user: Nanos::from_seconds(busy), ..Usage::default() };
+    let lane = Lane { totals, written, usage, run_delay: Nanos(0), ended: now };
+    Outcome {
+        traffic: None,
+        books: ring.books(),
+        chronicle: ring.chronicle(),
+        due,
+        stopped: false,
+        begun: Nanos(0),
+        wall: now,
+        lanes: vec![Some(lane)],
+        usage,
+        source: Usage::default(),
+        lateness: Histogram::default(),
+        run_delay: Nanos(0),
+        faults: Vec::new(),
+        hung: false,
+    }
+}

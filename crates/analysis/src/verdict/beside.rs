@@ -1,0 +1,103 @@
+//! What readers cost the writer, and the writer the readers.
+
+use nilometer_model::{
+    ByteRate, Ingest, Measured, Nanos, ReaderTotals, Sample, Series,
+    plan::Goal,
+    sustained::{RateChange, SustainedRate, rate_change},
+};
+
+use super::{Finding, Made, Recorded, is_usual, long_run, quantile, readers, worst};
+
+/// A recording that was read while it was made.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Beside {
+    /// How many read and checked every frame.
+    pub readers: usize,
+    /// One more copied them to a second target.
+    pub copied: bool,
+    /// At the instrument's pace.
+    pub finding: Finding,
+    /// As fast as the storage takes frames, with these readers.
+    pub limit: Option<SustainedRate>,
+    /// What they change at the rate that the storage takes, from passes with and without them in the same rounds.
+    pub change: Option<RateChange>,
+    /// What the readers got together meanwhile, at the instrument's pace.
+    pub got: ByteRate,
+    /// What one reader gets when nothing is recorded.
+    pub alone: Option<ByteRate>,
+    /// From due until read, for half of the frames and for 99 %; none if nothing was read.
+    pub late: Option<(Nanos, Nanos)>,
+    /// Frames that were removed before a reader came to them.
+    pub missed: u64,
+    /// Reads and writes of the readers that failed.
+    pub failed: u64,
+    /// A copy hung and was given up.
+    pub hung: bool,
+}
+
+/// Who reads: how many, and whether a copy is made.
+type Level = (usize, bool);
+
+fn level(ingest: &Ingest) -> Level {
+    let readers = readers(ingest);
+    let copies = readers.iter().filter(|reader| reader.copies).count();
+    (readers.len() - copies, copies > 0)
+}
+
+/// By the number of readers.
+pub(super) fn beside(recorded: &Recorded<'_>) -> Vec<Beside> {
+    let mut levels: Vec<Level> = recorded
+        .of(Goal::Pace)
+        .filter(|(_, ingest)| is_usual(ingest) && !readers(ingest).is_empty())
+        .map(|(_, ingest)| level(ingest))
+        .collect();
+    levels.sort_unstable();
+    levels.dedup();
+    levels.into_iter().filter_map(|wanted| at_level(recorded, wanted)).collect()
+}
+
+fn at_level(recorded: &Recorded<'_>, wanted: Level) -> Option<Beside> {
+    let of =
+        |goal: Goal| recorded.of(goal).filter(move |(_, ingest)| is_usual(ingest) && level(ingest) == wanted);
+    let made: Vec<Made<'_>> = of(Goal::Pace).collect();
+    let (_, ingest) = *made.first()?;
+    let limits = of(Goal::Limit).filter(|(sample, _)| sample.invalid.is_none());
+    let rate = |reader: &ReaderTotals| ByteRate::of(reader.bytes, reader.wall).0;
+    let after = ingest.readers.iter().find(|reader| reader.after && reader.frames > 0);
+    Some(Beside {
+        readers: wanted.0,
+        copied: wanted.1,
+        finding: worst(made.clone()),
+        limit: long_run(limits.map(|(sample, _)| sample)),
+        change: change(recorded, wanted),
+        got: ByteRate(readers(ingest).into_iter().map(rate).sum()),
+        alone: after.map(|reader| ByteRate(rate(reader))),
+        late: quantile(&ingest.read, 0.5).zip(quantile(&ingest.read, 0.99)),
+        missed: readers(ingest).iter().map(|reader| reader.missed).sum(),
+        failed: readers(ingest).iter().map(|reader| reader.failed).sum(),
+        hung: readers(ingest).iter().any(|reader| reader.hung),
+    })
+}
+
+/// The passes of a round without readers and with these are a pair.
+fn change(recorded: &Recorded<'_>, wanted: Level) -> Option<RateChange> {
+    let passes = |wanted: Level| -> Vec<(u32, &Series)> {
+        let is_pass = |sample: &Sample, ingest: &Ingest| {
+            ingest.goal == Goal::Limit
+                && is_usual(ingest)
+                && level(ingest) == wanted
+                && sample.invalid.is_none()
+        };
+        let pass = |measured: &&'_ Measured| {
+            let sample = &measured.sample;
+            sample.ingest.as_ref().is_some_and(|ingest| is_pass(sample, ingest))
+        };
+        let passes = recorded.samples.iter().copied().filter(pass);
+        passes.map(|measured| (measured.key.repeat, &measured.sample.series)).collect()
+    };
+    let beside = passes(wanted);
+    let in_round = |round: u32| beside.iter().find(|(repeat, _)| *repeat == round).map(|(_, series)| *series);
+    let pairs: Vec<(&Series, &Series)> =
+        passes((0, false)).into_iter().filter_map(|(round, alone)| Some((alone, in_round(round)?))).collect();
+    rate_change(&pairs)
+}

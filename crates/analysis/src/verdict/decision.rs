@@ -1,0 +1,122 @@
+//! The decision: from the recording at the instrument's pace and from the passes at full speed to a word, and why.
+
+use std::fmt;
+
+use nilometer_model::Nanos;
+
+use super::{Finding, Trial, Verdict};
+
+/// The answer in one word: what exit codes and tables go by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decision {
+    /// It carries the instrument.
+    Carries,
+    /// Frames are lost, or would be.
+    DoesNotCarry,
+    /// The data don't say.
+    NotDecided,
+}
+
+impl Decision {
+    /// The words in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Decision::Carries => "carries",
+            Decision::DoesNotCarry => "does not carry",
+            Decision::NotDecided => "not decided",
+        }
+    }
+}
+
+/// Why nothing is decided although no frame was lost.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Doubt {
+    /// Too short a recording, or too few frames.
+    TooLittle { frames: u64, duration: Nanos },
+    /// The buffer was still filling, and it is not known what the storage takes in the long run.
+    Filling,
+    /// The passes at full speed were too short, or all invalid.
+    NoRate,
+    /// The rate at full speed still rose or fell by this share.
+    Changing(f64),
+    /// The interval of the margin holds one.
+    Close,
+    /// At full speed it took less than at the instrument's pace, at which nothing waited.
+    Contradiction,
+}
+
+/// A recording of fewer frames, or of less time, shows nothing.
+const FRAMES_LEAST: u64 = 20;
+const DURATION_LEAST: Nanos = Nanos::from_millis(100);
+
+/// A rate that falls is enough if it would be after falling so many times as much again.
+const FALLS_ON: f64 = 2.0;
+
+impl Verdict {
+    /// The answer in one word.
+    pub fn decision(&self) -> Decision {
+        match &self.finding {
+            Finding::Lost(_) => Decision::DoesNotCarry,
+            Finding::Undecided(_) => Decision::NotDecided,
+            Finding::Carried(trial) => match self.doubt(trial) {
+                None => Decision::Carries,
+                Some(Doubt::Filling | Doubt::Close) if self.is_too_slow(trial) => Decision::DoesNotCarry,
+                Some(_) => Decision::NotDecided,
+            },
+        }
+    }
+
+    /// Nothing was lost, because the buffer hid that the storage is too slow: it filled, and at full speed the storage
+    /// takes less than the instrument delivers.
+    pub(super) fn is_too_slow(&self, trial: &Trial) -> bool {
+        trial.filling && self.margins().is_some_and(|margin| margin.high < 1.0)
+    }
+
+    /// What speaks against calling a recording without loss carried; none if nothing does.
+    pub(super) fn doubt(&self, trial: &Trial) -> Option<Doubt> {
+        let Trial { due, duration, filling, .. } = *trial;
+        if due < FRAMES_LEAST || duration < DURATION_LEAST {
+            return Some(Doubt::TooLittle { frames: due, duration });
+        }
+        if filling {
+            return Some(Doubt::Filling);
+        }
+        let Some(margin) = self.margins() else { return self.limit_tried.then_some(Doubt::NoRate) };
+        let trend = self.limit.and_then(|limit| limit.trend);
+        // What rises is at least what it was; what falls may go on falling.
+        let falls_on = trend.map_or(0.0, |trend| FALLS_ON * (-trend).max(0.0));
+        if margin.low * (1.0 - falls_on) >= 1.0 {
+            return None;
+        }
+        Some(match trend {
+            Some(trend) => Doubt::Changing(trend),
+            None if margin.high < 1.0 => Doubt::Contradiction,
+            None => Doubt::Close,
+        })
+    }
+}
+
+impl fmt::Display for Doubt {
+    /// Behind `not decided: `.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Doubt::TooLittle { frames, duration } => {
+                write!(f, "{frames} frames in {duration} are too few; record longer")
+            }
+            Doubt::Filling => f.write_str("the buffer was still filling when the recording ended; record longer"),
+            Doubt::NoRate => f.write_str(
+                "what the storage takes in the long run is not known: the recordings at full speed were too short or INVALID",
+            ),
+            Doubt::Changing(trend) => {
+                let moves = if *trend > 0.0 { "rose" } else { "fell" };
+                let percent = 100.0 * trend.abs();
+                write!(f, "at full speed its rate still {moves} by {percent:.0} % within a recording; record longer")
+            }
+            Doubt::Close => f.write_str("its rate in the long run is too close to the instrument's; record longer"),
+            Doubt::Contradiction => f.write_str(
+                "at full speed it took less than at the instrument's pace, where nothing waited: it was not the same storage \
+                 both times; measure again",
+            ),
+        }
+    }
+}

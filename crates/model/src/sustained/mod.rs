@@ -1,0 +1,162 @@
+//! The sustained rate of a storage system: what it takes in the long run, behind all caches and with its stalls, from
+//! passes in which frames came as fast as it took them. docs/verdict.md explains the method; `nilometer-bench verdict`
+//! holds it against known truths.
+//!
+//! ```text
+//! bytes a bin
+//!   ####                        cache          left out: up to where the rate fell for good ([`step`])
+//!   ####  ## ##### ####         stalls         kept: they are a part of the rate
+//!   ####_#########_####_###
+//!   |cache|..|--- kept -----|   start-up       left out: a tenth of the rest
+//! ```
+//!
+//! Bins of a series are not independent: a cache is flushed, a file is synced, a stall is followed by a rush. So the noise
+//! of a mean is not that of single bins but what is left at low frequencies ([`waves::variance_of_mean`]).
+
+mod bins;
+mod change;
+mod spread;
+mod step;
+mod waves;
+
+use crate::{ByteRate, Nanos, Series, statistics::student};
+use bins::mean;
+pub use change::{RateChange, rate_change};
+use spread::Spread;
+pub use step::{Step, step};
+use waves::{WAVES, variance_of_mean};
+
+/// What a storage system takes in the long run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SustainedRate {
+    /// The mean behind all caches, stalls included.
+    pub rate: ByteRate,
+    /// The lower end of its 95 % interval; never below zero.
+    pub low: ByteRate,
+    /// The upper end.
+    pub high: ByteRate,
+    /// The time behind caches that it rests on, of all passes.
+    pub over: Nanos,
+    /// How many passes.
+    pub passes: usize,
+    /// By what share of the rate the second half of the passes lies above the first, if it clearly does: the rate still
+    /// changes, and the interval holds for these passes only.
+    pub trend: Option<f64>,
+}
+
+/// A pass is precise enough when half the width of its interval is below this share of its rate.
+const HALF_WIDTH_MOST: f64 = 0.05;
+
+/// No rate is known better than to this share of it: bins end in the middle of frames, and a file that is full costs a
+/// little more than a frame.
+const HALF_WIDTH_LEAST: f64 = 0.005;
+
+/// Halves of passes that differ by less than this share of the rate are alike, however sure the difference is.
+const TREND_LEAST: f64 = 0.05;
+
+/// With stalls in a pass, their share of the time is known only from several.
+const STALLS_LEAST: usize = 4;
+
+impl SustainedRate {
+    /// Half the width of the interval as a share of the rate.
+    pub fn uncertainty(&self) -> f64 {
+        (self.high.0 - self.low.0) / 2.0 / self.rate.0
+    }
+
+    /// As a multiple of a rate that is needed: the mean and the ends of its interval.
+    pub fn margin(&self, needed: ByteRate) -> Margin {
+        let times = |rate: ByteRate| rate.0 / needed.0;
+        Margin { times: times(self.rate), low: times(self.low), high: times(self.high) }
+    }
+}
+
+/// How many times a needed rate a storage takes, with its 95 % interval.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Margin {
+    /// From the mean.
+    pub times: f64,
+    /// From the lower end.
+    pub low: f64,
+    /// From the upper end.
+    pub high: f64,
+}
+
+/// The sustained rate from passes at full speed, made under the same conditions. None of too little to say anything: fewer
+/// than sixteen bins behind caches.
+pub fn sustained(passes: &[&Series]) -> Option<SustainedRate> {
+    let all = bins::common(passes);
+    let kept: Vec<&[f64]> = all.passes.iter().map(|pass| behind_caches(pass)).collect();
+    let kept: Vec<&[f64]> = kept.into_iter().filter(|pass| pass.len() >= bins::LEAST).collect();
+    let joined = kept.concat();
+    let level = mean(&joined);
+    if kept.is_empty() || level <= 0.0 {
+        return None;
+    }
+    let half = half_width(&kept, &joined).max(HALF_WIDTH_LEAST * level);
+    let rate = |level: f64| ByteRate(level.max(0.0) / all.width.seconds());
+    Some(SustainedRate {
+        rate: rate(level),
+        low: rate(level - half),
+        high: rate(level + half),
+        over: Nanos(all.width.0 * joined.len() as u64),
+        passes: kept.len(),
+        trend: trend(&kept, level),
+    })
+}
+
+/// Whether a pass at full speed has come to a rate that is known well enough: a narrow interval, no trend, and no stall or
+/// several. May be asked at any time while data are taken.
+pub fn is_precise(pass: &Series) -> bool {
+    let Some(found) = sustained(&[pass]) else { return false };
+    let all = bins::common(&[pass]);
+    let stalls = all.passes.iter().map(|pass| bins::stalls(behind_caches(pass))).sum::<usize>();
+    found.uncertainty() <= HALF_WIDTH_MOST && found.trend.is_none() && (stalls == 0 || stalls >= STALLS_LEAST)
+}
+
+/// The bins behind caches and behind the start-up.
+fn behind_caches(pass: &[f64]) -> &[f64] {
+    let from = step::position(pass).unwrap_or(0);
+    &pass[from + (pass.len() - from) / 10..]
+}
+
+/// Half the width of the 95 % interval of the mean of all passes.
+///
+/// The noise within passes is that of the slowest waves of all of them in a row. Where passes differ by clearly more than
+/// that, it is the spread of their means that counts, as for any repeats.
+fn half_width(kept: &[&[f64]], joined: &[f64]) -> f64 {
+    let in_a_row = variance_of_mean(joined);
+    let Some(spread) = spread_of(kept, joined) else { return student(WAVES) * in_a_row.sqrt() };
+    let (variance, freedom) = if spread.repeats_differ() && spread.between > in_a_row {
+        (spread.between, kept.len() - 1)
+    } else {
+        (in_a_row.max(spread.pooled()), WAVES)
+    };
+    student(freedom) * variance.sqrt()
+}
+
+/// How passes differ; none of a single one.
+fn spread_of(kept: &[&[f64]], joined: &[f64]) -> Option<Spread> {
+    let (level, length) = (mean(joined), joined.len() as f64);
+    let share = |pass: &[f64]| pass.len() as f64 / length;
+    let squares: f64 = kept.iter().map(|pass| share(pass) * (mean(pass) - level).powi(2)).sum();
+    let within = kept.iter().map(|pass| share(pass).powi(2) * variance_of_mean(pass)).sum();
+    let repeats = kept.len();
+    (repeats > 1).then(|| Spread { between: squares / (repeats - 1) as f64, within, repeats })
+}
+
+/// How much the second halves of passes lie above the first, as a share of the mean, if that is sure and worth a word.
+fn trend(kept: &[&[f64]], level: f64) -> Option<f64> {
+    let length: usize = kept.iter().map(|pass| pass.len()).sum();
+    let (mut above, mut variance) = (0.0, 0.0);
+    for pass in kept {
+        let share = pass.len() as f64 / length as f64;
+        let (earlier, later) = pass.split_at(pass.len() / 2);
+        above += share * (mean(later) - mean(earlier));
+        variance += share.powi(2) * (variance_of_mean(earlier) + variance_of_mean(later));
+    }
+    let half = student(2 * WAVES * kept.len()) * variance.sqrt();
+    (above.abs() > half && above.abs() > TREND_LEAST * level).then_some(above / level)
+}
+
+#[cfg(test)]
+mod tests;
