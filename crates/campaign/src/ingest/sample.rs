@@ -3,7 +3,12 @@
 use nilometer_acquisition::{Chronicle, Outcome};
 use nilometer_model::{Bytes, Ingest, Invalid, Nanos, ReaderTotals, Sample, plan::IngestCell};
 
-use super::{follow::Report, judge::judge, loopback::Went, packets::Packets};
+use super::{
+    follow::Report,
+    judge::{Recording, judge, waited},
+    loopback::Went,
+    packets::Packets,
+};
 
 /// A recording and, if it was of packets, what was sent to it.
 #[derive(Debug)]
@@ -30,11 +35,13 @@ pub(super) fn sample(cell: &IngestCell, company: String, made: Vec<Made>, reader
         ..Ingest::default()
     };
     let (mut faults, mut packets) = (Vec::new(), None);
+    let mut longest = Nanos(0);
     for Made { outcome, went } in made {
         if outcome.hung {
             sample.invalid = Some(Invalid::Hung);
         }
         faults.extend(outcome.faults.iter().cloned());
+        longest = longest.max(waited(&outcome));
         match &went {
             Some(went) => {
                 packets.get_or_insert_with(Packets::default).add(&mut sample, &ingest, &outcome, went);
@@ -67,7 +74,11 @@ pub(super) fn sample(cell: &IngestCell, company: String, made: Vec<Made>, reader
     ingest.stalls.sort_by_key(|stall| stall.at);
     sample.bytes = ingest.stored * ingest.frame_size.0;
     sample.operations = ingest.stored;
-    sample.invalid = sample.invalid.take().or_else(|| judge(&sample, &ingest, &faults, packets));
+    if sample.invalid.is_none() {
+        let recording =
+            Recording { sample: &sample, ingest: &ingest, faults: &faults, packets, waited: longest };
+        sample.invalid = judge(&recording);
+    }
     sample.ingest = Some(ingest);
     sample
 }
