@@ -31,6 +31,8 @@ access = "best"
 const CELLS: usize = 4;
 const REPEATS: usize = 50;
 
+/// So many samples that stayed INVALID are named in each place.
+const TOLD_MOST: usize = 3;
 /// Of all attempts.
 const SHARE_MOST: f64 = 0.01;
 /// A processor is idle at less than this load.
@@ -137,7 +139,7 @@ impl fmt::Display for Found {
             writeln!(f, "| {place} | {attempts} | {spoilt} | {:.2} % | {load:.2} |", 100.0 * count.share())?;
         }
         writeln!(f)?;
-        for why in self.counts.iter().flat_map(|count| &count.why) {
+        for why in self.counts.iter().flat_map(|count| count.why.iter().take(TOLD_MOST)) {
             writeln!(f, "- still INVALID: {why}")?;
         }
         let word = match (self.is_idle(), self.is_met()) {

@@ -192,7 +192,7 @@ fn outcome<'a>(results: &'a Results, samples: &[&'a Measured]) -> Outcome<'a> {
         latency: results.latencies.get(&group),
         series: valid.iter().map(|sample| &sample.series).find(|series| !series.bins().is_empty()),
         valid: valid.len(),
-        invalid: reasons(samples.iter().filter_map(|measured| measured.sample.invalid.as_ref())),
+        invalid: reasons(samples.iter().map(|measured| &measured.sample)),
         at_least: if valid.is_empty() { lower_bound(samples) } else { None },
         finished: finished(&valid),
         coldness: valid.iter().filter_map(|sample| sample.coldness).max_by_key(|coldness| *coldness as u8),
@@ -280,7 +280,8 @@ mod tests {
             (outcome.valid, outcome.rate.expect("two repeats").mean.to_bits()),
             (2, 200_f64.to_bits())
         );
-        assert_eq!(outcome.invalid, [Reason { worst: Invalid::WarmRead, count: 1 }]);
+        let why: Vec<_> = outcome.invalid.iter().map(|reason| (&reason.worst, reason.count)).collect();
+        assert_eq!(why, [(&Invalid::WarmRead, 1)]);
         assert_eq!(outcome.samples.len(), 3);
     }
 

@@ -3,13 +3,16 @@
 
 use std::fmt;
 
-use nilometer_model::Invalid;
+use nilometer_model::{Invalid, Sample};
 
 /// Samples that must not be used for the same reason.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Reason {
     /// Of all of them the one that is furthest beyond what is allowed.
     pub worst: Invalid,
+    /// Its figure and what is allowed, where they are known.
+    figures: Option<String>,
+    excess: f64,
     /// How many.
     pub count: usize,
 }
@@ -18,12 +21,31 @@ impl Reason {
     /// The worst figure and what is allowed, where they are known.
     pub fn figures(&self) -> Option<String> {
         let most = if self.count > 1 { "at worst " } else { "" };
-        Some(format!("{most}{}", self.worst.figures()?))
+        Some(format!("{most}{}", self.figures.as_ref()?))
+    }
+
+    /// Of one sample; none if it can be used.
+    pub(crate) fn of(sample: &Sample) -> Option<Self> {
+        Some(Reason {
+            worst: sample.invalid.clone()?,
+            figures: sample.invalid_figures(),
+            excess: sample.invalid_excess(),
+            count: 1,
+        })
     }
 
     /// Whether they are of one kind; what was refused for different reasons is not.
-    pub(crate) fn is_like(&self, other: &Invalid) -> bool {
-        (self.worst.code(), self.worst.what()) == (other.code(), other.what())
+    fn is_like(&self, other: &Reason) -> bool {
+        (self.worst.code(), self.worst.what()) == (other.worst.code(), other.worst.what())
+    }
+
+    /// Both together.
+    fn merge(&mut self, other: Reason) {
+        let count = self.count + other.count;
+        if other.excess > self.excess {
+            *self = other;
+        }
+        self.count = count;
     }
 
     /// What to do about it, if anything can be done.
@@ -55,34 +77,29 @@ impl fmt::Display for Reason {
 }
 
 /// Each kind once, in the order in which they appear.
-pub(crate) fn reasons<'a>(invalid: impl Iterator<Item = &'a Invalid>) -> Vec<Reason> {
+pub(crate) fn reasons<'a>(samples: impl Iterator<Item = &'a Sample>) -> Vec<Reason> {
     let mut reasons: Vec<Reason> = Vec::new();
-    for why in invalid {
-        match reasons.iter_mut().find(|reason| reason.is_like(why)) {
-            Some(reason) => reason.add(why),
-            None => reasons.push(Reason { worst: why.clone(), count: 1 }),
+    for one in samples.filter_map(Reason::of) {
+        match reasons.iter_mut().find(|reason| reason.is_like(&one)) {
+            Some(reason) => reason.merge(one),
+            None => reasons.push(one),
         }
     }
     reasons
 }
 
-impl Reason {
-    fn add(&mut self, why: &Invalid) {
-        self.count += 1;
-        if why.excess() > self.worst.excess() {
-            self.worst = why.clone();
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nilometer_model::{Nanos, Waited};
+    use nilometer_model::{Ingest, Nanos, ReaderTotals, Waited};
 
     fn starved(waited: u64, of: u64) -> Invalid {
         let [waited, of, allowed] = [waited, of, of / 5].map(Nanos::from_millis);
         Invalid::Starved(Some(Waited { waited, of, allowed }))
+    }
+
+    fn invalid(why: Invalid) -> Sample {
+        Sample::invalid(why)
     }
 
     #[test]
@@ -95,12 +112,29 @@ mod tests {
             starved(100, 400),
             Invalid::Starved(None),
         ];
+        let all = all.map(invalid);
         let told: Vec<(String, usize)> =
             reasons(all.iter()).iter().map(|reason| (reason.to_string(), reason.count)).collect();
         let worst = "the tool itself waited for a processor: at worst 80 ms of 100 ms, allowed 20 ms";
         assert_eq!(told, [(worst.into(), 4), ("no space".into(), 1), ("no inodes".into(), 1)]);
-        let one = reasons([starved(30, 100)].iter()).remove(0);
+        let one = reasons([invalid(starved(30, 100))].iter()).remove(0);
         assert_eq!(one.to_string(), "the tool itself waited for a processor: 30 ms of 100 ms, allowed 20 ms");
         assert!(one.advice().is_some_and(|advice| advice.contains("fewer workers")));
+    }
+
+    #[test]
+    fn what_failed_is_counted_too() {
+        let failed = |count| {
+            let mut sample = invalid(Invalid::Errors);
+            sample.errors.extend([(5, count), (28, 1)]);
+            sample
+        };
+        let reasons = reasons([failed(1), failed(6), failed(3)].iter());
+        assert_eq!(reasons[0].to_string(), "operations failed: at worst 7, allowed none");
+        let readers = vec![ReaderTotals { wrong: 3, ..ReaderTotals::default() }];
+        let wrong =
+            Sample { ingest: Some(Ingest { readers, ..Ingest::default() }), ..invalid(Invalid::Wrong) };
+        let told = Reason::of(&wrong).expect("invalid").to_string();
+        assert_eq!(told, "a reader found frames that are not what was written: 3, allowed none");
     }
 }

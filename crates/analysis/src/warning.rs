@@ -243,9 +243,8 @@ fn left_out(results: &Results) -> Vec<Warning> {
 }
 
 fn invalid(results: &Results) -> Vec<Warning> {
-    let all = results.samples.iter().filter_map(|measured| measured.sample.invalid.as_ref());
     let of = results.samples.len();
-    let mut reasons = reasons(all);
+    let mut reasons = reasons(results.samples.iter().map(|measured| &measured.sample));
     reasons.sort_by_key(|reason| std::cmp::Reverse(reason.count));
     reasons.into_iter().map(|reason| Warning::Invalid { reason, of }).collect()
 }

@@ -181,6 +181,35 @@ impl Sample {
         }
     }
 
+    /// The figure of what makes it invalid and what is allowed, where they are known: those of the reason, or what the
+    /// sample counted itself.
+    pub fn invalid_figures(&self) -> Option<String> {
+        match self.invalid.as_ref()? {
+            Invalid::Errors | Invalid::Wrong => Some(self.faults())
+                .filter(|faults| *faults > 0)
+                .map(|faults| format!("{faults}, allowed none")),
+            why => why.figures(),
+        }
+    }
+
+    /// How many times more than is allowed, to find the worst of a kind; 0 where that is not known.
+    pub fn invalid_excess(&self) -> f64 {
+        match &self.invalid {
+            Some(Invalid::Errors | Invalid::Wrong) => self.faults() as f64,
+            Some(why) => why.excess(),
+            None => 0.0,
+        }
+    }
+
+    /// Operations that failed, or frames that were not what was written.
+    fn faults(&self) -> u64 {
+        if self.invalid == Some(Invalid::Errors) {
+            return self.errors.values().sum();
+        }
+        let readers = self.ingest.iter().flat_map(|ingest| &ingest.readers);
+        readers.map(|reader| reader.wrong + if reader.after { reader.failed } else { 0 }).sum()
+    }
+
     /// Bytes a second over the wall time.
     pub fn rate(&self) -> ByteRate {
         ByteRate::of(self.bytes, self.wall)

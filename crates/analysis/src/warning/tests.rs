@@ -47,7 +47,7 @@ fn what_is_missing_or_invalid_comes_first() {
     assert_eq!(told[1], "1 of 2 samples are INVALID: the read came from the page cache");
     assert!(told[2].contains("1 of 1 figures rest on fewer than the 3 planned"), "{told:?}");
     assert_eq!(told[3], "the clock was set");
-    let reason = Reason { worst: Invalid::WarmRead, count: 1 };
+    let reason = Reason::of(&Sample::invalid(Invalid::WarmRead)).expect("invalid");
     let warning = Warning::Invalid { reason, of: 2 };
     assert!(warning.advice().is_some_and(|advice| advice.contains("direct")));
 }

@@ -177,7 +177,8 @@ impl Campaign {
             self.take(state, &turn)?;
             let took = state.run.clock.now().since(state.turn_begun);
             state.remaining.done(planned, (!left_out).then_some(took));
-            state.budget.plan(took);
+            let spoilt = spoilt::spoilt(&turn, &self.resolved.plan, &self.done).is_some();
+            state.budget.plan(turn.cell, took, spoilt);
             taken.push(Taken { turn, took });
         }
         Ok(taken)

@@ -30,14 +30,17 @@ pub(super) struct Budget {
     planned: Nanos,
     /// And repetitions.
     again: Nanos,
-    /// How many repetitions of a cell were in vain since the last one that was not.
+    /// How many repetitions of a cell were in vain since it was last measured unspoilt.
     in_vain: BTreeMap<usize, u32>,
 }
 
 impl Budget {
-    /// A planned measurement took so long.
-    pub(super) fn plan(&mut self, took: Nanos) {
+    /// A planned measurement of a cell took so long; whether it was spoilt.
+    pub(super) fn plan(&mut self, cell: usize, took: Nanos, spoilt: bool) {
         self.planned += took;
+        if !spoilt {
+            self.in_vain.remove(&cell);
+        }
     }
 
     /// Whether a cell may be measured again, which will take about so long.
@@ -46,11 +49,11 @@ impl Budget {
         !hopeless && (self.again + takes).0 <= self.planned.0 / PART
     }
 
-    /// A repetition took so long; whether it was of use.
-    fn spend(&mut self, cell: usize, took: Nanos, useful: bool) {
+    /// A repetition took so long; whether it was spoilt, too.
+    fn spend(&mut self, cell: usize, took: Nanos, spoilt: bool) {
         self.again += took;
         let in_vain = self.in_vain.entry(cell).or_default();
-        *in_vain = if useful { 0 } else { *in_vain + 1 };
+        *in_vain = if spoilt { *in_vain + 1 } else { 0 };
     }
 }
 
@@ -68,7 +71,7 @@ pub(super) fn rounds<'a>(plan: &'a Cells, turns: &'a [Turn]) -> impl Iterator<It
 }
 
 /// Why a turn should be measured again: the worst of what spoilt its samples, on targets on which nothing broke.
-fn spoilt<'a>(turn: &Turn, plan: &Cells, done: &'a Done) -> Option<&'a Invalid> {
+pub(super) fn spoilt<'a>(turn: &Turn, plan: &Cells, done: &'a Done) -> Option<&'a Invalid> {
     if turn.repeat < plan.warm_up || turn.search(plan).is_some() {
         return None;
     }
@@ -92,23 +95,28 @@ impl Campaign {
                     return Ok(());
                 }
                 if state.budget.allows(turn.cell, *took) {
-                    self.attempt(state, &turn, &why)?;
+                    self.attempt(state, &Taken { turn, took: *took }, &why)?;
                 }
             }
         }
         Ok(())
     }
 
-    /// One repetition.
-    fn attempt(&mut self, state: &mut State<'_>, turn: &Turn, why: &Invalid) -> Result<(), CampaignError> {
+    /// One repetition of what took so long before.
+    fn attempt(
+        &mut self,
+        state: &mut State<'_>,
+        Taken { turn, took }: &Taken,
+        why: &Invalid,
+    ) -> Result<(), CampaignError> {
         state.turn_begun = state.run.clock.now();
         let what = self.in_words(turn);
         self.note(state, &format!("{}{what}: {why}", Event::AGAIN))?;
-        await_calm(&state.run);
+        await_calm(&state.run, *took);
         self.take(state, turn)?;
         let took = state.run.clock.now().since(state.turn_begun);
-        let useful = spoilt(turn, &self.resolved.plan, &self.done).is_none();
-        state.budget.spend(turn.cell, took, useful);
+        let again = spoilt(turn, &self.resolved.plan, &self.done).is_some();
+        state.budget.spend(turn.cell, took, again);
         Ok(())
     }
 
@@ -262,7 +270,7 @@ access = "buffered"
         let round = [spoilt, valid].map(|turn| Taken { turn, took: Nanos(1) });
         campaign.take_again(&mut state, &round).expect("space");
         assert!(read(&place).events.is_empty(), "nothing was planned, so there is no time for it");
-        state.budget.plan(Nanos(u64::MAX));
+        state.budget.plan(0, Nanos(u64::MAX), true);
         campaign.take_again(&mut state, &round).expect("space");
         drop(state);
         let results = read(&place);
@@ -293,13 +301,17 @@ access = "buffered"
         let mut budget = Budget { planned: Nanos(1_000_000), ..Budget::default() };
         for _ in 0..IN_VAIN_MOST {
             assert!(budget.allows(0, Nanos(1)));
-            budget.spend(0, Nanos(1), false);
+            budget.spend(0, Nanos(1), true);
         }
         assert!(!budget.allows(0, Nanos(1)) && budget.allows(1, Nanos(1)));
-        budget.spend(1, Nanos(1), false);
-        budget.spend(1, Nanos(1), true);
-        budget.spend(1, Nanos(1), false);
+        for spoilt in [true, false, true] {
+            budget.spend(1, Nanos(1), spoilt);
+        }
         assert!(budget.allows(1, Nanos(1)), "it was of use in between");
+        budget.plan(0, Nanos(1), true);
+        assert!(!budget.allows(0, Nanos(1)));
+        budget.plan(0, Nanos(1), false);
+        assert!(budget.allows(0, Nanos(1)), "the machine can do it after all");
     }
 
     proptest! {
@@ -308,11 +320,11 @@ access = "buffered"
         #[test]
         fn repetitions_take_at_most_a_third(turns in prop::collection::vec((0..5_usize, 1..1000_u64, any::<bool>()), 1..200)) {
             let mut budget = Budget::default();
-            for (cell, took, useful) in turns {
-                budget.plan(Nanos(took));
+            for (cell, took, spoilt) in turns {
+                budget.plan(cell, Nanos(took), spoilt);
                 for _ in 0..ATTEMPTS_MOST {
                     if budget.allows(cell, Nanos(took)) {
-                        budget.spend(cell, Nanos(took), useful);
+                        budget.spend(cell, Nanos(took), spoilt);
                     }
                 }
                 prop_assert!(budget.again.0 * PART <= budget.planned.0);
