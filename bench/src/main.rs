@@ -1,6 +1,7 @@
 //! Nilometer side by side with bare loops of the same system calls and with other tools, in one run.
 //!
 //! `nilometer-bench [NAME...]` runs the comparisons whose names begin with one of these, all of them if none is given.
+//! `nilometer-bench invalid` counts instead how often samples are INVALID on this machine.
 //! Exit codes: 0 every bound is met; 1 one is missed, or a comparison could not be made; 2 a name is unknown.
 
 mod bare;
@@ -8,6 +9,7 @@ mod between;
 mod contest;
 mod data;
 mod host;
+mod invalid;
 mod measure;
 mod metadata;
 mod mount;
@@ -74,6 +76,9 @@ fn main() -> ExitCode {
     if names == [verdict::NAME] {
         return if verdict::run() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     }
+    if names == [invalid::NAME] {
+        return counted();
+    }
     let chosen = match chosen(&names) {
         Ok(chosen) => chosen,
         Err(unknown) => {
@@ -93,8 +98,22 @@ fn main() -> ExitCode {
     if results.contains(&false) { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
+fn counted() -> ExitCode {
+    println!("{}\n", host::description());
+    match invalid::run() {
+        Ok(found) => {
+            println!("{found}");
+            if found.is_met() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+        }
+        Err(error) => {
+            println!("### {}: not measured: {error:#}\n", invalid::NAME);
+            ExitCode::FAILURE
+        }
+    }
+}
+
 fn all_names() -> String {
-    COMPARISONS.map(|comparison| comparison.name).join(", ")
+    format!("{}, {}", COMPARISONS.map(|comparison| comparison.name).join(", "), invalid::NAME)
 }
 
 /// The comparisons whose names begin with one of these, in their own order; or the first that begins none.

@@ -80,7 +80,7 @@ fn valid(results: &Results, target: usize) -> usize {
     let good = |measured: &&Measured| {
         let Measured { key, sample } = measured;
         let read = matches!(key.phase, Phase::Read | Phase::Walk);
-        read && key.target == target && matches!(sample.invalid, None | Some(Invalid::Starved))
+        read && key.target == target && matches!(sample.invalid, None | Some(Invalid::Starved(_)))
     };
     results.samples.iter().filter(good).count()
 }

@@ -65,7 +65,7 @@ read = "row"
 fn check(cell: &Cell, phase: Phase, Measured { sample, .. }: &Measured) {
     let place = format!("{cell}, {}: {sample:?}", phase.name());
     let work = cell.workload.parameters().work(phase, cell.workers);
-    assert!(matches!(sample.invalid, None | Some(Invalid::Starved)), "{place}");
+    assert!(matches!(sample.invalid, None | Some(Invalid::Starved(_))), "{place}");
     assert_eq!(sample.bytes, work.bytes, "{place}");
     assert_eq!(sample.workers.len(), cell.workers as usize, "{place}");
     if matches!(cell.workload, WorkloadCell::Tree(_)) {

@@ -211,7 +211,7 @@ pub(crate) mod tests {
 
     #[test]
     fn loss_begins_where_most_repeats_lose() {
-        let slow = Some(Invalid::Slow);
+        let slow = Some(Invalid::Slow(None));
         let samples = vec![
             measured(0, 8000, 4e8, 50, None),
             measured(0, 8000, 1e8, 0, None),

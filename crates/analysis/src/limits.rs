@@ -133,7 +133,7 @@ mod tests {
         let fact = |key: &str, value: &str| (key.to_owned(), value.to_owned());
         let target = |path: &str| TargetEntry { path: path.into(), ..TargetEntry::default() };
         let mut starved = recording(0, false, 1_000_000, 9.0);
-        starved.sample.invalid = Some(Invalid::Starved);
+        starved.sample.invalid = Some(Invalid::Starved(None));
         Results {
             targets: vec![target("/a"), target("/b")],
             samples: vec![

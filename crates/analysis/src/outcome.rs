@@ -1,9 +1,11 @@
 //! What a phase of a cell came to on a target, over its repeats.
 
 use nilometer_model::{
-    ByteRate, Coldness, Group, Histogram, Measured, Nanos, Results, Sample, Series, plan::Phase,
+    ByteRate, Coldness, Group, Histogram, Invalid, Measured, Nanos, Results, Sample, Series, plan::Phase,
     statistics::Summary,
 };
+
+use crate::reason::{Reason, reasons};
 
 /// A phase of a cell on a target.
 #[derive(Debug, Clone)]
@@ -32,12 +34,24 @@ pub struct Outcome<'a> {
     pub series: Option<&'a Series>,
     /// How many repeats can be used.
     pub valid: usize,
-    /// Why others can't: each reason with how many repeats.
-    pub invalid: Vec<(String, usize)>,
+    /// Why others can't.
+    pub invalid: Vec<Reason>,
+    /// What follows even so, where no repeat is valid.
+    pub at_least: Option<LowerBound>,
     /// When the first and the last worker had done its part, mean over repeats; none from one worker.
     pub finished: Option<(Nanos, Nanos)>,
     /// Of a read: the least that is known of its valid repeats.
     pub coldness: Option<Coldness>,
+}
+
+/// What a target did at the least: the mean over repeats in which the tool itself waited for a processor. With one it
+/// would have asked for more.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LowerBound {
+    /// Bytes a second.
+    pub rate: f64,
+    /// Operations a second.
+    pub operations: f64,
 }
 
 /// Processors kept busy over the wall time, means over valid repeats.
@@ -83,8 +97,12 @@ impl Quantity {
     /// Bytes if every one of them moves data, and one of them in large operations.
     pub fn for_all(outcomes: &[&Outcome<'_>]) -> Quantity {
         let means = outcomes.iter().filter_map(|outcome| {
-            let operations = outcome.operations?.mean;
-            Some(outcome.rate.map_or(0.0, |rate| rate.mean) / operations.max(f64::MIN_POSITIVE))
+            let (rate, operations) = match (outcome.operations, outcome.at_least) {
+                (Some(operations), _) => (outcome.rate.map_or(0.0, |rate| rate.mean), operations.mean),
+                (None, Some(bound)) => (bound.rate, bound.operations),
+                (None, None) => return None,
+            };
+            Some(rate / operations.max(f64::MIN_POSITIVE))
         });
         let (least, most) = means.fold((f64::INFINITY, 0.0_f64), |(l, m), mean| (l.min(mean), m.max(mean)));
         if least > 0.0 && most >= Self::SMALL { Quantity::Bytes } else { Quantity::Operations }
@@ -126,6 +144,16 @@ impl Outcome<'_> {
         }
     }
 
+    /// What was done at the least, in a quantity, where no repeat is valid.
+    pub fn lower_bound(&self, quantity: Quantity) -> Option<f64> {
+        let bound = self.at_least?;
+        let rate = match quantity {
+            Quantity::Bytes => bound.rate,
+            Quantity::Operations => bound.operations,
+        };
+        (rate > 0.0).then_some(rate)
+    }
+
     /// Repeats that can be used.
     pub fn usable(&self) -> impl Iterator<Item = &Measured> + '_ {
         self.samples.iter().copied().filter(|measured| measured.sample.invalid.is_none())
@@ -164,7 +192,8 @@ fn outcome<'a>(results: &'a Results, samples: &[&'a Measured]) -> Outcome<'a> {
         latency: results.latencies.get(&group),
         series: valid.iter().map(|sample| &sample.series).find(|series| !series.bins().is_empty()),
         valid: valid.len(),
-        invalid: reasons(samples),
+        invalid: reasons(samples.iter().map(|measured| &measured.sample)),
+        at_least: if valid.is_empty() { lower_bound(samples) } else { None },
         finished: finished(&valid),
         coldness: valid.iter().filter_map(|sample| sample.coldness).max_by_key(|coldness| *coldness as u8),
         samples: samples.to_vec(),
@@ -214,22 +243,23 @@ fn finished(samples: &[&Sample]) -> Option<(Nanos, Nanos)> {
     Some((Nanos(sum.0.0 / count), Nanos(sum.1.0 / count)))
 }
 
-fn reasons(samples: &[&Measured]) -> Vec<(String, usize)> {
-    let mut reasons: Vec<(String, usize)> = Vec::new();
-    for why in samples.iter().filter_map(|measured| measured.sample.invalid.as_ref()) {
-        let why = why.to_string();
-        match reasons.iter_mut().find(|(known, _)| *known == why) {
-            Some((_, count)) => *count += 1,
-            None => reasons.push((why, 1)),
-        }
-    }
-    reasons
+/// Of those repeats in which the tool waited for a processor. A read from the cache or a failure bounds nothing.
+fn lower_bound(samples: &[&Measured]) -> Option<LowerBound> {
+    let starved = |sample: &&Sample| sample.wall.0 > 0 && matches!(sample.invalid, Some(Invalid::Starved(_)));
+    let starved: Vec<&Sample> = samples.iter().map(|measured| &measured.sample).filter(starved).collect();
+    let mean = |value: fn(&Sample) -> f64| {
+        starved.iter().map(|sample| value(sample)).sum::<f64>() / starved.len() as f64
+    };
+    (!starved.is_empty()).then(|| LowerBound {
+        rate: mean(|sample| sample.rate().0),
+        operations: mean(Sample::operation_rate),
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nilometer_model::{Invalid, Key, WorkerTotals};
+    use nilometer_model::{Key, WorkerTotals};
 
     const SECOND: Nanos = Nanos(1_000_000_000);
 
@@ -250,8 +280,25 @@ mod tests {
             (outcome.valid, outcome.rate.expect("two repeats").mean.to_bits()),
             (2, 200_f64.to_bits())
         );
-        assert_eq!(outcome.invalid, [(Invalid::WarmRead.to_string(), 1)]);
+        let why: Vec<_> = outcome.invalid.iter().map(|reason| (&reason.worst, reason.count)).collect();
+        assert_eq!(why, [(&Invalid::WarmRead, 1)]);
         assert_eq!(outcome.samples.len(), 3);
+    }
+
+    #[test]
+    fn starved_repeats_bound_what_the_storage_takes_where_no_other_is_left() {
+        let starved = || Some(Invalid::Starved(None));
+        let of =
+            |samples| outcomes(&Results { samples, ..Results::default() })[0].lower_bound(Quantity::Bytes);
+        let spoilt = vec![measured(0, 100, starved()), measured(1, 300, starved())];
+        assert_eq!(of(spoilt.clone()).map(f64::to_bits), Some(200_f64.to_bits()));
+        let warm = measured(2, 10_000, Some(Invalid::WarmRead));
+        assert_eq!(
+            of([spoilt.clone(), vec![warm.clone()]].concat()).map(f64::to_bits),
+            Some(200_f64.to_bits())
+        );
+        assert_eq!(of([spoilt, vec![measured(2, 100, None)]].concat()), None, "a valid one says more");
+        assert_eq!(of(vec![warm]), None, "a read from the cache bounds nothing");
     }
 
     #[test]

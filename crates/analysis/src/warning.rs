@@ -3,10 +3,13 @@
 use std::{collections::BTreeMap, fmt};
 
 use nilometer_model::{
-    Activity, ByteRate, Coldness, Measured, Nanos, Results, plan::Phase, statistics::Summary,
+    Activity, ByteRate, Coldness, Event, Measured, Nanos, Results, plan::Phase, statistics::Summary,
 };
 
-use crate::{Outcome, Stage, Value, letter};
+use crate::{
+    Outcome, Stage, Value, letter,
+    reason::{Reason, reasons},
+};
 
 /// Something that limits what a report says.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,12 +23,15 @@ pub enum Warning {
     },
     /// Samples that can't be used.
     Invalid {
-        /// How many.
-        count: usize,
+        /// How many, and why.
+        reason: Reason,
         /// Of how many.
         of: usize,
-        /// Why.
-        why: String,
+    },
+    /// Measurements that this machine had spoilt were made again.
+    Again {
+        /// How often.
+        count: usize,
     },
     /// Cells have fewer repeats than planned.
     Incomplete {
@@ -124,7 +130,7 @@ impl Warning {
     pub fn grade(&self) -> Grade {
         match self {
             Warning::LeftOut { .. } | Warning::Invalid { .. } | Warning::Incomplete { .. } => Grade::Grave,
-            Warning::NeverSynced { .. } | Warning::Event { .. } => Grade::Note,
+            Warning::NeverSynced { .. } | Warning::Again { .. } | Warning::Event { .. } => Grade::Note,
             _ => Grade::Caution,
         }
     }
@@ -133,7 +139,7 @@ impl Warning {
     pub fn advice(&self) -> Option<&'static str> {
         Some(match self {
             Warning::LeftOut { .. } => "look at it with its own tools, then measure it again",
-            Warning::Invalid { why, .. } => return advice_on(why),
+            Warning::Invalid { reason, .. } => return reason.advice(),
             Warning::Incomplete { .. } => "`nilometer evaluate --resume` goes on where it stopped",
             Warning::OneRepeat => "write repeats = 3 or more into the plan: six decide most",
             Warning::Spread { .. } => "more repeats narrow the intervals; longer phases narrow the spread",
@@ -144,37 +150,22 @@ impl Warning {
             Warning::SourceLimits { .. } => {
                 "copy from memory, or from a source that is faster than the target"
             }
-            Warning::Event { .. } => return None,
+            Warning::Again { .. } | Warning::Event { .. } => return None,
         })
     }
-}
-
-/// What to do about samples that are invalid for a reason.
-fn advice_on(why: &str) -> Option<&'static str> {
-    use nilometer_model::Invalid;
-    Some(match Invalid::from_text(why) {
-        Invalid::Hung => {
-            "look for what the kernel says of this storage; `nilometer clean` removes what is left"
-        }
-        Invalid::Errors => "the record names the errors: SELECT * FROM error",
-        Invalid::WarmRead => "read with access = \"direct\", or more than the memory holds",
-        Invalid::NotDirect => "write access = \"buffered\" for this target: it has no other",
-        Invalid::NotPreallocated => "write preallocate = false for this target: it can't reserve space",
-        Invalid::Wrong => "this storage gave back what was not written: look at it before anything else",
-        Invalid::Starved => "use fewer workers, or a machine that is not shared",
-        Invalid::Slow => "record fewer at once, or on a machine that makes frames faster",
-        Invalid::Bursts => {
-            "let the kernel keep more packets (net.core.rmem_max), or use a machine that is not shared"
-        }
-        Invalid::Refused(_) => return None,
-    })
 }
 
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Warning::LeftOut { target, why } => write!(f, "{target} was left out: {why}"),
-            Warning::Invalid { count, of, why } => write!(f, "{count} of {of} samples are INVALID: {why}"),
+            Warning::Invalid { reason, of } => {
+                write!(f, "{} of {of} samples are INVALID: {reason}", reason.count)
+            }
+            Warning::Again { count } => {
+                let times = if *count == 1 { "one measurement" } else { &format!("{count} measurements") };
+                write!(f, "{times} that this machine spoilt, not the storage, made again in the same round")
+            }
             Warning::Incomplete { groups, of, planned } => {
                 write!(
                     f,
@@ -238,7 +229,7 @@ pub(crate) fn warnings(results: &Results, stages: &[Stage<'_>]) -> Vec<Warning> 
         found.extend(source_limits(stage));
         found.extend(never_synced(stage));
     }
-    found.extend(results.events.iter().map(|e| Warning::Event { at: e.at, what: e.what.clone() }));
+    found.extend(events(results));
     found.sort_by_key(Warning::grade);
     found
 }
@@ -252,12 +243,19 @@ fn left_out(results: &Results) -> Vec<Warning> {
 }
 
 fn invalid(results: &Results) -> Vec<Warning> {
-    let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
-    for why in results.samples.iter().filter_map(|measured| measured.sample.invalid.as_ref()) {
-        *reasons.entry(why.to_string()).or_default() += 1;
-    }
     let of = results.samples.len();
-    reasons.into_iter().map(|(why, count)| Warning::Invalid { count, of, why }).collect()
+    let mut reasons = reasons(results.samples.iter().map(|measured| &measured.sample));
+    reasons.sort_by_key(|reason| std::cmp::Reverse(reason.count));
+    reasons.into_iter().map(|reason| Warning::Invalid { reason, of }).collect()
+}
+
+/// What happened besides. Repetitions may be many: they are counted.
+fn events(results: &Results) -> Vec<Warning> {
+    let (again, others): (Vec<&Event>, Vec<&Event>) =
+        results.events.iter().partition(|event| event.what.starts_with(Event::AGAIN));
+    let again = (!again.is_empty()).then_some(Warning::Again { count: again.len() });
+    let told = others.into_iter().map(|event| Warning::Event { at: event.at, what: event.what.clone() });
+    again.into_iter().chain(told).collect()
 }
 
 fn incomplete(results: &Results, outcomes: &[&Outcome<'_>]) -> Option<Warning> {

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod calendar;
+mod calm;
 mod condition;
 mod environment;
 mod gate;

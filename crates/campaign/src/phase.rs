@@ -14,7 +14,7 @@ use std::{
 };
 
 use nilometer_model::{
-    Activity, Coldness, Invalid, Nanos, Sample, Seed,
+    Activity, Coldness, Invalid, Nanos, Sample, Seed, Waited,
     plan::{Access, Cell, Phase},
 };
 use nilometer_storage::{
@@ -247,7 +247,6 @@ fn chill(target: &dyn Target, cell: &Cell, phase: Phase) -> Option<Coldness> {
 
 /// Why the figure must not be used, if so.
 fn judge(sample: &Sample, target: &dyn Target, task: &Task<'_>) -> Option<Invalid> {
-    let fifth = sample.wall.0.saturating_mul(sample.workers.len() as u64) / 5;
     if !sample.errors.is_empty() {
         return Some(Invalid::Errors);
     }
@@ -262,7 +261,17 @@ fn judge(sample: &Sample, target: &dyn Target, task: &Task<'_>) -> Option<Invali
     if sample.coldness == Some(Coldness::Contradicted) {
         return Some(Invalid::WarmRead);
     }
-    (sample.run_delay.0 > fifth).then_some(Invalid::Starved)
+    starved(sample.run_delay, Nanos(sample.wall.0.saturating_mul(sample.workers.len() as u64)))
+}
+
+/// Workers that wait for a processor for more than this part of their time are measured, not the storage. Less makes a
+/// figure at most so much too low, and shows in the spread of its repeats.
+const WAITED_PART: u64 = 5;
+
+/// The workers waited for too long of all their time together.
+fn starved(waited: Nanos, of: Nanos) -> Option<Invalid> {
+    let allowed = Nanos(of.0 / WAITED_PART);
+    (waited > allowed).then_some(Invalid::Starved(Some(Waited { waited, of, allowed })))
 }
 
 /// What a worker is told.
@@ -344,5 +353,22 @@ fn driven(drive: Drive<'_>, mut tally: Tally, start: Nanos, pulse: &Pulse) -> Wo
         usage: Usage::of_thread().since(usage),
         run_delay: process::run_delay().since(run_delay),
         cut_short: ended == Ended::BrokenOff,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn workers_without_a_processor_are_told_from_those_that_have_one(of in 1..u64::MAX / 2, part in 0.0..1.0) {
+            let waited = |part: f64| Nanos::from_seconds(part * Nanos(of).seconds());
+            prop_assert_eq!(starved(waited(0.19 * part), Nanos(of)), None);
+            prop_assert!(starved(Nanos(of), Nanos(of)).is_some());
+            let why = starved(Nanos(of), Nanos(of)).map(|why| why.to_string()).unwrap_or_default();
+            prop_assert!(why.contains(", allowed "), "{}", why);
+        }
     }
 }

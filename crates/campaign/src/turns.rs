@@ -47,6 +47,16 @@ impl Turn {
         ingest.goal.searches().then_some(ingest)
     }
 
+    /// Where its samples on a target belong.
+    pub(crate) fn keys(&self, plan: &Cells, target: usize) -> Vec<Key> {
+        let phases = self.recorded(plan);
+        let of_cell = |cell: usize| {
+            let turn = Turn { cell, ..self.clone() };
+            phases.iter().map(move |&phase| turn.key(target, phase)).collect::<Vec<_>>()
+        };
+        self.cells(plan).into_iter().flat_map(of_cell).collect()
+    }
+
     /// The phases whose samples are recorded.
     fn recorded(&self, plan: &Cells) -> Vec<Phase> {
         match plan.cells.get(self.cell) {
@@ -292,7 +302,7 @@ access = "buffered"
             done.insert(all_at_once.key(0, phase), None);
         }
         assert!(!all_at_once.is_done(&plan, &done, &Trials::default()), "the other target is missing");
-        done.insert(all_at_once.key(1, Phase::Write), Some(Invalid::Starved));
+        done.insert(all_at_once.key(1, Phase::Write), Some(Invalid::Starved(None)));
         assert!(!all_at_once.is_done(&plan, &done, &Trials::default()), "its read is missing");
         done.insert(all_at_once.key(1, Phase::Write), Some(Invalid::Errors));
         assert!(all_at_once.is_done(&plan, &done, &Trials::default()), "nothing can be read");
@@ -326,7 +336,7 @@ access = "buffered"
         assert_eq!(before, 0);
         let ratio = first.rate().0 / (7_u64 << 30) as f64;
         assert!((0.9..1.1).contains(&ratio), "it begins at {ratio} of the limit");
-        let starved = sample(Goal::Search, Some(Invalid::Starved));
+        let starved = sample(Goal::Search, Some(Invalid::Starved(None)));
         trials.add(key(search.cell, 1), &starved);
         done.insert(key(search.cell, 1), starved.invalid);
         assert_eq!(trials.next(&done, &cell, of).map(|(before, _)| before), Some(1));

@@ -9,6 +9,7 @@ mod data;
 mod facility;
 mod histogram;
 mod instrument;
+mod invalid;
 mod moment;
 pub mod packets;
 pub mod plan;
@@ -30,13 +31,14 @@ pub use data::{Data, DataKind};
 pub use facility::{Facility, FacilityError, Member};
 pub use histogram::Histogram;
 pub use instrument::{Format, Instrument, InstrumentError, PixelType, Storing};
+pub use invalid::{Invalid, SentAtOnce, SourceLag, Waited};
 pub use moment::{Moment, MomentError};
 pub use packets::Packets;
 pub use readers::Readers;
 pub use results::{
     CellEntry, Event, Group, Ingest, Key, Measured, PacketTotals, ReaderTotals, Results, Stall, TargetEntry,
 };
-pub use sample::{Activity, Coldness, Invalid, Pressure, Sample, Switches, WorkerTotals};
+pub use sample::{Activity, Coldness, Pressure, Sample, Switches, WorkerTotals};
 pub use schedule::{Burst, Schedule};
 pub use seed::{Seed, Stream};
 pub use series::{Bin, Level, Levels, Series};

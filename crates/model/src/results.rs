@@ -57,6 +57,11 @@ pub struct Event {
     pub what: String,
 }
 
+impl Event {
+    /// How the event of a measurement begins that was spoilt and is made again; cell, targets and the reason follow.
+    pub const AGAIN: &str = "measured again: ";
+}
+
 /// A target of a campaign.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TargetEntry {

@@ -1,8 +1,8 @@
 //! A sample: one repeat of one phase of one cell on one target. The unit of every comparison.
 
-use std::{collections::BTreeMap, fmt};
+use std::collections::BTreeMap;
 
-use crate::{ByteRate, Histogram, Ingest, Nanos, Series, plan::Goal, sustained::sustained};
+use crate::{ByteRate, Histogram, Ingest, Invalid, Nanos, Series, plan::Goal, sustained::sustained};
 
 /// What one phase of one repeat gave.
 #[derive(Debug, Clone)]
@@ -124,31 +124,6 @@ pub enum Coldness {
     NotProvable,
 }
 
-/// Why a figure must not be used. It is printed beside its number.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Invalid {
-    /// The worker did not report in time and was given up.
-    Hung,
-    /// Operations failed.
-    Errors,
-    /// A read was served by the cache.
-    WarmRead,
-    /// `O_DIRECT` was asked for and the file system used the page cache.
-    NotDirect,
-    /// Space was to be reserved and the file system can't.
-    NotPreallocated,
-    /// A reader found frames that are not what was written.
-    Wrong,
-    /// The tool itself waited for a processor longer than a fifth of the time.
-    Starved,
-    /// The simulated instrument was slower than its own pace, and nothing was lost: the pace was not tried.
-    Slow,
-    /// The simulated instrument was late, and then sent more packets at once than may wait: what was lost says nothing.
-    Bursts,
-    /// The phase could not be started.
-    Refused(String),
-}
-
 impl Coldness {
     /// The word in the record and in reports.
     pub const fn name(self) -> &'static str {
@@ -164,44 +139,6 @@ impl Coldness {
         [Coldness::Proved, Coldness::Contradicted, Coldness::NotProvable]
             .into_iter()
             .find(|c| c.name() == name)
-    }
-}
-
-impl fmt::Display for Invalid {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Invalid::Hung => "hung: no answer within the time limit",
-            Invalid::Errors => "operations failed",
-            Invalid::WarmRead => "the read came from the page cache",
-            Invalid::NotDirect => "O_DIRECT went through the page cache",
-            Invalid::NotPreallocated => "the file system can't preallocate: its data were written without",
-            Invalid::Wrong => "a reader found frames that are not what was written",
-            Invalid::Starved => "the tool itself waited for a processor",
-            Invalid::Slow => "the simulated instrument could not keep its own pace on this machine",
-            Invalid::Bursts => {
-                "the simulated instrument was late and then sent more packets at once than may wait in the kernel"
-            }
-            Invalid::Refused(why) => why,
-        })
-    }
-}
-
-impl Invalid {
-    /// The opposite of `to_string`.
-    pub fn from_text(text: &str) -> Self {
-        let known = [
-            Invalid::Hung,
-            Invalid::Errors,
-            Invalid::WarmRead,
-            Invalid::NotDirect,
-            Invalid::NotPreallocated,
-            Invalid::Wrong,
-            Invalid::Starved,
-            Invalid::Slow,
-            Invalid::Bursts,
-        ];
-        let found = known.into_iter().find(|invalid| invalid.to_string() == text);
-        found.unwrap_or_else(|| Invalid::Refused(text.to_owned()))
     }
 }
 
@@ -242,6 +179,35 @@ impl Sample {
             ingest: None,
             invalid: None,
         }
+    }
+
+    /// The figure of what makes it invalid and what is allowed, where they are known: those of the reason, or what the
+    /// sample counted itself.
+    pub fn invalid_figures(&self) -> Option<String> {
+        match self.invalid.as_ref()? {
+            Invalid::Errors | Invalid::Wrong => Some(self.faults())
+                .filter(|faults| *faults > 0)
+                .map(|faults| format!("{faults}, allowed none")),
+            why => why.figures(),
+        }
+    }
+
+    /// How many times more than is allowed, to find the worst of a kind; 0 where that is not known.
+    pub fn invalid_excess(&self) -> f64 {
+        match &self.invalid {
+            Some(Invalid::Errors | Invalid::Wrong) => self.faults() as f64,
+            Some(why) => why.excess(),
+            None => 0.0,
+        }
+    }
+
+    /// Operations that failed, or frames that were not what was written.
+    fn faults(&self) -> u64 {
+        if self.invalid == Some(Invalid::Errors) {
+            return self.errors.values().sum();
+        }
+        let readers = self.ingest.iter().flat_map(|ingest| &ingest.readers);
+        readers.map(|reader| reader.wrong + if reader.after { reader.failed } else { 0 }).sum()
     }
 
     /// Bytes a second over the wall time.

@@ -79,7 +79,9 @@ CREATE TABLE sample (
     device_read    INTEGER,              -- at the block device, during
     device_written INTEGER,
     coldness       TEXT,                 -- of a read: proved, contradicted, not provable here
-    invalid        TEXT,                 -- why the figure must not be used
+    invalid        TEXT,                 -- why the figure must not be used: a code, then its figures (docs/invalid.md):
+                                         -- hung, errors, warm-read, not-direct, not-preallocated, wrong, starved, slow,
+                                         -- bursts, refused: and why
     UNIQUE (target, cell, repeat, phase, node, rank)
 );
 

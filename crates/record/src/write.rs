@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use nilometer_model::{Activity, CellEntry, Event, Histogram, Key, Results, Sample, TargetEntry};
+use nilometer_model::{Activity, CellEntry, Event, Histogram, Invalid, Key, Results, Sample, TargetEntry};
 use rusqlite::{Connection, OpenFlags, Transaction, params};
 
 use super::{RecordError, SCHEMA_VERSION, ingest, lock::Lock};
@@ -59,10 +59,23 @@ impl Record {
 
     /// Adds a sample. When this returns, it is on the disk.
     pub fn add(&mut self, key: Key, sample: &Sample) -> Result<(), RecordError> {
-        self.within("add a sample to", |transaction| {
-            let id = insert_sample(transaction, key, sample)?;
-            insert_details(transaction, id, sample)?;
-            sample.ingest.as_ref().map_or(Ok(()), |ingest| ingest::insert(transaction, id, ingest))
+        self.within("add a sample to", |transaction| insert(transaction, None, key, sample))
+    }
+
+    /// Puts a sample in the place of the one of the same key, which was spoilt. The old one is there until the new one is
+    /// on the disk, and the place in the order of samples stays.
+    pub fn replace(&mut self, key: Key, sample: &Sample) -> Result<(), RecordError> {
+        self.within("replace a sample in", |transaction| {
+            let id = transaction.query_row(
+                "SELECT id FROM sample WHERE (target, cell, repeat, phase, node, rank) = (?1, ?2, ?3, ?4, 0, 0)",
+                params![key.target, key.cell, key.repeat, key.phase.name()],
+                |row| row.get(0),
+            )?;
+            for table in DETAILS {
+                transaction.execute(&format!("DELETE FROM {table} WHERE sample = ?1"), [id])?;
+            }
+            transaction.execute("DELETE FROM sample WHERE id = ?1", [id])?;
+            insert(transaction, Some(id), key, sample)
         })
     }
 
@@ -123,14 +136,30 @@ fn write_head(connection: &mut Connection, head: &Results, warm_up: u32) -> rusq
     transaction.commit()
 }
 
-fn insert_sample(transaction: &Transaction<'_>, key: Key, sample: &Sample) -> rusqlite::Result<i64> {
+/// The tables whose rows belong to a sample.
+const DETAILS: [&str; 10] =
+    ["activity", "worker", "histogram", "series", "error", "ingest", "packet", "level", "stall", "reader"];
+
+/// A sample with all that belongs to it, under a given id or the next one.
+fn insert(transaction: &Transaction<'_>, id: Option<i64>, key: Key, sample: &Sample) -> rusqlite::Result<()> {
+    let id = insert_sample(transaction, id, key, sample)?;
+    insert_details(transaction, id, sample)?;
+    sample.ingest.as_ref().map_or(Ok(()), |ingest| ingest::insert(transaction, id, ingest))
+}
+
+fn insert_sample(
+    transaction: &Transaction<'_>,
+    id: Option<i64>,
+    key: Key,
+    sample: &Sample,
+) -> rusqlite::Result<i64> {
     let (read, written) = sample.device.map_or((None, None), |(read, written)| (Some(read), Some(written)));
     transaction.execute(
         "INSERT INTO sample (target, cell, repeat, phase, node, rank, clock_offset, bytes, operations, wall, user,
              system, wait, client, machine, voluntary, involuntary, run_delay, filling, settling, started, load,
-             device_read, device_written, coldness, invalid)
+             device_read, device_written, coldness, invalid, id)
          VALUES (?1, ?2, ?3, ?4, 0, 0, 0, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20,
-             ?21, ?22, ?23)",
+             ?21, ?22, ?23, ?24)",
         params![
             key.target,
             key.cell,
@@ -154,7 +183,8 @@ fn insert_sample(transaction: &Transaction<'_>, key: Key, sample: &Sample) -> ru
             read,
             written,
             sample.coldness.map(nilometer_model::Coldness::name),
-            sample.invalid.as_ref().map(ToString::to_string),
+            sample.invalid.as_ref().map(Invalid::to_text),
+            id,
         ],
     )?;
     Ok(transaction.last_insert_rowid())

@@ -107,7 +107,7 @@ fn the_lower_end_of_the_interval_counts() {
     results.samples.truncate(2);
     results.samples[1].sample.bytes = 10_000_000;
     assert_eq!(table(&results), [], "an interval that reaches zero allows no prediction");
-    results.samples[1].sample.invalid = Some(Invalid::Starved);
+    results.samples[1].sample.invalid = Some(Invalid::Starved(None));
     assert_eq!(table(&results)[0], says("large", true, 2.4));
 }
 

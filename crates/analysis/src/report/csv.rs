@@ -9,7 +9,7 @@ use crate::{Parameters, Study, Value, parameters};
 
 type Column = (&'static str, fn(&Sample) -> String);
 
-const COLUMNS: [Column; 36] = [
+const COLUMNS: [Column; 37] = [
     ("bytes", |s| s.bytes.to_string()),
     ("operations", |s| s.operations.to_string()),
     ("wall_s", |s| seconds(s.wall)),
@@ -34,6 +34,7 @@ const COLUMNS: [Column; 36] = [
     ("last_worker_done_s", |s| done(s, Iterator::max)),
     ("failed_operations", |s| s.errors.values().sum::<u64>().to_string()),
     ("coldness", |s| s.coldness.map_or("", Coldness::name).to_owned()),
+    ("invalid_code", |s| s.invalid.as_ref().map_or_else(String::new, |why| why.code().to_owned())),
     ("invalid", |s| s.invalid.as_ref().map_or_else(String::new, ToString::to_string)),
     ("before_busy_cores", |s| cores(&s.before)),
     ("before_disk_bytes", |s| (s.before.disk_read + s.before.disk_written).to_string()),

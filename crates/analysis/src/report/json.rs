@@ -8,8 +8,8 @@ use serde_json::Value as Json;
 
 use super::packets::FIGURES;
 use crate::{
-    Basis, Kind, MeasuredLimit, Outcome, Predictions, Prospect, Prospects, Stage, Study, Value, curve::cost,
-    effect::Answer, effect::Effect, letter,
+    Basis, Kind, MeasuredLimit, Outcome, Predictions, Prospect, Prospects, Quantity, Reason, Stage, Study,
+    Value, curve::cost, effect::Answer, effect::Effect, letter,
 };
 
 /// Raised when a field is renamed, removed or changes its meaning; not when one is added.
@@ -81,10 +81,13 @@ struct Figure<'a> {
     target: String,
     repeats: usize,
     valid: usize,
-    /// Why other repeats can't be used: each reason with how many.
-    invalid: BTreeMap<&'a str, usize>,
+    /// Why other repeats can't be used.
+    invalid: Vec<Unusable>,
     bytes_per_second: Option<Numbers>,
     operations_per_second: Option<Numbers>,
+    /// Lower bounds, where no repeat is valid and the tool itself waited for a processor.
+    bytes_per_second_at_least: Option<f64>,
+    operations_per_second_at_least: Option<f64>,
     latency: Option<Latency>,
     /// Processors kept busy by this process, by what serves the file system here, and by the whole machine above idle.
     cores_process: Option<f64>,
@@ -102,6 +105,16 @@ struct Figure<'a> {
     first_worker_done: Option<u64>,
     last_worker_done: Option<u64>,
     coldness: Option<&'static str>,
+}
+
+/// Repeats that can't be used, of one kind.
+#[derive(Serialize)]
+struct Unusable {
+    /// Stays the same whatever words a later version finds: docs/invalid.md.
+    code: &'static str,
+    repeats: usize,
+    /// The worst of them in words, with its figure and what is allowed.
+    why: String,
 }
 
 /// A quantity over the valid repeats.
@@ -280,9 +293,11 @@ fn figure<'a>(study: &'a Study<'_>, stage: &'a Stage<'_>, outcome: &'a Outcome<'
         target: letter(outcome.target),
         repeats: outcome.samples.len(),
         valid: outcome.valid,
-        invalid: outcome.invalid.iter().map(|(why, count)| (why.as_str(), *count)).collect(),
+        invalid: outcome.invalid.iter().map(unusable).collect(),
         bytes_per_second: outcome.rate.as_ref().map(numbers),
         operations_per_second: outcome.operations.as_ref().map(numbers),
+        bytes_per_second_at_least: outcome.lower_bound(Quantity::Bytes),
+        operations_per_second_at_least: outcome.lower_bound(Quantity::Operations),
         latency: latency(outcome),
         cores_process: cores.map(|cores| cores.own),
         cores_client: cores.map(|cores| cores.client),
@@ -297,6 +312,10 @@ fn figure<'a>(study: &'a Study<'_>, stage: &'a Stage<'_>, outcome: &'a Outcome<'
         last_worker_done: outcome.finished.map(|(_, last)| last.0),
         coldness: outcome.coldness.map(Coldness::name),
     }
+}
+
+fn unusable(reason: &Reason) -> Unusable {
+    Unusable { code: reason.worst.code(), repeats: reason.count, why: reason.to_string() }
 }
 
 fn plain(value: &Value) -> Json {

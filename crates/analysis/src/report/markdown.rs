@@ -113,7 +113,9 @@ fn write_stage(text: &mut String, stage: &Stage<'_>) -> std::fmt::Result {
 
 fn write_outcome(text: &mut String, stage: &Stage<'_>, outcome: &Outcome<'_>) -> std::fmt::Result {
     let label = stage.cell(outcome.cell).map_or("", |cell| &cell.label);
-    let mut rate = words::rate(outcome, stage.quantity(outcome)).unwrap_or_default();
+    let quantity = stage.quantity(outcome);
+    let known = words::rate(outcome, quantity).or_else(|| words::at_least(outcome, quantity));
+    let mut rate = known.unwrap_or_default();
     for line in words::invalid(outcome) {
         let gap = if rate.is_empty() { "" } else { "<br>" };
         rate = format!("{rate}{gap}**{}**", plain(&line));

@@ -137,7 +137,7 @@ mod tests {
             told.ends_with("none was lost up to 800 Mbit/s: at 1.6 Gbit/s 1 of 2 repeats lost some"),
             "{told}"
         );
-        let slow = Some(Invalid::Slow);
+        let slow = Some(Invalid::Slow(None));
         let samples = vec![tests::measured(0, 8000, 1e8, 0, slow), tests::measured(0, 8000, 2e8, 0, None)];
         let told = begins(&curves(&tests::results(samples))[0]);
         assert!(told.ends_with("none was lost up to 1.6 Gbit/s"), "what is below says nothing: {told}");
@@ -149,7 +149,7 @@ mod tests {
             tests::measured(0, 8040, 5.02e7, 0, None),
             tests::measured(0, 8040, 1.004e8, 100, None),
             tests::measured(0, 1040, 5.16e7, 0, None),
-            tests::measured(0, 1040, 1.032e8, 0, Some(Invalid::Slow)),
+            tests::measured(0, 1040, 1.032e8, 0, Some(Invalid::Slow(None))),
         ];
         let curves = curves(&tests::results(samples));
         let lines: Vec<Vec<String>> =

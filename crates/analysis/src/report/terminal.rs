@@ -165,24 +165,26 @@ impl Page {
         }
     }
 
-    /// `told` is the reason that was given last for invalid repeats: it is not repeated at every row.
+    /// `told` is the kind of reason that was given last for invalid repeats: it is not repeated at every row.
     fn row(&mut self, left: &str, outcome: &Outcome<'_>, quantity: Quantity, told: &mut String) {
         let (left, target) = (padded(left, LEFT), letter(outcome.target));
-        let again = matches!(outcome.invalid.as_slice(), [(why, _)] if why == told);
+        let again = matches!(outcome.invalid.as_slice(), [reason] if reason.worst.what() == told);
         let figures = words::rate(outcome, quantity).map(|rate| figures(&rate, outcome));
+        let known = figures.or_else(|| Some(format!("{:>18}", words::at_least(outcome, quantity)?)));
         let all = outcome.samples.len();
-        match figures {
-            Some(figures) => self.line("", &format!("{left} {target:>3} {figures}")),
+        match known {
+            Some(known) => self.line("", &format!("{left} {target:>3} {known}")),
             None if again => {
                 let invalid = format!("INVALID in {all} of {all} repeats: as above");
                 return self.line(RED, &format!("{left} {target:>3} {invalid}"));
             }
             None => self.line("", &format!("{left} {target:>3}")),
         }
-        for (line, (why, _)) in words::invalid(outcome).into_iter().zip(&outcome.invalid) {
-            let line = if why == told { line.replace(why, "as above") } else { line };
+        for (line, reason) in words::invalid(outcome).into_iter().zip(&outcome.invalid) {
+            let what = reason.worst.what();
+            let line = if what == told { line.replace(what, "as above") } else { line };
             self.paragraph(RED, "      ", &line);
-            told.clone_from(why);
+            what.clone_into(told);
         }
     }
 
@@ -198,7 +200,7 @@ impl Page {
                 stage.outcomes.iter().find(same)
             };
             let rate = |target: &usize| match of(*target) {
-                Some(outcome) => words::rate(outcome, question.quantity).unwrap_or_else(|| "INVALID".into()),
+                Some(outcome) => words::rate_or_bound(outcome, question.quantity),
                 None => words::NONE.into(),
             };
             let rates = columns(targets.iter().map(rate));

@@ -2,7 +2,7 @@
 
 use nilometer_model::{
     Activity, CellEntry, Coldness, Event, Histogram, Instrument, Invalid, Key, Measured, Nanos, Results,
-    Sample, Seed, Series, Stream, TargetEntry, WorkerTotals,
+    Sample, Seed, Series, Stream, TargetEntry, Waited, WorkerTotals,
     plan::{self, Phase},
 };
 
@@ -334,6 +334,35 @@ fn invalid_repeats_are_named_in_every_report_for_people() {
     for text in [terminal(&study, Palette::Plain), html(&study), markdown(&study)] {
         assert!(text.contains("INVALID in 1 of 3 repeats: the read came from the page cache"), "{text}");
     }
+}
+
+/// Of a figure that is not there, a lower bound is more than nothing.
+#[test]
+fn where_the_tool_waited_in_every_repeat_a_lower_bound_is_given() {
+    let mut results = results(1, vec![cell("one", "1048576 B", 1)], &[Phase::Write], 3);
+    for (measured, millis) in results.samples.iter_mut().zip([300, 700, 400]) {
+        let [waited, of, allowed] = [millis, 1000, 200].map(Nanos::from_millis);
+        let sample = &mut measured.sample;
+        (sample.bytes, sample.wall) = (412_000_000, Nanos(SECOND));
+        sample.invalid = Some(Invalid::Starved(Some(Waited { waited, of, allowed })));
+    }
+    let study = studied(&results);
+    let why = "INVALID in 3 of 3 repeats: the tool itself waited for a processor: at worst 700 ms of 1 s, allowed 200 ms";
+    for text in [terminal(&study, Palette::Plain), html(&study), markdown(&study)] {
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(text.contains("at least 412 MB/s") && text.contains(why), "{text}");
+    }
+    let document: serde_json::Value = serde_json::from_str(&json(&study)).expect("JSON");
+    let figure = &document["figures"][0];
+    assert_eq!(figure["bytes_per_second_at_least"], 412e6);
+    assert_eq!(
+        (&figure["invalid"][0]["code"], &figure["invalid"][0]["repeats"]),
+        (&"starved".into(), &3.into())
+    );
+    assert!(figure["bytes_per_second"].is_null(), "a bound is no figure");
+    results.samples[0].sample.invalid = None;
+    let text = terminal(&studied(&results), Palette::Plain);
+    assert!(!text.contains("at least"), "a valid repeat says more: {text}");
 }
 
 #[test]

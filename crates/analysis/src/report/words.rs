@@ -2,7 +2,7 @@
 
 use nilometer_model::{Results, statistics::Summary};
 
-use crate::{Cores, Outcome, Quantity, Study, Verdict, letter};
+use crate::{Cores, Outcome, Quantity, Reason, Study, Verdict, letter};
 
 /// What stands for a figure that is not there.
 pub(super) const NONE: &str = "–";
@@ -17,6 +17,17 @@ pub(super) fn interval(summary: &Summary) -> String {
 pub(super) fn rate(outcome: &Outcome<'_>, quantity: Quantity) -> Option<String> {
     let summary = outcome.summary(quantity)?;
     Some(format!("{} {}", quantity.show(summary.mean), interval(&summary)).trim_end().to_owned())
+}
+
+/// `at least 412 MB/s`, where no repeat is valid and a lower bound follows all the same.
+pub(super) fn at_least(outcome: &Outcome<'_>, quantity: Quantity) -> Option<String> {
+    Some(format!("at least {}", quantity.show(outcome.lower_bound(quantity)?)))
+}
+
+/// The mean, else the lower bound, else that it is invalid.
+pub(super) fn rate_or_bound(outcome: &Outcome<'_>, quantity: Quantity) -> String {
+    let known = rate(outcome, quantity).or_else(|| at_least(outcome, quantity));
+    known.unwrap_or_else(|| "INVALID".into())
 }
 
 /// A quantile of the latency.
@@ -42,7 +53,7 @@ pub(super) fn times(outcome: &Outcome<'_>) -> [String; 4] {
 /// `INVALID in 1 of 6 repeats: why`, one for each reason.
 pub(super) fn invalid(outcome: &Outcome<'_>) -> Vec<String> {
     let of = outcome.samples.len();
-    let line = |(why, count): &(String, usize)| format!("INVALID in {count} of {of} repeats: {why}");
+    let line = |reason: &Reason| format!("INVALID in {} of {of} repeats: {reason}", reason.count);
     outcome.invalid.iter().map(line).collect()
 }
 

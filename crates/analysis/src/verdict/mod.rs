@@ -317,7 +317,7 @@ fn searched(results: &Results, recorded: &Recorded<'_>) -> (Option<RateLimit>, O
 fn ceiling(recorded: &Recorded<'_>, highest: &RateLimit) -> Option<ByteRate> {
     let carried = highest.carried.map_or(0.0, |rate| rate.0);
     let tried = recorded.of(Goal::Search).filter(|(sample, ingest)| {
-        ingest.packets.is_some() && matches!(sample.invalid, Some(Invalid::Slow | Invalid::Bursts))
+        ingest.packets.is_some() && matches!(sample.invalid, Some(Invalid::Slow(_) | Invalid::Bursts(_)))
     });
     let rates = tried.map(|(_, ingest)| ByteRate::of(ingest.frame_size.0, ingest.period));
     let above = rates.filter(|rate| highest.lost.is_none() && rate.0 > carried);

@@ -135,7 +135,7 @@ fn a_limit_below_the_rate_or_an_invalid_trial_decides_nothing() {
     assert!(!carried && text.starts_with("not decided: at full speed it took less"), "{text}");
     assert!(text.contains("in the long run it takes 0.90 times its rate"), "{text}");
     let mut starved = measured(1, true, 100_000_000, 5);
-    starved.sample.invalid = Some(Invalid::Starved);
+    starved.sample.invalid = Some(Invalid::Starved(None));
     let (text, carried) = sentence(vec![starved]);
     assert!(!carried && text.contains("waited for a processor"), "{text}");
 }
@@ -218,7 +218,7 @@ fn who_is_hurt_by_the_others_is_named() {
     let more = verdict.more().join("\n");
     let part = "together with the others (camera + other): 1.00 % of frames (60 of 6000) were lost";
     assert!(more.contains(part) && more.contains("the others hurt it"), "{more}");
-    crowded.sample.invalid = Some(Invalid::Starved);
+    crowded.sample.invalid = Some(Invalid::Starved(None));
     assert!(one(vec![alone, crowded]).more().join(" ").contains("not decided"));
 }
 

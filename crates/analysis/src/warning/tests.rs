@@ -1,6 +1,6 @@
 //! Each warning is found where it should be, and not where it should not.
 
-use nilometer_model::{CellEntry, Event, Invalid, Key, Sample, TargetEntry};
+use nilometer_model::{CellEntry, Event, Invalid, Key, Sample, TargetEntry, Waited};
 
 use super::*;
 use crate::Study;
@@ -47,7 +47,8 @@ fn what_is_missing_or_invalid_comes_first() {
     assert_eq!(told[1], "1 of 2 samples are INVALID: the read came from the page cache");
     assert!(told[2].contains("1 of 1 figures rest on fewer than the 3 planned"), "{told:?}");
     assert_eq!(told[3], "the clock was set");
-    let warning = Warning::Invalid { count: 1, of: 2, why: Invalid::WarmRead.to_string() };
+    let reason = Reason::of(&Sample::invalid(Invalid::WarmRead)).expect("invalid");
+    let warning = Warning::Invalid { reason, of: 2 };
     assert!(warning.advice().is_some_and(|advice| advice.contains("direct")));
 }
 
@@ -92,4 +93,28 @@ fn one_repeat_gives_no_interval() {
     let mut results = results(vec![measured(0, Phase::Write, 1)]);
     results.repeats = 1;
     assert!(told(&results)[0].starts_with("a single repeat"));
+}
+
+#[test]
+fn invalid_samples_are_counted_by_kind_with_the_worst_figure() {
+    let mut samples = three(Phase::Write, 1 << 20);
+    for (sample, waited) in samples.iter_mut().zip([300, 700, 400]) {
+        let [waited, of, allowed] = [waited, 1000, 200].map(Nanos::from_millis);
+        sample.sample.invalid = Some(Invalid::Starved(Some(Waited { waited, of, allowed })));
+    }
+    let told = told(&results(samples));
+    let text = "3 of 3 samples are INVALID: the tool itself waited for a processor: at worst 700 ms of 1 s, allowed 200 ms";
+    assert_eq!(told, [text]);
+}
+
+#[test]
+fn repetitions_are_counted_and_other_events_told() {
+    let mut results = results(three(Phase::Write, 1 << 20));
+    for what in
+        ["measured again: /a: c, round 1: busy", "the clock was set", "measured again: /a: c, round 2: busy"]
+    {
+        results.events.push(Event { at: SECOND, what: what.into() });
+    }
+    let again = "2 measurements that this machine spoilt, not the storage, made again in the same round";
+    assert_eq!(told(&results), [again, "the clock was set"]);
 }

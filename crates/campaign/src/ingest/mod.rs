@@ -2,6 +2,7 @@
 //! run: recorders that work at the same time, and who reads what they record.
 
 mod follow;
+mod judge;
 mod loopback;
 mod nothing;
 mod packets;

@@ -1,9 +1,9 @@
 //! What became of packets that were sent over loopback, and whether what was lost says something of the recorder.
 
 use nilometer_acquisition::{Outcome, Traffic, transport::Sent};
-use nilometer_model::{ByteRate, Bytes, Ingest, Invalid, Nanos, PacketTotals, Sample};
+use nilometer_model::{ByteRate, Bytes, Ingest, Invalid, Nanos, PacketTotals, Sample, SentAtOnce, SourceLag};
 
-use super::loopback::Went;
+use super::{judge::starved, loopback::Went};
 
 /// The packets of a cell's recorders.
 #[derive(Debug, Clone, Copy, Default)]
@@ -13,14 +13,17 @@ pub(super) struct Packets {
     anew: bool,
     /// Some were left out: who reads at the same time may not know of all of them yet.
     left_out: bool,
-    /// An instrument was late, and then sent more at once than may wait in the kernel.
-    bursts: bool,
+    /// An instrument was late, and then sent more at once than may wait in the kernel: the most of these.
+    bursts: Option<SentAtOnce>,
 }
 
 /// A packet that waits takes up to twice its bytes in the kernel.
 const BOOKKEEPING: u64 = 2;
-/// The tool itself waited for a processor longer than this share of the time.
-const STARVED: u64 = 5;
+/// A receiver that waits for a processor for less than this part of the time loses nothing by it: the kernel keeps what
+/// comes in a moment.
+const WAITED_PART: u64 = 5;
+/// Waiting costs at most so many times the packets that come meanwhile.
+const CATCH_UP: u64 = 2;
 
 impl Packets {
     /// Those of another recorder too.
@@ -32,7 +35,8 @@ impl Packets {
         let rate = at_one_socket(went, ingest.duration);
         self.anew |= traffic.tally.jumps + traffic.tally.restarts > 0;
         self.left_out |= traffic.tally.refused > 0;
-        self.bursts |= rate.0 * totals.late.seconds() * BOOKKEEPING as f64 > totals.room.0 as f64;
+        let burst = burst(rate, totals.late, totals.room);
+        self.bursts = self.bursts.into_iter().chain(burst).max_by_key(|burst| burst.at_once);
         self.totals = self.totals.and(totals);
     }
 
@@ -41,21 +45,32 @@ impl Packets {
         !self.anew && (after || !self.left_out)
     }
 
-    /// Why the figures say nothing of the recorder, if so.
-    pub(super) fn judge(&self, sample: &Sample) -> Option<Invalid> {
-        let PacketTotals { unsent, .. } = self.totals;
+    /// Why the figures say nothing of the recorder, if so. It waited for a processor for so long, of the wall time.
+    pub(super) fn judge(&self, waited: Nanos, wall: Nanos) -> Option<Invalid> {
+        let PacketTotals { unsent, due, .. } = self.totals;
         if unsent > 0 {
-            return Some(Invalid::Slow);
+            return Some(Invalid::Slow(Some(SourceLag::Unsent { unsent, of: due })));
         }
-        if self.totals.lost() == 0 {
+        let lost = self.totals.lost();
+        if lost == 0 {
             return None;
         }
         // What is lost in the ring is the storage's, whatever the kernel lost.
-        if self.bursts && self.totals.in_kernel() > 0 && self.totals.ring == 0 {
-            return Some(Invalid::Bursts);
+        let in_kernel = self.totals.in_kernel() > 0 && self.totals.ring == 0;
+        if let Some(burst) = self.bursts.filter(|_| in_kernel) {
+            return Some(Invalid::Bursts(Some(burst)));
         }
-        (sample.run_delay.0 > sample.wall.0 / STARVED).then_some(Invalid::Starved)
+        let missing = wall.seconds() * lost as f64 / due.max(1) as f64;
+        let explained = Nanos::from_seconds(missing / CATCH_UP as f64);
+        starved(waited, wall, explained.max(Nanos(wall.0 / WAITED_PART)))
     }
+}
+
+/// What an instrument sends at once after it was late by so much, if that is more than may wait in the kernel.
+fn burst(rate: ByteRate, late: Nanos, room: Bytes) -> Option<SentAtOnce> {
+    #[expect(clippy::cast_sign_loss, reason = "rates and times are not negative")]
+    let at_once = Bytes((rate.0 * late.seconds()) as u64 * BOOKKEEPING);
+    (at_once > room).then_some(SentAtOnce { late, at_once, room })
 }
 
 /// What came to each socket.
@@ -98,28 +113,34 @@ mod tests {
         Packets { totals, ..Packets::default() }
     }
 
-    fn sample(run_delay: Nanos) -> Sample {
-        Sample { wall: Nanos::from_millis(1000), run_delay, ..Sample::new(Nanos(0)) }
-    }
+    const WALL: Nanos = Nanos::from_millis(1000);
 
     #[test]
     fn what_the_instrument_did_not_send_is_no_loss_of_the_recorder() {
         let all = PacketTotals { due: 100, came: 100, stored: 100, ..PacketTotals::default() };
-        assert_eq!(packets(all).judge(&sample(Nanos(0))), None);
+        assert_eq!(packets(all).judge(WALL, WALL), None, "nothing was lost, whatever it waited for");
         let unsent = PacketTotals { unsent: 1, came: 99, stored: 99, ..all };
-        assert_eq!((unsent.lost(), packets(unsent).judge(&sample(Nanos(0)))), (0, Some(Invalid::Slow)));
+        let lag = SourceLag::Unsent { unsent: 1, of: 100 };
+        assert_eq!(unsent.lost(), 0);
+        assert_eq!(packets(unsent).judge(Nanos(0), WALL), Some(Invalid::Slow(Some(lag))));
     }
 
     #[test]
     fn a_loss_counts_unless_the_instrument_or_the_machine_made_it() {
         let lost = PacketTotals { due: 100, came: 90, stored: 80, ring: 10, ..PacketTotals::default() };
         assert_eq!((lost.lost(), lost.in_kernel(), lost.ring, lost.otherwise()), (20, 10, 10, 0));
-        assert_eq!(packets(lost).judge(&sample(Nanos::from_millis(100))), None);
-        assert_eq!(packets(lost).judge(&sample(Nanos::from_millis(300))), Some(Invalid::Starved));
+        assert_eq!(packets(lost).judge(Nanos::from_millis(100), WALL), None);
+        let starved = packets(lost).judge(Nanos::from_millis(300), WALL);
+        assert!(matches!(starved, Some(Invalid::Starved(Some(_)))), "{starved:?}");
+        let most = PacketTotals { stored: 10, ring: 80, ..lost };
+        assert_eq!(packets(most).judge(Nanos::from_millis(300), WALL), None, "0.9 s are not lost in 0.3 s");
+        assert!(packets(most).judge(WALL, WALL).is_some());
         let in_kernel = PacketTotals { stored: 90, ring: 0, ..lost };
-        let late = Packets { bursts: true, ..packets(in_kernel) };
-        assert_eq!(late.judge(&sample(Nanos(0))), Some(Invalid::Bursts));
+        let burst = burst(ByteRate(1e9), Nanos::from_millis(10), Bytes(10_000_000));
+        assert_eq!(burst.map(|burst| burst.at_once), Some(Bytes(20_000_000)), "each takes twice its bytes");
+        let late = Packets { bursts: burst, ..packets(in_kernel) };
+        assert_eq!(late.judge(Nanos(0), WALL), Some(Invalid::Bursts(burst)));
         // What came and found the ring full was not lost by the bursts, whatever else was.
-        assert_eq!(Packets { totals: lost, ..late }.judge(&sample(Nanos(0))), None);
+        assert_eq!(Packets { totals: lost, ..late }.judge(Nanos(0), WALL), None);
     }
 }

@@ -2,6 +2,7 @@
 //! hits all alike. Every sample is in the record before the next phase begins.
 
 mod recordings;
+mod spoilt;
 
 use std::sync::{Arc, atomic::AtomicBool};
 
@@ -23,6 +24,7 @@ use crate::{
     surroundings::Surroundings,
     turns::{self, Done, Trials, Turn, is_broken},
 };
+use spoilt::{Budget, Taken};
 
 /// A resolved plan with its targets and its record.
 #[derive(Debug)]
@@ -115,6 +117,8 @@ struct State<'a> {
     calendar: Watched,
     left_out: Vec<bool>,
     remaining: Remaining,
+    /// For what is measured again.
+    budget: Budget,
     /// When the turn that runs began.
     turn_begun: Nanos,
     /// How many turns are done, this one included, and of how many.
@@ -128,20 +132,10 @@ impl Campaign {
     pub fn run(mut self, tell: Tell<'_>) -> Result<Ran, CampaignError> {
         let turns = turns::turns(&self.resolved);
         let mut state = self.begin(&turns, tell);
-        for (index, turn) in turns.iter().enumerate() {
-            if turn.is_done(&self.resolved.plan, &self.done, &self.trials) {
-                continue;
-            }
-            if state.run.is_over() {
-                break;
-            }
-            state.place = (index + 1, turns.len());
-            state.turn_begun = state.run.clock.now();
-            let turn = Turn { targets: state.in_use(&turn.targets), ..turn.clone() };
-            let left_out = turn.targets.is_empty();
-            self.take(&mut state, &turn)?;
-            let took = state.run.clock.now().since(state.turn_begun);
-            state.remaining.done(&turns[index], (!left_out).then_some(took));
+        let plan = self.resolved.plan.clone();
+        for round in spoilt::rounds(&plan, &turns) {
+            let taken = self.take_round(&mut state, &turns, round)?;
+            self.take_again(&mut state, &taken)?;
         }
         let open = |turn: &&Turn| {
             let targets = state.in_use(&turn.targets);
@@ -160,6 +154,36 @@ impl Campaign {
         Ok(Ran { record: self.record, missing })
     }
 
+    /// Measures those turns of a round that are not done yet, unless the campaign ends before.
+    fn take_round(
+        &mut self,
+        state: &mut State<'_>,
+        turns: &[Turn],
+        round: &[Turn],
+    ) -> Result<Vec<Taken>, CampaignError> {
+        let mut taken = Vec::new();
+        for planned in round {
+            if planned.is_done(&self.resolved.plan, &self.done, &self.trials) {
+                continue;
+            }
+            if state.run.is_over() {
+                break;
+            }
+            let before = turns.element_offset(planned).unwrap_or(0);
+            state.place = (before + 1, turns.len());
+            state.turn_begun = state.run.clock.now();
+            let turn = Turn { targets: state.in_use(&planned.targets), ..planned.clone() };
+            let left_out = turn.targets.is_empty();
+            self.take(state, &turn)?;
+            let took = state.run.clock.now().since(state.turn_begun);
+            state.remaining.done(planned, (!left_out).then_some(took));
+            let spoilt = spoilt::spoilt(&turn, &self.resolved.plan, &self.done).is_some();
+            state.budget.plan(turn.cell, took, spoilt);
+            taken.push(Taken { turn, took });
+        }
+        Ok(taken)
+    }
+
     fn begin<'a>(&self, turns: &[Turn], tell: Tell<'a>) -> State<'a> {
         let (plan, clock) = (&self.resolved.plan, Clock::start());
         let (hang_after, stop) = (plan.hang_after, self.stop.clone());
@@ -176,6 +200,7 @@ impl Campaign {
             calendar: Watched::begin(),
             left_out: self.targets.iter().map(Option::is_none).collect(),
             remaining: Remaining::new(&left, recording),
+            budget: Budget::default(),
             turn_begun: clock.now(),
             place: (0, turns.len()),
             tell,
@@ -260,8 +285,13 @@ impl Campaign {
         Ok(Ok(()))
     }
 
-    /// Keeps the sample of a phase that failed. A turn that was run again after a kill may fail where it did not before:
-    /// then the first phase that has no sample gets it.
+    /// Whether a sample of this key would be kept: there is none, or it was spoilt.
+    fn is_open(&self, key: &Key) -> bool {
+        self.done.get(key).is_none_or(|invalid| invalid.as_ref().is_some_and(Invalid::is_spoilt))
+    }
+
+    /// Keeps the sample of a phase that failed. A turn that was run again, after a kill or because it was spoilt, may fail
+    /// where it did not before: then the first phase that has no sample, or a spoilt one, gets it.
     fn keep_broken(
         &mut self,
         state: &mut State<'_>,
@@ -270,26 +300,27 @@ impl Campaign {
         sample: Sample,
     ) -> Result<(), CampaignError> {
         let phases = self.resolved.plan.cells[turn.cell].phases();
-        if !self.done.contains_key(&turn.key(target, phase)) {
+        if self.is_open(&turn.key(target, phase)) {
             return self.keep(state, turn.key(target, phase), sample);
         }
-        let missing =
-            |phase: &&Phase| !phase.is_setup() && !self.done.contains_key(&turn.key(target, **phase));
+        let missing = |phase: &&Phase| !phase.is_setup() && self.is_open(&turn.key(target, **phase));
         let Some(&missing) = phases.iter().find(missing) else { return Ok(()) };
         let why = sample.invalid.as_ref().map(ToString::to_string).unwrap_or_default();
-        let why = Invalid::Refused(format!("when {} was run again after a kill: {why}", phase.name()));
+        let why = Invalid::Refused(format!("when {} was run again: {why}", phase.name()));
         self.keep(state, turn.key(target, missing), Sample { invalid: Some(why), ..sample })
     }
 
-    /// Puts a sample into the record, unless it is there already.
+    /// Puts a sample into the record, unless it is there already. One that was spoilt gives way to one that is not.
     fn keep(&mut self, state: &mut State<'_>, key: Key, sample: Sample) -> Result<(), CampaignError> {
         if let Some(what) = state.calendar.look(Calendar::now()) {
             self.note(state, &what)?;
         }
-        if self.done.contains_key(&key) {
-            return Ok(());
+        let is_spoilt = sample.invalid.as_ref().is_some_and(Invalid::is_spoilt);
+        match self.done.contains_key(&key) {
+            false => self.record.add(key, &sample)?,
+            true if self.is_open(&key) && !is_spoilt => self.record.replace(key, &sample)?,
+            true => return Ok(()),
         }
-        self.record.add(key, &sample)?;
         self.done.insert(key, sample.invalid.clone());
         self.trials.add(key, &sample);
         let ((done, of), left) = (state.place, state.left());

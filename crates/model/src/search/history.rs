@@ -213,7 +213,7 @@ mod tests {
         // Half a step of 5 % of 500 frames are 12.5.
         assert_eq!(trial(20, 0, None), Ended::Lost);
         assert_eq!(trial(0, 1, None), Ended::Lost);
-        assert_eq!(trial(20, 1, Some(Invalid::Starved)), Ended::Invalid);
+        assert_eq!(trial(20, 1, Some(Invalid::Starved(None))), Ended::Invalid);
         assert_eq!(Trial::of(&Sample::new(Nanos(0))), None);
     }
 }

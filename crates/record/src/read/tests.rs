@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::Record;
-use nilometer_model::{Bytes, Ingest, PacketTotals, ReaderTotals, Stall, plan::Goal};
+use nilometer_model::{Bytes, Ingest, PacketTotals, ReaderTotals, Stall, Waited, plan::Goal};
 
 fn head() -> Results {
     let target = TargetEntry { path: "/a".into(), file_system: "ext4".into(), ..TargetEntry::default() };
@@ -114,6 +114,60 @@ fn what_is_written_is_read() {
     assert_eq!(results.latencies[&key(1).group()], full_sample().latency);
     assert_eq!((results.targets[0].left_out.as_deref(), &results.events[0]), (Some("gone"), &event));
     assert!(record.add(key(1), &full_sample()).is_err(), "a sample is written once");
+}
+
+/// Every table that belongs to a sample has rows of it once, those of the attempt that counts.
+#[test]
+fn a_spoilt_sample_gives_way_to_one_that_is_not() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("r.sqlite");
+    let key = |repeat| Key { target: 0, cell: 0, repeat, phase: Phase::Read };
+    let waited = Waited { waited: Nanos(3), of: Nanos(9), allowed: Nanos(1) };
+    let starved = Sample { invalid: Some(Invalid::Starved(Some(waited))), bytes: 1, ..full_sample() };
+    let mut record = Record::create(&path, &head(), 0).expect("a new record");
+    record.add(key(0), &starved).expect("space");
+    record.add(key(1), &full_sample()).expect("space");
+    assert_eq!(read(&path).expect("readable").samples[0].sample.invalid, starved.invalid);
+    let connection = Connection::open(&path).expect("a database");
+    let rows = || -> Vec<(String, i64)> {
+        let tables = "SELECT name FROM sqlite_schema WHERE sql LIKE '%REFERENCES sample%' ORDER BY name";
+        let mut tables = connection.prepare(tables).expect("a query");
+        let names = tables.query_map([], |row| row.get::<_, String>(0)).expect("tables");
+        let names: Vec<String> = names.map(|name| name.expect("a name")).collect();
+        let count = |name: &String| {
+            let query = format!("SELECT count(*) FROM {name} WHERE sample = 1");
+            connection.query_row(&query, [], |row| row.get(0)).expect("a count")
+        };
+        names.iter().map(|name| (name.clone(), count(name))).collect()
+    };
+    let before = rows();
+    assert!(before.len() == 10 && before.iter().all(|(_, count)| *count > 0), "{before:?}");
+    record.replace(key(0), &full_sample()).expect("space");
+    assert_eq!(rows(), before);
+    let results = read(&path).expect("readable");
+    let repeats: Vec<_> = results.samples.iter().map(|one| (one.key.repeat, one.sample.bytes)).collect();
+    let bytes = full_sample().bytes;
+    assert_eq!(repeats, [(0, bytes), (1, bytes)], "in the old order");
+    assert!(results.samples.iter().all(|one| one.sample.invalid == full_sample().invalid));
+    assert!(record.replace(key(2), &full_sample()).is_err(), "there is none");
+}
+
+/// What stood in the column before it had codes.
+#[test]
+fn a_sentence_of_an_older_record_is_read_as_its_kind() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("r.sqlite");
+    let key = Key { target: 0, cell: 0, repeat: 0, phase: Phase::Read };
+    let mut record = Record::create(&path, &head(), 0).expect("a new record");
+    record.add(key, &full_sample()).expect("space");
+    drop(record);
+    let connection = Connection::open(&path).expect("a database");
+    let old = "UPDATE sample SET invalid = 'the tool itself waited for a processor'";
+    connection.execute(old, []).expect("writable");
+    let results = read(&path).expect("readable");
+    assert_eq!(results.samples[0].sample.invalid, Some(Invalid::Starved(None)));
+    let (_, begun) = Record::resume(&path).expect("nobody writes");
+    assert_eq!(begun.done[&key], Some(Invalid::Starved(None)));
 }
 
 /// A journal that a killed process left must be rolled back before anything can be read.

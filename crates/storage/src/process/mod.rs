@@ -91,6 +91,14 @@ pub fn load_average() -> f64 {
     text.split_whitespace().next().and_then(|field| field.parse().ok()).unwrap_or(0.0)
 }
 
+/// How many tasks of the whole machine run or are ready to run, the caller included (`procs_running` of `proc_stat(5)`);
+/// 0 where `/proc` does not tell.
+pub fn runnable_tasks() -> u64 {
+    let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("procs_running "));
+    line.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
+}
+
 /// Dirty and under write-back, in bytes, of the whole machine (`/proc/meminfo`).
 pub fn dirty_bytes() -> u64 {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();

@@ -105,15 +105,17 @@ fn write_row(page: &mut String, stage: &Stage<'_>, outcome: &Outcome<'_>) -> std
 fn figures(stage: &Stage<'_>, outcome: &Outcome<'_>) -> Vec<String> {
     let quantity = stage.quantity(outcome);
     let mut figures = vec![outcome.valid.to_string()];
-    match outcome.summary(quantity) {
-        Some(summary) => figures.extend([
+    if let Some(summary) = outcome.summary(quantity) {
+        figures.extend([
             quantity.show(summary.mean),
             words::interval(&summary).replace('±', ""),
             quantity.show(summary.median),
             quantity.show(summary.range.0),
             quantity.show(summary.range.1),
-        ]),
-        None => figures.extend([NONE; 5].map(str::to_owned)),
+        ]);
+    } else {
+        figures.push(words::at_least(outcome, quantity).unwrap_or_else(|| NONE.into()));
+        figures.extend([NONE; 4].map(str::to_owned));
     }
     figures.extend([0.5, 0.99, 0.999, 1.0].map(|fraction| words::quantile(outcome, fraction)));
     figures.extend(words::times(outcome));

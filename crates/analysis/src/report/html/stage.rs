@@ -82,7 +82,7 @@ fn bar(outcome: &Outcome<'_>, quantity: Quantity) -> Bar {
         value: summary.map(|summary| summary.mean),
         interval: summary.as_ref().and_then(interval),
         repeats: outcome.usable().map(|measured| quantity.of(&measured.sample)).collect(),
-        text: words::rate(outcome, quantity).unwrap_or_else(|| "INVALID".into()),
+        text: words::rate_or_bound(outcome, quantity),
     }
 }
 

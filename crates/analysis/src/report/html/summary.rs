@@ -173,7 +173,8 @@ fn write_rate(
     quantity: Quantity,
     share: f64,
 ) -> std::fmt::Result {
-    let text = outcome.and_then(|outcome| words::rate(outcome, quantity));
+    let known = |outcome| words::rate(outcome, quantity).or_else(|| words::at_least(outcome, quantity));
+    let text = outcome.and_then(known);
     let (class, text) = text.map_or(("bad", "INVALID".to_owned()), |text| ("", text));
     write!(
         page,

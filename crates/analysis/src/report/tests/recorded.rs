@@ -60,7 +60,7 @@ pub(super) fn recorded(mut results: Results) -> Results {
         let mut sample = sample(&mut Seed(u64::from(repeat)).stream(), 5e8, 500);
         (1..500_u64).for_each(|number| sample.lateness.add(number * 10_000));
         sample.ingest = Some(ingest(goal, readers, company));
-        sample.invalid = (repeat == 7).then_some(Invalid::Starved);
+        sample.invalid = (repeat == 7).then_some(Invalid::Starved(None));
         let key = Key { target: 0, cell: results.cells.len(), repeat, phase: Phase::Ingest };
         results.samples.push(Measured { key, sample });
     }

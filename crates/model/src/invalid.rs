@@ -1,0 +1,384 @@
+//! Why a figure must not be used: as a sentence for people, and as a code with its figures for the record.
+//!
+//! The two are apart on purpose. A sentence may get better words with any version; what stands in a record stays
+//! readable because it is a code and `name=value` pairs:
+//!
+//! ```text
+//! starved waited=12.3ms of=100ms allowed=5ms
+//! ```
+
+use std::{fmt, str::FromStr};
+
+use crate::{Bytes, Nanos};
+
+/// Why a figure must not be used. It is printed beside its number. Figures are none in records of versions that did not
+/// note them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Invalid {
+    /// The worker did not report in time and was given up.
+    Hung,
+    /// Operations failed.
+    Errors,
+    /// A read was served by the cache.
+    WarmRead,
+    /// `O_DIRECT` was asked for and the file system used the page cache.
+    NotDirect,
+    /// Space was to be reserved and the file system can't.
+    NotPreallocated,
+    /// A reader found frames that are not what was written.
+    Wrong,
+    /// The tool itself waited for a processor for so long that this may be what was measured.
+    Starved(Option<Waited>),
+    /// The simulated instrument was slower than its own pace, and nothing was lost: the pace was not tried.
+    Slow(Option<SourceLag>),
+    /// The simulated instrument was late, and then sent more packets at once than may wait: what was lost says nothing.
+    Bursts(Option<SentAtOnce>),
+    /// The phase could not be started.
+    Refused(String),
+}
+
+/// How long the tool was ready to run and had no processor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Waited {
+    /// So long.
+    pub waited: Nanos,
+    /// Of the time that it had.
+    pub of: Nanos,
+    /// Up to this the figure is used.
+    pub allowed: Nanos,
+}
+
+/// How far a simulated instrument stayed behind its own pace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SourceLag {
+    /// Half of the frames came later than this.
+    Late {
+        /// After they were due.
+        late: Nanos,
+        /// The time in which all were due.
+        of: Nanos,
+        /// Up to this the pace counts as kept.
+        allowed: Nanos,
+    },
+    /// Packets were not sent at all. None is allowed.
+    Unsent {
+        /// So many.
+        unsent: u64,
+        /// Of those that were due.
+        of: u64,
+    },
+}
+
+/// What a simulated instrument sent at once after it had been late.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SentAtOnce {
+    /// How late it was at the most.
+    pub late: Nanos,
+    /// What came due meanwhile, as it waits in the kernel.
+    pub at_once: Bytes,
+    /// What may wait there.
+    pub room: Bytes,
+}
+
+impl Invalid {
+    /// One word for the kind: what the record's column begins with, and what reports count by.
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Invalid::Hung => "hung",
+            Invalid::Errors => "errors",
+            Invalid::WarmRead => "warm-read",
+            Invalid::NotDirect => "not-direct",
+            Invalid::NotPreallocated => "not-preallocated",
+            Invalid::Wrong => "wrong",
+            Invalid::Starved(_) => "starved",
+            Invalid::Slow(_) => "slow",
+            Invalid::Bursts(_) => "bursts",
+            Invalid::Refused(_) => "refused",
+        }
+    }
+
+    /// The tool or its machine spoilt the measurement, not the storage: measured again it may be valid.
+    pub const fn is_spoilt(&self) -> bool {
+        matches!(self, Invalid::Starved(_) | Invalid::Slow(_) | Invalid::Bursts(_))
+    }
+
+    /// What happened, without figures.
+    pub fn what(&self) -> &str {
+        match self {
+            Invalid::Hung => "hung: no answer within the time limit",
+            Invalid::Errors => "operations failed",
+            Invalid::WarmRead => "the read came from the page cache",
+            Invalid::NotDirect => "O_DIRECT went through the page cache",
+            Invalid::NotPreallocated => "the file system can't preallocate: its data were written without",
+            Invalid::Wrong => "a reader found frames that are not what was written",
+            Invalid::Starved(_) => "the tool itself waited for a processor",
+            Invalid::Slow(_) => "the simulated instrument could not keep its own pace on this machine",
+            Invalid::Bursts(_) => {
+                "the simulated instrument was late and then sent more packets at once than may wait in the kernel"
+            }
+            Invalid::Refused(why) => why,
+        }
+    }
+
+    /// The figure and what is allowed, where they are known: `12 ms of 100 ms, allowed 5 ms`.
+    pub fn figures(&self) -> Option<String> {
+        match self {
+            Invalid::Starved(waited) => waited.map(|waited| waited.to_string()),
+            Invalid::Slow(lag) => lag.map(|lag| lag.to_string()),
+            Invalid::Bursts(burst) => burst.map(|burst| burst.to_string()),
+            _ => None,
+        }
+    }
+
+    /// How many times more than is allowed, to find the worst of a kind; 0 where that is not known.
+    pub fn excess(&self) -> f64 {
+        let ratio = |figure: u64, allowed: u64| figure as f64 / allowed.max(1) as f64;
+        match self {
+            Invalid::Starved(Some(Waited { waited, allowed, .. })) => ratio(waited.0, allowed.0),
+            Invalid::Slow(Some(SourceLag::Late { late, allowed, .. })) => ratio(late.0, allowed.0),
+            Invalid::Slow(Some(SourceLag::Unsent { unsent, .. })) => *unsent as f64,
+            Invalid::Bursts(Some(burst)) => ratio(burst.at_once.0, burst.room.0),
+            _ => 0.0,
+        }
+    }
+}
+
+impl fmt::Display for Invalid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.what())?;
+        self.figures().map_or(Ok(()), |figures| write!(f, ": {figures}"))
+    }
+}
+
+impl fmt::Display for Waited {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {}, allowed {}", self.waited, self.of, self.allowed)
+    }
+}
+
+impl fmt::Display for SourceLag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SourceLag::Late { late, of, allowed } => {
+                write!(f, "half of its frames {late} late or more in {of}, allowed {allowed}")
+            }
+            SourceLag::Unsent { unsent, of } => {
+                write!(f, "{unsent} of {of} packets were not sent, allowed none")
+            }
+        }
+    }
+}
+
+impl fmt::Display for SentAtOnce {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} after it was {} late, allowed {}", self.at_once, self.late, self.room)
+    }
+}
+
+impl Invalid {
+    /// As the record keeps it: the code, then figures. Read back by [`Invalid::from_text`].
+    pub fn to_text(&self) -> String {
+        let code = self.code();
+        match self {
+            Invalid::Starved(Some(Waited { waited, of, allowed })) => {
+                format!("{code} waited={} of={} allowed={}", Millis(*waited), Millis(*of), Millis(*allowed))
+            }
+            Invalid::Slow(Some(SourceLag::Late { late, of, allowed })) => {
+                format!("{code} late={} of={} allowed={}", Millis(*late), Millis(*of), Millis(*allowed))
+            }
+            Invalid::Slow(Some(SourceLag::Unsent { unsent, of })) => {
+                format!("{code} unsent={unsent} of={of}")
+            }
+            Invalid::Bursts(Some(SentAtOnce { late, at_once, room })) => {
+                format!("{code} late={} at_once={}B room={}B", Millis(*late), at_once.0, room.0)
+            }
+            Invalid::Refused(why) => format!("{code}: {why}"),
+            _ => code.into(),
+        }
+    }
+
+    /// From the record. What is neither a code nor a sentence of an older version is the reason of a refusal.
+    pub fn from_text(text: &str) -> Self {
+        let coded = || Self::from_coded(text);
+        coded().or_else(|| Self::from_sentence(text)).unwrap_or_else(|| Invalid::Refused(text.to_owned()))
+    }
+
+    fn from_coded(text: &str) -> Option<Self> {
+        if let Some(why) = text.strip_prefix("refused: ") {
+            return Some(Invalid::Refused(why.to_owned()));
+        }
+        let mut words = text.split(' ');
+        let code = words.next()?;
+        // Figures that only a later version knows are passed over.
+        let figures = words.map(|word| word.split_once('=')).collect::<Option<Vec<_>>>()?;
+        let figures = Figures(figures);
+        let mut kinds = Self::kinds().into_iter();
+        let kind = kinds.find(|kind| kind.code() == code)?;
+        Some(match kind {
+            Invalid::Starved(_) => Invalid::Starved(figures.waited()),
+            Invalid::Slow(_) => Invalid::Slow(figures.lag()),
+            Invalid::Bursts(_) => Invalid::Bursts(figures.at_once()),
+            kind => kind,
+        })
+    }
+
+    /// The sentences that stood in records before there were codes. They must never change.
+    fn from_sentence(text: &str) -> Option<Self> {
+        Some(match text {
+            "hung: no answer within the time limit" => Invalid::Hung,
+            "operations failed" => Invalid::Errors,
+            "the read came from the page cache" => Invalid::WarmRead,
+            "O_DIRECT went through the page cache" => Invalid::NotDirect,
+            "the file system can't preallocate: its data were written without" => Invalid::NotPreallocated,
+            "a reader found frames that are not what was written" => Invalid::Wrong,
+            "the tool itself waited for a processor" => Invalid::Starved(None),
+            "the simulated instrument could not keep its own pace on this machine" => Invalid::Slow(None),
+            "the simulated instrument was late and then sent more packets at once than may wait in the kernel" => {
+                Invalid::Bursts(None)
+            }
+            _ => return None,
+        })
+    }
+
+    /// Each that has a code and no text, without figures.
+    fn kinds() -> [Self; 9] {
+        [
+            Invalid::Hung,
+            Invalid::Errors,
+            Invalid::WarmRead,
+            Invalid::NotDirect,
+            Invalid::NotPreallocated,
+            Invalid::Wrong,
+            Invalid::Starved(None),
+            Invalid::Slow(None),
+            Invalid::Bursts(None),
+        ]
+    }
+}
+
+/// A time in milliseconds with all its digits.
+struct Millis(Nanos);
+
+impl fmt::Display for Millis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Nanos(nanos) = self.0;
+        let text = format!("{}.{:06}", nanos / 1_000_000, nanos % 1_000_000);
+        write!(f, "{}ms", text.trim_end_matches('0').trim_end_matches('.'))
+    }
+}
+
+/// The pairs behind a code.
+struct Figures<'a>(Vec<(&'a str, &'a str)>);
+
+impl Figures<'_> {
+    fn get<T: FromStr>(&self, name: &str) -> Option<T> {
+        self.0.iter().find(|(known, _)| *known == name)?.1.parse().ok()
+    }
+
+    fn waited(&self) -> Option<Waited> {
+        Some(Waited { waited: self.get("waited")?, of: self.get("of")?, allowed: self.get("allowed")? })
+    }
+
+    fn lag(&self) -> Option<SourceLag> {
+        if let Some(unsent) = self.get("unsent") {
+            return Some(SourceLag::Unsent { unsent, of: self.get("of")? });
+        }
+        Some(SourceLag::Late { late: self.get("late")?, of: self.get("of")?, allowed: self.get("allowed")? })
+    }
+
+    fn at_once(&self) -> Option<SentAtOnce> {
+        Some(SentAtOnce { late: self.get("late")?, at_once: self.get("at_once")?, room: self.get("room")? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Times of up to a day, and counts that text can hold exactly.
+    fn any_invalid() -> impl Strategy<Value = Invalid> {
+        let day = 86_400_000_000_000_u64;
+        let three = (0..day, 0..day, 0..day);
+        let figured = (three, 0..3_u8).prop_map(|((one, two, three), kind)| match kind {
+            0 => {
+                let [waited, of, allowed] = [one, two, three].map(Nanos);
+                Invalid::Starved(Some(Waited { waited, of, allowed }))
+            }
+            1 => {
+                let [late, of, allowed] = [one, two, three].map(Nanos);
+                Invalid::Slow(Some(SourceLag::Late { late, of, allowed }))
+            }
+            _ => {
+                let [at_once, room] = [two, three].map(Bytes);
+                Invalid::Bursts(Some(SentAtOnce { late: Nanos(one), at_once, room }))
+            }
+        });
+        let unsent = (any::<u64>(), any::<u64>())
+            .prop_map(|(unsent, of)| Invalid::Slow(Some(SourceLag::Unsent { unsent, of })));
+        let plain = (0..9_usize).prop_map(|index| Invalid::kinds()[index].clone());
+        let refused = any::<String>().prop_map(Invalid::Refused);
+        prop_oneof![figured, unsent, plain, refused]
+    }
+
+    proptest! {
+        #[test]
+        fn what_the_record_keeps_is_read_back(invalid in any_invalid()) {
+            let text = invalid.to_text();
+            prop_assert!(text.starts_with(invalid.code()), "{}", text);
+            prop_assert_eq!(Invalid::from_text(&text), invalid);
+        }
+
+        #[test]
+        fn any_text_is_read(text in any::<String>()) {
+            Invalid::from_text(&text);
+        }
+    }
+
+    /// The literal sentences of version 0.1.0: records hold them.
+    #[test]
+    fn sentences_of_older_records_are_still_what_they_were() {
+        let old = [
+            ("hung: no answer within the time limit", Invalid::Hung),
+            ("operations failed", Invalid::Errors),
+            ("the read came from the page cache", Invalid::WarmRead),
+            ("O_DIRECT went through the page cache", Invalid::NotDirect),
+            ("the file system can't preallocate: its data were written without", Invalid::NotPreallocated),
+            ("a reader found frames that are not what was written", Invalid::Wrong),
+            ("the tool itself waited for a processor", Invalid::Starved(None)),
+            ("the simulated instrument could not keep its own pace on this machine", Invalid::Slow(None)),
+            (
+                "the simulated instrument was late and then sent more packets at once than may wait in the kernel",
+                Invalid::Bursts(None),
+            ),
+            ("no thread for worker 3: out of memory", {
+                Invalid::Refused("no thread for worker 3: out of memory".into())
+            }),
+        ];
+        for (text, expected) in old {
+            assert_eq!(Invalid::from_text(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_record_is_readable_and_the_sentence_has_figure_and_threshold() {
+        let [waited, of, allowed] = [12, 100, 5].map(Nanos::from_millis);
+        let starved = Invalid::Starved(Some(Waited { waited, of, allowed }));
+        assert_eq!(starved.to_text(), "starved waited=12ms of=100ms allowed=5ms");
+        let sentence = "the tool itself waited for a processor: 12 ms of 100 ms, allowed 5 ms";
+        assert_eq!(starved.to_string(), sentence);
+        let slow = Invalid::Slow(Some(SourceLag::Unsent { unsent: 3, of: 1000 }));
+        assert!(slow.to_string().ends_with(": 3 of 1000 packets were not sent, allowed none"), "{slow}");
+        assert_eq!(Invalid::Hung.to_text(), "hung");
+    }
+
+    #[test]
+    fn a_later_version_may_add_figures() {
+        let text = "starved waited=1.5ms of=9ms allowed=1ms cores=2";
+        let waited = Waited { waited: Nanos(1_500_000), of: Nanos(9_000_000), allowed: Nanos(1_000_000) };
+        assert_eq!(Invalid::from_text(text), Invalid::Starved(Some(waited)));
+        assert_eq!(Invalid::from_text("starved by=neighbours"), Invalid::Starved(None));
+        let text = "starved of means, the target refused";
+        assert_eq!(Invalid::from_text(text), Invalid::Refused(text.into()));
+    }
+}
