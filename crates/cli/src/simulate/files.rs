@@ -114,7 +114,7 @@ impl Files {
         let durability = setup.lanes[0].1.durability;
         let outcome = Recorder::start(setup).run()?.wait_to_end();
         print!("{}", summary(&outcome, instrument, &targets));
-        println!("durable     {}", durable_when(durability));
+        println!("durable     {}", durable_when(durability, &targets));
         let paths: Vec<_> = targets.iter().map(|target| target.path().display().to_string()).collect();
         println!("\nnilometer verify {}", paths.join(" "));
         // A directory on storage that hangs must not be closed: the program is to end.
