@@ -17,7 +17,9 @@ use std::{
 };
 
 use nilometer_model::{Bytes, Nanos, Storing, plan::EngineKind};
-use nilometer_storage::{Arena, Buffer, Clock, EngineError, Target, engine::Options, process::Usage};
+use nilometer_storage::{
+    Arena, Buffer, Clock, EngineError, Target, buffer::Alignment, engine::Options, process::Usage,
+};
 
 pub use feed::{Feed, Network, Port};
 pub use outcome::{Ending, Lane, Outcome};
@@ -141,7 +143,9 @@ impl Recorder {
         let (count, clock) = (lanes.len(), engine.clock);
         let reserved = lanes.iter().any(|(_, layout)| layout.head.storing == Storing::Ring);
         let slot_size = lanes.iter().map(|(_, layout)| layout.head.stride as usize).max().unwrap_or(1);
-        let (arena, mut slots) = Arena::shared_out(setup.slots, slot_size);
+        let direct = lanes.iter().any(|(_, layout)| layout.direct);
+        let alignment = if direct { Alignment::Page } else { Alignment::CacheLine };
+        let (arena, mut slots) = Arena::aligned(setup.slots, slot_size, alignment);
         for slot in &mut slots {
             feed.prepare_slot(slot);
         }

@@ -13,11 +13,11 @@ use std::{
 use nilometer_acquisition::{
     Chronicle, Expected, Follower, Following, Purpose, Ring, Writer,
     journal::Head,
-    sink::{Gauge, RawFiles, RawLayout},
+    sink::{Gauge, RawFiles, RawLayout, Spacing},
     suited_engine,
 };
-use nilometer_model::{Format, Histogram, Nanos, ReaderTotals, Readers, plan::EngineKind};
-use nilometer_storage::{Arena, Clock, Drive, Target, buffer::ALIGNMENT, engine::Options, process::Usage};
+use nilometer_model::{Histogram, Nanos, ReaderTotals, Readers, plan::EngineKind};
+use nilometer_storage::{Arena, Clock, Drive, Target, engine::Options, process::Usage};
 
 use crate::phase::Run;
 
@@ -133,11 +133,8 @@ impl Crowd {
         following: Following,
     ) -> Result<(), String> {
         let Some(first) = what.lanes.first() else { return Ok(()) };
-        // A compressed frame has any length.
-        let aligned = first.head.format != Format::Cbf;
-        let direct = aligned && archive.description().direct_alignment().is_some();
-        let stride =
-            if direct { first.head.stride.next_multiple_of(ALIGNMENT as u64) } else { first.head.stride };
+        let Head { frame_size, storing, format, .. } = first.head;
+        let Spacing { direct, stride } = Spacing::suited(archive.description(), frame_size, storing, format);
         let head = Head { lane: 0, lanes: 1, stride, ..first.head };
         let layout = RawLayout { head, direct, ..first.clone() };
         let room = stride.max(Follower::room(&what.lanes));

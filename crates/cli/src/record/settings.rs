@@ -368,7 +368,7 @@ impl Settings {
         };
         Ok(Setup {
             engine: suited_engine(targets[0].as_ref(), blocks.direct, Clock::start())?,
-            slots: (self.buffer().0 / blocks.size.next_multiple_of(ALIGNMENT as u64)).max(2) as usize,
+            slots: layout.spacing().slots(self.buffer()),
             lanes: (0..).zip(targets).map(lane).collect(),
             feed: Feed::Network(network),
             reserve: Some(self.reserve()),
