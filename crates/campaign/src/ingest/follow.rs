@@ -140,9 +140,9 @@ impl Crowd {
         let room = stride.max(Follower::room(&what.lanes));
         let (_, slots) = Arena::shared_out((COPY_BUFFER / room).max(4) as usize, room as usize);
         let ring = Ring::new(slots, 1, Chronicle::new(head.frame_size, Nanos::MAX));
-        let (target, shared, clock) = (archive.clone(), ring.clone(), self.clock);
+        let (target, shared, clock, deep) = (archive.clone(), ring.clone(), self.clock, layout.is_deep());
         self.spawn(member, Part::WritesCopy, move || {
-            let engine = suited_engine(target.as_ref(), direct, clock);
+            let engine = suited_engine(target.as_ref(), deep, clock);
             let mut engine = match engine.and_then(|options| target.engine(&options)) {
                 Ok(engine) => engine,
                 Err(error) => return Report { member, fault: Some(error.to_string()), ..Report::default() },

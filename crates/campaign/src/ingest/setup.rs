@@ -64,9 +64,11 @@ pub(super) fn setup(
         let (origin, stream, picture) = (origin.clone(), stream.clone(), recorded.picture());
         (target.clone(), RawLayout { keep: shape.keep, origin, stream, picture, ..suited })
     };
+    let lanes: Vec<_> = (0..shape.lanes).map(lane).collect();
+    let deep = lanes.iter().all(|(_, layout)| layout.is_deep());
     let setup = Setup {
-        lanes: (0..shape.lanes).map(lane).collect(),
-        engine: engine(run, target, shape.spacing.direct)?,
+        lanes,
+        engine: engine(run, target, deep)?,
         slots: shape.slots,
         feed,
         reserve: None,
@@ -104,9 +106,9 @@ fn source(
 }
 
 /// How the lanes' operations are best issued, which the target is asked.
-fn engine(run: &Run, target: &Arc<dyn Target>, direct: bool) -> Result<Options, Invalid> {
+fn engine(run: &Run, target: &Arc<dyn Target>, deep: bool) -> Result<Options, Invalid> {
     let clock = run.clock;
-    match within(run.hang_after, target, move |target| suited_engine(target, direct, clock)) {
+    match within(run.hang_after, target, move |target| suited_engine(target, deep, clock)) {
         Ok(Ok(options)) => Ok(options),
         Ok(Err(error)) => Err(Invalid::Refused(error.to_string())),
         Err(TargetError::Hung { .. }) => Err(Invalid::Hung),

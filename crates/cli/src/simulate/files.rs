@@ -203,8 +203,8 @@ impl Files {
             // What can't be made again is checked by its checksum.
             layout.checksums |= layout.origin.is_none();
         }
-        // One engine for all lanes: past the cache only where that is possible on each.
-        let direct = lanes.iter().all(|(_, layout)| layout.direct);
+        // One engine for all lanes: with several operations in flight only where that is of use on each.
+        let deep = lanes.iter().all(|(_, layout)| layout.is_deep());
         let slots = lanes.iter().map(|(_, layout)| layout.spacing().slots(self.buffer())).min();
         let when_full = WhenFull::ALL.into_iter().find(|policy| Some(policy.name()) == self.full.as_deref());
         let delivery = Delivery {
@@ -214,7 +214,7 @@ impl Files {
             when_full: when_full.unwrap_or_default(),
         };
         Ok(Setup {
-            engine: suited_engine(targets[0].as_ref(), direct, Clock::start())?,
+            engine: suited_engine(targets[0].as_ref(), deep, Clock::start())?,
             slots: slots.unwrap_or(2),
             feed: Feed::Instrument { content, delivery },
             reserve: Some(self.reserve()),

@@ -185,6 +185,12 @@ impl RawLayout {
         Spacing { direct: self.direct, stride: self.head.stride }
     }
 
+    /// Whether several operations in flight are of use: past the cache they keep the device busy; through it, where small
+    /// frames are written together, a full file is synced while the next one is written.
+    pub fn is_deep(&self) -> bool {
+        self.direct || self.together > 0
+    }
+
     /// Up to where space is reserved for a file, or for this part of an only one.
     pub(super) fn reserved(&self, file: u64) -> u64 {
         let parts = if self.is_files() { 1 } else { self.parts().unwrap_or(file.saturating_add(1)) };
@@ -313,6 +319,28 @@ mod tests {
             Spacing { direct: false, stride: 70_001 }
         );
         assert_eq!(suited(8192, Storing::Files, Format::Cbf), Spacing { direct: false, stride: 8192 });
+    }
+
+    #[test]
+    fn small_frames_are_written_together_and_several_operations_are_in_flight() {
+        let layout = |frame_size, direct| {
+            let Spacing { stride, .. } = suited(frame_size, Storing::Files, Format::Raw);
+            let (storing, format, frames_per_file) = (Storing::Files, Format::Raw, 100);
+            let head = Head {
+                recording: 1,
+                lane: 0,
+                lanes: 1,
+                frame_size,
+                stride,
+                frames_per_file,
+                storing,
+                format,
+            };
+            let layout = RawLayout::suited("n".into(), head, direct);
+            (layout.together > 0, layout.is_deep())
+        };
+        assert_eq!((layout(1024, false), layout(4096, true)), ((true, true), (true, true)));
+        assert_eq!((layout(1 << 20, false), layout(1 << 20, true)), ((false, false), (false, true)));
     }
 
     #[test]
