@@ -43,7 +43,7 @@ pub use expected::{Blocks, Expected};
 pub use follower::{Follower, Following, Purpose};
 pub use mark::{Mark, Settled};
 pub use ranges::Ranges;
-pub use receiver::{Receiver, Traffic, Until};
+pub use receiver::{Receiver, Span, Traffic, Until};
 pub use recorder::{
     Came, Ending, Feed, Lane, LaneStatus, Lost, Network, Outcome, Port, RecordError, Recorder, RingStatus,
     Setup, Status, suited_engine,

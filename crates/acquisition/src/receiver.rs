@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError, atomic::AtomicBool, atomic::Ordering},
 };
 
-use nilometer_model::Nanos;
+use nilometer_model::{ByteRate, Nanos};
 use nilometer_storage::Clock;
 
 use crate::{
@@ -41,8 +41,38 @@ pub struct Traffic {
     pub room: u64,
     /// When the first packet of the stream came, on the clock of the recording.
     pub first: Option<Nanos>,
+    /// From the first to the last look that brought packets of the stream.
+    pub span: Span,
     /// Why the network gave up, if it did.
     pub fault: Option<String>,
+}
+
+/// A time in which packets came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Span {
+    /// How long.
+    pub time: Nanos,
+    /// Bytes that came in it: without those that were there when it began.
+    pub bytes: u64,
+}
+
+impl Traffic {
+    /// Bytes a second from the first to the last packet, without the silence before and after them. None if all came at once.
+    pub fn mean_rate(&self) -> Option<ByteRate> {
+        (self.span.time > Nanos(0)).then(|| ByteRate::of(self.span.bytes, self.span.time))
+    }
+
+    /// Packets of the stream that the kernel dropped for want of room.
+    ///
+    /// The kernel counts messages: of one packet each, or of several that it had joined, and then it does not say of how many.
+    /// The numbers of the stream do: what they miss and nothing else accounts for was in these messages, as far as it
+    /// has room there. A message had one packet at least, and no more than the longest that came.
+    pub fn kernel_dropped(&self) -> u64 {
+        let Tally { missing, jumped, refused, late, .. } = self.tally;
+        let unexplained = (missing + jumped).saturating_sub(refused + late);
+        let most = self.counted.dropped.saturating_mul(self.counted.joined.max(1));
+        unexplained.clamp(self.counted.dropped, most)
+    }
 }
 
 /// See the module.
@@ -58,6 +88,8 @@ pub struct Receiver {
     /// When the first and the last packet of the stream came.
     first: Option<Nanos>,
     last: Nanos,
+    /// Bytes of packets that had come by then.
+    bytes: [u64; 2],
     /// When any came last.
     heard: Nanos,
     told: Nanos,
@@ -84,7 +116,7 @@ impl Receiver {
         let room = transports.iter().map(|transport| transport.room()).min().unwrap_or(0);
         let live = Arc::new(Mutex::new(Traffic { room, ..Traffic::default() }));
         let (begun, first, last, heard, told) = (None, None, Nanos(0), Nanos(0), Nanos(0));
-        Receiver { transports, assembly, until, room, begun, first, last, heard, told, live }
+        Receiver { transports, assembly, until, room, begun, first, last, bytes: [0; 2], heard, told, live }
     }
 
     /// What came so far: a tenth of a second old at the most.
@@ -120,8 +152,13 @@ impl Receiver {
         }
         // Foreign packets neither begin a recording nor keep it from ending.
         if self.assembly.tally().of_stream() > before {
-            self.first.get_or_insert(now);
+            let bytes = self.counted().bytes;
+            if self.first.is_none() {
+                self.first = Some(now);
+                self.bytes[0] = bytes;
+            }
             self.last = now;
+            self.bytes[1] = bytes;
         }
         self.assembly.tick(now);
         if now.since(self.told) >= TELL {
@@ -139,7 +176,9 @@ impl Receiver {
         let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
         let (tally, counted) = (self.assembly.tally().clone(), self.counted());
         let fault = fault.or(live.fault.take());
-        *live = Traffic { tally, counted, room: live.room, first: self.first, fault };
+        let time = self.last.since(self.first.unwrap_or(self.last));
+        let span = Span { time, bytes: self.bytes[1] - self.bytes[0] };
+        *live = Traffic { tally, counted, room: live.room, first: self.first, span, fault };
         self.told = now;
     }
 
@@ -216,16 +255,25 @@ mod tests {
     use crate::{
         Chronicle, Ring,
         assembly::{Limits, Missing},
-        format::{self, Known},
-        transport::Memory,
+        format::{self, Known, Packet},
+        transport::{
+            Memory, Outlet,
+            udp::{Listening, Sending, UdpInlet, UdpOutlet},
+        },
     };
-    use nilometer_model::Instrument;
+    use nilometer_model::{Bytes, Instrument};
     use nilometer_storage::Arena;
 
     const BODY: usize = 64;
 
     /// Of packets of 64 bytes behind a serial number, the end that takes them, and the ring of one writer.
     fn receiver(until: Until) -> (std::sync::mpsc::SyncSender<Vec<u8>>, Receiver, Arc<Ring>) {
+        let (memory, transport) = Memory::channel();
+        let (receiver, ring) = receiver_from(Box::new(transport), until);
+        (memory, receiver, ring)
+    }
+
+    fn receiver_from(transport: Box<dyn Transport>, until: Until) -> (Receiver, Arc<Ring>) {
         let text = format!(
             "name = \"raw\"\ntitle = \"t\"\nsource = \"t\"\nshape = [{BODY}]\npixel = \"uint8\"\nframe_rate = \"1 kHz\"\n\
              [packets.format.raw]\npayload = \"{BODY} B\"\n"
@@ -234,10 +282,9 @@ mod tests {
         let packets = instrument.packets.as_ref().expect("it has");
         let format = format::of(packets, &Known::of(&instrument)).expect("it is a format");
         let chronicle = Chronicle::new(4096, Nanos(1));
-        let ring = Ring::new(Arena::shared_out(8, 64 * BODY).1, 1, chronicle);
+        let ring = Ring::new(Arena::shared_out(64, 64 * BODY).1, 1, chronicle);
         let assembly = Assembly::new(vec![format], ring.clone(), 64, Limits::default(), Missing::Filled);
-        let (memory, transport) = Memory::channel();
-        (memory, Receiver::new(vec![Box::new(transport)], assembly, until), ring)
+        (Receiver::new(vec![transport], assembly, until), ring)
     }
 
     fn packet(serial: u64) -> Vec<u8> {
@@ -271,5 +318,76 @@ mod tests {
         assert!(!receiver.is_over(Nanos(6)));
         ring.leave(Nanos(7), 0);
         assert!(receiver.is_over(Nanos(8)));
+    }
+
+    #[test]
+    fn the_rate_is_from_the_first_packet_to_the_last() {
+        let until = Until { silence: Nanos::from_millis(10_000), ..Until::default() };
+        let (memory, mut receiver, _ring) = receiver(until);
+        let mut serial = 0..;
+        for at in [500, 600, 700, 800, 10_800] {
+            if at <= 800 {
+                memory.send(packet(serial.next().expect("no end"))).expect("it takes them");
+            }
+            receiver.turn(Nanos::from_millis(at)).expect("memory does not fail");
+        }
+        receiver.end(Nanos::from_millis(10_800), None);
+        let traffic = receiver.live().lock().expect("one thread").clone();
+        // Four packets of 72 bytes with 100 ms between them, and 10 s in which nothing came.
+        let rate = traffic.mean_rate().expect("it lasted").0;
+        assert!((rate - 720.0).abs() < 1e-6, "{rate} B/s");
+        assert_eq!(Traffic::default().mean_rate(), None);
+    }
+
+    /// Sends packets as messages of eight, which the kernel cuts or keeps joined.
+    fn send_joined(outlet: &mut UdpOutlet, serials: std::ops::Range<u64>) {
+        let packets: Vec<Vec<u8>> = serials.map(packet).collect();
+        for message in packets.chunks(8) {
+            let parts: Vec<Packet<'_>> =
+                message.iter().map(|bytes| Packet { prefix: &[], body: bytes }).collect();
+            outlet.send(&parts).expect("loopback is there");
+        }
+    }
+
+    #[test]
+    fn what_the_kernel_drops_of_joined_packets_is_counted_one_by_one() {
+        let little = Listening { room: Bytes(16 << 10), ..Listening::at(([127, 0, 0, 1], 0).into()) };
+        let inlet = UdpInlet::open(&little).expect("a port is free");
+        let to = inlet.address().expect("it is bound");
+        let mut outlet = UdpOutlet::connect(to, &Sending::default()).expect("it listens");
+        let (mut receiver, _ring) = receiver_from(Box::new(inlet), Until::default());
+        // More than may wait; behind it, some that show what is missing.
+        send_joined(&mut outlet, 0..2000);
+        while receiver.turn(Nanos(1)).expect("loopback is there").packets() > 0 {}
+        send_joined(&mut outlet, 2000..2008);
+        while receiver.turn(Nanos(2)).expect("loopback is there").packets() > 0 {}
+        receiver.end(Nanos(3), None);
+        let traffic = receiver.live().lock().expect("one thread").clone();
+        let missing = 2008 - traffic.counted.packets;
+        assert!(missing > 100 && traffic.tally.missing == missing, "{traffic:?}");
+        assert_eq!(traffic.kernel_dropped(), missing, "{traffic:?}");
+        assert_eq!(
+            traffic.counted.dropped * traffic.counted.joined,
+            missing,
+            "messages that are alike: {traffic:?}"
+        );
+    }
+
+    #[test]
+    fn what_the_kernel_dropped_is_counted_in_packets() {
+        let traffic = |missing, refused, late, dropped, joined| Traffic {
+            tally: Tally { missing, refused, late, ..Tally::default() },
+            counted: Counted { dropped, joined, ..Counted::default() },
+            ..Traffic::default()
+        };
+        assert_eq!(traffic(135_668, 0, 0, 22_611, 6).kernel_dropped(), 135_666, "six packets a message");
+        assert_eq!(traffic(60, 0, 0, 10, 8).kernel_dropped(), 60, "not all were whole");
+        assert_eq!(traffic(60, 20, 5, 10, 8).kernel_dropped(), 35, "some found the ring full, or came late");
+        assert_eq!(traffic(500, 0, 0, 10, 1).kernel_dropped(), 10, "others were lost on their way");
+        assert_eq!(traffic(0, 0, 0, 10, 8).kernel_dropped(), 10, "behind the last packet nothing is missing");
+        assert_eq!(traffic(500, 0, 0, 0, 8).kernel_dropped(), 0);
+        let mut jumped = traffic(2, 0, 0, 20_000, 6);
+        jumped.tally.jumped = 100_000;
+        assert_eq!(jumped.kernel_dropped(), 100_002, "a gap too long to be filled counts too");
     }
 }

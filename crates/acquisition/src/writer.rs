@@ -87,6 +87,12 @@ impl<S: Sink> Writer<S> {
         self.sink.finish(None);
     }
 
+    /// No frame waits: what the sink has collected is written meanwhile.
+    fn pause(&mut self, now: Nanos, wait: Wait) -> Step {
+        self.sink.flush();
+        self.sink.next(now).map_or(Step::Wait(wait), |(operation, due)| Step::Issue(operation, due))
+    }
+
     fn give_back_taken(&mut self, now: Nanos) {
         for frame in self.taken.drain(..) {
             self.ring.give_back(now, frame);
@@ -132,8 +138,8 @@ impl<S: Sink> Workload for Writer<S> {
                 Taken::Frames => {}
                 Taken::Chunk => self.sink.begin(self.taken.front().map_or(0, |frame| frame.number)),
                 Taken::Over => self.sink.end(),
-                Taken::Nothing => return Step::Wait(Wait::News),
-                Taken::Later(time) => return Step::Wait(Wait::Until(time)),
+                Taken::Nothing => return self.pause(now, Wait::News),
+                Taken::Later(time) => return self.pause(now, Wait::Until(time)),
                 Taken::Closed(due) => {
                     self.sink.finish(Some(due));
                     self.state = State::Finishing;

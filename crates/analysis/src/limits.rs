@@ -69,7 +69,8 @@ pub fn measured_limits(results: &Results, target: usize, record: &str) -> Measur
     }
 }
 
-fn fact<'a>(results: &'a Results, key: &str) -> Option<&'a str> {
+/// What the record says of the machine that measured.
+pub(crate) fn fact<'a>(results: &'a Results, key: &str) -> Option<&'a str> {
     results.environment.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
 }
 

@@ -22,7 +22,7 @@ pub struct Outcome<'a> {
     pub rate: Option<Summary>,
     /// Operations a second, over valid repeats.
     pub operations: Option<Summary>,
-    /// Processors that were kept busy; none if no repeat is valid.
+    /// Processors that were kept busy; none if no repeat is valid, or if repeats are too short for the kernel's accounting.
     pub cores: Option<Cores>,
     /// Where the time went; none if no repeat is valid.
     pub times: Option<Times>,
@@ -186,7 +186,7 @@ fn outcome<'a>(results: &'a Results, samples: &[&'a Measured]) -> Outcome<'a> {
         phase,
         rate: summary(|sample| sample.sustained_rate().0).filter(|summary| summary.mean > 0.0),
         operations: summary(Sample::operation_rate).filter(|summary| summary.mean > 0.0),
-        cores: cores(&valid),
+        cores: cores(&valid, processors(results)),
         times: times(&valid),
         wait: wait(&valid),
         latency: results.latencies.get(&group),
@@ -204,8 +204,21 @@ fn total(samples: &[&Sample], time: fn(&Sample) -> Nanos) -> f64 {
     samples.iter().map(|sample| time(sample).seconds()).sum()
 }
 
-fn cores(samples: &[&Sample]) -> Option<Cores> {
+/// The kernel counts the machine's processor time in steps of this many seconds, each processor's by itself.
+const TICK: f64 = 0.01;
+/// A figure rests on at least so many of them in each repeat: an error of a tenth.
+const TICKS_LEAST: f64 = 10.0;
+
+/// Processors of the machine that measured; one if the record does not say.
+fn processors(results: &Results) -> f64 {
+    crate::limits::fact(results, "processors").and_then(|text| text.parse().ok()).unwrap_or(1.0)
+}
+
+fn cores(samples: &[&Sample], processors: f64) -> Option<Cores> {
     let wall = total(samples, |sample| sample.wall);
+    if wall * processors < samples.len() as f64 * TICKS_LEAST * TICK {
+        return None;
+    }
     let bytes = samples.iter().map(|sample| sample.bytes as f64).sum::<f64>();
     let machine = total(samples, |sample| sample.machine);
     (wall > 0.0).then(|| Cores {
@@ -315,6 +328,27 @@ mod tests {
         assert_eq!(cores.for_gigabyte.map(f64::to_bits), Some(0.5_f64.to_bits()));
         assert!((outcome.wait - 0.75).abs() < 1e-9, "{}", outcome.wait);
         assert_eq!(outcome.finished, Some((Nanos(400), Nanos(1000))));
+    }
+
+    /// Seen: "7.34 cores" for one worker on two processors, in phases of some microseconds.
+    #[test]
+    fn processors_are_not_counted_in_less_time_than_the_kernel_counts_it() {
+        let of = |wall: u64, processors: Option<&str>| {
+            let mut samples: Vec<Measured> = (0..40).map(|repeat| measured(repeat, 100, None)).collect();
+            for one in &mut samples {
+                let sample = &mut one.sample;
+                (sample.wall, sample.user) = (Nanos::from_millis(wall), Nanos::from_millis(20));
+            }
+            let fact = |text: &str| ("processors".into(), text.into());
+            let environment = processors.map(fact).into_iter().collect();
+            let results = Results { samples, environment, ..Results::default() };
+            let outcome = &outcomes(&results)[0];
+            (outcome.rate.is_some(), outcome.times.is_some(), outcome.cores.is_some())
+        };
+        assert_eq!(of(3, Some("2")), (true, true, false));
+        assert_eq!(of(60, Some("2")), (true, true, true));
+        assert_eq!(of(60, None), (true, true, false), "with one processor it is not long enough");
+        assert_eq!(of(110, None), (true, true, true));
     }
 
     #[test]

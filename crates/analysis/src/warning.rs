@@ -76,6 +76,11 @@ pub enum Warning {
         /// The targets' letters.
         targets: Vec<String>,
     },
+    /// Targets are the memory of the machine.
+    Volatile {
+        /// The targets' letters.
+        targets: Vec<String>,
+    },
     /// Data were never synced.
     NeverSynced {
         /// The stage.
@@ -146,6 +151,7 @@ impl Warning {
             Warning::Busy { .. } => "measure when nobody else works on this machine",
             Warning::Stolen { .. } => "measure on a machine that is not shared, or when its host is quiet",
             Warning::NotProvable { .. } => "read more than the caches hold, or read from another machine",
+            Warning::Volatile { .. } => "measure the storage that is to keep the data",
             Warning::NeverSynced { .. } => "add sync = \"close\" to measure the storage",
             Warning::SourceLimits { .. } => {
                 "copy from memory, or from a source that is faster than the target"
@@ -196,6 +202,11 @@ impl fmt::Display for Warning {
                 "reads on {}: that they came from the storage and not from a cache is not provable here",
                 targets.join(", ")
             ),
+            Warning::Volatile { targets } => write!(
+                f,
+                "{}: memory of this machine; nothing there is durable, whatever is synced",
+                targets.join(", ")
+            ),
             Warning::NeverSynced { stage } => {
                 write!(f, "{stage}: data were never synced, the figure is that of the cache")
             }
@@ -225,6 +236,7 @@ pub(crate) fn warnings(results: &Results, stages: &[Stage<'_>]) -> Vec<Warning> 
     found.extend(busy(results));
     found.extend(stolen(results));
     found.extend(not_provable(&outcomes));
+    found.extend(volatile(results));
     for stage in stages {
         found.extend(source_limits(stage));
         found.extend(never_synced(stage));
@@ -332,6 +344,12 @@ fn not_provable(outcomes: &[&Outcome<'_>]) -> Option<Warning> {
     targets.sort_unstable();
     targets.dedup();
     (!targets.is_empty()).then(|| Warning::NotProvable { targets: targets.into_iter().map(letter).collect() })
+}
+
+fn volatile(results: &Results) -> Option<Warning> {
+    let targets = results.targets.iter().enumerate().filter(|(_, target)| target.is_volatile());
+    let targets: Vec<String> = targets.map(|(index, _)| letter(index)).collect();
+    (!targets.is_empty()).then_some(Warning::Volatile { targets })
 }
 
 fn never_synced(stage: &Stage<'_>) -> Option<Warning> {

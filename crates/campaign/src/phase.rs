@@ -15,7 +15,7 @@ use std::{
 
 use nilometer_model::{
     Activity, Coldness, Invalid, Nanos, Sample, Seed, Waited,
-    plan::{Access, Cell, Phase},
+    plan::{Access, Cell, EngineKind, Phase},
 };
 use nilometer_storage::{
     Arena, Calendar, Clock, Counted, Drive, Ended, Tally, Target,
@@ -195,9 +195,9 @@ fn measure(watch: &mut Watch<'_>, surroundings: &mut Surroundings, task: &Task<'
     whole
 }
 
-/// What was spent while a crew worked goes into its sample. Processor time is that of the whole process, the kernel's
-/// workers for `io_uring` included; where several targets were measured at once, that of each one's own threads, without
-/// those workers.
+/// What was spent while a crew worked goes into its sample. Processor time is that of its workers' threads in the phase; where
+/// other threads work for them, the kernel's for `io_uring` or those of a pool, that of the whole process, which has some of
+/// what comes before and after. Where several targets were measured at once, it is that of each one's own threads only.
 fn settle_accounts(
     surroundings: &mut Surroundings,
     clock: &Clock,
@@ -207,7 +207,8 @@ fn settle_accounts(
 ) {
     let spent = surroundings.end(clock, &begun.moment);
     let (target, all) = (&task.targets[number], task.targets.len());
-    let Usage { user, system, switches } = if all == 1 { spent.ours } else { crew.usage };
+    let alone = task.cell.engine == EngineKind::Sync;
+    let Usage { user, system, switches } = if all == 1 && !alone { spent.ours } else { crew.usage };
     let sample = &mut crew.sample;
     (sample.user, sample.system, sample.switches) = (user, system, switches);
     sample.device = traffic_since(begun.traffic[number], task.at_work(&target.1).as_ref());

@@ -34,9 +34,11 @@ pub(crate) struct Spent {
 impl Moment {
     /// Now; `daemons` are those of each target.
     pub(crate) fn now(clock: &Clock, daemons: &[Vec<i32>]) -> Self {
+        // Before what looking at all others costs: at the end of a phase that is none of it.
+        let ours = Usage::of_process();
         Moment {
+            ours,
             machine: Machine::now(clock),
-            ours: Usage::of_process(),
             kernel: Served::by_kernel(),
             daemons: daemons.iter().map(|daemons| Served::by(daemons)).collect(),
         }
@@ -98,7 +100,8 @@ impl Surroundings {
         let now = Moment::now(clock, &self.daemons);
         let spent = now.since(&self.last);
         self.idle.see(spent.by_others(), spent.activity.over);
-        (now, spent.activity)
+        // What this look cost is none of the phase: it may be more than all of a short one.
+        (Moment { ours: Usage::of_process(), ..now }, spent.activity)
     }
 
     /// A phase ends now, for one target at least: what was spent in it.

@@ -7,7 +7,7 @@ use nilometer_acquisition::{Chronicle, Ending, Lane, Outcome as Recorded, sink::
 use nilometer_campaign::in_time;
 use nilometer_model::{Bytes, Nanos};
 use nilometer_storage::{
-    process,
+    Target, process,
     target::{Description, Directory, TargetError},
 };
 
@@ -129,12 +129,47 @@ pub(crate) fn ended_how(ending: Ending, ended: Option<Nanos>) -> String {
     }
 }
 
-/// When what was recorded survives the loss of power.
-pub(crate) fn durable_when(durability: Durability) -> &'static str {
+/// When what was recorded survives the loss of power: in directories on these file systems.
+pub(crate) fn durable_when(durability: Durability, targets: &[Arc<Directory>]) -> String {
+    let descriptions = targets.iter().map(|target| target.description());
+    memory(descriptions).unwrap_or_else(|| synced_when(durability).into())
+}
+
+/// That nothing is durable where a file system is memory.
+fn memory<'a>(descriptions: impl Iterator<Item = &'a Description>) -> Option<String> {
+    let volatile = descriptions.filter(|description| description.is_memory());
+    let paths: Vec<_> = volatile.map(|is| format!("{} ({})", is.path.display(), is.file_system)).collect();
+    let are = if paths.len() == 1 { "is" } else { "are" };
+    (!paths.is_empty()).then(|| format!("no: {} {are} memory, which forgets without power", paths.join(", ")))
+}
+
+fn synced_when(durability: Durability) -> &'static str {
     match durability {
         Durability::EachFile => {
             "each file, or part of 256 MiB at the most, when it was full, the rest at the end"
         }
         Durability::Never => "no: files this small are acknowledged, not synced",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nilometer_storage::{
+        clock::VirtualClock,
+        target::{Device, Simulated},
+    };
+
+    #[test]
+    fn nothing_is_durable_in_memory() {
+        let of = |path: &str, file_system: &str| {
+            let target = Simulated::new(Device::default(), VirtualClock::default());
+            let description = target.description().clone();
+            Description { path: path.into(), file_system: file_system.into(), ..description }
+        };
+        let (disk, shm) = (of("/data", "ext4"), of("/dev/shm", "tmpfs"));
+        assert_eq!(memory([&disk].into_iter()), None);
+        let text = memory([&disk, &shm].into_iter()).expect("one of them is");
+        assert_eq!(text, "no: /dev/shm (tmpfs) is memory, which forgets without power");
     }
 }

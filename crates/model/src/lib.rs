@@ -37,6 +37,7 @@ pub use packets::Packets;
 pub use readers::Readers;
 pub use results::{
     CellEntry, Event, Group, Ingest, Key, Measured, PacketTotals, ReaderTotals, Results, Stall, TargetEntry,
+    is_volatile,
 };
 pub use sample::{Activity, Coldness, Pressure, Sample, Switches, WorkerTotals};
 pub use schedule::{Burst, Schedule};

@@ -75,6 +75,18 @@ pub struct TargetEntry {
     pub left_out: Option<String>,
 }
 
+impl TargetEntry {
+    /// See [`is_volatile`].
+    pub fn is_volatile(&self) -> bool {
+        is_volatile(&self.file_system)
+    }
+}
+
+/// A file system of this type is the memory of its machine: nothing on it is durable, whatever is synced.
+pub fn is_volatile(file_system: &str) -> bool {
+    matches!(file_system, "tmpfs" | "ramfs" | "hugetlbfs" | "devtmpfs" | "rootfs")
+}
+
 /// A cell of a campaign.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CellEntry {

@@ -14,6 +14,24 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 /// Buffers begin at a multiple of this: enough for `O_DIRECT` on any device in use.
 pub const ALIGNMENT: usize = 4096;
 
+/// Where buffers begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Alignment {
+    /// At a page: for `O_DIRECT`.
+    Page,
+    /// At a cache line: for small buffers that the kernel copies from or into.
+    CacheLine,
+}
+
+impl Alignment {
+    const fn bytes(self) -> usize {
+        match self {
+            Alignment::Page => ALIGNMENT,
+            Alignment::CacheLine => 64,
+        }
+    }
+}
+
 /// One block of zeroed memory. It lives until its last buffer and its last registration are gone.
 pub struct Arena {
     base: NonNull<u8>,
@@ -43,13 +61,24 @@ impl Arena {
     /// Memory for `count` buffers of `size` bytes each, and the buffers. The distance between two buffers is `size`
     /// rounded up to [`ALIGNMENT`]. Memory is not touched yet: fill it before a clock starts.
     pub fn shared_out(count: usize, size: usize) -> (Arc<Arena>, Vec<Buffer>) {
+        Arena::aligned(count, size, Alignment::Page)
+    }
+
+    /// Bytes from the start of a buffer of this size to the start of the next.
+    pub const fn distance(size: usize, alignment: Alignment) -> usize {
+        size.next_multiple_of(alignment.bytes())
+    }
+
+    /// As [`Arena::shared_out`], with buffers that begin at such places.
+    pub fn aligned(count: usize, size: usize, alignment: Alignment) -> (Arc<Arena>, Vec<Buffer>) {
         assert!(
             count > 0 && size > 0 && u32::try_from(size).is_ok(),
             "limits are checked where they are configured"
         );
-        let stride = size.next_multiple_of(ALIGNMENT);
+        let stride = Arena::distance(size, alignment);
         let bytes = stride.checked_mul(count).expect("memory limits are checked where they are configured");
-        let layout = Layout::from_size_align(bytes, ALIGNMENT).expect("a power of two below isize::MAX");
+        let layout = Layout::from_size_align(bytes.next_multiple_of(ALIGNMENT), ALIGNMENT)
+            .expect("a power of two below isize::MAX");
         let base = map(layout);
         let arena = Arc::new(Arena { base, layout });
         let share = |index: usize| Buffer {
@@ -153,5 +182,17 @@ mod tests {
         drop(buffers);
         assert!(last.iter().all(|&byte| byte == 3));
         assert!(Buffer::empty().is_empty());
+    }
+
+    #[test]
+    fn small_buffers_can_lie_side_by_side() {
+        let (arena, mut buffers) = Arena::aligned(5, 1000, Alignment::CacheLine);
+        let (base, bytes) = arena.region();
+        assert_eq!(bytes, 2 * ALIGNMENT, "five times 1024 bytes, in whole pages");
+        for (index, buffer) in buffers.iter_mut().enumerate() {
+            assert_eq!((buffer.as_ptr() as usize - base as usize, buffer.len()), (index * 1024, 1000));
+            buffer.fill(index as u8);
+        }
+        assert!(buffers.iter().enumerate().all(|(index, buffer)| buffer.iter().all(|&b| b == index as u8)));
     }
 }

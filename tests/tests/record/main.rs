@@ -173,6 +173,35 @@ fn a_stream_is_recorded_byte_for_byte() {
 }
 
 #[test]
+fn a_recording_of_nothing_does_not_end_well() {
+    let lab = Lab::new();
+    let ended = lab.record(&["--duration", "300 ms"]).end(LIMIT);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.stderr.lines().any(|line| line == "nilometer: no packet came"), "{ended:?}");
+    let summary = fs::read_to_string(lab.to.join("scan/scan.summary.json")).expect("a summary");
+    assert!(summary.contains("\"fault\": \"no packet came\""), "{summary}");
+}
+
+#[test]
+fn the_rate_of_a_recording_is_that_of_its_packets_and_not_of_the_silence_behind_them() {
+    let lab = Lab::new();
+    let running = lab.record(&["--silence", "6 s"]);
+    // 16 MB/s for a second at the most, also if this machine is slow to send them.
+    lab.send(2000, 2000.0, Faults::default(), Course::default());
+    let ended = running.end(LIMIT);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let summary = fs::read_to_string(lab.to.join("scan/scan.summary.json")).expect("a summary");
+    let summary: serde_json::Value = serde_json::from_str(&summary).expect("JSON");
+    let (recording, bytes) = (&summary["recording"], 2000.0 * (FRAME + 8) as f64);
+    let mean = recording["came"]["mean_bytes_per_second"].as_f64().expect("a rate");
+    let seconds = recording["seconds"].as_f64().expect("a time");
+    assert!(seconds > 6.0, "the silence is waited for");
+    // What came with the first look is not counted: 64 packets at the most.
+    let least = 0.95 * bytes / (seconds - 6.0);
+    assert!(mean > least, "{mean} B/s from the first packet to the last; {least} B/s at least");
+}
+
+#[test]
 fn several_threads_on_processors_of_their_own_record_the_same() {
     let lab = Lab::new();
     let running = lab.record(&["--packets", "20000", "--receive-threads", "2", "--cpus", "0"]);

@@ -58,6 +58,26 @@ fn one_file_grows_or_is_shared_and_is_verified_as_many_files_are() {
     }
 }
 
+/// Seen: each frame of 1 KiB was a write of a page by itself, and took four times its space.
+#[test]
+fn small_frames_take_no_more_space_than_they_have_bytes() {
+    for storing in ["files", "growing", "shared", "scattered"] {
+        let kept = tempfile::tempdir().expect("a temporary directory");
+        let recording = Recording::new(&[kept.path()]);
+        let camera = CAMERA.replace("1024, 1024", "512").replace("50 Hz", "10 kHz");
+        let camera = camera.replace("frames_per_file = 32", "frames_per_file = 900");
+        fs::write(recording.directory.path().join("camera.toml"), camera).expect("space");
+        let ended = recording.start(&["--frames", "2000", "--storing", storing]).end(LIMIT);
+        assert_eq!((ended.code, number(&ended, "stored")), (Some(0), 2000), "{storing}: {ended:?}");
+        assert_whole(&recording.verify(&[]), 2000);
+        let entries =
+            fs::read_dir(&recording.lanes()[0]).expect("listed").map(|entry| entry.expect("listed"));
+        let frames = entries.filter(|entry| !entry.file_name().to_string_lossy().ends_with(".journal"));
+        let bytes: u64 = frames.map(|entry| entry.metadata().expect("it is there").len()).sum();
+        assert_eq!(bytes, 2000 << 10, "{storing}");
+    }
+}
+
 #[test]
 fn frames_in_cbf_are_verified_and_read_by_others() {
     let kept = tempfile::tempdir().expect("a temporary directory");

@@ -17,7 +17,9 @@ use std::{
 };
 
 use nilometer_model::{Bytes, Nanos, Storing, plan::EngineKind};
-use nilometer_storage::{Arena, Buffer, Clock, EngineError, Target, engine::Options, process::Usage};
+use nilometer_storage::{
+    Arena, Buffer, Clock, EngineError, Target, buffer::Alignment, engine::Options, process::Usage,
+};
 
 pub use feed::{Feed, Network, Port};
 pub use outcome::{Ending, Lane, Outcome};
@@ -53,15 +55,15 @@ pub struct Setup {
 
 /// Slots for open files that a lane needs: the directory, the journal and three files, see [`RawFiles`].
 const FILE_SLOTS: u32 = 8;
-/// Writes in flight a lane, where writes go past the cache.
+/// Operations in flight a lane, where several are of use.
 const DEPTH: u32 = 4;
 
-/// How a lane's operations are best issued. Past the cache several writes in flight keep the device busy; through it each
-/// is a copy, one at a time in a lane.
-pub fn suited_engine(target: &dyn Target, direct: bool, clock: Clock) -> Result<Options, EngineError> {
+/// How a lane's operations are best issued, several at once if that is of use: [`RawLayout::is_deep`]. Otherwise each is a copy
+/// into the cache, one at a time in a lane.
+pub fn suited_engine(target: &dyn Target, deep: bool, clock: Clock) -> Result<Options, EngineError> {
     let sync = Options { kind: EngineKind::Sync, depth: 1, slots: FILE_SLOTS, clock };
     let options = Options { kind: EngineKind::IoUring, depth: DEPTH, ..sync };
-    if !direct {
+    if !deep {
         return Ok(sync);
     }
     match target.engine(&options) {
@@ -141,7 +143,9 @@ impl Recorder {
         let (count, clock) = (lanes.len(), engine.clock);
         let reserved = lanes.iter().any(|(_, layout)| layout.head.storing == Storing::Ring);
         let slot_size = lanes.iter().map(|(_, layout)| layout.head.stride as usize).max().unwrap_or(1);
-        let (arena, mut slots) = Arena::shared_out(setup.slots, slot_size);
+        let direct = lanes.iter().any(|(_, layout)| layout.direct);
+        let alignment = if direct { Alignment::Page } else { Alignment::CacheLine };
+        let (arena, mut slots) = Arena::aligned(setup.slots, slot_size, alignment);
         for slot in &mut slots {
             feed.prepare_slot(slot);
         }

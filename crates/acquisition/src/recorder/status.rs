@@ -67,7 +67,7 @@ pub struct Came {
     pub packets_per_second: f64,
     /// Over about the last second.
     pub bytes_per_second: f64,
-    /// Since the first packet.
+    /// From the first packet to the last, without the silence that ended it; 0 if all came at once.
     pub mean_bytes_per_second: f64,
 }
 
@@ -82,7 +82,7 @@ pub struct Lost {
     pub longest_gap: u64,
     /// Jumped over, and in no gap: further ahead than is filled.
     pub jumped: u64,
-    /// Messages dropped by the kernel for want of room: of one packet each, or of several that it had joined.
+    /// Dropped by the kernel for want of room: see [`Traffic::kernel_dropped`].
     pub kernel_dropped: u64,
     /// That found the ring full.
     pub ring_full: u64,
@@ -188,7 +188,7 @@ impl Recorder {
 
 /// Everything put together; `rates` are packets and bytes a second.
 fn of(now: Nanos, traffic: &Traffic, rates: (f64, f64), glance: Glance, lanes: Vec<LaneStatus>) -> Status {
-    let Traffic { tally, counted, room, first, fault } = traffic;
+    let Traffic { tally, counted, room, first, fault, .. } = traffic;
     let seconds = first.map_or(0.0, |first| now.since(first).seconds());
     let ignored = Ignored::ALL.into_iter().map(|why| (why.name(), tally.ignored[why as usize]));
     let others = [("not-allowed", counted.strangers), ("far-off", tally.stray)];
@@ -199,7 +199,7 @@ fn of(now: Nanos, traffic: &Traffic, rates: (f64, f64), glance: Glance, lanes: V
             bytes: counted.bytes,
             packets_per_second: rates.0,
             bytes_per_second: rates.1,
-            mean_bytes_per_second: counted.bytes as f64 / seconds.max(1e-9),
+            mean_bytes_per_second: traffic.mean_rate().map_or(0.0, |rate| rate.0),
         },
         recorded_packets: tally.placed,
         recorded_bytes: tally.bytes,
@@ -208,7 +208,7 @@ fn of(now: Nanos, traffic: &Traffic, rates: (f64, f64), glance: Glance, lanes: V
             gaps: tally.losses,
             longest_gap: tally.longest_loss,
             jumped: tally.jumped,
-            kernel_dropped: counted.dropped,
+            kernel_dropped: traffic.kernel_dropped(),
             ring_full: tally.refused,
             late: tally.late,
             blocks_not_stored: glance.books.lost(),
@@ -259,7 +259,7 @@ impl Recent {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Books, assembly::Tally, transport::Counted};
+    use crate::{Books, assembly::Tally, receiver::Span, transport::Counted};
 
     #[test]
     fn the_rate_is_of_the_last_second_whenever_it_is_asked() {
@@ -292,7 +292,8 @@ mod tests {
         };
         let counted = Counted { packets: 120, bytes: 1200, dropped: 11, strangers: 12, ..Counted::default() };
         let first = Some(Nanos::from_millis(1000));
-        let traffic = Traffic { tally, counted, room: 13, first, fault: Some("gone".into()) };
+        let span = Span { time: Nanos::from_millis(1500), bytes: 900 };
+        let traffic = Traffic { tally, counted, room: 13, first, span, fault: Some("gone".into()) };
         let books = Books { slots: 20, high: 15, refused: 1, displaced: 2, stranded: 3 };
         let stalled = (3, Nanos::from_millis(500));
         let glance = Glance { books, in_use: 14, stalled, longest_stall: Nanos::from_millis(250) };

@@ -7,7 +7,7 @@ mod null;
 mod raw;
 
 pub use null::NullSink;
-pub use raw::{Durability, Gauge, Numbering, RawFiles, RawLayout, Streamer, frames_per_file, is_aligned};
+pub use raw::{Durability, Gauge, Numbering, RawFiles, RawLayout, Spacing, Streamer, frames_per_file};
 
 use nilometer_model::Nanos;
 use nilometer_storage::{Completion, Errno, Operation, Wait};
@@ -40,6 +40,8 @@ pub trait Sink {
     fn end(&mut self) {}
     /// Takes a frame. Only called when there is room.
     fn submit(&mut self, frame: Frame);
+    /// No frame waits now: what was collected to be written together is to be written.
+    fn flush(&mut self) {}
     /// The next operation, with its due time, if there is one to be issued.
     fn next(&mut self, now: Nanos) -> Option<(Operation, Nanos)>;
     /// An operation is done. What became of frames by it is appended; an error means that the sink has failed.

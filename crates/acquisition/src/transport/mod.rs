@@ -84,6 +84,8 @@ pub struct Counted {
     pub bytes: u64,
     /// Messages for which the kernel had no room: of one packet each, or of several that it had joined.
     pub dropped: u64,
+    /// The most packets that came joined in a message.
+    pub joined: u64,
     /// Packets of senders that are not allowed.
     pub strangers: u64,
     /// Times that the kernel was called to receive.
@@ -98,6 +100,7 @@ impl Counted {
             packets: self.packets + other.packets,
             bytes: self.bytes + other.bytes,
             dropped: self.dropped + other.dropped,
+            joined: self.joined.max(other.joined),
             strangers: self.strangers + other.strangers,
             calls: self.calls + other.calls,
         }

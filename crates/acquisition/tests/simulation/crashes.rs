@@ -17,8 +17,15 @@ use crate::{
     pretending::Pretending,
 };
 
-/// The labs, by how frames are stored.
-fn labs() -> [Lab; 6] {
+/// The labs, by how frames are stored, and whether small ones are written together.
+fn labs() -> impl Iterator<Item = Lab> {
+    let apart = each_by_itself();
+    let together = each_by_itself().into_iter().filter(|lab| lab.format == Format::Raw);
+    // A frame and a half more than the device takes: there is always something to be collected.
+    apart.into_iter().chain(together.map(|lab| Lab { together: 4 * 5120, period: Nanos(700), ..lab }))
+}
+
+fn each_by_itself() -> [Lab; 6] {
     let one_file = Lab { keep: None, ..lab() };
     [
         lab(),
@@ -98,14 +105,15 @@ fn durable_frames_survive_the_loss_of_power() {
         let mut promised = 0;
         for seed in 0..seeds() / 5 {
             let (durable, fault) = crash(&lab, seed);
-            assert_eq!(fault, None, "{:?} {:?}", lab.storing, lab.format);
+            assert_eq!(fault, None, "{:?} {:?} {}", lab.storing, lab.format, lab.together);
             promised += durable;
         }
         assert!(
             promised > 1000,
-            "{:?} {:?}: only {promised} frames were called durable in all runs: the moments are too early",
+            "{:?} {:?} {}: only {promised} frames were called durable in all runs: the moments are too early",
             lab.storing,
-            lab.format
+            lab.format,
+            lab.together
         );
     }
 }

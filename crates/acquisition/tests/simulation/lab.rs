@@ -31,6 +31,8 @@ pub(crate) struct Lab {
     pub(crate) depth: usize,
     pub(crate) frames_per_file: u64,
     pub(crate) keep: Option<u64>,
+    /// Bytes of frames that are written together.
+    pub(crate) together: u32,
     pub(crate) storing: Storing,
     /// CBF needs frames of whole pixels.
     pub(crate) format: Format,
@@ -59,6 +61,7 @@ impl Default for Lab {
             depth: 1,
             frames_per_file: 100_000,
             keep: None,
+            together: 0,
             storing: Storing::Files,
             format: Format::Raw,
             devices: vec![Device::default()],
@@ -124,6 +127,7 @@ impl Lab {
             direct: self.format == Format::Raw,
             preallocate,
             keep,
+            together: self.together,
             durability,
             checksums,
             origin,

@@ -168,7 +168,9 @@ fn troubled(seed: u64) -> Lab {
     let (slots, depth) = (30 + stream.below(400) as usize, 1 + stream.below(4) as usize);
     let period = Nanos(700 + stream.below(1500));
     let when_full = WhenFull::ALL[1 + stream.below(2) as usize];
-    Lab { period, slots, depth, devices, when_full, reserve, ..all }
+    // Half of them write small frames together.
+    let together = if seed % 4 < 2 { 0 } else { 5 * PAGE as u32 };
+    Lab { period, slots, depth, together, devices, when_full, reserve, ..all }
 }
 
 /// What is wrong with a recording that came to its end.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use nilometer_acquisition::reader::Trust;
+use nilometer_acquisition::{reader::Trust, sink::Durability};
 use nilometer_model::{Nanos, Storing};
 use nilometer_storage::{
     Arena, Completion, Engine, EngineError, Errno, OpKind, Operation, Slot, Wait, Wake,
@@ -93,6 +93,55 @@ fn a_growing_file_is_stored_by_appending() {
         let stored: usize = index.heads.iter().map(|head| run.file(head, 0).len()).sum();
         assert_eq!(stored as u64, 1003 * index.heads[0].stride, "nothing is beyond the frames");
     }
+}
+
+/// A device that does so many writes and no more, whatever their size: each frame by itself is too much for it.
+#[test]
+fn small_frames_are_written_together_side_by_side_when_they_come_faster_than_writes() {
+    let write = Cost::fixed(Nanos(20_000));
+    let device = Device { write, parallel: 1, ..Device::default() };
+    for storing in Storing::STORED {
+        let frames_per_file = if storing == Storing::Scattered { 60 } else { 250 };
+        let small = Lab {
+            frame_size: 1024,
+            frames: 1000,
+            period: Nanos(2_000),
+            // Room for what comes while files are made.
+            slots: 200,
+            frames_per_file,
+            storing,
+            keep: (storing == Storing::Ring).then_some(30),
+            devices: vec![device.clone()],
+            durability: Durability::Never,
+            ..Lab::default()
+        };
+        let apart = small.run(Nanos::MAX);
+        assert!(apart.ring.books().lost() > 500, "{storing:?}: {} are lost", apart.ring.books().lost());
+        let together = Lab { together: 64 * 1024, ..small.clone() };
+        let run = together.run(Nanos::MAX);
+        assert_eq!(run.ring.books().lost(), 0, "{storing:?}");
+        let index = run.index(Trust::Acknowledged);
+        assert_eq!((index.missing(), index.ended), (vec![], 1), "{storing:?}");
+        assert_eq!(run.wrong(&index, &together.pattern()), Vec::<u64>::new(), "{storing:?}");
+        let frames = run.names(0).into_iter().filter(|name| !name.ends_with(".journal"));
+        let bytes: usize = frames.map(|name| run.read(0, &name).len()).sum();
+        assert_eq!(bytes, 1000 * 1024, "{storing:?}: there is nothing but frames");
+    }
+}
+
+#[test]
+fn a_small_frame_that_comes_alone_is_written_when_it_comes() {
+    let lab = Lab {
+        frame_size: 1024,
+        frames: 50,
+        period: Nanos(1_000_000),
+        together: 1 << 20,
+        devices: vec![device()],
+        ..Lab::default()
+    };
+    let run = lab.run(Nanos::MAX);
+    let longest = run.lanes[0].longest;
+    assert!(longest < Nanos(100_000), "one waited {longest} for others to be written with");
 }
 
 #[test]

@@ -89,6 +89,17 @@ fn neighbours_hosts_caches_and_spread_are_told() {
 }
 
 #[test]
+fn a_target_that_is_memory_is_told() {
+    for (file_system, volatile) in [("tmpfs", true), ("ramfs", true), ("xfs", false), ("nfs4", false)] {
+        let mut results = results(three(Phase::Write, 1 << 20));
+        results.targets[0].file_system = file_system.into();
+        let told = told(&results);
+        assert_eq!(told.len(), usize::from(volatile), "{file_system}: {told:?}");
+        assert!(told.iter().all(|line| line.starts_with("A: memory of this machine")), "{told:?}");
+    }
+}
+
+#[test]
 fn one_repeat_gives_no_interval() {
     let mut results = results(vec![measured(0, Phase::Write, 1)]);
     results.repeats = 1;

@@ -13,11 +13,11 @@ use std::{
 use nilometer_acquisition::{
     Chronicle, Expected, Follower, Following, Purpose, Ring, Writer,
     journal::Head,
-    sink::{Gauge, RawFiles, RawLayout},
+    sink::{Gauge, RawFiles, RawLayout, Spacing},
     suited_engine,
 };
-use nilometer_model::{Format, Histogram, Nanos, ReaderTotals, Readers, plan::EngineKind};
-use nilometer_storage::{Arena, Clock, Drive, Target, buffer::ALIGNMENT, engine::Options, process::Usage};
+use nilometer_model::{Histogram, Nanos, ReaderTotals, Readers, plan::EngineKind};
+use nilometer_storage::{Arena, Clock, Drive, Target, engine::Options, process::Usage};
 
 use crate::phase::Run;
 
@@ -133,19 +133,16 @@ impl Crowd {
         following: Following,
     ) -> Result<(), String> {
         let Some(first) = what.lanes.first() else { return Ok(()) };
-        // A compressed frame has any length.
-        let aligned = first.head.format != Format::Cbf;
-        let direct = aligned && archive.description().direct_alignment().is_some();
-        let stride =
-            if direct { first.head.stride.next_multiple_of(ALIGNMENT as u64) } else { first.head.stride };
+        let Head { frame_size, storing, format, .. } = first.head;
+        let Spacing { direct, stride } = Spacing::suited(archive.description(), frame_size, storing, format);
         let head = Head { lane: 0, lanes: 1, stride, ..first.head };
         let layout = RawLayout { head, direct, ..first.clone() };
         let room = stride.max(Follower::room(&what.lanes));
         let (_, slots) = Arena::shared_out((COPY_BUFFER / room).max(4) as usize, room as usize);
         let ring = Ring::new(slots, 1, Chronicle::new(head.frame_size, Nanos::MAX));
-        let (target, shared, clock) = (archive.clone(), ring.clone(), self.clock);
+        let (target, shared, clock, deep) = (archive.clone(), ring.clone(), self.clock, layout.is_deep());
         self.spawn(member, Part::WritesCopy, move || {
-            let engine = suited_engine(target.as_ref(), direct, clock);
+            let engine = suited_engine(target.as_ref(), deep, clock);
             let mut engine = match engine.and_then(|options| target.engine(&options)) {
                 Ok(engine) => engine,
                 Err(error) => return Report { member, fault: Some(error.to_string()), ..Report::default() },

@@ -6,14 +6,14 @@ use nilometer_acquisition::{
     Delivery, Expected, Feed, Pace, Setup, Stream,
     instrument::Content,
     journal::Head,
-    sink::{RawLayout, frames_per_file, is_aligned},
+    sink::{RawLayout, Spacing, frames_per_file},
     suited_engine,
 };
 use nilometer_model::{
     Bytes, Instrument, Invalid, Seed, Storing,
     plan::{Goal, IngestCell, Route},
 };
-use nilometer_storage::{Target, TargetError, buffer::ALIGNMENT, engine::Options, target::Description};
+use nilometer_storage::{Target, TargetError, engine::Options, target::Description};
 
 use super::loopback::{self, Sends};
 use crate::{patience::within, phase::Run};
@@ -55,18 +55,20 @@ pub(super) fn setup(
             lane,
             lanes: shape.lanes,
             frame_size: recorded.frame_size().0,
-            stride: shape.stride,
+            stride: shape.spacing.stride,
             frames_per_file: shape.frames_per_file,
             storing: recorded.storing,
             format: recorded.format,
         };
-        let suited = RawLayout::suited(name.into(), head, shape.direct);
+        let suited = RawLayout::suited(name.into(), head, shape.spacing.direct);
         let (origin, stream, picture) = (origin.clone(), stream.clone(), recorded.picture());
         (target.clone(), RawLayout { keep: shape.keep, origin, stream, picture, ..suited })
     };
+    let lanes: Vec<_> = (0..shape.lanes).map(lane).collect();
+    let deep = lanes.iter().all(|(_, layout)| layout.is_deep());
     let setup = Setup {
-        lanes: (0..shape.lanes).map(lane).collect(),
-        engine: engine(run, target, shape.direct)?,
+        lanes,
+        engine: engine(run, target, deep)?,
         slots: shape.slots,
         feed,
         reserve: None,
@@ -104,9 +106,9 @@ fn source(
 }
 
 /// How the lanes' operations are best issued, which the target is asked.
-fn engine(run: &Run, target: &Arc<dyn Target>, direct: bool) -> Result<Options, Invalid> {
+fn engine(run: &Run, target: &Arc<dyn Target>, deep: bool) -> Result<Options, Invalid> {
     let clock = run.clock;
-    match within(run.hang_after, target, move |target| suited_engine(target, direct, clock)) {
+    match within(run.hang_after, target, move |target| suited_engine(target, deep, clock)) {
         Ok(Ok(options)) => Ok(options),
         Ok(Err(error)) => Err(Invalid::Refused(error.to_string())),
         Err(TargetError::Hung { .. }) => Err(Invalid::Hung),
@@ -117,9 +119,7 @@ fn engine(run: &Run, target: &Arc<dyn Target>, direct: bool) -> Result<Options, 
 /// How an instrument's frames lie in memory and in files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Shape {
-    /// Frames go past the cache.
-    direct: bool,
-    stride: u64,
+    spacing: Spacing,
     frames_per_file: u64,
     slots: usize,
     /// Full files that stay in a lane, where old ones can be removed.
@@ -142,22 +142,23 @@ impl Shape {
     pub(crate) fn of(cell: &IngestCell, target: &Description) -> Self {
         let (recorded, rings) = (cell.recorded(), cell.rings());
         let frame = recorded.frame_size().0;
+        let spacing = Spacing::suited(target, frame, recorded.storing, recorded.format);
         // There is nothing between blocks of packets.
-        let pages = cell.route == Route::InPlace || frame.is_multiple_of(ALIGNMENT as u64);
-        let direct = target.direct_alignment().is_some() && pages && is_aligned(&recorded);
-        let stride = if direct { frame.next_multiple_of(ALIGNMENT as u64) } else { frame };
+        let spacing = if cell.route == Route::InPlace { spacing } else { spacing.unpadded(frame) };
+        let stride = spacing.stride;
         let frames_per_file = frames_per_file(&recorded, stride);
-        let lanes = if direct { 1 } else { BUFFERED_LANES };
-        let slots = (cell.buffer.0 / rings / stride).max(2) as usize;
+        let lanes = if spacing.direct { 1 } else { BUFFERED_LANES };
+        let slots = spacing.slots(Bytes(cell.buffer.0 / rings));
         let (keep, frames) = if recorded.storing == Storing::Files {
-            let keep = cell.fill.map_or(cell.keep, |fill| fill.keep(target.space.size, target.space.free));
+            let keep =
+                cell.fill.map_or(cell.keep, |fill| fill.keep(target.space.usable(), target.space.free));
             let file = frames_per_file * stride * u64::from(lanes) * rings;
             (Some((keep.0 / file).max(1)), u64::MAX)
         } else {
             (None, frames_in_one_file(cell, &recorded, stride).div_ceil(rings))
         };
         let scattered = recorded.storing == Storing::Scattered;
-        Shape { direct, stride, frames_per_file, slots, keep, frames, scattered, lanes, rings }
+        Shape { spacing, frames_per_file, slots, keep, frames, scattered, lanes, rings }
     }
 
     /// The most that lies on the target at once: what is kept and three open files a lane, or all frames.
@@ -166,7 +167,7 @@ impl Shape {
             Some(keep) => u64::from(self.lanes) * (keep + 3) * self.frames_per_file,
             None => self.frames,
         };
-        Bytes(frames * self.stride * self.rings)
+        Bytes(frames * self.spacing.stride * self.rings)
     }
 
     /// Files that lie there at once, the journals included.
@@ -179,7 +180,7 @@ impl Shape {
 
     /// All rings.
     pub(crate) fn memory(&self) -> Bytes {
-        Bytes(self.rings * self.slots as u64 * self.stride.next_multiple_of(ALIGNMENT as u64))
+        Bytes(self.rings * self.slots as u64 * self.spacing.slot())
     }
 }
 

@@ -114,7 +114,7 @@ fn told(prepared: &Prepared, outcome: &Recorded, account: &Account, keep: Option
             "kernel      {} of packets could wait; lost on this machine, for whomever: {lost}",
             prepared.room
         ),
-        format!("durable     {}", durable_when(prepared.durability)),
+        format!("durable     {}", durable_when(prepared.durability, targets)),
         format!("\nnilometer verify {}", paths.join(" ")),
     ];
     let lines: Vec<_> = kept.into_iter().chain(lines).collect();

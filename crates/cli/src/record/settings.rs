@@ -182,7 +182,7 @@ impl Settings {
         let network = self.network(formats, inlets, blocks.frames);
         let layout = self.layout(stream, (id, &name), blocks, kept);
         let durability = layout.durability;
-        let setup = self.setup(&targets, &layout, network, blocks, stop);
+        let setup = self.setup(&targets, &layout, network, stop);
         match setup.and_then(|setup| Ok(Recorder::prepare(setup)?)) {
             Ok(recorder) => Ok(Prepared { recorder, targets, name, at: listening.at, room, durability }),
             Err(error) => {
@@ -359,7 +359,6 @@ impl Settings {
         targets: &[Arc<Directory>],
         layout: &RawLayout,
         network: Network,
-        blocks: Blocks,
         stop: Arc<AtomicBool>,
     ) -> anyhow::Result<Setup> {
         let lane = |(lane, target): (u32, &Arc<Directory>)| {
@@ -367,8 +366,8 @@ impl Settings {
             (target.clone() as Arc<dyn Target>, layout)
         };
         Ok(Setup {
-            engine: suited_engine(targets[0].as_ref(), blocks.direct, Clock::start())?,
-            slots: (self.buffer().0 / blocks.size.next_multiple_of(ALIGNMENT as u64)).max(2) as usize,
+            engine: suited_engine(targets[0].as_ref(), layout.is_deep(), Clock::start())?,
+            slots: layout.spacing().slots(self.buffer()),
             lanes: (0..).zip(targets).map(lane).collect(),
             feed: Feed::Network(network),
             reserve: Some(self.reserve()),

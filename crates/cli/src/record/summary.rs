@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::ensure;
 use nilometer_acquisition::{Outcome as Recorded, Traffic, format::Ignored};
-use nilometer_model::{ByteRate, Bytes};
+use nilometer_model::Bytes;
 use nilometer_storage::target::Directory;
 
 use crate::recorded::{early_ends, lanes, stalls};
@@ -16,12 +16,7 @@ pub(crate) fn summary(outcome: &Recorded, targets: &[Arc<Directory>]) -> String 
     let books = outcome.books;
     let longest = outcome.lanes.iter().flatten().map(|lane| lane.totals.longest).max().unwrap_or_default();
     let mut lines = vec![
-        format!(
-            "came        {} packets, {}, {}",
-            counted.packets,
-            Bytes(counted.bytes),
-            ByteRate::of(counted.bytes, outcome.wall)
-        ),
+        format!("came        {} packets, {}{}", counted.packets, Bytes(counted.bytes), rate(&traffic)),
         format!("recorded    {} packets, {}", tally.placed, Bytes(tally.bytes)),
         format!("missing     {}", missing(&traffic)),
         format!("reordered   {}", reordered(&traffic)),
@@ -43,9 +38,15 @@ pub(crate) fn summary(outcome: &Recorded, targets: &[Arc<Directory>]) -> String 
     lines.join("\n") + "\n"
 }
 
+/// At which rate packets came, from the first to the last; nothing if all came at once.
+fn rate(traffic: &Traffic) -> String {
+    traffic.mean_rate().map_or_else(String::new, |rate| format!(", {rate}"))
+}
+
 /// Which packets should be there and are not.
-fn missing(Traffic { tally, counted, .. }: &Traffic) -> String {
-    if tally.missing == 0 && tally.jumped == 0 && counted.dropped == 0 {
+fn missing(traffic: &Traffic) -> String {
+    let (tally, dropped) = (&traffic.tally, traffic.kernel_dropped());
+    if tally.missing == 0 && tally.jumped == 0 && dropped == 0 {
         return "none".into();
     }
     let share = tally.missing as f64 / (tally.missing + tally.placed) as f64 * 100.0;
@@ -55,7 +56,7 @@ fn missing(Traffic { tally, counted, .. }: &Traffic) -> String {
             causes.push(format!("{count} {why}"));
         }
     };
-    cause(counted.dropped, "messages found no room in the kernel");
+    cause(dropped, "found no room in the kernel");
     cause(tally.refused, "found the buffer full");
     cause(tally.late, "came too late");
     let causes = if causes.is_empty() { String::new() } else { format!("; {}", causes.join(", ")) };
@@ -90,10 +91,19 @@ fn dropped(Traffic { tally, counted, .. }: &Traffic) -> String {
     if all.is_empty() { "none".into() } else { format!("packets: {}", all.join(", ")) }
 }
 
-/// Losses and storage that failed become the exit code.
+/// That nothing was recorded, if so.
+fn nothing(Traffic { tally, counted, .. }: &Traffic) -> Option<&'static str> {
+    match (counted.packets, tally.placed) {
+        (0, _) => Some("no packet came"),
+        (_, 0) => Some("no packet of the stream came: all that came were others"),
+        _ => None,
+    }
+}
+
+/// Losses and storage that failed become the exit code, and a recording of nothing.
 pub(crate) fn went_well(outcome: &Recorded) -> anyhow::Result<()> {
     let traffic = outcome.traffic.clone().unwrap_or_default();
-    let mut faults = Vec::new();
+    let mut faults: Vec<String> = nothing(&traffic).into_iter().map(Into::into).collect();
     let missing = traffic.tally.missing + traffic.tally.jumped;
     if missing > 0 {
         faults.push(format!("{missing} packets are missing"));
@@ -106,4 +116,41 @@ pub(crate) fn went_well(outcome: &Recorded) -> anyhow::Result<()> {
     faults.extend(early_ends(outcome, "directories", false));
     ensure!(faults.is_empty(), "{}", faults.join("; "));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nilometer_acquisition::{Span, assembly::Tally, transport::Counted};
+    use nilometer_model::Nanos;
+
+    #[test]
+    fn the_rate_of_what_came_leaves_out_the_silence_behind_it() {
+        let span = Span { time: Nanos::from_millis(2000), bytes: 256_000_000 };
+        assert_eq!(rate(&Traffic { span, ..Traffic::default() }), ", 128 MB/s");
+        assert_eq!(rate(&Traffic::default()), "");
+    }
+
+    #[test]
+    fn what_the_kernel_dropped_is_said_in_packets() {
+        let tally = Tally { missing: 60, placed: 940, losses: 3, longest_loss: 20, ..Tally::default() };
+        let counted = Counted { packets: 940, dropped: 10, joined: 6, ..Counted::default() };
+        let text = missing(&Traffic { tally, counted, ..Traffic::default() });
+        assert_eq!(
+            text,
+            "60 packets, 6.0000 %, in 3 gaps, the longest of 20; 60 found no room in the kernel"
+        );
+    }
+
+    #[test]
+    fn a_recording_of_nothing_is_none() {
+        let of = |packets, placed| {
+            let (tally, counted) =
+                (Tally { placed, ..Tally::default() }, Counted { packets, ..Counted::default() });
+            nothing(&Traffic { tally, counted, ..Traffic::default() })
+        };
+        assert_eq!(of(0, 0), Some("no packet came"));
+        assert!(of(5, 0).is_some_and(|why| why.starts_with("no packet of the stream came")));
+        assert_eq!(of(5, 5), None);
+    }
 }

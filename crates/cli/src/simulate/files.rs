@@ -11,13 +11,12 @@ use nilometer_acquisition::{
     Delivery, Feed, Outcome as Recorded, Pace, Recorder, Setup, WhenFull,
     instrument::Content,
     journal::Head,
-    sink::{RawLayout, frames_per_file, is_aligned},
+    sink::{RawLayout, Spacing, frames_per_file},
     suited_engine,
 };
 use nilometer_model::{ByteRate, Bytes, Format, Instrument, Nanos, Storing};
 use nilometer_storage::{
     Clock, Target,
-    buffer::ALIGNMENT,
     target::{Description, Directory},
 };
 
@@ -114,7 +113,7 @@ impl Files {
         let durability = setup.lanes[0].1.durability;
         let outcome = Recorder::start(setup).run()?.wait_to_end();
         print!("{}", summary(&outcome, instrument, &targets));
-        println!("durable     {}", durable_when(durability));
+        println!("durable     {}", durable_when(durability, &targets));
         let paths: Vec<_> = targets.iter().map(|target| target.path().display().to_string()).collect();
         println!("\nnilometer verify {}", paths.join(" "));
         // A directory on storage that hangs must not be closed: the program is to end.
@@ -167,9 +166,9 @@ impl Files {
         (recording, lane, lanes): (u64, u32, u32),
         name: &str,
     ) -> RawLayout {
-        let direct = description.direct_alignment().is_some() && is_aligned(instrument);
         let frame_size = instrument.frame_size().0;
-        let stride = if direct { frame_size.next_multiple_of(ALIGNMENT as u64) } else { frame_size };
+        let spacing = Spacing::suited(description, frame_size, instrument.storing, instrument.format);
+        let Spacing { direct, stride } = spacing;
         let mut frames_per_file = frames_per_file(instrument, stride);
         if instrument.storing == Storing::Scattered && instrument.frames_per_file.is_none() {
             // A chunk waits for each lane while the lanes before are busy.
@@ -204,9 +203,9 @@ impl Files {
             // What can't be made again is checked by its checksum.
             layout.checksums |= layout.origin.is_none();
         }
-        // One engine for all lanes: past the cache only where that is possible on each.
-        let direct = lanes.iter().all(|(_, layout)| layout.direct);
-        let slot = lanes.iter().map(|(_, layout)| layout.head.stride).max().unwrap_or(1);
+        // One engine for all lanes: with several operations in flight only where that is of use on each.
+        let deep = lanes.iter().all(|(_, layout)| layout.is_deep());
+        let slots = lanes.iter().map(|(_, layout)| layout.spacing().slots(self.buffer())).min();
         let when_full = WhenFull::ALL.into_iter().find(|policy| Some(policy.name()) == self.full.as_deref());
         let delivery = Delivery {
             pace: Pace::Due(instrument.schedule()),
@@ -215,8 +214,8 @@ impl Files {
             when_full: when_full.unwrap_or_default(),
         };
         Ok(Setup {
-            engine: suited_engine(targets[0].as_ref(), direct, Clock::start())?,
-            slots: (self.buffer().0 / slot.next_multiple_of(ALIGNMENT as u64)).max(2) as usize,
+            engine: suited_engine(targets[0].as_ref(), deep, Clock::start())?,
+            slots: slots.unwrap_or(2),
             feed: Feed::Instrument { content, delivery },
             reserve: Some(self.reserve()),
             lanes,

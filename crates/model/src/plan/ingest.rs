@@ -66,7 +66,7 @@ pub enum Route {
 /// How full a target is kept: a buffer of days that always holds the latest.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Fill {
-    /// A share of all its space, what is there already included: above 0, at most 1.
+    /// A share of the space that its files can take, what is there already included: above 0, at most 1.
     pub level: f64,
     /// Of what there is up to that level, the share of each of this cell's recorders.
     pub share: f64,
@@ -113,12 +113,13 @@ impl Condition {
 }
 
 impl Fill {
-    /// What each recorder may keep on a target of this size with this much free.
-    pub fn keep(&self, size: Bytes, free: Bytes) -> Bytes {
-        let used = size.0.saturating_sub(free.0) as f64;
-        let room = self.share * (self.level * size.0 as f64 - used);
+    /// What each recorder may keep on a target with so much usable space, without what is reserved for the system, and this
+    /// much of it free.
+    pub fn keep(&self, usable: Bytes, free: Bytes) -> Bytes {
+        let used = usable.0.saturating_sub(free.0) as f64;
+        let room = self.share * (self.level * usable.0 as f64 - used);
         #[expect(clippy::cast_sign_loss, reason = "it is clamped")]
-        Bytes(room.clamp(0.0, size.0 as f64) as u64)
+        Bytes(room.clamp(0.0, usable.0 as f64) as u64)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use nilometer_model::Bytes;
+use nilometer_model::{Bytes, is_volatile};
 use serde::{Deserialize, Serialize};
 
 use super::Striping;
@@ -35,14 +35,30 @@ pub struct Description {
 /// Space of a file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Space {
-    /// In all.
+    /// In all, with what is reserved for the system.
     pub size: Bytes,
     /// Free for this user.
     pub free: Bytes,
+    /// Taken by what is there: neither free nor reserved. None in descriptions that were made before it was asked for.
+    #[serde(default)]
+    pub used: Option<Bytes>,
     /// Inodes in all; none where they are made as needed.
     pub inodes: Option<u64>,
     /// Inodes free.
     pub free_inodes: Option<u64>,
+}
+
+impl Space {
+    /// What this user's files could take if nothing else were there: without what is reserved for the system, which file
+    /// systems such as ext4 keep back. The whole that `df` counts its share of.
+    pub fn usable(&self) -> Bytes {
+        self.used.map_or(self.size, |used| Bytes(used.0 + self.free.0))
+    }
+
+    /// The share of the usable space that is taken, as `df` says it: 0 to 1.
+    pub fn fullness(&self) -> f64 {
+        1.0 - self.free.0 as f64 / self.usable().0.max(1) as f64
+    }
 }
 
 /// What `O_DIRECT` does here.
@@ -63,9 +79,9 @@ pub enum Direct {
 }
 
 impl Description {
-    /// Data stay in the memory of this machine.
+    /// Data stay in the memory of this machine: nothing survives the loss of power.
     pub fn is_memory(&self) -> bool {
-        matches!(self.file_system.as_str(), "tmpfs" | "ramfs")
+        is_volatile(&self.file_system)
     }
 
     /// A server or a process beyond this kernel may keep a cache that can't be looked into.
@@ -116,14 +132,20 @@ impl std::fmt::Display for Direct {
 impl std::fmt::Display for Description {
     /// A block of lines for a person.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Space { size, free, inodes, free_inodes } = self.space;
-        let full = 100.0 * (1.0 - free.0 as f64 / size.0.max(1) as f64);
+        let Space { size, free, inodes, free_inodes, .. } = self.space;
+        let full = 100.0 * self.space.fullness();
+        let reserved = size.0.saturating_sub(self.space.usable().0);
         writeln!(f, "path          {}", self.path.display())?;
-        writeln!(f, "file system   {}", self.file_system)?;
+        let memory = if self.is_memory() { " (memory: nothing here survives the loss of power)" } else { "" };
+        writeln!(f, "file system   {}{memory}", self.file_system)?;
         writeln!(f, "source        {}", self.source)?;
         writeln!(f, "mounted at    {} ({})", self.mount_point.display(), self.options)?;
         writeln!(f, "device        {}", self.device.as_deref().unwrap_or("none on this machine"))?;
-        writeln!(f, "space         {free} free of {size}, {full:.0} % full")?;
+        write!(f, "space         {free} free of {size}, {full:.0} % full")?;
+        if reserved > 0 {
+            write!(f, ", {} reserved for the system", Bytes(reserved))?;
+        }
+        writeln!(f)?;
         match (inodes, free_inodes) {
             (Some(all), Some(free)) => writeln!(f, "inodes        {free} free of {all}")?,
             _ => writeln!(f, "inodes        made as needed")?,
@@ -131,5 +153,31 @@ impl std::fmt::Display for Description {
         writeln!(f, "writable      {}", if self.writable { "yes" } else { "no" })?;
         writeln!(f, "O_DIRECT      {}", self.direct)?;
         write!(f, "stripe count  {}", self.striping.map_or("no choice here", |_| "can be chosen"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GIB: u64 = 1 << 30;
+
+    fn space(used: Option<u64>) -> Space {
+        let used = used.map(|used| Bytes(used * GIB));
+        Space { size: Bytes(252 * GIB), free: Bytes(70 * GIB), used, inodes: None, free_inodes: None }
+    }
+
+    #[test]
+    fn what_is_reserved_for_the_system_is_not_used() {
+        let space = space(Some(22));
+        assert_eq!(space.usable(), Bytes(92 * GIB));
+        assert!((space.fullness() - 22.0 / 92.0).abs() < 1e-9, "as df says it");
+    }
+
+    #[test]
+    fn an_older_description_says_nothing_of_what_is_reserved() {
+        assert_eq!(space(None).usable(), Bytes(252 * GIB));
+        let older = r#"{"size": "252 GiB", "free": "70 GiB", "inodes": null, "free_inodes": null}"#;
+        assert_eq!(serde_json::from_str::<Space>(older).ok(), Some(space(None)));
     }
 }

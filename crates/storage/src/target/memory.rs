@@ -24,7 +24,7 @@ pub struct Memory {
 impl Memory {
     /// Empty; it takes up to `capacity` of the process's memory for data.
     pub fn new(capacity: Bytes) -> Self {
-        let space = Space { size: capacity, free: capacity, inodes: None, free_inodes: None };
+        let space = Space { size: capacity, free: capacity, used: None, inodes: None, free_inodes: None };
         let description = Description {
             path: PathBuf::from("/memory"),
             file_system: "memory".into(),

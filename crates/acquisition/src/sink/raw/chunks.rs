@@ -25,7 +25,7 @@ pub(super) struct Chunks {
     /// Frames that were issued and whose records are not queued yet, in order.
     issued: VecDeque<Place>,
     /// Those of them that are written.
-    landed: Vec<(Place, Frame, u32)>,
+    landed: VecDeque<(Place, Frame, u32)>,
     /// Files that are not closed, and how many bytes of them are acknowledged.
     open: VecDeque<(u64, u64)>,
     /// A file is being renamed.
@@ -49,7 +49,7 @@ impl Chunks {
             names: BTreeMap::new(),
             roomy: 0,
             issued: VecDeque::new(),
-            landed: Vec::new(),
+            landed: VecDeque::new(),
             open: VecDeque::new(),
             moving: false,
             until: None,
@@ -146,7 +146,7 @@ impl Chunks {
 
     /// It is written, with so many bytes.
     pub(super) fn land(&mut self, place: Place, frame: Frame, bytes: u32) {
-        self.landed.push((place, frame, bytes));
+        self.landed.push_back((place, frame, bytes));
     }
 
     /// The next frame whose record can be queued.
@@ -154,7 +154,7 @@ impl Chunks {
         let next = self.issued.front()?;
         let at = self.landed.iter().position(|(place, ..)| place == next)?;
         self.issued.pop_front();
-        Some(self.landed.swap_remove(at))
+        self.landed.remove(at)
     }
 
     /// What is written and not acknowledged: it goes elsewhere.

@@ -1,7 +1,11 @@
 //! How a lane's files are laid out, named and synced.
 
-use nilometer_model::{Format, Instrument, Storing};
-use nilometer_storage::{Slot, buffer::ALIGNMENT};
+use nilometer_model::{Bytes, Format, Instrument, Storing};
+use nilometer_storage::{
+    Arena, Slot,
+    buffer::{ALIGNMENT, Alignment},
+    target::Description,
+};
 
 use crate::{Frame, Packed, Stream, instrument::Origin, journal::Head};
 
@@ -31,11 +35,56 @@ pub(super) const STREAMER: Slot = Slot(THROUGH.0 + 1);
 /// Slot 0 is the directory, slot 1 the journal.
 const FIRST: u32 = 2;
 
-/// Whether frames of an instrument can be written past the cache, where the storage can: a compressed one has any length,
-/// and in chunks there is nothing between frames.
-pub fn is_aligned(instrument: &Instrument) -> bool {
-    let whole = instrument.frame_size().0.is_multiple_of(ALIGNMENT as u64);
-    instrument.format != Format::Cbf && (whole || instrument.storing != Storing::Scattered)
+/// Frames smaller than this are written together with their neighbours, in writes of this many bytes at the most: a write
+/// costs the storage about as much for a few KiB as for many.
+const SMALL: u64 = 64 << 10;
+const TOGETHER: u32 = 1 << 20;
+
+/// Where a frame past the cache would be padded by more than one part in so many, frames lie side by side and go through
+/// the cache: a frame of 1 KiB would otherwise take four times its space, and as much of the rate.
+const PADDING: u64 = 16;
+
+/// How frames lie in files and in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Spacing {
+    /// They are written past the cache, in whole pages.
+    pub direct: bool,
+    /// Bytes from the start of a frame to the start of the next in a file.
+    pub stride: u64,
+}
+
+impl Spacing {
+    /// As suits frames of this size on a target. Past the cache where the target can, but for compressed frames, which have
+    /// any length, for chunks of frames that are no whole pages, as there is nothing between frames in chunks, and for
+    /// frames that would be mostly padding.
+    pub fn suited(target: &Description, frame_size: u64, storing: Storing, format: Format) -> Self {
+        let paged = frame_size.next_multiple_of(ALIGNMENT as u64);
+        let padding = paged - frame_size;
+        let padded = storing != Storing::Scattered && padding.saturating_mul(PADDING) <= frame_size;
+        let direct = target.direct_alignment().is_some() && format != Format::Cbf && (padding == 0 || padded);
+        Spacing { direct, stride: if direct { paged } else { frame_size } }
+    }
+
+    /// The same for frames of this size with nothing between them, wherever they go.
+    #[must_use]
+    pub fn unpadded(self, frame_size: u64) -> Self {
+        if self.stride == frame_size { self } else { Spacing { direct: false, stride: frame_size } }
+    }
+
+    /// Bytes of memory for each frame: past the cache, a frame begins with a page.
+    pub fn slot(self) -> u64 {
+        Arena::distance(self.stride as usize, self.alignment()) as u64
+    }
+
+    /// What each frame is aligned to in memory.
+    pub fn alignment(self) -> Alignment {
+        if self.direct { Alignment::Page } else { Alignment::CacheLine }
+    }
+
+    /// How many frames there is room for in so much memory, at least 2.
+    pub fn slots(self, memory: Bytes) -> usize {
+        (memory.0 / self.slot()).max(2) as usize
+    }
 }
 
 /// How many frames of this stride an instrument has in a file, or in a part that is synced as a whole.
@@ -59,6 +108,8 @@ pub struct RawLayout {
     /// Full files to keep; older ones are removed. All, if none; only where there are many files, and in a ring: there at
     /// least so many parts stay, and two more are being overwritten.
     pub keep: Option<u64>,
+    /// Frames that follow each other are written together, so many bytes at the most; 0 if each is a write of its own.
+    pub together: u32,
     /// When files are synced.
     pub durability: Durability,
     /// A checksum of each frame into the journal.
@@ -95,6 +146,12 @@ impl Streamer {
     }
 }
 
+/// How many bytes are written at once, if frames are so small that several are.
+fn together(head: &Head) -> u32 {
+    let small = head.stride < SMALL && head.frames_per_file > 1 && head.format != Format::Cbf;
+    if small { TOGETHER } else { 0 }
+}
+
 /// Whether a lane knows by itself where its files end.
 fn has_own_files(head: &Head) -> bool {
     let alone = head.storing == Storing::Shared && head.lanes == 1;
@@ -103,7 +160,7 @@ fn has_own_files(head: &Head) -> bool {
 
 impl RawLayout {
     /// As suits such files: space is reserved where `direct` and more than one write fills a file, and for a ring always;
-    /// all files are kept, each is synced unless it is small.
+    /// all files are kept, each is synced unless it is small; small frames are written together.
     pub fn suited(name: String, head: Head, direct: bool) -> Self {
         let large = head.frames_per_file.saturating_mul(head.stride) >= SYNCED_MIN;
         RawLayout {
@@ -113,6 +170,7 @@ impl RawLayout {
             preallocate: head.storing == Storing::Ring
                 || direct && head.frames_per_file > 1 && has_own_files(&head),
             keep: None,
+            together: together(&head),
             durability: if large { Durability::EachFile } else { Durability::Never },
             checksums: false,
             origin: None,
@@ -120,6 +178,17 @@ impl RawLayout {
             picture: None,
             streamer: None,
         }
+    }
+
+    /// How its frames lie in files and in memory.
+    pub fn spacing(&self) -> Spacing {
+        Spacing { direct: self.direct, stride: self.head.stride }
+    }
+
+    /// Whether several operations in flight are of use: past the cache they keep the device busy; through it, where small
+    /// frames are written together, a full file is synced while the next one is written.
+    pub fn is_deep(&self) -> bool {
+        self.direct || self.together > 0
     }
 
     /// Up to where space is reserved for a file, or for this part of an only one.
@@ -210,5 +279,75 @@ impl RawLayout {
     /// What of a ring is overwritten by this part.
     pub(super) fn overwritten_by(&self, file: u64) -> Option<u64> {
         file.checked_sub(self.parts()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nilometer_storage::{
+        Target,
+        clock::VirtualClock,
+        target::{Device, Simulated},
+    };
+
+    fn suited(frame: u64, storing: Storing, format: Format) -> Spacing {
+        let target = Simulated::new(Device::default(), VirtualClock::default());
+        assert!(target.description().direct_alignment().is_some());
+        Spacing::suited(target.description(), frame, storing, format)
+    }
+
+    #[test]
+    fn no_frame_takes_much_more_space_than_it_has_bytes() {
+        for frame in
+            (1..300).chain([511, 1000, 1024, 4095, 4096, 4097, 5000, 60_000, 65_536, 70_001, 21_422_898])
+        {
+            for storing in Storing::STORED {
+                let Spacing { direct, stride } = suited(frame, storing, Format::Raw);
+                assert!(stride >= frame && (stride - frame) * 16 <= frame, "{frame} take {stride}");
+                assert!(!direct || stride.is_multiple_of(4096), "{frame} take {stride} past the cache");
+            }
+        }
+    }
+
+    #[test]
+    fn whole_pages_and_large_frames_go_past_the_cache() {
+        assert_eq!(suited(4096, Storing::Scattered, Format::Raw), Spacing { direct: true, stride: 4096 });
+        assert_eq!(suited(70_001, Storing::Files, Format::Raw), Spacing { direct: true, stride: 73_728 });
+        assert_eq!(
+            suited(70_001, Storing::Scattered, Format::Raw),
+            Spacing { direct: false, stride: 70_001 }
+        );
+        assert_eq!(suited(8192, Storing::Files, Format::Cbf), Spacing { direct: false, stride: 8192 });
+    }
+
+    #[test]
+    fn small_frames_are_written_together_and_several_operations_are_in_flight() {
+        let layout = |frame_size, direct| {
+            let Spacing { stride, .. } = suited(frame_size, Storing::Files, Format::Raw);
+            let (storing, format, frames_per_file) = (Storing::Files, Format::Raw, 100);
+            let head = Head {
+                recording: 1,
+                lane: 0,
+                lanes: 1,
+                frame_size,
+                stride,
+                frames_per_file,
+                storing,
+                format,
+            };
+            let layout = RawLayout::suited("n".into(), head, direct);
+            (layout.together > 0, layout.is_deep())
+        };
+        assert_eq!((layout(1024, false), layout(4096, true)), ((true, true), (true, true)));
+        assert_eq!((layout(1 << 20, false), layout(1 << 20, true)), ((false, false), (false, true)));
+    }
+
+    #[test]
+    fn a_buffer_holds_as_many_small_frames_as_it_has_bytes_for() {
+        let small = suited(1024, Storing::Files, Format::Raw);
+        assert_eq!((small.slots(Bytes(1 << 20)), small.slots(Bytes(1))), (1024, 2));
+        let padded = suited(70_001, Storing::Files, Format::Raw);
+        assert_eq!(padded.slots(Bytes(73_728 * 10)), 10);
     }
 }

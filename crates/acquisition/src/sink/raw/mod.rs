@@ -1,6 +1,6 @@
 //! Frames into plain files, and a journal beside them.
 //!
-//! A lane writes a journal `<name>.<lane>.journal` ([`crate::journal`]) and, by [`Storing`]:
+//! A lane writes a journal `<name>.<lane>.journal` ([`crate::journal`]) and, by [`Storing`](nilometer_model::Storing):
 //!
 //! - files of N frames, `<name>.<lane>.<file, 8 digits>.raw`;
 //! - a growing file, `<name>.<lane>.raw`: one write at a time, each where the file ends;
@@ -8,9 +8,9 @@
 //! - with the other lanes one shared file, `<name>.raw`: each frame at its number, whoever writes it;
 //! - chunks of N consecutive frames, `<name>.<number among those of all lanes, 8 digits>` ([`Numbering`]).
 //!
-//! Frame `position` of a file begins at `position x stride`; the stride is the frame size, rounded up to the alignment where `O_DIRECT`
-//! needs it, so that every frame is one write and no two share a page. The journal states both: nobody has to guess
-//! what is padding.
+//! Frame `position` of a file begins at `position x stride`; the stride is the frame size, rounded up to the alignment where
+//! `O_DIRECT` needs it and little is lost by that ([`Spacing`]): no two frames share a page then. The journal states both:
+//! nobody has to guess what is padding. Large frames are a write each; small ones are written together ([`Grouping`]).
 //!
 //! A frame is written as it is, or as a CBF file of its own (`.cbf`) that is made of it just before.
 //!
@@ -24,15 +24,17 @@ mod chores;
 mod chunks;
 mod files;
 mod gauge;
+mod grouping;
 mod layout;
 mod log;
 mod numbering;
 mod scattered;
 mod settling;
+mod writing;
 
 use std::collections::VecDeque;
 
-use nilometer_model::{Format, Nanos, Storing};
+use nilometer_model::{Format, Nanos};
 use nilometer_storage::{Arena, Buffer, Completion, Errno, OpKind, Operation, Slot, Wait};
 
 use super::{Sink, Stored, cbf::Packer};
@@ -44,8 +46,9 @@ use chores::{Chore, Program};
 use chunks::Chunks;
 use files::Files;
 pub use gauge::Gauge;
-pub use layout::{Durability, RawLayout, Streamer, frames_per_file, is_aligned};
-use layout::{STREAMER, THROUGH};
+use grouping::{FrameGroup, Grouping};
+use layout::STREAMER;
+pub use layout::{Durability, RawLayout, Spacing, Streamer, frames_per_file};
 use log::Log;
 pub use numbering::Numbering;
 
@@ -62,6 +65,10 @@ pub struct RawFiles {
     waiting: Option<Frame>,
     /// Makes CBF files, if that is the format.
     packer: Option<Packer>,
+    /// Collects small frames.
+    grouping: Option<Grouping>,
+    /// No frame waits: what is collected is to be written.
+    flush: bool,
     flying: Vec<Flying>,
     /// Bytes of frames as they were written.
     written: u64,
@@ -91,28 +98,45 @@ struct Place {
     position: u64,
 }
 
-/// A frame whose write is in flight.
+/// A write of frames in flight.
 #[derive(Debug)]
 struct Flying {
+    /// Of the first frame.
     place: Place,
     /// The slot of its file.
     file: Slot,
-    number: u64,
-    due: Nanos,
-    packed: Option<Box<Packed>>,
-    /// Its slot, where something else is written in its place.
-    slot: Option<Buffer>,
+    frames: Carried,
+}
+
+/// What a write carries.
+#[derive(Debug)]
+enum Carried {
+    /// A frame.
+    One {
+        number: u64,
+        due: Nanos,
+        packed: Option<Box<Packed>>,
+        /// Its slot, where something else is written in its place.
+        slot: Option<Buffer>,
+    },
+    /// Consecutive frames.
+    Group(Vec<Frame>),
 }
 
 /// Bytes of a journal beside the records of a part.
 const JOURNAL_SPARE: u64 = 1 << 16;
 /// Buffers for names and journal records.
 const SCRATCH: usize = 4;
+const SCRATCH_SIZE: usize = 4096;
+/// Where frames come a thousand at a time, so do their records.
+const SCRATCH_OF_GROUPS: usize = 1 << 16;
 
 impl RawFiles {
     /// A new recording; nothing is made yet.
     pub fn new(layout: RawLayout, gauge: Gauge) -> Self {
-        let (_, scratch) = Arena::shared_out(SCRATCH, 4096);
+        let grouping = grouping(&layout);
+        let size = if grouping.is_some() { SCRATCH_OF_GROUPS } else { SCRATCH_SIZE };
+        let (_, scratch) = Arena::shared_out(SCRATCH, size);
         let mut sink = RawFiles {
             files: Files::new(layout.head.frames_per_file),
             log: Log::default(),
@@ -120,6 +144,8 @@ impl RawFiles {
             chunks: layout.is_scattered().then(|| Chunks::new(Numbering::default(), layout.head.lane)),
             waiting: None,
             packer: packer(&layout),
+            grouping,
+            flush: false,
             flying: Vec::new(),
             written: 0,
             unlogged: VecDeque::new(),
@@ -312,51 +338,6 @@ impl RawFiles {
         }
         self.scratch.pop().map(|buffer| self.log.write(buffer))
     }
-
-    fn frame(&mut self) -> Option<(Operation, Nanos)> {
-        let (file, issued) = self.files.next()?;
-        if self.layout.head.storing == Storing::Growing && !self.flying.is_empty() {
-            // What is behind the end of the file can't be appended.
-            return None;
-        }
-        let written = self.layout.written(self.waiting.as_ref()?.packed.as_deref());
-        let through = self.layout.is_odd(written);
-        if through && !self.opens_through(file) {
-            return None;
-        }
-        let Frame { number, due, data, packed } = self.waiting.take()?;
-        let place = Place { file, position: self.layout.position(file, issued, number) };
-        let (buffer, length, slot) = match &mut self.packer {
-            Some(packer) => {
-                let (file, length) = packer.pack(number, &data[..self.layout.head.frame_size as usize]);
-                (file, length, Some(data))
-            }
-            None => (data, written, None),
-        };
-        self.cut += self.layout.head.stride.saturating_sub(u64::from(written));
-        let file_slot = if through { THROUGH } else { self.layout.slot(file) };
-        self.flying.push(Flying { place, file: file_slot, number, due, packed, slot });
-        if let Some(chunks) = &mut self.chunks {
-            chunks.issue(place);
-        }
-        if self.files.roll() {
-            self.add_complete(place.file);
-            if !self.layout.is_scattered() {
-                self.add_make(place.file + 2);
-            }
-        }
-        let offset = place.position * self.layout.head.stride;
-        self.end = self.end.max(offset + u64::from(length));
-        Some((Operation::write(file_slot, offset, length, buffer), due))
-    }
-
-    /// Whether the file is open once more, through the cache; if not yet, it will be.
-    fn opens_through(&mut self, file: u64) -> bool {
-        if !std::mem::replace(&mut self.through, true) {
-            self.program.add([Chore::OpenThrough(file)]);
-        }
-        self.program.through_is_open()
-    }
 }
 
 /// What makes files in the layout's format from frames, if they are not written as they are.
@@ -365,6 +346,11 @@ fn packer(layout: &RawLayout) -> Option<Packer> {
         let picture = layout.picture.expect("an instrument whose format is CBF has pictures");
         Packer::new(&layout.name, picture)
     })
+}
+
+/// What collects frames, if they are so small that several are written together.
+fn grouping(layout: &RawLayout) -> Option<Grouping> {
+    (layout.together > 0).then(|| Grouping::new(layout.together, layout.head.stride))
 }
 
 impl Sink for RawFiles {
@@ -386,10 +372,16 @@ impl Sink for RawFiles {
             && self.waiting.is_none()
             && (self.files.next().is_some() || self.has_room_for_a_chunk())
             && self.packer.as_ref().is_none_or(Packer::has_room)
+            && self.grouping.as_ref().is_none_or(Grouping::has_room)
     }
 
     fn submit(&mut self, frame: Frame) {
+        self.flush = false;
         self.waiting = Some(frame);
+    }
+
+    fn flush(&mut self) {
+        self.flush = true;
     }
 
     fn next(&mut self, now: Nanos) -> Option<(Operation, Nanos)> {
@@ -397,7 +389,7 @@ impl Sink for RawFiles {
             return self.salvage().map(|operation| (operation, now));
         }
         let other = self.journal().or_else(|| self.chore(now)).or_else(|| self.journal());
-        let other = other.map(|operation| (operation, now)).or_else(|| self.frame());
+        let other = other.map(|operation| (operation, now)).or_else(|| self.write());
         // A frame may need something to be done first.
         other.or_else(|| self.chore(now).map(|operation| (operation, now)))
     }
@@ -443,12 +435,15 @@ impl Sink for RawFiles {
     }
 
     fn is_finished(&self) -> bool {
-        self.finishing && self.program.is_done() && self.flying.is_empty() && self.unlogged.is_empty()
+        let collected = self.grouping.as_ref().is_some_and(|grouping| !grouping.is_empty());
+        let written = self.flying.is_empty() && self.unlogged.is_empty() && !collected;
+        self.finishing && self.program.is_done() && written
     }
 
     fn abandon(&mut self) -> Vec<Frame> {
         self.gauge.release();
         self.returned.extend(self.waiting.take());
+        self.returned.extend(self.grouping.iter_mut().flat_map(Grouping::abandon));
         // A chunk is cut behind the last frame that is acknowledged: what becomes of those in flight is awaited.
         let kept = if self.chunks.is_some() { self.log.flying_frames() } else { 0 };
         self.returned.extend(self.unlogged.drain(kept..).map(|(_, frame)| frame));

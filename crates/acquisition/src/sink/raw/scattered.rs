@@ -30,6 +30,7 @@ impl RawFiles {
         if self.chunks.is_none() || frames == 0 {
             return;
         }
+        self.complete_group();
         self.files.end();
         self.program.add([Chore::Truncate(file, frames * self.layout.head.stride - self.cut)]);
         self.add_complete(file);

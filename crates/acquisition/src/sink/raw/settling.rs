@@ -1,36 +1,58 @@
 //! What becomes of frames when operations come back.
 
-use nilometer_storage::{Completion, Errno, OpKind, Operation};
+use nilometer_storage::{Buffer, Completion, Errno, OpKind, Operation};
 
-use super::{Chunks, Durability, Flying, Log, Place, RawFiles, layout::STREAMER};
+use super::{Carried, Chunks, Durability, Flying, Log, Place, RawFiles, layout::STREAMER};
 use crate::{Frame, journal::Entry, sink::Stored};
 
 impl RawFiles {
-    /// A data write came back: its frame, whether it worked or not.
-    fn landed(&mut self, operation: Operation) -> (Frame, Place) {
+    /// A write of frames came back.
+    fn data_completed(&mut self, operation: Operation, moved: Result<u32, Errno>) -> Result<(), Errno> {
         let position = operation.offset / self.layout.head.stride;
         let here = |flying: &Flying| flying.file == operation.file && flying.place.position == position;
         let at = self.flying.iter().position(here).expect("what completes was issued");
-        let Flying { place, number, due, packed, slot, .. } = self.flying.swap_remove(at);
+        let Flying { place, frames, .. } = self.flying.swap_remove(at);
+        let length = operation.length;
+        let whole = moved.and_then(|moved| if moved == length { Ok(()) } else { Err(Errno::EIO) });
+        match frames {
+            Carried::One { number, due, packed, slot } => {
+                let data = self.slot_of(operation.buffer, slot);
+                self.landed(place, Frame { number, due, data, packed }, length, whole.is_ok());
+            }
+            Carried::Group(frames) => self.group_landed(place, frames, operation.buffer, whole.is_ok()),
+        }
+        whole
+    }
+
+    /// The slot of a frame that came back in this buffer, unless that was written in its place.
+    fn slot_of(&mut self, written: Buffer, slot: Option<Buffer>) -> Buffer {
+        match (slot, &mut self.packer) {
+            (Some(slot), Some(packer)) => {
+                packer.give_back(written);
+                slot
+            }
+            _ => written,
+        }
+    }
+
+    /// Frames that were written together came back, from this place on.
+    fn group_landed(&mut self, first: Place, mut frames: Vec<Frame>, bytes: Buffer, whole: bool) {
+        for (frame, position) in frames.drain(..).zip(first.position..) {
+            let length = self.layout.written(frame.packed.as_deref());
+            self.landed(Place { position, ..first }, frame, length, whole);
+        }
+        if let Some(grouping) = &mut self.grouping {
+            grouping.give_back(bytes, frames);
+        }
+    }
+
+    /// A frame came back, with so many bytes written if its write was whole.
+    fn landed(&mut self, place: Place, frame: Frame, length: u32, whole: bool) {
         if self.chunks.is_none() {
             self.files.landed(place.file);
         }
-        let data = match (slot, &mut self.packer) {
-            (Some(slot), Some(packer)) => {
-                packer.give_back(operation.buffer);
-                slot
-            }
-            _ => operation.buffer,
-        };
-        (Frame { number, due, data, packed }, place)
-    }
-
-    fn data_completed(&mut self, operation: Operation, moved: Result<u32, Errno>) -> Result<(), Errno> {
-        let length = operation.length;
-        let (frame, place) = self.landed(operation);
-        let whole = moved.and_then(|moved| if moved == length { Ok(()) } else { Err(Errno::EIO) });
         match &mut self.chunks {
-            _ if whole.is_err() || self.failed.is_some() => self.returned.push(frame),
+            _ if !whole || self.failed.is_some() => self.returned.push(frame),
             Some(chunks) => {
                 chunks.land(place, frame, length);
                 while let Some((place, frame, length)) = self.chunks.as_mut().and_then(Chunks::next_landed) {
@@ -39,7 +61,6 @@ impl RawFiles {
             }
             None => self.queue_record(place, frame, length),
         }
-        whole
     }
 
     /// A frame is written with so many bytes: it is acknowledged when its record is.

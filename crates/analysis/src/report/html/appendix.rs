@@ -24,7 +24,8 @@ pub(super) fn write(page: &mut String, study: &Study<'_>) -> std::fmt::Result {
 const METHOD: &str = "<section class=\"card\"><h2>How to read it</h2><ol class=\"method\">\
 <li><b>±</b> is half the 95 % interval of the mean over repeats (Student's t). A repeat is the unit: workers and \
 operations within one are not independent. Dots are the repeats, bands and whiskers the intervals.</li>\
-<li><b>A write</b> is done when it is durable, unless its cell says that it is never synced. <b>A read</b> is cold: \
+<li><b>A write</b> is done when it is durable, unless its cell says that it is never synced, or the target is memory. \
+<b>A read</b> is cold: \
 the cache is dropped before and looked into, so that coldness is proved, contradicted or not provable here.</li>\
 <li><b>INVALID</b> stands where a figure must not be used, with the reason; such repeats are in no mean and no \
 comparison.</li>\

@@ -153,6 +153,8 @@ fn space(path: &Path) -> Result<Space, TargetError> {
     Ok(Space {
         size: Bytes(stat.f_blocks * stat.f_frsize),
         free: Bytes(stat.f_bavail * stat.f_frsize),
+        // Not what is free for the system only.
+        used: Some(Bytes((stat.f_blocks - stat.f_bfree) * stat.f_frsize)),
         inodes: counted.then_some(stat.f_files),
         free_inodes: counted.then_some(stat.f_favail),
     })

@@ -119,7 +119,7 @@ fn describe(device: &Device) -> Description {
         source: "simulated".into(),
         options: String::new(),
         device: None,
-        space: Space { size, free: size, inodes: None, free_inodes: None },
+        space: Space { size, free: size, used: None, inodes: None, free_inodes: None },
         writable: true,
         striping: None,
         direct: Direct::Real { alignment: device.alignment },

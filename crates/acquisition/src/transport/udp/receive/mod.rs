@@ -135,6 +135,7 @@ impl UdpInlet {
         let packets = message.packets() as u64;
         self.counted.packets += packets;
         self.counted.bytes += message.length as u64;
+        self.counted.joined = self.counted.joined.max(packets);
         self.counted.strangers += if self.is_stranger(message) { packets } else { 0 };
         if let Some(dropped) = message.dropped {
             self.count_drops(dropped);

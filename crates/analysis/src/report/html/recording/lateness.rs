@@ -1,6 +1,6 @@
 //! How late frames were at the instrument's pace: until the slot was free, readable, durable, read.
 
-use nilometer_model::{Histogram, Measured, Nanos};
+use nilometer_model::{Histogram, Measured, Nanos, TargetEntry};
 
 use crate::{Study, letter};
 
@@ -27,11 +27,13 @@ pub(super) fn charts(study: &Study<'_>, title: &str, samples: &[&Measured]) -> V
 /// What was measured of a recording.
 fn kinds<'a>(study: &Study<'a>, measured: &'a Measured) -> Vec<Distribution<'a>> {
     let results = study.results;
+    let volatile = results.targets.get(measured.key.target).is_some_and(TargetEntry::is_volatile);
     let Some(ingest) = &measured.sample.ingest else { return Vec::new() };
     let all: [(&str, Option<&'a Histogram>); 4] = [
         ("slot free", results.latencies.get(&measured.key.group())),
         ("readable", Some(&ingest.readable)),
-        ("durable", Some(&ingest.durable)),
+        // What is synced in memory does not survive the loss of power.
+        (if volatile { "synced, in memory" } else { "durable" }, Some(&ingest.durable)),
         ("read", Some(&ingest.read)),
     ];
     let there = all.into_iter().enumerate().filter_map(|(place, (name, histogram))| {

@@ -1,0 +1,200 @@
+//! Small frames are written together (write coalescing): a write costs the storage about as much for 1 KiB as for 64 KiB.
+//!
+//! Frames that follow each other in a file are copied side by side into a group, which is one write:
+//!
+//! ```text
+//! frames     12 13 14 15 | 16 17 ..          a file ends behind 15
+//! groups    [12 13 14 15] [16 17 ..          the first is complete, the second still takes frames
+//! ```
+//!
+//! A group is complete when it is full, when the next frame does not follow its last one, or when the file or chunk is over.
+//! Otherwise it is written as soon as no frame waits and no other write is in flight: at a low rate each frame is written
+//! when it comes, and the more the storage falls behind, the larger the writes become. A copy of a few KiB costs less than the
+//! system call that it saves.
+
+use nilometer_storage::{Arena, Buffer, Slot};
+
+use super::Place;
+use crate::Frame;
+
+/// The group that takes frames, and the memory of others.
+#[derive(Debug)]
+pub(super) struct Grouping {
+    open: Option<FrameGroup>,
+    /// The open one is complete: it takes no more frames.
+    complete: bool,
+    spare: Vec<FrameGroup>,
+}
+
+/// Consecutive frames of a file that are one write.
+#[derive(Debug)]
+pub(super) struct FrameGroup {
+    /// Of the first frame.
+    pub(super) place: Place,
+    /// The slot of their file.
+    pub(super) file: Slot,
+    /// Their bytes, so many so far.
+    pub(super) bytes: Buffer,
+    pub(super) length: u32,
+    /// They keep their slots of the ring until they are acknowledged, or go elsewhere.
+    pub(super) frames: Vec<Frame>,
+}
+
+/// One takes frames while others are in flight.
+const GROUPS: usize = 4;
+
+impl Grouping {
+    /// Groups of so many bytes, for frames that lie so far apart.
+    pub(super) fn new(size: u32, stride: u64) -> Self {
+        let (_, buffers) = Arena::shared_out(GROUPS, size as usize);
+        let frames = size as usize / stride as usize;
+        let spare = buffers.into_iter().map(|bytes| FrameGroup::new(bytes, Vec::with_capacity(frames)));
+        Grouping { open: None, complete: false, spare: spare.collect() }
+    }
+
+    /// Whether another frame can be taken.
+    pub(super) fn has_room(&self) -> bool {
+        self.is_open() || (self.open.is_none() && !self.spare.is_empty())
+    }
+
+    fn is_open(&self) -> bool {
+        self.open.is_some() && !self.complete
+    }
+
+    /// No frame is collected that is not issued.
+    pub(super) fn is_empty(&self) -> bool {
+        self.open.is_none()
+    }
+
+    /// The open group takes no more frames.
+    pub(super) fn complete(&mut self) {
+        self.complete = self.open.is_some();
+    }
+
+    /// Makes sure that a frame of so many bytes, for this place, can be added: the open group takes it, or a new one is opened.
+    pub(super) fn make_room(&mut self, place: Place, file: Slot, bytes: u32) -> bool {
+        if self.open.as_ref().is_some_and(|group| !group.continues_at(place, file, bytes)) {
+            self.complete();
+        }
+        if self.open.is_none() {
+            self.open = self.spare.pop().map(|group| FrameGroup { place, file, ..group });
+        }
+        self.is_open()
+    }
+
+    /// Adds a frame of which so many bytes are written, for which there is room.
+    pub(super) fn add(&mut self, frame: Frame, bytes: u32) {
+        let group = self.open.as_mut().expect("room was made");
+        group.add(frame, bytes);
+        if group.length as usize + bytes as usize > group.bytes.len() {
+            self.complete = true;
+        }
+    }
+
+    /// The group to be written: a complete one, or `any`.
+    pub(super) fn take(&mut self, any: bool) -> Option<FrameGroup> {
+        if !self.complete && !any {
+            return None;
+        }
+        self.complete = false;
+        self.open.take()
+    }
+
+    /// The memory of a group that was written.
+    pub(super) fn give_back(&mut self, bytes: Buffer, frames: Vec<Frame>) {
+        self.spare.push(FrameGroup::new(bytes, frames));
+    }
+
+    /// The frames that were collected and not issued.
+    pub(super) fn abandon(&mut self) -> Vec<Frame> {
+        self.take(true).map(|group| group.frames).unwrap_or_default()
+    }
+}
+
+impl FrameGroup {
+    /// Without frames; it has its place when the first one comes.
+    fn new(bytes: Buffer, frames: Vec<Frame>) -> Self {
+        FrameGroup { place: Place { file: 0, position: 0 }, file: Slot(0), bytes, length: 0, frames }
+    }
+
+    /// Whether a frame for this place follows the last one here, and its bytes have room.
+    fn continues_at(&self, place: Place, file: Slot, bytes: u32) -> bool {
+        let next = Place { position: self.place.position + self.frames.len() as u64, ..self.place };
+        let room = self.bytes.len() - self.length as usize;
+        next == place && self.file == file && bytes as usize <= room
+    }
+
+    fn add(&mut self, frame: Frame, bytes: u32) {
+        let (start, length) = (self.length as usize, bytes as usize);
+        self.bytes[start..start + length].copy_from_slice(&frame.data[..length]);
+        self.length += bytes;
+        self.frames.push(frame);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nilometer_model::Nanos;
+
+    const FILE: Slot = Slot(2);
+
+    fn frame(number: u64) -> Frame {
+        let mut data = Buffer::alone(100);
+        data.fill(number as u8);
+        Frame { number, due: Nanos(number), data, packed: None }
+    }
+
+    fn place(position: u64) -> Place {
+        Place { file: 0, position }
+    }
+
+    fn collect(grouping: &mut Grouping, position: u64) -> bool {
+        let room = grouping.make_room(place(position), FILE, 100);
+        if room {
+            grouping.add(frame(position), 100);
+        }
+        room
+    }
+
+    #[test]
+    fn neighbours_are_one_write_until_it_is_full() {
+        let mut grouping = Grouping::new(350, 100);
+        assert!((5..8).all(|position| collect(&mut grouping, position)));
+        assert!(!grouping.has_room(), "another does not fit");
+        let group = grouping.take(false).expect("it is full");
+        assert_eq!((group.place, group.length, group.frames.len()), (place(5), 300, 3));
+        let bytes: Vec<u8> = group.bytes[..300].chunks(100).map(|frame| frame[0]).collect();
+        assert_eq!(bytes, [5, 6, 7]);
+        assert!(grouping.is_empty() && grouping.has_room());
+    }
+
+    #[test]
+    fn what_does_not_follow_begins_a_group_of_its_own() {
+        for other in [place(9), Place { file: 1, position: 1 }] {
+            let mut grouping = Grouping::new(1000, 100);
+            assert!(collect(&mut grouping, 0));
+            assert!(grouping.take(false).is_none(), "more may come");
+            assert!(!grouping.make_room(other, FILE, 100), "the first is to be written before");
+            assert_eq!(grouping.take(false).map(|group| group.frames.len()), Some(1));
+            assert!(grouping.make_room(other, FILE, 100));
+        }
+    }
+
+    #[test]
+    fn no_more_is_collected_than_there_is_memory_for() {
+        let mut grouping = Grouping::new(100, 100);
+        let mut flying = Vec::new();
+        for position in 0..GROUPS as u64 {
+            assert!(grouping.has_room() && collect(&mut grouping, position));
+            flying.extend(grouping.take(false));
+        }
+        assert!(!grouping.has_room() && !collect(&mut grouping, 4));
+        let FrameGroup { bytes, mut frames, .. } = flying.pop().expect("some are in flight");
+        frames.clear();
+        grouping.give_back(bytes, frames);
+        assert!(grouping.has_room() && collect(&mut grouping, 4));
+        assert_eq!(grouping.abandon().len(), 1);
+        assert!(grouping.is_empty());
+    }
+}
