@@ -25,6 +25,7 @@ pub mod steady;
 mod time;
 mod timeline;
 mod units;
+mod written;
 
 pub use data::{Data, DataKind};
 pub use facility::{Facility, FacilityError, Member};
