@@ -287,7 +287,7 @@ fn every_report_for_people_says_what_is_predicted_and_that_it_is() {
     for text in [end.to_owned(), html(&study), markdown(&study)] {
         let text = text.replace(['\n', '\\'], " ").replace("   ", " ");
         for part in
-            ["Predicted, not recorded", "written (one)", "Stalls are not in a prediction", "no: 0.00 x"]
+            ["Predicted, not recorded", "written (one, ", "Stalls are not in a prediction", "no: 0.00 x"]
         {
             assert!(text.contains(part), "{part} is missing in: {text}");
         }
