@@ -5,7 +5,8 @@ use std::{fs, path::Path, process::Command, time::Duration};
 
 use nilometer_tests::{nilometer, root, start};
 
-const DOCUMENTS: [&str; 4] = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/service.md"];
+const DOCUMENTS: [&str; 5] =
+    ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/service.md", "docs/sizing.md"];
 
 /// Arguments of each `nilometer` command in the document's `sh` blocks.
 fn commands(document: &str) -> Vec<Vec<String>> {

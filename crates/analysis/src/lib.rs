@@ -7,6 +7,7 @@
 mod comparison;
 mod curve;
 pub mod effect;
+mod evidence;
 mod limits;
 mod outcome;
 mod parameters;
@@ -22,7 +23,9 @@ pub use curve::{AtRate, Curve, LossBegins, curves};
 pub use limits::{MeasuredLimits, measured_limits};
 pub use outcome::{Cores, LowerBound, Outcome, Quantity, Times, outcomes};
 pub use parameters::{Parameters, Value, Varying, parameters};
-pub use prediction::{Basis, Kind, MeasuredLimit, Predictions, Prospect, Prospects};
+pub use prediction::{
+    Basis, Kind, LimitSource, MeasuredLimit, Predictions, Prospect, Prospects, Withheld, Without,
+};
 pub use reason::Reason;
 pub use study::{Recording, Stage, StageCell, Study, letter};
 pub use verdict::{Beside, Decision, Finding, Together, Trial, Under, Verdict, verdicts};

@@ -4,60 +4,71 @@
 use std::collections::BTreeMap;
 
 use nilometer_model::{
-    ByteRate, Bytes, Ingest, Nanos, Results, Sample,
+    ByteRate, Bytes, Ingest, Instrument, Nanos, Results,
     plan::Goal,
     sizing::{Figure, Origin},
-    sustained::sustained,
+};
+
+use crate::{
+    Study,
+    evidence::{Evidence, evidence},
+    prediction::staged_limit,
 };
 
 /// The figures that sizing can use. Each is none where the record does not tell.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct MeasuredLimits {
     /// What the target took in the long run when nobody read: the least over all recordings as fast as it took them, of as
-    /// many recorders at once as got the most of it.
+    /// many recorders at once as got the most of it. Recordings that waited for a processor or a network are left out; if all
+    /// did, what a stage wrote, at the lower end of its interval.
     pub write: Option<Figure<ByteRate>>,
     /// What one recorder got of that: by itself, if one was measured.
     pub writer: Option<Figure<ByteRate>>,
-    /// Processor seconds of the recorder and the file system's client for a gigabyte: the most over the same recordings.
-    pub cost: Option<Figure<f64>>,
     /// The longest stall while frames came when due.
     pub stall: Option<Figure<Nanos>>,
     /// Processors of the machine.
     pub cores: Option<Figure<f64>>,
     /// Half of the machine's memory: the other half is for everything else.
     pub memory: Option<Figure<Bytes>>,
+    /// What is known of each instrument that was asked for, in the same order.
+    pub kinds: Vec<MeasuredKind>,
+    /// What was recorded there, with how it was stored.
+    pub recorded: Vec<String>,
+    /// What was recorded at the limit of a processor or of a network.
+    pub bound_elsewhere: Vec<String>,
+}
+
+/// What a record tells of an instrument by recordings of the same format, storing and data.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct MeasuredKind {
+    /// Processor seconds of the recorder and the file system's client for a gigabyte of frames: the most over recordings at
+    /// the limit.
+    pub cost: Option<Figure<f64>>,
+    /// How many times smaller frames were written than they came: the least.
+    pub packing: Option<f64>,
 }
 
 /// Takes them from valid recordings on one target. `record` is what the origin of a figure calls the record.
-pub fn measured_limits(results: &Results, target: usize, record: &str) -> MeasuredLimits {
-    let here = results.samples.iter().filter(|measured| measured.key.target == target);
-    let valid = here.map(|measured| &measured.sample).filter(|sample| sample.invalid.is_none());
-    let recordings: Vec<(&Sample, &Ingest)> =
-        valid.filter_map(|sample| Some((sample, sample.ingest.as_ref()?))).collect();
+pub fn measured_limits(
+    results: &Results,
+    target: usize,
+    record: &str,
+    instruments: &[Instrument],
+) -> MeasuredLimits {
+    let mut recordings = evidence(results);
+    recordings.retain(|of| of.target == target);
     let path = results.targets.get(target).map_or("", |target| &target.path);
-    let with = |ingest: &Ingest, what: &str| {
-        Origin::Measured(format!("{record}: {path}, {}, {what}", named(ingest)))
-    };
-    let unpaced =
-        || recordings.iter().filter(|(_, ingest)| ingest.goal == Goal::Limit && ingest.readers.is_empty());
-    let rates = unpaced().filter_map(|(sample, ingest)| Some((sustained(&[&sample.series])?.rate, *ingest)));
-    let rates = least_of_each(rates);
-    let taken = |value, ingest| Figure { value, from: with(ingest, "as fast as it took frames") };
+    let place = Place { record, path };
+    let rates = least_of_each(recordings.iter().filter(|of| of.is_limit() && !of.is_bound_elsewhere()));
     let write = rates.values().max_by(|a, b| a.0.0.total_cmp(&b.0.0));
     let writer = rates.first_key_value();
-    let costs =
-        unpaced().filter(|(sample, _)| sample.bytes > 0).map(|(sample, ingest)| (cost(sample), *ingest));
-    let stalls = recordings.iter().filter(|(_, ingest)| ingest.goal == Goal::Pace);
-    let stall = stalls.max_by_key(|(_, ingest)| ingest.longest_stall);
+    let taken = |value, of: &Evidence<'_>| place.recorded(value, of, "as fast as it took frames");
+    let staged = || place.staged(results, target);
     MeasuredLimits {
-        write: write.map(|(rate, ingest)| taken(*rate, *ingest)),
-        writer: writer.map(|(count, (rate, ingest))| taken(ByteRate(rate.0 / f64::from(*count)), *ingest)),
-        cost: costs.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(value, ingest)| Figure {
-            value,
-            from: with(ingest, "receiving from a network not included"),
-        }),
-        stall: stall
-            .map(|(_, ingest)| Figure { value: ingest.longest_stall, from: with(ingest, "at its own pace") }),
+        write: write.map(|(rate, of)| taken(*rate, of)).or_else(staged),
+        writer: writer.map(|(count, (rate, of))| taken(ByteRate(rate.0 / f64::from(*count)), of)),
+        stall: longest_stall(&recordings)
+            .map(|of| place.recorded(of.ingest.longest_stall, of, "at its own pace")),
         cores: fact(results, "processors").and_then(|text| text.parse().ok()).map(|value| Figure {
             value,
             from: Origin::Measured(format!("{record}: processors of its machine")),
@@ -66,7 +77,70 @@ pub fn measured_limits(results: &Results, target: usize, record: &str) -> Measur
             value,
             from: Origin::Measured(format!("{record}: half of its machine's memory")),
         }),
+        kinds: instruments.iter().map(|instrument| measured_kind(&recordings, instrument, &place)).collect(),
+        recorded: distinct(recordings.iter().map(described)),
+        bound_elsewhere: distinct(
+            recordings
+                .iter()
+                .filter(|of| of.is_limit() && of.is_bound_elsewhere())
+                .map(|of| named(of.ingest)),
+        ),
     }
+}
+
+/// Where figures are from.
+struct Place<'a> {
+    record: &'a str,
+    path: &'a str,
+}
+
+impl Place<'_> {
+    fn recorded<T>(&self, value: T, of: &Evidence<'_>, what: &str) -> Figure<T> {
+        let Place { record, path } = self;
+        Figure { value, from: Origin::Measured(format!("{record}: {path}, {}, {what}", named(of.ingest))) }
+    }
+
+    fn staged(&self, results: &Results, target: usize) -> Option<Figure<ByteRate>> {
+        let (value, stage) = staged_limit(&Study::of(results), target)?;
+        let from = Origin::Measured(format!("{}: {}, {stage}", self.record, self.path));
+        Some(Figure { value, from })
+    }
+}
+
+fn longest_stall<'a>(recordings: &'a [Evidence<'a>]) -> Option<&'a Evidence<'a>> {
+    let paced = recordings.iter().filter(|of| of.ingest.goal == Goal::Pace);
+    paced.max_by_key(|of| of.ingest.longest_stall)
+}
+
+fn measured_kind(recordings: &[Evidence<'_>], instrument: &Instrument, place: &Place<'_>) -> MeasuredKind {
+    let alike: Vec<&Evidence<'_>> = recordings.iter().filter(|of| of.is_like(instrument)).collect();
+    let at_limit = alike.iter().filter(|of| of.is_limit());
+    let costs = at_limit.filter_map(|of| Some((of.cost()?, of)));
+    let cost = costs.max_by(|a, b| a.0.total_cmp(&b.0));
+    // What packets cost was in the recording where they came in packets.
+    let cost = cost.map(|(cost, of)| {
+        let network = if of.ingest.packets.is_some() { "included" } else { "not included" };
+        place.recorded(cost, of, &format!("receiving from a network {network}"))
+    });
+    let packing = alike.iter().filter(|of| of.packs()).filter_map(|of| of.packing()).min_by(f64::total_cmp);
+    MeasuredKind { cost, packing }
+}
+
+/// `pco-edge (raw, files, tomography)`.
+fn described(of: &Evidence<'_>) -> String {
+    let name = named(of.ingest);
+    let Some(stored) = &of.stored else { return name };
+    format!("{name} ({}, {}, {})", stored.format.name(), stored.storing.name(), stored.data.kind)
+}
+
+fn distinct(names: impl Iterator<Item = String>) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for name in names {
+        if !all.contains(&name) {
+            all.push(name);
+        }
+    }
+    all
 }
 
 /// What the record says of the machine that measured.
@@ -74,15 +148,17 @@ pub(crate) fn fact<'a>(results: &'a Results, key: &str) -> Option<&'a str> {
     results.environment.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
 }
 
-/// The least rate for each number of recorders that worked at once.
+/// The least rate for each number of recorders that worked at once, in bytes as they are written.
 fn least_of_each<'a>(
-    rates: impl Iterator<Item = (ByteRate, &'a Ingest)>,
-) -> BTreeMap<u32, (ByteRate, &'a Ingest)> {
-    let mut least = BTreeMap::new();
-    for (rate, ingest) in rates {
-        let known: &mut (ByteRate, &Ingest) = least.entry(ingest.count.max(1)).or_insert((rate, ingest));
+    recordings: impl Iterator<Item = &'a Evidence<'a>>,
+) -> BTreeMap<u32, (ByteRate, &'a Evidence<'a>)> {
+    let mut least: BTreeMap<u32, (ByteRate, &Evidence<'_>)> = BTreeMap::new();
+    for of in recordings {
+        let frames = of.sample.sustained_rate();
+        let rate = ByteRate(frames.0 / of.packing().unwrap_or(1.0));
+        let known = least.entry(of.ingest.count.max(1)).or_insert((rate, of));
         if rate.0 < known.0.0 {
-            *known = (rate, ingest);
+            *known = (rate, of);
         }
     }
     least
@@ -94,11 +170,6 @@ fn named(ingest: &Ingest) -> String {
     if *count > 1 { format!("{count} of {instrument}") } else { instrument.clone() }
 }
 
-/// Processor seconds for a gigabyte.
-fn cost(sample: &Sample) -> f64 {
-    (sample.user + sample.system + sample.client).seconds() / (sample.bytes as f64 * 1e-9)
-}
-
 /// Half of what the kernel calls `kB` and counts in units of 1024 bytes.
 fn half_of_memory(text: &str) -> Option<Bytes> {
     let number: u64 = text.strip_suffix("kB")?.trim().parse().ok()?;
@@ -108,7 +179,41 @@ fn half_of_memory(text: &str) -> Option<Bytes> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nilometer_model::{Invalid, Key, Measured, ReaderTotals, Series, TargetEntry, plan::Phase};
+    use nilometer_model::{
+        Bytes, CellEntry, Invalid, Key, Measured, ReaderTotals, Sample, Series, TargetEntry,
+        plan::{IngestCell, Phase},
+    };
+
+    const RAW: &str = "name = \"camera\"\ntitle = \"t\"\nsource = \"s\"\nshape = [500, 500]\npixel = \"int32\"\n\
+                       frame_rate = \"100 Hz\"\ndata = \"diffraction\"\n";
+
+    fn instrument(more: &str) -> Instrument {
+        Instrument::parse(&format!("{RAW}{more}"), "camera").expect("valid")
+    }
+
+    /// Raw frames, CBF files.
+    fn cells() -> Vec<CellEntry> {
+        let cell = |more: &str| IngestCell {
+            instrument: instrument(more),
+            count: 1,
+            goal: Goal::Pace,
+            duration: Nanos::from_millis(10_000),
+            buffer: Bytes(1 << 30),
+            keep: Bytes(1 << 30),
+            fill: None,
+            repeats: 1,
+            readers: nilometer_model::Readers::default(),
+            company: None,
+            condition: None,
+            route: nilometer_model::plan::Route::InPlace,
+            onto: nilometer_model::plan::Onto::Target,
+        };
+        let entry = |cell: IngestCell| CellEntry {
+            parameters: serde_json::to_string(&cell).expect("JSON"),
+            ..CellEntry::default()
+        };
+        vec![entry(cell("")), entry(cell("format = \"cbf\"\n"))]
+    }
 
     fn recording(target: usize, paced: bool, rate: u64, seconds: f64) -> Measured {
         let mut series = Series::new(Nanos(0));
@@ -121,6 +226,7 @@ mod tests {
             Ingest { instrument: "camera".into(), count: 1, goal, longest_stall, ..Ingest::default() };
         let sample = Sample {
             bytes: 10 * rate,
+            wall: Nanos::from_millis(10_000),
             user: Nanos::from_seconds(seconds),
             client: Nanos::from_seconds(seconds),
             series,
@@ -130,6 +236,16 @@ mod tests {
         Measured { key: Key { target, cell: 0, repeat: 0, phase: Phase::Ingest }, sample }
     }
 
+    /// The same into CBF files, four times smaller than frames.
+    fn packed(rate: u64, seconds: f64) -> Measured {
+        let mut packed = recording(0, false, rate, seconds);
+        packed.key.cell = 1;
+        let ingest = packed.sample.ingest.as_mut().expect("a recording");
+        (ingest.frame_size, ingest.stored) = (Bytes(1_000_000), 10 * rate / 1_000_000);
+        ingest.written = Bytes(10 * rate / 4);
+        packed
+    }
+
     fn results() -> Results {
         let fact = |key: &str, value: &str| (key.to_owned(), value.to_owned());
         let target = |path: &str| TargetEntry { path: path.into(), ..TargetEntry::default() };
@@ -137,6 +253,7 @@ mod tests {
         starved.sample.invalid = Some(Invalid::Starved(None));
         Results {
             targets: vec![target("/a"), target("/b")],
+            cells: cells(),
             samples: vec![
                 recording(0, false, 300_000_000, 0.3),
                 recording(0, false, 200_000_000, 0.1),
@@ -149,13 +266,17 @@ mod tests {
         }
     }
 
+    fn limits(results: &Results, asked: &[Instrument]) -> MeasuredLimits {
+        measured_limits(results, 0, "r.sqlite", asked)
+    }
+
     #[test]
     fn the_worst_of_valid_recordings_counts() {
-        let limits = measured_limits(&results(), 0, "r.sqlite");
+        let limits = limits(&results(), &[instrument("")]);
         let write = limits.write.expect("measured");
         assert!((write.value.0 / 2e8 - 1.0).abs() < 0.02, "{}", write.value);
         assert_eq!(write.from, Origin::Measured("r.sqlite: /a, camera, as fast as it took frames".into()));
-        let cost = limits.cost.expect("measured").value;
+        let cost = limits.kinds[0].cost.as_ref().expect("measured").value;
         assert!((cost - 0.2).abs() < 1e-9, "0.6 s for 3 GB, not {cost}");
         assert_eq!(limits.stall.expect("measured").value, Nanos::from_millis(310));
         assert!((limits.cores.expect("known").value - 8.0).abs() < 1e-9);
@@ -170,7 +291,7 @@ mod tests {
         let mut read = recording(0, false, 1_000_000, 0.1);
         read.sample.ingest.as_mut().expect("a recording").readers = vec![ReaderTotals::default()];
         results.samples.extend([three, read]);
-        let limits = measured_limits(&results, 0, "r.sqlite");
+        let limits = limits(&results, &[]);
         let rate = |figure: Option<Figure<ByteRate>>| (figure.expect("measured").value.0 / 1e7).round();
         assert!((rate(limits.write.clone()) - 45.0).abs() < 2.0, "{:?}", limits.write);
         assert!((rate(limits.writer.clone()) - 20.0).abs() < 1.0, "{:?}", limits.writer);
@@ -179,9 +300,42 @@ mod tests {
     }
 
     #[test]
+    fn what_recording_costs_is_measured_from_the_like_only() {
+        let growing = "storing = \"growing\"\n";
+        let other = RAW.replace("\"diffraction\"", "\"tomography\"");
+        let asked = [
+            instrument(""),
+            instrument("format = \"cbf\"\n"),
+            instrument(growing),
+            Instrument::parse(&other, "camera").expect("valid"),
+        ];
+        let limits = limits(&results(), &asked);
+        let known: Vec<bool> = limits.kinds.iter().map(|kind| kind.cost.is_some()).collect();
+        assert_eq!(known, [true, false, false, false], "another format, storing or data says nothing");
+        assert_eq!(limits.recorded, ["camera (raw, files, diffraction)"]);
+    }
+
+    #[test]
+    fn a_processor_that_is_busy_says_nothing_of_a_server() {
+        let mut results = results();
+        results.samples = vec![packed(600_000_000, 9.9)];
+        let asked = [instrument("format = \"cbf\"\n")];
+        let found = limits(&results, &asked);
+        assert_eq!((&found.write, &found.writer), (&None, &None), "it packed all the time");
+        assert_eq!(found.bound_elsewhere, ["camera"]);
+        let kind = &found.kinds[0];
+        assert!(kind.packing.is_some_and(|packing| (packing - 4.0).abs() < 1e-9), "{kind:?}");
+        assert!(kind.cost.as_ref().is_some_and(|cost| (cost.value - 3.3).abs() < 1e-9), "{kind:?}");
+        // With time to spare it was the storage that it waited for: a quarter of the frames' bytes were written.
+        results.samples = vec![packed(600_000_000, 5.0)];
+        let write = limits(&results, &asked).write.expect("it waited for the storage").value;
+        assert!((write.0 / 150e6 - 1.0).abs() < 0.02, "{write}");
+    }
+
+    #[test]
     fn what_a_record_does_not_tell_is_none() {
-        let limits = measured_limits(&results(), 1, "r.sqlite");
+        let limits = measured_limits(&results(), 1, "r.sqlite", &[]);
         assert!(limits.write.is_some() && limits.stall.is_none());
-        assert_eq!(measured_limits(&Results::default(), 0, "r.sqlite"), MeasuredLimits::default());
+        assert_eq!(measured_limits(&Results::default(), 0, "r.sqlite", &[]), MeasuredLimits::default());
     }
 }

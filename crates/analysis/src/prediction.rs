@@ -1,20 +1,25 @@
 //! Which instruments the targets carry: recorded where there is a verdict, else predicted from what this campaign measured.
 //!
-//! A prediction is the measured limit over what the instrument delivers: bytes, and files where it writes some of its own.
-//! The lower end of the limit's interval counts, so that no prediction is rosier than the data. Stalls are not in it.
+//! A prediction is the measured limit over what is written of the instrument: bytes as they are packed, and files where it
+//! writes some of its own; of formats that the recorder packs also what its processors do. The lower end of the limit's
+//! interval counts, so that no prediction is rosier than the data, and the upper end before it says *no*. Stalls are not in
+//! it. Where nothing can be predicted, the reason stands in its place.
 
-use nilometer_model::{
-    ByteRate, Format, Instrument, Results, Storing,
-    plan::{Cell, DataSource, FileLayout, Phase, StreamCell, SyncPolicy, Volumes, WorkloadCell},
-    statistics::Summary,
+mod measured;
+
+use nilometer_model::{ByteRate, Instrument, Results, Storing};
+
+use crate::{
+    Decision, Stage, Study, Verdict,
+    evidence::{evidence, measured_packing},
 };
-
-use crate::{Finding, Outcome, Stage, Verdict};
+use measured::{Found, OnTarget, files};
+pub use measured::{Kind, LimitSource, MeasuredLimit, Withheld};
 
 /// The table of instruments and targets.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Predictions {
-    /// The instruments of which something is known, those that deliver least first.
+    /// All instruments, those of which least is written first.
     pub rows: Vec<Prospects>,
     /// What predictions rest on, in the order of targets.
     pub limits: Vec<MeasuredLimit>,
@@ -25,21 +30,25 @@ pub struct Predictions {
 pub struct Prospects {
     /// Its name, and how many of it.
     pub instrument: String,
-    /// What all of them deliver.
+    /// What is written of all of them: packed, and with those headers of packets that are kept.
     pub rate: ByteRate,
-    /// One for each target; none where nothing that was measured tells.
-    pub on: Vec<Option<Prospect>>,
+    /// Keys of its file that the rate rests on and that no source gives.
+    pub assumed: Vec<String>,
+    /// One for each target.
+    pub on: Vec<Result<Prospect, Withheld>>,
 }
 
 /// Whether a target carries an instrument.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Prospect {
-    /// None if the recording did not decide.
+    /// None if the data do not decide.
     pub carried: Option<bool>,
-    /// The limit over what the instrument delivers; none if no limit was measured.
+    /// The limit over what is written; none if no limit was measured.
     pub margin: Option<f64>,
     /// Where that is from.
     pub basis: Basis,
+    /// What may make it less, and was not measured.
+    pub without: Vec<Without>,
 }
 
 /// What a prospect rests on.
@@ -51,57 +60,13 @@ pub enum Basis {
     Predicted(usize),
 }
 
-/// What a target takes of one kind.
-#[derive(Debug, Clone, PartialEq)]
-pub struct MeasuredLimit {
-    /// Index into [`Results::targets`].
-    pub target: usize,
-    /// What is limited.
-    pub kind: Kind,
-    /// Bytes or files a second: the lower end of the interval of the mean, of the cell where that is highest; the mean
-    /// itself from a single repeat.
-    pub value: f64,
-    /// The stage in which it was measured.
-    pub stage: String,
-}
-
-/// What a limit is of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// Bytes a second, written in sequence and durable, each worker into files of its own.
-    Written,
-    /// The same into one file for all.
-    Shared,
-    /// Files a second that are made.
-    Files,
-}
-
-impl Kind {
-    const ALL: [Kind; 3] = [Kind::Written, Kind::Shared, Kind::Files];
-
-    /// What an outcome says about limits of this kind, if it is of this kind.
-    fn value(self, cell: &Cell, outcome: &Outcome<'_>) -> Option<f64> {
-        let measures = match &cell.workload {
-            _ if cell.volumes == Volumes::Together => None,
-            WorkloadCell::Stream(stream) if outcome.phase == Phase::Write => written(stream),
-            WorkloadCell::Tree(_) if outcome.phase == Phase::CreateFiles => Some(Kind::Files),
-            _ => None,
-        };
-        let summary = if self == Kind::Files { outcome.operations } else { outcome.rate };
-        low(&summary.filter(|_| measures == Some(self))?)
-    }
-}
-
-/// What a stream measures when it writes; none where it is not durable, or limited by where its data come from.
-fn written(stream: &StreamCell) -> Option<Kind> {
-    let counts = stream.sync != SyncPolicy::None && stream.source == DataSource::Memory;
-    counts.then_some(if stream.layout == FileLayout::Own { Kind::Written } else { Kind::Shared })
-}
-
-/// The lower end of the mean's interval; none if that reaches zero.
-fn low(summary: &Summary) -> Option<f64> {
-    let low = summary.mean - summary.half_width().unwrap_or(0.0);
-    (low > 0.0).then_some(low)
+/// What is not in a prediction although it may limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Without {
+    /// The processor time that it takes to pack frames.
+    Packing,
+    /// The time that it takes to make files durable.
+    FileSync,
 }
 
 /// The table: a row for each instrument of the catalogue, and for each that was recorded.
@@ -111,116 +76,194 @@ pub(crate) fn predictions(
     verdicts: &[Verdict],
     catalogue: &[Instrument],
 ) -> Predictions {
-    let limits = limits(results, stages);
-    let targets = results.targets.len();
-    let mut rows: Vec<Prospects> = catalogue
-        .iter()
-        .map(|instrument| Prospects {
-            instrument: instrument.name.clone(),
-            rate: instrument.rate(),
-            on: (0..targets).map(|target| predicted(instrument, target, &limits)).collect(),
-        })
-        .collect();
-    for verdict in verdicts.iter().filter(|verdict| verdict.target < targets) {
-        let known = rows.iter().position(|row| row.is_of(verdict));
-        let row = known.unwrap_or_else(|| {
-            let (instrument, on) = (verdict.who(), vec![None; targets]);
-            rows.push(Prospects { instrument, rate: verdict.rate, on });
+    let evidence = evidence(results);
+    let found = Found { results, stages, verdicts, evidence: &evidence };
+    let mut table = Table {
+        targets: (0..results.targets.len()).map(|target| found.on(target)).collect(),
+        found: &found,
+        limits: Vec::new(),
+    };
+    let mut rows: Vec<Prospects> = catalogue.iter().map(|instrument| table.row(instrument)).collect();
+    for verdict in verdicts.iter().filter(|verdict| verdict.target < results.targets.len()) {
+        let known = catalogue.iter().position(|instrument| is_of(instrument, verdict));
+        let same =
+            |row: &Prospects| row.instrument == verdict.who() && is_rate(row.rate, table.written(verdict));
+        let row = known.or_else(|| (catalogue.len()..rows.len()).find(|row| same(&rows[*row])));
+        let row = row.unwrap_or_else(|| {
+            rows.push(table.recorded_only(verdict));
             rows.len() - 1
         });
-        rows[row].on[verdict.target] = Some(recorded(verdict));
+        rows[row].on[verdict.target] = Ok(recorded(verdict));
     }
-    rows.retain(|row| row.on.iter().any(Option::is_some));
     rows.sort_by(|a, b| a.rate.0.total_cmp(&b.rate.0));
-    Predictions { rows, limits }
+    Predictions { rows, limits: table.limits }
 }
 
-/// By target and kind, what was measured.
-fn limits(results: &Results, stages: &[Stage<'_>]) -> Vec<MeasuredLimit> {
-    let mut limits = Vec::new();
-    for (target, entry) in results.targets.iter().enumerate() {
-        if entry.left_out.is_none() {
-            limits.extend(Kind::ALL.iter().filter_map(|kind| limit(results, stages, target, *kind)));
+/// What a stage wrote on a target, and its name: none if there is nothing that may be used.
+pub(crate) fn staged_limit(study: &Study<'_>, target: usize) -> Option<(ByteRate, String)> {
+    let evidence = evidence(study.results);
+    let found = Found { results: study.results, stages: &study.stages, verdicts: &[], evidence: &evidence };
+    let on = found.on(target);
+    let limit = on.limit(Kind::Written).ok()?;
+    match &limit.from {
+        LimitSource::Stage(stage) => Some((ByteRate(limit.value), stage.clone())),
+        LimitSource::Recording(_) => None,
+    }
+}
+
+/// The table while it is made.
+struct Table<'a> {
+    found: &'a Found<'a>,
+    targets: Vec<OnTarget>,
+    /// Those that rows rest on.
+    limits: Vec<MeasuredLimit>,
+}
+
+/// What an instrument asks for, and how much of that there is.
+struct Need {
+    limit: MeasuredLimit,
+    needed: f64,
+}
+
+impl Need {
+    fn margin(&self) -> f64 {
+        self.limit.value / self.needed
+    }
+
+    /// Even the most that it may be is too little.
+    fn is_too_much(&self) -> bool {
+        self.limit.most.is_some_and(|most| most < self.needed)
+    }
+}
+
+impl Table<'_> {
+    /// An instrument of the catalogue, as it is predicted.
+    fn row(&mut self, instrument: &Instrument) -> Prospects {
+        let packing =
+            measured_packing(self.found.evidence, instrument).unwrap_or_else(|| instrument.packing());
+        let rate = ByteRate(instrument.received().rate().0 / packing);
+        Prospects {
+            instrument: instrument.name.clone(),
+            rate,
+            assumed: instrument.assumed_of_rate().into_iter().map(str::to_owned).collect(),
+            on: (0..self.targets.len()).map(|target| self.predicted(instrument, rate, target)).collect(),
         }
     }
-    limits
-}
 
-fn limit(results: &Results, stages: &[Stage<'_>], target: usize, kind: Kind) -> Option<MeasuredLimit> {
-    let here = stages.iter().flat_map(|stage| stage.outcomes.iter().map(move |outcome| (stage, outcome)));
-    let values = here.filter(|(_, outcome)| outcome.target == target).filter_map(|(stage, outcome)| {
-        let cell: Cell = serde_json::from_str(&results.cells.get(outcome.cell)?.parameters).ok()?;
-        Some((stage.name, kind.value(&cell, outcome)?))
-    });
-    let (stage, value) = values.max_by(|a, b| a.1.total_cmp(&b.1))?;
-    Some(MeasuredLimit { target, kind, value, stage: stage.into() })
-}
-
-/// What the limits of a target say of an instrument: the one that leaves the least margin. None unless there is one for
-/// all that the instrument needs.
-fn predicted(instrument: &Instrument, target: usize, limits: &[MeasuredLimit]) -> Option<Prospect> {
-    let of = |kind: Kind| limits.iter().position(|limit| limit.target == target && limit.kind == kind);
-    let own = of(Kind::Written);
-    let bytes = if instrument.storing == Storing::Shared { of(Kind::Shared).or(own) } else { own };
-    let mut needs = vec![(bytes?, instrument.rate().0)];
-    if let Some(files) = files(instrument) {
-        needs.push((of(Kind::Files)?, files));
+    /// One that is not of the catalogue, or several of one.
+    fn recorded_only(&self, verdict: &Verdict) -> Prospects {
+        Prospects {
+            instrument: verdict.who(),
+            rate: self.written(verdict),
+            assumed: Vec::new(),
+            on: vec![Err(Withheld::NotRecorded); self.targets.len()],
+        }
     }
-    let margins = needs.into_iter().map(|(limit, needed)| (limit, limits[limit].value / needed));
-    let (limit, margin) = margins.min_by(|a, b| a.1.total_cmp(&b.1))?;
-    let (carried, basis) = (Some(margin >= 1.0), Basis::Predicted(limit));
-    Some(Prospect { carried, margin: Some(margin), basis })
-}
 
-/// Files a second that an instrument asks for; none where the recorder chooses files that are large enough.
-fn files(instrument: &Instrument) -> Option<f64> {
-    let frames = match (instrument.format, instrument.storing) {
-        (Format::Cbf, _) => Some(1),
-        (_, Storing::Files | Storing::Scattered) => instrument.frames_per_file,
-        (_, Storing::Growing | Storing::Shared | Storing::Ring) => None,
-    };
-    frames.map(|frames| instrument.frame_rate.0 * instrument.streams as f64 / frames.max(1) as f64)
+    /// What was written of a recorded instrument at its pace.
+    fn written(&self, verdict: &Verdict) -> ByteRate {
+        let packing = self.found.of_verdict(verdict).find_map(|of| of.packing().filter(|_| of.packs()));
+        ByteRate(verdict.rate.0 / packing.unwrap_or(1.0))
+    }
+
+    /// What the limits of a target say of an instrument: the one that leaves the least margin. None unless there is one for
+    /// all that the instrument needs.
+    fn predicted(
+        &mut self,
+        instrument: &Instrument,
+        rate: ByteRate,
+        target: usize,
+    ) -> Result<Prospect, Withheld> {
+        let on = &self.targets[target];
+        let own = on.limit(Kind::Written);
+        let bytes = if instrument.storing == Storing::Shared { on.limit(Kind::Shared).or(own) } else { own };
+        let mut needs = vec![Need { limit: bytes?.clone(), needed: rate.0 }];
+        if let Some(needed) = files(instrument) {
+            needs.push(Need { limit: on.limit(Kind::Files)?.clone(), needed });
+        }
+        let mut without = Vec::new();
+        if instrument.format.packs() {
+            match self.found.packed(instrument) {
+                Some(limit) => {
+                    let needed = instrument.received().rate().0;
+                    needs.push(Need { limit: MeasuredLimit { target, ..limit }, needed });
+                }
+                None => without.push(Without::Packing),
+            }
+        }
+        if needs.iter().any(|need| need.limit.unsynced) {
+            without.push(Without::FileSync);
+        }
+        Ok(self.prospect(needs, without))
+    }
+
+    fn prospect(&mut self, needs: Vec<Need>, without: Vec<Without>) -> Prospect {
+        let too_much = needs.iter().any(Need::is_too_much);
+        let least = needs.into_iter().min_by(|a, b| a.margin().total_cmp(&b.margin()));
+        let least = least.expect("every instrument needs bytes to be written");
+        let margin = least.margin();
+        let carried = match margin {
+            _ if too_much => Some(false),
+            margin if margin >= 1.0 && without.is_empty() => Some(true),
+            _ => None,
+        };
+        Prospect { carried, margin: Some(margin), basis: Basis::Predicted(self.noted(least.limit)), without }
+    }
+
+    /// The index of a limit that a row rests on.
+    fn noted(&mut self, limit: MeasuredLimit) -> usize {
+        let known = self.limits.iter().position(|known| *known == limit);
+        known.unwrap_or_else(|| {
+            self.limits.push(limit);
+            self.limits.len() - 1
+        })
+    }
 }
 
 fn recorded(verdict: &Verdict) -> Prospect {
-    let carried = match verdict.finding {
-        Finding::Lost(_) => Some(false),
-        _ => verdict.is_carried().then_some(true),
+    let carried = match verdict.decision() {
+        Decision::Carries => Some(true),
+        Decision::DoesNotCarry => Some(false),
+        Decision::NotDecided => None,
     };
-    Prospect { carried, margin: verdict.margin(), basis: Basis::Recorded }
+    Prospect { carried, margin: verdict.margin(), basis: Basis::Recorded, without: Vec::new() }
 }
 
 /// A period is a whole number of nanoseconds: rates that differ by less are one.
 const SAME_RATE: f64 = 0.001;
 
-impl Prospects {
-    /// Of the same instrument at the same rate.
-    fn is_of(&self, verdict: &Verdict) -> bool {
-        let same_rate = (verdict.rate.0 / self.rate.0 - 1.0).abs() < SAME_RATE;
-        self.instrument == verdict.who() && same_rate
-    }
+fn is_rate(one: ByteRate, other: ByteRate) -> bool {
+    (one.0 / other.0 - 1.0).abs() < SAME_RATE
+}
+
+/// Of this instrument at its own rate, whether its frames were made in place or came in packets with headers.
+fn is_of(instrument: &Instrument, verdict: &Verdict) -> bool {
+    let came = [instrument.delivered().rate(), instrument.received().rate()];
+    instrument.name == verdict.who() && came.into_iter().any(|rate| is_rate(rate, verdict.rate))
 }
 
 impl Predictions {
+    fn known(&self) -> impl Iterator<Item = &Prospect> {
+        self.rows.iter().flat_map(|row| &row.on).flatten()
+    }
+
     /// Something in the table was not recorded.
     pub fn predicts(&self) -> bool {
-        let mut all = self.rows.iter().flat_map(|row| &row.on).flatten();
-        all.any(|prospect| prospect.basis != Basis::Recorded)
+        self.known().any(|prospect| prospect.basis != Basis::Recorded)
     }
 
     /// Something in the table was recorded.
     pub fn records(&self) -> bool {
-        let mut all = self.rows.iter().flat_map(|row| &row.on).flatten();
-        all.any(|prospect| prospect.basis == Basis::Recorded)
+        self.known().any(|prospect| prospect.basis == Basis::Recorded)
     }
 
-    /// The limits that predictions rest on; others were measured and limit nothing.
+    /// The limits that predictions rest on, in the order of targets.
     pub fn used(&self) -> Vec<&MeasuredLimit> {
-        let uses = |index: usize| {
-            let mut all = self.rows.iter().flat_map(|row| &row.on).flatten();
-            all.any(|prospect| prospect.basis == Basis::Predicted(index))
-        };
-        self.limits.iter().enumerate().filter(|(index, _)| uses(*index)).map(|(_, limit)| limit).collect()
+        let rests_on = |index: usize| self.known().any(|prospect| prospect.basis == Basis::Predicted(index));
+        let used = self.limits.iter().enumerate().filter(|(index, _)| rests_on(*index));
+        let mut used: Vec<&MeasuredLimit> = used.map(|(_, limit)| limit).collect();
+        used.sort_by_key(|limit| (limit.target, limit.kind));
+        used
     }
 }
 

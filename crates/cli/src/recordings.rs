@@ -232,7 +232,7 @@ fn member(asked: &str) -> Result<Member> {
         count.trim().parse().with_context(|| format!("--for {asked}: `{count}` is no number"))?;
     ensure!((1..=COUNT_MOST).contains(&count), "--for {asked}: write 1 to {COUNT_MOST} of an instrument");
     ensure!(!name.trim().is_empty(), "--for {asked}: an instrument is missing: write a+b, or 6*a+b");
-    Ok(Member { instrument: instrument::load(name.trim())?, count })
+    Ok(Member { instrument: instrument::load(name.trim())?.delivered().into_owned(), count })
 }
 
 /// The instruments of one kind in a facility. One recorder is not more than a node can have.
@@ -241,10 +241,10 @@ fn of_facility(file: &str, member: &nilometer_model::Member, mut instrument: Ins
     let count = count.with_context(|| {
         format!("{file}: count = {}: one node records at most {COUNT_MOST} of an instrument", member.count)
     })?;
-    if !member.readers.none() {
-        instrument.readers = member.readers;
+    if let Some(readers) = member.readers {
+        instrument.readers = readers;
     }
-    Ok(Member { instrument, count })
+    Ok(Member { instrument: instrument.delivered().into_owned(), count })
 }
 
 #[cfg(test)]
@@ -262,5 +262,8 @@ mod tests {
         assert_eq!((instrument.name.as_str(), instrument.readers.count), ("pco-edge", 2));
         let [by_name] = &members("pco-edge").expect("it is in the catalogue")[..] else { panic!("one") };
         assert_eq!((by_name.count, by_name.instrument.name.as_str()), (1, "pco-edge"));
+        let [compressed] = &members("eiger2-16m").expect("it is in the catalogue")[..] else { panic!("one") };
+        let rate = compressed.instrument.rate().0;
+        assert!((rate / 507e6 - 1.0).abs() < 0.01, "its frames come compressed: {rate}");
     }
 }

@@ -12,6 +12,7 @@ use nilometer_model::{
 };
 
 use crate::{Blame, Outcome, facility::load, report::palette};
+use limits::FoundLimits;
 
 mod limits;
 
@@ -78,14 +79,16 @@ const PIECES_MOST: f64 = 2e8;
 impl Size {
     pub(crate) fn execute(&self) -> Outcome {
         let (facility, instruments) = self.facility().input()?;
-        let demand = Demand::of(&facility, &instruments);
-        let limits = self.limits.found((self.headroom, self.spare)).input()?;
+        let mut demand = Demand::of(&facility, &instruments);
+        let found = self.limits.found((self.headroom, self.spare), &mut demand, &instruments).input()?;
+        let FoundLimits { limits, remarks } = found;
         let trial = self.trial(&demand, &limits).input()?;
         let sizing =
             nilometer_model::sizing::size(&demand, &limits).map_err(|error| advised(&error)).input()?;
         let checked = trial.map(|trial| checked(trial, &demand, &limits, &sizing));
         let title = &facility.title;
-        let sized = Sized { title, demand: &demand, limits: &limits, sizing: &sizing, checked };
+        let sized =
+            Sized { title, demand: &demand, limits: &limits, sizing: &sizing, remarks: &remarks, checked };
         match self.format {
             Format::Text => print!("{}", sizing_text(&sized, palette())),
             Format::Json => print!("{}", sizing_json(&sized)),

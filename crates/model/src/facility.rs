@@ -52,9 +52,9 @@ pub struct Member {
     /// Share of each day in which it delivers, its own pauses included: above 0, at most 1.
     #[serde(default = "whole", deserialize_with = "share")]
     pub duty: f64,
-    /// Who reads what each of them delivers meanwhile.
+    /// Who reads what each of them delivers meanwhile: who reads such an instrument as a rule, if it is not said.
     #[serde(default)]
-    pub readers: Readers,
+    pub readers: Option<Readers>,
 }
 
 /// A facility's file that can't be used: no valid TOML, not of this shape, or a value that makes no sense.
@@ -124,10 +124,9 @@ impl Facility {
         toml::from_str(text).map_err(|source| FacilityError { file: file.into(), source: Box::new(source) })
     }
 
-    /// A facility of one instrument, without readers or archive.
+    /// A facility of one instrument, with the readers that it has as a rule, without archive.
     pub fn of(instrument: &crate::Instrument) -> Self {
-        let member =
-            Member { name: instrument.name.clone(), count: 1, duty: 1.0, readers: instrument.readers };
+        let member = Member { name: instrument.name.clone(), count: 1, duty: 1.0, readers: None };
         Facility {
             title: instrument.title.clone(),
             source: None,
@@ -172,8 +171,9 @@ name = "mine.toml"
         assert_eq!(facility.capacity, Some(Bytes(1_000_000_000_000_000)));
         let [six, mine] = facility.instruments.as_slice() else { panic!("{facility:?}") };
         assert_eq!((six.count, six.duty), (6, 0.5));
-        assert_eq!((six.readers.count, six.readers.rate), (2, Some(ByteRate(1e8))));
-        assert_eq!((mine.name.as_str(), mine.count, mine.duty, mine.readers.count), ("mine.toml", 1, 1.0, 0));
+        let readers = six.readers.expect("they are said");
+        assert_eq!((readers.count, readers.rate), (2, Some(ByteRate(1e8))));
+        assert_eq!((mine.name.as_str(), mine.count, mine.duty, mine.readers), ("mine.toml", 1, 1.0, None));
     }
 
     #[test]

@@ -44,9 +44,21 @@ pub struct Instrument {
     /// Who reads it meanwhile.
     #[serde(default)]
     pub readers: Readers,
+    /// The detector compresses its frames before it sends them, as many times as `data` says by its compressibility.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub compressed: bool,
+    /// What all streams deliver together, pauses apart, as the source has it: then this is not assumed, even where the
+    /// frames that it is made from are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub published: Option<ByteRate>,
     /// How frames come over a network. If it is not said, they can only be made in place.
     #[serde(default)]
     pub packets: Option<Packets>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 fn incompressible() -> Data {
@@ -220,13 +232,16 @@ const FILE_MAX: u64 = 1 << 40;
 /// Of a frame in CBF, which may become almost four times as large.
 const CBF_MAX: u64 = 1 << 30;
 const STREAMS_MAX: u64 = 1000;
+/// Published rates are rounded.
+const PUBLISHED_TOLERANCE: f64 = 0.05;
 
 impl Instrument {
     /// Reads an instrument. `file` is what messages call it.
     pub fn parse(text: &str, file: &str) -> Result<Self, InstrumentError> {
         let instrument: Instrument = toml::from_str(text)
             .map_err(|source| InstrumentError::Written { file: file.into(), source: Box::new(source) })?;
-        instrument.check().map_err(|why| InstrumentError::Value { file: file.into(), why })?;
+        let checked = instrument.check().and_then(|()| instrument.check_published());
+        checked.map_err(|why| InstrumentError::Value { file: file.into(), why })?;
         Ok(instrument)
     }
 
@@ -269,6 +284,7 @@ impl Instrument {
             );
         }
         self.check_format()?;
+        self.check_compressed()?;
         if self.burst.is_some_and(|burst| burst.frames == 0) {
             return Err("burst.frames = 0: write at least 1, or leave burst out".into());
         }
@@ -276,6 +292,29 @@ impl Instrument {
             Some(key) => Err(format!("assumed names `{key}`: write some of {}", FIGURES.join(", "))),
             None => self.check_packets(),
         }
+    }
+
+    /// Rates are changed on the command line and by plans; only a file has to agree with its source.
+    fn check_published(&self) -> Result<(), String> {
+        let Some(published) = self.published else { return Ok(()) };
+        let rate = self.rate();
+        if (rate.0 / published.0 - 1.0).abs() <= PUBLISHED_TOLERANCE {
+            return Ok(());
+        }
+        Err(format!(
+            "published = \"{published}\": shape, pixel, frame_rate and streams give {rate}; correct one of them"
+        ))
+    }
+
+    fn check_compressed(&self) -> Result<(), String> {
+        let comes_as_it_is = self.format == Format::Raw && self.packets.is_none();
+        if self.compressed && !(comes_as_it_is && self.data.compressibility.is_some()) {
+            return Err(
+                "compressed = true: write data with its compressibility, and leave format and packets out"
+                    .into(),
+            );
+        }
+        Ok(())
     }
 
     fn check_packets(&self) -> Result<(), String> {

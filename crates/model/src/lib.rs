@@ -26,6 +26,7 @@ pub mod sustained;
 mod time;
 mod timeline;
 mod units;
+mod written;
 
 pub use data::{Data, DataKind};
 pub use facility::{Facility, FacilityError, Member};

@@ -3,7 +3,8 @@
 use super::*;
 use crate::Study;
 use nilometer_model::{
-    Bytes, CellEntry, Ingest, Invalid, Key, Measured, Nanos, Sample, Series, TargetEntry, plan, plan::Goal,
+    Bytes, CellEntry, Ingest, Invalid, Key, Measured, Nanos, Readers, Sample, Series, TargetEntry,
+    plan::{self, Cell, Goal, IngestCell, Onto, Phase, Route},
 };
 
 const SECOND: Nanos = Nanos(1_000_000_000);
@@ -26,8 +27,7 @@ fn catalogue() -> Vec<Instrument> {
 }
 
 const WRITES: &str = "[[stage]]\nname = \"writes\"\n[stage.workload.stream]\nfile_size = \"4 MiB\"\nblock_size = \"1 MiB\"\naccess = \"direct\"\n";
-const TREE: &str =
-    "[[stage]]\nname = \"many files\"\n[stage.workload.tree]\nlevels = 1\nbranching = 1\nitems = 10\n";
+const TREE: &str = "[[stage]]\nname = \"many files\"\n[stage.workload.tree]\nlevels = 1\nbranching = 1\nitems = 10\nfile_size = \"4 KiB\"\n";
 
 /// The cells of a plan on one target, and none of their samples.
 fn planned(stages: &str) -> Results {
@@ -52,13 +52,14 @@ fn add(results: &mut Results, cell: usize, phase: Phase, repeats: &[(u64, u64)])
     }
 }
 
-/// A target that writes 250 MB/s and makes 50 files a second.
+/// A target that writes 250 MB/s and makes 50 files a second, more than this machine's memory could hold.
 fn measured() -> Results {
     let mut results = planned(&format!("{WRITES}{TREE}"));
-    add(&mut results, 0, Phase::Write, &[(250_000_000, 250)]);
-    add(&mut results, 0, Phase::Read, &[(900_000_000, 900)]);
-    add(&mut results, 1, Phase::CreateFiles, &[(0, 50)]);
-    add(&mut results, 1, Phase::StatFiles, &[(0, 90_000)]);
+    add(&mut results, 0, Phase::Write, &[(250_000_000, 250); 3]);
+    add(&mut results, 0, Phase::Read, &[(900_000_000, 900); 3]);
+    add(&mut results, 1, Phase::CreateFiles, &[(0, 50); 3]);
+    add(&mut results, 1, Phase::StatFiles, &[(0, 90_000); 3]);
+    results.environment = vec![("dirty_bytes".into(), "4096".into())];
     results
 }
 
@@ -66,11 +67,18 @@ fn measured() -> Results {
 fn table(results: &Results) -> Vec<(String, Option<bool>, f64)> {
     let study = Study::of(results).with_catalogue(&catalogue());
     let row = |row: &Prospects| {
-        let prospect = row.on[0].expect("rows without any are left out");
+        let prospect = row.on[0].as_ref().ok()?;
         let margin = prospect.margin.expect("measured");
-        (row.instrument.clone(), prospect.carried, (margin * 100.0).round() / 100.0)
+        Some((row.instrument.clone(), prospect.carried, (margin * 100.0).round() / 100.0))
     };
-    study.predictions.rows.iter().map(row).collect()
+    study.predictions.rows.iter().filter_map(row).collect()
+}
+
+/// Why there is no prediction, for each instrument without one.
+fn reasons(results: &Results) -> Vec<String> {
+    let study = Study::of(results).with_catalogue(&catalogue());
+    let why = |row: &Prospects| Some(format!("{}: {}", row.instrument, row.on[0].as_ref().err()?));
+    study.predictions.rows.iter().filter_map(why).collect()
 }
 
 fn says(name: &str, carried: bool, margin: f64) -> (String, Option<bool>, f64) {
@@ -90,11 +98,12 @@ fn bytes_or_files_limit_whichever_is_less() {
     );
     let results = measured();
     let study = Study::of(&results).with_catalogue(&catalogue());
-    let stage = |row: usize| match study.predictions.rows[row].on[0].expect("known").basis {
-        Basis::Predicted(limit) => study.predictions.limits[limit].stage.clone(),
-        Basis::Recorded => "recorded".into(),
+    let stage = |row: usize| match study.predictions.rows[row].on[0].as_ref().expect("known").basis {
+        Basis::Predicted(limit) => study.predictions.limits[limit].from.clone(),
+        Basis::Recorded => LimitSource::Recording("itself".into()),
     };
-    assert_eq!([0, 1, 2].map(stage), ["writes", "many files", "writes"]);
+    let expected = ["writes", "many files", "writes"].map(|stage| LimitSource::Stage(stage.into()));
+    assert_eq!([0, 1, 2].map(stage), expected);
     assert_eq!(study.predictions.used().len(), 2);
 }
 
@@ -104,18 +113,90 @@ fn the_lower_end_of_the_interval_counts() {
     add(&mut results, 0, Phase::Write, &[(240_000_000, 1), (250_000_000, 1), (260_000_000, 1)]);
     // 4.303 standard errors of 10 / sqrt 3 below the mean: 250 - 24.84.
     assert_eq!(table(&results)[0], says("large", true, 2.25));
-    results.samples.truncate(2);
     results.samples[1].sample.bytes = 10_000_000;
     assert_eq!(table(&results), [], "an interval that reaches zero allows no prediction");
-    results.samples[1].sample.invalid = Some(Invalid::Starved(None));
-    assert_eq!(table(&results)[0], says("large", true, 2.4));
+    assert!(reasons(&results)[0].contains("repeats differ so much"), "{:?}", reasons(&results));
+}
+
+#[test]
+fn it_says_no_only_where_the_upper_end_is_too_little() {
+    let mut results = planned(WRITES);
+    // The interval is 76 MB/s to 124 MB/s, and 100 MB/s are needed.
+    add(&mut results, 0, Phase::Write, &[(90_000_000, 1), (100_000_000, 1), (110_000_000, 1)]);
+    assert_eq!(table(&results)[0], ("large".into(), None, 0.75));
+    results.samples.iter_mut().for_each(|measured| measured.sample.bytes -= 40_000_000);
+    assert_eq!(table(&results)[0], ("large".into(), Some(false), 0.35));
+}
+
+#[test]
+fn too_few_repeats_and_invalid_ones_predict_nothing() {
+    let mut results = measured();
+    for (invalid, said) in
+        [(0, ""), (1, "2 valid repeats, and 3 are needed (writes)"), (2, "1 valid repeat,")]
+    {
+        for (index, measured) in results.samples.iter_mut().take(3).enumerate() {
+            measured.sample.invalid = (index < invalid).then_some(Invalid::Starved(None));
+        }
+        assert_eq!(table(&results).len(), if invalid == 0 { 4 } else { 0 });
+        let reasons = reasons(&results);
+        assert!(reasons.iter().all(|why| why.contains(said)), "{reasons:?}");
+        assert_eq!(reasons.len(), if invalid == 0 { 0 } else { 4 }, "no instrument vanishes");
+    }
+    results.samples[2].sample.invalid = Some(Invalid::Starved(None));
+    assert_eq!(reasons(&results)[0], "large: all repeats are INVALID (writes)");
+    let mut files = measured();
+    files.samples[6].sample.invalid = Some(Invalid::Starved(None));
+    assert_eq!(
+        reasons(&files),
+        ["single", "tenths"].map(|name| format!("{name}: 2 valid repeats, and 3 are needed (many files)"))
+    );
+}
+
+#[test]
+fn a_small_scale_predicts_nothing() {
+    let mut results = measured();
+    results.plan = "{\"plan\": {\"scale\": 0.001}, \"targets\": []}".into();
+    assert_eq!(table(&results), []);
+    assert!(reasons(&results)[0].contains("at scale 0.001"), "{:?}", reasons(&results));
+    results.plan = "{\"plan\": {\"scale\": 1.0}, \"targets\": []}".into();
+    assert_eq!(table(&results).len(), 4);
+}
+
+#[test]
+fn less_than_a_cache_that_was_seen_predicts_nothing() {
+    let mut results = measured();
+    recording(&mut results, "fast", Goal::Limit, 400_000_000, 0);
+    // At 400 MB/s for the first second, then at 40 MB/s: the cache took more than the 250 MB of the stage.
+    let mut series = Series::new(Nanos(0));
+    (0..1000)
+        .for_each(|at| series.add(Nanos::from_millis(10 * at), if at < 100 { 4_000_000 } else { 400_000 }));
+    results.samples.last_mut().expect("a sample").sample.series = series;
+    let reasons = reasons(&results);
+    assert!(reasons[0].contains("250 MB were written at a time, and a cache took 4"), "{reasons:?}");
+}
+
+#[test]
+fn files_in_this_machines_memory_decide_nothing() {
+    let mut results = measured();
+    results.environment = vec![("memory".into(), "1000000 kB".into()), ("dirty_ratio".into(), "20".into())];
+    results.samples[6..9].iter_mut().for_each(|measured| measured.sample.operations = 5000);
+    let table = table(&results);
+    assert_eq!(table[0], says("large", true, 2.5));
+    assert_eq!(
+        table[1],
+        ("single".into(), None, 2.5),
+        "50 times as many files as are needed, but not durable"
+    );
+    let study = Study::of(&results).with_catalogue(&catalogue());
+    let single = study.predictions.rows[1].on[0].as_ref().expect("known");
+    assert_eq!(single.without, [Without::FileSync]);
 }
 
 #[test]
 fn what_is_not_measured_is_not_predicted() {
     let names = |stages: &str, cell, phase| {
         let mut results = planned(stages);
-        add(&mut results, cell, phase, &[(200_000_000, 200)]);
+        add(&mut results, cell, phase, &[(200_000_000, 200); 3]);
         table(&results).into_iter().map(|(name, _, _)| name).collect::<Vec<_>>()
     };
     assert_eq!(names(WRITES, 0, Phase::Write), ["large", "shared"]);
@@ -129,6 +210,7 @@ fn what_is_not_measured_is_not_predicted() {
     let mut given_up = measured();
     given_up.targets[0].left_out = Some("it hung".into());
     assert_eq!(table(&given_up), []);
+    assert_eq!(reasons(&given_up)[0], "large: the target was given up");
     assert_eq!(Study::of(&measured()).predictions.rows, [], "no catalogue, no rows");
 }
 
@@ -137,8 +219,8 @@ fn a_shared_file_is_predicted_from_shared_files_where_there_are_some() {
     let shared = WRITES.replace("writes", "N to 1") + "layout = \"strided\"\n";
     let mut results =
         planned(&format!("{WRITES}{}", shared.replace("[stage.workload", "workers = 2\n[stage.workload")));
-    add(&mut results, 0, Phase::Write, &[(250_000_000, 250)]);
-    add(&mut results, 1, Phase::Write, &[(60_000_000, 60)]);
+    add(&mut results, 0, Phase::Write, &[(250_000_000, 250); 3]);
+    add(&mut results, 1, Phase::Write, &[(60_000_000, 60); 3]);
     assert_eq!(table(&results), [says("large", true, 2.5), says("shared", false, 0.6)]);
 }
 
@@ -171,13 +253,13 @@ fn a_verdict_replaces_the_prediction() {
     let study = Study::of(&results).with_catalogue(&catalogue());
     let of = |name: &str| {
         let row = study.predictions.rows.iter().find(|row| row.instrument == name).expect("a row");
-        let prospect = row.on[0].expect("known");
+        let prospect = row.on[0].as_ref().expect("known");
         (prospect.carried, prospect.margin.map(f64::round), prospect.basis == Basis::Recorded)
     };
     assert_eq!(of("single"), (Some(true), Some(4.0), true));
     assert_eq!(of("large"), (Some(false), None, true));
     assert_eq!(of("mine"), (Some(true), None, true));
-    assert_eq!(of("tenths"), (Some(true), Some(3.0), false));
+    assert_eq!(of("tenths"), (Some(true), Some(4.0), false), "as much as was recorded");
     assert_eq!(study.predictions.rows.len(), 5);
     assert!(study.predictions.predicts() && study.predictions.records());
 }
@@ -192,4 +274,129 @@ fn another_rate_is_another_instrument() {
     let rows: Vec<_> =
         study.predictions.rows.iter().map(|row| (row.instrument.as_str(), row.rate.0)).collect();
     assert_eq!(rows[..2], [("large", 50e6), ("large", 100e6)]);
+}
+
+#[test]
+fn nothing_is_predicted_to_be_worse_than_what_was_recorded() {
+    let mut results = measured();
+    recording(&mut results, "mine", Goal::Limit, 900_000_000, 0);
+    recording(&mut results, "mine", Goal::Pace, 100_000_000, 0);
+    let study = Study::of(&results).with_catalogue(&catalogue());
+    let large = study.predictions.rows.iter().find(|row| row.instrument == "large").expect("a row");
+    let prospect = large.on[0].as_ref().expect("known");
+    assert_eq!(prospect.margin.map(f64::round), Some(9.0), "9 times 100 MB/s were recorded");
+    let Basis::Predicted(limit) = prospect.basis else { panic!("{prospect:?}") };
+    assert_eq!(study.predictions.limits[limit].from, LimitSource::Recording("mine".into()));
+    // Where the stage wrote more than the recording took, it counts.
+    results.samples.truncate(12);
+    recording(&mut results, "mine", Goal::Limit, 100_000_000, 0);
+    recording(&mut results, "mine", Goal::Pace, 100_000_000, 0);
+    assert!(table(&results).contains(&says("large", true, 2.5)), "{:?}", table(&results));
+}
+
+/// Images of a byte a pixel in CBF: 100.5 MB/s of 400 MB/s.
+fn detector(name: &str) -> Instrument {
+    let text = format!(
+        "name = \"{name}\"\ntitle = \"t\"\nsource = \"s\"\nshape = [1000, 1000]\npixel = \"int32\"\nframe_rate = \"100 Hz\"\n\
+         format = \"cbf\"\ndata = \"diffraction\"\nassumed = [\"data\"]\n"
+    );
+    Instrument::parse(&text, name).expect("valid")
+}
+
+/// A recording of it at the limit, four times smaller than it came.
+fn packed(results: &mut Results, instrument: &Instrument, rate: u64, cores: f64) {
+    recording(results, &instrument.name, Goal::Limit, rate, 0);
+    let cell = IngestCell {
+        instrument: instrument.clone(),
+        count: 1,
+        goal: Goal::Limit,
+        duration: SECOND,
+        buffer: Bytes(1 << 30),
+        keep: Bytes(1 << 30),
+        fill: None,
+        repeats: 1,
+        readers: Readers::default(),
+        company: None,
+        condition: None,
+        route: Route::InPlace,
+        onto: Onto::Target,
+    };
+    results.cells.last_mut().expect("a cell").parameters = serde_json::to_string(&cell).expect("JSON");
+    let sample = &mut results.samples.last_mut().expect("a sample").sample;
+    (sample.bytes, sample.user) = (rate, Nanos::from_seconds(cores));
+    let ingest = sample.ingest.as_mut().expect("a recording");
+    (ingest.frame_size, ingest.stored, ingest.written) =
+        (Bytes(4_000_000), rate / 4_000_000, Bytes(rate / 4));
+}
+
+/// What is written counts, 100.5 MB/s, not the 400 MB/s of the pixels; what packing costs is not known.
+#[test]
+fn what_is_packed_is_predicted_as_it_is_written() {
+    let mut results = measured();
+    results.samples[6..9].iter_mut().for_each(|measured| measured.sample.operations = 5000);
+    let study = Study::of(&results).with_catalogue(&[detector("one")]);
+    let row = &study.predictions.rows[0];
+    assert!((row.rate.0 / 100.5e6 - 1.0).abs() < 1e-3, "{}", row.rate);
+    assert_eq!(row.assumed, ["data"]);
+    let prospect = row.on[0].as_ref().expect("known");
+    assert_eq!((prospect.carried, &prospect.without[..]), (None, &[Without::Packing][..]));
+    assert!(prospect.margin.is_some_and(|margin| (margin - 2.49).abs() < 0.01), "{prospect:?}");
+}
+
+#[test]
+fn a_processor_that_packs_is_in_the_prediction_if_the_like_was_recorded() {
+    let mut results = measured();
+    results.samples[6..9].iter_mut().for_each(|measured| measured.sample.operations = 5000);
+    packed(&mut results, &detector("recorded"), 600_000_000, 1.0);
+    let of = |results: &Results| {
+        let study = Study::of(results).with_catalogue(&[detector("other")]);
+        let row = study.predictions.rows.iter().find(|row| row.instrument == "other").expect("a row");
+        (row.rate.0.round(), row.on[0].clone().expect("known"))
+    };
+    let (rate, prospect) = of(&results);
+    assert!((rate - 1e8).abs() < 1.0, "four times smaller, as was measured: {rate}");
+    assert_eq!(
+        prospect.margin.map(|margin| (margin * 100.0).round()),
+        Some(150.0),
+        "the processor packs 600 MB/s"
+    );
+    assert_eq!((prospect.carried, prospect.without.len()), (Some(true), 0));
+    let sample = &mut results.samples.last_mut().expect("a sample").sample;
+    sample.user = Nanos::from_seconds(2.5);
+    let (_, prospect) = of(&results);
+    assert_eq!(prospect.margin.map(|margin| (margin * 100.0).round()), Some(150.0), "2.5 processors did so");
+    results.samples.last_mut().expect("a sample").sample.bytes /= 2;
+    let (_, prospect) = of(&results);
+    assert_eq!(prospect.carried, Some(false), "{prospect:?}");
+}
+
+/// With the headers of its packets 128.5 MB/s, without them 128 MB/s: one row.
+#[test]
+fn no_instrument_stands_twice() {
+    let telescope =
+        Instrument::parse(include_str!("../../../../instruments/fila10g-1g.toml"), "f").expect("valid");
+    for instrument in [telescope.clone(), telescope.received().into_owned()] {
+        let mut results = measured();
+        recording(&mut results, "fila10g-1g", Goal::Pace, 128_000_000, 0);
+        let sample = &mut results.samples.last_mut().expect("a sample").sample;
+        let ingest = sample.ingest.as_mut().expect("a recording");
+        (ingest.frame_size, ingest.period) = (instrument.frame_size(), instrument.period());
+        let study = Study::of(&results).with_catalogue(std::slice::from_ref(&telescope));
+        let [row] = &study.predictions.rows[..] else { panic!("{:?}", study.predictions.rows) };
+        assert_eq!(row.on[0].as_ref().expect("known").basis, Basis::Recorded);
+        assert_eq!(row.rate.to_string(), "129 MB/s");
+    }
+}
+
+#[test]
+fn what_a_detector_compresses_is_predicted_as_it_comes() {
+    let eiger =
+        Instrument::parse(include_str!("../../../../instruments/eiger2-16m.toml"), "e").expect("valid");
+    let mut results = planned(WRITES);
+    add(&mut results, 0, Phase::Write, &[(1_300_000_000, 250); 3]);
+    let study = Study::of(&results).with_catalogue(&[eiger]);
+    let row = &study.predictions.rows[0];
+    assert_eq!(row.rate.to_string(), "507 MB/s", "not the 9.6 GB/s of its pixels");
+    assert_eq!(row.on[0].as_ref().expect("known").carried, Some(true));
+    assert_eq!(row.assumed, ["shape", "pixel", "frame_rate", "data"]);
 }

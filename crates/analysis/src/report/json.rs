@@ -8,8 +8,8 @@ use serde_json::Value as Json;
 
 use super::packets::FIGURES;
 use crate::{
-    Basis, Kind, MeasuredLimit, Outcome, Predictions, Prospect, Prospects, Quantity, Reason, Stage, Study,
-    Value, curve::cost, effect::Answer, effect::Effect, letter,
+    Basis, Kind, LimitSource, MeasuredLimit, Outcome, Predictions, Prospect, Prospects, Quantity, Reason, Stage, Study,
+    Value, Withheld, Without, curve::cost, effect::Answer, effect::Effect, letter,
 };
 
 /// Raised when a field is renamed, removed or changes its meaning; not when one is added.
@@ -39,7 +39,7 @@ struct Document<'a> {
     verdicts: Vec<Answered<'a>>,
     /// One for each recording of packets that came over loopback.
     packets: Vec<Packets<'a>>,
-    /// One for each instrument and target of which something is known.
+    /// One for each instrument and target.
     instruments: Vec<Expected<'a>>,
     warnings: Vec<Told>,
 }
@@ -199,22 +199,32 @@ struct Expected<'a> {
     instrument: &'a str,
     target: String,
     bytes_per_second: f64,
-    /// `recorded` or `predicted`.
+    /// Keys of the instrument's file that this rate rests on and that no source gives.
+    assumed: &'a [String],
+    /// `recorded`, `predicted` or `none`.
     basis: &'static str,
-    /// Null where the recording did not decide.
+    /// Null where the data do not decide.
     carried: Option<bool>,
     /// What the target takes over what the instrument delivers.
     margin: Option<f64>,
     /// What a prediction rests on.
     limit: Option<Limit<'a>>,
+    /// What may make the margin less and was not measured: `packing`, `file_sync`.
+    without: Vec<&'static str>,
+    /// Why nothing is predicted.
+    why_not: Option<String>,
 }
 
-/// The lower end of the interval of what was measured: one of the two is null.
+/// The lower end of the interval of what was measured: one of the two is null. So is one of stage and recording.
 #[derive(Serialize)]
 struct Limit<'a> {
     bytes_per_second: Option<f64>,
     files_per_second: Option<f64>,
-    stage: &'a str,
+    stage: Option<&'a str>,
+    /// The instrument that was recorded.
+    recording: Option<&'a str>,
+    /// `written`, `shared`, `files` or `packed`: the last is of frames before they are packed.
+    kind: &'static str,
 }
 
 #[derive(Serialize)]
@@ -408,24 +418,42 @@ fn verdicts<'a>(study: &'a Study<'_>) -> Vec<Answered<'a>> {
     study.verdicts.iter().map(answered).collect()
 }
 
-fn instruments<'a>(predictions: &'a Predictions) -> Vec<Expected<'a>> {
-    let known = predictions.rows.iter().flat_map(|row| {
+fn instruments(predictions: &Predictions) -> Vec<Expected<'_>> {
+    let all = predictions.rows.iter().flat_map(|row| {
         let on = row.on.iter().enumerate();
-        on.filter_map(move |(target, prospect)| Some((row, target, prospect.as_ref()?)))
+        on.map(move |(target, prospect)| (row, target, prospect))
     });
-    let expected = |(row, target, prospect): (&'a Prospects, usize, &Prospect)| Expected {
+    all.map(|(row, target, prospect)| expected(predictions, row, target, prospect)).collect()
+}
+
+fn expected<'a>(
+    predictions: &'a Predictions,
+    row: &'a Prospects,
+    target: usize,
+    prospect: &'a Result<Prospect, Withheld>,
+) -> Expected<'a> {
+    let (known, why_not) = (prospect.as_ref().ok(), prospect.as_ref().err());
+    let (basis, limit) = match known.map(|prospect| prospect.basis) {
+        Some(Basis::Recorded) => ("recorded", None),
+        Some(Basis::Predicted(limit)) => ("predicted", predictions.limits.get(limit).map(Limit::of)),
+        None => ("none", None),
+    };
+    let without = |without: &Without| match without {
+        Without::Packing => "packing",
+        Without::FileSync => "file_sync",
+    };
+    Expected {
         instrument: &row.instrument,
         target: letter(target),
         bytes_per_second: row.rate.0,
-        basis: if prospect.basis == Basis::Recorded { "recorded" } else { "predicted" },
-        carried: prospect.carried,
-        margin: prospect.margin,
-        limit: match prospect.basis {
-            Basis::Predicted(limit) => predictions.limits.get(limit).map(Limit::of),
-            Basis::Recorded => None,
-        },
-    };
-    known.map(expected).collect()
+        assumed: &row.assumed,
+        basis,
+        carried: known.and_then(|prospect| prospect.carried),
+        margin: known.and_then(|prospect| prospect.margin),
+        limit,
+        without: known.map(|prospect| prospect.without.iter().map(without).collect()).unwrap_or_default(),
+        why_not: why_not.map(ToString::to_string),
+    }
 }
 
 impl<'a> Limit<'a> {
@@ -434,7 +462,14 @@ impl<'a> Limit<'a> {
         Limit {
             bytes_per_second: (!is_files).then_some(limit.value),
             files_per_second: is_files.then_some(limit.value),
-            stage: &limit.stage,
+            stage: if let LimitSource::Stage(stage) = &limit.from { Some(stage) } else { None },
+            recording: if let LimitSource::Recording(who) = &limit.from { Some(who) } else { None },
+            kind: match limit.kind {
+                Kind::Written => "written",
+                Kind::Shared => "shared",
+                Kind::Files => "files",
+                Kind::Packed => "packed",
+            },
         }
     }
 }

@@ -35,21 +35,32 @@ fn write_prospects(text: &mut String, study: &Study<'_>) -> std::fmt::Result {
     if predictions.rows.is_empty() {
         return Ok(());
     }
+    writeln!(text, "\n## {}: {}\n", prospects::title(predictions), prospects::SUBTITLE)?;
+    if prospects::is_table(predictions) {
+        write_table(text, study)?;
+    }
+    let notes = prospects::notes(predictions).into_iter();
+    let recorded = predictions.records() && predictions.predicts();
+    for (number, note) in notes.enumerate() {
+        let bold = if recorded && number == 0 { "**Recorded.** " } else { "" };
+        writeln!(text, "\n{bold}{}", plain(&note))?;
+    }
+    Ok(())
+}
+
+/// A row for each instrument.
+fn write_table(text: &mut String, study: &Study<'_>) -> std::fmt::Result {
+    let predictions = &study.predictions;
     let letters: Vec<String> = (0..study.results.targets.len()).map(letter).collect();
-    let (title, rules) = (prospects::title(predictions), "--:|".repeat(letters.len()));
-    writeln!(text, "\n## {title}: {}\n", prospects::SUBTITLE)?;
+    let rules = "--:|".repeat(letters.len());
     writeln!(text, "| instrument | rate | {} |\n|---|--:|{rules}", letters.join(" | "))?;
     for row in &predictions.rows {
-        write!(text, "| {} | {} |", plain(&row.instrument), row.rate)?;
-        for prospect in row.on.iter().map(Option::as_ref) {
+        write!(text, "| {} | {} |", plain(&row.instrument), prospects::rate(row))?;
+        for prospect in row.on.iter().map(|prospect| prospect.as_ref().ok()) {
             let bold = if prospects::is_recorded(prospect) { "**" } else { "" };
             write!(text, " {bold}{}{bold} |", prospects::says(prospect))?;
         }
         text.push('\n');
-    }
-    if let Some(note) = prospects::note(predictions) {
-        let bold = if predictions.records() { "**Recorded.** " } else { "" };
-        writeln!(text, "\n{bold}{}", plain(&note))?;
     }
     Ok(())
 }

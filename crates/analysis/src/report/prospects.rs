@@ -1,12 +1,17 @@
 //! The table of instruments and targets in words, as all reports for people show it.
 
+use nilometer_model::ByteRate;
+
 use crate::{
-    Basis, Kind, MeasuredLimit, Predictions, Prospect, Quantity, Study, letter,
+    Basis, Kind, LimitSource, MeasuredLimit, Predictions, Prospect, Prospects, Quantity, Study, Withheld,
+    Without, letter,
     report::terminal::{BOLD, DIM, GREEN, Page, RED, YELLOW, clipped},
 };
 
 use super::words::NONE;
 
+/// Stands in front of a rate that is assumed.
+const ASSUMED: &str = "~";
 /// Targets beside each other in a terminal.
 const BESIDE: usize = 4;
 /// Columns of a terminal for a name, a rate, and a target.
@@ -18,9 +23,15 @@ const PROSPECT: usize = 13;
 pub(super) fn title(predictions: &Predictions) -> &'static str {
     match (predictions.records(), predictions.predicts()) {
         (true, true) => "Recorded and predicted",
-        (false, _) => "Predicted",
+        (false, true) => "Predicted",
+        (false, false) => "Not predicted",
         (true, false) => "Recorded",
     }
+}
+
+/// Whether there is a row that says something: a table of dashes is told in a sentence.
+pub(super) fn is_table(predictions: &Predictions) -> bool {
+    predictions.records() || predictions.predicts()
 }
 
 /// What stands below the title.
@@ -39,6 +50,12 @@ pub(super) fn says(prospect: Option<&Prospect>) -> String {
     }
 }
 
+/// What is written of an instrument, marked where that is assumed.
+pub(super) fn rate(row: &Prospects) -> String {
+    let mark = if row.assumed.is_empty() { "" } else { ASSUMED };
+    format!("{mark}{}", row.rate)
+}
+
 /// Below one it is rounded down: what is not enough must not look so.
 fn times(margin: f64) -> String {
     match margin {
@@ -53,18 +70,38 @@ pub(super) fn is_recorded(prospect: Option<&Prospect>) -> bool {
     prospect.is_some_and(|prospect| prospect.basis == Basis::Recorded)
 }
 
-/// `1.87 GB/s written (large files)`.
+/// `1.87 GB/s written (large files, 537 MB at a time)`.
 pub(super) fn limit(limit: &MeasuredLimit) -> String {
+    let bytes = Quantity::Bytes.show(limit.value);
     let value = match limit.kind {
         Kind::Files => format!("{} files made", Quantity::Operations.show(limit.value)),
-        Kind::Written => format!("{} written", Quantity::Bytes.show(limit.value)),
-        Kind::Shared => format!("{} written into a shared file", Quantity::Bytes.show(limit.value)),
+        Kind::Written => format!("{bytes} written"),
+        Kind::Shared => format!("{bytes} written into a shared file"),
+        Kind::Packed => format!("{bytes} of frames packed"),
     };
-    format!("{value} ({})", limit.stage)
+    let data = limit.data.map_or(String::new(), |data| format!(", {} at a time", decimal(data)));
+    match &limit.from {
+        LimitSource::Stage(stage) => format!("{value} ({stage}{data})"),
+        LimitSource::Recording(who) => format!("{value} ({who} was recorded)"),
+    }
 }
 
-/// What must be known of predictions; none where there are none.
-pub(super) fn note(predictions: &Predictions) -> Option<String> {
+fn decimal(bytes: u64) -> String {
+    ByteRate(bytes as f64).to_string().replace("/s", "")
+}
+
+/// What must be known of predictions, a paragraph each; none where there is nothing in the table but recordings.
+pub(super) fn notes(predictions: &Predictions) -> Vec<String> {
+    let mut notes = Vec::new();
+    notes.extend(rests_on(predictions));
+    notes.extend(assumed(predictions));
+    notes.extend([Without::Packing, Without::FileSync].into_iter().filter_map(|of| without(predictions, of)));
+    notes.extend(withheld(predictions));
+    notes
+}
+
+/// The limits.
+fn rests_on(predictions: &Predictions) -> Option<String> {
     let used = predictions.used();
     let of_target = |limits: &[&MeasuredLimit]| {
         let words: Vec<String> = limits.iter().map(|of| limit(of)).collect();
@@ -80,22 +117,86 @@ pub(super) fn note(predictions: &Predictions) -> Option<String> {
     })
 }
 
+/// Which rates are assumed, by what of them is.
+fn assumed(predictions: &Predictions) -> Option<String> {
+    let rows = predictions.rows.iter().filter(|row| !row.assumed.is_empty());
+    let what = |row: &Prospects| {
+        let words: Vec<String> = row.assumed.iter().map(|key| key.replace('_', " ")).collect();
+        words.join(", ")
+    };
+    let groups = grouped(rows.map(|row| (what(row), row.instrument.as_str())));
+    let of = |(what, names): &(String, Vec<&str>)| format!("{what} of {}", names.join(", "));
+    let groups: Vec<String> = groups.iter().map(of).collect();
+    (!groups.is_empty())
+        .then(|| format!("{ASSUMED} rests on what no source gives but is assumed: {}.", groups.join("; ")))
+}
+
+/// Which predictions do not decide because something was not measured.
+fn without(predictions: &Predictions, what: Without) -> Option<String> {
+    let lacks = |row: &&Prospects| row.on.iter().flatten().any(|prospect| prospect.without.contains(&what));
+    let names: Vec<&str> = predictions.rows.iter().filter(lacks).map(|row| row.instrument.as_str()).collect();
+    let why = match what {
+        Without::Packing => {
+            "the storage alone, without what packing frames costs the processor, which only a recording shows"
+        }
+        Without::FileSync => {
+            "files that were made in this machine's memory; how many can be made durable only a recording shows"
+        }
+    };
+    (!names.is_empty()).then(|| format!("? by {why}: {}.", names.join(", ")))
+}
+
+/// Where there is no prediction, and why.
+fn withheld(predictions: &Predictions) -> Option<String> {
+    let reasons = predictions.rows.iter().flat_map(|row| {
+        let on = row.on.iter().enumerate();
+        on.filter_map(move |(target, prospect)| {
+            Some((target, prospect.as_ref().err()?, row.instrument.as_str()))
+        })
+    });
+    let groups = grouped(reasons.map(|(target, why, name)| ((target, why), name)));
+    let rows = predictions.rows.len();
+    let of = |((target, why), names): &((usize, &Withheld), Vec<&str>)| {
+        let all = names.len() == rows && rows > 1;
+        let names = if all { format!("all {rows}") } else { names.join(", ") };
+        format!("on {} {names}: {why}", letter(*target))
+    };
+    let groups: Vec<String> = groups.iter().map(of).collect();
+    (!groups.is_empty()).then(|| format!("{NONE} not predicted: {}.", groups.join("; ")))
+}
+
+/// Names by what they share, in the order in which that comes first.
+fn grouped<'a, K: PartialEq>(pairs: impl Iterator<Item = (K, &'a str)>) -> Vec<(K, Vec<&'a str>)> {
+    let mut groups: Vec<(K, Vec<&str>)> = Vec::new();
+    for (what, name) in pairs {
+        match groups.iter_mut().find(|(known, _)| *known == what) {
+            Some((_, names)) => names.push(name),
+            None => groups.push((what, vec![name])),
+        }
+    }
+    groups
+}
+
 impl Page {
     /// The table, where it says more than the verdicts do.
     pub(super) fn prospects(&mut self, study: &Study<'_>) {
         let predictions = &study.predictions;
-        if !predictions.predicts() && study.verdicts.len() < 2 {
+        let notes = notes(predictions);
+        if !predictions.predicts() && study.verdicts.len() < 2 && notes.is_empty() {
             return;
         }
         self.line("", "");
         self.line(BOLD, &format!("{}: {SUBTITLE}", title(predictions).to_uppercase()));
         let targets: Vec<usize> = (0..study.results.targets.len()).collect();
-        for targets in targets.chunks(BESIDE) {
-            self.prospects_on(predictions, targets);
+        if is_table(predictions) {
+            targets.chunks(BESIDE).for_each(|targets| self.prospects_on(predictions, targets));
         }
-        let star = if predictions.records() && predictions.predicts() { "* recorded. " } else { "" };
-        let note = note(predictions).unwrap_or_default();
-        self.paragraph(DIM, "  ", &format!("{star}{note}"));
+        if predictions.records() && predictions.predicts() {
+            self.paragraph(DIM, "  ", "* recorded.");
+        }
+        for note in notes {
+            self.paragraph(DIM, "  ", &note);
+        }
     }
 
     /// A row for each instrument, a column for each of a few targets.
@@ -107,12 +208,11 @@ impl Page {
         let both = predictions.records() && predictions.predicts();
         for row in &predictions.rows {
             let prospects = targets.iter().map(|target| {
-                let prospect = row.on.get(*target).and_then(Option::as_ref);
+                let prospect = row.on.get(*target).and_then(|prospect| prospect.as_ref().ok());
                 let star = if both && is_recorded(prospect) { " *" } else { "  " };
                 (colour(prospect), format!("{:>PROSPECT$}{star}", says(prospect)))
             });
-            let before =
-                format!("  {:<NAME$}{:>RATE$}", clipped(&row.instrument, NAME), row.rate.to_string());
+            let before = format!("  {:<NAME$}{:>RATE$}", clipped(&row.instrument, NAME), rate(row));
             self.painted(std::iter::once(("", before)).chain(prospects));
         }
     }

@@ -90,6 +90,7 @@ fn shown(instrument: &Instrument) -> String {
         rows.push(("bursts", format!("{frames} frames, then none for {pause}: {}", instrument.rate())));
     }
     rows.push(("rate", instrument.mean_rate().to_string()));
+    rows.extend(written(instrument).map(|written| ("written", written)));
     rows.push(("data", data(&instrument.data)));
     rows.push(("stored as", files));
     rows.extend(packets::rows(instrument));
@@ -99,6 +100,17 @@ fn shown(instrument: &Instrument) -> String {
     rows.push(("assumed", assumed));
     let lines: Vec<_> = rows.iter().map(|(key, value)| format!("{key:<11} {value}")).collect();
     lines.join("\n") + "\n"
+}
+
+/// What reaches the storage of frames that are compressed; none of others.
+fn written(instrument: &Instrument) -> Option<String> {
+    let compressed = match (instrument.compressed, instrument.format.packs()) {
+        (true, _) => "compressed by the detector",
+        (false, true) => "compressed by the recorder",
+        (false, false) => return None,
+    };
+    let assumed = if instrument.assumed_of_rate().is_empty() { "" } else { ", assumed" };
+    Some(format!("{}, {compressed}{assumed}", instrument.written_rate()))
 }
 
 /// What is in the frames.
@@ -134,7 +146,7 @@ mod tests {
         for (name, published, tolerance) in [
             ("pco-4000", 100e6, 0.08),
             ("pco-edge", 700e6, 0.01),
-            ("excalibur-3m", 600e6, 0.001),
+            ("excalibur-3m", 600.0 * 1_048_576.0, 1e-9),
             ("fila10g-512m", 512e6 / 8.0, 1e-9),
             ("fila10g-1g", 1024e6 / 8.0, 1e-9),
             ("fila10g-2g", 2048e6 / 8.0, 1e-9),
@@ -163,6 +175,18 @@ mod tests {
             assert!(text.contains(part), "{part} in {text}");
         }
         assert!(shown(&load("pco-edge").expect("built in")).contains("assumed     data\n"));
+    }
+
+    #[test]
+    fn what_is_written_of_compressed_frames_is_said() {
+        for (name, said) in [
+            ("pilatus-6m", "written     156 MB/s, compressed by the recorder, assumed\n"),
+            ("eiger2-16m", "written     507 MB/s, compressed by the detector, assumed\n"),
+        ] {
+            let text = shown(&load(name).expect(name));
+            assert!(text.contains(said), "{text}");
+        }
+        assert!(!shown(&load("pco-edge").expect("built in")).contains("\nwritten"));
     }
 
     #[test]

@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use anyhow::{Context, bail, ensure};
 use clap::Args;
 use nilometer_analysis::{MeasuredLimits, letter, measured_limits};
+use nilometer_campaign::environment;
 use nilometer_model::{
-    ByteRate, Bytes, Nanos, Results,
-    sizing::{Figure, Limits},
+    ByteRate, Bytes, Instrument, Nanos, Results,
+    sizing::{Demand, Figure, Kind, Limits, Origin},
 };
 
 /// The options that say what one element gives.
@@ -19,7 +20,7 @@ pub(crate) struct Options {
     /// Which target of the record: its path, letter, or number from 1
     #[arg(long, value_name = "TARGET", requires = "record")]
     target: Option<String>,
-    /// What one storage server (or target) takes when it is only written
+    /// What one storage server (or target) takes when it is only written [default: as measured]
     #[arg(long, value_name = "RATE")]
     write_rate: Option<ByteRate>,
     /// What it gives when it is only read [default: as much as it takes]
@@ -34,19 +35,21 @@ pub(crate) struct Options {
     /// Writer streams of a recorder [default: one a core]
     #[arg(long, value_name = "NUMBER")]
     writers: Option<u64>,
-    /// A network link into a recorder, such as "10 Gbit/s"
+    /// A network link into a recorder, such as "10 Gbit/s" [default: the slowest Ethernet that carries a stream]
     #[arg(long, value_name = "RATE")]
     link: Option<ByteRate>,
     /// Links of a recorder over which instruments deliver [default: 1]
     #[arg(long, value_name = "NUMBER")]
     links: Option<u64>,
-    /// Processor cores of a recorder
+    /// Processor cores of a recorder [default: of the record's machine, else of this one]
     #[arg(long, value_name = "NUMBER")]
     cores: Option<f64>,
-    /// Processor cores that recording 1 GB/s keeps busy, such as 0.2
+    /// Processor cores that recording 1 GB/s of frames keeps busy, such as 0.2 [default: as measured with the same format,
+    /// storing and data, else 0.4, and 1.6 where frames are packed]
     #[arg(long, value_name = "NUMBER")]
     cores_per_gb: Option<f64>,
-    /// Memory of a recorder for frames that are not yet written, such as "64 GiB"
+    /// Memory of a recorder for frames that are not yet written, such as "64 GiB" [default: half of
+    /// that of the record's machine, else of this one]
     #[arg(long, value_name = "SIZE")]
     memory: Option<Bytes>,
     /// The longest time for which the storage takes nothing [default: as measured, else 1 s]
@@ -57,49 +60,101 @@ pub(crate) struct Options {
 const COUNT_MOST: u64 = 1000;
 const STALL_ASSUMED: Nanos = Nanos(1_000_000_000);
 const STALL_MOST: Nanos = Nanos(3_600_000_000_000);
+/// Ethernet, in Gbit/s.
+const LINKS: [f64; 7] = [1.0, 10.0, 25.0, 40.0, 100.0, 200.0, 400.0];
+const GIGABIT: f64 = 125e6;
+/// Where this machine does not say how much it has.
+const MEMORY_LEAST: Bytes = Bytes(1 << 30);
+
+/// What one element gives, and what must be known of that before the answer is used.
+#[derive(Debug)]
+pub(crate) struct FoundLimits {
+    pub(crate) limits: Limits,
+    pub(crate) remarks: Vec<String>,
+}
 
 impl Options {
-    /// All limits, or one message about all that are missing or make no sense.
-    pub(crate) fn found(&self, (headroom, spare): (f64, u64)) -> anyhow::Result<Limits> {
+    /// All limits, or one message about what is missing or makes no sense. What a record tells of the instruments, and what was
+    /// said of them, is put into the demand, whose kinds are of these instruments.
+    pub(crate) fn found(
+        &self,
+        (headroom, spare): (f64, u64),
+        demand: &mut Demand,
+        instruments: &[Instrument],
+    ) -> anyhow::Result<FoundLimits> {
         self.check()?;
-        let measured = self.measured()?;
-        let write = given(self.write_rate, "--write-rate").or(measured.write.clone());
-        let link = given(self.link, "--link");
-        let cores = given(self.cores, "--cores").or(measured.cores);
-        let cost = given(self.cores_per_gb, "--cores-per-gb").or(measured.cost);
-        let memory = given(self.memory, "--memory").or(measured.memory);
-        let (Some(write), Some(link), Some(cores), Some(cost), Some(memory)) =
-            (&write, &link, &cores, &cost, &memory)
-        else {
-            let missing = [
-                ("what a storage server takes (--write-rate)", write.is_none()),
-                ("a network link (--link)", link.is_none()),
-                ("a recorder's processor (--cores)", cores.is_none()),
-                ("what recording costs of it (--cores-per-gb)", cost.is_none()),
-                ("a recorder's memory (--memory)", memory.is_none()),
-            ];
-            bail!(self.unknown(missing.into_iter().filter(|(_, missing)| *missing).map(|(what, _)| what)));
+        let measured = self.measured(instruments)?;
+        let Some(write) = given(self.write_rate, "--write-rate").or(measured.write.clone()) else {
+            bail!(self.no_write_rate(&measured));
         };
-        let (writer, writers) = self.writing(measured.writer, write, cores.value);
-        Ok(Limits {
+        self.put_into(demand, &measured);
+        let here = Machine::this();
+        let cores = given(self.cores, "--cores").or(measured.cores.clone()).unwrap_or(here.cores);
+        let (writer, writers) = self.writing(measured.writer.clone(), &write, cores.value);
+        let limits = Limits {
             read: given(self.read_rate, "--read-rate")
                 .unwrap_or_else(|| Figure::assumed(write.value, "as much as it takes")),
             space: given(self.space, "--space"),
+            link: given(self.link, "--link").unwrap_or_else(|| ethernet(demand, headroom)),
             links: given(self.links, "--links")
                 .unwrap_or_else(|| Figure::assumed(1, "one for the instruments")),
             stall: given(self.stall, "--stall")
-                .or(measured.stall)
+                .or(measured.stall.clone())
                 .unwrap_or_else(|| Figure::assumed(STALL_ASSUMED, "longer than usual ones")),
             headroom: Figure::given(headroom, "--headroom"),
             spare: Figure::given(spare, "--spare"),
-            write: write.clone(),
-            link: link.clone(),
-            cores: cores.clone(),
-            cost: cost.clone(),
-            memory: memory.clone(),
+            memory: given(self.memory, "--memory").or(measured.memory.clone()).unwrap_or(here.memory),
+            write,
+            cores,
             writer,
             writers,
-        })
+        };
+        let remarks = self.remarks(demand, &measured);
+        Ok(FoundLimits { limits, remarks })
+    }
+
+    /// What packing and recording come to, by option, record, or the usual.
+    fn put_into(&self, demand: &mut Demand, measured: &MeasuredLimits) {
+        let record = self.record.as_ref().map_or_else(String::new, |path| path.display().to_string());
+        for (kind, known) in demand.kinds.iter_mut().zip(&measured.kinds) {
+            if let Some(cost) = &known.cost {
+                kind.cost = cost.clone();
+            }
+            if let Some(value) = known.packing {
+                let from = Origin::Measured(format!("{record}: files of such frames"));
+                kind.pack(Figure { value, from });
+            }
+        }
+        if let Some(cost) = given(self.cores_per_gb, "--cores-per-gb") {
+            demand.kinds.iter_mut().for_each(|kind| kind.cost = cost.clone());
+        }
+    }
+
+    fn remarks(&self, demand: &Demand, measured: &MeasuredLimits) -> Vec<String> {
+        let Some(record) = self.record.as_ref().map(|path| path.display()) else { return Vec::new() };
+        let unmeasured = demand.kinds.iter().filter(|kind| matches!(kind.cost.from, Origin::Assumed(_)));
+        let names: Vec<&str> = unmeasured.map(|kind| kind.name.as_str()).collect();
+        let mut remarks = Vec::new();
+        if !names.is_empty() {
+            let names = names.join(", ");
+            let has = match measured.recorded.join(", ") {
+                none if none.is_empty() => "has no recording".to_owned(),
+                recorded => format!("has {recorded}, which differs in format, storing or data"),
+            };
+            remarks.push(format!(
+                "What recording {names} costs the processor is NOT measured but assumed: {record} {has}. `nilometer evaluate \
+                 TARGET --for {}` measures it.",
+                names.replace(", ", "+")
+            ));
+        }
+        let bound = measured.bound_elsewhere.join(", ");
+        if !bound.is_empty() && self.write_rate.is_none() {
+            remarks.push(format!(
+                "{record}: the recording of {bound} waited for a processor or a network, not for the storage: it says nothing of \
+                 a server, and its rate is not taken for one."
+            ));
+        }
+        remarks
     }
 
     /// A recorder may write to several servers at once, with a writer stream for each.
@@ -117,19 +172,24 @@ impl Options {
         (writer, writers.unwrap_or_else(|| Figure::assumed(a_core, "one a core, onto as many servers")))
     }
 
-    fn unknown(&self, missing: impl Iterator<Item = &'static str>) -> String {
-        let missing: Vec<_> = missing.collect();
+    /// Nothing else can stand for the rate of a server.
+    fn no_write_rate(&self, measured: &MeasuredLimits) -> String {
+        let bound = measured.bound_elsewhere.join(", ");
         let told = match &self.record {
-            Some(path) => format!("{} does not tell", path.display()),
+            Some(path) if bound.is_empty() => format!("{} does not tell", path.display()),
+            Some(path) => format!(
+                "{} has a recording of {bound} that waited for a processor or a network, which does not tell",
+                path.display()
+            ),
             None => "nobody said".into(),
         };
         let record = match &self.record {
-            Some(_) => "",
+            Some(_) => ", or a record of `nilometer evaluate` that has written large files there",
             None => {
-                ", or name a --record of `nilometer evaluate --for INSTRUMENT`, which tells all but the link"
+                ", or name a --record of `nilometer evaluate --for INSTRUMENT`, which measures it and more"
             }
         };
-        format!("{told}: {}; write these options{record}", missing.join(", "))
+        format!("{told} what a storage server takes: write --write-rate{record}")
     }
 
     /// What makes no sense, with what would.
@@ -161,13 +221,41 @@ impl Options {
         Ok(())
     }
 
-    fn measured(&self) -> anyhow::Result<MeasuredLimits> {
+    fn measured(&self, instruments: &[Instrument]) -> anyhow::Result<MeasuredLimits> {
         let Some(path) = &self.record else { return Ok(MeasuredLimits::default()) };
         let results = nilometer_record::read(path)?;
         let target =
             target(&results, self.target.as_deref()).with_context(|| format!("{}", path.display()))?;
-        Ok(measured_limits(&results, target, &path.display().to_string()))
+        Ok(measured_limits(&results, target, &path.display().to_string(), instruments))
     }
+}
+
+/// The machine that this runs on, which stands for a recorder of which nobody said anything.
+struct Machine {
+    cores: Figure<f64>,
+    memory: Figure<Bytes>,
+}
+
+impl Machine {
+    fn this() -> Self {
+        let facts = environment(&[]);
+        let results = Results { environment: facts, ..Results::default() };
+        let known = measured_limits(&results, 0, "this machine", &[]);
+        let cores = known.cores.map_or(1.0, |cores| cores.value);
+        let memory = known.memory.map_or(MEMORY_LEAST, |memory| memory.value);
+        Machine {
+            cores: Figure::assumed(cores, "as many as this machine has"),
+            memory: Figure::assumed(memory, "half of this machine's"),
+        }
+    }
+}
+
+/// The slowest Ethernet that carries a stream, with what is to stay free.
+fn ethernet(demand: &Demand, headroom: f64) -> Figure<ByteRate> {
+    let fastest = demand.kinds.iter().map(Kind::peak).fold(0.0, f64::max);
+    let carries = |gigabits: &f64| gigabits * GIGABIT * (1.0 - headroom) >= fastest;
+    let link = LINKS.into_iter().find(carries).unwrap_or(LINKS[LINKS.len() - 1]);
+    Figure::assumed(ByteRate(link * GIGABIT), "the slowest Ethernet that carries a stream")
 }
 
 fn given<T>(value: Option<T>, option: &str) -> Option<Figure<T>> {

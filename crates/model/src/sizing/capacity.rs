@@ -53,7 +53,7 @@ fn brought(demand: &Demand, time: f64) -> f64 {
     let (days, rest) = ((time / DAY).floor(), time % DAY);
     let each = demand.kinds.iter().map(|kind| {
         let seconds = days * kind.duty * DAY + rest.min(kind.duty * DAY);
-        kind.streams as f64 * kind.mean() * seconds
+        kind.streams as f64 * kind.written() * seconds
     });
     each.sum()
 }
@@ -102,7 +102,10 @@ fn first_above(demand: &Demand, copied: f64, space: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Schedule, sizing::Kind};
+    use crate::{
+        Schedule,
+        sizing::{Figure, Kind},
+    };
 
     const GB: f64 = 1e9;
 
@@ -113,8 +116,11 @@ mod tests {
             streams: 1,
             in_step: 1,
             frame: Bytes(1_000_000),
+            packing: Figure::assumed(1.0, ""),
+            cost: Figure::assumed(0.5, ""),
             schedule: Schedule::every(Nanos::from_millis(1)),
             duty,
+            assumed: Vec::new(),
             reading: ByteRate(0.0),
         };
         Demand {

@@ -1,5 +1,6 @@
 //! What one element gives: a recorder, a network link, a storage server. Each figure says where it is from.
 
+use super::Kind;
 use crate::{ByteRate, Bytes, Nanos};
 
 /// A figure and where it is from.
@@ -33,8 +34,6 @@ pub struct Limits {
     pub links: Figure<u64>,
     /// Processor cores of a recorder.
     pub cores: Figure<f64>,
-    /// Processor seconds for a gigabyte (1e9 bytes) that is recorded. May be zero.
-    pub cost: Figure<f64>,
     /// Memory of a recorder for frames that are not yet written.
     pub memory: Figure<Bytes>,
     /// The longest time for which the storage takes nothing. May be zero.
@@ -90,9 +89,10 @@ impl Limits {
         less
     }
 
-    /// Bytes a second that the processor of a recorder moves.
-    pub fn processing(&self) -> f64 {
-        if self.cost.value == 0.0 { f64::INFINITY } else { self.cores.value / self.cost.value * 1e9 }
+    /// Bytes a second of a kind's frames that the processor of a recorder moves.
+    pub fn processing(&self, kind: &Kind) -> f64 {
+        let cost = kind.cost.value;
+        if cost == 0.0 { f64::INFINITY } else { self.cores.value / cost * 1e9 }
     }
 }
 

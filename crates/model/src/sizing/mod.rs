@@ -25,9 +25,11 @@
 //! writers     d(q) <= w s,  where  d(q) = max(q m, (q (h + a(B)) - M) / (B - T))
 //! ```
 //!
-//! `h = 3 f + p (f / s + f / W)` is in hand of each stream while it is written. The second term of `d` counts only for `B > T`: the rate at which a burst must be written so that it does not fill the
-//! memory. The greatest such `q` gives the recorders of a kind; its streams are spread evenly over them. With `D` the sum of
-//! `d` over all recorders, and `R` what readers and the copy read, servers that take `W` or give `G` must be at least
+//! `h = 3 f + p (f / s + f / W)` is in hand of each stream while it is written. The second term of `d` counts only for
+//! `B > T`: the rate at which a burst must be written so that it does not fill the memory. Where the recorder packs frames,
+//! `k` times smaller, a writer and a server take `k s` and `k W` of them: links, processor and memory see frames as they come,
+//! the storage as they are packed. The greatest such `q` gives the recorders of a kind; its streams are spread evenly over them. With `D` the sum of
+//! `d / k` over all recorders, and `R` what readers and the copy read, servers that take `W` or give `G` must be at least
 //!
 //! ```text
 //! servers     N >= D / W + R / G
@@ -78,8 +80,10 @@ pub struct Recorders {
     pub streams: u64,
     /// Network links that streams come in over, of all of them together.
     pub links: u64,
-    /// At what rate the fullest one must write.
+    /// At what rate the fullest one must take frames out of its memory, before it packs them.
     pub drain: ByteRate,
+    /// At what rate it must write.
+    pub write: ByteRate,
 }
 
 /// A stage of the chain.
@@ -163,8 +167,7 @@ impl fmt::Display for Amount {
             Amount::Rate(rate) => rate.to_string(),
             Amount::Network(rate) => rate.bits(),
             Amount::Cores(cores) => format!("{cores:.*} cores", usize::from(*cores < 9.95)),
-            // In powers of 1000, as rates are.
-            Amount::Size(bytes) => ByteRate(bytes.0 as f64).to_string().replace("/s", ""),
+            Amount::Size(bytes) => bytes.to_string(),
         };
         f.pad(&text)
     }
@@ -253,11 +256,13 @@ fn spread(kind: &Kind, count: u64, limits: &Limits) -> Recorders {
     let fuller = kind.streams - count * (kind.streams / count);
     let of_link = recorder::floor(limits.without_headroom().link.value.0 / kind.peak()).max(1);
     let links = |streams: u64| streams.div_ceil(of_link).min(limits.links.value);
+    let drain = recorder::drain(kind, streams, limits);
     Recorders {
         count,
         streams,
         links: fuller * links(streams) + (count - fuller) * links(kind.streams / count),
-        drain: ByteRate(recorder::drain(kind, streams, limits)),
+        drain: ByteRate(drain),
+        write: ByteRate(drain / kind.packing.value),
     }
 }
 
@@ -265,9 +270,9 @@ fn too_small(kind: &Kind, place: Place, limits: &Limits) -> SizingError {
     let less = limits.without_headroom();
     let (needs, gives) = match place {
         Place::Network => (kind.peak(), Amount::Network(less.link.value)),
-        Place::Processor => (kind.peak() * limits.cost.value / 1e9, Amount::Cores(less.cores.value)),
+        Place::Processor => (kind.peak() * kind.cost.value / 1e9, Amount::Cores(less.cores.value)),
         Place::Memory => (recorder::backlog(kind, 1, f64::INFINITY, limits), Amount::Size(less.memory.value)),
-        _ => (recorder::drain(kind, 1, limits), Amount::Rate(ByteRate(writing(&less)))),
+        _ => (recorder::drain(kind, 1, limits) / kind.packing.value, Amount::Rate(ByteRate(writing(&less)))),
     };
     let needs = match gives {
         Amount::Rate(_) => Amount::Rate(ByteRate(needs)),
@@ -294,7 +299,7 @@ fn bytes(number: f64) -> Bytes {
     Bytes(number.max(0.0).ceil() as u64)
 }
 
-/// Bytes a second that all recorders of a kind must write.
+/// Bytes a second that all recorders of a kind must take out of their memory.
 fn drained(kind: &Kind, recorders: &Recorders, limits: &Limits) -> f64 {
     let fewer = kind.streams / recorders.count;
     let fuller = kind.streams - recorders.count * fewer;
@@ -302,13 +307,16 @@ fn drained(kind: &Kind, recorders: &Recorders, limits: &Limits) -> f64 {
         + (recorders.count - fuller) as f64 * recorder::drain(kind, fewer, limits)
 }
 
-fn all_drained(demand: &Demand, limits: &Limits, recorders: &[Recorders]) -> f64 {
-    demand.kinds.iter().zip(recorders).map(|(kind, recorders)| drained(kind, recorders, limits)).sum()
+/// Bytes a second that all recorders write, as they are packed.
+fn all_written(demand: &Demand, limits: &Limits, recorders: &[Recorders]) -> f64 {
+    let written =
+        |(kind, recorders): (&Kind, &Recorders)| drained(kind, recorders, limits) / kind.packing.value;
+    demand.kinds.iter().zip(recorders).map(written).sum()
 }
 
 /// Servers that writes and reads keep busy, in parts of a server.
 fn busy_servers(demand: &Demand, limits: &Limits, recorders: &[Recorders]) -> f64 {
-    all_drained(demand, limits, recorders) / limits.write.value.0 + demand.reading().0 / limits.read.value.0
+    all_written(demand, limits, recorders) / limits.write.value.0 + demand.reading().0 / limits.read.value.0
 }
 
 fn by_space(buffer: &Buffer, limits: &Limits, space: Bytes) -> Result<u64, SizingError> {
@@ -326,7 +334,7 @@ fn storage_stage(
     let busy = busy_servers(demand, limits, recorders);
     Stage {
         place: Place::Storage,
-        demand: Amount::Rate(ByteRate(all_drained(demand, limits, recorders) + demand.reading().0)),
+        demand: Amount::Rate(ByteRate(all_written(demand, limits, recorders) + demand.reading().0)),
         limit: Amount::Rate(limits.write.value),
         needed,
         used: busy / servers as f64,
@@ -348,9 +356,10 @@ fn stage(place: Place, demand: &Demand, limits: &Limits, recorders: &[Recorders]
     };
     let (asked, limit) = match place {
         Place::Network => (Amount::Network(demand.peak()), link_rate(limits)),
-        Place::Processor => {
-            (Amount::Cores(demand.peak().0 * limits.cost.value / 1e9), Amount::Cores(limits.cores.value))
-        }
+        Place::Processor => (
+            Amount::Cores(all(&|kind, _| kind.streams as f64 * kind.peak() * kind.cost.value / 1e9)),
+            Amount::Cores(limits.cores.value),
+        ),
         Place::Memory => (
             Amount::Size(bytes(all(&|kind, of| {
                 recorder::backlog(kind, kind.streams, drained(kind, of, limits), limits)
@@ -358,7 +367,7 @@ fn stage(place: Place, demand: &Demand, limits: &Limits, recorders: &[Recorders]
             Amount::Size(limits.memory.value),
         ),
         _ => (
-            Amount::Rate(ByteRate(all_drained(demand, limits, recorders))),
+            Amount::Rate(ByteRate(all_written(demand, limits, recorders))),
             Amount::Rate(ByteRate(writing(limits))),
         ),
     };
@@ -375,11 +384,11 @@ fn used(place: Place, kind: &Kind, recorders: &Recorders, limits: &Limits) -> f6
     let streams = recorders.streams;
     match place {
         Place::Network => streams.div_ceil(limits.links.value) as f64 * kind.peak() / limits.link.value.0,
-        Place::Processor => streams as f64 * kind.peak() / limits.processing(),
+        Place::Processor => streams as f64 * kind.peak() / limits.processing(kind),
         Place::Memory => {
             recorder::backlog(kind, streams, recorders.drain.0, limits) / limits.memory.value.0 as f64
         }
-        _ => recorders.drain.0 / writing(limits),
+        _ => recorders.write.0 / writing(limits),
     }
 }
 

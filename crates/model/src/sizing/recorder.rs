@@ -28,7 +28,7 @@ pub(super) fn streams_by(kind: &Kind, limits: &Limits) -> [(Place, u64); 4] {
     let room = limits.memory.value.0 as f64;
     [
         (Place::Network, links),
-        (Place::Processor, floor(limits.processing() / kind.peak())),
+        (Place::Processor, floor(limits.processing(kind) / kind.peak())),
         (Place::Memory, floor(room / through_stall(kind, &limits))),
         (Place::Writers, floor(written(kind, &limits))),
     ]
@@ -43,13 +43,14 @@ fn through_stall(kind: &Kind, limits: &Limits) -> f64 {
 /// a server.
 pub(super) fn in_hand(kind: &Kind, limits: &Limits) -> f64 {
     let frame = kind.frame.0 as f64;
-    let on_its_way = frame / limits.writer.value.0 + frame / limits.write.value.0;
+    let packed = frame / kind.packing.value;
+    let on_its_way = packed / limits.writer.value.0 + packed / limits.write.value.0;
     FRAMES_IN_HAND * frame + kind.peak() * on_its_way
 }
 
 /// Streams that the writers of a recorder keep up with: in the mean, and by the end of a burst that began with a stall.
 fn written(kind: &Kind, limits: &Limits) -> f64 {
-    let rate = limits.writer.value.0 * limits.writers.value as f64;
+    let rate = limits.writer.value.0 * limits.writers.value as f64 * kind.packing.value;
     let in_mean = rate / kind.mean();
     let by_burst = |after: f64, brought: f64| (rate * after + limits.memory.value.0 as f64) / brought;
     burst_end(kind, limits).map_or(in_mean, |(after, brought)| in_mean.min(by_burst(after, brought)))
@@ -62,7 +63,7 @@ fn burst_end(kind: &Kind, limits: &Limits) -> Option<(f64, f64)> {
     (after > 0.0).then(|| (after, in_hand(kind, limits) + kind.most_in(burst)))
 }
 
-/// Bytes a second at which so many streams must be written so that they stay within the memory of their recorder, less
+/// Bytes of frames a second, before they are packed, at which so many streams must be written so that they stay within the memory of their recorder, less
 /// the headroom.
 pub(super) fn drain(kind: &Kind, streams: u64, limits: &Limits) -> f64 {
     let limits = &limits.without_headroom();

@@ -6,7 +6,7 @@ use super::{
     simulation::{Phases, Trial},
     *,
 };
-use crate::{Burst, Facility, Instrument, Nanos, Schedule, Seed};
+use crate::{Burst, Facility, Instrument, Nanos, Readers, Schedule, Seed};
 
 const WA105: &str = include_str!("../../../../facilities/wa105.toml");
 const WA105_RAW: &str = include_str!("../../../../instruments/wa105-raw.toml");
@@ -16,7 +16,6 @@ fn limits(headroom: f64) -> Limits {
         link: Figure::assumed(ByteRate(5e9), ""),
         links: Figure::assumed(2, ""),
         cores: Figure::assumed(16.0, ""),
-        cost: Figure::assumed(0.5, ""),
         memory: Figure::assumed(Bytes(64_000_000_000), ""),
         stall: Figure::assumed(Nanos::from_millis(1000), ""),
         writer: Figure::assumed(ByteRate(1.1e9), ""),
@@ -32,15 +31,26 @@ fn limits(headroom: f64) -> Limits {
 fn wa105(change: impl Fn(&mut Facility)) -> Demand {
     let mut facility = Facility::parse(WA105, "wa105").expect("valid");
     change(&mut facility);
-    Demand::of(&facility, &[Instrument::parse(WA105_RAW, "wa105-raw").expect("valid")])
+    sized(&facility, WA105_RAW)
 }
 
-/// The study of WA105: two event builders, and servers that take 462 MB/s synchronously or 1.1 GB/s directly. It does not
-/// count the copy to the archive, and leaves nothing free.
+/// What a facility of one kind of instrument asks for, at half a core for 1 GB/s.
+fn sized(facility: &Facility, instrument: &str) -> Demand {
+    let instrument = Instrument::parse(instrument, "an instrument").expect("valid");
+    let mut demand = Demand::of(facility, &[instrument]);
+    demand.kinds.iter_mut().for_each(|kind| kind.cost = Figure::assumed(0.5, ""));
+    demand
+}
+
+/// The study of WA105: two event builders, and servers that take 462 MB/s synchronously or 1.1 GB/s directly. It counts
+/// neither the copy to the archive nor readers, and leaves nothing free.
 #[test]
 fn wa105_needs_as_many_servers_as_its_figures_say() {
     let servers = |rate: f64, headroom: f64, copied: bool| {
-        let demand = wa105(|facility| facility.copy_out = facility.copy_out.filter(|_| copied));
+        let demand = wa105(|facility| {
+            facility.copy_out = facility.copy_out.filter(|_| copied);
+            facility.instruments[0].readers = Some(Readers::default());
+        });
         let mut limits = limits(headroom);
         (limits.write.value, limits.read.value) = (ByteRate(rate), ByteRate(rate));
         let sizing = size(&demand, &limits).expect("it can be");
@@ -50,6 +60,40 @@ fn wa105_needs_as_many_servers_as_its_figures_say() {
     assert_eq!(servers(1.1e9, 0.0, false), (15, 2, 4));
     assert_eq!(servers(462e6, 0.0, true), (41, 2, 4), "18.75 GB/s with the copy");
     assert_eq!(servers(1.1e9, 0.2, true), (22, 3, 6), "18.75 GB/s are 80 % of 23.4 GB/s");
+}
+
+/// The study demands that data can be read while they are written: then servers work twice.
+#[test]
+fn wa105_needs_twice_as_many_servers_for_its_readers() {
+    let servers = |change: &dyn Fn(&mut Facility)| {
+        let mut limits = limits(0.2);
+        (limits.write.value, limits.read.value) = (ByteRate(462e6), ByteRate(462e6));
+        size(&wa105(change), &limits).expect("it can be").servers
+    };
+    assert_eq!(servers(&|_| ()), 95, "16.25 GB/s in, as much and 2.5 GB/s out, of 80 % of 462 MB/s");
+    assert_eq!(
+        servers(&|wa105| wa105.instruments[0].readers = None),
+        95,
+        "the instrument has a reader itself"
+    );
+    assert_eq!(servers(&|wa105| wa105.instruments[0].readers = Some(Readers::default())), 51);
+}
+
+/// 156 MB/s reach the storage of a Pilatus 6M, not the 622 MB/s of its pixels.
+#[test]
+fn what_is_packed_is_sized_as_it_is_written() {
+    let pilatus = include_str!("../../../../instruments/pilatus-6m.toml");
+    let instrument = Instrument::parse(pilatus, "pilatus-6m").expect("valid");
+    let facility = Facility { keep: Some(Nanos(86_400_000_000_000)), ..Facility::of(&instrument) };
+    let demand = sized(&facility, pilatus);
+    let mut limits = limits(0.2);
+    (limits.write.value, limits.writer.value) = (ByteRate(400e6), ByteRate(200e6));
+    limits.writers.value = 1;
+    let sizing = size(&demand, &limits).expect("one writer of 200 MB/s is enough");
+    assert_eq!((sizing.servers, sizing.recorder_count()), (1, 1));
+    let terabytes = sizing.buffer.needed.expect("what comes in a day").0 as f64 / 1e12;
+    assert!((terabytes - 13.46).abs() < 0.02, "{terabytes}");
+    assert!((demand.mean().0 / 622e6 - 1.0).abs() < 0.01, "the link carries its pixels");
 }
 
 #[test]
@@ -100,8 +144,9 @@ struct Drawn {
 fn kind() -> impl Strategy<Value = Kind> {
     let burst = proptest::option::of((100..400_u64, 100..3000_u64));
     let reading = prop_oneof![Just(0.0), 0.2..2.0];
-    (1..30_u64, 1..4_u64, 100_000..5_000_000_u64, 5..15_u64, burst, reading).prop_map(
-        |(instruments, in_step, frame, period, burst, reading)| {
+    let packing = prop_oneof![Just(1.0), 1.0..4.0];
+    (1..30_u64, 1..4_u64, 100_000..5_000_000_u64, 5..15_u64, burst, reading, packing).prop_map(
+        |(instruments, in_step, frame, period, burst, reading, packing)| {
             let burst = burst.map(|(frames, pause)| Burst { frames, pause: Nanos::from_millis(pause) });
             let schedule = Schedule { period: Nanos::from_millis(period), streams: 1, burst };
             let streams = instruments * in_step;
@@ -111,11 +156,14 @@ fn kind() -> impl Strategy<Value = Kind> {
                 streams,
                 in_step,
                 frame,
+                packing: Figure::assumed(packing, ""),
+                cost: Figure::assumed(1.0, ""),
                 schedule,
                 duty: 1.0,
+                assumed: Vec::new(),
                 reading: ByteRate(0.0),
             };
-            kind.reading = ByteRate(reading * kind.mean() * streams as f64);
+            kind.reading = ByteRate(reading * kind.written() * streams as f64);
             kind
         },
     )
@@ -130,7 +178,7 @@ fn drawn() -> impl Strategy<Value = Drawn> {
             let total: f64 = kinds.iter().map(|kind| kind.streams as f64 * kind.mean()).sum();
             let mut limits = limits(headroom);
             (limits.link.value, limits.links.value) = (ByteRate(link * peak), links);
-            (limits.cores.value, limits.cost.value) = (processor * peak / 1e9, 1.0);
+            limits.cores.value = processor * peak / 1e9;
             (limits.writer.value, limits.writers.value) = (ByteRate(writer * peak), writers);
             limits.memory.value = bytes(memory * peak);
             limits.stall.value = Nanos::from_millis(stall);
@@ -161,11 +209,11 @@ fn clearly_too_much(demand: &Demand, limits: &Limits, sizing: &Sizing) -> bool {
             _ => 0.0,
         };
         over * peak > clear * limits.link.value.0
-            || streams * peak > clear * limits.processing()
+            || streams * peak > clear * limits.processing(kind)
             || streams * (kind.most_in(stall) - kind.frame.0 as f64) > clear * room
-            || to_write.max(streams * kind.mean()) > clear * writing(limits)
+            || to_write.max(streams * kind.mean()) / kind.packing.value > clear * writing(limits)
     });
-    let busy = demand.mean().0 / limits.write.value.0 + demand.reading().0 / limits.read.value.0;
+    let busy = demand.written().0 / limits.write.value.0 + demand.reading().0 / limits.read.value.0;
     recorder || busy > clear * sizing.servers as f64
 }
 

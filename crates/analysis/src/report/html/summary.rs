@@ -6,7 +6,7 @@ use nilometer_model::Results;
 
 use crate::{
     Basis, Decision, Grade, Outcome, Predictions, Prospect, Quantity, Question, Stage, Study, Verdict,
-    effect::Answer, letter,
+    Withheld, effect::Answer, letter,
 };
 
 use super::super::{chart::Escaped, prospects, words};
@@ -25,55 +25,63 @@ fn write_prospects(page: &mut String, study: &Study<'_>) -> std::fmt::Result {
     if predictions.rows.is_empty() {
         return Ok(());
     }
-    write!(
-        page,
-        "<section class=\"card\"><h2>{}</h2><p class=\"soft\">{}</p><div class=\"scroll\"><table class=\"prospects\">\
-         <thead><tr><th>instrument</th><th class=\"f\">rate</th>",
-        prospects::title(predictions),
-        prospects::SUBTITLE
-    )?;
-    for target in 0..study.results.targets.len() {
-        write!(page, "<th class=\"f s{}\"><b>{}</b></th>", target % 8, letter(target))?;
+    let (title, subtitle) = (prospects::title(predictions), prospects::SUBTITLE);
+    write!(page, "<section class=\"card\"><h2>{title}</h2><p class=\"soft\">{subtitle}</p>")?;
+    if prospects::is_table(predictions) {
+        write_table(page, study)?;
     }
-    page.push_str("</tr></thead><tbody>");
-    for row in &predictions.rows {
-        write!(page, "<tr><td>{}</td><td class=\"f\">{}</td>", Escaped(&row.instrument), row.rate)?;
-        for prospect in row.on.iter().map(Option::as_ref) {
-            write_prospect(page, predictions, prospect)?;
-        }
-        page.push_str("</tr>");
-    }
-    page.push_str("</tbody></table></div>");
     if predictions.records() && predictions.predicts() {
         page.push_str("<p class=\"soft\">Filled: recorded, see the verdict. Others are predicted.</p>");
     }
-    if let Some(note) = prospects::note(predictions) {
+    for note in prospects::notes(predictions) {
         write!(page, "<p class=\"soft\">{}</p>", Escaped(&note))?;
     }
     page.push_str("</section>");
     Ok(())
 }
 
+/// A row for each instrument, a column for each target.
+fn write_table(page: &mut String, study: &Study<'_>) -> std::fmt::Result {
+    let predictions = &study.predictions;
+    page.push_str(
+        "<div class=\"scroll\"><table class=\"prospects\"><thead><tr><th>instrument</th><th class=\"f\">rate</th>",
+    );
+    for target in 0..study.results.targets.len() {
+        write!(page, "<th class=\"f s{}\"><b>{}</b></th>", target % 8, letter(target))?;
+    }
+    page.push_str("</tr></thead><tbody>");
+    for row in &predictions.rows {
+        let rate = prospects::rate(row);
+        write!(page, "<tr><td>{}</td><td class=\"f\">{rate}</td>", Escaped(&row.instrument))?;
+        for prospect in &row.on {
+            write_prospect(page, predictions, prospect.as_ref())?;
+        }
+        page.push_str("</tr>");
+    }
+    page.push_str("</tbody></table></div>");
+    Ok(())
+}
+
 fn write_prospect(
     page: &mut String,
     predictions: &Predictions,
-    prospect: Option<&Prospect>,
+    prospect: Result<&Prospect, &Withheld>,
 ) -> std::fmt::Result {
     let class = match prospect {
-        None => "",
-        Some(Prospect { carried: Some(true), .. }) => "yes",
-        Some(Prospect { carried: Some(false), .. }) => "no",
-        Some(Prospect { carried: None, .. }) => "maybe",
+        Err(_) => "",
+        Ok(Prospect { carried: Some(true), .. }) => "yes",
+        Ok(Prospect { carried: Some(false), .. }) => "no",
+        Ok(Prospect { carried: None, .. }) => "maybe",
     };
     let (basis, why) = match prospect.map(|prospect| prospect.basis) {
-        None => ("", "nothing that was measured tells".to_owned()),
-        Some(Basis::Recorded) => (" recorded", "recorded".to_owned()),
-        Some(Basis::Predicted(limit)) => {
+        Err(why) => ("", format!("not predicted: {why}")),
+        Ok(Basis::Recorded) => (" recorded", "recorded".to_owned()),
+        Ok(Basis::Predicted(limit)) => {
             let limit = predictions.limits.get(limit).map(prospects::limit);
             ("", format!("predicted from {}", limit.unwrap_or_default()))
         }
     };
-    let says = prospects::says(prospect);
+    let says = prospects::says(prospect.ok());
     write!(page, "<td class=\"f {class}{basis}\" title=\"{}\"><span>{says}</span></td>", Escaped(&why))
 }
 

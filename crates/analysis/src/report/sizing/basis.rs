@@ -2,7 +2,7 @@
 
 use nilometer_model::{
     ByteRate,
-    sizing::{Figure, Limits, Origin, Place},
+    sizing::{Demand, Figure, Kind, Limits, Origin, Place},
 };
 
 use super::Sized;
@@ -20,29 +20,59 @@ pub(super) struct Basis {
 
 /// All, the figures first.
 pub(super) fn basis(sized: &Sized<'_>) -> Vec<Basis> {
-    let mut all = figures(sized.limits);
+    let mut all: Vec<Basis> = sized.demand.kinds.iter().filter_map(what_is_written).collect();
+    all.extend(figures(sized));
     all.extend(rules(sized));
     all
 }
 
-fn figures(limits: &Limits) -> Vec<Basis> {
+/// What is written of a kind's frames, where that is packed or assumed.
+fn what_is_written(kind: &Kind) -> Option<Basis> {
+    let packs = kind.is_packed();
+    if !packs && kind.assumed.is_empty() {
+        return None;
+    }
+    let rate = ByteRate(kind.written());
+    let packed = if packs { format!(", packed {:.1} times", kind.packing.value) } else { String::new() };
+    let of_stream = if kind.streams > 1 { "a stream of " } else { "" };
+    let assumed = || Origin::Assumed(format!("{} of its file have no source", kind.assumed.join(", ")));
+    let from = if packs { kind.packing.from.clone() } else { assumed() };
+    Some(Basis { what: "is written", value: format!("{rate} of {of_stream}{}{packed}", kind.name), from })
+}
+
+/// What recording costs of the processor: once, if that is the same for all kinds.
+fn costs(demand: &Demand) -> Vec<Basis> {
+    let alike = demand.kinds.windows(2).all(|pair| pair[0].cost == pair[1].cost);
+    let kinds = if alike { &demand.kinds[..1] } else { &demand.kinds[..] };
+    let of = |kind: &Kind| if alike { String::new() } else { format!(" of {}", kind.name) };
+    let row = |kind: &Kind| Basis {
+        what: "cores for 1 GB/s",
+        value: format!("{:.3}{}", kind.cost.value, of(kind)),
+        from: kind.cost.from.clone(),
+    };
+    kinds.iter().map(row).collect()
+}
+
+fn figures(sized: &Sized<'_>) -> Vec<Basis> {
+    let limits = sized.limits;
     let rate = |figure: &Figure<ByteRate>| figure.value.to_string();
     let row = |what, value: String, from: &Origin| Basis { what, value, from: from.clone() };
     let mut rows = vec![
         row("a network link", limits.link.value.bits(), &limits.link.from),
         row("links of a recorder", limits.links.value.to_string(), &limits.links.from),
         row("cores of a recorder", limits.cores.value.to_string(), &limits.cores.from),
-        row("cores for 1 GB/s", format!("{:.3}", limits.cost.value), &limits.cost.from),
-        row("memory for frames", decimal(limits.memory.value.0 as f64), &limits.memory.from),
+    ];
+    rows.extend(costs(sized.demand));
+    rows.extend([
+        row("memory for frames", limits.memory.value.to_string(), &limits.memory.from),
         row("longest stall", limits.stall.value.to_string(), &limits.stall.from),
         row("a writer stream", rate(&limits.writer), &limits.writer.from),
         row("writer streams", limits.writers.value.to_string(), &limits.writers.from),
         row("a server writes", rate(&limits.write), &limits.write.from),
         row("a server reads", rate(&limits.read), &limits.read.from),
-    ];
-    rows.extend(
-        limits.space.as_ref().map(|space| row("a server holds", decimal(space.value.0 as f64), &space.from)),
-    );
+    ]);
+    let space = limits.space.as_ref();
+    rows.extend(space.map(|space| row("a server holds", space.value.to_string(), &space.from)));
     rows.push(row("kept free", percent(limits.headroom.value), &limits.headroom.from));
     rows
 }
@@ -78,19 +108,34 @@ fn rules(sized: &Sized<'_>) -> Vec<Basis> {
     rules
 }
 
-/// Where the figures of a stage are from, in a word: the least certain of them.
+/// Where what one element of a stage gives is from, in a word: the least certain of its figures.
 pub(super) fn origin(place: Place, limits: &Limits) -> &'static str {
-    let Limits { link, links, cores, cost, memory, stall, writer, writers, write, read, space, .. } = limits;
+    let Limits { link, cores, memory, writer, writers, write, space, .. } = limits;
     let origins: Vec<&Origin> = match place {
-        Place::Network => vec![&link.from, &links.from],
-        Place::Processor => vec![&cores.from, &cost.from],
-        Place::Memory => vec![&memory.from, &stall.from],
+        Place::Network => vec![&link.from],
+        Place::Processor => vec![&cores.from],
+        Place::Memory => vec![&memory.from],
         Place::Writers => vec![&writer.from, &writers.from],
-        Place::Storage => vec![&write.from, &read.from],
+        Place::Storage => vec![&write.from],
         Place::Space => space.iter().map(|space| &space.from).collect(),
     };
     let words = origins.into_iter().map(word);
     words.max_by_key(|word| WORDS.iter().position(|known| known == word)).unwrap_or(WORDS[0])
+}
+
+/// Whether what a stage is asked for rests on something that is assumed: of the instruments, of what recording costs, of how
+/// long the storage stalls.
+pub(super) fn is_assumed(place: Place, sized: &Sized<'_>) -> bool {
+    let kinds = &sized.demand.kinds;
+    let is_word = |from: &Origin| matches!(from, Origin::Assumed(_));
+    let packed = |kind: &Kind| kind.is_packed() && is_word(&kind.packing.from);
+    match place {
+        _ if kinds.iter().any(|kind| !kind.assumed.is_empty() && !kind.is_packed()) => true,
+        Place::Network => false,
+        Place::Processor => kinds.iter().any(|kind| is_word(&kind.cost.from)),
+        Place::Memory => is_word(&sized.limits.stall.from),
+        Place::Writers | Place::Storage | Place::Space => kinds.iter().any(packed),
+    }
 }
 
 /// From the most to the least certain.

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::{
     Checked, Sized,
-    basis::{basis, detail, origin, word},
+    basis::{basis, detail, is_assumed, origin, word},
     text::answer,
 };
 
@@ -22,8 +22,12 @@ struct Document<'a> {
     peak_bytes_per_second: f64,
     mean_bytes_per_second: f64,
     read_bytes_per_second: f64,
+    /// What of the mean is written: less where the recorder packs frames.
+    written_bytes_per_second: f64,
     /// As in the text.
     answer: Vec<String>,
+    /// What must be known before the answer is used.
+    remarks: &'a [String],
     recorders: u64,
     links: u64,
     servers: u64,
@@ -44,6 +48,9 @@ struct Kind<'a> {
     streams: u64,
     recorders: u64,
     streams_of_one_recorder: u64,
+    /// How many times smaller its frames are written.
+    packing: f64,
+    cores_for_a_gigabyte: f64,
     write_bytes_per_second_of_one_recorder: f64,
 }
 
@@ -53,6 +60,8 @@ struct Row {
     /// Bytes a second, cores, or bytes.
     unit: &'static str,
     demand: f64,
+    /// The demand rests on something that is assumed.
+    demand_is_assumed: bool,
     /// Of one element, headroom included.
     limit: f64,
     /// `recorder` or `storage server`.
@@ -60,7 +69,7 @@ struct Row {
     needed: u64,
     /// Of the fullest element, with as many as there are in the end.
     used: f64,
-    /// `measured`, `written`, `given` or `assumed`: the least certain of its figures.
+    /// `measured`, `written`, `given` or `assumed`: the least certain of the limit's figures.
     limit_is: &'static str,
 }
 
@@ -104,7 +113,9 @@ pub fn sizing_json(sized: &Sized<'_>) -> String {
         streams: kind.streams,
         recorders: recorders.count,
         streams_of_one_recorder: recorders.streams,
-        write_bytes_per_second_of_one_recorder: recorders.drain.0,
+        packing: kind.packing.value,
+        cores_for_a_gigabyte: kind.cost.value,
+        write_bytes_per_second_of_one_recorder: recorders.write.0,
     });
     let document = Document {
         format: "nilometer-sizing",
@@ -114,7 +125,9 @@ pub fn sizing_json(sized: &Sized<'_>) -> String {
         peak_bytes_per_second: demand.peak().0,
         mean_bytes_per_second: demand.mean().0,
         read_bytes_per_second: demand.reading().0,
+        written_bytes_per_second: demand.written().0,
         answer: answer(sized),
+        remarks: sized.remarks,
         recorders: sizing.recorder_count(),
         links: sizing.links(),
         servers: sizing.servers,
@@ -135,6 +148,7 @@ fn row(stage: &Stage, sized: &Sized<'_>) -> Row {
         stage: stage.place.what(),
         unit,
         demand: number(stage.demand).1,
+        demand_is_assumed: is_assumed(stage.place, sized),
         limit,
         element: stage.place.element(),
         needed: stage.needed,

@@ -28,6 +28,8 @@ pub struct Sized<'a> {
     pub limits: &'a Limits,
     /// What is needed.
     pub sizing: &'a Sizing,
+    /// What must be known before the answer is used, a sentence each.
+    pub remarks: &'a [String],
     /// What the simulation found, if it ran.
     pub checked: Option<Checked>,
 }

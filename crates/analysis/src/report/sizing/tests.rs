@@ -22,8 +22,11 @@ fn demand() -> Demand {
         streams,
         in_step: 2,
         frame: Bytes(1_000_000),
+        packing: Figure::assumed(1.0, ""),
+        cost: Figure { value: 0.25, from: measured() },
         schedule: Schedule { period: Nanos::from_millis(10), streams: 1, burst },
         duty: 0.5,
+        assumed: Vec::new(),
         reading: ByteRate(2e8),
     };
     let keep = Some(Nanos(2 * 86_400_000_000_000));
@@ -31,13 +34,16 @@ fn demand() -> Demand {
     Demand { kinds, copy_out: Some(ByteRate(1e9)), keep, capacity: Some(Bytes(100_000_000_000_000)) }
 }
 
+fn measured() -> Origin {
+    Origin::Measured("evaluation.sqlite: /data, pilatus-6m, as fast as it took frames".into())
+}
+
 fn limits() -> Limits {
-    let measured = Origin::Measured("evaluation.sqlite: /data, pilatus-6m, as fast as it took frames".into());
+    let measured = measured();
     Limits {
         link: Figure::given(ByteRate(1.25e9), "--link"),
         links: Figure::assumed(1, "one for the instruments"),
         cores: Figure::given(16.0, "--cores"),
-        cost: Figure { value: 0.25, from: measured.clone() },
         memory: Figure::given(Bytes(16_000_000_000), "--memory"),
         stall: Figure { value: Nanos::from_millis(310), from: measured.clone() },
         writer: Figure { value: ByteRate(1.1e9), from: measured.clone() },
@@ -60,7 +66,7 @@ fn written(write: impl Fn(&Sized<'_>) -> String) -> String {
     let fewer = Some(trial.run(&demand, &limits.without_headroom(), &fewer));
     let days = Some((5, Bytes(170_000_000_000_000), None));
     let checked = Some(Checked { trial, found, fewer, days });
-    write(&Sized { title: WICKED, demand: &demand, limits: &limits, sizing: &sizing, checked })
+    write(&Sized { title: WICKED, demand: &demand, limits: &limits, sizing: &sizing, remarks: &[], checked })
 }
 
 #[test]

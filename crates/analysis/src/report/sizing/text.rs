@@ -2,14 +2,14 @@
 
 use nilometer_model::{
     Nanos,
-    sizing::{Amount, Buffer, Place, Stage},
+    sizing::{Buffer, Kind, Place, Stage},
 };
 
 use super::{
     Checked, Sized,
-    basis::{basis, counted, decimal, detail, origin, percent, word},
+    basis::{basis, counted, decimal, detail, is_assumed, origin, percent, word},
 };
-use crate::report::terminal::{Page, Palette};
+use crate::report::terminal::{Page, Palette, YELLOW};
 
 const BOLD: &str = "1";
 const DIM: &str = "2";
@@ -22,6 +22,9 @@ pub fn sizing_text(sized: &Sized<'_>, palette: Palette) -> String {
     page.line("", "");
     for sentence in answer(sized) {
         page.paragraph(BOLD, "  ", &sentence);
+    }
+    for remark in sized.remarks {
+        page.paragraph(YELLOW, "  ", remark);
     }
     page.line("", "");
     stages(&mut page, sized);
@@ -48,9 +51,13 @@ fn comes(sized: &Sized<'_>) -> String {
     let streams = counted(sized.demand.streams(), "stream");
     let bring = if sized.demand.streams() == 1 { "brings" } else { "bring" };
     let pauses = if peak.0 > mean.0 * 1.001 { format!(", {mean} with their pauses") } else { String::new() };
+    let written = sized.demand.written();
+    let packs = sized.demand.kinds.iter().any(Kind::is_packed);
+    let written = if packs { format!(", of which {written} are written") } else { String::new() };
+    let mark = if is_assumed(Place::Network, sized) { "~" } else { "" };
     let read = sized.demand.reading();
     let read = if read.0 > 0.0 { format!("; {read} are read meanwhile") } else { String::new() };
-    format!("{streams} {bring} {peak} ({}){pauses}{read}.", peak.bits())
+    format!("{streams} {bring} {mark}{peak} ({}){pauses}{written}{read}.", peak.bits())
 }
 
 /// The answer, in a few sentences.
@@ -84,7 +91,7 @@ fn space(sized: &Sized<'_>, buffer: &Buffer) -> Vec<String> {
         ));
     }
     if let Some((full, space)) = buffer.full_after.zip(sized.demand.capacity) {
-        sentences.push(format!("The {} that there is may be full after {full}.", decimal(space.0 as f64)));
+        sentences.push(format!("The {space} that there is may be full after {full}."));
     }
     if buffer.growth.0 > 0.0 && sized.demand.copy_out.is_some() {
         let day = decimal(buffer.growth.0 * 86_400.0);
@@ -104,7 +111,7 @@ fn stages(page: &mut Page, sized: &Sized<'_>) {
     page.line(BOLD, &head);
     let limiting = sized.sizing.limiting().place;
     for stage in &sized.sizing.stages {
-        let gives = format!("{} a {}", shown(stage.limit), stage.place.element());
+        let gives = format!("{} a {}", stage.limit, stage.place.element());
         let left = percent(1.0 - stage.used);
         let mark = if stage.place == limiting { "  <- limits" } else { "" };
         let code = if stage.place == limiting { BOLD } else { "" };
@@ -114,7 +121,7 @@ fn stages(page: &mut Page, sized: &Sized<'_>) {
             &format!(
                 "{:<16} {:>13}  {gives:<26} {:>8} {left:>8}  {from:<8}{mark}",
                 stage.place.what(),
-                shown(stage.demand),
+                asked(stage, sized),
                 stage.needed
             ),
         );
@@ -122,12 +129,15 @@ fn stages(page: &mut Page, sized: &Sized<'_>) {
     page.paragraph(
         DIM,
         "",
-        "needed: elements by this stage alone. left: of the fullest element, with the numbers above.",
+        "needed: elements by this stage alone. left: of the fullest element, with the numbers above. ~ rests on what is \
+         assumed, see below.",
     );
 }
 
-fn shown(amount: Amount) -> String {
-    amount.to_string()
+/// Marked where it rests on what is assumed.
+fn asked(stage: &Stage, sized: &Sized<'_>) -> String {
+    let mark = if is_assumed(stage.place, sized) { "~" } else { "" };
+    format!("{mark}{}", stage.demand)
 }
 
 /// What the simulation found, in a few sentences.
@@ -145,7 +155,7 @@ pub(super) fn told(sized: &Sized<'_>, checked: &Checked) -> Vec<String> {
          recorder, the longest wait {}; servers were busy {} of the time.",
         trial.duration,
         decimal(found.memory.0 as f64),
-        decimal(sized.limits.memory.value.0 as f64),
+        sized.limits.memory.value,
         found.longest_wait,
         percent(found.servers_busy)
     )];

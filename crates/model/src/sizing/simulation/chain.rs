@@ -40,7 +40,7 @@ struct Stream {
 
 struct Recorder {
     /// Bytes a second that it must be able to write.
-    drain: f64,
+    writes: f64,
     links: Vec<Station>,
     processor: Station,
     writers: Vec<f64>,
@@ -143,7 +143,7 @@ impl<'a> Chain<'a> {
         let frame = kinds.iter().map(|kind| kind.frame.0 as f64).fold(0.0, f64::max);
         let reading = rates.filter(|rate| rate.0 > 0.0);
         let readers: Vec<Reader> = reading.map(|rate| Reader::new(rate.0, frame)).collect();
-        let writing = recorders.iter().map(|recorder| recorder.drain / limits.write.value.0);
+        let writing = recorders.iter().map(|recorder| recorder.writes / limits.write.value.0);
         let reading = readers.iter().map(|reader| reader.piece / reader.every / limits.read.value.0);
         let storage = Storage::new(sizing.servers, writing.chain(reading), stall(trial, limits));
         Chain {
@@ -185,7 +185,7 @@ impl<'a> Chain<'a> {
             Event::Processed(piece) => self.processed(now, piece),
             Event::Issued(piece) => {
                 let Stream { kind, recorder, .. } = self.streams[piece.stream];
-                let work = self.kinds[kind].frame.0 as f64 / self.limits.write.value.0;
+                let work = self.kinds[kind].packed() / self.limits.write.value.0;
                 self.storage.ask(Job { asker: recorder, work, purpose: Purpose::Write(piece) });
             }
             Event::Reads(reader) => self.reads(now, reader),
@@ -229,6 +229,7 @@ impl<'a> Chain<'a> {
     fn processed(&mut self, now: f64, piece: Piece) {
         let Stream { kind, recorder, .. } = self.streams[piece.stream];
         let bytes = self.kinds[kind].frame.0 as f64;
+        let packed = self.kinds[kind].packed();
         let recorder = &mut self.recorders[recorder];
         if recorder.memory + bytes > recorder.room {
             return self.lose(Place::Memory, bytes);
@@ -237,7 +238,7 @@ impl<'a> Chain<'a> {
         recorder.high = recorder.high.max(recorder.memory);
         let writer =
             recorder.writers.iter_mut().min_by(|a, b| a.total_cmp(b)).expect("a recorder has writers");
-        *writer = self.storage.after(writer.max(now), bytes / self.limits.writer.value.0);
+        *writer = self.storage.after(writer.max(now), packed / self.limits.writer.value.0);
         self.agenda.add(*writer, Event::Issued(piece));
     }
 
@@ -320,9 +321,9 @@ impl Recorder {
         };
         let coarseness = coarseness(fine, kind, limits) * streams as f64;
         Recorder {
-            drain: recorder::drain(fine, streams, limits),
+            writes: recorder::drain(fine, streams, limits) / fine.packing.value,
             links: (0..links).map(link).collect(),
-            processor: Station::new(limits.processing(), BEFORE_PROCESSOR * streams as f64 * frame),
+            processor: Station::new(limits.processing(fine), BEFORE_PROCESSOR * streams as f64 * frame),
             writers: vec![0.0; limits.writers.value as usize],
             memory: 0.0,
             room: limits.memory.value.0 as f64 + coarseness,

@@ -83,7 +83,7 @@ impl<'a> Buffer<'a> {
     fn advance(&mut self, now: f64) {
         let time = now - self.now;
         let kinds = self.demand.kinds.iter().zip(&self.delivering).filter(|(_, delivers)| **delivers);
-        let rate: f64 = kinds.map(|(kind, _)| kind.streams as f64 * kind.mean()).sum();
+        let rate: f64 = kinds.map(|(kind, _)| kind.streams as f64 * kind.written()).sum();
         self.layers.push_back(Layer { from: self.now, until: now, bytes: rate * time });
         self.there += rate * time;
         let copy = self.demand.copy_out.map_or(0.0, |rate| rate.0);
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
     use crate::{
         ByteRate, Schedule,
-        sizing::{Kind, bytes, capacity::buffer},
+        sizing::{Figure, Kind, bytes, capacity::buffer},
     };
 
     const LOOK: f64 = 61.0;
@@ -141,7 +141,20 @@ mod tests {
     fn kind(rate: u64, duty: f64) -> Kind {
         let schedule = Schedule::every(Nanos::from_millis(1));
         let (name, reading) = ("camera".into(), ByteRate(0.0));
-        Kind { name, streams: 1, in_step: 1, frame: Bytes(rate * 1000), schedule, duty, reading }
+        let (packing, cost) = (Figure::assumed(1.0, ""), Figure::assumed(0.5, ""));
+        let frame = Bytes(rate * 1000);
+        Kind {
+            name,
+            streams: 1,
+            in_step: 1,
+            frame,
+            packing,
+            cost,
+            schedule,
+            duty,
+            assumed: Vec::new(),
+            reading,
+        }
     }
 
     /// A quarter of the day 1 GB/s, of which 0.25 GB/s are copied all the time: 16.2 TB wait at the end of each day's six

@@ -1,0 +1,122 @@
+//! What the recordings of a campaign tell of others: how far a format packs, what that costs the processor, and whether it
+//! was the processor that a recorder waited for. Predictions and sizing begin with these.
+
+use nilometer_model::{
+    Ingest, Instrument, Measured, Results, Sample,
+    plan::{Goal, IngestCell},
+    sustained::step,
+};
+
+use crate::curve::is_onto_nothing;
+
+/// A valid recording onto a target.
+#[derive(Debug, Clone)]
+pub(crate) struct Evidence<'a> {
+    /// Index into [`Results::targets`].
+    pub(crate) target: usize,
+    pub(crate) sample: &'a Sample,
+    pub(crate) ingest: &'a Ingest,
+    /// What was recorded, with its frames as they were stored; none of records that do not say.
+    pub(crate) stored: Option<Instrument>,
+}
+
+/// A recorder's threads leave this share of a processor to others when they wait for nothing but it.
+const BUSY: f64 = 0.85;
+
+/// All valid recordings, in the order in which they were made.
+pub(crate) fn evidence(results: &Results) -> Vec<Evidence<'_>> {
+    results.samples.iter().filter_map(|measured| of(results, measured)).collect()
+}
+
+fn of<'a>(results: &'a Results, measured: &'a Measured) -> Option<Evidence<'a>> {
+    let sample = &measured.sample;
+    let ingest = sample.ingest.as_ref().filter(|_| sample.invalid.is_none())?;
+    let entry = results.cells.get(measured.key.cell);
+    if entry.is_some_and(is_onto_nothing) {
+        return None;
+    }
+    let cell: Option<IngestCell> = entry.and_then(|entry| serde_json::from_str(&entry.parameters).ok());
+    let stored = cell.map(|cell| cell.recorded().into_owned());
+    Some(Evidence { target: measured.key.target, sample, ingest, stored })
+}
+
+impl Evidence<'_> {
+    /// As fast as the storage took frames, with nobody else about.
+    pub(crate) fn is_limit(&self) -> bool {
+        self.ingest.goal == Goal::Limit && self.is_alone()
+    }
+
+    /// Nobody read it meanwhile, nothing else was recorded, and the target was as it is.
+    pub(crate) fn is_alone(&self) -> bool {
+        let Ingest { readers, company, condition, .. } = self.ingest;
+        readers.iter().all(|reader| reader.after) && company.is_empty() && condition.is_empty()
+    }
+
+    /// Frames of this instrument would be written in the same form and with the same data: they are packed as far, at the same
+    /// cost.
+    pub(crate) fn packs_like(&self, instrument: &Instrument) -> bool {
+        let stored = self.stored.as_ref();
+        stored.is_some_and(|stored| {
+            let wanted = instrument.received();
+            let (one, other) = (&stored.data, &wanted.data);
+            stored.format == wanted.format
+                && stored.pixel == wanted.pixel
+                && one.kind == other.kind
+                && one.intensity == other.intensity
+                && one.compressibility == other.compressibility
+        })
+    }
+
+    /// The same, and into files of the same kind: a recorder works as hard for each byte.
+    pub(crate) fn is_like(&self, instrument: &Instrument) -> bool {
+        self.packs_like(instrument)
+            && self.stored.as_ref().is_some_and(|stored| stored.storing == instrument.storing)
+    }
+
+    /// The recorder packed them.
+    pub(crate) fn packs(&self) -> bool {
+        self.stored.as_ref().is_some_and(|stored| stored.format.packs())
+    }
+
+    /// How many times smaller frames were written than they came.
+    pub(crate) fn packing(&self) -> Option<f64> {
+        let Ingest { stored, frame_size, written, .. } = self.ingest;
+        (*stored > 0 && written.0 > 0).then(|| (stored * frame_size.0) as f64 / written.0 as f64)
+    }
+
+    /// Processors that each recorder kept busy.
+    pub(crate) fn cores(&self) -> f64 {
+        let busy = (self.sample.user + self.sample.system).seconds();
+        busy / self.sample.wall.seconds().max(1e-9) / f64::from(self.ingest.count.max(1))
+    }
+
+    /// Processor seconds for a gigabyte of frames, with those of the file system's client; none if nothing was stored.
+    pub(crate) fn cost(&self) -> Option<f64> {
+        let Sample { user, system, client, bytes, .. } = self.sample;
+        (*bytes > 0).then(|| (*user + *system + *client).seconds() / (*bytes as f64 * 1e-9))
+    }
+
+    /// What it came to at the limit says nothing of the storage: a thread of the recorder never waited for it, or packets came
+    /// over a network.
+    pub(crate) fn is_bound_elsewhere(&self) -> bool {
+        self.cores() >= BUSY || self.ingest.packets.is_some()
+    }
+}
+
+/// How many times smaller frames of this instrument were written in these recordings; none if none was like it.
+pub(crate) fn measured_packing(evidence: &[Evidence<'_>], instrument: &Instrument) -> Option<f64> {
+    let alike = evidence.iter().filter(|of| of.packs_like(instrument));
+    let ratios = alike.filter_map(Evidence::packing);
+    ratios.min_by(f64::total_cmp)
+}
+
+/// The most that a recording filled of a target's cache, in bytes as they were written; none if none was seen to be full.
+pub(crate) fn largest_cache(evidence: &[Evidence<'_>], target: usize) -> Option<u64> {
+    let limits = evidence.iter().filter(|of| of.target == target && of.ingest.goal == Goal::Limit);
+    #[expect(clippy::cast_sign_loss, reason = "a volume is not negative")]
+    let volume = |of: &Evidence<'_>| {
+        let step = step(&of.sample.series)?;
+        Some((step.volume.0 as f64 / of.packing().unwrap_or(1.0)) as u64)
+    };
+    limits.filter_map(volume).max()
+}

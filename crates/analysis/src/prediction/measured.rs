@@ -1,0 +1,368 @@
+//! What a campaign says of the limits of its targets: from stages that wrote or made files, from recordings at the limit,
+//! and from what packing cost them. Or why it says nothing.
+//!
+//! # Which figures are used
+//!
+//! A rate that instruments are held against must hold in the long run, so a stage counts only if
+//!
+//! - at least three of its repeats are valid, so that their mean has an interval worth its name,
+//! - it ran at its full size: at a scale below one it is another measurement,
+//! - its data were durable within the measured time. This machine's memory, its dirty limit included, then holds none of
+//!   what is counted, however large it is,
+//! - each repeat wrote more than any cache of the storage that a recording of this campaign saw become full
+//!   ([`nilometer_model::sustained::step`]). Where no recording was made, a cache of the storage itself is not known, and the
+//!   note beside the table says how much was written at a time.
+//!
+//! Files are made without being synced. Where they are fewer than the dirty limit of this machine holds, making them durable
+//! may take far longer, and a prediction that rests on them says so and decides nothing.
+//!
+//! What a recording took at the limit is a lower bound of the same: the greater of both counts.
+
+use std::fmt;
+
+use nilometer_model::{
+    Format, Instrument, Results, Storing,
+    plan::{Cell, DataSource, FileLayout, Phase, StreamCell, SyncPolicy, TreeCell, Volumes, WorkloadCell},
+    statistics::Summary,
+};
+
+use crate::{
+    Outcome, Stage, Verdict,
+    evidence::{Evidence, largest_cache},
+};
+
+/// Valid repeats that a stage must have.
+pub(super) const REPEATS_LEAST: usize = 3;
+
+/// What a target takes of one kind.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MeasuredLimit {
+    /// Index into [`Results::targets`].
+    pub target: usize,
+    /// What is limited.
+    pub kind: Kind,
+    /// Bytes or files a second that it takes at least: the lower end of the interval of the mean, of the cell where that is
+    /// highest; what a recording took at the limit, if that is more.
+    pub value: f64,
+    /// What it takes at the most: the upper end. None where only a lower bound is known.
+    pub most: Option<f64>,
+    /// Where it was measured.
+    pub from: LimitSource,
+    /// Bytes that were written at a time; none of recordings.
+    pub data: Option<u64>,
+    /// Files were made in this machine's memory, and not made durable.
+    pub unsynced: bool,
+}
+
+/// Where a limit was measured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LimitSource {
+    /// In a stage of the plan, by its name.
+    Stage(String),
+    /// While an instrument was recorded, by its name and how many of it.
+    Recording(String),
+}
+
+/// What a limit is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// Bytes a second, written in sequence and durable, each worker into files of its own.
+    Written,
+    /// The same into one file for all.
+    Shared,
+    /// Files a second that are made.
+    Files,
+    /// Bytes of frames a second that a recorder's processors pack into files of a format.
+    Packed,
+}
+
+/// Why nothing is predicted from what was measured: the later ones are nearer to a prediction.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Withheld {
+    /// The target was given up.
+    TargetGivenUp,
+    /// Nothing of this kind was measured there.
+    NotMeasured(Kind),
+    /// It was not recorded there.
+    NotRecorded,
+    /// What was written was not made durable.
+    NotDurable(String),
+    /// No repeat of the stage is valid.
+    Invalid(String),
+    /// Fewer than three are.
+    FewRepeats(String, usize),
+    /// The plan ran at a scale below one.
+    Scaled(String),
+    /// Less was written at a time than a cache holds: both in bytes.
+    Cached(String, u64, u64),
+    /// The interval of its mean reaches zero.
+    Spread(String),
+}
+
+/// What is known of a target.
+#[derive(Debug, Clone)]
+pub(super) struct OnTarget {
+    /// Of what is written, of what is shared, of files: the limit, or why there is none.
+    limits: [Result<MeasuredLimit, Withheld>; 3],
+}
+
+impl OnTarget {
+    pub(super) fn limit(&self, kind: Kind) -> Result<&MeasuredLimit, Withheld> {
+        let at = match kind {
+            Kind::Written | Kind::Packed => 0,
+            Kind::Shared => 1,
+            Kind::Files => 2,
+        };
+        self.limits[at].as_ref().map_err(Clone::clone)
+    }
+}
+
+/// All that a campaign measured, as far as limits follow from it.
+pub(super) struct Found<'a> {
+    pub(super) results: &'a Results,
+    pub(super) stages: &'a [Stage<'a>],
+    pub(super) verdicts: &'a [Verdict],
+    pub(super) evidence: &'a [Evidence<'a>],
+}
+
+impl Found<'_> {
+    /// The limits of a target.
+    pub(super) fn on(&self, target: usize) -> OnTarget {
+        let given_up = self.results.targets.get(target).is_some_and(|entry| entry.left_out.is_some());
+        let limit = |kind| if given_up { Err(Withheld::TargetGivenUp) } else { self.limit(target, kind) };
+        OnTarget { limits: [Kind::Written, Kind::Shared, Kind::Files].map(limit) }
+    }
+
+    /// The highest of all that count; else the reason that is nearest to one.
+    fn limit(&self, target: usize, kind: Kind) -> Result<MeasuredLimit, Withheld> {
+        let here = self.verdicts.iter().filter(|verdict| verdict.target == target);
+        let recorded = here.filter_map(|verdict| self.recorded(verdict, kind)).map(Ok);
+        let all: Vec<Result<MeasuredLimit, Withheld>> = self.staged(target, kind).chain(recorded).collect();
+        let usable = all.iter().filter_map(|limit| limit.as_ref().ok());
+        let Some(best) = usable.clone().max_by(|a, b| a.value.total_cmp(&b.value)) else {
+            let reasons = all.into_iter().filter_map(Result::err);
+            return Err(reasons.max().unwrap_or(Withheld::NotMeasured(kind)));
+        };
+        let most = usable.filter_map(|limit| limit.most).fold(best.value, f64::max);
+        Ok(MeasuredLimit { most: best.most.map(|_| most), ..best.clone() })
+    }
+
+    /// What each cell of this kind says.
+    fn staged(&self, target: usize, kind: Kind) -> impl Iterator<Item = Result<MeasuredLimit, Withheld>> {
+        let outcomes = self.stages.iter().flat_map(move |stage| {
+            stage
+                .outcomes
+                .iter()
+                .filter(move |outcome| outcome.target == target)
+                .map(move |of| (stage.name, of))
+        });
+        outcomes.filter_map(move |(stage, outcome)| {
+            let entry = self.results.cells.get(outcome.cell)?;
+            let cell: Cell = serde_json::from_str(&entry.parameters).ok()?;
+            let measures = Measures::of(&cell, outcome.phase).filter(|measures| measures.kind == kind)?;
+            Some(self.judged(stage, outcome, &measures))
+        })
+    }
+
+    /// The limit by an outcome that measures one, or why it does not count.
+    fn judged(
+        &self,
+        stage: &str,
+        outcome: &Outcome<'_>,
+        measures: &Measures,
+    ) -> Result<MeasuredLimit, Withheld> {
+        let name = || stage.to_owned();
+        let data = outcome.usable().map(|measured| measured.sample.bytes).min().unwrap_or_default();
+        let made = outcome.usable().map(|measured| measured.sample.operations).min().unwrap_or_default();
+        let cache = largest_cache(self.evidence, outcome.target).unwrap_or_default();
+        let scale = scale(self.results);
+        let is_files = measures.kind == Kind::Files;
+        let summary = if is_files { outcome.operations } else { outcome.rate };
+        match summary {
+            _ if !measures.durable => Err(Withheld::NotDurable(name())),
+            _ if outcome.valid == 0 => Err(Withheld::Invalid(name())),
+            _ if outcome.valid < REPEATS_LEAST => Err(Withheld::FewRepeats(name(), outcome.valid)),
+            _ if scale < 1.0 => Err(Withheld::Scaled(scale.to_string())),
+            _ if !is_files && data <= cache => Err(Withheld::Cached(name(), data, cache)),
+            Some(summary) => {
+                let (value, most) = ends(&summary).ok_or_else(|| Withheld::Spread(name()))?;
+                let memory = dirty_limit(self.results);
+                Ok(MeasuredLimit {
+                    target: outcome.target,
+                    kind: measures.kind,
+                    value,
+                    most: Some(most),
+                    from: LimitSource::Stage(name()),
+                    data: (!is_files).then_some(data),
+                    unsynced: is_files && memory.is_none_or(|memory| made * measures.file_size < memory),
+                })
+            }
+            None => Err(Withheld::Invalid(name())),
+        }
+    }
+
+    /// What a target took at the limit while an instrument was recorded.
+    fn recorded(&self, verdict: &Verdict, kind: Kind) -> Option<MeasuredLimit> {
+        let margin = verdict.margin()?;
+        let at_limit = self.of_verdict(verdict).find(|of| of.is_limit())?;
+        let files = at_limit.stored.as_ref().and_then(files);
+        let is_shared = at_limit.stored.as_ref().is_some_and(|stored| stored.storing == Storing::Shared);
+        let bytes = verdict.rate.0 / at_limit.packing().unwrap_or(1.0);
+        let needed = match kind {
+            Kind::Files => files? * f64::from(verdict.count),
+            Kind::Shared if is_shared => bytes,
+            Kind::Written if !is_shared => bytes,
+            _ => return None,
+        };
+        let value = margin * needed;
+        // It may have waited for files, the processor or a network instead of for bytes.
+        let by_bytes = files.is_none() && !at_limit.is_bound_elsewhere();
+        Some(MeasuredLimit {
+            target: verdict.target,
+            kind,
+            value,
+            most: by_bytes.then_some(value),
+            from: LimitSource::Recording(verdict.who()),
+            data: None,
+            unsynced: false,
+        })
+    }
+
+    /// The recordings that a verdict is from.
+    pub(super) fn of_verdict(&self, verdict: &Verdict) -> impl Iterator<Item = &Evidence<'_>> {
+        self.evidence.iter().filter(move |of| {
+            let same = of.ingest.instrument == verdict.instrument && of.ingest.count == verdict.count;
+            same && of.target == verdict.target
+        })
+    }
+
+    /// How fast a recorder's processors pack frames of an instrument, if one of the same form and data was recorded. A lane
+    /// packs on its own thread, so that at least one processor does; at the limit as many did as were kept busy.
+    pub(super) fn packed(&self, instrument: &Instrument) -> Option<MeasuredLimit> {
+        let alike = || self.evidence.iter().filter(|of| of.packs_like(instrument) && of.is_alone());
+        let rate =
+            |of: &Evidence<'_>| Some(of.cores().max(1.0) / of.cost().filter(|cost| *cost > 0.0)? * 1e9);
+        let least = |all: &mut dyn Iterator<Item = &Evidence<'_>>| {
+            let rates = all.filter_map(|of| Some((rate(of)?, of.ingest.instrument.clone())));
+            rates.min_by(|a, b| a.0.total_cmp(&b.0))
+        };
+        let at_limit = least(&mut alike().filter(|of| of.is_limit()));
+        let (value, who) = at_limit.or_else(|| least(&mut alike()))?;
+        Some(MeasuredLimit {
+            target: 0,
+            kind: Kind::Packed,
+            value,
+            most: Some(value),
+            from: LimitSource::Recording(who),
+            data: None,
+            unsynced: false,
+        })
+    }
+}
+
+/// What an outcome measures.
+struct Measures {
+    kind: Kind,
+    durable: bool,
+    /// Bytes of each file that is made.
+    file_size: u64,
+}
+
+impl Measures {
+    /// None where no limit follows, such as of copies, which the storage that they come from may limit.
+    fn of(cell: &Cell, phase: Phase) -> Option<Self> {
+        match &cell.workload {
+            _ if cell.volumes == Volumes::Together => None,
+            WorkloadCell::Stream(stream) if phase == Phase::Write => Self::of_stream(stream),
+            WorkloadCell::Tree(TreeCell { file_size, .. }) if phase == Phase::CreateFiles => {
+                Some(Measures { kind: Kind::Files, durable: true, file_size: file_size.0 })
+            }
+            _ => None,
+        }
+    }
+
+    fn of_stream(stream: &StreamCell) -> Option<Self> {
+        let kind = if stream.layout == FileLayout::Own { Kind::Written } else { Kind::Shared };
+        let durable = stream.sync != SyncPolicy::None;
+        (stream.source == DataSource::Memory).then_some(Measures { kind, durable, file_size: 0 })
+    }
+}
+
+/// The ends of the mean's interval; none if that reaches zero.
+fn ends(summary: &Summary) -> Option<(f64, f64)> {
+    let half = summary.half_width().unwrap_or(0.0);
+    let low = summary.mean - half;
+    (low > 0.0).then_some((low, summary.mean + half))
+}
+
+/// What the plan's sizes were multiplied by; 1 where the record does not say.
+fn scale(results: &Results) -> f64 {
+    let plan: serde_json::Value = serde_json::from_str(&results.plan).unwrap_or_default();
+    plan.pointer("/plan/scale").and_then(serde_json::Value::as_f64).unwrap_or(1.0)
+}
+
+/// Bytes that may wait in this machine's memory to be written; none if the record does not tell.
+fn dirty_limit(results: &Results) -> Option<u64> {
+    let fact = |name: &str| {
+        let (_, value) = results.environment.iter().find(|(key, _)| key == name)?;
+        value.trim_end_matches("kB").trim().parse::<u64>().ok()
+    };
+    let share = || Some(fact("memory")? * 1024 / 100 * fact("dirty_ratio")?);
+    fact("dirty_bytes").filter(|bytes| *bytes > 0).or_else(share)
+}
+
+/// Files a second that an instrument asks for; none where the recorder chooses files that are large enough.
+pub(super) fn files(instrument: &Instrument) -> Option<f64> {
+    let frames = match (instrument.format, instrument.storing) {
+        (Format::Cbf, _) => Some(1),
+        (_, Storing::Files | Storing::Scattered) => instrument.frames_per_file,
+        (_, Storing::Growing | Storing::Shared | Storing::Ring) => None,
+    };
+    frames.map(|frames| instrument.frame_rate.0 * instrument.streams as f64 / frames.max(1) as f64)
+}
+
+impl Kind {
+    /// What would have to be measured.
+    const fn asked(self) -> &'static str {
+        match self {
+            Kind::Written => "no sequential write was measured",
+            Kind::Shared => "no write into a shared file was measured",
+            Kind::Files => "it was not measured how fast files are made",
+            Kind::Packed => "it was not measured how fast frames are packed",
+        }
+    }
+}
+
+impl fmt::Display for Withheld {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bytes = |bytes: u64| nilometer_model::Bytes(bytes);
+        match self {
+            Withheld::TargetGivenUp => f.write_str("the target was given up"),
+            Withheld::NotMeasured(kind) => f.write_str(kind.asked()),
+            Withheld::NotRecorded => f.write_str("it was not recorded there"),
+            Withheld::NotDurable(stage) => write!(f, "what was written was not made durable ({stage})"),
+            Withheld::Invalid(stage) => write!(f, "all repeats are INVALID ({stage})"),
+            Withheld::FewRepeats(stage, 1) => {
+                write!(f, "1 valid repeat, and {REPEATS_LEAST} are needed ({stage})")
+            }
+            Withheld::FewRepeats(stage, valid) => {
+                write!(f, "{valid} valid repeats, and {REPEATS_LEAST} are needed ({stage})")
+            }
+            Withheld::Scaled(scale) => {
+                write!(
+                    f,
+                    "the plan ran at scale {scale}, which is too small to show what the storage takes in the long run"
+                )
+            }
+            Withheld::Cached(stage, data, cache) => write!(
+                f,
+                "{} were written at a time, and a cache took {} before it was full ({stage})",
+                bytes(*data),
+                bytes(*cache)
+            ),
+            Withheld::Spread(stage) => {
+                write!(f, "repeats differ so much that nothing follows from them ({stage})")
+            }
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! What an instrument's frames come to on their way: compressed by the detector before they are sent, with the headers of
+//! their packets, packed by the recorder before they are written. Predictions and sizing go by these rates.
+
+use std::borrow::Cow;
+
+use crate::{ByteRate, Bytes, DataKind, Format, Instrument, PixelType};
+
+/// Header and padding of a CBF file, about.
+const CBF_FRAME: f64 = 5000.0;
+
+/// Keys of an instrument's file that its rate follows from.
+const RATE_KEYS: [&str; 4] = ["shape", "pixel", "frame_rate", "streams"];
+
+impl Instrument {
+    /// The instrument as its frames leave it: where the detector compresses, of so many bytes that can't be compressed
+    /// again; else as it is.
+    pub fn delivered(&self) -> Cow<'_, Instrument> {
+        let Some(ratio) = self.data.compressibility.filter(|_| self.compressed) else {
+            return Cow::Borrowed(self);
+        };
+        #[expect(clippy::cast_sign_loss, reason = "a ratio is above zero")]
+        let bytes = (self.frame_size().0 as f64 / ratio).ceil() as u64;
+        Cow::Owned(Instrument {
+            shape: vec![bytes.max(1)],
+            pixel: PixelType::Uint8,
+            data: DataKind::Incompressible.into(),
+            compressed: false,
+            ..self.clone()
+        })
+    }
+
+    /// What comes to the recorder: frames, or blocks of packets with those headers that are kept.
+    pub fn received(&self) -> Cow<'_, Instrument> {
+        self.in_blocks().map_or_else(|| self.delivered(), Cow::Owned)
+    }
+
+    /// How many times smaller the recorder writes a frame than it came, as far as its file tells: 1 where it packs none.
+    ///
+    /// Byte offset takes a byte for a pixel that differs by less than 128 from the one before, else 3, 5 or 7: of an image
+    /// with few photons nearly all take one, which is the least there is.
+    pub fn packing(&self) -> f64 {
+        if !self.format.packs() {
+            return 1.0;
+        }
+        let of_pixel = match self.data.kind {
+            DataKind::Diffraction | DataKind::Vlbi | DataKind::Files(_) => 1.0,
+            DataKind::Tomography | DataKind::LiquidArgon => 3.0,
+            DataKind::Incompressible => 7.0,
+        };
+        let Bytes(frame) = self.frame_size();
+        let pixels = frame as f64 / (self.pixel.bits() as f64 / 8.0);
+        frame as f64 / (pixels * of_pixel + CBF_FRAME)
+    }
+
+    /// What is written, over all streams, pauses apart; packed as far as its file tells.
+    pub fn written_rate(&self) -> ByteRate {
+        ByteRate(self.received().rate().0 / self.packing())
+    }
+
+    /// Keys of its file that [`Instrument::written_rate`] rests on and that no source gives. Where the rate itself was
+    /// published, it does not matter from which frames it is made.
+    pub fn assumed_of_rate(&self) -> Vec<&str> {
+        let made_from = RATE_KEYS.iter().filter(|_| self.published.is_none()).copied();
+        let data = (self.compressed || self.format.packs()).then_some("data");
+        made_from.chain(data).filter(|key| self.assumed.iter().any(|assumed| assumed == key)).collect()
+    }
+}
+
+impl Format {
+    /// The recorder makes frames smaller before it writes them, which keeps processors busy.
+    pub const fn packs(self) -> bool {
+        matches!(self, Format::Cbf)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn camera(more: &str) -> Instrument {
+        let text =
+            "name = \"c\"\ntitle = \"t\"\nsource = \"s\"\nshape = [1000, 1000]\nframe_rate = \"100 Hz\"\n";
+        Instrument::parse(&format!("{text}{more}\n"), "c.toml").expect("valid")
+    }
+
+    fn megabytes(rate: ByteRate) -> String {
+        format!("{:.1}", rate.0 / 1e6)
+    }
+
+    #[test]
+    fn cbf_takes_a_byte_a_pixel() {
+        let raw = camera("pixel = \"int32\"\ndata = \"diffraction\"");
+        let cbf = camera("pixel = \"int32\"\ndata = \"diffraction\"\nformat = \"cbf\"");
+        assert_eq!(
+            (megabytes(raw.written_rate()), megabytes(cbf.written_rate())),
+            ("400.0".into(), "100.5".into())
+        );
+        let noise = camera("pixel = \"int32\"\nformat = \"cbf\"");
+        assert!(noise.packing() < 1.0, "random pixels become larger: {}", noise.packing());
+    }
+
+    #[test]
+    fn what_a_detector_compresses_comes_compressed() {
+        let text =
+            "pixel = \"uint16\"\ncompressed = true\n[data]\nkind = \"diffraction\"\ncompressibility = 10.0";
+        let compressed = camera(text);
+        assert_eq!(
+            (compressed.frame_size(), compressed.delivered().frame_size()),
+            (Bytes(2_000_000), Bytes(200_000))
+        );
+        assert_eq!(megabytes(compressed.written_rate()), "20.0");
+        let delivered = compressed.delivered().into_owned();
+        assert_eq!(
+            (delivered.delivered().frame_size(), delivered.check()),
+            (Bytes(200_000), Ok(())),
+            "only once"
+        );
+    }
+
+    #[test]
+    fn headers_that_are_kept_are_written() {
+        let camera = camera("pixel = \"uint8\"");
+        assert_eq!(camera.received().frame_size(), camera.frame_size(), "it sends no packets");
+        let text = include_str!("../../../instruments/fila10g-1g.toml");
+        let telescope = Instrument::parse(text, "f.toml").expect("valid");
+        assert_eq!(
+            (megabytes(telescope.rate()), megabytes(telescope.written_rate())),
+            ("128.0".into(), "128.5".into())
+        );
+    }
+
+    #[test]
+    fn what_no_source_gives_is_named_where_the_rate_rests_on_it() {
+        let assumed = |more: &str| {
+            let keys = "assumed = [\"shape\", \"data\", \"readers\"]";
+            let camera = camera(&format!("pixel = \"int32\"\n{keys}\n{more}"));
+            camera.assumed_of_rate().into_iter().map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(assumed(""), ["shape"]);
+        assert_eq!(assumed("published = \"400 MB/s\""), [""; 0]);
+        assert_eq!(assumed("published = \"400 MB/s\"\nformat = \"cbf\"\ndata = \"diffraction\""), ["data"]);
+    }
+}
