@@ -131,9 +131,9 @@ fn several_instruments_are_recorded_together_and_by_themselves() {
 #[test]
 fn a_search_goes_on_where_it_was_killed() {
     let home = home();
-    let options = ["--for", "./camera.toml", "--duration", "200 ms", "--find-limit", "--trial", "200 ms"];
+    let options = ["--for", "./camera.toml", "--duration", "400 ms", "--find-limit", "--trial", "400 ms"];
     let mut running = begin(home.path(), &[&SMALL[..], &options].concat());
-    running.await_said("at the highest rate without loss for 200 ms");
+    running.await_said("at the highest rate without loss for 400 ms");
     running.signal(Signal::KILL);
     drop(running.end(LIMIT));
     let record = home.path().join("evaluation.sqlite");
@@ -170,7 +170,7 @@ fn a_condition_is_entered_for_its_recordings_and_left() {
     let condition = "name = \"one element lost\"\nenter = \"echo in $NILOMETER_TARGET >> log; touch lost\"\n\
                      leave = \"echo out >> log; rm lost\"\n";
     fs::write(home.path().join("lost.toml"), condition).expect("space");
-    let options = ["--for", "./camera.toml", "--duration", "200 ms", "--condition", "./lost.toml"];
+    let options = ["--for", "./camera.toml", "--duration", "400 ms", "--condition", "./lost.toml"];
     let (code, said, results) = evaluated(home.path(), &options);
     assert_eq!(code, Some(0), "{said}");
     let paced = recordings(&results, Goal::Pace);
@@ -189,7 +189,7 @@ fn a_condition_that_a_kill_left_behind_is_left_when_the_campaign_is_resumed() {
     let home = home();
     let condition = "name = \"rebuilding\"\nenter = \"touch rebuilds\"\nleave = \"rm rebuilds\"\n";
     fs::write(home.path().join("rebuilds.toml"), condition).expect("space");
-    let options = ["--for", "./camera.toml", "--duration", "200 ms", "--condition", "./rebuilds.toml"];
+    let options = ["--for", "./camera.toml", "--duration", "400 ms", "--condition", "./rebuilds.toml"];
     let running = begin(home.path(), &[&SMALL[..], &options].concat());
     await_some("the condition", || home.path().join("rebuilds").exists().then_some(()));
     running.signal(Signal::KILL);

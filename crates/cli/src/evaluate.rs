@@ -45,8 +45,6 @@ pub(crate) struct Evaluate {
     /// End after this time at the latest, instead of the plan's limit
     #[arg(long)]
     pub(crate) time_limit: Option<Nanos>,
-    #[command(flatten)]
-    recordings: Recordings,
     /// Where the record goes [default: evaluation.sqlite, or the next free number]
     #[arg(long)]
     pub(crate) record: Option<PathBuf>,
@@ -56,6 +54,9 @@ pub(crate) struct Evaluate {
     /// The seed of all random decisions, instead of the plan's
     #[arg(long)]
     seed: Option<u64>,
+    // Last: its heading is that of all options behind it.
+    #[command(flatten)]
+    recordings: Recordings,
 }
 
 /// A campaign that can run.

@@ -63,8 +63,10 @@ pub(super) fn limit(limit: &MeasuredLimit) -> String {
     format!("{value} ({})", limit.stage)
 }
 
-/// What must be known of predictions; none where there are none.
-pub(super) fn note(predictions: &Predictions) -> Option<String> {
+/// What must be known of predictions; none where there are none. Who asked for an instrument knows how to.
+pub(super) fn note(study: &Study<'_>) -> Option<String> {
+    let predictions = &study.predictions;
+    let advice = if study.missing.instruments { "" } else { ": write --for NAME to record an instrument" };
     let used = predictions.used();
     let of_target = |limits: &[&MeasuredLimit]| {
         let words: Vec<String> = limits.iter().map(|of| limit(of)).collect();
@@ -73,8 +75,8 @@ pub(super) fn note(predictions: &Predictions) -> Option<String> {
     let limits: Vec<String> = used.chunk_by(|a, b| a.target == b.target).map(of_target).collect();
     (!limits.is_empty()).then(|| {
         format!(
-            "Predicted, not recorded, from the lower end of what was measured: {}. Stalls are not in a prediction: write \
-             --for NAME to record an instrument.",
+            "Predicted, not recorded, from the lower end of what was measured: {}. Stalls are not in a \
+             prediction{advice}.",
             limits.join("; ")
         )
     })
@@ -94,7 +96,7 @@ impl Page {
             self.prospects_on(predictions, targets);
         }
         let star = if predictions.records() && predictions.predicts() { "* recorded. " } else { "" };
-        let note = note(predictions).unwrap_or_default();
+        let note = note(study).unwrap_or_default();
         self.paragraph(DIM, "  ", &format!("{star}{note}"));
     }
 
