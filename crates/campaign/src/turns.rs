@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use nilometer_model::{
     ByteRate, Invalid, Key, Sample, Seed,
     plan::{Cells, Goal, IngestCell, Phase, Volumes},
-    search::{Advice, Trial, advise},
+    search::{Advice, Found, Trial, advise},
 };
 
 use crate::resolve::Resolved;
@@ -100,18 +100,36 @@ impl Trials {
         cell: &IngestCell,
         of: (usize, usize),
     ) -> Option<(u32, IngestCell)> {
-        let same = |key: &&Key| (key.cell, key.target) == of;
-        let mut made: Vec<_> = self.made.keys().filter(same).collect();
-        if done.keys().filter(same).count() > made.len() {
+        let made = self.count(of);
+        if done.keys().filter(|key| (key.cell, key.target) == of).count() > made as usize {
             return None;
         }
-        made.sort_by_key(|key| key.repeat);
-        let trials: Vec<Trial> = made.into_iter().map(|key| self.made[key]).collect();
-        let hint = self.limits.get(&(of.1, cell.instrument.name.clone())).copied();
-        match advise(cell, hint.unwrap_or(cell.rate()), &trials) {
-            Advice::Next(next) => Some((trials.len() as u32, next)),
+        match self.advise(cell, of) {
+            Advice::Next(next) => Some((made, next)),
             Advice::Found(_) => None,
         }
+    }
+
+    /// What a search found, a cell and a target, if it has come to its end.
+    pub(crate) fn found(&self, cell: &IngestCell, of: (usize, usize)) -> Option<Found> {
+        match self.advise(cell, of) {
+            Advice::Next(_) => None,
+            Advice::Found(found) => Some(found),
+        }
+    }
+
+    /// How many trials of a search were made.
+    pub(crate) fn count(&self, of: (usize, usize)) -> u32 {
+        self.made.keys().filter(|key| (key.cell, key.target) == of).count() as u32
+    }
+
+    fn advise(&self, cell: &IngestCell, of: (usize, usize)) -> Advice<IngestCell, Found> {
+        let mut made: Vec<(&Key, &Trial)> =
+            self.made.iter().filter(|(key, _)| (key.cell, key.target) == of).collect();
+        made.sort_by_key(|(key, _)| key.repeat);
+        let trials: Vec<Trial> = made.into_iter().map(|(_, trial)| *trial).collect();
+        let hint = self.limits.get(&(of.1, cell.instrument.name.clone())).copied();
+        advise(cell, hint.unwrap_or(cell.rate()), &trials)
     }
 }
 
