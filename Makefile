@@ -2,9 +2,11 @@
 
 .PHONY: evaluate test test-long bench build
 
-# Measures the storage under the current directory and says what it can carry: about two minutes after the build.
+# Measures the storage under the current directory and says what it can carry: about two minutes after the build. That it
+# carries nothing (3), or that it is not decided (4), is an answer and no error of make.
 evaluate: build
-	target/release/nilometer evaluate . --for pilatus-6m
+	@echo 'nilometer evaluate . --for pilatus-6m'
+	@target/release/nilometer evaluate . --for pilatus-6m || case $$? in 3|4) ;; *) exit 1 ;; esac
 
 build:
 	@scripts/bootstrap build

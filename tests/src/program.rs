@@ -39,6 +39,14 @@ pub struct Ended {
     pub stderr: String,
 }
 
+impl Ended {
+    /// An evaluation came to its end without a fault. What it answers is another question: on a busy machine frames are lost,
+    /// and figures are INVALID.
+    pub fn has_answered(&self) -> bool {
+        matches!(self.code, Some(0 | 3 | 4))
+    }
+}
+
 /// A run that goes on. It is killed when this is dropped.
 #[derive(Debug)]
 pub struct Running {

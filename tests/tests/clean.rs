@@ -409,15 +409,40 @@ fn a_run_that_lives_is_left_alone() {
     fs::create_dir(&target).expect("a directory");
     let (mut running, run) = running(base.path(), &target);
     running.await_said("[1/");
-    assert_refused(&clean(&target), "in use by a running nilometer");
-    assert_refused(&clean(&run), "in use by a running nilometer");
+    let holder = format!("in use by a running campaign (process {})", running.worker().as_raw_nonzero());
+    for refused in [clean(&target), clean(&run)] {
+        assert_refused(&refused, &holder);
+        assert!(!refused.stderr.contains("could not be proved"), "{refused:?}");
+    }
     assert!(run.join(MARKER).exists());
+    let other = base.path().join("other.sqlite");
+    let second = ["evaluate", "--plan", "quick", "--record"].map(Path::new);
+    let second = start(base.path(), &[&second[..], &[&other, &target]].concat()).end(Duration::from_secs(30));
+    assert_eq!(second.code, Some(2), "{second:?}");
+    assert!(second.stderr.contains(&holder) && !other.exists(), "{second:?}");
     running.signal(Signal::INT);
     let ended = running.end(Duration::from_secs(30));
     // On a machine with much else to do, the tool may have waited for a processor.
     let said = ended.stderr.replace("INVALID: the tool itself waited for a processor", "");
     assert!(!said.contains("INVALID"), "it went on undisturbed: {ended:?}");
     assert!(run_directories(&target).is_empty());
+}
+
+#[test]
+fn a_marker_with_anything_else_at_its_end_proves_nothing() {
+    let scene = Scene::new();
+    let marker = scene.run.join(MARKER);
+    let ours = fs::read_to_string(&marker).expect("a text");
+    let (identity, process) = ours.rsplit_once("process ").expect("it names its process");
+    assert!(process.trim_end().parse::<u32>().is_ok(), "{ours}");
+    for foreign in ["process \n", "process 12\nmore\n", "process x\n", "more\n"] {
+        fs::write(&marker, format!("{identity}{foreign}")).expect("a file");
+        assert_refused(&scene.clean(), "the marker was made for another directory");
+    }
+    // As versions before wrote it.
+    fs::write(&marker, identity).expect("a file");
+    let ended = scene.clean();
+    assert!(ended.code == Some(0) && !scene.run.exists(), "{ended:?}");
 }
 
 #[test]

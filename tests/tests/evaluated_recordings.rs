@@ -53,12 +53,12 @@ fn begin(home: &Path, options: &[&str]) -> Running {
 /// Keeps this much of each recording.
 const SMALL: [&str; 4] = ["--buffer", "16 MiB", "--keep", "16 MiB"];
 
-/// Evaluates the target for what the options name; its record.
-fn evaluated(directory: &Path, options: &[&str]) -> (Option<i32>, String, Results) {
+/// Evaluates the target for what the options name: whether it answered, what it said, its record.
+fn evaluated(directory: &Path, options: &[&str]) -> (bool, String, Results) {
     let common = ["--buffer", "64 MiB", "--keep", "64 MiB"];
     let ended = begin(directory, &[&common[..], options].concat()).end(LIMIT);
     let results = nilometer_record::read(&directory.join("evaluation.sqlite")).expect("a record");
-    (ended.code, ended.stdout + &ended.stderr, results)
+    (ended.has_answered(), ended.stdout + &ended.stderr, results)
 }
 
 fn recordings(results: &Results, goal: Goal) -> Vec<&Ingest> {
@@ -72,8 +72,8 @@ fn readers_and_a_copy_get_every_frame_while_it_is_recorded() {
     let second = tempfile::tempdir().expect("a temporary directory");
     let to = second.path().to_str().expect("a plain name");
     let options = ["--for", "./camera.toml", "--duration", "2 s", "--readers", "0,2", "--copy-to", to];
-    let (code, said, results) = evaluated(home.path(), &options);
-    assert_eq!(code, Some(0), "{said}");
+    let (answered, said, results) = evaluated(home.path(), &options);
+    assert!(answered, "{said}");
     let paced = recordings(&results, Goal::Pace);
     assert_eq!(paced.len(), 3, "without readers, with two, with two and a copy");
     for ingest in &paced {
@@ -106,8 +106,8 @@ fn several_instruments_are_recorded_together_and_by_themselves() {
                     name = \"small.toml\"\ncount = 3\nreaders = { count = 1 }\n";
     fs::write(home.path().join("facility.toml"), facility).expect("space");
     let options = ["--for", "./facility.toml", "--duration", "1 s"];
-    let (code, said, results) = evaluated(home.path(), &options);
-    assert_eq!(code, Some(0), "{said}");
+    let (answered, said, results) = evaluated(home.path(), &options);
+    assert!(answered, "{said}");
     let paced = recordings(&results, Goal::Pace);
     let seen: Vec<_> = paced
         .iter()
@@ -129,18 +129,58 @@ fn several_instruments_are_recorded_together_and_by_themselves() {
 }
 
 #[test]
+fn the_answer_is_there_first_and_what_was_not_reached_is_said_at_the_top() {
+    let home = home();
+    let options = ["--for", "./camera.toml", "--duration", "1 s", "--find-limit", "--trial", "400 ms"];
+    let mut running = begin(home.path(), &[&SMALL[..], &options].concat());
+    running.await_said("trial 2: ");
+    running.signal(Signal::INT);
+    let ended = running.end(LIMIT);
+    assert!(matches!(ended.code, Some(1 | 3)), "interrupted, or frames were lost: {ended:?}");
+    let results = nilometer_record::read(&home.path().join("evaluation.sqlite")).expect("a record");
+    let goals: Vec<Goal> = results
+        .samples
+        .iter()
+        .filter_map(|measured| measured.sample.ingest.as_ref().map(|ingest| ingest.goal))
+        .take(5)
+        .collect();
+    assert_eq!(goals, [Goal::Pace, Goal::Limit, Goal::Limit, Goal::Limit, Goal::Search]);
+    assert!(ended.stderr.contains("at most 60 trials, and none after"), "{ended:?}");
+    for text in [&ended.stdout, &start(home.path(), &["report", "evaluation.sqlite"]).end(LIMIT).stdout] {
+        let place = |part: &str| text.find(part).unwrap_or_else(|| panic!("`{part}` in {text}"));
+        assert!(place("INCOMPLETE") < place("FILES"), "above the figures: {text}");
+        assert!(text.contains("the search for the highest rate: A not begun (0 of 1)"), "{text}");
+        assert!(text.contains("VERDICT for camera"), "{text}");
+    }
+}
+
+#[test]
+fn the_exit_code_is_the_answer_and_a_report_of_it_is_well() {
+    let home = home();
+    let hungry = CAMERA.replace("\"50 Hz\"", "\"50 kHz\"");
+    fs::write(home.path().join("camera.toml"), hungry).expect("space");
+    let options = ["--for", "./camera.toml", "--duration", "400 ms", "--buffer", "4 MiB", "--keep", "4 MiB"];
+    let ended = begin(home.path(), &options).end(LIMIT);
+    // Frames at 50 GB/s can be neither made nor stored.
+    assert!(matches!(ended.code, Some(3 | 4)), "{ended:?}");
+    assert!(ended.stdout.contains("VERDICT for camera"), "{ended:?}");
+    let report = start(home.path(), &["report", "evaluation.sqlite"]).end(LIMIT);
+    assert_eq!(report.code, Some(0), "{report:?}");
+}
+
+#[test]
 fn a_search_goes_on_where_it_was_killed() {
     let home = home();
-    let options = ["--for", "./camera.toml", "--duration", "200 ms", "--find-limit", "--trial", "200 ms"];
+    let options = ["--for", "./camera.toml", "--duration", "400 ms", "--find-limit", "--trial", "400 ms"];
     let mut running = begin(home.path(), &[&SMALL[..], &options].concat());
-    running.await_said("at the highest rate without loss for 200 ms");
+    running.await_said("trial 1: ");
     running.signal(Signal::KILL);
     drop(running.end(LIMIT));
     let record = home.path().join("evaluation.sqlite");
     let before = recordings_of(&record);
     assert!((1..20).contains(&before.len()), "killed within the first trials: {before:?}");
     let ended = start(home.path(), &["evaluate", "--resume"]).end(LIMIT);
-    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert!(ended.has_answered(), "{}", ended.stderr);
     let after = recordings_of(&record);
     assert_eq!(after[..before.len()], before, "what was tried is not tried again");
     assert!(after.len() > before.len());
@@ -170,9 +210,9 @@ fn a_condition_is_entered_for_its_recordings_and_left() {
     let condition = "name = \"one element lost\"\nenter = \"echo in $NILOMETER_TARGET >> log; touch lost\"\n\
                      leave = \"echo out >> log; rm lost\"\n";
     fs::write(home.path().join("lost.toml"), condition).expect("space");
-    let options = ["--for", "./camera.toml", "--duration", "200 ms", "--condition", "./lost.toml"];
-    let (code, said, results) = evaluated(home.path(), &options);
-    assert_eq!(code, Some(0), "{said}");
+    let options = ["--for", "./camera.toml", "--duration", "400 ms", "--condition", "./lost.toml"];
+    let (answered, said, results) = evaluated(home.path(), &options);
+    assert!(answered, "{said}");
     let paced = recordings(&results, Goal::Pace);
     let conditions: Vec<_> = paced.iter().map(|ingest| ingest.condition.as_str()).collect();
     assert_eq!(conditions, ["", "one element lost"]);
@@ -189,14 +229,14 @@ fn a_condition_that_a_kill_left_behind_is_left_when_the_campaign_is_resumed() {
     let home = home();
     let condition = "name = \"rebuilding\"\nenter = \"touch rebuilds\"\nleave = \"rm rebuilds\"\n";
     fs::write(home.path().join("rebuilds.toml"), condition).expect("space");
-    let options = ["--for", "./camera.toml", "--duration", "200 ms", "--condition", "./rebuilds.toml"];
+    let options = ["--for", "./camera.toml", "--duration", "400 ms", "--condition", "./rebuilds.toml"];
     let running = begin(home.path(), &[&SMALL[..], &options].concat());
     await_some("the condition", || home.path().join("rebuilds").exists().then_some(()));
     running.signal(Signal::KILL);
     drop(running.end(LIMIT));
     assert!(home.path().join("rebuilds").exists(), "nobody was left to take it back");
     let ended = start(home.path(), &["evaluate", "--resume"]).end(LIMIT);
-    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert!(ended.has_answered(), "{}", ended.stderr);
     assert!(!home.path().join("rebuilds").exists());
     assert!(ended.stderr.contains("condition `rebuilding` on"), "{}", ended.stderr);
 }
@@ -226,7 +266,7 @@ fn a_target_is_filled_up_to_a_level() {
         "60 %",
     ];
     let ended = start(home.path(), &arguments).end(LIMIT);
-    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert!(ended.has_answered(), "{}", ended.stderr);
     let results = nilometer_record::read(&home.path().join("evaluation.sqlite")).expect("a record");
     // The limit is far beyond 250 MB in its time, so that much stays; at its pace all 50 frames stay.
     let read = |goal| recordings(&results, goal).first().and_then(|ingest| ingest.readers.first().copied());
@@ -249,6 +289,9 @@ fn what_can_t_be_recorded_is_refused_before_anything_starts() {
         (&["--for", "./camera.toml", "--copy-to", "/no/such/place"], "/no/such/place"),
         (&["--for", "./camera.toml", "--trial", "1 s"], "--find-limit"),
         (&["--for", "4*./camera.toml", "--buffer", "500 GiB"], "of memory available"),
+        (&["--for", "./camera.toml", "--duration", "0s"], "write at least 400 ms"),
+        (&["--for", "./camera.toml", "--duration", "399 ms"], "write at least 400 ms"),
+        (&["--for", "./camera.toml", "--find-limit", "--trial", "0s"], "--trial 0 ns: too short"),
     ] {
         let arguments: Vec<&str> =
             ["evaluate", "target"].into_iter().chain(options.iter().copied()).collect();

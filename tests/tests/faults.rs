@@ -101,7 +101,7 @@ fn clean(path: &Path) -> Ended {
 
 fn assert_cleaned(target: &Path) {
     let ended = clean(target);
-    assert_eq!((ended.code, run_directories(target).len()), (Some(0), 0), "{ended:?}");
+    assert!(ended.has_answered() && run_directories(target).is_empty(), "{ended:?}");
     assert!(ended.stdout.starts_with("removed "), "{ended:?}");
 }
 
@@ -253,5 +253,5 @@ fn a_pause_stops_the_load_too() {
     await_some("the pause", || campaign.running.is_stopped().then_some(()));
     campaign.running.signal(Signal::CONT);
     let (ended, results) = campaign.end(LIMIT);
-    assert_eq!((ended.code, valid(&results, 0)), (Some(0), 2), "{ended:?}");
+    assert!(ended.has_answered() && valid(&results, 0) == 2, "{ended:?}");
 }

@@ -1,8 +1,10 @@
 //! The documents against the program: commands in `sh` blocks of the README are accepted as they stand, and files that
 //! the documents name exist. Everything is taken from the documents themselves.
 
-use std::{fs, path::Path, process::Command, time::Duration};
+use std::{fs, os::unix::fs::PermissionsExt, path::Path, process::Command, time::Duration};
 
+use nilometer_model::{CellEntry, Invalid, Key, Nanos, Results, Sample, TargetEntry, plan::Phase};
+use nilometer_record::Record;
 use nilometer_tests::{nilometer, root, start};
 
 const DOCUMENTS: [&str; 5] =
@@ -137,6 +139,59 @@ fn the_readmes_commands_are_accepted() {
     assert!(complaints.is_empty(), "{}", complaints.join("\n\n"));
 }
 
+/// The SQL of the `sqlite3` command in a document.
+fn query(document: &str) -> &str {
+    let command = document.split("sqlite3 ").nth(1).expect("a command");
+    command.split('"').nth(1).expect("a query in quotes")
+}
+
+/// A record of two targets: one of 1 GB/s with a repeat that must not be used, and one of 100 MB/s.
+fn record_with_an_invalid_sample(path: &Path) {
+    let target = |path: &str| TargetEntry { path: path.into(), ..TargetEntry::default() };
+    let cell = CellEntry { stage: "frames".into(), name: "a cell".into(), ..CellEntry::default() };
+    let head = Results {
+        targets: vec![target("/fast"), target("/slow")],
+        cells: vec![cell],
+        repeats: 2,
+        ..Results::default()
+    };
+    let mut record = Record::create(path, &head, 0).expect("space");
+    for (target, repeat, bytes, invalid) in
+        [(0, 0, 1_000_000_000, None), (0, 1, 5_000_000, Some(Invalid::Starved)), (1, 0, 100_000_000, None)]
+    {
+        let wall = Nanos::from_millis(1000);
+        let sample = Sample { bytes, operations: 1, wall, invalid, ..Sample::new(Nanos(0)) };
+        let key = Key { target, cell: 0, repeat, phase: Phase::Write };
+        record.add(key, &sample).expect("space");
+    }
+}
+
+/// Path and megabytes a second of each row.
+fn answer(record: &Path, query: &str) -> Vec<(String, f64)> {
+    let connection = rusqlite::Connection::open(record).expect("a record");
+    let mut statement = connection.prepare(query).expect("valid SQL");
+    let last = statement.column_count() - 1;
+    let rows = statement.query_map([], |row| Ok((row.get("path")?, row.get(last)?))).expect("rows");
+    rows.collect::<Result<_, _>>().expect("a path and a number")
+}
+
+#[test]
+fn the_sql_that_is_handed_out_keeps_targets_apart_and_leaves_out_what_must_not_be_used() {
+    let home = tempfile::tempdir().expect("a temporary directory");
+    let record = home.path().join("evaluation.sqlite");
+    record_with_an_invalid_sample(&record);
+    let page = home.path().join("evaluation.html");
+    let ended =
+        start(home.path(), &["report", "evaluation.sqlite", "--format", "html"]).end(Duration::from_mins(1));
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let page = fs::read_to_string(page).expect("it was written").replace("&quot;", "\"");
+    let readme = fs::read_to_string(root().join("README.md")).expect("it is there");
+    let expected = [("/fast".to_owned(), 1000.0), ("/slow".to_owned(), 100.0)];
+    for document in [&readme, &page] {
+        assert_eq!(answer(&record, query(document)), expected, "{}", query(document));
+    }
+}
+
 #[test]
 fn files_that_the_documents_name_exist() {
     let complaints: Vec<_> = documents()
@@ -146,6 +201,39 @@ fn files_that_the_documents_name_exist() {
         })
         .collect();
     assert!(complaints.is_empty(), "named, but not there:\n{}", complaints.join("\n"));
+}
+
+#[test]
+fn exit_codes_are_in_the_help_and_options_stand_under_their_own_heading() {
+    let help = |arguments: &[&str]| start(&root(), arguments).end(Duration::from_mins(1)).stdout;
+    for text in [help(&["--help"]), help(&["evaluate", "--help"])] {
+        for code in
+            ["  0  carried", "  1  a fault", "  2  asked wrongly", "  3  not carried", "  4  not decided"]
+        {
+            assert!(text.contains(code), "`{code}` in {text}");
+        }
+    }
+    let evaluate = help(&["evaluate", "--help"]);
+    let (options, recordings) = evaluate.split_once("\nRecordings:\n").expect("a heading");
+    for option in ["--record <", "--resume", "--seed <", "--time-limit <"] {
+        assert!(options.contains(option) && !recordings.contains(option), "{option} in {evaluate}");
+    }
+    assert!(recordings.contains("--find-limit"), "{evaluate}");
+}
+
+#[test]
+fn make_evaluate_takes_an_answer_for_no_error() {
+    let home = tempfile::tempdir().expect("a temporary directory");
+    fs::copy(root().join("Makefile"), home.path().join("Makefile")).expect("space");
+    let program = home.path().join("target/release/nilometer");
+    fs::create_dir_all(home.path().join("target/release")).expect("space");
+    for (code, well) in [(0, true), (1, false), (2, false), (3, true), (4, true)] {
+        fs::write(&program, format!("#!/bin/sh\nexit {code}\n")).expect("space");
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("ours");
+        // Without the build.
+        let make = Command::new("make").args(["-o", "build", "evaluate"]).current_dir(home.path()).output();
+        assert_eq!(make.expect("make").status.success(), well, "exit code {code}");
+    }
 }
 
 #[test]

@@ -153,7 +153,7 @@ fn after_any_number_of_kills_at_any_moment_all_is_measured_once() {
             running = if begun { home.resume(&[]) } else { home.begin() };
         }
         let ended = running.end(LIMIT);
-        assert_eq!(ended.code, Some(0), "seed {seed}, {killed} kills: {ended:?}");
+        assert!(ended.has_answered(), "seed {seed}, {killed} kills: {ended:?}");
         assert_complete(&home.results(), &all_keys(3));
         assert_eq!(home.left_behind(), Vec::<PathBuf>::new(), "seed {seed}, {killed} kills");
         let files = fs::read_dir(home.directory.path()).expect("a directory").count();
@@ -289,10 +289,10 @@ fn only_the_same_campaign_goes_on() {
     assert_eq!(home.results().samples.len(), before, "nothing was measured");
 
     let ended = home.resume(&["--plan", "plan.toml", "--seed", "5"]).end(LIMIT);
-    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.has_answered(), "{ended:?}");
     assert_complete(&home.results(), &all_keys(3));
     let ended = home.resume(&[]).end(LIMIT);
-    assert_eq!(ended.code, Some(0), "nothing is left to do: {ended:?}");
+    assert!(ended.has_answered(), "nothing is left to do: {ended:?}");
 }
 
 #[test]

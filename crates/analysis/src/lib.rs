@@ -9,6 +9,7 @@ mod curve;
 pub mod effect;
 mod evidence;
 mod limits;
+mod missing;
 mod outcome;
 mod parameters;
 mod prediction;
@@ -21,6 +22,7 @@ mod warning;
 pub use comparison::{Comparison, Question};
 pub use curve::{AtRate, Curve, LossBegins, curves};
 pub use limits::{MeasuredLimits, measured_limits};
+pub use missing::{Gap, Missing, Open, Share, Unused};
 pub use outcome::{Cores, LowerBound, Outcome, Quantity, Times, outcomes};
 pub use parameters::{Parameters, Value, Varying, parameters};
 pub use prediction::{

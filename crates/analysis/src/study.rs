@@ -3,9 +3,10 @@
 use nilometer_model::{CellEntry, Ingest, Instrument, Measured, Results, plan::Phase};
 
 use crate::{
-    Curve, Outcome, Quantity, Verdict, Warning,
+    Curve, Missing, Outcome, Quantity, Verdict, Warning,
     comparison::{Question, question},
     curve::{curves, is_onto_nothing},
+    missing::missing,
     outcomes,
     parameters::{Parameters, Value, Varying, parameters, varying, words},
     prediction::{Predictions, predictions},
@@ -28,6 +29,8 @@ pub struct Study<'a> {
     pub verdicts: Vec<Verdict>,
     /// Which instruments the targets carry, as verdicts say and the figures predict.
     pub predictions: Predictions,
+    /// What was planned and is not there.
+    pub missing: Missing,
     /// What a reader must know before using a figure, the gravest first.
     pub warnings: Vec<Warning>,
 }
@@ -94,7 +97,8 @@ impl<'a> Study<'a> {
         let verdicts = verdicts(results);
         let predictions = predictions(results, &stages, &verdicts, &[]);
         let (recordings, curves) = (recordings(results), curves(results));
-        Study { results, stages, recordings, curves, verdicts, predictions, warnings }
+        let missing = missing(results);
+        Study { results, stages, recordings, curves, verdicts, predictions, missing, warnings }
     }
 
     /// The same with what the figures predict for these instruments.

@@ -26,10 +26,19 @@ pub fn environment(targets: &[Description]) -> Vec<Fact> {
 
 fn program() -> Vec<(&'static str, String)> {
     vec![
-        ("command", std::env::args().collect::<Vec<_>>().join(" ")),
+        ("command", std::env::args().map(|argument| quoted(&argument)).collect::<Vec<_>>().join(" ")),
         ("nilometer", env!("CARGO_PKG_VERSION").into()),
         ("build", if cfg!(debug_assertions) { "debug" } else { "release" }.into()),
     ]
+}
+
+/// An argument as a shell reads it back.
+fn quoted(argument: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./,:=+@%".contains(letter);
+    if !argument.is_empty() && argument.chars().all(is_plain) {
+        return argument.to_owned();
+    }
+    format!("'{}'", argument.replace('\'', r"'\''"))
 }
 
 fn system() -> Vec<(&'static str, String)> {
@@ -156,6 +165,33 @@ fn field(path: &str, name: &str, separator: char) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_shell_reads_arguments_as_they_were() {
+        let arguments = [
+            "nilometer",
+            "a b",
+            "it's",
+            "5 s",
+            "",
+            "$HOME",
+            "`id`",
+            "a\\b",
+            "*",
+            "~",
+            "x=y",
+            "\"",
+            "6*a+b",
+            "ü\nz",
+            "#",
+        ];
+        let line = arguments.map(quoted).join(" ");
+        let script = format!("printf '%s\\0' {line}");
+        let read = std::process::Command::new("sh").args(["-c", &script]).output().expect("a shell");
+        let read = String::from_utf8(read.stdout).expect("as it was written");
+        assert_eq!(read.split_terminator('\0').collect::<Vec<_>>(), arguments, "{line}");
+        assert_eq!(["--for", "/data/a-b.toml", "90%"].map(quoted), ["--for", "/data/a-b.toml", "90%"]);
+    }
 
     #[test]
     fn every_fact_says_something_and_the_ones_that_every_linux_has_are_there() {

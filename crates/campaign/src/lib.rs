@@ -27,5 +27,5 @@ pub use patience::{in_time, within};
 pub use resolve::{ResolveError, Resolved, resolve};
 pub use resume::difference;
 pub use rounds::{Campaign, CampaignError, Now, Progress, Ran};
-pub use supervise::SoFar;
+pub use supervise::{SoFar, Step};
 pub use turns::Trials;

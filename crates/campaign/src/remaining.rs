@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use nilometer_model::Nanos;
+use nilometer_model::{
+    Nanos,
+    plan::{Goal, IngestCell},
+};
 
 use crate::turns::Turn;
 
@@ -19,8 +22,48 @@ struct Seen {
     left: u64,
     done: u64,
     took: Nanos,
-    /// What it is said to take, where that is known before.
-    known: Option<Nanos>,
+    planned: Option<Planned>,
+}
+
+/// What a recording is expected to take, before one like it was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Planned {
+    goal: Goal,
+    pub(crate) time: Nanos,
+}
+
+/// The machine settles, files are made and removed.
+const BESIDES: f64 = 2.0;
+/// Memory is touched at this rate, and what was kept is read back at that one, in bytes a second.
+const PREPARED: f64 = 1e9;
+const READ: f64 = 1e9;
+/// No longer is read back.
+const READ_BACK: f64 = 30.0;
+/// Readers read on at the end.
+const READ_ON: f64 = 2.0;
+/// Most passes at the limit are steady by then.
+const STEADY: f64 = 10.0;
+/// So many trials the median search for a rate makes, and one for a buffer.
+const RATE_TRIALS: f64 = 43.0;
+const BUFFER_TRIALS: f64 = 8.0;
+
+impl Planned {
+    pub(crate) fn of(cell: &IngestCell) -> Self {
+        let duration = cell.duration.seconds();
+        let prepared = cell.buffer.0 as f64 * f64::from(cell.count) / PREPARED;
+        let read_on = if cell.readers.none() { 0.0 } else { READ_ON };
+        let once = BESIDES + prepared + read_on;
+        let came = cell.rate().0 * duration;
+        let kept =
+            if cell.fill.is_some() { came } else { came.min(cell.keep.0 as f64 * f64::from(cell.count)) };
+        let seconds = match cell.goal {
+            Goal::Pace => once + duration + (kept / READ).min(READ_BACK),
+            Goal::Limit => once + duration.min(STEADY),
+            Goal::Search => RATE_TRIALS * (once + duration),
+            Goal::Buffer => BUFFER_TRIALS * (once + duration),
+        };
+        Planned { goal: cell.goal, time: Nanos::from_seconds(seconds) }
+    }
 }
 
 impl Seen {
@@ -34,13 +77,13 @@ impl Seen {
 pub(crate) struct Remaining(BTreeMap<Kind, Seen>);
 
 impl Remaining {
-    /// All these turns are left; `known` says what one takes, where that is planned.
-    pub(crate) fn new(turns: &[Turn], known: impl Fn(&Turn) -> Option<Nanos>) -> Self {
+    /// All these turns are left; `planned` says what one takes, where that can be said.
+    pub(crate) fn new(turns: &[Turn], planned: impl Fn(&Turn) -> Option<Planned>) -> Self {
         let mut remaining = Remaining::default();
         for turn in turns {
             let seen = remaining.0.entry(kind(turn)).or_default();
             seen.left += 1;
-            seen.known = known(turn);
+            seen.planned = planned(turn);
         }
         remaining
     }
@@ -55,17 +98,39 @@ impl Remaining {
         }
     }
 
-    /// How long all that is left will take, the turn that runs included: each as the same cell took on the same targets,
-    /// else as it took on others, else as all took on average. None before anything is known.
-    pub(crate) fn time(&self) -> Option<Nanos> {
-        let mean = mean(self.0.values().filter(|seen| seen.known.is_none()));
-        let mut seconds = 0.0;
-        for (Kind { cell, .. }, seen) in self.0.iter().filter(|(_, seen)| seen.left > 0) {
-            let elsewhere = || self.0.iter().filter(|(kind, _)| kind.cell == *cell).map(|(_, seen)| seen);
-            let own = seen.mean().or(seen.known.map(Nanos::seconds));
-            seconds += own.or_else(|| self::mean(elsewhere())).or(mean)? * seen.left as f64;
+    /// How long all that is left will take, the turn that runs included, which has run for so long: where that takes longer
+    /// than expected, what comes behind it takes no less. None before anything is known.
+    pub(crate) fn time(&self, running: &Turn, passed: Nanos) -> Option<Nanos> {
+        let (mut seconds, mut of_running) = (0.0, 0.0);
+        for (of, seen) in self.0.iter().filter(|(_, seen)| seen.left > 0) {
+            let each = self.each(of, seen)?;
+            seconds += each * seen.left as f64;
+            if *of == kind(running) {
+                of_running = each;
+            }
         }
-        Some(Nanos::from_seconds(seconds))
+        Some(Nanos::from_seconds(seconds - passed.seconds().min(of_running)))
+    }
+
+    /// A turn of a kind: as the same cell took on the same targets, else as it took on others, else as it was planned, with
+    /// what others for the same goal took of their plan; else as all took on average.
+    fn each(&self, of: &Kind, seen: &Seen) -> Option<f64> {
+        let elsewhere = || mean(self.0.iter().filter(|(kind, _)| kind.cell == of.cell).map(|(_, seen)| seen));
+        let planned = || seen.planned.map(|planned| planned.time.seconds() * self.times(planned.goal));
+        let others = || mean(self.0.values().filter(|seen| seen.planned.is_none()));
+        seen.mean().or_else(elsewhere).or_else(planned).or_else(others)
+    }
+
+    /// How many times longer than planned recordings for a goal took so far.
+    fn times(&self, goal: Goal) -> f64 {
+        let (mut planned, mut took) = (0.0, 0.0);
+        for seen in self.0.values() {
+            if let Some(plan) = seen.planned.filter(|plan| plan.goal == goal) {
+                planned += plan.time.seconds() * seen.done as f64;
+                took += seen.took.seconds();
+            }
+        }
+        if planned > 0.0 { took / planned } else { 1.0 }
     }
 }
 
@@ -90,20 +155,69 @@ mod tests {
 
     const SECOND: Nanos = Nanos::from_millis(1000);
 
+    const fn seconds(count: u64) -> Nanos {
+        Nanos(count * SECOND.0)
+    }
+
     #[test]
     fn what_is_known_best_counts() {
         let turns = [turn(0, 0), turn(0, 0), turn(0, 1), turn(1, 0), turn(2, 0)];
-        let recording = |turn: &Turn| (turn.cell == 2).then_some(Nanos::from_millis(40_000));
-        let mut remaining = Remaining::new(&turns, recording);
-        assert_eq!(remaining.time(), None, "nothing is known of two cells");
-        remaining.done(&turns[0], Some(Nanos(2 * SECOND.0)));
+        let planned = Planned { goal: Goal::Pace, time: seconds(40) };
+        let mut remaining = Remaining::new(&turns, |turn| (turn.cell == 2).then_some(planned));
+        let left = |remaining: &Remaining| remaining.time(&turn(9, 9), Nanos(0));
+        assert_eq!(left(&remaining), None, "nothing is known of two cells");
+        remaining.done(&turns[0], Some(seconds(2)));
         // The same cell, here and there, a cell of which only the mean is known, and the recording.
-        assert_eq!(remaining.time(), Some(Nanos((2 + 2 + 2 + 40) * SECOND.0)));
-        remaining.done(&turns[3], Some(Nanos(8 * SECOND.0)));
-        assert_eq!(remaining.time(), Some(Nanos((2 + 2 + 40) * SECOND.0)));
+        assert_eq!(left(&remaining), Some(seconds(2 + 2 + 2 + 40)));
+        remaining.done(&turns[3], Some(seconds(8)));
+        assert_eq!(left(&remaining), Some(seconds(2 + 2 + 40)));
         remaining.done(&turns[1], None);
-        remaining.done(&turns[2], Some(SECOND));
-        remaining.done(&turns[4], Some(SECOND));
-        assert_eq!(remaining.time(), Some(Nanos(0)));
+        remaining.done(&turns[2], Some(seconds(1)));
+        remaining.done(&turns[4], Some(seconds(1)));
+        assert_eq!(left(&remaining), Some(seconds(0)));
+    }
+
+    #[test]
+    fn what_runs_longer_than_expected_takes_nothing_from_what_comes_behind() {
+        let turns = [turn(0, 0), turn(1, 0)];
+        let planned = Planned { goal: Goal::Pace, time: seconds(40) };
+        let remaining = Remaining::new(&turns, |_| Some(planned));
+        let left = |passed| remaining.time(&turns[0], seconds(passed));
+        assert_eq!([left(0), left(30), left(500)], [80, 50, 40].map(|count| Some(seconds(count))));
+    }
+
+    #[test]
+    fn a_recording_is_planned_with_all_it_takes_and_corrected_by_what_others_took() {
+        let camera = "name = \"camera\"\ntitle = \"t\"\nsource = \"s\"\nshape = [1000, 1000]\npixel = \"uint8\"\n\
+                      frame_rate = \"100 Hz\"\n";
+        let cell = |goal| IngestCell {
+            instrument: nilometer_model::Instrument::parse(camera, "camera").expect("valid"),
+            count: 1,
+            goal,
+            duration: seconds(20),
+            buffer: nilometer_model::Bytes(1_000_000_000),
+            keep: nilometer_model::Bytes(1_000_000_000),
+            fill: None,
+            repeats: 1,
+            readers: nilometer_model::Readers::default(),
+            company: None,
+            condition: None,
+            route: nilometer_model::plan::Route::default(),
+            onto: nilometer_model::plan::Onto::default(),
+        };
+        let [pace, limit, search] =
+            [Goal::Pace, Goal::Limit, Goal::Search].map(|goal| Planned::of(&cell(goal)));
+        // Settling, memory, frames, and 1 GB that is read back; a pass at the limit is steady before its time is up.
+        assert_eq!([pace, limit].map(|planned| planned.time), [24, 13].map(seconds));
+        assert_eq!(search.time, seconds(43 * 23), "a median search, trial by trial");
+        let turns = [turn(0, 0), turn(1, 0), turn(2, 0)];
+        let plan = |turn: &Turn| Some(if turn.cell == 2 { limit } else { pace });
+        let mut remaining = Remaining::new(&turns, plan);
+        remaining.done(&turns[0], Some(seconds(48)));
+        assert_eq!(
+            remaining.time(&turn(9, 9), Nanos(0)),
+            Some(seconds(48 + 13)),
+            "twice as long as planned, at this goal"
+        );
     }
 }

@@ -344,14 +344,9 @@ impl Resolved {
         Ok(Resolved { archive: Some(archive), ..self })
     }
 
-    /// Whether a cell is measured on a target. Where files have no stripes to choose, cells that differ only in their
-    /// stripe count are one, and the first stands for all.
+    /// Whether a cell is measured on a target.
     pub fn applies(&self, cell: usize, target: usize) -> bool {
-        let cells = &self.plan.cells;
-        let Some(Cell { stripe_count: Some(_), .. }) = cells.get(cell) else { return true };
-        let alike =
-            |other: &Cell| Cell { stripe_count: cells[cell].stripe_count, ..other.clone() } == cells[cell];
-        self.targets[target].striping.is_some() || !cells[..cell].iter().any(alike)
+        self.plan.applies(cell, self.targets[target].striping.is_some())
     }
 }
 

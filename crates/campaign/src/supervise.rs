@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use nilometer_model::{Invalid, Nanos, Sample};
+use nilometer_model::{Bytes, Invalid, Nanos, Sample};
 use nilometer_storage::{Tally, process::Usage};
 
 use crate::{gate::Gate, phase::Run};
@@ -72,6 +72,24 @@ pub struct SoFar {
     pub operations: u64,
     /// Since the barrier; nothing while it is still prepared.
     pub elapsed: Nanos,
+    /// What is done besides, where that takes seconds.
+    pub step: Step,
+}
+
+/// Part of a recording in which no frames come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Step {
+    /// None of these.
+    #[default]
+    Working,
+    /// What was written before is written back.
+    Settling,
+    /// Memory for frames is got, and all of it touched.
+    Preparing(Bytes),
+    /// Readers get what is left of their time to come to the end.
+    ReadingOn,
+    /// What was kept is read and checked: so many frames.
+    ReadingBack(u64),
 }
 
 /// The workers of a phase on one target.
@@ -216,6 +234,11 @@ impl Watch<'_> {
         let sum = |count: fn(&Pulse) -> &AtomicU64| {
             self.crews.iter().map(|crew| count(&crew.pulse).load(Ordering::Relaxed)).sum()
         };
-        SoFar { bytes: sum(|pulse| &pulse.bytes), operations: sum(|pulse| &pulse.operations), elapsed }
+        SoFar {
+            bytes: sum(|pulse| &pulse.bytes),
+            operations: sum(|pulse| &pulse.operations),
+            elapsed,
+            step: Step::Working,
+        }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use nilometer_model::{
     ByteRate, Bytes, Invalid, Key, Sample, Seed,
     plan::{Cells, Goal, IngestCell, Phase, Volumes},
-    search::{Advice, Trial, advise},
+    search::{Advice, Found, Trial, advise},
     sustained::step,
 };
 
@@ -131,18 +131,36 @@ impl Trials {
         cell: &IngestCell,
         of: (usize, usize),
     ) -> Option<(u32, IngestCell)> {
-        let same = |key: &&Key| (key.cell, key.target) == of;
-        let mut made: Vec<_> = self.made.keys().filter(same).collect();
-        if done.keys().filter(same).count() > made.len() {
+        let made = self.count(of);
+        if done.keys().filter(|key| (key.cell, key.target) == of).count() > made as usize {
             return None;
         }
-        made.sort_by_key(|key| key.repeat);
-        let trials: Vec<Trial> = made.into_iter().map(|key| self.made[key]).collect();
-        let known = self.limits.get(&(of.1, cell.instrument.name.clone()));
-        match advise(cell, known.map_or(cell.rate(), |limit| limit.rate), &trials) {
-            Advice::Next(next) => Some((trials.len() as u32, next)),
+        match self.advise(cell, of) {
+            Advice::Next(next) => Some((made, next)),
             Advice::Found(_) => None,
         }
+    }
+
+    /// What a search found, a cell and a target, if it has come to its end.
+    pub(crate) fn found(&self, cell: &IngestCell, of: (usize, usize)) -> Option<Found> {
+        match self.advise(cell, of) {
+            Advice::Next(_) => None,
+            Advice::Found(found) => Some(found),
+        }
+    }
+
+    /// How many trials of a search were made.
+    pub(crate) fn count(&self, of: (usize, usize)) -> u32 {
+        self.made.keys().filter(|key| (key.cell, key.target) == of).count() as u32
+    }
+
+    fn advise(&self, cell: &IngestCell, of: (usize, usize)) -> Advice<IngestCell, Found> {
+        let mut made: Vec<(&Key, &Trial)> =
+            self.made.iter().filter(|(key, _)| (key.cell, key.target) == of).collect();
+        made.sort_by_key(|(key, _)| key.repeat);
+        let trials: Vec<Trial> = made.into_iter().map(|(_, trial)| *trial).collect();
+        let known = self.limits.get(&(of.1, cell.instrument.name.clone()));
+        advise(cell, known.map_or(cell.rate(), |limit| limit.rate), &trials)
     }
 }
 
@@ -152,10 +170,9 @@ pub(crate) fn is_broken(invalid: &Invalid) -> bool {
 }
 
 /// Every repeat of every cell on every target, in the order in which they run: in rounds, in each in the order of a hash
-/// of seed, round, cell and target. Recordings come last, in the plan's order: they are long, and each reads against what
-/// was measured before.
+/// of seed, round, cell and target. Recordings come last: they are long, and each reads against what was measured before.
 pub(crate) fn turns(resolved: &Resolved) -> Vec<Turn> {
-    let (plan, targets) = (&resolved.plan, resolved.targets.len());
+    let plan = &resolved.plan;
     let round: Vec<Turn> = (0..plan.cells.len()).flat_map(|cell| of_cell(resolved, cell)).collect();
     let mut turns = Vec::new();
     for repeat in 0..plan.warm_up + plan.repeats {
@@ -164,15 +181,68 @@ pub(crate) fn turns(resolved: &Resolved) -> Vec<Turn> {
         round.sort_by_key(|turn| seed.part(turn.cell as u64).part(turn.targets[0] as u64).0);
         turns.extend(round);
     }
-    for (index, ingest) in plan.ingests.iter().enumerate() {
-        if company(plan, index)[0] != index {
-            continue;
+    turns.extend(Purpose::ALL.into_iter().flat_map(|purpose| recordings(resolved, purpose)));
+    turns
+}
+
+/// What recordings are for, in the order in which they are made: what ends early has lost the least.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    /// Whether the instrument is carried: its own pace.
+    Answer,
+    /// By what margin, and what readers cost: as fast as the storage takes frames.
+    Limit,
+    /// Where loss begins. Searches begin at the limit.
+    Search,
+    /// What becomes of both in a state that the user's commands bring about, and may not be able to take back.
+    Condition,
+}
+
+impl Purpose {
+    const ALL: [Purpose; 4] = [Purpose::Answer, Purpose::Limit, Purpose::Search, Purpose::Condition];
+
+    fn of(cell: &IngestCell) -> Self {
+        match cell.goal {
+            _ if cell.condition.is_some() => Purpose::Condition,
+            Goal::Pace => Purpose::Answer,
+            Goal::Limit => Purpose::Limit,
+            Goal::Search | Goal::Buffer => Purpose::Search,
         }
-        let cell = plan.cells.len() + index;
+    }
+}
+
+/// The recordings for a purpose, in rounds: a repeat of each on each target. What is made once stands in the plan's order,
+/// what is repeated is compared, and its order is drawn anew in each round: drift hits all alike.
+fn recordings(resolved: &Resolved, purpose: Purpose) -> Vec<Turn> {
+    let Resolved { plan, targets, .. } = resolved;
+    let is_first = |index: &usize| company(plan, *index)[0] == *index;
+    let cells: Vec<usize> = (0..plan.ingests.len())
+        .filter(is_first)
+        .filter(|&index| Purpose::of(&plan.ingests[index]) == purpose)
+        .collect();
+    let rounds = cells.iter().map(|&index| plan.ingests[index].repeats).max().unwrap_or(0);
+    let mut turns = Vec::new();
+    for repeat in 0..rounds {
+        let seed = Seed(plan.seed).named("recordings").part(u64::from(repeat));
+        let made = cells.iter().copied().filter(|&index| plan.ingests[index].repeats > repeat);
+        let (repeated, once): (Vec<usize>, Vec<usize>) =
+            made.partition(|&index| plan.ingests[index].repeats > 1);
         // Repeats below `warm_up` count for nothing, and a recording has no warm-up.
-        for repeat in plan.warm_up..plan.warm_up + ingest.repeats {
-            turns.extend((0..targets).map(|target| Turn { targets: vec![target], cell, repeat }));
-        }
+        let turn = |index: usize, target: usize| Turn {
+            targets: vec![target],
+            cell: plan.cells.len() + index,
+            repeat: plan.warm_up + repeat,
+        };
+        let on_all = |cells: Vec<usize>| -> Vec<Turn> {
+            cells
+                .into_iter()
+                .flat_map(|index| (0..targets.len()).map(move |target| turn(index, target)))
+                .collect()
+        };
+        let mut drawn = on_all(repeated);
+        drawn.sort_by_key(|turn| seed.part(turn.cell as u64).part(turn.targets[0] as u64).0);
+        turns.extend(on_all(once));
+        turns.extend(drawn);
     }
     turns
 }
@@ -201,7 +271,7 @@ mod tests {
     use super::*;
     use nilometer_model::{
         Bytes, Ingest, Instrument, Nanos,
-        plan::{Onto, Route, parse},
+        plan::{Condition, Onto, Route, parse},
     };
 
     const PLAN: &str = r#"
@@ -281,15 +351,46 @@ access = "buffered"
         let turns =
             turns(&Resolved { plan: plan.clone(), targets: vec![target], source: None, archive: None });
         let cells: Vec<usize> = turns.iter().map(|turn| turn.cell).collect();
-        assert_eq!(cells, [0, 0, 1, 1, 2, 2]);
+        let mut sorted = cells.clone();
+        sorted.sort_unstable();
+        assert_eq!(sorted, [0, 0, 1, 1, 2, 2]);
+        let first = turns.iter().find(|turn| turn.cell == 1).expect("the first company");
         let mut done = Done::new();
-        done.insert(turns[2].key(0, Phase::Ingest), None);
+        done.insert(first.key(0, Phase::Ingest), None);
         assert!(
-            !turns[2].is_done(&plan, &done, &Trials::default()),
+            !first.is_done(&plan, &done, &Trials::default()),
             "the other one of the company has no sample"
         );
-        done.insert(Turn { cell: 3, ..turns[2].clone() }.key(0, Phase::Ingest), None);
-        assert!(turns[2].is_done(&plan, &done, &Trials::default()));
+        done.insert(Turn { cell: 3, ..first.clone() }.key(0, Phase::Ingest), None);
+        assert!(first.is_done(&plan, &done, &Trials::default()));
+    }
+
+    #[test]
+    fn the_answer_comes_first_and_drift_hits_all_limits_alike() {
+        let mut plan = plan();
+        let instrument = plan.ingests[0].instrument.clone();
+        plan.cells.clear();
+        let cell = |goal, repeats| IngestCell { goal, repeats, ..recording(instrument.clone(), None) };
+        let condition = Condition::parse("name = \"c\"\nenter = \"true\"\nleave = \"true\"\n", "c.toml");
+        let in_condition = IngestCell { condition: condition.ok(), ..cell(Goal::Pace, 1) };
+        // In the worst order: three levels of readers at the limit, a search, and then the answer.
+        let limits = [0; 3].map(|_| cell(Goal::Limit, 3));
+        plan.ingests =
+            [vec![in_condition], limits.into(), vec![cell(Goal::Search, 1), cell(Goal::Pace, 1)]].concat();
+        let target = nilometer_storage::target::probe(std::path::Path::new(".")).expect("a directory");
+        let turns = turns(&Resolved { plan, targets: vec![target; 2], source: None, archive: None });
+        let order: Vec<(usize, usize)> = turns.iter().map(|turn| (turn.cell, turn.targets[0])).collect();
+        assert_eq!(order[..2], [(5, 0), (5, 1)], "the answer on each target");
+        assert_eq!(order[20..], [(4, 0), (4, 1), (0, 0), (0, 1)], "searches, and conditions last");
+        let rounds: Vec<_> = turns[2..20].chunks(6).collect();
+        for (number, round) in rounds.iter().enumerate() {
+            assert!(round.iter().all(|turn| turn.repeat as usize == 1 + number), "{round:?}");
+            let mut all: Vec<_> = round.iter().map(|turn| (turn.cell, turn.targets[0])).collect();
+            all.sort_unstable();
+            assert_eq!(all, [(1, 0), (1, 1), (2, 0), (2, 1), (3, 0), (3, 1)], "each once in a round");
+        }
+        let order = |round: usize| rounds[round].iter().map(|turn| turn.cell).collect::<Vec<_>>();
+        assert!(order(0) != order(1) || order(1) != order(2), "drawn anew");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::anyhow;
 use clap::Args;
-use nilometer_storage::target;
+use nilometer_storage::target::{self, TargetError};
 
 use crate::{Blame, Failure, Outcome};
 
@@ -18,7 +18,7 @@ pub(crate) struct Clean {
 
 impl Clean {
     pub(crate) fn execute(&self) -> Outcome {
-        let (mut removed, mut left) = (0, 0);
+        let (mut removed, mut left, mut in_use) = (0, 0, 0);
         for path in &self.paths {
             let cleaned = target::clean(path).input()?;
             for path in &cleaned.removed {
@@ -28,12 +28,21 @@ impl Clean {
                 eprintln!("nilometer: {error}");
             }
             removed += cleaned.removed.len();
+            let held = |error: &&TargetError| matches!(error, TargetError::InUse { .. });
+            in_use += cleaned.left.iter().filter(held).count();
             left += cleaned.left.len();
         }
-        match (removed, left) {
-            (0, 0) => println!("nothing to clean"),
-            (_, 0) => {}
-            _ => return Err(Failure::Run(anyhow!("left {left} that could not be proved to be ours"))),
+        match (removed, left - in_use) {
+            (0, 0) if in_use == 0 => println!("nothing to clean"),
+            (_, 0) if in_use == 0 => {}
+            (_, 0) => {
+                return Err(Failure::Run(anyhow!(
+                    "left {in_use} in use: clean it when the campaign is over"
+                )));
+            }
+            (_, left) => {
+                return Err(Failure::Run(anyhow!("left {left} that could not be proved to be ours")));
+            }
         }
         Ok(())
     }

@@ -6,17 +6,19 @@ use std::{
     sync::{Arc, atomic::AtomicBool},
 };
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use clap::Args;
 use nilometer_analysis::{Study, report::terminal};
 use nilometer_campaign::{Campaign, Ran, Resolved, Trials, environment, resolve, within};
-use nilometer_model::{CellEntry, Invalid, Key, Measured, Nanos, Results, Seed, TargetEntry, plan::Cells};
+use nilometer_model::{CellEntry, Invalid, Key, Nanos, Results, Seed, TargetEntry, plan::Cells};
 use nilometer_record::Record;
 use nilometer_storage::{Target, target::Posix};
 
 use crate::{
     Blame, Failure, Outcome, catalogue,
     describe::described,
+    ended::ended,
+    occupied::{refuse_in_use, refuse_twice},
     plan::{Scale, load},
     progress::Show,
     recordings::Recordings,
@@ -26,6 +28,7 @@ use crate::{
 
 /// Measures storage, and says what it can carry
 #[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
 pub(crate) struct Evaluate {
     /// Directories on the storage systems to be evaluated
     #[arg(required_unless_present = "resume")]
@@ -45,8 +48,6 @@ pub(crate) struct Evaluate {
     /// End after this time at the latest, instead of the plan's limit
     #[arg(long)]
     pub(crate) time_limit: Option<Nanos>,
-    #[command(flatten)]
-    recordings: Recordings,
     /// Where the record goes [default: evaluation.sqlite, or the next free number]
     #[arg(long)]
     pub(crate) record: Option<PathBuf>,
@@ -56,7 +57,19 @@ pub(crate) struct Evaluate {
     /// The seed of all random decisions, instead of the plan's
     #[arg(long)]
     seed: Option<u64>,
+    // Last: its heading is that of all options behind it.
+    #[command(flatten)]
+    recordings: Recordings,
 }
+
+/// What `evaluate` says with its exit code.
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  carried: no frame of any instrument was lost; without --for: measured
+  1  a fault of the storage or of the campaign: something failed, hung, was left out or interrupted
+  2  asked wrongly: nothing was started
+  3  not carried: frames of an instrument were lost on a target, whatever else went wrong
+  4  not decided: the data don't say whether an instrument is carried; without --for: every figure of a stage is INVALID";
 
 /// A campaign that can run.
 #[derive(Debug)]
@@ -85,9 +98,9 @@ impl Evaluate {
         let (in_use, second) = (targets.clone(), archive.clone());
         let campaign = Campaign { targets: in_use, archive: second, resolved, record, done, trials, stop };
         let mut show = Show::new(&head);
-        let ended = campaign.run(&mut |progress| show.tell(&progress));
+        let ran = campaign.run(&mut |progress| show.tell(&progress));
         show.clear();
-        let Ran { record, missing } = ended.run()?;
+        let Ran { record, missing } = ran.run()?;
         drop(record);
         let results = nilometer_record::read(&path).run()?;
         let study = Study::of(&results).with_catalogue(&catalogue::instruments());
@@ -95,7 +108,7 @@ impl Evaluate {
         println!("\nRecord: {}", path.display());
         remove_targets(targets, &results, patience).run()?;
         archive.map_or(Ok(()), |archive| removed(patience, &archive)).run()?;
-        went_well(&results, missing, &path).run()
+        ended(&study, missing, &path)
     }
 
     /// A campaign from its beginning, in a record of its own.
@@ -115,7 +128,10 @@ impl Evaluate {
         plan.ingests.extend(self.recordings.cells()?);
         let descriptions =
             self.targets.iter().map(|path| described(path)).collect::<anyhow::Result<Vec<_>>>()?;
-        sourced(resolve(self.changed(plan), descriptions)?)
+        refuse_twice(&descriptions)?;
+        let resolved = sourced(resolve(self.changed(plan), descriptions)?)?;
+        refuse_in_use(&resolved)?;
+        Ok(resolved)
     }
 
     /// The plans as they are written, as one.
@@ -320,27 +336,6 @@ fn remove_targets(
 
 fn removed(patience: Nanos, target: &Arc<dyn Target>) -> anyhow::Result<()> {
     Ok(within(patience, target, |target| target.remove()).and_then(|removed| removed)?)
-}
-
-/// Failures of the storage are in the report; here they become the exit code. `missing` repeats were not measured.
-fn went_well(results: &Results, missing: usize, record: &Path) -> anyhow::Result<()> {
-    let failed = |measured: &&Measured| {
-        matches!(measured.sample.invalid, Some(Invalid::Hung | Invalid::Errors | Invalid::Refused(_)))
-    };
-    let (failed, all) = (results.samples.iter().filter(failed).count(), results.samples.len());
-    if failed > 0 {
-        bail!("{failed} of {all} samples failed: the report says which");
-    }
-    if let Some(target) = results.targets.iter().find(|target| target.left_out.is_some()) {
-        bail!("{} was left out: the report says why", target.path);
-    }
-    if missing > 0 {
-        let record = record.display();
-        bail!(
-            "interrupted: {missing} measurements are missing; `nilometer evaluate --resume --record {record}` goes on"
-        );
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! The `nilometer` command: one file a subcommand.
 //!
-//! Exit codes: 0 all went well; 1 the storage, or the measurement, did not; 2 what was asked can't be done, and
-//! nothing was started.
+//! Exit codes: [`EXIT_CODES`].
 
 #![forbid(unsafe_code)]
 
@@ -9,12 +8,14 @@ mod catalogue;
 mod clean;
 mod describe;
 mod doctor;
+mod ended;
 mod evaluate;
 mod export;
 mod facility;
 mod host;
 mod instrument;
 mod mount;
+mod occupied;
 mod plan;
 mod progress;
 mod record;
@@ -38,11 +39,20 @@ use clap::{Parser, Subcommand};
 
 /// Finds out whether a storage system can carry an instrument.
 #[derive(Debug, Parser)]
-#[command(name = "nilometer", version, max_term_width = 100)]
+#[command(name = "nilometer", version, max_term_width = 100, after_help = EXIT_CODES)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
 }
+
+/// What the program says with its exit code.
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  carried, or measured, or done
+  1  a fault
+  2  asked wrongly: nothing was started
+  3  not carried (evaluate)
+  4  not decided, or INVALID (evaluate)";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -71,6 +81,10 @@ enum Failure {
     Input(anyhow::Error),
     /// It was begun and did not work.
     Run(anyhow::Error),
+    /// It worked, and the answer is no.
+    NotCarried(anyhow::Error),
+    /// It worked, and the data don't say.
+    NotDecided(anyhow::Error),
 }
 
 type Outcome = Result<(), Failure>;
@@ -136,6 +150,8 @@ fn code(outcome: Outcome) -> u8 {
         Ok(()) => 0,
         Err(Failure::Run(error)) => told(&error, 1),
         Err(Failure::Input(error)) => told(&error, 2),
+        Err(Failure::NotCarried(error)) => told(&error, 3),
+        Err(Failure::NotDecided(error)) => told(&error, 4),
     }
 }
 

@@ -3,8 +3,12 @@
 
 use std::collections::VecDeque;
 
-use nilometer_campaign::{Now, Progress, SoFar};
-use nilometer_model::{ByteRate, Measured, Nanos, Results, Sample};
+use nilometer_campaign::{Now, Progress, SoFar, Step};
+use nilometer_model::{
+    ByteRate, Bytes, Ingest, Measured, Nanos, Results, Sample,
+    plan::Goal,
+    search::{Ended, Trial},
+};
 
 use crate::status_line::StatusLine;
 
@@ -26,9 +30,22 @@ impl<'a> Show<'a> {
     pub(crate) fn tell(&mut self, progress: &Progress<'_>) {
         match progress {
             Progress::Now(now) => self.rewrite(now),
-            Progress::Measured { done, of, left, measured } => {
+            Progress::Measured { done, of, left, measured, trial } => {
                 self.clear();
-                eprintln!("{}", line(self.head, (*done, *of), *left, measured));
+                let what = trial.map(|number| tried(self.head, number, measured));
+                let what = what.unwrap_or_else(|| line(self.head, measured));
+                let left = left.map(|left| format!(" ({} left)", roughly(left))).unwrap_or_default();
+                eprintln!("[{done}/{of}] {what}{left}");
+            }
+            Progress::Searches { target, cell, bound } => {
+                self.clear();
+                let (path, name) = (&self.head.targets[*target].path, &self.head.cells[*cell].name);
+                eprintln!("{path}: searching: {name}: {bound}");
+            }
+            Progress::Found { target, cell, found } => {
+                self.clear();
+                let (path, stage) = (&self.head.targets[*target].path, &self.head.cells[*cell].stage);
+                eprintln!("{path}: {stage}: searched: {found}");
             }
             Progress::LeftOut { target, why } => {
                 self.clear();
@@ -54,16 +71,35 @@ impl<'a> Show<'a> {
 }
 
 /// The line of a sample.
-fn line(
-    head: &Results,
-    (done, of): (usize, usize),
-    left: Option<Nanos>,
-    Measured { key, sample }: &Measured,
-) -> String {
+fn line(head: &Results, Measured { key, sample }: &Measured) -> String {
     let (target, cell) = (&head.targets[key.target].path, &head.cells[key.cell].name);
     let (phase, result) = (key.phase.name(), result(sample));
-    let left = left.map(|left| format!(" ({} left)", roughly(left))).unwrap_or_default();
-    format!("[{done}/{of}] {target}: {phase} {cell}: {result}{left}")
+    format!("{target}: {phase} {cell}: {result}")
+}
+
+/// The line of a trial of a search: what was tried, and how it ended.
+fn tried(head: &Results, number: u32, Measured { key, sample }: &Measured) -> String {
+    let (target, instrument) = (&head.targets[key.target].path, &head.cells[key.cell].stage);
+    let what = match &sample.ingest {
+        Some(ingest) if ingest.goal == Goal::Buffer => {
+            let buffer = Bytes(ingest.slots * ingest.frame_size.0);
+            format!("buffer of {buffer} ({} frames)", ingest.slots)
+        }
+        Some(ingest) => ByteRate::of(ingest.frame_size.0, ingest.period).to_string(),
+        None => "not begun".into(),
+    };
+    format!("{target}: {instrument}: trial {number}: {what}: {}", came_of(sample))
+}
+
+/// How a trial ended.
+fn came_of(sample: &Sample) -> String {
+    let lost = sample.ingest.as_ref().map_or(0, Ingest::losses);
+    match (&sample.invalid, Trial::of(sample).map(|trial| trial.ended)) {
+        (Some(why), _) => format!("INVALID: {why}"),
+        (None, Some(Ended::Lost)) if lost == 0 => "would lose: the buffer was still filling".into(),
+        (None, Some(Ended::Lost)) => format!("lost {lost}"),
+        _ => "carried".into(),
+    }
 }
 
 fn result(sample: &Sample) -> String {
@@ -100,6 +136,11 @@ fn shortened(text: &str, room: usize) -> String {
 fn throughput(recent: SoFar) -> String {
     let seconds = recent.elapsed.seconds().max(1e-9);
     match recent {
+        SoFar { step: Step::Settling, .. } => "waiting for write-back to settle".into(),
+        SoFar { step: Step::Preparing(memory), .. } => format!("preparing {memory} of memory"),
+        SoFar { step: Step::ReadingOn, .. } => "readers come to the end".into(),
+        SoFar { step: Step::ReadingBack(0), .. } => "ending".into(),
+        SoFar { step: Step::ReadingBack(frames), .. } => format!("reading back {frames} frames"),
         SoFar { elapsed: Nanos(0), .. } => "preparing".into(),
         SoFar { bytes: 0, operations: 0, .. } => "running".into(),
         SoFar { bytes: 0, operations, .. } => format!("{:.0} operations/s", operations as f64 / seconds),
@@ -145,13 +186,14 @@ impl Recent {
             bytes: now.bytes - first.bytes.min(now.bytes),
             operations: now.operations - first.operations,
             elapsed: now.elapsed.since(first.elapsed),
+            step: now.step,
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use nilometer_model::{CellEntry, TargetEntry, plan::Phase};
+    use nilometer_model::{CellEntry, Invalid, Key, TargetEntry, plan::Phase};
 
     use super::*;
     use crate::status_line::WIDTHS;
@@ -168,7 +210,7 @@ mod tests {
     }
 
     fn so_far(millis: u64, bytes: u64, operations: u64) -> SoFar {
-        SoFar { bytes, operations, elapsed: Nanos::from_millis(millis) }
+        SoFar { bytes, operations, elapsed: Nanos::from_millis(millis), step: Step::Working }
     }
 
     #[test]
@@ -180,6 +222,46 @@ mod tests {
         for width in WIDTHS {
             assert!(status(&head(), &now(&[1]), SoFar::default(), width).chars().count() <= width);
         }
+    }
+
+    #[test]
+    fn what_takes_seconds_is_named() {
+        let texts = [Step::Settling, Step::Preparing(Bytes(1 << 30)), Step::ReadingBack(180)]
+            .map(|step| throughput(SoFar { step, ..SoFar::default() }));
+        let expected =
+            ["waiting for write-back to settle", "preparing 1 GiB of memory", "reading back 180 frames"];
+        assert_eq!(texts, expected);
+    }
+
+    #[test]
+    fn a_trial_says_its_number_what_was_tried_and_how_it_ended() {
+        let key = Key { target: 0, cell: 0, repeat: 3, phase: Phase::Ingest };
+        let trial = |goal, lost, invalid| {
+            let ingest = Ingest {
+                goal,
+                lost,
+                due: 600,
+                slots: 100,
+                period: Nanos::from_millis(10),
+                frame_size: Bytes(10_000_000),
+                ..Ingest::default()
+            };
+            let sample = Sample { ingest: Some(ingest), invalid, ..Sample::new(Nanos(0)) };
+            tried(&head(), 17, &Measured { key, sample })
+        };
+        let [carried, lost] = [0, 12].map(|lost| trial(Goal::Search, lost, None));
+        assert!(
+            carried.starts_with("/mnt/a: ") && carried.ends_with(": trial 17: 1 GB/s: carried"),
+            "{carried}"
+        );
+        assert!(lost.ends_with(": trial 17: 1 GB/s: lost 12"), "{lost}");
+        let buffer = trial(Goal::Buffer, 0, None);
+        assert!(
+            buffer.contains("trial 17: buffer of ") && buffer.ends_with("(100 frames): carried"),
+            "{buffer}"
+        );
+        let invalid = trial(Goal::Search, 0, Some(Invalid::Starved(None)));
+        assert!(invalid.ends_with("INVALID: the tool itself waited for a processor"), "{invalid}");
     }
 
     #[test]

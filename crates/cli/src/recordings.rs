@@ -61,10 +61,9 @@ pub(crate) struct Recordings {
     trial: Nanos,
 }
 
-/// How often, and how long each time at the most, the limit of the storage is looked for before an instrument is
-/// recorded.
+/// How often the limit of the storage is looked for, with each number of readers alike, and how long each time at the most.
 const LIMIT_REPEATS: u32 = 3;
-const LIMIT_DURATION: Nanos = Nanos::from_millis(20_000);
+const LIMIT_DURATION: Nanos = Nanos::from_millis(40_000);
 /// As many recorders are more than any node has.
 const COUNT_MOST: u32 = 1000;
 
@@ -79,13 +78,15 @@ impl Recordings {
         self.copy_to.as_ref().map(|path| path.display().to_string())
     }
 
-    /// All recordings, in the order in which they are made.
+    /// All recordings: of each instrument those by itself, and then those that are made at the same time. All are made in
+    /// the order of what they are for, see `turns` of the campaign.
     pub(crate) fn cells(&self) -> Result<Vec<IngestCell>> {
         let condition = self.condition()?;
         let mut cells = Vec::new();
         for (number, asked) in (0..).zip(&self.instruments) {
             let members = members(asked)?;
             for member in &members {
+                self.check_durations(member)?;
                 self.alone(member, condition.as_ref(), &mut cells);
             }
             if members.len() > 1 {
@@ -102,22 +103,33 @@ impl Recordings {
         Ok(cells)
     }
 
-    /// What is recorded of an instrument by itself: as fast as the storage takes it, the search if it is asked for, and
-    /// at its own pace; the first and the last with each number of readers.
-    fn alone(&self, member: &Member, condition: Option<&Condition>, cells: &mut Vec<IngestCell>) {
-        for readers in self.levels(member) {
-            let repeats = if readers.none() { LIMIT_REPEATS } else { 1 };
-            cells.push(IngestCell { repeats, ..self.limit(self.cell(member, readers)) });
+    /// Nothing is recorded for so short a time that it shows nothing.
+    fn check_durations(&self, member: &Member) -> Result<()> {
+        let recording = self.cell(member, Readers::default());
+        let trial = IngestCell { duration: self.trial, ..recording.clone() };
+        recording.check_duration(&format!("--duration {}", self.duration)).map_err(|why| anyhow!(why))?;
+        if self.find_limit {
+            trial.check_duration(&format!("--trial {}", self.trial)).map_err(|why| anyhow!(why))?;
         }
+        Ok(())
+    }
+
+    /// What is recorded of an instrument by itself: at its own pace and as fast as the storage takes it, both with each
+    /// number of readers; the searches if they are asked for; and both again in the condition.
+    fn alone(&self, member: &Member, condition: Option<&Condition>, cells: &mut Vec<IngestCell>) {
+        let paced: Vec<IngestCell> =
+            self.levels(member).into_iter().map(|readers| self.cell(member, readers)).collect();
+        let limit = |paced: &IngestCell| IngestCell { repeats: LIMIT_REPEATS, ..self.limit(paced.clone()) };
+        let limits: Vec<IngestCell> = paced.iter().map(limit).collect();
+        cells.extend(paced.into_iter().chain(limits));
         if self.find_limit {
             let trial = IngestCell { duration: self.trial, ..self.cell(member, Readers::default()) };
             cells.extend([Goal::Search, Goal::Buffer].map(|goal| IngestCell { goal, ..trial.clone() }));
         }
-        cells.extend(self.levels(member).into_iter().map(|readers| self.cell(member, readers)));
         if let Some(condition) = condition {
             let paced =
                 IngestCell { condition: Some(condition.clone()), ..self.cell(member, Readers::default()) };
-            cells.extend([self.limit(paced.clone()), paced]);
+            cells.extend([paced.clone(), self.limit(paced)]);
         }
     }
 
@@ -250,6 +262,45 @@ fn of_facility(file: &str, member: &nilometer_model::Member, mut instrument: Ins
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[derive(Debug, clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        recordings: Recordings,
+    }
+
+    fn asked(options: &[&str]) -> Recordings {
+        let line = ["evaluate"].iter().chain(options);
+        <Line as clap::Parser>::try_parse_from(line).expect("valid options").recordings
+    }
+
+    #[test]
+    fn the_limit_is_looked_for_as_often_with_each_number_of_readers() {
+        let options = ["--for", "pco-edge", "--readers", "0,1,2", "--copy-to", "/elsewhere", "--find-limit"];
+        let cells = asked(&options).cells().expect("an instrument of the catalogue");
+        let of = |goal| cells.iter().filter(move |cell| cell.goal == goal);
+        let levels = |goal| of(goal).map(|cell| (cell.readers.count, cell.readers.copy)).collect::<Vec<_>>();
+        assert_eq!(levels(Goal::Limit), [(0, false), (1, false), (2, false), (2, true)]);
+        assert_eq!(levels(Goal::Pace), levels(Goal::Limit));
+        assert!(of(Goal::Limit).all(|cell| cell.repeats == LIMIT_REPEATS));
+        assert!(of(Goal::Pace).all(|cell| cell.repeats == 1));
+        assert_eq!(cells[0].goal, Goal::Pace, "the answer comes first");
+    }
+
+    #[test]
+    fn too_short_recordings_are_refused_with_the_least_that_is_accepted() {
+        for (options, parts) in [
+            (&["--duration", "0s"][..], ["--duration 0 ns", "at least 4 s"]),
+            (&["--duration", "3999 ms"], ["--duration 4", "at least 4 s"]),
+            (&["--find-limit", "--trial", "0s"], ["--trial 0 ns", "at least 4 s"]),
+        ] {
+            let options = [&["--for", "pco-4000"][..], options].concat();
+            let why = asked(&options).cells().expect_err("too short").to_string();
+            assert!(parts.iter().all(|part| why.contains(part)), "{why}");
+        }
+        assert!(asked(&["--for", "pco-4000", "--duration", "4 s"]).cells().is_ok());
+        assert!(asked(&["--for", "pco-4000"]).cells().is_ok(), "the length of no trial is asked");
+    }
 
     #[test]
     fn a_facility_of_one_instrument_is_a_facility() {

@@ -15,6 +15,7 @@ use crate::{
     Blame, Failure,
     describe::described,
     evaluate::{Evaluate, Ready, sourced},
+    occupied::refuse_in_use,
 };
 
 /// Where a campaign is that was not named.
@@ -37,6 +38,7 @@ pub(crate) fn resumed(asked: &Evaluate) -> Result<Ready, Failure> {
     let was = recorded.targets.into_iter();
     let targets = was.zip(found).map(|(was, is)| is.unwrap_or(was)).collect();
     let mut resolved = sourced(resolve(recorded.plan, targets).input()?).input()?;
+    refuse_in_use(&resolved).input()?;
     resolved.plan.time_limit = asked.time_limit.unwrap_or(resolved.plan.time_limit);
     take_back(&mut record, &resolved, &begun, &in_use).run()?;
     for (index, why) in stuck.iter().enumerate() {
@@ -150,15 +152,17 @@ fn remove(directory: &Path) -> bool {
 }
 
 fn cleaned(path: &Path) -> Result<(), TargetError> {
+    let mut held = None;
     for _ in 0..TRIES {
         let Cleaned { left, .. } = clean(path)?;
         match left.into_iter().next() {
             None => return Ok(()),
-            Some(TargetError::InUse { .. }) => std::thread::sleep(STEP.duration()),
+            Some(error @ TargetError::InUse { .. }) => held = Some(error),
             Some(error) => return Err(error),
         }
+        std::thread::sleep(STEP.duration());
     }
-    Err(TargetError::InUse { path: path.into() })
+    held.map_or(Ok(()), Err)
 }
 
 /// Notes that the campaign goes on, and gives targets that were left out another chance.

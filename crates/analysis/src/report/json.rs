@@ -1,5 +1,7 @@
 //! The report for programs. Field names and units are fixed by [`FORMAT_VERSION`]; a field that has nothing to say is null.
 
+mod incomplete;
+
 use std::collections::BTreeMap;
 
 use nilometer_model::{ByteRate, Coldness, statistics::Summary};
@@ -11,6 +13,7 @@ use crate::{
     Basis, Kind, LimitSource, MeasuredLimit, Outcome, Predictions, Prospect, Prospects, Quantity, Reason, Stage, Study,
     Value, Withheld, Without, curve::cost, effect::Answer, effect::Effect, letter,
 };
+use incomplete::{Incomplete, incomplete};
 
 /// Raised when a field is renamed, removed or changes its meaning; not when one is added.
 pub const FORMAT_VERSION: u32 = 1;
@@ -30,6 +33,8 @@ struct Document<'a> {
     repeats_planned: u32,
     /// No difference smaller than this counts as one.
     margin_percent: f64,
+    /// What was planned and is not there; null if everything is.
+    incomplete: Option<Incomplete<'a>>,
     environment: BTreeMap<&'a str, &'a str>,
     targets: Vec<Target<'a>>,
     /// One for each phase of each cell on each target.
@@ -246,6 +251,7 @@ pub fn json(study: &Study<'_>) -> String {
         nilometer: &results.version,
         repeats_planned: results.repeats,
         margin_percent: results.margin,
+        incomplete: incomplete(&study.missing),
         environment: results.environment.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect(),
         targets: targets(study),
         figures: study.stages.iter().flat_map(|stage| figures(study, stage)).collect(),

@@ -19,6 +19,7 @@ fn write_report(text: &mut String, study: &Study<'_>) -> std::fmt::Result {
     for index in 0..results.targets.len() {
         writeln!(text, "- **{}** {}", letter(index), plain(&words::target(results, index)))?;
     }
+    write_missing(text, study)?;
     write_prospects(text, study)?;
     write_verdicts(text, study)?;
     write_comparisons(text, study)?;
@@ -27,6 +28,17 @@ fn write_report(text: &mut String, study: &Study<'_>) -> std::fmt::Result {
         write_stage(text, stage)?;
     }
     write_environment(text, study)
+}
+
+fn write_missing(text: &mut String, study: &Study<'_>) -> std::fmt::Result {
+    if study.missing.is_empty() {
+        return Ok(());
+    }
+    writeln!(text, "\n## {}\n", study.missing.title())?;
+    for sentence in study.missing.sentences() {
+        writeln!(text, "- {}", plain(&sentence))?;
+    }
+    Ok(())
 }
 
 /// What was recorded stands in bold letters.
@@ -39,7 +51,7 @@ fn write_prospects(text: &mut String, study: &Study<'_>) -> std::fmt::Result {
     if prospects::is_table(predictions) {
         write_table(text, study)?;
     }
-    let notes = prospects::notes(predictions).into_iter();
+    let notes = prospects::notes(study).into_iter();
     let recorded = predictions.records() && predictions.predicts();
     for (number, note) in notes.enumerate() {
         let bold = if recorded && number == 0 { "**Recorded.** " } else { "" };
@@ -78,6 +90,11 @@ fn write_verdicts(text: &mut String, study: &Study<'_>) -> std::fmt::Result {
         for sentence in verdict.more() {
             writeln!(text, "  - {}", plain(&sentence))?;
         }
+    }
+    for open in &study.missing.open {
+        let target = words::target(study.results, open.target);
+        writeln!(text, "\n## Verdict for {}, {}\n", plain(&open.who), open.rate)?;
+        writeln!(text, "- **{}**: {}.", plain(&target), plain(&open.to_string()))?;
     }
     Ok(())
 }

@@ -91,17 +91,20 @@ fn decimal(bytes: u64) -> String {
 }
 
 /// What must be known of predictions, a paragraph each; none where there is nothing in the table but recordings.
-pub(super) fn notes(predictions: &Predictions) -> Vec<String> {
+pub(super) fn notes(study: &Study<'_>) -> Vec<String> {
+    let predictions = &study.predictions;
     let mut notes = Vec::new();
-    notes.extend(rests_on(predictions));
+    notes.extend(rests_on(study));
     notes.extend(assumed(predictions));
     notes.extend([Without::Packing, Without::FileSync].into_iter().filter_map(|of| without(predictions, of)));
     notes.extend(withheld(predictions));
     notes
 }
 
-/// The limits.
-fn rests_on(predictions: &Predictions) -> Option<String> {
+/// The limits. Who asked for an instrument knows how to have it recorded.
+fn rests_on(study: &Study<'_>) -> Option<String> {
+    let predictions = &study.predictions;
+    let advice = if study.missing.instruments { "" } else { ": write --for NAME to record an instrument" };
     let used = predictions.used();
     let of_target = |limits: &[&MeasuredLimit]| {
         let words: Vec<String> = limits.iter().map(|of| limit(of)).collect();
@@ -110,8 +113,8 @@ fn rests_on(predictions: &Predictions) -> Option<String> {
     let limits: Vec<String> = used.chunk_by(|a, b| a.target == b.target).map(of_target).collect();
     (!limits.is_empty()).then(|| {
         format!(
-            "Predicted, not recorded, from the lower end of what was measured: {}. Stalls are not in a prediction: write \
-             --for NAME to record an instrument.",
+            "Predicted, not recorded, from the lower end of what was measured: {}. Stalls are not in a \
+             prediction{advice}.",
             limits.join("; ")
         )
     })
@@ -181,7 +184,7 @@ impl Page {
     /// The table, where it says more than the verdicts do.
     pub(super) fn prospects(&mut self, study: &Study<'_>) {
         let predictions = &study.predictions;
-        let notes = notes(predictions);
+        let notes = notes(study);
         if !predictions.predicts() && study.verdicts.len() < 2 && notes.is_empty() {
             return;
         }

@@ -42,6 +42,7 @@ const BESIDE: usize = 4;
 pub fn terminal(study: &Study<'_>, palette: Palette) -> String {
     let mut page = Page::new(palette);
     page.head(study);
+    page.missing(study);
     for stage in &study.stages {
         page.stage(stage);
         page.times(stage);
@@ -106,6 +107,18 @@ impl Page {
             let left_out = target.left_out.as_ref().map(|why| format!(": left out: {why}"));
             let text = words::target(study.results, index) + &left_out.unwrap_or_default();
             self.paragraph("", &format!("  {:<3}", letter(index)), &text);
+        }
+    }
+
+    /// What a reader would else take for measured.
+    fn missing(&mut self, study: &Study<'_>) {
+        if study.missing.is_empty() {
+            return;
+        }
+        self.line("", "");
+        self.line(RED, &study.missing.title().to_uppercase());
+        for sentence in study.missing.sentences() {
+            self.paragraph("", "  - ", &sentence);
         }
     }
 
@@ -285,6 +298,12 @@ impl Page {
             for sentence in verdict.more() {
                 self.paragraph(DIM, "    - ", &sentence);
             }
+        }
+        for open in &study.missing.open {
+            self.line("", "");
+            self.paragraph(BOLD, "", &format!("VERDICT for {}, {}", open.who, open.rate));
+            let sentence = format!("{}: {open}.", words::target(study.results, open.target));
+            self.paragraph(YELLOW, "  ", &sentence);
         }
     }
 }

@@ -25,7 +25,7 @@ use nilometer_storage::{
 use crate::{
     phase::{Run, traffic_since},
     settle::settle,
-    supervise::{GLANCE, SoFar},
+    supervise::{GLANCE, SoFar, Step},
     surroundings::Surroundings,
 };
 use follow::{Crowd, Followed, Report};
@@ -70,14 +70,20 @@ pub(crate) fn run_ingest(
     job: &Job<'_>,
     tell: &mut dyn FnMut(SoFar),
 ) -> Option<Vec<Sample>> {
+    let step = |step| SoFar { step, ..SoFar::default() };
+    tell(step(Step::Settling));
     let settling = settle(run);
+    tell(step(Step::Preparing(memory(job))));
     let (load, traffic) = (process::load_average(), job.target.traffic());
     let members = prepared(run, job);
     let ((moment, before), started) = (surroundings.begin(&run.clock), Calendar::now().time);
     let recorded = members.and_then(|members| recorded(run, job, members, tell));
     let spent = surroundings.end(&run.clock, &moment);
     let device = traffic_since(traffic, job.target.as_ref());
-    let recorded = recorded.and_then(|recorded| read_back(run, job, recorded));
+    let recorded = recorded.and_then(|recorded| {
+        tell(step(Step::ReadingBack(kept(job, &recorded))));
+        read_back(run, job, recorded)
+    });
     surroundings.pass(&run.clock);
     let mut samples = match recorded {
         Ok(recorded) => samples(job, recorded, spent.ours)?,
@@ -168,6 +174,9 @@ fn recorded(
     for member in &mut members {
         member.went = member.sends.as_mut().map(|sends| sends.went(run.hang_after)).transpose()?;
     }
+    if job.cells.iter().any(|(cell, _)| !cell.readers.none()) {
+        tell(SoFar { step: Step::ReadingOn, ..SoFar::default() });
+    }
     let (readers, hung) = crowd.gather(READ_ON);
     Ok(Recorded { members, readers, read_back: Vec::new(), hung, cut })
 }
@@ -230,6 +239,28 @@ impl Pass {
         let taken: u64 = work.bins().iter().map(|bin| bin.bytes).sum();
         elapsed >= PASS_LEAST && taken > behind.0 && is_precise(work)
     }
+}
+
+/// Memory of all rings.
+fn memory(job: &Job<'_>) -> Bytes {
+    let all = job
+        .cells
+        .iter()
+        .map(|(cell, _)| u64::from(cell.count) * Shape::of(cell, job.target.description()).memory().0);
+    Bytes(all.sum())
+}
+
+/// Frames that are there to be read back: as many as came, or as are kept.
+fn kept(job: &Job<'_>, recorded: &Recorded) -> u64 {
+    let of = |member: &Member| {
+        let (cell, _) = &job.cells[member.cell];
+        let read = cell.goal == Goal::Pace && cell.onto == Onto::Target;
+        let stored = member.outcome.as_ref().map_or(0, Outcome::stored);
+        let room =
+            if cell.fill.is_some() { u64::MAX } else { cell.keep.0 / cell.recorded().frame_size().0.max(1) };
+        if read { stored.min(room) } else { 0 }
+    };
+    recorded.members.iter().map(of).sum()
 }
 
 /// Reads what is kept of recordings at the instrument's pace, and checks it. The recording is over: what this costs is none

@@ -9,6 +9,7 @@ use std::sync::{Arc, atomic::AtomicBool};
 use nilometer_model::{
     Event, Invalid, Key, Measured, Nanos, Sample, Seed,
     plan::{Cell, Phase},
+    search::{Found, SearchBound},
 };
 use nilometer_record::{Record, RecordError};
 use nilometer_storage::{Calendar, Clock, Target, process::daemons, target::TargetError};
@@ -17,7 +18,7 @@ use crate::{
     calendar::Watched,
     patience::within,
     phase::{Reached, Run, Task, run_phase},
-    remaining::Remaining,
+    remaining::{Planned, Remaining},
     resolve::Resolved,
     settle::Usual,
     supervise::SoFar,
@@ -60,6 +61,26 @@ pub enum Progress<'a> {
         left: Option<Nanos>,
         /// What was measured.
         measured: &'a Measured,
+        /// Which trial of a search it was, counted from 1, if it was one.
+        trial: Option<u32>,
+    },
+    /// A search begins, or goes on.
+    Searches {
+        /// Where.
+        target: usize,
+        /// Which recording, behind the cells.
+        cell: usize,
+        /// How much it may take.
+        bound: SearchBound,
+    },
+    /// A search has come to its end.
+    Found {
+        /// Where.
+        target: usize,
+        /// Which recording, behind the cells.
+        cell: usize,
+        /// Its bracket.
+        found: &'a Found,
     },
     /// A target is no longer used.
     LeftOut {
@@ -119,7 +140,9 @@ struct State<'a> {
     remaining: Remaining,
     /// For what is measured again.
     budget: Budget,
-    /// When the turn that runs began.
+    /// The turn that runs.
+    turn: Turn,
+    /// When it began.
     turn_begun: Nanos,
     /// How many turns are done, this one included, and of how many.
     place: (usize, usize),
@@ -171,6 +194,7 @@ impl Campaign {
             }
             let before = turns.element_offset(planned).unwrap_or(0);
             state.place = (before + 1, turns.len());
+            state.turn = planned.clone();
             state.turn_begun = state.run.clock.now();
             let turn = Turn { targets: state.in_use(&planned.targets), ..planned.clone() };
             let left_out = turn.targets.is_empty();
@@ -192,8 +216,11 @@ impl Campaign {
         };
         let left: Vec<Turn> =
             turns.iter().filter(|turn| !turn.is_done(plan, &self.done, &self.trials)).cloned().collect();
-        let recording =
-            |turn: &Turn| turn.cell.checked_sub(plan.cells.len()).map(|ingest| plan.ingests[ingest].duration);
+        let recording = |turn: &Turn| {
+            let ingest = turn.cell.checked_sub(plan.cells.len())?;
+            let members = turns::company(plan, ingest).into_iter().map(|member| &plan.ingests[member]);
+            members.map(Planned::of).max_by_key(|planned| planned.time)
+        };
         State {
             run: Run { clock, hang_after, stop, ends: clock.now() + plan.time_limit, usual: Usual::now() },
             surroundings: Surroundings::look(&clock, self.targets.iter().map(served_by).collect()),
@@ -201,6 +228,7 @@ impl Campaign {
             left_out: self.targets.iter().map(Option::is_none).collect(),
             remaining: Remaining::new(&left, recording),
             budget: Budget::default(),
+            turn: Turn { targets: Vec::new(), cell: 0, repeat: 0 },
             turn_begun: clock.now(),
             place: (0, turns.len()),
             tell,
@@ -324,7 +352,10 @@ impl Campaign {
         self.done.insert(key, sample.invalid.clone());
         self.trials.add(key, &sample);
         let ((done, of), left) = (state.place, state.left());
-        (state.tell)(Progress::Measured { done, of, left, measured: &Measured { key, sample } });
+        let ingest = key.cell.checked_sub(self.resolved.plan.cells.len());
+        let searches = ingest.is_some_and(|ingest| self.resolved.plan.ingests[ingest].goal.searches());
+        let trial = searches.then(|| self.trials.count((key.cell, key.target)));
+        (state.tell)(Progress::Measured { done, of, left, measured: &Measured { key, sample }, trial });
         Ok(())
     }
 
@@ -359,15 +390,14 @@ impl State<'_> {
 
     /// A phase of a cell; none if the campaign ended first.
     fn measure(&mut self, turn: &Turn, task: &Task<'_>) -> Option<Vec<Sample>> {
-        let left = self.left();
-        let State { run, surroundings, place, tell, .. } = self;
-        run_phase(run, surroundings, task, &mut |so_far| tell(now(turn, task.phase, so_far, *place, left)))
+        let State { run, surroundings, place, tell, remaining, turn_begun, turn: running, .. } = self;
+        let left = || remaining.time(running, run.clock.now().since(*turn_begun));
+        run_phase(run, surroundings, task, &mut |so_far| tell(now(turn, task.phase, so_far, *place, left())))
     }
 
     /// How long the rest will take from now on, as far as that is known.
     fn left(&self) -> Option<Nanos> {
-        let passed = self.run.clock.now().since(self.turn_begun);
-        self.remaining.time().map(|left| left.since(passed))
+        self.remaining.time(&self.turn, self.run.clock.now().since(self.turn_begun))
     }
 }
 
@@ -378,7 +408,6 @@ fn now(
     (done, of): (usize, usize),
     left: Option<Nanos>,
 ) -> Progress<'_> {
-    let left = left.map(|left| left.since(so_far.elapsed));
     Progress::Now(Now { targets: &turn.targets, cell: turn.cell, phase, so_far, done, of, left })
 }
 

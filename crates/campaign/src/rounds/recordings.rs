@@ -3,9 +3,10 @@
 use nilometer_model::{
     Invalid, Sample,
     plan::{Condition, IngestCell, Phase},
+    search::SearchBound,
 };
 
-use super::{Campaign, CampaignError, State, now};
+use super::{Campaign, CampaignError, Progress, State, now};
 use crate::{
     condition,
     ingest::{Job, Pass, run_ingest},
@@ -87,11 +88,17 @@ impl Campaign {
     pub(super) fn take_search(&mut self, state: &mut State<'_>, turn: &Turn) -> Result<(), CampaignError> {
         let Some(cell) = turn.search(&self.resolved.plan).cloned() else { return Ok(()) };
         for &number in &turn.targets {
-            while let Some((made, next)) = self.trials.next(&self.done, &cell, (turn.cell, number)) {
+            let of = (turn.cell, number);
+            let bound = SearchBound::of(&cell);
+            (state.tell)(Progress::Searches { target: number, cell: turn.cell, bound });
+            while let Some((made, next)) = self.trials.next(&self.done, &cell, of) {
                 let trial = Turn { repeat: turn.repeat + made, ..turn.clone() };
                 if !self.take_trial(state, &trial, number, next)? {
                     return Ok(());
                 }
+            }
+            if let Some(found) = self.trials.found(&cell, of) {
+                (state.tell)(Progress::Found { target: number, cell: turn.cell, found: &found });
             }
         }
         Ok(())
@@ -144,10 +151,10 @@ impl Campaign {
 impl State<'_> {
     /// A recording; none if the campaign ended first.
     fn record(&mut self, turn: &Turn, job: &Job<'_>) -> Option<Vec<Sample>> {
-        let left = self.left();
-        let State { run, surroundings, place, tell, .. } = self;
+        let State { run, surroundings, place, tell, remaining, turn_begun, turn: running, .. } = self;
+        let left = || remaining.time(running, run.clock.now().since(*turn_begun));
         run_ingest(run, surroundings, job, &mut |so_far| {
-            tell(now(turn, Phase::Ingest, so_far, *place, left));
+            tell(now(turn, Phase::Ingest, so_far, *place, left()));
         })
     }
 }

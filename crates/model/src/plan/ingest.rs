@@ -164,6 +164,10 @@ impl Goal {
     }
 }
 
+/// A recording of fewer frames, or of less time, says nothing of whether frames would be lost.
+const FRAMES_LEAST: u64 = 20;
+const DURATION_LEAST: Nanos = Nanos::from_millis(100);
+
 impl IngestCell {
     /// The instrument, and how many of it.
     pub fn who(&self) -> String {
@@ -180,6 +184,25 @@ impl IngestCell {
     /// What is to be recorded of all of them: of VDIF and Mark5B with the headers.
     pub fn rate(&self) -> ByteRate {
         ByteRate(self.recorded().rate().0 * f64::from(self.count))
+    }
+
+    /// The least time that it can be recorded for: a shorter recording would show nothing.
+    pub fn least_duration(&self) -> Nanos {
+        Nanos(FRAMES_LEAST * self.recorded().period().0).max(DURATION_LEAST)
+    }
+
+    /// Whether its duration is long enough to show anything; if not, why, with the least that is accepted. `asked` is what
+    /// the user wrote.
+    pub fn check_duration(&self, asked: &str) -> Result<(), String> {
+        let least = self.least_duration();
+        if self.duration >= least {
+            return Ok(());
+        }
+        let name = &self.instrument.name;
+        Err(format!(
+            "{asked}: too short to show whether frames of {name} are lost: write at least {least} ({FRAMES_LEAST} of its \
+             frames, and no less than {DURATION_LEAST})"
+        ))
     }
 
     /// Rings of each: streams of packets have one each, and share the memory for it.
@@ -243,6 +266,41 @@ mod tests {
         ] {
             let error = Condition::parse(&text.replace(from, to), "c.toml").expect_err(to);
             assert!(error.contains(part) && error.contains("c.toml"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_recording_of_a_few_frames_is_refused_with_the_least_that_is_accepted() {
+        let cell = |rate: &str, duration| {
+            let text = format!(
+                "name = \"camera\"\ntitle = \"t\"\nsource = \"s\"\nshape = [10, 20]\npixel = \"int32\"\nframe_rate = \"{rate}\"\n"
+            );
+            IngestCell {
+                instrument: Instrument::parse(&text, "camera").expect("valid"),
+                count: 1,
+                goal: Goal::Pace,
+                duration,
+                buffer: Bytes(0),
+                keep: Bytes(0),
+                fill: None,
+                repeats: 1,
+                readers: Readers::default(),
+                company: None,
+                condition: None,
+                route: Route::default(),
+                onto: Onto::default(),
+            }
+        };
+        for (rate, least) in [("5 Hz", 4000), ("50 Hz", 400), ("1 kHz", 100)] {
+            let least = Nanos::from_millis(least);
+            assert_eq!(cell(rate, least).check_duration("--duration"), Ok(()));
+            for short in [Nanos(0), Nanos(least.0 - 1)] {
+                let why = cell(rate, short).check_duration("--duration 1 ms").expect_err("too short");
+                assert!(
+                    why.starts_with("--duration 1 ms: ") && why.contains(&format!("at least {least} ")),
+                    "{why}"
+                );
+            }
         }
     }
 

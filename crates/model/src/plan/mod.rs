@@ -127,6 +127,16 @@ impl Cells {
             .reduce(Cells::and)
     }
 
+    /// Whether a cell is measured on a target where the stripe count of files can be chosen, or can't. Where it can't, cells
+    /// that differ only in it are one, and the first stands for all.
+    pub fn applies(&self, cell: usize, has_stripes: bool) -> bool {
+        let Some(Cell { stripe_count: Some(_), .. }) = self.cells.get(cell) else { return true };
+        let alike = |other: &Cell| {
+            Cell { stripe_count: self.cells[cell].stripe_count, ..other.clone() } == self.cells[cell]
+        };
+        has_stripes || !self.cells[..cell].iter().any(alike)
+    }
+
     fn named(mut self, name: &str) -> Self {
         for cell in &mut self.cells {
             cell.stage = format!("{name}: {}", cell.stage);

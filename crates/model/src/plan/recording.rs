@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::{Goal, IngestCell, Onto, Route, Sweep, parameters::scaled_count};
-use crate::{Bytes, Format, Frequency, Instrument, Nanos, Readers, Schedule, Storing};
+use crate::{Bytes, Format, Frequency, Instrument, Nanos, Readers, Storing};
 
 /// As written: most parameters may be a list.
 #[derive(Debug, Clone, Deserialize)]
@@ -75,12 +75,11 @@ impl IngestSweep {
         for instrument in instruments {
             instrument.check()?;
             let route = self.route(&instrument)?;
-            let duration = self.duration(&instrument.schedule(), scale)?;
-            cells.push(IngestCell {
+            let mut cell = IngestCell {
                 instrument,
                 count: 1,
                 goal: Goal::Pace,
-                duration,
+                duration: Nanos(0),
                 buffer: Bytes(0),
                 keep: self.keep,
                 repeats,
@@ -90,7 +89,9 @@ impl IngestSweep {
                 route,
                 onto: self.onto,
                 fill: None,
-            });
+            };
+            cell.duration = self.duration(&cell, scale)?;
+            cells.push(cell);
         }
         let cells = self.buffer.over(cells, |cell, value| cell.buffer = value);
         let slot = |cell: &IngestCell| Bytes(cell.recorded().frame_size().0 * cell.rings());
@@ -164,13 +165,21 @@ impl IngestSweep {
         Ok(all)
     }
 
-    /// Until the frame behind the last one would be due.
-    fn duration(&self, schedule: &Schedule, scale: f64) -> Result<Nanos, String> {
-        match (self.frames, self.duration) {
-            (Some(frames), None) if frames > 0 => Ok(schedule.due(scaled_count(frames, scale))),
-            (None, Some(duration)) if duration.0 > 0 => Ok(duration),
-            _ => Err("write frames = N or duration = \"T\", one of them and more than 0".into()),
-        }
+    /// Until the frame behind the last one would be due. What is written must be long enough to show something; a small
+    /// scale makes it no shorter than that.
+    fn duration(&self, cell: &IngestCell, scale: f64) -> Result<Nanos, String> {
+        let due = |frames| cell.instrument.schedule().due(frames);
+        let (asked, written, scaled) = match (self.frames, self.duration) {
+            (Some(frames), None) if frames > 0 => {
+                (format!("frames = {frames}"), due(frames), due(scaled_count(frames, scale)))
+            }
+            (None, Some(duration)) if duration.0 > 0 => {
+                (format!("duration = \"{duration}\""), duration, duration)
+            }
+            _ => return Err("write frames = N or duration = \"T\", one of them and more than 0".into()),
+        };
+        IngestCell { duration: written, ..cell.clone() }.check_duration(&asked)?;
+        Ok(scaled.max(cell.least_duration()))
     }
 }
 
@@ -216,8 +225,10 @@ rate = ["1 Hz", "50 Hz"]
             ]
         );
         assert_eq!((plan.cells.len(), plan.ingests[0].repeats), (0, 2));
-        let tenth = read(PLAN, 0.1).expect("a valid plan");
-        assert_eq!(tenth.ingests[1].duration, Nanos::from_millis(200), "as many frames less");
+        let half = read(PLAN, 0.5).expect("a valid plan");
+        assert_eq!(half.ingests[1].duration, Nanos::from_millis(1000), "as many frames less");
+        let hundredth = read(PLAN, 0.01).expect("a valid plan");
+        assert_eq!(hundredth.ingests[1].duration, Nanos::from_millis(400), "enough to show something");
         let more =
             format!("{PLAN}format = [\"raw\", \"cbf\"]\nbuffer = [\"1 MB\", \"2 MB\"]\nshape = [30, 40]\n");
         let more = read(&more, 1.0).expect("a valid plan").ingests;
@@ -235,6 +246,8 @@ rate = ["1 Hz", "50 Hz"]
             ),
             ("frames = 100", "", &["my.toml:5", "frames = N or duration"]),
             ("frames = 100", "frames = 0", &["my.toml:5", "more than 0"]),
+            ("frames = 100", "frames = 19", &["my.toml:5", "frames = 19: too short", "at least 20 s"]),
+            ("frames = 100", "duration = \"1 ms\"", &["my.toml:5", "duration = \"1 ms\": too short"]),
             ("frames = 100", "frames = 1\nduration = \"1 s\"", &["my.toml:5", "one of them"]),
             ("\"1 Hz\"", "\"0 Hz\"", &["my.toml:5", "more than 0 Hz"]),
             ("\"1 Hz\"", "\"1 fps\"", &["line 9", "the unit `fps`"]),

@@ -45,21 +45,20 @@ type Poll = BTreeMap<u64, Votes>;
 impl BufferSearch {
     /// What to do after these trials, in any order: how many slots to try next, or the limit.
     pub fn advise(&self, trials: &[BufferTrial]) -> Advice<u64, BufferLimit> {
-        let mut poll = Poll::new();
-        for trial in trials {
-            poll.entry(trial.slots).or_default().add(trial.ended);
-        }
+        let poll = poll(trials);
         let votes = |slots| poll.get(&slots).copied().unwrap_or_default();
         let slots = if votes(self.most).is_clean() { self.guess(trials, votes) } else { self.most };
         if votes(slots).is_open() {
             return Advice::Next(slots);
         }
-        Advice::Found(BufferLimit {
-            enough: votes(slots).is_clean().then_some(slots),
-            lost: poll.iter().rfind(|(_, votes)| votes.lost > 0).map(|(slots, _)| *slots),
-            high: carried(trials).map(|trial| trial.high).max().unwrap_or_default(),
-            trials: trials.len() as u32,
-        })
+        Advice::Found(limit(&poll, votes(slots).is_clean().then_some(slots), trials))
+    }
+
+    /// What trials say that did not suffice: the smallest buffer that three of three trials confirmed.
+    pub fn so_far(&self, trials: &[BufferTrial]) -> BufferLimit {
+        let poll = poll(trials);
+        let enough = poll.iter().find(|(_, votes)| votes.is_clean()).map(|(slots, _)| *slots);
+        limit(&poll, enough, trials)
     }
 
     /// The first guess that may still be confirmed, or is. The largest buffer is.
@@ -70,6 +69,23 @@ impl BufferSearch {
             slots = (slots + slots.div_ceil(4)).min(self.most);
         }
         slots
+    }
+}
+
+fn poll(trials: &[BufferTrial]) -> Poll {
+    let mut poll = Poll::new();
+    for trial in trials {
+        poll.entry(trial.slots).or_default().add(trial.ended);
+    }
+    poll
+}
+
+fn limit(poll: &Poll, enough: Option<u64>, trials: &[BufferTrial]) -> BufferLimit {
+    BufferLimit {
+        enough,
+        lost: poll.iter().rfind(|(_, votes)| votes.lost > 0).map(|(slots, _)| *slots),
+        high: carried(trials).map(|trial| trial.high).max().unwrap_or_default(),
+        trials: trials.len() as u32,
     }
 }
 
@@ -150,6 +166,18 @@ mod tests {
             limit.to_string(),
             "157 slots are enough: 3 of 3 trials lost nothing; with 125 one of them lost (10 trials)"
         );
+    }
+
+    #[test]
+    fn a_search_that_was_cut_short_says_what_was_confirmed() {
+        let trial = |slots, ended| BufferTrial { slots, high: slots.min(40), ended };
+        let search = BufferSearch { most: 100 };
+        let mut trials = vec![trial(100, Ended::Carried); 3];
+        trials.extend([trial(40, Ended::Carried), trial(40, Ended::Lost)]);
+        assert_eq!(search.advise(&trials), Advice::Next(50));
+        let limit = BufferLimit { enough: Some(100), lost: Some(40), high: 40, trials: 5 };
+        assert_eq!(search.so_far(&trials), limit);
+        assert_eq!(search.so_far(&trials[..2]).enough, None);
     }
 
     #[test]

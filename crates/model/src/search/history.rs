@@ -1,8 +1,12 @@
 //! A search as a campaign makes it: recordings of a cell, each of them a trial, in the order in which they were made.
 
-use super::{Advice, BufferLimit, BufferSearch, BufferTrial, Ended, GRID, RateLimit, RateSearch, RateTrial};
+use std::fmt;
+
+use super::{
+    Advice, BufferLimit, BufferSearch, BufferTrial, Ended, GRID, RateLimit, RateSearch, RateTrial, TRIALS,
+};
 use crate::{
-    ByteRate, Bytes, Frequency, Sample,
+    ByteRate, Bytes, Frequency, Nanos, Sample,
     plan::{Goal, IngestCell},
 };
 
@@ -15,6 +19,17 @@ pub struct Trial {
     pub high: u64,
     /// How it ended.
     pub ended: Ended,
+    /// When frames began to come, by the calendar.
+    pub begun: Nanos,
+}
+
+/// How much a search may take. One that reaches either end gives what it found so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SearchBound {
+    /// Trials in all.
+    pub trials: u32,
+    /// From the first trial until the last one begins.
+    pub time: Nanos,
 }
 
 /// What a search found.
@@ -33,6 +48,49 @@ const LEAST: u64 = 2;
 /// A slot begins at a multiple of this.
 const PAGE: u64 = 4096;
 
+/// Trials of a search for a buffer: three with the largest, and three for each of a few guesses.
+const BUFFER_TRIALS: u32 = 30;
+/// What a trial may take besides the time in which frames come: the machine settles, memory is prepared, files are removed.
+const BESIDES: Nanos = Nanos::from_millis(5000);
+/// From one trial to the next no more is counted beyond its duration: the campaign was interrupted there.
+const PAUSE: Nanos = Nanos::from_millis(60_000);
+
+impl SearchBound {
+    /// Of a cell that searches. It follows from the duration of a trial.
+    pub fn of(cell: &IngestCell) -> Self {
+        let trials = if cell.goal == Goal::Buffer { BUFFER_TRIALS } else { TRIALS };
+        let each = cell.duration + BESIDES;
+        SearchBound { trials, time: Nanos(u64::from(trials).saturating_mul(each.0)) }
+    }
+
+    fn is_reached(self, cell: &IngestCell, trials: &[Trial]) -> bool {
+        let pair = |pair: &[Trial]| pair[1].begun.since(pair[0].begun).min(cell.duration + PAUSE).0;
+        let spent: u64 = trials.windows(2).map(pair).sum();
+        trials.len() >= self.trials as usize || spent >= self.time.0
+    }
+}
+
+impl fmt::Display for SearchBound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "at most {} trials, and none after {:.0} min",
+            self.trials,
+            (self.time.seconds() / 60.0).ceil()
+        )
+    }
+}
+
+impl fmt::Display for Found {
+    /// The sentence, without its subject.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Found::Rate(limit) => limit.fmt(f),
+            Found::Buffer(limit) => limit.fmt(f),
+        }
+    }
+}
+
 impl Trial {
     /// A recording as a trial; none if the sample is of something else. It counts as lost as well if the ring was still
     /// filling: what waited when the last frame came is more than half a step of the rates' grid brings in that time. A
@@ -45,7 +103,7 @@ impl Trial {
             None => Ended::Carried,
         };
         let rate = ByteRate::of(ingest.frame_size.0, ingest.period);
-        Some(Trial { rate, high: ingest.slots_high, ended })
+        Some(Trial { rate, high: ingest.slots_high, ended, begun: sample.started })
     }
 }
 
@@ -62,7 +120,10 @@ fn advise_rate(cell: &IngestCell, hint: ByteRate, trials: &[Trial]) -> Advice<In
     // A rate of the grid that was rounded down must not become the one below.
     let hint = trials.first().map_or(hint, |first| ByteRate(first.rate.0 * (1.0 + GRID / 10.0)));
     let bounds = (ByteRate(hint.0 * RANGE.0), ByteRate(hint.0 * RANGE.1));
-    let search = RateSearch::new(hint, bounds, cell.duration);
+    let mut search = RateSearch::new(hint, bounds, cell.duration);
+    if SearchBound::of(cell).is_reached(cell, trials) {
+        search.trials = trials.len() as u32;
+    }
     let trials: Vec<_> = trials.iter().map(|&Trial { rate, ended, .. }| RateTrial { rate, ended }).collect();
     match search.advise(&trials) {
         Advice::Found(limit) => Advice::Found(Found::Rate(limit)),
@@ -80,6 +141,7 @@ fn advise_buffer(cell: &IngestCell, trials: &[Trial]) -> Advice<IngestCell, Foun
     let search = BufferSearch { most: (cell.buffer.0 / slot).max(LEAST) };
     let mut made = Vec::new();
     // A ring may have got a slot more than was asked for: what was asked counts.
+    let is_over = SearchBound::of(cell).is_reached(cell, trials);
     for &Trial { high, ended, .. } in trials {
         match search.advise(&made) {
             Advice::Next(slots) => made.push(BufferTrial { slots, high: high.max(LEAST).min(slots), ended }),
@@ -88,6 +150,7 @@ fn advise_buffer(cell: &IngestCell, trials: &[Trial]) -> Advice<IngestCell, Foun
     }
     match search.advise(&made) {
         Advice::Found(limit) => Advice::Found(Found::Buffer(limit)),
+        Advice::Next(_) if is_over => Advice::Found(Found::Buffer(search.so_far(&made))),
         Advice::Next(slots) => Advice::Next(IngestCell { buffer: Bytes(slots * slot), ..cell.clone() }),
     }
 }
@@ -96,7 +159,7 @@ fn advise_buffer(cell: &IngestCell, trials: &[Trial]) -> Advice<IngestCell, Foun
 mod tests {
     use super::*;
     use crate::{
-        Ingest, Instrument, Invalid, Nanos, Readers,
+        Ingest, Instrument, Invalid, Readers,
         plan::{Onto, Route},
     };
 
@@ -131,7 +194,7 @@ mod tests {
             let slots = next.buffer.0 / 1_003_520;
             let lost = next.rate().0 > takes || slots < needs;
             let ended = if lost { Ended::Lost } else { Ended::Carried };
-            trials.push(Trial { rate: next.rate(), high: needs.min(slots), ended });
+            trials.push(Trial { rate: next.rate(), high: needs.min(slots), ended, begun: Nanos(0) });
         }
     }
 
@@ -142,6 +205,61 @@ mod tests {
             let Found::Rate(limit) = found else { panic!("{found:?}") };
             let (carried, lost) = (limit.carried.expect("some").0, limit.lost.expect("some").0);
             assert!(carried <= 200e6 && lost > 200e6 && lost / carried < 1.06, "{limit} from {hint}");
+        }
+    }
+
+    /// Searches where every trial takes so long and every second one is invalid, as on a busy machine.
+    fn on_a_busy_machine(cell: &IngestCell, each: Nanos) -> (Found, Vec<Trial>) {
+        let mut trials: Vec<Trial> = Vec::new();
+        loop {
+            let next = match advise(cell, ByteRate(200e6), &trials) {
+                Advice::Found(found) => return (found, trials),
+                Advice::Next(next) => next,
+            };
+            let number = trials.len() as u64;
+            let ended = if number % 2 == 0 { Ended::Invalid } else { Ended::Carried };
+            let begun = Nanos(number * each.0);
+            trials.push(Trial { rate: next.rate(), high: 1 + number, ended, begun });
+            assert!(trials.len() < 500, "no end");
+        }
+    }
+
+    #[test]
+    fn a_search_is_bounded_in_trials_and_in_time() {
+        for goal in [Goal::Search, Goal::Buffer] {
+            let cell = cell(goal);
+            let bound = SearchBound::of(&cell);
+            assert_eq!(bound.time.0, u64::from(bound.trials) * 10_000_000_000, "5 s of frames, 5 s besides");
+            let (_, trials) = on_a_busy_machine(&cell, Nanos(0));
+            assert!(trials.len() <= bound.trials as usize, "{}", trials.len());
+            let (found, trials) = on_a_busy_machine(&cell, Nanos::from_millis(60_000));
+            let minutes = trials.len() as u64 - 1;
+            assert!(minutes <= bound.time.seconds() as u64 / 60, "{minutes} min, {found}");
+            // A pause of a day is no time of the search.
+            let mut resumed = trials[..2].to_vec();
+            resumed[1].begun += Nanos::from_millis(86_400_000);
+            assert!(matches!(advise(&cell, ByteRate(200e6), &resumed), Advice::Next(_)));
+        }
+    }
+
+    #[test]
+    fn a_search_that_ran_out_of_its_bound_gives_its_bracket_so_far() {
+        let cell = cell(Goal::Search);
+        let (_, mut trials) = carry_out(&cell, 150e6, 200e6, 0);
+        // In time for no more than the first pass up to its confirmed ends.
+        let of_first = trials.iter().filter(|trial| trial.ended == Ended::Lost).count().min(5);
+        assert!(of_first >= 3, "{trials:?}");
+        trials.truncate(22);
+        for (number, trial) in (0..).zip(&mut trials) {
+            trial.begun = Nanos(number * 30_000_000_000);
+        }
+        let Advice::Found(Found::Rate(limit)) = advise(&cell, ByteRate(150e6), &trials) else {
+            panic!("it goes on")
+        };
+        assert!(limit.passes <= 1 && limit.trials == 22, "{limit}");
+        assert!(limit.lost.is_some_and(|lost| lost.0 > 200e6), "{limit}");
+        if limit.passes == 0 {
+            assert!(limit.to_string().contains("before its first pass was complete"), "{limit}");
         }
     }
 
@@ -159,7 +277,7 @@ mod tests {
                 Advice::Next(next) => {
                     assert_eq!(next.instrument.check(), Ok(()), "{}", next.rate());
                     let ended = if next.rate().0 > 650e6 { Ended::Lost } else { Ended::Carried };
-                    trials.push(Trial { rate: next.rate(), high: 3, ended });
+                    trials.push(Trial { rate: next.rate(), high: 3, ended, begun: Nanos(0) });
                 }
             }
         };

@@ -10,7 +10,7 @@ mod pass;
 mod rate;
 
 pub use buffer::{BufferLimit, BufferSearch, BufferTrial};
-pub use history::{Found, Trial, advise};
+pub use history::{Found, SearchBound, Trial, advise};
 pub use rate::{GRID, PASSES, RateLimit, RateSearch, RateTrial, TRIALS};
 
 /// How a trial ended.

@@ -36,8 +36,9 @@ pub const GRID: f64 = 0.05;
 /// How often the limit is found anew, unless said otherwise.
 pub const PASSES: u32 = 3;
 
-/// Enough for any search: 4 at each of some 10 rates, as many again for confirmation, and a dozen for each further pass.
-pub const TRIALS: u32 = 120;
+/// Trials at the most: half of all searches of three passes need 43, one pass some 20. A search that needs more says what
+/// it found so far.
+pub const TRIALS: u32 = 60;
 
 /// A trial at a rate that the search asked for.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -168,6 +169,9 @@ impl fmt::Display for RateLimit {
         write!(f, " ({} trials of {}", self.trials, self.duration)?;
         if self.invalid > 0 {
             write!(f, ", {} of them invalid", self.invalid)?;
+        }
+        if self.passes == 0 {
+            write!(f, ", ended before its first pass was complete")?;
         }
         if self.passes > 1 {
             write!(f, ", in {} passes that lie within {:.0} %", self.passes, 100.0 * self.moved)?;

@@ -7,7 +7,7 @@ mod simulated;
 
 pub use description::{Description, Direct, Space};
 pub use memory::Memory;
-pub use posix::{Cleaned, Directory, Posix, Striping, clean, probe, probe_in_child};
+pub use posix::{Cleaned, Directory, Holder, Posix, Striping, clean, in_use, probe, probe_in_child};
 pub(crate) use simulated::Volume;
 pub use simulated::{Cost, Device, Simulated, Speed, WriteCache};
 
@@ -85,11 +85,13 @@ pub enum TargetError {
         /// Why it does.
         why: String,
     },
-    /// A running Nilometer holds it.
-    #[error("{path}: in use by a running nilometer: nothing was removed")]
+    /// A running campaign holds it.
+    #[error("{path}: in use by a running campaign{}: nothing was removed", numbered(*.process))]
     InUse {
         /// Where.
         path: PathBuf,
+        /// The process that measures there, as far as its marker says.
+        process: Option<u32>,
     },
     /// It did not answer.
     #[error("{path}: no answer within {limit}: is the file system hung?")]
@@ -107,6 +109,11 @@ pub enum TargetError {
         /// What the child said.
         message: String,
     },
+}
+
+/// ` (process 1234)`, if it is known.
+fn numbered(process: Option<u32>) -> String {
+    process.map(|id| format!(" (process {id})")).unwrap_or_default()
 }
 
 impl TargetError {

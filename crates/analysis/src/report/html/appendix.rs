@@ -182,8 +182,8 @@ fn write_repeat(page: &mut String, study: &Study<'_>) -> std::fmt::Result {
     write!(
         page,
         "<p>Measured with nilometer {}.{seed} The record is an SQLite file, which holds every sample:</p>\
-         <pre>nilometer report RECORD --format csv\nsqlite3 RECORD \"SELECT stage, name, phase, path, \
-         avg(megabytes_per_second) FROM rate GROUP BY 1, 2, 3, 4\"</pre>",
+         <pre>nilometer report RECORD --format csv\nsqlite3 RECORD \"SELECT path, stage, name, phase, \
+         avg(megabytes_per_second) FROM rate WHERE invalid IS NULL GROUP BY 1, 2, 3, 4\"</pre>",
         Escaped(&results.version)
     )?;
     if plan != Json::Null {

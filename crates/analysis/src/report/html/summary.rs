@@ -13,10 +13,29 @@ use super::super::{chart::Escaped, prospects, words};
 
 /// The sections above the stages.
 pub(super) fn write(page: &mut String, study: &Study<'_>) -> std::fmt::Result {
+    write_missing(page, study)?;
     write_prospects(page, study)?;
     write_verdicts(page, study)?;
     write_questions(page, study)?;
     write_warnings(page, study)
+}
+
+/// What a reader would else take for measured.
+fn write_missing(page: &mut String, study: &Study<'_>) -> std::fmt::Result {
+    if study.missing.is_empty() {
+        return Ok(());
+    }
+    write!(
+        page,
+        "<section class=\"card\" id=\"missing\"><h2>{}</h2><ul class=\"warn\">",
+        study.missing.title()
+    )?;
+    let class = if study.missing.gaps.is_empty() { "note" } else { "no" };
+    for sentence in study.missing.sentences() {
+        write!(page, "<li class=\"{class}\">{}</li>", Escaped(&sentence))?;
+    }
+    page.push_str("</ul></section>");
+    Ok(())
 }
 
 /// The table of instruments and targets.
@@ -33,7 +52,7 @@ fn write_prospects(page: &mut String, study: &Study<'_>) -> std::fmt::Result {
     if predictions.records() && predictions.predicts() {
         page.push_str("<p class=\"soft\">Filled: recorded, see the verdict. Others are predicted.</p>");
     }
-    for note in prospects::notes(predictions) {
+    for note in prospects::notes(study) {
         write!(page, "<p class=\"soft\">{}</p>", Escaped(&note))?;
     }
     page.push_str("</section>");
@@ -96,6 +115,18 @@ fn write_verdicts(page: &mut String, study: &Study<'_>) -> std::fmt::Result {
             write_verdict(page, study.results, verdict)?;
         }
         page.push_str("</section>");
+    }
+    for open in &study.missing.open {
+        write!(
+            page,
+            "<section class=\"card\"><h2>Can it carry {}, {}?</h2><div class=\"verdict maybe\"><strong>? Not decided</strong> \
+             · {} {}: {}.</div></section>",
+            Escaped(&open.who),
+            open.rate,
+            letter(open.target),
+            Escaped(&words::target(study.results, open.target)),
+            Escaped(&open.to_string())
+        )?;
     }
     Ok(())
 }

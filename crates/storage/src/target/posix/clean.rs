@@ -9,7 +9,7 @@ use rustix::{
 
 use super::{
     super::TargetError,
-    run_directory::{NEW_MARKER, PREFIX, RunDirectory, names, open_marker, well_named},
+    run_directory::{NEW_MARKER, PREFIX, RunDirectory, held_marker, names, open_marker, process, well_named},
 };
 
 /// What was found at a path.
@@ -64,6 +64,29 @@ fn clean_below(path: &Path, cleaned: &mut Cleaned) -> Result<(), TargetError> {
     Ok(())
 }
 
+/// A campaign that runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Holder {
+    /// Its directory.
+    pub directory: PathBuf,
+    /// Its process, as far as the directory's marker says.
+    pub process: Option<u32>,
+}
+
+/// The campaign that runs at `path`, if one does: the first that holds a run directory there. Of other users' directories
+/// nothing can be known.
+pub fn in_use(path: &Path) -> Result<Option<Holder>, TargetError> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let directory = fs::open(path, flags, Mode::empty()).map_err(TargetError::io(path, "open"))?;
+    let entries = names(&directory).map_err(TargetError::io(path, "list"))?;
+    let runs = entries.iter().filter_map(|(name, _)| name.to_str().ok().filter(|name| well_named(name)));
+    let held = |name: &str| {
+        let marker = held_marker(&directory, name)?;
+        Some(Holder { directory: path.join(name), process: process(&marker) })
+    };
+    Ok(runs.into_iter().find_map(held))
+}
+
 fn clean_one(parent: &Path, name: &str, cleaned: &mut Cleaned) {
     let result = match RunDirectory::adopt(parent, name) {
         Ok(run) => run.remove(),
@@ -91,7 +114,7 @@ fn remove_unborn(path: &Path) -> Option<Result<(), TargetError>> {
     if !entries.is_empty() {
         let marker = open_marker(&directory, NEW_MARKER).ok()?;
         if fs::flock(&marker, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
-            return Some(Err(TargetError::InUse { path: path.into() }));
+            return Some(Err(TargetError::InUse { path: path.into(), process: None }));
         }
         fs::unlinkat(&directory, NEW_MARKER, AtFlags::empty()).ok()?;
     }

@@ -8,7 +8,7 @@ mod probe;
 mod run_directory;
 mod stripe;
 
-pub use clean::{Cleaned, clean};
+pub use clean::{Cleaned, Holder, clean, in_use};
 pub use directory::Directory;
 pub use probe::{probe, probe_in_child};
 pub use stripe::Striping;

@@ -2,7 +2,7 @@
 //!
 //! It is named `nilometer-` and 16 hexadecimal digits and holds a marker, which names the directory's own inode and
 //! birth: a marker that was copied or moved elsewhere proves nothing, and one that was left before the file system was
-//! mounted anew still counts. The marker is locked while the run lives. All entries that the run makes in it begin with
+//! mounted anew still counts. The marker is locked while the run lives, and names its process. All entries that the run makes in it begin with
 //! [`OURS`]; nothing else is ever removed. Symlinks are not followed, mount points are not crossed, and every step is
 //! relative to an open descriptor, so that a path which changes in the meantime leads nowhere else.
 
@@ -80,7 +80,7 @@ impl RunDirectory {
         verify(&root, &marker, name).map_err(not_ours)?;
         match fs::flock(&marker, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(RunDirectory { path, parent: parent_fd, root, marker: Mutex::new(Some(marker)) }),
-            Err(Errno::WOULDBLOCK) => Err(TargetError::InUse { path }),
+            Err(Errno::WOULDBLOCK) => Err(TargetError::InUse { path, process: process(&marker) }),
             Err(errno) => Err(TargetError::io(&path, "lock the marker in")(errno)),
         }
     }
@@ -158,7 +158,8 @@ fn write_marker(root: &OwnedFd) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let marker = fs::openat(root, NEW_MARKER, flags, Mode::RUSR | Mode::WUSR)?;
     fs::flock(&marker, FlockOperation::NonBlockingLockExclusive)?;
-    let [text, _] = marker_texts(root)?;
+    let [identity, _] = marker_texts(root)?;
+    let text = format!("{identity}{PROCESS}{}\n", std::process::id());
     if rustix::io::write(&marker, text.as_bytes())? != text.len() {
         return Err(Errno::NOSPC);
     }
@@ -204,13 +205,40 @@ fn verify(root: &OwnedFd, marker: &OwnedFd, name: &str) -> Result<(), String> {
     {
         return Err("the marker is not a plain file of its own".into());
     }
-    let mut content = [0; 256];
-    let count = rustix::io::pread(marker, &mut content, 0).map_err(text)?;
+    let content = content(marker).map_err(text)?;
     let valid = marker_texts(root).map_err(text)?;
-    if !valid.iter().any(|valid| valid.as_bytes() == &content[..count]) {
+    if !valid.iter().any(|valid| content.strip_prefix(valid.as_str()).is_some_and(is_process_or_nothing)) {
         return Err("the marker was made for another directory".into());
     }
     Ok(())
+}
+
+/// What a marker says; one that is no text, or longer than any of ours, is none of ours.
+fn content(marker: &OwnedFd) -> Result<String, Errno> {
+    let mut content = [0; 256];
+    let count = rustix::io::pread(marker, &mut content, 0)?;
+    Ok(String::from_utf8_lossy(&content[..count]).into_owned())
+}
+
+/// The last line of a marker begins so. Markers of older versions end before it.
+const PROCESS: &str = "process ";
+
+fn is_process_or_nothing(rest: &str) -> bool {
+    let line = rest.strip_prefix(PROCESS).and_then(|rest| rest.strip_suffix('\n'));
+    rest.is_empty() || line.is_some_and(|id| id.parse::<u32>().is_ok())
+}
+
+/// The process that made a marker, if it says so.
+pub(super) fn process(marker: &OwnedFd) -> Option<u32> {
+    content(marker).ok()?.lines().find_map(|line| line.strip_prefix(PROCESS)?.parse().ok())
+}
+
+/// The marker of a directory that a running campaign holds; none if no one does.
+pub(super) fn held_marker(parent: &OwnedFd, name: &str) -> Option<OwnedFd> {
+    let root = fs::openat(parent, name, DIRECTORY, Mode::empty()).ok()?;
+    let marker = open_marker(&root, MARKER).ok()?;
+    let locked = fs::flock(&marker, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK);
+    locked.then_some(marker)
 }
 
 fn text(errno: Errno) -> String {

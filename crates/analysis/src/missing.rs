@@ -1,0 +1,365 @@
+//! What a campaign was to measure and did not, and why. Found from the record alone, the plan against the samples: so the
+//! report of a campaign that was killed says it too.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use nilometer_model::{
+    ByteRate, Invalid, Key, Measured, Results,
+    plan::{Cell, Cells, Goal, IngestCell, Onto},
+    search::{self, Advice, Trial},
+};
+use serde::Deserialize;
+use serde_json::Value as Json;
+
+use crate::letter;
+
+/// What is not in a record, against its plan.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Missing {
+    /// Repeats of cells on targets that were planned; a search is one.
+    pub planned: usize,
+    /// Of these, those that were measured, or failed.
+    pub measured: usize,
+    /// Why others were not, as far as the record tells.
+    pub why: Option<String>,
+    /// Where they are missing, in the plan's order.
+    pub gaps: Vec<Gap>,
+    /// Cells that a target has no use for.
+    pub unused: Vec<Unused>,
+    /// Instruments that were to be recorded, and not yet at their own pace.
+    pub open: Vec<Open>,
+    /// Instruments were asked for.
+    pub instruments: bool,
+}
+
+/// Part of a plan of which something is missing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gap {
+    /// A stage, or the recordings of an instrument for one purpose.
+    pub what: String,
+    /// The targets where something is missing.
+    pub on: Vec<Share>,
+}
+
+/// How much of a part of the plan was measured on a target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Share {
+    /// Index into [`Results::targets`].
+    pub target: usize,
+    /// Repeats that were measured, or failed.
+    pub measured: usize,
+    /// Of how many.
+    pub planned: usize,
+}
+
+/// Cells of a stage that are not measured on a target, because they would be the same there as others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unused {
+    /// The stage.
+    pub stage: String,
+    /// Index into [`Results::targets`].
+    pub target: usize,
+    /// How many.
+    pub cells: usize,
+    /// Of how many.
+    pub of: usize,
+}
+
+/// An instrument that was to be recorded on a target, and was not at its own pace.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Open {
+    /// Index into [`Results::targets`].
+    pub target: usize,
+    /// The instrument, and how many of it.
+    pub who: String,
+    /// What all of them deliver.
+    pub rate: ByteRate,
+    /// What the storage took as fast as it could, each valid pass.
+    pub limits: Vec<ByteRate>,
+}
+
+/// As much of a resolved plan as is needed.
+#[derive(Debug, Deserialize)]
+struct ResolvedPlan {
+    plan: Cells,
+    targets: Vec<PlannedTarget>,
+}
+
+#[derive(Debug, Deserialize)]
+struct PlannedTarget {
+    #[serde(default)]
+    striping: Option<Json>,
+}
+
+/// What is missing; nothing where the record holds no plan that can be read.
+pub(crate) fn missing(results: &Results) -> Missing {
+    let Ok(resolved) = serde_json::from_str::<ResolvedPlan>(&results.plan) else { return Missing::default() };
+    let there = Samples::of(results);
+    let mut counts = Counts::default();
+    for (index, cell) in resolved.plan.cells.iter().enumerate() {
+        for (target, planned) in resolved.targets.iter().enumerate() {
+            if resolved.plan.applies(index, planned.striping.is_some()) {
+                let repeats = resolved.plan.repeats as usize;
+                let measured = there.repeats(cell, (index, target)).min(repeats);
+                counts.add(&cell.stage, target, (measured, repeats));
+            }
+        }
+    }
+    for (index, cell) in (resolved.plan.cells.len()..).zip(&resolved.plan.ingests) {
+        for target in 0..resolved.targets.len() {
+            counts.add(&purpose(cell), target, there.recordings(cell, (index, target)));
+        }
+    }
+    let (planned, measured) = (counts.sum(|share| share.planned), counts.sum(|share| share.measured));
+    let gaps = counts.gaps();
+    Missing {
+        planned,
+        measured,
+        why: (!gaps.is_empty()).then(|| why(results)),
+        gaps,
+        unused: unused(&resolved),
+        open: open(results, &resolved),
+        instruments: resolved.plan.ingests.iter().any(is_onto_target),
+    }
+}
+
+/// All parts of a plan with their targets, in the plan's order.
+#[derive(Debug, Default)]
+struct Counts(Vec<Gap>);
+
+impl Counts {
+    fn add(&mut self, what: &str, target: usize, (measured, planned): (usize, usize)) {
+        let place = self.0.iter().position(|part| part.what == what).unwrap_or_else(|| {
+            self.0.push(Gap { what: what.to_owned(), on: Vec::new() });
+            self.0.len() - 1
+        });
+        let on = &mut self.0[place].on;
+        match on.iter_mut().find(|share| share.target == target) {
+            Some(share) => {
+                share.measured += measured;
+                share.planned += planned;
+            }
+            None => on.push(Share { target, measured, planned }),
+        }
+    }
+
+    fn sum(&self, of: fn(&Share) -> usize) -> usize {
+        self.0.iter().flat_map(|part| &part.on).map(of).sum()
+    }
+
+    /// Only where something is missing.
+    fn gaps(mut self) -> Vec<Gap> {
+        for part in &mut self.0 {
+            part.on.retain(|share| share.measured < share.planned);
+        }
+        self.0.retain(|part| !part.on.is_empty());
+        self.0
+    }
+}
+
+/// The samples of a record by cell and target.
+#[derive(Debug)]
+struct Samples<'a>(BTreeMap<(usize, usize), Vec<&'a Measured>>);
+
+impl<'a> Samples<'a> {
+    fn of(results: &'a Results) -> Self {
+        let mut samples: BTreeMap<_, Vec<&Measured>> = BTreeMap::new();
+        for measured in &results.samples {
+            samples.entry((measured.key.cell, measured.key.target)).or_default().push(measured);
+        }
+        Samples(samples)
+    }
+
+    fn at(&self, place: (usize, usize)) -> &[&'a Measured] {
+        self.0.get(&place).map_or(&[], Vec::as_slice)
+    }
+
+    /// Repeats of a cell with all their phases, or with one that failed: the rest was given up then.
+    fn repeats(&self, cell: &Cell, place: (usize, usize)) -> usize {
+        let phases: BTreeSet<_> = cell.phases().into_iter().filter(|phase| !phase.is_setup()).collect();
+        let mut repeats: BTreeMap<u32, (BTreeSet<_>, bool)> = BTreeMap::new();
+        for Measured { key: Key { repeat, phase, .. }, sample } in self.at(place) {
+            let (seen, failed) = repeats.entry(*repeat).or_default();
+            seen.insert(*phase);
+            *failed |= sample.invalid.as_ref().is_some_and(has_failed);
+        }
+        repeats.values().filter(|(seen, failed)| *failed || phases.is_subset(seen)).count()
+    }
+
+    /// Recordings of a cell that were made, and of how many; a search is one, made when it has come to its end.
+    fn recordings(&self, cell: &IngestCell, place: (usize, usize)) -> (usize, usize) {
+        let made = self.at(place);
+        if !cell.goal.searches() {
+            return (made.len().min(cell.repeats as usize), cell.repeats as usize);
+        }
+        let trials: Vec<Trial> = made.iter().filter_map(|measured| Trial::of(&measured.sample)).collect();
+        // One that could not begin ended it: the next would be the same.
+        let over = trials.len() < made.len()
+            || matches!(search::advise(cell, cell.rate(), &trials), Advice::Found(_));
+        (usize::from(over), 1)
+    }
+}
+
+fn has_failed(invalid: &Invalid) -> bool {
+    matches!(invalid, Invalid::Hung | Invalid::Errors | Invalid::Refused(_))
+}
+
+fn is_onto_target(cell: &IngestCell) -> bool {
+    cell.onto == Onto::Target
+}
+
+/// What a recording is for, in words.
+fn purpose(cell: &IngestCell) -> String {
+    let goal = match cell.goal {
+        Goal::Pace => "at its own pace",
+        Goal::Limit => "as fast as the storage takes it",
+        Goal::Search => "the search for the highest rate",
+        Goal::Buffer => "the search for the smallest buffer",
+    };
+    let state = cell.condition.as_ref().map(|condition| format!(", {}", condition.name)).unwrap_or_default();
+    let company = cell.company.map_or("", |_| ", with the others");
+    format!("{}: {goal}{company}{state}", cell.who())
+}
+
+/// Why a campaign ended before its end: the last that the record says of it.
+fn why(results: &Results) -> String {
+    let resumed = results.events.iter().rposition(|event| event.what.starts_with("resumed by"));
+    let since = resumed.map_or(0, |place| place + 1);
+    let limit = results.events[since..].iter().rfind(|event| event.what.starts_with("the time limit of"));
+    let limit = limit.and_then(|event| event.what.split_once(':')).map(|(limit, _)| limit.to_owned());
+    let left_out: Vec<String> = results
+        .targets
+        .iter()
+        .enumerate()
+        .filter(|(_, target)| target.left_out.is_some())
+        .map(|(index, _)| letter(index))
+        .collect();
+    match limit {
+        Some(limit) => limit,
+        None if left_out.is_empty() => "it was interrupted, or is not over yet".into(),
+        None => format!("{} was left out, or the campaign was interrupted", left_out.join(" and ")),
+    }
+}
+
+fn unused(resolved: &ResolvedPlan) -> Vec<Unused> {
+    let mut stages: Vec<&str> = resolved.plan.cells.iter().map(|cell| cell.stage.as_str()).collect();
+    stages.dedup();
+    let on = |stage: &str, target: usize| {
+        let striping = resolved.targets[target].striping.is_some();
+        let cells = resolved.plan.cells.iter().enumerate().filter(|(_, cell)| cell.stage == stage);
+        let (used, unused): (Vec<usize>, Vec<usize>) =
+            cells.map(|(index, _)| index).partition(|&index| resolved.plan.applies(index, striping));
+        let of = used.len() + unused.len();
+        (!unused.is_empty()).then(|| Unused { stage: stage.into(), target, cells: unused.len(), of })
+    };
+    let targets = 0..resolved.targets.len();
+    stages.iter().flat_map(|stage| targets.clone().filter_map(|target| on(stage, target))).collect()
+}
+
+/// Every instrument and target without a recording at its own pace, whatever else was recorded.
+fn open(results: &Results, resolved: &ResolvedPlan) -> Vec<Open> {
+    let mut all: Vec<Open> = Vec::new();
+    let paced = resolved.plan.ingests.iter().filter(|cell| cell.goal == Goal::Pace && is_onto_target(cell));
+    for cell in paced {
+        for target in 0..resolved.targets.len() {
+            let known = all.iter().any(|open| (open.target, &open.who) == (target, &cell.who()));
+            let made = |goal| recorded(results, cell, target, goal);
+            if known || made(Goal::Pace).next().is_some() {
+                continue;
+            }
+            let valid = made(Goal::Limit).filter(|measured| measured.sample.invalid.is_none());
+            let limits = valid.map(|measured| measured.sample.rate()).collect();
+            all.push(Open { target, who: cell.who(), rate: cell.rate(), limits });
+        }
+    }
+    all
+}
+
+/// Recordings of a cell's instrument on a target, by itself and without readers; at its pace, any.
+fn recorded<'a>(
+    results: &'a Results,
+    cell: &'a IngestCell,
+    target: usize,
+    goal: Goal,
+) -> impl Iterator<Item = &'a Measured> {
+    results.samples.iter().filter(move |measured| {
+        let Some(ingest) = &measured.sample.ingest else { return false };
+        let same = ingest.instrument == cell.instrument.name && ingest.count == cell.count;
+        let alone = ingest.readers.iter().all(|reader| reader.after) && ingest.condition.is_empty();
+        measured.key.target == target && same && ingest.goal == goal && (goal == Goal::Pace || alone)
+    })
+}
+
+impl Missing {
+    /// Whether there is something to be said.
+    pub fn is_empty(&self) -> bool {
+        self.gaps.is_empty() && self.unused.is_empty()
+    }
+
+    /// What stands above it.
+    pub fn title(&self) -> &'static str {
+        if self.gaps.is_empty() { "Not measured" } else { "Incomplete" }
+    }
+
+    /// What is missing and why, a sentence each: of all, then of its parts.
+    pub fn sentences(&self) -> Vec<String> {
+        let mut sentences = Vec::new();
+        if let Some(why) = &self.why {
+            sentences.push(format!(
+                "{} of {} measurements are there: {why}; `nilometer evaluate --resume` goes on",
+                self.measured, self.planned
+            ));
+        }
+        sentences.extend(self.gaps.iter().map(ToString::to_string));
+        sentences.extend(self.unused.iter().map(ToString::to_string));
+        sentences
+    }
+}
+
+impl std::fmt::Display for Gap {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let on = |Share { target, measured, planned }: &Share| match measured {
+            0 => format!("{} not begun (0 of {planned})", letter(*target)),
+            _ => format!("{} {measured} of {planned}", letter(*target)),
+        };
+        write!(f, "{}: {}", self.what, self.on.iter().map(on).collect::<Vec<_>>().join(", "))
+    }
+}
+
+impl std::fmt::Display for Unused {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Unused { stage, target, cells, of } = self;
+        write!(
+            f,
+            "{stage}: {cells} of {of} cells are not measured on {}: the stripe count of its files can't be chosen, and \
+             of cells that differ in it only the first stands for all",
+            letter(*target)
+        )
+    }
+}
+
+impl std::fmt::Display for Open {
+    /// The sentence in a verdict's place, without its subject.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let rates = || self.limits.iter().map(|limit| limit.0);
+        let (least, most) = (rates().fold(f64::INFINITY, f64::min), rates().fold(0.0, f64::max));
+        if self.limits.is_empty() {
+            return f.write_str("not decided yet: it was not recorded");
+        }
+        let took = if self.limits.len() == 1 {
+            format!("{} in one pass, {:.2} times its rate", ByteRate(least), least / self.rate.0)
+        } else {
+            let [low, high] = [least, most].map(|rate| format!("{:.2}", rate / self.rate.0));
+            let passes = self.limits.len();
+            format!(
+                "{} to {} in {passes} passes, {low} to {high} times its rate",
+                ByteRate(least),
+                ByteRate(most)
+            )
+        };
+        write!(f, "not decided yet: recorded at the limit it took {took}; its own pace was not recorded")
+    }
+}
+
+#[cfg(test)]
+mod tests;

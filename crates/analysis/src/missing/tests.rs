@@ -1,0 +1,215 @@
+use nilometer_model::{
+    Bytes, CellEntry, Event, Ingest, Instrument, Nanos, Readers, Sample, TargetEntry,
+    plan::{Phase, Route, parse},
+};
+
+use super::*;
+use crate::{
+    Study,
+    report::{Palette, html, json, markdown, terminal},
+};
+
+const PLAN: &str = r#"
+title = "a test"
+repeats = 2
+[[stage]]
+name = "large files"
+stripe_count = [1, 2, 4]
+[stage.workload.stream]
+file_size = "1 MiB"
+block_size = "1 MiB"
+access = "buffered"
+[[stage]]
+name = "small files"
+[stage.workload.walk]
+levels = 1
+branching = 2
+files = 10
+"#;
+
+fn recording(goal: Goal, repeats: u32) -> IngestCell {
+    let camera = "name = \"camera\"\ntitle = \"t\"\nsource = \"s\"\nshape = [1000, 1000]\npixel = \"uint8\"\n\
+                  frame_rate = \"100 Hz\"\n";
+    IngestCell {
+        instrument: Instrument::parse(camera, "camera").expect("valid"),
+        count: 1,
+        goal,
+        duration: Nanos::from_millis(5000),
+        buffer: Bytes(100 << 20),
+        keep: Bytes(1 << 30),
+        fill: None,
+        repeats,
+        readers: Readers::default(),
+        company: None,
+        condition: None,
+        route: Route::default(),
+        onto: Onto::default(),
+    }
+}
+
+/// Two targets without stripes; of stages three cells and one, two rounds; a camera at its pace, three times at the limit,
+/// and searched for.
+fn campaign() -> Results {
+    let mut plan = parse(PLAN, "t.toml", 1.0).expect("a valid plan");
+    plan.ingests = vec![recording(Goal::Pace, 1), recording(Goal::Limit, 3), recording(Goal::Search, 1)];
+    let target =
+        |path: &str| TargetEntry { path: path.into(), file_system: "xfs".into(), ..TargetEntry::default() };
+    let mut cells: Vec<CellEntry> = Vec::new();
+    for cell in &plan.cells {
+        let parameters = serde_json::to_string(cell).expect("plain data");
+        cells.push(CellEntry { stage: cell.stage.clone(), name: cell.to_string(), parameters });
+    }
+    for cell in &plan.ingests {
+        let parameters = serde_json::to_string(cell).expect("plain data");
+        cells.push(CellEntry { stage: cell.instrument.name.clone(), name: cell.to_string(), parameters });
+    }
+    let resolved = serde_json::json!({"plan": plan, "targets": [{"striping": null}, {"path": "/b"}]});
+    let results = Results {
+        title: plan.title.clone(),
+        plan: resolved.to_string(),
+        repeats: plan.repeats,
+        targets: vec![target("/a"), target("/b")],
+        cells,
+        ..Results::default()
+    };
+    complete(results, &plan)
+}
+
+fn measured(cell: usize, target: usize, repeat: u32, phase: Phase) -> Measured {
+    let sample =
+        Sample { bytes: 1 << 30, operations: 1, wall: Nanos(1_000_000_000), ..Sample::new(Nanos(0)) };
+    Measured { key: Key { target, cell, repeat, phase }, sample }
+}
+
+fn recorded_at(goal: Goal, cell: usize, target: usize, repeat: u32) -> Measured {
+    let mut made = measured(cell, target, repeat, Phase::Ingest);
+    let (period, frame_size) = (Nanos::from_millis(10), Bytes(1_000_000));
+    made.sample.ingest = Some(Ingest {
+        instrument: "camera".into(),
+        count: 1,
+        goal,
+        period,
+        frame_size,
+        due: 500,
+        stored: 500,
+        ..Ingest::default()
+    });
+    made
+}
+
+/// With all samples that it was to have.
+fn complete(mut results: Results, plan: &Cells) -> Results {
+    for target in 0..2 {
+        for cell in [0, 3] {
+            let phases = plan.cells[cell].phases();
+            let recorded = phases.into_iter().filter(|phase| !phase.is_setup());
+            for phase in recorded {
+                results.samples.extend((0..2).map(|repeat| measured(cell, target, repeat, phase)));
+            }
+        }
+        results.samples.push(recorded_at(Goal::Pace, 4, target, 0));
+        results.samples.extend((0..3).map(|repeat| recorded_at(Goal::Limit, 5, target, repeat)));
+        // It could not begin: that is its end.
+        let refused = Sample::invalid(Invalid::Refused("no memory".into()));
+        let key = Key { target, cell: 6, repeat: 0, phase: Phase::Ingest };
+        results.samples.push(Measured { key, sample: refused });
+    }
+    results
+}
+
+fn without(mut results: Results, gone: impl Fn(&Key) -> bool) -> Results {
+    results.samples.retain(|measured| !gone(&measured.key));
+    results
+}
+
+#[test]
+fn what_does_not_apply_on_a_target_is_said_and_is_not_incomplete() {
+    let results = campaign();
+    let missing = missing(&results);
+    // Two stages of one cell each in two rounds, and five recordings, on two targets.
+    assert_eq!((missing.planned, missing.measured), (2 * (2 * 2 + 5), 2 * (2 * 2 + 5)));
+    assert_eq!((missing.gaps.len(), missing.open.len(), missing.why.clone()), (0, 0, None));
+    let unused: Vec<_> =
+        missing.unused.iter().map(|unused| (unused.target, unused.cells, unused.of)).collect();
+    assert_eq!(unused, [(0, 2, 3), (1, 2, 3)]);
+    let text = terminal(&Study::of(&results), Palette::Plain);
+    assert!(text.contains("NOT MEASURED\n  - large files: 2 of 3 cells are not measured on A"), "{text}");
+}
+
+#[test]
+fn what_was_not_reached_is_counted_by_part_and_target() {
+    let second_round = |key: &Key| key.repeat == 1 && key.cell < 4;
+    let killed =
+        without(campaign(), |key| second_round(key) || key.cell >= 4 || (key.cell == 3 && key.target == 1));
+    let missing = missing(&killed);
+    let sentences = missing.sentences();
+    assert_eq!(
+        sentences[..6],
+        [
+            "3 of 18 measurements are there: it was interrupted, or is not over yet; `nilometer evaluate --resume` goes on",
+            "large files: A 1 of 2, B 1 of 2",
+            "small files: A 1 of 2, B not begun (0 of 2)",
+            "camera: at its own pace: A not begun (0 of 1), B not begun (0 of 1)",
+            "camera: as fast as the storage takes it: A not begun (0 of 3), B not begun (0 of 3)",
+            "camera: the search for the highest rate: A not begun (0 of 1), B not begun (0 of 1)",
+        ]
+    );
+    let open: Vec<_> = missing.open.iter().map(|open| (open.target, open.who.as_str())).collect();
+    assert_eq!(open, [(0, "camera"), (1, "camera")]);
+    assert!(missing.open[0].to_string().contains("it was not recorded"));
+}
+
+#[test]
+fn a_phase_that_failed_is_there_and_one_that_was_cut_is_not() {
+    let last = |key: &Key| key.cell == 0 && key.target == 0 && key.repeat == 1 && key.phase == Phase::Read;
+    let mut cut = without(campaign(), last);
+    assert_eq!(missing(&cut).gaps[0].to_string(), "large files: A 1 of 2");
+    let written = |measured: &&mut Measured| {
+        let Key { target, cell, repeat, .. } = measured.key;
+        (target, cell, repeat) == (0, 0, 1)
+    };
+    let written = cut.samples.iter_mut().find(written).expect("its other phase");
+    written.sample.invalid = Some(Invalid::Errors);
+    assert_eq!(missing(&cut).gaps, []);
+}
+
+#[test]
+fn the_limit_that_was_recorded_is_the_answer_so_far() {
+    let mut results = without(campaign(), |key| key.cell == 4 && key.target == 1);
+    let limits =
+        results.samples.iter_mut().filter(|measured| measured.key.cell == 5 && measured.key.target == 1);
+    for (rate, measured) in [600, 400, 500].into_iter().zip(limits) {
+        measured.sample.bytes = rate * 1_000_000;
+    }
+    let limit = "the time limit of 3 min was reached: 1 of 18 measurements are missing";
+    results.events.push(Event { at: Nanos(0), what: limit.into() });
+    let study = Study::of(&results);
+    let [open] = &study.missing.open[..] else { panic!("one is open: {:?}", study.missing.open) };
+    let expected = "not decided yet: recorded at the limit it took 400 MB/s to 600 MB/s in 3 passes, 4.00 to 6.00 times \
+                    its rate; its own pace was not recorded";
+    assert_eq!((open.target, open.to_string().as_str()), (1, expected));
+    let head = "17 of 18 measurements are there: the time limit of 3 min was reached; `nilometer evaluate --resume` goes on";
+    assert_eq!(study.missing.sentences()[0], head);
+    let flat = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for text in [terminal(&study, Palette::Plain), html(&study), markdown(&study).replace('\\', "")].map(flat)
+    {
+        let place = |part: &str| text.find(part).unwrap_or_else(|| panic!("`{part}` in {text}"));
+        assert!(place("17 of 18 measurements") < place("large files: 2 of 3"), "{text}");
+        assert!(place("17 of 18 measurements") < place("in 3 passes"), "above the answers: {text}");
+        assert!(!text.contains("--for NAME"), "to one who wrote it: {text}");
+    }
+    let json: Json = serde_json::from_str(&json(&study)).expect("valid");
+    let told = &json["incomplete"];
+    assert_eq!((&told["planned"], &told["measured"]), (&18.into(), &17.into()));
+    assert_eq!(told["parts"][0]["target"], "B");
+    assert_eq!(told["undecided"][0]["sentence"], expected);
+}
+
+#[test]
+fn a_limit_that_was_reached_before_the_campaign_was_resumed_says_nothing_now() {
+    let mut results = without(campaign(), |key| key.cell == 4);
+    for what in ["the time limit of 3 min was reached: 1", "resumed by nilometer 0.1.0"] {
+        results.events.push(Event { at: Nanos(0), what: what.into() });
+    }
+    assert_eq!(missing(&results).why.as_deref(), Some("it was interrupted, or is not over yet"));
+}

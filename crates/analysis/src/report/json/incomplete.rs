@@ -1,0 +1,94 @@
+//! What is missing, for programs.
+
+use serde::Serialize;
+
+use crate::{Gap, Missing, Open, Share, Unused, letter};
+
+/// What was planned and is not there.
+#[derive(Serialize)]
+pub(super) struct Incomplete<'a> {
+    /// Repeats of cells on targets that were planned; a search is one.
+    planned: usize,
+    /// Of these, those that were measured, or failed.
+    measured: usize,
+    /// Why others were not, as far as the record tells.
+    why: Option<&'a str>,
+    parts: Vec<Part<'a>>,
+    /// Cells that a target has no use for.
+    not_applicable: Vec<NotApplicable<'a>>,
+    /// Instruments that were to be recorded, and not yet at their own pace.
+    undecided: Vec<Undecided<'a>>,
+}
+
+/// A stage, or the recordings of an instrument for one purpose, on a target.
+#[derive(Serialize)]
+struct Part<'a> {
+    what: &'a str,
+    target: String,
+    measured: usize,
+    planned: usize,
+}
+
+#[derive(Serialize)]
+struct NotApplicable<'a> {
+    stage: &'a str,
+    target: String,
+    cells: usize,
+    of: usize,
+    sentence: String,
+}
+
+#[derive(Serialize)]
+struct Undecided<'a> {
+    instrument: &'a str,
+    target: String,
+    bytes_per_second: f64,
+    /// What the storage took as fast as it could, each valid pass.
+    limit_bytes_per_second: Vec<f64>,
+    sentence: String,
+}
+
+/// What is missing; none where everything that was planned is there.
+pub(super) fn incomplete(missing: &Missing) -> Option<Incomplete<'_>> {
+    if missing.is_empty() && missing.open.is_empty() {
+        return None;
+    }
+    Some(Incomplete {
+        planned: missing.planned,
+        measured: missing.measured,
+        why: missing.why.as_deref(),
+        parts: missing.gaps.iter().flat_map(parts).collect(),
+        not_applicable: missing.unused.iter().map(not_applicable).collect(),
+        undecided: missing.open.iter().map(undecided).collect(),
+    })
+}
+
+fn parts(gap: &Gap) -> impl Iterator<Item = Part<'_>> {
+    let part = |share: &Share| Part {
+        what: &gap.what,
+        target: letter(share.target),
+        measured: share.measured,
+        planned: share.planned,
+    };
+    gap.on.iter().map(part)
+}
+
+fn not_applicable(unused: &Unused) -> NotApplicable<'_> {
+    NotApplicable {
+        stage: &unused.stage,
+        target: letter(unused.target),
+        cells: unused.cells,
+        of: unused.of,
+        sentence: unused.to_string(),
+    }
+}
+
+fn undecided(open: &Open) -> Undecided<'_> {
+    Undecided {
+        instrument: &open.who,
+        target: letter(open.target),
+        bytes_per_second: open.rate.0,
+        limit_bytes_per_second: open.limits.iter().map(|limit| limit.0).collect(),
+        sentence: open.to_string(),
+    }
+}

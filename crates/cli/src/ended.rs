@@ -1,0 +1,144 @@
+//! How a campaign ended, as an exit code: what a script asks is answered without reading the report.
+
+use std::path::Path;
+
+use anyhow::anyhow;
+use nilometer_analysis::{Decision, Study};
+use nilometer_model::{Invalid, Measured, Results};
+
+use crate::{Failure, Outcome};
+
+/// A frame that was lost is an answer, whatever else went wrong. Where none was, a fault comes before what is not decided:
+/// without the fault it might be. `missing` repeats were not measured.
+pub(crate) fn ended(study: &Study<'_>, missing: usize, record: &Path) -> Outcome {
+    let why = not_carried(study).map(Failure::NotCarried);
+    let why = why.or_else(|| fault(study.results, missing, record).map(Failure::Run));
+    let why = why.or_else(|| not_decided(study).map(Failure::NotDecided));
+    why.map_or(Ok(()), Err)
+}
+
+/// The first instrument of which frames were lost, and on which target.
+fn not_carried(study: &Study<'_>) -> Option<anyhow::Error> {
+    let verdict = study.verdicts.iter().find(|verdict| verdict.decision() == Decision::DoesNotCarry)?;
+    let path = &study.results.targets.get(verdict.target)?.path;
+    Some(anyhow!("{path} does not carry {}: the report says why", verdict.who()))
+}
+
+/// What went wrong with the storage or with the campaign.
+fn fault(results: &Results, missing: usize, record: &Path) -> Option<anyhow::Error> {
+    let failed = |measured: &&Measured| {
+        matches!(measured.sample.invalid, Some(Invalid::Hung | Invalid::Errors | Invalid::Refused(_)))
+    };
+    let (failed, all) = (results.samples.iter().filter(failed).count(), results.samples.len());
+    if failed > 0 {
+        return Some(anyhow!("{failed} of {all} samples failed: the report says which"));
+    }
+    if let Some(target) = results.targets.iter().find(|target| target.left_out.is_some()) {
+        return Some(anyhow!("{} was left out: the report says why", target.path));
+    }
+    let record = record.display();
+    (missing > 0).then(|| {
+        anyhow!(
+            "interrupted: {missing} measurements are missing; `nilometer evaluate --resume --record {record}` goes on"
+        )
+    })
+}
+
+/// What was asked and has no answer: an instrument, or, where none was asked for, a stage without any figure that may be
+/// used.
+fn not_decided(study: &Study<'_>) -> Option<anyhow::Error> {
+    let open = study.verdicts.iter().find(|verdict| verdict.decision() == Decision::NotDecided);
+    let open = open.map(|verdict| (verdict.target, verdict.who()));
+    let open = open.or_else(|| study.missing.open.first().map(|open| (open.target, open.who.clone())));
+    if let Some((target, who)) = open {
+        let path = study.results.targets.get(target).map_or("", |target| &target.path);
+        return Some(anyhow!("it is not decided whether {path} carries {who}: the report says why"));
+    }
+    let is_invalid =
+        |stage: &&nilometer_analysis::Stage<'_>| stage.outcomes.iter().all(|outcome| outcome.valid == 0);
+    let stage = study.stages.iter().filter(|_| study.verdicts.is_empty()).find(is_invalid)?;
+    Some(anyhow!("every figure of {} is INVALID: the report says why", stage.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nilometer_model::{
+        Bytes, CellEntry, Ingest, Key, Nanos, Sample, TargetEntry,
+        plan::{Goal, Phase},
+    };
+
+    /// A recording at the pace of each of these instruments, with as many frames lost, and why it is invalid, if so.
+    fn results(recordings: &[(&str, u64, Option<Invalid>)]) -> Results {
+        let target = TargetEntry { path: "/data".into(), ..TargetEntry::default() };
+        let mut results = Results { targets: vec![target], ..Results::default() };
+        for (cell, (instrument, lost, invalid)) in recordings.iter().enumerate() {
+            results.cells.push(CellEntry { stage: (*instrument).into(), ..CellEntry::default() });
+            let period = Nanos::from_millis(10);
+            let ingest = Ingest {
+                instrument: (*instrument).into(),
+                count: 1,
+                goal: Goal::Pace,
+                period,
+                frame_size: Bytes(1_000_000),
+                due: 4000,
+                stored: 4000 - lost,
+                lost: *lost,
+                duration: Nanos(4000 * period.0),
+                ..Ingest::default()
+            };
+            let key = Key { target: 0, cell, repeat: 0, phase: Phase::Ingest };
+            let sample = Sample {
+                wall: ingest.duration,
+                ingest: Some(ingest),
+                invalid: invalid.clone(),
+                ..Sample::new(Nanos(0))
+            };
+            results.samples.push(Measured { key, sample });
+        }
+        results
+    }
+
+    fn code(results: &Results, missing: usize) -> u8 {
+        let study = Study::of(results);
+        crate::code(ended(&study, missing, Path::new("evaluation.sqlite")))
+    }
+
+    #[test]
+    fn a_lost_frame_is_an_answer_and_a_fault_leaves_the_question_open() {
+        let [hung, starved] = [Invalid::Hung, Invalid::Starved(None)].map(Some);
+        for (recordings, missing, expected) in [
+            (&[("a", 0, starved.clone())][..], 0, 4),
+            (&[("a", 0, None), ("b", 0, starved.clone())], 0, 4),
+            (&[("a", 9, None)], 0, 3),
+            (&[("a", 9, None), ("b", 0, starved.clone())], 0, 3),
+            (&[("a", 9, None), ("b", 0, hung.clone())], 2, 3),
+            (&[("a", 0, starved.clone()), ("b", 0, hung)], 0, 1),
+            (&[("a", 0, starved)], 1, 1),
+        ] {
+            assert_eq!(code(&results(recordings), missing), expected, "{recordings:?}, {missing} missing");
+        }
+    }
+
+    #[test]
+    fn figures_without_a_question_are_enough_unless_a_stage_has_none() {
+        let invalid = |all: bool| {
+            let mut results = results(&[]);
+            for (cell, name) in ["files", "trees"].into_iter().enumerate() {
+                results.cells.push(CellEntry { stage: name.into(), ..CellEntry::default() });
+                let key = Key { target: 0, cell, repeat: 0, phase: Phase::Write };
+                let invalid = (all && cell == 1).then_some(Invalid::Starved);
+                let sample = Sample {
+                    bytes: 1_000_000_000,
+                    operations: 1000,
+                    wall: Nanos::from_millis(1000),
+                    invalid,
+                    ..Sample::new(Nanos(0))
+                };
+                results.samples.push(Measured { key, sample });
+            }
+            results
+        };
+        assert_eq!([false, true].map(|all| code(&invalid(all), 0)), [0, 4]);
+    }
+}

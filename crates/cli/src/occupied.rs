@@ -1,0 +1,47 @@
+//! Targets that can't be measured: one directory that was named twice, or one where another campaign runs. Each would be
+//! measured under the load of the other.
+
+use std::{
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result, bail};
+use nilometer_campaign::{Resolved, in_time};
+use nilometer_storage::target::{Description, Holder, in_use};
+
+use crate::describe::PATIENCE;
+
+/// One directory is one target, by whatever paths it is named.
+pub(crate) fn refuse_twice(targets: &[Description]) -> Result<()> {
+    let mut seen: Vec<((u64, u64), &Path)> = Vec::new();
+    for Description { path, .. } in targets {
+        let metadata = path.metadata().with_context(|| format!("can't look at {}", path.display()))?;
+        let identity = (metadata.dev(), metadata.ino());
+        if let Some((_, other)) = seen.iter().find(|(known, _)| *known == identity) {
+            let (path, other) = (path.display(), other.display());
+            bail!("{path} is the same directory as {other}: name each target once");
+        }
+        seen.push((identity, path));
+    }
+    Ok(())
+}
+
+/// No other campaign runs where this one would measure, copy from or copy to.
+pub(crate) fn refuse_in_use(resolved: &Resolved) -> Result<()> {
+    let besides = resolved.source.iter().chain(&resolved.archive);
+    for Description { path, .. } in resolved.targets.iter().chain(besides) {
+        let place: PathBuf = path.clone();
+        let holder = in_time(PATIENCE, path.clone(), move || in_use(&place)).flatten()?;
+        if let Some(Holder { directory, process }) = holder {
+            let process = process.map(|id| format!(" (process {id})")).unwrap_or_default();
+            bail!(
+                "{}: in use by a running campaign{process}, whose directory is {}: each would measure the other; begin \
+                 when it is over",
+                path.display(),
+                directory.display()
+            );
+        }
+    }
+    Ok(())
+}
