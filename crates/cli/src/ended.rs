@@ -127,7 +127,7 @@ mod tests {
             for (cell, name) in ["files", "trees"].into_iter().enumerate() {
                 results.cells.push(CellEntry { stage: name.into(), ..CellEntry::default() });
                 let key = Key { target: 0, cell, repeat: 0, phase: Phase::Write };
-                let invalid = (all && cell == 1).then_some(Invalid::Starved);
+                let invalid = (all && cell == 1).then_some(Invalid::Starved(None));
                 let sample = Sample {
                     bytes: 1_000_000_000,
                     operations: 1000,
