@@ -195,8 +195,8 @@ fn what_is_packed_needs_the_space_that_it_is_written_into() {
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
     for part in [
         "and 1 storage server.",
-        "1 stream brings 622 MB/s (4.98 Gbit/s), of which 156 MB/s are written.",
-        "A buffer of 13.5 TB for what comes in 24 h",
+        "1 stream brings 622 MB/s (4.98 Gbit/s), of which ~156 MB/s are written.",
+        "A buffer of ~13.5 TB for what comes in 24 h",
         "10 Gbit/s (assumed: the slowest Ethernet that carries a stream)",
         "156 MB/s of pilatus-6m, packed 4.0 times (assumed",
     ] {

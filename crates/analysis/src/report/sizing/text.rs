@@ -53,8 +53,9 @@ fn comes(sized: &Sized<'_>) -> String {
     let pauses = if peak.0 > mean.0 * 1.001 { format!(", {mean} with their pauses") } else { String::new() };
     let written = sized.demand.written();
     let packs = sized.demand.kinds.iter().any(Kind::is_packed);
-    let written = if packs { format!(", of which {written} are written") } else { String::new() };
-    let mark = if is_assumed(Place::Network, sized) { "~" } else { "" };
+    let marked = |place| if is_assumed(place, sized) { "~" } else { "" };
+    let (mark, guess) = (marked(Place::Network), marked(Place::Storage));
+    let written = if packs { format!(", of which {guess}{written} are written") } else { String::new() };
     let read = sized.demand.reading();
     let read = if read.0 > 0.0 { format!("; {read} are read meanwhile") } else { String::new() };
     format!("{streams} {bring} {mark}{peak} ({}){pauses}{written}{read}.", peak.bits())
@@ -84,9 +85,10 @@ fn space(sized: &Sized<'_>, buffer: &Buffer) -> Vec<String> {
     let kept = sized.demand.keep.map_or("waits for the copy".to_owned(), |keep| format!("comes in {keep}"));
     if let Some(needed) = buffer.needed.filter(|needed| needed.0 > 0) {
         let free = decimal(needed.0 as f64 / sized.limits.usable());
+        let mark = if is_assumed(Place::Space, sized) { "~" } else { "" };
         let headroom = percent(sized.limits.headroom.value);
         sentences.push(format!(
-            "A buffer of {} for what {kept}: {free} with {headroom} free.",
+            "A buffer of {mark}{} for what {kept}: {mark}{free} with {headroom} free.",
             decimal(needed.0 as f64)
         ));
     }
