@@ -1,5 +1,6 @@
 //! How often a sample is INVALID on a machine that nobody else uses: `nilometer-bench invalid`. The real program measures
-//! many short phases, the record says which the program itself had spoilt, those that it then measured again included.
+//! many short phases; the record says which the program itself had spoilt, and which of these are INVALID still after they
+//! were measured again. The latter are what a user sees, and are bounded.
 //!
 //! It says nothing on a busy machine: there samples are to be INVALID. So the load stands beside it, and with more than a
 //! little of it nothing is decided.
@@ -33,7 +34,7 @@ const REPEATS: usize = 50;
 
 /// So many samples that stayed INVALID are named in each place.
 const TOLD_MOST: usize = 3;
-/// Of all attempts.
+/// Of all samples.
 const SHARE_MOST: f64 = 0.01;
 /// A processor is idle at less than this load.
 const LOAD_MOST: f64 = 0.25;
@@ -42,11 +43,12 @@ const LOAD_MOST: f64 = 0.25;
 #[derive(Debug)]
 struct Count {
     place: &'static str,
+    samples: usize,
     /// Repeats of cells, and those that were measured again.
     attempts: usize,
     /// Of these, spoilt.
     spoilt: usize,
-    /// What spoilt samples that are still there say.
+    /// What the samples say that are INVALID in the record.
     why: Vec<String>,
     /// Load average over the last minute before each sample: the mean.
     load: f64,
@@ -105,6 +107,7 @@ fn counted(place: &'static str, results: &Results) -> anyhow::Result<Count> {
     let load = results.samples.iter().map(|measured| measured.sample.load).sum::<f64>();
     Ok(Count {
         place,
+        samples: results.samples.len(),
         attempts: results.samples.len() / 2 + again,
         spoilt: again + left.len(),
         why,
@@ -114,7 +117,7 @@ fn counted(place: &'static str, results: &Results) -> anyhow::Result<Count> {
 
 impl Count {
     fn share(&self) -> f64 {
-        self.spoilt as f64 / self.attempts as f64
+        self.why.len() as f64 / self.samples as f64
     }
 }
 
@@ -132,11 +135,18 @@ impl Found {
 
 impl fmt::Display for Found {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "### invalid: attempts at short phases that the tool itself spoilt\n")?;
-        writeln!(f, "| place | attempts | spoilt | share | mean load |\n|---|---|---|---|---|")?;
+        writeln!(f, "### invalid: short phases that the tool itself spoilt\n")?;
+        writeln!(
+            f,
+            "| place | attempts | spoilt | samples | INVALID | share | mean load |\n|---|---|---|---|---|---|---|"
+        )?;
         for count in &self.counts {
-            let Count { place, attempts, spoilt, load, .. } = count;
-            writeln!(f, "| {place} | {attempts} | {spoilt} | {:.2} % | {load:.2} |", 100.0 * count.share())?;
+            let Count { place, samples, attempts, spoilt, why, load } = count;
+            let (invalid, share) = (why.len(), 100.0 * count.share());
+            writeln!(
+                f,
+                "| {place} | {attempts} | {spoilt} | {samples} | {invalid} | {share:.2} % | {load:.2} |"
+            )?;
         }
         writeln!(f)?;
         for why in self.counts.iter().flat_map(|count| count.why.iter().take(TOLD_MOST)) {
