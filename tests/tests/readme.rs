@@ -156,9 +156,11 @@ fn record_with_an_invalid_sample(path: &Path) {
         ..Results::default()
     };
     let mut record = Record::create(path, &head, 0).expect("space");
-    for (target, repeat, bytes, invalid) in
-        [(0, 0, 1_000_000_000, None), (0, 1, 5_000_000, Some(Invalid::Starved(None))), (1, 0, 100_000_000, None)]
-    {
+    for (target, repeat, bytes, invalid) in [
+        (0, 0, 1_000_000_000, None),
+        (0, 1, 5_000_000, Some(Invalid::Starved(None))),
+        (1, 0, 100_000_000, None),
+    ] {
         let wall = Nanos::from_millis(1000);
         let sample = Sample { bytes, operations: 1, wall, invalid, ..Sample::new(Nanos(0)) };
         let key = Key { target, cell: 0, repeat, phase: Phase::Write };

@@ -10,8 +10,8 @@ use serde_json::Value as Json;
 
 use super::packets::FIGURES;
 use crate::{
-    Basis, Kind, LimitSource, MeasuredLimit, Outcome, Predictions, Prospect, Prospects, Quantity, Reason, Stage, Study,
-    Value, Withheld, Without, curve::cost, effect::Answer, effect::Effect, letter,
+    Basis, Kind, LimitSource, MeasuredLimit, Outcome, Predictions, Prospect, Prospects, Quantity, Reason,
+    Stage, Study, Value, Withheld, Without, curve::cost, effect::Answer, effect::Effect, letter,
 };
 use incomplete::{Incomplete, incomplete};
 
