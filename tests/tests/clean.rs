@@ -429,23 +429,6 @@ fn a_run_that_lives_is_left_alone() {
 }
 
 #[test]
-fn a_marker_with_anything_else_at_its_end_proves_nothing() {
-    let scene = Scene::new();
-    let marker = scene.run.join(MARKER);
-    let ours = fs::read_to_string(&marker).expect("a text");
-    let (identity, process) = ours.rsplit_once("process ").expect("it names its process");
-    assert!(process.trim_end().parse::<u32>().is_ok(), "{ours}");
-    for foreign in ["process \n", "process 12\nmore\n", "process x\n", "more\n"] {
-        fs::write(&marker, format!("{identity}{foreign}")).expect("a file");
-        assert_refused(&scene.clean(), "the marker was made for another directory");
-    }
-    // As versions before wrote it.
-    fs::write(&marker, identity).expect("a file");
-    let ended = scene.clean();
-    assert!(ended.code == Some(0) && !scene.run.exists(), "{ended:?}");
-}
-
-#[test]
 fn what_was_killed_before_its_marker_was_complete_is_removed() {
     let base = tempfile::tempdir().expect("a directory");
     let run = base.path().join(NAME);

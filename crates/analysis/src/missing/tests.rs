@@ -1,3 +1,5 @@
+//! A campaign of two targets, whole and with parts of it taken out.
+
 use nilometer_model::{
     Bytes, CellEntry, Event, Ingest, Instrument, Nanos, Readers, Sample, TargetEntry,
     plan::{Phase, Route, parse},

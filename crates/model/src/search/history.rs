@@ -245,22 +245,21 @@ mod tests {
     #[test]
     fn a_search_that_ran_out_of_its_bound_gives_its_bracket_so_far() {
         let cell = cell(Goal::Search);
-        let (_, mut trials) = carry_out(&cell, 150e6, 200e6, 0);
-        // In time for no more than the first pass up to its confirmed ends.
-        let of_first = trials.iter().filter(|trial| trial.ended == Ended::Lost).count().min(5);
-        assert!(of_first >= 3, "{trials:?}");
-        trials.truncate(22);
-        for (number, trial) in (0..).zip(&mut trials) {
-            trial.begun = Nanos(number * 30_000_000_000);
-        }
-        let Advice::Found(Found::Rate(limit)) = advise(&cell, ByteRate(150e6), &trials) else {
+        let (_, all) = carry_out(&cell, 390e6, 200e6, 0);
+        // Each takes a minute of the ten that there are.
+        let slow = |number: u64| Nanos::from_millis(60_000 * number);
+        let begun = all.iter().zip(0..).map(|(trial, number)| Trial { begun: slow(number), ..*trial });
+        let trials: Vec<Trial> = begun.take(11).collect();
+        assert!(matches!(advise(&cell, ByteRate(1.0), &trials[..10]), Advice::Next(_)), "there is time left");
+        let Advice::Found(Found::Rate(limit)) = advise(&cell, ByteRate(1.0), &trials) else {
             panic!("it goes on")
         };
-        assert!(limit.passes <= 1 && limit.trials == 22, "{limit}");
+        assert_eq!((limit.passes, limit.trials), (0, 11), "{limit}");
         assert!(limit.lost.is_some_and(|lost| lost.0 > 200e6), "{limit}");
-        if limit.passes == 0 {
-            assert!(limit.to_string().contains("before its first pass was complete"), "{limit}");
-        }
+        assert!(
+            limit.to_string().contains("11 trials of 5 s, ended before its first pass was complete"),
+            "{limit}"
+        );
     }
 
     #[test]

@@ -346,3 +346,37 @@ pub(super) fn names(directory: &OwnedFd) -> Result<Vec<(std::ffi::CString, FileT
     }
     Ok(names)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NAME: &str = "nilometer-0123456789abcdef";
+
+    /// A run directory with its marker as if its process had ended.
+    fn left_behind(parent: &Path) -> PathBuf {
+        let run = RunDirectory::create(parent, 0x0123_4567_89ab_cdef).expect("space");
+        let held = RunDirectory::adopt(parent, NAME).expect_err("it is held");
+        let ours = Some(std::process::id());
+        assert!(matches!(held, TargetError::InUse { process, .. } if process == ours), "{held}");
+        *run.marker.lock().expect("not poisoned") = None;
+        run.path().join(MARKER)
+    }
+
+    #[test]
+    fn a_marker_names_its_process_and_nothing_else_may_stand_at_its_end() {
+        let parent = tempfile::tempdir().expect("a temporary directory");
+        let marker = left_behind(parent.path());
+        let ours = std::fs::read_to_string(&marker).expect("a text");
+        let (identity, _) = ours.rsplit_once(PROCESS).expect("it names its process");
+        for foreign in ["process \n", "process 12\nmore\n", "process x\n", "process 12", "more\n"] {
+            std::fs::write(&marker, format!("{identity}{foreign}")).expect("space");
+            let refused = RunDirectory::adopt(parent.path(), NAME);
+            assert!(matches!(refused, Err(TargetError::NotOurs { .. })), "{foreign}: {refused:?}");
+        }
+        // As versions before wrote it.
+        std::fs::write(&marker, identity).expect("space");
+        RunDirectory::adopt(parent.path(), NAME).expect("it is ours").remove().expect("and can be removed");
+        assert!(!marker.exists());
+    }
+}
