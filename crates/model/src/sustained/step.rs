@@ -39,6 +39,7 @@ pub fn step(series: &Series) -> Option<Step> {
     let all = bins::common(&[series]);
     let bins = all.passes.first()?;
     let (before, after) = bins.split_at(position(bins)?);
+    #[expect(clippy::cast_sign_loss, reason = "no volume is below zero")]
     let volume = Bytes(before.iter().sum::<f64>() as u64);
     let [before, after] = [before, after].map(|piece| ByteRate(mean(piece) / all.width.seconds()));
     Some(Step { volume, before, after })
