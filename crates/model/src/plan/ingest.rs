@@ -186,9 +186,11 @@ impl IngestCell {
         ByteRate(self.recorded().rate().0 * f64::from(self.count))
     }
 
-    /// The least time that it can be recorded for: a shorter recording would show nothing.
+    /// The least time that it can be recorded for: a shorter recording would show nothing. Of packets that come over a
+    /// network, frames or the blocks that are recorded of them count, whichever are more.
     pub fn least_duration(&self) -> Nanos {
-        Nanos(FRAMES_LEAST * self.recorded().period().0).max(DURATION_LEAST)
+        let period = self.recorded().period().min(self.instrument.period());
+        Nanos(FRAMES_LEAST * period.0).max(DURATION_LEAST)
     }
 
     /// Whether its duration is long enough to show anything; if not, why, with the least that is accepted. `asked` is what
