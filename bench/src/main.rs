@@ -1,6 +1,7 @@
 //! Nilometer side by side with bare loops of the same system calls and with other tools, in one run.
 //!
 //! `nilometer-bench [NAME...]` runs the comparisons whose names begin with one of these, all of them if none is given.
+//! `nilometer-bench verdict` holds verdicts against known truths instead, in simulation and on real devices.
 //! `nilometer-bench invalid` counts instead how often samples are INVALID on this machine.
 //! Exit codes: 0 every bound is met; 1 one is missed, or a comparison could not be made; 2 a name is unknown.
 
@@ -113,7 +114,12 @@ fn counted() -> ExitCode {
 }
 
 fn all_names() -> String {
-    format!("{}, {}", COMPARISONS.map(|comparison| comparison.name).join(", "), invalid::NAME)
+    format!(
+        "{}, {}, {}",
+        COMPARISONS.map(|comparison| comparison.name).join(", "),
+        verdict::NAME,
+        invalid::NAME
+    )
 }
 
 /// The comparisons whose names begin with one of these, in their own order; or the first that begins none.

@@ -35,7 +35,22 @@ pub fn may_have_faulty_disks() -> bool {
     false
 }
 
-/// ext4 on a disk of a test's own that can be told to fail. Mended, unmounted and removed when it is dropped.
+/// What a disk is like.
+#[derive(Debug, Clone, Copy)]
+struct Disk {
+    /// The program that makes the file system, with its options.
+    make: &'static [&'static str],
+    mebibytes: u64,
+    /// How much longer than the image's each write takes.
+    delay: Duration,
+    /// Bytes a second at the most, if it is limited.
+    rate: Option<u64>,
+}
+
+const EXT4: &[&str] = &["mkfs.ext4", "-q", "-m", "0"];
+const XFS: &[&str] = &["mkfs.xfs", "-q"];
+
+/// A file system on a disk of a test's own that can be told to fail. Mended, unmounted and removed when it is dropped.
 #[derive(Debug)]
 pub struct FaultyDisk {
     /// None only while it is mounted anew.
@@ -47,25 +62,28 @@ pub struct FaultyDisk {
 impl FaultyDisk {
     /// ext4 on a disk of so many MiB, whose every write takes so much longer than the image's.
     pub fn ext4(mebibytes: u64, delay: Duration) -> Self {
+        Self::on(Disk { make: EXT4, mebibytes, delay, rate: None })
+    }
+
+    /// ext4 on a disk of so many MiB that moves so many bytes a second, after a burst of two seconds' worth.
+    pub fn ext4_at_rate(mebibytes: u64, rate: u64) -> Self {
+        Self::on(Disk { make: EXT4, mebibytes, delay: Duration::ZERO, rate: Some(rate) })
+    }
+
+    /// The same with XFS, of at least 300 MiB.
+    pub fn xfs_at_rate(mebibytes: u64, rate: u64) -> Self {
+        Self::on(Disk { make: XFS, mebibytes, delay: Duration::ZERO, rate: Some(rate) })
+    }
+
+    fn on(like: Disk) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let at = |name: &str| directory.path().join(name);
-        File::create(at("image")).and_then(|image| image.set_len(mebibytes << 20)).expect("a sparse file");
+        let image = File::create(at("image")).and_then(|image| image.set_len(like.mebibytes << 20));
+        image.expect("a sparse file");
         File::create(at("disk")).expect("a file to mount on");
         fs::create_dir(at("mounted")).expect("a directory to mount on");
-        must(Command::new("mkfs.ext4").args(["-q", "-m", "0"]).arg(at("image")));
-        let mut serve = Command::new("nbdfuse");
-        serve
-            .arg(at("disk"))
-            .args(["--command", "nbdkit", "--single", "--exit-with-parent", "file"])
-            .arg(at("image"));
-        serve.args(["--filter=pause", "--filter=delay", "--filter=error"]);
-        serve.arg(format!("pause-control={}", at("control").display()));
-        serve.arg(format!("delay-write={}ms", delay.as_millis()));
-        for kind in ["pread", "pwrite"] {
-            serve.args([format!("error-{kind}=EIO"), format!("error-{kind}-rate=100%")]);
-            serve.arg(format!("error-{kind}-file={}", at(kind).display()));
-        }
-        let daemon = serve.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        must(Command::new(like.make[0]).args(&like.make[1..]).arg(at("image")));
+        let daemon = serve(directory.path(), like).spawn();
         let mut disk = FaultyDisk { volume: None, daemon: daemon.expect("nbdfuse starts"), directory };
         disk.mount();
         disk
@@ -128,6 +146,28 @@ impl FaultyDisk {
         control.read_exact(&mut answer)?;
         Ok(answer[0])
     }
+}
+
+/// nbdkit with its filters on the image in this directory, shown as the file `disk`.
+fn serve(directory: &Path, like: Disk) -> Command {
+    let at = |name: &str| directory.join(name);
+    let mut serve = Command::new("nbdfuse");
+    serve
+        .arg(at("disk"))
+        .args(["--command", "nbdkit", "--single", "--exit-with-parent", "file"])
+        .arg(at("image"));
+    serve.args(["--filter=pause", "--filter=delay", "--filter=error"]);
+    serve.arg(format!("pause-control={}", at("control").display()));
+    serve.arg(format!("delay-write={}ms", like.delay.as_millis()));
+    for kind in ["pread", "pwrite"] {
+        serve.args([format!("error-{kind}=EIO"), format!("error-{kind}-rate=100%")]);
+        serve.arg(format!("error-{kind}-file={}", at(kind).display()));
+    }
+    if let Some(rate) = like.rate {
+        serve.args(["--filter=rate".into(), format!("rate={}", 8 * rate)]);
+    }
+    serve.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    serve
 }
 
 impl Drop for FaultyDisk {

@@ -7,6 +7,7 @@
 mod faults;
 mod faulty_disk;
 mod file_system;
+mod known_device;
 mod mounted;
 mod program;
 mod python;
@@ -14,6 +15,7 @@ mod python;
 pub use faults::not_sent;
 pub use faulty_disk::{FaultyDisk, may_have_faulty_disks};
 pub use file_system::{FileSystem, may_mount};
+pub use known_device::{KNOWN_DEVICES, KnownDevice, Stated};
 pub use mounted::{Mounted, may_show};
 pub use program::{Ended, Running, nilometer, run, start, start_copy};
 pub use python::python;

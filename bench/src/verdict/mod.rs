@@ -2,6 +2,7 @@
 //! recorder in virtual time, and real devices with a stated rate. `nilometer-bench verdict` prints the table.
 
 mod campaign;
+mod devices;
 mod storage;
 mod truths;
 
@@ -24,7 +25,7 @@ pub(crate) fn run() -> bool {
         met &= missed(&row).is_empty();
     }
     println!();
-    met
+    devices::run() && met
 }
 
 /// The goals that a kind of storage misses.

@@ -7,7 +7,7 @@ mod words;
 
 use nilometer_model::{
     ByteRate, Bytes, Histogram, Ingest, Invalid, Measured, Nanos, PacketTotals, ReaderTotals, Results,
-    Sample, Series,
+    Sample, Series, TargetEntry,
     plan::{Goal, IngestCell},
     search::{self, Advice, BufferLimit, Found, RateLimit, Trial as SearchTrial},
     sustained::{Margin, Step, SustainedRate, step, sustained},
@@ -38,6 +38,8 @@ pub struct Verdict {
     pub cache: Option<Step>,
     /// What the recording at the instrument's pace came to, without readers.
     pub finding: Finding,
+    /// The target is memory of this machine: nothing there is durable, whatever is synced.
+    pub volatile: bool,
     /// It was recorded by itself; if not, the finding is of all recordings that there are.
     pub by_itself: bool,
     /// With readers, the fewest first.
@@ -188,6 +190,7 @@ fn verdict(results: &Results, recorded: &Recorded<'_>) -> Option<Verdict> {
         limit: long_run(limits.clone()),
         limit_tried: !tried.is_empty(),
         cache: steps.max_by_key(|step| step.volume),
+        volatile: results.targets.get(recorded.target).is_some_and(TargetEntry::is_volatile),
         by_itself: !alone.is_empty(),
         finding: worst(if alone.is_empty() { recorded.of(Goal::Pace).collect() } else { alone }),
         read: beside(recorded),
@@ -338,6 +341,14 @@ impl Verdict {
     /// It carries the instrument, and has shown that it can do so in the long run.
     pub fn is_carried(&self) -> bool {
         self.decision() == Decision::Carries
+    }
+
+    /// The recording that the answer rests on; none if nothing follows from it.
+    pub fn trial(&self) -> Option<&Trial> {
+        match &self.finding {
+            Finding::Carried(trial) | Finding::Lost(trial) => Some(trial),
+            Finding::Undecided(_) => None,
+        }
     }
 
     /// The instrument, and how many of it.

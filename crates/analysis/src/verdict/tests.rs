@@ -256,6 +256,18 @@ fn stalls_durability_and_what_was_read_back_are_said() {
     assert!(synced.contains("not the loss of power"), "{synced}");
 }
 
+#[test]
+fn nothing_is_called_durable_in_memory() {
+    let synced = changed(&measured(1, true, 100_000_000, 0), |ingest| ingest.durable.add(1_000_000));
+    let on = |file_system: &str| {
+        let target = TargetEntry { file_system: file_system.into(), ..TargetEntry::default() };
+        let results = Results { samples: vec![synced.clone()], targets: vec![target], ..Results::default() };
+        verdicts(&results)[0].more().join(" ")
+    };
+    assert!(on("xfs").contains("99 % were durable within"), "{}", on("xfs"));
+    assert!(!on("tmpfs").contains("durable") && on("tmpfs").contains("is memory"), "{}", on("tmpfs"));
+}
+
 /// A search for the highest rate of the camera.
 fn search_cell() -> IngestCell {
     let text = "name = \"camera\"\ntitle = \"a test\"\nsource = \"a test\"\nshape = [1000, 1000]\n\

@@ -127,7 +127,7 @@ impl Verdict {
                     trial.compressed
                 ));
             }
-            more.extend(late(trial));
+            more.extend(late(trial, self.volatile));
             more.extend(trial.packets.as_ref().map(network));
         }
         if let Some(step) = &self.cache {
@@ -345,7 +345,7 @@ fn network(packets: &PacketTotals) -> String {
 }
 
 /// Frames that were late, stalls, when frames were durable, and what was read back.
-fn late(trial: &Trial) -> Option<String> {
+fn late(trial: &Trial, volatile: bool) -> Option<String> {
     let Trial { late, allowance, latest, stalls: (stalls, stalled), durable, read_back, due, .. } = trial;
     let what = trial.stored();
     let mut parts = vec![if *late == 0 {
@@ -357,10 +357,11 @@ fn late(trial: &Trial) -> Option<String> {
         let plural = if *stalls == 1 { "stall" } else { "stalls" };
         parts.push(format!("{stalls} {plural} longer than that, {stalled} in all"));
     }
-    parts.push(durable.map_or_else(
-        || "none was synced: they survive the death of the program, not the loss of power".into(),
-        |durable| format!("99 % were durable within {durable}"),
-    ));
+    parts.push(match durable {
+        _ if volatile => "the target is memory of this machine: none survives the loss of power".into(),
+        Some(durable) => format!("99 % were durable within {durable}"),
+        None => "none was synced: they survive the death of the program, not the loss of power".into(),
+    });
     if *read_back > 0 {
         parts.push(format!(
             "{read_back} that were kept were read back, by way of whatever cache there is, and are right"

@@ -1,0 +1,196 @@
+//! Evaluations of a real file system on a disk with a known rate and known stalls, beside what is true.
+
+use std::{
+    fs,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::{self, JoinHandle},
+    time::Duration,
+};
+
+use nilometer_model::Nanos;
+use nilometer_storage::Clock;
+use serde_json::Value;
+
+use crate::{Ended, FaultyDisk, program::start};
+
+/// A disk of which the rate and the stalls are known, and an instrument.
+#[derive(Debug, Clone, Copy)]
+pub struct KnownDevice {
+    /// What it is called.
+    pub name: &'static str,
+    /// XFS; otherwise ext4.
+    pub xfs: bool,
+    /// Bytes a second that the disk moves when it does not stand still.
+    pub rate: u64,
+    /// It stands still for so long, so often.
+    pub stalls: Option<(Duration, Duration)>,
+    /// Frames of 1 MB a second.
+    pub frame_rate: u64,
+    /// Memory of the recorder, in MiB.
+    pub buffer: u64,
+}
+
+/// The devices that verdicts are held against.
+pub const KNOWN_DEVICES: [KnownDevice; 4] = [
+    KnownDevice {
+        name: "XFS, 1.6 times the rate",
+        xfs: true,
+        rate: 40_000_000,
+        stalls: None,
+        frame_rate: 25,
+        buffer: 64,
+    },
+    KnownDevice {
+        name: "ext4, 1.6 times the rate",
+        xfs: false,
+        rate: 40_000_000,
+        stalls: None,
+        frame_rate: 25,
+        buffer: 64,
+    },
+    KnownDevice {
+        name: "ext4, 0.6 times the rate",
+        xfs: false,
+        rate: 36_000_000,
+        stalls: None,
+        frame_rate: 60,
+        buffer: 64,
+    },
+    KnownDevice {
+        name: "ext4, stalls of 1 s every 4 s",
+        xfs: false,
+        rate: 50_000_000,
+        stalls: Some((Duration::from_secs(1), Duration::from_secs(4))),
+        frame_rate: 20,
+        buffer: 128,
+    },
+];
+
+/// What a verdict says of such a device.
+#[derive(Debug)]
+pub struct Stated {
+    /// How the program ended.
+    pub ended: Ended,
+    /// The verdict in JSON.
+    pub verdict: Value,
+    /// The longest time that the disk stood still.
+    pub longest_stall: Duration,
+}
+
+/// A plan that is done at once, so that all time goes into recordings.
+const PLAN: &str = r#"
+title = "known devices"
+repeats = 1
+reserve = "0 B"
+[[stage]]
+name = "files"
+[stage.workload.stream]
+file_size = "1 MiB"
+block_size = "1 MiB"
+access = "buffered"
+"#;
+
+/// How long each recording is; the shortest pass at full speed.
+const DURATION: &str = "20 s";
+
+impl KnownDevice {
+    /// What the disk moves in the long run, in bytes a second.
+    pub fn long_run(&self) -> f64 {
+        let going =
+            self.stalls.map_or(1.0, |(stall, period)| 1.0 - stall.as_secs_f64() / period.as_secs_f64());
+        self.rate as f64 * going
+    }
+
+    /// How many times the instrument's rate that is.
+    pub fn margin(&self) -> f64 {
+        self.long_run() / (self.frame_rate as f64 * 1e6)
+    }
+
+    /// Evaluates it with the program.
+    pub fn evaluate(&self) -> Stated {
+        let make = if self.xfs { FaultyDisk::xfs_at_rate } else { FaultyDisk::ext4_at_rate };
+        let disk = Arc::new(make(1500, self.rate));
+        let home = tempfile::tempdir().expect("a temporary directory");
+        fs::write(home.path().join("plan.toml"), PLAN).expect("space");
+        fs::write(home.path().join("camera.toml"), self.camera()).expect("space");
+        let stalling = self.stalls.map(|(stall, period)| Stalling::begin(disk.clone(), stall, period));
+        let (path, buffer) = (disk.path(), format!("{} MiB", self.buffer));
+        let path = path.to_str().expect("a plain name");
+        let evaluate =
+            ["evaluate", path, "--plan", "./plan.toml", "--for", "./camera.toml", "--keep", "256 MiB"];
+        let options = ["--duration", DURATION, "--buffer", &buffer, "--record", "known.sqlite"];
+        let ended = start(home.path(), &[&evaluate[..], &options].concat()).end(Duration::from_mins(15));
+        let longest_stall = stalling.map_or(Duration::ZERO, Stalling::end);
+        let verdict =
+            verdict(home.path()).unwrap_or_else(|| panic!("no verdict: {}{}", ended.stdout, ended.stderr));
+        Stated { ended, verdict, longest_stall }
+    }
+
+    /// Files of 64 frames: large enough that each is synced.
+    fn camera(&self) -> String {
+        format!(
+            "name = \"camera\"\ntitle = \"a test\"\nsource = \"a test\"\nshape = [1000, 1000]\npixel = \"uint8\"\n\
+             frame_rate = \"{} Hz\"\nframes_per_file = 68\n",
+            self.frame_rate
+        )
+    }
+}
+
+fn verdict(home: &Path) -> Option<Value> {
+    let report = start(home, &["report", "known.sqlite", "--format", "json"]).end(Duration::from_mins(1));
+    let report: Value = serde_json::from_str(&report.stdout).ok()?;
+    report.get("verdicts")?.get(0).cloned()
+}
+
+impl Stated {
+    /// `carries`, `does not carry` or `not decided`.
+    pub fn decision(&self) -> &str {
+        self.verdict["decision"].as_str().unwrap_or_default()
+    }
+
+    /// The stated margin with its interval; none if there is none.
+    pub fn margin(&self) -> Option<(f64, [f64; 2])> {
+        let interval = &self.verdict["margin_interval"];
+        Some((self.verdict["margin"].as_f64()?, [interval[0].as_f64()?, interval[1].as_f64()?]))
+    }
+}
+
+/// Lets a disk stand still again and again until it is told to end.
+struct Stalling {
+    over: Arc<AtomicBool>,
+    thread: JoinHandle<Duration>,
+}
+
+impl Stalling {
+    fn begin(disk: Arc<FaultyDisk>, stall: Duration, period: Duration) -> Self {
+        let over = Arc::new(AtomicBool::new(false));
+        let until = over.clone();
+        let stand_still = move || {
+            let clock = Clock::start();
+            let mut longest = Nanos(0);
+            for number in 1_u32.. {
+                thread::sleep((number * period).saturating_sub(clock.now().duration()));
+                if until.load(Ordering::Relaxed) {
+                    break;
+                }
+                disk.pause();
+                let paused = clock.now();
+                thread::sleep(stall);
+                disk.resume();
+                longest = longest.max(clock.now().since(paused));
+            }
+            longest.duration()
+        };
+        Stalling { over, thread: thread::spawn(stand_still) }
+    }
+
+    /// How long the longest stall was.
+    fn end(self) -> Duration {
+        self.over.store(true, Ordering::Relaxed);
+        self.thread.join().expect("the disk can be told to stand still")
+    }
+}
