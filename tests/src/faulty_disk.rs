@@ -65,7 +65,8 @@ impl FaultyDisk {
         Self::on(Disk { make: EXT4, mebibytes, delay, rate: None })
     }
 
-    /// ext4 on a disk of so many MiB that moves so many bytes a second, after a burst of two seconds' worth.
+    /// ext4 on a disk in memory of so many MiB that moves so many bytes a second. After a time in which it moved fewer it
+    /// catches up, by at most two seconds' worth.
     pub fn ext4_at_rate(mebibytes: u64, rate: u64) -> Self {
         Self::on(Disk { make: EXT4, mebibytes, delay: Duration::ZERO, rate: Some(rate) })
     }
@@ -82,11 +83,17 @@ impl FaultyDisk {
         image.expect("a sparse file");
         File::create(at("disk")).expect("a file to mount on");
         fs::create_dir(at("mounted")).expect("a directory to mount on");
-        must(Command::new(like.make[0]).args(&like.make[1..]).arg(at("image")));
         let daemon = serve(directory.path(), like).spawn();
         let mut disk = FaultyDisk { volume: None, daemon: daemon.expect("nbdfuse starts"), directory };
+        disk.await_served();
+        must(Command::new(like.make[0]).args(&like.make[1..]).arg(disk.at("disk")));
         disk.mount();
         disk
+    }
+
+    fn await_served(&self) {
+        let disk = self.at("disk");
+        await_some("nbdfuse", || fs::metadata(&disk).is_ok_and(|disk| disk.len() > 0).then_some(()));
     }
 
     fn at(&self, name: &str) -> PathBuf {
@@ -94,9 +101,7 @@ impl FaultyDisk {
     }
 
     fn mount(&mut self) {
-        let disk = self.at("disk");
-        await_some("nbdfuse", || fs::metadata(&disk).is_ok_and(|disk| disk.len() > 0).then_some(()));
-        self.volume = Some(FileSystem::mounted_at(&self.at("mounted"), &["-o", "loop"], &disk));
+        self.volume = Some(FileSystem::mounted_at(&self.at("mounted"), &["-o", "loop"], &self.at("disk")));
     }
 
     /// Where it is mounted.
@@ -148,14 +153,16 @@ impl FaultyDisk {
     }
 }
 
-/// nbdkit with its filters on the image in this directory, shown as the file `disk`.
+/// nbdkit with its filters, shown as the file `disk`: on the image in this directory, or in memory where the rate is to be
+/// that of nothing else.
 fn serve(directory: &Path, like: Disk) -> Command {
     let at = |name: &str| directory.join(name);
     let mut serve = Command::new("nbdfuse");
-    serve
-        .arg(at("disk"))
-        .args(["--command", "nbdkit", "--single", "--exit-with-parent", "file"])
-        .arg(at("image"));
+    serve.arg(at("disk")).args(["--command", "nbdkit", "--single", "--exit-with-parent"]);
+    match like.rate {
+        Some(_) => serve.arg("memory").arg(format!("{}M", like.mebibytes)),
+        None => serve.arg("file").arg(at("image")),
+    };
     serve.args(["--filter=pause", "--filter=delay", "--filter=error"]);
     serve.arg(format!("pause-control={}", at("control").display()));
     serve.arg(format!("delay-write={}ms", like.delay.as_millis()));

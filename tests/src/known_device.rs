@@ -24,7 +24,7 @@ pub struct KnownDevice {
     pub name: &'static str,
     /// XFS; otherwise ext4.
     pub xfs: bool,
-    /// Bytes a second that the disk moves when it does not stand still.
+    /// Bytes a second that the disk moves; what it misses while it stands still it catches up.
     pub rate: u64,
     /// It stands still for so long, so often.
     pub stalls: Option<(Duration, Duration)>,
@@ -63,7 +63,7 @@ pub const KNOWN_DEVICES: [KnownDevice; 4] = [
     KnownDevice {
         name: "ext4, stalls of 1 s every 4 s",
         xfs: false,
-        rate: 50_000_000,
+        rate: 32_000_000,
         stalls: Some((Duration::from_secs(1), Duration::from_secs(4))),
         frame_rate: 20,
         buffer: 128,

@@ -85,7 +85,7 @@ impl Running<'_> {
 
 fn cell(case: &Case, goal: Goal) -> IngestCell {
     let text = format!(
-        "name = \"camera\"\ntitle = \"t\"\nsource = \"s\"\nshape = [64, 64]\npixel = \"uint8\"\nframe_rate = \"{} Hz\"\n",
+        "name = \"camera\"\ntitle = \"t\"\nsource = \"s\"\nshape = [256, 256]\npixel = \"uint8\"\nframe_rate = \"{} Hz\"\n",
         case.frame_rate
     );
     IngestCell {

@@ -1,8 +1,8 @@
 //! Storage systems of which everything is known: how fast they are in the long run, when they stand still, what their cache
 //! takes, what readers cost.
 //!
-//! Everything is scaled down: a frame has 4 KiB instead of several MB, and rates are as much lower, so that a recording of
-//! 40 s at 100 frames a second is computed in milliseconds. Times are as they are.
+//! Everything is scaled down: a frame has 64 KiB (smaller ones are written together) instead of several MB, and rates are as
+//! much lower, so that a recording of 40 s at 100 frames a second is computed in milliseconds. Times are as they are.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use nilometer_acquisition::journal;
 use nilometer_model::{ByteRate, Nanos, Seed, Stream};
 use nilometer_storage::target::{Cost, Device, Speed, WriteCache};
 
-/// Bytes of a frame.
-pub(super) const FRAME: u64 = 4096;
+/// Bytes of a frame, of 256 x 256 pixels.
+pub(super) const FRAME: u64 = 64 << 10;
 /// The same with its record in the journal: what the device has to write.
 const WRITTEN: u64 = FRAME + journal::RECORD as u64;
 /// Longer than any campaign.
