@@ -17,15 +17,30 @@ const SEEDS: u64 = 1000;
 
 /// Prints the table; whether the goals are met.
 pub(crate) fn run() -> bool {
-    println!("### {NAME}: verdicts against truths, by simulation\n\n{HEAD}");
-    let mut met = true;
-    for kind in Kind::ALL {
-        let row = Row::of(kind, SEEDS);
-        println!("{row}");
-        met &= missed(&row).is_empty();
-    }
+    println!("### {NAME}: verdicts against truths, by simulation\n");
+    let missed = judged(SEEDS);
+    missed.iter().for_each(|goal| println!("missed: {goal}"));
     println!();
-    devices::run() && met
+    devices::run() && missed.is_empty()
+}
+
+/// The table of so many campaigns on each kind of storage, and the goals that are missed.
+fn judged(campaigns: u64) -> Vec<String> {
+    println!("{HEAD}");
+    let mut goals = Vec::new();
+    let (mut covered, mut all) = (0.0, 0.0);
+    for kind in Kind::ALL {
+        let row = Row::of(kind, campaigns);
+        println!("{row}");
+        goals.extend(missed(&row));
+        covered += row.share(|judged| judged.covered).unwrap_or(0.0);
+        all += 1.0;
+    }
+    println!("intervals that hold the truth, of all: {:.1} %", 100.0 * covered / all);
+    if covered / all < COVERED {
+        goals.push(format!("intervals that hold the truth, of all: {:.3}, not {COVERED}", covered / all));
+    }
+    goals
 }
 
 /// The goals that a kind of storage misses.
@@ -42,10 +57,10 @@ fn missed(row: &Row) -> Vec<String> {
     };
     [
         at_most("rate off by", row.error(|judged| judged.rate_error), 0.05),
-        at_least("intervals that hold the truth", row.share(|judged| judged.covered), COVERED),
+        at_least("intervals that hold the truth", row.share(|judged| judged.covered), COVERED_OF_KIND),
         at_most("stall off by", row.error(|judged| judged.stall_error), 0.1),
         at_most("buffer off by", row.error(|judged| judged.buffer_error), 0.1),
-        at_least("intervals of the readers' cost", row.share(|judged| judged.cost_covered), COVERED),
+        at_least("intervals of the readers' cost", row.share(|judged| judged.cost_covered), COVERED_OF_KIND),
         at_most("called carried falsely", Some(row.false_yes() as f64), 0.0),
         at_most("called not carried falsely", Some(row.false_no() as f64), 0.0),
         at_most("not decided", Some(row.undecided()), 0.1),
@@ -55,8 +70,10 @@ fn missed(row: &Row) -> Vec<String> {
     .collect()
 }
 
-/// How often an interval of 95 % must hold the truth: as few campaigns as a test has scatter by 2 %.
-const COVERED: f64 = 0.92;
+/// How often an interval of 95 % must hold the truth, over all kinds of storage.
+const COVERED: f64 = 0.95;
+/// And of each kind: drift that lasts as long as a pass is seen by chance, and then the intervals are too narrow.
+const COVERED_OF_KIND: f64 = 0.9;
 
 #[cfg(test)]
 mod tests {
@@ -65,13 +82,7 @@ mod tests {
     #[test]
     fn verdicts_on_known_storages_are_right() {
         let campaigns = if std::env::var_os("NILOMETER_LONG").is_some() { SEEDS } else { 80 };
-        let mut all = Vec::new();
-        println!("{HEAD}");
-        for kind in Kind::ALL {
-            let row = Row::of(kind, campaigns);
-            println!("{row}");
-            all.extend(missed(&row));
-        }
-        assert!(all.is_empty(), "{all:#?}");
+        let missed = judged(campaigns);
+        assert!(missed.is_empty(), "{missed:#?}");
     }
 }
