@@ -2,7 +2,7 @@
 
 .PHONY: evaluate test test-long bench build
 
-# Measures the storage under the current directory and says what it can carry: about two minutes after the build. That it
+# Measures the storage under the current directory and says what it can carry: about four minutes after the build. That it
 # carries nothing (3), or that it is not decided (4), is an answer and no error of make.
 evaluate: build
 	@echo 'nilometer evaluate . --for pilatus-6m'
