@@ -19,7 +19,9 @@ const SEEDS: u64 = 1000;
 pub(crate) fn run() -> bool {
     println!("### {NAME}: verdicts against truths, by simulation\n");
     let missed = judged(SEEDS);
-    missed.iter().for_each(|goal| println!("missed: {goal}"));
+    for goal in &missed {
+        println!("missed: {goal}");
+    }
     println!();
     devices::run() && missed.is_empty()
 }
