@@ -268,7 +268,7 @@ fn open(results: &Results, resolved: &ResolvedPlan) -> Vec<Open> {
                 continue;
             }
             let valid = made(Goal::Limit).filter(|measured| measured.sample.invalid.is_none());
-            let limits = valid.map(|measured| measured.sample.rate()).collect();
+            let limits = valid.map(|measured| measured.sample.sustained_rate()).collect();
             all.push(Open { target, who: cell.who(), rate: cell.rate(), limits });
         }
     }

@@ -88,7 +88,15 @@ impl Turn {
 pub struct Trials {
     made: BTreeMap<Key, Trial>,
     /// Of each target and instrument, where that was measured.
-    limits: BTreeMap<(usize, String), Limit>,
+    limits: BTreeMap<LimitOf, Limit>,
+}
+
+/// What passes at full speed are of: a target, an instrument, how many of it, and the state that the target is in.
+type LimitOf = (usize, String, u32, String);
+
+fn limit_of(cell: &IngestCell, target: usize) -> LimitOf {
+    let condition = cell.condition.as_ref().map(|condition| condition.name.clone()).unwrap_or_default();
+    (target, cell.instrument.name.clone(), cell.count, condition)
 }
 
 /// What the passes at full speed told so far.
@@ -105,7 +113,7 @@ impl Trials {
     pub fn add(&mut self, key: Key, sample: &Sample) {
         let Some(ingest) = &sample.ingest else { return };
         if ingest.goal == Goal::Limit && sample.invalid.is_none() && ingest.readers.is_empty() {
-            let of = (key.target, ingest.instrument.clone());
+            let of = (key.target, ingest.instrument.clone(), ingest.count, ingest.condition.clone());
             let known = self.limits.get(&of).map_or(Bytes(0), |limit| limit.cache);
             let cache = step(&sample.series).map_or(Bytes(0), |step| step.volume);
             self.limits.insert(of, Limit { rate: sample.rate(), cache: known.max(cache) });
@@ -117,7 +125,7 @@ impl Trials {
 
     /// When a pass of a cell at full speed may end, by what earlier ones on the target told.
     pub(crate) fn pass(&self, cell: &IngestCell, target: usize) -> Pass {
-        match self.limits.get(&(target, cell.instrument.name.clone())) {
+        match self.limits.get(&limit_of(cell, target)) {
             None => Pass::Whole,
             Some(limit) => Pass::after(limit.cache),
         }
@@ -159,7 +167,7 @@ impl Trials {
             self.made.iter().filter(|(key, _)| (key.cell, key.target) == of).collect();
         made.sort_by_key(|(key, _)| key.repeat);
         let trials: Vec<Trial> = made.into_iter().map(|(_, trial)| *trial).collect();
-        let known = self.limits.get(&(of.1, cell.instrument.name.clone()));
+        let known = self.limits.get(&limit_of(cell, of.1));
         advise(cell, known.map_or(cell.rate(), |limit| limit.rate), &trials)
     }
 }
@@ -425,6 +433,7 @@ access = "buffered"
             let ingest = Ingest {
                 goal,
                 instrument: "pilatus-6m".into(),
+                count: 1,
                 period: Nanos::from_millis(1),
                 frame_size: Bytes(7 << 20),
                 ..Ingest::default()

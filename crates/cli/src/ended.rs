@@ -27,7 +27,10 @@ fn not_carried(study: &Study<'_>) -> Option<anyhow::Error> {
 /// What went wrong with the storage or with the campaign.
 fn fault(results: &Results, missing: usize, record: &Path) -> Option<anyhow::Error> {
     let failed = |measured: &&Measured| {
-        matches!(measured.sample.invalid, Some(Invalid::Hung | Invalid::Errors | Invalid::Refused(_)))
+        matches!(
+            measured.sample.invalid,
+            Some(Invalid::Hung | Invalid::Errors | Invalid::Wrong | Invalid::Refused(_))
+        )
     };
     let (failed, all) = (results.samples.iter().filter(failed).count(), results.samples.len());
     if failed > 0 {

@@ -106,9 +106,14 @@ impl Evaluate {
         let study = Study::of(&results).with_catalogue(&catalogue::instruments());
         print!("\n{}", terminal(&study, palette()));
         println!("\nRecord: {}", path.display());
-        remove_targets(targets, &results, patience).run()?;
-        archive.map_or(Ok(()), |archive| removed(patience, &archive)).run()?;
-        ended(&study, missing, &path)
+        let answer = ended(&study, missing, &path);
+        let tidied = remove_targets(targets, &results, patience);
+        let tidied = tidied.and(archive.map_or(Ok(()), |archive| removed(patience, &archive)));
+        // A frame that was lost is the answer, whatever can't be tidied up; any other answer is a fault then.
+        match answer {
+            Err(Failure::NotCarried(_)) => answer,
+            _ => tidied.run().and(answer),
+        }
     }
 
     /// A campaign from its beginning, in a record of its own.

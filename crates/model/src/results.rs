@@ -201,7 +201,8 @@ impl Ingest {
 
     /// Whether the ring was still filling when the last frame came, so that a longer recording would have lost some. A ring
     /// that fills by stalls is drained between them: it is the least that waited at any moment of the last third against
-    /// that of the first third which counts.
+    /// that of the first third which counts. Of several recorders the levels are those of the one that was heard of last,
+    /// which stands for all.
     pub fn is_filling(&self) -> bool {
         let spent = self.due.saturating_mul(self.period.0);
         let width = self.levels.width().0;
@@ -212,7 +213,7 @@ impl Ingest {
         let grown = least(&bins[bins.len() - third..]).saturating_sub(least(&bins[..third]));
         let between = 2.0 / 3.0 * spent as f64;
         let most = (FILLS * between).max(ON_THE_WAY * self.period.0 as f64);
-        (grown * self.period.0) as f64 > most
+        (grown * u64::from(self.count.max(1)) * self.period.0) as f64 > most
     }
 
     /// What was lost: packets where there are some, otherwise frames.

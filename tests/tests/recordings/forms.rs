@@ -31,7 +31,7 @@ fn frames_of_a_pool_are_verified_from_the_seed_and_the_user_s_own_by_checksums()
 
 #[test]
 fn one_file_grows_or_is_shared_and_is_verified_as_many_files_are() {
-    for (storing, file) in [("growing", "scan.1.raw"), ("shared", "scan.raw")] {
+    for (storing, files) in [("growing", &["scan.0.raw", "scan.1.raw"][..]), ("shared", &["scan.raw"])] {
         let kept = tempfile::tempdir().expect("a temporary directory");
         let recording = Recording::new(&[kept.path()]);
         fs::write(recording.directory.path().join("camera.toml"), CAMERA.replace("50 Hz", "200 Hz"))
@@ -45,9 +45,11 @@ fn one_file_grows_or_is_shared_and_is_verified_as_many_files_are() {
             .map(|entry| entry.expect("listed").file_name());
         let raw = names.filter(|name| name.to_string_lossy().ends_with(".raw")).count();
         assert_eq!(raw, if storing == "shared" { 1 } else { 2 });
-        let path = recording.lanes()[0].join(file);
-        let frames = fs::metadata(&path).expect("it is there").len() >> 21;
-        assert_eq!(frames << 21, fs::metadata(&path).expect("it is there").len(), "whole frames");
+        // Of two writers one may get hardly any frames on a busy machine.
+        let length = |path: &PathBuf| fs::metadata(path).expect("it is there").len();
+        let paths = files.iter().map(|file| recording.lanes()[0].join(file));
+        let path = paths.max_by_key(length).expect("one at least");
+        assert!(length(&path).is_multiple_of(1 << 21), "whole frames");
         turn_bits(&path, (2 << 21) + 12_345);
         let verified = recording.verify(&[]);
         assert_eq!((verified.code, number(&verified, "right")), (Some(1), 49), "{verified:?}");

@@ -35,6 +35,19 @@ pub struct Beside {
     pub hung: bool,
 }
 
+impl Beside {
+    /// `2 readers and a copy`.
+    pub(super) fn who(&self) -> String {
+        match (self.readers, self.copied) {
+            (0, _) => "a copy".to_owned(),
+            (readers, copied) => {
+                let plural = if readers == 1 { "" } else { "s" };
+                format!("{readers} reader{plural}{}", if copied { " and a copy" } else { "" })
+            }
+        }
+    }
+}
+
 /// Who reads: how many, and whether a copy is made.
 type Level = (usize, bool);
 

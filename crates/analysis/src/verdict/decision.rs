@@ -41,7 +41,7 @@ pub(super) enum Doubt {
     Changing(f64),
     /// The interval of the margin holds one.
     Close,
-    /// At full speed it took less than at the instrument's pace, at which nothing waited.
+    /// At full speed it took less than the instrument delivers, but the buffer did not go on filling.
     Contradiction,
 }
 
@@ -53,8 +53,25 @@ const DURATION_LEAST: Nanos = Nanos::from_millis(100);
 const FALLS_ON: f64 = 2.0;
 
 impl Verdict {
-    /// The answer in one word.
+    /// The answer in one word: by itself, and in all company in which it was recorded too.
     pub fn decision(&self) -> Decision {
+        let besides = self.besides();
+        let worst = if besides.iter().any(|(_, finding)| matches!(finding, Finding::Lost(_))) {
+            Decision::DoesNotCarry
+        } else if besides.iter().any(|(_, finding)| matches!(finding, Finding::Undecided(_))) {
+            Decision::NotDecided
+        } else {
+            Decision::Carries
+        };
+        match self.decision_alone() {
+            Decision::Carries => worst,
+            _ if worst == Decision::DoesNotCarry => worst,
+            decision => decision,
+        }
+    }
+
+    /// The answer for the instrument by itself.
+    pub fn decision_alone(&self) -> Decision {
         match &self.finding {
             Finding::Lost(_) => Decision::DoesNotCarry,
             Finding::Undecided(_) => Decision::NotDecided,
@@ -66,10 +83,20 @@ impl Verdict {
         }
     }
 
+    /// In which company it was recorded, and what that came to: beside readers, together with others, in a condition.
+    pub(super) fn besides(&self) -> Vec<(String, &Finding)> {
+        let read = self.read.iter().map(|beside| (format!("beside {}", beside.who()), &beside.finding));
+        let together = self.together.iter();
+        let together = together.map(|of| (format!("together with the others ({})", of.company), &of.finding));
+        let under = self.under.iter().map(|of| (format!("in the condition {}", of.condition), &of.finding));
+        read.chain(together).chain(under).collect()
+    }
+
     /// Nothing was lost, because the buffer hid that the storage is too slow: it filled, and at full speed the storage
     /// takes less than the instrument delivers.
     pub(super) fn is_too_slow(&self, trial: &Trial) -> bool {
-        trial.filling && self.margins().is_some_and(|margin| margin.high < 1.0)
+        let rises = self.limit.and_then(|limit| limit.trend).is_some_and(|trend| trend > 0.0);
+        trial.filling && !rises && self.margins().is_some_and(|margin| margin.high < 1.0)
     }
 
     /// What speaks against calling a recording without loss carried; none if nothing does.
@@ -114,8 +141,7 @@ impl fmt::Display for Doubt {
             }
             Doubt::Close => f.write_str("its rate in the long run is too close to the instrument's; record longer"),
             Doubt::Contradiction => f.write_str(
-                "at full speed it took less than at the instrument's pace, where nothing waited: it was not the same storage \
-                 both times; measure again",
+                "at full speed it took less than the instrument delivers, and yet its buffer did not go on filling; record longer",
             ),
         }
     }

@@ -177,7 +177,9 @@ fn verdict(results: &Results, recorded: &Recorded<'_>) -> Option<Verdict> {
     let by_itself = |(_, ingest): &Made<'_>| is_usual(ingest) && readers(ingest).is_empty();
     let (_, ingest) = recorded.of(Goal::Pace).next()?;
     let alone: Vec<Made<'_>> = recorded.of(Goal::Pace).filter(by_itself).collect();
-    let tried: Vec<&Sample> = recorded.of(Goal::Limit).filter(by_itself).map(|(sample, _)| sample).collect();
+    // Where it was recorded with readers only, the passes beside them count.
+    let counts = |made: &Made<'_>| if alone.is_empty() { is_usual(made.1) } else { by_itself(made) };
+    let tried: Vec<&Sample> = recorded.of(Goal::Limit).filter(counts).map(|(sample, _)| sample).collect();
     let limits = tried.iter().copied().filter(|sample| sample.invalid.is_none());
     let steps = limits.clone().filter_map(|sample| step(&sample.series));
     let (highest, smallest) = searched(results, recorded);
@@ -192,7 +194,7 @@ fn verdict(results: &Results, recorded: &Recorded<'_>) -> Option<Verdict> {
         cache: steps.max_by_key(|step| step.volume),
         volatile: results.targets.get(recorded.target).is_some_and(TargetEntry::is_volatile),
         by_itself: !alone.is_empty(),
-        finding: worst(if alone.is_empty() { recorded.of(Goal::Pace).collect() } else { alone }),
+        finding: worst(if alone.is_empty() { recorded.of(Goal::Pace).collect() } else { alone.clone() }),
         read: beside(recorded),
         together: together(recorded),
         under: under(recorded),
@@ -235,10 +237,13 @@ fn readers(ingest: &Ingest) -> Vec<&ReaderTotals> {
     ingest.readers.iter().filter(|reader| !reader.after).collect()
 }
 
-/// The recording of several that speaks most against the target.
+/// The recording of several that speaks most against the target: data that were read back wrong, then losses, then a buffer
+/// that was still filling, then the longest stall. One that is INVALID for another reason speaks last.
 fn worst(made: Vec<Made<'_>>) -> Finding {
-    let badness =
-        |(sample, ingest): &Made<'_>| (sample.invalid.is_none(), ingest.losses(), ingest.longest_stall);
+    let badness = |(sample, ingest): &Made<'_>| {
+        let wrong = sample.invalid == Some(Invalid::Wrong);
+        (wrong, sample.invalid.is_none(), ingest.losses(), ingest.is_filling(), ingest.longest_stall)
+    };
     let (sample, ingest) = made.into_iter().max_by_key(badness).expect("at least one is given");
     finding(sample, ingest)
 }
@@ -336,11 +341,6 @@ impl Verdict {
     /// The same with its interval.
     pub fn margins(&self) -> Option<Margin> {
         self.limit.map(|limit| limit.margin(self.rate))
-    }
-
-    /// It carries the instrument, and has shown that it can do so in the long run.
-    pub fn is_carried(&self) -> bool {
-        self.decision() == Decision::Carries
     }
 
     /// The recording that the answer rests on; none if nothing follows from it.

@@ -42,7 +42,7 @@ fn measured(cell: usize, paced: bool, rate: u64, lost: u64) -> Measured {
 fn sentence(samples: Vec<Measured>) -> (String, bool) {
     let verdicts = verdicts(&Results { samples, ..Results::default() });
     assert_eq!(verdicts.len(), 1);
-    (verdicts[0].to_string(), verdicts[0].is_carried())
+    (verdicts[0].to_string(), verdicts[0].decision() == Decision::Carries)
 }
 
 #[test]
@@ -177,7 +177,7 @@ fn what_readers_cost_is_said_both_ways() {
         few.more()
     );
     let verdict = one([&alone[..], &slower[..], &[paced, read]].concat());
-    assert!(verdict.is_carried(), "the finding is that without readers: {verdict}");
+    assert_eq!(verdict.decision(), Decision::Carries, "{verdict}");
     assert!(verdict.by_itself);
     let [beside] = &verdict.read[..] else { panic!("{:?}", verdict.read) };
     assert_eq!((beside.readers, beside.copied, beside.missed), (1, false, 0));
@@ -214,12 +214,17 @@ fn who_is_hurt_by_the_others_is_named() {
         ingest.company = "camera + other".into();
     });
     let verdict = one(vec![measured(0, false, 200_000_000, 0), alone.clone(), crowded.clone()]);
-    assert!(verdict.is_carried(), "by itself");
+    assert_eq!((verdict.decision_alone(), verdict.decision()), (Decision::Carries, Decision::DoesNotCarry));
+    let text = verdict.to_string();
+    let first = "does not carry it together with the others (camera + other): 1.00 % of frames (60 of 6000)";
+    assert!(text.starts_with(first) && text.contains("by itself it carries 2.0 times"), "{text}");
     let more = verdict.more().join("\n");
     let part = "together with the others (camera + other): 1.00 % of frames (60 of 6000) were lost";
     assert!(more.contains(part) && more.contains("the others hurt it"), "{more}");
     crowded.sample.invalid = Some(Invalid::Starved(None));
-    assert!(one(vec![alone, crowded]).more().join(" ").contains("not decided"));
+    let open = one(vec![alone, crowded]);
+    assert!(open.more().join(" ").contains("not decided"), "{open}");
+    assert_eq!(open.decision(), Decision::NotDecided, "{open}");
 }
 
 #[test]
@@ -228,6 +233,10 @@ fn of_several_recordings_the_worst_counts() {
     for samples in [vec![good.clone(), bad.clone()], vec![bad, good]] {
         assert!(matches!(one(samples).finding, Finding::Lost(Trial { lost: 5, .. })));
     }
+    let (mut wrong, clean) = (measured(1, true, 100_000_000, 0), measured(1, true, 100_000_000, 0));
+    wrong.sample.invalid = Some(Invalid::Wrong);
+    let verdict = one(vec![clean.clone(), wrong, clean]);
+    assert_eq!(verdict.decision(), Decision::NotDecided, "data that are wrong once: {verdict}");
 }
 
 #[test]

@@ -18,6 +18,7 @@ fn decimal(bytes: Bytes) -> String {
 impl fmt::Display for Verdict {
     /// The sentence, without its subject.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.in_company(f)?;
         match &self.finding {
             Finding::Carried(trial) => {
                 self.answered(f, trial)?;
@@ -30,9 +31,32 @@ impl fmt::Display for Verdict {
 }
 
 impl Verdict {
+    /// Where it is carried by itself, but not in company: that comes first.
+    fn in_company(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.decision_alone() != Decision::Carries {
+            return Ok(());
+        }
+        for (place, finding) in self.besides() {
+            match (self.decision(), finding) {
+                (Decision::DoesNotCarry, Finding::Lost(trial)) => {
+                    return write!(
+                        f,
+                        "does not carry it {place}: {} were lost there; by itself it ",
+                        lost_frames(trial)
+                    );
+                }
+                (Decision::NotDecided, Finding::Undecided(why)) => {
+                    return write!(f, "not decided {place}: {why}; by itself it ");
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
     /// The answer where no frame was lost.
     fn answered(&self, f: &mut fmt::Formatter<'_>, trial: &Trial) -> fmt::Result {
-        match (self.decision(), self.doubt(trial)) {
+        match (self.decision_alone(), self.doubt(trial)) {
             (Decision::Carries, _) if trial.packets.is_some() => write!(f, "carries it over loopback; "),
             (Decision::Carries, _) => match self.margins() {
                 Some(_) => write!(f, "carries {}; ", self.times()),
@@ -160,13 +184,7 @@ impl Verdict {
 
     /// What readers cost the writer, and the writer the readers.
     fn beside(&self, beside: &Beside) -> Vec<String> {
-        let who = match (beside.readers, beside.copied) {
-            (0, _) => "a copy".to_owned(),
-            (readers, copied) => {
-                let plural = if readers == 1 { "" } else { "s" };
-                format!("{readers} reader{plural}{}", if copied { " and a copy" } else { "" })
-            }
-        };
+        let who = beside.who();
         let mut sentences = vec![format!("beside {who}: {}", self.compared(&beside.finding))];
         sentences.extend(self.cost(beside, &who));
         if let Some((half, most)) = beside.late {

@@ -188,22 +188,28 @@ fn watched(run: &Run, job: &Job<'_>, members: &mut [Member], tell: &mut dyn FnMu
         open.outcome = open.recorder.wait(GLANCE);
         let over = run.is_over() && members.iter().any(|member| member.outcome.is_none());
         cut |= over;
-        let mut so_far = SoFar { elapsed: run.clock.now().since(begun), ..SoFar::default() };
-        for member in members.iter_mut() {
-            let work = member.recorder.ring().chronicle().work;
-            let limit = job.cells[member.cell].0.goal == Goal::Limit;
-            if over || limit && job.pass.may_end(so_far.elapsed, &work) {
+        let elapsed = run.clock.now().since(begun);
+        let mut work = Series::new(Nanos(0));
+        for member in members.iter() {
+            work.merge(member.recorder.ring().chronicle().work);
+        }
+        // Recorders that work at the same time end together: what one leaves the others would take.
+        if over || is_limit(job) && job.pass.may_end(elapsed, &work) {
+            for member in members.iter_mut() {
                 member.recorder.stop();
                 member.sends.iter().for_each(Sends::cease);
             }
-            for bin in work.bins() {
-                so_far.bytes += bin.bytes;
-                so_far.operations += bin.operations;
-            }
         }
-        tell(so_far);
+        let (bytes, operations) =
+            work.bins().iter().fold((0, 0), |sum, bin| (sum.0 + bin.bytes, sum.1 + bin.operations));
+        tell(SoFar { bytes, operations, elapsed, ..SoFar::default() });
     }
     cut
+}
+
+/// All frames come as fast as they are taken.
+fn is_limit(job: &Job<'_>) -> bool {
+    job.cells.iter().all(|(cell, _)| cell.goal == Goal::Limit)
 }
 
 /// When a pass at full speed may end before its time is up.
