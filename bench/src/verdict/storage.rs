@@ -168,11 +168,12 @@ impl Case {
         self.stalls.map(|stalls| stalls.length * self.frame_rate + 2.0)
     }
 
-    /// Whether frames must be lost if it is recorded for long: it is too slow, or stands still for longer than the buffer
-    /// lasts. None so close to both that no recording of this length can tell.
+    /// Whether frames must be lost if it is recorded for long, beside readers where there are some: it is too slow, or stands
+    /// still for longer than the buffer lasts. None so close to both that no recording of this length can tell.
     pub(super) fn must_lose(&self) -> Option<bool> {
         let fill = self.frames_of_stall().map_or(0.0, |frames| frames / self.slots as f64);
-        match (self.margin, fill) {
+        let beside_readers = self.margin * (1.0 - self.readers_cost);
+        match (beside_readers, fill) {
             (margin, _) if margin < 0.9 => Some(true),
             (_, fill) if fill > 1.1 => Some(true),
             (margin, fill) if margin > 1.1 && fill < 0.9 => Some(false),
