@@ -77,7 +77,7 @@ impl Verdict {
             Finding::Undecided(_) => Decision::NotDecided,
             Finding::Carried(trial) => match self.doubt(trial) {
                 None => Decision::Carries,
-                Some(Doubt::Filling | Doubt::Close) if self.is_too_slow(trial) => Decision::DoesNotCarry,
+                Some(Doubt::Filling) if self.is_too_slow() => Decision::DoesNotCarry,
                 Some(_) => Decision::NotDecided,
             },
         }
@@ -92,11 +92,11 @@ impl Verdict {
         read.chain(together).chain(under).collect()
     }
 
-    /// Nothing was lost, because the buffer hid that the storage is too slow: it filled, and at full speed the storage
-    /// takes less than the instrument delivers.
-    pub(super) fn is_too_slow(&self, trial: &Trial) -> bool {
+    /// At full speed the storage surely takes less than the instrument delivers. Where the buffer was filling, that is why:
+    /// it only hid it.
+    fn is_too_slow(&self) -> bool {
         let rises = self.limit.and_then(|limit| limit.trend).is_some_and(|trend| trend > 0.0);
-        trial.filling && !rises && self.margins().is_some_and(|margin| margin.high < 1.0)
+        !rises && self.margins().is_some_and(|margin| margin.high < 1.0)
     }
 
     /// What speaks against calling a recording without loss carried; none if nothing does.

@@ -221,6 +221,11 @@ fn who_is_hurt_by_the_others_is_named() {
     let more = verdict.more().join("\n");
     let part = "together with the others (camera + other): 1.00 % of frames (60 of 6000) were lost";
     assert!(more.contains(part) && more.contains("the others hurt it"), "{more}");
+    // Too close to say by itself, and lost in company: the first words are those of the decision.
+    let close = one(vec![measured(0, false, 100_000_000, 0), alone.clone(), crowded.clone()]);
+    assert_eq!(close.decision(), Decision::DoesNotCarry, "{close}");
+    assert!(close.to_string().starts_with("does not carry it together"), "{close}");
+    assert!(close.to_string().contains("by itself not decided: "), "{close}");
     crowded.sample.invalid = Some(Invalid::Starved(None));
     let open = one(vec![alone, crowded]);
     assert!(open.more().join(" ").contains("not decided"), "{open}");

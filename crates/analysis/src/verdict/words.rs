@@ -31,27 +31,22 @@ impl fmt::Display for Verdict {
 }
 
 impl Verdict {
-    /// Where it is carried by itself, but not in company: that comes first.
+    /// Where company makes the answer another than that of the instrument by itself, it comes first.
     fn in_company(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.decision_alone() != Decision::Carries {
+        let decision = self.decision();
+        if decision == self.decision_alone() {
             return Ok(());
         }
-        for (place, finding) in self.besides() {
-            match (self.decision(), finding) {
-                (Decision::DoesNotCarry, Finding::Lost(trial)) => {
-                    return write!(
-                        f,
-                        "does not carry it {place}: {} were lost there; by itself it ",
-                        lost_frames(trial)
-                    );
-                }
-                (Decision::NotDecided, Finding::Undecided(why)) => {
-                    return write!(f, "not decided {place}: {why}; by itself it ");
-                }
-                _ => {}
+        let besides = self.besides();
+        let mut reasons = besides.iter().filter_map(|(place, finding)| match (decision, finding) {
+            (Decision::DoesNotCarry, Finding::Lost(trial)) => {
+                Some(format!("does not carry it {place}: {} were lost there", lost_frames(trial)))
             }
-        }
-        Ok(())
+            (Decision::NotDecided, Finding::Undecided(why)) => Some(format!("not decided {place}: {why}")),
+            _ => None,
+        });
+        let it = if self.decision_alone() == Decision::Carries { "it " } else { "" };
+        reasons.next().map_or(Ok(()), |reason| write!(f, "{reason}; by itself {it}"))
     }
 
     /// The answer where no frame was lost.
