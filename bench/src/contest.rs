@@ -25,7 +25,8 @@ impl Stop {
         Ok(stop)
     }
 
-    fn check(&self) -> anyhow::Result<()> {
+    /// An error once one came.
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
         anyhow::ensure!(!self.0.load(Ordering::Relaxed), "interrupted");
         Ok(())
     }

@@ -11,7 +11,7 @@ use nilometer_model::{Event, Results};
 use nilometer_storage::process;
 use tempfile::TempDir;
 
-use crate::{measure, place};
+use crate::{contest::Stop, measure, place};
 
 /// What chooses this instead of comparisons.
 pub(crate) const NAME: &str = "invalid";
@@ -56,19 +56,27 @@ struct Count {
 
 /// What was counted, and on which machine.
 #[derive(Debug)]
-pub(crate) struct Found {
+struct Found {
     counts: Vec<Count>,
     /// Load average before anything was done.
     load: f64,
     processors: usize,
 }
 
-/// See the module.
-pub(crate) fn run() -> anyhow::Result<Found> {
+/// Prints what is found; whether the bound is met.
+pub(crate) fn check(stop: &Stop) -> anyhow::Result<bool> {
+    let found = measured(stop)?;
+    println!("{found}");
+    Ok(found.is_met())
+}
+
+fn measured(stop: &Stop) -> anyhow::Result<Found> {
     let load = process::load_average();
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let (memory, disk) = (place::in_memory()?, place::on_disk()?);
-    let counts = vec![count("in memory", &memory)?, count("on a disk", &disk)?];
+    let in_memory = count("in memory", &memory)?;
+    stop.check()?;
+    let counts = vec![in_memory, count("on a disk", &disk)?];
     Ok(Found { counts, load, processors })
 }
 
@@ -128,7 +136,7 @@ impl Found {
     }
 
     /// Whether few enough samples were INVALID, as far as this machine can say.
-    pub(crate) fn is_met(&self) -> bool {
+    fn is_met(&self) -> bool {
         self.is_idle() && self.counts.iter().all(|count| count.share() <= SHARE_MOST)
     }
 }

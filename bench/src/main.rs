@@ -72,13 +72,27 @@ const COMPARISONS: [Comparison; 28] = [
     Comparison { name: "report", run: report::run },
 ];
 
+/// What is held against a bound of its own and not against a peer: run by its whole name, alone. It prints what it finds.
+struct Check {
+    name: &'static str,
+    run: fn(&Stop) -> anyhow::Result<bool>,
+}
+
+const CHECKS: [Check; 2] =
+    [Check { name: verdict::NAME, run: verdict::run }, Check { name: invalid::NAME, run: invalid::check }];
+
 fn main() -> ExitCode {
     let names: Vec<String> = std::env::args().skip(1).collect();
-    if names == [verdict::NAME] {
-        return if verdict::run() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
-    }
-    if names == [invalid::NAME] {
-        return counted();
+    let stop = match Stop::on_signals() {
+        Ok(stop) => stop,
+        Err(error) => {
+            eprintln!("nilometer-bench: can't listen for signals: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    if let Some(check) = CHECKS.iter().find(|check| names == [check.name]) {
+        println!("{}\n", host::description());
+        return code(holds(check, &stop));
     }
     let chosen = match chosen(&names) {
         Ok(chosen) => chosen,
@@ -87,39 +101,25 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let stop = match Stop::on_signals() {
-        Ok(stop) => stop,
-        Err(error) => {
-            eprintln!("nilometer-bench: can't listen for signals: {error}");
-            return ExitCode::FAILURE;
-        }
-    };
     println!("{}\n", host::description());
     let results: Vec<bool> = chosen.iter().map(|comparison| is_met(comparison, &stop)).collect();
-    if results.contains(&false) { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+    code(!results.contains(&false))
 }
 
-fn counted() -> ExitCode {
-    println!("{}\n", host::description());
-    match invalid::run() {
-        Ok(found) => {
-            println!("{found}");
-            if found.is_met() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-        }
-        Err(error) => {
-            println!("### {}: not measured: {error:#}\n", invalid::NAME);
-            ExitCode::FAILURE
-        }
-    }
+fn code(met: bool) -> ExitCode {
+    if met { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn holds(check: &Check, stop: &Stop) -> bool {
+    (check.run)(stop).unwrap_or_else(|error| {
+        println!("### {}: not measured: {error:#}\n", check.name);
+        false
+    })
 }
 
 fn all_names() -> String {
-    format!(
-        "{}, {}, {}",
-        COMPARISONS.map(|comparison| comparison.name).join(", "),
-        verdict::NAME,
-        invalid::NAME
-    )
+    let comparisons = COMPARISONS.iter().map(|comparison| comparison.name);
+    comparisons.chain(CHECKS.iter().map(|check| check.name)).collect::<Vec<_>>().join(", ")
 }
 
 /// The comparisons whose names begin with one of these, in their own order; or the first that begins none.

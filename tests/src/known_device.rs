@@ -15,7 +15,7 @@ use nilometer_model::Nanos;
 use nilometer_storage::Clock;
 use serde_json::Value;
 
-use crate::{Ended, FaultyDisk, program::start};
+use crate::{Ended, FaultyDisk, RECORDINGS_ONLY, camera, program::start};
 
 /// A disk of which the rate and the stalls are known, and an instrument.
 #[derive(Debug, Clone, Copy)]
@@ -81,18 +81,8 @@ pub struct Stated {
     pub longest_stall: Duration,
 }
 
-/// A plan that is done at once, so that all time goes into recordings.
-const PLAN: &str = r#"
-title = "known devices"
-repeats = 1
-reserve = "0 B"
-[[stage]]
-name = "files"
-[stage.workload.stream]
-file_size = "1 MiB"
-block_size = "1 MiB"
-access = "buffered"
-"#;
+/// Files that are large enough for each to be synced.
+const FILES: &str = "frames_per_file = 68\n";
 
 /// How long each recording is; the shortest pass at full speed.
 const DURATION: &str = "20 s";
@@ -109,8 +99,8 @@ impl KnownDevice {
         let make = if self.xfs { FaultyDisk::xfs_at_rate } else { FaultyDisk::ext4_at_rate };
         let disk = Arc::new(make(1500, self.rate));
         let home = tempfile::tempdir().expect("a temporary directory");
-        fs::write(home.path().join("plan.toml"), PLAN).expect("space");
-        fs::write(home.path().join("camera.toml"), self.camera()).expect("space");
+        fs::write(home.path().join("plan.toml"), RECORDINGS_ONLY).expect("space");
+        fs::write(home.path().join("camera.toml"), camera(self.frame_rate) + FILES).expect("space");
         let stalling = self.stalls.map(|(stall, period)| Stalling::begin(disk.clone(), stall, period));
         let (path, buffer) = (disk.path(), format!("{} MiB", self.buffer));
         let path = path.to_str().expect("a plain name");
@@ -122,15 +112,6 @@ impl KnownDevice {
         let verdict =
             verdict(home.path()).unwrap_or_else(|| panic!("no verdict: {}{}", ended.stdout, ended.stderr));
         Stated { ended, verdict, longest_stall }
-    }
-
-    /// Files of 64 frames: large enough that each is synced.
-    fn camera(&self) -> String {
-        format!(
-            "name = \"camera\"\ntitle = \"a test\"\nsource = \"a test\"\nshape = [1000, 1000]\npixel = \"uint8\"\n\
-             frame_rate = \"{} Hz\"\nframes_per_file = 68\n",
-            self.frame_rate
-        )
     }
 }
 

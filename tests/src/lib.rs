@@ -30,6 +30,27 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
+/// A plan that is done at once, so that all time goes into recordings.
+pub const RECORDINGS_ONLY: &str = r#"
+title = "recordings"
+repeats = 1
+reserve = "0 B"
+[[stage]]
+name = "files"
+[stage.workload.stream]
+file_size = "1 MiB"
+block_size = "1 MiB"
+access = "buffered"
+"#;
+
+/// An instrument with frames of 1 MB, so many a second.
+pub fn camera(frame_rate: u64) -> String {
+    format!(
+        "name = \"camera\"\ntitle = \"a test\"\nsource = \"a test\"\nshape = [1000, 1000]\npixel = \"uint8\"\n\
+         frame_rate = \"{frame_rate} Hz\"\n"
+    )
+}
+
 /// The file in a run directory that says that it is ours.
 pub const MARKER: &str = ".nilometer-run";
 

@@ -4,40 +4,19 @@
 use std::{fs, path::Path, time::Duration};
 
 use nilometer_model::{Ingest, Results, plan::Goal};
-use nilometer_tests::{FileSystem, Running, await_some, may_mount, run_directories, start};
+use nilometer_tests::{
+    FileSystem, RECORDINGS_ONLY, Running, await_some, camera, may_mount, run_directories, start,
+};
 use rustix::process::Signal;
 use tempfile::TempDir;
-
-/// A plan that is done at once, so that all time goes into recordings.
-const PLAN: &str = r#"
-title = "recordings"
-repeats = 1
-reserve = "0 B"
-hang_after = "20 s"
-[[stage]]
-name = "files"
-[stage.workload.stream]
-file_size = "1 MiB"
-block_size = "1 MiB"
-access = "buffered"
-"#;
-
-/// 1 MB a frame, 50 a second.
-const CAMERA: &str = r#"
-name = "camera"
-title = "a test"
-source = "a test"
-shape = [1000, 1000]
-pixel = "uint8"
-frame_rate = "50 Hz"
-"#;
 
 const LIMIT: Duration = Duration::from_mins(5);
 
 /// A directory with a plan, a camera and a target.
 fn home() -> TempDir {
     let home = tempfile::tempdir().expect("a temporary directory");
-    for (name, text) in [("plan.toml", PLAN), ("camera.toml", CAMERA)] {
+    let plan = format!("hang_after = \"20 s\"{RECORDINGS_ONLY}");
+    for (name, text) in [("plan.toml", plan), ("camera.toml", camera(50))] {
         fs::write(home.path().join(name), text).expect("space");
     }
     fs::create_dir(home.path().join("target")).expect("space");
@@ -100,7 +79,7 @@ fn readers_and_a_copy_get_every_frame_while_it_is_recorded() {
 #[test]
 fn several_instruments_are_recorded_together_and_by_themselves() {
     let home = home();
-    let small = CAMERA.replace("camera", "small").replace("[1000, 1000]", "[100, 100]");
+    let small = camera(50).replace("camera", "small").replace("[1000, 1000]", "[100, 100]");
     fs::write(home.path().join("small.toml"), small).expect("space");
     let facility = "title = \"two kinds\"\n[[instrument]]\nname = \"camera.toml\"\n[[instrument]]\n\
                     name = \"small.toml\"\ncount = 3\nreaders = { count = 1 }\n";
@@ -157,7 +136,7 @@ fn the_answer_is_there_first_and_what_was_not_reached_is_said_at_the_top() {
 #[test]
 fn the_exit_code_is_the_answer_and_a_report_of_it_is_well() {
     let home = home();
-    let hungry = CAMERA.replace("\"50 Hz\"", "\"50 kHz\"");
+    let hungry = camera(50_000);
     fs::write(home.path().join("camera.toml"), hungry).expect("space");
     let options = ["--for", "./camera.toml", "--duration", "400 ms", "--buffer", "4 MiB", "--keep", "4 MiB"];
     let ended = begin(home.path(), &options).end(LIMIT);
@@ -248,7 +227,7 @@ fn a_target_is_filled_up_to_a_level() {
     }
     let disk = FileSystem::tmpfs("size=400m");
     let home = home();
-    let frames = CAMERA.to_owned() + "frames_per_file = 10\n";
+    let frames = camera(50) + "frames_per_file = 10\n";
     fs::write(home.path().join("camera.toml"), frames).expect("space");
     let target = disk.path().to_str().expect("a plain name");
     let arguments = [

@@ -5,7 +5,7 @@ use std::{fs, net::UdpSocket, path::Path, time::Duration};
 
 use nilometer_acquisition::instrument::Content;
 use nilometer_model::{Ingest, Instrument, Results, Seed, plan::Goal};
-use nilometer_tests::{Ended, run, start};
+use nilometer_tests::{Ended, RECORDINGS_ONLY, run, start};
 use tempfile::TempDir;
 
 /// Long enough for everything on a slow machine.
@@ -55,18 +55,6 @@ fn evaluated(home: &Path, plan: &str, options: &[&str]) -> (Ended, Results) {
     (ended, results.expect("a record"))
 }
 
-const LITTLE: &str = r#"
-title = "recordings"
-repeats = 1
-reserve = "0 B"
-[[stage]]
-name = "files"
-[stage.workload.stream]
-file_size = "1 MiB"
-block_size = "1 MiB"
-access = "buffered"
-"#;
-
 fn of(results: &Results, goal: Goal) -> Vec<&Ingest> {
     let ingests = results.samples.iter().filter_map(|measured| measured.sample.ingest.as_ref());
     ingests.filter(|ingest| ingest.goal == goal).collect()
@@ -84,7 +72,7 @@ fn report(home: &Path, format: &str) -> String {
 fn an_instrument_of_packets_is_evaluated_over_loopback() {
     let home = home(TELESCOPE);
     let options = ["--for", "./it.toml", "--duration", "2 s", "--buffer", "64 MiB", "--keep", "64 MiB"];
-    let (ended, results) = evaluated(home.path(), LITTLE, &options);
+    let (ended, results) = evaluated(home.path(), RECORDINGS_ONLY, &options);
     assert!(ended.stdout.contains("over loopback"), "{ended:?}");
     assert!(of(&results, Goal::Limit).iter().all(|ingest| ingest.packets.is_none()), "made in place");
     let [ingest] = of(&results, Goal::Pace)[..] else { panic!("one at its pace") };
@@ -105,7 +93,7 @@ fn an_instrument_of_packets_is_evaluated_over_loopback() {
 fn frames_are_made_in_place_if_asked() {
     let home = home(TELESCOPE);
     let options = ["--for", "./it.toml", "--duration", "500 ms", "--buffer", "16 MiB", "--in-place"];
-    let (ended, results) = evaluated(home.path(), LITTLE, &options);
+    let (ended, results) = evaluated(home.path(), RECORDINGS_ONLY, &options);
     assert!(ended.has_answered(), "{ended:?}");
     let [ingest] = of(&results, Goal::Pace)[..] else { panic!("one at its pace") };
     assert_eq!((ingest.packets, ingest.due), (None, 1000));

@@ -3,8 +3,8 @@
 use std::{fs, path::Path, time::Duration};
 
 use nilometer_model::{
-    Bytes, CellEntry, Ingest, Instrument, Key, Nanos, Readers, Results, Sample, TargetEntry,
-    plan::{Goal, IngestCell, Onto, Phase, Route},
+    Bytes, CellEntry, Ingest, Instrument, Key, Nanos, Results, Sample, TargetEntry,
+    plan::{Goal, IngestCell, Phase},
 };
 use nilometer_record::Record;
 use nilometer_tests::{Ended, run, start};
@@ -73,19 +73,11 @@ const CAMERA: &str = "name = \"camera\"\ntitle = \"A camera\"\nsource = \"a test
 /// As the record has it.
 fn recorded() -> String {
     let cell = IngestCell {
-        instrument: Instrument::parse(CAMERA, "camera").expect("valid"),
-        count: 1,
         goal: Goal::Limit,
         duration: Nanos::from_millis(10_000),
         buffer: Bytes(1 << 30),
         keep: Bytes(1 << 30),
-        fill: None,
-        repeats: 1,
-        readers: Readers::default(),
-        company: None,
-        condition: None,
-        route: Route::InPlace,
-        onto: Onto::Target,
+        ..IngestCell::new(Instrument::parse(CAMERA, "camera").expect("valid"))
     };
     serde_json::to_string(&cell).expect("JSON")
 }

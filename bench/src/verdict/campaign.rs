@@ -12,9 +12,8 @@ use nilometer_acquisition::{
 };
 use nilometer_campaign::{Pass, sample_of};
 use nilometer_model::{
-    Bytes, Format, Histogram, Instrument, Key, Measured, Nanos, ReaderTotals, Readers, Results, Schedule,
-    Storing,
-    plan::{Goal, IngestCell, Onto, Phase, Route},
+    Bytes, Format, Histogram, Instrument, Key, Measured, Nanos, ReaderTotals, Results, Schedule, Storing,
+    plan::{Goal, IngestCell, Phase},
     sustained::step,
 };
 use nilometer_storage::{
@@ -89,19 +88,11 @@ fn cell(case: &Case, goal: Goal) -> IngestCell {
         case.frame_rate
     );
     IngestCell {
-        instrument: Instrument::parse(&text, "camera").expect("a valid instrument"),
-        count: 1,
         goal,
         duration: DURATION,
         buffer: Bytes(case.slots * FRAME),
         keep: Bytes(1 << 40),
-        fill: None,
-        repeats: 1,
-        readers: Readers::default(),
-        company: None,
-        condition: None,
-        route: Route::InPlace,
-        onto: Onto::Target,
+        ..IngestCell::new(Instrument::parse(&text, "camera").expect("a valid instrument"))
     }
 }
 

@@ -9,29 +9,32 @@ mod truths;
 use storage::Kind;
 use truths::{HEAD, Row};
 
+use crate::contest::Stop;
+
 /// What it is called on the command line.
 pub(crate) const NAME: &str = "verdict";
 
 /// Campaigns of each kind of storage.
 const SEEDS: u64 = 1000;
 
-/// Prints the table; whether the goals are met.
-pub(crate) fn run() -> bool {
+/// Prints the tables; whether the goals are met.
+pub(crate) fn run(stop: &Stop) -> anyhow::Result<bool> {
     println!("### {NAME}: verdicts against truths, by simulation\n");
-    let missed = judged(SEEDS);
+    let missed = judged(SEEDS, stop)?;
     for goal in &missed {
         println!("missed: {goal}");
     }
     println!();
-    devices::run() && missed.is_empty()
+    Ok(devices::run(stop)? && missed.is_empty())
 }
 
 /// The table of so many campaigns on each kind of storage, and the goals that are missed.
-fn judged(campaigns: u64) -> Vec<String> {
+fn judged(campaigns: u64, stop: &Stop) -> anyhow::Result<Vec<String>> {
     println!("{HEAD}");
     let mut goals = Vec::new();
     let (mut covered, mut all) = (0.0, 0.0);
     for kind in Kind::ALL {
+        stop.check()?;
         let row = Row::of(kind, campaigns);
         println!("{row}");
         goals.extend(missed(&row));
@@ -42,7 +45,7 @@ fn judged(campaigns: u64) -> Vec<String> {
     if covered / all < COVERED {
         goals.push(format!("intervals that hold the truth, of all: {:.3}, not {COVERED}", covered / all));
     }
-    goals
+    Ok(goals)
 }
 
 /// The goals that a kind of storage misses.
@@ -84,7 +87,7 @@ mod tests {
     #[test]
     fn verdicts_on_known_storages_are_right() {
         let campaigns = if std::env::var_os("NILOMETER_LONG").is_some() { SEEDS } else { 80 };
-        let missed = judged(campaigns);
+        let missed = judged(campaigns, &Stop::default()).expect("nobody stops it");
         assert!(missed.is_empty(), "{missed:#?}");
     }
 }

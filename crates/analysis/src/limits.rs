@@ -194,19 +194,10 @@ mod tests {
     /// Raw frames, CBF files.
     fn cells() -> Vec<CellEntry> {
         let cell = |more: &str| IngestCell {
-            instrument: instrument(more),
-            count: 1,
-            goal: Goal::Pace,
             duration: Nanos::from_millis(10_000),
             buffer: Bytes(1 << 30),
             keep: Bytes(1 << 30),
-            fill: None,
-            repeats: 1,
-            readers: nilometer_model::Readers::default(),
-            company: None,
-            condition: None,
-            route: nilometer_model::plan::Route::InPlace,
-            onto: nilometer_model::plan::Onto::Target,
+            ..IngestCell::new(instrument(more))
         };
         let entry = |cell: IngestCell| CellEntry {
             parameters: serde_json::to_string(&cell).expect("JSON"),

@@ -194,20 +194,32 @@ impl Table<'_> {
         if needs.iter().any(|need| need.limit.unsynced) {
             without.push(Without::FileSync);
         }
-        Ok(self.prospect(needs, without))
+        self.prospect(needs, without)
     }
 
-    fn prospect(&mut self, needs: Vec<Need>, without: Vec<Without>) -> Prospect {
+    fn prospect(&mut self, needs: Vec<Need>, without: Vec<Without>) -> Result<Prospect, Withheld> {
         let too_much = needs.iter().any(Need::is_too_much);
         let least = needs.into_iter().min_by(|a, b| a.margin().total_cmp(&b.margin()));
         let least = least.expect("every instrument needs bytes to be written");
         let margin = least.margin();
+        if let (LimitSource::Recording(who), None) = (&least.limit.from, least.limit.most)
+            && !too_much
+            && margin < 1.0
+            && least.limit.kind != Kind::Packed
+        {
+            return Err(Withheld::Bound(who.clone()));
+        }
         let carried = match margin {
             _ if too_much => Some(false),
             margin if margin >= 1.0 && without.is_empty() => Some(true),
             _ => None,
         };
-        Prospect { carried, margin: Some(margin), basis: Basis::Predicted(self.noted(least.limit)), without }
+        Ok(Prospect {
+            carried,
+            margin: Some(margin),
+            basis: Basis::Predicted(self.noted(least.limit)),
+            without,
+        })
     }
 
     /// The index of a limit that a row rests on.

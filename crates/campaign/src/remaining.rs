@@ -191,19 +191,11 @@ mod tests {
         let camera = "name = \"camera\"\ntitle = \"t\"\nsource = \"s\"\nshape = [1000, 1000]\npixel = \"uint8\"\n\
                       frame_rate = \"100 Hz\"\n";
         let cell = |goal| IngestCell {
-            instrument: nilometer_model::Instrument::parse(camera, "camera").expect("valid"),
-            count: 1,
             goal,
             duration: seconds(20),
             buffer: nilometer_model::Bytes(1_000_000_000),
             keep: nilometer_model::Bytes(1_000_000_000),
-            fill: None,
-            repeats: 1,
-            readers: nilometer_model::Readers::default(),
-            company: None,
-            condition: None,
-            route: nilometer_model::plan::Route::default(),
-            onto: nilometer_model::plan::Onto::default(),
+            ..IngestCell::new(nilometer_model::Instrument::parse(camera, "camera").expect("valid"))
         };
         let [pace, limit, search] =
             [Goal::Pace, Goal::Limit, Goal::Search].map(|goal| Planned::of(&cell(goal)));

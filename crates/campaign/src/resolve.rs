@@ -354,8 +354,8 @@ impl Resolved {
 mod tests {
     use super::*;
     use nilometer_model::{
-        Instrument, Readers,
-        plan::{Goal, IngestCell, Onto, Route, parse},
+        Instrument,
+        plan::{IngestCell, parse},
     };
 
     const COPIES: &str = r#"
@@ -423,19 +423,10 @@ source = "disk"
         let camera = "name = \"camera\"\ntitle = \"t\"\nsource = \"s\"\nshape = [1000, 1000]\npixel = \"uint8\"\n\
                       frame_rate = \"1 Hz\"\n";
         let ingest = IngestCell {
-            instrument: Instrument::parse(camera, "camera").expect("valid"),
-            count: 1,
-            goal: Goal::Pace,
-            readers: Readers::default(),
-            company: None,
-            condition: None,
-            route: Route::default(),
-            onto: Onto::default(),
-            fill: None,
             duration: Nanos(1),
             buffer: Bytes(4 << 20),
             keep: Bytes(2 << 30),
-            repeats: 1,
+            ..IngestCell::new(Instrument::parse(camera, "camera").expect("valid"))
         };
         let mut plan = plan("alone");
         (plan.cells, plan.ingests) = (Vec::new(), vec![ingest]);

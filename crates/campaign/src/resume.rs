@@ -36,8 +36,8 @@ mod tests {
     use super::*;
     use crate::Resolved;
     use nilometer_model::{
-        Instrument, Nanos, Readers,
-        plan::{Cells, Goal, IngestCell, Onto, Route, parse_with},
+        Instrument,
+        plan::{Cells, IngestCell, parse_with},
     };
     use std::fs;
 
@@ -54,21 +54,8 @@ mod tests {
             let text = fs::read_to_string(format!("../../instruments/{name}.toml")).expect("it is there");
             Instrument::parse(&text, name).map_err(|error| error.to_string())
         };
-        let ingest = |text: &String| IngestCell {
-            instrument: Instrument::parse(text, "it").expect("a valid instrument"),
-            count: 1,
-            goal: Goal::Pace,
-            readers: Readers::default(),
-            company: None,
-            condition: None,
-            route: Route::default(),
-            onto: Onto::default(),
-            fill: None,
-            duration: Nanos::from_millis(40_000),
-            buffer: nilometer_model::Bytes(1 << 30),
-            keep: nilometer_model::Bytes(2 << 30),
-            repeats: 1,
-        };
+        let ingest =
+            |text: &String| IngestCell::new(Instrument::parse(text, "it").expect("a valid instrument"));
         let scales = [1.0, 1.0 / 3.0, 0.01];
         let plans = texts("plans");
         let plans = plans.iter().flat_map(|text| scales.map(|scale| parse_with(text, "it", scale, &named)));

@@ -279,7 +279,7 @@ mod tests {
     use super::*;
     use nilometer_model::{
         Bytes, Ingest, Instrument, Nanos,
-        plan::{Condition, Onto, Route, parse},
+        plan::{Condition, parse},
     };
 
     const PLAN: &str = r#"
@@ -297,24 +297,7 @@ access = "buffered"
 "#;
 
     fn recording(instrument: Instrument, company: Option<u32>) -> IngestCell {
-        let (duration, buffer, keep, readers) = Default::default();
-        let (goal, count, repeats) = (Goal::Pace, 1, 2);
-        let (fill, condition, route, onto) = (None, None, Route::default(), Onto::default());
-        IngestCell {
-            instrument,
-            count,
-            goal,
-            duration,
-            buffer,
-            keep,
-            fill,
-            repeats,
-            readers,
-            company,
-            condition,
-            route,
-            onto,
-        }
+        IngestCell { repeats: 2, company, ..IngestCell::new(instrument) }
     }
 
     fn plan() -> Cells {

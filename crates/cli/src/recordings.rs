@@ -6,7 +6,7 @@ use anyhow::{Context, Result, anyhow, ensure};
 use clap::Args;
 use nilometer_model::{
     ByteRate, Bytes, Instrument, Nanos, Readers, UnitError,
-    plan::{Condition, Fill, Goal, IngestCell, Onto, Route},
+    plan::{Condition, Fill, Goal, IngestCell, Route},
 };
 
 use crate::{facility, instrument};
@@ -154,19 +154,14 @@ impl Recordings {
             Keep::Level(level) => (Bytes(0), Some(Fill { level, share: 1.0 / f64::from(*count) })),
         };
         IngestCell {
-            instrument: instrument.clone(),
             count: *count,
-            goal: Goal::Pace,
             duration: self.duration,
             buffer: self.buffer,
             keep,
             fill,
-            repeats: 1,
             readers,
-            company: None,
-            condition: None,
             route: self.route(instrument),
-            onto: Onto::Target,
+            ..IngestCell::new(instrument.clone())
         }
     }
 

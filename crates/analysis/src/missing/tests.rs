@@ -1,8 +1,8 @@
 //! A campaign of two targets, whole and with parts of it taken out.
 
 use nilometer_model::{
-    Bytes, CellEntry, Event, Ingest, Instrument, Nanos, Readers, Sample, TargetEntry,
-    plan::{Phase, Route, parse},
+    Bytes, CellEntry, Event, Ingest, Instrument, Nanos, Sample, TargetEntry,
+    plan::{Phase, parse},
 };
 
 use super::*;
@@ -33,19 +33,12 @@ fn recording(goal: Goal, repeats: u32) -> IngestCell {
     let camera = "name = \"camera\"\ntitle = \"t\"\nsource = \"s\"\nshape = [1000, 1000]\npixel = \"uint8\"\n\
                   frame_rate = \"100 Hz\"\n";
     IngestCell {
-        instrument: Instrument::parse(camera, "camera").expect("valid"),
-        count: 1,
         goal,
         duration: Nanos::from_millis(5000),
         buffer: Bytes(100 << 20),
         keep: Bytes(1 << 30),
-        fill: None,
         repeats,
-        readers: Readers::default(),
-        company: None,
-        condition: None,
-        route: Route::default(),
-        onto: Onto::default(),
+        ..IngestCell::new(Instrument::parse(camera, "camera").expect("valid"))
     }
 }
 

@@ -97,6 +97,8 @@ pub enum Withheld {
     Cached(String, u64, u64),
     /// The interval of its mean reaches zero.
     Spread(String),
+    /// All that is known is that it takes at least what a recording got, of this instrument, and that is less than is needed.
+    Bound(String),
 }
 
 /// What is known of a target.
@@ -360,6 +362,12 @@ impl fmt::Display for Withheld {
                 bytes(*data),
                 bytes(*cache)
             ),
+            Withheld::Bound(who) => {
+                write!(
+                    f,
+                    "it takes at least what {who} got, which is less than is needed, and how much more is not known"
+                )
+            }
             Withheld::Spread(stage) => {
                 write!(f, "repeats differ so much that nothing follows from them ({stage})")
             }

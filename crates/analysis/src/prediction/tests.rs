@@ -3,8 +3,8 @@
 use super::*;
 use crate::Study;
 use nilometer_model::{
-    Bytes, CellEntry, Ingest, Invalid, Key, Measured, Nanos, Readers, Sample, Series, TargetEntry,
-    plan::{self, Cell, Goal, IngestCell, Onto, Phase, Route},
+    Bytes, CellEntry, Ingest, Invalid, Key, Measured, Nanos, PacketTotals, Sample, Series, TargetEntry,
+    plan::{self, Cell, Goal, IngestCell, Phase},
 };
 
 const SECOND: Nanos = Nanos(1_000_000_000);
@@ -294,6 +294,22 @@ fn nothing_is_predicted_to_be_worse_than_what_was_recorded() {
     assert!(table(&results).contains(&says("large", true, 2.5)), "{:?}", table(&results));
 }
 
+/// Seen: a recording that got 50 files a second made instruments of 2000 files a second "?: 0.02 x".
+#[test]
+fn a_lower_bound_that_is_too_little_predicts_nothing() {
+    let mut results = measured();
+    // Stages are INVALID; a recording over a network says only that the target takes at least so much.
+    results.samples.iter_mut().for_each(|measured| measured.sample.invalid = Some(Invalid::Starved(None)));
+    recording(&mut results, "mine", Goal::Limit, 50_000_000, 0);
+    recording(&mut results, "mine", Goal::Pace, 50_000_000, 0);
+    let sample = &mut results.samples[12].sample;
+    sample.ingest.as_mut().expect("a recording").packets = Some(PacketTotals::default());
+    let predicted = table(&results).into_iter().filter(|row| row.0 != "mine" && row.2 < 1.0);
+    assert_eq!(predicted.collect::<Vec<_>>(), [], "nothing is worse than a bound");
+    let reasons = reasons(&results);
+    assert!(reasons.iter().any(|why| why.contains("at least what mine got")), "{reasons:?}");
+}
+
 /// Images of a byte a pixel in CBF: 100.5 MB/s of 400 MB/s.
 fn detector(name: &str) -> Instrument {
     let text = format!(
@@ -307,19 +323,11 @@ fn detector(name: &str) -> Instrument {
 fn packed(results: &mut Results, instrument: &Instrument, rate: u64, cores: f64) {
     recording(results, &instrument.name, Goal::Limit, rate, 0);
     let cell = IngestCell {
-        instrument: instrument.clone(),
-        count: 1,
         goal: Goal::Limit,
         duration: SECOND,
         buffer: Bytes(1 << 30),
         keep: Bytes(1 << 30),
-        fill: None,
-        repeats: 1,
-        readers: Readers::default(),
-        company: None,
-        condition: None,
-        route: Route::InPlace,
-        onto: Onto::Target,
+        ..IngestCell::new(instrument.clone())
     };
     results.cells.last_mut().expect("a cell").parameters = serde_json::to_string(&cell).expect("JSON");
     let sample = &mut results.samples.last_mut().expect("a sample").sample;

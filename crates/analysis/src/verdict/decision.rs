@@ -2,7 +2,10 @@
 
 use std::fmt;
 
-use nilometer_model::Nanos;
+use nilometer_model::{
+    Nanos,
+    plan::{DURATION_LEAST, FRAMES_LEAST},
+};
 
 use super::{Finding, Trial, Verdict};
 
@@ -44,10 +47,6 @@ pub(super) enum Doubt {
     /// At full speed it took less than the instrument delivers, but the buffer did not go on filling.
     Contradiction,
 }
-
-/// A recording of fewer frames, or of less time, shows nothing.
-const FRAMES_LEAST: u64 = 20;
-const DURATION_LEAST: Nanos = Nanos::from_millis(100);
 
 /// A rate that falls is enough if it would be after falling so many times as much again.
 const FALLS_ON: f64 = 2.0;

@@ -1,10 +1,7 @@
 //! Verdicts on recordings made up for the purpose.
 
 use super::*;
-use nilometer_model::{
-    CellEntry, Instrument, Invalid, Key, Readers, Series,
-    plan::{Onto, Phase, Route},
-};
+use nilometer_model::{CellEntry, Instrument, Invalid, Key, Series, plan::Phase};
 
 const SECOND: Nanos = Nanos(1_000_000_000);
 
@@ -287,19 +284,11 @@ fn search_cell() -> IngestCell {
     let text = "name = \"camera\"\ntitle = \"a test\"\nsource = \"a test\"\nshape = [1000, 1000]\n\
                 pixel = \"uint8\"\nframe_rate = \"100 Hz\"\n";
     IngestCell {
-        instrument: Instrument::parse(text, "camera").expect("a valid instrument"),
-        count: 1,
         goal: Goal::Search,
         duration: SECOND,
         buffer: Bytes(100 << 20),
         keep: Bytes(1 << 30),
-        fill: None,
-        repeats: 1,
-        readers: Readers::default(),
-        company: None,
-        condition: None,
-        route: Route::default(),
-        onto: Onto::default(),
+        ..IngestCell::new(Instrument::parse(text, "camera").expect("a valid instrument"))
     }
 }
 

@@ -294,15 +294,14 @@ fn percents(change: &RateChange) -> Result<String, String> {
 }
 
 /// Times in which losses are counted, the shortest first.
-const COUNTED_IN: [(&str, f64); 3] = [("hour", 3600.0), ("day", 86_400.0), ("year", 31_557_600.0)];
+const COUNTED_IN: [(&str, f64); 3] = [("an hour", 3600.0), ("a day", 86_400.0), ("a year", 31_557_600.0)];
 
 /// What no loss in so long a time says: how many there may be at the most, and what would have to be recorded to say more.
 pub(super) fn fewer_than(duration: Nanos) -> String {
     let most = poisson_upper(0) / duration.seconds().max(1e-9);
     let in_time = |(_, seconds): &&(&str, f64)| most * seconds >= 1.0;
     let (time, seconds) = COUNTED_IN.iter().find(in_time).unwrap_or(&COUNTED_IN[2]);
-    let shown = format!("with 95 % fewer than {} losses an {time}", rounded_up(most * seconds));
-    let shown = shown.replace("an day", "a day").replace("an year", "a year");
+    let shown = format!("with 95 % fewer than {} losses {time}", rounded_up(most * seconds));
     let day = Nanos::from_seconds(COUNTED_IN[1].1 * poisson_upper(0));
     if duration >= day {
         return shown;

@@ -159,19 +159,11 @@ impl Target for Stuck {
 /// 100 frames, by one camera.
 fn cell(readers: Readers) -> IngestCell {
     IngestCell {
-        instrument: Instrument::parse(CAMERA, "camera").expect("a valid instrument"),
-        count: 1,
-        goal: Goal::Pace,
         duration: Nanos::from_millis(200),
         buffer: Bytes(4 << 20),
         keep: Bytes(1 << 30),
-        fill: None,
-        repeats: 1,
         readers,
-        company: None,
-        condition: None,
-        route: Route::default(),
-        onto: Onto::default(),
+        ..IngestCell::new(Instrument::parse(CAMERA, "camera").expect("a valid instrument"))
     }
 }
 

@@ -165,10 +165,31 @@ impl Goal {
 }
 
 /// A recording of fewer frames, or of less time, says nothing of whether frames would be lost.
-const FRAMES_LEAST: u64 = 20;
-const DURATION_LEAST: Nanos = Nanos::from_millis(100);
+pub const FRAMES_LEAST: u64 = 20;
+/// The least time of a recording.
+pub const DURATION_LEAST: Nanos = Nanos::from_millis(100);
 
 impl IngestCell {
+    /// One recording of one instrument by itself, at its own pace, made in place: 40 s with a buffer of 1 GiB, of which
+    /// 2 GiB stay.
+    pub fn new(instrument: Instrument) -> Self {
+        IngestCell {
+            instrument,
+            count: 1,
+            goal: Goal::Pace,
+            duration: Nanos::from_millis(40_000),
+            buffer: Bytes(1 << 30),
+            keep: Bytes(2 << 30),
+            fill: None,
+            repeats: 1,
+            readers: Readers::default(),
+            company: None,
+            condition: None,
+            route: Route::InPlace,
+            onto: Onto::Target,
+        }
+    }
+
     /// The instrument, and how many of it.
     pub fn who(&self) -> String {
         let name = &self.instrument.name;
@@ -278,19 +299,10 @@ mod tests {
                 "name = \"camera\"\ntitle = \"t\"\nsource = \"s\"\nshape = [10, 20]\npixel = \"int32\"\nframe_rate = \"{rate}\"\n"
             );
             IngestCell {
-                instrument: Instrument::parse(&text, "camera").expect("valid"),
-                count: 1,
-                goal: Goal::Pace,
                 duration,
                 buffer: Bytes(0),
                 keep: Bytes(0),
-                fill: None,
-                repeats: 1,
-                readers: Readers::default(),
-                company: None,
-                condition: None,
-                route: Route::default(),
-                onto: Onto::default(),
+                ..IngestCell::new(Instrument::parse(&text, "camera").expect("valid"))
             }
         };
         for (rate, least) in [("5 Hz", 4000), ("50 Hz", 400), ("1 kHz", 100)] {

@@ -25,7 +25,7 @@ pub use cell::{Cell, Volumes};
 pub use choices::{Access, EngineKind, SyncPolicy};
 pub use estimate::{Estimate, Speed};
 pub use frames::{FrameFile, FrameRead, FramesCell, FramesSweep, Split};
-pub use ingest::{Condition, Fill, Goal, IngestCell, Onto, Route};
+pub use ingest::{Condition, DURATION_LEAST, FRAMES_LEAST, Fill, Goal, IngestCell, Onto, Route};
 pub use parameters::{Footprint, Parameters, Work};
 pub use phase::Phase;
 pub use random::{Coverage, Mode, RandomCell, RandomSweep};

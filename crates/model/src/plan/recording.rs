@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::{Goal, IngestCell, Onto, Route, Sweep, parameters::scaled_count};
+use super::{IngestCell, Onto, Route, Sweep, parameters::scaled_count};
 use crate::{Bytes, Format, Frequency, Instrument, Nanos, Readers, Storing};
 
 /// As written: most parameters may be a list.
@@ -76,19 +76,14 @@ impl IngestSweep {
             instrument.check()?;
             let route = self.route(&instrument)?;
             let mut cell = IngestCell {
-                instrument,
-                count: 1,
-                goal: Goal::Pace,
                 duration: Nanos(0),
                 buffer: Bytes(0),
                 keep: self.keep,
                 repeats,
                 readers: self.readers,
-                company: None,
-                condition: None,
                 route,
                 onto: self.onto,
-                fill: None,
+                ..IngestCell::new(instrument)
             };
             cell.duration = self.duration(&cell, scale)?;
             cells.push(cell);

@@ -158,28 +158,17 @@ fn advise_buffer(cell: &IngestCell, trials: &[Trial]) -> Advice<IngestCell, Foun
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        Ingest, Instrument, Invalid, Readers,
-        plan::{Onto, Route},
-    };
+    use crate::{Ingest, Instrument, Invalid, plan::Route};
 
     fn cell(goal: Goal) -> IngestCell {
         let camera = "name = \"camera\"\ntitle = \"t\"\nsource = \"s\"\nshape = [1000, 1000]\npixel = \"uint8\"\n\
                       frame_rate = \"100 Hz\"\n";
         IngestCell {
-            instrument: Instrument::parse(camera, "camera").expect("valid"),
-            count: 1,
             goal,
             duration: Nanos::from_millis(5000),
             buffer: Bytes(100 << 20),
             keep: Bytes(1 << 30),
-            repeats: 1,
-            readers: Readers::default(),
-            company: None,
-            condition: None,
-            route: Route::default(),
-            onto: Onto::default(),
-            fill: None,
+            ..IngestCell::new(Instrument::parse(camera, "camera").expect("valid"))
         }
     }
 
