@@ -6,6 +6,7 @@ use nilometer_tests::{KNOWN_DEVICES, KnownDevice, Stated, may_have_faulty_disks}
 /// A disk can't be faster than it is: what the first seconds put into its burst is little against a recording.
 const FASTER_MOST: f64 = 1.1;
 
+#[expect(clippy::print_stdout, reason = "the figure stands in the output of the test")]
 fn check(device: &KnownDevice, stated: &Stated) {
     let (decision, truth) = (stated.decision(), device.margin());
     let case = format!("{}: {truth:.2} times, stated {}", device.name, stated.verdict);

@@ -6,7 +6,7 @@ use anyhow::anyhow;
 use clap::Args;
 use nilometer_storage::target::{self, TargetError};
 
-use crate::{Blame, Failure, Outcome};
+use crate::{Blame, Failure, Outcome, tell};
 
 /// Removes what killed runs left at a path, and nothing else
 #[derive(Debug, Args)]
@@ -22,10 +22,10 @@ impl Clean {
         for path in &self.paths {
             let cleaned = target::clean(path).input()?;
             for path in &cleaned.removed {
-                println!("removed {}", path.display());
+                tell::result_line(format_args!("removed {}", path.display()));
             }
             for error in &cleaned.left {
-                eprintln!("nilometer: {error}");
+                tell::note(format_args!("nilometer: {error}"));
             }
             removed += cleaned.removed.len();
             let held = |error: &&TargetError| matches!(error, TargetError::InUse { .. });
@@ -33,7 +33,7 @@ impl Clean {
             left += cleaned.left.len();
         }
         match (removed, left - in_use) {
-            (0, 0) if in_use == 0 => println!("nothing to clean"),
+            (0, 0) if in_use == 0 => tell::result_line("nothing to clean"),
             (_, 0) if in_use == 0 => {}
             (_, 0) => {
                 return Err(Failure::Run(anyhow!(

@@ -6,7 +6,7 @@ use clap::Args;
 use nilometer_model::Nanos;
 use nilometer_storage::target::{Description, probe, probe_in_child};
 
-use crate::{Blame, Outcome};
+use crate::{Blame, Outcome, tell};
 
 /// Says what is mounted at a path: file system, options, device, fullness, whether `O_DIRECT` is real
 #[derive(Debug, Args)]
@@ -27,11 +27,11 @@ impl Describe {
         for (index, path) in self.paths.iter().enumerate() {
             if self.json {
                 let description = probe(path).input()?;
-                println!("{}", serde_json::to_string(&description).run()?);
+                tell::result_line(serde_json::to_string(&description).run()?);
                 continue;
             }
             let description = described(path).input()?;
-            println!("{}{description}", if index > 0 { "\n" } else { "" });
+            tell::result_line(format_args!("{}{description}", if index > 0 { "\n" } else { "" }));
         }
         Ok(())
     }

@@ -3,10 +3,10 @@
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
-    sync::{Arc, atomic::AtomicBool},
+    sync::{Arc, atomic::Ordering},
 };
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use clap::Args;
 use nilometer_analysis::{Study, report::terminal};
 use nilometer_campaign::{Campaign, Ran, Resolved, Trials, environment, resolve, within};
@@ -18,12 +18,15 @@ use crate::{
     Blame, Failure, Outcome, catalogue,
     describe::described,
     ended::ended,
+    explained,
     occupied::{refuse_in_use, refuse_twice},
     plan::{Scale, load},
     progress::Show,
     recordings::Recordings,
     report::palette,
     resume::resumed,
+    signals::stop_on_signal,
+    tell,
 };
 
 /// Measures storage, and says what it can carry
@@ -96,23 +99,23 @@ impl Evaluate {
         let (stop, patience) = (stop_on_signal().run()?, resolved.plan.hang_after);
         let archive = make_archive(&resolved, &mut record).run()?;
         let (in_use, second) = (targets.clone(), archive.clone());
+        let ending = stop.clone();
         let campaign = Campaign { targets: in_use, archive: second, resolved, record, done, trials, stop };
         let mut show = Show::new(&head);
         let ran = campaign.run(&mut |progress| show.tell(&progress));
         show.clear();
-        let Ran { record, missing } = ran.run()?;
-        drop(record);
-        let results = nilometer_record::read(&path).run()?;
-        let study = Study::of(&results).with_catalogue(&catalogue::instruments());
-        print!("\n{}", terminal(&study, palette()));
-        println!("\nRecord: {}", path.display());
-        let answer = ended(&study, missing, &path);
-        let tidied = remove_targets(targets, &results, patience);
+        // Where the record can't be written any more, a phase may still run.
+        ending.store(true, Ordering::Relaxed);
+        let answer = ran.run().and_then(|ran| answered(ran, &path));
+        let tidied = remove_targets(targets, show.left_out(), patience);
         let tidied = tidied.and(archive.map_or(Ok(()), |archive| removed(patience, &archive)));
-        // A frame that was lost is the answer, whatever can't be tidied up; any other answer is a fault then.
-        match answer {
-            Err(Failure::NotCarried(_)) => answer,
-            _ => tidied.run().and(answer),
+        match (answer, tidied) {
+            // A frame that was lost is the answer, whatever can't be tidied up; any other answer is a fault then.
+            (Err(failure @ Failure::NotCarried(_)), _) | (Err(failure), Ok(())) => Err(failure),
+            (Err(Failure::Run(error)), Err(untidy)) => {
+                Err(Failure::Run(anyhow!("{}; and {}", explained(&error), explained(&untidy))))
+            }
+            (_, tidied) => tidied.run(),
         }
     }
 
@@ -211,9 +214,9 @@ fn warn_of_record_on_target(record: &Path, resolved: &Resolved) {
     let parent = record.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if let Some(target) = resolved.targets.iter().find(|target| device(&target.path) == device(parent)) {
         let target = target.path.display();
-        eprintln!(
+        tell::note(format_args!(
             "note: the record lies on the storage under test ({target}); it is written between phases only"
-        );
+        ));
     }
 }
 
@@ -307,30 +310,32 @@ pub(crate) fn run_id() -> Seed {
     Seed(since_epoch.as_nanos() as u64).part(u64::from(std::process::id()))
 }
 
-/// The first interrupt ends the campaign within a second, without the phase that runs; the second ends the program.
-pub(crate) fn stop_on_signal() -> anyhow::Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        signal_hook::flag::register_conditional_shutdown(signal, 1, stop.clone())
-            .context("can't watch for signals")?;
-        signal_hook::flag::register(signal, stop.clone()).context("can't watch for signals")?;
-    }
-    Ok(stop)
+/// Tells what was measured; the verdicts become the exit code.
+fn answered(Ran { record, missing }: Ran, path: &Path) -> Outcome {
+    drop(record);
+    let results = nilometer_record::read(path).run()?;
+    let study = Study::of(&results).with_catalogue(&catalogue::instruments());
+    tell::result(format_args!("\n{}", terminal(&study, palette())));
+    tell::result_line(format_args!("\nRecord: {}", path.display()));
+    ended(&study, missing, path)
 }
 
 /// A target that was left out is not touched again, not even to tidy up.
 fn remove_targets(
     targets: Vec<Option<Arc<dyn Target>>>,
-    results: &Results,
+    left_out: &[bool],
     patience: Nanos,
 ) -> anyhow::Result<()> {
     let mut outcome = Ok(());
-    for (target, entry) in targets.into_iter().zip(&results.targets) {
+    for (target, left_out) in targets.into_iter().zip(left_out) {
         let Some(target) = target else { continue };
-        if entry.left_out.is_some() {
+        if *left_out {
             let source = target.source().map(|source| format!(" {}", source.description().path.display()));
-            let places = entry.path.clone() + &source.unwrap_or_default();
-            eprintln!("{}: what is left there can be removed with `nilometer clean {places}`", entry.path);
+            let path = target.description().path.display().to_string();
+            let places = path.clone() + &source.unwrap_or_default();
+            tell::note(format_args!(
+                "{path}: what is left there can be removed with `nilometer clean {places}`"
+            ));
             std::mem::forget(target);
             continue;
         }
@@ -339,8 +344,26 @@ fn remove_targets(
     outcome
 }
 
+/// A phase that was cut short ends within a second; until then it may make another file.
+const TRIES: u32 = 40;
+const STEP: Nanos = Nanos::from_millis(50);
+
 fn removed(patience: Nanos, target: &Arc<dyn Target>) -> anyhow::Result<()> {
-    Ok(within(patience, target, |target| target.remove()).and_then(|removed| removed)?)
+    let path = target.description().path.display().to_string();
+    let tries = |target: &dyn Target| {
+        let mut removed = target.remove();
+        for _ in 1..TRIES {
+            if removed.is_ok() {
+                break;
+            }
+            std::thread::sleep(STEP.duration());
+            removed = target.remove();
+        }
+        removed
+    };
+    within(patience, target, tries)
+        .and_then(|removed| removed)
+        .with_context(|| format!("what is left on {path} can be removed with `nilometer clean {path}`"))
 }
 
 #[cfg(test)]

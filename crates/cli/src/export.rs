@@ -23,7 +23,7 @@ use nilometer_storage::{
     target::Description,
 };
 
-use crate::{Blame, Failure, Outcome, describe::described, evaluate::stop_on_signal, share::Share};
+use crate::{Blame, Failure, Outcome, describe::described, share::Share, signals::stop_on_signal, tell};
 
 /// Writes a recording into one new file: all frames in order, and ones that are marked as invalid where some are missing
 #[derive(Debug, Args)]
@@ -61,7 +61,7 @@ impl Export {
         write(&mut export, &description, &mut share).run()?;
         share.clear();
         ended(&export, &path).run()?;
-        print!("{}", summary(&whole, export.checksum(), &path));
+        tell::result(summary(&whole, export.checksum(), &path));
         if self.verify {
             compare(&path, export.checksum(), Bytes(whole.length())).run()?;
         }
@@ -179,6 +179,6 @@ fn compare(path: &Path, checksum: u32, length: Bytes) -> anyhow::Result<()> {
     share.clear();
     let found = hasher.finalize();
     ensure!(found == checksum, "{} differs when it is read back: CRC-32 {found:08x}", path.display());
-    println!("verified    read back: its checksum is the same");
+    tell::result_line("verified    read back: its checksum is the same");
     Ok(())
 }

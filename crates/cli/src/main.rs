@@ -27,14 +27,17 @@ mod resume;
 mod scan;
 mod serve;
 mod share;
+mod signals;
 mod simulate;
 mod size;
 mod status_line;
+mod tell;
 mod verify;
 mod watch;
 
 use std::process::ExitCode;
 
+use anyhow::anyhow;
 use clap::{Parser, Subcommand};
 
 /// Finds out whether a storage system can carry an instrument.
@@ -116,6 +119,9 @@ fn main() -> ExitCode {
             return if help { ExitCode::SUCCESS } else { ExitCode::from(2) };
         }
     };
+    if let Err(error) = signals::report_file_size_limit() {
+        return ExitCode::from(told(&error, 1));
+    }
     ExitCode::from(match &arguments.command {
         Command::Evaluate(evaluate) => {
             watch::watched(|| code(evaluate.execute())).unwrap_or_else(|error| told(&error, 1))
@@ -146,7 +152,9 @@ fn main() -> ExitCode {
 
 /// The exit code; why, if it did not go well, goes to stderr.
 fn code(outcome: Outcome) -> u8 {
-    match outcome {
+    // Results that nobody could read are not given: that is a fault, where nothing else is.
+    let lost = tell::lost_results().map(|error| anyhow!("can't write the results to stdout: {error}"));
+    match outcome.and(lost.map_or(Ok(()), |error| Err(Failure::Run(error)))) {
         Ok(()) => 0,
         Err(Failure::Run(error)) => told(&error, 1),
         Err(Failure::Input(error)) => told(&error, 2),
@@ -156,7 +164,7 @@ fn code(outcome: Outcome) -> u8 {
 }
 
 fn told(error: &anyhow::Error, code: u8) -> u8 {
-    eprintln!("nilometer: {}", explained(error));
+    tell::last_note(explained(error));
     code
 }
 

@@ -10,7 +10,7 @@ use nilometer_model::{
     search::{Ended, Trial},
 };
 
-use crate::status_line::StatusLine;
+use crate::{status_line::StatusLine, tell};
 
 /// Tells the progress of a campaign.
 #[derive(Debug)]
@@ -18,12 +18,19 @@ pub(crate) struct Show<'a> {
     head: &'a Results,
     recent: Recent,
     line: StatusLine,
+    /// Which targets are not used any more.
+    left_out: Vec<bool>,
 }
 
 impl<'a> Show<'a> {
     /// `head` names targets and cells.
     pub(crate) fn new(head: &'a Results) -> Self {
-        Show { head, recent: Recent::default(), line: StatusLine::default() }
+        Show {
+            head,
+            recent: Recent::default(),
+            line: StatusLine::default(),
+            left_out: vec![false; head.targets.len()],
+        }
     }
 
     /// Says it.
@@ -35,25 +42,26 @@ impl<'a> Show<'a> {
                 let what = trial.map(|number| tried(self.head, number, measured));
                 let what = what.unwrap_or_else(|| line(self.head, measured));
                 let left = left.map(|left| format!(" ({} left)", roughly(left))).unwrap_or_default();
-                eprintln!("[{done}/{of}] {what}{left}");
+                tell::note(format_args!("[{done}/{of}] {what}{left}"));
             }
             Progress::Searches { target, cell, bound } => {
                 self.clear();
                 let (path, name) = (&self.head.targets[*target].path, &self.head.cells[*cell].name);
-                eprintln!("{path}: searching: {name}: {bound}");
+                tell::note(format_args!("{path}: searching: {name}: {bound}"));
             }
             Progress::Found { target, cell, found } => {
                 self.clear();
                 let (path, stage) = (&self.head.targets[*target].path, &self.head.cells[*cell].stage);
-                eprintln!("{path}: {stage}: searched: {found}");
+                tell::note(format_args!("{path}: {stage}: searched: {found}"));
             }
             Progress::LeftOut { target, why } => {
                 self.clear();
-                eprintln!("{}: left out from here on: {why}", self.head.targets[*target].path);
+                self.left_out[*target] = true;
+                tell::note(format_args!("{}: left out from here on: {why}", self.head.targets[*target].path));
             }
             Progress::Event(what) => {
                 self.clear();
-                eprintln!("note: {what}");
+                tell::note(format_args!("note: {what}"));
             }
         }
     }
@@ -61,6 +69,11 @@ impl<'a> Show<'a> {
     /// Removes the line of what runs, before something else is printed.
     pub(crate) fn clear(&mut self) {
         self.line.clear();
+    }
+
+    /// Which targets were given up, in the order of the plan.
+    pub(crate) fn left_out(&self) -> &[bool] {
+        &self.left_out
     }
 
     fn rewrite(&mut self, now: &Now<'_>) {

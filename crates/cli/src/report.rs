@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    io::{IsTerminal, Write},
+    io::IsTerminal,
     path::{Path, PathBuf},
 };
 
@@ -14,7 +14,7 @@ use nilometer_analysis::{
 };
 use nilometer_model::Results;
 
-use crate::{Blame, Outcome, catalogue};
+use crate::{Blame, Outcome, catalogue, tell};
 
 /// Prints or writes the report of a record
 #[derive(Debug, Args)]
@@ -49,13 +49,14 @@ impl Report {
         let results = nilometer_record::read(&self.record).input()?;
         let output = self.output.clone().or_else(|| self.default_output());
         let Some(path) = output else {
-            return print(&self.text(&results, palette())).run();
+            tell::result(self.text(&results, palette()));
+            return Ok(());
         };
         refuse_the_record(&path, &self.record).input()?;
         fs::write(&path, self.text(&results, Palette::Plain))
             .with_context(|| format!("can't write {}", path.display()))
             .run()?;
-        eprintln!("Report: {}", path.display());
+        tell::note(format_args!("Report: {}", path.display()));
         Ok(())
     }
 
@@ -84,16 +85,6 @@ fn refuse_the_record(output: &Path, record: &Path) -> anyhow::Result<()> {
     let same = file(output).is_some_and(|output| Some(output) == file(record));
     ensure!(!same, "{} is the record itself: choose another --output", output.display());
     Ok(())
-}
-
-/// A reader that has seen enough closes the pipe: no failure of ours.
-fn print(text: &str) -> anyhow::Result<()> {
-    match std::io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(error).context("can't write to standard output")
-        }
-        _ => Ok(()),
-    }
 }
 
 /// Colours only where a person reads them, and only if they did not ask for none (<https://no-color.org>).

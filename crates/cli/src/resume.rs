@@ -16,6 +16,7 @@ use crate::{
     describe::described,
     evaluate::{Evaluate, Ready, sourced},
     occupied::refuse_in_use,
+    tell,
 };
 
 /// Where a campaign is that was not named.
@@ -57,7 +58,7 @@ fn leave_all(record: &mut Record, recorded: &Resolved, results: &Results) -> Res
             Ok(what) => what,
             Err(why) => stuck[target].insert(why).clone(),
         };
-        eprintln!("{what}");
+        tell::note(&what);
         record.note(&Event { at: Calendar::now().time, what })?;
     }
     Ok(stuck)
@@ -102,7 +103,7 @@ fn find_again(recorded: &Resolved, begun: &Begun) -> Result<Vec<Option<Descripti
         match again(was, &left) {
             Ok(is) => found.push(Some(is)),
             Err(error) if begun.left_out.get(index).is_some_and(Option::is_some) => {
-                eprintln!("{}: stays left out: {error:#}", was.path.display());
+                tell::note(format_args!("{}: stays left out: {error:#}", was.path.display()));
                 found.push(None);
             }
             Err(error) => return Err(error),
@@ -145,9 +146,9 @@ fn remove(directory: &Path) -> bool {
         Ok(Some(Err(error))) | Err(error) => error,
     };
     let path = directory.display();
-    eprintln!(
+    tell::note(format_args!(
         "{path}: the killed campaign left it, and it stays: {why}: `nilometer clean {path}` removes it"
-    );
+    ));
     false
 }
 

@@ -12,7 +12,7 @@ use nilometer_acquisition::{
 use nilometer_model::{ByteRate, Bytes, Nanos, packets::Station};
 use serde_json::{Value, json};
 
-use crate::{Blame, Failure, Outcome, share::Share};
+use crate::{Blame, Failure, Outcome, share::Share, tell};
 
 /// Says what recordings are: format, stations, threads, times, rate, and what is missing
 #[derive(Debug, Args)]
@@ -41,10 +41,10 @@ impl Scan {
         let scans: Vec<_> = wholes.iter().map(|whole| self.scan(whole)).collect();
         if self.json {
             let all: Vec<_> = wholes.iter().zip(&scans).map(|(whole, scan)| value(whole, scan)).collect();
-            println!("{}", serde_json::to_string_pretty(&all).run()?);
+            tell::result_line(serde_json::to_string_pretty(&all).run()?);
         } else {
             let all: Vec<_> = wholes.iter().zip(&scans).map(|(whole, scan)| text(whole, scan)).collect();
-            print!("{}", all.join("\n"));
+            tell::result(all.join("\n"));
         }
         ensure_read(&wholes, self.all).run()?;
         let unread = wholes.iter().find_map(|whole| whole.faults().first);

@@ -1,12 +1,11 @@
 //! How far something is, on stderr: a line that is rewritten in place on a terminal, and nothing elsewhere.
 
-use std::{
-    io::{IsTerminal, Write},
-    time::Duration,
-};
+use std::{io::IsTerminal, time::Duration};
 
 use nilometer_model::{ByteRate, Bytes, Nanos};
 use nilometer_storage::Clock;
+
+use crate::tell;
 
 /// See the module.
 #[derive(Debug)]
@@ -33,15 +32,13 @@ impl Share {
             return;
         }
         self.told = Some(now);
-        let line = line(self.what, done, self.all, now);
-        // A terminal that is gone needs no line.
-        drop(write!(std::io::stderr().lock(), "\r\x1b[K{line}"));
+        tell::rewrite_line(line(self.what, done, self.all, now));
     }
 
     /// Removes the line.
     pub(crate) fn clear(&mut self) {
         if self.told.take().is_some() {
-            eprint!("\r\x1b[K");
+            tell::erase_line();
         }
     }
 }

@@ -11,7 +11,7 @@ use nilometer_model::{
     },
 };
 
-use crate::{Blame, Outcome, facility::load, report::palette};
+use crate::{Blame, Outcome, facility::load, report::palette, tell};
 use limits::FoundLimits;
 
 mod limits;
@@ -90,8 +90,8 @@ impl Size {
         let sized =
             Sized { title, demand: &demand, limits: &limits, sizing: &sizing, remarks: &remarks, checked };
         match self.format {
-            Format::Text => print!("{}", sizing_text(&sized, palette())),
-            Format::Json => print!("{}", sizing_json(&sized)),
+            Format::Text => tell::result(sizing_text(&sized, palette())),
+            Format::Json => tell::result(sizing_json(&sized)),
         }
         Ok(())
     }

@@ -1,6 +1,8 @@
 //! A line on a terminal that is rewritten in place while something runs.
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
+
+use crate::tell;
 
 /// See the module. What else is printed must [`StatusLine::clear`] it first.
 #[derive(Debug, Default)]
@@ -30,15 +32,14 @@ impl StatusLine {
         let columns = if columns == 0 { USUAL } else { columns };
         // A line that fills the last column would wrap on some terminals.
         let width = columns.saturating_sub(1).clamp(*WIDTHS.start(), *WIDTHS.end());
-        // A terminal that is gone needs no status.
-        drop(write!(stderr.lock(), "\r\x1b[K{}", text(width)));
+        tell::rewrite_line(text(width));
         self.shown = true;
     }
 
     /// Removes the line, before something else is printed.
     pub(crate) fn clear(&mut self) {
         if std::mem::take(&mut self.shown) {
-            eprint!("\r\x1b[K");
+            tell::erase_line();
         }
     }
 }

@@ -13,7 +13,7 @@ use nilometer_acquisition::{
 };
 use nilometer_model::Bytes;
 
-use crate::{Blame, Failure, Outcome};
+use crate::{Blame, Failure, Outcome, tell};
 
 /// Reads a recording back, frame by frame, and names every frame that is missing or damaged
 #[derive(Debug, Args)]
@@ -33,7 +33,7 @@ impl Verify {
         let whole = Whole::new(recording, Extent::All);
         let verified = verify(&whole);
         let faults = whole.recording(|recording| {
-            print!("{}", told(recording, &verified));
+            tell::result(told(recording, &verified));
             faults(recording, &verified)
         });
         if faults.is_empty() {

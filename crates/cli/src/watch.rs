@@ -22,9 +22,11 @@ use std::{
 use anyhow::{Context, Result};
 use rustix::process::{Pid, Signal, getpid, kill_process, set_parent_process_death_signal};
 use signal_hook::{
-    consts::{SIGCHLD, SIGINT, SIGTERM, SIGTSTP},
+    consts::{SIGCHLD, SIGTSTP},
     flag, low_level,
 };
+
+use crate::{signals, tell};
 
 /// Set for the child.
 const CHILD: &str = "NILOMETER_WATCHED";
@@ -37,7 +39,7 @@ const GRACE: Duration = Duration::from_secs(2);
 
 /// Runs `work`, which gives an exit code, in a child that may be left behind where it hangs.
 pub(crate) fn watched(work: impl FnOnce() -> u8) -> Result<u8> {
-    if std::env::var_os(CHILD).is_none() {
+    if !is_watched() {
         return watch();
     }
     // Storage under test must not be written for a user who is gone.
@@ -50,6 +52,11 @@ pub(crate) fn watched(work: impl FnOnce() -> u8) -> Result<u8> {
     Ok(code)
 }
 
+/// Whether this is the process that does the work, and another one waits for it.
+pub(crate) fn is_watched() -> bool {
+    std::env::var_os(CHILD).is_some()
+}
+
 /// Signals that came and were not passed on yet.
 #[derive(Debug, Default)]
 struct Asked {
@@ -60,10 +67,12 @@ struct Asked {
 fn watch() -> Result<u8> {
     let (mut news, childs_end) = UnixStream::pair().context("can't make a pair of sockets")?;
     let asked = Asked::default();
-    for (signal, flag) in [(SIGINT, &asked.stop), (SIGTERM, &asked.stop), (SIGTSTP, &asked.pause)] {
+    let ending = signals::ending();
+    let stops = ending.iter().map(|signal| (*signal, &asked.stop));
+    for (signal, flag) in stops.chain([(SIGTSTP, &asked.pause)]) {
         flag::register(signal, flag.clone()).context("can't watch for signals")?;
     }
-    for signal in [SIGINT, SIGTERM, SIGTSTP, SIGCHLD] {
+    for signal in ending.into_iter().chain([SIGTSTP, SIGCHLD]) {
         low_level::pipe::register(signal, childs_end.try_clone()?).context("can't watch for signals")?;
     }
     let mut child = Command::new(std::env::current_exe()?)
@@ -88,7 +97,8 @@ fn follow(child: &mut Child, news: &mut UnixStream, asked: &Asked) -> Result<u8>
         }
         if asked.stop.swap(false, Ordering::Relaxed) {
             interrupts += 1;
-            kill_process(Pid::from_child(child), Signal::INT).context("can't pass the signal on")?;
+            let signal = if interrupts > 1 { Signal::KILL } else { Signal::INT };
+            kill_process(Pid::from_child(child), signal).context("can't pass the signal on")?;
         }
         if asked.pause.swap(false, Ordering::Relaxed) {
             pause(child).context("can't pass the signal on")?;
@@ -105,7 +115,7 @@ fn follow(child: &mut Child, news: &mut UnixStream, asked: &Asked) -> Result<u8>
 /// The child's own exit code; a child that was killed could not say why.
 fn code_of(status: ExitStatus) -> u8 {
     if status.code().is_none() {
-        eprintln!("nilometer: the process that does the work was ended: {status}");
+        tell::note(format_args!("nilometer: the process that does the work was ended: {status}"));
     }
     status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(FAILED)
 }
@@ -132,8 +142,8 @@ fn leave(child: &mut Child, code: u8) -> Result<u8> {
     }
     drop(child.kill());
     let id = child.id();
-    eprintln!(
+    tell::note(format_args!(
         "nilometer: process {id} hangs in the kernel and is left there: it ends when the storage answers"
-    );
+    ));
     Ok(code)
 }

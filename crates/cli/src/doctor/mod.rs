@@ -11,7 +11,7 @@ use anyhow::{anyhow, ensure};
 use clap::Args;
 use nilometer_model::{ByteRate, Bytes};
 
-use crate::{Blame, Failure, Outcome, host::interfaces};
+use crate::{Blame, Failure, Outcome, host::interfaces, tell};
 
 /// Says what to set on this machine so that packets at a rate are received without loss, and checks it; it changes nothing
 #[derive(Debug, Args)]
@@ -102,9 +102,14 @@ impl Doctor {
             findings.extend(interface::findings(name, wish));
         }
         findings.extend(processors::findings());
-        println!("for {} in packets of {}, {} a second:", wish.rate.bits(), wish.packet, wish.packets(1.0));
+        tell::result_line(format_args!(
+            "for {} in packets of {}, {} a second:",
+            wish.rate.bits(),
+            wish.packet,
+            wish.packets(1.0)
+        ));
         for finding in &findings {
-            println!("{finding}");
+            tell::result_line(finding);
         }
         let bad = findings.iter().filter(|finding| finding.verdict == Verdict::Bad).count();
         if bad == 0 {

@@ -10,6 +10,7 @@ use nilometer_model::{Burst, Data, DataKind, Format, Instrument, Storing};
 use crate::{
     Blame, Outcome,
     catalogue::{INSTRUMENTS, find},
+    tell,
 };
 
 /// Lists the instruments of the catalogue, or shows what one delivers
@@ -36,13 +37,13 @@ enum Action {
 impl Command {
     pub(crate) fn execute(&self) -> Outcome {
         match &self.action {
-            Action::List => print!("{}", list().input()?),
+            Action::List => tell::result(list().input()?),
             Action::Show { name, toml: true } => {
                 let (file, text) = find(name, &INSTRUMENTS, "instrument").input()?;
                 Instrument::parse(&text, &file).input()?;
-                print!("{text}");
+                tell::result(text);
             }
-            Action::Show { name, toml: false } => print!("{}", shown(&load(name).input()?)),
+            Action::Show { name, toml: false } => tell::result(shown(&load(name).input()?)),
         }
         Ok(())
     }

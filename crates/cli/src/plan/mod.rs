@@ -12,7 +12,7 @@ use nilometer_model::{
 use crate::{
     Blame, Outcome,
     catalogue::{PLANS, find},
-    instrument,
+    instrument, tell,
 };
 
 /// Lists the built-in plans, or shows what one measures
@@ -70,11 +70,11 @@ impl Plan {
         match &self.action {
             Action::List => {
                 for (name, text) in PLANS {
-                    println!("{name:<8} {}", read(text, name, 1.0).input()?.title);
+                    tell::result_line(format_args!("{name:<8} {}", read(text, name, 1.0).input()?.title));
                 }
             }
-            Action::Keys => println!("{}", keys::reference()),
-            Action::Show { name, scale } => println!("{}", shown(&load(name, *scale).input()?)),
+            Action::Keys => tell::result_line(keys::reference()),
+            Action::Show { name, scale } => tell::result_line(shown(&load(name, *scale).input()?)),
         }
         Ok(())
     }

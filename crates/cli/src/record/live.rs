@@ -4,7 +4,7 @@
 use nilometer_acquisition::{LaneStatus, Status};
 use nilometer_model::{ByteRate, Bytes, Nanos};
 
-use crate::status_line::StatusLine;
+use crate::{status_line::StatusLine, tell};
 
 /// Tells how a recording goes.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ impl Live {
         if StatusLine::is_possible() {
             self.line.rewrite(|width| text.chars().take(width).collect());
         } else {
-            eprintln!("{text}");
+            tell::note(text);
         }
     }
 

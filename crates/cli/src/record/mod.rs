@@ -23,9 +23,10 @@ use nilometer_storage::{Calendar, Clock};
 
 use crate::{
     Blame, Failure, Outcome,
-    evaluate::stop_on_signal,
     recorded::durable_when,
     serve::{Shown, State, Window},
+    signals::stop_on_signal,
+    tell,
 };
 pub(crate) use account::{Account, Before};
 use live::Live;
@@ -62,15 +63,17 @@ impl Record {
             prepared = until_start(prepared, start, &stop)?;
         }
         let (name, at, room) = (&prepared.name, prepared.at, prepared.room);
-        eprintln!("recording {name} from udp://{at}, {room} of packets may wait in the kernel");
+        tell::note(format_args!(
+            "recording {name} from udp://{at}, {room} of packets may wait in the kernel"
+        ));
         let before = Before::now();
         prepared.recorder.begin().run()?;
         window.enter(State::Recording, name, &settings);
         let outcome = self.follow(&mut prepared.recorder, settings.wishes().stop, &mut window);
         let status = prepared.recorder.status();
         let account = Account::of(&prepared, &settings, &before, &outcome, status);
-        print!("{}", told(&prepared, &outcome, &account, settings.wishes().keep));
         let kept = if outcome.hung { Ok(()) } else { account.keep(&prepared.targets, settings.patience()) };
+        tell::result(told(&prepared, &outcome, &account, settings.wishes().keep));
         // A directory on storage that hangs must not be closed: the program is to end.
         std::mem::forget(prepared);
         went_well(&outcome).run()?;
@@ -123,7 +126,7 @@ fn told(prepared: &Prepared, outcome: &Recorded, account: &Account, keep: Option
 
 /// Waits for the time to begin, with everything prepared. What came before is none of the recording.
 fn until_start(mut prepared: Prepared, start: Moment, stop: &Arc<AtomicBool>) -> Result<Prepared, Failure> {
-    eprintln!("{} is prepared, and begins at {start}", prepared.name);
+    tell::note(format_args!("{} is prepared, and begins at {start}", prepared.name));
     loop {
         let left = left_until(start);
         if left == Nanos(0) {

@@ -17,6 +17,8 @@ use anyhow::{Context, bail, ensure};
 
 use super::console::Console;
 
+use crate::tell;
+
 /// How long a client of the unix socket may take.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// An address as it may be written.
@@ -35,7 +37,7 @@ pub(super) fn listen(what: &str, address: &str, beyond: bool) -> anyhow::Result<
     );
     let listener = TcpListener::bind(at).with_context(|| format!("{what}: can't listen at {at}"))?;
     let beyond = if at.ip().is_loopback() { "" } else { ", for other machines too" };
-    eprintln!("{what} at {}{beyond}", listener.local_addr()?);
+    tell::note(format_args!("{what} at {}{beyond}", listener.local_addr()?));
     Ok(listener)
 }
 

@@ -20,7 +20,7 @@ use anyhow::Context;
 use clap::Args;
 use serde::Deserialize;
 
-use crate::{Blame, Outcome, evaluate::stop_on_signal, record::Wishes};
+use crate::{Blame, Outcome, record::Wishes, signals::stop_on_signal, tell};
 use console::Console;
 use doors::{Door, HTTP, listen, spawn};
 pub(crate) use state::State;
@@ -90,9 +90,9 @@ impl Serve {
         if let Some(door) = &door {
             door.serve(console.clone()).run()?;
         }
-        eprintln!("ready: {}", console.report().state.name());
+        tell::note(format_args!("ready: {}", console.report().state.name()));
         station.run(&orders, &end);
-        eprintln!("ended");
+        tell::note("ended");
         Ok(())
     }
 

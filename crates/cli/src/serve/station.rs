@@ -18,6 +18,7 @@ use crate::{
     Failure, explained,
     record::{Account, Before, Prepared, Settings, Wishes, left_until, went_well},
     recorded::is_taken,
+    tell,
 };
 
 /// See the module.
@@ -342,7 +343,7 @@ impl Current {
         let before = before.unwrap_or_else(Before::now);
         let account = Account::of(&prepared, &settings, &before, outcome, status.clone()).noting(metadata);
         if let Err(error) = account.keep(&prepared.targets, settings.patience()) {
-            eprintln!("{}: can't write its summary: {error}", prepared.name);
+            tell::note(format_args!("{}: can't write its summary: {error}", prepared.name));
         }
     }
 

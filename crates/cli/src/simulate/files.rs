@@ -24,8 +24,10 @@ use super::Asked;
 use crate::{
     Blame, Outcome,
     describe::described,
-    evaluate::{run_id, stop_on_signal},
+    evaluate::run_id,
     recorded::{check_buffer, check_name, check_place, durable_when, early_ends, lanes, make, stalls},
+    signals::stop_on_signal,
+    tell,
 };
 
 /// How recordings are made.
@@ -109,13 +111,13 @@ impl Files {
         let targets = make(described, &name).input()?;
         let mut setup = self.setup(asked, &targets, (id, &name)).run()?;
         setup.stop = stop.clone();
-        eprintln!("recording {name}: {} for {}", instrument.mean_rate(), asked.duration);
+        tell::note(format_args!("recording {name}: {} for {}", instrument.mean_rate(), asked.duration));
         let durability = setup.lanes[0].1.durability;
         let outcome = Recorder::start(setup).run()?.wait_to_end();
-        print!("{}", summary(&outcome, instrument, &targets));
-        println!("durable     {}", durable_when(durability, &targets));
+        tell::result(summary(&outcome, instrument, &targets));
+        tell::result_line(format_args!("durable     {}", durable_when(durability, &targets)));
         let paths: Vec<_> = targets.iter().map(|target| target.path().display().to_string()).collect();
-        println!("\nnilometer verify {}", paths.join(" "));
+        tell::result_line(format_args!("\nnilometer verify {}", paths.join(" ")));
         // A directory on storage that hangs must not be closed: the program is to end.
         std::mem::forget(targets);
         let what = if self.writers(instrument) > 1 { "writers" } else { "directories" };

@@ -19,7 +19,7 @@ use super::{
     Asked,
     asked::{Jump, Share, part},
 };
-use crate::{Blame, Outcome, evaluate::stop_on_signal};
+use crate::{Blame, Outcome, signals::stop_on_signal, tell};
 
 /// What is sent, and what goes wrong with it.
 #[derive(Debug, Args)]
@@ -137,13 +137,13 @@ impl Network {
         simulation.begins = (begin.0 / SECOND).saturating_sub(SINCE_2000);
         let sender = simulation.sender().input()?;
         let stop = stop_on_signal().run()?;
-        eprintln!("sending {} to {address} for {}", asked.instrument.name, asked.duration);
+        tell::note(format_args!("sending {} to {address} for {}", asked.instrument.name, asked.duration));
         if shape.clock.is_some() {
             // A station's seconds begin with the world's.
             thread::sleep(begin.since(Calendar::now().time).duration());
         }
         let left = sender.run(Clock::start(), &stop).run()?;
-        print!("{}", summary(&left, &simulation, &shape));
+        tell::result(summary(&left, &simulation, &shape));
         went_well(&left, stop.load(Ordering::Relaxed)).run()
     }
 

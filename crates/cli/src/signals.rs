@@ -1,0 +1,66 @@
+//! The signals that end a command: SIGINT (ctrl-C), SIGTERM (`kill`, a service manager) and SIGHUP (the terminal or the ssh
+//! session is gone). The first ends the work in order, the second ends the program.
+
+use std::sync::{Arc, atomic::AtomicBool};
+
+use anyhow::{Context, Result};
+use signal_hook::{
+    consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ},
+    flag,
+};
+
+use crate::watch;
+
+/// Signals that end a command. Not SIGHUP where whoever started the program had it ignored, as `nohup` does: it is to
+/// go on then.
+pub(crate) fn ending() -> Vec<i32> {
+    let mut signals = vec![SIGINT, SIGTERM];
+    if !is_ignored(SIGHUP) {
+        signals.push(SIGHUP);
+    }
+    signals
+}
+
+/// Set by the first signal; the second ends the program. In a process that another one watches, it is that one which
+/// counts: a service manager signals both, and the same signal must not count twice.
+pub(crate) fn stop_on_signal() -> Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in ending() {
+        if !watch::is_watched() {
+            flag::register_conditional_shutdown(signal, 1, stop.clone())
+                .context("can't watch for signals")?;
+        }
+        flag::register(signal, stop.clone()).context("can't watch for signals")?;
+    }
+    Ok(stop)
+}
+
+/// A file that grows beyond the limit of this process (`ulimit -f`) is an error of the write, as a full disk is, and not
+/// the end of the program.
+pub(crate) fn report_file_size_limit() -> Result<()> {
+    flag::register(SIGXFSZ, Arc::default()).map(drop).context("can't watch for signals")
+}
+
+/// Whether a signal was ignored when this program was started: `SigIgn` of `proc_pid_status(5)`, a bit for each.
+fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    ignored_in(&status, signal)
+}
+
+fn ignored_in(status: &str, signal: i32) -> bool {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    mask >> (signal - 1) & 1 == 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nohup_ignores_stays_ignored() {
+        let status = "Name:\tnilometer\nSigBlk:\t0000000000000000\nSigIgn:\t0000000000001001\nSigCgt:\t0\n";
+        assert!(ignored_in(status, SIGHUP) && !ignored_in(status, SIGINT) && !ignored_in(status, SIGTERM));
+        assert!(!ignored_in("", SIGHUP));
+    }
+}

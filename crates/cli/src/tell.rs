@@ -1,0 +1,139 @@
+//! All that the program prints. Nothing here can fail, panic or hold up the work: a recording outlives the terminal, the
+//! pipe and the log that it talks to.
+//!
+//! Results go to stdout. A reader that has left (`| head`) wants no more of them, and that is no fault; results that could
+//! not be written for another reason (a full disk) become the exit code, once the work itself is done.
+//!
+//! Notes go to stderr. One that would wait, because the terminal was stopped or nobody empties the pipe, is left out, and
+//! the next that gets through says how many were.
+
+use std::{
+    fmt::Display,
+    io::{self, Write},
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+};
+
+use nilometer_model::Nanos;
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    io::Errno,
+};
+
+/// How long a note waits for room: longer than a terminal at the other end of an ocean takes, and too short to be missed
+/// by the work.
+const PATIENCE: Nanos = Nanos::from_millis(100);
+/// Of why the program ends, which is worth more.
+const LAST_PATIENCE: Nanos = Nanos::from_millis(5000);
+/// What a pipe that is ready takes without waiting (`PIPE_BUF`, pipe(7)).
+const PIECE: usize = 4096;
+
+/// Notes that found no room since the last that did.
+static LEFT_OUT: AtomicU64 = AtomicU64::new(0);
+/// Whether the reader of the results has left.
+static LEFT: AtomicBool = AtomicBool::new(false);
+/// Why results could not be written.
+static LOST: Mutex<Option<io::Error>> = Mutex::new(None);
+
+/// A part of the results, as it is.
+pub(crate) fn result(text: impl Display) {
+    if LEFT.load(Ordering::Relaxed) {
+        return;
+    }
+    let mut stdout = io::stdout().lock();
+    match write!(stdout, "{text}").and_then(|()| stdout.flush()) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => LEFT.store(true, Ordering::Relaxed),
+        Err(error) => {
+            LOST.lock().unwrap_or_else(std::sync::PoisonError::into_inner).get_or_insert(error);
+        }
+    }
+}
+
+/// A line of the results.
+pub(crate) fn result_line(text: impl Display) {
+    result(format_args!("{text}\n"));
+}
+
+/// Why results could not be written, if so.
+pub(crate) fn lost_results() -> Option<io::Error> {
+    LOST.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take()
+}
+
+/// A line of its own on stderr.
+pub(crate) fn note(text: impl Display) {
+    let left_out = LEFT_OUT.swap(0, Ordering::Relaxed);
+    let before = if left_out == 0 {
+        String::new()
+    } else {
+        format!("({left_out} lines before this one found no room on the terminal or in the pipe)\n")
+    };
+    if !write_in_time(&format!("{before}{}\n", visible(&text.to_string())), PATIENCE) {
+        LEFT_OUT.fetch_add(left_out + 1, Ordering::Relaxed);
+    }
+}
+
+/// Why the program ends.
+pub(crate) fn last_note(text: impl Display) {
+    write_in_time(&format!("nilometer: {}\n", visible(&text.to_string())), LAST_PATIENCE);
+}
+
+/// Without characters that would command a terminal: names of files and of recordings may hold any.
+pub(crate) fn visible(text: &str) -> String {
+    let commands = |letter: char| letter.is_control() && !matches!(letter, '\n' | '\t');
+    if !text.contains(commands) {
+        return text.to_owned();
+    }
+    let shown =
+        |letter: char| if commands(letter) { letter.escape_default().collect() } else { letter.to_string() };
+    text.chars().map(shown).collect()
+}
+
+/// Puts a line in the place of the last one of the terminal on stderr. One that would wait is left out: another follows.
+pub(crate) fn rewrite_line(text: impl Display) {
+    write_in_time(&format!("\r\x1b[K{text}"), Nanos(0));
+}
+
+/// Removes that line.
+pub(crate) fn erase_line() {
+    rewrite_line("");
+}
+
+/// Writes to stderr as far as it takes it without waiting for longer; whether it took all.
+fn write_in_time(text: &str, patience: Nanos) -> bool {
+    let stderr = io::stderr().lock();
+    let mut left = text.as_bytes();
+    while !left.is_empty() {
+        if !has_room(&stderr, patience) {
+            return false;
+        }
+        match rustix::io::write(&stderr, &left[..left.len().min(PIECE)]) {
+            Ok(written) => left = &left[written..],
+            Err(Errno::INTR) => {}
+            // Nobody listens, or the log's disk is full: it can't be helped, and is not missed.
+            Err(_) => return false,
+        }
+    }
+    true
+}
+
+/// Whether stderr takes a piece now, or within this time.
+fn has_room(stderr: &io::StderrLock<'_>, patience: Nanos) -> bool {
+    let limit = Timespec::try_from(patience.duration()).expect("seconds");
+    let mut fds = [PollFd::new(stderr, PollFlags::OUT)];
+    // Interrupted by a signal: once more is enough.
+    let ready = poll(&mut fds, Some(&limit)).or_else(|_| poll(&mut fds, Some(&limit)));
+    ready.is_ok_and(|ready| ready > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_commands_no_terminal() {
+        assert_eq!(visible("scan\u{1b}[31m\r\u{9b}2J é\n"), "scan\\u{1b}[31m\\r\\u{9b}2J é\n");
+    }
+}
