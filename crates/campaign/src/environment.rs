@@ -26,10 +26,15 @@ pub fn environment(targets: &[Description]) -> Vec<Fact> {
 
 fn program() -> Vec<(&'static str, String)> {
     vec![
-        ("command", std::env::args().map(|argument| quoted(&argument)).collect::<Vec<_>>().join(" ")),
+        ("command", arguments().collect::<Vec<_>>().join(" ")),
         ("nilometer", env!("CARGO_PKG_VERSION").into()),
         ("build", if cfg!(debug_assertions) { "debug" } else { "release" }.into()),
     ]
+}
+
+/// The command line. A path that is no UTF-8 is given as far as it is.
+fn arguments() -> impl Iterator<Item = String> {
+    std::env::args_os().map(|argument| quoted(&argument.to_string_lossy()))
 }
 
 /// An argument as a shell reads it back.

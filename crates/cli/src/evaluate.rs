@@ -7,10 +7,13 @@ use std::{
 };
 
 use anyhow::{Context, anyhow};
-use clap::Args;
+use clap::{ArgGroup, Args};
 use nilometer_analysis::{Study, report::terminal};
 use nilometer_campaign::{Campaign, Ran, Resolved, Trials, environment, resolve, within};
-use nilometer_model::{CellEntry, Invalid, Key, Nanos, Results, Seed, TargetEntry, plan::Cells};
+use nilometer_model::{
+    CellEntry, Instrument, Invalid, Key, Nanos, Results, Seed, TargetEntry,
+    plan::{Cells, Condition},
+};
 use nilometer_record::Record;
 use nilometer_storage::{Target, target::Posix};
 
@@ -31,7 +34,7 @@ use crate::{
 
 /// Measures storage, and says what it can carry
 #[derive(Debug, Args)]
-#[command(after_help = EXIT_CODES)]
+#[command(after_help = EXIT_CODES, group(ArgGroup::new("recorded").args(["instruments", "resume"]).multiple(true)))]
 pub(crate) struct Evaluate {
     /// Directories on the storage systems to be evaluated
     #[arg(required_unless_present = "resume")]
@@ -57,6 +60,10 @@ pub(crate) struct Evaluate {
     /// Go on with the campaign of the record, where it was interrupted or killed: targets and plan are the record's
     #[arg(long)]
     resume: bool,
+    /// With --resume: run the commands and read the files that the record's plan names, also if they are not named again,
+    /// and if the record is somebody else's
+    #[arg(long, requires = "resume")]
+    pub(crate) trust_record: bool,
     /// The seed of all random decisions, instead of the plan's
     #[arg(long)]
     seed: Option<u64>,
@@ -161,6 +168,17 @@ impl Evaluate {
         plan
     }
 
+    /// The conditions and the instruments that are named on the command line, by themselves or by a plan.
+    pub(crate) fn named(&self) -> anyhow::Result<(Vec<Condition>, Vec<Instrument>)> {
+        let mut cells = self.recordings.cells()?;
+        if !self.plans.is_empty() {
+            cells.extend(self.plans()?.ingests);
+        }
+        let conditions = cells.iter().filter_map(|cell| cell.condition.clone());
+        let conditions = conditions.chain(self.recordings.condition()?).collect();
+        Ok((conditions, cells.into_iter().map(|cell| cell.instrument).collect()))
+    }
+
     /// What is asked for, where nothing is said the same as `recorded`; its time limit may be another.
     pub(crate) fn plan_like(&self, recorded: &Cells) -> anyhow::Result<Cells> {
         let mut plan = recorded.clone();
@@ -205,7 +223,7 @@ fn stem(name: &str) -> String {
 fn free_name() -> PathBuf {
     let numbered = (2..).map(|number| PathBuf::from(format!("evaluation-{number}.sqlite")));
     let mut names = std::iter::once(PathBuf::from("evaluation.sqlite")).chain(numbered);
-    names.find(|name| !name.exists()).expect("numbers do not end")
+    names.find(|name| name.symlink_metadata().is_err()).expect("numbers do not end")
 }
 
 fn warn_of_record_on_target(record: &Path, resolved: &Resolved) {

@@ -32,6 +32,7 @@ mod simulate;
 mod size;
 mod status_line;
 mod tell;
+mod trusted;
 mod verify;
 mod watch;
 

@@ -31,8 +31,8 @@ pub(crate) struct Recordings {
     #[arg(long, default_value = "2 GiB", requires = "instruments")]
     keep: Keep,
     /// A .toml file that names a condition with the commands that bring it about and take it back: each instrument is
-    /// recorded once more in it
-    #[arg(long, value_name = "FILE", requires = "instruments")]
+    /// recorded once more in it. With --resume: its commands are those that the record may run
+    #[arg(long, value_name = "FILE", requires = "recorded")]
     condition: Option<PathBuf>,
     /// How many readers follow each recording, reading every frame and checking it; several numbers, as in 0,1,2, are
     /// measured one after the other [default: none, and then as many as the instrument says]
@@ -140,7 +140,7 @@ impl Recordings {
     }
 
     /// The condition of the file.
-    fn condition(&self) -> Result<Option<Condition>> {
+    pub(crate) fn condition(&self) -> Result<Option<Condition>> {
         let Some(path) = &self.condition else { return Ok(None) };
         let file = path.display().to_string();
         let text =

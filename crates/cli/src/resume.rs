@@ -17,6 +17,7 @@ use crate::{
     evaluate::{Evaluate, Ready, sourced},
     occupied::refuse_in_use,
     tell,
+    trusted::refuse_to_act_for_others,
 };
 
 /// Where a campaign is that was not named.
@@ -31,6 +32,7 @@ pub(crate) fn resumed(asked: &Evaluate) -> Result<Ready, Failure> {
         .input()?;
     check_same(asked, &recorded, &path).input()?;
     let results = nilometer_record::read(&path).run()?;
+    refuse_to_act_for_others(asked, &recorded, &results, &path).input()?;
     // First of all: a target may be out of reach in its condition.
     let stuck = leave_all(&mut record, &recorded, &results).run()?;
     let found = find_again(&recorded, &begun).input()?;

@@ -7,8 +7,11 @@
 
 mod ingest;
 mod lock;
+mod place;
 mod read;
 mod resume;
+mod schema;
+mod unfinished;
 mod write;
 
 pub use read::read;
@@ -54,6 +57,28 @@ pub enum RecordError {
     Foreign {
         /// Which file.
         path: PathBuf,
+    },
+    /// What is in it was changed: something that only looks like a record of ours may do anything when it is read.
+    #[error("{path}: not a record of nilometer: {what} in it is not what nilometer made")]
+    Changed {
+        /// Which file.
+        path: PathBuf,
+        /// The table, view, index or trigger.
+        what: String,
+    },
+    /// SQLite would take a file that lies there for a part of the record, and remove it.
+    #[error("{path}: lies where a part of the record would be: choose another --record, or move it away")]
+    Companion {
+        /// Which file.
+        path: PathBuf,
+    },
+    /// It can't be opened.
+    #[error("{path}: can't read the record: {source}")]
+    Unreadable {
+        /// Which file.
+        path: PathBuf,
+        /// What the kernel said.
+        source: std::io::Error,
     },
     /// Another process writes it.
     #[error("{path}: in use by a running nilometer (process {holder})")]

@@ -1,21 +1,28 @@
 //! One writer a record: a lock file beside it, held while a campaign writes. The kernel lets go of it when the process
 //! dies, however it dies, so that a file which a kill left behind stops nobody.
+//!
+//! The file is ours by what it says, and is never anything else: no link is followed, and a file that says something else
+//! is left alone.
 
 use std::{
-    fs::{self, File, OpenOptions, TryLockError},
-    io::{self, Read, Write},
-    os::unix::fs::MetadataExt,
-    path::{Path, PathBuf},
+    ffi::OsString,
+    fs::{File, TryLockError},
+    io::{self, Read, Seek, Write},
+    os::fd::OwnedFd,
+    path::PathBuf,
     thread,
     time::Duration,
 };
 
-use super::RecordError;
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, openat, statat, unlinkat};
+
+use super::{RecordError, place::Place};
 
 /// Held until it is dropped; the file goes with it.
 #[derive(Debug)]
 pub(super) struct Lock {
-    path: PathBuf,
+    directory: OwnedFd,
+    name: OsString,
     file: File,
 }
 
@@ -23,47 +30,92 @@ pub(super) struct Lock {
 const TRIES: u32 = 40;
 const STEP: Duration = Duration::from_millis(50);
 
+/// What a lock file says in front of the process.
+const SAYS: &str = "nilometer ";
+/// No lock file is longer.
+const LENGTH_MAX: u64 = 64;
+
 impl Lock {
     /// Takes the lock of a record.
-    pub(super) fn of(record: &Path) -> Result<Self, RecordError> {
-        let mut path = record.as_os_str().to_owned();
-        path.push(".lock");
-        let path = PathBuf::from(path);
+    pub(super) fn of(place: &Place) -> Result<Self, RecordError> {
+        let mut name = OsString::from(".");
+        name.push(&place.name);
+        name.push(".nilometer-lock");
+        let path = place.directory.join(&name);
         let failed = |source| RecordError::Lock { path: path.clone(), source };
+        let directory = place.open().map_err(failed)?;
+        let mut holder = String::new();
         for _ in 0..TRIES {
-            if let Some(file) = try_lock(&path).map_err(failed)? {
-                return Ok(Lock { path, file });
+            match try_lock(&directory, &name).map_err(failed)? {
+                Tried::Taken(file) => return Ok(Lock { directory, name, file }),
+                Tried::Held(process) => holder = process,
             }
             thread::sleep(STEP);
         }
-        let mut holder = String::new();
-        // Only for the message.
-        drop(File::open(&path).and_then(|mut file| file.read_to_string(&mut holder)));
-        Err(RecordError::InUse { path: record.into(), holder: holder.trim().into() })
+        Err(RecordError::InUse { path: PathBuf::from(place), holder })
     }
 }
 
-/// None if somebody else has it.
-fn try_lock(path: &Path) -> io::Result<Option<File>> {
-    let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+/// What came of one try.
+enum Tried {
+    Taken(File),
+    /// By this process, as far as that can be read.
+    Held(String),
+}
+
+fn try_lock(directory: &OwnedFd, name: &OsString) -> io::Result<Tried> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::ROTH;
+    let file = openat(directory, name, flags | OFlags::CLOEXEC, mode)?;
+    let stat = fstat(&file)?;
+    if !FileType::from_raw_mode(stat.st_mode).is_file() || stat.st_nlink > 1 {
+        return Err(foreign());
+    }
+    let mut file = File::from(file);
+    let said = said(&mut file)?;
     match file.try_lock() {
         Ok(()) => {}
-        Err(TryLockError::WouldBlock) => return Ok(None),
+        Err(TryLockError::WouldBlock) => return Ok(Tried::Held(said)),
         Err(TryLockError::Error(error)) => return Err(error),
     }
     // Who had it before may have removed the file that was opened here.
-    if !fs::metadata(path).is_ok_and(|there| file.metadata().is_ok_and(|ours| ours.ino() == there.ino())) {
-        return Ok(None);
+    let there = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
+    if !there.is_ok_and(|there| (there.st_dev, there.st_ino) == (stat.st_dev, stat.st_ino)) {
+        return Ok(Tried::Held(said));
     }
     file.set_len(0)?;
-    writeln!(file, "{}", std::process::id())?;
-    Ok(Some(file))
+    file.rewind()?;
+    writeln!(file, "{SAYS}{}", std::process::id())?;
+    Ok(Tried::Taken(file))
+}
+
+/// The process that a lock file names. One that says anything else is none of ours.
+fn said(file: &mut File) -> io::Result<String> {
+    let mut text = Vec::new();
+    file.rewind()?;
+    file.take(LENGTH_MAX).read_to_end(&mut text)?;
+    if text.is_empty() {
+        // Another process has just made it, or died when it did.
+        return Ok(String::new());
+    }
+    let text = String::from_utf8(text).map_err(|_| foreign())?;
+    let process = text.strip_prefix(SAYS).and_then(|rest| rest.strip_suffix('\n')).ok_or_else(foreign)?;
+    process.parse::<u32>().map_err(|_| foreign())?;
+    Ok(process.into())
+}
+
+fn foreign() -> io::Error {
+    io::Error::new(io::ErrorKind::AlreadyExists, "it is not a lock file of nilometer: move it away")
 }
 
 impl Drop for Lock {
     fn drop(&mut self) {
         // Removed while it is held: whoever opened it meanwhile sees that it is gone.
-        drop(fs::remove_file(&self.path));
+        let ours = fstat(&self.file).map(|stat| (stat.st_dev, stat.st_ino)).ok();
+        let there = statat(&self.directory, &self.name, AtFlags::SYMLINK_NOFOLLOW);
+        if ours.is_some() && there.map(|stat| (stat.st_dev, stat.st_ino)).ok() == ours {
+            unlinkat(&self.directory, &self.name, AtFlags::empty()).ok();
+        }
         drop(self.file.unlock());
     }
 }
@@ -71,17 +123,45 @@ impl Drop for Lock {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::{fs, os::unix::fs::symlink, path::Path};
+
+    fn lock(directory: &Path) -> Result<Lock, RecordError> {
+        Lock::of(&Place::of(&directory.join("r.sqlite")).expect("a directory"))
+    }
 
     #[test]
     fn one_holds_it_and_a_file_left_behind_stops_nobody() {
         let directory = tempfile::tempdir().expect("a directory");
-        let record = directory.path().join("r.sqlite");
-        fs::write(directory.path().join("r.sqlite.lock"), "12345\n").expect("left by a killed process");
-        let lock = Lock::of(&record).expect("nobody holds it");
-        let error = Lock::of(&record).expect_err("held").to_string();
-        assert!(error.contains(&format!("(process {})", std::process::id())), "{error}");
-        drop(lock);
-        assert!(!directory.path().join("r.sqlite.lock").exists());
-        Lock::of(&record).expect("free again");
+        let file = directory.path().join(".r.sqlite.nilometer-lock");
+        for left in ["nilometer 12345\n", ""] {
+            fs::write(&file, left).expect("left by a killed process");
+            let held = lock(directory.path()).expect("nobody holds it");
+            let error = lock(directory.path()).expect_err("held").to_string();
+            assert!(error.contains(&format!("(process {})", std::process::id())), "{error}");
+            drop(held);
+            assert!(!file.exists());
+        }
+        lock(directory.path()).expect("free again");
+    }
+
+    #[test]
+    fn what_somebody_else_put_there_is_left_alone() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = directory.path().join(".r.sqlite.nilometer-lock");
+        let keys = directory.path().join("authorized_keys");
+        fs::write(&keys, "").expect("space");
+        for foreign in ["my notes\n", "nilometer 12345", "nilometer x\n", "12345\n", "\0"] {
+            fs::write(&file, foreign).expect("space");
+            let error = lock(directory.path()).expect_err("not ours").to_string();
+            assert!(error.contains("not a lock file of nilometer"), "{error}");
+            assert_eq!(fs::read_to_string(&file).expect("still there"), foreign);
+        }
+        fs::remove_file(&file).expect("a file");
+        symlink(&keys, &file).expect("a link");
+        lock(directory.path()).expect_err("a link");
+        fs::remove_file(&file).expect("a link");
+        fs::hard_link(&keys, &file).expect("a link");
+        lock(directory.path()).expect_err("a file that has another name");
+        assert_eq!(fs::read(&keys).expect("still there"), b"", "nothing was written through a link");
     }
 }

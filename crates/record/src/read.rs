@@ -3,7 +3,7 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use nilometer_model::{
@@ -12,13 +12,11 @@ use nilometer_model::{
 };
 use rusqlite::{Connection, ErrorCode, OpenFlags, Row, types::Type};
 
-use super::{RecordError, SCHEMA_VERSION, ingest};
+use super::{RecordError, SCHEMA_VERSION, ingest, place::Place, schema, write};
 
 /// What the record holds of its campaign; see [`Results`] for what is left out.
 pub fn read(path: &Path) -> Result<Results, RecordError> {
-    // Each connection is used by one thread only: SQLite need not lock at every column.
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let (connection, second) = (open(path, flags)?, open(path, flags)?);
+    let (connection, second) = (open(path, connect)?, open(path, connect)?);
     read_all(&connection, second).map_err(|source| RecordError::Sqlite {
         path: path.into(),
         action: "read",
@@ -26,32 +24,44 @@ pub fn read(path: &Path) -> Result<Results, RecordError> {
     })
 }
 
-/// An existing record of this program's schema.
-pub(super) fn open(path: &Path, flags: OpenFlags) -> Result<Connection, RecordError> {
-    if !path.exists() {
-        return Err(RecordError::Missing { path: path.into() });
-    }
+/// An existing record of this program's schema, with what `connect` opens.
+pub(super) fn open(
+    path: &Path,
+    connect: impl Fn(&Path) -> rusqlite::Result<Connection>,
+) -> Result<Connection, RecordError> {
+    let real = PathBuf::from(&Place::existing(path)?);
     let failed = |source: rusqlite::Error| match source.sqlite_error_code() {
         Some(ErrorCode::NotADatabase) => RecordError::Foreign { path: path.into() },
         _ => RecordError::Sqlite { path: path.into(), action: "read", source },
     };
-    let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
-    let version = |connection: &Connection| {
-        connection.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0))
-    };
+    let connection = connect(&real).map_err(failed)?;
     let found = match version(&connection) {
         // Only who may write can undo what a killed process had half written.
         Err(error) if error.sqlite_error_code() == Some(ErrorCode::ReadOnly) => {
-            Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
-                .and_then(|connection| version(&connection))
+            write::connect(&real).and_then(|connection| version(&connection))
         }
         found => found,
     };
     match (found.map_err(failed)?, writer(&connection)) {
-        (SCHEMA_VERSION, Some(_)) => Ok(connection),
-        (found, Some(by)) => Err(RecordError::Schema { path: path.into(), found, by }),
-        (_, None) => Err(RecordError::Foreign { path: path.into() }),
+        (SCHEMA_VERSION, Some(_)) => {}
+        (found, Some(by)) => return Err(RecordError::Schema { path: path.into(), found, by }),
+        (_, None) => return Err(RecordError::Foreign { path: path.into() }),
     }
+    match schema::foreign_object(&connection).map_err(failed)? {
+        None => Ok(connection),
+        Some(what) => Err(RecordError::Changed { path: path.into(), what }),
+    }
+}
+
+fn version(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.pragma_query_value(None, "user_version", |row| row.get(0))
+}
+
+/// Opens a record to read it.
+fn connect(path: &Path) -> rusqlite::Result<Connection> {
+    // Each connection is used by one thread only: SQLite need not lock at every column.
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NOFOLLOW)
 }
 
 /// The version of the program that wrote a record; none if it is no record.

@@ -6,9 +6,9 @@ use std::{
 };
 
 use nilometer_model::{Invalid, Key, plan::Phase};
-use rusqlite::{Connection, OpenFlags, Row, params, types::Type};
+use rusqlite::{Connection, Row, params, types::Type};
 
-use super::{Record, RecordError, lock::Lock, read::open};
+use super::{Record, RecordError, lock::Lock, place::Place, read::open, write};
 
 /// What a campaign must know of its own record to go on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -26,11 +26,8 @@ pub struct Begun {
 impl Record {
     /// Opens an existing record to add to it. Refuses a foreign file, another schema, and a record in use.
     pub fn resume(path: &Path) -> Result<(Self, Begun), RecordError> {
-        if !path.exists() {
-            return Err(RecordError::Missing { path: path.into() });
-        }
-        let lock = Lock::of(path)?;
-        let connection = open(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        let lock = Lock::of(&Place::existing(path)?)?;
+        let connection = open(path, write::connect)?;
         let begun = begun(&connection).map_err(|source| RecordError::Sqlite {
             path: path.into(),
             action: "read",

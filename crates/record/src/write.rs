@@ -3,14 +3,16 @@
 //! record, not only its end.
 
 use std::{
-    fs, io,
+    io,
     path::{Path, PathBuf},
 };
 
 use nilometer_model::{Activity, CellEntry, Event, Histogram, Invalid, Key, Results, Sample, TargetEntry};
 use rusqlite::{Connection, OpenFlags, Transaction, params};
 
-use super::{RecordError, SCHEMA_VERSION, ingest, lock::Lock};
+use super::{
+    RecordError, SCHEMA_VERSION, ingest, lock::Lock, place::Place, schema::SCHEMA, unfinished::Unfinished,
+};
 
 /// A record being written.
 #[derive(Debug)]
@@ -25,26 +27,26 @@ impl Record {
     /// A new record with its head: all of `head` but its samples, `warm_up` rounds of which will count for nothing.
     /// Refuses to overwrite. It is made under another name, so that whenever it is killed a record is whole or absent.
     pub fn create(path: &Path, head: &Results, warm_up: u32) -> Result<Self, RecordError> {
-        if path.exists() {
+        let unnamed = |source| RecordError::Unnamed { path: path.into(), source };
+        if path.symlink_metadata().is_ok() {
             return Err(RecordError::Exists { path: path.into() });
         }
-        let lock = Lock::of(path)?;
-        let failed = |source| RecordError::Sqlite { path: path.into(), action: "create", source };
-        let unnamed = |source| RecordError::Unnamed { path: path.into(), source };
-        let mut new = path.as_os_str().to_owned();
-        new.push(".new");
-        match fs::remove_file(&new) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(unnamed(error)),
-            _ => {}
+        let place = Place::of(path).map_err(unnamed)?;
+        if let Some(path) = place.companion() {
+            return Err(RecordError::Companion { path });
         }
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE;
-        let mut connection =
-            Connection::open_with_flags(&new, flags | OpenFlags::SQLITE_OPEN_CREATE).map_err(failed)?;
+        let lock = Lock::of(&place)?;
+        let failed = |source| RecordError::Sqlite { path: path.into(), action: "create", source };
+        let new = Unfinished::create(&place).map_err(unnamed)?;
+        let mut connection = connect(&new.path()).map_err(failed)?;
         write_head(&mut connection, head, warm_up).map_err(failed)?;
         // SQLite finds a journal by the name under which a file was opened.
         connection.close().map_err(|(_, error)| failed(error))?;
-        fs::rename(&new, path).map_err(unnamed)?;
-        let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
+        new.finish().map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => RecordError::Exists { path: path.into() },
+            _ => unnamed(error),
+        })?;
+        let connection = connect(&PathBuf::from(&place)).map_err(failed)?;
         Ok(Record::held(path, connection, lock))
     }
 
@@ -114,9 +116,24 @@ impl Record {
     }
 }
 
+/// Opens a record to write to it.
+pub(super) fn connect(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+    let connection = Connection::open_with_flags(path, flags)?;
+    durable(&connection)?;
+    Ok(connection)
+}
+
+/// A transaction ends when SQLite has removed its journal. Unless the directory is synced too, which is what EXTRA adds, a
+/// loss of power brings the journal back, and the last transaction is undone
+/// (<https://www.sqlite.org/pragma.html#pragma_synchronous>).
+fn durable(connection: &Connection) -> rusqlite::Result<()> {
+    connection.pragma_update(None, "synchronous", "EXTRA")
+}
+
 fn write_head(connection: &mut Connection, head: &Results, warm_up: u32) -> rusqlite::Result<()> {
     let transaction = connection.transaction()?;
-    transaction.execute_batch(include_str!("schema.sql"))?;
+    transaction.execute_batch(SCHEMA)?;
     transaction.pragma_update(None, "user_version", SCHEMA_VERSION)?;
     transaction.execute(
         "INSERT INTO campaign VALUES (1, ?1, ?2, strftime('%Y-%m-%dT%H:%M:%SZ', 'now'), ?3, ?4, ?5, ?6)",

@@ -1,0 +1,71 @@
+//! A record may come from anybody. Everything in it is data, but for what its plan would have this user do: commands that
+//! bring a target into a condition, and files that frames are made from. These are run and read only if the user names
+//! them again, or says that the record is to be trusted.
+
+use std::{os::unix::fs::MetadataExt, path::Path};
+
+use anyhow::{Context, Result, ensure};
+use nilometer_campaign::Resolved;
+use nilometer_model::{DataKind, Results};
+
+use crate::evaluate::Evaluate;
+
+/// Refuses a record that would act for somebody else.
+pub(crate) fn refuse_to_act_for_others(
+    asked: &Evaluate,
+    recorded: &Resolved,
+    results: &Results,
+    path: &Path,
+) -> Result<()> {
+    if asked.trust_record {
+        return Ok(());
+    }
+    let record = path.display();
+    let owner = path.metadata().with_context(|| format!("can't look at {record}"))?.uid();
+    let ours = rustix::process::geteuid().as_raw();
+    ensure!(
+        owner == ours || owner == 0,
+        "{record}: it belongs to user {owner}, not to you: --trust-record goes on with it all the same"
+    );
+    let acts = unnamed_acts(asked, recorded)?;
+    ensure!(
+        acts.is_empty(),
+        "{record}: its plan would {}, as you, and you have not named that: name the same again (--condition FILE, --for), \
+         or say --trust-record",
+        acts.join(", ")
+    );
+    same_host(recorded, results).with_context(|| format!("{record}: say --trust-record to go on here"))
+}
+
+/// What recordings do besides writing frames of their own to where they may, and the user has not named.
+fn unnamed_acts(asked: &Evaluate, recorded: &Resolved) -> Result<Vec<String>> {
+    let (conditions, instruments) = asked.named()?;
+    let mut acts = Vec::new();
+    for cell in &recorded.plan.ingests {
+        let unnamed = cell.condition.iter().filter(|condition| !conditions.contains(condition));
+        let commands = unnamed.flat_map(|condition| [&condition.enter, &condition.leave]);
+        acts.extend(commands.map(|command| format!("run `{command}`")));
+        match &cell.instrument.data.kind {
+            DataKind::Files(pattern) if !instruments.contains(&cell.instrument) => {
+                acts.push(format!("read {pattern}"));
+            }
+            _ => {}
+        }
+    }
+    acts.dedup();
+    Ok(acts)
+}
+
+/// A command that takes a condition back belongs to the machine on which it was entered.
+fn same_host(recorded: &Resolved, results: &Results) -> Result<()> {
+    let has_condition = recorded.plan.ingests.iter().any(|cell| cell.condition.is_some());
+    let there = results.environment.iter().find(|(key, _)| key == "host").map(|(_, host)| host.as_str());
+    let uname = rustix::system::uname();
+    let here = uname.nodename().to_string_lossy();
+    ensure!(
+        !has_condition || there.is_none_or(|there| there == here),
+        "its conditions are those of the machine {}, and this is {here}",
+        there.unwrap_or_default()
+    );
+    Ok(())
+}

@@ -1,0 +1,85 @@
+//! Whether the tables of a file are those of a record. Who writes an SQLite file also writes what SQLite does when a table is
+//! read or written: a view may compute for ever, a trigger may change what is written. So each table must be exactly what
+//! [`SCHEMA`] makes, with nothing attached to it. Tables of other names that a user has added are none of ours, and are
+//! never read.
+
+use rusqlite::Connection;
+
+/// The statements that make a record, with their documentation.
+pub(super) const SCHEMA: &str = include_str!("schema.sql");
+
+/// What belongs to one of our tables and is not what we made; `None` if all is as it should be.
+pub(super) fn foreign_object(connection: &Connection) -> rusqlite::Result<Option<String>> {
+    let ours: Vec<String> = statements(SCHEMA);
+    let names: Vec<&str> = ours.iter().filter_map(|statement| statement.split(' ').nth(2)).collect();
+    let mut objects = connection.prepare("SELECT type, name, tbl_name, sql FROM sqlite_schema")?;
+    let mut rows = objects.query([])?;
+    let mut found = 0;
+    while let Some(row) = rows.next()? {
+        let [kind, name, table]: [String; 3] = [row.get(0)?, row.get(1)?, row.get(2)?];
+        let sql: Option<String> = row.get(3)?;
+        let is_ours = |known: &&str| known.eq_ignore_ascii_case(&table) || known.eq_ignore_ascii_case(&name);
+        if !names.iter().any(is_ours) {
+            continue;
+        }
+        match sql {
+            // An index that SQLite made for a key.
+            None if kind == "index" => {}
+            Some(sql) if ours.contains(&normal(&sql)) => found += 1,
+            _ => return Ok(Some(format!("the {kind} `{name}`"))),
+        }
+    }
+    Ok((found < ours.len()).then(|| "a table that is missing".into()))
+}
+
+fn statements(schema: &str) -> Vec<String> {
+    normal(schema).split(';').map(|statement| statement.trim().to_owned()).filter(|s| !s.is_empty()).collect()
+}
+
+/// Without comments, and with a space where there is any. A quotation mark or the beginning of another comment, by which
+/// something could hide from this and not from SQLite, stays, and is not in ours.
+fn normal(sql: &str) -> String {
+    let code = sql.lines().map(|line| line.split("--").next().unwrap_or(line));
+    let words: Vec<&str> = code.flat_map(str::split_whitespace).collect();
+    words.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn foreign(change: &str) -> Option<String> {
+        let connection = Connection::open_in_memory().expect("memory");
+        connection.execute_batch(SCHEMA).expect("our own");
+        connection.execute_batch(change).expect(change);
+        foreign_object(&connection).expect("it can be read")
+    }
+
+    #[test]
+    fn what_we_made_is_ours_and_other_tables_do_not_matter() {
+        let hidden = |statement: &String| statement.contains(['"', '`']) || statement.contains("/*");
+        assert!(!statements(SCHEMA).iter().any(hidden), "nothing could hide behind a comment");
+        for harmless in ["", "CREATE TABLE notes (x)", "CREATE VIEW mine AS SELECT * FROM sample", "ANALYZE"]
+        {
+            assert_eq!(foreign(harmless), None, "{harmless}");
+        }
+    }
+
+    #[test]
+    fn anything_else_at_one_of_our_tables_is_found() {
+        let endless =
+            "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x FROM n) SELECT x AS at, x AS what FROM n";
+        for hostile in [
+            "DROP TABLE event",
+            &format!("DROP TABLE event; CREATE VIEW event AS {endless}"),
+            &format!("DROP TABLE event; CREATE VIEW EVENT AS {endless}"),
+            "CREATE TRIGGER t AFTER INSERT ON event BEGIN DELETE FROM sample; END",
+            "CREATE INDEX i ON event (abs(at))",
+            "ALTER TABLE event ADD COLUMN more INTEGER DEFAULT 0",
+            "ALTER TABLE event ADD COLUMN more AS (at + 1)",
+            "DROP TABLE event; CREATE TABLE event (id INTEGER PRIMARY KEY, at INTEGER NOT NULL, what TEXT NOT NULL) STRICT",
+        ] {
+            assert!(foreign(hostile).is_some(), "{hostile}");
+        }
+    }
+}
