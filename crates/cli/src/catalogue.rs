@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use nilometer_model::Instrument;
+
+use crate::small_file;
 
 /// Name and text.
 type Entry = (&'static str, &'static str);
@@ -35,6 +37,11 @@ pub(crate) fn instruments() -> Vec<Instrument> {
 /// The facilities of `facilities/`.
 pub(crate) const FACILITIES: [Entry; 1] = built_in!("facilities": "wa105");
 
+/// Whether an instrument of this name is built in.
+pub(crate) fn has_instrument(name: &str) -> bool {
+    INSTRUMENTS.iter().any(|(known, _)| *known == name)
+}
+
 /// A built-in name, or a path with a slash or `.toml` in it; what messages call it, and its text.
 pub(crate) fn find(name: &str, built_in: &[Entry], what: &str) -> Result<(String, String)> {
     if let Some((name, text)) = built_in.iter().find(|(known, _)| *known == name) {
@@ -44,8 +51,7 @@ pub(crate) fn find(name: &str, built_in: &[Entry], what: &str) -> Result<(String
         let known: Vec<_> = built_in.iter().map(|(known, _)| *known).collect();
         bail!("no {what} `{name}`: write one of {}, or the path of a .toml file", known.join(", "));
     }
-    let text = std::fs::read_to_string(name).with_context(|| format!("can't read the {what} {name}"))?;
-    Ok((name.to_owned(), text))
+    Ok((name.to_owned(), small_file::read(Path::new(name), what)?))
 }
 
 #[cfg(test)]

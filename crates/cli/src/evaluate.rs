@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::{Context, anyhow};
-use clap::{ArgGroup, Args};
+use clap::Args;
 use nilometer_analysis::{Study, report::terminal};
 use nilometer_campaign::{Campaign, Ran, Resolved, Trials, environment, resolve, within};
 use nilometer_model::{
@@ -25,7 +25,7 @@ use crate::{
     occupied::{refuse_in_use, refuse_twice},
     plan::{Scale, load},
     progress::Show,
-    recordings::Recordings,
+    recordings::{RECORDED, Recordings},
     report::palette,
     resume::resumed,
     signals::stop_on_signal,
@@ -34,7 +34,7 @@ use crate::{
 
 /// Measures storage, and says what it can carry
 #[derive(Debug, Args)]
-#[command(after_help = EXIT_CODES, group(ArgGroup::new("recorded").args(["instruments", "resume"]).multiple(true)))]
+#[command(after_help = EXIT_CODES)]
 pub(crate) struct Evaluate {
     /// Directories on the storage systems to be evaluated
     #[arg(required_unless_present = "resume")]
@@ -58,7 +58,7 @@ pub(crate) struct Evaluate {
     #[arg(long)]
     pub(crate) record: Option<PathBuf>,
     /// Go on with the campaign of the record, where it was interrupted or killed: targets and plan are the record's
-    #[arg(long)]
+    #[arg(long, group = RECORDED)]
     resume: bool,
     /// With --resume: run the commands and read the files that the record's plan names, also if they are not named again,
     /// and if the record is somebody else's

@@ -30,6 +30,7 @@ mod share;
 mod signals;
 mod simulate;
 mod size;
+mod small_file;
 mod status_line;
 mod tell;
 mod trusted;

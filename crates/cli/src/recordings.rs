@@ -3,22 +3,25 @@
 use std::{path::PathBuf, str::FromStr};
 
 use anyhow::{Context, Result, anyhow, ensure};
-use clap::Args;
+use clap::{ArgGroup, Args};
 use nilometer_model::{
     ByteRate, Bytes, Instrument, Nanos, Readers, UnitError,
     plan::{Condition, Fill, Goal, IngestCell, Route},
 };
 
-use crate::{facility, instrument};
+use crate::{facility, instrument, small_file};
+
+/// The options that say that there are recordings: those that name them, and that which goes on with a record.
+pub(crate) const RECORDED: &str = "recorded";
 
 /// Which instruments are recorded, and how.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Recordings")]
+#[command(next_help_heading = "Recordings", group(ArgGroup::new(RECORDED).multiple(true)))]
 pub(crate) struct Recordings {
     /// Record this instrument and say whether the storage carries it: a name of the catalogue, or the path of a .toml
     /// file; `6*pilatus-6m+pco-edge`, or a facility, records all at the same time, and each kind by itself; may be given
     /// several times
-    #[arg(long = "for", value_name = "INSTRUMENT")]
+    #[arg(long = "for", value_name = "INSTRUMENT", group = RECORDED)]
     instruments: Vec<String>,
     /// How long each instrument is recorded
     #[arg(long, default_value = "40 s", requires = "instruments")]
@@ -32,7 +35,7 @@ pub(crate) struct Recordings {
     keep: Keep,
     /// A .toml file that names a condition with the commands that bring it about and take it back: each instrument is
     /// recorded once more in it. With --resume: its commands are those that the record may run
-    #[arg(long, value_name = "FILE", requires = "recorded")]
+    #[arg(long, value_name = "FILE", requires = RECORDED)]
     condition: Option<PathBuf>,
     /// How many readers follow each recording, reading every frame and checking it; several numbers, as in 0,1,2, are
     /// measured one after the other [default: none, and then as many as the instrument says]
@@ -143,8 +146,7 @@ impl Recordings {
     pub(crate) fn condition(&self) -> Result<Option<Condition>> {
         let Some(path) = &self.condition else { return Ok(None) };
         let file = path.display().to_string();
-        let text =
-            std::fs::read_to_string(path).with_context(|| format!("can't read the condition {file}"))?;
+        let text = small_file::read(path, "condition")?;
         Condition::parse(&text, &file).map(Some).map_err(|why| anyhow!(why))
     }
 

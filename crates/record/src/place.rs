@@ -1,5 +1,5 @@
 //! Where a record is: a name in a directory. SQLite opens a record by its path and keeps a journal under the same name with
-//! `-journal` behind it, which it replays, and which may name files that SQLite then removes. So what lies there is looked
+//! `-journal` behind it, which it replays and removes. So what lies there is looked
 //! at before SQLite opens anything.
 
 use std::{

@@ -33,12 +33,21 @@ impl Service {
         Service::of(nilometer(), below, record)
     }
 
+    /// The same, with files of instruments that may be named.
+    pub(crate) fn allowing(instruments: &Path, below: &Path, record: &str) -> Self {
+        Service::with(nilometer(), below, &format!("instruments = [\"{}\"]\n", instruments.display()), record)
+    }
+
     /// The same of a copy of the program.
     pub(crate) fn of(program: &Path, below: &Path, record: &str) -> Self {
+        Service::with(program, below, "", record)
+    }
+
+    fn with(program: &Path, below: &Path, service: &str, record: &str) -> Self {
         let config = below.join("service.toml");
         let text = format!(
-            "[service]\nhttp = \"127.0.0.1:0\"\nmark5 = \"127.0.0.1:0\"\nsocket = \"{}\"\n[record]\nto = \"{}\"\n\
-             buffer = \"64 MiB\"\nreserve = \"0 B\"\n{record}",
+            "[service]\nhttp = \"127.0.0.1:0\"\nmark5 = \"127.0.0.1:0\"\nsocket = \"{}\"\n{service}[record]\n\
+             to = \"{}\"\nbuffer = \"64 MiB\"\nreserve = \"0 B\"\n{record}",
             below.join("status.sock").display(),
             below.display()
         );
@@ -137,7 +146,7 @@ fn raw(below: &Path, sender: &Sender) -> String {
 fn a_recording_is_commanded_over_http() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let (below, sender) = (directory.path(), Sender::new());
-    let service = Service::start(below, "");
+    let service = Service::allowing(below, below, "");
     assert_eq!(service.json(200, "GET", "/status", "")["state"], "idle");
     assert_eq!(service.json(409, "POST", "/arm", "")["state"], "idle");
     let body = format!("{{\"instrument\": \"{}\"}}", instrument(below, sender.port()));

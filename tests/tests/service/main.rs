@@ -1,5 +1,6 @@
 //! The recorder as a program that runs for long: configured by a file, at given times, commanded from outside.
 
+mod attacked;
 mod commanded;
 mod doctor;
 mod scheduled;

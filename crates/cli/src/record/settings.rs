@@ -3,7 +3,6 @@
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
-    path::Path,
     sync::{Arc, atomic::AtomicBool},
 };
 
@@ -20,6 +19,7 @@ use nilometer_acquisition::{
         udp::{Listening, ROOM},
     },
 };
+use nilometer_campaign::in_time;
 use nilometer_model::{
     Bytes, Instrument, Nanos, Storing,
     packets::{Packets, frames_of_block},
@@ -36,7 +36,7 @@ use super::{
 };
 use crate::{
     Blame, Failure,
-    describe::described,
+    describe::{PATIENCE, described},
     evaluate::run_id,
     instrument,
     recorded::{KEPT, check_buffer, check_name, check_place, make},
@@ -61,6 +61,8 @@ pub(crate) struct Prepared {
     /// How many bytes of them may wait in the kernel.
     pub(crate) room: Bytes,
     pub(crate) durability: Durability,
+    /// Of the first lane.
+    layout: RawLayout,
 }
 
 const BUFFER: Bytes = Bytes(1 << 30);
@@ -121,8 +123,11 @@ impl Settings {
         if let Some(name) = &self.wishes.name {
             check_name(name)?;
         }
-        let Wishes { packets, duration, start, stop, .. } = &self.wishes;
-        for (option, value) in [("--packets", *packets), ("--duration", duration.map(|time| time.0))] {
+        let Wishes { packets, duration, start, stop, hang_after, .. } = &self.wishes;
+        let time = |time: &Option<Nanos>| time.map(|time| time.0);
+        let least =
+            [("--packets", *packets), ("--duration", time(duration)), ("--hang-after", time(hang_after))];
+        for (option, value) in least {
             ensure!(value != Some(0), "{option} 0: write more than 0");
         }
         if let (Some(start), Some(stop)) = (start, stop) {
@@ -184,11 +189,11 @@ impl Settings {
         let durability = layout.durability;
         let setup = self.setup(&targets, &layout, network, stop);
         match setup.and_then(|setup| Ok(Recorder::prepare(setup)?)) {
-            Ok(recorder) => Ok(Prepared { recorder, targets, name, at: listening.at, room, durability }),
+            Ok(recorder) => {
+                Ok(Prepared { recorder, targets, name, at: listening.at, room, durability, layout })
+            }
             Err(error) => {
-                for target in targets {
-                    remove_unused(target, &name);
-                }
+                remove_unused(targets, &layout);
                 Err(Failure::Run(error))
             }
         }
@@ -269,12 +274,17 @@ impl Settings {
         self.wishes.chunk_size.unwrap_or(Bytes(PART))
     }
 
+    /// Where packets are awaited, looked up.
+    pub(crate) fn address(&self) -> anyhow::Result<SocketAddr> {
+        match &self.wishes.listen {
+            Some(address) => Ok(address.resolve()?),
+            None => Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, self.packets.port))),
+        }
+    }
+
     fn listening(&self) -> anyhow::Result<Listening> {
-        let Wishes { listen, interface, allow, receive_buffer, busy_poll, .. } = &self.wishes;
-        let at = match listen {
-            Some(address) => address.resolve()?,
-            None => SocketAddr::from((Ipv4Addr::LOCALHOST, self.packets.port)),
-        };
+        let Wishes { interface, allow, receive_buffer, busy_poll, .. } = &self.wishes;
+        let at = self.address()?;
         if let Some(interface) = interface {
             let hint = "leave --interface out, or --listen to a group";
             ensure!(at.ip().is_multicast(), "--interface {interface}: udp://{at} is no group; {hint}");
@@ -381,27 +391,23 @@ impl Settings {
 impl Prepared {
     /// It does not begin: what was made for it is removed.
     pub(crate) fn discard(self) {
-        let Prepared { recorder, targets, name, .. } = self;
+        let Prepared { recorder, targets, layout, .. } = self;
         if recorder.cancel() {
-            for target in targets {
-                remove_unused(target, &name);
-            }
+            remove_unused(targets, &layout);
         }
     }
 }
 
-/// Removes a directory in which nothing was recorded. What is foreign in it stays, and it with that.
-fn remove_unused(target: Arc<Directory>, name: &str) {
-    let Some(directory) = Arc::into_inner(target) else { return };
-    let own = |path: &Path| {
-        let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        file.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'))
-    };
-    let entries = std::fs::read_dir(directory.path()).into_iter().flatten().flatten();
-    for path in entries.map(|entry| entry.path()).filter(|path| own(path)) {
-        drop(std::fs::remove_file(path));
+/// Removes directories in which nothing was recorded, with the files that lanes make before the first frame. What is foreign
+/// in one stays, and it with that. One that does not answer is given up.
+fn remove_unused(targets: Vec<Arc<Directory>>, layout: &RawLayout) {
+    for (lane, target) in (0..).zip(targets) {
+        let Some(directory) = Arc::into_inner(target) else { continue };
+        let own = RawLayout { head: Head { lane, ..layout.head }, ..layout.clone() };
+        let names = own.names_before_frames();
+        let path = directory.path().to_owned();
+        drop(in_time(PATIENCE, path, move || drop(directory.remove_unused(&names))));
     }
-    drop(directory.remove_if_empty());
 }
 
 /// The instrument that is named, as its mode changes it.

@@ -9,6 +9,8 @@ use nilometer_acquisition::{assembly::Missing, transport::udp::Address};
 use nilometer_model::{Bytes, Moment, Nanos, packets::Mode};
 use serde::{Deserialize, Deserializer, de};
 
+use crate::small_file;
+
 /// See the module. What is not asked is none.
 #[derive(Debug, Clone, Default, PartialEq, Args, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -126,10 +128,8 @@ fn one_or_many<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<PathBuf
 impl Wishes {
     /// From a file that has them and nothing else.
     pub(crate) fn read(file: &std::path::Path) -> anyhow::Result<Self> {
-        let name = file.display();
-        let text =
-            std::fs::read_to_string(file).with_context(|| format!("can't read the configuration {name}"))?;
-        toml::from_str(&text).with_context(|| name.to_string())
+        let text = small_file::read(file, "configuration")?;
+        toml::from_str(&text).with_context(|| file.display().to_string())
     }
 
     /// These where they say something, otherwise the others.

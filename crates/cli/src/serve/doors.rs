@@ -5,7 +5,7 @@ use std::{
     io::{ErrorKind, Write},
     net::{SocketAddr, TcpListener},
     os::unix::{
-        fs::FileTypeExt,
+        fs::{FileTypeExt, MetadataExt},
         net::{UnixListener, UnixStream},
     },
     path::{Path, PathBuf},
@@ -46,12 +46,14 @@ pub(super) fn listen(what: &str, address: &str, beyond: bool) -> anyhow::Result<
 pub(super) struct Door {
     listener: UnixListener,
     path: PathBuf,
+    /// Of what was made there: device and inode.
+    made: Option<(u64, u64)>,
 }
 
 impl Door {
     /// One that nobody listens to any more is replaced; anything else stays.
     pub(super) fn open(path: &Path) -> anyhow::Result<Self> {
-        let door = |listener| Door { listener, path: path.to_owned() };
+        let door = |listener| Door { listener, path: path.to_owned(), made: identity(path) };
         let shown = path.display();
         match UnixListener::bind(path) {
             Ok(listener) => return Ok(door(listener)),
@@ -77,8 +79,15 @@ impl Door {
 
 impl Drop for Door {
     fn drop(&mut self) {
-        drop(fs::remove_file(&self.path));
+        // Another one may have its place by now.
+        if self.made.is_some() && identity(&self.path) == self.made {
+            drop(fs::remove_file(&self.path));
+        }
     }
+}
+
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    fs::symlink_metadata(path).ok().map(|found| (found.dev(), found.ino()))
 }
 
 /// A report is shorter than what a socket holds: nobody is waited for.

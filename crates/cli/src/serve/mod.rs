@@ -6,23 +6,26 @@
 
 mod console;
 mod doors;
+mod errand;
 mod http;
 mod mark5;
 mod metrics;
+mod permission;
 mod state;
 mod station;
 mod visitors;
 mod window;
 
-use std::{fs, net::TcpListener, path::PathBuf};
+use std::{net::TcpListener, path::PathBuf};
 
 use anyhow::Context;
 use clap::Args;
 use serde::Deserialize;
 
-use crate::{Blame, Outcome, record::Wishes, signals::stop_on_signal, tell};
+use crate::{Blame, Outcome, record::Wishes, signals::stop_on_signal, small_file, tell};
 use console::Console;
 use doors::{Door, HTTP, listen, spawn};
+use permission::Permission;
 pub(crate) use state::State;
 use station::Station;
 pub(crate) use window::{Shown, Window};
@@ -55,6 +58,10 @@ struct Service {
     /// Let other machines command it: there is no password
     #[arg(long)]
     listen_beyond_loopback: bool,
+    /// Instruments may be named by their path if they lie below this directory; may be given several times. Others are
+    /// those of the catalogue, and that of the configuration
+    #[arg(long, value_name = "DIRECTORY")]
+    instruments: Vec<PathBuf>,
 }
 
 /// The file.
@@ -78,7 +85,8 @@ impl Serve {
         let door = service.socket.as_deref().map(Door::open).transpose().input()?;
         let end = stop_on_signal().run()?;
         let (console, orders, news) = Console::new();
-        let mut station = Station::new(record, news);
+        let permission = Permission { beyond, instruments: service.instruments.clone(), file: record };
+        let mut station = Station::new(permission, news);
         if let Some(listener) = http {
             let console = console.clone();
             spawn("http", move || http::serve(&listener, &console)).run()?;
@@ -98,10 +106,8 @@ impl Serve {
 
     fn configured(&self) -> anyhow::Result<Configured> {
         let Some(file) = &self.config else { return Ok(Configured::default()) };
-        let name = file.display();
-        let text =
-            fs::read_to_string(file).with_context(|| format!("can't read the configuration {name}"))?;
-        toml::from_str(&text).with_context(|| name.to_string())
+        let text = small_file::read(file, "configuration")?;
+        toml::from_str(&text).with_context(|| file.display().to_string())
     }
 }
 
@@ -112,6 +118,7 @@ impl Service {
             mark5: self.mark5.or(below.mark5),
             socket: self.socket.or(below.socket),
             listen_beyond_loopback: self.listen_beyond_loopback || below.listen_beyond_loopback,
+            instruments: if self.instruments.is_empty() { below.instruments } else { self.instruments },
         }
     }
 

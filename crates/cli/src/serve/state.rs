@@ -143,6 +143,12 @@ impl Configuration {
             missing: None,
         }
     }
+
+    /// Of what can't be recorded with yet, and why.
+    pub(crate) fn missing(wishes: &Wishes, why: String) -> Self {
+        let (mode, to) = (wishes.mode, wishes.to.clone());
+        Configuration { mode, to, missing: Some(why), ..Configuration::default() }
+    }
 }
 
 #[expect(clippy::ref_option, reason = "serde calls it so")]

@@ -1,49 +1,44 @@
 //! The thread that runs the recorder: carries out orders, begins and ends recordings at their times, and reports.
 
-use std::sync::{
-    Arc, Mutex, PoisonError,
-    atomic::{AtomicBool, Ordering},
-    mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError},
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+        mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError},
+    },
+    time::Duration,
 };
 
 use nilometer_acquisition::{Outcome as Recorded, Status};
 use nilometer_model::{Moment, Nanos, packets::Mode};
-use nilometer_storage::{Calendar, Clock, target::TargetError};
+use nilometer_storage::{Calendar, Clock};
 
 use super::{
     console::{Answer, Asked, News},
+    errand::{self, Brought, Current, Errand},
+    permission::Permission,
     state::{Configuration, Metadata, Order, Refused, Report, Scan, State},
 };
 use crate::{
-    Failure, explained,
-    record::{Account, Before, Prepared, Settings, Wishes, left_until, went_well},
-    recorded::is_taken,
+    record::{Account, Before, Wishes, left_until, went_well},
     tell,
 };
 
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Station {
-    /// What the file of the service says.
-    file: Wishes,
-    /// What is configured.
+    permission: Arc<Permission>,
+    /// What is configured, and how that is told.
     wishes: Wishes,
+    configuration: Configuration,
+    /// What is done for an order.
+    errand: Option<Errand>,
     news: Arc<Mutex<News>>,
     current: Option<Current>,
     /// Who waits for the end of the recording.
     waiting: Vec<SyncSender<Answer>>,
     clock: Clock,
     told: Nanos,
-}
-
-/// A recording that is armed or runs.
-#[derive(Debug)]
-struct Current {
-    prepared: Prepared,
-    settings: Settings,
-    metadata: Metadata,
-    stop: Arc<AtomicBool>,
-    before: Option<Before>,
 }
 
 /// Longest without a look at orders and times.
@@ -54,25 +49,31 @@ const TELL: Nanos = Nanos::from_millis(200);
 const WAITING: usize = 64;
 /// Recordings that are remembered.
 const SCANS: usize = 10_000;
+/// How long the end of the service waits for storage on which nothing is recorded.
+const LEAVE: Duration = Duration::from_secs(5);
 
 fn now() -> Moment {
     Moment(Calendar::now().time)
 }
 
-fn refused(failure: Failure) -> Refused {
-    match failure {
-        Failure::Input(error) => Refused::Input(explained(&error)),
-        Failure::Run(error) | Failure::NotCarried(error) | Failure::NotDecided(error) => {
-            Refused::Failed(explained(&error))
-        }
-    }
-}
-
 impl Station {
-    pub(super) fn new(file: Wishes, news: Arc<Mutex<News>>) -> Self {
-        let (wishes, clock) = (file.clone(), Clock::start());
-        let station =
-            Station { file, wishes, news, current: None, waiting: Vec::new(), clock, told: Nanos(0) };
+    pub(super) fn new(permission: Permission, news: Arc<Mutex<News>>) -> Self {
+        let wishes = permission.file.clone();
+        let configuration = match errand::change(&permission, Wishes::default(), &wishes) {
+            Brought::Configured(configured) => configured.1,
+            _ => Configuration::missing(&wishes, "nothing is configured".into()),
+        };
+        let station = Station {
+            permission: Arc::new(permission),
+            wishes,
+            configuration,
+            errand: None,
+            news,
+            current: None,
+            waiting: Vec::new(),
+            clock: Clock::start(),
+            told: Nanos(0),
+        };
         station.configured(State::Idle);
         station
     }
@@ -87,11 +88,24 @@ impl Station {
             }
             self.look();
         }
-        if self.state() == State::Recording {
-            self.stop_recording();
-        } else if let Some(current) = self.current.take() {
-            current.prepared.discard();
+        self.leave();
+    }
+
+    /// Ends a recording in order, and gives up what is armed. Storage that does not answer is not waited for: the process
+    /// ends without it.
+    fn leave(&mut self) {
+        if let Some(Brought::Armed(current, _)) =
+            self.errand.take().and_then(|errand| errand.back_within(LEAVE))
+        {
+            self.current = Some(*current);
         }
+        if self.state() != State::Recording
+            && let Some(current) = self.current.take()
+        {
+            let given_up = Errand::begin(None, move || Ok(errand::disarm(current)));
+            drop(given_up.map(|errand| errand.back_within(LEAVE)));
+        }
+        self.stop_recording();
         while self.current.is_some() {
             std::thread::sleep(LOOK.duration());
             self.look();
@@ -118,26 +132,70 @@ impl Station {
             drop(answer.try_send(Err(why)));
             return;
         }
-        let done = match order {
-            Order::Configure(wishes) => self.configure(wishes),
-            Order::Change(wishes) => {
-                self.wishes = wishes.over(self.wishes.clone());
-                self.configured(self.state());
-                Ok(())
+        match order {
+            Order::Start => {
+                let done = self.start();
+                self.answer(&answer, done);
             }
-            Order::Arm(wishes, metadata) => self.arm(wishes, metadata),
-            Order::Start => self.start(),
-            Order::Record(label) => self.record(&label),
-            Order::Stop if self.state() == State::Armed => {
-                self.disarm();
-                Ok(())
-            }
-            Order::Stop => {
+            Order::Stop if self.state() != State::Armed => {
                 self.stop_recording();
                 self.waiting.push(answer);
-                return;
+            }
+            order => self.send(order, &answer),
+        }
+    }
+
+    /// Has done for an order what it needs of storage.
+    fn send(&mut self, order: Order, answer: &SyncSender<Answer>) {
+        let (permission, wishes) = (self.permission.clone(), self.wishes.clone());
+        let errand: Box<dyn FnOnce() -> Result<Brought, Refused> + Send> = match order {
+            Order::Configure(asked) => {
+                Box::new(move || errand::configure(&permission, asked, &permission.file))
+            }
+            Order::Change(asked) => Box::new(move || Ok(errand::change(&permission, asked, &wishes))),
+            Order::Arm(asked, metadata) => {
+                Box::new(move || errand::arm(&permission, asked, wishes, metadata, false))
+            }
+            Order::Record(label) => Box::new(move || {
+                let name = Some(errand::free_name(&wishes.to, &label)?);
+                // The times of the configuration are those of a schedule; this is a command.
+                let wishes = Wishes { start: None, ..wishes };
+                errand::arm(&permission, Wishes { name, ..Wishes::default() }, wishes, Metadata::new(), true)
+            }),
+            Order::Start | Order::Stop => {
+                let Some(current) = self.current.take() else { return };
+                Box::new(move || Ok(errand::disarm(current)))
             }
         };
+        match Errand::begin(Some(answer.clone()), errand) {
+            Ok(errand) => self.errand = Some(errand),
+            Err(why) => self.answer(answer, Err(why)),
+        }
+    }
+
+    /// Applies what an errand brought.
+    fn apply(&mut self, brought: Brought) -> Result<(), Refused> {
+        match brought {
+            Brought::Configured(configured) => {
+                (self.wishes, self.configuration) = *configured;
+                self.configured(self.state());
+            }
+            Brought::Armed(current, begins) => {
+                self.armed(*current);
+                if begins {
+                    return self.start();
+                }
+            }
+            Brought::Disarmed => {
+                self.left();
+                self.configured(State::Configured);
+            }
+            Brought::Refused(why) => return Err(why),
+        }
+        Ok(())
+    }
+
+    fn answer(&self, answer: &SyncSender<Answer>, done: Result<(), Refused>) {
         let told = answer.try_send(done.map(|()| self.report(|report| report.clone())));
         // Who does not wait any more was told that it had begun: that it did not work is to be seen.
         if let Err(TrySendError::Disconnected(Err(Refused::Input(why) | Refused::Failed(why)))) = told {
@@ -147,7 +205,7 @@ impl Station {
 
     /// Whether this may be told now.
     fn allows(&self, order: &Order) -> Result<(), Refused> {
-        if matches!(order, Order::Stop) && self.waiting.len() >= WAITING {
+        if self.errand.is_some() || matches!(order, Order::Stop) && self.waiting.len() >= WAITING {
             return Err(Refused::Busy);
         }
         let missing = self.report(|report| report.configuration.missing.clone());
@@ -159,49 +217,28 @@ impl Station {
         })
     }
 
-    fn configure(&mut self, wishes: Wishes) -> Result<(), Refused> {
-        let wishes = wishes.over(self.file.clone());
-        Settings::of(wishes.clone()).map_err(|error| Refused::Input(explained(&error)))?;
-        self.wishes = wishes;
-        self.configured(self.state());
-        Ok(())
-    }
-
     /// Tells what is configured; `before` is the state that it is in if that is not enough.
     fn configured(&self, before: State) {
-        let settings = Settings::of(self.wishes.clone());
-        let state = match (&settings, before) {
-            (Ok(_), _) => State::Configured,
-            (Err(_), State::Failed) => State::Failed,
-            (Err(_), _) => State::Idle,
-        };
-        let configuration = match &settings {
-            Ok(settings) => Configuration::of(settings),
-            Err(error) => {
-                let (mode, to, missing) = (self.wishes.mode, self.wishes.to.clone(), Some(explained(error)));
-                Configuration { mode, to, missing, ..Configuration::default() }
-            }
+        let state = match (&self.configuration.missing, before) {
+            (None, _) => State::Configured,
+            (Some(_), State::Failed) => State::Failed,
+            (Some(_), _) => State::Idle,
         };
         self.report(|report| {
-            report.configuration = configuration;
+            report.configuration = self.configuration.clone();
             report.fault = None;
         });
         self.enter(state);
     }
 
-    fn arm(&mut self, wishes: Wishes, metadata: Metadata) -> Result<(), Refused> {
-        let settings = Settings::of(wishes.over(self.wishes.clone()));
-        let settings = settings.map_err(|error| Refused::Input(explained(&error)))?;
-        let stop = Arc::new(AtomicBool::new(false));
-        let prepared = settings.prepare(stop.clone()).map_err(refused)?;
-        let (name, asked) = (prepared.name.clone(), settings.wishes());
+    fn armed(&mut self, current: Current) {
+        let (name, asked) = (current.prepared.name.clone(), current.settings.wishes());
         self.report(|report| {
             (report.name, report.start, report.stop) = (Some(name), asked.start, asked.stop);
             (report.fault, report.recording) = (None, None);
         });
-        self.current = Some(Current { prepared, settings, metadata, stop, before: None });
+        self.current = Some(current);
         self.enter(State::Armed);
-        Ok(())
     }
 
     /// What came since it was armed is none of the recording.
@@ -209,44 +246,21 @@ impl Station {
         let Some(current) = &mut self.current else { return Err(Refused::Failed("nothing is armed".into())) };
         let (recorder, before) = (&mut current.prepared.recorder, Before::now());
         if let Err(error) = recorder.discard().and_then(|()| recorder.begin()) {
-            let why = error.to_string();
             self.disarm();
-            return Err(Refused::Failed(why));
+            return Err(Refused::Failed(error.to_string()));
         }
         current.before = Some(before);
         self.enter(State::Recording);
         Ok(())
     }
 
-    fn record(&mut self, label: &str) -> Result<(), Refused> {
-        let name = self.free_name(label)?;
-        // The times of the configuration are those of a schedule; this is a command.
-        let wishes = Wishes { name: Some(name), ..Wishes::default() };
-        let kept = std::mem::take(&mut self.wishes.start);
-        let armed = self.arm(wishes, Metadata::new());
-        self.wishes.start = kept;
-        armed.and_then(|()| self.start())
-    }
-
-    /// As Mark 5 recorders do: a letter is put behind a name that is taken.
-    fn free_name(&self, label: &str) -> Result<String, Refused> {
-        let letters = ('a'..='z').chain('A'..='Z').map(|letter| format!("{label}{letter}"));
-        for name in std::iter::once(label.to_owned()).chain(letters) {
-            let mut places = self.wishes.to.iter().map(|to| is_taken(to, &name));
-            let taken = places.try_fold(false, |taken, place| Ok(taken || place?));
-            if !taken.map_err(|error: TargetError| Refused::Failed(error.to_string()))? {
-                return Ok(name);
-            }
-        }
-        Err(Refused::Input(format!("{label} and its 52 variants exist")))
-    }
-
+    /// Gives up what is armed.
     fn disarm(&mut self) {
-        if let Some(current) = self.current.take() {
-            current.prepared.discard();
+        let Some(current) = self.current.take() else { return };
+        match Errand::begin(None, move || Ok(errand::disarm(current))) {
+            Ok(errand) => self.errand = Some(errand),
+            Err(_) => drop(self.apply(Brought::Disarmed)),
         }
-        self.left();
-        self.configured(State::Configured);
     }
 
     /// Nothing is armed or recorded any more.
@@ -263,6 +277,13 @@ impl Station {
 
     /// Begins and ends what is to, and tells how it goes.
     fn look(&mut self) {
+        if let Some(brought) = self.errand.as_ref().and_then(Errand::back) {
+            let answer = self.errand.take().and_then(|errand| errand.answer);
+            let done = self.apply(brought);
+            if let Some(answer) = answer {
+                self.answer(&answer, done);
+            }
+        }
         let Some(current) = &mut self.current else { return };
         let asked = current.settings.wishes();
         let is_over = |moment: Option<Moment>| moment.is_some_and(|moment| left_until(moment) == Nanos(0));
@@ -371,14 +392,24 @@ mod tests {
     /// A station with this to be recorded, and what it tells.
     fn station(wishes: Wishes) -> (Station, Arc<Mutex<News>>) {
         let news = Arc::new(Mutex::new(News::default()));
-        (Station::new(wishes, news.clone()), news)
+        let permission = Permission { file: wishes, ..Permission::default() };
+        (Station::new(permission, news.clone()), news)
+    }
+
+    /// Until what was ordered is done.
+    fn await_done(station: &mut Station) {
+        while station.errand.is_some() {
+            std::thread::sleep(LOOK.duration());
+            station.look();
+        }
     }
 
     /// What an order is answered.
     fn told(station: &mut Station, order: Order) -> Answer {
         let (answer, answered) = sync_channel(1);
         station.hear(Asked { order, answer });
-        answered.try_recv().expect("an answer at once")
+        await_done(station);
+        answered.try_recv().expect("an answer")
     }
 
     fn nowhere() -> Wishes {
@@ -397,6 +428,7 @@ mod tests {
         let (answer, answered) = sync_channel(1);
         drop(answered);
         station.hear(Asked { order: Order::Record("scan".into()), answer });
+        await_done(&mut station);
         assert_eq!((report().state, report().fault), (State::Failed, Some(why)));
     }
 

@@ -7,7 +7,11 @@ use nilometer_storage::{
     target::Description,
 };
 
-use crate::{Frame, Packed, Stream, instrument::Origin, journal::Head};
+use crate::{
+    Frame, Packed, Stream,
+    instrument::Origin,
+    journal::{Head, chunk_name},
+};
 
 /// When files are synced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -215,6 +219,15 @@ impl RawLayout {
     /// The name of a file of frames.
     pub fn file_name(&self, file: u64) -> String {
         self.head.file_name(&self.name, file)
+    }
+
+    /// The names of all files that a lane may have made before a frame was written.
+    pub fn names_before_frames(&self) -> Vec<String> {
+        let ahead = OPEN * u64::from(self.head.lanes);
+        let numbered = (0..ahead).filter_map(|number| u32::try_from(number).ok());
+        let chunks = numbered.map(|number| chunk_name(&self.name, number));
+        let files = (0..OPEN).map(|file| self.file_name(file));
+        std::iter::once(self.journal_name()).chain(files).chain(chunks).collect()
     }
 
     /// Where the frame that is the `issued`th of a file or part is put in the file that is there.

@@ -110,7 +110,7 @@ fn is_trusted(request: &Request, local: bool) -> Result<(), Bad> {
     let host = request.host.as_deref().unwrap_or("localhost");
     let name = host.rsplit_once(':').filter(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit()));
     let name = name.map_or(host, |(name, _)| name).trim_matches(['[', ']']);
-    if local && name != "localhost" && name.parse::<IpAddr>().is_err() {
+    if local && !name.eq_ignore_ascii_case("localhost") && name.parse::<IpAddr>().is_err() {
         return Err(Bad(403, "name it by its address, or localhost"));
     }
     Ok(())
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn a_page_in_a_browser_can_not_command_the_recorder() {
-        for host in ["127.0.0.1:9620", "localhost", "[::1]:9620", "[::1]"] {
+        for host in ["127.0.0.1:9620", "localhost", "LOCALHOST:9620", "[::1]:9620", "[::1]"] {
             assert_eq!(is_trusted(&request("POST", host, None), true), Ok(()), "{host}");
         }
         assert!(is_trusted(&request("POST", "localhost", Some("http://evil.example")), true).is_err());

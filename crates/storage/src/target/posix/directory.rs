@@ -1,9 +1,15 @@
 //! A new directory below one that the user named, for files that stay: what a recording writes is the user's.
 
-use std::path::{Path, PathBuf};
+use std::{
+    os::fd::OwnedFd,
+    path::{Path, PathBuf},
+};
 
 use nilometer_model::Coldness;
-use rustix::fs::{self, Mode, OFlags};
+use rustix::{
+    fs::{self, AtFlags, FileType, Mode, OFlags},
+    io::Errno,
+};
 
 use super::{
     super::{Description, Space, Target, TargetError},
@@ -16,7 +22,8 @@ use crate::engine::{self, Engine, EngineError, Options};
 pub struct Directory {
     description: Description,
     path: PathBuf,
-    root: std::os::fd::OwnedFd,
+    parent: OwnedFd,
+    root: OwnedFd,
 }
 
 impl Directory {
@@ -31,7 +38,7 @@ impl Directory {
         // What is called durable in it must still have a name after the loss of power.
         fs::fsync(&parent).map_err(TargetError::io(&description.path, "sync"))?;
         let root = fs::openat(&parent, name, flags, Mode::empty()).map_err(TargetError::io(&path, "open"))?;
-        Ok(Directory { description, path, root })
+        Ok(Directory { description, path, parent, root })
     }
 
     /// Where it is.
@@ -41,7 +48,27 @@ impl Directory {
 
     /// Removes the directory if it is empty: for one that was made and then not needed.
     pub fn remove_if_empty(self) -> Result<(), TargetError> {
-        fs::rmdir(&self.path).map_err(TargetError::io(&self.path, "remove"))
+        self.remove_unused::<&str>(&[])
+    }
+
+    /// The same, with plain files of these names, which the caller has made in it. Whatever has the directory's path by now
+    /// is not touched.
+    pub fn remove_unused<S: AsRef<str>>(self, names: &[S]) -> Result<(), TargetError> {
+        for name in names.iter().map(AsRef::as_ref) {
+            let there = fs::statat(&self.root, name, AtFlags::SYMLINK_NOFOLLOW);
+            if there.is_ok_and(|there| FileType::from_raw_mode(there.st_mode).is_file()) {
+                fs::unlinkat(&self.root, name, AtFlags::empty())
+                    .map_err(TargetError::io(&self.path.join(name), "remove"))?;
+            }
+        }
+        let failed = TargetError::io(&self.path, "remove");
+        let name = self.path.file_name().unwrap_or_default();
+        let ours = fs::fstat(&self.root).map(|stat| (stat.st_dev, stat.st_ino));
+        let there = fs::statat(&self.parent, name, AtFlags::SYMLINK_NOFOLLOW);
+        if there.map(|stat| (stat.st_dev, stat.st_ino)) != ours {
+            return Err(failed(Errno::NOENT));
+        }
+        fs::unlinkat(&self.parent, name, AtFlags::REMOVEDIR).map_err(failed)
     }
 
     fn kept(&self) -> TargetError {
@@ -107,6 +134,27 @@ mod tests {
         assert!(made.remove_if_empty().is_err() && path.join("mine").exists());
         let empty = Directory::create(description, "scan-2").expect("it is new");
         empty.remove_if_empty().expect("it is empty");
+        let description = probe(below.path()).expect("it can be described");
+        let armed = Directory::create(description.clone(), "scan-3").expect("it is new");
+        std::fs::write(armed.path().join("scan-3.0.journal"), "x").expect("space");
+        armed.remove_unused(&["scan-3.0.journal", "scan-3.vdif"]).expect("nothing foreign is in it");
         assert_eq!(std::fs::read_dir(below.path()).expect("listed").count(), 1);
+    }
+
+    #[test]
+    fn what_has_its_path_by_now_is_not_touched() {
+        let below = tempfile::tempdir().expect("a temporary directory");
+        let elsewhere = below.path().join("elsewhere");
+        std::fs::create_dir(&elsewhere).expect("a directory");
+        std::fs::write(elsewhere.join("resolv.conf"), "nameserver").expect("space");
+        let description = probe(below.path()).expect("it can be described");
+        let made = Directory::create(description, "resolv").expect("it is new");
+        let path = made.path().to_owned();
+        std::fs::write(path.join("resolv.conf"), "ours").expect("space");
+        std::fs::rename(&path, below.path().join("away")).expect("the owner of the directory may");
+        std::os::unix::fs::symlink(&elsewhere, &path).expect("a link");
+        made.remove_unused(&["resolv.conf"]).expect_err("it is not there any more");
+        assert!(elsewhere.join("resolv.conf").exists() && path.symlink_metadata().is_ok());
+        assert!(!below.path().join("away/resolv.conf").exists(), "the one in the held directory is ours");
     }
 }

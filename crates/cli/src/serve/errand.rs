@@ -1,0 +1,155 @@
+//! What an order needs of storage is done on a thread of its own: storage may not answer, and the thread that has the
+//! recorder must not wait for it. One errand at a time; what it brings is applied by the station.
+
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::AtomicBool,
+        mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync_channel},
+    },
+    thread,
+    time::Duration,
+};
+
+use nilometer_storage::target::TargetError;
+
+use super::{
+    console::Answer,
+    permission::{Permission, refused},
+    state::{Configuration, Metadata, Refused},
+};
+use crate::{
+    explained,
+    record::{Before, Prepared, Settings, Wishes},
+    recorded::is_taken,
+};
+
+/// A recording that is armed or runs.
+#[derive(Debug)]
+pub(super) struct Current {
+    pub(super) prepared: Prepared,
+    pub(super) settings: Settings,
+    pub(super) metadata: Metadata,
+    pub(super) stop: Arc<AtomicBool>,
+    pub(super) before: Option<Before>,
+}
+
+/// What an errand brings.
+#[derive(Debug)]
+pub(super) enum Brought {
+    /// What is wished from here on, and how that is told.
+    Configured(Box<(Wishes, Configuration)>),
+    /// A recording that can begin, and whether it is to begin at once.
+    Armed(Box<Current>, bool),
+    /// What was armed is gone.
+    Disarmed,
+    /// It did not work.
+    Refused(Refused),
+}
+
+/// An errand that is under way.
+#[derive(Debug)]
+pub(super) struct Errand {
+    brought: Receiver<Brought>,
+    /// Where the answer of the order goes.
+    pub(super) answer: Option<SyncSender<Answer>>,
+}
+
+impl Errand {
+    /// Sends somebody.
+    pub(super) fn begin(
+        answer: Option<SyncSender<Answer>>,
+        work: impl FnOnce() -> Result<Brought, Refused> + Send + 'static,
+    ) -> Result<Self, Refused> {
+        let (sender, brought) = sync_channel(1);
+        let run = move || {
+            let brought = work().unwrap_or_else(Brought::Refused);
+            // The service has ended meanwhile: what was armed for it is given up.
+            if let Err(unheard) = sender.send(brought)
+                && let Brought::Armed(current, _) = unheard.0
+            {
+                current.prepared.discard();
+            }
+        };
+        let started = thread::Builder::new().name("errand".into()).spawn(run);
+        started.map_err(|error| Refused::Failed(format!("can't start a thread: {error}")))?;
+        Ok(Errand { brought, answer })
+    }
+
+    /// What it brings, if it is back.
+    pub(super) fn back(&self) -> Option<Brought> {
+        match self.brought.try_recv() {
+            Ok(brought) => Some(brought),
+            Err(TryRecvError::Empty) => None,
+            Err(TryRecvError::Disconnected) => Some(Brought::Refused(broken())),
+        }
+    }
+
+    /// What it brings within this time.
+    pub(super) fn back_within(&self, patience: Duration) -> Option<Brought> {
+        match self.brought.recv_timeout(patience) {
+            Ok(brought) => Some(brought),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => Some(Brought::Refused(broken())),
+        }
+    }
+}
+
+fn broken() -> Refused {
+    Refused::Failed("a fault of the recorder itself: its log says which".into())
+}
+
+/// Checks what is asked for and keeps it, if it can be recorded with.
+pub(super) fn configure(permission: &Permission, asked: Wishes, below: &Wishes) -> Result<Brought, Refused> {
+    let settings = permission.settings(asked, below.clone())?;
+    let configuration = Configuration::of(&settings);
+    Ok(Brought::Configured(Box::new((settings.wishes().clone(), configuration))))
+}
+
+/// The same for one thing of several that follow: what is still missing is told, and is no fault.
+pub(super) fn change(permission: &Permission, asked: Wishes, below: &Wishes) -> Brought {
+    match configure(permission, asked.clone(), below) {
+        Ok(brought) => brought,
+        Err(Refused::Input(why)) => {
+            let wishes = asked.over(below.clone());
+            let configuration = Configuration::missing(&wishes, why);
+            Brought::Configured(Box::new((wishes, configuration)))
+        }
+        Err(refused) => Brought::Refused(refused),
+    }
+}
+
+/// Makes a recording ready.
+pub(super) fn arm(
+    permission: &Permission,
+    asked: Wishes,
+    below: Wishes,
+    metadata: Metadata,
+    begins: bool,
+) -> Result<Brought, Refused> {
+    let settings = permission.settings(asked, below)?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let prepared = settings.prepare(stop.clone()).map_err(refused)?;
+    Ok(Brought::Armed(Box::new(Current { prepared, settings, metadata, stop, before: None }), begins))
+}
+
+/// Gives up what is armed.
+pub(super) fn disarm(current: Current) -> Brought {
+    current.prepared.discard();
+    Brought::Disarmed
+}
+
+/// As Mark 5 recorders do: a letter is put behind a name that is taken.
+pub(super) fn free_name(to: &[PathBuf], label: &str) -> Result<String, Refused> {
+    let letters = ('a'..='z').chain('A'..='Z').map(|letter| format!("{label}{letter}"));
+    for name in std::iter::once(label.to_owned()).chain(letters) {
+        let mut places = to.iter().map(|to| is_taken(to, &name));
+        let taken = places.try_fold(false, |taken, place| Ok(taken || place?));
+        let failed = |error: TargetError| Refused::Failed(explained(&error.into()));
+        if !taken.map_err(failed)? {
+            return Ok(name);
+        }
+    }
+    Err(Refused::Input(format!("{label} and its 52 variants exist")))
+}

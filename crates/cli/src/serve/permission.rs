@@ -1,0 +1,150 @@
+//! What those who command the service may have it do. Whoever reaches its port is any user of this machine, and there is no
+//! password; the service may read and write what they may not. So they name instruments, and no files: but those below the
+//! directories that the service was given for that.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, bail, ensure};
+
+use super::state::Refused;
+use crate::{
+    Failure, catalogue, explained,
+    record::{Settings, Wishes},
+    tell,
+};
+
+/// See the module.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Permission {
+    /// Packets may be taken from beyond this machine by command.
+    pub(super) beyond: bool,
+    /// Where files of instruments may be.
+    pub(super) instruments: Vec<PathBuf>,
+    /// What the configuration of the service says of recordings: all of that may be asked for.
+    pub(super) file: Wishes,
+}
+
+impl Permission {
+    /// What a command asks for, over what is asked for already. Looks at files, which takes its time.
+    pub(super) fn settings(&self, asked: Wishes, below: Wishes) -> Result<Settings, Refused> {
+        let (asked, is_file) = self.instrument(asked).map_err(|error| Refused::Input(explained(&error)))?;
+        let listens = asked.listen.clone();
+        let settings = Settings::of(asked.over(below)).map_err(|error| {
+            if !is_file {
+                return Refused::Input(explained(&error));
+            }
+            // What stands in a file is not told to those who may not read it.
+            tell::note(explained(&error));
+            Refused::Input(
+                "instrument: the file is not valid: what the service writes to its log says why".into(),
+            )
+        })?;
+        if listens.is_some() && listens != self.file.listen {
+            self.listens(&settings).map_err(|error| Refused::Input(explained(&error)))?;
+        }
+        Ok(settings)
+    }
+
+    /// With the real path of an instrument's file, and whether it is one.
+    fn instrument(&self, asked: Wishes) -> anyhow::Result<(Wishes, bool)> {
+        let named = asked.instrument.as_ref().filter(|_| asked.instrument != self.file.instrument);
+        let Some(name) = named.filter(|name| !catalogue::has_instrument(name)) else {
+            return Ok((asked, false));
+        };
+        if !name.contains('/') {
+            // The message says which there are.
+            catalogue::find(name, &catalogue::INSTRUMENTS, "instrument")?;
+        }
+        let refused = || {
+            "instrument: write a name of the catalogue, or the path of a file below a directory that `instruments` of the \
+             service's configuration names"
+        };
+        let real = PathBuf::from(name).canonicalize().ok().with_context(refused)?;
+        let below =
+            |directory: &PathBuf| directory.canonicalize().is_ok_and(|directory| real.starts_with(directory));
+        ensure!(self.instruments.iter().any(below), refused());
+        let Some(real) = real.to_str() else { bail!(refused()) };
+        Ok((Wishes { instrument: Some(real.to_owned()), ..asked }, true))
+    }
+
+    fn listens(&self, settings: &Settings) -> anyhow::Result<()> {
+        let at = settings.address()?;
+        ensure!(
+            self.beyond || at.ip().is_loopback(),
+            "listen: udp://{at} is reached from beyond this machine, and the service was not told \
+             --listen-beyond-loopback"
+        );
+        Ok(())
+    }
+}
+
+/// What is told of a failure to those who gave an order.
+pub(super) fn refused(failure: Failure) -> Refused {
+    match failure {
+        Failure::Input(error) => Refused::Input(explained(&error)),
+        Failure::Run(error) | Failure::NotCarried(error) | Failure::NotDecided(error) => {
+            Refused::Failed(explained(&error))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wished(instrument: &str) -> Wishes {
+        Wishes { instrument: Some(instrument.into()), to: vec!["/data".into()], ..Wishes::default() }
+    }
+
+    fn why(permission: &Permission, asked: Wishes) -> String {
+        match permission.settings(asked, Wishes::default()) {
+            Err(Refused::Input(why)) => why,
+            other => panic!("not refused: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn only_instruments_are_read_and_nothing_of_a_file_is_told() {
+        let allowed = tempfile::tempdir().expect("a temporary directory");
+        let good = catalogue::find("fila10g-1g", &catalogue::INSTRUMENTS, "instrument").expect("built in").1;
+        let path = |name: &str| allowed.path().join(name).to_str().expect("a plain name").to_owned();
+        std::fs::write(path("fila10g-1g.toml"), &good).expect("space");
+        std::fs::write(path("bad.toml"), "TOKEN = hunter2\n").expect("space");
+        std::os::unix::fs::symlink("/etc/passwd", path("link.toml")).expect("a link");
+        let nothing = Permission::default();
+        let permission = Permission { instruments: vec![allowed.path().into()], ..Permission::default() };
+        assert!(permission.settings(wished("fila10g-1g"), Wishes::default()).is_ok());
+        assert!(permission.settings(wished(&path("fila10g-1g.toml")), Wishes::default()).is_ok());
+        let dots = path("../../../../../../../../etc/passwd");
+        for outside in
+            ["/etc/passwd", "/proc/self/environ", "/dev/zero", &dots, &path("link.toml"), &path("none")]
+        {
+            assert!(why(&permission, wished(outside)).contains("a name of the catalogue"), "{outside}");
+        }
+        assert!(why(&nothing, wished(&path("fila10g-1g.toml"))).contains("a name of the catalogue"));
+        let told = why(&permission, wished(&path("bad.toml")));
+        assert!(!told.contains("hunter2") && !told.contains("TOKEN"), "{told}");
+        let of_the_file = Permission { file: wished(&path("fila10g-1g.toml")), ..nothing };
+        assert!(
+            of_the_file.settings(of_the_file.file.clone(), Wishes::default()).is_ok(),
+            "its own file names it"
+        );
+    }
+
+    #[test]
+    fn packets_from_beyond_need_the_flag() {
+        let listening = |at: &str| Wishes { listen: at.parse().ok(), ..wished("fila10g-1g") };
+        let [closed, open] = [false, true].map(|beyond| Permission { beyond, ..Permission::default() });
+        for beyond in
+            ["udp://0.0.0.0:5000", "udp://192.0.2.1:5000", "udp://239.1.1.1:5000", "udp://[::]:5000"]
+        {
+            assert!(why(&closed, listening(beyond)).contains("--listen-beyond-loopback"), "{beyond}");
+            assert!(open.settings(listening(beyond), Wishes::default()).is_ok(), "{beyond}");
+        }
+        assert!(closed.settings(listening("udp://127.0.0.1:5000"), Wishes::default()).is_ok());
+        let file = listening("udp://0.0.0.0:5000");
+        let configured = Permission { file: file.clone(), ..closed };
+        assert!(configured.settings(Wishes::default(), file.clone()).is_ok(), "its configuration says so");
+        assert!(configured.settings(file, Wishes::default()).is_ok(), "and so may be asked for");
+    }
+}
