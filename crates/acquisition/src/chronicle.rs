@@ -109,6 +109,16 @@ impl Chronicle {
         self.readable.add(now.since(due).0);
     }
 
+    /// How many stalls there were and how long all of them together, and the longest time without an acknowledgement while
+    /// frames waited: with what lasts until now.
+    pub(crate) fn stalls_until(&self, now: Nanos) -> ((u64, Nanos), Nanos) {
+        let since_begun = self.begun.map_or(Nanos(0), |begun| now.since(begun));
+        let lasts = self.waits_since.map_or(Nanos(0), |since| since_begun.since(since));
+        let (count, sum) = self.stalled;
+        let stalled = if lasts > self.allowance { (count + 1, sum + lasts) } else { (count, sum) };
+        (stalled, self.longest_stall.max(lasts))
+    }
+
     fn stood(&mut self, stall: Stall) {
         self.longest_stall = self.longest_stall.max(stall.length);
         if stall.length <= self.allowance {

@@ -5,7 +5,7 @@
 //!
 //! | kind | numbers |
 //! |---|---|
-//! | 1 head | recording, lane (low 32 bits) and lanes (high), frame size, stride, frames a file, version (4; low 32 bits), storing (next 16) and format (high 16) |
+//! | 1 head | recording, lane (low 32 bits) and lanes (high), frame size, stride, frames a file, version (5; low 32 bits), storing (next 16) and format (high 16) |
 //! | 2 frame | number, file, position in the file, when it was due (ns), CRC-32 of its bytes plus 2^32, or 0 if none was made; bytes of it if it is a block of packets, or 0 |
 //! | 3 durable | frames in earlier records, in files up to this number, survive the loss of power |
 //! | 4 removed | the file of this number was removed to make room, or is about to be overwritten |
@@ -14,6 +14,8 @@
 //! | 7 gap | of the block whose record follows: its number, the packet before which or from which on packets are missing, how many, 1 if something that is marked as invalid stands in their place |
 //! | 8 stream | in place of the numbers, 48 bytes of text: what packets the blocks are made of ([`crate::Stream`]) |
 //! | 9 chunk | file, and 1 + the number in its name from now on, or 0 if there is none |
+//! | 10 checkpoint | frames in the first so many records of this journal survive the loss of power, in whichever files |
+//! | 11 boot | of the machine that records, since it was started last: its boot id (`/proc/sys/kernel/random/boot_id`), 16 bytes |
 //!
 //! Storing is 0 for files of N frames, 1 for a growing file, 2 for one that lanes share, 3 for chunks, 4 for one that is
 //! written again and again. In 1, 2 and 4, which are not made of files, a "file" is a part of so many frames of the lane, which is synced as a whole; a position is always in the file
@@ -22,9 +24,16 @@
 //! A chunk is noted before its file is made and again before it is renamed: the file has the last name that is noted, or
 //! that before. The number in a name is that of the chunk among those of all lanes.
 //!
+//! Files are noted as durable when they are full. Where that takes long, what is in the file being filled is synced from time
+//! to time, and a checkpoint says up to which record: one that was written before the sync began, since the data of a frame
+//! are written before its record is.
+//!
+//! Version 4 has neither checkpoint nor boot.
+//!
 //! The text of an origin stands behind the head, in as many records as it takes, the last one filled up with zeroes.
 
 use nilometer_model::{Format, Storing};
+use nilometer_storage::process::BootId;
 
 use crate::{Due, Gap, instrument::Origin};
 
@@ -77,6 +86,13 @@ pub enum Entry {
     Origin([u8; TEXT]),
     /// A part of the text that says what packets the blocks are made of.
     Stream([u8; TEXT]),
+    /// Frames in the first so many records survive the loss of power.
+    Checkpoint {
+        /// How many records, this one not among them.
+        records: u64,
+    },
+    /// Which start of which machine this was recorded in.
+    Boot(BootId),
     /// The name that the file of a chunk has or gets.
     Chunk {
         /// Which file of the lane.
@@ -145,7 +161,9 @@ fn text_of(numbers: [u64; 6]) -> [u8; TEXT] {
     text
 }
 
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
+/// The first that this program reads.
+const FIRST_VERSION: u32 = 4;
 /// Frames are smaller, whatever a journal says that somebody else wrote.
 const FRAME_MAX: u64 = 1 << 32;
 
@@ -188,22 +206,29 @@ impl Entry {
             Entry::Chunk { file, number } => {
                 (9, [file, number.map_or(0, |number| u64::from(number) + 1), 0, 0, 0, 0])
             }
+            Entry::Checkpoint { records } => (10, [records, 0, 0, 0, 0, 0]),
+            Entry::Boot(BootId(id)) => {
+                let (low, high) = (id as u64, (id >> 64) as u64);
+                (11, [low, high, 0, 0, 0, 0])
+            }
         }
     }
 
     #[expect(clippy::many_single_char_names, reason = "what they mean is in the table above, by kind")]
     fn from_parts(kind: u32, [a, b, c, d, e, f]: [u64; 6]) -> Option<Self> {
         match kind {
-            1 if f as u32 == VERSION && c <= d && d <= FRAME_MAX => Some(Entry::Head(Head {
-                recording: a,
-                lane: b as u32,
-                lanes: (b >> 32) as u32,
-                frame_size: c,
-                stride: d,
-                frames_per_file: e,
-                storing: *Storing::STORED.get((f >> 32) as usize & 0xffff)?,
-                format: *Format::STORED.get((f >> 48) as usize)?,
-            })),
+            1 if (FIRST_VERSION..=VERSION).contains(&(f as u32)) && c <= d && d <= FRAME_MAX => {
+                Some(Entry::Head(Head {
+                    recording: a,
+                    lane: b as u32,
+                    lanes: (b >> 32) as u32,
+                    frame_size: c,
+                    stride: d,
+                    frames_per_file: e,
+                    storing: *Storing::STORED.get((f >> 32) as usize & 0xffff)?,
+                    format: *Format::STORED.get((f >> 48) as usize)?,
+                }))
+            }
             2 => {
                 let checksum = (e >> 32 == 1).then_some(e as u32);
                 let length = u32::try_from(f).ok().filter(|length| *length > 0);
@@ -225,6 +250,8 @@ impl Entry {
                 let number = b.checked_sub(1).map(u32::try_from).transpose().ok()?;
                 Some(Entry::Chunk { file: a, number })
             }
+            10 => Some(Entry::Checkpoint { records: a }),
+            11 => Some(Entry::Boot(BootId(u128::from(a) | u128::from(b) << 64))),
             _ => None,
         }
     }
@@ -328,6 +355,8 @@ mod tests {
             Entry::End { due: Some(Due { frames: 9, last: Some(7) }) },
             Entry::Chunk { file: 7, number: None },
             Entry::Chunk { file: 7, number: Some(0) },
+            Entry::Checkpoint { records: 12 },
+            Entry::Boot(BootId(u128::MAX - 7)),
         ];
         let mut bytes = vec![0; entries.len() * RECORD];
         for (sequence, (entry, record)) in entries.into_iter().zip(bytes.chunks_exact_mut(RECORD)).enumerate()
@@ -341,7 +370,7 @@ mod tests {
     #[test]
     fn any_flipped_bit_ends_the_prefix_there() {
         let whole = journal();
-        assert_eq!(prefix(&whole).len(), 13);
+        assert_eq!(prefix(&whole).len(), 15);
         for byte in 0..whole.len() {
             let mut torn = whole.clone();
             torn[byte] ^= 0x10;

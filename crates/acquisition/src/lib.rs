@@ -52,4 +52,4 @@ pub use ring::{Books, Due, Frame, Gap, Glance, Packed, Ring, Taken, WhenFull};
 pub use source::{Delivery, Fill, Pace, Source};
 pub use stream::{Stream, Wire};
 pub use verify::{Damaged, Headers, OVERWRITTEN, Verified, verify};
-pub use writer::{Writer, WriterTotals};
+pub use writer::{PacketCount, StoredCounts, Writer, WriterTotals};

@@ -17,11 +17,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use nilometer_storage::process::BootId;
+
 use crate::{
     Gap, Ranges, Stream,
     instrument::Origin,
     journal::{self, Entry, Head, RECORD},
 };
+use pieces::Lasting;
 
 /// What must have survived for a frame to count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,6 +80,8 @@ pub struct Index {
     pub last: Option<u32>,
     /// Lanes that were ended in order.
     pub ended: usize,
+    /// In which start of which machine it was recorded, if it says so.
+    pub boot: Option<BootId>,
 }
 
 /// What the name of a chunk may be: by the number in it, if there is one.
@@ -109,20 +114,26 @@ impl Index {
         }
     }
 
-    /// What a lane's journal says further. Frames of files that were removed are gone, and those in files behind the last
-    /// `durable` one don't count.
-    fn take(&mut self, lane: usize, entries: &[Entry], removed: &BTreeSet<u64>, durable: Option<u64>) {
+    /// What a lane's journal says behind the first so many records. Frames of files that were removed are gone, and of the
+    /// others those that are `lasting` count.
+    fn take(
+        &mut self,
+        (lane, before): (usize, u64),
+        entries: &[Entry],
+        removed: &BTreeSet<u64>,
+        lasting: Lasting,
+    ) {
         if let Some(&last) = removed.last() {
             self.gone.insert(lane, last);
         }
         let mut gaps: BTreeMap<u64, Vec<Gap>> = BTreeMap::new();
-        for entry in entries {
+        for (entry, record) in entries.iter().zip(before..) {
             match *entry {
                 Entry::Frame { number, file, .. } if removed.contains(&file) => {
                     self.removed.add(number);
                 }
                 Entry::Frame { number, file, position, checksum, length, due }
-                    if durable.is_some_and(|last| file <= last) =>
+                    if lasting.has(file, record) =>
                 {
                     self.gaps.extend(gaps.remove_entry(&number));
                     self.found(number, Place { lane, file, position, checksum, length, due });

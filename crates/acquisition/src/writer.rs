@@ -1,13 +1,19 @@
 //! The other end of the ring: takes full slots, has a sink store them, gives the slots back.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{
+    collections::VecDeque,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 use nilometer_model::{Histogram, Nanos};
 use nilometer_storage::{Completion, Errno, Step, Wait, Workload};
 
 use crate::{
     Frame, Ring, Taken,
-    sink::{Sink, Stored},
+    sink::{FrameCount, Sink, Stored},
 };
 
 /// A lane of the recorder as a workload.
@@ -21,6 +27,7 @@ pub struct Writer<S> {
     taken: VecDeque<Frame>,
     stored: Stored,
     totals: WriterTotals,
+    counts: Arc<StoredCounts>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,13 +54,48 @@ pub struct WriterTotals {
     pub full: bool,
 }
 
+/// What a lane has stored so far, for those who look at it from other threads.
+#[derive(Debug, Default)]
+pub struct StoredCounts {
+    /// Survives the death of the process.
+    pub acknowledged: PacketCount,
+    /// Survives the loss of power.
+    pub durable: PacketCount,
+}
+
+/// Packets, or frames that are not made of packets, and their bytes.
+#[derive(Debug, Default)]
+pub struct PacketCount {
+    packets: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl PacketCount {
+    fn add(&self, frame: FrameCount) {
+        self.packets.fetch_add(frame.packets, Ordering::Relaxed);
+        self.bytes.fetch_add(frame.bytes, Ordering::Relaxed);
+    }
+
+    /// Packets and bytes until now.
+    pub fn get(&self) -> (u64, u64) {
+        (self.packets.load(Ordering::Relaxed), self.bytes.load(Ordering::Relaxed))
+    }
+}
+
 impl<S: Sink> Writer<S> {
     /// A writer in a seat of the ring.
     pub fn new(ring: Arc<Ring>, seat: usize, sink: S) -> Self {
         let totals = WriterTotals::default();
         let stored = Stored { acknowledged: Vec::with_capacity(16), durable: Vec::new() };
         let taken = VecDeque::with_capacity(ring.batch());
-        Writer { ring, seat, sink, state: State::Taking, taken, stored, totals }
+        let counts = Arc::default();
+        Writer { ring, seat, sink, state: State::Taking, taken, stored, totals, counts }
+    }
+
+    /// Counts where others see it while it runs.
+    #[must_use]
+    pub fn counting(self, counts: Arc<StoredCounts>) -> Self {
+        Writer { counts, ..self }
     }
 
     /// The sink.
@@ -88,9 +130,11 @@ impl<S: Sink> Writer<S> {
     }
 
     /// No frame waits: what the sink has collected is written meanwhile.
-    fn pause(&mut self, now: Nanos, wait: Wait) -> Step {
+    fn pause(&mut self, now: Nanos, asks_at: Option<Nanos>) -> Step {
         self.sink.flush();
-        self.sink.next(now).map_or(Step::Wait(wait), |(operation, due)| Step::Issue(operation, due))
+        let issued = self.sink.next(now).map(|(operation, due)| Step::Issue(operation, due));
+        let wakes_at = asks_at.into_iter().chain(self.sink.wakes_at()).min();
+        issued.unwrap_or(Step::Wait(wakes_at.map_or(Wait::News, Wait::Until)))
     }
 
     fn give_back_taken(&mut self, now: Nanos) {
@@ -105,11 +149,13 @@ impl<S: Sink> Writer<S> {
         for frame in acknowledged.iter() {
             let late = now.since(frame.due);
             self.totals.stored += 1;
+            self.counts.acknowledged.add(FrameCount::of(frame, frame.data.len() as u64));
             self.totals.lateness.add(late.0);
             self.totals.longest = self.totals.longest.max(late);
         }
-        for due in durable.drain(..) {
-            self.totals.durable.add(now.since(due).0);
+        for frame in durable.drain(..) {
+            self.totals.durable.add(now.since(frame.due).0);
+            self.counts.durable.add(frame);
         }
         if !acknowledged.is_empty() {
             self.ring.release(now, acknowledged);
@@ -138,8 +184,8 @@ impl<S: Sink> Workload for Writer<S> {
                 Taken::Frames => {}
                 Taken::Chunk => self.sink.begin(self.taken.front().map_or(0, |frame| frame.number)),
                 Taken::Over => self.sink.end(),
-                Taken::Nothing => return self.pause(now, Wait::News),
-                Taken::Later(time) => return self.pause(now, Wait::Until(time)),
+                Taken::Nothing => return self.pause(now, None),
+                Taken::Later(time) => return self.pause(now, Some(time)),
                 Taken::Closed(due) => {
                     self.sink.finish(Some(due));
                     self.state = State::Finishing;

@@ -52,7 +52,7 @@ fn change(packet: &mut [u8], change: impl FnOnce(&mut Header)) {
 }
 
 /// Sends these frames, each as it is changed, slowly enough for any recorder.
-fn send_each(lab: &Lab, numbers: std::ops::Range<u64>, changed: impl Fn(u64, &mut Vec<u8>)) {
+pub(crate) fn send_each(lab: &Lab, numbers: std::ops::Range<u64>, changed: impl Fn(u64, &mut Vec<u8>)) {
     let (gun, mut flow) = (Gun::new([127, 0, 0, 1], lab), lab.flow(Course::default(), 1));
     for number in numbers {
         let made = flow.make(number);

@@ -74,7 +74,7 @@ impl Service {
     pub(crate) fn await_packets(&self, count: u64) {
         await_some("packets", || {
             let status = self.json(200, "GET", "/status", "");
-            (status["recording"]["recorded_packets"].as_u64() >= Some(count)).then_some(())
+            (status["recording"]["received_packets"].as_u64() >= Some(count)).then_some(())
         });
     }
 
@@ -169,7 +169,7 @@ fn a_recording_is_commanded_over_http() {
     let summary = fs::read_to_string(below.join("scan/scan.summary.json")).expect("a summary");
     let summary: Value = serde_json::from_str(&summary).expect("JSON");
     assert_eq!(
-        (&summary["metadata"]["PI"], &summary["recording"]["recorded_packets"]),
+        (&summary["metadata"]["PI"], &summary["recording"]["durable_packets"]),
         (&"A. B.".into(), &300.into())
     );
     let directories = json!([{ "path": below, "ended": "ended in order" }]);
@@ -200,7 +200,7 @@ pub(crate) fn metrics_are_those_of(page: &str, packets: f64) {
         String::from_utf8(output.stdout).expect("text")
     });
     let read = read.unwrap_or_else(|| page.to_owned());
-    let value = read.lines().find_map(|line| line.strip_prefix("nilometer_recorded_packets_total "));
+    let value = read.lines().find_map(|line| line.strip_prefix("nilometer_received_packets_total "));
     assert_eq!(value.and_then(|value| value.parse().ok()), Some(packets), "{read}");
     for line in page.lines().filter(|line| !line.starts_with('#')) {
         let (name, value) = line.rsplit_once(' ').expect("a name and a value");
@@ -234,7 +234,8 @@ fn stations_command_it_as_they_do_mark_5_recorders() {
     sender.send(0..60);
     sender.send(70..100);
     service.await_packets(90);
-    assert_eq!(station.say("record?;"), "!record? 0 : on : 1 : ex_st_no1 : 90000 ;");
+    let in_memory = "!record? 0 : on : 1 : ex_st_no1 : 0 : 90000 : 0 ;";
+    assert_eq!(station.say("record?;"), in_memory, "less than a block came");
     assert_eq!(station.say("status?;"), "!status? 0 : 0x00300059 ;");
     assert_eq!(station.say("record=off;"), "!record= 0 ;");
     let statistics =

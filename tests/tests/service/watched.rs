@@ -29,7 +29,7 @@ fn a_recording_tells_how_it_is_and_takes_no_commands() {
     let status = await_some("290 packets", || {
         let (code, text) = ask(http, "GET", "/status", "");
         let status: Value = serde_json::from_str(&text).expect("JSON");
-        (code == 200 && status["recording"]["recorded_packets"] == 290).then_some(status)
+        (code == 200 && status["recording"]["received_packets"] == 290).then_some(status)
     });
     assert_eq!((&status["state"], &status["name"]), (&"recording".into(), &"scan".into()), "{status}");
     assert_eq!(status["configuration"]["to"], Value::from(vec![to]), "{status}");

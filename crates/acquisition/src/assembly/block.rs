@@ -75,6 +75,14 @@ impl Block {
         }
     }
 
+    /// Packets below this place that came, and their bytes.
+    pub(super) fn came(&self, shape: &Shape, end: usize) -> (u64, u64) {
+        let there = (0..end).filter(|place| self.has(*place));
+        there.fold((0, 0), |(packets, bytes), place| {
+            (packets + 1, bytes + shape.parts[place % shape.parts.len()] as u64)
+        })
+    }
+
     /// A packet is there; whether it was not before.
     #[inline]
     pub(super) fn set(&mut self, place: usize) -> bool {

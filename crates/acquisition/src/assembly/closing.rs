@@ -67,9 +67,10 @@ impl Assembly {
 
     fn send(&mut self, now: Nanos, block: Block, end: usize) {
         let length = end / self.shape.per_frame() as usize * self.shape.frame_size;
+        let (packets, bytes) = block.came(&self.shape, end);
         let mut gaps = block.gaps;
         gaps.sort_by_key(|gap| gap.at);
-        let packed = Packed { length: length as u32, gaps };
+        let packed = Packed { length: length as u32, packets, bytes, gaps };
         let frame = Frame { number: self.first, due: now, data: block.data, packed: Some(Box::new(packed)) };
         self.full.push(frame);
         self.ring.put(now, &mut self.full, &mut self.spares, false);

@@ -211,6 +211,8 @@ impl Follower {
                 | Entry::Origin(_)
                 | Entry::Stream(_)
                 | Entry::Chunk { .. }
+                | Entry::Checkpoint { .. }
+                | Entry::Boot(_)
                 | Entry::Durable { .. } => {}
             }
         }

@@ -10,7 +10,7 @@ use std::{
 };
 
 use super::{
-    Found, Index, Recording, Trust, head_of, in_order, journals_in, parts_of,
+    Found, Index, Lasting, Recording, Trust, head_of, in_order, journals_in, parts_of,
     pieces::{gained, settled},
     removed, stem_of,
 };
@@ -185,7 +185,7 @@ impl Index {
         if !removed.is_empty() {
             self.forget(lane, &removed);
         }
-        self.take(lane, entries, &removed, Some(u64::MAX));
+        self.take((lane, 0), entries, &removed, Lasting::ALL);
     }
 
     /// The frames of files that were removed are gone, but for those that are in another lane too.

@@ -18,21 +18,43 @@ struct Said {
     what: Vec<Entry>,
     removed: BTreeSet<u64>,
     durable: Option<u64>,
+    /// Up to which record the last checkpoint holds.
+    checkpoint: u64,
+}
+
+/// Which frames of a lane count: those in files up to one, and those in the first so many records.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Lasting {
+    file: Option<u64>,
+    records: u64,
+}
+
+impl Lasting {
+    /// All frames count.
+    pub(super) const ALL: Lasting = Lasting { file: Some(u64::MAX), records: u64::MAX };
+
+    /// Whether a frame in this file does, that the record of this number is of.
+    pub(super) fn has(self, file: u64, record: u64) -> bool {
+        record < self.records || self.file.is_some_and(|last| file <= last)
+    }
 }
 
 impl Said {
     fn take(&mut self, entries: &[Entry]) {
         self.removed.extend(entries.iter().filter_map(|entry| removed(*entry)));
         self.durable = self.durable.max(entries.iter().filter_map(|entry| durable(*entry)).max());
-        let is_what = |entry: &&Entry| matches!(entry, Entry::Head(_) | Entry::Origin(_) | Entry::Stream(_));
+        let checkpoint = |entry: &Entry| if let Entry::Checkpoint { records } = entry { *records } else { 0 };
+        self.checkpoint = entries.iter().map(checkpoint).fold(self.checkpoint, u64::max);
+        let is_what = |entry: &&Entry| {
+            matches!(entry, Entry::Head(_) | Entry::Boot(_) | Entry::Origin(_) | Entry::Stream(_))
+        };
         self.what.extend(entries.iter().filter(is_what));
     }
 
-    /// Frames in files up to this one count.
-    fn last(&self, trust: Trust) -> Option<u64> {
+    fn lasting(&self, trust: Trust) -> Lasting {
         match trust {
-            Trust::Acknowledged => Some(u64::MAX),
-            Trust::Durable => self.durable,
+            Trust::Acknowledged => Lasting::ALL,
+            Trust::Durable => Lasting { file: self.durable, records: self.checkpoint },
         }
     }
 }
@@ -49,9 +71,13 @@ impl Index {
         if !self.begin(found.head, &said) {
             return (taken, read);
         }
-        let (lane, last) = (self.heads.len() - 1, said.last(trust));
+        let (lane, lasting) = (self.heads.len() - 1, said.lasting(trust));
+        let mut before = 0;
         // The same records: more may have come.
-        let again = each(&found.path, taken, |entries| self.take(lane, entries, &said.removed, last));
+        let again = each(&found.path, taken, |entries| {
+            self.take((lane, before), entries, &said.removed, lasting);
+            before += entries.len() as u64;
+        });
         (taken, read.and(again))
     }
 
@@ -61,7 +87,7 @@ impl Index {
         let mut said = Said::default();
         said.take(entries);
         if self.begin(head, &said) {
-            self.take(self.heads.len() - 1, entries, &said.removed, said.last(trust));
+            self.take((self.heads.len() - 1, 0), entries, &said.removed, said.lasting(trust));
         }
     }
 
@@ -71,6 +97,8 @@ impl Index {
             return false;
         }
         self.heads.push(head);
+        let boot = |entry: &Entry| if let Entry::Boot(boot) = entry { Some(*boot) } else { None };
+        self.boot = self.boot.or_else(|| said.what.iter().find_map(boot));
         self.origin = self.origin.take().or_else(|| journal::origin_of(&said.what));
         let stream = || journal::stream_of(&said.what).and_then(|text| Stream::read(&text));
         self.stream = self.stream.take().or_else(stream);
@@ -166,6 +194,8 @@ mod tests {
             entries.push(Entry::Frame { number, file, position, due: 0, checksum: None, length: None });
             if number % 100 == 99 {
                 entries.push(Entry::Durable { file });
+                let records = entries.len() as u64 - 20;
+                entries.extend((number % 500 == 299).then_some(Entry::Checkpoint { records }));
                 entries.extend(file.checked_sub(50).map(|file| Entry::Removed { file }));
             }
         }

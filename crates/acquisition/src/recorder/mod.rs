@@ -155,9 +155,10 @@ impl Recorder {
         let watched = LaneWatch::of(&lanes, &gauges);
         for ((seat, (target, layout)), gauge) in lanes.into_iter().enumerate().zip(gauges) {
             let (ring, arena, numbering) = (ring.clone(), arena.clone(), numbering.clone());
-            let written = watched[seat].written();
+            let (written, counts) = (watched[seat].written(), watched[seat].counts());
             let options = engine;
-            let job = LaneJob { ring, seat, target, layout, gauge, numbering, written, options, arena };
+            let job =
+                LaneJob { ring, seat, target, layout, gauge, numbering, written, counts, options, arena };
             let sender = sender.clone();
             thread::Builder::new().name(format!("lane {seat}")).spawn(move || threads::lane(job, &sender))?;
         }

@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use super::{Ending, Recorder};
 use crate::{
-    Glance, Traffic,
+    Glance, PacketCount, StoredCounts, Traffic,
     format::Ignored,
     sink::{Gauge, RawLayout},
 };
@@ -28,10 +28,18 @@ pub struct Status {
     pub seconds: f64,
     /// What came from the network.
     pub came: Came,
-    /// Packets that have their place in the recording.
-    pub recorded_packets: u64,
+    /// Packets of the stream that have their place. They are in memory: what has become of them is said below.
+    pub received_packets: u64,
     /// Bytes of them that are kept.
-    pub recorded_bytes: u64,
+    pub received_bytes: u64,
+    /// Packets that are in the recording also if the recorder is killed now.
+    pub acknowledged_packets: u64,
+    /// Bytes of them.
+    pub acknowledged_bytes: u64,
+    /// Packets that are in the recording also if the machine loses its power now.
+    pub durable_packets: u64,
+    /// Bytes of them.
+    pub durable_bytes: u64,
     /// What should be there and is not.
     pub lost: Lost,
     /// Packets that came after one with a higher number (RFC 4737).
@@ -129,6 +137,7 @@ pub struct LaneStatus {
 pub(super) struct LaneWatch {
     path: PathBuf,
     written: Arc<AtomicU64>,
+    counts: Arc<StoredCounts>,
     gauge: Option<Gauge>,
     /// How it ended, also after the recording has told what it came to; none before.
     ended: Option<Ending>,
@@ -139,6 +148,7 @@ impl LaneWatch {
         let watch = |((target, _), gauge): (&(Arc<dyn Target>, RawLayout), &Option<Gauge>)| LaneWatch {
             path: target.description().path.clone(),
             written: Arc::default(),
+            counts: Arc::default(),
             gauge: gauge.clone(),
             ended: None,
         };
@@ -148,6 +158,11 @@ impl LaneWatch {
     /// Where the lane counts.
     pub(super) fn written(&self) -> Arc<AtomicU64> {
         self.written.clone()
+    }
+
+    /// The same of what it has stored.
+    pub(super) fn counts(&self) -> Arc<StoredCounts> {
+        self.counts.clone()
     }
 
     /// It is over, so. What it reported before stays.
@@ -180,14 +195,41 @@ impl Recorder {
         let now = self.clock.now();
         let traffic = self.traffic().unwrap_or_default();
         let lanes = self.watched.iter().map(LaneWatch::status).collect();
+        let stored = Stored::of(&self.watched);
         let (packets, bytes) = (traffic.counted.packets, traffic.counted.bytes);
         let rates = self.recent.see(now, packets, bytes);
-        of(now, &traffic, rates, self.ring.glance(), lanes)
+        of(now, &traffic, rates, self.ring.glance_at(now), stored, lanes)
+    }
+}
+
+/// Packets and bytes on all lanes.
+#[derive(Debug, Clone, Copy, Default)]
+struct Stored {
+    acknowledged: (u64, u64),
+    durable: (u64, u64),
+}
+
+impl Stored {
+    fn of(watched: &[LaneWatch]) -> Self {
+        let sum = |count: fn(&StoredCounts) -> &PacketCount| {
+            let each = watched.iter().map(|lane| count(&lane.counts).get());
+            each.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
+        };
+        // In this order: what is durable was acknowledged before.
+        let durable = sum(|counts| &counts.durable);
+        Stored { acknowledged: sum(|counts| &counts.acknowledged), durable }
     }
 }
 
 /// Everything put together; `rates` are packets and bytes a second.
-fn of(now: Nanos, traffic: &Traffic, rates: (f64, f64), glance: Glance, lanes: Vec<LaneStatus>) -> Status {
+fn of(
+    now: Nanos,
+    traffic: &Traffic,
+    rates: (f64, f64),
+    glance: Glance,
+    stored: Stored,
+    lanes: Vec<LaneStatus>,
+) -> Status {
     let Traffic { tally, counted, room, first, fault, .. } = traffic;
     let seconds = first.map_or(0.0, |first| now.since(first).seconds());
     let ignored = Ignored::ALL.into_iter().map(|why| (why.name(), tally.ignored[why as usize]));
@@ -201,8 +243,12 @@ fn of(now: Nanos, traffic: &Traffic, rates: (f64, f64), glance: Glance, lanes: V
             bytes_per_second: rates.1,
             mean_bytes_per_second: traffic.mean_rate().map_or(0.0, |rate| rate.0),
         },
-        recorded_packets: tally.placed,
-        recorded_bytes: tally.bytes,
+        received_packets: tally.placed,
+        received_bytes: tally.bytes,
+        acknowledged_packets: stored.acknowledged.0,
+        acknowledged_bytes: stored.acknowledged.1,
+        durable_packets: stored.durable.0,
+        durable_bytes: stored.durable.1,
         lost: Lost {
             packets: tally.missing,
             gaps: tally.losses,
@@ -297,13 +343,15 @@ mod tests {
         let books = Books { slots: 20, high: 15, refused: 1, displaced: 2, stranded: 3 };
         let stalled = (3, Nanos::from_millis(500));
         let glance = Glance { books, in_use: 14, stalled, longest_stall: Nanos::from_millis(250) };
-        let status = of(Nanos::from_millis(3000), &traffic, (1.0, 2.0), glance, Vec::new());
+        let stored = Stored { acknowledged: (80, 800), durable: (70, 700) };
+        let status = of(Nanos::from_millis(3000), &traffic, (1.0, 2.0), glance, stored, Vec::new());
         let json = serde_json::to_value(&status).expect("numbers and texts");
         let expected = serde_json::json!({
             "seconds": 2.0,
             "came": { "packets": 120, "bytes": 1200, "packets_per_second": 1.0, "bytes_per_second": 2.0,
                 "mean_bytes_per_second": 600.0 },
-            "recorded_packets": 90, "recorded_bytes": 900,
+            "received_packets": 90, "received_bytes": 900,
+            "acknowledged_packets": 80, "acknowledged_bytes": 800, "durable_packets": 70, "durable_bytes": 700,
             "lost": { "packets": 10, "gaps": 2, "longest_gap": 7, "jumped": 21, "kernel_dropped": 11, "ring_full": 4, "late": 5,
                 "blocks_not_stored": 6 },
             "reordered_packets": 0, "reordering_extent": 0, "reordering_sum": 0, "duplicate_packets": 6,

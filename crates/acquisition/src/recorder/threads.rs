@@ -16,7 +16,7 @@ use nilometer_storage::{
 
 use super::{Lane, feed};
 use crate::{
-    Ring, Writer,
+    Ring, StoredCounts, Writer,
     sink::{Gauge, Numbering, RawFiles, RawLayout, Sink},
 };
 
@@ -53,6 +53,8 @@ pub(super) struct LaneJob {
     pub(super) numbering: Numbering,
     /// Bytes that were written so far.
     pub(super) written: Arc<AtomicU64>,
+    /// What was stored so far.
+    pub(super) counts: Arc<StoredCounts>,
     pub(super) options: Options,
     pub(super) arena: Arc<Arena>,
 }
@@ -79,7 +81,7 @@ fn lane_engine(job: &LaneJob) -> Result<Box<dyn Engine>, String> {
 
 /// Writes until the recording is over, and says when it can begin.
 fn drive_lane(job: LaneJob, mut engine: Box<dyn Engine>, ready: impl FnOnce()) -> Lane {
-    let LaneJob { ring, seat, target, layout, gauge, numbering, written, options, .. } = job;
+    let LaneJob { ring, seat, target, layout, gauge, numbering, written, counts, options, .. } = job;
     // Where the storage can't say, there is room until a write fails.
     let read = || {
         if let Some(gauge) = &gauge {
@@ -88,8 +90,9 @@ fn drive_lane(job: LaneJob, mut engine: Box<dyn Engine>, ready: impl FnOnce()) -
     };
     read();
     let gauging = gauge.clone().unwrap_or(Gauge::with_reserve(0));
+    let layout = RawLayout { boot: process::BootId::now(), ..layout };
     let sink = RawFiles::new(layout, gauging).numbered(numbering);
-    let mut lane = Starting::new(Writer::new(ring, seat, sink), ready);
+    let mut lane = Starting::new(Writer::new(ring, seat, sink).counting(counts), ready);
     Drive::new(&mut lane, engine.as_mut()).run(|completion| {
         if let (OpKind::Write, Ok(bytes)) = (completion.operation.kind, completion.result) {
             written.fetch_add(bytes.into(), Ordering::Relaxed);

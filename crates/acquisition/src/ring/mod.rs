@@ -41,6 +41,10 @@ pub struct Frame {
 pub struct Packed {
     /// Bytes of it: as many as all others have, but for the last of a recording.
     pub length: u32,
+    /// Packets in it that came.
+    pub packets: u64,
+    /// Bytes of those.
+    pub bytes: u64,
     /// Packets that did not come, in order.
     pub gaps: Vec<Gap>,
 }
@@ -355,11 +359,18 @@ impl Ring {
         self.lock().books
     }
 
-    /// How it is now. Cheap enough to be asked many times a second.
+    /// How it is, with stalls that are over. Cheap enough to be asked many times a second.
     pub fn glance(&self) -> Glance {
         let state = self.lock();
         let longest_stall = state.chronicle.longest_stall;
         Glance { books: state.books, in_use: state.in_use, stalled: state.chronicle.stalled, longest_stall }
+    }
+
+    /// The same, with a stall that lasts until now.
+    pub fn glance_at(&self, now: Nanos) -> Glance {
+        let state = self.lock();
+        let (stalled, longest_stall) = state.chronicle.stalls_until(now);
+        Glance { books: state.books, in_use: state.in_use, stalled, longest_stall }
     }
 
     /// Every writer has left.

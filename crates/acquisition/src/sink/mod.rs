@@ -19,8 +19,28 @@ use crate::{Due, Frame};
 pub struct Stored {
     /// They survive the death of the process.
     pub acknowledged: Vec<Frame>,
-    /// When those were due that survive the loss of power now.
-    pub durable: Vec<Nanos>,
+    /// Those that survive the loss of power now.
+    pub durable: Vec<FrameCount>,
+}
+
+/// What a frame counts for once its slot has another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FrameCount {
+    /// When it was due, on the clock of the recording.
+    pub due: Nanos,
+    /// Packets in it that came; 1 for a frame that was not made of packets.
+    pub packets: u64,
+    /// Bytes of it: of its packets, or of the frame.
+    pub bytes: u64,
+}
+
+impl FrameCount {
+    /// Of a frame; one that is not made of packets has so many bytes.
+    pub fn of(frame: &Frame, size: u64) -> Self {
+        let (packets, bytes) =
+            frame.packed.as_ref().map_or((1, size), |packed| (packed.packets, packed.bytes));
+        FrameCount { due: frame.due, packets, bytes }
+    }
 }
 
 /// Turns frames into operations. Pure, as a workload is.
@@ -50,6 +70,10 @@ pub trait Sink {
     fn wait(&self, now: Nanos) -> Wait {
         let _ = now;
         Wait::ForOne
+    }
+    /// When it is to be asked for the next operation, though nothing comes: what is acknowledged has to become durable.
+    fn wakes_at(&self) -> Option<Nanos> {
+        None
     }
     /// Its storage has no room for another frame, and will not have.
     fn is_full(&self) -> bool;

@@ -17,12 +17,20 @@ use crate::{
     pretending::Pretending,
 };
 
-/// The labs, by how frames are stored, and whether small ones are written together.
+/// The labs, by how frames are stored, whether small ones are written together, and whether what is in a file is synced
+/// before that is full.
 fn labs() -> impl Iterator<Item = Lab> {
     let apart = each_by_itself();
     let together = each_by_itself().into_iter().filter(|lab| lab.format == Format::Raw);
     // A frame and a half more than the device takes: there is always something to be collected.
-    apart.into_iter().chain(together.map(|lab| Lab { together: 4 * 5120, period: Nanos(700), ..lab }))
+    let together = together.map(|lab| Lab { together: 4 * 5120, period: Nanos(700), ..lab });
+    let slowly = each_by_itself().into_iter().filter(|lab| lab.frames_per_file > 1).map(slowly_filled);
+    apart.into_iter().chain(together).chain(slowly)
+}
+
+/// Frames come so slowly that checkpoints are made before a file is full.
+fn slowly_filled(lab: Lab) -> Lab {
+    Lab { checkpoint: Nanos(10_000), frames_per_file: 20, period: Nanos(3000), ..lab }
 }
 
 fn each_by_itself() -> [Lab; 6] {
@@ -67,9 +75,16 @@ fn moment(seed: u64) -> Nanos {
 fn promised(run: &Run) -> Vec<u64> {
     let index = run.index(Trust::Acknowledged);
     let kept = |place: &Place| {
-        run.durable[index.heads[place.lane].lane as usize].is_some_and(|last| place.file <= last)
+        run.durable[index.heads[place.lane].lane as usize].0.is_some_and(|last| place.file <= last)
     };
-    index.frames.iter().filter(|(_, place)| kept(place)).map(|(&number, _)| number).collect()
+    let files = index.frames.iter().filter(|(_, place)| kept(place)).map(|(&number, _)| number);
+    let records =
+        run.durable.iter().enumerate().flat_map(|(lane, (_, records))| run.frames_in(lane, *records));
+    let there = |number: &u64| index.frames.contains_key(number);
+    let mut promised: Vec<u64> = files.chain(records.filter(there)).collect();
+    promised.sort_unstable();
+    promised.dedup();
+    promised
 }
 
 /// Nothing is removed; but where it is, as soon as possible, and nothing waits for a sync.

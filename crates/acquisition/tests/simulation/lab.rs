@@ -5,7 +5,7 @@ use std::sync::Arc;
 use nilometer_acquisition::{
     Chronicle, Delivery, Pace, Ring, Source, WhenFull, Writer, WriterTotals, cbf,
     instrument::{Content, Pattern},
-    journal::Head,
+    journal::{Entry, Head, prefix},
     reader::{Index, Trust},
     sink::{Durability, Gauge, Numbering, RawFiles, RawLayout, Streamer},
 };
@@ -45,6 +45,8 @@ pub(crate) struct Lab {
     /// Bytes of each device that are left free, if any.
     pub(crate) reserve: Option<u64>,
     pub(crate) streamer: Option<Streamer>,
+    /// How long an acknowledged frame waits to be durable.
+    pub(crate) checkpoint: Nanos,
     /// What a lane knows of the numbers of chunks.
     pub(crate) numbering: fn(&Numbering) -> Numbering,
     /// Wraps each lane's engine.
@@ -71,6 +73,7 @@ impl Default for Lab {
             checksums: false,
             reserve: None,
             streamer: None,
+            checkpoint: Nanos::from_millis(10_000),
             numbering: Numbering::clone,
             wrap: |engine| engine,
         }
@@ -91,8 +94,8 @@ pub(crate) struct Run {
     pub(crate) writers: usize,
     /// Below it, all frames are acknowledged or known to be lost.
     pub(crate) mark: u64,
-    /// By lane: the last file that was called durable.
-    pub(crate) durable: Vec<Option<u64>>,
+    /// By lane: the last file that was called durable, and up to which record of its journal frames were.
+    pub(crate) durable: Vec<(Option<u64>, u64)>,
 }
 
 impl Lab {
@@ -134,6 +137,8 @@ impl Lab {
             stream: None,
             picture: Some([1, self.frame_size as usize / 4]),
             streamer: self.streamer,
+            checkpoint: self.checkpoint,
+            boot: None,
         }
     }
 
@@ -213,7 +218,8 @@ impl Lab {
             });
         }
         let lanes = writers.iter().map(|writer| writer.totals().clone()).collect();
-        let durable = writers.iter().map(|writer| writer.sink().durable()).collect();
+        let durable = |sink: &RawFiles| (sink.durable(), sink.durable_records());
+        let durable = writers.iter().map(|writer| durable(writer.sink())).collect();
         let (due, stopped) = (source.due(), source.has_stopped());
         Run { durable, mark: ring.mark(), due, stopped, ring, lanes, targets, writers: self.writers }
     }
@@ -233,6 +239,13 @@ impl Run {
         let journal = |lane| read_all(self.target(lane), &format!("n_r.{lane}.journal"));
         let journals: Vec<Vec<u8>> = (0..self.lanes.len()).map(journal).collect();
         Index::unite(journals.iter().map(Vec::as_slice), trust)
+    }
+
+    /// Frames in the first so many records of a lane's journal.
+    pub(crate) fn frames_in(&self, lane: usize, records: u64) -> Vec<u64> {
+        let entries = prefix(&read_all(self.target(lane), &format!("n_r.{lane}.journal")));
+        let number = |entry| if let Entry::Frame { number, .. } = entry { Some(number) } else { None };
+        entries.into_iter().take(records as usize).filter_map(number).collect()
     }
 
     /// The same files in another time: disks that were dead are there again.

@@ -228,7 +228,7 @@ fn crash(lab: &Lab, seed: u64, until: Nanos) -> Result<usize, String> {
     }
     let (back, pattern) = (run.back(), lab.pattern());
     let index = back.index(trust);
-    let durable = |lane: usize, file: u64| run.durable[lane].is_some_and(|last| file <= last);
+    let durable = |lane: usize, file: u64| run.durable[lane].0.is_some_and(|last| file <= last);
     let lost = promised.frames.iter().filter(|(number, place)| {
         let kept = !power || durable(promised.heads[place.lane].lane as usize, place.file);
         kept && !index.frames.contains_key(number)

@@ -111,6 +111,11 @@ impl Account {
         Account { metadata, ..self }
     }
 
+    /// The figures at its end.
+    pub(crate) fn recording(&self) -> &Status {
+        &self.recording
+    }
+
     /// Where packets were lost on their way through the machine.
     pub(crate) fn network_losses(&self) -> Vec<String> {
         self.network.meanwhile.losses()

@@ -121,7 +121,7 @@ fn told(prepared: &Prepared, outcome: &Recorded, account: &Account, keep: Option
         format!("\nnilometer verify {}", paths.join(" ")),
     ];
     let lines: Vec<_> = kept.into_iter().chain(lines).collect();
-    summary(outcome, targets) + &lines.join("\n") + "\n"
+    summary(outcome, account.recording(), targets) + &lines.join("\n") + "\n"
 }
 
 /// Waits for the time to begin, with everything prepared. What came before is none of the recording.

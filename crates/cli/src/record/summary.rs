@@ -3,21 +3,22 @@
 use std::sync::Arc;
 
 use anyhow::ensure;
-use nilometer_acquisition::{Outcome as Recorded, Traffic, format::Ignored};
+use nilometer_acquisition::{Outcome as Recorded, Status, Traffic, format::Ignored};
 use nilometer_model::Bytes;
 use nilometer_storage::target::Directory;
 
 use crate::recorded::{early_ends, lanes, stalls};
 
 /// What became of the packets, a line each.
-pub(crate) fn summary(outcome: &Recorded, targets: &[Arc<Directory>]) -> String {
+pub(crate) fn summary(outcome: &Recorded, status: &Status, targets: &[Arc<Directory>]) -> String {
     let traffic = outcome.traffic.clone().unwrap_or_default();
     let Traffic { tally, counted, .. } = &traffic;
     let books = outcome.books;
     let longest = outcome.lanes.iter().flatten().map(|lane| lane.totals.longest).max().unwrap_or_default();
     let mut lines = vec![
         format!("came        {} packets, {}{}", counted.packets, Bytes(counted.bytes), rate(&traffic)),
-        format!("recorded    {} packets, {}", tally.placed, Bytes(tally.bytes)),
+        format!("received    {} packets of the stream, {}", tally.placed, Bytes(tally.bytes)),
+        recorded(status),
         format!("missing     {}", missing(&traffic)),
         format!("reordered   {}", reordered(&traffic)),
         format!("dropped     {}", dropped(&traffic)),
@@ -36,6 +37,19 @@ pub(crate) fn summary(outcome: &Recorded, targets: &[Arc<Directory>]) -> String 
     ]);
     lines.extend(lanes(outcome, targets, "blocks"));
     lines.join("\n") + "\n"
+}
+
+/// What is on the storage, whatever becomes of this program, and what of that whatever becomes of the machine.
+fn recorded(status: &Status) -> String {
+    let Status {
+        acknowledged_packets: recorded, acknowledged_bytes: bytes, durable_packets: durable, ..
+    } = *status;
+    let lasting = match durable {
+        0 => "none of them known to survive a loss of power".to_owned(),
+        durable if durable == recorded => "all survive a loss of power".to_owned(),
+        durable => format!("{durable} of them survive a loss of power"),
+    };
+    format!("recorded    {recorded} packets, {}; {lasting}", Bytes(bytes))
 }
 
 /// At which rate packets came, from the first to the last; nothing if all came at once.
@@ -140,6 +154,25 @@ mod tests {
             text,
             "60 packets, 6.0000 %, in 3 gaps, the longest of 20; 60 found no room in the kernel"
         );
+    }
+
+    #[test]
+    fn what_is_in_memory_only_is_not_called_recorded() {
+        let status = |recorded, durable| Status {
+            received_packets: 9000,
+            acknowledged_packets: recorded,
+            acknowledged_bytes: 8000 * recorded,
+            durable_packets: durable,
+            ..Status::default()
+        };
+        let texts = [(5, 5), (5, 2), (5, 0)]
+            .map(|(recorded_packets, durable)| recorded(&status(recorded_packets, durable)));
+        let expected = [
+            "recorded    5 packets, 40 kB; all survive a loss of power",
+            "recorded    5 packets, 40 kB; 2 of them survive a loss of power",
+            "recorded    5 packets, 40 kB; none of them known to survive a loss of power",
+        ];
+        assert_eq!(texts, expected);
     }
 
     #[test]

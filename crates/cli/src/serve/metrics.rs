@@ -80,15 +80,23 @@ fn escaped(text: &str) -> String {
 
 fn traffic(page: &mut Page, status: &Status) {
     let came = &status.came;
-    page.counter("received_packets", "Packets that came, whatever they were.", came.packets);
-    page.counter("received_bytes", "Their bytes, without the headers of the network.", came.bytes);
+    page.counter("came_packets", "Packets that came, whatever they were.", came.packets);
+    page.counter("came_bytes", "Their bytes, without the headers of the network.", came.bytes);
     page.gauge("receive_rate_bytes", "Bytes a second over about the last second.", came.bytes_per_second);
-    page.counter(
-        "recorded_packets",
-        "Packets that have their place in the recording.",
-        status.recorded_packets,
-    );
-    page.counter("recorded_bytes", "Bytes of them that are kept.", status.recorded_bytes);
+    let stages = [
+        ("received", "of the stream, in memory at least", status.received_packets, status.received_bytes),
+        (
+            "acknowledged",
+            "that a kill of the recorder leaves",
+            status.acknowledged_packets,
+            status.acknowledged_bytes,
+        ),
+        ("durable", "that a loss of power leaves", status.durable_packets, status.durable_bytes),
+    ];
+    for (name, which, packets, bytes) in stages {
+        page.counter(&format!("{name}_packets"), &format!("Packets {which}."), packets);
+        page.counter(&format!("{name}_bytes"), "Bytes of them.", bytes);
+    }
     page.gauge("recording_seconds", "Time since the first packet.", status.seconds);
     page.gauge(
         "socket_buffer_bytes",
@@ -158,11 +166,11 @@ mod tests {
     #[test]
     fn labels_are_escaped_and_every_value_has_its_head() {
         let lane = LaneStatus { path: "/a\"b\\c\nd".into(), state: "failed", ..LaneStatus::default() };
-        let status = Status { recorded_packets: 7, lanes: vec![lane], ..Status::default() };
+        let status = Status { received_packets: 7, lanes: vec![lane], ..Status::default() };
         let report = Report { recording: Some(status), state: State::Recording, ..Report::default() };
         let page = metrics(&report);
         assert!(page.contains("nilometer_state{state=\"recording\"} 1\n"), "{page}");
-        assert!(page.contains("nilometer_recorded_packets_total 7\n"), "{page}");
+        assert!(page.contains("nilometer_received_packets_total 7\n"), "{page}");
         assert!(page.contains("directory_failed{directory=\"/a\\\"b\\\\c\\nd\"} 1\n"), "{page}");
         for line in page.lines().filter(|line| !line.starts_with('#')) {
             let name = line.split(['{', ' ']).next().expect("a name");

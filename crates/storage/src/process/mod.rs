@@ -11,6 +11,18 @@ pub use place::{pin_to, processors};
 
 use nilometer_model::{Bytes, Nanos, Switches};
 
+/// Which start of which machine this is: the kernel makes another one at each (`boot_id` in random(4)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BootId(pub u128);
+
+impl BootId {
+    /// Of this machine now; none if the kernel does not say.
+    pub fn now() -> Option<Self> {
+        let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+        u128::from_str_radix(&text.trim().replace('-', ""), 16).ok().map(BootId)
+    }
+}
+
 /// Processor time, and how often it was given up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {

@@ -35,11 +35,17 @@ pub(super) enum Chore {
     Truncate(u64, u64),
     /// Once its writes are done.
     SyncFile(u64),
+    /// Whatever is in flight to it: what was written before is synced.
+    SyncPart(u64),
     SyncNames,
     /// Once its writes are done: the slot is used again.
     Close(u64),
     /// Once the records up to the last note are written.
     Remove(u64),
+    /// The file still has its name: what was removed under the recorder is not recorded, whatever was written.
+    Look(u64),
+    /// The same of the journal.
+    LookAtJournal,
     /// Once the records up to the last note are written.
     SyncJournal,
     /// Once all records are written.
@@ -70,6 +76,8 @@ impl Chore {
             | Chore::Overwrite(file, _)
             | Chore::Truncate(file, _)
             | Chore::SyncFile(file)
+            | Chore::SyncPart(file)
+            | Chore::Look(file)
             | Chore::Close(file)
             | Chore::Name(file)
             | Chore::Rename(file, _)
@@ -94,6 +102,9 @@ pub(super) struct Program {
     /// The last file noted as durable, and the last for which that note is durable itself.
     noted: Option<u64>,
     durable: Option<u64>,
+    /// Up to which record frames survive, by the last checkpoint that is noted, and by the last that is durable itself.
+    noted_records: u64,
+    durable_records: u64,
 }
 
 impl Program {
@@ -179,9 +190,13 @@ impl Program {
             Chore::OpenThrough(_) => named(OpKind::Open(Open::WRITE), THROUGH, name, buffer),
             Chore::CloseThrough(_) => on(OpKind::Close, THROUGH, 0, buffer),
             Chore::Truncate(file, bytes) => on(OpKind::Truncate, layout.slot(file), bytes, buffer),
-            Chore::SyncFile(file) => on(OpKind::SyncData, layout.slot(file), 0, buffer),
+            Chore::SyncFile(file) | Chore::SyncPart(file) => {
+                on(OpKind::SyncData, layout.slot(file), 0, buffer)
+            }
             Chore::SyncNames => on(OpKind::Sync, ROOT, 0, buffer),
             Chore::Close(file) => on(OpKind::Close, layout.slot(file), 0, buffer),
+            Chore::Look(_) => named(OpKind::Stat, ROOT, name, buffer),
+            Chore::LookAtJournal => named(OpKind::Stat, ROOT, layout.journal_name(), buffer),
             Chore::Remove(_) | Chore::Discard(_) => named(OpKind::Unlink, ROOT, name, buffer),
             Chore::SyncJournal => on(OpKind::SyncData, Log::SLOT, 0, buffer),
             Chore::CloseJournal => on(OpKind::Close, Log::SLOT, 0, buffer),
@@ -209,7 +224,10 @@ impl Program {
         match done {
             Some(Chore::CreateJournal) => self.journal_is_open = true,
             Some(Chore::CloseJournal) => self.journal_is_open = false,
-            Some(Chore::SyncJournal) => self.durable = self.noted,
+            Some(Chore::SyncJournal) => {
+                self.durable = self.noted;
+                self.durable_records = self.noted_records;
+            }
             Some(Chore::OpenThrough(_)) => self.through = true,
             _ => {}
         }
@@ -224,13 +242,20 @@ impl Program {
     /// A note is the last of so many records of the journal.
     pub(super) fn noted(&mut self, entry: Entry, records: u64) {
         self.notes = records;
-        if let Entry::Durable { file } = entry {
-            self.noted = Some(file);
+        match entry {
+            Entry::Durable { file } => self.noted = Some(file),
+            Entry::Checkpoint { records } => self.noted_records = records,
+            _ => {}
         }
     }
 
     pub(super) fn durable(&self) -> Option<u64> {
         self.durable
+    }
+
+    /// Frames in the first so many records survive the loss of power, in whichever files.
+    pub(super) fn durable_records(&self) -> u64 {
+        self.durable_records
     }
 
     pub(super) fn through_is_open(&self) -> bool {

@@ -1,9 +1,10 @@
 //! How a lane's files are laid out, named and synced.
 
-use nilometer_model::{Bytes, Format, Instrument, Storing};
+use nilometer_model::{Bytes, Format, Instrument, Nanos, Storing};
 use nilometer_storage::{
     Arena, Slot,
     buffer::{ALIGNMENT, Alignment},
+    process::BootId,
     target::Description,
 };
 
@@ -126,7 +127,15 @@ pub struct RawLayout {
     pub picture: Option<[usize; 2]>,
     /// Beside chunks, what `VLBIstreamer`'s own reader wants to know, if it is to read them.
     pub streamer: Option<Streamer>,
+    /// How long an acknowledged frame waits to be durable, where files are synced: what is in the file being filled is synced
+    /// then too.
+    pub checkpoint: Nanos,
+    /// In which start of the machine this is recorded, into the journal.
+    pub boot: Option<BootId>,
 }
+
+/// Longer than a file takes that is filled at 25 MB/s and more, and short enough for what comes slowly.
+const CHECKPOINT: Nanos = Nanos::from_millis(10_000);
 
 /// What `VLBIstreamer`'s reader is told of a recording in `<name>.cfg`, on each disk that has some of it at the end. It
 /// finds the place of a byte by dividing: chunks that were closed short before the last mislead it.
@@ -181,6 +190,8 @@ impl RawLayout {
             stream: None,
             picture: None,
             streamer: None,
+            checkpoint: CHECKPOINT,
+            boot: None,
         }
     }
 

@@ -37,7 +37,7 @@ use std::collections::VecDeque;
 use nilometer_model::{Format, Nanos};
 use nilometer_storage::{Arena, Buffer, Completion, Errno, OpKind, Operation, Slot, Wait};
 
-use super::{Sink, Stored, cbf::Packer};
+use super::{FrameCount, Sink, Stored, cbf::Packer};
 use crate::{
     Due, Frame, Packed,
     journal::{Entry, RECORD, origin_entries, stream_entries},
@@ -73,9 +73,11 @@ pub struct RawFiles {
     /// Bytes of frames as they were written.
     written: u64,
     /// Written to this file, and their records queued for the journal, oldest first.
-    unlogged: VecDeque<(u64, Frame)>,
-    /// Acknowledged and not durable yet, oldest first: the file, and when it was due. Empty where nothing is synced.
-    undurable: VecDeque<(u64, Nanos)>,
+    unlogged: VecDeque<Unlogged>,
+    /// Acknowledged and not durable yet, oldest first. Empty where nothing is synced.
+    undurable: VecDeque<Undurable>,
+    /// When what is not durable yet is to be.
+    checkpoint: Option<Nanos>,
     /// Came back after the sink failed.
     returned: Vec<Frame>,
     scratch: Vec<Buffer>,
@@ -96,6 +98,23 @@ pub struct RawFiles {
 struct Place {
     file: u64,
     position: u64,
+}
+
+/// A frame that is written, and its record is not.
+#[derive(Debug)]
+struct Unlogged {
+    file: u64,
+    /// Which of the journal's records is its.
+    record: u64,
+    frame: Frame,
+}
+
+/// A frame that is acknowledged and not durable.
+#[derive(Debug, Clone, Copy)]
+struct Undurable {
+    file: u64,
+    record: u64,
+    frame: FrameCount,
 }
 
 /// A write of frames in flight.
@@ -150,6 +169,7 @@ impl RawFiles {
             written: 0,
             unlogged: VecDeque::new(),
             undurable: VecDeque::new(),
+            checkpoint: None,
             returned: Vec::new(),
             scratch,
             failed: None,
@@ -162,6 +182,7 @@ impl RawFiles {
             gauge,
         };
         sink.program.add([Chore::CreateJournal, Chore::Note(Entry::Head(sink.layout.head))]);
+        sink.program.add(sink.layout.boot.map(|boot| Chore::Note(Entry::Boot(boot))));
         let origin = sink.layout.origin.iter().flat_map(origin_entries);
         sink.program.add(origin.map(Chore::Note));
         let stream = sink.layout.stream.iter().flat_map(|stream| stream_entries(&stream.text()));
@@ -193,6 +214,11 @@ impl RawFiles {
     /// The last file whose frames survive the loss of power; files before it do too, unless they were removed.
     pub fn durable(&self) -> Option<u64> {
         self.program.durable()
+    }
+
+    /// Frames in the first so many records of the journal survive it too, in whichever files.
+    pub fn durable_records(&self) -> u64 {
+        self.program.durable_records()
     }
 
     /// Whether this operation writes a frame.
@@ -227,6 +253,7 @@ impl RawFiles {
     fn add_complete(&mut self, file: u64) {
         let (synced, many) = (self.layout.durability == Durability::EachFile, self.layout.is_files());
         self.program.add(synced.then_some(Chore::SyncFile(file)));
+        self.program.add(synced.then_some(Chore::Look(file)));
         // The name of an only file is synced when it is made.
         self.program.add((synced && many).then_some(Chore::SyncNames));
         self.program.add(many.then_some(Chore::Close(file)));
@@ -327,6 +354,32 @@ impl RawFiles {
         }
     }
 
+    /// When the next checkpoint is to be made, if nothing else is being done.
+    fn next_checkpoint(&self) -> Option<Nanos> {
+        self.checkpoint.filter(|_| self.program.is_done() && self.failed.is_none())
+    }
+
+    /// What is acknowledged is made durable after a while, also where the file that it is in takes long to be full. Nothing
+    /// else is to be done then: all files before that are synced.
+    fn make_checkpoint(&mut self, now: Nanos) {
+        if self.undurable.is_empty() || self.finishing {
+            self.checkpoint = None;
+            return;
+        }
+        let at = *self.checkpoint.get_or_insert(now + self.layout.checkpoint);
+        let (file, frames) = self.files.last();
+        if now < at || !self.program.is_done() || frames == 0 {
+            return;
+        }
+        self.checkpoint = None;
+        // The data of every frame that has a record are written.
+        let records = self.log.added();
+        let many = self.layout.is_files();
+        self.program.add([Chore::SyncPart(file)]);
+        self.program.add(many.then_some(Chore::SyncNames));
+        self.program.add([Chore::Note(Entry::Checkpoint { records }), Chore::SyncJournal]);
+    }
+
     fn note(&mut self, entry: Entry) {
         self.log.add(entry);
         self.program.noted(entry, self.log.added());
@@ -388,6 +441,7 @@ impl Sink for RawFiles {
         if self.failed.is_some() {
             return self.salvage().map(|operation| (operation, now));
         }
+        self.make_checkpoint(now);
         let other = self.journal().or_else(|| self.chore(now)).or_else(|| self.journal());
         let other = other.map(|operation| (operation, now)).or_else(|| self.write());
         // A frame may need something to be done first.
@@ -405,7 +459,12 @@ impl Sink for RawFiles {
 
     fn wait(&self, now: Nanos) -> Wait {
         let look_at = self.chunks.as_ref().and_then(|chunks| chunks.look_at(now));
+        let look_at = look_at.into_iter().chain(self.next_checkpoint()).min();
         look_at.map_or(Wait::ForOne, Wait::Until)
+    }
+
+    fn wakes_at(&self) -> Option<Nanos> {
+        self.next_checkpoint()
     }
 
     fn is_full(&self) -> bool {
@@ -427,6 +486,7 @@ impl Sink for RawFiles {
             self.add_end_of_the_only_file();
         }
         self.program.add([
+            Chore::LookAtJournal,
             Chore::Note(Entry::End { due }),
             Chore::SyncJournal,
             Chore::SyncNames,
@@ -446,7 +506,7 @@ impl Sink for RawFiles {
         self.returned.extend(self.grouping.iter_mut().flat_map(Grouping::abandon));
         // A chunk is cut behind the last frame that is acknowledged: what becomes of those in flight is awaited.
         let kept = if self.chunks.is_some() { self.log.flying_frames() } else { 0 };
-        self.returned.extend(self.unlogged.drain(kept..).map(|(_, frame)| frame));
+        self.returned.extend(self.unlogged.drain(kept..).map(|unlogged| unlogged.frame));
         self.returned.extend(self.chunks.iter_mut().flat_map(Chunks::abandon));
         std::mem::take(&mut self.returned)
     }

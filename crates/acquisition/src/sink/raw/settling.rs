@@ -2,7 +2,10 @@
 
 use nilometer_storage::{Buffer, Completion, Errno, OpKind, Operation};
 
-use super::{Carried, Chunks, Durability, Flying, Log, Place, RawFiles, layout::STREAMER};
+use super::{
+    Carried, Chunks, Durability, Flying, FrameCount, Log, Place, RawFiles, Undurable, Unlogged,
+    layout::STREAMER,
+};
 use crate::{Frame, journal::Entry, sink::Stored};
 
 impl RawFiles {
@@ -72,8 +75,9 @@ impl RawFiles {
             self.log.add(Entry::Gap { number, gap });
         }
         let length = frame.packed.as_ref().map(|packed| packed.length);
+        let record = self.log.added();
         self.log.add(Entry::Frame { number, file, position, due: due.0, checksum, length });
-        self.unlogged.push_back((file, frame));
+        self.unlogged.push_back(Unlogged { file, record, frame });
     }
 
     fn journal_completed(
@@ -93,8 +97,10 @@ impl RawFiles {
             return Ok(());
         }
         let synced = self.layout.durability == Durability::EachFile;
-        for (file, frame) in self.unlogged.drain(..frames) {
-            self.undurable.extend(synced.then_some((file, frame.due)));
+        for Unlogged { file, record, frame } in self.unlogged.drain(..frames) {
+            let undurable =
+                Undurable { file, record, frame: FrameCount::of(&frame, self.layout.head.frame_size) };
+            self.undurable.extend(synced.then_some(undurable));
             if let Some(chunks) = &mut self.chunks {
                 // Until then a failure may cut the file.
                 self.files.landed(file);
@@ -109,12 +115,16 @@ impl RawFiles {
     fn chore_completed(&mut self, stored: &mut Stored) {
         let done = self.program.completed();
         self.chunk_chore_completed(done);
-        let Some(last) = self.program.durable() else { return };
+        let (last, records) = (self.program.durable(), self.program.durable_records());
+        let is_durable = |undurable: &Undurable| {
+            last.is_some_and(|last| undurable.file <= last) || undurable.record < records
+        };
         // Writes of one file may land after those of the next.
-        if self.undurable.front().is_some_and(|(file, _)| *file <= last) {
-            self.undurable.retain(|&(file, due)| {
-                stored.durable.extend((file <= last).then_some(due));
-                file > last
+        if self.undurable.front().is_some_and(is_durable) {
+            self.undurable.retain(|undurable| {
+                let durable = is_durable(undurable);
+                stored.durable.extend(durable.then_some(undurable.frame));
+                !durable
             });
         }
     }

@@ -115,8 +115,9 @@ impl Session {
         }
     }
 
-    /// `<on or off> : <number of the recording> : <label> : <bytes>`; of the last one when it is off. Of `nthread` how many
-    /// read and write, of `mk6` that files are none.
+    /// `<on or off> : <number of the recording> : <label> : <bytes>`; of the last one when it is off. Bytes are those that a
+    /// kill leaves; behind them stand, while it records, those that were received and those that a loss of power leaves. Of
+    /// `nthread` how many read and write, of `mk6` that files are none.
     fn recording(&self, command: &Command) -> Reply {
         let report = self.console.report();
         let reply = Reply::to(command, Code::Done);
@@ -127,8 +128,10 @@ impl Session {
         }
         match (report.state, &report.name, report.last) {
             (State::Recording, Some(name), _) => {
-                let bytes = report.recording.map_or(0, |status| status.recorded_bytes);
-                reply.field("on").field(report.recordings + 1).field(name).field(bytes)
+                let status = report.recording.unwrap_or_default();
+                let bytes = [status.acknowledged_bytes, status.received_bytes, status.durable_bytes];
+                let reply = reply.field("on").field(report.recordings + 1).field(name);
+                bytes.into_iter().fold(reply, Reply::field)
             }
             (_, _, Some(last)) => {
                 reply.field("off").field(report.recordings).field(last.name).field(last.bytes)

@@ -7,7 +7,7 @@ use std::{
 
 use nilometer_model::Coldness;
 use rustix::{
-    fs::{self, AtFlags, FileType, Mode, OFlags},
+    fs::{self, AtFlags, FileType, FlockOperation, Mode, OFlags},
     io::Errno,
 };
 
@@ -38,6 +38,9 @@ impl Directory {
         // What is called durable in it must still have a name after the loss of power.
         fs::fsync(&parent).map_err(TargetError::io(&description.path, "sync"))?;
         let root = fs::openat(&parent, name, flags, Mode::empty()).map_err(TargetError::io(&path, "open"))?;
+        // Held for as long as something is recorded here, so that others see that; where a file system has no locks, they
+        // can't.
+        fs::flock(&root, FlockOperation::NonBlockingLockExclusive).ok();
         Ok(Directory { description, path, parent, root })
     }
 
