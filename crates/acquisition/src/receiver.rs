@@ -68,8 +68,8 @@ impl Traffic {
     /// The numbers of the stream do: what they miss and nothing else accounts for was in these messages, as far as it
     /// has room there. A message had one packet at least, and no more than the longest that came.
     pub fn kernel_dropped(&self) -> u64 {
-        let Tally { missing, jumped, refused, late, .. } = self.tally;
-        let unexplained = (missing + jumped).saturating_sub(refused + late);
+        let Tally { refused, late, .. } = self.tally;
+        let unexplained = self.tally.lost().saturating_sub(refused + late);
         let most = self.counted.dropped.saturating_mul(self.counted.joined.max(1));
         unexplained.clamp(self.counted.dropped, most)
     }
@@ -136,7 +136,8 @@ impl Receiver {
 
     /// Takes what has come.
     pub fn turn(&mut self, now: Nanos) -> io::Result<Received> {
-        let before = self.assembly.tally().of_stream();
+        let before = self.assembly.of_stream();
+        let mut of_stream = before;
         let mut received = Received::default();
         for (port, transport) in self.transports.iter_mut().enumerate() {
             let mut spots = self.assembly.spots(now, port, BATCH);
@@ -145,13 +146,15 @@ impl Receiver {
             for number in 0..came.aside {
                 self.assembly.aside(now, port, transport.aside(number));
             }
-            received = received.and(came);
+            let (before, after) = (of_stream, self.assembly.of_stream());
+            transport.accepted(now, after.saturating_sub(before));
+            (received, of_stream) = (received.and(came), after);
         }
         if received.packets() > 0 {
             self.heard = now;
         }
         // Foreign packets neither begin a recording nor keep it from ending.
-        if self.assembly.tally().of_stream() > before {
+        if of_stream > before {
             let bytes = self.counted().bytes;
             if self.first.is_none() {
                 self.first = Some(now);
@@ -159,6 +162,9 @@ impl Receiver {
             }
             self.last = now;
             self.bytes[1] = bytes;
+        }
+        if !received.more {
+            self.assembly.drained(now);
         }
         self.assembly.tick(now);
         if now.since(self.told) >= TELL {
@@ -261,6 +267,8 @@ mod tests {
             udp::{Listening, Sending, UdpInlet, UdpOutlet},
         },
     };
+    use std::net::UdpSocket;
+
     use nilometer_model::{Bytes, Instrument};
     use nilometer_storage::Arena;
 
@@ -339,6 +347,38 @@ mod tests {
         assert_eq!(Traffic::default().mean_rate(), None);
     }
 
+    #[test]
+    fn those_that_sent_first_are_the_senders_and_others_are_counted() {
+        let inlet = UdpInlet::open(&Listening::at(([127, 0, 0, 1], 0).into())).expect("a port is free");
+        let to = inlet.address().expect("it is bound");
+        let (mut receiver, _ring) = receiver_from(Box::new(inlet), Until::default());
+        let socket = |last| {
+            let at = std::net::SocketAddr::from(([127, 0, 0, last], 0));
+            UdpSocket::bind(at).expect("all of 127.0.0.0/8 is this machine")
+        };
+        let (own, other) = (socket(1), socket(2));
+        let mut take = |at| {
+            while receiver.turn(Nanos::from_millis(at)).expect("loopback is there").packets() > 0 {}
+            receiver.assembly.tally().placed
+        };
+        let send = |from: &UdpSocket, serials: std::ops::Range<u64>| {
+            for serial in serials {
+                from.send_to(&packet(serial), to).expect("sent");
+            }
+        };
+        send(&own, 0..100);
+        assert_eq!(take(1), 100);
+        send(&own, 100..110);
+        assert_eq!(take(1500), 110);
+        send(&other, 110..300);
+        send(&own, 110..120);
+        assert_eq!(take(1600), 120);
+        receiver.end(Nanos::from_millis(1700), None);
+        let Traffic { tally, counted, .. } = receiver.live().lock().expect("one thread").clone();
+        assert_eq!((counted.strangers, counted.stranger), (190, Some([127, 0, 0, 2].into())));
+        assert_eq!((tally.lost(), tally.stray, tally.duplicates), (0, 0, 0), "{tally:?}");
+    }
+
     /// Sends packets as messages of eight, which the kernel cuts or keeps joined.
     fn send_joined(outlet: &mut UdpOutlet, serials: std::ops::Range<u64>) {
         let packets: Vec<Vec<u8>> = serials.map(packet).collect();
@@ -386,8 +426,8 @@ mod tests {
         assert_eq!(traffic(500, 0, 0, 10, 1).kernel_dropped(), 10, "others were lost on their way");
         assert_eq!(traffic(0, 0, 0, 10, 8).kernel_dropped(), 10, "behind the last packet nothing is missing");
         assert_eq!(traffic(500, 0, 0, 0, 8).kernel_dropped(), 0);
-        let mut jumped = traffic(2, 0, 0, 20_000, 6);
-        jumped.tally.jumped = 100_000;
-        assert_eq!(jumped.kernel_dropped(), 100_002, "a gap too long to be filled counts too");
+        let mut unfilled = traffic(2, 0, 0, 20_000, 6);
+        unfilled.tally.unfilled = 100_000;
+        assert_eq!(unfilled.kernel_dropped(), 100_002, "what is in no gap counts too");
     }
 }

@@ -19,25 +19,25 @@ use nilometer_tests::{FileSystem, may_mount, run};
 use crate::{FRAME, LIMIT, Lab, RATE, assert_frames, count};
 
 /// Sends packets to a recording from an address of this machine.
-struct Gun {
+pub(super) struct Gun {
     socket: UdpSocket,
     to: SocketAddr,
 }
 
 impl Gun {
-    fn new(from: [u8; 4], lab: &Lab) -> Self {
+    pub(super) fn new(from: [u8; 4], lab: &Lab) -> Self {
         let socket =
             UdpSocket::bind(SocketAddr::from((from, 0))).expect("all of 127.0.0.0/8 is this machine");
         Gun { socket, to: ([127, 0, 0, 1], lab.port).into() }
     }
 
-    fn send(&self, packet: &[u8]) {
+    pub(super) fn send(&self, packet: &[u8]) {
         self.socket.send_to(packet, self.to).expect("loopback takes it");
     }
 }
 
 /// Serial number and frame of a stream's packet.
-fn packet(lab: &Lab, number: u64) -> Vec<u8> {
+pub(super) fn packet(lab: &Lab, number: u64) -> Vec<u8> {
     let mut flow = lab.flow(Course::default(), 1);
     let made = flow.make(number);
     let packet = flow.packet(made);

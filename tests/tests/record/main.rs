@@ -1,6 +1,7 @@
 //! `nilometer record` with real packets over loopback: what a network does to them, and what becomes of the recording.
 
 mod faults;
+mod forged;
 mod promises;
 
 use std::{

@@ -19,8 +19,9 @@ impl Assembly {
         }
     }
 
-    /// Time has passed: what others follow, and frames that are blocks by themselves, are given up after a while.
+    /// A look is over that began now: the stream goes on elsewhere if that is known by now. What others follow, and frames that are blocks by themselves, are given up after a while.
     pub fn tick(&mut self, now: Nanos) {
+        self.decide(now);
         while let Some(block) = self.open.front() {
             let begin = self.first * self.shape.packets;
             let over = begin + self.shape.packets <= self.next();
@@ -34,10 +35,10 @@ impl Assembly {
 
     /// No packet comes any more: what is there goes to the ring. How many blocks there were in all.
     pub fn end(&mut self, now: Nanos) -> u64 {
-        self.alone();
+        self.decide_all(now);
         if let Some(lost) = self.crowded.take() {
             // Nothing came behind them.
-            self.tally.jump(lost.saturating_sub(self.next().cast_signed()).max(0).cast_unsigned());
+            self.tally.lose_unfilled(lost.saturating_sub(self.next().cast_signed()).max(0).cast_unsigned());
         }
         while self.first * self.shape.packets < self.next() && !self.open.is_empty() {
             self.close_first(now, self.next());

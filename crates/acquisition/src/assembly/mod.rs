@@ -13,10 +13,12 @@
 //! No I/O and no clock: it is told the time.
 
 mod block;
+mod candidates;
 mod closing;
 mod course;
 mod order;
 mod port;
+mod progress;
 mod tally;
 
 use std::{collections::VecDeque, sync::Arc};
@@ -29,8 +31,10 @@ use crate::{
     format::{Ignored, Packet, Part, WireFormat},
 };
 use block::{Block, Shape};
+use candidates::Candidates;
 use order::Order;
 use port::Port;
+use progress::StreamProgress;
 pub use tally::Tally;
 
 /// What becomes of frames that do not come.
@@ -70,15 +74,23 @@ impl std::str::FromStr for Missing {
 pub struct Limits {
     /// A packet may be overtaken by so many others, at least; after that it is missing.
     pub window: u64,
-    /// The most packets in a row that are taken to be missing; if numbers jump further, the stream begins anew.
+    /// The most packets in a row that are filled. Numbers that jump further, and further than the rate of the stream allows in
+    /// the time, were set anew.
     pub gap: u64,
     /// After so long without a packet for them, frames are given up that others follow.
     pub patience: Nanos,
+    /// The stream goes on elsewhere when nothing of it came for so long where it was, at least.
+    pub quiet: Nanos,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { window: 512, gap: 1 << 16, patience: Nanos::from_millis(1000) }
+        Limits {
+            window: 512,
+            gap: 1 << 16,
+            patience: Nanos::from_millis(1000),
+            quiet: Nanos::from_millis(10),
+        }
     }
 }
 
@@ -112,10 +124,11 @@ pub struct Assembly {
     last: Option<Last>,
     spares: Vec<Buffer>,
     full: Vec<Frame>,
-    /// A packet that was far from where the stream was, and its port.
-    stray: Option<(usize, Part, Vec<u8>)>,
-    /// Packets in a row that came too late.
-    late: u64,
+    /// Packets that are not where the stream is.
+    candidates: Candidates,
+    progress: StreamProgress,
+    /// Packets by which the stream had gone on when the candidates were looked at.
+    settled: u64,
     /// The storage fell behind, and there was no slot for a packet: all that follow are lost until there is room again. The
     /// place after the highest of them.
     crowded: Option<i64>,
@@ -166,8 +179,9 @@ impl Assembly {
             last: None,
             spares: Vec::new(),
             full: Vec::new(),
-            stray: None,
-            late: 0,
+            candidates: Candidates::default(),
+            progress: StreamProgress::default(),
+            settled: 0,
             crowded: None,
             tally: Tally::default(),
         }
@@ -181,6 +195,11 @@ impl Assembly {
     /// Blocks that went to the ring.
     pub fn blocks(&self) -> u64 {
         self.first
+    }
+
+    /// Packets that are of the stream, and those that will be if it goes on where they are.
+    pub fn of_stream(&self) -> u64 {
+        self.tally.of_stream() + self.candidates.waiting(self.progress.packets())
     }
 
     /// Nobody is left to store a block.
@@ -266,12 +285,18 @@ impl Assembly {
             self.misplaced(now, inlet, &expected[as_expected..spots], as_expected);
         }
         self.ports[inlet].expected = expected;
+        self.settle(now);
         self.close_full(now);
+    }
+
+    /// Everything that had come by now was taken, at all ports.
+    pub fn drained(&mut self, now: Nanos) {
+        self.progress.drained(now);
     }
 
     /// Takes packets that lie where they belong, up to the first that does not; how many.
     fn as_expected(&mut self, now: Nanos, inlet: usize, expected: &[u64]) -> usize {
-        let mut last = None;
+        let (mut last, furthest) = (None, self.next());
         for (spot, &place) in expected.iter().enumerate() {
             let Some(part) = self.belongs(inlet, spot, place) else { break };
             self.mark(now, place);
@@ -283,7 +308,7 @@ impl Assembly {
         let begin = if last - first == spot as u64 { first } else { last };
         self.ports[inlet].arrivals.add(begin, last - begin + 1);
         self.order.follow(part, last);
-        self.alone();
+        self.progress.advance(spot as u64 + 1, (last + 1).saturating_sub(furthest));
         spot + 1
     }
 
@@ -327,6 +352,7 @@ impl Assembly {
             Ok(part) => self.insert(now, inlet, part, &body[..self.shape.parts[part.part]]),
             Err(why) => self.ignored(why),
         }
+        self.settle(now);
         self.close_full(now);
     }
 
@@ -354,12 +380,14 @@ impl Assembly {
         }
         block.data[self.shape.range(at)].copy_from_slice(body);
         self.mark(now, place);
+        let furthest = self.next();
         let Port { next, arrivals, .. } = &mut self.ports[inlet];
         if place < *next {
             self.tally.reorder(arrivals.extent(place));
         } else {
             *next = place + 1;
             self.order.follow(part, place);
+            self.progress.advance(1, (place + 1).saturating_sub(furthest));
         }
         arrivals.add(place, 1);
     }
@@ -370,7 +398,6 @@ impl Assembly {
         let block = &mut self.open[(place / self.shape.packets - self.first) as usize];
         block.set(at);
         block.touched = now;
-        self.late = 0;
         self.tally.placed += 1;
         self.tally.bytes += self.shape.parts[at % self.shape.parts.len()] as u64;
     }
@@ -384,7 +411,7 @@ impl Assembly {
                 return true;
             }
             let is_past = (self.first + 1) * self.shape.packets + self.limits.window <= place;
-            if self.open.len() >= self.most_open() || is_past && !self.open.is_empty() {
+            if self.open.len() >= self.most_open() || is_past && self.is_followed(1) {
                 self.close_first(now, place);
             } else if !self.open_one(now) {
                 return false;
@@ -402,5 +429,7 @@ impl Assembly {
     }
 }
 
+#[cfg(test)]
+mod forged_tests;
 #[cfg(test)]
 mod tests;

@@ -17,7 +17,9 @@ pub struct Tally {
     pub missing: u64,
     /// That came and found no free slot in the ring: they are left out, and among the missing where others follow.
     pub refused: u64,
-    /// Times that packets were missing one after the other (RFC 3357, loss periods), in gaps or jumped over.
+    /// That did not come either and are in no gap: nothing came behind them that could say so.
+    pub unfilled: u64,
+    /// Times that packets were missing one after the other (RFC 3357, loss periods).
     pub losses: u64,
     /// The most packets missing in a row.
     pub longest_loss: u64,
@@ -31,9 +33,9 @@ pub struct Tally {
     pub stray: u64,
     /// Times that the numbers fell back: the stream began anew.
     pub restarts: u64,
-    /// Times that the numbers jumped further ahead than is filled.
+    /// Times that the numbers jumped ahead, further than the stream's rate allows in the time: the instrument set them anew.
     pub jumps: u64,
-    /// Over how many packets in all: they are not in the recording, and in no gap.
+    /// Over how many numbers in all. None of them is known to be that of a packet.
     pub jumped: u64,
     /// That came after one with a higher number (RFC 4737, section 3.3).
     pub reordered: u64,
@@ -54,6 +56,11 @@ impl Tally {
         self.placed + self.duplicates + self.late + self.refused
     }
 
+    /// Packets that should have come and are not in the recording, in gaps or not.
+    pub fn lost(&self) -> u64 {
+        self.missing + self.unfilled
+    }
+
     /// A packet was overtaken by so many others.
     pub(super) fn reorder(&mut self, extent: u64) {
         self.reordered += 1;
@@ -71,13 +78,18 @@ impl Tally {
         self.period(packets);
     }
 
-    /// The stream goes on so many packets further ahead.
-    pub(super) fn jump(&mut self, packets: u64) {
+    /// So many packets in a row are missing, and no gap says so.
+    pub(super) fn lose_unfilled(&mut self, packets: u64) {
         if packets > 0 {
-            self.jumps += 1;
-            self.jumped += packets;
+            self.unfilled += packets;
             self.period(packets);
         }
+    }
+
+    /// The stream goes on with a number that is so much higher.
+    pub(super) fn jump(&mut self, numbers: u64) {
+        self.jumps += 1;
+        self.jumped = self.jumped.saturating_add(numbers);
     }
 
     fn period(&mut self, packets: u64) {

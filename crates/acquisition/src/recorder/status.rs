@@ -3,6 +3,7 @@
 
 use std::{
     collections::VecDeque,
+    net::IpAddr,
     path::PathBuf,
     sync::{
         Arc,
@@ -50,10 +51,17 @@ pub struct Status {
     pub reordering_sum: u64,
     /// Packets that were there already.
     pub duplicate_packets: u64,
+    /// One of the senders whose packets are `not-allowed`.
+    pub other_sender: Option<IpAddr>,
     /// Packets that are none of the stream, by reason.
     pub ignored_packets: Vec<(&'static str, u64)>,
     /// Times that the numbers of packets began anew.
     pub restarts: u64,
+    /// Times that they jumped ahead, further than the stream's rate allows in the time: they were set anew, and nothing is
+    /// known to be missing.
+    pub jumps: u64,
+    /// Over how many numbers.
+    pub jumped_numbers: u64,
     /// Bytes of packets that may wait in the kernel: what it really gave.
     pub socket_buffer_bytes: u64,
     /// Memory between the network and the storage.
@@ -88,8 +96,8 @@ pub struct Lost {
     pub gaps: u64,
     /// The most in a row.
     pub longest_gap: u64,
-    /// Jumped over, and in no gap: further ahead than is filled.
-    pub jumped: u64,
+    /// Missing as well, and in no gap: nothing came behind them that could say so.
+    pub unfilled: u64,
     /// Dropped by the kernel for want of room: see [`Traffic::kernel_dropped`].
     pub kernel_dropped: u64,
     /// That found the ring full.
@@ -189,6 +197,13 @@ impl LaneWatch {
     }
 }
 
+impl Lost {
+    /// Packets that are not in the recording, in gaps or not.
+    pub fn all(&self) -> u64 {
+        self.packets + self.unfilled
+    }
+}
+
 impl Recorder {
     /// How it is now. Rates are those between this and earlier calls, over about a second.
     pub fn status(&mut self) -> Status {
@@ -253,7 +268,7 @@ fn of(
             packets: tally.missing,
             gaps: tally.losses,
             longest_gap: tally.longest_loss,
-            jumped: tally.jumped,
+            unfilled: tally.unfilled,
             kernel_dropped: traffic.kernel_dropped(),
             ring_full: tally.refused,
             late: tally.late,
@@ -263,8 +278,11 @@ fn of(
         reordering_extent: tally.extents.max(),
         reordering_sum: tally.overtaken,
         duplicate_packets: tally.duplicates,
+        other_sender: counted.stranger,
         ignored_packets: ignored.chain(others).collect(),
         restarts: tally.restarts,
+        jumps: tally.jumps,
+        jumped_numbers: tally.jumped,
         socket_buffer_bytes: *room,
         ring: RingStatus {
             slots: glance.books.slots,
@@ -333,7 +351,9 @@ mod tests {
             stray: 8,
             ignored,
             restarts: 9,
-            jumped: 21,
+            unfilled: 21,
+            jumps: 22,
+            jumped: 23,
             ..tally
         };
         let counted = Counted { packets: 120, bytes: 1200, dropped: 11, strangers: 12, ..Counted::default() };
@@ -352,11 +372,12 @@ mod tests {
                 "mean_bytes_per_second": 600.0 },
             "received_packets": 90, "received_bytes": 900,
             "acknowledged_packets": 80, "acknowledged_bytes": 800, "durable_packets": 70, "durable_bytes": 700,
-            "lost": { "packets": 10, "gaps": 2, "longest_gap": 7, "jumped": 21, "kernel_dropped": 11, "ring_full": 4, "late": 5,
+            "lost": { "packets": 10, "gaps": 2, "longest_gap": 7, "unfilled": 21, "kernel_dropped": 11, "ring_full": 4, "late": 5,
                 "blocks_not_stored": 6 },
             "reordered_packets": 0, "reordering_extent": 0, "reordering_sum": 0, "duplicate_packets": 6,
+            "other_sender": null,
             "ignored_packets": [["odd-sized", 1], ["foreign", 2], ["corrupt", 3], ["not-allowed", 12], ["far-off", 8]],
-            "restarts": 9, "socket_buffer_bytes": 13,
+            "restarts": 9, "jumps": 22, "jumped_numbers": 23, "socket_buffer_bytes": 13,
             "ring": { "slots": 20, "in_use": 14, "high_water": 15, "stalls": 3, "stalled_seconds": 0.5,
                 "longest_stall_seconds": 0.25 },
             "lanes": [], "fault": "gone",

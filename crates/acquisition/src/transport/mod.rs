@@ -24,7 +24,7 @@ pub use sender::{Left, Sender, Station};
 pub use simulation::{Shape, Simulation, SimulationError};
 pub use tcp::TcpOutlet;
 
-use std::{fmt, io};
+use std::{fmt, io, net::IpAddr};
 
 use nilometer_model::{ByteRate, Nanos};
 
@@ -35,6 +35,8 @@ pub trait Transport: fmt::Debug + Send {
     /// Takes what has come, without waiting, in the order in which it came: each packet goes into the next spot that is
     /// exactly as long. From the first one on that does not fit, they lie aside.
     fn receive(&mut self, spots: &mut [Spot<'_>]) -> io::Result<Received>;
+    /// Of the packets that came with the last look, so many are of the stream: who sent them may be its sender.
+    fn accepted(&mut self, _now: Nanos, _packets: u64) {}
     /// A packet that lies aside, by its number in the order in which they came; until the next call of `receive`.
     fn aside(&self, number: usize) -> &[u8];
     /// Drops what has come so far: it is none of the recording that begins now.
@@ -86,8 +88,10 @@ pub struct Counted {
     pub dropped: u64,
     /// The most packets that came joined in a message.
     pub joined: u64,
-    /// Packets of senders that are not allowed.
+    /// Packets of other senders than those of the stream.
     pub strangers: u64,
+    /// One of these senders, if it is known.
+    pub stranger: Option<IpAddr>,
     /// Times that the kernel was called to receive.
     pub calls: u64,
 }
@@ -102,6 +106,7 @@ impl Counted {
             dropped: self.dropped + other.dropped,
             joined: self.joined.max(other.joined),
             strangers: self.strangers + other.strangers,
+            stranger: self.stranger.or(other.stranger),
             calls: self.calls + other.calls,
         }
     }

@@ -160,7 +160,7 @@ fn run(seed: Seed, until: Nanos) -> Run {
     let mut writer = Writer::new(ring.clone(), 0, RawFiles::new(layout(), Gauge::with_reserve(0)));
     let mut idle = Simulated::new(Device::default(), clock.clone()).attach(1, 1);
     ring.seat_source(idle.waker());
-    let limits = Limits { window: 32, gap: 200, patience: Nanos(50_000) };
+    let limits = Limits { window: 32, gap: 200, patience: Nanos(50_000), quiet: Nanos(20_000) };
     let assembly =
         Assembly::new(vec![Box::new(Serial::new())], ring.clone(), PER_BLOCK, limits, Missing::Filled);
     let (memory, transport) = Memory::channel();

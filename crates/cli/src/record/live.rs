@@ -49,7 +49,7 @@ fn line(status: &Status) -> String {
     }
     let Status { came, lost, ring, lanes, .. } = status;
     let rate = ByteRate(came.bytes_per_second).bits();
-    let missing = (lost.packets + lost.jumped).max(lost.kernel_dropped);
+    let missing = lost.all().max(lost.kernel_dropped);
     let lost = if missing == 0 { "none missing".into() } else { format!("{missing} MISSING") };
     let full = |slots: usize| 100 * slots / ring.slots.max(1);
     let mut parts = vec![
@@ -57,10 +57,26 @@ fn line(status: &Status) -> String {
         lost,
         format!("buffer {} %, at most {} %", full(ring.in_use), full(ring.high_water)),
     ];
+    parts.extend(others(status));
     parts.extend(free(lanes));
     let failed = lanes.iter().filter(|lane| !matches!(lane.state, "writing" | "ended"));
     parts.extend(failed.map(|lane| format!("{} {}", lane.path.display(), lane.state)));
     parts.join("; ")
+}
+
+/// What came that is not as it was at first: of other senders, or with numbers that were set anew.
+fn others(status: &Status) -> Vec<String> {
+    let strangers = status.ignored_packets.iter().find(|(why, _)| *why == "not-allowed");
+    let mut parts = Vec::new();
+    if let Some((_, count @ 1..)) = strangers {
+        let such = status.other_sender.map_or_else(String::new, |sender| format!(", such as {sender}"));
+        parts.push(format!("{count} of OTHER SENDERS{such}"));
+    }
+    let anew = status.restarts + status.jumps;
+    if anew > 0 {
+        parts.push(format!("numbers set anew {anew} times"));
+    }
+    parts
 }
 
 /// What is free on all storage that is known.
@@ -93,5 +109,16 @@ mod tests {
         let text = "4 Gbit/s, 1.5 MB in 3 s; 3 MISSING; buffer 1 %, at most 50 %; 2 GB free; /b failed";
         assert_eq!(line(&status), text);
         assert_eq!(line(&Status::default()), "no packet yet");
+        let status = Status {
+            came: Came { packets: 1, ..Came::default() },
+            ignored_packets: vec![("not-allowed", 7)],
+            other_sender: Some([10, 0, 0, 3].into()),
+            jumps: 1,
+            restarts: 2,
+            ..Status::default()
+        };
+        let text = line(&status);
+        assert!(text.contains("; none missing; "), "a jump is no loss: {text}");
+        assert!(text.ends_with("; 7 of OTHER SENDERS, such as 10.0.0.3; numbers set anew 3 times"), "{text}");
     }
 }

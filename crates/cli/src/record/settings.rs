@@ -16,7 +16,7 @@ use nilometer_acquisition::{
     suited_engine,
     transport::{
         Transport,
-        udp::{Listening, ROOM},
+        udp::{Allowed, Listening, ROOM},
     },
 };
 use nilometer_campaign::in_time;
@@ -32,7 +32,7 @@ use nilometer_storage::{
 
 use super::{
     inlets::{Threads, inlets},
-    wishes::Wishes,
+    wishes::{Allow, Wishes},
 };
 use crate::{
     Blame, Failure,
@@ -293,7 +293,7 @@ impl Settings {
             at,
             interface: *interface,
             room: receive_buffer.unwrap_or(ROOM),
-            allowed: allow.clone(),
+            allowed: allowed(allow)?,
             busy_poll: busy_poll.unwrap_or(0),
         })
     }
@@ -407,6 +407,22 @@ fn remove_unused(targets: Vec<Arc<Directory>>, layout: &RawLayout) {
         let names = own.names_before_frames();
         let path = directory.path().to_owned();
         drop(in_time(PATIENCE, path, move || drop(directory.remove_unused(&names))));
+    }
+}
+
+/// Whose packets are taken.
+fn allowed(allow: &[Allow]) -> anyhow::Result<Allowed> {
+    let named = |allow: &Allow| match allow {
+        Allow::Any => None,
+        Allow::Only(address) => Some(*address),
+    };
+    match allow {
+        [] => Ok(Allowed::First),
+        [Allow::Any] => Ok(Allowed::Any),
+        allow => {
+            let named: Option<Vec<_>> = allow.iter().map(named).collect();
+            Ok(Allowed::Named(named.context("--allow any is everybody: name no other beside it")?))
+        }
     }
 }
 

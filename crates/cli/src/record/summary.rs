@@ -28,7 +28,9 @@ pub(crate) fn summary(outcome: &Recorded, status: &Status, targets: &[Arc<Direct
     }
     if tally.jumps > 0 {
         let (jumps, over) = (tally.jumps, tally.jumped);
-        lines.push(format!("jumped      ahead {jumps} times, over {over} packets that are not filled"));
+        lines.push(format!(
+            "jumped      the numbers of packets were set ahead {jumps} times, by {over} in all, further than packets can be missing"
+        ));
     }
     lines.extend([
         format!("latest      {longest} from complete until acknowledged"),
@@ -60,10 +62,10 @@ fn rate(traffic: &Traffic) -> String {
 /// Which packets should be there and are not.
 fn missing(traffic: &Traffic) -> String {
     let (tally, dropped) = (&traffic.tally, traffic.kernel_dropped());
-    if tally.missing == 0 && tally.jumped == 0 && dropped == 0 {
+    if tally.lost() == 0 && dropped == 0 {
         return "none".into();
     }
-    let share = tally.missing as f64 / (tally.missing + tally.placed) as f64 * 100.0;
+    let share = tally.lost() as f64 / (tally.lost() + tally.placed).max(1) as f64 * 100.0;
     let mut causes = Vec::new();
     let mut cause = |count: u64, why: &str| {
         if count > 0 {
@@ -76,7 +78,9 @@ fn missing(traffic: &Traffic) -> String {
     let causes = if causes.is_empty() { String::new() } else { format!("; {}", causes.join(", ")) };
     format!(
         "{} packets, {share:.4} %, in {} gaps, the longest of {}{causes}",
-        tally.missing, tally.losses, tally.longest_loss
+        tally.lost(),
+        tally.losses,
+        tally.longest_loss
     )
 }
 
@@ -91,14 +95,20 @@ fn reordered(Traffic { tally, .. }: &Traffic) -> String {
 /// Which packets were none of the stream.
 fn dropped(Traffic { tally, counted, .. }: &Traffic) -> String {
     let ignored = Ignored::ALL.into_iter().map(|why| (tally.ignored[why as usize], why.name()));
+    let strangers = match counted.stranger {
+        Some(stranger) => {
+            format!("of other senders, such as {stranger}: name them with --allow if they are of the stream")
+        }
+        None => "of other senders".into(),
+    };
     let others = [
-        (counted.strangers, "of senders that are not allowed"),
         (tally.duplicates, "twice"),
         (tally.late, "too late"),
         (tally.stray, "with a number far from all others"),
     ];
     let all: Vec<_> = ignored
         .chain(others)
+        .chain([(counted.strangers, strangers.as_str())])
         .filter(|(count, _)| *count > 0)
         .map(|(count, what)| format!("{count} {what}"))
         .collect();
@@ -118,7 +128,7 @@ fn nothing(Traffic { tally, counted, .. }: &Traffic) -> Option<&'static str> {
 pub(crate) fn went_well(outcome: &Recorded) -> anyhow::Result<()> {
     let traffic = outcome.traffic.clone().unwrap_or_default();
     let mut faults: Vec<String> = nothing(&traffic).into_iter().map(Into::into).collect();
-    let missing = traffic.tally.missing + traffic.tally.jumped;
+    let missing = traffic.tally.lost();
     if missing > 0 {
         faults.push(format!("{missing} packets are missing"));
     }

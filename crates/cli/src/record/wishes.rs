@@ -46,9 +46,11 @@ pub(crate) struct Wishes {
     /// By which interface, given as its address, the group is joined
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) interface: Option<IpAddr>,
-    /// Take packets of this sender only; may be given several times
+    /// Take packets of this sender only, may be given several times; or `any`: of everybody. Name the senders where an
+    /// instrument has several that don't all begin within a second, such as boards of a digital backend [default: those that
+    /// send the first packets of the stream, at each port for itself; with `--receive-threads`, everybody]
     #[arg(long, value_name = "ADDRESS")]
-    pub(crate) allow: Vec<IpAddr>,
+    pub(crate) allow: Vec<Allow>,
     /// Begin at this time in UTC, with everything prepared before: 2026-11-22T18:00:00Z, or 2026y326d18h00m00s
     #[arg(long, value_name = "TIME")]
     pub(crate) start: Option<Moment>,
@@ -98,6 +100,33 @@ pub(crate) struct Wishes {
     /// How long storage may be silent after the last packet [default: 60 s]
     #[arg(long)]
     pub(crate) hang_after: Option<Nanos>,
+}
+
+/// Whose packets are taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub(crate) enum Allow {
+    Any,
+    Only(IpAddr),
+}
+
+impl FromStr for Allow {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "any" {
+            return Ok(Allow::Any);
+        }
+        text.parse().map(Allow::Only).map_err(|_| format!("`{text}`: write the address of a sender, or any"))
+    }
+}
+
+impl TryFrom<String> for Allow {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
 }
 
 fn missing() -> impl TypedValueParser<Value = Missing> {

@@ -107,7 +107,7 @@ fn traffic(page: &mut Page, status: &Status) {
 
 fn losses(page: &mut Page, status: &Status) {
     let lost = &status.lost;
-    page.counter("missing_packets", "Packets that did not come, or not in time.", lost.packets + lost.jumped);
+    page.counter("missing_packets", "Packets that did not come, or not in time.", lost.all());
     page.counter("gaps", "Times that packets were missing one after the other.", lost.gaps);
     let causes = [("kernel", lost.kernel_dropped), ("ring_full", lost.ring_full), ("late", lost.late)];
     page.counters("lost_packets", "Packets known to be lost, by cause.", "cause", causes);
@@ -121,6 +121,8 @@ fn losses(page: &mut Page, status: &Status) {
     let ignored = status.ignored_packets.iter().map(|(why, count)| (*why, *count));
     page.counters("ignored_packets", "Packets that are none of the stream, by reason.", "reason", ignored);
     page.counter("restarts", "Times that the numbers of packets began anew.", status.restarts);
+    page.counter("jumps", "Times that they jumped ahead further than packets can be missing.", status.jumps);
+    page.counter("jumped_numbers", "Numbers that they jumped over.", status.jumped_numbers);
 }
 
 fn ring(page: &mut Page, status: &Status) {

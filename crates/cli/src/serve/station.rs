@@ -376,7 +376,7 @@ impl Current {
             seconds: outcome.wall.seconds(),
             packets: status.acknowledged_packets,
             bytes: status.acknowledged_bytes,
-            missing_packets: status.lost.packets + status.lost.jumped,
+            missing_packets: status.lost.all(),
             fault: went_well(outcome).err().map(|error| error.to_string()),
             mode: Mode::of(self.settings.instrument()),
         }

@@ -5,9 +5,11 @@ mod address;
 mod options;
 mod receive;
 mod send;
+mod senders;
 mod threads;
 
 pub use address::{Address, AddressError};
 pub use receive::{Listening, ROOM, UdpInlet};
 pub use send::{Sending, UdpOutlet};
+pub use senders::Allowed;
 pub use threads::UdpThreads;

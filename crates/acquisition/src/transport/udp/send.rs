@@ -322,7 +322,9 @@ impl List {
     fn head(&mut self, pieces: Range<usize>) -> libc::msghdr {
         // SAFETY: all zeroes is a valid msghdr: no address, no pieces, no control message.
         let mut head: libc::msghdr = unsafe { zeroed() };
-        (head.msg_iov, head.msg_iovlen) = (self.pieces[pieces.clone()].as_mut_ptr(), pieces.len());
+        // Of the whole list: a reference to a part of it would end what the pointers of other messages may be used for.
+        head.msg_iov = self.pieces.as_mut_ptr().wrapping_add(pieces.start);
+        head.msg_iovlen = pieces.len();
         head
     }
 

@@ -24,6 +24,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, soc
 use super::{
     super::{Counted, Received, Transport},
     receive::{Listening, UdpInlet},
+    senders::Allowed,
 };
 use crate::assembly::Spot;
 
@@ -73,10 +74,15 @@ struct Shared {
 
 impl UdpThreads {
     /// Listens by so many sockets at one port, each emptied by a thread, which run on these processors in turn, if some are
-    /// named.
+    /// named. No senders are learned: if none are named, everybody is heard.
     pub fn open(listening: &Listening, threads: usize, cpus: Vec<usize>) -> io::Result<Self> {
-        let first = UdpInlet::over(shared_port(listening.at)?, listening)?;
-        let listening = Listening { at: first.address()?, ..listening.clone() };
+        let allowed = match &listening.allowed {
+            Allowed::First => Allowed::Any,
+            allowed => allowed.clone(),
+        };
+        let listening = Listening { allowed, ..listening.clone() };
+        let first = UdpInlet::over(shared_port(listening.at)?, &listening)?;
+        let listening = Listening { at: first.address()?, ..listening };
         let mut ready = vec![first];
         for _ in 1..threads {
             ready.push(UdpInlet::over(shared_port(listening.at)?, &listening)?);

@@ -363,7 +363,7 @@ fn empty(reply: Reply, fields: usize) -> Reply {
 /// A field of `evlbi` with its figures (jive5ab, `fmt_evlbistats`).
 fn formatted(field: &str, status: &Status) -> String {
     let came = status.came.packets;
-    let lost = status.lost.packets + status.lost.jumped;
+    let lost = status.lost.all();
     let dropped = status.duplicate_packets + status.lost.late;
     let all = (came + lost).max(1) as f64;
     let share = |count: u64| format!("{:5.2}%", count as f64 / all * 100.0);
@@ -416,7 +416,7 @@ mod tests {
 
     #[test]
     fn the_figures_of_evlbi_are_those_that_were_counted() {
-        let lost = Lost { packets: 8, jumped: 2, late: 1, ..Lost::default() };
+        let lost = Lost { packets: 8, unfilled: 2, late: 1, ..Lost::default() };
         let came = Came { packets: 90, ..Came::default() };
         let status = Status {
             came,

@@ -61,7 +61,7 @@ impl Batch {
         let (header, sender): (mmsghdr, sockaddr_storage) = unsafe { (zeroed(), zeroed()) };
         Batch {
             headers: vec![header; MESSAGES],
-            pieces: vec![piece(&mut []); 3 * MESSAGES],
+            pieces: Vec::with_capacity(3 * MESSAGES),
             controls: vec![Control([0; 64]); MESSAGES],
             senders: vec![sender; MESSAGES],
             rest: vec![0; MESSAGES * MESSAGE],
@@ -78,23 +78,18 @@ impl Batch {
         messages: usize,
     ) -> io::Result<usize> {
         assert!(messages <= MESSAGES, "the caller takes no more at once");
-        // Two for each spot, and one for what is longer than these.
-        let needed = 2 * spots.len() + messages;
-        self.pieces.resize(self.pieces.len().max(needed), piece(&mut []));
-        let mut used = 0;
-        for message in 0..messages {
+        self.pieces.clear();
+        for (message, rest) in self.rest.chunks_exact_mut(MESSAGE).take(messages).enumerate() {
             let begin = (message * each).min(spots.len());
             let end = (begin + each).min(spots.len());
-            let first = used;
+            let first = self.pieces.len();
             for Spot { prefix, body } in &mut spots[begin..end] {
-                self.pieces[used] = piece(prefix);
-                self.pieces[used + 1] = piece(body);
-                used += 2;
+                self.pieces.extend([piece(prefix), piece(body)]);
             }
-            self.pieces[used] = piece(&mut self.rest[message * MESSAGE..][..MESSAGE]);
-            used += 1;
-            self.describe(message, first, used - first);
+            self.pieces.push(piece(rest));
+            self.headers[message].msg_hdr.msg_iovlen = self.pieces.len() - first;
         }
+        self.describe(messages);
         // SAFETY: the headers point to pieces, controls and senders of `self`, and the pieces to memory of `self` and of
         // the spots, all of them borrowed mutably until this returns and none of them twice.
         let came = unsafe {
@@ -120,15 +115,23 @@ impl Batch {
         }
     }
 
-    fn describe(&mut self, message: usize, first: usize, count: usize) {
-        let header = &mut self.headers[message].msg_hdr;
-        header.msg_iov = &raw mut self.pieces[first];
-        header.msg_iovlen = count;
-        header.msg_control = (&raw mut self.controls[message]).cast();
-        header.msg_controllen = size_of::<Control>();
-        if self.asks_senders {
-            header.msg_name = (&raw mut self.senders[message]).cast();
-            header.msg_namelen = size_of::<sockaddr_storage>() as u32;
+    /// Points the headers of so many messages to their pieces, which are all there, and to what else the kernel writes. A
+    /// pointer is derived from the whole of its memory, and after that no reference to any of it is made until the call is
+    /// over: it would end what the pointer may be used for.
+    fn describe(&mut self, messages: usize) {
+        let pieces = self.pieces.as_mut_ptr();
+        let (controls, senders) = (self.controls.as_mut_ptr(), self.senders.as_mut_ptr());
+        let mut first = 0;
+        for (message, header) in self.headers[..messages].iter_mut().enumerate() {
+            let header = &mut header.msg_hdr;
+            header.msg_iov = pieces.wrapping_add(first);
+            first += header.msg_iovlen;
+            header.msg_control = controls.wrapping_add(message).cast();
+            header.msg_controllen = size_of::<Control>();
+            if self.asks_senders {
+                header.msg_name = senders.wrapping_add(message).cast();
+                header.msg_namelen = size_of::<sockaddr_storage>() as u32;
+            }
         }
     }
 

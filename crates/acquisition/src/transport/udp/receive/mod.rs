@@ -16,7 +16,10 @@ use std::{
 use nilometer_model::{Bytes, Nanos};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::super::{Counted, Received, Transport};
+use super::{
+    super::{Counted, Received, Transport},
+    senders::{Allowed, Senders},
+};
 use crate::assembly::Spot;
 use batch::{Batch, MESSAGES, Message};
 
@@ -33,16 +36,16 @@ pub struct Listening {
     pub interface: Option<IpAddr>,
     /// Room for packets that wait in the kernel.
     pub room: Bytes,
-    /// Who may send; everybody, if empty.
-    pub allowed: Vec<IpAddr>,
+    /// Who may send.
+    pub allowed: Allowed,
     /// Microseconds for which the network card is asked before the processor sleeps; 0 for none.
     pub busy_poll: u32,
 }
 
 impl Listening {
-    /// At an address, with the usual room, to everybody.
+    /// At an address, with the usual room, to those that send first.
     pub fn at(at: SocketAddr) -> Self {
-        Listening { at, interface: None, room: ROOM, allowed: Vec::new(), busy_poll: 0 }
+        Listening { at, interface: None, room: ROOM, allowed: Allowed::First, busy_poll: 0 }
     }
 }
 
@@ -51,7 +54,9 @@ impl Listening {
 pub struct UdpInlet {
     socket: UdpSocket,
     batch: Batch,
-    allowed: Vec<IpAddr>,
+    senders: Senders,
+    /// Who sent what was taken at last, and was heard.
+    sender: Option<IpAddr>,
     room: u64,
     joined: Joined,
     /// What lies aside.
@@ -78,11 +83,12 @@ impl UdpInlet {
         if listening.busy_poll > 0 {
             options::busy_poll(&socket, listening.busy_poll)?;
         }
-        let allowed: Vec<IpAddr> = listening.allowed.iter().map(IpAddr::to_canonical).collect();
+        let senders = Senders::new(&listening.allowed);
         Ok(UdpInlet {
-            batch: Batch::new(!allowed.is_empty()),
+            batch: Batch::new(senders.are_asked()),
             socket,
-            allowed,
+            senders,
+            sender: None,
             room,
             joined: Joined { each: 1, alike: ALIKE },
             aside: Vec::new(),
@@ -136,7 +142,10 @@ impl UdpInlet {
         self.counted.packets += packets;
         self.counted.bytes += message.length as u64;
         self.counted.joined = self.counted.joined.max(packets);
-        self.counted.strangers += if self.is_stranger(message) { packets } else { 0 };
+        if !self.senders.hears(message.sender) {
+            self.counted.strangers += packets;
+            self.counted.stranger = message.sender.or(self.counted.stranger);
+        }
         if let Some(dropped) = message.dropped {
             self.count_drops(dropped);
         }
@@ -157,10 +166,6 @@ impl UdpInlet {
         if let Some(dropped) = options::drops(&self.socket) {
             self.count_drops(dropped);
         }
-    }
-
-    fn is_stranger(&self, message: &Message) -> bool {
-        !self.allowed.is_empty() && message.sender.is_none_or(|sender| !self.allowed.contains(&sender))
     }
 
     /// Puts the packets of a message aside.
@@ -234,9 +239,11 @@ impl Transport for UdpInlet {
     fn receive(&mut self, spots: &mut [Spot<'_>]) -> io::Result<Received> {
         self.aside.clear();
         self.packets.clear();
+        self.sender = None;
         let each = self.joined.each;
         // Whole messages only.
-        let messages = if self.joined.are_alike() { (spots.len() / each).clamp(1, MESSAGES) } else { 1 };
+        let several = self.joined.are_alike() && !self.senders.learns();
+        let messages = if several { (spots.len() / each).clamp(1, MESSAGES) } else { 1 };
         let some = (messages * each).min(spots.len());
         let came = self.batch.receive(self.socket.as_raw_fd(), &mut spots[..some], each, messages)?;
         self.counted.calls += 1;
@@ -245,9 +252,10 @@ impl Transport for UdpInlet {
             let message = self.batch.message(number);
             self.joined.learn(message.packets(), number > 0 && number + 1 == came);
             self.count(&message);
-            if self.is_stranger(&message) {
+            if !self.senders.hears(message.sender) {
                 continue;
             }
+            self.sender = message.sender;
             let begin = (number * each).min(some);
             let own = &spots[begin..(begin + each).min(some)];
             match fills(own, &message) {
@@ -260,6 +268,10 @@ impl Transport for UdpInlet {
             self.ask_for_drops();
         }
         Ok(Received { spots: filled, aside: self.packets.len(), more })
+    }
+
+    fn accepted(&mut self, now: Nanos, packets: u64) {
+        self.senders.came(now, self.sender, packets);
     }
 
     fn aside(&self, number: usize) -> &[u8] {
@@ -275,6 +287,7 @@ impl Transport for UdpInlet {
         }
         self.ask_for_drops();
         self.counted = Counted::default();
+        self.senders.forget();
         Ok(())
     }
 

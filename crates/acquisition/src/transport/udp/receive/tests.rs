@@ -10,7 +10,8 @@ const PREFIX: usize = 8;
 const BODY: usize = 1000;
 
 fn inlet(allowed: &[IpAddr]) -> (UdpInlet, UdpSocket) {
-    let listening = Listening { allowed: allowed.to_vec(), ..Listening::at((Ipv4Addr::LOCALHOST, 0).into()) };
+    let allowed = if allowed.is_empty() { Allowed::Any } else { Allowed::Named(allowed.to_vec()) };
+    let listening = Listening { allowed, ..Listening::at((Ipv4Addr::LOCALHOST, 0).into()) };
     let inlet = UdpInlet::open(&listening).expect("a port is free");
     let sender = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
     sender.connect(inlet.address().expect("it is bound")).expect("it listens");

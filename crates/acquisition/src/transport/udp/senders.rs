@@ -1,0 +1,165 @@
+//! Whose packets are taken at a port: of those that are named, of everybody, or of those that sent the first packets of the
+//! stream.
+//!
+//! Instruments send from one address, or from a few: each module of a detector to a port of its own, several boards of a
+//! digital backend to one. All that send within the first second are learned, each at its 64th packet that is one of the
+//! stream. Who comes later is a stranger, unless nothing came from the others for a while: an instrument that got another
+//! address is followed, and nobody who was known is forgotten for it. Until somebody is known, everybody is heard.
+
+use std::net::IpAddr;
+
+use nilometer_model::Nanos;
+
+/// See the module.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Allowed {
+    /// Those that sent the first packets of the stream.
+    #[default]
+    First,
+    /// These.
+    Named(Vec<IpAddr>),
+    /// Everybody.
+    Any,
+}
+
+/// So many packets of the stream make a sender known.
+const ENOUGH: u64 = 64;
+/// After the first sender is known, others are for so long.
+const LEARN: Nanos = Nanos::from_millis(1000);
+/// When nothing came from those that are known for so long, others may be.
+const SILENT: Nanos = Nanos::from_millis(2000);
+/// Senders that are known at a port, and those that may be, at the most.
+const MOST: usize = 256;
+
+/// The senders of a port.
+#[derive(Debug)]
+pub(super) struct Senders {
+    allowed: Allowed,
+    known: Vec<IpAddr>,
+    /// Packets of the stream that came from others, while these may become known.
+    seen: Vec<(IpAddr, u64)>,
+    /// When the first was known.
+    since: Option<Nanos>,
+    /// When something came from one that is known.
+    heard: Nanos,
+    learns: bool,
+}
+
+impl Senders {
+    pub(super) fn new(allowed: &Allowed) -> Self {
+        let known = match allowed {
+            Allowed::Named(named) => named.iter().map(IpAddr::to_canonical).collect(),
+            Allowed::First | Allowed::Any => Vec::new(),
+        };
+        let learns = *allowed == Allowed::First;
+        Senders { allowed: allowed.clone(), known, seen: Vec::new(), since: None, heard: Nanos(0), learns }
+    }
+
+    /// Whether the kernel is asked who sent a packet.
+    pub(super) fn are_asked(&self) -> bool {
+        self.allowed != Allowed::Any
+    }
+
+    /// Whether others may become known: then each message is looked at by itself.
+    pub(super) fn learns(&self) -> bool {
+        self.learns
+    }
+
+    pub(super) fn hears(&self, sender: Option<IpAddr>) -> bool {
+        let is_known = || sender.is_some_and(|sender| self.known.contains(&sender));
+        self.allowed == Allowed::Any || self.learns || is_known()
+    }
+
+    /// A look is over that brought so many packets of the stream from this sender; or from some that are known, if others are
+    /// not heard.
+    pub(super) fn came(&mut self, now: Nanos, sender: Option<IpAddr>, packets: u64) {
+        if self.allowed != Allowed::First {
+            return;
+        }
+        if let Some(sender) = sender.filter(|_| packets > 0) {
+            if self.known.contains(&sender) {
+                self.heard = now;
+            } else if self.learns {
+                self.learn(now, sender, packets);
+            }
+        }
+        let is_over = self.since.is_some_and(|since| now.since(since) >= LEARN);
+        self.learns = !is_over || now.since(self.heard) >= SILENT;
+        if !self.learns {
+            self.seen.clear();
+        }
+    }
+
+    fn learn(&mut self, now: Nanos, sender: IpAddr, packets: u64) {
+        let at = self.seen.iter().position(|(seen, _)| *seen == sender).unwrap_or_else(|| {
+            self.seen.truncate(MOST - 1);
+            self.seen.push((sender, 0));
+            self.seen.len() - 1
+        });
+        self.seen[at].1 += packets;
+        if self.seen[at].1 >= ENOUGH && self.known.len() < MOST {
+            self.known.push(self.seen.remove(at).0);
+            self.since.get_or_insert(now);
+            self.heard = now;
+        }
+    }
+
+    /// What came so far is none of the recording.
+    pub(super) fn forget(&mut self) {
+        *self = Senders::new(&self.allowed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn address(last: u8) -> IpAddr {
+        [10, 0, 0, last].into()
+    }
+
+    fn heard(senders: &Senders) -> Vec<u8> {
+        (1..9).filter(|last| senders.hears(Some(address(*last)))).collect()
+    }
+
+    #[test]
+    fn those_that_send_the_stream_at_first_are_its_senders() {
+        let mut senders = Senders::new(&Allowed::First);
+        senders.came(Nanos(0), Some(address(7)), 2);
+        assert_eq!(heard(&senders).len(), 8, "nobody is known");
+        // Two boards, one of which begins a little later.
+        senders.came(Nanos(MS), Some(address(1)), 64);
+        (0..8).for_each(|at| senders.came(Nanos((500 + at) * MS), Some(address(2)), 8));
+        senders.came(Nanos(1000 * MS), Some(address(8)), 63);
+        senders.came(Nanos(1002 * MS), Some(address(1)), 1);
+        assert_eq!(heard(&senders), [1, 2], "others sent too little");
+        senders.came(Nanos(1003 * MS), Some(address(3)), 1000);
+        assert_eq!(heard(&senders), [1, 2]);
+    }
+
+    #[test]
+    fn an_instrument_that_got_another_address_is_followed() {
+        let mut senders = Senders::new(&Allowed::First);
+        senders.came(Nanos(0), Some(address(1)), 64);
+        senders.came(Nanos(1500 * MS), Some(address(1)), 5);
+        senders.came(Nanos(3499 * MS), None, 0);
+        assert_eq!(heard(&senders), [1]);
+        senders.came(Nanos(3500 * MS), None, 0);
+        senders.came(Nanos(3501 * MS), Some(address(4)), 100);
+        senders.came(Nanos(3502 * MS), Some(address(4)), 1);
+        assert_eq!(heard(&senders), [1, 4], "and the other is not forgotten");
+        senders.forget();
+        assert_eq!(heard(&senders).len(), 8);
+    }
+
+    #[test]
+    fn who_is_named_is_heard_and_nobody_else_is_learned() {
+        let mut senders = Senders::new(&Allowed::Named(vec!["::ffff:10.0.0.2".parse().expect("an address")]));
+        senders.came(Nanos(0), Some(address(3)), 1000);
+        assert_eq!((heard(&senders), senders.hears(None)), (vec![2], false));
+        let any = Senders::new(&Allowed::Any);
+        assert!(any.hears(None) && !any.are_asked());
+    }
+}
