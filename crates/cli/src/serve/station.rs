@@ -62,9 +62,10 @@ fn now() -> Moment {
 fn refused(failure: Failure) -> Refused {
     match failure {
         Failure::Input(error) => Refused::Input(explained(&error)),
-        Failure::Run(error) | Failure::NotCarried(error) | Failure::NotDecided(error) => {
-            Refused::Failed(explained(&error))
-        }
+        Failure::Run(error)
+        | Failure::NotCarried(error)
+        | Failure::NotDecided(error)
+        | Failure::NotWhole(error) => Refused::Failed(explained(&error)),
     }
 }
 
