@@ -47,9 +47,16 @@ const LIMIT: Duration = Duration::from_secs(20);
 impl Mounted {
     /// Mounts what is in these directories, on one of its own.
     pub fn of(directories: &[PathBuf]) -> Self {
+        Mounted::with(directories, &[])
+    }
+
+    /// The same with more options.
+    pub fn with(directories: &[PathBuf], options: &[&str]) -> Self {
         nilometer();
         let point = tempfile::tempdir().expect("a temporary directory");
-        let arguments = [&["mount".into(), "--at".into(), point.path().to_owned()], directories].concat();
+        let mut arguments = vec!["mount".into(), "--at".into(), point.path().to_owned()];
+        arguments.extend(options.iter().map(PathBuf::from));
+        arguments.extend_from_slice(directories);
         // Held from the beginning: what it mounts is undone even if it dies.
         let mut mounted = Mounted { running: Some(start(&std::env::temp_dir(), &arguments)), point };
         mounted.running.as_mut().expect("it was started").await_said("mounted on");

@@ -1,4 +1,14 @@
 //! A recording into one new file, in order: what a [`Whole`] shows is written through an engine.
+//!
+//! ```text
+//! Whole -> Export (workload) -> file under a temporary name -> read back and checked -> its own name
+//! ```
+
+mod new_file;
+mod read_back;
+
+pub use new_file::{NewFile, partial_files};
+pub use read_back::{Copied, DamagedBlocks, read_back};
 
 use std::sync::{
     Arc,
@@ -16,7 +26,7 @@ use crate::whole::{Ahead, Whole};
 /// How it is written.
 #[derive(Debug, Clone)]
 pub struct Exporting {
-    /// The file's name in the engine's directory: it must not exist.
+    /// The file's name in the engine's directory: it is there, and empty.
     pub name: String,
     /// Past the page cache.
     pub direct: bool,
@@ -26,7 +36,7 @@ pub struct Exporting {
     pub depth: usize,
 }
 
-/// See the module. A workload: the file is synced and has its name when it is done.
+/// See the module. A workload: the file is synced when it is done.
 #[derive(Debug)]
 pub struct Export {
     ahead: Ahead,
@@ -41,19 +51,18 @@ pub struct Export {
     hasher: crc32fast::Hasher,
     fault: Option<Errno>,
     overwritten: bool,
-    made: bool,
+    opened: bool,
 }
 
 /// What comes next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    Make,
+    Open,
     Write,
     /// The last bytes do not fill a page: past the cache they can't be written.
     OpenTail,
     Tail,
     Sync,
-    Name,
     Close,
     Done,
 }
@@ -74,7 +83,7 @@ impl Export {
             ahead: Ahead::new(whole),
             exporting,
             stop,
-            stage: Stage::Make,
+            stage: Stage::Open,
             buffers,
             flying: 0,
             offset: 0,
@@ -82,7 +91,7 @@ impl Export {
             hasher: crc32fast::Hasher::new(),
             fault: None,
             overwritten: false,
-            made: false,
+            opened: false,
         }
     }
 
@@ -101,9 +110,9 @@ impl Export {
         self.overwritten
     }
 
-    /// Whether the file was made, and what went wrong, if it was not finished.
-    pub fn ending(&self) -> (bool, Result<(), Errno>) {
-        (self.made, self.fault.map_or(Ok(()), Err))
+    /// What went wrong, if it was not finished.
+    pub fn ending(&self) -> Result<(), Errno> {
+        self.fault.map_or(Ok(()), Err)
     }
 
     /// Whether all of it is in the file.
@@ -139,15 +148,14 @@ impl Export {
             Operation::named(OpKind::Open(open), ROOT, slot, export.exporting.name.as_bytes(), buffer)
         };
         let (operation, next) = match self.stage {
-            Stage::Make => (named(self, Open::CREATE.direct_if(direct), FILE), Stage::Write),
+            Stage::Open => (named(self, Open::WRITE.direct_if(direct), FILE), Stage::Write),
             Stage::Write if self.body() < self.length => {
                 self.stage = Stage::OpenTail;
                 return self.next_stage();
             }
             Stage::OpenTail => (named(self, Open::WRITE, TAIL), Stage::Tail),
             Stage::Tail => (self.write(TAIL, self.length), Stage::Sync),
-            Stage::Write | Stage::Sync => (Operation::on(OpKind::Sync, FILE, buffer(self)), Stage::Name),
-            Stage::Name => (Operation::on(OpKind::Sync, ROOT, buffer(self)), Stage::Close),
+            Stage::Write | Stage::Sync => (Operation::on(OpKind::Sync, FILE, buffer(self)), Stage::Close),
             Stage::Close => (Operation::on(OpKind::Close, FILE, buffer(self)), Stage::Done),
             Stage::Done => return None,
         };
@@ -171,7 +179,7 @@ impl Workload for Export {
         if over {
             return if self.flying > 0 { Step::Wait(Wait::ForOne) } else { Step::Done };
         }
-        let operation = if self.stage == Stage::Write && self.made && self.offset < self.body() {
+        let operation = if self.stage == Stage::Write && self.opened && self.offset < self.body() {
             if self.buffers.len() < 2 {
                 return Step::Wait(Wait::ForOne);
             }
@@ -199,8 +207,7 @@ impl Workload for Export {
             Ok(_) => Some(Errno::ENOSPC),
             Err(errno) => Some(errno),
         };
-        self.made |=
-            fault.is_none() && operation.kind == OpKind::Open(Open::CREATE.direct_if(self.exporting.direct));
+        self.opened |= fault.is_none() && matches!(operation.kind, OpKind::Open(_));
         self.fault = self.fault.or(fault);
         self.buffers.push(operation.buffer);
     }
@@ -237,6 +244,7 @@ mod tests {
         stop: bool,
     ) -> Export {
         let depth = if kind == EngineKind::Sync { 1 } else { 4 };
+        File::create(directory.path().join("all")).expect("room");
         let exporting = Exporting { name: "all".into(), direct, at_most: Some(ByteRate(1e12)), depth };
         let mut export = Export::new(whole.clone(), exporting, Arc::new(AtomicBool::new(stop)));
         Drive::new(&mut export, engine(directory, kind).as_mut()).run(|_| {});
@@ -244,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_has_every_byte_and_never_takes_the_place_of_another() {
+    fn a_file_has_every_byte() {
         let blocks: Vec<_> = (0..900).map(|block| Some(block % 2).filter(|_| block % 7 != 3)).collect();
         let (lanes, reference) = laid_out(COURSES[2], Storing::Files, 2, &blocks, 3);
         let whole = Arc::new(lanes.whole(Extent::All));
@@ -257,10 +265,6 @@ mod tests {
             let written = fs::read(directory.path().join("all")).expect("it was made");
             assert!(written == reference, "{kind:?} {direct}");
             assert_eq!(export.checksum(), crc32fast::hash(&reference));
-            fs::write(directory.path().join("all"), "mine").expect("room");
-            let export = exported(&whole, &directory, kind, direct, false);
-            assert_eq!((export.is_whole(), export.ending()), (false, (false, Err(Errno::EEXIST))));
-            assert_eq!(fs::read(directory.path().join("all")).expect("it is there"), b"mine");
         }
     }
 
@@ -269,10 +273,7 @@ mod tests {
         let (_lanes, whole) = overtaken();
         let directory = tempfile::tempdir().expect("a temporary directory");
         let export = exported(&Arc::new(whole), &directory, EngineKind::Sync, false, false);
-        assert_eq!(
-            (export.is_whole(), export.is_overwritten(), export.ending()),
-            (false, true, (true, Ok(())))
-        );
+        assert_eq!((export.is_whole(), export.is_overwritten(), export.ending()), (false, true, Ok(())));
     }
 
     #[test]
@@ -280,6 +281,6 @@ mod tests {
         let (lanes, _) = laid_out(COURSES[0], Storing::Files, 1, &[Some(0); 9], 4);
         let directory = tempfile::tempdir().expect("a temporary directory");
         let export = exported(&Arc::new(lanes.whole(Extent::All)), &directory, EngineKind::Sync, false, true);
-        assert_eq!((export.is_whole(), export.ending(), export.done()), (false, (true, Ok(())), 0));
+        assert_eq!((export.is_whole(), export.ending(), export.done()), (false, Ok(()), 0));
     }
 }

@@ -28,6 +28,7 @@ mod ranges;
 pub mod reader;
 mod receiver;
 mod recorder;
+pub mod recording_file;
 pub mod replay;
 mod ring;
 pub mod sink;

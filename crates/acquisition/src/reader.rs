@@ -12,8 +12,8 @@ pub(crate) use grow::{Look, News};
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs::{self, File},
-    io::{self, Read},
+    fs, io,
+    os::unix::fs::FileExt,
     path::{Path, PathBuf},
 };
 
@@ -23,6 +23,7 @@ use crate::{
     Gap, Ranges, Stream,
     instrument::Origin,
     journal::{self, Entry, Head, RECORD},
+    recording_file::{self, PageCache, ReadAccess, RecordingFile},
 };
 use pieces::Lasting;
 
@@ -222,13 +223,16 @@ fn durable(entry: Entry) -> Option<u64> {
     if let Entry::Durable { file } = entry { Some(file) } else { None }
 }
 
+/// What can't be read, and why: a directory, a journal.
+pub type Unreadable = Vec<(PathBuf, io::Error)>;
+
 /// Directories that can't be opened as a recording.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// A directory is not there.
+    /// A directory is not there, or nothing but this one, which can't be read.
     #[error("{path}: {source}")]
     Directory {
-        /// As it was named.
+        /// A directory as it was named, or a journal.
         path: PathBuf,
         /// What the kernel said.
         source: io::Error,
@@ -255,8 +259,8 @@ pub struct Recording {
     /// Which frames there are.
     pub index: Index,
     /// Directories and journals that could not be read, and why: frames that only they know are missing.
-    pub unreadable: Vec<(PathBuf, io::Error)>,
-    /// By lane: its directory and the recording's name.
+    pub unreadable: Unreadable,
+    /// By lane: its directory, the recording's name and the user to whom its journal belongs.
     stems: Vec<Stem>,
     /// Where it was looked for.
     directories: Vec<PathBuf>,
@@ -268,25 +272,32 @@ impl Recording {
     /// Finds the journals `<name>.<lane>.journal` in the directories and unites them. A directory that is there but can't
     /// be read is a lane that is lost.
     pub fn open(directories: &[PathBuf], trust: Trust) -> Result<Self, OpenError> {
-        let (found, unreadable) = find(directories)?;
+        let (found, mut unreadable) = find(directories)?;
+        if found.is_empty() && !unreadable.is_empty() {
+            let (path, source) = unreadable.swap_remove(0);
+            return Err(OpenError::Directory { path, source });
+        }
         check_one(directories, &found)?;
         Ok(Recording::of(&found, unreadable, directories, trust))
     }
 
-    /// The same, where the journals of many recordings may be: each by itself, in the order of their names. What can't be read
-    /// is left out.
-    pub fn open_each(directories: &[PathBuf], trust: Trust) -> Result<Vec<Self>, OpenError> {
-        Ok(Recording::each(find(directories)?.0, directories, trust))
+    /// The same, where the journals of many recordings may be: each by itself, in the order of their names; and what can't be
+    /// read, of whichever recording that is.
+    pub fn open_each(directories: &[PathBuf], trust: Trust) -> Result<(Vec<Self>, Unreadable), OpenError> {
+        let (found, unreadable) = find(directories)?;
+        Ok((Recording::each(found, directories, trust), unreadable))
     }
 
-    /// Of these journals alone, which lie in some of these directories: there the other lanes are looked for.
-    pub fn open_journals(journals: &[PathBuf], directories: &[PathBuf], trust: Trust) -> Vec<Self> {
+    /// Of these journals alone, which lie in some of these directories: there the other lanes are looked for. And those of them
+    /// that can't be read.
+    pub fn open_journals(
+        journals: &[PathBuf],
+        directories: &[PathBuf],
+        trust: Trust,
+    ) -> (Vec<Self>, Unreadable) {
         let lane = |path: &PathBuf| parts_of(path).map(|(_, lane)| (lane, path.clone()));
-        let found = journals.iter().filter_map(lane);
-        let mut found: Vec<_> =
-            found.filter_map(|(lane, path)| Found::read(lane, path).ok().flatten()).collect();
-        in_order(&mut found);
-        Recording::each(found, directories, trust)
+        let (found, unreadable) = read_heads(journals.iter().filter_map(lane));
+        (Recording::each(found, directories, trust), unreadable)
     }
 
     fn each(found: Vec<Found>, directories: &[PathBuf], trust: Trust) -> Vec<Self> {
@@ -299,12 +310,7 @@ impl Recording {
         each.map(|found| Recording::of(&found, Vec::new(), directories, trust)).collect()
     }
 
-    fn of(
-        found: &[Found],
-        mut unreadable: Vec<(PathBuf, io::Error)>,
-        directories: &[PathBuf],
-        trust: Trust,
-    ) -> Self {
+    fn of(found: &[Found], mut unreadable: Unreadable, directories: &[PathBuf], trust: Trust) -> Self {
         let (mut index, mut taken) = (Index::default(), Vec::new());
         for found in found {
             let (records, read) = index.join_journal(found, trust);
@@ -312,7 +318,7 @@ impl Recording {
             unreadable.extend(read.err().map(|error| (found.path.clone(), error)));
         }
         index.prune();
-        let stems = found.iter().filter_map(|found| stem_of(&found.path)).collect();
+        let stems = found.iter().filter_map(Stem::of).collect();
         Recording { index, unreadable, stems, directories: directories.to_vec(), taken }
     }
 
@@ -338,15 +344,32 @@ impl Recording {
 
     /// What that file may be called, as it should be first.
     pub(crate) fn paths(&self, place: Place) -> Vec<PathBuf> {
-        let Stem { directory, name } = &self.stems[place.lane];
+        let Stem { directory, name, .. } = &self.stems[place.lane];
         let names = self.index.file_names(name, place).into_iter();
         names.map(|name| directory.join(name)).collect()
+    }
+
+    /// The user to whom the journal of a lane belongs.
+    pub(crate) fn user(&self, lane: usize) -> u32 {
+        self.stems[lane].access.user
+    }
+
+    /// Who may read the journals of all lanes.
+    pub(crate) fn access(&self) -> ReadAccess {
+        let each = self.stems.iter().map(|stem| stem.access);
+        each.reduce(ReadAccess::and).expect("a recording has a lane")
+    }
+
+    /// Opens the file of frames that a place is in.
+    pub(crate) fn open_frames(&self, place: Place) -> io::Result<RecordingFile> {
+        recording_file::open_of(&self.path(place), self.user(place.lane), PageCache::Through)
     }
 }
 
 /// Of names that a file may have, of which there is at least one: that which is there, or else the first.
 pub(crate) fn first_there(mut paths: Vec<PathBuf>) -> PathBuf {
-    let there = if paths.len() > 1 { paths.iter().position(|path| path.exists()) } else { None };
+    let there =
+        if paths.len() > 1 { paths.iter().position(|path| fs::symlink_metadata(path).is_ok()) } else { None };
     paths.swap_remove(there.unwrap_or(0))
 }
 
@@ -356,29 +379,42 @@ struct Found {
     lane: u64,
     path: PathBuf,
     head: Head,
+    access: ReadAccess,
 }
 
 impl Found {
     /// None if it does not begin with one.
     fn read(lane: u64, path: PathBuf) -> io::Result<Option<Self>> {
-        let mut record = Vec::with_capacity(RECORD);
-        File::open(&path)?.take(RECORD as u64).read_to_end(&mut record)?;
-        Ok(head_of(&record).map(|head| Found { lane, path, head }))
+        let RecordingFile { file, access } = recording_file::open(&path)?;
+        let mut record = [0; RECORD];
+        match file.read_exact_at(&mut record, 0) {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+            read => read?,
+        }
+        Ok(head_of(&record).map(|head| Found { lane, path, head, access }))
     }
 }
 
-/// What the names of a lane's files have in common.
+/// What a lane's files have in common.
 #[derive(Debug)]
 struct Stem {
     directory: PathBuf,
     name: String,
+    /// Who may read its journal.
+    access: ReadAccess,
 }
 
-/// What was found in directories, in the order of lanes, and what could not be read.
-type FoundAndNot = (Vec<Found>, Vec<(PathBuf, io::Error)>);
+impl Stem {
+    fn of(found: &Found) -> Option<Self> {
+        let (name, _) = parts_of(&found.path)?;
+        let directory = found.path.parent()?.to_owned();
+        Some(Stem { directory, name: name.to_owned(), access: found.access })
+    }
+}
 
-/// The journals that are there. A directory that is there but can't be read is a lane that is lost.
-fn find(directories: &[PathBuf]) -> Result<FoundAndNot, OpenError> {
+/// The journals that are there, in the order of lanes, and what could not be read. A directory that is there but can't be read
+/// is a lane that is lost.
+fn find(directories: &[PathBuf]) -> Result<(Vec<Found>, Unreadable), OpenError> {
     let (mut journals, mut unreadable) = (Vec::new(), Vec::new());
     for directory in directories {
         match journals_in(directory) {
@@ -389,7 +425,14 @@ fn find(directories: &[PathBuf]) -> Result<FoundAndNot, OpenError> {
             Err(error) => unreadable.push((directory.clone(), error)),
         }
     }
-    let mut found = Vec::new();
+    let (found, more) = read_heads(journals.into_iter());
+    unreadable.extend(more);
+    Ok((found, unreadable))
+}
+
+/// Those of the journals that begin with a head, in the order of lanes, and those that can't be read.
+fn read_heads(journals: impl Iterator<Item = (u64, PathBuf)>) -> (Vec<Found>, Unreadable) {
+    let (mut found, mut unreadable) = (Vec::new(), Vec::new());
     for (lane, path) in journals {
         match Found::read(lane, path.clone()) {
             Ok(read) => found.extend(read),
@@ -397,7 +440,7 @@ fn find(directories: &[PathBuf]) -> Result<FoundAndNot, OpenError> {
         }
     }
     in_order(&mut found);
-    Ok((found, unreadable))
+    (found, unreadable)
 }
 
 /// In the order of lanes, whatever the directories list first; a directory that was named twice counts once.
@@ -427,10 +470,10 @@ fn head_of(journal: &[u8]) -> Option<Head> {
 /// Lane and path of each journal `<name>.<lane>.journal` in a directory.
 fn journals_in(directory: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
     let mut journals = Vec::new();
-    for entry in fs::read_dir(directory)? {
-        let path = entry?.path();
+    recording_file::each_name(directory, |name, _| {
+        let path = directory.join(name);
         journals.extend(parts_of(&path).map(|(_, lane)| lane).map(|lane| (lane, path)));
-    }
+    })?;
     Ok(journals)
 }
 
@@ -438,9 +481,4 @@ fn journals_in(directory: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
 fn parts_of(path: &Path) -> Option<(&str, u64)> {
     let (name, lane) = path.file_name()?.to_str()?.strip_suffix(".journal")?.rsplit_once('.')?;
     Some((name, lane.parse().ok()?))
-}
-
-fn stem_of(journal: &Path) -> Option<Stem> {
-    let (name, _) = parts_of(journal)?;
-    Some(Stem { directory: journal.parent()?.to_owned(), name: name.to_owned() })
 }

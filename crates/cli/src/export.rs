@@ -2,17 +2,20 @@
 
 use std::{
     fs::File,
-    io::Read,
+    io,
     ops::ControlFlow,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use anyhow::{Context, anyhow, ensure};
 use clap::Args;
 use nilometer_acquisition::{
     OVERWRITTEN,
-    export::{self, Exporting, SLOTS},
+    export::{self, Copied, DamagedBlocks, Exporting, NewFile, SLOTS, partial_files},
     reader::{Recording, Trust},
     whole::{Extent, Whole},
 };
@@ -23,7 +26,14 @@ use nilometer_storage::{
     target::Description,
 };
 
-use crate::{Blame, Failure, Outcome, describe::described, share::Share, signals::stop_on_signal, tell};
+use crate::{
+    Blame, Failure, Outcome,
+    describe::described,
+    recording_text::{absent_lanes, ranges, unreadable, what},
+    share::Share,
+    signals::stop_on_signal,
+    tell,
+};
 
 /// Writes a recording into one new file: all frames in order, and ones that are marked as invalid where some are missing
 #[derive(Debug, Args)]
@@ -37,7 +47,8 @@ pub(crate) struct Export {
     /// Write no faster than this
     #[arg(long)]
     rate: Option<ByteRate>,
-    /// Read the file back when it is written, and compare its checksum
+    /// Read the file back when it is written: every frame that is due must be there, and right by its checksum or its seed
+    /// [exit code 5 if not]
     #[arg(long)]
     verify: bool,
 }
@@ -54,23 +65,42 @@ impl Export {
         self.check(&whole, &description, &name).input()?;
         let path = description.path.join(&name);
         let stop = stop_on_signal().run()?;
-        let direct = description.direct_alignment().is_some();
-        let exporting = Exporting { name, direct, at_most: self.rate, depth: DEPTH as usize };
-        let mut export = export::Export::new(whole.clone(), exporting, stop);
-        let mut share = Share::new("written", Bytes(whole.length()));
-        write(&mut export, &description, &mut share).run()?;
-        share.clear();
-        ended(&export, &path).run()?;
-        tell::result(summary(&whole, export.checksum(), &path));
-        if self.verify {
-            compare(&path, export.checksum(), Bytes(whole.length())).run()?;
-        }
+        let cant_make = || format!("can't make {}", path.display());
+        let new = NewFile::create(&description.path, &name).with_context(cant_make).run()?;
+        let checksum = self.write(&whole, &new, &description, &stop).run()?;
+        let copied = if self.verify { Some(read_back(&whole, &new, checksum, &stop).run()?) } else { None };
+        new.finish(whole.access()).with_context(|| format!("can't name it {}", path.display())).run()?;
+        tell::result(tell::visible(&summary(&whole, checksum, &path, copied.as_ref())));
+        not_whole(copied.as_ref())?;
         match whole.faults().first {
             Some(why) => Err(Failure::Run(anyhow!(
                 "written, with frames marked as invalid for what can't be read: {why}"
             ))),
             None => Ok(()),
         }
+    }
+
+    /// Writes all of it; its checksum.
+    fn write(
+        &self,
+        whole: &Arc<Whole>,
+        new: &NewFile,
+        description: &Description,
+        stop: &Arc<AtomicBool>,
+    ) -> anyhow::Result<u32> {
+        let exporting = Exporting {
+            name: new.temporary().to_owned(),
+            direct: description.direct_alignment().is_some(),
+            at_most: self.rate,
+            depth: DEPTH as usize,
+        };
+        let mut export = export::Export::new(whole.clone(), exporting, stop.clone());
+        let mut share = Share::new("written", Bytes(whole.length()));
+        let driven = drive(&mut export, description, &mut share);
+        share.clear();
+        driven?;
+        ended(&export, description)?;
+        Ok(export.checksum())
     }
 
     /// The directory and the name of the file.
@@ -86,7 +116,7 @@ impl Export {
 
     fn check(&self, whole: &Whole, description: &Description, name: &str) -> anyhow::Result<()> {
         let path = description.path.join(name);
-        ensure!(!path.exists(), "{} exists: name a new file", path.display());
+        ensure!(path.symlink_metadata().is_err(), "{} exists: name a new file", path.display());
         ensure!(
             description.writable,
             "{}: can't be written: name a directory that this user may write to",
@@ -95,6 +125,14 @@ impl Export {
         ensure!(self.rate.is_none_or(|rate| rate.0 > 0.0), "--rate 0: write more than 0");
         let (needed, free) = (Bytes(whole.length()), description.space.free);
         ensure!(needed.0 > 0, "{}: nothing is recorded there yet", whole.name());
+        let left = partial_files(&description.path, name);
+        if !left.is_empty() {
+            tell::note(format_args!(
+                "in {}, {} is of an export that was killed, or that still writes",
+                description.path.display(),
+                left.join(" and ")
+            ));
+        }
         ensure!(
             needed <= free,
             "{} has {free} free, and the recording needs {needed}",
@@ -105,7 +143,7 @@ impl Export {
 }
 
 /// Writes it, as far as it goes.
-fn write(export: &mut export::Export, description: &Description, share: &mut Share) -> anyhow::Result<()> {
+fn drive(export: &mut export::Export, description: &Description, share: &mut Share) -> anyhow::Result<()> {
     let directory = || File::open(&description.path).context("can't open the directory");
     let options = Options { kind: EngineKind::IoUring, depth: DEPTH, slots: SLOTS, clock: Clock::start() };
     let mut engine = match on_directory(std::os::fd::OwnedFd::from(directory()?), &options) {
@@ -126,23 +164,18 @@ fn write(export: &mut export::Export, description: &Description, share: &mut Sha
     Ok(())
 }
 
-/// What was not finished is removed.
-fn ended(export: &export::Export, path: &Path) -> anyhow::Result<()> {
-    if export.is_whole() {
-        return Ok(());
-    }
-    let (made, fault) = export.ending();
-    let removed = made && std::fs::remove_file(path).is_ok();
-    let removed = if removed { ", which is removed again" } else { "" };
-    match fault {
-        _ if export.is_overwritten() => Err(anyhow!("{}{removed}: {OVERWRITTEN}", path.display())),
-        Err(errno) => Err(anyhow!("can't write {}{removed}: {errno}", path.display())),
-        Ok(()) => Err(anyhow!("interrupted: it is not in {}{removed}", path.display())),
+/// Whether all of it is written.
+fn ended(export: &export::Export, description: &Description) -> anyhow::Result<()> {
+    let path = description.path.display();
+    match export.ending() {
+        _ if export.is_whole() => Ok(()),
+        _ if export.is_overwritten() => Err(anyhow!("nothing is left in {path}: {OVERWRITTEN}")),
+        Err(errno) => Err(anyhow!("can't write to {path}, and nothing is left there: {errno}")),
+        Ok(()) => Err(anyhow!("interrupted: nothing is left in {path}")),
     }
 }
 
-fn summary(whole: &Whole, checksum: u32, path: &Path) -> String {
-    let filled = whole.filled(0..u64::MAX).iter().map(|range| range.end - range.start).sum();
+fn summary(whole: &Whole, checksum: u32, path: &Path, copied: Option<&Copied>) -> String {
     let mut lines = vec![
         format!("written     {}", path.display()),
         format!(
@@ -153,32 +186,95 @@ fn summary(whole: &Whole, checksum: u32, path: &Path) -> String {
         ),
         format!("checksum    CRC-32 {checksum:08x}"),
     ];
-    if filled > 0 {
-        lines.push(format!("missing     {} of blocks that are not here: marked as invalid", Bytes(filled)));
-    }
+    lines.extend(whole.recording(not_here));
+    lines.extend(
+        copied.into_iter().flat_map(|copied| whole.recording(|recording| compared(recording, copied))),
+    );
     lines.join("\n") + "\n"
 }
 
-/// Reads it back from the storage.
-fn compare(path: &Path, checksum: u32, length: Bytes) -> anyhow::Result<()> {
-    let mut file = File::open(path)?;
-    // What is in the cache need not be what is on the storage.
-    rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed)?;
-    let (mut hasher, mut buffer) = (crc32fast::Hasher::new(), vec![0; 4 << 20]);
-    let (mut share, mut done) = (Share::new("read back", length), 0);
-    loop {
-        match file.read(&mut buffer)? {
-            0 => break,
-            count => {
-                hasher.update(&buffer[..count]);
-                done += count as u64;
-                share.tell(Bytes(done));
-            }
-        }
+/// What of a recording is not here, a line each: frames that are marked as invalid stand for it.
+fn not_here(recording: &Recording) -> Vec<String> {
+    let (index, what) = (&recording.index, what(recording));
+    let (missing, absent) = (index.missing(), absent_lanes(recording));
+    let mut lines = Vec::new();
+    if !missing.is_empty() {
+        let count: u64 = missing.iter().map(|(_, count)| count).sum();
+        let all = index.expected() - index.first();
+        lines.push(format!(
+            "missing     {count} of {all} {what} are not here and are marked as invalid: {}",
+            ranges(&missing)
+        ));
     }
+    if !absent.is_empty() {
+        lines.push(format!("lanes       {} of {}{absent}", index.heads.len(), recording.head().lanes));
+    }
+    if index.due.is_none() {
+        lines.push(format!("not ended   what was due behind the last of these {what} is not known"));
+    }
+    lines.extend(unreadable(&recording.unreadable));
+    lines
+}
+
+/// What reading it back found, a line each.
+fn compared(recording: &Recording, copied: &Copied) -> Vec<String> {
+    let what = what(recording);
+    let checked = copied.right - copied.unchecked;
+    let by =
+        if copied.made_again { "are what the instrument delivered" } else { "are right by their checksums" };
+    let unchecked = match copied.unchecked {
+        0 => String::new(),
+        count => format!(", {count} have no checksum and are as they were read"),
+    };
+    let mut lines =
+        vec![format!("verified    read back: its checksum is the same; {checked} {what} {by}{unchecked}")];
+    if let Some(why) = &copied.not_made_again {
+        lines.push(format!("simulated   frames can't be made again: {why}"));
+    }
+    let DamagedBlocks { count, first } = &copied.damaged;
+    let one = what.trim_end_matches('s');
+    lines.extend(first.iter().map(|(number, why)| format!("damaged     {one} {number}: {why}")));
+    let more = count - first.len() as u64;
+    if more > 0 {
+        lines.push(format!("            and {more} more"));
+    }
+    lines
+}
+
+/// Why the file is not all that was recorded, if that was asked.
+fn not_whole(copied: Option<&Copied>) -> Outcome {
+    let Some(copied) = copied.filter(|copied| !copied.is_whole()) else { return Ok(()) };
+    let missing: u64 = copied.missing.iter().map(|(_, count)| count).sum();
+    let mut why = Vec::new();
+    if missing > 0 {
+        why.push(format!("{missing} are missing"));
+    }
+    if copied.damaged.count > 0 {
+        why.push(format!("{} are damaged", copied.damaged.count));
+    }
+    if !copied.ended {
+        why.push("it was not ended in order, and what was due behind the last is not known".into());
+    }
+    let why = why.join("; ");
+    Err(Failure::NotWhole(anyhow!("written, and it is not all of the recording: {why}; keep the recording")))
+}
+
+/// Reads it back from the storage, before it has its name.
+fn read_back(whole: &Whole, new: &NewFile, checksum: u32, stop: &AtomicBool) -> anyhow::Result<Copied> {
+    // What is in the cache need not be what is on the storage.
+    rustix::fs::fadvise(new.file(), 0, None, rustix::fs::Advice::DontNeed)?;
+    let mut share = Share::new("read back", Bytes(whole.length()));
+    let copied = export::read_back(whole, new.file(), |done| {
+        share.tell(Bytes(done));
+        let go_on = !stop.load(Ordering::Relaxed);
+        go_on.then_some(()).ok_or_else(|| io::Error::other("interrupted: nothing is left there"))
+    });
     share.clear();
-    let found = hasher.finalize();
-    ensure!(found == checksum, "{} differs when it is read back: CRC-32 {found:08x}", path.display());
-    tell::result_line("verified    read back: its checksum is the same");
-    Ok(())
+    let copied = copied.context("can't read it back")?;
+    ensure!(
+        copied.checksum == checksum,
+        "it differs when it is read back (CRC-32 {:08x} in place of {checksum:08x}), and is removed again",
+        copied.checksum
+    );
+    Ok(copied)
 }

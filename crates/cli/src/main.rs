@@ -20,6 +20,7 @@ mod plan;
 mod progress;
 mod record;
 mod recorded;
+mod recording_text;
 mod recordings;
 mod replay;
 mod report;
@@ -57,7 +58,8 @@ Exit codes:
   1  a fault
   2  asked wrongly: nothing was started
   3  not carried (evaluate)
-  4  not decided, or INVALID (evaluate)";
+  4  not decided, or INVALID (evaluate)
+  5  written, and not all of the recording (export --verify)";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -90,6 +92,8 @@ enum Failure {
     NotCarried(anyhow::Error),
     /// It worked, and the data don't say.
     NotDecided(anyhow::Error),
+    /// It worked, and what was copied is not whole.
+    NotWhole(anyhow::Error),
 }
 
 type Outcome = Result<(), Failure>;
@@ -162,6 +166,7 @@ fn code(outcome: Outcome) -> u8 {
         Err(Failure::Input(error)) => told(&error, 2),
         Err(Failure::NotCarried(error)) => told(&error, 3),
         Err(Failure::NotDecided(error)) => told(&error, 4),
+        Err(Failure::NotWhole(error)) => told(&error, 5),
     }
 }
 

@@ -29,13 +29,13 @@ impl Mount {
         let readers = if self.allow_other { Readers::All } else { Readers::Owner };
         let mounted = Mounted::new(&self.directories, &self.at, readers).input()?;
         for name in mounted.names() {
-            tell::result_line(self.at.join(name).display());
+            tell::result_line(tell::visible(&self.at.join(name).display().to_string()));
         }
         tell::note(format_args!("mounted on {}: ctrl-C unmounts it", self.at.display()));
         while !stop.load(Ordering::Relaxed) && !mounted.is_over() {
             thread::sleep(LOOK);
             for fault in mounted.news_of_faults() {
-                tell::note(format_args!("nilometer: can't be read, and is marked as invalid: {fault}"));
+                tell::note(format_args!("nilometer: can't be read: {fault}"));
             }
         }
         mounted.unmount().run()

@@ -12,7 +12,7 @@ use nilometer_acquisition::{
 use nilometer_model::{ByteRate, Bytes, Nanos, packets::Station};
 use serde_json::{Value, json};
 
-use crate::{Blame, Failure, Outcome, share::Share, tell};
+use crate::{Blame, Failure, Outcome, recording_text::unreadable, share::Share, tell};
 
 /// Says what recordings are: format, stations, threads, times, rate, and what is missing
 #[derive(Debug, Args)]
@@ -31,7 +31,7 @@ pub(crate) struct Scan {
 impl Scan {
     pub(crate) fn execute(&self) -> Outcome {
         let directories = with_below(&self.directories).input()?;
-        let recordings = Recording::open_each(&directories, Trust::Acknowledged).input()?;
+        let (recordings, unread) = Recording::open_each(&directories, Trust::Acknowledged).input()?;
         if recordings.is_empty() {
             // The message of one that is not there.
             Recording::open(&self.directories, Trust::Acknowledged).input()?;
@@ -44,11 +44,13 @@ impl Scan {
             tell::result_line(serde_json::to_string_pretty(&all).run()?);
         } else {
             let all: Vec<_> = wholes.iter().zip(&scans).map(|(whole, scan)| text(whole, scan)).collect();
-            tell::result(all.join("\n"));
+            tell::result(tell::visible(&all.join("\n")));
         }
+        unreadable(&unread).iter().for_each(tell::note);
         ensure_read(&wholes, self.all).run()?;
-        let unread = wholes.iter().find_map(|whole| whole.faults().first);
-        unread.map_or(Ok(()), |why| Err(Failure::Run(anyhow::anyhow!("can't be read: {why}"))))
+        let unread = unread.into_iter().map(|(path, error)| format!("{}: {error}", path.display()));
+        let first = unread.chain(wholes.iter().filter_map(first_fault)).next();
+        first.map_or(Ok(()), |why| Err(Failure::Run(anyhow::anyhow!("can't be read: {why}"))))
     }
 
     fn scan(&self, whole: &Whole) -> Scanned {
@@ -61,6 +63,15 @@ impl Scan {
         share.clear();
         scan
     }
+}
+
+/// The first journal or block of a recording that could not be read.
+fn first_fault(whole: &Whole) -> Option<String> {
+    let journal = whole.recording(|recording| {
+        let (path, error) = recording.unreadable.first()?;
+        Some(format!("{}: {error}", path.display()))
+    });
+    journal.or_else(|| whole.faults().first)
 }
 
 /// Nothing was overwritten while all was read.
@@ -96,6 +107,7 @@ fn text(whole: &Whole, scan: &Scanned) -> String {
             .map(|(first, count)| format!("no block    {count} from block {first}")),
     );
     lines.extend(read(scan));
+    lines.extend(whole.recording(|recording| unreadable(&recording.unreadable)));
     lines.join("\n") + "\n"
 }
 

@@ -13,7 +13,11 @@ use nilometer_acquisition::{
 };
 use nilometer_model::Bytes;
 
-use crate::{Blame, Failure, Outcome, tell};
+use crate::{
+    Blame, Failure, Outcome,
+    recording_text::{absent_lanes, ranges, unreadable, what},
+    tell,
+};
 
 /// Reads a recording back, frame by frame, and names every frame that is missing or damaged
 #[derive(Debug, Args)]
@@ -33,7 +37,7 @@ impl Verify {
         let whole = Whole::new(recording, Extent::All);
         let verified = verify(&whole);
         let faults = whole.recording(|recording| {
-            tell::result(told(recording, &verified));
+            tell::result(tell::visible(&told(recording, &verified)));
             faults(recording, &verified)
         });
         if faults.is_empty() {
@@ -60,7 +64,7 @@ fn told(recording: &Recording, verified: &Verified) -> String {
             index.heads.len(),
             head.lanes,
             index.ended,
-            absent(recording)
+            absent_lanes(recording)
         ),
         format!("expected    {} {what}", index.expected()),
         format!("right       {} {what}, {bytes}, {against}", verified.right),
@@ -91,24 +95,8 @@ fn told(recording: &Recording, verified: &Verified) -> String {
             path.display()
         ));
     }
-    for (path, error) in &recording.unreadable {
-        lines.push(format!("unreadable  {}: {error}", path.display()));
-    }
+    lines.extend(unreadable(&recording.unreadable));
     lines.join("\n") + "\n"
-}
-
-/// The lanes that have no journal here: what only they have is missing.
-fn absent(recording: &Recording) -> String {
-    let here: Vec<u32> = recording.index.heads.iter().map(|head| head.lane).collect();
-    let lanes =
-        (0..recording.head().lanes).filter(|lane| !here.contains(lane)).map(|lane| (u64::from(lane), 1));
-    let lanes: Vec<_> = lanes.collect();
-    if lanes.is_empty() { String::new() } else { format!("; no journal of lane {}", ranges(&lanes)) }
-}
-
-/// What a recording is made of.
-fn what(recording: &Recording) -> &'static str {
-    if recording.index.stream.is_some() { "blocks" } else { "frames" }
 }
 
 /// As many jumps are named.
@@ -146,15 +134,6 @@ fn chunks(index: &Index) -> String {
     )
 }
 
-/// `3, 5-7`.
-fn ranges(ranges: &[(u64, u64)]) -> String {
-    let text = ranges.iter().map(|&(first, count)| match count {
-        1 => first.to_string(),
-        _ => format!("{first}-{}", first + count - 1),
-    });
-    text.collect::<Vec<_>>().join(", ")
-}
-
 /// Why it is not whole, if it is not.
 fn faults(recording: &Recording, verified: &Verified) -> Vec<String> {
     let (index, lanes) = (&recording.index, recording.head().lanes as usize);
@@ -179,14 +158,4 @@ fn faults(recording: &Recording, verified: &Verified) -> Vec<String> {
     let unended = usize::from(index.due.is_none());
     fault(unended, "it was not ended in order, and what was due behind the last frame is not known".into());
     faults
-}
-
-#[cfg(test)]
-mod tests {
-    use super::ranges;
-
-    #[test]
-    fn ranges_are_named_by_their_ends() {
-        assert_eq!(ranges(&[(3, 1), (5, 3), (10, 2)]), "3, 5-7, 10-11");
-    }
 }

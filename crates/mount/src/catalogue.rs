@@ -2,22 +2,22 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs,
+    fs, io,
     ops::Range,
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex, PoisonError, RwLock, RwLockReadGuard,
+        Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard,
         atomic::{AtomicU64, Ordering},
     },
     time::SystemTime,
 };
 
 use nilometer_acquisition::{
-    reader::{OpenError, Recording, Trust, journals_below, with_below},
+    reader::{OpenError, Recording, Trust, Unreadable, journals_below, with_below},
     whole::{Extent, Whole},
 };
 
-use crate::{crew::Crew, entry::Entry};
+use crate::{Readers, crew::Crew, entry::Entry};
 
 /// See the module.
 #[derive(Debug)]
@@ -30,6 +30,9 @@ pub(crate) struct Catalogue {
     finder: Crew,
     /// Of which recordings faults were told.
     told: Mutex<BTreeSet<usize>>,
+    /// Journals that can't be read, of which that was not told yet, and why.
+    unreadable: Mutex<Vec<String>>,
+    readers: Readers,
 }
 
 /// What was made of the journals that were seen.
@@ -51,7 +54,7 @@ const FOR_NEW: u64 = 20;
 
 impl Catalogue {
     /// Of these directories, and those in them.
-    pub(crate) fn new(directories: &[PathBuf]) -> Result<Self, OpenError> {
+    pub(crate) fn new(directories: &[PathBuf], readers: Readers) -> Result<Self, OpenError> {
         let catalogue = Catalogue {
             directories: directories.to_vec(),
             journals: Mutex::default(),
@@ -59,6 +62,8 @@ impl Catalogue {
             looks: AtomicU64::new(0),
             finder: Crew::new(1),
             told: Mutex::default(),
+            unreadable: Mutex::default(),
+            readers,
         };
         catalogue.find()?;
         Ok(catalogue)
@@ -88,12 +93,14 @@ impl Catalogue {
         self.entries().is_empty()
     }
 
-    /// What could not be read first in each recording of which that was not told before.
+    /// Journals that could not be read, and what could not be read first in each recording: what was not told before.
     pub(crate) fn news_of_faults(&self) -> Vec<String> {
         let first = |(number, entry): (usize, &Arc<Entry>)| Some((number, entry.whole.faults().first?));
         let found: Vec<_> = self.entries().iter().enumerate().filter_map(first).collect();
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        found.into_iter().filter_map(|(number, fault)| told.insert(number).then_some(fault)).collect()
+        let unreadable = std::mem::take(&mut *self.unreadable());
+        let first = found.into_iter().filter_map(|(number, fault)| told.insert(number).then_some(fault));
+        unreadable.into_iter().chain(first).collect()
     }
 
     /// Has it looked what recordings gained, and now and then for new ones. It waits for none: where the last look has not
@@ -119,13 +126,25 @@ impl Catalogue {
         let news = journals.news(journals_below(&directories));
         let paths: Vec<_> = news.keys().cloned().collect();
         journals.passed_over.extend(news);
-        for recording in Recording::open_journals(&paths, &directories, Trust::Acknowledged) {
+        let (recordings, unreadable) = Recording::open_journals(&paths, &directories, Trust::Acknowledged);
+        self.note(&unreadable);
+        for recording in recordings {
+            self.note(&recording.unreadable);
             let own: Vec<_> = (0..recording.index.heads.len()).map(|lane| recording.journal(lane)).collect();
             if self.show(recording, &own) {
                 journals.shown.extend(own);
             }
         }
         Ok(())
+    }
+
+    fn unreadable(&self) -> MutexGuard<'_, Vec<String>> {
+        self.unreadable.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note(&self, unreadable: &Unreadable) {
+        let told = |(path, error): &(PathBuf, io::Error)| format!("{}: {error}", path.display());
+        self.unreadable().extend(unreadable.iter().map(told));
     }
 
     /// Whether a recording with these journals is shown.
@@ -152,7 +171,7 @@ impl Catalogue {
         let taken = self.named(&plain).is_some();
         let name = if taken { format!("{}-{recording:016x}.{suffix}", whole.name()) } else { plain };
         // Its disks are asked before anybody has to wait for this.
-        let entry = Arc::new(Entry::new(name, whole, recording));
+        let entry = Arc::new(Entry::new(name, whole, recording, self.readers));
         self.entries.write().unwrap_or_else(PoisonError::into_inner).push(entry);
     }
 }
@@ -167,7 +186,7 @@ impl Journals {
 }
 
 fn state(journal: &Path) -> State {
-    let status = fs::metadata(journal).ok()?;
+    let status = fs::symlink_metadata(journal).ok()?;
     Some((status.len(), status.modified().ok()?))
 }
 

@@ -11,9 +11,9 @@ use std::{
     time::SystemTime,
 };
 
-use nilometer_acquisition::whole::Whole;
+use nilometer_acquisition::{recording_file::ReadAccess, whole::Whole};
 
-use crate::crew::Crew;
+use crate::{Readers, crew::Crew};
 
 /// See the module.
 #[derive(Debug)]
@@ -21,6 +21,8 @@ pub(crate) struct Entry {
     pub(crate) name: String,
     pub(crate) whole: Arc<Whole>,
     pub(crate) recording: u64,
+    /// Whom it is shown to, where others than the user who mounts it may read: those who may read its files.
+    pub(crate) shown_to: Option<ReadAccess>,
     /// Who looks at its journals: its disks may stand still, and those of others go on.
     pub(crate) looks: Crew,
     /// Who opens it.
@@ -57,11 +59,13 @@ const OPENS: usize = 4;
 
 impl Entry {
     /// Of a recording with this number.
-    pub(crate) fn new(name: String, whole: Arc<Whole>, recording: u64) -> Self {
+    pub(crate) fn new(name: String, whole: Arc<Whole>, recording: u64, readers: Readers) -> Self {
+        let shown_to = (readers == Readers::All).then(|| whole.show_to_readers());
         let shown = if whole.is_over() { Shown::All } else { Shown::Growing };
         let entry = Entry {
             name,
             recording,
+            shown_to,
             looks: Crew::new(1),
             opens: Crew::new(OPENS),
             shown: Mutex::new(shown),
@@ -154,7 +158,7 @@ impl Entry {
 
     fn note_time(&self) {
         let journals = self.whole.journals();
-        let times = journals.iter().filter_map(|path| fs::metadata(path).ok()?.modified().ok());
+        let times = journals.iter().filter_map(|path| fs::symlink_metadata(path).ok()?.modified().ok());
         if let Some(last) = times.max() {
             *lock(&self.time) = last;
         }

@@ -59,7 +59,15 @@ impl Files {
     /// How long the kernel may keep a file's attributes, and these.
     fn of_file(&self, number: usize, entry: &Entry) -> (Duration, FileAttr) {
         let keep = if entry.is_over() { LONG } else { Duration::ZERO };
-        (keep, self.attributes(inode(number), FileType::RegularFile, entry.length(), entry.time()))
+        let all = self.attributes(inode(number), FileType::RegularFile, entry.length(), entry.time());
+        // The kernel lets nobody read it who may not read the files that it is made of.
+        let attributes = entry.shown_to.map_or(all, |access| FileAttr {
+            uid: access.user,
+            gid: access.group,
+            perm: access.mode as u16,
+            ..all
+        });
+        (keep, attributes)
     }
 
     fn attributes(&self, ino: INodeNo, kind: FileType, size: u64, time: SystemTime) -> FileAttr {

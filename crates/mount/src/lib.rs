@@ -94,7 +94,7 @@ impl Mounted {
     /// Mounts all recordings in these directories, and in the directories there, on an empty directory.
     pub fn new(directories: &[PathBuf], at: &Path, readers: Readers) -> Result<Self, MountError> {
         check(at)?;
-        let catalogue = Arc::new(Catalogue::new(directories)?);
+        let catalogue = Arc::new(Catalogue::new(directories, readers)?);
         if catalogue.is_empty() {
             let names: Vec<_> = directories.iter().map(|path| path.display().to_string()).collect();
             return Err(MountError::Nothing(names.join(", ")));

@@ -1,11 +1,11 @@
 //! The user's own frames: CBF files, or files with the bytes of a frame.
 
-use std::{fs, path::PathBuf};
+use std::{io::Read, path::Path};
 
 use nilometer_model::{Bytes, PixelType};
 
 use super::{ContentError, POOL_MAX, scene::Grid};
-use crate::cbf;
+use crate::{cbf, recording_file::open_named};
 
 /// The frames in the files of this name, in which `*` stands for anything, in the order of their names.
 pub(super) fn load(pattern: &str, grid: Grid) -> Result<Vec<Vec<u8>>, ContentError> {
@@ -29,8 +29,10 @@ pub(super) fn load(pattern: &str, grid: Grid) -> Result<Vec<Vec<u8>>, ContentErr
 }
 
 /// The bytes of a frame, or why the file has none.
-fn frame(file: &PathBuf, grid: Grid) -> Result<Vec<u8>, String> {
-    let bytes = fs::read(file).map_err(|error| error.to_string())?;
+fn frame(file: &Path, grid: Grid) -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::new();
+    let read = open_named(file).and_then(|mut file| file.read_to_end(&mut bytes));
+    read.map_err(|error| error.to_string())?;
     if cbf::is_cbf(&bytes) { from_cbf(&bytes, grid) } else { from_raw(bytes, grid) }
 }
 

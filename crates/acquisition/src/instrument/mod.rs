@@ -77,6 +77,11 @@ pub enum ContentError {
     /// The same recipe and seed make other frames here.
     #[error("this build of nilometer makes other frames from the same seed")]
     Otherwise,
+    /// A journal says that its frames are the user's own files.
+    #[error(
+        "the journal names `{0}` as what they are made from, and only files that the user names are read"
+    )]
+    NotNamed(String),
     /// No file is there.
     #[error("no file `{0}`")]
     NoFiles(String),

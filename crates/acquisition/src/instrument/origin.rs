@@ -1,7 +1,7 @@
 //! What simulated frames are made from, as the journal of a recording says it: enough to make each again, so that a
 //! reader needs neither a checksum nor the frames themselves.
 
-use nilometer_model::{Data, PixelType, Seed};
+use nilometer_model::{Data, DataKind, PixelType, Seed};
 use serde::{Deserialize, Serialize};
 
 use super::{Content, ContentError};
@@ -25,7 +25,7 @@ pub struct Origin {
 impl Origin {
     /// Frames of random bytes.
     pub(super) fn of_pattern(seed: Seed, frame_size: usize, checksum: u32) -> Self {
-        let data = nilometer_model::DataKind::Incompressible.into();
+        let data = DataKind::Incompressible.into();
         Origin { data, shape: vec![frame_size as u64], pixel: PixelType::Uint8, seed: seed.0, checksum }
     }
 
@@ -42,8 +42,12 @@ impl Origin {
         (fits && frame_size > 0 && !origin.shape.is_empty()).then_some(origin)
     }
 
-    /// Makes the content again; takes as long as it took to prepare it.
+    /// Makes the content again; takes as long as it took to prepare it. Whoever wrote the journal may name any file: none is
+    /// read.
     pub fn content(&self) -> Result<Content, ContentError> {
+        if let DataKind::Files(pattern) = &self.data.kind {
+            return Err(ContentError::NotNamed(pattern.clone()));
+        }
         let content = Content::prepare(&self.data, &self.shape, self.pixel, Seed(self.seed))?;
         match content.origin() {
             Some(Origin { checksum, .. }) if checksum == self.checksum => Ok(content),
@@ -54,7 +58,7 @@ impl Origin {
 
 #[cfg(test)]
 mod tests {
-    use nilometer_model::DataKind;
+    use std::path::Path;
 
     use super::*;
 
@@ -92,6 +96,19 @@ mod tests {
             let (_, mut origin) = origin(&data);
             origin.checksum ^= 1;
             assert!(matches!(origin.content(), Err(ContentError::Otherwise)), "{origin:?}");
+        }
+    }
+
+    #[test]
+    fn files_that_a_journal_names_are_not_read() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let file = directory.path().join("frame");
+        std::fs::write(&file, [0; 2400]).expect("space");
+        let (_, mut origin) = origin(&DataKind::Incompressible.into());
+        for named in [file.as_path(), Path::new("/dev/zero")] {
+            origin.data = DataKind::Files(named.to_str().expect("a plain name").into()).into();
+            let why = origin.content().expect_err("the journal names it, not the user");
+            assert!(matches!(why, ContentError::NotNamed(_)), "{why}");
         }
     }
 

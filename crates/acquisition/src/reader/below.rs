@@ -1,11 +1,14 @@
 //! Recordings by the directories above theirs: a disk holds a directory for each.
 
 use std::{
-    fs, io,
+    io,
     path::{Path, PathBuf},
 };
 
+use rustix::fs::FileType;
+
 use super::{OpenError, journals_in};
+use crate::recording_file;
 
 /// These directories, and those in them that hold journals. Each must be there.
 pub fn with_below(directories: &[PathBuf]) -> Result<Vec<PathBuf>, OpenError> {
@@ -32,12 +35,14 @@ pub fn journals_below(directories: &[PathBuf]) -> Vec<PathBuf> {
 
 fn below(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let mut below = Vec::new();
-    for entry in fs::read_dir(directory)? {
-        let path = entry?.path();
-        if path.is_dir() && journals_in(&path).is_ok_and(|journals| !journals.is_empty()) {
-            below.push(path);
+    recording_file::each_name(directory, |name, kind| {
+        // Some file systems don't say what a name is of.
+        let may_be = matches!(kind, FileType::Directory | FileType::Symlink | FileType::Unknown);
+        if may_be && name != "." && name != ".." {
+            below.push(directory.join(name));
         }
-    }
+    })?;
+    below.retain(|path| journals_in(path).is_ok_and(|journals| !journals.is_empty()));
     below.sort();
     Ok(below)
 }

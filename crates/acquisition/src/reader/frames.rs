@@ -1,10 +1,9 @@
 //! Frames of a recording, one after the other.
 
 use std::{
-    fs::{self, File},
-    io,
+    fs::File,
+    io::{self, Read},
     os::unix::fs::FileExt,
-    path::Path,
 };
 
 use nilometer_model::Format;
@@ -24,12 +23,12 @@ impl Frames<'_> {
     /// The bytes of the frame in a place.
     pub fn at(&mut self, place: Place) -> io::Result<&[u8]> {
         if self.recording.index.heads[place.lane].format == Format::Cbf {
-            read_cbf(&self.recording.path(place), &mut self.bytes)?;
+            read_cbf(&self.recording.open_frames(place)?.file, &mut self.bytes)?;
             return Ok(&self.bytes);
         }
         let open = &mut self.open[place.lane];
         if open.as_ref().is_none_or(|(file, _)| *file != place.file) {
-            *open = Some((place.file, File::open(self.recording.path(place))?));
+            *open = Some((place.file, self.recording.open_frames(place)?.file));
         }
         let length = place.length.map_or(self.bytes.len(), |length| self.bytes.len().min(length as usize));
         if let Some((_, file)) = open {
@@ -56,8 +55,13 @@ impl Recording {
     }
 }
 
-/// The bytes of the frame in a CBF file.
-pub(crate) fn read_cbf(path: &Path, frame: &mut [u8]) -> io::Result<()> {
-    let file = fs::read(path)?;
-    cbf::read_frame(&file, frame).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+/// The bytes of the frame in a CBF file, which is larger than the frame by no more than compressed pixels can be.
+pub(crate) fn read_cbf(file: &File, frame: &mut [u8]) -> io::Result<()> {
+    let most = cbf::size_max(frame.len() as u64 / 4);
+    let mut bytes = Vec::new();
+    file.take(most + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, format!("it has more than {most} B")));
+    }
+    cbf::read_frame(&bytes, frame).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }

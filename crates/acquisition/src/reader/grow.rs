@@ -1,31 +1,41 @@
 //! A recording that is still made: what the journals gained since they were read. Nothing of the recording is held while
 //! disks are asked: one that hangs keeps nobody else waiting.
 
-use std::{
-    collections::BTreeSet,
-    fs::File,
-    io,
-    os::unix::fs::FileExt,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeSet, io, path::PathBuf};
 
 use super::{
-    Found, Index, Lasting, Recording, Trust, head_of, in_order, journals_in, parts_of,
+    Found, Index, Lasting, Recording, Stem, Trust, journals_in, parts_of,
     pieces::{gained, settled},
-    removed, stem_of,
+    read_heads, removed,
 };
-use crate::journal::{Entry, Head, RECORD};
+use crate::journal::Entry;
 
 /// Which journals are asked, and from where on.
 #[derive(Debug)]
 pub(crate) struct Look {
     recording: u64,
     name: String,
-    /// Lanes, their journals, and how many records of them were taken.
-    lanes: Vec<(usize, PathBuf, u64)>,
+    lanes: Vec<LaneTail>,
     /// Where the journals of other lanes may turn up, if some are not known; which are.
     directories: Vec<PathBuf>,
     known: BTreeSet<u32>,
+}
+
+/// The journal of a lane from a record on.
+#[derive(Debug)]
+struct LaneTail {
+    lane: usize,
+    journal: PathBuf,
+    /// To whom it belongs.
+    user: u32,
+    /// How many records of it were taken.
+    taken: u64,
+}
+
+impl LaneTail {
+    fn read(&self) -> io::Result<(usize, u64, Vec<Entry>)> {
+        Ok((self.lane, self.taken, gained(&self.journal, self.user, self.taken)?))
+    }
 }
 
 /// What they said.
@@ -39,18 +49,13 @@ pub(crate) struct News {
 impl Look {
     /// Asks the disks. A journal that can't be read any more says nothing new.
     pub(crate) fn read(&self) -> News {
-        let gained = |(lane, journal, taken): &(usize, PathBuf, u64)| {
-            gained(journal, *taken).ok().map(|entries| (*lane, *taken, entries))
-        };
-        News { lanes: self.lanes.iter().filter_map(gained).collect(), others: self.others() }
+        let lanes = self.lanes.iter().filter_map(|lane| lane.read().ok());
+        News { lanes: lanes.collect(), others: self.others() }
     }
 
     /// The same, but whoever says that there is nothing new could be asked.
     pub(crate) fn read_each(&self) -> io::Result<News> {
-        let gained = |(lane, journal, taken): &(usize, PathBuf, u64)| {
-            gained(journal, *taken).map(|entries| (*lane, *taken, entries))
-        };
-        let lanes = self.lanes.iter().map(gained).collect::<io::Result<_>>()?;
+        let lanes = self.lanes.iter().map(LaneTail::read).collect::<io::Result<_>>()?;
         Ok(News { lanes, others: self.others() })
     }
 
@@ -60,11 +65,10 @@ impl Look {
         let named = there.filter(|(lane, path)| {
             let ours = parts_of(path).is_some_and(|(name, _)| name == self.name);
             let known = self.known.iter().any(|known| u64::from(*known) == *lane);
-            ours && !known && head_at(path).is_some_and(|head| head.recording == self.recording)
+            ours && !known
         });
-        let mut found: Vec<_> =
-            named.filter_map(|(lane, path)| Found::read(lane, path).ok().flatten()).collect();
-        in_order(&mut found);
+        let mut found = read_heads(named).0;
+        found.retain(|found| found.head.recording == self.recording);
         found
     }
 }
@@ -82,7 +86,7 @@ impl Recording {
     pub(crate) fn look(&self) -> Look {
         let anew = self.index.frames.is_empty();
         let missing = self.index.heads.len() < self.head().lanes as usize;
-        let lane = |lane| (lane, self.journal(lane), if anew { 0 } else { self.taken[lane] });
+        let lane = |lane| self.tail(lane, if anew { 0 } else { self.taken[lane] });
         Look {
             recording: self.head().recording,
             name: self.name().to_owned(),
@@ -97,10 +101,14 @@ impl Recording {
         Look {
             recording: self.head().recording,
             name: self.name().to_owned(),
-            lanes: vec![(lane, self.journal(lane), self.taken[lane])],
+            lanes: vec![self.tail(lane, self.taken[lane])],
             directories: Vec::new(),
             known: BTreeSet::new(),
         }
+    }
+
+    fn tail(&self, lane: usize, taken: u64) -> LaneTail {
+        LaneTail { lane, journal: self.journal(lane), user: self.user(lane), taken }
     }
 
     /// Takes in what the journals said: whether there was anything new. Every frame that is acknowledged counts. What is known
@@ -152,7 +160,7 @@ impl Recording {
     fn add_lane(&mut self, found: &Found) {
         let known = self.index.heads.iter().any(|head| head.lane == found.head.lane);
         let ours = !known && found.head.recording == self.head().recording;
-        let Some(stem) = stem_of(&found.path).filter(|_| ours) else { return };
+        let Some(stem) = Stem::of(found).filter(|_| ours) else { return };
         // What can't be read now is looked for again.
         let (records, _) = self.index.join_journal(found, Trust::Acknowledged);
         self.index.prune();
@@ -204,11 +212,4 @@ impl Index {
             }
         }
     }
-}
-
-/// What a journal begins with.
-fn head_at(journal: &Path) -> Option<Head> {
-    let mut record = [0; RECORD];
-    File::open(journal).ok()?.read_exact_at(&mut record, 0).ok()?;
-    head_of(&record)
 }

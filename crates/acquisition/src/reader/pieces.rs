@@ -6,6 +6,7 @@ use super::{Found, Index, Trust, durable, removed};
 use crate::{
     Stream,
     journal::{self, Entry, Head, RECORD},
+    recording_file::{PageCache, open_of},
 };
 
 /// Records that are read of a journal at once.
@@ -64,7 +65,7 @@ impl Index {
     /// from more. Then the index is to be pruned.
     pub(super) fn join_journal(&mut self, found: &Found, trust: Trust) -> (u64, io::Result<()>) {
         let (mut said, mut taken) = (Said::default(), 0);
-        let read = each(&found.path, u64::MAX, |entries| {
+        let read = each(found, u64::MAX, |entries| {
             said.take(entries);
             taken += entries.len() as u64;
         });
@@ -74,7 +75,7 @@ impl Index {
         let (lane, lasting) = (self.heads.len() - 1, said.lasting(trust));
         let mut before = 0;
         // The same records: more may have come.
-        let again = each(&found.path, taken, |entries| {
+        let again = each(found, taken, |entries| {
             self.take((lane, before), entries, &said.removed, lasting);
             before += entries.len() as u64;
         });
@@ -107,8 +108,8 @@ impl Index {
 }
 
 /// Hands out the first so many records that are whole, a piece at a time: gaps with the block that they are in.
-fn each(path: &Path, upto: u64, mut take: impl FnMut(&[Entry])) -> io::Result<()> {
-    let file = File::open(path)?;
+fn each(found: &Found, upto: u64, mut take: impl FnMut(&[Entry])) -> io::Result<()> {
+    let file = open_of(&found.path, found.access.user, PageCache::Through)?.file;
     let (mut taken, mut at_once) = (0, AT_ONCE);
     while taken < upto {
         let count = at_once.min((upto - taken).try_into().unwrap_or(usize::MAX));
@@ -127,9 +128,9 @@ fn each(path: &Path, upto: u64, mut take: impl FnMut(&[Entry])) -> io::Result<()
     Ok(())
 }
 
-/// All records of a journal behind the first so many that are whole.
-pub(super) fn gained(journal: &Path, taken: u64) -> io::Result<Vec<Entry>> {
-    let file = File::open(journal)?;
+/// All records of a journal, which belongs to this user, behind the first so many that are whole.
+pub(super) fn gained(journal: &Path, user: u32, taken: u64) -> io::Result<Vec<Entry>> {
+    let file = open_of(journal, user, PageCache::Through)?.file;
     let mut all = Vec::new();
     loop {
         let entries = match read_from(&file, taken + all.len() as u64, AT_ONCE) {
@@ -216,7 +217,7 @@ mod tests {
         for trust in [Trust::Acknowledged, Trust::Durable] {
             let (mut once, mut pieces) = (Index::default(), Index::default());
             once.join_entries(&entries, trust);
-            let found = Found { lane: 0, path: path.clone(), head: head() };
+            let found = Found::read(0, path.clone()).expect("it is there").expect("it has a head");
             let (taken, read) = pieces.join_journal(&found, trust);
             assert!(read.is_ok() && taken == entries.len() as u64 - 1, "{taken} of {}", entries.len());
             assert_eq!(format!("{once:?}"), format!("{pieces:?}"));

@@ -1,4 +1,4 @@
-//! The files of a recording that are open, the last ones that were read.
+//! The files of a recording that are open, the last ones that were read, and who may read all that were.
 
 use std::{
     collections::VecDeque,
@@ -10,53 +10,48 @@ use std::{
 };
 
 use nilometer_storage::buffer::ALIGNMENT;
-use rustix::{
-    fs::{Mode, OFlags},
-    io::Errno,
-};
 
 use super::Whole;
-use crate::reader::Place;
+use crate::{
+    reader::{Place, Recording},
+    recording_file::{PageCache, ReadAccess, RecordingFile, open_of},
+};
 
 /// How many are kept open.
 const OPEN: usize = 64;
 
-/// Whether what is read stays in the kernel's cache.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Cache {
-    Through,
-    Past,
-}
-
 /// Lane, file of it, and how it is read.
-type Key = (usize, u64, Cache);
+type Key = (usize, u64, PageCache);
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Files {
     open: Mutex<VecDeque<(Key, Arc<File>)>>,
+    access: Mutex<FileAccess>,
 }
 
-impl Cache {
-    fn open(self, path: &Path) -> io::Result<File> {
-        if self == Cache::Through {
-            return File::open(path);
-        }
-        match rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC | OFlags::DIRECT, Mode::empty()) {
-            Err(Errno::INVAL) => File::open(path),
-            opened => Ok(opened?.into()),
-        }
-    }
+/// Who may read what was opened.
+#[derive(Debug)]
+struct FileAccess {
+    /// All of it.
+    all: ReadAccess,
+    /// What is read is shown to these: what they may not read themselves is not opened.
+    shown_to: Option<ReadAccess>,
 }
 
 impl Files {
-    pub(super) fn new() -> Self {
-        Files::default()
+    /// Of a recording whose journals these may read.
+    pub(super) fn new(journals: ReadAccess) -> Self {
+        Files { open: Mutex::default(), access: Mutex::new(FileAccess { all: journals, shown_to: None }) }
+    }
+
+    fn access(&self) -> MutexGuard<'_, FileAccess> {
+        self.access.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Reads all of `into` from the file of a place, at this offset of it.
     pub(super) fn read(&self, whole: &Whole, place: Place, at: u64, into: &mut [u8]) -> io::Result<()> {
-        self.with(whole, place, Cache::Through, |file| file.read_exact_at(into, at))?;
+        self.with(whole, place, PageCache::Through, |file| file.read_exact_at(into, at))?;
         whole.stays(place)
     }
 
@@ -69,7 +64,7 @@ impl Files {
         at: u64,
         into: &mut [u8],
     ) -> io::Result<usize> {
-        let read = self.with(whole, place, Cache::Past, |file| read_pages(file, at, into))?;
+        let read = self.with(whole, place, PageCache::Past, |file| read_pages(file, at, into))?;
         whole.stays(place).map(|()| read)
     }
 
@@ -78,7 +73,7 @@ impl Files {
         &self,
         whole: &Whole,
         place: Place,
-        cache: Cache,
+        cache: PageCache,
         mut read: impl FnMut(&File) -> io::Result<T>,
     ) -> io::Result<T> {
         let (lane, number) = whole.state().recording.index.file_of(place);
@@ -89,7 +84,8 @@ impl Files {
                 Err(_) => self.forget(&file),
             }
         }
-        let file = open(whole, place, |path| cache.open(path))?;
+        let user = whole.recording(|recording| recording.user(place.lane));
+        let file = open(whole, place, |path| open_of(path, user, cache))?;
         let done = read(&file)?;
         self.keep(key, file);
         Ok(done)
@@ -124,6 +120,33 @@ impl Files {
     }
 }
 
+impl Whole {
+    /// Who may read its journals and all files of frames that were opened so far.
+    pub fn access(&self) -> ReadAccess {
+        let journals = self.recording(Recording::access);
+        self.files.access().all.and(journals)
+    }
+
+    /// What is read of it is shown to all who may read its journals, and who these are: from now on a file of frames that
+    /// one of them may not read can't be read.
+    pub fn show_to_readers(&self) -> ReadAccess {
+        let access = &mut *self.files.access();
+        *access.shown_to.get_or_insert(access.all)
+    }
+
+    /// A file of frames that was opened, if it may be read.
+    pub(super) fn admit(&self, opened: RecordingFile) -> io::Result<File> {
+        let access = &mut *self.files.access();
+        if access.shown_to.is_some_and(|shown| !shown.may_read(opened.access)) {
+            let why =
+                "fewer users may read it than its journal, and what is in it would be shown to them all";
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+        }
+        access.all = access.all.and(opened.access);
+        Ok(opened.file)
+    }
+}
+
 /// Reads as many whole pages as there are, up to so many.
 fn read_pages(file: &File, at: u64, into: &mut [u8]) -> io::Result<usize> {
     let mut done = 0;
@@ -143,20 +166,20 @@ fn read_pages(file: &File, at: u64, into: &mut [u8]) -> io::Result<usize> {
 pub(super) fn open(
     whole: &Whole,
     place: Place,
-    open: impl Fn(&Path) -> io::Result<File>,
+    open: impl Fn(&Path) -> io::Result<RecordingFile>,
 ) -> io::Result<File> {
     let mut names_stay = whole.is_over();
     let mut path = whole.path(place);
     loop {
-        let file = open(&path);
+        let opened = open(&path);
         if names_stay {
-            return file;
+            return whole.admit(opened?);
         }
         names_stay = whole.is_over();
         whole.gain(|recording| recording.look_at(place.lane));
         let now = whole.path(place);
         if now == path {
-            return file;
+            return whole.admit(opened?);
         }
         path = now;
     }

@@ -10,6 +10,7 @@
 mod ahead;
 mod blocks;
 mod continuity;
+mod faults;
 mod files;
 mod fill;
 mod runs;
@@ -17,13 +18,12 @@ mod scan;
 mod survey;
 
 use std::{
-    collections::BTreeSet,
     fs::File,
     io,
     ops::Range,
     os::unix::fs::FileExt,
     path::PathBuf,
-    sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
+    sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
 };
 
 use nilometer_model::{Format, Storing};
@@ -33,10 +33,12 @@ use crate::{
     format::{Stamp, Stamps},
     journal::RECORD,
     reader::{Look, News, Place, Recording, first_there, read_cbf},
+    recording_file::{PageCache, open as open_journal, open_of},
 };
 pub use ahead::{Ahead, Asked};
 use blocks::{Blocks, mark};
 pub use continuity::{Continuity, Jump};
+pub use faults::Faults;
 use files::Files;
 use fill::Filling;
 use runs::Run;
@@ -100,18 +102,6 @@ fn begin(recording: &Recording, extent: Extent) -> u64 {
     later.min(index.expected())
 }
 
-/// What should be there and could not be read: frames stand in its place that are marked as invalid.
-#[derive(Debug, Clone, Default)]
-pub struct Faults {
-    /// Blocks, each counted as often as it was tried.
-    pub count: u64,
-    /// What was wrong with the first.
-    pub first: Option<String>,
-    /// Which blocks, and in which order that was seen.
-    blocks: BTreeSet<u64>,
-    in_turn: Vec<u64>,
-}
-
 impl Whole {
     /// Of a recording that was opened.
     pub fn new(recording: Recording, extent: Extent) -> Self {
@@ -123,7 +113,7 @@ impl Whole {
         let frame_size = stream.map_or(head.frame_size, |stream| stream.frame_size() as u64);
         let near = stream.and_then(|stream| stream.wire()).map_or(0, |wire| wire.known().begins);
         let whole = Whole {
-            files: Files::new(),
+            files: Files::new(recording.access()),
             name: recording.name().to_owned(),
             format,
             recorded: head.format,
@@ -218,8 +208,13 @@ impl Whole {
 
     /// Asks some journals and takes in what they say: whether there was anything new.
     fn gain(&self, look: impl FnOnce(&Recording) -> Look) -> bool {
+        self.gain_by(look, Look::read)
+    }
+
+    /// The same, asked this way, which may take for ever.
+    fn gain_by(&self, look: impl FnOnce(&Recording) -> Look, ask: impl FnOnce(&Look) -> News) -> bool {
         let look = look(&self.state().recording);
-        self.take_in(look.read())
+        self.take_in(ask(&look))
     }
 
     fn take_in(&self, news: News) -> bool {
@@ -249,7 +244,7 @@ impl Whole {
 
     /// Whether the storage of every lane can be read, as far as their journals show.
     pub fn is_readable(&self) -> bool {
-        let head = |journal: &PathBuf| File::open(journal)?.read_exact_at(&mut [0; RECORD], 0);
+        let head = |journal: &PathBuf| open_journal(journal)?.file.read_exact_at(&mut [0; RECORD], 0);
         self.journals().iter().all(|journal| head(journal).is_ok())
     }
 
@@ -284,12 +279,14 @@ impl Whole {
         total
     }
 
-    /// The file that is all of it, if there is one, byte for byte: nothing is missing, and nothing lies between blocks.
-    pub fn only_file(&self) -> Option<PathBuf> {
+    /// The file that is all of it, open, if there is one, byte for byte: nothing is missing, and nothing lies between blocks.
+    pub fn only_file(&self) -> Option<File> {
         let (place, all) = self.only_place()?;
-        let path = self.path(place);
-        let length = std::fs::metadata(&path).ok()?.len();
-        (length == all).then_some(path)
+        let user = self.recording(|recording| recording.user(place.lane));
+        let opened = open_of(&self.path(place), user, PageCache::Through).ok()?;
+        let file = self.admit(opened).ok()?;
+        let length = file.metadata().ok()?.len();
+        (length == all).then_some(file)
     }
 
     /// A place in that file, and how long it must be, by the journals.
@@ -305,6 +302,23 @@ impl Whole {
         let whole = first == 0 && index.frames.len() as u64 == blocks.end() && *over;
         let whole = whole && recording.head().format != Format::Cbf && (0..).zip(&index.frames).all(lies);
         whole.then(|| (place, blocks.length()))
+    }
+
+    /// The first block from this one on that is there, by the journals.
+    pub(crate) fn next_there(&self, block: u64) -> Option<u64> {
+        let State { recording, blocks, .. } = &*self.state();
+        recording.index.frames.range(block..blocks.end().max(block)).next().map(|(block, _)| *block)
+    }
+
+    /// Where a block lies, in bytes.
+    pub(crate) fn range_of(&self, block: u64) -> Range<u64> {
+        let blocks = &self.state().blocks;
+        blocks.begin(block)..blocks.begin(block + 1)
+    }
+
+    /// Every place where a block is recorded.
+    pub(crate) fn places(&self, block: u64) -> Vec<Place> {
+        self.state().recording.index.places(block).collect()
     }
 
     /// The block that has the byte at an offset, where in it, and how many bytes follow there.
@@ -343,35 +357,6 @@ impl Whole {
         filled
     }
 
-    /// What could not be read though it should be there.
-    pub fn faults(&self) -> Faults {
-        self.lock_faults().clone()
-    }
-
-    /// Where blocks are, in bytes, that could not be read since so many of them were known, which is brought up to date.
-    pub fn faulted_since(&self, known: &mut usize) -> Vec<Range<u64>> {
-        let news = {
-            let in_turn = &self.lock_faults().in_turn;
-            let news = in_turn[*known..].to_vec();
-            *known = in_turn.len();
-            news
-        };
-        if news.is_empty() {
-            return Vec::new();
-        }
-        let blocks = &self.state().blocks;
-        news.into_iter().map(|block| blocks.begin(block)..blocks.begin(block + 1)).collect()
-    }
-
-    /// How many blocks could not be read so far.
-    pub fn faulted(&self) -> usize {
-        self.lock_faults().in_turn.len()
-    }
-
-    fn lock_faults(&self) -> MutexGuard<'_, Faults> {
-        self.faults.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// What was read of a place is what was stored there. In a ring it may have been overwritten meanwhile: of that there is a
     /// note in the journal before.
     fn stays(&self, place: Place) -> io::Result<()> {
@@ -397,7 +382,7 @@ impl Whole {
     }
 
     fn read_block(&self, block: u64, within: u64, into: &mut [u8]) {
-        let places: Vec<Place> = self.state().recording.index.places(block).collect();
+        let places = self.places(block);
         let mut fault = None;
         for place in places {
             match self.read_place(place, within, into) {
@@ -407,13 +392,7 @@ impl Whole {
             }
         }
         if let Some((place, error)) = fault {
-            let path = self.path(place);
-            let mut faults = self.lock_faults();
-            faults.count += 1;
-            if faults.blocks.insert(block) {
-                faults.in_turn.push(block);
-            }
-            faults.first.get_or_insert_with(|| format!("block {block} in {}: {error}", path.display()));
+            self.note_fault(block, &self.path(place), &error);
         }
         self.fill_block(block, within, into);
     }
@@ -422,7 +401,10 @@ impl Whole {
         let head = self.state().recording.index.heads[place.lane];
         if head.format == Format::Cbf {
             let mut frame = vec![0; head.frame_size as usize];
-            read_cbf(&self.path(place), &mut frame)?;
+            let file = files::open(self, place, |path| {
+                open_of(path, self.recording(|recording| recording.user(place.lane)), PageCache::Through)
+            })?;
+            read_cbf(&file, &mut frame)?;
             into.copy_from_slice(&frame[within as usize..][..into.len()]);
             return Ok(());
         }
@@ -450,7 +432,7 @@ impl Whole {
 
     /// The bytes in a block, if they are there.
     fn head(&self, block: u64, within: u64, into: &mut [u8]) -> Option<()> {
-        let places: Vec<Place> = self.state().recording.index.places(block).collect();
+        let places = self.places(block);
         places.into_iter().find_map(|place| self.read_place(place, within, into).ok())
     }
 

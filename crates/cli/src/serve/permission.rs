@@ -82,9 +82,10 @@ impl Permission {
 pub(super) fn refused(failure: Failure) -> Refused {
     match failure {
         Failure::Input(error) => Refused::Input(explained(&error)),
-        Failure::Run(error) | Failure::NotCarried(error) | Failure::NotDecided(error) => {
-            Refused::Failed(explained(&error))
-        }
+        Failure::Run(error)
+        | Failure::NotCarried(error)
+        | Failure::NotDecided(error)
+        | Failure::NotWhole(error) => Refused::Failed(explained(&error)),
     }
 }
 

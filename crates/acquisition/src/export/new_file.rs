@@ -1,0 +1,201 @@
+//! A new file that has its name only when it is whole.
+//!
+//! It is written under a temporary name in the same directory, `.NAME.PROCESS.NUMBER.partial`, and renamed at the end, which
+//! takes the place of no other file. Whoever is killed leaves no more than the temporary one.
+
+use std::{
+    fs::File,
+    io,
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::fs::{MetadataExt, PermissionsExt},
+    },
+    path::Path,
+};
+
+use rustix::{
+    fs::{AtFlags, Mode, OFlags, RenameFlags},
+    io::Errno,
+};
+
+use crate::recording_file::ReadAccess;
+
+/// See the module. Unless it is finished, it is removed when it is dropped.
+#[derive(Debug)]
+pub struct NewFile {
+    directory: OwnedFd,
+    name: String,
+    temporary: String,
+    file: File,
+    finished: bool,
+}
+
+/// Bytes of a name; what a temporary one has more fits beside so much of it.
+const NAME_MAX: usize = 255;
+const NAME_KEPT: usize = 200;
+/// So many temporary names are tried.
+const TRIES: u32 = 1000;
+const SUFFIX: &str = ".partial";
+
+impl NewFile {
+    /// Makes an empty one in a directory, for its owner alone.
+    pub fn create(directory: &Path, name: &str) -> io::Result<Self> {
+        if name.is_empty() || name.len() > NAME_MAX || name.contains('/') || [".", ".."].contains(&name) {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not the name of a file"));
+        }
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = rustix::fs::open(directory, flags, Mode::empty())?;
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        for number in 0..TRIES {
+            let temporary = format!("{}{}.{number}{SUFFIX}", stem(name), std::process::id());
+            match rustix::fs::openat(&directory, &temporary, flags, Mode::RUSR | Mode::WUSR) {
+                Err(Errno::EXIST) => {}
+                file => {
+                    let file = file?.into();
+                    return Ok(NewFile { directory, name: name.into(), temporary, file, finished: false });
+                }
+            }
+        }
+        Err(Errno::EXIST.into())
+    }
+
+    /// Its name for now.
+    pub fn temporary(&self) -> &str {
+        &self.temporary
+    }
+
+    /// To be read and written.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Lets these read it, as far as this process lets anybody read what it makes, and gives it its name. File and name
+    /// survive the loss of power then. An error if the name is taken.
+    pub fn finish(mut self, readers: ReadAccess) -> io::Result<()> {
+        let mode = readers.mode_in_group(self.file.metadata()?.gid());
+        let permissions = PermissionsExt::from_mode((mode & !umask()) | 0o600);
+        self.file.set_permissions(permissions)?;
+        self.file.sync_all()?;
+        self.rename()?;
+        self.finished = true;
+        Ok(rustix::fs::fsync(&self.directory)?)
+    }
+
+    /// Not every file system can rename without replacing; a second name takes no place either.
+    fn rename(&self) -> io::Result<()> {
+        let NewFile { directory, name, temporary, .. } = self;
+        let directory = directory.as_fd();
+        let none = RenameFlags::NOREPLACE;
+        match rustix::fs::renameat_with(directory, temporary, directory, name, none) {
+            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {}
+            renamed => return Ok(renamed?),
+        }
+        match rustix::fs::linkat(directory, temporary, directory, name, AtFlags::empty()) {
+            Err(Errno::PERM | Errno::NOSYS | Errno::OPNOTSUPP) => {}
+            linked => {
+                linked?;
+                return Ok(rustix::fs::unlinkat(directory, temporary, AtFlags::empty())?);
+            }
+        }
+        match rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Err(Errno::NOENT) => Ok(rustix::fs::renameat(directory, temporary, directory, name)?),
+            there => Err(there.err().unwrap_or(Errno::EXIST).into()),
+        }
+    }
+}
+
+impl Drop for NewFile {
+    fn drop(&mut self) {
+        if !self.finished {
+            // What can't be removed has a name that says what it is.
+            rustix::fs::unlinkat(&self.directory, &self.temporary, AtFlags::empty()).ok();
+        }
+    }
+}
+
+/// What temporary names of a file begin with.
+fn stem(name: &str) -> String {
+    let kept = name.char_indices().map_while(|(at, letter)| (at < NAME_KEPT).then_some(letter));
+    format!(".{}.", kept.collect::<String>())
+}
+
+/// Temporary files of this name in a directory: of a process that was killed, or of one that still writes.
+pub fn partial_files(directory: &Path, name: &str) -> Vec<String> {
+    let stem = stem(name);
+    let names = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let names = names.filter_map(|entry| entry.file_name().into_string().ok());
+    let mut partial: Vec<_> =
+        names.filter(|name| name.starts_with(&stem) && name.ends_with(SUFFIX)).collect();
+    partial.sort();
+    partial
+}
+
+/// What this process takes away from the mode of what it makes; as it is as a rule where that can't be read.
+fn umask() -> u32 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));
+    line.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok()).unwrap_or(0o022)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, io::Write, os::unix::fs::symlink};
+
+    use super::*;
+
+    const ALL: ReadAccess = ReadAccess { user: 7, group: 7, mode: 0o444 };
+
+    fn names(directory: &Path) -> Vec<String> {
+        let entries = fs::read_dir(directory).expect("it is there");
+        let mut names: Vec<_> = entries
+            .map(|entry| entry.expect("it is read").file_name().into_string().expect("plain"))
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_file_has_its_name_when_it_is_whole_and_its_mode() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let made = NewFile::create(directory.path(), "all").expect("room");
+        made.file().write_all(b"bytes").expect("room");
+        assert_eq!(names(directory.path()), [made.temporary()]);
+        assert_eq!(partial_files(directory.path(), "all"), [made.temporary()]);
+        assert!(partial_files(directory.path(), "al").is_empty());
+        let bits = |name: &str| {
+            let status = fs::metadata(directory.path().join(name)).expect("it is there");
+            status.permissions().mode() & 0o777
+        };
+        assert_eq!(bits(made.temporary()), 0o600);
+        let group = made.file().metadata().expect("it is open").gid();
+        made.finish(ReadAccess { user: 7, group, mode: 0o440 }).expect("the name is free");
+        assert_eq!((names(directory.path()), bits("all") & !0o040), (vec!["all".to_owned()], 0o600));
+        assert_eq!(fs::read(directory.path().join("all")).expect("it is there"), b"bytes");
+        drop(NewFile::create(directory.path(), "given up").expect("room"));
+        assert_eq!(names(directory.path()), ["all"], "what is not finished is removed");
+    }
+
+    #[test]
+    fn it_takes_the_place_of_nothing() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let name = "n".repeat(NAME_MAX);
+        for other in ["a file", "a link"] {
+            let [made, again] = [(); 2].map(|()| NewFile::create(directory.path(), &name).expect("room"));
+            assert_ne!(made.temporary(), again.temporary());
+            let taken = directory.path().join(&name);
+            match other {
+                "a file" => fs::write(&taken, "mine").expect("room"),
+                _ => symlink("/no/such/file", &taken).expect("room"),
+            }
+            let error = made.finish(ALL).expect_err("the name is taken");
+            assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+            drop(again);
+            assert_eq!(names(directory.path()), [name.as_str()]);
+            assert!(fs::symlink_metadata(&taken).expect("it is there").len() < 20, "it is the other one");
+            fs::remove_file(&taken).expect("it is there");
+        }
+        for wrong in ["", "..", "a/b"] {
+            assert!(NewFile::create(directory.path(), wrong).is_err(), "{wrong}");
+        }
+    }
+}

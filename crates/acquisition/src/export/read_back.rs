@@ -1,0 +1,218 @@
+//! Whether a copy of a recording is right: it is read back, block by block, and compared with what the journals say of each.
+
+use std::{fs::File, io, ops::Range, os::unix::fs::FileExt};
+
+use crate::{
+    instrument::{Content, ContentError, Origin},
+    reader::Place,
+    whole::Whole,
+};
+
+/// What was found in a copy.
+#[derive(Debug, Default)]
+pub struct Copied {
+    /// CRC-32 (ISO-HDLC) of all its bytes.
+    pub checksum: u32,
+    /// Frames were made again from the seed, and compared with these.
+    pub made_again: bool,
+    /// Why they could not be made again, though the journal says what from.
+    pub not_made_again: Option<ContentError>,
+    /// Blocks that are there and right.
+    pub right: u64,
+    /// Of these, blocks that were read without a fault and have nothing to be compared with.
+    pub unchecked: u64,
+    /// Blocks that are due and not there, as ranges: first and count.
+    pub missing: Vec<(u64, u64)>,
+    /// Blocks that are there and not as they should be.
+    pub damaged: DamagedBlocks,
+    /// How many there should be is known: the recording was ended in order.
+    pub ended: bool,
+}
+
+/// Blocks that are not as they should be: how many, and what is wrong with the first.
+#[derive(Debug, Default)]
+pub struct DamagedBlocks {
+    /// All of them.
+    pub count: u64,
+    /// The first, with what is wrong with each.
+    pub first: Vec<(u64, &'static str)>,
+}
+
+/// So many damaged blocks are named.
+const NAMED: usize = 20;
+/// Bytes that are read at once.
+const AT_ONCE: u64 = 4 << 20;
+
+impl DamagedBlocks {
+    fn add(&mut self, block: u64, why: &'static str) {
+        self.count += 1;
+        if self.first.len() < NAMED {
+            self.first.push((block, why));
+        }
+    }
+}
+
+impl Copied {
+    /// Every block that is due is there and right, as far as there is something to compare it with.
+    pub fn is_whole(&self) -> bool {
+        self.ended && self.missing.is_empty() && self.damaged.count == 0
+    }
+}
+
+/// Reads a copy of all that is shown now, and tells after each few bytes how many were read; an error of that ends it.
+pub fn read_back(
+    whole: &Whole,
+    copy: &File,
+    mut tell: impl FnMut(u64) -> io::Result<()>,
+) -> io::Result<Copied> {
+    let (missing, ended, content) = whole.recording(|recording| {
+        let index = &recording.index;
+        (index.missing(), index.due.is_some(), index.origin.as_ref().map(Origin::content))
+    });
+    let mut copied = Copied { missing, ended, ..Copied::default() };
+    let content = match content {
+        Some(Ok(content)) => Some(content),
+        Some(Err(why)) => {
+            copied.not_made_again = Some(why);
+            None
+        }
+        None => None,
+    };
+    copied.made_again = content.is_some();
+    let mut reading =
+        Reading { copy, content, all: crc32fast::Hasher::new(), bytes: Vec::new(), tell: &mut tell };
+    let mut next = 0;
+    let mut block = whole.first_block();
+    while let Some(number) = whole.next_there(block) {
+        let range = whole.range_of(number);
+        reading.pass(next..range.start)?;
+        let found = reading.block(number, range.clone(), &whole.places(number))?;
+        match found {
+            _ if whole.is_faulted(number) => copied.damaged.add(number, "can't be read where it is recorded"),
+            Found::Right => copied.right += 1,
+            Found::Unchecked => {
+                copied.right += 1;
+                copied.unchecked += 1;
+            }
+            Found::Wrong(why) => copied.damaged.add(number, why),
+        }
+        (next, block) = (range.end, number + 1);
+    }
+    reading.pass(next..whole.length())?;
+    copied.checksum = reading.all.finalize();
+    Ok(copied)
+}
+
+/// What a block of a copy is.
+enum Found {
+    Right,
+    Unchecked,
+    Wrong(&'static str),
+}
+
+/// A copy that is read in order.
+struct Reading<'a> {
+    copy: &'a File,
+    content: Option<Content>,
+    all: crc32fast::Hasher,
+    bytes: Vec<u8>,
+    tell: &'a mut dyn FnMut(u64) -> io::Result<()>,
+}
+
+impl Reading<'_> {
+    /// Bytes that belong to no block that is there.
+    fn pass(&mut self, range: Range<u64>) -> io::Result<()> {
+        self.read(range, |_| {})
+    }
+
+    fn block(&mut self, number: u64, range: Range<u64>, places: &[Place]) -> io::Result<Found> {
+        if self.content.is_some() {
+            return self.made_again(number, range);
+        }
+        let mut hasher = crc32fast::Hasher::new();
+        self.read(range, |bytes| hasher.update(bytes))?;
+        let checksum = hasher.finalize();
+        // It is right if it is as one of its copies was.
+        let noted: Vec<u32> = places.iter().filter_map(|place| place.checksum).collect();
+        Ok(match &noted[..] {
+            [] => Found::Unchecked,
+            _ if noted.contains(&checksum) => Found::Right,
+            _ => Found::Wrong("its checksum is another than the journal's"),
+        })
+    }
+
+    /// Compares a frame with what the simulated instrument delivered.
+    fn made_again(&mut self, number: u64, range: Range<u64>) -> io::Result<Found> {
+        let mut frame = Vec::new();
+        self.read(range, |bytes| frame.extend_from_slice(bytes))?;
+        let right = self.content.as_ref().is_some_and(|content| content.verify(number, &frame).is_ok());
+        Ok(if right { Found::Right } else { Found::Wrong("it is not what the instrument delivered") })
+    }
+
+    fn read(&mut self, range: Range<u64>, mut take: impl FnMut(&[u8])) -> io::Result<()> {
+        let mut at = range.start;
+        while at < range.end {
+            let length = (range.end - at).min(AT_ONCE) as usize;
+            self.bytes.resize(self.bytes.len().max(length), 0);
+            let bytes = &mut self.bytes[..length];
+            self.copy.read_exact_at(bytes, at)?;
+            self.all.update(bytes);
+            take(bytes);
+            at += length as u64;
+            (self.tell)(at)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use nilometer_model::Storing;
+
+    use super::*;
+    use crate::whole::{
+        Extent,
+        tests::{COURSES, laid_out},
+    };
+
+    #[test]
+    fn what_is_missing_damaged_or_not_known_is_named() {
+        let blocks: Vec<_> = (0..40).map(|block| Some(block % 2).filter(|_| block != 7)).collect();
+        let (lanes, reference) = laid_out(COURSES[0], Storing::Files, 2, &blocks, 3);
+        let whole = lanes.whole(Extent::All);
+        let found = |bytes: &[u8]| {
+            let mut copy = tempfile::tempfile().expect("room");
+            copy.write_all(bytes).expect("room");
+            let mut told = 0;
+            let copied = read_back(&whole, &copy, |done| {
+                told = done;
+                Ok(())
+            });
+            let copied = copied.expect("it is long enough");
+            assert_eq!((copied.checksum, told), (crc32fast::hash(bytes), bytes.len() as u64));
+            copied
+        };
+        let copied = found(&reference);
+        assert_eq!((copied.right, copied.unchecked, copied.missing.as_slice()), (39, 0, &[(7, 1)][..]));
+        assert!(copied.ended && copied.damaged.count == 0 && !copied.is_whole());
+        let mut torn = reference.clone();
+        for block in 10..40 {
+            torn[whole.range_of(block).start as usize + 5] ^= 1;
+        }
+        let damaged = found(&torn).damaged;
+        assert_eq!((damaged.count, damaged.first.len(), damaged.first[0].0), (30, NAMED, 10));
+    }
+
+    #[test]
+    fn a_copy_of_all_is_whole() {
+        let (lanes, reference) = laid_out(COURSES[0], Storing::Growing, 1, &[Some(0); 9], 4);
+        let mut copy = tempfile::tempfile().expect("room");
+        copy.write_all(&reference).expect("room");
+        let copied = read_back(&lanes.whole(Extent::All), &copy, |_| Ok(())).expect("it can be read");
+        assert!(copied.is_whole() && copied.right == 9, "{copied:?}");
+        copy.set_len(reference.len() as u64 - 1).expect("it is ours");
+        assert!(read_back(&lanes.whole(Extent::All), &copy, |_| Ok(())).is_err(), "it is too short");
+    }
+}

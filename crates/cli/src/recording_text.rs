@@ -1,0 +1,54 @@
+//! What commands say of a recording that they read back: its lanes, and what of it is not here.
+
+use nilometer_acquisition::reader::{Recording, Unreadable};
+
+/// As many ranges are named, of whatever there are many.
+const NAMED: usize = 20;
+
+/// What a recording is made of.
+pub(crate) fn what(recording: &Recording) -> &'static str {
+    if recording.index.stream.is_some() { "blocks" } else { "frames" }
+}
+
+/// The lanes that have no journal here: what only they have is missing.
+pub(crate) fn absent_lanes(recording: &Recording) -> String {
+    let mut here: Vec<u64> = recording.index.heads.iter().map(|head| head.lane.into()).collect();
+    here.sort_unstable();
+    let (mut absent, mut next) = (Vec::new(), 0);
+    for lane in here.into_iter().chain([recording.head().lanes.into()]) {
+        if lane > next {
+            absent.push((next, lane - next));
+        }
+        next = next.max(lane + 1);
+    }
+    if absent.is_empty() { String::new() } else { format!("; no journal of lane {}", ranges(&absent)) }
+}
+
+/// `3, 5-7 and 12 more`: of first numbers and counts.
+pub(crate) fn ranges(ranges: &[(u64, u64)]) -> String {
+    let text = ranges.iter().take(NAMED).map(|&(first, count)| match count {
+        1 => first.to_string(),
+        _ => format!("{first}-{}", first + count - 1),
+    });
+    let text = text.collect::<Vec<_>>().join(", ");
+    let more: u64 = ranges.iter().skip(NAMED).map(|(_, count)| count).sum();
+    if more == 0 { text } else { format!("{text} and {more} more") }
+}
+
+/// Directories and journals that could not be read, a line each.
+pub(crate) fn unreadable(unreadable: &Unreadable) -> Vec<String> {
+    unreadable.iter().map(|(path, error)| format!("unreadable  {}: {error}", path.display())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_named_by_their_ends_and_not_all() {
+        assert_eq!(ranges(&[(3, 1), (5, 3), (10, 2)]), "3, 5-7, 10-11");
+        let many: Vec<_> = (0..30).map(|number| (10 * number, 2)).collect();
+        let text = ranges(&many);
+        assert!(text.starts_with("0-1, 10-11, ") && text.ends_with(", 190-191 and 20 more"), "{text}");
+    }
+}
