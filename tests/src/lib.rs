@@ -10,6 +10,7 @@ mod faulty_disk;
 mod file_system;
 mod known_device;
 mod mounted;
+mod power;
 mod program;
 mod python;
 
@@ -18,6 +19,7 @@ pub use faulty_disk::{FaultyDisk, may_have_faulty_disks};
 pub use file_system::{FileSystem, may_mount};
 pub use known_device::{KNOWN_DEVICES, KnownDevice, Stated};
 pub use mounted::{Mounted, may_show};
+pub use power::PowerLoss;
 pub use program::{Ended, Running, nilometer, run, start, start_copy};
 pub use python::python;
 

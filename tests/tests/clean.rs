@@ -257,6 +257,15 @@ fn a_moved_run_directory_is_ours_under_a_valid_name_only() {
 }
 
 #[test]
+fn directories_that_are_only_named_alike_are_none_of_ours_and_no_fault() {
+    let base = tempfile::tempdir().expect("a directory");
+    fs::create_dir(base.path().join("nilometer-results")).expect("a directory");
+    let ended = clean(base.path());
+    assert!(ended.code == Some(0) && ended.stdout.contains("nothing to clean"), "{ended:?}");
+    assert!(base.path().join("nilometer-results").exists());
+}
+
+#[test]
 fn foreign_entries_in_a_run_directory_are_kept() {
     let scene = Scene::new();
     fs::write(scene.run.join("results.txt"), "precious").expect("a file");
@@ -437,6 +446,8 @@ fn what_was_killed_before_its_marker_was_complete_is_removed() {
     assert_eq!(clean(base.path()).code, Some(0));
     assert!(!run.exists(), "killed between mkdir and marker");
     fs::create_dir(&run).expect("a directory");
+    fs::write(&begun, "my text").expect("a file");
+    assert_refused(&clean(base.path()), "no marker");
     fs::write(&begun, "A run of nilo").expect("a file");
     let marker = fs::File::open(&begun).expect("a file");
     rustix::fs::flock(&marker, FlockOperation::NonBlockingLockExclusive).expect("a lock");

@@ -30,6 +30,7 @@ mod receiver;
 mod recorder;
 pub mod recording_file;
 pub mod replay;
+mod reserved;
 mod ring;
 pub mod sink;
 mod source;
@@ -49,6 +50,7 @@ pub use recorder::{
     Came, Ending, Feed, Lane, LaneStatus, Lost, Network, Outcome, Port, RecordError, Recorder, RingStatus,
     Setup, Status, suited_engine,
 };
+pub use reserved::free_reserved;
 pub use ring::{Books, Due, Frame, Gap, Glance, Packed, Ring, Taken, WhenFull};
 pub use source::{Delivery, Fill, Pace, Source};
 pub use stream::{Stream, Wire};

@@ -15,9 +15,13 @@ use crate::describe::PATIENCE;
 
 /// A recording's name is also that of a directory.
 pub(crate) fn check_name(name: &str) -> anyhow::Result<()> {
-    let plain =
-        !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\0']) && name.len() <= 200;
-    ensure!(plain, "--name {name}: write a plain name of at most 200 bytes, without a slash");
+    let is_odd = |letter: char| letter == '/' || letter.is_control();
+    let plain = !name.is_empty() && !name.starts_with('.') && !name.contains(is_odd) && name.len() <= 200;
+    ensure!(
+        plain,
+        "--name {}: write a plain name of at most 200 bytes, without a slash or a control character",
+        name.escape_debug()
+    );
     Ok(())
 }
 

@@ -14,7 +14,7 @@ use nilometer_analysis::{
 };
 use nilometer_model::Results;
 
-use crate::{Blame, Outcome, catalogue, tell};
+use crate::{Blame, Outcome, catalogue, small_file, tell};
 
 /// Prints or writes the report of a record
 #[derive(Debug, Args)]
@@ -53,6 +53,9 @@ impl Report {
             return Ok(());
         };
         refuse_the_record(&path, &self.record).input()?;
+        if self.output.is_none() {
+            refuse_foreign(&path).input()?;
+        }
         fs::write(&path, self.text(&results, Palette::Plain))
             .with_context(|| format!("can't write {}", path.display()))
             .run()?;
@@ -84,6 +87,20 @@ fn refuse_the_record(output: &Path, record: &Path) -> anyhow::Result<()> {
     let file = |path: &Path| fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()));
     let same = file(output).is_some_and(|output| Some(output) == file(record));
     ensure!(!same, "{} is the record itself: choose another --output", output.display());
+    Ok(())
+}
+
+/// A page that nobody asked for by its name takes the place of another report only.
+fn refuse_foreign(page: &Path) -> anyhow::Result<()> {
+    if page.symlink_metadata().is_err() {
+        return Ok(());
+    }
+    let begins = small_file::beginning(page).unwrap_or_default();
+    let shown = page.display();
+    ensure!(
+        begins.starts_with("<!DOCTYPE html>") && begins.contains("– Nilometer</title>"),
+        "{shown} exists and is no report of nilometer: move it away, or choose an --output"
+    );
     Ok(())
 }
 

@@ -26,14 +26,25 @@ pub(crate) fn read(path: &Path, what: &str) -> Result<String> {
         .with_context(|| format!("can't read the {what} {shown}"))
 }
 
-fn text(path: &Path) -> Result<String> {
+/// The first kilobytes of a file, as far as it is text.
+pub(crate) fn beginning(path: &Path) -> Result<String> {
+    let mut bytes = Vec::new();
+    open_plain(path)?.take(1 << 12).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn open_plain(path: &Path) -> Result<File> {
     // To open a device may already do something.
     ensure!(path.metadata()?.is_file(), "it is no plain file");
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = File::options().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
     ensure!(file.metadata()?.is_file(), "it is no plain file");
+    Ok(file)
+}
+
+fn text(path: &Path) -> Result<String> {
     let mut text = String::new();
-    file.take(LENGTH_MAX.0 + 1).read_to_string(&mut text)?;
+    open_plain(path)?.take(LENGTH_MAX.0 + 1).read_to_string(&mut text)?;
     ensure!(text.len() as u64 <= LENGTH_MAX.0, "it is longer than {LENGTH_MAX}");
     Ok(text)
 }

@@ -7,11 +7,12 @@ use clap::Args;
 use nilometer_acquisition::{
     Damaged, Headers, OVERWRITTEN, Verified,
     format::Stamp,
-    reader::{Index, Recording, Trust},
+    reader::{Index, OpenError, Recording, Trust},
     verify,
     whole::{Extent, Jump, Whole},
 };
 use nilometer_model::Bytes;
+use nilometer_storage::process::BootId;
 
 use crate::{
     Blame, Failure, Outcome,
@@ -36,9 +37,12 @@ impl Verify {
         let recording = Recording::open(&self.directories, trust).input()?;
         let whole = Whole::new(recording, Extent::All);
         let verified = verify(&whole);
+        let unproved = self.unproved(&whole, &verified).input()?;
         let faults = whole.recording(|recording| {
-            tell::result(tell::visible(&told(recording, &verified)));
-            faults(recording, &verified)
+            tell::result(tell::visible(&told(recording, &verified, unproved)));
+            let mut faults = faults(recording, &verified);
+            faults.extend((unproved > 0).then(|| format!("{unproved} {} may be damaged", what(recording))));
+            faults
         });
         if faults.is_empty() {
             return Ok(());
@@ -47,15 +51,35 @@ impl Verify {
     }
 }
 
-/// What there is, a line each.
-fn told(recording: &Recording, verified: &Verified) -> String {
+impl Verify {
+    /// How many frames may be damaged though they can be read: the machine went down while it recorded, so that of those that
+    /// were not durable by then anything may be there, and they have no checksum to be compared with.
+    fn unproved(&self, whole: &Whole, verified: &Verified) -> Result<u64, OpenError> {
+        let went_down = whole.recording(|recording| {
+            let Index { boot, due, .. } = &recording.index;
+            boot.is_some() && *boot != BootId::now() && due.is_none()
+        });
+        if self.durable || !went_down || verified.unchecked == 0 {
+            return Ok(0);
+        }
+        let durable = Recording::open(&self.directories, Trust::Durable)?;
+        let there = whole.recording(|recording| recording.index.frames.len());
+        Ok((there.saturating_sub(durable.index.frames.len()) as u64).min(verified.unchecked))
+    }
+}
+
+/// What there is, a line each; of what is right so many frames may be damaged after all.
+fn told(recording: &Recording, verified: &Verified, unproved: u64) -> String {
     let (index, head) = (&recording.index, recording.head());
-    let bytes = Bytes(verified.right * head.frame_size);
+    let right = verified.right - unproved;
+    let bytes = Bytes(right * head.frame_size);
     let what = what(recording);
     let against = match (verified.made_again, verified.unchecked) {
         (true, _) => "compared with what the simulated instrument delivered".into(),
         (false, 0) => "compared with the checksums of the journal".into(),
-        (false, count) => format!("read; {count} of them have no checksum to be compared with"),
+        (false, count) => {
+            format!("read; {} of them have no checksum to be compared with", count - unproved)
+        }
     };
     let mut lines = vec![
         format!("recording   {:016x}, {what} of {}", head.recording, Bytes(head.frame_size)),
@@ -67,8 +91,14 @@ fn told(recording: &Recording, verified: &Verified) -> String {
             absent_lanes(recording)
         ),
         format!("expected    {} {what}", index.expected()),
-        format!("right       {} {what}, {bytes}, {against}", verified.right),
+        format!("right       {right} {what}, {bytes}, {against}"),
     ];
+    if unproved > 0 {
+        lines.push(format!(
+            "unproved    {unproved} {what}: the machine went down while they were recorded, or it is another one; they were \
+             not durable, and have no checksum"
+        ));
+    }
     if !index.chunks.is_empty() {
         lines.push(format!("chunks      {}", chunks(index)));
     }

@@ -90,7 +90,8 @@ fn ring(entries: u32) -> Result<IoUring, EngineError> {
 
 fn not_made(source: io::Error) -> EngineError {
     match source.raw_os_error() {
-        Some(libc::EPERM | libc::ENOSYS | libc::EACCES) => {
+        // Out of memory it is where little may be locked (`ulimit -l`).
+        Some(libc::EPERM | libc::ENOSYS | libc::EACCES | libc::ENOMEM) => {
             EngineError::NotPermitted { engine: NAME, source, instead: "sync" }
         }
         _ => EngineError::Setup { engine: NAME, what: "make the ring", source },

@@ -9,7 +9,9 @@ use rustix::{
 
 use super::{
     super::TargetError,
-    run_directory::{NEW_MARKER, PREFIX, RunDirectory, held_marker, names, open_marker, process, well_named},
+    run_directory::{
+        NEW_MARKER, RunDirectory, held_marker, is_unfinished, names, open_marker, process, well_named,
+    },
 };
 
 /// What was found at a path.
@@ -57,7 +59,7 @@ fn clean_below(path: &Path, cleaned: &mut Cleaned) -> Result<(), TargetError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let directory = fs::open(path, flags, Mode::empty()).map_err(TargetError::io(path, "open"))?;
     for (name, _) in names(&directory).map_err(TargetError::io(path, "list"))? {
-        if let Some(name) = name.to_str().ok().filter(|name| name.starts_with(PREFIX)) {
+        if let Some(name) = name.to_str().ok().filter(|name| well_named(name)) {
             clean_one(path, name, cleaned);
         }
     }
@@ -115,6 +117,9 @@ fn remove_unborn(path: &Path) -> Option<Result<(), TargetError>> {
         let marker = open_marker(&directory, NEW_MARKER).ok()?;
         if fs::flock(&marker, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
             return Some(Err(TargetError::InUse { path: path.into(), process: None }));
+        }
+        if !is_unfinished(&directory, &marker) {
+            return None;
         }
         fs::unlinkat(&directory, NEW_MARKER, AtFlags::empty()).ok()?;
     }

@@ -213,6 +213,18 @@ fn verify(root: &OwnedFd, marker: &OwnedFd, name: &str) -> Result<(), String> {
     Ok(())
 }
 
+/// Whether an unfinished marker is the beginning of one of this directory.
+pub(super) fn is_unfinished(directory: &OwnedFd, marker: &OwnedFd) -> bool {
+    let (Ok(content), Ok(texts)) = (content(marker), marker_texts(directory)) else { return false };
+    let is_whole = |text: &String| {
+        content.strip_prefix(text.as_str()).is_some_and(|rest| PROCESS_LINE_MAX >= rest.len())
+    };
+    texts.iter().any(|text| text.starts_with(&content) || is_whole(text))
+}
+
+/// `process ` and a number.
+const PROCESS_LINE_MAX: usize = 32;
+
 /// What a marker says; one that is no text, or longer than any of ours, is none of ours.
 fn content(marker: &OwnedFd) -> Result<String, Errno> {
     let mut content = [0; 256];

@@ -1,0 +1,107 @@
+//! Space behind the end of a file that a recorder reserved and had no time to give back, because it was killed: nothing is in
+//! it, and nothing but this frees it.
+
+use std::{
+    io,
+    os::fd::OwnedFd,
+    path::{Path, PathBuf},
+};
+
+use nilometer_storage::process::BootId;
+use rustix::{
+    fs::{self, AtFlags, FileType, FlockOperation, Mode, OFlags, Stat},
+    io::Errno,
+    process::geteuid,
+};
+
+use crate::{
+    journal::{Entry, RECORD, prefix},
+    reader::journals_below,
+    recording_file,
+};
+
+/// Less is not worth to be told of: file systems reserve some themselves.
+const LEAST: u64 = 1 << 20;
+/// Records of a journal in which it says where it was written.
+const FIRST_RECORDS: usize = 8;
+/// File systems that one machine writes at a time, by their magic numbers (statfs(2)): ext2 to ext4, XFS, btrfs, F2FS, tmpfs.
+const OF_ONE_MACHINE: [u64; 5] = [0xEF53, 0x5846_5342, 0x9123_683E, 0xF2F5_2010, 0x0102_1994];
+
+/// Frees what is reserved behind the ends of the files of a recording in this directory: each file, and how many bytes of
+/// it. The recording stays as it is. Nothing is done while it is still made: a recorder holds a lock on its directory, which
+/// others on this machine see. So a recording of another machine, as far as that is known, is left alone.
+pub fn free_reserved(directory: &Path) -> io::Result<Vec<(PathBuf, u64)>> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let held = fs::open(directory, flags, Mode::empty())?;
+    let user = geteuid().as_raw();
+    let journals = journals_below(&[directory.to_path_buf()]);
+    if fs::fstat(&held)?.st_uid != user || !journals.iter().any(|journal| is_of_this_machine(journal, &held))
+    {
+        return Ok(Vec::new());
+    }
+    match fs::flock(&held, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => {}
+        // It is being recorded.
+        Err(Errno::WOULDBLOCK) => return Ok(Vec::new()),
+        Err(errno) => return Err(errno.into()),
+    }
+    let stems: Vec<String> = journals.iter().filter_map(|journal| stem(journal)).collect();
+    let mut names = Vec::new();
+    recording_file::each_name(directory, |name, _| names.push(name.to_owned()))?;
+    let own = |name: &String| {
+        stems.iter().any(|stem| name.strip_prefix(stem).is_some_and(|rest| rest.starts_with('.')))
+    };
+    let mut freed = Vec::new();
+    for name in names.iter().filter(|name| own(name)) {
+        let bytes = free_behind(&held, name, user)?;
+        freed.extend((bytes > 0).then(|| (directory.join(name), bytes)));
+    }
+    Ok(freed)
+}
+
+/// The name of the recording in that of its journal.
+fn stem(journal: &Path) -> Option<String> {
+    let name = journal.file_name()?.to_str()?.strip_suffix(".journal")?;
+    name.rsplit_once('.').map(|(stem, _)| stem.to_owned())
+}
+
+/// Whether a lock on this machine says whether it is still made.
+fn is_of_this_machine(journal: &Path, directory: &OwnedFd) -> bool {
+    let is_local =
+        || fs::fstatfs(directory).is_ok_and(|found| OF_ONE_MACHINE.contains(&(found.f_type as u64)));
+    let boot = || {
+        let file = recording_file::open(journal).ok()?.file;
+        let mut records = [0; FIRST_RECORDS * RECORD];
+        let length = rustix::io::pread(&file, &mut records, 0).ok()?;
+        prefix(&records[..length]).into_iter().find_map(|entry| match entry {
+            Entry::Boot(boot) => Some(boot),
+            _ => None,
+        })
+    };
+    is_local() || boot().is_some_and(|boot| BootId::now() == Some(boot))
+}
+
+/// Frees what is reserved behind the end of a file of this user's: how many bytes.
+fn free_behind(directory: &OwnedFd, name: &str, user: u32) -> io::Result<u64> {
+    let is_own = |stat: &Stat| {
+        FileType::from_raw_mode(stat.st_mode).is_file() && stat.st_uid == user && stat.st_nlink == 1
+    };
+    let stat = fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    if !is_own(&stat) || behind(&stat) < LEAST {
+        return Ok(0);
+    }
+    let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = fs::openat(directory, name, flags, Mode::empty())?;
+    let before = fs::fstat(&file)?;
+    if !is_own(&before) {
+        return Ok(0);
+    }
+    // Cut to where it ends already: file systems then free what lies behind.
+    fs::ftruncate(&file, before.st_size.cast_unsigned())?;
+    Ok(behind(&before).saturating_sub(behind(&fs::fstat(&file)?)))
+}
+
+/// Bytes of storage that a file takes and nothing is in.
+fn behind(stat: &Stat) -> u64 {
+    (stat.st_blocks.cast_unsigned() * 512).saturating_sub(stat.st_size.cast_unsigned().next_multiple_of(4096))
+}
