@@ -24,6 +24,10 @@
 //!
 //! The text of an origin stands behind the head, in as many records as it takes, the last one filled up with zeroes.
 
+mod limits;
+
+pub use limits::*;
+
 use nilometer_model::{Format, Storing};
 
 use crate::{Due, Gap, instrument::Origin};
@@ -146,8 +150,6 @@ fn text_of(numbers: [u64; 6]) -> [u8; TEXT] {
 }
 
 const VERSION: u32 = 4;
-/// Frames are smaller, whatever a journal says that somebody else wrote.
-const FRAME_MAX: u64 = 1 << 32;
 
 /// Two numbers in one.
 const fn pair(low: u32, high: u32) -> u64 {
@@ -194,7 +196,7 @@ impl Entry {
     #[expect(clippy::many_single_char_names, reason = "what they mean is in the table above, by kind")]
     fn from_parts(kind: u32, [a, b, c, d, e, f]: [u64; 6]) -> Option<Self> {
         match kind {
-            1 if f as u32 == VERSION && c <= d && d <= FRAME_MAX => Some(Entry::Head(Head {
+            1 if f as u32 == VERSION => Some(Entry::Head(Head {
                 recording: a,
                 lane: b as u32,
                 lanes: (b >> 32) as u32,
