@@ -1,11 +1,7 @@
 //! What a disk holds when the machine loses its power: a copy of the disk at one moment. What a program has written and not
 //! synced is in memory then, and not in the copy.
 
-use std::{
-    fs::File,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::{fs::File, path::Path, process::Command};
 
 use tempfile::TempDir;
 
@@ -46,7 +42,7 @@ impl PowerLoss {
     }
 }
 
-fn mounted(points: &TempDir, name: &str, image: &PathBuf) -> FileSystem {
+fn mounted(points: &TempDir, name: &str, image: &Path) -> FileSystem {
     let point = points.path().join(name);
     std::fs::create_dir(&point).expect("a mount point");
     FileSystem::mounted_at(&point, &["-o", "loop"], image)

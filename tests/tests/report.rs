@@ -91,3 +91,18 @@ fn a_record_is_never_overwritten_and_unknown_formats_are_refused() {
     }
     assert_eq!(report(home.path(), &["--format", "csv", "--output", "no/such/place"]).code, Some(1));
 }
+
+#[test]
+fn a_page_that_nobody_named_takes_the_place_of_a_report_only() {
+    let home = home();
+    let page = home.path().join("my study.html");
+    fs::write(&page, "<!DOCTYPE html><title>my thesis</title>").expect("space");
+    let refused = report(home.path(), &["--format", "html"]);
+    assert!(refused.code == Some(2) && refused.stderr.contains("is no report of nilometer"), "{refused:?}");
+    assert!(fs::read_to_string(&page).expect("it is there").contains("my thesis"));
+    fs::remove_file(&page).expect("a file");
+    for again in ["the first", "in place of the first"] {
+        let written = report(home.path(), &["--format", "html"]);
+        assert_eq!(written.code, Some(0), "{again}: {written:?}");
+    }
+}

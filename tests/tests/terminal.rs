@@ -5,6 +5,7 @@ use std::{
     fs::{self, File},
     io::{PipeReader, Write, pipe},
     net::UdpSocket,
+    os::unix::ffi::OsStringExt,
     path::Path,
     process::{Child, Command, Stdio},
     time::Duration,
@@ -80,17 +81,19 @@ fn samples(record: &Path) -> usize {
 #[test]
 fn a_campaign_goes_on_when_nobody_listens_any_more() {
     let (_held, never_read) = full();
-    let nobody: [(&str, Stdio, Stdio, i32); 4] = [
-        ("both pipes are closed", left(), left(), 0),
-        ("the log's disk is full", Stdio::null(), full_disk(), 0),
-        ("nobody empties the pipe", Stdio::null(), never_read, 0),
-        ("there is no room for the results", full_disk(), Stdio::null(), 1),
+    // On a busy machine figures may be INVALID, which is 4.
+    let nobody: [(&str, Stdio, Stdio, [i32; 2]); 4] = [
+        ("both pipes are closed", left(), left(), [0, 4]),
+        ("the log's disk is full", Stdio::null(), full_disk(), [0, 4]),
+        ("nobody empties the pipe", Stdio::null(), never_read, [0, 4]),
+        ("there is no room for the results", full_disk(), Stdio::null(), [1, 4]),
     ];
     for (case, stdout, stderr, expected) in nobody {
         let place = place();
         let child =
             command(place.path(), &EVALUATE).stdout(stdout).stderr(stderr).spawn().expect("it starts");
-        assert_eq!(code(child), Some(expected), "{case}");
+        let code = code(child);
+        assert!(code.is_some_and(|code| expected.contains(&code)), "{case}: {code:?}");
         assert!(samples(&place.path().join("evaluation.sqlite")) >= 4, "{case}: a write and a read, twice");
         assert!(run_directories(&place.path().join("target")).is_empty(), "{case}");
     }
@@ -194,4 +197,25 @@ fn a_campaign_whose_terminal_is_closed_leaves_nothing_behind() {
     assert_eq!(ended.code, Some(1), "{}", ended.stderr);
     assert!(ended.stderr.contains("interrupted: "), "{}", ended.stderr);
     assert!(run_directories(&place.path().join("target")).is_empty());
+}
+
+/// Names as a user may have given them, and limits that an administrator may have set.
+#[test]
+fn odd_names_and_little_memory_that_may_be_locked_are_no_fault() {
+    let place = place();
+    fs::create_dir(place.path().join("-d")).expect("a directory");
+    let described = start(place.path(), &["describe", "--", "-d"]).end(LIMIT);
+    assert_eq!(described.code, Some(0), "{}", described.stderr);
+    let odd = std::ffi::OsString::from_vec(b"r\xff.sqlite".to_vec());
+    let mut arguments: Vec<std::ffi::OsString> = EVALUATE.iter().map(Into::into).collect();
+    arguments.extend(["--record".into(), odd.clone()]);
+    let child = command(place.path(), &arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    assert!(matches!(code(child.expect("it starts")), Some(0 | 4)));
+    assert!(place.path().join(odd).exists());
+    let line = format!(
+        "ulimit -l 0; exec {} simulate pco-edge --to target --name s --frames 3 --buffer '64 MiB' 2>&1",
+        nilometer().display()
+    );
+    let locked = Command::new("sh").args(["-c", &line]).current_dir(place.path()).output().expect("a shell");
+    assert!(locked.status.success(), "{}", String::from_utf8_lossy(&locked.stdout));
 }

@@ -5,6 +5,8 @@ use std::{
     io,
     os::fd::OwnedFd,
     path::{Path, PathBuf},
+    thread,
+    time::Duration,
 };
 
 use nilometer_storage::process::BootId;
@@ -39,11 +41,8 @@ pub fn free_reserved(directory: &Path) -> io::Result<Vec<(PathBuf, u64)>> {
     {
         return Ok(Vec::new());
     }
-    match fs::flock(&held, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => {}
-        // It is being recorded.
-        Err(Errno::WOULDBLOCK) => return Ok(Vec::new()),
-        Err(errno) => return Err(errno.into()),
+    if !is_let_go(&held)? {
+        return Ok(Vec::new());
     }
     let stems: Vec<String> = journals.iter().filter_map(|journal| stem(journal)).collect();
     let mut names = Vec::new();
@@ -59,6 +58,22 @@ pub fn free_reserved(directory: &Path) -> io::Result<Vec<(PathBuf, u64)>> {
     Ok(freed)
 }
 
+/// A recorder that was killed lets go a moment later.
+const TRIES: u32 = 40;
+const STEP: Duration = Duration::from_millis(50);
+
+/// Whether nobody records into this directory.
+fn is_let_go(directory: &OwnedFd) -> io::Result<bool> {
+    for _ in 0..TRIES {
+        match fs::flock(directory, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(true),
+            Err(Errno::WOULDBLOCK) => thread::sleep(STEP),
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    Ok(false)
+}
+
 /// The name of the recording in that of its journal.
 fn stem(journal: &Path) -> Option<String> {
     let name = journal.file_name()?.to_str()?.strip_suffix(".journal")?;
@@ -68,7 +83,7 @@ fn stem(journal: &Path) -> Option<String> {
 /// Whether a lock on this machine says whether it is still made.
 fn is_of_this_machine(journal: &Path, directory: &OwnedFd) -> bool {
     let is_local =
-        || fs::fstatfs(directory).is_ok_and(|found| OF_ONE_MACHINE.contains(&(found.f_type as u64)));
+        || fs::fstatfs(directory).is_ok_and(|found| OF_ONE_MACHINE.contains(&(found.f_type.cast_unsigned())));
     let boot = || {
         let file = recording_file::open(journal).ok()?.file;
         let mut records = [0; FIRST_RECORDS * RECORD];

@@ -4,15 +4,17 @@
 use std::{
     fs,
     io::Read,
-    os::unix::net::UnixStream,
+    os::unix::{fs::MetadataExt, net::UnixStream},
     path::{Path, PathBuf},
 };
 
 use nilometer_acquisition::{
+    journal::{Entry, RECORD},
     reader::{Recording, Trust},
     transport::{Course, faults::Faults},
 };
-use nilometer_tests::{FileSystem, Running, await_some, may_mount};
+use nilometer_storage::process::BootId;
+use nilometer_tests::{FileSystem, Running, await_some, may_mount, run};
 use rustix::process::{Signal, kill_process};
 use serde_json::Value;
 
@@ -103,4 +105,74 @@ fn a_recording_whose_files_are_removed_under_it_does_not_end_well() {
     let ended = running.end(LIMIT);
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert!(ended.stdout.contains("No such file"), "{ended:?}");
+}
+
+#[test]
+fn what_a_killed_recorder_had_reserved_is_freed_and_what_it_recorded_stays() {
+    if !may_mount() {
+        return;
+    }
+    let disk = FileSystem::xfs(1200);
+    let to = disk.path().join("to");
+    fs::create_dir(&to).expect("space");
+    let lab = Lab::onto_port(Lab::new(), to.clone());
+    let (mut running, socket) = record(&lab, &[]);
+    lab.send(1000, 20_000.0, Faults::default(), Course::default());
+    await_some("packets on the disk", || (packets(&told(&socket), "acknowledged") > 500).then_some(()));
+    let file = to.join("scan/scan.vdif");
+    let behind = || {
+        let file = fs::metadata(&file).expect("the recording");
+        (file.blocks() * 512).saturating_sub(file.len())
+    };
+    await_some("reserved space", || (behind() > 16 << 20).then_some(()));
+    let cleaned = run(&[Path::new("clean"), &to]);
+    assert!(
+        cleaned.code == Some(0) && cleaned.stdout.contains("nothing to clean"),
+        "it records: {cleaned:?}"
+    );
+    kill_process(running.worker(), Signal::KILL).expect("it runs");
+    await_some("its end", || running.is_over().then_some(()));
+    let (reserved, there) = (behind(), packets_there(&to.join("scan"), Trust::Acknowledged));
+    let before = fs::read(&file).expect("the recording");
+    assert!(reserved > 16 << 20, "{reserved}");
+    let cleaned = run(&[Path::new("clean"), &to]);
+    assert!(cleaned.code == Some(0) && cleaned.stdout.contains("scan.vdif"), "{cleaned:?}");
+    assert!(behind() < 1 << 20, "{} of {reserved} are left", behind());
+    assert!(fs::read(&file).expect("the recording") == before, "not a byte of it has changed");
+    assert_eq!(packets_there(&to.join("scan"), Trust::Acknowledged), there);
+}
+
+/// Puts another start of the machine into a journal, as if it had gone down while this was recorded.
+fn as_of_another_start(journal: &Path) {
+    let mut bytes = fs::read(journal).expect("a journal");
+    let records = bytes.chunks_exact_mut(RECORD).enumerate();
+    for (sequence, record) in records {
+        if let Some(Entry::Boot(BootId(id))) = Entry::take(sequence as u64, record) {
+            Entry::Boot(BootId(id ^ 1)).put(sequence as u64, record);
+        }
+    }
+    fs::write(journal, bytes).expect("space");
+}
+
+#[test]
+fn what_was_in_the_cache_when_the_machine_went_down_is_not_called_right() {
+    let lab = Lab::new();
+    let options = ["--socket", "status.sock", "--reserve", "1 MiB"];
+    let mut running = lab.record(&options);
+    lab.send(2000, 20_000.0, Faults::default(), Course::default());
+    let socket = lab.directory.path().join("status.sock");
+    await_some("a checkpoint", || (packets(&told(&socket), "durable") > 0).then_some(()));
+    send_each(&lab, 2000..3000, |_, _| {});
+    await_some("more", || {
+        let said = told(&socket);
+        (packets(&said, "acknowledged") > packets(&said, "durable")).then_some(())
+    });
+    kill_process(running.worker(), Signal::KILL).expect("it runs");
+    await_some("its end", || running.is_over().then_some(()));
+    let killed = lab.verify();
+    assert!(!killed.stdout.contains("unproved"), "a kill leaves what was acknowledged: {killed:?}");
+    as_of_another_start(&lab.to.join("scan/scan.0.journal"));
+    let after = lab.verify();
+    assert_eq!(after.code, Some(1), "{after:?}");
+    assert!(after.stdout.contains("unproved") && after.stderr.contains("may be damaged"), "{after:?}");
 }

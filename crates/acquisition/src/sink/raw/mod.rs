@@ -20,6 +20,7 @@
 //! lane ends in order with what it has. A growing or a shared file and a ring are made once, and what is done for each of many files is
 //! done for each part of it, without making and closing.
 
+mod checkpoint;
 mod chores;
 mod chunks;
 mod files;
@@ -37,11 +38,12 @@ use std::collections::VecDeque;
 use nilometer_model::{Format, Nanos};
 use nilometer_storage::{Arena, Buffer, Completion, Errno, OpKind, Operation, Slot, Wait};
 
-use super::{FrameCount, Sink, Stored, cbf::Packer};
+use super::{Sink, Stored, cbf::Packer};
 use crate::{
     Due, Frame, Packed,
     journal::{Entry, RECORD, origin_entries, stream_entries},
 };
+use checkpoint::{Undurable, Unlogged};
 use chores::{Chore, Program};
 use chunks::Chunks;
 use files::Files;
@@ -98,23 +100,6 @@ pub struct RawFiles {
 struct Place {
     file: u64,
     position: u64,
-}
-
-/// A frame that is written, and its record is not.
-#[derive(Debug)]
-struct Unlogged {
-    file: u64,
-    /// Which of the journal's records is its.
-    record: u64,
-    frame: Frame,
-}
-
-/// A frame that is acknowledged and not durable.
-#[derive(Debug, Clone, Copy)]
-struct Undurable {
-    file: u64,
-    record: u64,
-    frame: FrameCount,
 }
 
 /// A write of frames in flight.
@@ -352,32 +337,6 @@ impl RawFiles {
                 }
             }
         }
-    }
-
-    /// When the next checkpoint is to be made, if nothing else is being done.
-    fn next_checkpoint(&self) -> Option<Nanos> {
-        self.checkpoint.filter(|_| self.program.is_done() && self.failed.is_none())
-    }
-
-    /// What is acknowledged is made durable after a while, also where the file that it is in takes long to be full. Nothing
-    /// else is to be done then: all files before that are synced.
-    fn make_checkpoint(&mut self, now: Nanos) {
-        if self.undurable.is_empty() || self.finishing {
-            self.checkpoint = None;
-            return;
-        }
-        let at = *self.checkpoint.get_or_insert(now + self.layout.checkpoint);
-        let (file, frames) = self.files.last();
-        if now < at || !self.program.is_done() || frames == 0 {
-            return;
-        }
-        self.checkpoint = None;
-        // The data of every frame that has a record are written.
-        let records = self.log.added();
-        let many = self.layout.is_files();
-        self.program.add([Chore::SyncPart(file)]);
-        self.program.add(many.then_some(Chore::SyncNames));
-        self.program.add([Chore::Note(Entry::Checkpoint { records }), Chore::SyncJournal]);
     }
 
     fn note(&mut self, entry: Entry) {

@@ -3,10 +3,13 @@
 use nilometer_storage::{Buffer, Completion, Errno, OpKind, Operation};
 
 use super::{
-    Carried, Chunks, Durability, Flying, FrameCount, Log, Place, RawFiles, Undurable, Unlogged,
-    layout::STREAMER,
+    Carried, Chunks, Durability, Flying, Log, Place, RawFiles, Undurable, Unlogged, layout::STREAMER,
 };
-use crate::{Frame, journal::Entry, sink::Stored};
+use crate::{
+    Frame,
+    journal::Entry,
+    sink::{FrameCount, Stored},
+};
 
 impl RawFiles {
     /// A write of frames came back.
