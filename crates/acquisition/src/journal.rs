@@ -32,6 +32,10 @@
 //!
 //! The text of an origin stands behind the head, in as many records as it takes, the last one filled up with zeroes.
 
+mod limits;
+
+pub use limits::*;
+
 use nilometer_model::{Format, Storing};
 use nilometer_storage::process::BootId;
 
@@ -164,8 +168,6 @@ fn text_of(numbers: [u64; 6]) -> [u8; TEXT] {
 const VERSION: u32 = 5;
 /// The first that this program reads.
 const FIRST_VERSION: u32 = 4;
-/// Frames are smaller, whatever a journal says that somebody else wrote.
-const FRAME_MAX: u64 = 1 << 32;
 
 /// Two numbers in one.
 const fn pair(low: u32, high: u32) -> u64 {
@@ -217,18 +219,16 @@ impl Entry {
     #[expect(clippy::many_single_char_names, reason = "what they mean is in the table above, by kind")]
     fn from_parts(kind: u32, [a, b, c, d, e, f]: [u64; 6]) -> Option<Self> {
         match kind {
-            1 if (FIRST_VERSION..=VERSION).contains(&(f as u32)) && c <= d && d <= FRAME_MAX => {
-                Some(Entry::Head(Head {
-                    recording: a,
-                    lane: b as u32,
-                    lanes: (b >> 32) as u32,
-                    frame_size: c,
-                    stride: d,
-                    frames_per_file: e,
-                    storing: *Storing::STORED.get((f >> 32) as usize & 0xffff)?,
-                    format: *Format::STORED.get((f >> 48) as usize)?,
-                }))
-            }
+            1 if (FIRST_VERSION..=VERSION).contains(&(f as u32)) => Some(Entry::Head(Head {
+                recording: a,
+                lane: b as u32,
+                lanes: (b >> 32) as u32,
+                frame_size: c,
+                stride: d,
+                frames_per_file: e,
+                storing: *Storing::STORED.get((f >> 32) as usize & 0xffff)?,
+                format: *Format::STORED.get((f >> 48) as usize)?,
+            })),
             2 => {
                 let checksum = (e >> 32 == 1).then_some(e as u32);
                 let length = u32::try_from(f).ok().filter(|length| *length > 0);

@@ -391,7 +391,9 @@ impl Found {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
             read => read?,
         }
-        Ok(head_of(&record).map(|head| Found { lane, path, head, access }))
+        let Some(head) = head_of(&record) else { return Ok(None) };
+        head.check()?;
+        Ok(Some(Found { lane, path, head, access }))
     }
 }
 

@@ -49,6 +49,9 @@ pub enum ReplayError {
     /// It is of a recorder that keeps the latest only, and was faster.
     #[error("{OVERWRITTEN}")]
     Overwritten,
+    /// What reads ahead came to its end before the recording did: a fault of this program, which has said where.
+    #[error("what reads the recording ended before its time: not all of it was sent")]
+    Reader,
     /// The network, or what reads ahead, gave up.
     #[error("can't send: {0}")]
     Network(#[from] io::Error),
@@ -133,7 +136,9 @@ impl Replay {
         stop: &AtomicBool,
         mut tell: impl FnMut(u64),
     ) -> Result<Replayed, ReplayError> {
-        let (pieces, full) = mpsc::sync_channel(PIECES);
+        // Of large frames fewer wait.
+        let waiting = PIECES as u64 * PIECE / self.whole.frame_size().max(PIECE);
+        let (pieces, full) = mpsc::sync_channel(waiting as usize);
         let over = Arc::new(AtomicBool::new(false));
         let reader = thread::Builder::new().name("ahead".into()).spawn({
             let (whole, over) = (self.whole.clone(), over.clone());
@@ -143,8 +148,11 @@ impl Replay {
         over.store(true, Ordering::Relaxed);
         // One that waits for room sees that nobody takes more.
         drop(full);
-        let overwritten = reader.join().unwrap_or(false);
-        if overwritten { Err(ReplayError::Overwritten) } else { sent }
+        match reader.join() {
+            Ok(false) => sent,
+            Ok(true) => Err(ReplayError::Overwritten),
+            Err(_) => Err(ReplayError::Reader),
+        }
     }
 }
 

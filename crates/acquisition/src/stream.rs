@@ -1,11 +1,15 @@
 //! What a recording of packets says of them, so that it is understood from its directories alone.
 
-use nilometer_model::{Bytes, Format, packets::Packets};
+use nilometer_model::{
+    Bytes, Format,
+    packets::{PacketFormat, Packets},
+};
 use serde::{Deserialize, Serialize};
 
 use crate::{
     assembly::Missing,
-    format::{Geometry, Known},
+    format::{self, Geometry, Known},
+    journal,
 };
 
 /// Blocks of frames, each of which came in packets.
@@ -92,12 +96,59 @@ impl Stream {
         serde_json::to_string(self).expect("numbers and texts can be written")
     }
 
-    /// From a journal; none if its frames would have no bytes.
-    pub fn read(text: &str) -> Option<Self> {
-        let stream: Stream = serde_json::from_str(text).ok()?;
-        let sizes = stream.packets.iter().map(|(count, size)| count.checked_mul(*size));
-        let bytes = sizes.sum::<Option<usize>>()?;
-        (bytes > 0).then_some(stream)
+    /// From a journal with blocks of this size; none if it is not whole, or its frames would have no bytes. An error says
+    /// which of its numbers no recorder writes.
+    pub fn read(text: &str, block_size: u64) -> Result<Option<Self>, String> {
+        let Ok(stream) = serde_json::from_str::<Stream>(text) else { return Ok(None) };
+        let counts = stream.packets.iter().map(|(count, _)| *count);
+        if counts.fold(0, usize::saturating_add) == 0 {
+            return Ok(None);
+        }
+        let sizes = stream.packets.iter().map(|(count, size)| count.saturating_mul(*size));
+        let frame = sizes.fold(0, usize::saturating_add) as u64;
+        // So there are never more packets than bytes.
+        if stream.packets.iter().any(|(_, size)| *size == 0) || !(1..=block_size).contains(&frame) {
+            return Err(format!("its packets make frames of {frame} B, in blocks of {block_size} B"));
+        }
+        stream.wire.as_ref().map_or(Ok(()), |wire| wire.check(frame))?;
+        Ok(Some(stream))
+    }
+}
+
+/// Frames in a second, of a thread.
+const RATE_MAX: u64 = 1 << 32;
+/// Seconds after 2000: 272 years.
+const BEGINS_MAX: u64 = 1 << 33;
+/// Threads of all stations.
+const THREADS_MAX: u64 = 4096;
+
+impl Wire {
+    /// Whether the format can be made from it, for frames of a stream of this size.
+    fn check(&self, frame_size: u64) -> Result<(), String> {
+        let Wire { packets, frame, frames_per_second, begins } = self;
+        if frames_per_second.is_some_and(|rate| !(1..=RATE_MAX).contains(&rate)) {
+            let rate = frames_per_second.unwrap_or_default();
+            return Err(format!("frames_per_second = {rate}: it is 1 to {RATE_MAX} in any journal"));
+        }
+        if *begins > BEGINS_MAX {
+            return Err(format!("begins = {begins}: it is 0 to {BEGINS_MAX} in any journal"));
+        }
+        if frame.0 > journal::FRAME_SIZE_MAX {
+            return Err(format!("frame = {} B: it has at most {} B", frame.0, journal::FRAME_SIZE_MAX));
+        }
+        packets.check_layout(*frame)?;
+        if let PacketFormat::Vdif(vdif) = &packets.format
+            && vdif.lanes() > THREADS_MAX
+        {
+            return Err(format!("{} threads: there are at most {THREADS_MAX}", vdif.lanes()));
+        }
+        let made = format::of(packets, &self.known())?.geometry().frame_size() as u64;
+        if made == frame_size {
+            return Ok(());
+        }
+        Err(format!(
+            "packets on the network make frames of {made} B, those of the recording have {frame_size} B"
+        ))
     }
 }
 
@@ -126,15 +177,27 @@ mod tests {
              [format.vdif]\nstations = [\"Mc\", 77]\nthreads = [3, 1]\nheader = \"legacy\"",
         );
         let known = Known { frame: Bytes(7), frames_per_second: Some(25), begins: 9, ..Known::default() };
+        let read = Stream::read(&stream.text(), 1 << 20).expect("it may be").expect("it was written here");
+        assert_eq!((read.format(), read.missing()), (Format::Vdif, Missing::LeftOut));
+        assert_eq!((read.frame_size(), read.packets_of_frame()), (28_296, 4));
+        let why = Stream::read(&stream.clone().sent_as(&packets, &known).text(), 1 << 20);
+        assert!(why.expect_err("its packets make other frames").contains("frames of 8016 B"));
+
+        let format = format::of(&packets, &known).expect("it can be made");
+        let stream = Stream::new(Format::Vdif, format.geometry(), Missing::LeftOut);
         let stream = stream.sent_as(&packets, &known);
-        let read = Stream::read(&stream.text()).expect("it was written here");
+        let read = Stream::read(&stream.text(), 1 << 20).expect("it may be").expect("it was written here");
         assert_eq!(read, stream);
         let wire = read.wire().expect("it was given");
         assert_eq!((&wire.packets, wire.known()), (&packets, known));
-        assert_eq!((read.format(), read.missing()), (Format::Vdif, Missing::LeftOut));
-        assert_eq!((read.frame_size(), read.packets_of_frame()), (28_296, 4));
+        assert!(Stream::read(&stream.text(), 8015).is_err(), "a block has a frame");
+        for (rate, begins) in [(Some(0), 9), (Some(u64::MAX), 9), (Some(25), u64::MAX)] {
+            let wrong = Known { frames_per_second: rate, begins, ..known };
+            let text = stream.clone().sent_as(&packets, &wrong).text();
+            assert!(Stream::read(&text, 1 << 20).is_err(), "{rate:?} {begins}");
+        }
         for wrong in ["", "{}", r#"{"format":"vdif","packets":[[0,5]],"missing":"fill"}"#] {
-            assert_eq!(Stream::read(wrong), None, "{wrong}");
+            assert_eq!(Stream::read(wrong, 1000), Ok(None), "{wrong}");
         }
     }
 }

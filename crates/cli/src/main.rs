@@ -16,6 +16,7 @@ mod host;
 mod instrument;
 mod mount;
 mod occupied;
+mod panics;
 mod plan;
 mod progress;
 mod record;
@@ -117,6 +118,7 @@ impl<T, E: Into<anyhow::Error>> Blame<T> for Result<T, E> {
 }
 
 fn main() -> ExitCode {
+    panics::watch();
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {
@@ -161,6 +163,9 @@ fn code(outcome: Outcome) -> u8 {
     // Results that nobody could read are not given: that is a fault, where nothing else is.
     let lost = tell::lost_results().map(|error| anyhow!("can't write the results to stdout: {error}"));
     match outcome.and(lost.map_or(Ok(()), |error| Err(Failure::Run(error)))) {
+        Ok(()) if panics::happened() => {
+            told(&anyhow!("a part of the program failed, as is said above: don't trust what it did"), 1)
+        }
         Ok(()) => 0,
         Err(Failure::Run(error)) => told(&error, 1),
         Err(Failure::Input(error)) => told(&error, 2),

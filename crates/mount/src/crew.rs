@@ -2,6 +2,7 @@
 
 use std::{
     collections::VecDeque,
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     thread,
     time::Duration,
@@ -101,7 +102,8 @@ struct Member(Arc<Shared>);
 impl Member {
     fn work(self) {
         while let Some(job) = self.next() {
-            job();
+            // A fault of ours in one job is no reason to leave the others: whoever asked for it is answered with an error.
+            drop(catch_unwind(AssertUnwindSafe(job)));
         }
     }
 
@@ -137,6 +139,14 @@ mod tests {
     use super::*;
 
     const LIMIT: Duration = Duration::from_secs(30);
+
+    #[test]
+    fn a_job_that_panics_takes_no_other_with_it() {
+        let (crew, (told, done)) = (Crew::new(1), mpsc::sync_channel(1));
+        crew.ask(Box::new(|| panic!("a test of what a panic does")));
+        crew.ask(Box::new(move || told.send(()).expect("it is waited for")));
+        done.recv_timeout(LIMIT).expect("it is done");
+    }
 
     #[test]
     fn some_work_while_others_wait_and_what_came_is_done_though_nobody_asks_any_more() {

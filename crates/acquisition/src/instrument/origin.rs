@@ -4,7 +4,7 @@
 use nilometer_model::{Data, DataKind, PixelType, Seed};
 use serde::{Deserialize, Serialize};
 
-use super::{Content, ContentError};
+use super::{Content, ContentError, POOL_MAX};
 
 /// The recipe of a recording's frames, without anything left to be chosen or searched.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -22,6 +22,9 @@ pub struct Origin {
     pub(super) checksum: u32,
 }
 
+/// Frames that are larger are not made again: a journal that claims them would take all memory.
+const FRAME_MAX: u64 = 1 << 30;
+
 impl Origin {
     /// Frames of random bytes.
     pub(super) fn of_pattern(seed: Seed, frame_size: usize, checksum: u32) -> Self {
@@ -34,12 +37,15 @@ impl Origin {
         serde_json::to_string(self).expect("numbers and words can be written")
     }
 
-    /// Reads it, if it is whole and makes frames of this many bytes.
+    /// Reads it, if it is whole and makes frames of this many bytes, of which memory takes those that are kept.
     pub fn read(text: &str, frame_size: u64) -> Option<Self> {
         let origin: Origin = serde_json::from_str(text).ok()?;
         let pixels = origin.shape.iter().try_fold(1_u64, |pixels, &side| pixels.checked_mul(side))?;
         let fits = pixels.checked_mul(origin.pixel.bits()) == frame_size.checked_mul(8);
-        (fits && frame_size > 0 && !origin.shape.is_empty()).then_some(origin)
+        let distinct = origin.data.distinct.unwrap_or(1);
+        let kept = distinct == 1 || distinct.checked_mul(frame_size).is_some_and(|bytes| bytes <= POOL_MAX);
+        let fits = fits && frame_size <= FRAME_MAX;
+        (fits && kept && frame_size > 0 && !origin.shape.is_empty()).then_some(origin)
     }
 
     /// Makes the content again; takes as long as it took to prepare it. Whoever wrote the journal may name any file: none is

@@ -8,7 +8,7 @@ use super::{
     pieces::{gained, settled},
     read_heads, removed,
 };
-use crate::journal::Entry;
+use crate::journal::{Entry, Head};
 
 /// Which journals are asked, and from where on.
 #[derive(Debug)]
@@ -26,6 +26,7 @@ pub(crate) struct Look {
 struct LaneTail {
     lane: usize,
     journal: PathBuf,
+    head: Head,
     /// To whom it belongs.
     user: u32,
     /// How many records of it were taken.
@@ -34,7 +35,7 @@ struct LaneTail {
 
 impl LaneTail {
     fn read(&self) -> io::Result<(usize, u64, Vec<Entry>)> {
-        Ok((self.lane, self.taken, gained(&self.journal, self.user, self.taken)?))
+        Ok((self.lane, self.taken, gained(&self.journal, &self.head, self.user, self.taken)?))
     }
 }
 
@@ -108,7 +109,8 @@ impl Recording {
     }
 
     fn tail(&self, lane: usize, taken: u64) -> LaneTail {
-        LaneTail { lane, journal: self.journal(lane), user: self.user(lane), taken }
+        let head = self.index.heads[lane];
+        LaneTail { lane, journal: self.journal(lane), head, user: self.user(lane), taken }
     }
 
     /// Takes in what the journals said: whether there was anything new. Every frame that is acknowledged counts. What is known

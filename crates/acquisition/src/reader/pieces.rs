@@ -65,12 +65,13 @@ impl Index {
     /// from more. Then the index is to be pruned.
     pub(super) fn join_journal(&mut self, found: &Found, trust: Trust) -> (u64, io::Result<()>) {
         let (mut said, mut taken) = (Said::default(), 0);
-        let read = each(found, u64::MAX, |entries| {
+        let mut read = each(found, u64::MAX, |entries| {
             said.take(entries);
             taken += entries.len() as u64;
         });
-        if !self.begin(found.head, &said) {
-            return (taken, read);
+        match self.begin(found.head, &said) {
+            None => return (taken, read),
+            Some(begun) => read = begun.and(read),
         }
         let (lane, lasting) = (self.heads.len() - 1, said.lasting(trust));
         let mut before = 0;
@@ -87,23 +88,28 @@ impl Index {
         let Some(&Entry::Head(head)) = entries.first() else { return };
         let mut said = Said::default();
         said.take(entries);
-        if self.begin(head, &said) {
+        if self.begin(head, &said).is_some() {
             self.take((self.heads.len() - 1, 0), entries, &said.removed, said.lasting(trust));
         }
     }
 
-    /// Whether it is a lane of the same recording.
-    fn begin(&mut self, head: Head, said: &Said) -> bool {
+    /// Takes in what a lane says of all frames, if it is one of the same recording, and says what of that can't be.
+    fn begin(&mut self, head: Head, said: &Said) -> Option<io::Result<()>> {
         if self.heads.first().is_some_and(|first| first.recording != head.recording) {
-            return false;
+            return None;
         }
         self.heads.push(head);
         let boot = |entry: &Entry| if let Entry::Boot(boot) = entry { Some(*boot) } else { None };
         self.boot = self.boot.or_else(|| said.what.iter().find_map(boot));
         self.origin = self.origin.take().or_else(|| journal::origin_of(&said.what));
-        let stream = || journal::stream_of(&said.what).and_then(|text| Stream::read(&text));
-        self.stream = self.stream.take().or_else(stream);
-        true
+        let stream = journal::stream_of(&said.what).map(|text| Stream::read(&text, head.frame_size));
+        let (stream, wrong) = match stream {
+            None => (None, Ok(())),
+            Some(Ok(stream)) => (stream, Ok(())),
+            Some(Err(why)) => (None, Err(io::Error::new(io::ErrorKind::InvalidData, why))),
+        };
+        self.stream = self.stream.take().or(stream);
+        Some(wrong)
     }
 }
 
@@ -113,12 +119,13 @@ fn each(found: &Found, upto: u64, mut take: impl FnMut(&[Entry])) -> io::Result<
     let (mut taken, mut at_once) = (0, AT_ONCE);
     while taken < upto {
         let count = at_once.min((upto - taken).try_into().unwrap_or(usize::MAX));
-        let entries = read_from(&file, taken, count)?;
+        let (entries, wrong) = within_limits(&found.head, taken, read_from(&file, taken, count)?);
         let settled = settled(&entries);
         if settled > 0 {
             take(&entries[..settled]);
         }
         taken += settled as u64;
+        wrong?;
         if entries.len() < count {
             break;
         }
@@ -128,8 +135,19 @@ fn each(found: &Found, upto: u64, mut take: impl FnMut(&[Entry])) -> io::Result<
     Ok(())
 }
 
-/// All records of a journal, which belongs to this user, behind the first so many that are whole.
-pub(super) fn gained(journal: &Path, user: u32, taken: u64) -> io::Result<Vec<Entry>> {
+/// Up to the first record with a number that can't be, and what is wrong with that one; the first is that after so many.
+fn within_limits(head: &Head, taken: u64, mut entries: Vec<Entry>) -> (Vec<Entry>, io::Result<()>) {
+    let checked = entries.iter().map(|entry| head.check_entry(entry));
+    let Some((at, wrong)) = checked.enumerate().find_map(|(at, checked)| Some((at, checked.err()?))) else {
+        return (entries, Ok(()));
+    };
+    entries.truncate(at);
+    let why = format!("its record {} says {wrong}", taken + at as u64);
+    (entries, Err(io::Error::new(io::ErrorKind::InvalidData, why)))
+}
+
+/// All records of a journal with this head, which belongs to this user, behind the first so many that are whole.
+pub(super) fn gained(journal: &Path, head: &Head, user: u32, taken: u64) -> io::Result<Vec<Entry>> {
     let file = open_of(journal, user, PageCache::Through)?.file;
     let mut all = Vec::new();
     loop {
@@ -137,6 +155,8 @@ pub(super) fn gained(journal: &Path, user: u32, taken: u64) -> io::Result<Vec<En
             Err(error) if all.is_empty() => return Err(error),
             entries => entries.unwrap_or_default(),
         };
+        // Behind a number that can't be, nothing is read.
+        let (entries, _) = within_limits(head, taken, entries);
         let more = entries.len() == AT_ONCE;
         all.extend(entries);
         if !more {

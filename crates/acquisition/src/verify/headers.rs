@@ -2,7 +2,7 @@
 //! did not come is marked as invalid.
 
 use crate::{
-    Gap,
+    Gap, Ranges,
     format::{Stamp, Stamps},
     whole::{Continuity, Whole},
 };
@@ -58,15 +58,15 @@ impl Headers {
     fn read(&mut self, bytes: &[u8], gaps: &[Gap]) -> Result<Vec<Option<Stamp>>, String> {
         let mut stamps = Vec::new();
         let mut noted = 0;
+        let mut absent = Ranges::default();
+        for gap in gaps.iter().filter(|gap| gap.filled) {
+            absent.add_all(u64::from(gap.at)..u64::from(gap.at) + gap.count);
+        }
         for (at, frame) in (0..).zip(bytes.chunks(self.frame_size)) {
             let head = &frame[..frame.len().min(Stamps::BYTES)];
             let stamp = self.stamps.read(head, frame.len() as u64);
             // A frame without its first part has no header but the one that was made for it.
-            let first = at * self.parts;
-            let gone = gaps.iter().any(|gap| {
-                let from = u64::from(gap.at);
-                gap.filled && (from..from + gap.count).contains(&first)
-            });
+            let gone = absent.contains(at * self.parts);
             noted += u64::from(gone);
             match stamp {
                 None if !gone => return Err(format!("has no header of the stream in its frame {at}")),

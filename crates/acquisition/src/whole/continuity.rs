@@ -45,7 +45,19 @@ impl Continuity {
 
     /// So many frames are not in the recording, between the last one and the next.
     pub fn left_out(&mut self, frames: u64) {
-        self.left_out += frames;
+        self.left_out = self.left_out.saturating_add(frames);
+    }
+
+    /// So many frames are in the recording and can't be looked at: they are marked as invalid, if that is said in their
+    /// headers, and have none else.
+    pub fn absent(&mut self, frames: u64, have_headers: bool) {
+        self.frames += frames;
+        self.left_out(frames);
+        if have_headers {
+            self.invalid += frames;
+        } else {
+            self.unknown += frames;
+        }
     }
 
     /// The next frame of the recording, by its number there. Whether its header is one and goes on where it should.

@@ -42,15 +42,13 @@ impl Whole {
             *near = self.neighbour(block).map(|neighbour| (block, neighbour));
         }
         let near = near.as_ref().map(|(_, neighbour)| neighbour);
-        let mut frame = vec![0; self.frame_size as usize];
         let (mut at, end) = (within, within + into.len() as u64);
         while at < end {
             let (number, begin) = (at / self.frame_size, at % self.frame_size);
             let length = (self.frame_size - begin).min(end - at);
             let number = block.cast_signed() * frames_of_block + number.cast_signed();
-            make(format.as_ref(), near, number, &mut frame);
-            let from = &frame[begin as usize..][..length as usize];
-            into[(at - within) as usize..][..length as usize].copy_from_slice(from);
+            let to = &mut into[(at - within) as usize..][..length as usize];
+            make(format.as_ref(), near, number, begin as usize, to);
             at += length;
         }
     }
@@ -90,18 +88,27 @@ impl Whole {
             recording.index.stream.as_ref().map_or(1, |stream| stream.packets_of_frame().max(1)) as u64;
         let gaps = recording.index.gaps.get(&block).into_iter().flatten();
         let behind = gaps.filter(|gap| !gap.filled && u64::from(gap.at) > last * parts);
-        (behind.map(|gap| gap.count / parts).sum::<u64>()).cast_signed()
+        behind
+            .map(|gap| gap.count / parts)
+            .fold(0, u64::saturating_add)
+            .min(i64::MAX as u64 / 4)
+            .cast_signed()
     }
 }
 
-/// Makes the frame of this number.
-fn make(format: &dyn WireFormat, near: Option<&Neighbour>, number: i64, frame: &mut [u8]) {
+/// Makes the bytes of the frame of this number from one of them on, part by part.
+fn make(format: &dyn WireFormat, near: Option<&Neighbour>, number: i64, from: usize, into: &mut [u8]) {
     let near = near.map(|near| Near { bytes: &near.head, ahead: number - near.number });
-    let mut begin = 0;
+    let (mut begin, to) = (0, from + into.len());
+    let mut bytes = Vec::new();
     for (part, length) in format.geometry().parts.iter().enumerate() {
-        let end = (begin + length).min(frame.len());
-        format.fill(near, part, &mut frame[begin..end]);
-        begin = end;
+        let (first, end) = (begin.max(from), (begin + length).min(to));
+        if first < end {
+            bytes.resize(*length, 0);
+            format.fill(near, part, &mut bytes);
+            into[first - from..end - from].copy_from_slice(&bytes[first - begin..end - begin]);
+        }
+        begin += length;
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a recording is: from its journals and its first and last frames, or from all of them.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, iter::Peekable, ops::Range, slice::Iter};
 
 use super::{Continuity, Survey, Whole, continuity::Jump};
 use crate::{Gap, format::Stamp, reader::Index};
@@ -72,7 +72,10 @@ impl Scan {
             whole.recording(|recording| (holes(whole, begin, &recording.index), recording.index.missing()));
         let parts = whole.packets_of_frame();
         let frames = |filled| -> u64 {
-            gaps.iter().filter(|gap| gap.filled == filled).map(|gap| gap.packets.div_ceil(parts)).sum()
+            gaps.iter()
+                .filter(|gap| gap.filled == filled)
+                .map(|gap| gap.packets.div_ceil(parts))
+                .fold(0, u64::saturating_add)
         };
         let blocks: u64 = missing.iter().map(|(_, count)| count).sum();
         Scan {
@@ -90,26 +93,22 @@ impl Scan {
         }
     }
 
-    /// Reads all frames, and tells after each few of them up to which byte it is.
+    /// Reads all frames that are there, and tells after each few of them up to which byte it is. Those of a block that is
+    /// missing or can't be read are marked as invalid: how many there are follows from its size, and none is made.
     #[must_use]
     pub fn read_all(self, whole: &Whole, mut tell: impl FnMut(u64)) -> Self {
-        let mut continuity = Continuity::new(self.survey.frames_per_second);
-        let mut left_out = self.gaps.iter().filter(|gap| !gap.filled).peekable();
-        let parts = whole.packets_of_frame();
-        let at_once = (AT_ONCE / whole.frame_size).max(1);
-        let mut bytes = vec![0; (at_once * whole.frame_size) as usize];
-        for first in (0..self.frames).step_by(at_once as usize) {
-            let length = whole.read_at(first * whole.frame_size, &mut bytes);
-            for (number, frame) in (first..).zip(bytes[..length].chunks_exact(whole.frame_size as usize)) {
-                while let Some(gap) = left_out.next_if(|gap| gap.frame <= number) {
-                    continuity.left_out(gap.packets / parts);
-                }
-                continuity.frame(number, whole.read_stamp(frame));
-            }
-            tell(first * whole.frame_size + length as u64);
+        let mut reading = Reading::of(&self, whole);
+        let (mut next, end) = (0, self.frames * whole.frame_size);
+        let mut block = whole.first_block();
+        while let Some(number) = whole.next_there(block) {
+            let range = whole.range_of(number);
+            reading.pass(next..range.start);
+            reading.block(number, range.clone(), &mut tell);
+            (next, block) = (range.end, number + 1);
         }
-        let lanes = continuity.lanes().collect();
-        let Continuity { invalid, unknown, jumps, first_jumps, .. } = continuity;
+        reading.pass(next..end);
+        let lanes = reading.continuity.lanes().collect();
+        let Continuity { invalid, unknown, jumps, first_jumps, .. } = reading.continuity;
         Scan { read: Some(Read { invalid, unknown, jumps, first_jumps, lanes }), ..self }
     }
 
@@ -118,6 +117,78 @@ impl Scan {
         let ((_, first), (_, last)) = self.first.zip(self.last)?;
         let rate = self.survey.frames_per_second?;
         Some((last.count(rate) + 1).checked_sub(first.count(rate))? as f64 / rate as f64)
+    }
+}
+
+/// All frames of a recording, one after the other.
+struct Reading<'a> {
+    whole: &'a Whole,
+    continuity: Continuity,
+    left_out: Peekable<Iter<'a, Hole>>,
+    packets_of_frame: u64,
+    /// What stands for a missing frame has a header that says so.
+    fills: bool,
+    bytes: Vec<u8>,
+}
+
+impl<'a> Reading<'a> {
+    fn of(scan: &'a Scan, whole: &'a Whole) -> Self {
+        Reading {
+            whole,
+            continuity: Continuity::new(scan.survey.frames_per_second),
+            left_out: scan.gaps.iter().peekable(),
+            packets_of_frame: whole.packets_of_frame(),
+            fills: whole.stamps.is_some() && whole.wire().is_some(),
+            bytes: Vec::new(),
+        }
+    }
+
+    /// Frames that begin in these bytes, of which none is there.
+    fn pass(&mut self, range: Range<u64>) {
+        let size = self.whole.frame_size;
+        let frames = range.end.div_ceil(size).saturating_sub(range.start.div_ceil(size));
+        if frames > 0 {
+            self.continuity.absent(frames, self.fills);
+        }
+    }
+
+    /// The frames of a block, as far as it can be read, a few at once.
+    fn block(&mut self, number: u64, range: Range<u64>, tell: &mut impl FnMut(u64)) {
+        let size = self.whole.frame_size;
+        let mut at = range.start;
+        while at < range.end {
+            // Whole frames; of one that is larger, a part.
+            let most = if size > AT_ONCE { AT_ONCE.min(size - at % size) } else { AT_ONCE / size * size };
+            let length = most.min(range.end - at) as usize;
+            self.bytes.resize(self.bytes.len().max(length), 0);
+            let mut bytes = std::mem::take(&mut self.bytes);
+            self.whole.read_at(at, &mut bytes[..length]);
+            let readable = !self.whole.is_faulted(number);
+            if readable {
+                self.frames(at, &bytes[..length]);
+            }
+            self.bytes = bytes;
+            if !readable {
+                return self.pass(at..range.end);
+            }
+            at += length as u64;
+            tell(at);
+        }
+    }
+
+    /// The frames that begin in bytes that were read from an offset on.
+    fn frames(&mut self, offset: u64, bytes: &[u8]) {
+        let size = self.whole.frame_size;
+        for at in (offset.next_multiple_of(size)..offset + bytes.len() as u64).step_by(size as usize) {
+            let number = at / size;
+            while let Some(gap) = self.left_out.next_if(|gap| gap.filled || gap.frame <= number) {
+                let frames = if gap.filled { 0 } else { gap.packets / self.packets_of_frame };
+                self.continuity.left_out(frames);
+            }
+            let frame = &bytes[(at - offset) as usize..];
+            let frame = &frame[..frame.len().min(size as usize)];
+            self.continuity.frame(number, self.whole.read_stamp(frame));
+        }
     }
 }
 
@@ -133,11 +204,11 @@ impl Whole {
 /// The last frame whose header can be read.
 fn last_stamp(whole: &Whole) -> Option<(u64, Stamp)> {
     whole.stamps?;
-    let frames = whole.frames();
-    let step = whole.frames_of_block().max(1);
-    let candidates = (1..=LAST * step).take_while(|back| *back <= frames);
-    // Within the last block each, further back one of each block.
-    let candidates = candidates.filter(|back| *back <= 2 * step || back.is_multiple_of(step));
+    let (frames, step) = (whole.frames(), whole.frames_of_block().max(1));
+    // Within the last two blocks each, as far as these are few; further back one of each block.
+    let near = 1..=(2 * step).min(LAST);
+    let far = (2..=LAST).map(|blocks| blocks * step);
+    let candidates = near.chain(far).filter(|back| *back <= frames);
     candidates.map(|back| frames - back).find_map(|frame| Some((frame, whole.stamp(frame)?)))
 }
 
@@ -150,7 +221,8 @@ fn holes(whole: &Whole, begin: u64, index: &Index) -> Vec<Hole> {
             let first = (block - begin) * whole.frames_of_block() * parts + u64::from(at);
             match holes.last_mut() {
                 Some((hole, end)) if hole.filled && filled && *end == first => {
-                    (hole.packets, *end) = (hole.packets + count, first + count);
+                    hole.packets = hole.packets.saturating_add(count);
+                    *end = first + count;
                 }
                 _ => holes.push((Hole { frame: first / parts, packets: count, filled }, first + count)),
             }

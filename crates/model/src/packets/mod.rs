@@ -84,6 +84,16 @@ const PACKET_MAX: u64 = 65_507;
 impl Packets {
     /// What makes no sense, with what would. `frame` and `rate` are those of one stream.
     pub fn check(&self, frame: Bytes, rate: ByteRate, streams: u64) -> Result<(), String> {
+        self.check_layout(frame)?;
+        let last = u64::from(self.port) + u64::from(self.ports()) * streams - 1;
+        if self.port == 0 || last > u64::from(u16::MAX) {
+            return Err(format!("port = {}: write one so that all are in 1 to {}", self.port, u16::MAX));
+        }
+        self.frames_per_second(rate).map(|_| ())
+    }
+
+    /// What makes no sense of where bytes stand in packets, for frames of this size.
+    pub fn check_layout(&self, frame: Bytes) -> Result<(), String> {
         self.check_front()?;
         match &self.format {
             PacketFormat::Vdif(vdif) => vdif.check(self.serial().is_some())?,
@@ -94,6 +104,7 @@ impl Packets {
             PacketFormat::Described(detector) => detector.check()?,
         }
         if let Some(detector) = self.detector(frame) {
+            detector.check()?;
             let brought = detector.pixels();
             if brought != frame.0 {
                 return Err(format!(
@@ -108,11 +119,7 @@ impl Packets {
                 "packets of {size} B: write a payload with which they have at most {PACKET_MAX} B"
             ));
         }
-        let last = u64::from(self.port) + u64::from(self.ports()) * streams - 1;
-        if self.port == 0 || last > u64::from(u16::MAX) {
-            return Err(format!("port = {}: write one so that all are in 1 to {}", self.port, u16::MAX));
-        }
-        self.frames_per_second(rate).map(|_| ())
+        Ok(())
     }
 
     fn check_front(&self) -> Result<(), String> {

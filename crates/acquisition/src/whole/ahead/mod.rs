@@ -11,6 +11,7 @@ use std::{
     collections::VecDeque,
     io, iter,
     ops::Range,
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -165,16 +166,20 @@ impl Ahead {
             let range = &piece.range;
             ((*start).max(range.start) - range.start) as usize..((*end).min(range.end) - range.start) as usize
         };
-        if let [piece] = &pieces[..] {
-            return to(&piece.bytes()[part(piece)]);
+        if let [piece] = &pieces[..]
+            && let Some(bytes) = piece.bytes()
+        {
+            return to(&bytes[part(piece)]);
         }
         scratch.clear();
-        if pieces.is_empty() {
+        let read = pieces.iter().try_for_each(|piece| {
+            scratch.extend_from_slice(&piece.bytes()?[part(piece)]);
+            Some(())
+        });
+        if pieces.is_empty() || read.is_none() {
+            scratch.clear();
             scratch.resize((end - start) as usize, 0);
             self.whole.read_at(*start, scratch);
-        }
-        for piece in pieces {
-            scratch.extend_from_slice(&piece.bytes()[part(piece)]);
         }
         to(scratch)
     }
@@ -260,7 +265,9 @@ fn lane(whole: &Arc<Whole>, pool: &Arc<Pool>) -> io::Result<SyncSender<Arc<Piece
             for piece in iter::from_fn(|| next(&asked)) {
                 // Nobody may want it any more.
                 if Arc::strong_count(&piece) > 1 {
-                    piece.fill(&whole, &pool);
+                    let filled = catch_unwind(AssertUnwindSafe(|| piece.fill(&whole, &pool)));
+                    // A fault of ours is one of whoever asked: it is met again there, and nobody waits for ever.
+                    filled.unwrap_or_else(|_| piece.give_up());
                 }
             }
         })?;

@@ -54,7 +54,8 @@ pub(super) struct Piece {
     /// Where in the recording.
     pub(super) range: Range<u64>,
     run: Option<Run>,
-    content: OnceLock<Content>,
+    /// None if reading it failed in a way that should not be.
+    content: OnceLock<Option<Content>>,
 }
 
 /// What was read, in a part of a buffer.
@@ -91,12 +92,17 @@ impl Piece {
     }
 
     pub(super) fn is_read(&self) -> bool {
-        self.content.get().is_some()
+        self.content.get().is_some_and(Option::is_some)
     }
 
-    /// Its bytes, when they are read.
-    pub(super) fn bytes(&self) -> &[u8] {
-        self.content.wait()
+    /// Its bytes, when they are read; none if nobody will read them any more.
+    pub(super) fn bytes(&self) -> Option<&[u8]> {
+        self.content.wait().as_deref()
+    }
+
+    /// Nobody will read it: those who wait for it read for themselves.
+    pub(super) fn give_up(&self) {
+        drop(self.content.set(None));
     }
 
     /// Reads it: past the cache where it lies in one file. What can't be read that way is read as ever, or filled.
@@ -112,7 +118,7 @@ impl Piece {
             0..length
         });
         // Only who was given the piece fills it.
-        drop(self.content.set(Content { buffer, within, pool: pool.clone() }));
+        drop(self.content.set(Some(Content { buffer, within, pool: pool.clone() })));
     }
 
     /// Where in the buffer it is then: whole pages are read.

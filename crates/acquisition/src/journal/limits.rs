@@ -1,0 +1,179 @@
+//! What numbers a journal may have. Whoever reads a recording may have got it from anybody: each number is held against
+//! its limit once, where its record is read, and everything behind that may count with it.
+//!
+//! | number | at least | at most |
+//! |---|---|---|
+//! | lanes | 1 | [`LANES_MAX`] |
+//! | lane | 0 | lanes - 1 |
+//! | frame size, in bytes | 1 | [`FRAME_SIZE_MAX`] |
+//! | stride, in bytes | frame size | [`FRAME_SIZE_MAX`] |
+//! | frames per file | 1 | [`FRAMES_PER_FILE_MAX`] |
+//! | number of a frame, frames due | 0 | [`NUMBER_MAX`], and [`BYTES_MAX`] of frames |
+//! | file | 0 | [`NUMBER_MAX`] |
+//! | position in a file | 0 | [`BYTES_MAX`] of strides |
+//! | length of a block, and of the last one | 1 | frame size |
+//! | time when a frame was due, in ns | 0 | [`TIME_MAX`] |
+//! | packets of a gap | 0 | [`GAP_MAX`] |
+//!
+//! What its texts say is held against limits in [`crate::Stream`] and [`crate::instrument::Origin`].
+
+use std::io;
+
+use super::{Entry, Head};
+use crate::{Due, Gap};
+
+/// Writers of a recording.
+pub const LANES_MAX: u64 = 4096;
+/// Bytes of a frame, or of a block of packets.
+pub const FRAME_SIZE_MAX: u64 = 1 << 32;
+/// Frames of a file.
+pub const FRAMES_PER_FILE_MAX: u64 = 1 << 40;
+/// Of a frame or a file: at a million a second, those of nine years.
+pub const NUMBER_MAX: u64 = 1 << 48;
+/// Bytes of all frames together, and where a frame lies in a file: what the kernel counts to, halved.
+pub const BYTES_MAX: u64 = 1 << 62;
+/// Nanoseconds: 292 years.
+pub const TIME_MAX: u64 = u64::MAX >> 1;
+/// Packets of one gap.
+pub const GAP_MAX: u64 = 1 << 48;
+
+/// A number that no recorder writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{field} = {value}: it is {least} to {most} in any journal")]
+pub struct OutOfLimits {
+    /// What it is the number of.
+    pub field: &'static str,
+    /// The number.
+    pub value: u64,
+    /// The least that it may be.
+    pub least: u64,
+    /// The most that it may be.
+    pub most: u64,
+}
+
+impl From<OutOfLimits> for io::Error {
+    fn from(number: OutOfLimits) -> Self {
+        io::Error::new(io::ErrorKind::InvalidData, number)
+    }
+}
+
+fn within(field: &'static str, value: u64, least: u64, most: u64) -> Result<(), OutOfLimits> {
+    if (least..=most).contains(&value) { Ok(()) } else { Err(OutOfLimits { field, value, least, most }) }
+}
+
+impl Head {
+    /// Whether its numbers may be.
+    pub fn check(&self) -> Result<(), OutOfLimits> {
+        let Head { lane, lanes, frame_size, stride, frames_per_file, .. } = *self;
+        within("lanes", lanes.into(), 1, LANES_MAX)?;
+        within("lane", lane.into(), 0, u64::from(lanes) - 1)?;
+        within("frame size", frame_size, 1, FRAME_SIZE_MAX)?;
+        within("stride", stride, frame_size, FRAME_SIZE_MAX)?;
+        within("frames per file", frames_per_file, 1, FRAMES_PER_FILE_MAX)
+    }
+
+    /// Whether the numbers of an entry may be in the journal of this head, which was checked.
+    pub fn check_entry(&self, entry: &Entry) -> Result<(), OutOfLimits> {
+        let last = NUMBER_MAX.min(BYTES_MAX / self.frame_size - 1);
+        match *entry {
+            Entry::Head(head) => head.check(),
+            Entry::Frame { number, file, position, due, length, .. } => {
+                within("number", number, 0, last)?;
+                within("file", file, 0, NUMBER_MAX)?;
+                within("position", position, 0, BYTES_MAX / self.stride - 1)?;
+                within("due", due, 0, TIME_MAX)?;
+                length.map_or(Ok(()), |length| within("length", length.into(), 1, self.frame_size))
+            }
+            Entry::Gap { number, gap: Gap { count, .. } } => {
+                within("number", number, 0, last)?;
+                within("packets of a gap", count, 0, GAP_MAX)
+            }
+            Entry::Durable { file } | Entry::Removed { file } | Entry::Chunk { file, .. } => {
+                within("file", file, 0, NUMBER_MAX)
+            }
+            Entry::End { due: Some(Due { frames, last: length }) } => {
+                within("frames due", frames, 0, last)?;
+                length.map_or(Ok(()), |length| within("last length", length.into(), 1, self.frame_size))
+            }
+            Entry::End { due: None }
+            | Entry::Origin(_)
+            | Entry::Stream(_)
+            | Entry::Boot(_)
+            | Entry::Checkpoint { .. } => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nilometer_model::{Format, Storing};
+
+    use super::*;
+
+    fn head() -> Head {
+        Head {
+            recording: u64::MAX,
+            lane: 4095,
+            lanes: 4096,
+            frame_size: 1 << 20,
+            stride: 1 << 21,
+            frames_per_file: 7,
+            storing: Storing::Files,
+            format: Format::Raw,
+        }
+    }
+
+    #[test]
+    fn a_head_within_all_limits_passes_and_each_number_is_held_against_its_own() {
+        assert_eq!(head().check(), Ok(()));
+        for (wrong, field) in [
+            (Head { lanes: 0, ..head() }, "lanes"),
+            (Head { lanes: u32::MAX, ..head() }, "lanes"),
+            (Head { lane: 4096, ..head() }, "lane"),
+            (Head { frame_size: 0, ..head() }, "frame size"),
+            (Head { frame_size: 1 << 33, stride: 1 << 33, ..head() }, "frame size"),
+            (Head { stride: (1 << 20) - 1, ..head() }, "stride"),
+            (Head { frames_per_file: 0, ..head() }, "frames per file"),
+            (Head { frames_per_file: u64::MAX, ..head() }, "frames per file"),
+        ] {
+            assert_eq!(wrong.check().expect_err("it can't be").field, field);
+        }
+    }
+
+    #[test]
+    fn an_entry_within_all_limits_passes_and_each_number_is_held_against_its_own() {
+        let frame = |number, file, position, due, length| Entry::Frame {
+            number,
+            file,
+            position,
+            due,
+            checksum: None,
+            length: Some(length),
+        };
+        let gap = |number, count| Entry::Gap { number, gap: Gap { at: u32::MAX, count, filled: true } };
+        let end = |frames, last| Entry::End { due: Some(Due { frames, last: Some(last) }) };
+        let most = (1 << 42) - 1;
+        for right in [
+            frame(most, NUMBER_MAX, (1 << 41) - 1, TIME_MAX, 1 << 20),
+            gap(most, GAP_MAX),
+            end(most, 1 << 20),
+            Entry::End { due: None },
+        ] {
+            assert_eq!(head().check_entry(&right), Ok(()), "{right:?}");
+        }
+        for (wrong, field) in [
+            (frame(most + 1, 0, 0, 0, 1), "number"),
+            (frame(0, NUMBER_MAX + 1, 0, 0, 1), "file"),
+            (frame(0, 0, 1 << 41, 0, 1), "position"),
+            (frame(0, 0, 0, TIME_MAX + 1, 1), "due"),
+            (frame(0, 0, 0, 0, (1 << 20) + 1), "length"),
+            (gap(u64::MAX, 0), "number"),
+            (gap(0, GAP_MAX + 1), "packets of a gap"),
+            (end(1 << 53, 1), "frames due"),
+            (end(1, u32::MAX), "last length"),
+            (Entry::Removed { file: u64::MAX }, "file"),
+        ] {
+            assert_eq!(head().check_entry(&wrong).expect_err("it can't be").field, field);
+        }
+    }
+}
