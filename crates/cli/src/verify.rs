@@ -15,7 +15,7 @@ use nilometer_model::Bytes;
 
 use crate::{
     Blame, Failure, Outcome,
-    recording_text::{absent_lanes, ranges, unreadable, what},
+    recording_text::{absent_lanes, in_line, ranges, unreadable, what},
     tell,
 };
 
@@ -92,7 +92,7 @@ fn told(recording: &Recording, verified: &Verified) -> String {
         lines.push(format!(
             "damaged     {one} {number} {why}: {one} {} of {}",
             place.position,
-            path.display()
+            in_line(path.display())
         ));
     }
     lines.extend(unreadable(&recording.unreadable));
