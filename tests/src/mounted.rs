@@ -85,6 +85,14 @@ impl Mounted {
         (running.end(LIMIT), !self.is_mounted())
     }
 
+    /// Unmounts it from outside: how the program ends by that.
+    pub fn unmounted(mut self) -> Ended {
+        let running = self.running.take().expect("it ends once");
+        let fusermount = tried(Command::new("fusermount3").arg("-u").arg(self.path()));
+        assert!(fusermount || tried(Command::new("umount").arg(self.path())), "nobody has it open");
+        running.end(LIMIT)
+    }
+
     fn is_mounted(&self) -> bool {
         let device = |path: &Path| fs::metadata(path).map(|there| there.dev()).ok();
         device(self.path()) != device(self.path().parent().expect("it has one"))

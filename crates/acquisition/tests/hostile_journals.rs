@@ -220,6 +220,8 @@ fn entries(
             0 => journal.add(3, [file, 0, 0, 0, 0, 0]),
             1 if random.one_in(4) => journal.add(4, [file, 0, 0, 0, 0, 0]),
             2 => journal.add(9, [file, position, 0, 0, 0, 0]),
+            5 => journal.add(10, [gap, 0, 0, 0, 0, 0]),
+            6 => journal.add(11, [number, due, 0, 0, 0, 0]),
             3 | 4 => {
                 journal.add(7, [number, at, packets, gap & 1, 0, 0]);
                 journal.add(2, [number, file, position, due, 0, length]);

@@ -29,7 +29,7 @@ use nilometer_storage::{
 use crate::{
     Blame, Failure, Outcome,
     describe::described,
-    recording_text::{absent_lanes, ranges, unreadable, what},
+    recording_text::{absent_lanes, in_line, ranges, unreadable, what},
     share::Share,
     signals::stop_on_signal,
     tell,
@@ -177,7 +177,7 @@ fn ended(export: &export::Export, description: &Description) -> anyhow::Result<(
 
 fn summary(whole: &Whole, checksum: u32, path: &Path, copied: Option<&Copied>) -> String {
     let mut lines = vec![
-        format!("written     {}", path.display()),
+        format!("written     {}", in_line(path.display())),
         format!(
             "frames      {} of {}, {} in all",
             whole.frames(),

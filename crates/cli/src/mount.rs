@@ -5,7 +5,7 @@ use std::{path::PathBuf, sync::atomic::Ordering, thread, time::Duration};
 use clap::Args;
 use nilometer_mount::{Mounted, Readers};
 
-use crate::{Blame, Outcome, signals::stop_on_signal, tell};
+use crate::{Blame, Outcome, recording_text::in_line, signals::stop_on_signal, tell};
 
 /// Shows recordings as plain files, each as one, also while it is still made; until ctrl-C or SIGTERM
 #[derive(Debug, Args)]
@@ -29,13 +29,13 @@ impl Mount {
         let readers = if self.allow_other { Readers::All } else { Readers::Owner };
         let mounted = Mounted::new(&self.directories, &self.at, readers).input()?;
         for name in mounted.names() {
-            tell::result_line(tell::visible(&self.at.join(name).display().to_string()));
+            tell::result_line(in_line(self.at.join(name).display()));
         }
         tell::note(format_args!("mounted on {}: ctrl-C unmounts it", self.at.display()));
         while !stop.load(Ordering::Relaxed) && !mounted.is_over() {
             thread::sleep(LOOK);
             for fault in mounted.news_of_faults() {
-                tell::note(format_args!("nilometer: can't be read: {fault}"));
+                tell::note(format_args!("nilometer: can't be read: {}", in_line(fault)));
             }
         }
         mounted.unmount().run()

@@ -1,5 +1,7 @@
 //! What commands say of a recording that they read back: its lanes, and what of it is not here.
 
+use std::{fmt::Display, io, path::PathBuf};
+
 use nilometer_acquisition::reader::{Recording, Unreadable};
 
 /// As many ranges are named, of whatever there are many.
@@ -37,12 +39,27 @@ pub(crate) fn ranges(ranges: &[(u64, u64)]) -> String {
 
 /// Directories and journals that could not be read, a line each.
 pub(crate) fn unreadable(unreadable: &Unreadable) -> Vec<String> {
-    unreadable.iter().map(|(path, error)| format!("unreadable  {}: {error}", path.display())).collect()
+    let line =
+        |(path, error): &(PathBuf, io::Error)| format!("unreadable  {}: {error}", in_line(path.display()));
+    unreadable.iter().map(line).collect()
+}
+
+/// A name or a path in one line: it may hold any character, also ones that end the line or command a terminal.
+pub(crate) fn in_line(name: impl Display) -> String {
+    let shown = |letter: char| {
+        if letter.is_control() { letter.escape_default().collect() } else { letter.to_string() }
+    };
+    name.to_string().chars().map(shown).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_stays_in_its_line() {
+        assert_eq!(in_line("scan\nwritten  /x\u{1b}[31m é"), "scan\\nwritten  /x\\u{1b}[31m é");
+    }
 
     #[test]
     fn ranges_are_named_by_their_ends_and_not_all() {

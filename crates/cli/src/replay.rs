@@ -16,7 +16,7 @@ use nilometer_acquisition::{
 use nilometer_model::{ByteRate, Bytes};
 use nilometer_storage::Clock;
 
-use crate::{Blame, Failure, Outcome, share::Share, signals::stop_on_signal, tell};
+use crate::{Blame, Failure, Outcome, recording_text::in_line, share::Share, signals::stop_on_signal, tell};
 
 /// Sends a recording again, packet by packet, at its own rate; also while it is still recorded
 #[derive(Debug, Args)]
@@ -59,7 +59,7 @@ impl Replay {
         })?;
         let mut outlets = if is_tcp { self.tcp(to).run()? } else { self.udp(to, replay.ports()).input()? };
         let stop = stop_on_signal().run()?;
-        tell::note(format_args!("sending {} to {}", whole.name(), self.to));
+        tell::note(format_args!("sending {} to {}", in_line(whole.name()), self.to));
         let mut share = Share::new("sent", Bytes(whole.length()));
         let replayed = replay.run(&mut outlets, Clock::start(), &stop, |done| share.tell(Bytes(done)));
         share.clear();

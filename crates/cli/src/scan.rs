@@ -12,7 +12,12 @@ use nilometer_acquisition::{
 use nilometer_model::{ByteRate, Bytes, Nanos, packets::Station};
 use serde_json::{Value, json};
 
-use crate::{Blame, Failure, Outcome, recording_text::unreadable, share::Share, tell};
+use crate::{
+    Blame, Failure, Outcome,
+    recording_text::{in_line, unreadable},
+    share::Share,
+    tell,
+};
 
 /// Says what recordings are: format, stations, threads, times, rate, and what is missing
 #[derive(Debug, Args)]
@@ -48,7 +53,7 @@ impl Scan {
         }
         unreadable(&unread).iter().for_each(tell::note);
         ensure_read(&wholes, self.all).run()?;
-        let unread = unread.into_iter().map(|(path, error)| format!("{}: {error}", path.display()));
+        let unread = unread.into_iter().map(|(path, error)| format!("{}: {error}", in_line(path.display())));
         let first = unread.chain(wholes.iter().filter_map(first_fault)).next();
         first.map_or(Ok(()), |why| Err(Failure::Run(anyhow::anyhow!("can't be read: {why}"))))
     }
@@ -69,7 +74,7 @@ impl Scan {
 fn first_fault(whole: &Whole) -> Option<String> {
     let journal = whole.recording(|recording| {
         let (path, error) = recording.unreadable.first()?;
-        Some(format!("{}: {error}", path.display()))
+        Some(format!("{}: {error}", in_line(path.display())))
     });
     journal.or_else(|| whole.faults().first)
 }
@@ -87,7 +92,7 @@ const SHOWN: usize = 10;
 /// A line each.
 fn text(whole: &Whole, scan: &Scanned) -> String {
     let mut lines = vec![
-        format!("recording   {}, {}", whole.name(), of_format(whole, scan)),
+        format!("recording   {}, {}", in_line(whole.name()), of_format(whole, scan)),
         lanes(whole),
         format!("frames      {} of {}, {} in all", scan.frames, Bytes(whole.frame_size()), Bytes(scan.bytes)),
     ];

@@ -16,7 +16,7 @@ use nilometer_storage::process::BootId;
 
 use crate::{
     Blame, Failure, Outcome,
-    recording_text::{absent_lanes, ranges, unreadable, what},
+    recording_text::{absent_lanes, in_line, ranges, unreadable, what},
     tell,
 };
 
@@ -122,7 +122,7 @@ fn told(recording: &Recording, verified: &Verified, unproved: u64) -> String {
         lines.push(format!(
             "damaged     {one} {number} {why}: {one} {} of {}",
             place.position,
-            path.display()
+            in_line(path.display())
         ));
     }
     lines.extend(unreadable(&recording.unreadable));

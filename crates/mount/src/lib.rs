@@ -143,6 +143,10 @@ impl Mounted {
     fn undo(&mut self) -> io::Result<()> {
         self.stop.store(true, Ordering::Relaxed);
         let Some(session) = self.session.take() else { return Ok(()) };
+        if session.guard.is_finished() {
+            // Somebody else unmounted it: there is nothing left to be undone.
+            return session.join();
+        }
         let (told, ended) = mpsc::sync_channel(1);
         thread::Builder::new().name("end".into()).spawn(move || told.send(session.umount_and_join()))?;
         let Ok(Err(error)) = ended.recv_timeout(PATIENCE) else { return Ok(()) };

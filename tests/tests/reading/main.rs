@@ -2,6 +2,7 @@
 
 mod exported;
 mod foreign;
+mod shown;
 
 use std::{fs, path::Path, path::PathBuf, time::Duration};
 
