@@ -1,9 +1,16 @@
 //! What delivers frames to a recorder: an instrument that is simulated in this process, or the network.
 
-use std::sync::{Arc, Mutex, atomic::AtomicBool};
+use std::{
+    sync::{Arc, Mutex, atomic::AtomicBool},
+    thread,
+};
 
 use nilometer_model::Nanos;
-use nilometer_storage::{Clock, Drive, Engine, engine::Null, process::pin_to};
+use nilometer_storage::{
+    Buffer, Clock, Drive, Engine,
+    engine::Null,
+    process::{pin_to, processors},
+};
 
 use super::threads::SourceTotals;
 use crate::{
@@ -66,11 +73,11 @@ impl Feed {
         }
     }
 
-    /// Touches a slot, so that its memory is there when it is needed.
-    pub(super) fn prepare_slot(&self, slot: &mut [u8]) {
+    /// Touches all slots, so that their memory is there when it is needed.
+    pub(super) fn prepare_slots(&self, slots: &mut [Buffer]) {
         match self {
-            Feed::Instrument { content, .. } => content.prepare_slot(slot),
-            Feed::Network(_) => slot.fill(0),
+            Feed::Instrument { content, .. } => prepare_all(slots, |slot| content.prepare_slot(slot)),
+            Feed::Network(_) => prepare_all(slots, |slot| slot.fill(0)),
         }
     }
 
@@ -88,6 +95,20 @@ impl Feed {
         };
         Job { ring, stop, clock, feeding }
     }
+}
+
+/// Threads that touch memory, at the most: more wait for each other in the kernel.
+const TOUCHING: usize = 8;
+
+/// Prepares slots on as many threads as there are processors: most of the time goes into the kernel, which brings the memory.
+fn prepare_all(slots: &mut [Buffer], prepare: impl Fn(&mut [u8]) + Sync) {
+    let threads = processors().len().clamp(1, TOUCHING);
+    let share = slots.len().div_ceil(threads).max(1);
+    thread::scope(|scope| {
+        for slots in slots.chunks_mut(share) {
+            scope.spawn(|| slots.iter_mut().for_each(|slot| prepare(slot)));
+        }
+    });
 }
 
 /// What a source's thread does.

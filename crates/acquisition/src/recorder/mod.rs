@@ -146,9 +146,7 @@ impl Recorder {
         let direct = lanes.iter().any(|(_, layout)| layout.direct);
         let alignment = if direct { Alignment::Page } else { Alignment::CacheLine };
         let (arena, mut slots) = Arena::aligned(setup.slots, slot_size, alignment);
-        for slot in &mut slots {
-            feed.prepare_slot(slot);
-        }
+        feed.prepare_slots(&mut slots);
         let ring = ring(slots, &lanes, Chronicle::new(feed.frame_size() as u64, allowance));
         let (sender, reports) = sync_channel(2 * count + 2);
         let (gauges, numbering) = (gauges(&lanes, setup.reserve), Numbering::default());

@@ -51,6 +51,8 @@ pub struct Status {
     pub reordering_sum: u64,
     /// Packets that were there already.
     pub duplicate_packets: u64,
+    /// Packets that came before the recording began, and are none of it.
+    pub early_packets: u64,
     /// One of the senders whose packets are `not-allowed`.
     pub other_sender: Option<IpAddr>,
     /// Packets that are none of the stream, by reason.
@@ -278,6 +280,7 @@ fn of(
         reordering_extent: tally.extents.max(),
         reordering_sum: tally.overtaken,
         duplicate_packets: tally.duplicates,
+        early_packets: counted.early,
         other_sender: counted.stranger,
         ignored_packets: ignored.chain(others).collect(),
         restarts: tally.restarts,
@@ -356,7 +359,14 @@ mod tests {
             jumped: 23,
             ..tally
         };
-        let counted = Counted { packets: 120, bytes: 1200, dropped: 11, strangers: 12, ..Counted::default() };
+        let counted = Counted {
+            packets: 120,
+            bytes: 1200,
+            dropped: 11,
+            strangers: 12,
+            early: 14,
+            ..Counted::default()
+        };
         let first = Some(Nanos::from_millis(1000));
         let span = Span { time: Nanos::from_millis(1500), bytes: 900 };
         let traffic = Traffic { tally, counted, room: 13, first, span, fault: Some("gone".into()) };
@@ -375,7 +385,7 @@ mod tests {
             "lost": { "packets": 10, "gaps": 2, "longest_gap": 7, "unfilled": 21, "kernel_dropped": 11, "ring_full": 4, "late": 5,
                 "blocks_not_stored": 6 },
             "reordered_packets": 0, "reordering_extent": 0, "reordering_sum": 0, "duplicate_packets": 6,
-            "other_sender": null,
+            "early_packets": 14, "other_sender": null,
             "ignored_packets": [["odd-sized", 1], ["foreign", 2], ["corrupt", 3], ["not-allowed", 12], ["far-off", 8]],
             "restarts": 9, "jumps": 22, "jumped_numbers": 23, "socket_buffer_bytes": 13,
             "ring": { "slots": 20, "in_use": 14, "high_water": 15, "stalls": 3, "stalled_seconds": 0.5,

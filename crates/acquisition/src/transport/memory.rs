@@ -68,7 +68,7 @@ impl Transport for Memory {
 
     fn discard(&mut self) -> io::Result<()> {
         while self.next().is_some() {}
-        self.counted = Counted::default();
+        self.counted = self.counted.begin();
         Ok(())
     }
 

@@ -39,7 +39,7 @@ pub trait Transport: fmt::Debug + Send {
     fn accepted(&mut self, _now: Nanos, _packets: u64) {}
     /// A packet that lies aside, by its number in the order in which they came; until the next call of `receive`.
     fn aside(&self, number: usize) -> &[u8];
-    /// Drops what has come so far: it is none of the recording that begins now.
+    /// Drops what has come so far, and counts it as early: it is none of the recording that begins now.
     fn discard(&mut self) -> io::Result<()>;
     /// Waits until a packet comes, or so long.
     fn wait(&mut self, at_most: Nanos) -> io::Result<()>;
@@ -90,6 +90,8 @@ pub struct Counted {
     pub joined: u64,
     /// Packets of other senders than those of the stream.
     pub strangers: u64,
+    /// Packets that came, or that the kernel dropped, before the recording began.
+    pub early: u64,
     /// One of these senders, if it is known.
     pub stranger: Option<IpAddr>,
     /// Times that the kernel was called to receive.
@@ -97,6 +99,12 @@ pub struct Counted {
 }
 
 impl Counted {
+    /// From now on, what came before is early.
+    #[must_use]
+    pub fn begin(&self) -> Self {
+        Counted { early: self.early + self.packets + self.dropped, ..Counted::default() }
+    }
+
     /// Two transports together.
     #[must_use]
     pub fn and(self, other: Counted) -> Self {
@@ -106,6 +114,7 @@ impl Counted {
             dropped: self.dropped + other.dropped,
             joined: self.joined.max(other.joined),
             strangers: self.strangers + other.strangers,
+            early: self.early + other.early,
             stranger: self.stranger.or(other.stranger),
             calls: self.calls + other.calls,
         }

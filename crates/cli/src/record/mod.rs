@@ -62,10 +62,8 @@ impl Record {
         if let Some(start) = settings.wishes().start {
             prepared = until_start(prepared, start, &stop)?;
         }
-        let (name, at, room) = (&prepared.name, prepared.at, prepared.room);
-        tell::note(format_args!(
-            "recording {name} from udp://{at}, {room} of packets may wait in the kernel"
-        ));
+        tell::note(format_args!("{}", begins(&prepared)));
+        let name = &prepared.name;
         let before = Before::now();
         prepared.recorder.begin().run()?;
         window.enter(State::Recording, name, &settings);
@@ -103,6 +101,16 @@ impl Record {
         live.clear();
         outcome
     }
+}
+
+/// That packets are recorded from now on, and how many came too early.
+fn begins(prepared: &Prepared) -> String {
+    let Prepared { recorder, name, at, room, .. } = prepared;
+    let early = match recorder.traffic().unwrap_or_default().counted.early {
+        0 => String::new(),
+        early => format!("; {early} packets came before and are none of it"),
+    };
+    format!("recording {name} from udp://{at}: listening, {room} of packets may wait in the kernel{early}")
 }
 
 /// What it came to, a line each.

@@ -40,6 +40,7 @@ use crate::{
     evaluate::run_id,
     instrument,
     recorded::{KEPT, check_buffer, check_name, check_place, make},
+    tell,
 };
 
 /// See the module.
@@ -188,6 +189,7 @@ impl Settings {
         let layout = self.layout(stream, (id, &name), blocks, kept);
         let durability = layout.durability;
         let setup = self.setup(&targets, &layout, network, stop);
+        tell::note(format_args!("preparing {} of memory", self.buffer()));
         match setup.and_then(|setup| Ok(Recorder::prepare(setup)?)) {
             Ok(recorder) => {
                 Ok(Prepared { recorder, targets, name, at: listening.at, room, durability, layout })

@@ -108,7 +108,7 @@ fn dropped(Traffic { tally, counted, .. }: &Traffic) -> String {
     ];
     let all: Vec<_> = ignored
         .chain(others)
-        .chain([(counted.strangers, strangers.as_str())])
+        .chain([(counted.early, "before it began"), (counted.strangers, strangers.as_str())])
         .filter(|(count, _)| *count > 0)
         .map(|(count, what)| format!("{count} {what}"))
         .collect();

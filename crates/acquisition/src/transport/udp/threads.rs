@@ -218,7 +218,9 @@ impl Transport for UdpThreads {
     }
 
     fn counted(&self) -> Counted {
-        let Some(running) = &self.running else { return Counted::default() };
+        let Some(running) = &self.running else {
+            return self.ready.iter().fold(Counted::default(), |all, inlet| all.and(inlet.counted()));
+        };
         lock(&running.shared.counted).iter().fold(Counted::default(), |all, &one| all.and(one))
     }
 }

@@ -286,7 +286,7 @@ impl Transport for UdpInlet {
             }
         }
         self.ask_for_drops();
-        self.counted = Counted::default();
+        self.counted = self.counted.begin();
         self.senders.forget();
         Ok(())
     }
