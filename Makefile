@@ -17,10 +17,10 @@ test:
 	@scripts/bootstrap test
 	scripts/test
 
-# What takes longer: more seeds, more kills.
+# What takes longer: more seeds, more kills, and fuzzing, each target for so many seconds: NILOMETER_FUZZ_SECONDS=3600 for a night.
 test-long:
 	@scripts/bootstrap test
-	NILOMETER_LONG=1 scripts/test
+	NILOMETER_LONG=1 NILOMETER_FUZZ_SECONDS=$${NILOMETER_FUZZ_SECONDS:-300} scripts/test
 
 # Side by side with other tools and with bare loops, in one run. Needs a quiet machine.
 bench: build

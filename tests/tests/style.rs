@@ -10,12 +10,13 @@ use nilometer_tests::root;
 use syn::{Attribute, File, ItemFn, ItemMod, spanned::Spanned, visit::Visit};
 
 /// Which crates a crate may depend on, as in the layout of the design. What stands under `tests` and `bench` may use all.
-const ARROWS: [(&str, &[&str]); 12] = [
-    ("model", &[]),
+const ARROWS: [(&str, &[&str]); 13] = [
+    ("fuzz", &[]),
+    ("model", &["fuzz"]),
     ("codec", &[]),
     ("storage", &["model"]),
-    ("record", &["model"]),
-    ("acquisition", &["model", "codec", "storage"]),
+    ("record", &["model", "fuzz"]),
+    ("acquisition", &["model", "codec", "storage", "fuzz"]),
     ("hdf5", &["acquisition", "codec"]),
     ("mount", &["acquisition"]),
     ("remote", &["storage"]),
@@ -36,6 +37,7 @@ const ARROWS: [(&str, &[&str]); 12] = [
             "cluster",
             "campaign",
             "analysis",
+            "fuzz",
         ],
     ),
 ];

@@ -188,6 +188,7 @@ fn reason(status: u16) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::Settings;
 
     fn request(method: &str, host: &str, origin: Option<&str>) -> Request {
         let (path, origin) = ("/stop".into(), origin.map(str::to_owned));
@@ -206,6 +207,17 @@ mod tests {
             is_trusted(&request("GET", "recorder.site", None), false).is_ok(),
             "beyond loopback it has a name"
         );
+    }
+
+    #[test]
+    fn wishes_that_are_almost_valid_are_read_or_refused() {
+        let all = "{\"instrument\": \"x\", \"mode\": \"VDIF_8000-4096-16-2\", \"to\": [\"/a\", \"/b\"], \"listen\": \"udp://h:5\", \
+                   \"start\": \"2026y326d18h00m00s\", \"stop\": \"2026-11-22T19:00:00Z\", \"duration\": \"5 s\", \"packets\": 7, \
+                   \"window\": 8, \"buffer\": \"1 MiB\", \"cpus\": [0, 1], \"missing\": \"fill\", \"metadata\": {\"PI\": [1, null]}}";
+        nilometer_fuzz::fuzz("wishes", vec![all.into(), b"{}".to_vec()], |input| {
+            drop(arm(input));
+            drop(wishes(input).map(Settings::of));
+        });
     }
 
     #[test]

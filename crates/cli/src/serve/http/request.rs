@@ -141,6 +141,17 @@ mod tests {
         assert_eq!(parse(b"GET /\xff HTTP/1.1\r\n\r\n").expect_err("no text").0, 400);
     }
 
+    #[test]
+    fn requests_that_are_almost_valid_are_read_or_refused() {
+        let chunked = b"POST /arm HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n";
+        let get = b"GET /status HTTP/1.0\r\n\r\n";
+        nilometer_fuzz::fuzz("http", vec![ARM.to_vec(), chunked.to_vec(), get.to_vec()], |input| {
+            if let Ok(Some(request)) = parse(input) {
+                assert!(request.body.len() <= input.len());
+            }
+        });
+    }
+
     proptest! {
         #[test]
         fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {

@@ -233,6 +233,23 @@ mod tests {
         }
     }
 
+    #[test]
+    fn commands_that_are_almost_valid_are_read_or_refused() {
+        let said = [
+            &b"record=on:exp_st_scan-1::EF; status?;\n"[..],
+            b"net_port = 10.0.0.1@46227 ; mode = VDIF_8000-4096-16-2;\r\n",
+            b"scan_set=1:+1s:-1s;DTS_id?;evlbi=%t %l;",
+        ];
+        nilometer_fuzz::fuzz("mark5", said.map(<[u8]>::to_vec).to_vec(), |input| {
+            let mut heard = Heard::default();
+            for piece in input.chunks(7) {
+                if let Ok(Some(line)) = heard.add(piece) {
+                    line.answer(|command| Reply::to(command, Code::Unknown).field(&command.keyword));
+                }
+            }
+        });
+    }
+
     proptest! {
         #[test]
         fn no_bytes_panic_and_replies_are_whole(pieces in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..10)) {

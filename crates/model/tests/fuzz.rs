@@ -1,0 +1,65 @@
+//! Files that others wrote: instruments, plans, facilities and conditions are read or refused, whatever is in them, and what
+//! is read can be counted with.
+
+use std::{
+    hint::black_box,
+    path::{Path, PathBuf},
+};
+
+use nilometer_fuzz::{corpus, fuzz};
+use nilometer_model::{
+    Facility, Instrument,
+    plan::{self, Condition},
+};
+
+fn repository(folder: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder)
+}
+
+/// What a program does with an instrument that was read.
+fn count_with(instrument: &Instrument) {
+    let Instrument { packets, .. } = instrument;
+    black_box((instrument.mean_rate(), instrument.rate(), instrument.frame_size()));
+    if let Some(packets) = packets {
+        drop(packets.frames_per_second(instrument.stream_rate()));
+        drop(packets.detector(instrument.frame_size()));
+        black_box((packets.stored(), packets.ports(), packets.serial()));
+    }
+}
+
+#[test]
+fn instruments_are_read_or_refused() {
+    fuzz("instrument", corpus(&repository("instruments")), |input| {
+        if let Ok(text) = std::str::from_utf8(input)
+            && let Ok(instrument) = Instrument::parse(text, "i.toml")
+        {
+            count_with(&instrument);
+        }
+    });
+}
+
+#[test]
+fn plans_are_read_or_refused() {
+    fuzz("plan", corpus(&repository("plans")), |input| {
+        if let Ok(text) = std::str::from_utf8(input) {
+            drop(
+                plan::parse(text, "p.toml", 1.0)
+                    .map(|cells| cells.cells.iter().map(ToString::to_string).count()),
+            );
+        }
+    });
+}
+
+#[test]
+fn facilities_and_conditions_are_read_or_refused() {
+    let mut texts = corpus(&repository("facilities"));
+    let condition =
+        "name = \"c\"\nenter = \"true\"\nleave = \"true\"\nsettle = \"5 s\"\ntime_limit = \"1 min\"\n";
+    texts.push(condition.into());
+    fuzz("facility", texts, |input| {
+        if let Ok(text) = std::str::from_utf8(input) {
+            drop(Facility::parse(text, "f.toml"));
+            drop(Condition::parse(text, "c.toml"));
+        }
+    });
+}
