@@ -324,9 +324,11 @@ fn a_record_that_is_written_is_not_resumed() {
     let home = Home::new(&PLAN.replace("\"100 ms\"", "\"10 s\""), &[target.path()]);
     let mut running = home.begin();
     running.await_said("[1/");
-    let lock = fs::read_to_string(home.directory.path().join("r.sqlite.lock")).expect("it is held");
+    let lock =
+        fs::read_to_string(home.directory.path().join(".r.sqlite.nilometer-lock")).expect("it is held");
+    let process = lock.trim().strip_prefix("nilometer ").expect("it names its process");
     let ended = home.resume(&[]).end(LIMIT);
-    assert_refused(&ended, &[&format!("in use by a running nilometer (process {})", lock.trim())]);
+    assert_refused(&ended, &[&format!("in use by a running nilometer (process {process})")]);
     running.signal(Signal::INT);
     running.end(LIMIT);
 }

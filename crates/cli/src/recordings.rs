@@ -34,7 +34,7 @@ pub(crate) struct Recordings {
     #[arg(long, default_value = "2 GiB", requires = "instruments")]
     keep: Keep,
     /// A .toml file that names a condition with the commands that bring it about and take it back: each instrument is
-    /// recorded once more in it. With --resume: its commands are those that the record may run
+    /// recorded once more in it. Where a record is gone on with, its commands are those that may be run
     #[arg(long, value_name = "FILE", requires = RECORDED)]
     condition: Option<PathBuf>,
     /// How many readers follow each recording, reading every frame and checking it; several numbers, as in 0,1,2, are

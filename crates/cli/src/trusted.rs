@@ -2,7 +2,7 @@
 //! bring a target into a condition, and files that frames are made from. These are run and read only if the user names
 //! them again, or says that the record is to be trusted.
 
-use std::{os::unix::fs::MetadataExt, path::Path};
+use std::{collections::BTreeSet, os::unix::fs::MetadataExt, path::Path};
 
 use anyhow::{Context, Result, ensure};
 use nilometer_campaign::Resolved;
@@ -52,7 +52,8 @@ fn unnamed_acts(asked: &Evaluate, recorded: &Resolved) -> Result<Vec<String>> {
             _ => {}
         }
     }
-    acts.dedup();
+    let mut seen = BTreeSet::new();
+    acts.retain(|act| seen.insert(act.clone()));
     Ok(acts)
 }
 

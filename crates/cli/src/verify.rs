@@ -178,6 +178,8 @@ fn faults(recording: &Recording, verified: &Verified) -> Vec<String> {
     };
     let missing = verified.missing_frames();
     let what = what(recording);
+    let nothing = verified.right == 0 && index.expected() == 0 && index.removed.is_empty();
+    fault(usize::from(nothing), "there is nothing in it".into());
     fault(missing as usize, format!("{missing} {what} are missing"));
     fault(verified.damaged.len(), format!("{} {what} are damaged", verified.damaged.len()));
     let jumps = verified.headers.as_ref().map_or(0, |headers| headers.continuity.jumps);

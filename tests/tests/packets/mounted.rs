@@ -4,17 +4,14 @@ use std::{
     fs::{self, OpenOptions},
     io::{Read, Seek},
     os::unix::fs::FileExt,
-    path::{Path, PathBuf},
+    path::Path,
     sync::mpsc,
     thread,
     time::{Duration, SystemTime},
 };
 
-use nilometer_tests::{Mounted, await_some, may_show, run, start};
-use rustix::{
-    fs::{CWD, FileType, Mode, OFlags, mknodat},
-    process::Signal,
-};
+use nilometer_tests::{FaultyDisk, Mounted, await_some, may_have_faulty_disks, may_show, run, start};
+use rustix::process::Signal;
 
 use super::lab::{FRAME, FRAMES_OF_BLOCK, LIMIT, Lab, await_length, open};
 
@@ -174,32 +171,17 @@ fn frames_of_a_directory_that_is_gone_are_marked() {
     lab.assert_baseband_finds(&path, frames, invalid.len() as u64);
 }
 
-/// Puts a pipe in the place of each file in a directory: whoever opens one waits, as for a disk that stands still.
-fn stand_still(directory: &Path) -> Vec<PathBuf> {
-    let files: Vec<_> =
-        fs::read_dir(directory).expect("listed").map(|entry| entry.expect("listed").path()).collect();
-    for path in &files {
-        fs::remove_file(path).expect("it was there");
-        mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("a pipe");
-    }
-    files
-}
-
-/// Lets go whoever opens one of these pipes now.
-fn go_on(pipes: &[PathBuf]) {
-    for path in pipes {
-        let flags = OFlags::WRONLY | OFlags::NONBLOCK;
-        // Refused where nobody waits.
-        drop(rustix::fs::open(path, flags, Mode::empty()));
-    }
-}
-
 #[test]
 fn a_recording_whose_disk_stands_still_keeps_no_other_waiting() {
-    if !may_show() {
+    if !may_show() || !may_have_faulty_disks() {
         return;
     }
-    let (lab, still, frames) = (Lab::new(2000, 2), Lab::new(2000, 2), 2000);
+    let mut disk = FaultyDisk::ext4(300, Duration::ZERO);
+    let lanes = [0, 1].map(|lane| disk.path().join(format!("disk{lane}")));
+    for lane in &lanes {
+        fs::create_dir(lane).expect("space");
+    }
+    let (lab, still, frames) = (Lab::new(2000, 2), Lab::onto(2000, lanes.to_vec()), 2000);
     lab.recorded(frames);
     still.recorded(frames);
     for entry in still.lanes().iter().flat_map(|lane| fs::read_dir(lane).expect("listed")) {
@@ -207,8 +189,9 @@ fn a_recording_whose_disk_stands_still_keeps_no_other_waiting() {
         let name = path.file_name().and_then(|name| name.to_str()).expect("plain names");
         fs::rename(&path, path.with_file_name(name.replace("scan", "still"))).expect("one directory");
     }
+    disk.remount();
     let mounted = Mounted::of(&[&lab.to[..], &still.to].concat());
-    let pipes: Vec<_> = still.lanes().iter().flat_map(|lane| stand_still(lane)).collect();
+    disk.pause();
     let (path, hangs) = (mounted.path().to_owned(), mounted.file("still.vdif"));
     let waiting: Vec<_> = (0..8)
         .map(|_| {
@@ -225,15 +208,12 @@ fn a_recording_whose_disk_stands_still_keeps_no_other_waiting() {
     });
     let read = read.recv_timeout(LIMIT);
     let waited = waiting.iter().filter(|thread| !thread.is_finished()).count();
-    while !waiting.iter().all(thread::JoinHandle::is_finished) {
-        go_on(&pipes);
-        thread::sleep(Duration::from_millis(5));
-    }
+    disk.resume();
     let (names, bytes) = read.expect("nobody waits for the other");
     assert_eq!((names, waited), (2, waiting.len()));
     lab.assert_sent(&bytes.expect("it can be read")[..], frames);
     for thread in waiting {
-        let read = thread.join().expect("it ends").expect("what is missing is filled");
+        let read = thread.join().expect("it ends").expect("it can be read");
         assert_eq!(read, frames as usize * FRAME);
     }
     assert_eq!(mounted.end().0.code, Some(0));

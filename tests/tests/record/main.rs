@@ -188,6 +188,8 @@ fn a_recording_of_nothing_does_not_end_well() {
     assert!(ended.stderr.lines().any(|line| line == "nilometer: no packet came"), "{ended:?}");
     let summary = fs::read_to_string(lab.to.join("scan/scan.summary.json")).expect("a summary");
     assert!(summary.contains("\"fault\": \"no packet came\""), "{summary}");
+    let verified = lab.verify();
+    assert!(verified.code == Some(1) && verified.stderr.contains("there is nothing in it"), "{verified:?}");
 }
 
 #[test]

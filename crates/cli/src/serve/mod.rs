@@ -4,9 +4,9 @@
 //! http, mark5, socket -> Console -> Station (one thread: the only one that has the recorder) -> Recorder
 //! ```
 
+mod background;
 mod console;
 mod doors;
-mod errand;
 mod http;
 mod mark5;
 mod metrics;

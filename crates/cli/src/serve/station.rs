@@ -14,8 +14,8 @@ use nilometer_model::{Moment, Nanos, packets::Mode};
 use nilometer_storage::{Calendar, Clock};
 
 use super::{
+    background::{self, BackgroundTask, Current, TaskOutcome},
     console::{Answer, Asked, News},
-    errand::{self, Brought, Current, Errand},
     permission::Permission,
     state::{Configuration, Metadata, Order, Refused, Report, Scan, State},
 };
@@ -32,7 +32,7 @@ pub(super) struct Station {
     wishes: Wishes,
     configuration: Configuration,
     /// What is done for an order.
-    errand: Option<Errand>,
+    background: Option<BackgroundTask>,
     news: Arc<Mutex<News>>,
     current: Option<Current>,
     /// Who waits for the end of the recording.
@@ -43,7 +43,7 @@ pub(super) struct Station {
 
 /// Longest without a look at orders and times.
 const LOOK: Nanos = Nanos::from_millis(20);
-/// How often figures are brought up to date.
+/// How often figures are outcome up to date.
 const TELL: Nanos = Nanos::from_millis(200);
 /// Who may wait for the end of a recording at once.
 const WAITING: usize = 64;
@@ -59,15 +59,15 @@ fn now() -> Moment {
 impl Station {
     pub(super) fn new(permission: Permission, news: Arc<Mutex<News>>) -> Self {
         let wishes = permission.file.clone();
-        let configuration = match errand::change(&permission, Wishes::default(), &wishes) {
-            Brought::Configured(configured) => configured.1,
+        let configuration = match background::change(&permission, Wishes::default(), &wishes) {
+            TaskOutcome::Configured(configured) => configured.1,
             _ => Configuration::missing(&wishes, "nothing is configured".into()),
         };
         let station = Station {
             permission: Arc::new(permission),
             wishes,
             configuration,
-            errand: None,
+            background: None,
             news,
             current: None,
             waiting: Vec::new(),
@@ -94,16 +94,16 @@ impl Station {
     /// Ends a recording in order, and gives up what is armed. Storage that does not answer is not waited for: the process
     /// ends without it.
     fn leave(&mut self) {
-        if let Some(Brought::Armed(current, _)) =
-            self.errand.take().and_then(|errand| errand.back_within(LEAVE))
+        if let Some(TaskOutcome::Armed(current, _)) =
+            self.background.take().and_then(|task| task.outcome_within(LEAVE))
         {
             self.current = Some(*current);
         }
         if self.state() != State::Recording
             && let Some(current) = self.current.take()
         {
-            let given_up = Errand::begin(None, move || Ok(errand::disarm(current)));
-            drop(given_up.map(|errand| errand.back_within(LEAVE)));
+            let given_up = BackgroundTask::begin(None, move || Ok(background::disarm(current)));
+            drop(given_up.map(|task| task.outcome_within(LEAVE)));
         }
         self.stop_recording();
         while self.current.is_some() {
@@ -148,49 +148,55 @@ impl Station {
     /// Has done for an order what it needs of storage.
     fn send(&mut self, order: Order, answer: &SyncSender<Answer>) {
         let (permission, wishes) = (self.permission.clone(), self.wishes.clone());
-        let errand: Box<dyn FnOnce() -> Result<Brought, Refused> + Send> = match order {
+        let work: Box<dyn FnOnce() -> Result<TaskOutcome, Refused> + Send> = match order {
             Order::Configure(asked) => {
-                Box::new(move || errand::configure(&permission, asked, &permission.file))
+                Box::new(move || background::configure(&permission, asked, &permission.file))
             }
-            Order::Change(asked) => Box::new(move || Ok(errand::change(&permission, asked, &wishes))),
+            Order::Change(asked) => Box::new(move || Ok(background::change(&permission, asked, &wishes))),
             Order::Arm(asked, metadata) => {
-                Box::new(move || errand::arm(&permission, asked, wishes, metadata, false))
+                Box::new(move || background::arm(&permission, asked, wishes, metadata, false))
             }
             Order::Record(label) => Box::new(move || {
-                let name = Some(errand::free_name(&wishes.to, &label)?);
+                let name = Some(background::free_name(&wishes.to, &label)?);
                 // The times of the configuration are those of a schedule; this is a command.
                 let wishes = Wishes { start: None, ..wishes };
-                errand::arm(&permission, Wishes { name, ..Wishes::default() }, wishes, Metadata::new(), true)
+                background::arm(
+                    &permission,
+                    Wishes { name, ..Wishes::default() },
+                    wishes,
+                    Metadata::new(),
+                    true,
+                )
             }),
             Order::Start | Order::Stop => {
                 let Some(current) = self.current.take() else { return };
-                Box::new(move || Ok(errand::disarm(current)))
+                Box::new(move || Ok(background::disarm(current)))
             }
         };
-        match Errand::begin(Some(answer.clone()), errand) {
-            Ok(errand) => self.errand = Some(errand),
+        match BackgroundTask::begin(Some(answer.clone()), work) {
+            Ok(task) => self.background = Some(task),
             Err(why) => self.answer(answer, Err(why)),
         }
     }
 
-    /// Applies what an errand brought.
-    fn apply(&mut self, brought: Brought) -> Result<(), Refused> {
-        match brought {
-            Brought::Configured(configured) => {
+    /// Applies what a background task came to.
+    fn apply(&mut self, outcome: TaskOutcome) -> Result<(), Refused> {
+        match outcome {
+            TaskOutcome::Configured(configured) => {
                 (self.wishes, self.configuration) = *configured;
                 self.configured(self.state());
             }
-            Brought::Armed(current, begins) => {
+            TaskOutcome::Armed(current, begins) => {
                 self.armed(*current);
                 if begins {
                     return self.start();
                 }
             }
-            Brought::Disarmed => {
+            TaskOutcome::Disarmed => {
                 self.left();
                 self.configured(State::Configured);
             }
-            Brought::Refused(why) => return Err(why),
+            TaskOutcome::Refused(why) => return Err(why),
         }
         Ok(())
     }
@@ -205,7 +211,7 @@ impl Station {
 
     /// Whether this may be told now.
     fn allows(&self, order: &Order) -> Result<(), Refused> {
-        if self.errand.is_some() || matches!(order, Order::Stop) && self.waiting.len() >= WAITING {
+        if self.background.is_some() || matches!(order, Order::Stop) && self.waiting.len() >= WAITING {
             return Err(Refused::Busy);
         }
         let missing = self.report(|report| report.configuration.missing.clone());
@@ -257,9 +263,9 @@ impl Station {
     /// Gives up what is armed.
     fn disarm(&mut self) {
         let Some(current) = self.current.take() else { return };
-        match Errand::begin(None, move || Ok(errand::disarm(current))) {
-            Ok(errand) => self.errand = Some(errand),
-            Err(_) => drop(self.apply(Brought::Disarmed)),
+        match BackgroundTask::begin(None, move || Ok(background::disarm(current))) {
+            Ok(task) => self.background = Some(task),
+            Err(_) => drop(self.apply(TaskOutcome::Disarmed)),
         }
     }
 
@@ -277,9 +283,9 @@ impl Station {
 
     /// Begins and ends what is to, and tells how it goes.
     fn look(&mut self) {
-        if let Some(brought) = self.errand.as_ref().and_then(Errand::back) {
-            let answer = self.errand.take().and_then(|errand| errand.answer);
-            let done = self.apply(brought);
+        if let Some(outcome) = self.background.as_ref().and_then(BackgroundTask::outcome) {
+            let answer = self.background.take().and_then(|task| task.answer);
+            let done = self.apply(outcome);
             if let Some(answer) = answer {
                 self.answer(&answer, done);
             }
@@ -398,7 +404,7 @@ mod tests {
 
     /// Until what was ordered is done.
     fn await_done(station: &mut Station) {
-        while station.errand.is_some() {
+        while station.background.is_some() {
             std::thread::sleep(LOOK.duration());
             station.look();
         }

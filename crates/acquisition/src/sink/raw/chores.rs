@@ -43,9 +43,9 @@ pub(super) enum Chore {
     /// Once the records up to the last note are written.
     Remove(u64),
     /// The file still has its name: what was removed under the recorder is not recorded, whatever was written.
-    Look(u64),
+    CheckFile(u64),
     /// The same of the journal.
-    LookAtJournal,
+    CheckJournal,
     /// Once the records up to the last note are written.
     SyncJournal,
     /// Once all records are written.
@@ -77,7 +77,7 @@ impl Chore {
             | Chore::Truncate(file, _)
             | Chore::SyncFile(file)
             | Chore::SyncPart(file)
-            | Chore::Look(file)
+            | Chore::CheckFile(file)
             | Chore::Close(file)
             | Chore::Name(file)
             | Chore::Rename(file, _)
@@ -195,8 +195,8 @@ impl Program {
             }
             Chore::SyncNames => on(OpKind::Sync, ROOT, 0, buffer),
             Chore::Close(file) => on(OpKind::Close, layout.slot(file), 0, buffer),
-            Chore::Look(_) => named(OpKind::Stat, ROOT, name, buffer),
-            Chore::LookAtJournal => named(OpKind::Stat, ROOT, layout.journal_name(), buffer),
+            Chore::CheckFile(_) => named(OpKind::Stat, ROOT, name, buffer),
+            Chore::CheckJournal => named(OpKind::Stat, ROOT, layout.journal_name(), buffer),
             Chore::Remove(_) | Chore::Discard(_) => named(OpKind::Unlink, ROOT, name, buffer),
             Chore::SyncJournal => on(OpKind::SyncData, Log::SLOT, 0, buffer),
             Chore::CloseJournal => on(OpKind::Close, Log::SLOT, 0, buffer),

@@ -238,7 +238,7 @@ impl RawFiles {
     fn add_complete(&mut self, file: u64) {
         let (synced, many) = (self.layout.durability == Durability::EachFile, self.layout.is_files());
         self.program.add(synced.then_some(Chore::SyncFile(file)));
-        self.program.add(synced.then_some(Chore::Look(file)));
+        self.program.add(synced.then_some(Chore::CheckFile(file)));
         // The name of an only file is synced when it is made.
         self.program.add((synced && many).then_some(Chore::SyncNames));
         self.program.add(many.then_some(Chore::Close(file)));
@@ -445,7 +445,7 @@ impl Sink for RawFiles {
             self.add_end_of_the_only_file();
         }
         self.program.add([
-            Chore::LookAtJournal,
+            Chore::CheckJournal,
             Chore::Note(Entry::End { due }),
             Chore::SyncJournal,
             Chore::SyncNames,

@@ -1,5 +1,5 @@
 //! What an order needs of storage is done on a thread of its own: storage may not answer, and the thread that has the
-//! recorder must not wait for it. One errand at a time; what it brings is applied by the station.
+//! recorder must not wait for it. One task at a time; its outcome is applied by the station.
 
 use std::{
     path::PathBuf,
@@ -35,9 +35,9 @@ pub(super) struct Current {
     pub(super) before: Option<Before>,
 }
 
-/// What an errand brings.
+/// What a background task came to.
 #[derive(Debug)]
-pub(super) enum Brought {
+pub(super) enum TaskOutcome {
     /// What is wished from here on, and how that is told.
     Configured(Box<(Wishes, Configuration)>),
     /// A recording that can begin, and whether it is to begin at once.
@@ -48,50 +48,50 @@ pub(super) enum Brought {
     Refused(Refused),
 }
 
-/// An errand that is under way.
+/// A task that is under way.
 #[derive(Debug)]
-pub(super) struct Errand {
-    brought: Receiver<Brought>,
+pub(super) struct BackgroundTask {
+    outcome: Receiver<TaskOutcome>,
     /// Where the answer of the order goes.
     pub(super) answer: Option<SyncSender<Answer>>,
 }
 
-impl Errand {
-    /// Sends somebody.
+impl BackgroundTask {
+    /// Begins a task; the answer to the order goes there when its outcome is applied.
     pub(super) fn begin(
         answer: Option<SyncSender<Answer>>,
-        work: impl FnOnce() -> Result<Brought, Refused> + Send + 'static,
+        work: impl FnOnce() -> Result<TaskOutcome, Refused> + Send + 'static,
     ) -> Result<Self, Refused> {
-        let (sender, brought) = sync_channel(1);
+        let (sender, outcome) = sync_channel(1);
         let run = move || {
-            let brought = work().unwrap_or_else(Brought::Refused);
+            let outcome = work().unwrap_or_else(TaskOutcome::Refused);
             // The service has ended meanwhile: what was armed for it is given up.
-            if let Err(unheard) = sender.send(brought)
-                && let Brought::Armed(current, _) = unheard.0
+            if let Err(unheard) = sender.send(outcome)
+                && let TaskOutcome::Armed(current, _) = unheard.0
             {
                 current.prepared.discard();
             }
         };
-        let started = thread::Builder::new().name("errand".into()).spawn(run);
+        let started = thread::Builder::new().name("background".into()).spawn(run);
         started.map_err(|error| Refused::Failed(format!("can't start a thread: {error}")))?;
-        Ok(Errand { brought, answer })
+        Ok(BackgroundTask { outcome, answer })
     }
 
-    /// What it brings, if it is back.
-    pub(super) fn back(&self) -> Option<Brought> {
-        match self.brought.try_recv() {
-            Ok(brought) => Some(brought),
+    /// Its outcome, if it is done.
+    pub(super) fn outcome(&self) -> Option<TaskOutcome> {
+        match self.outcome.try_recv() {
+            Ok(outcome) => Some(outcome),
             Err(TryRecvError::Empty) => None,
-            Err(TryRecvError::Disconnected) => Some(Brought::Refused(broken())),
+            Err(TryRecvError::Disconnected) => Some(TaskOutcome::Refused(broken())),
         }
     }
 
-    /// What it brings within this time.
-    pub(super) fn back_within(&self, patience: Duration) -> Option<Brought> {
-        match self.brought.recv_timeout(patience) {
-            Ok(brought) => Some(brought),
+    /// Its outcome, if it is done within this time.
+    pub(super) fn outcome_within(&self, patience: Duration) -> Option<TaskOutcome> {
+        match self.outcome.recv_timeout(patience) {
+            Ok(outcome) => Some(outcome),
             Err(RecvTimeoutError::Timeout) => None,
-            Err(RecvTimeoutError::Disconnected) => Some(Brought::Refused(broken())),
+            Err(RecvTimeoutError::Disconnected) => Some(TaskOutcome::Refused(broken())),
         }
     }
 }
@@ -101,22 +101,26 @@ fn broken() -> Refused {
 }
 
 /// Checks what is asked for and keeps it, if it can be recorded with.
-pub(super) fn configure(permission: &Permission, asked: Wishes, below: &Wishes) -> Result<Brought, Refused> {
+pub(super) fn configure(
+    permission: &Permission,
+    asked: Wishes,
+    below: &Wishes,
+) -> Result<TaskOutcome, Refused> {
     let settings = permission.settings(asked, below.clone())?;
     let configuration = Configuration::of(&settings);
-    Ok(Brought::Configured(Box::new((settings.wishes().clone(), configuration))))
+    Ok(TaskOutcome::Configured(Box::new((settings.wishes().clone(), configuration))))
 }
 
 /// The same for one thing of several that follow: what is still missing is told, and is no fault.
-pub(super) fn change(permission: &Permission, asked: Wishes, below: &Wishes) -> Brought {
+pub(super) fn change(permission: &Permission, asked: Wishes, below: &Wishes) -> TaskOutcome {
     match configure(permission, asked.clone(), below) {
-        Ok(brought) => brought,
+        Ok(outcome) => outcome,
         Err(Refused::Input(why)) => {
             let wishes = asked.over(below.clone());
             let configuration = Configuration::missing(&wishes, why);
-            Brought::Configured(Box::new((wishes, configuration)))
+            TaskOutcome::Configured(Box::new((wishes, configuration)))
         }
-        Err(refused) => Brought::Refused(refused),
+        Err(refused) => TaskOutcome::Refused(refused),
     }
 }
 
@@ -127,17 +131,17 @@ pub(super) fn arm(
     below: Wishes,
     metadata: Metadata,
     begins: bool,
-) -> Result<Brought, Refused> {
+) -> Result<TaskOutcome, Refused> {
     let settings = permission.settings(asked, below)?;
     let stop = Arc::new(AtomicBool::new(false));
     let prepared = settings.prepare(stop.clone()).map_err(refused)?;
-    Ok(Brought::Armed(Box::new(Current { prepared, settings, metadata, stop, before: None }), begins))
+    Ok(TaskOutcome::Armed(Box::new(Current { prepared, settings, metadata, stop, before: None }), begins))
 }
 
 /// Gives up what is armed.
-pub(super) fn disarm(current: Current) -> Brought {
+pub(super) fn disarm(current: Current) -> TaskOutcome {
     current.prepared.discard();
-    Brought::Disarmed
+    TaskOutcome::Disarmed
 }
 
 /// As Mark 5 recorders do: a letter is put behind a name that is taken.
