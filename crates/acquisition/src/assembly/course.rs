@@ -98,13 +98,13 @@ impl Assembly {
     }
 
     fn free_slots(&self) -> usize {
-        let Glance { books, in_use, .. } = self.ring.glance();
+        let Glance { books, in_use, .. } = self.ring.glance(Nanos(0));
         books.slots.saturating_sub(in_use + self.open.len())
     }
 
     /// Whether so many slots are free that the stream may go on where none was.
     fn has_room(&self) -> bool {
-        self.free_slots() >= (self.ring.glance().books.slots / ROOM).max(1)
+        self.free_slots() >= (self.ring.glance(Nanos(0)).books.slots / ROOM).max(1)
     }
 
     /// There is room again: the stream goes on with this packet, or where the last one was that found none.

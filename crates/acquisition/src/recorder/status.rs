@@ -215,7 +215,7 @@ impl Recorder {
         let stored = Stored::of(&self.watched);
         let (packets, bytes) = (traffic.counted.packets, traffic.counted.bytes);
         let rates = self.recent.see(now, packets, bytes);
-        of(now, &traffic, rates, self.ring.glance_at(now), stored, lanes)
+        of(now, &traffic, rates, self.ring.glance(now), stored, lanes)
     }
 }
 

@@ -359,13 +359,8 @@ impl Ring {
         self.lock().books
     }
 
-    /// How it is, with stalls that are over. Cheap enough to be asked many times a second.
-    pub fn glance(&self) -> Glance {
-        self.glance_at(Nanos(0))
-    }
-
-    /// The same, with a stall that lasts until now.
-    pub fn glance_at(&self, now: Nanos) -> Glance {
+    /// How it is, with a stall that lasts until now. Cheap enough to be asked many times a second.
+    pub fn glance(&self, now: Nanos) -> Glance {
         let state = self.lock();
         let (stalled, longest_stall) = state.chronicle.stalls_until(now);
         Glance { books: state.books, in_use: state.in_use, stalled, longest_stall }
