@@ -1,5 +1,6 @@
 //! The signals that end a command: SIGINT (ctrl-C), SIGTERM (`kill`, a service manager) and SIGHUP (the terminal or the ssh
-//! session is gone). The first ends the work in order, the second ends the program.
+//! session is gone). The first ends the work in order. A second SIGINT or SIGTERM ends the program; SIGHUP beside one of them
+//! does not, since a session that ends sends both (`SendSIGHUP=` in systemd.kill(5)).
 
 use std::sync::{Arc, atomic::AtomicBool};
 
@@ -21,13 +22,14 @@ pub(crate) fn ending() -> Vec<i32> {
     signals
 }
 
-/// Set by the first signal; the second ends the program. In a process that another one watches, it is that one which
+/// Set by the first signal. In a process that another one watches, it is that one which
 /// counts: a service manager signals both, and the same signal must not count twice.
 pub(crate) fn stop_on_signal() -> Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
+    let [stop, again] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
     for signal in ending() {
-        if !watch::is_watched() {
-            flag::register_conditional_shutdown(signal, 1, stop.clone())
+        if !watch::is_watched() && signal != SIGHUP {
+            flag::register_conditional_shutdown(signal, 1, again.clone())
+                .and_then(|_| flag::register(signal, again.clone()))
                 .context("can't watch for signals")?;
         }
         flag::register(signal, stop.clone()).context("can't watch for signals")?;

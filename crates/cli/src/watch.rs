@@ -22,7 +22,7 @@ use std::{
 use anyhow::{Context, Result};
 use rustix::process::{Pid, Signal, getpid, kill_process, set_parent_process_death_signal};
 use signal_hook::{
-    consts::{SIGCHLD, SIGTSTP},
+    consts::{SIGCHLD, SIGHUP, SIGTSTP},
     flag, low_level,
 };
 
@@ -61,6 +61,8 @@ pub(crate) fn is_watched() -> bool {
 #[derive(Debug, Default)]
 struct Asked {
     stop: Arc<AtomicBool>,
+    /// The terminal is gone.
+    hang_up: Arc<AtomicBool>,
     pause: Arc<AtomicBool>,
 }
 
@@ -68,7 +70,8 @@ fn watch() -> Result<u8> {
     let (mut news, childs_end) = UnixStream::pair().context("can't make a pair of sockets")?;
     let asked = Asked::default();
     let ending = signals::ending();
-    let stops = ending.iter().map(|signal| (*signal, &asked.stop));
+    let flag_of = |signal| if signal == SIGHUP { &asked.hang_up } else { &asked.stop };
+    let stops = ending.iter().map(|signal| (*signal, flag_of(*signal)));
     for (signal, flag) in stops.chain([(SIGTSTP, &asked.pause)]) {
         flag::register(signal, flag.clone()).context("can't watch for signals")?;
     }
@@ -94,6 +97,9 @@ fn follow(child: &mut Child, news: &mut UnixStream, asked: &Asked) -> Result<u8>
         news.read_exact(&mut said).context("can't hear the process that does the work")?;
         if let Some(status) = child.try_wait()? {
             return Ok(code_of(status));
+        }
+        if asked.hang_up.swap(false, Ordering::Relaxed) {
+            kill_process(Pid::from_child(child), Signal::INT).context("can't pass the signal on")?;
         }
         if asked.stop.swap(false, Ordering::Relaxed) {
             interrupts += 1;
