@@ -150,7 +150,7 @@ fn memory<'a>(descriptions: impl Iterator<Item = &'a Description>) -> Option<Str
 fn synced_when(durability: Durability) -> &'static str {
     match durability {
         Durability::EachFile => {
-            "each file, or part of 256 MiB at the most, when it was full, the rest at the end"
+            "each file, or part of 256 MiB at the most, when it was full, and what is in it after ten seconds; the rest at the end"
         }
         Durability::Never => "no: files this small are acknowledged, not synced",
     }
