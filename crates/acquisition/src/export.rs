@@ -4,10 +4,8 @@
 //! Whole -> Export (workload) -> file under a temporary name -> read back and checked -> its own name
 //! ```
 
-mod new_file;
 mod read_back;
 
-pub use new_file::{NewFile, partial_files};
 pub use read_back::{Copied, DamagedBlocks, read_back};
 
 use std::sync::{

@@ -72,7 +72,7 @@ impl ReadAccess {
     }
 
     /// The bits of a file of this group that lets nobody else read it.
-    pub(crate) fn mode_in_group(self, group: u32) -> u32 {
+    pub fn mode_in_group(self, group: u32) -> u32 {
         let of_group = if group == self.group { self.mode } else { self.mode << 3 };
         self.mode & (USER | OTHERS) | of_group & GROUP
     }

@@ -20,7 +20,7 @@ use std::{
 };
 
 use nilometer_acquisition::{
-    export::{Export, Exporting, NewFile, SLOTS, read_back},
+    export::{Export, Exporting, SLOTS, read_back},
     format::Packet,
     journal::RECORD,
     reader::{Recording, Trust, with_below},
@@ -33,6 +33,7 @@ use nilometer_model::{ByteRate, plan::EngineKind};
 use nilometer_storage::{
     Clock, Drive,
     engine::{Options, on_directory},
+    new_file::NewFile,
 };
 
 /// What takes longer does not end.

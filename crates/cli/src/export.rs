@@ -4,6 +4,7 @@ use std::{
     fs::File,
     io,
     ops::ControlFlow,
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     sync::{
         Arc,
@@ -15,7 +16,7 @@ use anyhow::{Context, anyhow, ensure};
 use clap::Args;
 use nilometer_acquisition::{
     OVERWRITTEN,
-    export::{self, Copied, DamagedBlocks, Exporting, NewFile, SLOTS, partial_files},
+    export::{self, Copied, DamagedBlocks, Exporting, SLOTS},
     reader::{Recording, Trust},
     whole::{Extent, Whole},
 };
@@ -23,6 +24,7 @@ use nilometer_model::{ByteRate, Bytes, plan::EngineKind};
 use nilometer_storage::{
     Clock, Drive,
     engine::{EngineError, Options, on_directory},
+    new_file::{NewFile, partial_files},
     target::Description,
 };
 
@@ -69,7 +71,10 @@ impl Export {
         let new = NewFile::create(&description.path, &name).with_context(cant_make).run()?;
         let checksum = self.write(&whole, &new, &description, &stop).run()?;
         let copied = if self.verify { Some(read_back(&whole, &new, checksum, &stop).run()?) } else { None };
-        new.finish(whole.access()).with_context(|| format!("can't name it {}", path.display())).run()?;
+        let group = new.file().metadata().run()?.gid();
+        new.finish(whole.access().mode_in_group(group))
+            .with_context(|| format!("can't name it {}", path.display()))
+            .run()?;
         tell::result(tell::visible(&summary(&whole, checksum, &path, copied.as_ref())));
         not_whole(copied.as_ref())?;
         match whole.faults().first {

@@ -13,6 +13,7 @@ pub mod conformance;
 pub mod drive;
 pub mod engine;
 pub mod listing;
+pub mod new_file;
 pub mod operation;
 pub mod process;
 pub mod tally;

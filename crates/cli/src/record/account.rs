@@ -2,9 +2,8 @@
 //! have noted, and what the network of the machine counted meanwhile.
 
 use std::{
-    fs::{self, File},
-    io::{self, Write},
-    path::{Path, PathBuf},
+    io,
+    path::PathBuf,
     sync::{Arc, mpsc::sync_channel},
     thread,
 };
@@ -125,28 +124,21 @@ impl Account {
     /// long, and then left.
     pub(crate) fn keep(&self, directories: &[Arc<Directory>], at_most: Nanos) -> io::Result<()> {
         let text = serde_json::to_string_pretty(self).expect("numbers and texts can be written") + "\n";
-        let path = |directory: &Arc<Directory>| directory.path().join(format!("{}.summary.json", self.name));
-        let kept = directories.iter().map(|directory| write_within(path(directory), text.clone(), at_most));
+        let name = format!("{}.summary.json", self.name);
+        let put = |directory: &Arc<Directory>| {
+            let (directory, name, text) = (directory.clone(), name.clone(), text.clone());
+            within(at_most, move || directory.put(&name, text.as_bytes()))
+        };
+        let kept = directories.iter().map(put);
         // All are tried: no directory is special.
         let kept: Vec<_> = kept.collect();
         kept.into_iter().reduce(io::Result::or).unwrap_or(Ok(()))
     }
 }
 
-/// Writes a file on a thread of its own, so that storage which hangs holds up nobody for longer.
-fn write_within(path: PathBuf, text: String, at_most: Nanos) -> io::Result<()> {
-    let (sender, written) = sync_channel(1);
-    let work = move || drop(sender.send(write(&path, &text)));
-    thread::Builder::new().name("summary".into()).spawn(work)?;
-    written.recv_timeout(at_most.duration()).unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
-}
-
-/// All of it or nothing, also after the loss of power.
-fn write(path: &Path, text: &str) -> io::Result<()> {
-    let new = path.with_extension("new");
-    let mut file = File::create_new(&new)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    fs::rename(&new, path)?;
-    path.parent().map_or(Ok(()), |directory| File::open(directory)?.sync_all())
+/// Does it on a thread of its own, so that storage which hangs holds up nobody for longer.
+fn within(at_most: Nanos, put: impl FnOnce() -> io::Result<()> + Send + 'static) -> io::Result<()> {
+    let (sender, done) = sync_channel(1);
+    thread::Builder::new().name("summary".into()).spawn(move || drop(sender.send(put())))?;
+    done.recv_timeout(at_most.duration()).unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }

@@ -1,6 +1,7 @@
 //! A new directory below one that the user named, for files that stay: what a recording writes is the user's.
 
 use std::{
+    io::Write,
     os::fd::OwnedFd,
     path::{Path, PathBuf},
 };
@@ -15,7 +16,10 @@ use super::{
     super::{Description, Space, Target, TargetError},
     space,
 };
-use crate::engine::{self, Engine, EngineError, Options};
+use crate::{
+    engine::{self, Engine, EngineError, Options},
+    new_file::NewFile,
+};
 
 /// See the module. Nothing outside it is touched, and nothing in it is ever removed by this target.
 #[derive(Debug)]
@@ -47,6 +51,14 @@ impl Directory {
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Puts a new file into the directory, for good: all of it or nothing, also after a loss of power. It is in the directory
+    /// that was made, whatever has its path by now, and takes the place of nothing that is there.
+    pub fn put(&self, name: &str, bytes: &[u8]) -> std::io::Result<()> {
+        let file = NewFile::create_in(self.root.try_clone()?, name)?;
+        file.file().write_all(bytes)?;
+        file.finish(0o666)
     }
 
     /// Removes the directory if it is empty: for one that was made and then not needed.
@@ -159,5 +171,23 @@ mod tests {
         made.remove_unused(&["resolv.conf"]).expect_err("it is not there any more");
         assert!(elsewhere.join("resolv.conf").exists() && path.symlink_metadata().is_ok());
         assert!(!below.path().join("away/resolv.conf").exists(), "the one in the held directory is ours");
+    }
+
+    #[test]
+    fn a_file_is_put_where_the_directory_is_and_in_the_place_of_none() {
+        let below = tempfile::tempdir().expect("a temporary directory");
+        let elsewhere = below.path().join("elsewhere");
+        std::fs::create_dir(&elsewhere).expect("a directory");
+        let description = probe(below.path()).expect("it can be described");
+        let made = Directory::create(description, "scan").expect("it is new");
+        std::fs::rename(made.path(), below.path().join("away")).expect("the owner of the directory may");
+        std::os::unix::fs::symlink(&elsewhere, made.path()).expect("a link");
+        made.put("summary", b"all of it").expect("space");
+        let there = || std::fs::read(below.path().join("away/summary")).expect("it is there");
+        assert_eq!(there(), b"all of it");
+        made.put("summary", b"another").expect_err("there is one");
+        assert_eq!(there(), b"all of it");
+        let names = |path: &Path| std::fs::read_dir(path).expect("listed").count();
+        assert_eq!((names(&elsewhere), names(&below.path().join("away"))), (0, 1), "nothing is left behind");
     }
 }

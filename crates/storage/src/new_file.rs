@@ -8,7 +8,7 @@ use std::{
     io,
     os::{
         fd::{AsFd, OwnedFd},
-        unix::fs::{MetadataExt, PermissionsExt},
+        unix::fs::PermissionsExt,
     },
     path::Path,
 };
@@ -17,8 +17,6 @@ use rustix::{
     fs::{AtFlags, Mode, OFlags, RenameFlags},
     io::Errno,
 };
-
-use crate::recording_file::ReadAccess;
 
 /// See the module. Unless it is finished, it is removed when it is dropped.
 #[derive(Debug)]
@@ -40,11 +38,15 @@ const SUFFIX: &str = ".partial";
 impl NewFile {
     /// Makes an empty one in a directory, for its owner alone.
     pub fn create(directory: &Path, name: &str) -> io::Result<Self> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        NewFile::create_in(rustix::fs::open(directory, flags, Mode::empty())?, name)
+    }
+
+    /// The same in a directory that is held, wherever its path leads by now.
+    pub fn create_in(directory: OwnedFd, name: &str) -> io::Result<Self> {
         if name.is_empty() || name.len() > NAME_MAX || name.contains('/') || [".", ".."].contains(&name) {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not the name of a file"));
         }
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let directory = rustix::fs::open(directory, flags, Mode::empty())?;
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         for number in 0..TRIES {
             let temporary = format!("{}{}.{number}{SUFFIX}", stem(name), std::process::id());
@@ -69,10 +71,9 @@ impl NewFile {
         &self.file
     }
 
-    /// Lets these read it, as far as this process lets anybody read what it makes, and gives it its name. File and name
-    /// survive the loss of power then. An error if the name is taken.
-    pub fn finish(mut self, readers: ReadAccess) -> io::Result<()> {
-        let mode = readers.mode_in_group(self.file.metadata()?.gid());
+    /// Gives it these bits of a mode, as far as this process gives them to anything that it makes, and its name. File and
+    /// name survive the loss of power then. An error if the name is taken.
+    pub fn finish(mut self, mode: u32) -> io::Result<()> {
         let permissions = PermissionsExt::from_mode((mode & !umask()) | 0o600);
         self.file.set_permissions(permissions)?;
         self.file.sync_all()?;
@@ -143,8 +144,6 @@ mod tests {
 
     use super::*;
 
-    const ALL: ReadAccess = ReadAccess { user: 7, group: 7, mode: 0o444 };
-
     fn names(directory: &Path) -> Vec<String> {
         let entries = fs::read_dir(directory).expect("it is there");
         let mut names: Vec<_> = entries
@@ -167,8 +166,7 @@ mod tests {
             status.permissions().mode() & 0o777
         };
         assert_eq!(bits(made.temporary()), 0o600);
-        let group = made.file().metadata().expect("it is open").gid();
-        made.finish(ReadAccess { user: 7, group, mode: 0o440 }).expect("the name is free");
+        made.finish(0o440).expect("the name is free");
         assert_eq!((names(directory.path()), bits("all") & !0o040), (vec!["all".to_owned()], 0o600));
         assert_eq!(fs::read(directory.path().join("all")).expect("it is there"), b"bytes");
         drop(NewFile::create(directory.path(), "given up").expect("room"));
@@ -187,7 +185,7 @@ mod tests {
                 "a file" => fs::write(&taken, "mine").expect("room"),
                 _ => symlink("/no/such/file", &taken).expect("room"),
             }
-            let error = made.finish(ALL).expect_err("the name is taken");
+            let error = made.finish(0o444).expect_err("the name is taken");
             assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
             drop(again);
             assert_eq!(names(directory.path()), [name.as_str()]);
