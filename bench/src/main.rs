@@ -3,6 +3,7 @@
 //! `nilometer-bench [NAME...]` runs the comparisons whose names begin with one of these, all of them if none is given.
 //! `nilometer-bench verdict` holds verdicts against known truths instead, in simulation and on real devices.
 //! `nilometer-bench invalid` counts instead how often samples are INVALID on this machine.
+//! `nilometer-bench index` holds the memory that reading a recording takes against a bound.
 //! Exit codes: 0 every bound is met; 1 one is missed, or a comparison could not be made; 2 a name is unknown.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a comparison that nobody reads may end")]
@@ -12,6 +13,7 @@ mod between;
 mod contest;
 mod data;
 mod host;
+mod index;
 mod invalid;
 mod measure;
 mod metadata;
@@ -80,8 +82,11 @@ struct Check {
     run: fn(&Stop) -> anyhow::Result<bool>,
 }
 
-const CHECKS: [Check; 2] =
-    [Check { name: verdict::NAME, run: verdict::run }, Check { name: invalid::NAME, run: invalid::check }];
+const CHECKS: [Check; 3] = [
+    Check { name: verdict::NAME, run: verdict::run },
+    Check { name: invalid::NAME, run: invalid::check },
+    Check { name: index::NAME, run: index::check },
+];
 
 fn main() -> ExitCode {
     let names: Vec<String> = std::env::args().skip(1).collect();

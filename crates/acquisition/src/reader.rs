@@ -1,22 +1,31 @@
 //! A recording read back: the journals of all lanes united, frame by frame.
 
 mod below;
+mod checksums;
 mod frames;
 mod grow;
+mod labels;
 mod pieces;
+mod placements;
+mod recent;
 
 pub use below::{journals_below, with_below};
+pub use checksums::Checksums;
 pub use frames::Frames;
 pub(crate) use frames::read_cbf;
 pub(crate) use grow::{Look, News};
+pub use labels::Numbers;
+pub use placements::Placements;
+pub(crate) use recent::Recent;
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     fs, io,
     os::unix::fs::FileExt,
     path::{Path, PathBuf},
 };
 
+use nilometer_model::Nanos;
 use nilometer_storage::process::BootId;
 
 use crate::{
@@ -45,12 +54,8 @@ pub struct Place {
     pub file: u64,
     /// Which frame of the file that is there.
     pub position: u64,
-    /// CRC-32 (ISO-HDLC) of the frame's bytes, if the recording has them.
-    pub checksum: Option<u32>,
     /// Bytes of it, if it is a block of packets.
     pub length: Option<u32>,
-    /// When it was due, or complete, on the clock of the recording, in ns.
-    pub due: u64,
 }
 
 /// Which frames there are, and where: pure, from the journals' bytes.
@@ -68,11 +73,13 @@ pub struct Index {
     /// the last, or that before if the recorder died between noting and renaming.
     pub chunks: BTreeMap<(usize, u64), Names>,
     /// By frame number.
-    pub frames: BTreeMap<u64, Place>,
+    pub frames: Placements,
+    /// Those that were complete last.
+    pub(crate) recent: Recent,
     /// A frame may be in two lanes, if the first failed when it was stored but not yet acknowledged.
     pub copies: BTreeMap<u64, Vec<Place>>,
     /// Frames that were removed to make room.
-    pub removed: Ranges,
+    pub removed: Numbers,
     /// By lane: the last of its files that was removed. Older ones were before.
     pub(crate) gone: BTreeMap<usize, u64>,
     /// How many frames the recording was due, if it was ended in order.
@@ -109,35 +116,28 @@ impl Index {
     fn prune(&mut self) {
         let Index { frames, removed, .. } = self;
         if !removed.is_empty() {
-            for number in frames.keys() {
-                removed.remove(*number);
+            for number in frames.numbers(0..u64::MAX) {
+                removed.remove(number);
             }
         }
     }
 
     /// What a lane's journal says behind the first so many records. Frames of files that were removed are gone, and of the
     /// others those that are `lasting` count.
-    fn take(
-        &mut self,
-        (lane, before): (usize, u64),
-        entries: &[Entry],
-        removed: &BTreeSet<u64>,
-        lasting: Lasting,
-    ) {
-        if let Some(&last) = removed.last() {
+    fn take(&mut self, (lane, before): (usize, u64), entries: &[Entry], removed: &Ranges, lasting: Lasting) {
+        if let Some(last) = removed.last() {
             self.gone.insert(lane, last);
         }
         let mut gaps: BTreeMap<u64, Vec<Gap>> = BTreeMap::new();
         for (entry, record) in entries.iter().zip(before..) {
             match *entry {
-                Entry::Frame { number, file, .. } if removed.contains(&file) => {
+                Entry::Frame { number, file, .. } if removed.contains(file) => {
                     self.removed.add(number);
                 }
-                Entry::Frame { number, file, position, checksum, length, due }
-                    if lasting.has(file, record) =>
-                {
+                Entry::Frame { number, file, position, length, due, .. } if lasting.has(file, record) => {
                     self.gaps.extend(gaps.remove_entry(&number));
-                    self.found(number, Place { lane, file, position, checksum, length, due });
+                    self.recent.add(number, Nanos(due));
+                    self.found(number, Place { lane, file, position, length });
                 }
                 Entry::Chunk { file, number } => {
                     let before = self.chunks.get(&(lane, file)).map(|names| names.last);
@@ -186,12 +186,12 @@ impl Index {
     /// Every place where a frame is.
     pub fn places(&self, number: u64) -> impl Iterator<Item = Place> {
         let copies = self.copies.get(&number).into_iter().flatten();
-        self.frames.get(&number).into_iter().chain(copies).copied()
+        self.frames.get(number).into_iter().chain(copies.copied())
     }
 
     /// How many frames there should be, as far as is known: as many as were due, or up to the last that is there.
     pub fn expected(&self) -> u64 {
-        let last = [self.frames.last_key_value().map(|(&number, _)| number), self.removed.last()];
+        let last = [self.frames.last(), self.removed.last()];
         let known = last.into_iter().flatten().max().map_or(0, |last| last + 1);
         self.due.unwrap_or(0).max(known)
     }
@@ -205,7 +205,7 @@ impl Index {
     /// that was removed to make room.
     pub fn missing(&self) -> Vec<(u64, u64)> {
         let (mut missing, mut next) = (Vec::new(), self.first());
-        for number in self.frames.range(next..).map(|(&number, _)| number).chain([self.expected()]) {
+        for number in self.frames.numbers(next..u64::MAX).chain([self.expected()]) {
             if number > next {
                 missing.push((next, number - next));
             }

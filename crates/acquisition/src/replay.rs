@@ -163,9 +163,8 @@ fn own_rate(whole: &Whole) -> Option<f64> {
         return Some(rate as f64 * survey.lanes.len().max(1) as f64);
     }
     whole.recording(|recording| {
-        let frames = &recording.index.frames;
-        let ((first, begin), (last, end)) = (frames.first_key_value()?, frames.last_key_value()?);
-        let seconds = Nanos(end.due.saturating_sub(begin.due)).seconds();
+        let [(first, begin), (last, end)] = recording.index.recent.span()?;
+        let seconds = end.since(begin).seconds();
         let count = (last - first) * whole.frames_of_block();
         (seconds > 0.0 && count > 0).then(|| count as f64 / seconds)
     })

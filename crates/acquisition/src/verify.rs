@@ -9,13 +9,16 @@ use nilometer_model::Storing;
 
 use crate::{
     instrument::{Content, ContentError, Origin},
-    reader::{Frames, Place, Recording},
+    reader::{Checksums, Frames, Place, Recording},
     whole::Whole,
 };
 
 /// What to say of a recording that was overwritten before it was read.
 pub const OVERWRITTEN: &str = "it is being recorded and only the latest of it is kept: some was overwritten before it was \
                                read; end the recording first";
+
+/// So many damaged frames are named.
+const NAMED_MAX: usize = 10_000;
 
 /// What became of a recording.
 #[derive(Debug, Default)]
@@ -30,8 +33,10 @@ pub struct Verified {
     pub unchecked: u64,
     /// Frames that are not there though they should be, as ranges: first and count.
     pub missing: Vec<(u64, u64)>,
-    /// Frames that are there in no place as they should be.
+    /// Frames that are there in no place as they should be: the first 10,000 of them.
     pub damaged: Vec<Damaged>,
+    /// How many there are in all.
+    pub damaged_frames: u64,
     /// Frames that were there when it was begun, and were overwritten while they were read: what is said of others may be
     /// wrong for the same reason.
     pub overwritten: u64,
@@ -81,11 +86,14 @@ fn compare(recording: &Recording, headers: Option<Headers>) -> Verified {
         None => None,
     };
     verified.made_again = content.is_some();
-    for (&number, _) in index.frames.range(index.first()..) {
+    let mut checksums = recording.checksums();
+    for number in index.frames.numbers(index.first()..u64::MAX) {
         // The frame counts if any of its copies is right; the complaint is about the first.
         let mut complaint = None;
         for place in index.places(number) {
-            let checked = check(&mut frames, content.as_ref(), number, place).and_then(|(bytes, checked)| {
+            let proof = Proof::of(content.as_ref(), &mut checksums, number, place);
+            let checked = proof.and_then(|proof| proof.check(&mut frames, number, place));
+            let checked = checked.and_then(|(bytes, checked)| {
                 let gaps = index.gaps.get(&number).map_or(&[][..], Vec::as_slice);
                 let headers = verified.headers.as_mut();
                 headers.map_or(Ok(()), |headers| headers.take(number, bytes, gaps)).map(|()| checked)
@@ -100,25 +108,51 @@ fn compare(recording: &Recording, headers: Option<Headers>) -> Verified {
                 Err(why) => complaint = complaint.or(Some(Damaged { number, place, why })),
             }
         }
-        verified.damaged.extend(complaint);
+        verified.damaged_frames += u64::from(complaint.is_some());
+        verified.damaged.extend(complaint.filter(|_| verified.damaged.len() < NAMED_MAX));
     }
     verified
 }
 
-/// The frame, and whether there was something to compare it with; or what is wrong with it.
-fn check<'a>(
-    frames: &'a mut Frames<'_>,
-    content: Option<&Content>,
-    number: u64,
-    place: Place,
-) -> Result<(&'a [u8], bool), String> {
-    let bytes = frames.at(place).map_err(|error| format!("can't be read: {error}"))?;
-    match (content, place.checksum) {
-        (Some(content), _) => match content.verify(number, bytes) {
-            Ok(()) => Ok((bytes, true)),
-            Err(page) => Err(format!("differs from byte {} on", page * 4096)),
-        },
-        (None, Some(checksum)) if crc32fast::hash(bytes) != checksum => Err("its checksum is another".into()),
-        (None, checksum) => Ok((bytes, checksum.is_some())),
+/// What a frame is compared with.
+enum Proof<'a> {
+    Made(&'a Content),
+    Checksum(u32),
+    Nothing,
+}
+
+impl<'a> Proof<'a> {
+    fn of(
+        content: Option<&'a Content>,
+        checksums: &mut Checksums,
+        number: u64,
+        place: Place,
+    ) -> Result<Self, String> {
+        if let Some(content) = content {
+            return Ok(Proof::Made(content));
+        }
+        let checksum = checksums.of(number, place).map_err(|error| format!("has no checksum: {error}"))?;
+        Ok(checksum.map_or(Proof::Nothing, Proof::Checksum))
+    }
+
+    /// The frame, and whether there was something to compare it with; or what is wrong with it.
+    fn check<'b>(
+        &self,
+        frames: &'b mut Frames<'_>,
+        number: u64,
+        place: Place,
+    ) -> Result<(&'b [u8], bool), String> {
+        let bytes = frames.at(place).map_err(|error| format!("can't be read: {error}"))?;
+        match self {
+            Proof::Made(content) => match content.verify(number, bytes) {
+                Ok(()) => Ok((bytes, true)),
+                Err(page) => Err(format!("differs from byte {} on", page * 4096)),
+            },
+            Proof::Checksum(checksum) if crc32fast::hash(bytes) != *checksum => {
+                Err("its checksum is another".into())
+            }
+            Proof::Checksum(_) => Ok((bytes, true)),
+            Proof::Nothing => Ok((bytes, false)),
+        }
     }
 }

@@ -125,6 +125,8 @@ fn told(recording: &Recording, verified: &Verified, unproved: u64) -> String {
             in_line(path.display())
         ));
     }
+    let unnamed = verified.damaged_frames - verified.damaged.len() as u64;
+    lines.extend((unnamed > 0).then(|| format!("damaged     {unnamed} {what} more")));
     lines.extend(unreadable(&recording.unreadable));
     lines.join("\n") + "\n"
 }
@@ -181,7 +183,7 @@ fn faults(recording: &Recording, verified: &Verified) -> Vec<String> {
     let nothing = verified.right == 0 && index.expected() == 0 && index.removed.is_empty();
     fault(usize::from(nothing), "there is nothing in it".into());
     fault(missing as usize, format!("{missing} {what} are missing"));
-    fault(verified.damaged.len(), format!("{} {what} are damaged", verified.damaged.len()));
+    fault(verified.damaged_frames as usize, format!("{} {what} are damaged", verified.damaged_frames));
     let jumps = verified.headers.as_ref().map_or(0, |headers| headers.continuity.jumps);
     fault(jumps as usize, format!("{jumps} times time does not go on, and the journal notes no gap there"));
     let absent = lanes.saturating_sub(index.heads.len());

@@ -35,7 +35,7 @@ fn packets(told: &Value, which: &str) -> u64 {
 fn packets_there(directory: &Path, trust: Trust) -> u64 {
     let recording = Recording::open(&[directory.to_path_buf()], trust).expect("a recording");
     let head = recording.head();
-    let frames = recording.index.frames.values();
+    let frames = recording.index.frames.iter().map(|(_, place)| place);
     frames.map(|place| place.length.map_or(head.frame_size, u64::from) / FRAME as u64).sum()
 }
 

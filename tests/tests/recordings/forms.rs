@@ -105,7 +105,7 @@ fn fabio_reads(lane: &Path) {
     let recording =
         reader::Recording::open(&[lane.to_owned()], reader::Trust::Acknowledged).expect("it is there");
     let (beside, mut frames) = (tempfile::tempdir().expect("a temporary directory"), recording.frames());
-    for (&number, &place) in &recording.index.frames {
+    for (number, place) in recording.index.frames.iter() {
         let path = |suffix: &str| beside.path().join(format!("{number:05}.{suffix}"));
         fs::write(path("raw"), frames.get(number).expect("readable").expect("recorded")).expect("space");
         fs::copy(recording.path(place), path("ours.cbf")).expect("space");

@@ -4,7 +4,7 @@ use std::{fs::File, io, ops::Range, os::unix::fs::FileExt};
 
 use crate::{
     instrument::{Content, ContentError, Origin},
-    reader::Place,
+    reader::{Checksums, Place, Recording},
     whole::Whole,
 };
 
@@ -79,8 +79,9 @@ pub fn read_back(
         None => None,
     };
     copied.made_again = content.is_some();
-    let mut reading =
-        Reading { copy, content, all: crc32fast::Hasher::new(), bytes: Vec::new(), tell: &mut tell };
+    let checksums = whole.recording(Recording::checksums);
+    let all = crc32fast::Hasher::new();
+    let mut reading = Reading { copy, content, checksums, all, bytes: Vec::new(), tell: &mut tell };
     let mut next = 0;
     let mut block = whole.first_block();
     while let Some(number) = whole.next_there(block) {
@@ -114,6 +115,7 @@ enum Found {
 struct Reading<'a> {
     copy: &'a File,
     content: Option<Content>,
+    checksums: Checksums,
     all: crc32fast::Hasher,
     bytes: Vec<u8>,
     tell: &'a mut dyn FnMut(u64) -> io::Result<()>,
@@ -132,8 +134,12 @@ impl Reading<'_> {
         let mut hasher = crc32fast::Hasher::new();
         self.read(range, |bytes| hasher.update(bytes))?;
         let checksum = hasher.finalize();
+        let noted = places.iter().map(|place| self.checksums.of(number, *place));
+        let Ok(noted) = noted.collect::<io::Result<Vec<_>>>() else {
+            return Ok(Found::Wrong("its checksum can't be read in the journal any more"));
+        };
+        let noted: Vec<u32> = noted.into_iter().flatten().collect();
         // It is right if it is as one of its copies was.
-        let noted: Vec<u32> = places.iter().filter_map(|place| place.checksum).collect();
         Ok(match &noted[..] {
             [] => Found::Unchecked,
             _ if noted.contains(&checksum) => Found::Right,

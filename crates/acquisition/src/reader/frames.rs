@@ -40,8 +40,8 @@ impl Frames<'_> {
 
     /// The bytes of a frame; none if it is not there.
     pub fn get(&mut self, number: u64) -> io::Result<Option<&[u8]>> {
-        match self.recording.index.frames.get(&number) {
-            Some(&place) => self.at(place).map(Some),
+        match self.recording.index.frames.get(number) {
+            Some(place) => self.at(place).map(Some),
             None => Ok(None),
         }
     }

@@ -8,7 +8,10 @@ use super::{
     pieces::{gained, settled},
     read_heads, removed,
 };
-use crate::journal::{Entry, Head};
+use crate::{
+    Ranges,
+    journal::{Entry, Head},
+};
 
 /// Which journals are asked, and from where on.
 #[derive(Debug)]
@@ -191,7 +194,7 @@ impl Recording {
 
 impl Index {
     fn follow(&mut self, lane: usize, entries: &[Entry]) {
-        let removed: BTreeSet<u64> = entries.iter().filter_map(|entry| removed(*entry)).collect();
+        let removed: Ranges = entries.iter().filter_map(|entry| removed(*entry)).collect();
         if !removed.is_empty() {
             self.forget(lane, &removed);
         }
@@ -199,16 +202,17 @@ impl Index {
     }
 
     /// The frames of files that were removed are gone, but for those that are in another lane too.
-    fn forget(&mut self, lane: usize, files: &BTreeSet<u64>) {
-        let gone = self.frames.iter().filter(|(_, place)| place.lane == lane && files.contains(&place.file));
+    fn forget(&mut self, lane: usize, files: &Ranges) {
+        let gone = self.frames.iter().filter(|(_, place)| place.lane == lane && files.contains(place.file));
         // Old ones stand first: seldom are all looked at.
-        let most = self.heads[lane].frames_per_file.saturating_mul(files.len() as u64);
-        let gone: Vec<u64> = gone.map(|(number, _)| *number).take(most as usize).collect();
+        let most = self.heads[lane].frames_per_file.saturating_mul(files.count());
+        let gone: Vec<u64> = gone.map(|(number, _)| number).take(most as usize).collect();
         for number in gone {
             if let Some(copy) = self.copies.get_mut(&number).and_then(Vec::pop) {
                 self.frames.insert(number, copy);
             } else {
-                self.frames.remove(&number);
+                self.frames.remove(number);
+                self.recent.forget(number);
                 self.removed.add(number);
                 self.gaps.remove(&number);
             }

@@ -1,10 +1,10 @@
 //! Journals, a piece at a time: one of a recorder that runs for days is larger than memory.
 
-use std::{collections::BTreeSet, fs::File, io, os::unix::fs::FileExt, path::Path};
+use std::{fs::File, io, os::unix::fs::FileExt, path::Path};
 
 use super::{Found, Index, Trust, durable, removed};
 use crate::{
-    Stream,
+    Ranges, Stream,
     journal::{self, Entry, Head, RECORD},
     recording_file::{PageCache, open_of},
 };
@@ -17,7 +17,7 @@ const AT_ONCE: usize = 4096;
 struct Said {
     /// The head, and what the frames are.
     what: Vec<Entry>,
-    removed: BTreeSet<u64>,
+    removed: Ranges,
     durable: Option<u64>,
     /// Up to which record the last checkpoint holds.
     checkpoint: u64,
@@ -99,6 +99,7 @@ impl Index {
             return None;
         }
         self.heads.push(head);
+        self.frames.add_lane(&head);
         let boot = |entry: &Entry| if let Entry::Boot(boot) = entry { Some(*boot) } else { None };
         self.boot = self.boot.or_else(|| said.what.iter().find_map(boot));
         self.origin = self.origin.take().or_else(|| journal::origin_of(&said.what));
@@ -166,7 +167,7 @@ pub(super) fn gained(journal: &Path, head: &Head, user: u32, taken: u64) -> io::
 }
 
 /// The next so many, or fewer.
-fn read_from(journal: &File, taken: u64, count: usize) -> io::Result<Vec<Entry>> {
+pub(super) fn read_from(journal: &File, taken: u64, count: usize) -> io::Result<Vec<Entry>> {
     let mut bytes = vec![0; count * RECORD];
     let mut length = 0;
     while length < bytes.len() {

@@ -1,7 +1,5 @@
 //! Where blocks lie in a recording that is one file: pure, from the index.
 
-use nilometer_model::Nanos;
-
 use crate::reader::Index;
 
 /// Blocks one after the other. All but a few have one size: what follows from that is not kept.
@@ -13,9 +11,6 @@ pub(super) struct Blocks {
     /// Behind the last one.
     end: u64,
 }
-
-/// A block that is missing in a recording that is still made is given up when others were complete so long after it.
-const PATIENCE: Nanos = Nanos::from_millis(10_000);
 
 impl Blocks {
     /// None yet; so many bytes each. The first one has this number.
@@ -31,10 +26,10 @@ impl Blocks {
     /// Up to this one as they are there now. What is missing is taken to be of full length, but for the last.
     pub(super) fn extend(&mut self, index: &Index, end: u64) {
         let lengths = index.frames.range(self.end..end.max(self.end));
-        let lengths = lengths.map(|(&block, place)| (block, place.length));
+        let lengths = lengths.map(|(block, place)| (block, place.length));
         // Of the last one that is known too where it is missing.
         let last = index.due.and_then(|due| due.checked_sub(1)).filter(|last| (self.end..end).contains(last));
-        let last = last.filter(|last| !index.frames.contains_key(last)).map(|last| (last, index.last));
+        let last = last.filter(|last| !index.frames.contains(*last)).map(|last| (last, index.last));
         for (block, length) in lengths.chain(last) {
             let length = length.map_or(self.size, u64::from).min(self.size);
             if length < self.size {
@@ -69,14 +64,14 @@ impl Blocks {
     }
 }
 
-/// Below this, every block of a recording that is still made is there or will not come; the first `from` are known to be.
+/// Below this, every block of a recording that is still made is there or will not come; the first `from` are known to be. One
+/// that is missing is given up when others were complete some time after it.
 pub(super) fn mark(index: &Index, from: u64) -> u64 {
-    let latest = index.frames.last_key_value().map_or(Nanos(0), |(_, place)| Nanos(place.due));
     let mut next = from;
-    for (&block, place) in index.frames.range(from..) {
+    for block in index.frames.numbers(from..u64::MAX) {
         let removed = || index.removed.count_in(next..block);
         let open = block > next && removed() < block - next;
-        if open && latest.since(Nanos(place.due)) < PATIENCE {
+        if open && index.recent.has(block) {
             break;
         }
         next = block + 1;
@@ -89,13 +84,38 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::reader::Place;
+    use crate::{
+        journal::{Entry, Head, RECORD},
+        reader::Trust,
+    };
+    use nilometer_model::{Format, Storing};
 
+    /// Blocks of these numbers and lengths, complete at these times.
     fn index(blocks: &[(u64, u32, u64)]) -> Index {
-        let place =
-            |length, due| Place { lane: 0, file: 0, position: 0, checksum: None, length: Some(length), due };
-        let frames = blocks.iter().map(|(block, length, due)| (*block, place(*length, *due))).collect();
-        Index { frames, ..Index::default() }
+        let head = Entry::Head(Head {
+            recording: 1,
+            lane: 0,
+            lanes: 1,
+            frame_size: 10,
+            stride: 10,
+            frames_per_file: 7,
+            storing: Storing::Growing,
+            format: Format::Raw,
+        });
+        let frame = |&(number, length, due)| Entry::Frame {
+            number,
+            file: 0,
+            position: number,
+            due,
+            checksum: None,
+            length: Some(length),
+        };
+        let mut journal = vec![0; (blocks.len() + 1) * RECORD];
+        let entries = std::iter::once(head).chain(blocks.iter().map(frame));
+        for (sequence, (entry, record)) in (0..).zip(entries.zip(journal.chunks_exact_mut(RECORD))) {
+            entry.put(sequence, record);
+        }
+        Index::unite([journal.as_slice()], Trust::Acknowledged)
     }
 
     proptest! {
@@ -131,7 +151,7 @@ mod tests {
         assert_eq!(mark(&there(&[(0, 0), (1, 0), (3, 1), (4, 11)]), 0), 5, "ten seconds later it will not");
         assert_eq!(mark(&there(&[(0, 0), (1, 0), (3, 1), (4, 2)]), 3), 5);
         let mut removed = there(&[(2, 0), (3, 1)]);
-        removed.removed.add_all(0..2);
+        (0..2).for_each(|block| removed.removed.add(block));
         assert_eq!(mark(&removed, 0), 4, "what was removed is not on its way");
     }
 }

@@ -1,7 +1,6 @@
 //! What of a recording should be there and could not be read: frames stand in its place that are marked as invalid.
 
 use std::{
-    collections::BTreeSet,
     io,
     ops::Range,
     path::Path,
@@ -9,6 +8,7 @@ use std::{
 };
 
 use super::Whole;
+use crate::reader::Numbers;
 
 /// See the module.
 #[derive(Debug, Clone, Default)]
@@ -18,7 +18,7 @@ pub struct Faults {
     /// What was wrong with the first.
     pub first: Option<String>,
     /// Which blocks, and in which order that was seen.
-    blocks: BTreeSet<u64>,
+    blocks: Numbers,
     in_turn: Vec<u64>,
 }
 
@@ -46,14 +46,15 @@ impl Whole {
 
     /// Whether this block could not be read, when that was tried.
     pub(crate) fn is_faulted(&self, block: u64) -> bool {
-        self.lock_faults().blocks.contains(&block)
+        self.lock_faults().blocks.contains(block)
     }
 
     /// A block could not be read from any file, and not from this one.
     pub(super) fn note_fault(&self, block: u64, path: &Path, error: &io::Error) {
         let mut faults = self.lock_faults();
         faults.count += 1;
-        if faults.blocks.insert(block) {
+        if !faults.blocks.contains(block) {
+            faults.blocks.add(block);
             faults.in_turn.push(block);
         }
         faults.first.get_or_insert_with(|| format!("block {block} in {}: {error}", path.display()));

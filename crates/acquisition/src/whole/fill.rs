@@ -62,14 +62,15 @@ impl Whole {
         let (before, behind) = {
             let State { recording, .. } = &*self.state();
             let frames = &recording.index.frames;
-            let before: Vec<u64> = frames.range(..block).rev().take(NEAR).map(|(block, _)| *block).collect();
-            let behind: Vec<u64> = frames.range(block + 1..).take(NEAR).map(|(block, _)| *block).collect();
+            let before = std::iter::successors(frames.previous(block), |block| frames.previous(*block));
+            let before: Vec<u64> = before.take(NEAR).collect();
+            let behind: Vec<u64> = frames.numbers(block + 1..u64::MAX).take(NEAR).collect();
             (before, behind)
         };
         let frames_of_block = self.frames_of_block().cast_signed();
         let mut head = vec![0; self.frame_size.min(Stamps::BYTES as u64) as usize];
         for block in before {
-            let length = self.state().recording.index.frames.get(&block).and_then(|place| place.length);
+            let length = self.state().recording.index.frames.get(block).and_then(|place| place.length);
             let last = length.map_or(self.block_size, u64::from) / self.frame_size;
             let Some(last) = last.checked_sub(1) else { continue };
             if self.head(block, last * self.frame_size, &mut head).is_some() {

@@ -293,21 +293,20 @@ impl Whole {
     fn only_place(&self) -> Option<(Place, u64)> {
         let State { recording, blocks, over } = &*self.state();
         let index = &recording.index;
-        let (&first, &place) = index.frames.first_key_value()?;
-        let lies = |(number, at): (u64, (&u64, &Place))| {
-            let head = &index.heads[at.1.lane];
-            let same = index.file_of(*at.1) == index.file_of(place) && *at.0 == number;
-            same && at.1.position * head.stride == blocks.begin(number)
+        let place = index.frames.get(0)?;
+        let lies = |(number, at): (u64, Place)| {
+            let head = &index.heads[at.lane];
+            index.file_of(at) == index.file_of(place) && at.position * head.stride == blocks.begin(number)
         };
-        let whole = first == 0 && index.frames.len() as u64 == blocks.end() && *over;
-        let whole = whole && recording.head().format != Format::Cbf && (0..).zip(&index.frames).all(lies);
+        let whole = index.frames.len() as u64 == blocks.end() && *over;
+        let whole = whole && recording.head().format != Format::Cbf && index.frames.iter().all(lies);
         whole.then(|| (place, blocks.length()))
     }
 
     /// The first block from this one on that is there, by the journals.
     pub(crate) fn next_there(&self, block: u64) -> Option<u64> {
         let State { recording, blocks, .. } = &*self.state();
-        recording.index.frames.range(block..blocks.end().max(block)).next().map(|(block, _)| *block)
+        recording.index.frames.next(block).filter(|next| *next < blocks.end())
     }
 
     /// Where a block lies, in bytes.
@@ -347,7 +346,7 @@ impl Whole {
         }
         let (first, last) = (blocks.at(range.start), blocks.at(range.end - 1));
         let (mut filled, mut next) = (Vec::new(), first);
-        let present = recording.index.frames.range(first..=last).map(|(block, _)| *block);
+        let present = recording.index.frames.numbers(first..last + 1);
         for block in present.chain([last + 1]) {
             if block > next {
                 filled.push(blocks.begin(next).max(range.start)..blocks.begin(block).min(range.end));

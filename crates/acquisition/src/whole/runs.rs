@@ -59,8 +59,8 @@ impl State {
         if range.is_empty() {
             return runs;
         }
-        let among = blocks.at(range.start)..=blocks.at(range.end - 1);
-        for (&block, &place) in recording.index.frames.range(among) {
+        let among = blocks.at(range.start)..blocks.at(range.end - 1) + 1;
+        for (block, place) in recording.index.frames.range(among) {
             let (begin, end) = (blocks.begin(block).max(range.start), blocks.begin(block + 1).min(range.end));
             let at = place.position.saturating_mul(recording.index.heads[place.lane].stride);
             let at = at + (begin - blocks.begin(block));

@@ -77,10 +77,10 @@ fn promised(run: &Run) -> Vec<u64> {
     let kept = |place: &Place| {
         run.durable[index.heads[place.lane].lane as usize].0.is_some_and(|last| place.file <= last)
     };
-    let files = index.frames.iter().filter(|(_, place)| kept(place)).map(|(&number, _)| number);
+    let files = index.frames.iter().filter(|(_, place)| kept(place)).map(|(number, _)| number);
     let records =
         run.durable.iter().enumerate().flat_map(|(lane, (_, records))| run.frames_in(lane, *records));
-    let there = |number: &u64| index.frames.contains_key(number);
+    let there = |number: &u64| index.frames.contains(*number);
     let mut promised: Vec<u64> = files.chain(records.filter(there)).collect();
     promised.sort_unstable();
     promised.dedup();
@@ -103,7 +103,7 @@ fn crash(lab: &Lab, seed: u64) -> (usize, Option<String>) {
         target.crash(Seed(seed).part(lane as u64));
     }
     let index = run.index(Trust::Durable);
-    let gone: Vec<_> = promised.iter().filter(|number| !index.frames.contains_key(number)).collect();
+    let gone: Vec<_> = promised.iter().filter(|number| !index.frames.contains(**number)).collect();
     let wrong = run.wrong(&index, &lab.pattern());
     // A frame that is there can be made again too.
     let unknown = !index.frames.is_empty() && index.origin != Content::Pattern(lab.pattern()).origin();
@@ -142,7 +142,7 @@ fn acknowledged_frames_survive_the_death_of_the_process() {
             run.targets.iter().for_each(Simulated::kill);
             let index = run.index(Trust::Acknowledged);
             assert_eq!(run.wrong(&index, &lab.pattern()), Vec::<u64>::new(), "seed {seed}");
-            let there = |number: &u64| index.frames.contains_key(number) || index.removed.contains(*number);
+            let there = |number: &u64| index.frames.contains(*number) || index.removed.contains(*number);
             let missing: Vec<u64> = (0..run.mark).filter(|number| !there(number)).collect();
             assert!(
                 run.ring.books().lost() > 0 || missing.is_empty(),

@@ -248,6 +248,13 @@ impl Run {
         entries.into_iter().take(records as usize).filter_map(number).collect()
     }
 
+    /// The checksums that a lane's journal has, of each frame.
+    pub(crate) fn checksums(&self, lane: usize) -> Vec<Option<u32>> {
+        let entries = prefix(&read_all(self.target(lane), &format!("n_r.{lane}.journal")));
+        let checksum = |entry| if let Entry::Frame { checksum, .. } = entry { Some(checksum) } else { None };
+        entries.into_iter().filter_map(checksum).collect()
+    }
+
     /// The same files in another time: disks that were dead are there again.
     pub(crate) fn back(&self) -> Run {
         let targets = self.targets.iter().map(|target| target.copy(VirtualClock::default())).collect();
@@ -291,10 +298,10 @@ impl Run {
     pub(crate) fn wrong(&self, index: &Index, pattern: &Pattern) -> Vec<u64> {
         let mut files: std::collections::BTreeMap<(usize, u64), Vec<u8>> = std::collections::BTreeMap::new();
         let mut wrong = Vec::new();
-        for (&number, place) in &index.frames {
+        for (number, place) in index.frames.iter() {
             let head = index.heads[place.lane];
             let find = || {
-                let names = index.file_names("n_r", *place).into_iter();
+                let names = index.file_names("n_r", place).into_iter();
                 let mut files = names.map(|name| read_all(self.target(head.lane as usize), &name));
                 files.find(|bytes| !bytes.is_empty()).unwrap_or_default()
             };

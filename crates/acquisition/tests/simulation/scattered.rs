@@ -82,8 +82,8 @@ fn frames(pattern: &Pattern, bytes: &[u8]) -> Vec<Option<u64>> {
 /// How many frames of each chunk are acknowledged, by the disk's lane and the chunk's name.
 fn acknowledged(index: &Index) -> BTreeMap<(usize, String), usize> {
     let mut counts = BTreeMap::new();
-    for number in index.frames.keys() {
-        for place in index.places(*number) {
+    for number in index.frames.numbers(0..u64::MAX) {
+        for place in index.places(number) {
             for name in index.file_names("n_r", place) {
                 *counts.entry((index.heads[place.lane].lane as usize, name)).or_default() += 1;
             }
@@ -231,7 +231,7 @@ fn crash(lab: &Lab, seed: u64, until: Nanos) -> Result<usize, String> {
     let durable = |lane: usize, file: u64| run.durable[lane].0.is_some_and(|last| file <= last);
     let lost = promised.frames.iter().filter(|(number, place)| {
         let kept = !power || durable(promised.heads[place.lane].lane as usize, place.file);
-        kept && !index.frames.contains_key(number)
+        kept && !index.frames.contains(*number)
     });
     let lost: Vec<_> = lost.map(|(number, _)| number).collect();
     expect(lost.is_empty(), || format!("{lost:?} are lost"))?;

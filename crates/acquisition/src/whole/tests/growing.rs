@@ -211,7 +211,7 @@ fn a_chunk_that_is_renamed_while_it_is_opened_is_found() {
     lanes.journals[0].extend([Entry::Chunk { file: 0, number: Some(0) }, frames[0]]);
     lanes.publish(0);
     let whole = lanes.whole(Extent::Mark);
-    let place = whole.recording(|recording| recording.index.frames[&0]);
+    let place = whole.recording(|recording| recording.index.frames.get(0)).expect("it is there");
     fs::rename(&zero, &one).expect("one directory");
     fs::write(&zero, block(1)).expect("room");
     let names = [(0, 1), (1, 0)].map(|(file, number)| Entry::Chunk { file, number: Some(number) });

@@ -1,0 +1,105 @@
+//! What the journals say of the bytes of frames. They are asked again, frame by frame, rather than kept for all.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    fs::File,
+    io,
+    path::PathBuf,
+};
+
+use super::{Place, Recording, pieces::read_from};
+use crate::{
+    journal::Entry,
+    recording_file::{PageCache, open_of},
+};
+
+/// Records that are read of a journal at once.
+const AT_ONCE: usize = 4096;
+
+/// Checksums of frames, asked for in the order of numbers: each journal is read once, a piece at a time.
+#[derive(Debug)]
+pub struct Checksums {
+    lanes: Vec<LaneChecksums>,
+}
+
+#[derive(Debug)]
+struct LaneChecksums {
+    journal: PathBuf,
+    /// To whom it belongs.
+    user: u32,
+    open: Option<File>,
+    /// Records of it that were read.
+    taken: u64,
+    /// Frames of these.
+    read: VecDeque<(Key, Option<u32>)>,
+    /// Frames that were met before they were asked for.
+    passed: BTreeMap<Key, Option<u32>>,
+}
+
+/// Number, file and position of a frame.
+type Key = (u64, u64, u64);
+
+impl Recording {
+    /// The checksums of its frames.
+    pub fn checksums(&self) -> Checksums {
+        let lane = |lane| LaneChecksums {
+            journal: self.journal(lane),
+            user: self.user(lane),
+            open: None,
+            taken: 0,
+            read: VecDeque::new(),
+            passed: BTreeMap::new(),
+        };
+        Checksums { lanes: (0..self.index.heads.len()).map(lane).collect() }
+    }
+}
+
+impl Checksums {
+    /// CRC-32 (ISO-HDLC) of the bytes of the frame that is in a place; none if the recording was to have none. A number lower
+    /// than one that was asked for before is not found.
+    pub fn of(&mut self, number: u64, place: Place) -> io::Result<Option<u32>> {
+        self.lanes[place.lane].of(number, (place.file, place.position))
+    }
+}
+
+impl LaneChecksums {
+    fn of(&mut self, number: u64, (file, position): (u64, u64)) -> io::Result<Option<u32>> {
+        let key = (number, file, position);
+        if let Some(checksum) = self.passed.remove(&key) {
+            return Ok(checksum);
+        }
+        loop {
+            while let Some((other, checksum)) = self.read.pop_front() {
+                if other == key {
+                    return Ok(checksum);
+                }
+                // Those before are not asked for any more.
+                if other.0 >= number {
+                    self.passed.insert(other, checksum);
+                }
+            }
+            self.passed = self.passed.split_off(&(number, 0, 0));
+            if self.read_on()? == 0 {
+                let why = format!("{}: frame {number} is not in it any more", self.journal.display());
+                return Err(io::Error::new(io::ErrorKind::UnexpectedEof, why));
+            }
+        }
+    }
+
+    /// Reads more records: how many.
+    fn read_on(&mut self) -> io::Result<usize> {
+        let journal = match &mut self.open {
+            Some(journal) => journal,
+            none => none.insert(open_of(&self.journal, self.user, PageCache::Through)?.file),
+        };
+        let entries = read_from(journal, self.taken, AT_ONCE)?;
+        self.taken += entries.len() as u64;
+        self.read.extend(entries.iter().filter_map(|entry| match *entry {
+            Entry::Frame { number, file, position, checksum, .. } => {
+                Some(((number, file, position), checksum))
+            }
+            _ => None,
+        }));
+        Ok(entries.len())
+    }
+}
