@@ -6,6 +6,7 @@ mod failures;
 mod followers;
 mod lab;
 mod limits;
+mod overtaken;
 mod packets;
 mod pretending;
 mod room;
