@@ -20,7 +20,7 @@ pub use file_system::{FileSystem, may_mount};
 pub use known_device::{KNOWN_DEVICES, KnownDevice, Stated};
 pub use mounted::{Mounted, may_show};
 pub use power::PowerLoss;
-pub use program::{Ended, Running, nilometer, run, start, start_copy};
+pub use program::{Ended, Running, command_of, nilometer, run, start, start_copy};
 pub use python::python;
 
 use std::{

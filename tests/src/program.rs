@@ -28,6 +28,19 @@ pub fn nilometer() -> &'static Path {
     })
 }
 
+/// A command of this program, or a copy of it. SIGHUP ends it though these tests may be run under `nohup`, which has it ignored.
+pub fn command_of(program: &Path) -> Command {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    if ignored >> (Signal::HUP.as_raw() - 1) & 1 == 0 {
+        return Command::new(program);
+    }
+    let mut command = Command::new("env");
+    command.arg("--default-signal=HUP").arg(program);
+    command
+}
+
 /// How a run ended.
 #[derive(Debug)]
 pub struct Ended {
@@ -63,7 +76,7 @@ pub fn start<S: AsRef<OsStr>>(directory: &Path, arguments: &[S]) -> Running {
 pub fn start_copy<S: AsRef<OsStr>>(program: &Path, directory: &Path, arguments: &[S]) -> Running {
     let said = tempfile::tempdir().expect("a temporary directory");
     let file = |name| Stdio::from(File::create(said.path().join(name)).expect("space"));
-    let mut command = Command::new(program);
+    let mut command = command_of(program);
     command.args(arguments).current_dir(directory).stdin(Stdio::null());
     let child = command.stdout(file("stdout")).stderr(file("stderr")).spawn().expect("it starts");
     Running { child, said }

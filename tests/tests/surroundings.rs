@@ -147,7 +147,8 @@ fn a_terminal_shows_what_runs_in_one_line() {
         .output()
         .expect("script is there, as part of util-linux");
     let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{said}");
+    // On a busy machine all samples may be INVALID.
+    assert!(matches!(output.status.code(), Some(0 | 3 | 4)), "{said}");
     let shown: Vec<&str> =
         said.split("\r\x1b[K").skip(1).filter(|text| text.starts_with('[') && !text.contains('\n')).collect();
     assert!(shown.len() >= 4, "it is rewritten five times a second: {said:?}");

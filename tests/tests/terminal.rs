@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use nilometer_tests::{await_some, nilometer, run, run_directories, start};
+use nilometer_tests::{await_some, command_of, nilometer, run, run_directories, start};
 use rustix::{
     fs::{OFlags, fcntl_getfl, fcntl_setfl},
     process::{Pid, Signal, kill_process},
@@ -31,7 +31,7 @@ fn place() -> TempDir {
 }
 
 fn command<S: AsRef<OsStr>>(place: &Path, arguments: &[S]) -> Command {
-    let mut command = Command::new(nilometer());
+    let mut command = command_of(nilometer());
     command.args(arguments).current_dir(place).stdin(Stdio::null());
     command
 }

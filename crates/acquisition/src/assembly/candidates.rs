@@ -141,6 +141,12 @@ impl Candidates {
         (self.list.len() - 1, given_up)
     }
 
+    /// Whether a frame follows packets that may well be the stream, at most so many frames away.
+    pub(super) fn goes_on(&self, order: &Order, near: u64, frame: u64, moved: u64) -> bool {
+        let mut established = self.list.iter().filter(|candidate| candidate.is_established(moved));
+        established.any(|candidate| order.distance(candidate.head, frame).unsigned_abs() <= near)
+    }
+
     /// Takes out the one with the fewest packets, of these the oldest.
     fn shortest(&mut self) -> Candidate {
         let fewest = (0..self.list.len()).min_by_key(|at| self.list[*at].held.len());
@@ -162,10 +168,19 @@ impl Candidates {
         &self.list[at]
     }
 
-    /// Takes out packets that the stream has come to.
-    pub(super) fn reached(&mut self, is_here: impl Fn(Part) -> bool) -> Vec<Held> {
+    /// The stream went on from one of them, and has moved by so many packets instead of by so many: of the others, those that came
+    /// since it moved before are no older for that.
+    pub(super) fn stay(&mut self, before: u64, moved: u64) {
+        for candidate in self.list.iter_mut().filter(|candidate| candidate.moved == before) {
+            candidate.moved = moved;
+        }
+    }
+
+    /// Takes out packets that the stream has come to. What goes on by itself since the stream moved goes elsewhere, though some of
+    /// its numbers may be those that the stream comes to.
+    pub(super) fn reached(&mut self, moved: u64, is_here: impl Fn(Part) -> bool) -> Vec<Held> {
         let mut reached = Vec::new();
-        for candidate in &mut self.list {
+        for candidate in self.list.iter_mut().filter(|candidate| !candidate.is_established(moved)) {
             reached.extend(candidate.held.extract_if(.., |held| is_here(held.part)));
         }
         self.list.retain(|candidate| !candidate.held.is_empty());

@@ -39,6 +39,7 @@ impl Assembly {
             self.begin_at(now, part.frame);
         }
         match self.standing(part) {
+            Standing::Here if self.repeats(part) => self.hold(now, inlet, part, body),
             Standing::Here => self.put(now, inlet, part, body),
             Standing::Lost => self.refuse(self.order.place(part)),
             Standing::Resumes => {
@@ -125,15 +126,15 @@ impl Assembly {
 
     /// Keeps a packet that belongs elsewhere.
     fn hold(&mut self, now: Nanos, inlet: usize, part: Part, body: &[u8]) {
-        let counted = self.behind(part);
+        let counted = self.behind(part).or_else(|| self.is_there(part).then_some(Behind::Duplicate));
         match counted {
             Some(Behind::Late) => self.tally.late += 1,
             Some(Behind::Duplicate) => self.tally.duplicates += 1,
             None => {}
         }
         let held = Held { inlet, part, body: body.to_vec(), counted };
-        let near = self.limits.window.div_ceil(self.shape.per_frame()) + 1;
-        let (at, given_up) = self.candidates.keep(&self.order, near, held, self.progress.packets());
+        let (at, given_up) =
+            self.candidates.keep(&self.order, self.step_of_course(), held, self.progress.packets());
         self.give_up(&given_up);
         let candidate = self.candidates.get(at);
         if candidate.is_established(self.progress.packets())
@@ -156,13 +157,36 @@ impl Assembly {
         }
         self.settled = self.progress.packets();
         let mut candidates = std::mem::take(&mut self.candidates);
-        let reached = candidates.reached(|part| self.standing(part) == Standing::Here);
+        let is_here = |part| self.standing(part) == Standing::Here && !self.is_there(part);
+        let reached = candidates.reached(self.progress.packets(), is_here);
         let stale = candidates.stale(self.progress.packets(), |part| self.is_ahead(part));
         self.candidates = candidates;
         self.give_up(&stale);
         for held in reached {
             self.release(now, &held);
         }
+    }
+
+    /// Whether a packet goes on with a course of others though its number is one of the stream's last ones: they are those of
+    /// a scan like the one before, and came while it was not known yet that one had begun.
+    fn repeats(&self, part: Part) -> bool {
+        let goes_on = || {
+            self.candidates.goes_on(&self.order, self.step_of_course(), part.frame, self.progress.packets())
+        };
+        !self.candidates.is_empty() && self.is_there(part) && goes_on()
+    }
+
+    /// Frames from one packet of a course to the next, at the most.
+    fn step_of_course(&self) -> u64 {
+        self.limits.window.div_ceil(self.shape.per_frame()) + 1
+    }
+
+    /// Whether there is a packet already in the open place of this one.
+    fn is_there(&self, part: Part) -> bool {
+        let place = self.order.place(part).cast_unsigned();
+        let block = (place / self.shape.packets).checked_sub(self.first);
+        let block = block.and_then(|block| self.open.get(block as usize));
+        block.is_some_and(|block| block.has((place % self.shape.packets) as usize))
     }
 
     /// Whether the stream will soon come to a packet.
@@ -207,7 +231,7 @@ impl Assembly {
             self.go_on(now, candidate);
         }
         let mut candidates = std::mem::take(&mut self.candidates);
-        let mut ahead = candidates.reached(|part| self.is_ahead(part));
+        let mut ahead = candidates.reached(u64::MAX, |part| self.is_ahead(part));
         self.give_up(&candidates.all());
         ahead.sort_by_key(|held| self.order.place(held.part));
         for held in ahead {
@@ -218,12 +242,15 @@ impl Assembly {
     /// The stream goes on with this course: over a gap, or anew.
     fn go_on(&mut self, now: Nanos, mut candidate: Candidate) {
         let first = Part { frame: candidate.first(&self.order), part: 0 };
+        let before = self.progress.packets();
         self.move_to(now, first);
         let order = &self.order;
         candidate.held.sort_by_key(|held| order.place(held.part));
         for held in candidate.held {
             self.release(now, &held);
         }
+        // Where several scans waited in the kernel, the next one came behind this one.
+        self.candidates.stay(before, self.progress.packets());
         self.settle(now);
     }
 

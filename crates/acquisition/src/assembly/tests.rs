@@ -170,6 +170,24 @@ fn a_restart_of_the_scan_goes_on_behind_what_came_before() {
     }
 }
 
+/// The recorder was behind, so that the next scan came before it was known that one had begun.
+#[test]
+fn scans_that_waited_in_the_kernel_follow_each_other_and_none_is_lost() {
+    for lengths in [[100, 100, 80], [100, 60, 100], [130, 100, 30], [99, 99, 99]] {
+        let mut lab = Lab::new(1, 80, SMALL, Missing::Filled);
+        let all: Vec<u64> = lengths.iter().flat_map(|length| 0..*length).collect();
+        lab.receive(&all, 64);
+        for _ in 0..8 {
+            lab.now += SMALL.quiet;
+            lab.receive(&[], 64);
+        }
+        let tally = lab.assembly.tally();
+        assert_eq!((tally.restarts, tally.duplicates, tally.late), (2, 0, 0), "{lengths:?}");
+        lab.end();
+        assert_eq!(lab.out, came(all), "{lengths:?}");
+    }
+}
+
 #[test]
 fn one_wrong_number_moves_nothing() {
     let mut lab = Lab::new(1, 8, SMALL, Missing::Filled);

@@ -244,7 +244,8 @@ mod tests {
             let (limit, mut trials) = carry_out(&search, |rate| noisy(&mut stream, rate, 0.1));
             trials.reverse();
             let reversed = search.limit(&[Pass::new(&search, search.hint).so_far(&trials)], &trials);
-            prop_assert_eq!(reversed, limit);
+            // Trials may have come to an end before the pass did.
+            prop_assert_eq!(RateLimit { passes: limit.passes, ..reversed }, limit);
         }
 
         #[test]
