@@ -143,7 +143,7 @@ fn recorded(place: &Path, prepared: &str, more: &str, meanwhile: impl FnOnce(Pid
          --buffer '64 MiB' --reserve '1 MiB' {more} 2>said >summary",
         nilometer().display()
     );
-    let mut shell = Command::new("sh");
+    let mut shell = command_of(Path::new("sh"));
     let child = shell.args(["-c", &line]).current_dir(place).stdin(Stdio::null()).spawn().expect("a shell");
     await_some("the recording", || {
         fs::read_to_string(place.join("said")).ok().filter(|said| said.contains("recording scan"))
