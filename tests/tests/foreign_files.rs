@@ -256,7 +256,7 @@ fn craft(record: &Path, command: &str) -> usize {
         connection.query_row("SELECT plan FROM campaign", [], |row| row.get(0)).expect("a plan");
     let mut plan: serde_json::Value = serde_json::from_str(&plan).expect("JSON");
     let path = plan["targets"][0]["path"].as_str().expect("a path").to_owned();
-    let cells = plan["plan"]["ingests"].as_array_mut().expect("recordings");
+    let cells = plan["plan"]["cells"].as_array_mut().expect("recordings");
     let mut crafted = 0;
     for condition in
         cells.iter_mut().map(|cell| &mut cell["condition"]).filter(|condition| condition.is_object())

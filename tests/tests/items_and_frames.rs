@@ -4,7 +4,7 @@ use std::{fs, time::Duration};
 
 use nilometer_model::{
     Invalid, Measured, Results,
-    plan::{Cell, Phase, WorkloadCell, parse},
+    plan::{Cell, Phase, WorkloadCell, WorkloadRun, parse},
 };
 use nilometer_tests::{run_directories, start};
 
@@ -62,7 +62,7 @@ read = "row"
 "#;
 
 /// A phase of a cell as it should have been measured.
-fn check(cell: &Cell, phase: Phase, Measured { sample, .. }: &Measured) {
+fn check(cell: &WorkloadRun, phase: Phase, Measured { sample, .. }: &Measured) {
     let place = format!("{cell}, {}: {sample:?}", phase.name());
     let work = cell.workload.parameters().work(phase, cell.workers);
     assert!(matches!(sample.invalid, None | Some(Invalid::Starved(_))), "{place}");
@@ -81,7 +81,7 @@ fn check_all(cells: &[Cell], results: &Results) {
     let expected: Vec<_> = cells
         .iter()
         .enumerate()
-        .flat_map(|(at, cell)| cell.phases().into_iter().map(move |phase| (at, phase)))
+        .flat_map(|(at, cell)| cell.measured_phases().into_iter().map(move |phase| (at, phase)))
         .collect();
     for &(at, phase) in &expected {
         let found: Vec<_> =
@@ -89,7 +89,7 @@ fn check_all(cells: &[Cell], results: &Results) {
         let [measured] = found[..] else {
             panic!("{} samples of {}, {}", found.len(), cells[at], phase.name())
         };
-        check(&cells[at], phase, measured);
+        check(cells[at].as_workload().expect("a workload"), phase, measured);
         let items: u64 = results
             .latencies
             .iter()

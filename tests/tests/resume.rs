@@ -282,7 +282,7 @@ fn only_the_same_campaign_goes_on() {
     refused(&["--seed", "6"], &["seed is 5 there and 6 here"]);
     refused(&["--plan", "quick"], &["the length of cells is 5 there and "]);
     refused(&["--scale", "1/4"], &["scale is 1.0 there and 0.25 here"]);
-    refused(&["--for", "pilatus-6m"], &["the length of ingests is 0 there and 2 here"]);
+    refused(&["--for", "pilatus-6m"], &["the length of cells is 5 there and 7 here"]);
     let changed = PLAN.replace("files = [10, 20]", "files = [10, 30]");
     fs::write(home.directory.path().join("other.toml"), changed).expect("a file");
     refused(&["--plan", "other.toml"], &["cells[4].workload.walk.files is 20 there and 30 here"]);

@@ -4,7 +4,7 @@ use std::{fs, path::Path, time::Duration};
 
 use nilometer_model::{
     Bytes, CellEntry, Ingest, Instrument, Key, Nanos, Results, Sample, TargetEntry,
-    plan::{Goal, IngestCell, Phase},
+    plan::{Goal, Phase, RecordingRun},
 };
 use nilometer_record::Record;
 use nilometer_tests::{Ended, run, start};
@@ -72,12 +72,12 @@ const CAMERA: &str = "name = \"camera\"\ntitle = \"A camera\"\nsource = \"a test
 
 /// As the record has it.
 fn recorded() -> String {
-    let cell = IngestCell {
+    let cell = RecordingRun {
         goal: Goal::Limit,
         duration: Nanos::from_millis(10_000),
         buffer: Bytes(1 << 30),
         keep: Bytes(1 << 30),
-        ..IngestCell::new(Instrument::parse(CAMERA, "camera").expect("valid"))
+        ..RecordingRun::new(Instrument::parse(CAMERA, "camera").expect("valid"))
     };
     serde_json::to_string(&cell).expect("JSON")
 }

@@ -34,8 +34,9 @@ fn the_studies_run_on_four_file_systems_in_one_campaign() {
     assert_eq!(measured.len(), results.samples.len(), "one repeat of each");
     for (index, entry) in results.cells.iter().enumerate() {
         let cell: Cell = serde_json::from_str(&entry.parameters).expect("what was written");
-        let stripes_everywhere_the_same = cell.stripe_count.is_some_and(|count| count > 1);
-        for phase in cell.phases().into_iter().filter(|phase| !phase.is_setup()) {
+        let stripes_everywhere_the_same =
+            cell.as_workload().and_then(|run| run.stripe_count).is_some_and(|count| count > 1);
+        for phase in cell.measured_phases() {
             let on = measured.iter().filter(|group| (group.cell, group.phase) == (index, phase)).count();
             let expected = if stripes_everywhere_the_same { 0 } else { systems.len() };
             assert_eq!(on, expected, "{}: {} of {}", phase.name(), entry.name, entry.stage);

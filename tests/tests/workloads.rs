@@ -5,7 +5,7 @@ use std::{fs, time::Duration};
 
 use nilometer_model::{
     Coldness, Results, Sample,
-    plan::{Cell, FileLayout, Phase, SyncPolicy, WorkloadCell},
+    plan::{Cell, FileLayout, Phase, SyncPolicy, WorkloadCell, WorkloadRun},
 };
 use nilometer_tests::{run_directories, start};
 
@@ -118,18 +118,20 @@ fn measured() -> Results {
 }
 
 /// The samples of a stage, with their cells.
-fn of<'a>(results: &'a Results, stage: &str) -> Vec<(Cell, Phase, &'a Sample)> {
+fn of<'a>(results: &'a Results, stage: &str) -> Vec<(WorkloadRun, Phase, &'a Sample)> {
     let with_cell = results.samples.iter().map(|measured| {
         let entry = &results.cells[measured.key.cell];
         let cell: Cell = serde_json::from_str(&entry.parameters).expect("what was written");
         (cell, measured.key.phase, &measured.sample)
     });
-    let found: Vec<_> = with_cell.filter(|(cell, ..)| cell.stage == stage).collect();
+    let of_stage = with_cell.filter(|(cell, ..)| cell.stage == stage);
+    let run = |cell: Cell| cell.as_workload().expect("a workload").clone();
+    let found: Vec<_> = of_stage.map(|(cell, phase, sample)| (run(cell), phase, sample)).collect();
     assert!(!found.is_empty(), "nothing of {stage} was measured");
     found
 }
 
-fn stream(cell: &Cell) -> nilometer_model::plan::StreamCell {
+fn stream(cell: &WorkloadRun) -> nilometer_model::plan::StreamCell {
     match cell.workload {
         WorkloadCell::Stream(stream) => stream,
         _ => panic!("{cell} is no stream"),

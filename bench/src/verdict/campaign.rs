@@ -13,7 +13,7 @@ use nilometer_acquisition::{
 use nilometer_campaign::{Pass, sample_of};
 use nilometer_model::{
     Bytes, Format, Histogram, Instrument, Key, Measured, Nanos, ReaderTotals, Results, Schedule, Storing,
-    plan::{Goal, IngestCell, Phase},
+    plan::{Goal, Phase, RecordingRun},
     sustained::step,
 };
 use nilometer_storage::{
@@ -82,17 +82,17 @@ impl Running<'_> {
     }
 }
 
-fn cell(case: &Case, goal: Goal) -> IngestCell {
+fn cell(case: &Case, goal: Goal) -> RecordingRun {
     let text = format!(
         "name = \"camera\"\ntitle = \"t\"\nsource = \"s\"\nshape = [256, 256]\npixel = \"uint8\"\nframe_rate = \"{} Hz\"\n",
         case.frame_rate
     );
-    IngestCell {
+    RecordingRun {
         goal,
         duration: DURATION,
         buffer: Bytes(case.slots * FRAME),
         keep: Bytes(1 << 40),
-        ..IngestCell::new(Instrument::parse(&text, "camera").expect("a valid instrument"))
+        ..RecordingRun::new(Instrument::parse(&text, "camera").expect("a valid instrument"))
     }
 }
 

@@ -94,7 +94,10 @@ fn but_the_rate(cell: &CellEntry) -> String {
         return String::new();
     };
     if let Some(cell) = asked.as_object_mut() {
-        cell.retain(|name, _| !["duration", "keep", "repeats"].contains(&name.as_str()));
+        cell.retain(|name, _| !["stage", "duration", "keep", "repeats"].contains(&name.as_str()));
+    }
+    if let Some(swept) = asked.get_mut("swept").and_then(|swept| swept.as_object_mut()) {
+        swept.remove("rate");
     }
     if let Some(instrument) = asked.get_mut("instrument").and_then(|instrument| instrument.as_object_mut()) {
         instrument.retain(|name, _| !["name", "frame_rate"].contains(&name.as_str()));

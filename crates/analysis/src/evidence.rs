@@ -3,7 +3,7 @@
 
 use nilometer_model::{
     Ingest, Instrument, Measured, Results, Sample,
-    plan::{Goal, IngestCell},
+    plan::{Goal, RecordingRun},
     sustained::step,
 };
 
@@ -35,7 +35,7 @@ fn of<'a>(results: &'a Results, measured: &'a Measured) -> Option<Evidence<'a>> 
     if entry.is_some_and(is_onto_nothing) {
         return None;
     }
-    let cell: Option<IngestCell> = entry.and_then(|entry| serde_json::from_str(&entry.parameters).ok());
+    let cell: Option<RecordingRun> = entry.and_then(|entry| serde_json::from_str(&entry.parameters).ok());
     let stored = cell.map(|cell| cell.recorded().into_owned());
     Some(Evidence { target: measured.key.target, sample, ingest, stored })
 }

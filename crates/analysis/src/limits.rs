@@ -181,7 +181,7 @@ mod tests {
     use super::*;
     use nilometer_model::{
         Bytes, CellEntry, Invalid, Key, Measured, ReaderTotals, Sample, Series, TargetEntry,
-        plan::{IngestCell, Phase},
+        plan::{Phase, RecordingRun},
     };
 
     const RAW: &str = "name = \"camera\"\ntitle = \"t\"\nsource = \"s\"\nshape = [500, 500]\npixel = \"int32\"\n\
@@ -193,13 +193,13 @@ mod tests {
 
     /// Raw frames, CBF files.
     fn cells() -> Vec<CellEntry> {
-        let cell = |more: &str| IngestCell {
+        let cell = |more: &str| RecordingRun {
             duration: Nanos::from_millis(10_000),
             buffer: Bytes(1 << 30),
             keep: Bytes(1 << 30),
-            ..IngestCell::new(instrument(more))
+            ..RecordingRun::new(instrument(more))
         };
-        let entry = |cell: IngestCell| CellEntry {
+        let entry = |cell: RecordingRun| CellEntry {
             parameters: serde_json::to_string(&cell).expect("JSON"),
             ..CellEntry::default()
         };

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use nilometer_model::{
     ByteRate, Invalid, Key, Measured, Results,
-    plan::{Cell, Cells, Goal, IngestCell, Onto},
+    plan::{Goal, Onto, RecordingRun, ResolvedPlan, WorkloadRun},
     search::{self, Advice, Trial},
 };
 use serde::Deserialize;
@@ -80,8 +80,8 @@ pub struct Open {
 
 /// As much of a resolved plan as is needed.
 #[derive(Debug, Deserialize)]
-struct ResolvedPlan {
-    plan: Cells,
+struct PlanOnTargets {
+    plan: ResolvedPlan,
     targets: Vec<PlannedTarget>,
 }
 
@@ -93,21 +93,23 @@ struct PlannedTarget {
 
 /// What is missing; nothing where the record holds no plan that can be read.
 pub(crate) fn missing(results: &Results) -> Missing {
-    let Ok(resolved) = serde_json::from_str::<ResolvedPlan>(&results.plan) else { return Missing::default() };
+    let Ok(resolved) = serde_json::from_str::<PlanOnTargets>(&results.plan) else {
+        return Missing::default();
+    };
     let there = Samples::of(results);
     let mut counts = Counts::default();
-    for (index, cell) in resolved.plan.cells.iter().enumerate() {
+    for (index, stage, run) in resolved.plan.workloads() {
         for (target, planned) in resolved.targets.iter().enumerate() {
             if resolved.plan.applies(index, planned.striping.is_some()) {
                 let repeats = resolved.plan.repeats as usize;
-                let measured = there.repeats(cell, (index, target)).min(repeats);
-                counts.add(&cell.stage, target, (measured, repeats));
+                let measured = there.repeats(run, (index, target)).min(repeats);
+                counts.add(stage, target, (measured, repeats));
             }
         }
     }
-    for (index, cell) in (resolved.plan.cells.len()..).zip(&resolved.plan.ingests) {
+    for (index, run) in resolved.plan.recordings() {
         for target in 0..resolved.targets.len() {
-            counts.add(&purpose(cell), target, there.recordings(cell, (index, target)));
+            counts.add(&purpose(run), target, there.recordings(run, (index, target)));
         }
     }
     let (planned, measured) = (counts.sum(|share| share.planned), counts.sum(|share| share.measured));
@@ -119,7 +121,7 @@ pub(crate) fn missing(results: &Results) -> Missing {
         gaps,
         unused: unused(&resolved),
         open: open(results, &resolved),
-        instruments: resolved.plan.ingests.iter().any(is_onto_target),
+        instruments: resolved.plan.recordings().any(|(_, run)| is_onto_target(run)),
     }
 }
 
@@ -175,8 +177,8 @@ impl<'a> Samples<'a> {
     }
 
     /// Repeats of a cell with all their phases, or with one that failed: the rest was given up then.
-    fn repeats(&self, cell: &Cell, place: (usize, usize)) -> usize {
-        let phases: BTreeSet<_> = cell.phases().into_iter().filter(|phase| !phase.is_setup()).collect();
+    fn repeats(&self, run: &WorkloadRun, place: (usize, usize)) -> usize {
+        let phases: BTreeSet<_> = run.phases().into_iter().filter(|phase| !phase.is_setup()).collect();
         let mut repeats: BTreeMap<u32, (BTreeSet<_>, bool)> = BTreeMap::new();
         for Measured { key: Key { repeat, phase, .. }, sample } in self.at(place) {
             let (seen, failed) = repeats.entry(*repeat).or_default();
@@ -187,7 +189,7 @@ impl<'a> Samples<'a> {
     }
 
     /// Recordings of a cell that were made, and of how many; a search is one, made when it has come to its end.
-    fn recordings(&self, cell: &IngestCell, place: (usize, usize)) -> (usize, usize) {
+    fn recordings(&self, cell: &RecordingRun, place: (usize, usize)) -> (usize, usize) {
         let made = self.at(place);
         if !cell.goal.searches() {
             return (made.len().min(cell.repeats as usize), cell.repeats as usize);
@@ -204,12 +206,12 @@ fn has_failed(invalid: &Invalid) -> bool {
     matches!(invalid, Invalid::Hung | Invalid::Errors | Invalid::Refused(_))
 }
 
-fn is_onto_target(cell: &IngestCell) -> bool {
+fn is_onto_target(cell: &RecordingRun) -> bool {
     cell.onto == Onto::Target
 }
 
 /// What a recording is for, in words.
-fn purpose(cell: &IngestCell) -> String {
+fn purpose(cell: &RecordingRun) -> String {
     let goal = match cell.goal {
         Goal::Pace => "at its own pace",
         Goal::Limit => "as fast as the storage takes it",
@@ -241,14 +243,14 @@ fn why(results: &Results) -> String {
     }
 }
 
-fn unused(resolved: &ResolvedPlan) -> Vec<Unused> {
-    let mut stages: Vec<&str> = resolved.plan.cells.iter().map(|cell| cell.stage.as_str()).collect();
+fn unused(resolved: &PlanOnTargets) -> Vec<Unused> {
+    let mut stages: Vec<&str> = resolved.plan.workloads().map(|(_, stage, _)| stage).collect();
     stages.dedup();
     let on = |stage: &str, target: usize| {
         let striping = resolved.targets[target].striping.is_some();
-        let cells = resolved.plan.cells.iter().enumerate().filter(|(_, cell)| cell.stage == stage);
+        let cells = resolved.plan.workloads().filter(|(_, of, _)| *of == stage);
         let (used, unused): (Vec<usize>, Vec<usize>) =
-            cells.map(|(index, _)| index).partition(|&index| resolved.plan.applies(index, striping));
+            cells.map(|(index, ..)| index).partition(|&index| resolved.plan.applies(index, striping));
         let of = used.len() + unused.len();
         (!unused.is_empty()).then(|| Unused { stage: stage.into(), target, cells: unused.len(), of })
     };
@@ -257,9 +259,10 @@ fn unused(resolved: &ResolvedPlan) -> Vec<Unused> {
 }
 
 /// Every instrument and target without a recording at its own pace, whatever else was recorded.
-fn open(results: &Results, resolved: &ResolvedPlan) -> Vec<Open> {
+fn open(results: &Results, resolved: &PlanOnTargets) -> Vec<Open> {
     let mut all: Vec<Open> = Vec::new();
-    let paced = resolved.plan.ingests.iter().filter(|cell| cell.goal == Goal::Pace && is_onto_target(cell));
+    let recordings = resolved.plan.recordings().map(|(_, run)| run);
+    let paced = recordings.filter(|run| run.goal == Goal::Pace && is_onto_target(run));
     for cell in paced {
         for target in 0..resolved.targets.len() {
             let known = all.iter().any(|open| (open.target, &open.who) == (target, &cell.who()));
@@ -278,13 +281,14 @@ fn open(results: &Results, resolved: &ResolvedPlan) -> Vec<Open> {
 /// Recordings of a cell's instrument on a target, by itself and without readers; at its pace, any.
 fn recorded<'a>(
     results: &'a Results,
-    cell: &'a IngestCell,
+    cell: &'a RecordingRun,
     target: usize,
     goal: Goal,
 ) -> impl Iterator<Item = &'a Measured> {
+    let label = cell.label();
     results.samples.iter().filter(move |measured| {
         let Some(ingest) = &measured.sample.ingest else { return false };
-        let same = ingest.instrument == cell.instrument.name && ingest.count == cell.count;
+        let same = ingest.instrument == label && ingest.count == cell.count;
         let alone = ingest.readers.iter().all(|reader| reader.after) && ingest.condition.is_empty();
         measured.key.target == target && same && ingest.goal == goal && (goal == Goal::Pace || alone)
     })

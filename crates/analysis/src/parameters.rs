@@ -61,7 +61,8 @@ impl fmt::Display for Value {
 pub type Parameters = BTreeMap<String, Value>;
 
 /// The parameters of a cell as the record has them ([`nilometer_model::plan::Cell`] as JSON): its own, those of its
-/// workload, and the workload's name. Empty if the text is something else.
+/// workload, and the workload's name; of a recording those that its plan says of the instrument, and the instrument's name.
+/// Empty if the text is something else.
 pub fn parameters(json: &str) -> Parameters {
     let Ok(Json::Object(cell)) = serde_json::from_str(json) else { return Parameters::new() };
     let mut found = Parameters::new();
@@ -69,6 +70,13 @@ pub fn parameters(json: &str) -> Parameters {
         match (name.as_str(), value) {
             ("stage", _) => {}
             ("workload", Json::Object(workload)) => found.extend(of_workload(&workload)),
+            ("instrument", Json::Object(instrument)) => {
+                found.extend(instrument.get("name").map(|value| (name, Value::of(value))));
+            }
+            ("swept", Json::Object(swept)) => {
+                let said = swept.iter().filter(|(_, value)| !value.is_null());
+                found.extend(said.map(|(name, value)| (name.clone(), Value::of(value))));
+            }
             (_, value) => drop(found.insert(name, Value::of(&value))),
         }
     }

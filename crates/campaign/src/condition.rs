@@ -49,7 +49,7 @@ pub(crate) fn leave(condition: &Condition, path: &Path) -> Result<(), String> {
 pub fn leave_conditions(resolved: &Resolved, events: &[Event]) -> Vec<(usize, Result<String, String>)> {
     let mut told = Vec::new();
     let mut conditions: Vec<&Condition> =
-        resolved.plan.ingests.iter().filter_map(|cell| cell.condition.as_ref()).collect();
+        resolved.plan.recordings().filter_map(|(_, run)| run.condition.as_ref()).collect();
     conditions.dedup();
     for condition in conditions {
         for (number, target) in resolved.targets.iter().enumerate() {

@@ -15,7 +15,7 @@ use std::{
 
 use nilometer_model::{
     Activity, Coldness, Invalid, Nanos, Sample, Seed, Waited,
-    plan::{Access, Cell, EngineKind, Phase},
+    plan::{Access, EngineKind, Phase, WorkloadRun},
 };
 use nilometer_storage::{
     Arena, Calendar, Clock, Counted, Drive, Ended, Tally, Target,
@@ -72,7 +72,7 @@ impl Run {
 pub(crate) struct Task<'a> {
     /// With their numbers in the plan.
     pub(crate) targets: &'a [(usize, Arc<dyn Target>)],
-    pub(crate) cell: &'a Cell,
+    pub(crate) cell: &'a WorkloadRun,
     pub(crate) phase: Phase,
     pub(crate) seed: Seed,
     /// How far the workers came in the phases before.
@@ -232,7 +232,7 @@ fn chilled(run: &Run, target: &Arc<dyn Target>, task: &Task<'_>) -> Result<Optio
 }
 
 /// Drops the phase's files from the cache; the worst of what was found. A time limit may have kept some from being made.
-fn chill(target: &dyn Target, cell: &Cell, phase: Phase) -> Option<Coldness> {
+fn chill(target: &dyn Target, cell: &WorkloadRun, phase: Phase) -> Option<Coldness> {
     let state = |name: String| match target.chill(&name) {
         Err(TargetError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => None,
         state => Some(state.unwrap_or(Coldness::NotProvable)),
@@ -278,7 +278,7 @@ fn starved(waited: Nanos, of: Nanos) -> Option<Invalid> {
 /// What a worker is told.
 struct Job {
     target: Arc<dyn Target>,
-    cell: Cell,
+    cell: WorkloadRun,
     phase: Phase,
     seed: Seed,
     worker: u32,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use nilometer_model::{
     Nanos,
-    plan::{Goal, IngestCell},
+    plan::{Goal, RecordingRun},
 };
 
 use crate::turns::Turn;
@@ -48,7 +48,7 @@ const RATE_TRIALS: f64 = 43.0;
 const BUFFER_TRIALS: f64 = 8.0;
 
 impl Planned {
-    pub(crate) fn of(cell: &IngestCell) -> Self {
+    pub(crate) fn of(cell: &RecordingRun) -> Self {
         let duration = cell.duration.seconds();
         let prepared = cell.buffer.0 as f64 * f64::from(cell.count) / PREPARED;
         let read_on = if cell.readers.none() { 0.0 } else { READ_ON };
@@ -190,12 +190,12 @@ mod tests {
     fn a_recording_is_planned_with_all_it_takes_and_corrected_by_what_others_took() {
         let camera = "name = \"camera\"\ntitle = \"t\"\nsource = \"s\"\nshape = [1000, 1000]\npixel = \"uint8\"\n\
                       frame_rate = \"100 Hz\"\n";
-        let cell = |goal| IngestCell {
+        let cell = |goal| RecordingRun {
             goal,
             duration: seconds(20),
             buffer: nilometer_model::Bytes(1_000_000_000),
             keep: nilometer_model::Bytes(1_000_000_000),
-            ..IngestCell::new(nilometer_model::Instrument::parse(camera, "camera").expect("valid"))
+            ..RecordingRun::new(nilometer_model::Instrument::parse(camera, "camera").expect("valid"))
         };
         let [pace, limit, search] =
             [Goal::Pace, Goal::Limit, Goal::Search].map(|goal| Planned::of(&cell(goal)));

@@ -2,7 +2,7 @@
 
 use nilometer_model::{
     ByteRate, Bytes, Nanos,
-    plan::{Access, Cell, Cells, Footprint, Speed, Volumes},
+    plan::{Access, Footprint, ResolvedPlan, Speed, Volumes, WorkloadRun},
 };
 use nilometer_storage::{
     process,
@@ -16,7 +16,7 @@ use crate::{ingest::Shape, turns, workload};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Resolved {
     /// The plan.
-    pub plan: Cells,
+    pub plan: ResolvedPlan,
     /// Described in the order of the command line.
     pub targets: Vec<Description>,
     /// Where copies come from, if there are any.
@@ -168,21 +168,21 @@ pub enum ResolveError {
 }
 
 /// Checks every cell against every target.
-pub fn resolve(plan: Cells, targets: Vec<Description>) -> Result<Resolved, ResolveError> {
+pub fn resolve(plan: ResolvedPlan, targets: Vec<Description>) -> Result<Resolved, ResolveError> {
     check_time(&plan, targets.len())?;
-    for cell in &plan.cells {
-        check_memory(&cell.stage, workload::memory(cell))?;
-        check_space_limit(&plan, cell)?;
-        check_source(&plan, cell)?;
+    for (_, stage, run) in plan.workloads() {
+        check_memory(stage, workload::memory(run))?;
+        check_space_limit(&plan, stage, run)?;
+        check_source(&plan, stage, run)?;
         for target in &targets {
             check_writable(target)?;
-            let sharing = sharing(cell, &targets, target);
-            check_space(&cell.stage, times(cell.footprint(), sharing), target, &plan)?;
-            check_access(cell, target)?;
+            let sharing = sharing(run, &targets, target);
+            check_space(stage, times(run.footprint(), sharing), target, &plan)?;
+            check_access(stage, run, target)?;
         }
     }
-    for ingest in 0..plan.ingests.len() {
-        check_ingest(&plan, ingest, &targets)?;
+    for (cell, _) in plan.recordings() {
+        check_recording(&plan, cell, &targets)?;
     }
     Ok(Resolved { plan, targets, source: None, archive: None })
 }
@@ -192,12 +192,12 @@ fn check_writable(target: &Description) -> Result<(), ResolveError> {
     if target.writable { Ok(()) } else { Err(ResolveError::ReadOnly { path }) }
 }
 
-fn check_access(cell: &Cell, target: &Description) -> Result<(), ResolveError> {
+fn check_access(stage: &str, run: &WorkloadRun, target: &Description) -> Result<(), ResolveError> {
     let path = target.path.display().to_string();
-    let stage = cell.stage.clone();
-    match (cell.access(), &target.direct) {
+    let stage = stage.to_owned();
+    match (run.access(), &target.direct) {
         (Some(Access::Direct | Access::Best), &Direct::Real { alignment }) => {
-            let sizes = cell.workload.parameters().alignments(cell.workers);
+            let sizes = run.workload.parameters().alignments(run.workers);
             let odd = sizes.into_iter().find(|(_, size)| !size.0.is_multiple_of(u64::from(alignment)));
             let Some((key, block)) = odd else { return Ok(()) };
             Err(ResolveError::Alignment { stage, key, block, alignment: Bytes(u64::from(alignment)), path })
@@ -216,7 +216,7 @@ fn check_memory(stage: &str, needed: Bytes) -> Result<(), ResolveError> {
     }
 }
 
-fn check_time(plan: &Cells, targets: usize) -> Result<(), ResolveError> {
+fn check_time(plan: &ResolvedPlan, targets: usize) -> Result<(), ResolveError> {
     let needed = plan.estimate(targets, Speed::UTMOST).time;
     if needed <= plan.time_limit {
         return Ok(());
@@ -225,20 +225,20 @@ fn check_time(plan: &Cells, targets: usize) -> Result<(), ResolveError> {
     Err(ResolveError::Time { needed, rate, operations: operations / 1e6, limit: plan.time_limit })
 }
 
-fn check_space_limit(plan: &Cells, cell: &Cell) -> Result<(), ResolveError> {
-    let needed = cell.footprint().bytes;
+fn check_space_limit(plan: &ResolvedPlan, stage: &str, run: &WorkloadRun) -> Result<(), ResolveError> {
+    let needed = run.footprint().bytes;
     match plan.space_limit {
         Some(limit) if needed > limit => {
             let scale = fitting(plan.scale, needed, limit);
-            Err(ResolveError::SpaceLimit { stage: cell.stage.clone(), needed, limit, scale })
+            Err(ResolveError::SpaceLimit { stage: stage.into(), needed, limit, scale })
         }
         _ => Ok(()),
     }
 }
 
-fn check_source(plan: &Cells, cell: &Cell) -> Result<(), ResolveError> {
-    if cell.copies() && plan.source.is_none() {
-        return Err(ResolveError::NoSource { stage: cell.stage.clone() });
+fn check_source(plan: &ResolvedPlan, stage: &str, run: &WorkloadRun) -> Result<(), ResolveError> {
+    if run.copies() && plan.source.is_none() {
+        return Err(ResolveError::NoSource { stage: stage.into() });
     }
     Ok(())
 }
@@ -255,7 +255,7 @@ fn check_space(
     stage: &str,
     Footprint { bytes: needed, entries }: Footprint,
     target: &Description,
-    plan: &Cells,
+    plan: &ResolvedPlan,
 ) -> Result<(), ResolveError> {
     let Space { free, free_inodes, .. } = target.space;
     let (stage, path, reserve) = (stage.to_owned(), target.path.display().to_string(), plan.reserve);
@@ -272,9 +272,9 @@ fn check_space(
 }
 
 /// How many of the targets have their files on the file system of this one at the same time.
-fn sharing(cell: &Cell, targets: &[Description], on: &Description) -> u64 {
+fn sharing(run: &WorkloadRun, targets: &[Description], on: &Description) -> u64 {
     let count = targets.iter().filter(|target| target.shares_space_with(on)).count() as u64;
-    if cell.volumes == Volumes::Together { count } else { count.min(1) }
+    if run.volumes == Volumes::Together { count } else { count.min(1) }
 }
 
 /// As often at the same time.
@@ -283,8 +283,8 @@ fn times(Footprint { bytes, entries }: Footprint, times: u64) -> Footprint {
 }
 
 /// All that is recorded at the same time.
-fn check_ingest(plan: &Cells, ingest: usize, targets: &[Description]) -> Result<(), ResolveError> {
-    let members: Vec<_> = turns::company(plan, ingest).into_iter().map(|at| &plan.ingests[at]).collect();
+fn check_recording(plan: &ResolvedPlan, cell: usize, targets: &[Description]) -> Result<(), ResolveError> {
+    let members: Vec<_> = turns::company(plan, cell).into_iter().map(|(_, run)| run).collect();
     let name = members.iter().map(|cell| cell.who()).collect::<Vec<_>>().join(" + ");
     if members.iter().any(|cell| cell.readers.copy) && plan.copy_to.is_none() {
         return Err(ResolveError::NoArchive { instrument: name });
@@ -314,19 +314,19 @@ fn check_ingest(plan: &Cells, ingest: usize, targets: &[Description]) -> Result<
 impl Resolved {
     /// Whether some cell copies.
     pub fn copies(&self) -> bool {
-        self.plan.cells.iter().any(Cell::copies)
+        self.plan.workloads().any(|(_, _, run)| run.copies())
     }
 
     /// With the storage that copies come from, if what is copied has room there.
     pub fn with_source(self, source: Description) -> Result<Self, ResolveError> {
         check_writable(&source)?;
-        for cell in self.plan.cells.iter().filter(|cell| cell.copies()) {
+        for (_, stage, run) in self.plan.workloads().filter(|(_, _, run)| run.copies()) {
             // Targets that are written at the same time have a source each.
-            let sources = if cell.volumes == Volumes::Together { self.targets.len() as u64 } else { 1 };
-            let Footprint { bytes, entries } = cell.footprint();
-            let each = Footprint { bytes, entries: entries.max(u64::from(cell.workers)) };
-            let all = times(each, sources + sharing(cell, &self.targets, &source));
-            check_space(&cell.stage, all, &source, &self.plan)?;
+            let sources = if run.volumes == Volumes::Together { self.targets.len() as u64 } else { 1 };
+            let Footprint { bytes, entries } = run.footprint();
+            let each = Footprint { bytes, entries: entries.max(u64::from(run.workers)) };
+            let all = times(each, sources + sharing(run, &self.targets, &source));
+            check_space(stage, all, &source, &self.plan)?;
         }
         Ok(Resolved { source: Some(source), ..self })
     }
@@ -334,12 +334,12 @@ impl Resolved {
     /// With the storage that recordings are copied to, if they have room there.
     pub fn with_archive(self, archive: Description) -> Result<Self, ResolveError> {
         check_writable(&archive)?;
-        for cell in self.plan.ingests.iter().filter(|cell| cell.readers.copy) {
-            let shape = Shape::of(cell, &archive);
-            let count = u64::from(cell.count);
+        for (_, run) in self.plan.recordings().filter(|(_, run)| run.readers.copy) {
+            let shape = Shape::of(run, &archive);
+            let count = u64::from(run.count);
             let bytes = Bytes(count * shape.footprint().0);
             let footprint = Footprint { bytes, entries: count * shape.files() };
-            check_space(&cell.who(), footprint, &archive, &self.plan)?;
+            check_space(&run.who(), footprint, &archive, &self.plan)?;
         }
         Ok(Resolved { archive: Some(archive), ..self })
     }
@@ -355,7 +355,7 @@ mod tests {
     use super::*;
     use nilometer_model::{
         Instrument,
-        plan::{IngestCell, parse},
+        plan::{Cell, RecordingRun, parse},
     };
 
     const COPIES: &str = r#"
@@ -374,7 +374,7 @@ access = "buffered"
 source = "disk"
 "#;
 
-    fn plan(volumes: &str) -> Cells {
+    fn plan(volumes: &str) -> ResolvedPlan {
         parse(&COPIES.replace("alone", volumes), "copies", 1.0).expect("a valid plan")
     }
 
@@ -422,14 +422,14 @@ source = "disk"
     fn a_recording_that_does_not_fit_is_told_what_would_help() {
         let camera = "name = \"camera\"\ntitle = \"t\"\nsource = \"s\"\nshape = [1000, 1000]\npixel = \"uint8\"\n\
                       frame_rate = \"1 Hz\"\n";
-        let ingest = IngestCell {
+        let ingest = RecordingRun {
             duration: Nanos(1),
             buffer: Bytes(4 << 20),
             keep: Bytes(2 << 30),
-            ..IngestCell::new(Instrument::parse(camera, "camera").expect("valid"))
+            ..RecordingRun::new(Instrument::parse(camera, "camera").expect("valid"))
         };
         let mut plan = plan("alone");
-        (plan.cells, plan.ingests) = (Vec::new(), vec![ingest]);
+        plan.cells = vec![Cell::recording("images", ingest)];
         assert!(resolve(plan.clone(), vec![target("/a", 9)]).is_ok());
         let error = resolve(plan, vec![target("/a", 1)]).expect_err("2 GiB stay").to_string();
         assert!(error.contains("`camera`") && error.contains("frames_per_file"), "{error}");

@@ -37,12 +37,12 @@ mod tests {
     use crate::Resolved;
     use nilometer_model::{
         Instrument,
-        plan::{Cells, IngestCell, parse_with},
+        plan::{Cell, RecordingRun, ResolvedPlan, parse_with},
     };
     use std::fs;
 
     /// Every built-in plan, with every instrument of the catalogue to be recorded.
-    fn built_in() -> Vec<Cells> {
+    fn built_in() -> Vec<ResolvedPlan> {
         let texts = |directory: &str| {
             let entries = fs::read_dir(format!("../../{directory}")).expect("it is there");
             let paths = entries.map(|entry| entry.expect("an entry").path());
@@ -54,14 +54,15 @@ mod tests {
             let text = fs::read_to_string(format!("../../instruments/{name}.toml")).expect("it is there");
             Instrument::parse(&text, name).map_err(|error| error.to_string())
         };
-        let ingest =
-            |text: &String| IngestCell::new(Instrument::parse(text, "it").expect("a valid instrument"));
+        let recording = |text: &String| {
+            Cell::recording("it", RecordingRun::new(Instrument::parse(text, "it").expect("valid")))
+        };
         let scales = [1.0, 1.0 / 3.0, 0.01];
         let plans = texts("plans");
         let plans = plans.iter().flat_map(|text| scales.map(|scale| parse_with(text, "it", scale, &named)));
-        let mut plans: Vec<Cells> = plans.map(|plan| plan.expect("a valid plan")).collect();
+        let mut plans: Vec<ResolvedPlan> = plans.map(|plan| plan.expect("a valid plan")).collect();
         for plan in &mut plans {
-            plan.ingests.extend(instruments.iter().map(ingest));
+            plan.cells.extend(instruments.iter().map(recording));
         }
         plans
     }
@@ -69,7 +70,7 @@ mod tests {
     #[test]
     fn every_built_in_plan_comes_back_from_the_record_as_it_was() {
         let plans = built_in();
-        assert!(!plans.is_empty() && !plans[0].ingests.is_empty());
+        assert!(!plans.is_empty() && plans[0].recordings().count() > 0);
         for plan in plans {
             let target = nilometer_storage::target::probe(std::path::Path::new(".")).expect("a directory");
             let resolved = Resolved { plan, targets: vec![target], source: None, archive: None };
@@ -88,8 +89,8 @@ mod tests {
         let text = difference(&plan, &other).expect("another number of rounds");
         assert_eq!(text, format!("repeats is {} there and {} here", plan.repeats, other.repeats));
         let mut other = plan.clone();
-        other.cells[1].workers = 77;
-        assert!(difference(&plan, &other).expect("workers").starts_with("cells[1].workers is "));
+        other.cells[1].stage = "another".into();
+        assert!(difference(&plan, &other).expect("a stage").starts_with("cells[1].stage is "));
         other.cells.pop();
         assert!(difference(&plan, &other).expect("a cell less").starts_with("the length of cells is "));
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use nilometer_model::{
     ByteRate, Bytes, Invalid, Key, Sample, Seed,
-    plan::{Cells, Goal, IngestCell, Phase, Volumes},
+    plan::{Goal, Measurement, Phase, RecordingRun, ResolvedPlan, Volumes},
     search::{Advice, Found, Trial, advise},
     sustained::step,
 };
@@ -16,7 +16,7 @@ use crate::{ingest::Pass, resolve::Resolved};
 pub(crate) struct Turn {
     /// One, or all that are measured at the same time.
     pub(crate) targets: Vec<usize>,
-    /// Recordings are counted behind the cells.
+    /// Of recordings that are made at the same time, the first.
     pub(crate) cell: usize,
     /// The rounds of the warm-up come first.
     pub(crate) repeat: u32,
@@ -32,24 +32,21 @@ impl Turn {
     }
 
     /// The cells that are measured in this turn.
-    fn cells(&self, plan: &Cells) -> Vec<usize> {
-        match self.cell.checked_sub(plan.cells.len()) {
-            Some(ingest) => {
-                company(plan, ingest).into_iter().map(|member| plan.cells.len() + member).collect()
-            }
-            None => vec![self.cell],
+    fn cells(&self, plan: &ResolvedPlan) -> Vec<usize> {
+        match plan.cells[self.cell].measurement {
+            Measurement::Recording(_) => company(plan, self.cell).into_iter().map(|(cell, _)| cell).collect(),
+            Measurement::Workload(_) => vec![self.cell],
         }
     }
 
     /// The cell, if it is a search.
-    pub(crate) fn search<'a>(&self, plan: &'a Cells) -> Option<&'a IngestCell> {
-        let ingest = plan.ingests.get(self.cell.checked_sub(plan.cells.len())?)?;
-        ingest.goal.searches().then_some(ingest)
+    pub(crate) fn search<'a>(&self, plan: &'a ResolvedPlan) -> Option<&'a RecordingRun> {
+        plan.cells[self.cell].as_recording().filter(|run| run.goal.searches())
     }
 
     /// Where its samples on a target belong.
-    pub(crate) fn keys(&self, plan: &Cells, target: usize) -> Vec<Key> {
-        let phases = self.recorded(plan);
+    pub(crate) fn keys(&self, plan: &ResolvedPlan, target: usize) -> Vec<Key> {
+        let phases = plan.cells[self.cell].measured_phases();
         let of_cell = |cell: usize| {
             let turn = Turn { cell, ..self.clone() };
             phases.iter().map(move |&phase| turn.key(target, phase)).collect::<Vec<_>>()
@@ -57,18 +54,10 @@ impl Turn {
         self.cells(plan).into_iter().flat_map(of_cell).collect()
     }
 
-    /// The phases whose samples are recorded.
-    fn recorded(&self, plan: &Cells) -> Vec<Phase> {
-        match plan.cells.get(self.cell) {
-            Some(cell) => cell.phases().into_iter().filter(|phase| !phase.is_setup()).collect(),
-            None => vec![Phase::Ingest],
-        }
-    }
-
     /// Whether nothing is to be measured any more: on each target every phase has its sample, or one failed and the rest
     /// was given up.
-    pub(crate) fn is_done(&self, plan: &Cells, done: &Done, trials: &Trials) -> bool {
-        let phases = self.recorded(plan);
+    pub(crate) fn is_done(&self, plan: &ResolvedPlan, done: &Done, trials: &Trials) -> bool {
+        let phases = plan.cells[self.cell].measured_phases();
         let is_done = |turn: &Turn, target: usize| {
             let (first, last) = (turn.key(target, Phase::ALL[0]), turn.key(target, Phase::Ingest));
             let broken = done.range(first..=last).any(|(_, invalid)| invalid.as_ref().is_some_and(is_broken));
@@ -94,9 +83,9 @@ pub struct Trials {
 /// What passes at full speed are of: a target, an instrument, how many of it, and the state that the target is in.
 type LimitOf = (usize, String, u32, String);
 
-fn limit_of(cell: &IngestCell, target: usize) -> LimitOf {
+fn limit_of(cell: &RecordingRun, target: usize) -> LimitOf {
     let condition = cell.condition.as_ref().map(|condition| condition.name.clone()).unwrap_or_default();
-    (target, cell.instrument.name.clone(), cell.count, condition)
+    (target, cell.label(), cell.count, condition)
 }
 
 /// What the passes at full speed told so far.
@@ -124,7 +113,7 @@ impl Trials {
     }
 
     /// When a pass of a cell at full speed may end, by what earlier ones on the target told.
-    pub(crate) fn pass(&self, cell: &IngestCell, target: usize) -> Pass {
+    pub(crate) fn pass(&self, cell: &RecordingRun, target: usize) -> Pass {
         match self.limits.get(&limit_of(cell, target)) {
             None => Pass::Whole,
             Some(limit) => Pass::after(limit.cache),
@@ -136,9 +125,9 @@ impl Trials {
     pub(crate) fn next(
         &self,
         done: &Done,
-        cell: &IngestCell,
+        cell: &RecordingRun,
         of: (usize, usize),
-    ) -> Option<(u32, IngestCell)> {
+    ) -> Option<(u32, RecordingRun)> {
         let made = self.count(of);
         if done.keys().filter(|key| (key.cell, key.target) == of).count() > made as usize {
             return None;
@@ -150,7 +139,7 @@ impl Trials {
     }
 
     /// What a search found, a cell and a target, if it has come to its end.
-    pub(crate) fn found(&self, cell: &IngestCell, of: (usize, usize)) -> Option<Found> {
+    pub(crate) fn found(&self, cell: &RecordingRun, of: (usize, usize)) -> Option<Found> {
         match self.advise(cell, of) {
             Advice::Next(_) => None,
             Advice::Found(found) => Some(found),
@@ -162,7 +151,7 @@ impl Trials {
         self.made.keys().filter(|key| (key.cell, key.target) == of).count() as u32
     }
 
-    fn advise(&self, cell: &IngestCell, of: (usize, usize)) -> Advice<IngestCell, Found> {
+    fn advise(&self, cell: &RecordingRun, of: (usize, usize)) -> Advice<RecordingRun, Found> {
         let mut made: Vec<(&Key, &Trial)> =
             self.made.iter().filter(|(key, _)| (key.cell, key.target) == of).collect();
         made.sort_by_key(|(key, _)| key.repeat);
@@ -181,7 +170,8 @@ pub(crate) fn is_broken(invalid: &Invalid) -> bool {
 /// of seed, round, cell and target. Recordings come last: they are long, and each reads against what was measured before.
 pub(crate) fn turns(resolved: &Resolved) -> Vec<Turn> {
     let plan = &resolved.plan;
-    let round: Vec<Turn> = (0..plan.cells.len()).flat_map(|cell| of_cell(resolved, cell)).collect();
+    let round: Vec<Turn> =
+        plan.workloads().flat_map(|(cell, _, run)| of_workload(resolved, cell, run.volumes)).collect();
     let mut turns = Vec::new();
     for repeat in 0..plan.warm_up + plan.repeats {
         let seed = Seed(plan.seed).named("order").part(u64::from(repeat));
@@ -209,7 +199,7 @@ enum Purpose {
 impl Purpose {
     const ALL: [Purpose; 4] = [Purpose::Answer, Purpose::Limit, Purpose::Search, Purpose::Condition];
 
-    fn of(cell: &IngestCell) -> Self {
+    fn of(cell: &RecordingRun) -> Self {
         match cell.goal {
             _ if cell.condition.is_some() => Purpose::Condition,
             Goal::Pace => Purpose::Answer,
@@ -223,29 +213,21 @@ impl Purpose {
 /// what is repeated is compared, and its order is drawn anew in each round: drift hits all alike.
 fn recordings(resolved: &Resolved, purpose: Purpose) -> Vec<Turn> {
     let Resolved { plan, targets, .. } = resolved;
-    let is_first = |index: &usize| company(plan, *index)[0] == *index;
-    let cells: Vec<usize> = (0..plan.ingests.len())
-        .filter(is_first)
-        .filter(|&index| Purpose::of(&plan.ingests[index]) == purpose)
-        .collect();
-    let rounds = cells.iter().map(|&index| plan.ingests[index].repeats).max().unwrap_or(0);
+    let is_first = |cell: usize| company(plan, cell).first().is_some_and(|(first, _)| *first == cell);
+    let of_purpose = plan.recordings().filter(|(_, run)| Purpose::of(run) == purpose);
+    let cells: Vec<(usize, u32)> =
+        of_purpose.filter(|(cell, _)| is_first(*cell)).map(|(cell, run)| (cell, run.repeats)).collect();
+    let rounds = cells.iter().map(|(_, repeats)| *repeats).max().unwrap_or(0);
     let mut turns = Vec::new();
     for repeat in 0..rounds {
         let seed = Seed(plan.seed).named("recordings").part(u64::from(repeat));
-        let made = cells.iter().copied().filter(|&index| plan.ingests[index].repeats > repeat);
-        let (repeated, once): (Vec<usize>, Vec<usize>) =
-            made.partition(|&index| plan.ingests[index].repeats > 1);
+        let made = cells.iter().copied().filter(|(_, repeats)| *repeats > repeat);
+        let (repeated, once): (Vec<_>, Vec<_>) = made.partition(|(_, repeats)| *repeats > 1);
         // Repeats below `warm_up` count for nothing, and a recording has no warm-up.
-        let turn = |index: usize, target: usize| Turn {
-            targets: vec![target],
-            cell: plan.cells.len() + index,
-            repeat: plan.warm_up + repeat,
-        };
-        let on_all = |cells: Vec<usize>| -> Vec<Turn> {
-            cells
-                .into_iter()
-                .flat_map(|index| (0..targets.len()).map(move |target| turn(index, target)))
-                .collect()
+        let turn = |cell, target| Turn { targets: vec![target], cell, repeat: plan.warm_up + repeat };
+        let on_all = |cells: Vec<(usize, u32)>| -> Vec<Turn> {
+            let on_each = |(cell, _)| (0..targets.len()).map(move |target| turn(cell, target));
+            cells.into_iter().flat_map(on_each).collect()
         };
         let mut drawn = on_all(repeated);
         drawn.sort_by_key(|turn| seed.part(turn.cell as u64).part(turn.targets[0] as u64).0);
@@ -256,16 +238,19 @@ fn recordings(resolved: &Resolved, purpose: Purpose) -> Vec<Turn> {
 }
 
 /// The recordings that are made at the same time as this one, itself included: one turn, that of the first.
-pub(crate) fn company(plan: &Cells, ingest: usize) -> Vec<usize> {
-    let Some(number) = plan.ingests[ingest].company else { return vec![ingest] };
-    (0..plan.ingests.len()).filter(|&other| plan.ingests[other].company == Some(number)).collect()
+pub(crate) fn company(plan: &ResolvedPlan, cell: usize) -> Vec<(usize, &RecordingRun)> {
+    let Some(run) = plan.cells[cell].as_recording() else { return Vec::new() };
+    match run.company {
+        None => vec![(cell, run)],
+        company => plan.recordings().filter(|(_, other)| other.company == company).collect(),
+    }
 }
 
-/// The turns of a cell in the first round.
-fn of_cell(resolved: &Resolved, cell: usize) -> Vec<Turn> {
+/// The turns of a workload in the first round.
+fn of_workload(resolved: &Resolved, cell: usize, volumes: Volumes) -> Vec<Turn> {
     let targets = (0..resolved.targets.len()).filter(|&target| resolved.applies(cell, target));
     let turn = |targets| Turn { targets, cell, repeat: 0 };
-    match resolved.plan.cells[cell].volumes {
+    match volumes {
         Volumes::Alone => targets.map(|target| turn(vec![target])).collect(),
         Volumes::Together => {
             let targets: Vec<usize> = targets.collect();
@@ -279,7 +264,7 @@ mod tests {
     use super::*;
     use nilometer_model::{
         Bytes, Ingest, Instrument, Nanos,
-        plan::{Condition, parse},
+        plan::{Cell, Condition, parse},
     };
 
     const PLAN: &str = r#"
@@ -296,15 +281,20 @@ block_size = "1 MiB"
 access = "buffered"
 "#;
 
-    fn recording(instrument: Instrument, company: Option<u32>) -> IngestCell {
-        IngestCell { repeats: 2, company, ..IngestCell::new(instrument) }
-    }
-
-    fn plan() -> Cells {
-        let mut plan = parse(PLAN, "test.toml", 1.0).expect("a valid plan");
+    fn recording(company: Option<u32>) -> RecordingRun {
         let text = include_str!("../../../instruments/pilatus-6m.toml");
         let instrument = Instrument::parse(text, "pilatus-6m").expect("a valid instrument");
-        plan.ingests.push(recording(instrument, None));
+        RecordingRun { repeats: 2, company, ..RecordingRun::new(instrument) }
+    }
+
+    /// A plan of nothing but these.
+    fn recordings(runs: impl IntoIterator<Item = RecordingRun>) -> ResolvedPlan {
+        ResolvedPlan { cells: runs.into_iter().map(|run| Cell::recording("images", run)).collect(), ..plan() }
+    }
+
+    fn plan() -> ResolvedPlan {
+        let mut plan = parse(PLAN, "test.toml", 1.0).expect("a valid plan");
+        plan.cells.push(Cell::recording("images", recording(None)));
         plan
     }
 
@@ -332,12 +322,7 @@ access = "buffered"
 
     #[test]
     fn what_is_recorded_at_the_same_time_is_one_turn() {
-        let mut plan = plan();
-        let instrument = plan.ingests[0].instrument.clone();
-        plan.cells.clear();
-        plan.ingests = [None, Some(0), Some(1), Some(0), Some(1)]
-            .map(|company| recording(instrument.clone(), company))
-            .into();
+        let plan = recordings([None, Some(0), Some(1), Some(0), Some(1)].map(recording));
         let target = nilometer_storage::target::probe(std::path::Path::new(".")).expect("a directory");
         let turns =
             turns(&Resolved { plan: plan.clone(), targets: vec![target], source: None, archive: None });
@@ -358,16 +343,13 @@ access = "buffered"
 
     #[test]
     fn the_answer_comes_first_and_drift_hits_all_limits_alike() {
-        let mut plan = plan();
-        let instrument = plan.ingests[0].instrument.clone();
-        plan.cells.clear();
-        let cell = |goal, repeats| IngestCell { goal, repeats, ..recording(instrument.clone(), None) };
+        let cell = |goal, repeats| RecordingRun { goal, repeats, ..recording(None) };
         let condition = Condition::parse("name = \"c\"\nenter = \"true\"\nleave = \"true\"\n", "c.toml");
-        let in_condition = IngestCell { condition: condition.ok(), ..cell(Goal::Pace, 1) };
+        let in_condition = RecordingRun { condition: condition.ok(), ..cell(Goal::Pace, 1) };
         // In the worst order: three levels of readers at the limit, a search, and then the answer.
         let limits = [0; 3].map(|_| cell(Goal::Limit, 3));
-        plan.ingests =
-            [vec![in_condition], limits.into(), vec![cell(Goal::Search, 1), cell(Goal::Pace, 1)]].concat();
+        let all = [vec![in_condition], limits.into(), vec![cell(Goal::Search, 1), cell(Goal::Pace, 1)]];
+        let plan = recordings(all.concat());
         let target = nilometer_storage::target::probe(std::path::Path::new(".")).expect("a directory");
         let turns = turns(&Resolved { plan, targets: vec![target; 2], source: None, archive: None });
         let order: Vec<(usize, usize)> = turns.iter().map(|turn| (turn.cell, turn.targets[0])).collect();
@@ -406,10 +388,10 @@ access = "buffered"
 
     #[test]
     fn a_search_begins_at_the_limit_that_was_measured_and_ends_where_a_trial_can_not_begin() {
-        let mut plan = plan();
-        plan.ingests[0].goal = Goal::Search;
-        let search = Turn { targets: vec![0], cell: plan.cells.len(), repeat: 1 };
-        let (cell, of) = (plan.ingests[0].clone(), (search.cell, 0));
+        let cell = RecordingRun { goal: Goal::Search, ..recording(None) };
+        let plan = recordings([cell.clone()]);
+        let search = Turn { targets: vec![0], cell: 0, repeat: 1 };
+        let of = (search.cell, 0);
         let (mut trials, mut done) = (Trials::default(), Done::new());
         let key = |cell, repeat| Key { target: 0, cell, repeat, phase: Phase::Ingest };
         let sample = |goal, invalid| {

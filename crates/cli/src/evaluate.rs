@@ -12,7 +12,7 @@ use nilometer_analysis::{Study, report::terminal};
 use nilometer_campaign::{Campaign, Ran, Resolved, Trials, environment, resolve, within};
 use nilometer_model::{
     CellEntry, Instrument, Invalid, Key, Nanos, Results, Seed, TargetEntry,
-    plan::{Cells, Condition},
+    plan::{Cell, Condition, ResolvedPlan},
 };
 use nilometer_record::Record;
 use nilometer_storage::{Target, target::Posix};
@@ -140,7 +140,7 @@ impl Evaluate {
     /// The plan against the described targets: all that can be refused is refused here.
     fn resolved(&self) -> anyhow::Result<Resolved> {
         let mut plan = self.plans()?;
-        plan.ingests.extend(self.recordings.cells()?);
+        plan.cells.extend(self.recordings.cells()?);
         let descriptions =
             self.targets.iter().map(|path| described(path)).collect::<anyhow::Result<Vec<_>>>()?;
         refuse_twice(&descriptions)?;
@@ -150,15 +150,15 @@ impl Evaluate {
     }
 
     /// The plans as they are written, as one.
-    fn plans(&self) -> anyhow::Result<Cells> {
+    fn plans(&self) -> anyhow::Result<ResolvedPlan> {
         let names = if self.plans.is_empty() { vec![DEFAULT_PLAN.to_owned()] } else { self.plans.clone() };
         let plans = names.iter().map(|name| Ok((stem(name), load(name, self.scale)?)));
         let plans = plans.collect::<anyhow::Result<Vec<_>>>()?;
-        Ok(Cells::joined(plans).expect("there is at least the default"))
+        Ok(ResolvedPlan::joined(plans).expect("there is at least the default"))
     }
 
     /// A plan with what is said on the command line instead.
-    fn changed(&self, mut plan: Cells) -> Cells {
+    fn changed(&self, mut plan: ResolvedPlan) -> ResolvedPlan {
         plan.repeats = self.repeats.unwrap_or(plan.repeats);
         plan.seed = self.seed.unwrap_or(plan.seed);
         plan.time_limit = self.time_limit.unwrap_or(plan.time_limit);
@@ -172,34 +172,45 @@ impl Evaluate {
     pub(crate) fn named(&self) -> anyhow::Result<(Vec<Condition>, Vec<Instrument>)> {
         let mut cells = self.recordings.cells()?;
         if !self.plans.is_empty() {
-            cells.extend(self.plans()?.ingests);
+            cells.extend(self.plans()?.cells);
         }
-        let conditions = cells.iter().filter_map(|cell| cell.condition.clone());
+        let runs = || cells.iter().filter_map(Cell::as_recording);
+        let conditions = runs().filter_map(|run| run.condition.clone());
         let conditions = conditions.chain(self.recordings.condition()?).collect();
-        Ok((conditions, cells.into_iter().map(|cell| cell.instrument).collect()))
+        Ok((conditions, runs().map(|run| run.instrument.clone()).collect()))
     }
 
     /// What is asked for, where nothing is said the same as `recorded`; its time limit may be another.
-    pub(crate) fn plan_like(&self, recorded: &Cells) -> anyhow::Result<Cells> {
+    pub(crate) fn plan_like(&self, recorded: &ResolvedPlan) -> anyhow::Result<ResolvedPlan> {
         let mut plan = recorded.clone();
         if !self.plans.is_empty() {
-            let Cells { repeats, seed, ref source, ref ingests, .. } = *recorded;
-            plan = Cells { repeats, seed, source: source.clone(), ingests: ingests.clone(), ..self.plans()? };
+            let ResolvedPlan { repeats, seed, ref source, .. } = *recorded;
+            plan = ResolvedPlan { repeats, seed, source: source.clone(), ..self.plans()? };
         } else if let Some(scale) = self.scale.given() {
             plan.scale = scale;
         }
+        // What was asked for by --for stands behind the cells of the plans.
         if self.recordings.any() {
             let asked = self.recordings.cells()?;
-            // Those of the plans come first: of those that are named, or else what the record has before what is asked.
-            plan.ingests = if self.plans.is_empty() {
-                let ours = recorded.ingests.len().saturating_sub(asked.len());
-                recorded.ingests[..ours].to_vec()
-            } else {
-                self.plans()?.ingests
-            };
-            plan.ingests.extend(asked);
+            if self.plans.is_empty() {
+                remove_last_recordings(&mut plan.cells, asked.len());
+            }
+            plan.cells.extend(asked);
+        } else if !self.plans.is_empty() {
+            let planned = plan.recordings().count();
+            let asked = recorded.cells.iter().filter(|cell| cell.as_recording().is_some()).skip(planned);
+            plan.cells.extend(asked.cloned());
         }
-        Ok(Cells { time_limit: recorded.time_limit, ..self.changed(plan) })
+        Ok(ResolvedPlan { time_limit: recorded.time_limit, ..self.changed(plan) })
+    }
+}
+
+/// Without so many of its recordings, the last ones.
+fn remove_last_recordings(cells: &mut Vec<Cell>, count: usize) {
+    for _ in 0..count {
+        if let Some(last) = cells.iter().rposition(|cell| cell.as_recording().is_some()) {
+            cells.remove(last);
+        }
     }
 }
 
@@ -207,7 +218,7 @@ impl Evaluate {
 const DEFAULT_PLAN: &str = "quick";
 
 /// The plan's title; a small scale is a part of it, since it is another measurement.
-fn titled(plan: &Cells) -> String {
+fn titled(plan: &ResolvedPlan) -> String {
     if (plan.scale - 1.0).abs() < f64::EPSILON {
         return plan.title.clone();
     }
@@ -253,10 +264,6 @@ fn head(resolved: &Resolved) -> anyhow::Result<Results> {
         let parameters = serde_json::to_string(cell)?;
         cells.push(CellEntry { stage: cell.stage.clone(), name: cell.to_string(), parameters });
     }
-    for ingest in &resolved.plan.ingests {
-        let (stage, parameters) = (ingest.instrument.name.clone(), serde_json::to_string(ingest)?);
-        cells.push(CellEntry { stage, name: ingest.to_string(), parameters });
-    }
     Ok(Results {
         title: titled(&resolved.plan),
         version: env!("CARGO_PKG_VERSION").into(),
@@ -277,7 +284,7 @@ pub(crate) fn sourced(resolved: Resolved) -> anyhow::Result<Resolved> {
         _ => resolved,
     };
     match resolved.plan.copy_to.clone() {
-        Some(archive) if resolved.plan.ingests.iter().any(|cell| cell.readers.copy) => {
+        Some(archive) if resolved.plan.recordings().any(|(_, run)| run.readers.copy) => {
             Ok(resolved.with_archive(described(Path::new(&archive))?)?)
         }
         _ => Ok(resolved),
@@ -404,8 +411,8 @@ mod tests {
     fn recordings_may_be_named_again_whoever_named_those_of_the_plan() {
         let first = asked(&[".", "--plan", "desy", "--for", "pco-edge"]);
         let mut recorded = first.plans().expect("a plan that is built in");
-        assert!(!recorded.ingests.is_empty(), "the plan has recordings");
-        recorded.ingests.extend(first.recordings.cells().expect("an instrument of the catalogue"));
+        assert!(recorded.recordings().count() > 0, "the plan has recordings");
+        recorded.cells.extend(first.recordings.cells().expect("an instrument of the catalogue"));
         let differs = |options: &[&str]| {
             let again = asked(options).plan_like(&recorded).expect("valid options");
             difference(&recorded, &again)
@@ -414,6 +421,6 @@ mod tests {
         assert_eq!(differs(&["--resume", "--plan", "desy", "--for", "pco-edge"]), None);
         assert_eq!(differs(&["--resume"]), None);
         let other = differs(&["--resume", "--for", "pco-4000"]).expect("another instrument");
-        assert!(other.contains("ingests["), "{other}");
+        assert!(other.contains("cells["), "{other}");
     }
 }

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, anyhow, ensure};
 use clap::{ArgGroup, Args};
 use nilometer_model::{
     ByteRate, Bytes, Instrument, Nanos, Readers, UnitError,
-    plan::{Condition, Fill, Goal, IngestCell, Route},
+    plan::{Cell, Condition, Fill, Goal, RecordingRun, Route},
 };
 
 use crate::{facility, instrument, small_file};
@@ -83,14 +83,14 @@ impl Recordings {
 
     /// All recordings: of each instrument those by itself, and then those that are made at the same time. All are made in
     /// the order of what they are for, see `turns` of the campaign.
-    pub(crate) fn cells(&self) -> Result<Vec<IngestCell>> {
+    pub(crate) fn cells(&self) -> Result<Vec<Cell>> {
         let condition = self.condition()?;
-        let mut cells = Vec::new();
+        let mut runs = Vec::new();
         for (number, asked) in (0..).zip(&self.instruments) {
             let members = members(asked)?;
             for member in &members {
                 self.check_durations(member)?;
-                self.alone(member, condition.as_ref(), &mut cells);
+                self.alone(member, condition.as_ref(), &mut runs);
             }
             if members.len() > 1 {
                 let all: f64 = members.iter().map(Member::rate).sum();
@@ -98,18 +98,18 @@ impl Recordings {
                     let cell = self.cell(member, self.levels(member).last().copied().unwrap_or_default());
                     let share = member.instrument.rate().0 / all;
                     let fill = cell.fill.map(|fill| Fill { share, ..fill });
-                    IngestCell { company: Some(number), fill, ..cell }
+                    RecordingRun { company: Some(number), fill, ..cell }
                 });
-                cells.extend(together);
+                runs.extend(together);
             }
         }
-        Ok(cells)
+        Ok(runs.into_iter().map(|run| Cell::recording(run.label(), run)).collect())
     }
 
     /// Nothing is recorded for so short a time that it shows nothing.
     fn check_durations(&self, member: &Member) -> Result<()> {
         let recording = self.cell(member, Readers::default());
-        let trial = IngestCell { duration: self.trial, ..recording.clone() };
+        let trial = RecordingRun { duration: self.trial, ..recording.clone() };
         recording.check_duration(&format!("--duration {}", self.duration)).map_err(|why| anyhow!(why))?;
         if self.find_limit {
             trial.check_duration(&format!("--trial {}", self.trial)).map_err(|why| anyhow!(why))?;
@@ -119,27 +119,28 @@ impl Recordings {
 
     /// What is recorded of an instrument by itself: at its own pace and as fast as the storage takes it, both with each
     /// number of readers; the searches if they are asked for; and both again in the condition.
-    fn alone(&self, member: &Member, condition: Option<&Condition>, cells: &mut Vec<IngestCell>) {
-        let paced: Vec<IngestCell> =
+    fn alone(&self, member: &Member, condition: Option<&Condition>, cells: &mut Vec<RecordingRun>) {
+        let paced: Vec<RecordingRun> =
             self.levels(member).into_iter().map(|readers| self.cell(member, readers)).collect();
-        let limit = |paced: &IngestCell| IngestCell { repeats: LIMIT_REPEATS, ..self.limit(paced.clone()) };
-        let limits: Vec<IngestCell> = paced.iter().map(limit).collect();
+        let limit =
+            |paced: &RecordingRun| RecordingRun { repeats: LIMIT_REPEATS, ..self.limit(paced.clone()) };
+        let limits: Vec<RecordingRun> = paced.iter().map(limit).collect();
         cells.extend(paced.into_iter().chain(limits));
         if self.find_limit {
-            let trial = IngestCell { duration: self.trial, ..self.cell(member, Readers::default()) };
-            cells.extend([Goal::Search, Goal::Buffer].map(|goal| IngestCell { goal, ..trial.clone() }));
+            let trial = RecordingRun { duration: self.trial, ..self.cell(member, Readers::default()) };
+            cells.extend([Goal::Search, Goal::Buffer].map(|goal| RecordingRun { goal, ..trial.clone() }));
         }
         if let Some(condition) = condition {
             let paced =
-                IngestCell { condition: Some(condition.clone()), ..self.cell(member, Readers::default()) };
+                RecordingRun { condition: Some(condition.clone()), ..self.cell(member, Readers::default()) };
             cells.extend([paced.clone(), self.limit(paced)]);
         }
     }
 
     /// The same as fast as the storage takes frames, which no network is asked for.
-    fn limit(&self, paced: IngestCell) -> IngestCell {
+    fn limit(&self, paced: RecordingRun) -> RecordingRun {
         let duration = LIMIT_DURATION.min(self.duration);
-        IngestCell { goal: Goal::Limit, duration, route: Route::InPlace, ..paced }
+        RecordingRun { goal: Goal::Limit, duration, route: Route::InPlace, ..paced }
     }
 
     /// The condition of the file.
@@ -150,12 +151,12 @@ impl Recordings {
         Condition::parse(&text, &file).map(Some).map_err(|why| anyhow!(why))
     }
 
-    fn cell(&self, Member { instrument, count }: &Member, readers: Readers) -> IngestCell {
+    fn cell(&self, Member { instrument, count }: &Member, readers: Readers) -> RecordingRun {
         let (keep, fill) = match self.keep {
             Keep::Size(size) => (size, None),
             Keep::Level(level) => (Bytes(0), Some(Fill { level, share: 1.0 / f64::from(*count) })),
         };
-        IngestCell {
+        RecordingRun {
             count: *count,
             duration: self.duration,
             buffer: self.buffer,
@@ -163,7 +164,7 @@ impl Recordings {
             fill,
             readers,
             route: self.route(instrument),
-            ..IngestCell::new(instrument.clone())
+            ..RecordingRun::new(instrument.clone())
         }
     }
 
@@ -275,6 +276,7 @@ mod tests {
     fn the_limit_is_looked_for_as_often_with_each_number_of_readers() {
         let options = ["--for", "pco-edge", "--readers", "0,1,2", "--copy-to", "/elsewhere", "--find-limit"];
         let cells = asked(&options).cells().expect("an instrument of the catalogue");
+        let cells: Vec<_> = cells.iter().filter_map(Cell::as_recording).collect();
         let of = |goal| cells.iter().filter(move |cell| cell.goal == goal);
         let levels = |goal| of(goal).map(|cell| (cell.readers.count, cell.readers.copy)).collect::<Vec<_>>();
         assert_eq!(levels(Goal::Limit), [(0, false), (1, false), (2, false), (2, true)]);

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow, bail};
 use nilometer_campaign::{Resolved, Trials, difference, in_time, leave_conditions, resolve};
-use nilometer_model::{Event, Nanos, Results, plan::Cells};
+use nilometer_model::{Event, Nanos, Results, plan::ResolvedPlan};
 use nilometer_record::{Begun, Record};
 use nilometer_storage::{
     Calendar,
@@ -88,7 +88,7 @@ fn check_same(asked: &Evaluate, recorded: &Resolved, record: &Path) -> Result<()
             return Err(another(format!("its targets are {}, not {}", names(&there), names(&here))));
         }
     }
-    let asked: Cells = asked.plan_like(&recorded.plan)?;
+    let asked: ResolvedPlan = asked.plan_like(&recorded.plan)?;
     difference(&recorded.plan, &asked).map_or(Ok(()), |why| Err(another(why)))
 }
 

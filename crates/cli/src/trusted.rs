@@ -41,7 +41,7 @@ pub(crate) fn refuse_to_act_for_others(
 fn unnamed_acts(asked: &Evaluate, recorded: &Resolved) -> Result<Vec<String>> {
     let (conditions, instruments) = asked.named()?;
     let mut acts = Vec::new();
-    for cell in &recorded.plan.ingests {
+    for (_, cell) in recorded.plan.recordings() {
         let unnamed = cell.condition.iter().filter(|condition| !conditions.contains(condition));
         let commands = unnamed.flat_map(|condition| [&condition.enter, &condition.leave]);
         acts.extend(commands.map(|command| format!("run `{command}`")));
@@ -59,7 +59,7 @@ fn unnamed_acts(asked: &Evaluate, recorded: &Resolved) -> Result<Vec<String>> {
 
 /// A command that takes a condition back belongs to the machine on which it was entered.
 fn same_host(recorded: &Resolved, results: &Results) -> Result<()> {
-    let has_condition = recorded.plan.ingests.iter().any(|cell| cell.condition.is_some());
+    let has_condition = recorded.plan.recordings().any(|(_, run)| run.condition.is_some());
     let there = results.environment.iter().find(|(key, _)| key == "host").map(|(_, host)| host.as_str());
     let uname = rustix::system::uname();
     let here = uname.nodename().to_string_lossy();

@@ -16,7 +16,7 @@ pub struct Results {
     pub version: String,
     /// When the campaign was begun: UTC, ISO 8601.
     pub started: String,
-    /// The resolved plan as JSON ([`crate::plan::Cells`] and the targets' descriptions).
+    /// The resolved plan as JSON ([`crate::plan::ResolvedPlan`] and the targets' descriptions).
     pub plan: String,
     /// No difference smaller than this counts as one, in percent.
     pub margin: f64,

@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod earlier;
 mod ingest;
 mod lock;
 mod place;

@@ -12,7 +12,7 @@ use nilometer_model::{
 };
 use rusqlite::{Connection, ErrorCode, OpenFlags, Row, types::Type};
 
-use super::{RecordError, SCHEMA_VERSION, ingest, place::Place, schema, write};
+use super::{RecordError, SCHEMA_VERSION, earlier, ingest, place::Place, schema, write};
 
 /// What the record holds of its campaign; see [`Results`] for what is left out.
 pub fn read(path: &Path) -> Result<Results, RecordError> {
@@ -105,7 +105,7 @@ fn head(connection: &Connection) -> rusqlite::Result<(Results, u32)> {
             title: row.get(0)?,
             version: row.get(1)?,
             started: row.get(2)?,
-            plan: row.get(3)?,
+            plan: earlier::plan(row.get(3)?),
             repeats: row.get(4)?,
             margin: row.get(5)?,
             ..Results::default()

@@ -8,7 +8,7 @@ use std::{
 use nilometer_model::{Invalid, Key, plan::Phase};
 use rusqlite::{Connection, Row, params, types::Type};
 
-use super::{Record, RecordError, lock::Lock, place::Place, read::open, write};
+use super::{Record, RecordError, earlier, lock::Lock, place::Place, read::open, write};
 
 /// What a campaign must know of its own record to go on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -56,7 +56,7 @@ impl Record {
 }
 
 fn begun(connection: &Connection) -> rusqlite::Result<Begun> {
-    let plan = connection.query_row("SELECT plan FROM campaign", [], |row| row.get(0))?;
+    let plan = earlier::plan(connection.query_row("SELECT plan FROM campaign", [], |row| row.get(0))?);
     let mut done = connection.prepare("SELECT target, cell, repeat, phase, invalid FROM sample")?;
     let mut left_out = connection.prepare("SELECT left_out FROM target ORDER BY id")?;
     let mut runs = connection.prepare("SELECT target, directory FROM run ORDER BY id")?;
@@ -116,6 +116,18 @@ mod tests {
         drop(record);
         let (_, begun) = Record::resume(&path).expect("nobody writes");
         assert_eq!((begun.done.len(), begun.left_out), (2, vec![None, None]));
+    }
+
+    #[test]
+    fn an_earlier_plan_is_given_in_todays_form_to_who_reads_and_to_who_goes_on() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("r.sqlite");
+        let head = Results { plan: earlier::tests::EARLIER.into(), ..Results::default() };
+        drop(Record::create(&path, &head, 0).expect("a new record"));
+        let today = earlier::plan(head.plan);
+        assert_eq!(crate::read(&path).expect("a record").plan, today);
+        assert_eq!(Record::resume(&path).expect("nobody writes").1.plan, today);
+        assert!(today.contains("\"stage\":\"pilatus-6m\"") && !today.contains("ingests"), "{today}");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use nilometer_model::{
     Bytes, CellEntry, Event, Ingest, Instrument, Nanos, Sample, TargetEntry,
-    plan::{Phase, parse},
+    plan::{Cell, Phase, parse},
 };
 
 use super::*;
@@ -29,16 +29,16 @@ branching = 2
 files = 10
 "#;
 
-fn recording(goal: Goal, repeats: u32) -> IngestCell {
+fn recording(goal: Goal, repeats: u32) -> RecordingRun {
     let camera = "name = \"camera\"\ntitle = \"t\"\nsource = \"s\"\nshape = [1000, 1000]\npixel = \"uint8\"\n\
                   frame_rate = \"100 Hz\"\n";
-    IngestCell {
+    RecordingRun {
         goal,
         duration: Nanos::from_millis(5000),
         buffer: Bytes(100 << 20),
         keep: Bytes(1 << 30),
         repeats,
-        ..IngestCell::new(Instrument::parse(camera, "camera").expect("valid"))
+        ..RecordingRun::new(Instrument::parse(camera, "camera").expect("valid"))
     }
 }
 
@@ -46,17 +46,14 @@ fn recording(goal: Goal, repeats: u32) -> IngestCell {
 /// and searched for.
 fn campaign() -> Results {
     let mut plan = parse(PLAN, "t.toml", 1.0).expect("a valid plan");
-    plan.ingests = vec![recording(Goal::Pace, 1), recording(Goal::Limit, 3), recording(Goal::Search, 1)];
+    let runs = [recording(Goal::Pace, 1), recording(Goal::Limit, 3), recording(Goal::Search, 1)];
+    plan.cells.extend(runs.map(|run| Cell::recording(run.label(), run)));
     let target =
         |path: &str| TargetEntry { path: path.into(), file_system: "xfs".into(), ..TargetEntry::default() };
     let mut cells: Vec<CellEntry> = Vec::new();
     for cell in &plan.cells {
         let parameters = serde_json::to_string(cell).expect("plain data");
         cells.push(CellEntry { stage: cell.stage.clone(), name: cell.to_string(), parameters });
-    }
-    for cell in &plan.ingests {
-        let parameters = serde_json::to_string(cell).expect("plain data");
-        cells.push(CellEntry { stage: cell.instrument.name.clone(), name: cell.to_string(), parameters });
     }
     let resolved = serde_json::json!({"plan": plan, "targets": [{"striping": null}, {"path": "/b"}]});
     let results = Results {
@@ -93,12 +90,10 @@ fn recorded_at(goal: Goal, cell: usize, target: usize, repeat: u32) -> Measured 
 }
 
 /// With all samples that it was to have.
-fn complete(mut results: Results, plan: &Cells) -> Results {
+fn complete(mut results: Results, plan: &ResolvedPlan) -> Results {
     for target in 0..2 {
         for cell in [0, 3] {
-            let phases = plan.cells[cell].phases();
-            let recorded = phases.into_iter().filter(|phase| !phase.is_setup());
-            for phase in recorded {
+            for phase in plan.cells[cell].measured_phases() {
                 results.samples.extend((0..2).map(|repeat| measured(cell, target, repeat, phase)));
             }
         }

@@ -22,7 +22,9 @@ use std::fmt;
 
 use nilometer_model::{
     Format, Instrument, Results, Storing,
-    plan::{Cell, DataSource, FileLayout, Phase, StreamCell, SyncPolicy, TreeCell, Volumes, WorkloadCell},
+    plan::{
+        DataSource, FileLayout, Phase, StreamCell, SyncPolicy, TreeCell, Volumes, WorkloadCell, WorkloadRun,
+    },
     statistics::Summary,
 };
 
@@ -160,8 +162,8 @@ impl Found<'_> {
         });
         outcomes.filter_map(move |(stage, outcome)| {
             let entry = self.results.cells.get(outcome.cell)?;
-            let cell: Cell = serde_json::from_str(&entry.parameters).ok()?;
-            let measures = Measures::of(&cell, outcome.phase).filter(|measures| measures.kind == kind)?;
+            let run: WorkloadRun = serde_json::from_str(&entry.parameters).ok()?;
+            let measures = Measures::of(&run, outcome.phase).filter(|measures| measures.kind == kind)?;
             Some(self.judged(stage, outcome, &measures))
         })
     }
@@ -272,9 +274,9 @@ struct Measures {
 
 impl Measures {
     /// None where no limit follows, such as of copies, which the storage that they come from may limit.
-    fn of(cell: &Cell, phase: Phase) -> Option<Self> {
-        match &cell.workload {
-            _ if cell.volumes == Volumes::Together => None,
+    fn of(run: &WorkloadRun, phase: Phase) -> Option<Self> {
+        match &run.workload {
+            _ if run.volumes == Volumes::Together => None,
             WorkloadCell::Stream(stream) if phase == Phase::Write => Self::of_stream(stream),
             WorkloadCell::Tree(TreeCell { file_size, .. }) if phase == Phase::CreateFiles => {
                 Some(Measures { kind: Kind::Files, durable: true, file_size: file_size.0 })

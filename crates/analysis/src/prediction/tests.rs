@@ -4,7 +4,7 @@ use super::*;
 use crate::Study;
 use nilometer_model::{
     Bytes, CellEntry, Ingest, Invalid, Key, Measured, Nanos, PacketTotals, Sample, Series, TargetEntry,
-    plan::{self, Cell, Goal, IngestCell, Phase},
+    plan::{self, Cell, Goal, Phase, RecordingRun},
 };
 
 const SECOND: Nanos = Nanos(1_000_000_000);
@@ -322,12 +322,12 @@ fn detector(name: &str) -> Instrument {
 /// A recording of it at the limit, four times smaller than it came.
 fn packed(results: &mut Results, instrument: &Instrument, rate: u64, cores: f64) {
     recording(results, &instrument.name, Goal::Limit, rate, 0);
-    let cell = IngestCell {
+    let cell = RecordingRun {
         goal: Goal::Limit,
         duration: SECOND,
         buffer: Bytes(1 << 30),
         keep: Bytes(1 << 30),
-        ..IngestCell::new(instrument.clone())
+        ..RecordingRun::new(instrument.clone())
     };
     results.cells.last_mut().expect("a cell").parameters = serde_json::to_string(&cell).expect("JSON");
     let sample = &mut results.samples.last_mut().expect("a sample").sample;

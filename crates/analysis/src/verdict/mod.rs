@@ -8,7 +8,7 @@ mod words;
 use nilometer_model::{
     ByteRate, Bytes, Histogram, Ingest, Invalid, Measured, Nanos, PacketTotals, ReaderTotals, Results,
     Sample, Series, TargetEntry,
-    plan::{Goal, IngestCell},
+    plan::{Goal, RecordingRun},
     search::{self, Advice, BufferLimit, Found, RateLimit, Trial as SearchTrial},
     sustained::{Margin, Step, SustainedRate, step, sustained},
 };
@@ -303,7 +303,7 @@ fn searched(results: &Results, recorded: &Recorded<'_>) -> (Option<RateLimit>, O
             .samples
             .iter()
             .find(|measured| measured.sample.ingest.as_ref().is_some_and(|ingest| ingest.goal == goal))?;
-        let cell: IngestCell = serde_json::from_str(&results.cells.get(first.key.cell)?.parameters).ok()?;
+        let cell: RecordingRun = serde_json::from_str(&results.cells.get(first.key.cell)?.parameters).ok()?;
         let same = recorded.samples.iter().filter(|measured| measured.key.cell == first.key.cell);
         let trials: Vec<_> = same.filter_map(|measured| SearchTrial::of(&measured.sample)).collect();
         match search::advise(&cell, cell.rate(), &trials) {

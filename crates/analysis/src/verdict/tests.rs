@@ -280,15 +280,15 @@ fn nothing_is_called_durable_in_memory() {
 }
 
 /// A search for the highest rate of the camera.
-fn search_cell() -> IngestCell {
+fn search_cell() -> RecordingRun {
     let text = "name = \"camera\"\ntitle = \"a test\"\nsource = \"a test\"\nshape = [1000, 1000]\n\
                 pixel = \"uint8\"\nframe_rate = \"100 Hz\"\n";
-    IngestCell {
+    RecordingRun {
         goal: Goal::Search,
         duration: SECOND,
         buffer: Bytes(100 << 20),
         keep: Bytes(1 << 30),
-        ..IngestCell::new(Instrument::parse(text, "camera").expect("a valid instrument"))
+        ..RecordingRun::new(Instrument::parse(text, "camera").expect("a valid instrument"))
     }
 }
 

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use nilometer_acquisition::{Outcome, RecordError, Recorder};
 use nilometer_model::{
     Bytes, Histogram, Invalid, Nanos, ReaderTotals, Readers, Sample, Seed, Series,
-    plan::{Goal, IngestCell, Onto},
+    plan::{Goal, Onto, RecordingRun},
     sustained::is_precise,
 };
 use nilometer_storage::{
@@ -44,7 +44,7 @@ pub(crate) struct Job<'a> {
     /// Where copies go.
     pub(crate) archive: Option<&'a Arc<dyn Target>>,
     /// A sample each.
-    pub(crate) cells: &'a [(IngestCell, Seed)],
+    pub(crate) cells: &'a [(RecordingRun, Seed)],
     /// When it may end, if frames come as fast as they are taken.
     pub(crate) pass: Pass,
 }
@@ -327,7 +327,7 @@ fn samples(job: &Job<'_>, recorded: Recorded, ours: Usage) -> Option<Vec<Sample>
 }
 
 /// A sample of a recording that was made by other means than a campaign's: in virtual time.
-pub fn sample_of(cell: &IngestCell, outcome: Outcome, readers: Vec<ReaderTotals>) -> Sample {
+pub fn sample_of(cell: &RecordingRun, outcome: Outcome, readers: Vec<ReaderTotals>) -> Sample {
     let mut sample = sample::sample(cell, String::new(), vec![Made { outcome, went: None }], Vec::new());
     if let Some(ingest) = &mut sample.ingest {
         ingest.readers = readers;

@@ -1,7 +1,7 @@
 //! What a recording came to, as a sample.
 
 use nilometer_acquisition::{Chronicle, Outcome};
-use nilometer_model::{Bytes, Ingest, Invalid, Nanos, ReaderTotals, Sample, plan::IngestCell};
+use nilometer_model::{Bytes, Ingest, Invalid, Nanos, ReaderTotals, Sample, plan::RecordingRun};
 
 use super::{
     follow::Report,
@@ -21,10 +21,10 @@ pub(super) struct Made {
 const STALLS_MOST: usize = 200;
 
 /// One sample of all recordings of a cell and those who read them.
-pub(super) fn sample(cell: &IngestCell, company: String, made: Vec<Made>, readers: Vec<Report>) -> Sample {
+pub(super) fn sample(cell: &RecordingRun, company: String, made: Vec<Made>, readers: Vec<Report>) -> Sample {
     let (mut sample, recorded) = (Sample::new(Nanos(0)), cell.recorded());
     let mut ingest = Ingest {
-        instrument: cell.instrument.name.clone(),
+        instrument: cell.label(),
         count: cell.count,
         goal: cell.goal,
         frame_size: recorded.frame_size(),

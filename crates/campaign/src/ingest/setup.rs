@@ -11,7 +11,7 @@ use nilometer_acquisition::{
 };
 use nilometer_model::{
     Bytes, Instrument, Invalid, Seed, Storing,
-    plan::{Goal, IngestCell, Route},
+    plan::{Goal, RecordingRun, Route},
 };
 use nilometer_storage::{Target, TargetError, engine::Options, target::Description};
 
@@ -41,7 +41,7 @@ struct Source {
 pub(super) fn setup(
     run: &Run,
     target: &Arc<dyn Target>,
-    cell: &IngestCell,
+    cell: &RecordingRun,
     seed: Seed,
     name: &str,
 ) -> Result<Ready, Invalid> {
@@ -82,7 +82,7 @@ pub(super) fn setup(
 /// The instrument: in this process, or at the other end of this machine's own network.
 fn source(
     run: &Run,
-    cell: &IngestCell,
+    cell: &RecordingRun,
     seed: Seed,
     shape: &Shape,
     stop: &Arc<AtomicBool>,
@@ -139,7 +139,7 @@ const BUFFERED_LANES: u32 = 2;
 
 impl Shape {
     /// On a target that is described so.
-    pub(crate) fn of(cell: &IngestCell, target: &Description) -> Self {
+    pub(crate) fn of(cell: &RecordingRun, target: &Description) -> Self {
         let (recorded, rings) = (cell.recorded(), cell.rings());
         let frame = recorded.frame_size().0;
         let spacing = Spacing::suited(target, frame, recorded.storing, recorded.format);
@@ -185,7 +185,7 @@ impl Shape {
 }
 
 /// Frames of an instrument that puts all into one file: at its pace what comes in its time, else as much as is kept.
-fn frames_in_one_file(cell: &IngestCell, recorded: &Instrument, stride: u64) -> u64 {
+fn frames_in_one_file(cell: &RecordingRun, recorded: &Instrument, stride: u64) -> u64 {
     if cell.goal == Goal::Limit {
         return (cell.keep.0 / stride).max(1);
     }

@@ -157,17 +157,17 @@ impl Target for Stuck {
 }
 
 /// 100 frames, by one camera.
-fn cell(readers: Readers) -> IngestCell {
-    IngestCell {
+fn cell(readers: Readers) -> RecordingRun {
+    RecordingRun {
         duration: Nanos::from_millis(200),
         buffer: Bytes(4 << 20),
         keep: Bytes(1 << 30),
         readers,
-        ..IngestCell::new(Instrument::parse(CAMERA, "camera").expect("a valid instrument"))
+        ..RecordingRun::new(Instrument::parse(CAMERA, "camera").expect("a valid instrument"))
     }
 }
 
-fn recorded_on(target: &Arc<dyn Target>, archive: Option<&Arc<dyn Target>>, cell: IngestCell) -> Sample {
+fn recorded_on(target: &Arc<dyn Target>, archive: Option<&Arc<dyn Target>>, cell: RecordingRun) -> Sample {
     let (clock, usual) = (Clock::start(), Usual::now());
     // What others write is not waited for.
     usual.stays(u64::MAX);
@@ -227,7 +227,7 @@ fn frames_that_grow_when_they_are_compressed_are_copied() {
     let text = CAMERA.replace("uint8", "int32") + "format = \"cbf\"\ndata = \"incompressible\"\n";
     let instrument = Instrument::parse(&text, "camera").expect("a valid instrument");
     let (target, archive) = (Counted::target(), Counted::target());
-    let copied = IngestCell { instrument, ..cell(Readers { copy: true, ..Readers::default() }) };
+    let copied = RecordingRun { instrument, ..cell(Readers { copy: true, ..Readers::default() }) };
     let ingest = recorded_on(&target, Some(&archive), copied).ingest.expect("a recording");
     assert!(ingest.written.0 > ingest.stored * ingest.frame_size.0, "{} B", ingest.written.0);
     let copy = ingest.readers.iter().find(|reader| reader.copies).expect("it was copied");
@@ -248,16 +248,16 @@ data = "vlbi"
 packets.format.vdif = { payload = "8000 B", threads = [0] }
 "#;
 
-fn over_loopback(instrument: &str, duration: Nanos) -> IngestCell {
+fn over_loopback(instrument: &str, duration: Nanos) -> RecordingRun {
     let instrument = Instrument::parse(instrument, "telescope").expect("a valid instrument");
-    IngestCell { instrument, duration, route: Route::Loopback, ..cell(Readers::default()) }
+    RecordingRun { instrument, duration, route: Route::Loopback, ..cell(Readers::default()) }
 }
 
 #[test]
 fn packets_over_loopback_are_recorded_and_are_what_was_sent() {
     let with_reader = Readers { count: 1, ..Readers::default() };
     let telescope = over_loopback(TELESCOPE, Nanos::from_millis(1000));
-    let sample = recorded_on(&Counted::target(), None, IngestCell { readers: with_reader, ..telescope });
+    let sample = recorded_on(&Counted::target(), None, RecordingRun { readers: with_reader, ..telescope });
     let ingest = sample.ingest.expect("a recording");
     let packets = ingest.packets.expect("it was of packets");
     // 2000 packets come in a second, and a block has 128.
@@ -306,7 +306,7 @@ fn each_stream_of_packets_has_a_recorder() {
 fn packets_onto_nothing_are_counted_and_not_read_back() {
     let target = Counted::target();
     let telescope = over_loopback(TELESCOPE, Nanos::from_millis(300));
-    let sample = recorded_on(&target, None, IngestCell { onto: Onto::Nothing, ..telescope });
+    let sample = recorded_on(&target, None, RecordingRun { onto: Onto::Nothing, ..telescope });
     let ingest = sample.ingest.expect("a recording");
     assert!(ingest.packets.is_some_and(|packets| packets.stored > 0) && ingest.readers.is_empty());
     assert_eq!(target.traffic(), Some((0, 0)));

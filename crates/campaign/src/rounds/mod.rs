@@ -8,7 +8,7 @@ use std::sync::{Arc, atomic::AtomicBool};
 
 use nilometer_model::{
     Event, Invalid, Key, Measured, Nanos, Sample, Seed,
-    plan::{Cell, Phase},
+    plan::{Measurement, Phase, WorkloadRun},
     search::{Found, SearchBound},
 };
 use nilometer_record::{Record, RecordError};
@@ -217,9 +217,8 @@ impl Campaign {
         let left: Vec<Turn> =
             turns.iter().filter(|turn| !turn.is_done(plan, &self.done, &self.trials)).cloned().collect();
         let recording = |turn: &Turn| {
-            let ingest = turn.cell.checked_sub(plan.cells.len())?;
-            let members = turns::company(plan, ingest).into_iter().map(|member| &plan.ingests[member]);
-            members.map(Planned::of).max_by_key(|planned| planned.time)
+            let members = turns::company(plan, turn.cell).into_iter();
+            members.map(|(_, run)| Planned::of(run)).max_by_key(|planned| planned.time)
         };
         State {
             run: Run { clock, hang_after, stop, ends: clock.now() + plan.time_limit, usual: Usual::now() },
@@ -237,11 +236,13 @@ impl Campaign {
 
     /// One cell, all its phases, on the turn's targets. Returns early when the campaign ends first.
     fn take(&mut self, state: &mut State<'_>, turn: &Turn) -> Result<(), CampaignError> {
-        let cells = self.resolved.plan.cells.len();
-        match turn.cell.checked_sub(cells) {
-            Some(_) if turn.search(&self.resolved.plan).is_some() => self.take_search(state, turn)?,
-            Some(ingest) => self.take_ingest(state, turn, ingest)?,
-            None => self.take_phases(state, turn)?,
+        match &self.resolved.plan.cells[turn.cell].measurement {
+            Measurement::Recording(run) if run.goal.searches() => self.take_search(state, turn)?,
+            Measurement::Recording(_) => self.take_recording(state, turn)?,
+            Measurement::Workload(run) => {
+                let run = run.clone();
+                self.take_phases(state, turn, &run)?;
+            }
         }
         for target in state.in_use(&turn.targets) {
             if let Err(error) = self.clear(state, turn, target) {
@@ -256,12 +257,17 @@ impl Campaign {
     }
 
     /// All phases of a cell. A target on which one fails does no more of them; one that hangs is left out.
-    fn take_phases(&mut self, state: &mut State<'_>, turn: &Turn) -> Result<(), CampaignError> {
-        let (cell, seed) = (self.resolved.plan.cells[turn.cell].clone(), self.seed(turn));
+    fn take_phases(
+        &mut self,
+        state: &mut State<'_>,
+        turn: &Turn,
+        cell: &WorkloadRun,
+    ) -> Result<(), CampaignError> {
+        let seed = self.seed(turn);
         let reached = Reached::new(&turn.targets, cell.workers);
         let mut going = Vec::new();
         for &number in &turn.targets {
-            match self.stripe(state, number, &cell)? {
+            match self.stripe(state, number, cell)? {
                 Ok(()) => going.push(number),
                 Err(error) => {
                     let refused = Sample::invalid(Invalid::Refused(error.to_string()));
@@ -275,7 +281,7 @@ impl Campaign {
             if targets.is_empty() {
                 break;
             }
-            let task = Task { targets: &targets, cell: &cell, phase, seed, reached: &reached };
+            let task = Task { targets: &targets, cell, phase, seed, reached: &reached };
             let Some(samples) = state.measure(turn, &task) else { return Ok(()) };
             for (&(number, _), sample) in targets.iter().zip(samples) {
                 if let Some(why) = sample.invalid.clone().filter(is_broken) {
@@ -297,7 +303,7 @@ impl Campaign {
         &mut self,
         state: &mut State<'_>,
         target: usize,
-        cell: &Cell,
+        cell: &WorkloadRun,
     ) -> Result<Result<(), TargetError>, CampaignError> {
         let (Some(target), asked) = (&self.targets[target], cell.stripe_count) else { return Ok(Ok(())) };
         let given = match within(state.run.hang_after, target, move |target| target.stripe(asked)) {
@@ -327,11 +333,11 @@ impl Campaign {
         (target, phase): (usize, Phase),
         sample: Sample,
     ) -> Result<(), CampaignError> {
-        let phases = self.resolved.plan.cells[turn.cell].phases();
+        let phases = self.resolved.plan.cells[turn.cell].measured_phases();
         if self.is_open(&turn.key(target, phase)) {
             return self.keep(state, turn.key(target, phase), sample);
         }
-        let missing = |phase: &&Phase| !phase.is_setup() && self.is_open(&turn.key(target, **phase));
+        let missing = |phase: &&Phase| self.is_open(&turn.key(target, **phase));
         let Some(&missing) = phases.iter().find(missing) else { return Ok(()) };
         let why = sample.invalid.as_ref().map(ToString::to_string).unwrap_or_default();
         let why = Invalid::Refused(format!("when {} was run again: {why}", phase.name()));
@@ -352,8 +358,8 @@ impl Campaign {
         self.done.insert(key, sample.invalid.clone());
         self.trials.add(key, &sample);
         let ((done, of), left) = (state.place, state.left());
-        let ingest = key.cell.checked_sub(self.resolved.plan.cells.len());
-        let searches = ingest.is_some_and(|ingest| self.resolved.plan.ingests[ingest].goal.searches());
+        let run = self.resolved.plan.cells[key.cell].as_recording();
+        let searches = run.is_some_and(|run| run.goal.searches());
         let trial = searches.then(|| self.trials.count((key.cell, key.target)));
         (state.tell)(Progress::Measured { done, of, left, measured: &Measured { key, sample }, trial });
         Ok(())
@@ -375,8 +381,8 @@ impl Campaign {
     /// Removes what a cell left; each file may take its time.
     fn clear(&self, state: &State<'_>, turn: &Turn, target: usize) -> Result<(), TargetError> {
         let Some(target) = &self.targets[target] else { return Ok(()) };
-        let cell = self.resolved.plan.cells.get(turn.cell);
-        let files = cell.map_or(0, |cell| cell.footprint().entries);
+        let run = self.resolved.plan.cells[turn.cell].as_workload();
+        let files = run.map_or(0, |run| run.footprint().entries);
         let limit = state.run.hang_after + Nanos(files.saturating_mul(UNLINK_AT_MOST.0));
         within(limit, target, |target| target.clear())?
     }

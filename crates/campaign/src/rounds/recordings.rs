@@ -2,7 +2,7 @@
 
 use nilometer_model::{
     Invalid, Sample,
-    plan::{Condition, IngestCell, Phase},
+    plan::{Condition, Phase, RecordingRun},
     search::SearchBound,
 };
 
@@ -15,21 +15,11 @@ use crate::{
 };
 
 impl Campaign {
-    pub(super) fn take_ingest(
-        &mut self,
-        state: &mut State<'_>,
-        turn: &Turn,
-        ingest: usize,
-    ) -> Result<(), CampaignError> {
-        let plan = &self.resolved.plan;
-        let members = turns::company(plan, ingest);
-        let turns = members.iter().map(|member| Turn { cell: plan.cells.len() + member, ..turn.clone() });
-        let turns: Vec<Turn> = turns.collect();
-        let cells: Vec<_> = members
-            .iter()
-            .zip(&turns)
-            .map(|(&member, turn)| (plan.ingests[member].clone(), self.seed(turn)))
-            .collect();
+    pub(super) fn take_recording(&mut self, state: &mut State<'_>, turn: &Turn) -> Result<(), CampaignError> {
+        let members = turns::company(&self.resolved.plan, turn.cell);
+        let turns: Vec<Turn> = members.iter().map(|(cell, _)| Turn { cell: *cell, ..turn.clone() }).collect();
+        let cells: Vec<_> =
+            members.iter().zip(&turns).map(|((_, run), turn)| ((*run).clone(), self.seed(turn))).collect();
         let archive = self.archive.clone();
         for &number in &turn.targets {
             let Some(target) = self.targets[number].clone() else { continue };
@@ -110,7 +100,7 @@ impl Campaign {
         state: &mut State<'_>,
         turn: &Turn,
         number: usize,
-        cell: IngestCell,
+        cell: RecordingRun,
     ) -> Result<bool, CampaignError> {
         let Some(target) = self.targets[number].clone() else { return Ok(false) };
         let cells = [(cell, self.seed(turn))];

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use nilometer_model::{Event, Invalid, Nanos, plan::Cells};
+use nilometer_model::{Event, Invalid, Nanos, plan::ResolvedPlan};
 
 use super::{Campaign, CampaignError, State};
 use crate::{
@@ -65,13 +65,13 @@ pub(super) struct Taken {
 }
 
 /// Turns that are measured before any of them is measured again: those of a round, and a search by itself.
-pub(super) fn rounds<'a>(plan: &'a Cells, turns: &'a [Turn]) -> impl Iterator<Item = &'a [Turn]> {
-    let place = |turn: &Turn| (turn.repeat, turn.cell >= plan.cells.len());
+pub(super) fn rounds<'a>(plan: &'a ResolvedPlan, turns: &'a [Turn]) -> impl Iterator<Item = &'a [Turn]> {
+    let place = |turn: &Turn| (turn.repeat, plan.cells[turn.cell].as_recording().is_some());
     turns.chunk_by(move |a, b| place(a) == place(b) && a.search(plan).is_none() && b.search(plan).is_none())
 }
 
 /// Why a turn should be measured again: the worst of what spoilt its samples, on targets on which nothing broke.
-pub(super) fn spoilt<'a>(turn: &Turn, plan: &Cells, done: &'a Done) -> Option<&'a Invalid> {
+pub(super) fn spoilt<'a>(turn: &Turn, plan: &ResolvedPlan, done: &'a Done) -> Option<&'a Invalid> {
     if turn.repeat < plan.warm_up || turn.search(plan).is_some() {
         return None;
     }
@@ -123,10 +123,7 @@ impl Campaign {
     /// Cell, targets and round of a turn.
     fn in_words(&self, turn: &Turn) -> String {
         let plan = &self.resolved.plan;
-        let cell = match turn.cell.checked_sub(plan.cells.len()) {
-            Some(ingest) => plan.ingests[ingest].to_string(),
-            None => plan.cells[turn.cell].to_string(),
-        };
+        let cell = &plan.cells[turn.cell];
         let path = |&target: &usize| self.resolved.targets[target].path.display().to_string();
         let targets: Vec<String> = turn.targets.iter().map(path).collect();
         format!("{}: {cell}, round {}", targets.join(", "), turn.repeat + 1 - plan.warm_up)
@@ -160,7 +157,7 @@ block_size = "1 MiB"
 access = "buffered"
 "#;
 
-    fn plan() -> Cells {
+    fn plan() -> ResolvedPlan {
         parse(PLAN, "test.toml", 1.0).expect("a valid plan")
     }
 

@@ -37,7 +37,7 @@ use std::sync::{Arc, atomic::AtomicU64};
 
 use nilometer_model::{
     Bytes, Nanos, Seed,
-    plan::{Access, Cell, Phase, WorkloadCell},
+    plan::{Access, Phase, WorkloadCell, WorkloadRun},
 };
 use nilometer_storage::{Buffer, Counted, OpKind, Operation, Step, Wait, Workload};
 
@@ -108,7 +108,7 @@ pub fn buffer_size(cell: &WorkloadCell, phase: Phase) -> usize {
 
 /// How many buffers a worker has. Whoever writes small blocks has more than are in flight and takes turns among them, so
 /// that a file system which compresses many blocks together finds no two alike.
-pub fn buffer_count(cell: &Cell, phase: Phase) -> usize {
+pub fn buffer_count(cell: &WorkloadRun, phase: Phase) -> usize {
     let depth = cell.depth as usize;
     let turns = (1 << 20) / buffer_size(&cell.workload, phase);
     match (&cell.workload, phase) {
@@ -192,7 +192,7 @@ pub fn is_direct(access: Option<Access>, direct_is_real: bool) -> bool {
 }
 
 /// Bytes that a cell's workers hold in memory.
-pub fn memory(cell: &Cell) -> Bytes {
+pub fn memory(cell: &WorkloadRun) -> Bytes {
     let of_phase = |phase| buffer_size(&cell.workload, phase) as u64 * buffer_count(cell, phase) as u64;
     let largest = cell.phases().into_iter().map(of_phase).max().unwrap_or(0);
     Bytes(largest.saturating_mul(u64::from(cell.workers)))

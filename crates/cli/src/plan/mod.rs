@@ -5,7 +5,7 @@ mod keys;
 use anyhow::bail;
 use clap::{Args, Subcommand};
 use nilometer_model::{
-    plan::{Cell, Cells, Estimate, Speed, parse_with},
+    plan::{Cell, Estimate, Measurement, Phase, ResolvedPlan, Speed, parse_with},
     statistics::detectable,
 };
 
@@ -81,54 +81,54 @@ impl Plan {
 }
 
 /// A plan by its name or path.
-pub(crate) fn load(name: &str, Scale { scale }: Scale) -> anyhow::Result<Cells> {
+pub(crate) fn load(name: &str, Scale { scale }: Scale) -> anyhow::Result<ResolvedPlan> {
     let (file, text) = find(name, &PLANS, "plan")?;
     read(&text, &file, scale)
 }
 
 /// A plan from its text, with the instruments of the catalogue.
-pub(crate) fn read(text: &str, file: &str, scale: f64) -> anyhow::Result<Cells> {
+pub(crate) fn read(text: &str, file: &str, scale: f64) -> anyhow::Result<ResolvedPlan> {
     Ok(parse_with(text, file, scale, &|name| instrument::load(name).map_err(|error| format!("{error:#}")))?)
 }
 
-fn shown(plan: &Cells) -> String {
+fn shown(plan: &ResolvedPlan) -> String {
     let mut lines = vec![plan.title.clone(), String::new()];
     lines.extend(head(plan));
     let mut stage = "";
     for cell in &plan.cells {
         if cell.stage != stage {
             stage = &cell.stage;
-            lines.extend([String::new(), format!("{stage}: {} ({})", cell.workload.name(), phases(cell))]);
+            let what = match &cell.measurement {
+                Measurement::Workload(run) => format!("{} ({})", run.workload.name(), phases(cell)),
+                Measurement::Recording(_) => "recordings".into(),
+            };
+            lines.extend([String::new(), format!("{stage}: {what}")]);
         }
         lines.push(format!("  {cell}"));
-    }
-    if !plan.ingests.is_empty() {
-        lines.extend([String::new(), "recordings".to_owned()]);
-        lines.extend(plan.ingests.iter().map(|cell| format!("  {cell}")));
     }
     lines.join("\n")
 }
 
 /// What is measured of a cell.
 fn phases(cell: &Cell) -> String {
-    let all = cell.phases();
-    let names: Vec<_> = all.iter().filter(|phase| !phase.is_setup()).map(|phase| phase.name()).collect();
+    let names: Vec<_> = cell.measured_phases().iter().map(|phase| phase.name()).collect();
     match names.as_slice() {
         [first, .., last] if names.len() > 4 => format!("{} phases from {first} to {last}", names.len()),
         _ => names.join(", "),
     }
 }
 
-fn head(plan: &Cells) -> Vec<String> {
+fn head(plan: &ResolvedPlan) -> Vec<String> {
     let Estimate { time, space, written } = plan.estimate(1, Speed::ASSUMED);
     let (entries, bytes) = (space.entries, space.bytes);
     let Speed { rate, operations } = Speed::ASSUMED;
     let mut rows = Vec::new();
-    if plan.cells.is_empty() {
+    let workloads = plan.workloads().count();
+    if workloads == 0 {
         rows.push(("takes", format!("{time} a target")));
     } else {
         rows.extend([
-            ("measures", format!("{} cells in {} rounds", plan.cells.len(), plan.repeats)),
+            ("measures", format!("{workloads} cells in {} rounds", plan.repeats)),
             ("takes", format!("{time} a target, if it does {rate} and {operations} operations a second")),
             (
                 "needs",
@@ -137,11 +137,9 @@ fn head(plan: &Cells) -> Vec<String> {
             ("writes", format!("{written} in all to each target")),
         ]);
     }
-    if !plan.ingests.is_empty() {
-        rows.push((
-            "records",
-            format!("{} recordings, each {} times", plan.ingests.len(), plan.ingests[0].repeats),
-        ));
+    if let Some((_, first)) = plan.recordings().next() {
+        let recordings = plan.recordings().count();
+        rows.push(("records", format!("{recordings} recordings, each {} times", first.repeats)));
     }
     if plan.warm_up > 0 {
         rows.push(("warm-up", format!("{} rounds that count for nothing", plan.warm_up)));
@@ -154,14 +152,14 @@ fn head(plan: &Cells) -> Vec<String> {
     rows.iter().map(|(key, value)| format!("{key:<9} {value}")).collect()
 }
 
-fn needs_source(plan: &Cells) -> bool {
-    plan.cells.iter().any(|cell| cell.phases().contains(&nilometer_model::plan::Phase::Source))
+fn needs_source(plan: &ResolvedPlan) -> bool {
+    plan.workloads().any(|(_, _, run)| run.phases().contains(&Phase::Source))
 }
 
 /// Which difference between two targets the plan can see, if repeats spread by so much.
-fn sees(plan: &Cells) -> Vec<(&'static str, String)> {
-    let Some(first) = plan.cells.first().map(|cell| cell.stage.as_str()) else { return Vec::new() };
-    let cells = plan.cells.iter().filter(|cell| cell.stage == first).count();
+fn sees(plan: &ResolvedPlan) -> Vec<(&'static str, String)> {
+    let Some((_, first, _)) = plan.workloads().next() else { return Vec::new() };
+    let cells = plan.workloads().filter(|(_, stage, _)| *stage == first).count();
     let line = |(at, spread): (usize, f64)| {
         let (cell, stage) = detectable(cells, plan.repeats, spread);
         let percent = |value: Option<f64>| value.map_or("none".into(), |v| format!("{:.1} %", 100.0 * v));

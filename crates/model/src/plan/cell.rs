@@ -4,14 +4,78 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Access, EngineKind, Footprint, Phase, WorkloadCell};
+use super::{Access, EngineKind, Footprint, Phase, RecordingRun, WorkloadCell};
 use crate::{Bytes, Nanos};
 
-/// A workload with one value for each parameter.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// What a repeat measures on a target.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Cell {
     /// The stage it belongs to.
     pub stage: String,
+    /// What is done there.
+    pub measurement: Measurement,
+}
+
+/// The ways to measure a target.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Measurement {
+    /// Operations of a kind, as fast as they are done.
+    Workload(WorkloadRun),
+    /// Frames of an instrument, as they come.
+    Recording(Box<RecordingRun>),
+}
+
+impl Cell {
+    /// A workload of a stage.
+    pub fn workload(stage: impl Into<String>, run: WorkloadRun) -> Self {
+        Cell { stage: stage.into(), measurement: Measurement::Workload(run) }
+    }
+
+    /// A recording of a stage.
+    pub fn recording(stage: impl Into<String>, run: RecordingRun) -> Self {
+        Cell { stage: stage.into(), measurement: Measurement::Recording(Box::new(run)) }
+    }
+
+    /// The workload, if it is one.
+    pub fn as_workload(&self) -> Option<&WorkloadRun> {
+        match &self.measurement {
+            Measurement::Workload(run) => Some(run),
+            Measurement::Recording(_) => None,
+        }
+    }
+
+    /// The recording, if it is one.
+    pub fn as_recording(&self) -> Option<&RecordingRun> {
+        match &self.measurement {
+            Measurement::Recording(run) => Some(run),
+            Measurement::Workload(_) => None,
+        }
+    }
+
+    /// The phases whose samples are recorded, in order.
+    pub fn measured_phases(&self) -> Vec<Phase> {
+        match &self.measurement {
+            Measurement::Workload(run) => {
+                run.phases().into_iter().filter(|phase| !phase.is_setup()).collect()
+            }
+            Measurement::Recording(_) => vec![Phase::Ingest],
+        }
+    }
+}
+
+impl fmt::Display for Cell {
+    /// The whole cell in a line, as the record's key within its plan.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.measurement {
+            Measurement::Workload(run) => run.fmt(f),
+            Measurement::Recording(run) => run.fmt(f),
+        }
+    }
+}
+
+/// A workload with one value for each parameter.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkloadRun {
     /// Threads.
     pub workers: u32,
     /// How operations are issued.
@@ -41,7 +105,7 @@ pub enum Volumes {
     Together,
 }
 
-impl Cell {
+impl WorkloadRun {
     /// The phases, in order.
     pub fn phases(&self) -> Vec<Phase> {
         self.workload.parameters().phases()
@@ -68,8 +132,8 @@ impl Cell {
     }
 }
 
-impl fmt::Display for Cell {
-    /// The whole cell in a line, as the record's key within its plan.
+impl fmt::Display for WorkloadRun {
+    /// All of it in a line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}, {}", self.workload, plural(self.workers, "worker"))?;
         if self.engine != EngineKind::Sync {

@@ -1,6 +1,6 @@
 //! How long a plan takes and how much space it needs, before anything is measured.
 
-use super::{Cell, Cells, Footprint, Phase, Volumes};
+use super::{Footprint, Phase, ResolvedPlan, Volumes, WorkloadRun};
 use crate::{ByteRate, Bytes, Nanos};
 
 /// What a storage system is assumed to do.
@@ -37,12 +37,12 @@ pub struct Estimate {
 /// Threads, settling and clearing of a phase.
 const OVERHEAD: f64 = 0.02;
 
-impl Cells {
+impl ResolvedPlan {
     /// What it takes on so many targets of such a speed.
     pub fn estimate(&self, targets: usize, speed: Speed) -> Estimate {
         let rounds = f64::from(self.warm_up + self.repeats);
         let (mut seconds, mut written, mut space) = (0.0, 0_u64, Footprint::default());
-        for cell in &self.cells {
+        for (_, _, cell) in self.workloads() {
             let times = if cell.volumes == Volumes::Together { 1.0 } else { targets as f64 };
             seconds += rounds * times * cell.seconds(speed);
             written =
@@ -50,15 +50,15 @@ impl Cells {
             let Footprint { bytes, entries } = cell.footprint();
             space = Footprint { bytes: space.bytes.max(bytes), entries: space.entries.max(entries) };
         }
-        for ingest in &self.ingests {
-            seconds += f64::from(ingest.repeats) * targets as f64 * ingest.duration.seconds();
+        for (_, recording) in self.recordings() {
+            seconds += f64::from(recording.repeats) * targets as f64 * recording.duration.seconds();
         }
         // A plan that is longer than time can be counted is too long in any case.
         Estimate { time: Nanos::from_seconds(seconds.min(9e9)), space, written: Bytes(written) }
     }
 }
 
-impl Cell {
+impl WorkloadRun {
     /// All phases at such a speed.
     fn seconds(&self, speed: Speed) -> f64 {
         let parameters = self.workload.parameters();

@@ -4,13 +4,16 @@ use std::{borrow::Cow, fmt};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ByteRate, Bytes, Instrument, Nanos, Readers};
+use crate::{ByteRate, Bytes, Format, Frequency, Instrument, Nanos, Readers, Storing};
 
 /// An instrument to be recorded onto a target.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct IngestCell {
-    /// What delivers frames.
+pub struct RecordingRun {
+    /// What delivers frames: as it is in the catalogue, but for what the plan says instead.
     pub instrument: Instrument,
+    /// What the plan says instead.
+    #[serde(default)]
+    pub swept: Swept,
     /// So many of it, each with a recorder of its own.
     pub count: u32,
     /// What the recording is to show.
@@ -39,6 +42,33 @@ pub struct IngestCell {
     /// Where they are stored.
     #[serde(default)]
     pub onto: Onto,
+}
+
+/// What a plan says of an instrument instead of the catalogue. In words it follows the instrument's name.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Swept {
+    /// Bytes of samples or pixels in a packet.
+    pub payload: Option<Bytes>,
+    /// Frames a second of each stream.
+    pub rate: Option<Frequency>,
+    /// Streams in step.
+    pub streams: Option<u64>,
+    /// How a frame is written.
+    pub format: Option<Format>,
+    /// Into which files frames go.
+    pub storing: Option<Storing>,
+}
+
+impl fmt::Display for Swept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Swept { payload, rate, streams, format, storing } = self;
+        payload.map_or(Ok(()), |payload| write!(f, " in packets of {payload}"))?;
+        rate.map_or(Ok(()), |rate| write!(f, " at {rate}"))?;
+        streams.map_or(Ok(()), |streams| write!(f, " in {streams} streams"))?;
+        format.map_or(Ok(()), |format| write!(f, " as {}", format.name()))?;
+        storing.map_or(Ok(()), |storing| write!(f, ", {}", storing.name()))
+    }
 }
 
 /// Where a recorder stores frames.
@@ -169,12 +199,13 @@ pub const FRAMES_LEAST: u64 = 20;
 /// The least time of a recording.
 pub const DURATION_LEAST: Nanos = Nanos::from_millis(100);
 
-impl IngestCell {
+impl RecordingRun {
     /// One recording of one instrument by itself, at its own pace, made in place: 40 s with a buffer of 1 GiB, of which
     /// 2 GiB stay.
     pub fn new(instrument: Instrument) -> Self {
-        IngestCell {
+        RecordingRun {
             instrument,
+            swept: Swept::default(),
             count: 1,
             goal: Goal::Pace,
             duration: Nanos::from_millis(40_000),
@@ -190,10 +221,15 @@ impl IngestCell {
         }
     }
 
-    /// The instrument, and how many of it.
+    /// The instrument, and what the plan says of it instead: recordings of one label are compared with each other.
+    pub fn label(&self) -> String {
+        format!("{}{}", self.instrument.name, self.swept)
+    }
+
+    /// The same, and how many of it.
     pub fn who(&self) -> String {
-        let name = &self.instrument.name;
-        if self.count == 1 { name.clone() } else { format!("{} x {name}", self.count) }
+        let label = self.label();
+        if self.count == 1 { label } else { format!("{} x {label}", self.count) }
     }
 
     /// What is recorded of each: its frames, or blocks of its packets.
@@ -234,7 +270,7 @@ impl IngestCell {
     }
 }
 
-impl fmt::Display for IngestCell {
+impl fmt::Display for RecordingRun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let pace = match self.goal {
             Goal::Limit => "as fast as it is taken".into(),
@@ -298,11 +334,11 @@ mod tests {
             let text = format!(
                 "name = \"camera\"\ntitle = \"t\"\nsource = \"s\"\nshape = [10, 20]\npixel = \"int32\"\nframe_rate = \"{rate}\"\n"
             );
-            IngestCell {
+            RecordingRun {
                 duration,
                 buffer: Bytes(0),
                 keep: Bytes(0),
-                ..IngestCell::new(Instrument::parse(&text, "camera").expect("valid"))
+                ..RecordingRun::new(Instrument::parse(&text, "camera").expect("valid"))
             }
         };
         for (rate, least) in [("5 Hz", 4000), ("50 Hz", 400), ("1 kHz", 100)] {

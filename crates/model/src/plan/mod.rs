@@ -11,6 +11,7 @@ mod ingest;
 mod parameters;
 mod phase;
 mod random;
+mod recorded;
 mod recording;
 mod reference;
 mod small_writes;
@@ -21,11 +22,11 @@ mod walk;
 mod workload;
 mod written;
 
-pub use cell::{Cell, Volumes};
+pub use cell::{Cell, Measurement, Volumes, WorkloadRun};
 pub use choices::{Access, EngineKind, SyncPolicy};
 pub use estimate::{Estimate, Speed};
 pub use frames::{FrameFile, FrameRead, FramesCell, FramesSweep, Split};
-pub use ingest::{Condition, DURATION_LEAST, FRAMES_LEAST, Fill, Goal, IngestCell, Onto, Route};
+pub use ingest::{Condition, DURATION_LEAST, FRAMES_LEAST, Fill, Goal, Onto, RecordingRun, Route, Swept};
 pub use parameters::{Footprint, Parameters, Work};
 pub use phase::Phase;
 pub use random::{Coverage, Mode, RandomCell, RandomSweep};
@@ -84,7 +85,7 @@ pub enum PlanError {
 
 /// A plan as cells, ready to be resolved against targets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Cells {
+pub struct ResolvedPlan {
     /// The plan's title.
     pub title: String,
     /// How often each cell is measured.
@@ -110,31 +111,47 @@ pub struct Cells {
     pub reserve: Bytes,
     /// How long a phase may be silent beyond its limit.
     pub hang_after: Nanos,
-    /// Every combination, in the order of the plan.
+    /// Every combination, in the order of the plan. Recordings are made after all rounds, in this order.
     pub cells: Vec<Cell>,
-    /// What is recorded after all rounds, in this order.
-    pub ingests: Vec<IngestCell>,
 }
 
-impl Cells {
+impl ResolvedPlan {
     /// Several plans as one campaign: each stage is named after its plan too, and where heads differ the larger demand
     /// holds. None of no plans.
-    pub fn joined(plans: Vec<(String, Cells)>) -> Option<Cells> {
+    pub fn joined(plans: Vec<(String, ResolvedPlan)>) -> Option<ResolvedPlan> {
         let several = plans.len() > 1;
         plans
             .into_iter()
             .map(|(name, plan)| if several { plan.named(&name) } else { plan })
-            .reduce(Cells::and)
+            .reduce(ResolvedPlan::and)
+    }
+
+    /// Its workloads, each with the index of its cell and its stage.
+    pub fn workloads(&self) -> impl Iterator<Item = (usize, &str, &WorkloadRun)> {
+        let cells = self.cells.iter().enumerate();
+        cells.filter_map(|(index, cell)| Some((index, cell.stage.as_str(), cell.as_workload()?)))
+    }
+
+    /// Its recordings, each with the index of its cell.
+    pub fn recordings(&self) -> impl Iterator<Item = (usize, &RecordingRun)> {
+        let cells = self.cells.iter().enumerate();
+        cells.filter_map(|(index, cell)| Some((index, cell.as_recording()?)))
     }
 
     /// Whether a cell is measured on a target where the stripe count of files can be chosen, or can't. Where it can't, cells
     /// that differ only in it are one, and the first stands for all.
     pub fn applies(&self, cell: usize, has_stripes: bool) -> bool {
-        let Some(Cell { stripe_count: Some(_), .. }) = self.cells.get(cell) else { return true };
-        let alike = |other: &Cell| {
-            Cell { stripe_count: self.cells[cell].stripe_count, ..other.clone() } == self.cells[cell]
+        let this = |index: usize| {
+            let cell = self.cells.get(index)?;
+            Some((&cell.stage, cell.as_workload()?))
         };
-        has_stripes || !self.cells[..cell].iter().any(alike)
+        let Some((stage, run)) = this(cell).filter(|(_, run)| run.stripe_count.is_some()) else {
+            return true;
+        };
+        let alike = |(of, other): (&String, &WorkloadRun)| {
+            of == stage && WorkloadRun { stripe_count: run.stripe_count, ..other.clone() } == *run
+        };
+        has_stripes || !(0..cell).filter_map(this).any(alike)
     }
 
     fn named(mut self, name: &str) -> Self {
@@ -144,7 +161,7 @@ impl Cells {
         self
     }
 
-    fn and(mut self, other: Cells) -> Self {
+    fn and(mut self, other: ResolvedPlan) -> Self {
         self.repeats = self.repeats.max(other.repeats);
         self.warm_up = self.warm_up.max(other.warm_up);
         self.margin = self.margin.max(other.margin);
@@ -155,29 +172,34 @@ impl Cells {
         self.reserve = self.reserve.max(other.reserve);
         self.hang_after = self.hang_after.max(other.hang_after);
         self.cells.extend(other.cells);
-        self.ingests.extend(other.ingests);
         self
     }
 }
 
 /// Reads a plan at a scale, which multiplies sizes and counts of items. `file` is what messages call it. A plan that
 /// records an instrument needs a catalogue, see [`parse_with`].
-pub fn parse(text: &str, file: &str, scale: f64) -> Result<Cells, PlanError> {
+pub fn parse(text: &str, file: &str, scale: f64) -> Result<ResolvedPlan, PlanError> {
     parse_with(text, file, scale, &|name| Err(format!("no instrument `{name}`: there is no catalogue here")))
 }
 
 /// Reads a plan whose recordings are of instruments in this catalogue.
-pub fn parse_with(text: &str, file: &str, scale: f64, catalogue: Catalogue<'_>) -> Result<Cells, PlanError> {
+pub fn parse_with(
+    text: &str,
+    file: &str,
+    scale: f64,
+    catalogue: Catalogue<'_>,
+) -> Result<ResolvedPlan, PlanError> {
     let plan: Plan = toml::from_str(text)
         .map_err(|source| PlanError::Written { file: file.into(), source: Box::new(source) })?;
     check_head(&plan).map_err(|why| PlanError::Head { file: file.into(), why })?;
-    let (mut cells, mut ingests) = (Vec::new(), Vec::new());
+    let mut cells = Vec::new();
     for stage in &plan.stage {
+        let name = stage.name.get_ref();
         let added = match &stage.ingest {
             Some(ingest) => stage
                 .check_recording()
-                .and_then(|()| ingest.cells(plan.repeats, scale, catalogue))
-                .map(|recordings| ingests.extend(recordings)),
+                .and_then(|()| ingest.runs(plan.repeats, scale, catalogue))
+                .map(|runs| cells.extend(runs.into_iter().map(|run| Cell::recording(name, run)))),
             None => add_cells(stage, scale, &mut cells),
         };
         added.map_err(|why| PlanError::Parameter {
@@ -187,14 +209,14 @@ pub fn parse_with(text: &str, file: &str, scale: f64, catalogue: Catalogue<'_>) 
             why,
         })?;
     }
-    if cells.is_empty() && ingests.is_empty() {
+    if cells.is_empty() {
         return Err(PlanError::Empty { file: file.into() });
     }
-    Ok(resolved(plan, scale, cells, ingests))
+    Ok(resolved(plan, scale, cells))
 }
 
-fn resolved(plan: Plan, scale: f64, cells: Vec<Cell>, ingests: Vec<IngestCell>) -> Cells {
-    Cells {
+fn resolved(plan: Plan, scale: f64, cells: Vec<Cell>) -> ResolvedPlan {
+    ResolvedPlan {
         title: plan.title,
         repeats: plan.repeats,
         warm_up: plan.warm_up,
@@ -208,7 +230,6 @@ fn resolved(plan: Plan, scale: f64, cells: Vec<Cell>, ingests: Vec<IngestCell>) 
         reserve: plan.reserve,
         hang_after: plan.hang_after,
         cells,
-        ingests,
     }
 }
 
@@ -217,8 +238,8 @@ fn add_cells(stage: &Stage, scale: f64, cells: &mut Vec<Cell>) -> Result<(), Str
     let Some(workload) = &stage.workload else {
         return Err("write what is measured: [stage.workload.NAME] or [stage.ingest]".into());
     };
-    for cell in stage.cells(workload) {
-        let cell = at_scale(cell, scale)?;
+    for run in stage.runs(workload) {
+        let cell = Cell::workload(stage.name.get_ref(), at_scale(run, scale)?);
         if !cells.contains(&cell) {
             cells.push(cell);
         }
@@ -227,13 +248,13 @@ fn add_cells(stage: &Stage, scale: f64, cells: &mut Vec<Cell>) -> Result<(), Str
 }
 
 /// The cell as written must make sense, and so must what becomes of it.
-fn at_scale(mut cell: Cell, scale: f64) -> Result<Cell, String> {
-    check(&cell)?;
+fn at_scale(mut run: WorkloadRun, scale: f64) -> Result<WorkloadRun, String> {
+    check(&run)?;
     if (scale - 1.0).abs() > f64::EPSILON {
-        cell.workload.parameters_mut().scale(scale);
-        check(&cell).map_err(|why| format!("at scale {scale}: {why}"))?;
+        run.workload.parameters_mut().scale(scale);
+        check(&run).map_err(|why| format!("at scale {scale}: {why}"))?;
     }
-    Ok(cell)
+    Ok(run)
 }
 
 fn check_head(plan: &Plan) -> Result<(), String> {
@@ -250,20 +271,20 @@ fn check_head(plan: &Plan) -> Result<(), String> {
 }
 
 /// What no target could run.
-fn check(cell: &Cell) -> Result<(), String> {
-    if cell.workers == 0 || cell.workers > 1024 {
-        return Err(format!("workers = {}: write 1 to 1024", cell.workers));
+fn check(run: &WorkloadRun) -> Result<(), String> {
+    if run.workers == 0 || run.workers > 1024 {
+        return Err(format!("workers = {}: write 1 to 1024", run.workers));
     }
-    if cell.depth == 0 || cell.depth > 4096 {
-        return Err(format!("depth = {}: write 1 to 4096", cell.depth));
+    if run.depth == 0 || run.depth > 4096 {
+        return Err(format!("depth = {}: write 1 to 4096", run.depth));
     }
-    if cell.engine == EngineKind::Sync && cell.depth > 1 {
-        let depth = cell.depth;
+    if run.engine == EngineKind::Sync && run.depth > 1 {
+        let depth = run.depth;
         return Err(format!(
             "depth = {depth}: the engine `sync` has depth 1; write engine = \"io_uring\" or \"pool\""
         ));
     }
-    cell.workload.parameters().check(cell.workers)
+    run.workload.parameters().check(run.workers)
 }
 
 #[cfg(test)]
@@ -290,7 +311,7 @@ access = "direct"
     fn lists_make_a_matrix() {
         let plan = parse(STREAM, "my.toml", 1.0).expect("a valid plan");
         let keys: Vec<String> =
-            plan.cells.iter().map(|cell| format!("{} x{}", cell.workload, cell.workers)).collect();
+            plan.workloads().map(|(_, _, run)| format!("{} x{}", run.workload, run.workers)).collect();
         assert_eq!(
             keys,
             [
@@ -306,12 +327,17 @@ access = "direct"
     fn several_plans_are_one_campaign() {
         let plan = |text: &str| parse(text, "my.toml", 1.0).expect("a valid plan");
         let (one, other) = (plan(STREAM), plan(&STREAM.replace("repeats = 2", "repeats = 5")));
-        let joined = Cells::joined(vec![("a".into(), one.clone()), ("b".into(), other)]).expect("two plans");
+        let joined =
+            ResolvedPlan::joined(vec![("a".into(), one.clone()), ("b".into(), other)]).expect("two plans");
         assert_eq!((joined.repeats, joined.cells.len()), (5, 2 * one.cells.len()));
         assert_eq!(joined.cells[0].stage, "a: large files");
         assert_eq!(joined.cells[4].stage, "b: large files");
-        assert_eq!(Cells::joined(vec![("a".into(), one.clone())]), Some(one), "one plan stays as it is");
-        assert_eq!(Cells::joined(Vec::new()), None);
+        assert_eq!(
+            ResolvedPlan::joined(vec![("a".into(), one.clone())]),
+            Some(one),
+            "one plan stays as it is"
+        );
+        assert_eq!(ResolvedPlan::joined(Vec::new()), None);
     }
 
     #[test]
@@ -411,11 +437,8 @@ access = "direct"
     fn combinations_of_a_workload_have_different_names() {
         let text = STREAM.replace("stream]\nfile_size = \"64 MiB\"\nblock_size = [\"64 KiB\", \"1 MiB\"]", "random]\nfile_size = [\"64 MiB\", \"1 GiB\"]\nblock_size = \"4 KiB\"\noperations = 10\nmode = [\"read\", \"write\", \"mix\"]\nreads = [10, 90]\ncoverage = [\"uniform\", \"full\"]");
         let plan = parse(&text, "my.toml", 1.0).expect("a valid plan");
-        let names: std::collections::BTreeSet<_> = plan
-            .cells
-            .iter()
-            .map(|cell| (cell.to_string(), format!("{:?}", cell.workload.parameters().phases())))
-            .collect();
+        let names: std::collections::BTreeSet<_> =
+            plan.workloads().map(|(_, _, run)| (run.to_string(), format!("{:?}", run.phases()))).collect();
         // The share of reads matters in a mix only.
         assert_eq!((plan.cells.len(), names.len()), (48, 2 * 2 * (1 + 1 + 2) * 2));
     }

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::{IngestCell, Onto, Route, Sweep, parameters::scaled_count};
+use super::{Onto, RecordingRun, Route, Sweep, Swept, parameters::scaled_count};
 use crate::{Bytes, Format, Frequency, Instrument, Nanos, Readers, Storing};
 
 /// As written: most parameters may be a list.
@@ -56,12 +56,12 @@ pub type Catalogue<'a> = &'a dyn Fn(&str) -> Result<Instrument, String>;
 
 impl IngestSweep {
     /// The matrix, in the order of the plan; counts of frames are multiplied by the scale. What makes no sense is said.
-    pub(super) fn cells(
+    pub(super) fn runs(
         &self,
         repeats: u32,
         scale: f64,
         catalogue: Catalogue<'_>,
-    ) -> Result<Vec<IngestCell>, String> {
+    ) -> Result<Vec<RecordingRun>, String> {
         if self.readers.copy {
             return Err(
                 "readers: a plan names no place for copies; leave copy out, and write --copy-to".into()
@@ -70,12 +70,13 @@ impl IngestSweep {
         if self.onto == Onto::Nothing && !self.readers.none() {
             return Err("readers: nothing is stored that could be read; leave readers out, or write onto = \"target\"".into());
         }
-        let instruments = self.instruments(catalogue(&self.instrument)?)?;
-        let mut cells = Vec::new();
-        for instrument in instruments {
+        let swept = self.swept(catalogue(&self.instrument)?)?;
+        let mut runs = Vec::new();
+        for (instrument, swept) in swept {
             instrument.check()?;
             let route = self.route(&instrument)?;
-            let mut cell = IngestCell {
+            let mut run = RecordingRun {
+                swept,
                 duration: Nanos(0),
                 buffer: Bytes(0),
                 keep: self.keep,
@@ -83,18 +84,18 @@ impl IngestSweep {
                 readers: self.readers,
                 route,
                 onto: self.onto,
-                ..IngestCell::new(instrument)
+                ..RecordingRun::new(instrument)
             };
-            cell.duration = self.duration(&cell, scale)?;
-            cells.push(cell);
+            run.duration = self.duration(&run, scale)?;
+            runs.push(run);
         }
-        let cells = self.buffer.over(cells, |cell, value| cell.buffer = value);
-        let slot = |cell: &IngestCell| Bytes(cell.recorded().frame_size().0 * cell.rings());
-        if let Some(cell) = cells.iter().find(|cell| cell.buffer.0 / 2 < slot(cell).0) {
-            let (frame, buffer) = (slot(cell), cell.buffer);
+        let runs = self.buffer.over(runs, |run, value| run.buffer = value);
+        let slot = |run: &RecordingRun| Bytes(run.recorded().frame_size().0 * run.rings());
+        if let Some(run) = runs.iter().find(|run| run.buffer.0 / 2 < slot(run).0) {
+            let (frame, buffer) = (slot(run), run.buffer);
             return Err(format!("buffer = \"{buffer}\": write room for at least two frames of {frame}"));
         }
-        Ok(cells)
+        Ok(runs)
     }
 
     /// Over a network only where it is known how frames come over one.
@@ -118,43 +119,43 @@ impl IngestSweep {
         packets.ok_or_else(no_packets)?.set_payload(Bytes(1))
     }
 
-    /// The instrument with each combination of what is said instead; its name says what differs.
-    fn instruments(&self, mut instrument: Instrument) -> Result<Vec<Instrument>, String> {
+    /// The instrument with each combination of what is said instead.
+    fn swept(&self, mut instrument: Instrument) -> Result<Vec<(Instrument, Swept)>, String> {
         if let Some(shape) = &self.shape {
             instrument.shape.clone_from(shape);
         }
-        let mut all = vec![instrument];
+        let mut all = vec![(instrument, Swept::default())];
         if let Some(payload) = &self.payload {
-            self.check_payload(&all[0])?;
-            all = payload.over(all, |instrument, payload| {
+            self.check_payload(&all[0].0)?;
+            all = payload.over(all, |(instrument, swept), payload| {
                 if let Some(packets) = &mut instrument.packets {
                     packets.set_payload(payload).expect("it was just checked");
                 }
-                instrument.name = format!("{} in packets of {payload}", instrument.name);
+                swept.payload = Some(payload);
             });
         }
         if let Some(rate) = &self.rate {
-            all = rate.over(all, |instrument, rate| {
+            all = rate.over(all, |(instrument, swept), rate| {
                 *instrument = instrument.at_rate(rate);
-                instrument.name = format!("{} at {rate}", instrument.name);
+                swept.rate = Some(rate);
             });
         }
         if let Some(streams) = &self.streams {
-            all = streams.over(all, |instrument, streams| {
+            all = streams.over(all, |(instrument, swept), streams| {
                 instrument.streams = streams;
-                instrument.name = format!("{} in {streams} streams", instrument.name);
+                swept.streams = Some(streams);
             });
         }
         if let Some(format) = &self.format {
-            all = format.over(all, |instrument, format| {
+            all = format.over(all, |(instrument, swept), format| {
                 instrument.format = format;
-                instrument.name = format!("{} as {}", instrument.name, format.name());
+                swept.format = Some(format);
             });
         }
         if let Some(storing) = &self.storing {
-            all = storing.over(all, |instrument, storing| {
+            all = storing.over(all, |(instrument, swept), storing| {
                 instrument.store(storing);
-                instrument.name = format!("{}, {}", instrument.name, storing.name());
+                swept.storing = Some(storing);
             });
         }
         Ok(all)
@@ -162,7 +163,7 @@ impl IngestSweep {
 
     /// Until the frame behind the last one would be due. What is written must be long enough to show something; a small
     /// scale makes it no shorter than that.
-    fn duration(&self, cell: &IngestCell, scale: f64) -> Result<Nanos, String> {
+    fn duration(&self, cell: &RecordingRun, scale: f64) -> Result<Nanos, String> {
         let due = |frames| cell.instrument.schedule().due(frames);
         let (asked, written, scaled) = match (self.frames, self.duration) {
             (Some(frames), None) if frames > 0 => {
@@ -173,14 +174,14 @@ impl IngestSweep {
             }
             _ => return Err("write frames = N or duration = \"T\", one of them and more than 0".into()),
         };
-        IngestCell { duration: written, ..cell.clone() }.check_duration(&asked)?;
+        RecordingRun { duration: written, ..cell.clone() }.check_duration(&asked)?;
         Ok(scaled.max(cell.least_duration()))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Cells, parse_with};
+    use super::super::{ResolvedPlan, parse_with};
     use super::*;
 
     const PLAN: &str = r#"
@@ -204,14 +205,14 @@ rate = ["1 Hz", "50 Hz"]
         Instrument::parse(&text, name).map_err(|error| error.to_string())
     }
 
-    fn read(text: &str, scale: f64) -> Result<Cells, String> {
+    fn read(text: &str, scale: f64) -> Result<ResolvedPlan, String> {
         parse_with(text, "my.toml", scale, &camera).map_err(|error| error.to_string())
     }
 
     #[test]
     fn lists_make_a_matrix_of_recordings() {
         let plan = read(PLAN, 1.0).expect("a valid plan");
-        let told: Vec<_> = plan.ingests.iter().map(ToString::to_string).collect();
+        let told: Vec<_> = plan.recordings().map(|(_, run)| run.to_string()).collect();
         assert_eq!(
             told,
             [
@@ -219,16 +220,19 @@ rate = ["1 Hz", "50 Hz"]
                 "camera at 50 Hz at 40 kB/s for 2 s, buffer 1 GiB"
             ]
         );
-        assert_eq!((plan.cells.len(), plan.ingests[0].repeats), (0, 2));
+        let run =
+            |plan: &ResolvedPlan, at: usize| plan.cells[at].as_recording().expect("a recording").clone();
+        assert_eq!((plan.cells[0].stage.as_str(), run(&plan, 0).repeats), ("images", 2));
+        assert_eq!((run(&plan, 1).instrument.name.as_str(), plan.workloads().count()), ("camera", 0));
         let half = read(PLAN, 0.5).expect("a valid plan");
-        assert_eq!(half.ingests[1].duration, Nanos::from_millis(1000), "as many frames less");
+        assert_eq!(run(&half, 1).duration, Nanos::from_millis(1000), "as many frames less");
         let hundredth = read(PLAN, 0.01).expect("a valid plan");
-        assert_eq!(hundredth.ingests[1].duration, Nanos::from_millis(400), "enough to show something");
+        assert_eq!(run(&hundredth, 1).duration, Nanos::from_millis(400), "enough to show something");
         let more =
             format!("{PLAN}format = [\"raw\", \"cbf\"]\nbuffer = [\"1 MB\", \"2 MB\"]\nshape = [30, 40]\n");
-        let more = read(&more, 1.0).expect("a valid plan").ingests;
-        let names: std::collections::BTreeSet<_> = more.iter().map(ToString::to_string).collect();
-        assert_eq!((more.len(), names.len(), &more[0].instrument.shape), (8, 8, &vec![30, 40]));
+        let more = read(&more, 1.0).expect("a valid plan");
+        let names: std::collections::BTreeSet<_> = more.cells.iter().map(ToString::to_string).collect();
+        assert_eq!((more.cells.len(), names.len(), run(&more, 0).instrument.shape), (8, 8, vec![30, 40]));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{Cell, EngineKind, IngestSweep, Sweep, Volumes, WorkloadSweep};
+use super::{EngineKind, IngestSweep, Sweep, Volumes, WorkloadRun, WorkloadSweep};
 use crate::{Bytes, Nanos};
 
 /// A campaign as written.
@@ -119,11 +119,10 @@ impl Stage {
     }
 
     /// The matrix, in the order of the plan.
-    pub(super) fn cells(&self, workload: &WorkloadSweep) -> Vec<Cell> {
-        let mut cells = Vec::new();
+    pub(super) fn runs(&self, workload: &WorkloadSweep) -> Vec<WorkloadRun> {
+        let mut runs = Vec::new();
         for workload in workload.cells() {
-            cells.push(Cell {
-                stage: self.name.get_ref().clone(),
+            runs.push(WorkloadRun {
                 workers: 1,
                 engine: EngineKind::Sync,
                 depth: 1,
@@ -134,14 +133,14 @@ impl Stage {
                 workload,
             });
         }
-        let cells = self.workers.over(cells, |cell, value| cell.workers = value);
-        let cells = self.engine.over(cells, |cell, value| cell.engine = value);
-        let cells = self.depth.over(cells, |cell, value| cell.depth = value);
-        let cells = self.stonewall.over(cells, |cell, value| cell.stonewall = value);
-        let cells = self.volumes.over(cells, |cell, value| cell.volumes = value);
+        let runs = self.workers.over(runs, |run, value| run.workers = value);
+        let runs = self.engine.over(runs, |run, value| run.engine = value);
+        let runs = self.depth.over(runs, |run, value| run.depth = value);
+        let runs = self.stonewall.over(runs, |run, value| run.stonewall = value);
+        let runs = self.volumes.over(runs, |run, value| run.volumes = value);
         match &self.stripe_count {
-            Some(sweep) => sweep.over(cells, |cell, value| cell.stripe_count = Some(value)),
-            None => cells,
+            Some(sweep) => sweep.over(runs, |run, value| run.stripe_count = Some(value)),
+            None => runs,
         }
     }
 }

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     ByteRate, Bytes, Frequency, Nanos, Sample,
-    plan::{Goal, IngestCell},
+    plan::{Goal, RecordingRun},
 };
 
 /// What is to be known of a trial.
@@ -57,13 +57,13 @@ const PAUSE: Nanos = Nanos::from_millis(60_000);
 
 impl SearchBound {
     /// Of a cell that searches. It follows from the duration of a trial.
-    pub fn of(cell: &IngestCell) -> Self {
+    pub fn of(cell: &RecordingRun) -> Self {
         let trials = if cell.goal == Goal::Buffer { BUFFER_TRIALS } else { TRIALS };
         let each = cell.duration + BESIDES;
         SearchBound { trials, time: Nanos(u64::from(trials).saturating_mul(each.0)) }
     }
 
-    fn is_reached(self, cell: &IngestCell, trials: &[Trial]) -> bool {
+    fn is_reached(self, cell: &RecordingRun, trials: &[Trial]) -> bool {
         let pair = |pair: &[Trial]| pair[1].begun.since(pair[0].begun).min(cell.duration + PAUSE).0;
         let spent: u64 = trials.windows(2).map(pair).sum();
         trials.len() >= self.trials as usize || spent >= self.time.0
@@ -109,14 +109,14 @@ impl Trial {
 
 /// What to record after these trials of a cell that searches: the cell with another rate or buffer, or what was found. The
 /// first trial follows from the hint, the rate that the storage took by itself; the others from those before.
-pub fn advise(cell: &IngestCell, hint: ByteRate, trials: &[Trial]) -> Advice<IngestCell, Found> {
+pub fn advise(cell: &RecordingRun, hint: ByteRate, trials: &[Trial]) -> Advice<RecordingRun, Found> {
     match cell.goal {
         Goal::Buffer => advise_buffer(cell, trials),
         _ => advise_rate(cell, hint, trials),
     }
 }
 
-fn advise_rate(cell: &IngestCell, hint: ByteRate, trials: &[Trial]) -> Advice<IngestCell, Found> {
+fn advise_rate(cell: &RecordingRun, hint: ByteRate, trials: &[Trial]) -> Advice<RecordingRun, Found> {
     // A rate of the grid that was rounded down must not become the one below.
     let hint = trials.first().map_or(hint, |first| ByteRate(first.rate.0 * (1.0 + GRID / 10.0)));
     let bounds = (ByteRate(hint.0 * RANGE.0), ByteRate(hint.0 * RANGE.1));
@@ -136,7 +136,7 @@ fn advise_rate(cell: &IngestCell, hint: ByteRate, trials: &[Trial]) -> Advice<In
     }
 }
 
-fn advise_buffer(cell: &IngestCell, trials: &[Trial]) -> Advice<IngestCell, Found> {
+fn advise_buffer(cell: &RecordingRun, trials: &[Trial]) -> Advice<RecordingRun, Found> {
     let slot = cell.recorded().frame_size().0.next_multiple_of(PAGE);
     let search = BufferSearch { most: (cell.buffer.0 / slot).max(LEAST) };
     let mut made = Vec::new();
@@ -151,7 +151,7 @@ fn advise_buffer(cell: &IngestCell, trials: &[Trial]) -> Advice<IngestCell, Foun
     match search.advise(&made) {
         Advice::Found(limit) => Advice::Found(Found::Buffer(limit)),
         Advice::Next(_) if is_over => Advice::Found(Found::Buffer(search.so_far(&made))),
-        Advice::Next(slots) => Advice::Next(IngestCell { buffer: Bytes(slots * slot), ..cell.clone() }),
+        Advice::Next(slots) => Advice::Next(RecordingRun { buffer: Bytes(slots * slot), ..cell.clone() }),
     }
 }
 
@@ -160,20 +160,20 @@ mod tests {
     use super::*;
     use crate::{Ingest, Instrument, Invalid, plan::Route};
 
-    fn cell(goal: Goal) -> IngestCell {
+    fn cell(goal: Goal) -> RecordingRun {
         let camera = "name = \"camera\"\ntitle = \"t\"\nsource = \"s\"\nshape = [1000, 1000]\npixel = \"uint8\"\n\
                       frame_rate = \"100 Hz\"\n";
-        IngestCell {
+        RecordingRun {
             goal,
             duration: Nanos::from_millis(5000),
             buffer: Bytes(100 << 20),
             keep: Bytes(1 << 30),
-            ..IngestCell::new(Instrument::parse(camera, "camera").expect("valid"))
+            ..RecordingRun::new(Instrument::parse(camera, "camera").expect("valid"))
         }
     }
 
     /// Searches on a storage that takes so much and needs so many slots.
-    fn carry_out(cell: &IngestCell, hint: f64, takes: f64, needs: u64) -> (Found, Vec<Trial>) {
+    fn carry_out(cell: &RecordingRun, hint: f64, takes: f64, needs: u64) -> (Found, Vec<Trial>) {
         let mut trials = Vec::new();
         loop {
             let next = match advise(cell, ByteRate(hint), &trials) {
@@ -198,7 +198,7 @@ mod tests {
     }
 
     /// Searches where every trial takes so long and every second one is invalid, as on a busy machine.
-    fn on_a_busy_machine(cell: &IngestCell, each: Nanos) -> (Found, Vec<Trial>) {
+    fn on_a_busy_machine(cell: &RecordingRun, each: Nanos) -> (Found, Vec<Trial>) {
         let mut trials: Vec<Trial> = Vec::new();
         loop {
             let next = match advise(cell, ByteRate(200e6), &trials) {
@@ -256,7 +256,7 @@ mod tests {
         let telescope = "name = \"telescope\"\ntitle = \"t\"\nsource = \"s\"\nshape = [40_000_000]\npixel = \"uint2\"\n\
                          frame_rate = \"50.7 Hz\"\npackets.format.vdif = { payload = \"1000 B\", threads = [0] }\n";
         let instrument = Instrument::parse(telescope, "telescope").expect("valid");
-        let cell = IngestCell { instrument, route: Route::Loopback, ..cell(Goal::Search) };
+        let cell = RecordingRun { instrument, route: Route::Loopback, ..cell(Goal::Search) };
         let mut trials = Vec::new();
         let limit = loop {
             match advise(&cell, ByteRate(900e6), &trials) {
