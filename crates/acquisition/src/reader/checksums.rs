@@ -7,14 +7,14 @@ use std::{
     path::PathBuf,
 };
 
-use super::{Place, Recording, pieces::read_from};
+use super::{
+    Place, Recording,
+    pieces::{AT_ONCE, read_from},
+};
 use crate::{
     journal::Entry,
     recording_file::{PageCache, open_of},
 };
-
-/// Records that are read of a journal at once.
-const AT_ONCE: usize = 4096;
 
 /// Checksums of frames, asked for in the order of numbers: each journal is read once, a piece at a time.
 #[derive(Debug)]

@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// Records that are read of a journal at once.
-const AT_ONCE: usize = 4096;
+pub(super) const AT_ONCE: usize = 4096;
 
 /// What has to be known of a journal before its frames are taken in.
 #[derive(Debug, Default)]

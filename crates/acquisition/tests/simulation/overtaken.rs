@@ -1,12 +1,8 @@
 //! A write that takes longer than those behind it: what is acknowledged then, and what a reader finds after a kill.
 
-use std::sync::Arc;
-
 use nilometer_acquisition::{reader::Trust, sink::Durability};
 use nilometer_model::{Nanos, Storing};
-use nilometer_storage::{
-    Arena, Completion, Engine, EngineError, OpKind, Operation, Wait, Wake, target::Simulated,
-};
+use nilometer_storage::{Completion, Engine, OpKind, Operation, Wait, target::Simulated};
 
 use crate::lab::{Lab, PAGE};
 
@@ -27,15 +23,8 @@ fn is_late(Completion { operation, .. }: &mut Completion) -> bool {
 }
 
 impl Engine for Withholding {
-    fn depth(&self) -> usize {
-        self.engine.depth()
-    }
-    fn now(&self) -> Nanos {
-        self.engine.now()
-    }
-    fn tick(&mut self) -> Nanos {
-        self.engine.tick()
-    }
+    crate::forwards!(engine);
+
     fn submit(&mut self, operation: Operation, due: Nanos) {
         self.engine.submit(operation, due);
     }
@@ -43,12 +32,6 @@ impl Engine for Withholding {
         let before = done.len();
         self.engine.reap(wait, done);
         self.kept.extend(done.extract_if(before.., is_late));
-    }
-    fn waker(&self) -> Arc<dyn Wake> {
-        self.engine.waker()
-    }
-    fn register(&mut self, arena: &Arc<Arena>) -> Result<(), EngineError> {
-        self.engine.register(arena)
     }
     fn next_event(&self) -> Option<Nanos> {
         let late = (!self.kept.is_empty()).then_some(MUCH_LATER);

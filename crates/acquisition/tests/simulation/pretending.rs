@@ -1,9 +1,7 @@
 //! An engine that says that something was done, and does it not: whoever trusts it must be found out.
 
-use std::sync::Arc;
-
 use nilometer_model::Nanos;
-use nilometer_storage::{Arena, Completion, Engine, EngineError, OpKind, Operation, Wait, Wake};
+use nilometer_storage::{Completion, Engine, OpKind, Operation, Wait};
 
 /// Operations of a kind are only said to be done; done is another that changes nothing.
 pub(crate) struct Pretending {
@@ -16,15 +14,8 @@ pub(crate) struct Pretending {
 const PRETENDED: u64 = 1;
 
 impl Engine for Pretending {
-    fn depth(&self) -> usize {
-        self.engine.depth()
-    }
-    fn now(&self) -> Nanos {
-        self.engine.now()
-    }
-    fn tick(&mut self) -> Nanos {
-        self.engine.tick()
-    }
+    crate::forwards!(engine);
+
     fn submit(&mut self, mut operation: Operation, due: Nanos) {
         if operation.kind == self.kind {
             (operation.kind, operation.offset) = (self.instead, PRETENDED);
@@ -42,12 +33,6 @@ impl Engine for Pretending {
                 operation.kind = self.kind;
             }
         }
-    }
-    fn waker(&self) -> Arc<dyn Wake> {
-        self.engine.waker()
-    }
-    fn register(&mut self, arena: &Arc<Arena>) -> Result<(), EngineError> {
-        self.engine.register(arena)
     }
     fn next_event(&self) -> Option<Nanos> {
         self.engine.next_event()

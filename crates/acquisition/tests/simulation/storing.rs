@@ -1,11 +1,9 @@
 //! One file instead of many: growing, or shared by lanes.
 
-use std::sync::Arc;
-
 use nilometer_acquisition::{reader::Trust, sink::Durability};
 use nilometer_model::{Nanos, Storing};
 use nilometer_storage::{
-    Arena, Completion, Engine, EngineError, Errno, OpKind, Operation, Slot, Wait, Wake,
+    Completion, Engine, Errno, OpKind, Operation, Slot, Wait,
     target::{Cost, Device},
 };
 
@@ -23,15 +21,8 @@ struct AppendOnly {
 }
 
 impl Engine for AppendOnly {
-    fn depth(&self) -> usize {
-        self.inner.depth()
-    }
-    fn now(&self) -> Nanos {
-        self.inner.now()
-    }
-    fn tick(&mut self) -> Nanos {
-        self.inner.tick()
-    }
+    crate::forwards!(inner);
+
     fn submit(&mut self, operation: Operation, due: Nanos) {
         let Operation { kind, file, offset, length, .. } = operation;
         if file == FILE {
@@ -48,12 +39,6 @@ impl Engine for AppendOnly {
         self.inner.reap(wait, done);
         let written = |done: &Completion| done.operation.file == FILE && done.operation.kind == OpKind::Write;
         self.writing &= !done[before..].iter().any(written);
-    }
-    fn waker(&self) -> Arc<dyn Wake> {
-        self.inner.waker()
-    }
-    fn register(&mut self, arena: &Arc<Arena>) -> Result<(), EngineError> {
-        self.inner.register(arena)
     }
     fn next_event(&self) -> Option<Nanos> {
         self.inner.next_event()
