@@ -4,7 +4,8 @@ use std::{path::Path, process::Command};
 
 use anyhow::Context as _;
 use nilometer_model::{
-    Bin, CellEntry, Key, Nanos, Results, Sample, Seed, Series, Stream, TargetEntry, WorkerTotals, plan::Phase,
+    Bin, Key, Nanos, Results, Sample, Seed, Series, Stream, TargetEntry, WorkerTotals,
+    plan::{Cell, Phase, parse},
 };
 use nilometer_record::Record;
 
@@ -53,7 +54,10 @@ pub(crate) fn run(stop: &Stop) -> anyhow::Result<Outcome> {
 
 /// A record as a campaign leaves it: every repeat of every cell on every target, with its distribution and its series.
 fn write(path: &Path) -> anyhow::Result<()> {
-    let cells = (0..STAGES).flat_map(|stage| (0..CELLS).map(move |cell| entry(stage, cell))).collect();
+    let mut cells = Vec::new();
+    for number in 0..STAGES {
+        cells.extend(stage(number)?);
+    }
     let target = |name: &&str| TargetEntry {
         path: (*name).into(),
         file_system: "ext4".into(),
@@ -62,7 +66,6 @@ fn write(path: &Path) -> anyhow::Result<()> {
     let head = Results {
         title: "A large campaign".into(),
         version: env!("CARGO_PKG_VERSION").into(),
-        plan: "{}".into(),
         margin: 5.0,
         repeats: ROUNDS,
         targets: ["/a", "/b", "/c", "/d"].iter().map(target).collect(),
@@ -82,14 +85,18 @@ fn write(path: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn entry(stage: u32, cell: u32) -> CellEntry {
-    let (block, workers) = (4096_u64 << (cell % 12), 1 + cell / 12);
-    let workload = format!(r#"{{"stream": {{"file_size": "67108864 B", "block_size": "{block} B"}}}}"#);
-    CellEntry {
-        stage: format!("stage {stage}"),
-        name: format!("64 MiB by {block} B, direct, {workers} workers"),
-        parameters: format!(r#"{{"workers": {workers}, "workload": {workload}}}"#),
-    }
+/// A stage as plans have it: blocks of twelve sizes, by one worker to several.
+fn stage(stage: u32) -> anyhow::Result<Vec<Cell>> {
+    let workers: Vec<u32> = (1..=CELLS.div_ceil(12)).collect();
+    let blocks: Vec<String> = (0..12).map(|power| format!("\"{} B\"", 4096_u64 << power)).collect();
+    let plan = format!(
+        "title = \"t\"\n[[stage]]\nname = \"stage {stage}\"\nworkers = {workers:?}\n[stage.workload.stream]\n\
+         file_size = \"64 MiB\"\nblock_size = [{}]\naccess = \"direct\"\n",
+        blocks.join(", ")
+    );
+    let mut cells = parse(&plan, "the benchmark's plan", 1.0)?.cells;
+    cells.truncate(CELLS as usize);
+    Ok(cells)
 }
 
 /// Some 60 buckets of latency and 20 bins of the series, as a phase of a tenth of a second leaves them.

@@ -28,6 +28,8 @@ use std::{
     time::Duration,
 };
 
+use nilometer_model::plan::{self, Cell};
+
 /// The repository's root.
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
@@ -45,6 +47,14 @@ file_size = "1 MiB"
 block_size = "1 MiB"
 access = "buffered"
 "#;
+
+/// One cell, of a stage with this name: 10 files in 1 directory.
+pub fn one_cell(stage: &str) -> Vec<Cell> {
+    let plan = format!(
+        "title = \"t\"\n[[stage]]\nname = \"{stage}\"\n[stage.workload.walk]\nlevels = 0\nbranching = 1\nfiles = 10\n"
+    );
+    plan::parse(&plan, "t.toml", 1.0).expect("a valid plan").cells
+}
 
 /// An instrument with frames of 1 MB, so many a second.
 pub fn camera(frame_rate: u64) -> String {

@@ -3,7 +3,10 @@
 
 use std::{fs, path::Path, time::Duration};
 
-use nilometer_model::{Ingest, Results, plan::Goal};
+use nilometer_model::{
+    Ingest, Results,
+    plan::{Goal, RecordingRun},
+};
 use nilometer_tests::{
     FileSystem, RECORDINGS_ONLY, Running, await_some, camera, may_mount, run_directories, start,
 };
@@ -88,10 +91,14 @@ fn several_instruments_are_recorded_together_and_by_themselves() {
     let (answered, said, results) = evaluated(home.path(), &options);
     assert!(answered, "{said}");
     let paced = recordings(&results, Goal::Pace);
-    let seen: Vec<_> = paced
+    let runs = results.samples.iter().filter_map(|measured| results.recording(measured.key));
+    let names: Vec<String> = runs.filter(|run| run.goal == Goal::Pace).map(RecordingRun::label).collect();
+    let seen: Vec<_> = names
         .iter()
-        .map(|ingest| (ingest.instrument.as_str(), ingest.count, ingest.company.as_str(), ingest.due))
+        .zip(&paced)
+        .map(|(name, ingest)| (name.as_str(), ingest.count, ingest.company.as_str(), ingest.due))
         .collect();
+    assert_eq!(names.len(), paced.len());
     let company = "camera + 3 x small";
     let expected = [
         ("camera", 1, "", 50),

@@ -3,9 +3,9 @@
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path, process::Command, time::Duration};
 
-use nilometer_model::{CellEntry, Invalid, Key, Nanos, Results, Sample, TargetEntry, plan::Phase};
+use nilometer_model::{Invalid, Key, Nanos, Results, Sample, TargetEntry, plan::Phase};
 use nilometer_record::Record;
-use nilometer_tests::{nilometer, root, start};
+use nilometer_tests::{nilometer, one_cell, root, start};
 
 const DOCUMENTS: [&str; 5] =
     ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/service.md", "docs/sizing.md"];
@@ -148,10 +148,9 @@ fn query(document: &str) -> &str {
 /// A record of two targets: one of 1 GB/s with a repeat that must not be used, and one of 100 MB/s.
 fn record_with_an_invalid_sample(path: &Path) {
     let target = |path: &str| TargetEntry { path: path.into(), ..TargetEntry::default() };
-    let cell = CellEntry { stage: "frames".into(), name: "a cell".into(), ..CellEntry::default() };
     let head = Results {
         targets: vec![target("/fast"), target("/slow")],
-        cells: vec![cell],
+        cells: one_cell("frames"),
         repeats: 2,
         ..Results::default()
     };

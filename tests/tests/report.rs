@@ -2,9 +2,9 @@
 
 use std::{fs, path::Path, time::Duration};
 
-use nilometer_model::{CellEntry, Key, Nanos, Results, Sample, TargetEntry, plan::Phase};
+use nilometer_model::{Key, Nanos, Results, Sample, TargetEntry, plan::Phase};
 use nilometer_record::Record;
-use nilometer_tests::{Ended, start};
+use nilometer_tests::{Ended, one_cell, start};
 use tempfile::TempDir;
 
 const RECORD: &str = "my study.sqlite";
@@ -14,14 +14,12 @@ fn home() -> TempDir {
     let home = tempfile::tempdir().expect("a temporary directory");
     let target =
         |path: &str| TargetEntry { path: path.into(), file_system: "ext4".into(), ..TargetEntry::default() };
-    let cell = CellEntry { stage: "large".into(), name: "a cell".into(), parameters: "{}".into() };
     let head = Results {
         title: "A test".into(),
-        plan: "{}".into(),
         margin: 5.0,
         repeats: 6,
         targets: vec![target("/fast"), target("/slow")],
-        cells: vec![cell],
+        cells: one_cell("large"),
         ..Results::default()
     };
     let mut record = Record::create(&home.path().join(RECORD), &head, 0).expect("a new record");
@@ -48,7 +46,7 @@ fn every_format_says_which_target_is_faster() {
         ("terminal", "write  A is 2.0 times as fast as B (2.0 to 2.0)"),
         ("markdown", "| large | write | A is 2.0 times as fast as B (2.0 to 2.0) |"),
         ("json", "\"answer\": \"faster\""),
-        ("csv", "large,a cell,write,/fast,ext4,5,"),
+        ("csv", "large,\"10 files in 1 directories, 1 worker\",write,/fast,ext4,5,"),
     ] {
         let ended = report(home.path(), &["--format", format]);
         assert_eq!(ended.code, Some(0), "{format}: {}", ended.stderr);

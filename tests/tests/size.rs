@@ -3,8 +3,8 @@
 use std::{fs, path::Path, time::Duration};
 
 use nilometer_model::{
-    Bytes, CellEntry, Ingest, Instrument, Key, Nanos, Results, Sample, TargetEntry,
-    plan::{Goal, Phase, RecordingRun},
+    Bytes, Ingest, Instrument, Key, Nanos, Results, Sample, TargetEntry,
+    plan::{Cell, Goal, Phase, RecordingRun},
 };
 use nilometer_record::Record;
 use nilometer_tests::{Ended, run, start};
@@ -71,15 +71,14 @@ const CAMERA: &str = "name = \"camera\"\ntitle = \"A camera\"\nsource = \"a test
                       pixel = \"uint8\"\nframe_rate = \"250 Hz\"\n";
 
 /// As the record has it.
-fn recorded() -> String {
-    let cell = RecordingRun {
+fn recorded() -> RecordingRun {
+    RecordingRun {
         goal: Goal::Limit,
         duration: Nanos::from_millis(10_000),
         buffer: Bytes(1 << 30),
         keep: Bytes(1 << 30),
         ..RecordingRun::new(Instrument::parse(CAMERA, "camera").expect("valid"))
-    };
-    serde_json::to_string(&cell).expect("JSON")
+    }
 }
 
 /// A directory with a camera's file, and a record of two targets, of which the first took 400 MB/s of it at 0.5 processor
@@ -89,10 +88,9 @@ fn home() -> TempDir {
     let target =
         |path: &str| TargetEntry { path: path.into(), file_system: "ext4".into(), ..TargetEntry::default() };
     fs::write(home.path().join("camera.toml"), CAMERA).expect("a file");
-    let cell = CellEntry { stage: "ingest".into(), name: "camera".into(), parameters: recorded() };
+    let cell = Cell::recording("ingest", recorded());
     let head = Results {
         title: "A test".into(),
-        plan: "{}".into(),
         margin: 5.0,
         repeats: 1,
         targets: vec![target("/data"), target("/other")],
@@ -105,7 +103,6 @@ fn home() -> TempDir {
     let mut record = Record::create(&home.path().join(RECORD), &head, 0).expect("a new record");
     for (cell, paced) in [(0, false), (1, true)] {
         let ingest = Ingest {
-            instrument: "camera".into(),
             count: 1,
             goal: if paced { Goal::Pace } else { Goal::Limit },
             frame_size: Bytes(1_000_000),

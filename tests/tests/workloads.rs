@@ -119,13 +119,12 @@ fn measured() -> Results {
 
 /// The samples of a stage, with their cells.
 fn of<'a>(results: &'a Results, stage: &str) -> Vec<(WorkloadRun, Phase, &'a Sample)> {
-    let with_cell = results.samples.iter().map(|measured| {
-        let entry = &results.cells[measured.key.cell];
-        let cell: Cell = serde_json::from_str(&entry.parameters).expect("what was written");
-        (cell, measured.key.phase, &measured.sample)
-    });
+    let with_cell = results
+        .samples
+        .iter()
+        .map(|measured| (&results.cells[measured.key.cell], measured.key.phase, &measured.sample));
     let of_stage = with_cell.filter(|(cell, ..)| cell.stage == stage);
-    let run = |cell: Cell| cell.as_workload().expect("a workload").clone();
+    let run = |cell: &Cell| cell.as_workload().expect("a workload").clone();
     let found: Vec<_> = of_stage.map(|(cell, phase, sample)| (run(cell), phase, sample)).collect();
     assert!(!found.is_empty(), "nothing of {stage} was measured");
     found
@@ -142,7 +141,7 @@ fn stream(cell: &WorkloadRun) -> nilometer_model::plan::StreamCell {
 fn every_parameter_does_what_it_says_on_a_real_directory() {
     let results = measured();
     for measured in &results.samples {
-        let name = &results.cells[measured.key.cell].name;
+        let name = &results.cells[measured.key.cell];
         assert!(measured.sample.errors.is_empty(), "{name}: {:?}", measured.sample.errors);
     }
     files_of_their_own(&results);

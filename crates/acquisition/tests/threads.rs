@@ -9,14 +9,16 @@ use nilometer_acquisition::{
     reader::{Recording, Trust},
     sink::{Durability, RawLayout},
 };
-use nilometer_model::{Coldness, Format, Nanos, Schedule, Seed, Storing, plan::EngineKind};
+use nilometer_model::{
+    Coldness, FileSystemSpace, Format, Nanos, Schedule, Seed, Storing, TargetDescription, plan::EngineKind,
+};
 use nilometer_storage::{
     Clock, Engine, EngineError, OpKind, Target,
     engine::{
         Options,
         wrap::{Effect, Faulty, Rule, When},
     },
-    target::{Description, Posix, Space, TargetError, probe},
+    target::{Posix, TargetError, probe},
 };
 
 const FRAME: u64 = 100_000;
@@ -115,7 +117,7 @@ fn a_recording_is_ended_in_order_when_it_is_stopped() {
 struct Faulted(Arc<dyn Target>, Option<Rule>);
 
 impl Target for Faulted {
-    fn description(&self) -> &Description {
+    fn description(&self) -> &TargetDescription {
         self.0.description()
     }
     fn engine(&self, options: &Options) -> Result<Box<dyn Engine>, EngineError> {
@@ -124,7 +126,7 @@ impl Target for Faulted {
         };
         Ok(Box::new(Faulty::new(self.0.engine(options)?, &[rule], Seed(1))))
     }
-    fn space(&self) -> Result<Space, TargetError> {
+    fn space(&self) -> Result<FileSystemSpace, TargetError> {
         self.0.space()
     }
     fn chill(&self, name: &str) -> Result<Coldness, TargetError> {

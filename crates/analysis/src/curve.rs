@@ -1,7 +1,8 @@
 //! What recording packets costs over their size and rate, and where loss begins.
 
 use nilometer_model::{
-    ByteRate, Bytes, CellEntry, Ingest, Invalid, Measured, Nanos, PacketTotals, Results, Sample, plan::Goal,
+    ByteRate, Bytes, Frequency, Ingest, Invalid, Measured, Nanos, PacketTotals, Results, Sample,
+    plan::{Goal, Onto, RecordingRun},
     statistics::Summary,
 };
 
@@ -71,9 +72,9 @@ pub fn curves(results: &Results) -> Vec<Curve> {
     let mut made: Vec<(Group, Made<'_>)> = Vec::new();
     for measured in &results.samples {
         if let Some(of) = of(measured) {
-            let cell = results.cells.get(measured.key.cell);
-            let on_target = !cell.is_some_and(is_onto_nothing);
-            let else_asked = cell.map(but_the_rate).unwrap_or_default();
+            let run = results.recording(measured.key);
+            let on_target = run.is_none_or(|run| run.onto == Onto::Target);
+            let else_asked = run.map(but_the_rate).unwrap_or_default();
             made.push(((measured.key.target, on_target, of.2.size, else_asked), of));
         }
     }
@@ -89,26 +90,12 @@ pub fn curves(results: &Results) -> Vec<Curve> {
 }
 
 /// What a cell was asked for, without the rate and what follows from it.
-fn but_the_rate(cell: &CellEntry) -> String {
-    let Ok(mut asked) = serde_json::from_str::<serde_json::Value>(&cell.parameters) else {
-        return String::new();
-    };
-    if let Some(cell) = asked.as_object_mut() {
-        cell.retain(|name, _| !["stage", "duration", "keep", "repeats"].contains(&name.as_str()));
-    }
-    if let Some(swept) = asked.get_mut("swept").and_then(|swept| swept.as_object_mut()) {
-        swept.remove("rate");
-    }
-    if let Some(instrument) = asked.get_mut("instrument").and_then(|instrument| instrument.as_object_mut()) {
-        instrument.retain(|name, _| !["name", "frame_rate"].contains(&name.as_str()));
-    }
-    asked.to_string()
-}
-
-/// Nothing of what came was stored: that says nothing of the target.
-pub(crate) fn is_onto_nothing(cell: &CellEntry) -> bool {
-    let cell: Option<serde_json::Value> = serde_json::from_str(&cell.parameters).ok();
-    cell.is_some_and(|cell| cell.get("onto").is_some_and(|onto| onto == "nothing"))
+fn but_the_rate(run: &RecordingRun) -> String {
+    let mut asked = RecordingRun { duration: Nanos(0), keep: Bytes(0), repeats: 0, ..run.clone() };
+    asked.swept.rate = None;
+    asked.instrument.name = String::new();
+    asked.instrument.frame_rate = Frequency(0.0);
+    serde_json::to_string(&asked).unwrap_or_default()
 }
 
 fn of(measured: &Measured) -> Option<Made<'_>> {
@@ -154,7 +141,11 @@ pub(crate) fn cost(sample: &Sample, packets: &PacketTotals) -> Option<Nanos> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use nilometer_model::{Key, plan::Phase};
+    use crate::made_up::camera;
+    use nilometer_model::{
+        Key,
+        plan::{Cell, Phase},
+    };
 
     /// A second at this rate of packets of this size, of which some are lost.
     #[expect(clippy::cast_sign_loss, reason = "rates are above zero")]
@@ -189,19 +180,20 @@ pub(crate) mod tests {
 
     /// Of a cell onto nothing and one onto the target.
     pub(crate) fn results(samples: Vec<Measured>) -> Results {
-        let cell = |parameters: &str| CellEntry { parameters: parameters.into(), ..CellEntry::default() };
-        let cells = vec![cell(r#"{"onto": "nothing"}"#), cell(r#"{"onto": "target"}"#)];
+        let cell = |onto| Cell::recording("packets", RecordingRun { onto, ..camera("camera") });
+        let cells = vec![cell(Onto::Nothing), cell(Onto::Target)];
         Results { cells, samples, ..Results::default() }
     }
 
     #[test]
     fn what_differs_in_more_than_the_rate_is_a_curve_of_its_own() {
-        let cell = |rate: u64, buffer: &str| CellEntry {
-            parameters: format!(r#"{{"instrument": {{"frame_rate": "{rate} Hz"}}, "buffer": "{buffer}"}}"#),
-            ..CellEntry::default()
+        let cell = |rate: f64, buffer: u64| {
+            let mut run = RecordingRun { buffer: Bytes(buffer), ..camera("camera") };
+            run.instrument.frame_rate = Frequency(rate);
+            Cell::recording("packets", run)
         };
-        let cells =
-            ["64 MiB", "1 GiB"].iter().flat_map(|buffer| [cell(10, buffer), cell(20, buffer)]).collect();
+        let cells = [64 << 20, 1 << 30].iter().flat_map(|&buffer| [cell(10.0, buffer), cell(20.0, buffer)]);
+        let cells = cells.collect();
         let samples = (0..4).map(|number| {
             let lost = if number < 2 { 50 } else { 0 };
             measured(number, 8000, if number % 2 == 0 { 1e8 } else { 2e8 }, lost, None)

@@ -3,11 +3,9 @@
 
 use nilometer_model::{
     Ingest, Instrument, Measured, Results, Sample,
-    plan::{Goal, RecordingRun},
+    plan::{Goal, Onto, RecordedInstrument},
     sustained::step,
 };
-
-use crate::curve::is_onto_nothing;
 
 /// A valid recording onto a target.
 #[derive(Debug, Clone)]
@@ -16,8 +14,10 @@ pub(crate) struct Evidence<'a> {
     pub(crate) target: usize,
     pub(crate) sample: &'a Sample,
     pub(crate) ingest: &'a Ingest,
-    /// What was recorded, with its frames as they were stored; none of records that do not say.
-    pub(crate) stored: Option<Instrument>,
+    /// Of what.
+    pub(crate) instrument: RecordedInstrument,
+    /// That instrument, with its frames as they were stored.
+    pub(crate) stored: Instrument,
 }
 
 /// A recorder's threads leave this share of a processor to others when they wait for nothing but it.
@@ -31,13 +31,9 @@ pub(crate) fn evidence(results: &Results) -> Vec<Evidence<'_>> {
 fn of<'a>(results: &'a Results, measured: &'a Measured) -> Option<Evidence<'a>> {
     let sample = &measured.sample;
     let ingest = sample.ingest.as_ref().filter(|_| sample.invalid.is_none())?;
-    let entry = results.cells.get(measured.key.cell);
-    if entry.is_some_and(is_onto_nothing) {
-        return None;
-    }
-    let cell: Option<RecordingRun> = entry.and_then(|entry| serde_json::from_str(&entry.parameters).ok());
-    let stored = cell.map(|cell| cell.recorded().into_owned());
-    Some(Evidence { target: measured.key.target, sample, ingest, stored })
+    let run = results.recording(measured.key).filter(|run| run.onto == Onto::Target)?;
+    let (instrument, stored) = (run.recorded_instrument(), run.recorded().into_owned());
+    Some(Evidence { target: measured.key.target, sample, ingest, instrument, stored })
 }
 
 impl Evidence<'_> {
@@ -55,27 +51,23 @@ impl Evidence<'_> {
     /// Frames of this instrument would be written in the same form and with the same data: they are packed as far, at the same
     /// cost.
     pub(crate) fn packs_like(&self, instrument: &Instrument) -> bool {
-        let stored = self.stored.as_ref();
-        stored.is_some_and(|stored| {
-            let wanted = instrument.received();
-            let (one, other) = (&stored.data, &wanted.data);
-            stored.format == wanted.format
-                && stored.pixel == wanted.pixel
-                && one.kind == other.kind
-                && one.intensity == other.intensity
-                && one.compressibility == other.compressibility
-        })
+        let (stored, wanted) = (&self.stored, instrument.received());
+        let (one, other) = (&stored.data, &wanted.data);
+        stored.format == wanted.format
+            && stored.pixel == wanted.pixel
+            && one.kind == other.kind
+            && one.intensity == other.intensity
+            && one.compressibility == other.compressibility
     }
 
     /// The same, and into files of the same kind: a recorder works as hard for each byte.
     pub(crate) fn is_like(&self, instrument: &Instrument) -> bool {
-        self.packs_like(instrument)
-            && self.stored.as_ref().is_some_and(|stored| stored.storing == instrument.storing)
+        self.packs_like(instrument) && self.stored.storing == instrument.storing
     }
 
     /// The recorder packed them.
     pub(crate) fn packs(&self) -> bool {
-        self.stored.as_ref().is_some_and(|stored| stored.format.packs())
+        self.stored.format.packs()
     }
 
     /// How many times smaller frames were written than they came.

@@ -9,6 +9,8 @@ mod curve;
 pub mod effect;
 mod evidence;
 mod limits;
+#[cfg(test)]
+mod made_up;
 mod missing;
 mod outcome;
 mod parameters;

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use nilometer_model::{
-    ByteRate, Bytes, Ingest, Instrument, Nanos, Results,
-    plan::Goal,
+    ByteRate, Bytes, Instrument, Nanos, Results,
+    plan::{Goal, RecordedInstrument},
     sizing::{Figure, Origin},
 };
 
@@ -83,7 +83,7 @@ pub fn measured_limits(
             recordings
                 .iter()
                 .filter(|of| of.is_limit() && of.is_bound_elsewhere())
-                .map(|of| named(of.ingest)),
+                .map(|of| named(&of.instrument)),
         ),
     }
 }
@@ -97,7 +97,10 @@ struct Place<'a> {
 impl Place<'_> {
     fn recorded<T>(&self, value: T, of: &Evidence<'_>, what: &str) -> Figure<T> {
         let Place { record, path } = self;
-        Figure { value, from: Origin::Measured(format!("{record}: {path}, {}, {what}", named(of.ingest))) }
+        Figure {
+            value,
+            from: Origin::Measured(format!("{record}: {path}, {}, {what}", named(&of.instrument))),
+        }
     }
 
     fn staged(&self, results: &Results, target: usize) -> Option<Figure<ByteRate>> {
@@ -128,8 +131,7 @@ fn measured_kind(recordings: &[Evidence<'_>], instrument: &Instrument, place: &P
 
 /// `pco-edge (raw, files, tomography)`.
 fn described(of: &Evidence<'_>) -> String {
-    let name = named(of.ingest);
-    let Some(stored) = &of.stored else { return name };
+    let (name, stored) = (named(&of.instrument), &of.stored);
     format!("{name} ({}, {}, {})", stored.format.name(), stored.storing.name(), stored.data.kind)
 }
 
@@ -165,9 +167,9 @@ fn least_of_each<'a>(
 }
 
 /// `6 of pilatus-6m`.
-fn named(ingest: &Ingest) -> String {
-    let Ingest { instrument, count, .. } = ingest;
-    if *count > 1 { format!("{count} of {instrument}") } else { instrument.clone() }
+fn named(instrument: &RecordedInstrument) -> String {
+    let label = instrument.label();
+    if instrument.count > 1 { format!("{} of {label}", instrument.count) } else { label }
 }
 
 /// Half of what the kernel calls `kB` and counts in units of 1024 bytes.
@@ -180,8 +182,8 @@ fn half_of_memory(text: &str) -> Option<Bytes> {
 mod tests {
     use super::*;
     use nilometer_model::{
-        Bytes, CellEntry, Invalid, Key, Measured, ReaderTotals, Sample, Series, TargetEntry,
-        plan::{Phase, RecordingRun},
+        Bytes, Ingest, Invalid, Key, Measured, ReaderTotals, Sample, Series, TargetEntry,
+        plan::{Cell, Phase, RecordingRun},
     };
 
     const RAW: &str = "name = \"camera\"\ntitle = \"t\"\nsource = \"s\"\nshape = [500, 500]\npixel = \"int32\"\n\
@@ -191,19 +193,16 @@ mod tests {
         Instrument::parse(&format!("{RAW}{more}"), "camera").expect("valid")
     }
 
-    /// Raw frames, CBF files.
-    fn cells() -> Vec<CellEntry> {
+    /// Raw frames, CBF files, raw frames of three.
+    fn cells() -> Vec<Cell> {
         let cell = |more: &str| RecordingRun {
             duration: Nanos::from_millis(10_000),
             buffer: Bytes(1 << 30),
             keep: Bytes(1 << 30),
             ..RecordingRun::new(instrument(more))
         };
-        let entry = |cell: RecordingRun| CellEntry {
-            parameters: serde_json::to_string(&cell).expect("JSON"),
-            ..CellEntry::default()
-        };
-        vec![entry(cell("")), entry(cell("format = \"cbf\"\n"))]
+        let three = RecordingRun { count: 3, ..cell("") };
+        [cell(""), cell("format = \"cbf\"\n"), three].map(|run| Cell::recording("images", run)).into()
     }
 
     fn recording(target: usize, paced: bool, rate: u64, seconds: f64) -> Measured {
@@ -213,8 +212,7 @@ mod tests {
         }
         let longest_stall = Nanos::from_millis(if paced { 310 } else { 9000 });
         let goal = if paced { Goal::Pace } else { Goal::Limit };
-        let ingest =
-            Ingest { instrument: "camera".into(), count: 1, goal, longest_stall, ..Ingest::default() };
+        let ingest = Ingest { count: 1, goal, longest_stall, ..Ingest::default() };
         let sample = Sample {
             bytes: 10 * rate,
             wall: Nanos::from_millis(10_000),
@@ -278,6 +276,7 @@ mod tests {
     fn several_recorders_show_what_the_target_takes_and_readers_do_not_count() {
         let mut results = results();
         let mut three = recording(0, false, 450_000_000, 0.1);
+        three.key.cell = 2;
         three.sample.ingest.as_mut().expect("a recording").count = 3;
         let mut read = recording(0, false, 1_000_000, 0.1);
         read.sample.ingest.as_mut().expect("a recording").readers = vec![ReaderTotals::default()];

@@ -5,11 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use nilometer_model::{
     ByteRate, Invalid, Key, Measured, Results,
-    plan::{Goal, Onto, RecordingRun, ResolvedPlan, WorkloadRun},
+    plan::{Goal, Onto, PlannedCampaign, RecordedInstrument, RecordingRun, WorkloadRun},
     search::{self, Advice, Trial},
 };
-use serde::Deserialize;
-use serde_json::Value as Json;
 
 use crate::letter;
 
@@ -70,37 +68,22 @@ pub struct Unused {
 pub struct Open {
     /// Index into [`Results::targets`].
     pub target: usize,
-    /// The instrument, and how many of it.
-    pub who: String,
+    /// Of what.
+    pub instrument: RecordedInstrument,
     /// What all of them deliver.
     pub rate: ByteRate,
     /// What the storage took as fast as it could, each valid pass.
     pub limits: Vec<ByteRate>,
 }
 
-/// As much of a resolved plan as is needed.
-#[derive(Debug, Deserialize)]
-struct PlanOnTargets {
-    plan: ResolvedPlan,
-    targets: Vec<PlannedTarget>,
-}
-
-#[derive(Debug, Deserialize)]
-struct PlannedTarget {
-    #[serde(default)]
-    striping: Option<Json>,
-}
-
-/// What is missing; nothing where the record holds no plan that can be read.
+/// What is missing; nothing where no campaign of this program gave the results.
 pub(crate) fn missing(results: &Results) -> Missing {
-    let Ok(resolved) = serde_json::from_str::<PlanOnTargets>(&results.plan) else {
-        return Missing::default();
-    };
+    let Some(resolved) = &results.campaign else { return Missing::default() };
     let there = Samples::of(results);
     let mut counts = Counts::default();
     for (index, stage, run) in resolved.plan.workloads() {
-        for (target, planned) in resolved.targets.iter().enumerate() {
-            if resolved.plan.applies(index, planned.striping.is_some()) {
+        for target in 0..resolved.targets.len() {
+            if resolved.applies(index, target) {
                 let repeats = resolved.plan.repeats as usize;
                 let measured = there.repeats(run, (index, target)).min(repeats);
                 counts.add(stage, target, (measured, repeats));
@@ -119,8 +102,8 @@ pub(crate) fn missing(results: &Results) -> Missing {
         measured,
         why: (!gaps.is_empty()).then(|| why(results)),
         gaps,
-        unused: unused(&resolved),
-        open: open(results, &resolved),
+        unused: unused(resolved),
+        open: open(results, resolved),
         instruments: resolved.plan.recordings().any(|(_, run)| is_onto_target(run)),
     }
 }
@@ -243,14 +226,13 @@ fn why(results: &Results) -> String {
     }
 }
 
-fn unused(resolved: &PlanOnTargets) -> Vec<Unused> {
+fn unused(resolved: &PlannedCampaign) -> Vec<Unused> {
     let mut stages: Vec<&str> = resolved.plan.workloads().map(|(_, stage, _)| stage).collect();
     stages.dedup();
     let on = |stage: &str, target: usize| {
-        let striping = resolved.targets[target].striping.is_some();
         let cells = resolved.plan.workloads().filter(|(_, of, _)| *of == stage);
         let (used, unused): (Vec<usize>, Vec<usize>) =
-            cells.map(|(index, ..)| index).partition(|&index| resolved.plan.applies(index, striping));
+            cells.map(|(index, ..)| index).partition(|&index| resolved.applies(index, target));
         let of = used.len() + unused.len();
         (!unused.is_empty()).then(|| Unused { stage: stage.into(), target, cells: unused.len(), of })
     };
@@ -259,20 +241,21 @@ fn unused(resolved: &PlanOnTargets) -> Vec<Unused> {
 }
 
 /// Every instrument and target without a recording at its own pace, whatever else was recorded.
-fn open(results: &Results, resolved: &PlanOnTargets) -> Vec<Open> {
+fn open(results: &Results, resolved: &PlannedCampaign) -> Vec<Open> {
     let mut all: Vec<Open> = Vec::new();
     let recordings = resolved.plan.recordings().map(|(_, run)| run);
     let paced = recordings.filter(|run| run.goal == Goal::Pace && is_onto_target(run));
     for cell in paced {
         for target in 0..resolved.targets.len() {
-            let known = all.iter().any(|open| (open.target, &open.who) == (target, &cell.who()));
+            let instrument = cell.recorded_instrument();
+            let known = all.iter().any(|open| open.target == target && open.instrument == instrument);
             let made = |goal| recorded(results, cell, target, goal);
             if known || made(Goal::Pace).next().is_some() {
                 continue;
             }
             let valid = made(Goal::Limit).filter(|measured| measured.sample.invalid.is_none());
             let limits = valid.map(|measured| measured.sample.sustained_rate()).collect();
-            all.push(Open { target, who: cell.who(), rate: cell.rate(), limits });
+            all.push(Open { target, instrument, rate: cell.rate(), limits });
         }
     }
     all
@@ -285,10 +268,11 @@ fn recorded<'a>(
     target: usize,
     goal: Goal,
 ) -> impl Iterator<Item = &'a Measured> {
-    let label = cell.label();
+    let wanted = cell.recorded_instrument();
     results.samples.iter().filter(move |measured| {
         let Some(ingest) = &measured.sample.ingest else { return false };
-        let same = ingest.instrument == label && ingest.count == cell.count;
+        let run = results.recording(measured.key);
+        let same = run.is_some_and(|run| run.recorded_instrument() == wanted);
         let alone = ingest.readers.iter().all(|reader| reader.after) && ingest.condition.is_empty();
         measured.key.target == target && same && ingest.goal == goal && (goal == Goal::Pace || alone)
     })

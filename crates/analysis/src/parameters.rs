@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use nilometer_model::{Bytes, Nanos};
+use nilometer_model::{
+    Bytes, Nanos,
+    plan::{Cell, Measurement},
+};
 use serde_json::Value as Json;
 
 /// A parameter's value.
@@ -60,24 +63,29 @@ impl fmt::Display for Value {
 /// A cell's parameters by name.
 pub type Parameters = BTreeMap<String, Value>;
 
-/// The parameters of a cell as the record has them ([`nilometer_model::plan::Cell`] as JSON): its own, those of its
-/// workload, and the workload's name; of a recording those that its plan says of the instrument, and the instrument's name.
-/// Empty if the text is something else.
-pub fn parameters(json: &str) -> Parameters {
-    let Ok(Json::Object(cell)) = serde_json::from_str(json) else { return Parameters::new() };
+/// The parameters of a cell: its own, those of its workload, and the workload's name; of a recording those that its plan
+/// says of the instrument, and the instrument's name.
+pub fn parameters(cell: &Cell) -> Parameters {
+    let json = match &cell.measurement {
+        Measurement::Workload(run) => serde_json::to_value(run),
+        Measurement::Recording(run) => serde_json::to_value(run),
+    };
+    json.map(|json| by_name(&json)).unwrap_or_default()
+}
+
+fn by_name(run: &Json) -> Parameters {
     let mut found = Parameters::new();
-    for (name, value) in cell {
+    for (name, value) in run.as_object().into_iter().flatten() {
         match (name.as_str(), value) {
-            ("stage", _) => {}
-            ("workload", Json::Object(workload)) => found.extend(of_workload(&workload)),
+            ("workload", Json::Object(workload)) => found.extend(of_workload(workload)),
             ("instrument", Json::Object(instrument)) => {
-                found.extend(instrument.get("name").map(|value| (name, Value::of(value))));
+                found.extend(instrument.get("name").map(|value| (name.clone(), Value::of(value))));
             }
             ("swept", Json::Object(swept)) => {
                 let said = swept.iter().filter(|(_, value)| !value.is_null());
                 found.extend(said.map(|(name, value)| (name.clone(), Value::of(value))));
             }
-            (_, value) => drop(found.insert(name, Value::of(&value))),
+            (_, value) => drop(found.insert(name.clone(), Value::of(value))),
         }
     }
     found
@@ -163,7 +171,7 @@ mod tests {
     fn stage(text: &str) -> Vec<Parameters> {
         let text = format!("title = \"t\"\n[[stage]]\nname = \"s\"\n{text}");
         let cells = plan::parse(&text, "t.toml", 1.0).expect("a valid plan").cells;
-        cells.iter().map(|cell| parameters(&serde_json::to_string(cell).expect("JSON"))).collect()
+        cells.iter().map(parameters).collect()
     }
 
     const STREAM: &str =
@@ -190,12 +198,11 @@ mod tests {
     #[test]
     fn what_follows_from_another_does_not_vary() {
         let cell = |size: u64, also: &str| {
-            let json = format!("{{\"workers\": {size}, \"volumes\": \"{also}\", \"depth\": {}}}", 2 * size);
-            parameters(&json)
+            by_name(&serde_json::json!({"workers": size, "volumes": also, "depth": 2 * size}))
         };
         let varying = varying(&[cell(1, "alone"), cell(2, "alone"), cell(4, "together")]);
         assert_eq!((varying.axis.as_deref(), varying.others.len()), (Some("depth"), 0), "{varying:?}");
-        assert_eq!(parameters("no JSON"), Parameters::new());
+        assert_eq!(by_name(&Json::Null), Parameters::new());
         assert_eq!(super::varying(&[]), Varying::default());
     }
 }

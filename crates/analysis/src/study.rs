@@ -1,11 +1,14 @@
 //! All that reports say, found once: stages with their figures and comparisons, verdicts, warnings.
 
-use nilometer_model::{CellEntry, Ingest, Instrument, Measured, Results, plan::Phase};
+use nilometer_model::{
+    Instrument, Measured, Results,
+    plan::{Cell, Onto, Phase, RecordedInstrument, RecordingRun},
+};
 
 use crate::{
     Curve, Missing, Outcome, Quantity, Verdict, Warning,
     comparison::{Question, question},
-    curve::{curves, is_onto_nothing},
+    curve::curves,
     missing::missing,
     outcomes,
     parameters::{Parameters, Value, Varying, parameters, varying, words},
@@ -66,10 +69,8 @@ pub struct StageCell {
 /// All samples of one instrument, or of so many of it.
 #[derive(Debug, Clone)]
 pub struct Recording<'a> {
-    /// The instrument's name.
-    pub instrument: &'a str,
-    /// So many of it, each with a recorder of its own.
-    pub count: u32,
+    /// Of what.
+    pub instrument: RecordedInstrument,
     /// By target, as they were measured.
     pub samples: Vec<&'a Measured>,
 }
@@ -82,7 +83,7 @@ impl<'a> Study<'a> {
         let is_trial = |measured: &&Measured| {
             measured.sample.ingest.as_ref().is_some_and(|ingest| ingest.goal.searches())
         };
-        let is_of_target = |cell: usize| results.cells.get(cell).is_some_and(|cell| !is_onto_nothing(cell));
+        let is_of_target = |cell: usize| results.cells.get(cell).is_some_and(|cell| !cell.is_onto_nothing());
         outcomes.retain(|outcome| is_of_target(outcome.cell) && !outcome.samples.iter().any(is_trial));
         let mut stages: Vec<Stage<'a>> = Vec::new();
         let mut rest = outcomes.as_slice();
@@ -114,10 +115,9 @@ fn stage<'a>(results: &'a Results, outcomes: Vec<Outcome<'a>>) -> Stage<'a> {
     let name = &entry(outcomes[0].cell).stage;
     let mut indices: Vec<usize> = outcomes.iter().map(|outcome| outcome.cell).collect();
     indices.dedup();
-    let parameters: Vec<Parameters> =
-        indices.iter().map(|&index| parameters(&entry(index).parameters)).collect();
+    let parameters: Vec<Parameters> = indices.iter().map(|&index| parameters(entry(index))).collect();
     let varying = varying(&parameters);
-    let entries: Vec<&CellEntry> = indices.iter().map(|&index| entry(index)).collect();
+    let entries: Vec<&Cell> = indices.iter().map(|&index| entry(index)).collect();
     let labels = labels(&entries, &parameters, &varying);
     let cells = indices.into_iter().zip(labels).zip(parameters);
     let questions = phases(&outcomes).into_iter().map(|phase| {
@@ -142,7 +142,7 @@ fn phases(outcomes: &[Outcome<'_>]) -> Vec<Phase> {
 }
 
 /// The varying parameters of each cell; its whole name where these do not tell all cells apart.
-fn labels(entries: &[&CellEntry], parameters: &[Parameters], varying: &Varying) -> Vec<String> {
+fn labels(entries: &[&Cell], parameters: &[Parameters], varying: &Varying) -> Vec<String> {
     if let [_] = entries {
         return vec![String::new()];
     }
@@ -154,47 +154,36 @@ fn labels(entries: &[&CellEntry], parameters: &[Parameters], varying: &Varying) 
     if sorted.len() == labels.len() {
         return labels;
     }
-    entries.iter().map(|entry| entry.name.clone()).collect()
+    entries.iter().map(ToString::to_string).collect()
 }
 
-/// The parts of the cells' names that all of them have.
-fn common(entries: &[&CellEntry]) -> String {
-    let Some((first, others)) = entries.split_first() else { return String::new() };
-    let everywhere = |part: &&str| others.iter().all(|entry| entry.name.split(", ").any(|p| p == *part));
-    first.name.split(", ").filter(everywhere).collect::<Vec<_>>().join(", ")
+/// What all of the cells share, in words.
+fn common(entries: &[&Cell]) -> String {
+    let mut all = entries.iter().map(|entry| entry.phrases());
+    let Some(mut shared) = all.next() else { return String::new() };
+    for phrases in all {
+        shared.retain(|phrase| phrases.contains(phrase));
+    }
+    shared.join(", ")
 }
 
 fn recordings(results: &Results) -> Vec<Recording<'_>> {
-    let mut samples: Vec<(&Ingest, &Measured)> = results
-        .samples
-        .iter()
-        .filter(|measured| !results.cells.get(measured.key.cell).is_some_and(is_onto_nothing))
-        .filter_map(|measured| Some((measured.sample.ingest.as_ref()?, measured)))
-        .collect();
-    samples.sort_by_key(|(_, measured)| (measured.key.cell, measured.key.target, measured.key.repeat));
+    let mut samples: Vec<&Measured> =
+        results.samples.iter().filter(|measured| measured.sample.ingest.is_some()).collect();
+    samples.sort_by_key(|measured| (measured.key.cell, measured.key.target, measured.key.repeat));
     let mut recordings: Vec<Recording<'_>> = Vec::new();
-    for (Ingest { instrument, count, .. }, measured) in samples {
-        let same = |of: &&mut Recording<'_>| (of.instrument, of.count) == (instrument.as_str(), *count);
-        match recordings.iter_mut().find(same) {
+    for measured in samples {
+        let run = results.recording(measured.key).filter(|run| run.onto == Onto::Target);
+        let Some(instrument) = run.map(RecordingRun::recorded_instrument) else { continue };
+        match recordings.iter_mut().find(|known| known.instrument == instrument) {
             Some(recording) => recording.samples.push(measured),
-            None => recordings.push(Recording { instrument, count: *count, samples: vec![measured] }),
+            None => recordings.push(Recording { instrument, samples: vec![measured] }),
         }
     }
     for recording in &mut recordings {
         recording.samples.sort_by_key(|measured| measured.key.target);
     }
     recordings
-}
-
-impl Recording<'_> {
-    /// The instrument, and how many of it.
-    pub fn who(&self) -> String {
-        if self.count == 1 {
-            self.instrument.to_owned()
-        } else {
-            format!("{} x {}", self.count, self.instrument)
-        }
-    }
 }
 
 impl Stage<'_> {
@@ -252,32 +241,31 @@ pub fn letter(index: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nilometer_model::{Key, Nanos, Sample};
+    use crate::made_up::{camera, writes};
+    use nilometer_model::{Frequency, Key, Nanos, Sample};
 
-    fn results(names: &[(&str, &str, &str)]) -> Results {
-        let cell = |(stage, name, parameters): &(&str, &str, &str)| CellEntry {
-            stage: (*stage).into(),
-            name: (*name).into(),
-            parameters: (*parameters).into(),
-        };
+    fn results(cells: Vec<Cell>) -> Results {
         let sample = |cell: usize| {
             let key = Key { target: 0, cell, repeat: 0, phase: Phase::Write };
             let sample =
                 Sample { bytes: 1 << 30, operations: 10, wall: Nanos(1000), ..Sample::new(Nanos(0)) };
             Measured { key, sample }
         };
-        let samples = (0..names.len()).map(sample).collect();
-        Results { cells: names.iter().map(cell).collect(), samples, ..Results::default() }
+        let samples = (0..cells.len()).map(sample).collect();
+        Results { cells, samples, ..Results::default() }
     }
 
     #[test]
     fn cells_are_told_apart_by_what_varies() {
-        let results = results(&[
-            ("one", "4 MiB by 1 MiB, direct, 1 worker", r#"{"workers": 1}"#),
-            ("one", "4 MiB by 1 MiB, direct, 2 workers", r#"{"workers": 2}"#),
-            ("two", "alone", "{}"),
-            ("three", "same", "{}"),
-            ("three", "but not", "{}"),
+        // Cameras of one name that differ in what is no parameter of a plan.
+        let mut faster = camera("camera");
+        faster.instrument.frame_rate = Frequency(200.0);
+        let results = results(vec![
+            writes("one", "1 MiB", 1),
+            writes("one", "1 MiB", 2),
+            writes("two", "1 MiB", 2),
+            Cell::recording("three", camera("camera")),
+            Cell::recording("three", faster),
         ]);
         let study = Study::of(&results);
         let stages: Vec<&str> = study.stages.iter().map(|stage| stage.name).collect();
@@ -285,12 +273,14 @@ mod tests {
         let labels =
             |stage: &Stage<'_>| stage.cells.iter().map(|cell| cell.label.clone()).collect::<Vec<_>>();
         assert_eq!(labels(&study.stages[0]), ["workers 1", "workers 2"]);
-        assert_eq!(study.stages[0].common, "4 MiB by 1 MiB, direct");
+        assert_eq!(study.stages[0].common, "64 MiB by 1 MiB, direct");
         assert_eq!(
             (labels(&study.stages[1]), study.stages[1].common.as_str()),
-            (vec![String::new()], "alone")
+            (vec![String::new()], "64 MiB by 1 MiB, direct, 2 workers")
         );
-        assert_eq!(labels(&study.stages[2]), ["same", "but not"]);
+        let paced = ["100 MB/s", "200 MB/s"].map(|rate| format!("camera at {rate} for 40 s, buffer 1 GiB"));
+        assert_eq!(labels(&study.stages[2]), paced);
+        assert_eq!(study.stages[2].common, "buffer 1 GiB");
         let best = study.stages[0].best(Phase::Write, 0).expect("measured");
         assert_eq!(best.phase, Phase::Write);
         assert!(study.stages[0].best(Phase::Read, 0).is_none());

@@ -9,14 +9,17 @@ use std::{
     process::{Child, Command, ExitStatus, Stdio},
 };
 
-use nilometer_model::{Event, Nanos, plan::Condition};
+use nilometer_model::{
+    Event, Nanos,
+    plan::{Condition, PlannedCampaign},
+};
 use nilometer_storage::Clock;
 use rustix::{
     fs::{MemfdFlags, memfd_create},
     process::{Pid, Signal, kill_process_group},
 };
 
-use crate::{resolve::Resolved, supervise::GLANCE};
+use crate::supervise::GLANCE;
 
 /// What is noted before a condition is entered.
 pub(crate) fn entered(condition: &Condition, path: &Path) -> String {
@@ -46,7 +49,10 @@ pub(crate) fn leave(condition: &Condition, path: &Path) -> Result<(), String> {
 
 /// Leaves every condition that a killed campaign left a target in: the target, and what is to be noted, as an error if it
 /// could not be left.
-pub fn leave_conditions(resolved: &Resolved, events: &[Event]) -> Vec<(usize, Result<String, String>)> {
+pub fn leave_conditions(
+    resolved: &PlannedCampaign,
+    events: &[Event],
+) -> Vec<(usize, Result<String, String>)> {
     let mut told = Vec::new();
     let mut conditions: Vec<&Condition> =
         resolved.plan.recordings().filter_map(|(_, run)| run.condition.as_ref()).collect();

@@ -1,15 +1,15 @@
 //! What the measurement ran on: facts that explain a figure years later. What this machine does not tell is left out.
 
+use nilometer_model::TargetDescription;
 use std::{fs, path::Path};
 
-use nilometer_storage::target::Description;
 use rustix::process::{Resource, getrlimit};
 
 /// Key and value.
 type Fact = (String, String);
 
 /// Facts of this machine and of the targets' devices, for the record.
-pub fn environment(targets: &[Description]) -> Vec<Fact> {
+pub fn environment(targets: &[TargetDescription]) -> Vec<Fact> {
     let mut facts: Vec<Fact> = Vec::new();
     let groups = [program(), system(), processors(), memory(), limits()];
     facts.extend(groups.into_iter().flatten().map(|(key, value)| (key.to_owned(), value)));

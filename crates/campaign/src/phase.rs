@@ -14,14 +14,14 @@ use std::{
 };
 
 use nilometer_model::{
-    Activity, Coldness, Invalid, Nanos, Sample, Seed, Waited,
+    Activity, Coldness, DirectIo, Invalid, Nanos, Sample, Seed, Waited,
     plan::{Access, EngineKind, Phase, WorkloadRun},
 };
 use nilometer_storage::{
     Arena, Calendar, Clock, Counted, Drive, Ended, Tally, Target,
     engine::Options,
     process::{self, Usage},
-    target::{Direct, TargetError},
+    target::TargetError,
 };
 
 use crate::{
@@ -256,7 +256,7 @@ fn judge(sample: &Sample, target: &dyn Target, task: &Task<'_>) -> Option<Invali
     }
     // A source is read through the cache, however the copy is written.
     let direct = task.cell.access() == Some(Access::Direct) && task.phase != Phase::Source;
-    if direct && target.description().direct == Direct::Buffered {
+    if direct && target.description().direct == DirectIo::Buffered {
         return Some(Invalid::NotDirect);
     }
     if sample.coldness == Some(Coldness::Contradicted) {

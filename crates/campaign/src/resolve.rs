@@ -1,29 +1,12 @@
 //! A plan against its targets: what can't work is said before anything starts.
 
 use nilometer_model::{
-    ByteRate, Bytes, Nanos,
-    plan::{Access, Footprint, ResolvedPlan, Speed, Volumes, WorkloadRun},
+    ByteRate, Bytes, DirectIo, FileSystemSpace, Nanos, TargetDescription,
+    plan::{Access, Footprint, PlannedCampaign, ResolvedPlan, Speed, Volumes, WorkloadRun},
 };
-use nilometer_storage::{
-    process,
-    target::{Description, Direct, Space},
-};
-use serde::{Deserialize, Serialize};
+use nilometer_storage::process;
 
 use crate::{ingest::Shape, turns, workload};
-
-/// A plan that fits its targets.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Resolved {
-    /// The plan.
-    pub plan: ResolvedPlan,
-    /// Described in the order of the command line.
-    pub targets: Vec<Description>,
-    /// Where copies come from, if there are any.
-    pub source: Option<Description>,
-    /// Where recordings are copied to while they are made, if any are.
-    pub archive: Option<Description>,
-}
 
 /// A plan that can't run on a target. The message names stage, cell and what would do.
 #[derive(Debug, thiserror::Error)]
@@ -168,7 +151,7 @@ pub enum ResolveError {
 }
 
 /// Checks every cell against every target.
-pub fn resolve(plan: ResolvedPlan, targets: Vec<Description>) -> Result<Resolved, ResolveError> {
+pub fn resolve(plan: ResolvedPlan, targets: Vec<TargetDescription>) -> Result<PlannedCampaign, ResolveError> {
     check_time(&plan, targets.len())?;
     for (_, stage, run) in plan.workloads() {
         check_memory(stage, workload::memory(run))?;
@@ -184,19 +167,19 @@ pub fn resolve(plan: ResolvedPlan, targets: Vec<Description>) -> Result<Resolved
     for (cell, _) in plan.recordings() {
         check_recording(&plan, cell, &targets)?;
     }
-    Ok(Resolved { plan, targets, source: None, archive: None })
+    Ok(PlannedCampaign { plan, targets, source: None, archive: None })
 }
 
-fn check_writable(target: &Description) -> Result<(), ResolveError> {
+fn check_writable(target: &TargetDescription) -> Result<(), ResolveError> {
     let path = target.path.display().to_string();
     if target.writable { Ok(()) } else { Err(ResolveError::ReadOnly { path }) }
 }
 
-fn check_access(stage: &str, run: &WorkloadRun, target: &Description) -> Result<(), ResolveError> {
+fn check_access(stage: &str, run: &WorkloadRun, target: &TargetDescription) -> Result<(), ResolveError> {
     let path = target.path.display().to_string();
     let stage = stage.to_owned();
     match (run.access(), &target.direct) {
-        (Some(Access::Direct | Access::Best), &Direct::Real { alignment }) => {
+        (Some(Access::Direct | Access::Best), &DirectIo::Real { alignment }) => {
             let sizes = run.workload.parameters().alignments(run.workers);
             let odd = sizes.into_iter().find(|(_, size)| !size.0.is_multiple_of(u64::from(alignment)));
             let Some((key, block)) = odd else { return Ok(()) };
@@ -254,10 +237,10 @@ fn fitting(scale: f64, needed: Bytes, room: Bytes) -> f64 {
 fn check_space(
     stage: &str,
     Footprint { bytes: needed, entries }: Footprint,
-    target: &Description,
+    target: &TargetDescription,
     plan: &ResolvedPlan,
 ) -> Result<(), ResolveError> {
-    let Space { free, free_inodes, .. } = target.space;
+    let FileSystemSpace { free, free_inodes, .. } = target.space;
     let (stage, path, reserve) = (stage.to_owned(), target.path.display().to_string(), plan.reserve);
     if needed.0.saturating_add(reserve.0) > free.0 {
         let scale = fitting(plan.scale, needed, Bytes(free.0.saturating_sub(reserve.0)));
@@ -272,7 +255,7 @@ fn check_space(
 }
 
 /// How many of the targets have their files on the file system of this one at the same time.
-fn sharing(run: &WorkloadRun, targets: &[Description], on: &Description) -> u64 {
+fn sharing(run: &WorkloadRun, targets: &[TargetDescription], on: &TargetDescription) -> u64 {
     let count = targets.iter().filter(|target| target.shares_space_with(on)).count() as u64;
     if run.volumes == Volumes::Together { count } else { count.min(1) }
 }
@@ -283,7 +266,11 @@ fn times(Footprint { bytes, entries }: Footprint, times: u64) -> Footprint {
 }
 
 /// All that is recorded at the same time.
-fn check_recording(plan: &ResolvedPlan, cell: usize, targets: &[Description]) -> Result<(), ResolveError> {
+fn check_recording(
+    plan: &ResolvedPlan,
+    cell: usize,
+    targets: &[TargetDescription],
+) -> Result<(), ResolveError> {
     let members: Vec<_> = turns::company(plan, cell).into_iter().map(|(_, run)| run).collect();
     let name = members.iter().map(|cell| cell.who()).collect::<Vec<_>>().join(" + ");
     if members.iter().any(|cell| cell.readers.copy) && plan.copy_to.is_none() {
@@ -311,43 +298,38 @@ fn check_recording(plan: &ResolvedPlan, cell: usize, targets: &[Description]) ->
     Ok(())
 }
 
-impl Resolved {
-    /// Whether some cell copies.
-    pub fn copies(&self) -> bool {
-        self.plan.workloads().any(|(_, _, run)| run.copies())
+/// A campaign with the storage that copies come from, if what is copied has room there.
+pub fn with_source(
+    campaign: PlannedCampaign,
+    source: TargetDescription,
+) -> Result<PlannedCampaign, ResolveError> {
+    check_writable(&source)?;
+    let plan = &campaign.plan;
+    for (_, stage, run) in plan.workloads().filter(|(_, _, run)| run.copies()) {
+        // Targets that are written at the same time have a source each.
+        let sources = if run.volumes == Volumes::Together { campaign.targets.len() as u64 } else { 1 };
+        let Footprint { bytes, entries } = run.footprint();
+        let each = Footprint { bytes, entries: entries.max(u64::from(run.workers)) };
+        let all = times(each, sources + sharing(run, &campaign.targets, &source));
+        check_space(stage, all, &source, plan)?;
     }
+    Ok(PlannedCampaign { source: Some(source), ..campaign })
+}
 
-    /// With the storage that copies come from, if what is copied has room there.
-    pub fn with_source(self, source: Description) -> Result<Self, ResolveError> {
-        check_writable(&source)?;
-        for (_, stage, run) in self.plan.workloads().filter(|(_, _, run)| run.copies()) {
-            // Targets that are written at the same time have a source each.
-            let sources = if run.volumes == Volumes::Together { self.targets.len() as u64 } else { 1 };
-            let Footprint { bytes, entries } = run.footprint();
-            let each = Footprint { bytes, entries: entries.max(u64::from(run.workers)) };
-            let all = times(each, sources + sharing(run, &self.targets, &source));
-            check_space(stage, all, &source, &self.plan)?;
-        }
-        Ok(Resolved { source: Some(source), ..self })
+/// A campaign with the storage that recordings are copied to, if they have room there.
+pub fn with_archive(
+    campaign: PlannedCampaign,
+    archive: TargetDescription,
+) -> Result<PlannedCampaign, ResolveError> {
+    check_writable(&archive)?;
+    for (_, run) in campaign.plan.recordings().filter(|(_, run)| run.readers.copy) {
+        let shape = Shape::of(run, &archive);
+        let count = u64::from(run.count);
+        let bytes = Bytes(count * shape.footprint().0);
+        let footprint = Footprint { bytes, entries: count * shape.files() };
+        check_space(&run.who(), footprint, &archive, &campaign.plan)?;
     }
-
-    /// With the storage that recordings are copied to, if they have room there.
-    pub fn with_archive(self, archive: Description) -> Result<Self, ResolveError> {
-        check_writable(&archive)?;
-        for (_, run) in self.plan.recordings().filter(|(_, run)| run.readers.copy) {
-            let shape = Shape::of(run, &archive);
-            let count = u64::from(run.count);
-            let bytes = Bytes(count * shape.footprint().0);
-            let footprint = Footprint { bytes, entries: count * shape.files() };
-            check_space(&run.who(), footprint, &archive, &self.plan)?;
-        }
-        Ok(Resolved { archive: Some(archive), ..self })
-    }
-
-    /// Whether a cell is measured on a target.
-    pub fn applies(&self, cell: usize, target: usize) -> bool {
-        self.plan.applies(cell, self.targets[target].striping.is_some())
-    }
+    Ok(PlannedCampaign { archive: Some(archive), ..campaign })
 }
 
 #[cfg(test)]
@@ -379,10 +361,10 @@ source = "disk"
     }
 
     /// A directory of a file system with so many GiB free.
-    fn target(mount_point: &str, free: u64) -> Description {
+    fn target(mount_point: &str, free: u64) -> TargetDescription {
         let probed = nilometer_storage::target::probe(std::path::Path::new(".")).expect("a directory");
-        let space = Space { free: Bytes(free << 30), free_inodes: None, ..probed.space };
-        Description { mount_point: mount_point.into(), device: None, space, ..probed }
+        let space = FileSystemSpace { free: Bytes(free << 30), free_inodes: None, ..probed.space };
+        TargetDescription { mount_point: mount_point.into(), device: None, space, ..probed }
     }
 
     #[test]
@@ -397,7 +379,8 @@ source = "disk"
     fn a_source_on_the_file_system_of_its_target_takes_from_the_same_space() {
         let fits = |volumes, targets: &[&str], free| {
             let targets = targets.iter().map(|mount_point| target(mount_point, 9)).collect();
-            resolve(plan(volumes), targets).expect("room for all").with_source(target("/a", free)).is_ok()
+            let campaign = resolve(plan(volumes), targets).expect("room for all");
+            with_source(campaign, target("/a", free)).is_ok()
         };
         assert_eq!(
             [fits("alone", &["/b"], 1), fits("alone", &["/a"], 1), fits("alone", &["/a"], 2)],

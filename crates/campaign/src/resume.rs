@@ -6,9 +6,15 @@ use serde_json::Value;
 /// Where two values of a type differ first, with both; none if they are the same.
 pub fn difference<T: Serialize>(recorded: &T, given: &T) -> Option<String> {
     let value = |of: &T| serde_json::to_value(of).unwrap_or_default();
-    first(&value(recorded), &value(given), "")
-        .map(|(place, recorded, given)| format!("{place} is {recorded} there and {given} here"))
+    first(&value(recorded), &value(given), "").map(|(place, recorded, given)| {
+        // Of what kind a cell is goes without saying: its keys tell.
+        let place = KINDS.iter().fold(place, |place, kind| place.replace(kind, ""));
+        format!("{place} is {recorded} there and {given} here")
+    })
 }
+
+/// On the way to the parameters of a cell.
+const KINDS: [&str; 2] = [".measurement.workload", ".measurement.recording"];
 
 fn first(recorded: &Value, given: &Value, place: &str) -> Option<(String, String, String)> {
     let null = Value::Null;
@@ -34,9 +40,10 @@ fn first(recorded: &Value, given: &Value, place: &str) -> Option<(String, String
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Resolved;
+
     use nilometer_model::{
         Instrument,
+        plan::PlannedCampaign,
         plan::{Cell, RecordingRun, ResolvedPlan, parse_with},
     };
     use std::fs;
@@ -73,9 +80,9 @@ mod tests {
         assert!(!plans.is_empty() && plans[0].recordings().count() > 0);
         for plan in plans {
             let target = nilometer_storage::target::probe(std::path::Path::new(".")).expect("a directory");
-            let resolved = Resolved { plan, targets: vec![target], source: None, archive: None };
+            let resolved = PlannedCampaign { plan, targets: vec![target], source: None, archive: None };
             let text = serde_json::to_string(&resolved).expect("it is plain data");
-            let read: Resolved = serde_json::from_str(&text).expect("it was written so");
+            let read: PlannedCampaign = serde_json::from_str(&text).expect("it was written so");
             assert_eq!(read, resolved);
             assert_eq!(difference(&read.plan, &resolved.plan), None);
         }

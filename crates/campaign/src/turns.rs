@@ -4,12 +4,15 @@ use std::collections::BTreeMap;
 
 use nilometer_model::{
     ByteRate, Bytes, Invalid, Key, Sample, Seed,
-    plan::{Goal, Measurement, Phase, RecordingRun, ResolvedPlan, Volumes},
+    plan::{
+        Condition, Goal, Measurement, Phase, PlannedCampaign, RecordedInstrument, RecordingRun, ResolvedPlan,
+        Volumes,
+    },
     search::{Advice, Found, Trial, advise},
     sustained::step,
 };
 
-use crate::{ingest::Pass, resolve::Resolved};
+use crate::ingest::Pass;
 
 /// One repeat of one cell, all its phases.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,15 +80,22 @@ impl Turn {
 pub struct Trials {
     made: BTreeMap<Key, Trial>,
     /// Of each target and instrument, where that was measured.
-    limits: BTreeMap<LimitOf, Limit>,
+    limits: Vec<(LimitOf, Limit)>,
 }
 
-/// What passes at full speed are of: a target, an instrument, how many of it, and the state that the target is in.
-type LimitOf = (usize, String, u32, String);
+/// What passes at full speed are of.
+#[derive(Debug, Clone, PartialEq)]
+struct LimitOf {
+    target: usize,
+    instrument: RecordedInstrument,
+    /// The state that the target is in.
+    condition: Option<Condition>,
+}
 
-fn limit_of(cell: &RecordingRun, target: usize) -> LimitOf {
-    let condition = cell.condition.as_ref().map(|condition| condition.name.clone()).unwrap_or_default();
-    (target, cell.label(), cell.count, condition)
+impl LimitOf {
+    fn new(run: &RecordingRun, target: usize) -> Self {
+        LimitOf { target, instrument: run.recorded_instrument(), condition: run.condition.clone() }
+    }
 }
 
 /// What the passes at full speed told so far.
@@ -98,23 +108,28 @@ struct Limit {
 }
 
 impl Trials {
-    /// A sample of this key; it counts if it is a trial, or says how fast the target is.
-    pub fn add(&mut self, key: Key, sample: &Sample) {
+    /// A sample of a recording; it counts if it is a trial, or says how fast the target is.
+    pub fn add(&mut self, run: &RecordingRun, key: Key, sample: &Sample) {
         let Some(ingest) = &sample.ingest else { return };
         if ingest.goal == Goal::Limit && sample.invalid.is_none() && ingest.readers.is_empty() {
-            let of = (key.target, ingest.instrument.clone(), ingest.count, ingest.condition.clone());
-            let known = self.limits.get(&of).map_or(Bytes(0), |limit| limit.cache);
+            let of = LimitOf::new(run, key.target);
+            let known = self.limit(&of).map_or(Bytes(0), |limit| limit.cache);
             let cache = step(&sample.series).map_or(Bytes(0), |step| step.volume);
-            self.limits.insert(of, Limit { rate: sample.rate(), cache: known.max(cache) });
+            self.limits.retain(|(other, _)| *other != of);
+            self.limits.push((of, Limit { rate: sample.rate(), cache: known.max(cache) }));
         }
         if let Some(trial) = Trial::of(sample).filter(|_| ingest.goal.searches()) {
             self.made.insert(key, trial);
         }
     }
 
+    fn limit(&self, of: &LimitOf) -> Option<&Limit> {
+        self.limits.iter().find(|(known, _)| known == of).map(|(_, limit)| limit)
+    }
+
     /// When a pass of a cell at full speed may end, by what earlier ones on the target told.
     pub(crate) fn pass(&self, cell: &RecordingRun, target: usize) -> Pass {
-        match self.limits.get(&limit_of(cell, target)) {
+        match self.limit(&LimitOf::new(cell, target)) {
             None => Pass::Whole,
             Some(limit) => Pass::after(limit.cache),
         }
@@ -156,7 +171,7 @@ impl Trials {
             self.made.iter().filter(|(key, _)| (key.cell, key.target) == of).collect();
         made.sort_by_key(|(key, _)| key.repeat);
         let trials: Vec<Trial> = made.into_iter().map(|(_, trial)| *trial).collect();
-        let known = self.limits.get(&limit_of(cell, of.1));
+        let known = self.limit(&LimitOf::new(cell, of.1));
         advise(cell, known.map_or(cell.rate(), |limit| limit.rate), &trials)
     }
 }
@@ -168,7 +183,7 @@ pub(crate) fn is_broken(invalid: &Invalid) -> bool {
 
 /// Every repeat of every cell on every target, in the order in which they run: in rounds, in each in the order of a hash
 /// of seed, round, cell and target. Recordings come last: they are long, and each reads against what was measured before.
-pub(crate) fn turns(resolved: &Resolved) -> Vec<Turn> {
+pub(crate) fn turns(resolved: &PlannedCampaign) -> Vec<Turn> {
     let plan = &resolved.plan;
     let round: Vec<Turn> =
         plan.workloads().flat_map(|(cell, _, run)| of_workload(resolved, cell, run.volumes)).collect();
@@ -211,8 +226,8 @@ impl Purpose {
 
 /// The recordings for a purpose, in rounds: a repeat of each on each target. What is made once stands in the plan's order,
 /// what is repeated is compared, and its order is drawn anew in each round: drift hits all alike.
-fn recordings(resolved: &Resolved, purpose: Purpose) -> Vec<Turn> {
-    let Resolved { plan, targets, .. } = resolved;
+fn recordings(resolved: &PlannedCampaign, purpose: Purpose) -> Vec<Turn> {
+    let PlannedCampaign { plan, targets, .. } = resolved;
     let is_first = |cell: usize| company(plan, cell).first().is_some_and(|(first, _)| *first == cell);
     let of_purpose = plan.recordings().filter(|(_, run)| Purpose::of(run) == purpose);
     let cells: Vec<(usize, u32)> =
@@ -247,7 +262,7 @@ pub(crate) fn company(plan: &ResolvedPlan, cell: usize) -> Vec<(usize, &Recordin
 }
 
 /// The turns of a workload in the first round.
-fn of_workload(resolved: &Resolved, cell: usize, volumes: Volumes) -> Vec<Turn> {
+fn of_workload(resolved: &PlannedCampaign, cell: usize, volumes: Volumes) -> Vec<Turn> {
     let targets = (0..resolved.targets.len()).filter(|&target| resolved.applies(cell, target));
     let turn = |targets| Turn { targets, cell, repeat: 0 };
     match volumes {
@@ -301,7 +316,8 @@ access = "buffered"
     #[test]
     fn every_repeat_is_there_once_in_rounds_and_in_an_order_of_the_seed() {
         let target = nilometer_storage::target::probe(std::path::Path::new(".")).expect("a directory");
-        let turns = turns(&Resolved { plan: plan(), targets: vec![target; 3], source: None, archive: None });
+        let turns =
+            turns(&PlannedCampaign { plan: plan(), targets: vec![target; 3], source: None, archive: None });
         // Two cells on each of three targets and two on all at once, in three rounds; two recordings on each.
         assert_eq!(turns.len(), 3 * (2 * 3 + 2) + 2 * 3);
         let mut keys: Vec<_> =
@@ -324,8 +340,12 @@ access = "buffered"
     fn what_is_recorded_at_the_same_time_is_one_turn() {
         let plan = recordings([None, Some(0), Some(1), Some(0), Some(1)].map(recording));
         let target = nilometer_storage::target::probe(std::path::Path::new(".")).expect("a directory");
-        let turns =
-            turns(&Resolved { plan: plan.clone(), targets: vec![target], source: None, archive: None });
+        let turns = turns(&PlannedCampaign {
+            plan: plan.clone(),
+            targets: vec![target],
+            source: None,
+            archive: None,
+        });
         let cells: Vec<usize> = turns.iter().map(|turn| turn.cell).collect();
         let mut sorted = cells.clone();
         sorted.sort_unstable();
@@ -351,7 +371,7 @@ access = "buffered"
         let all = [vec![in_condition], limits.into(), vec![cell(Goal::Search, 1), cell(Goal::Pace, 1)]];
         let plan = recordings(all.concat());
         let target = nilometer_storage::target::probe(std::path::Path::new(".")).expect("a directory");
-        let turns = turns(&Resolved { plan, targets: vec![target; 2], source: None, archive: None });
+        let turns = turns(&PlannedCampaign { plan, targets: vec![target; 2], source: None, archive: None });
         let order: Vec<(usize, usize)> = turns.iter().map(|turn| (turn.cell, turn.targets[0])).collect();
         assert_eq!(order[..2], [(5, 0), (5, 1)], "the answer on each target");
         assert_eq!(order[20..], [(4, 0), (4, 1), (0, 0), (0, 1)], "searches, and conditions last");
@@ -397,7 +417,6 @@ access = "buffered"
         let sample = |goal, invalid| {
             let ingest = Ingest {
                 goal,
-                instrument: "pilatus-6m".into(),
                 count: 1,
                 period: Nanos::from_millis(1),
                 frame_size: Bytes(7 << 20),
@@ -406,18 +425,18 @@ access = "buffered"
             let (bytes, wall) = (7 << 30, Nanos::from_millis(1000));
             Sample { bytes, wall, invalid, ingest: Some(ingest), ..Sample::new(Nanos(0)) }
         };
-        trials.add(key(7, 0), &sample(Goal::Limit, None));
+        trials.add(&cell, key(7, 0), &sample(Goal::Limit, None));
         let (before, first) = trials.next(&done, &cell, of).expect("nothing was tried");
         assert_eq!(before, 0);
         let ratio = first.rate().0 / (7_u64 << 30) as f64;
         assert!((0.9..1.1).contains(&ratio), "it begins at {ratio} of the limit");
         let starved = sample(Goal::Search, Some(Invalid::Starved(None)));
-        trials.add(key(search.cell, 1), &starved);
+        trials.add(&cell, key(search.cell, 1), &starved);
         done.insert(key(search.cell, 1), starved.invalid);
         assert_eq!(trials.next(&done, &cell, of).map(|(before, _)| before), Some(1));
         assert!(!search.is_done(&plan, &done, &trials));
         let refused = Sample::invalid(Invalid::Refused("no memory".into()));
-        trials.add(key(search.cell, 2), &refused);
+        trials.add(&cell, key(search.cell, 2), &refused);
         done.insert(key(search.cell, 2), refused.invalid);
         assert!(trials.next(&done, &cell, of).is_none() && search.is_done(&plan, &done, &trials));
     }

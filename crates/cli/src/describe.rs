@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use nilometer_model::Nanos;
-use nilometer_storage::target::{Description, probe, probe_in_child};
+use nilometer_model::{Nanos, TargetDescription};
+use nilometer_storage::target::{probe, probe_in_child};
 
 use crate::{Blame, Outcome, tell};
 
@@ -41,6 +41,6 @@ impl Describe {
 const THIS_PROGRAM: &str = "/proc/self/exe";
 
 /// Asks through a child process, because a hung file system never answers.
-pub(crate) fn described(path: &Path) -> anyhow::Result<Description> {
+pub(crate) fn described(path: &Path) -> anyhow::Result<TargetDescription> {
     Ok(probe_in_child(Path::new(THIS_PROGRAM), path, PATIENCE)?)
 }

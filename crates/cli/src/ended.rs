@@ -52,7 +52,8 @@ fn fault(results: &Results, missing: usize, record: &Path) -> Option<anyhow::Err
 fn not_decided(study: &Study<'_>) -> Option<anyhow::Error> {
     let open = study.verdicts.iter().find(|verdict| verdict.decision() == Decision::NotDecided);
     let open = open.map(|verdict| (verdict.target, verdict.who()));
-    let open = open.or_else(|| study.missing.open.first().map(|open| (open.target, open.who.clone())));
+    let open =
+        open.or_else(|| study.missing.open.first().map(|open| (open.target, open.instrument.to_string())));
     if let Some((target, who)) = open {
         let path = study.results.targets.get(target).map_or("", |target| &target.path);
         return Some(anyhow!("it is not decided whether {path} carries {who}: the report says why"));
@@ -67,8 +68,8 @@ fn not_decided(study: &Study<'_>) -> Option<anyhow::Error> {
 mod tests {
     use super::*;
     use nilometer_model::{
-        Bytes, CellEntry, Ingest, Key, Nanos, Sample, TargetEntry,
-        plan::{Goal, Phase},
+        Bytes, Ingest, Instrument, Key, Nanos, Sample, TargetEntry,
+        plan::{Cell, Goal, Phase, RecordingRun, parse},
     };
 
     /// A recording at the pace of each of these instruments, with as many frames lost, and why it is invalid, if so.
@@ -76,10 +77,13 @@ mod tests {
         let target = TargetEntry { path: "/data".into(), ..TargetEntry::default() };
         let mut results = Results { targets: vec![target], ..Results::default() };
         for (cell, (instrument, lost, invalid)) in recordings.iter().enumerate() {
-            results.cells.push(CellEntry { stage: (*instrument).into(), ..CellEntry::default() });
+            let camera = "name = \"camera\"\ntitle = \"t\"\nsource = \"s\"\nshape = [1000, 1000]\npixel = \"uint8\"\n\
+                          frame_rate = \"100 Hz\"\n";
+            let camera = Instrument::parse(camera, "camera").expect("valid");
+            let run = RecordingRun::new(Instrument { name: (*instrument).into(), ..camera });
+            results.cells.push(Cell::recording(*instrument, run));
             let period = Nanos::from_millis(10);
             let ingest = Ingest {
-                instrument: (*instrument).into(),
                 count: 1,
                 goal: Goal::Pace,
                 period,
@@ -123,12 +127,15 @@ mod tests {
         }
     }
 
+    const WALK: &str = "[stage.workload.walk]\nlevels = 1\nbranching = 2\nfiles = 10\n";
+
     #[test]
     fn figures_without_a_question_are_enough_unless_a_stage_has_none() {
         let invalid = |all: bool| {
             let mut results = results(&[]);
             for (cell, name) in ["files", "trees"].into_iter().enumerate() {
-                results.cells.push(CellEntry { stage: name.into(), ..CellEntry::default() });
+                let plan = format!("title = \"t\"\n[[stage]]\nname = \"{name}\"\n{WALK}");
+                results.cells.extend(parse(&plan, "t.toml", 1.0).expect("a valid plan").cells);
                 let key = Key { target: 0, cell, repeat: 0, phase: Phase::Write };
                 let invalid = (all && cell == 1).then_some(Invalid::Starved(None));
                 let sample = Sample {

@@ -9,10 +9,10 @@ use std::{
 use anyhow::{Context, anyhow};
 use clap::Args;
 use nilometer_analysis::{Study, report::terminal};
-use nilometer_campaign::{Campaign, Ran, Resolved, Trials, environment, resolve, within};
+use nilometer_campaign::{Campaign, Ran, Trials, environment, resolve, with_archive, with_source, within};
 use nilometer_model::{
-    CellEntry, Instrument, Invalid, Key, Nanos, Results, Seed, TargetEntry,
-    plan::{Cell, Condition, ResolvedPlan},
+    Instrument, Invalid, Key, Nanos, Results, Seed, TargetEntry,
+    plan::{Cell, Condition, PlannedCampaign, ResolvedPlan},
 };
 use nilometer_record::Record;
 use nilometer_storage::{Target, target::Posix};
@@ -86,7 +86,7 @@ Exit codes:
 pub(crate) struct Ready {
     /// Where the record is.
     pub(crate) path: PathBuf,
-    pub(crate) resolved: Resolved,
+    pub(crate) resolved: PlannedCampaign,
     pub(crate) record: Record,
     /// What is in the record already, and why it must not be used, if so.
     pub(crate) done: BTreeMap<Key, Option<Invalid>>,
@@ -99,7 +99,7 @@ pub(crate) struct Ready {
 impl Evaluate {
     pub(crate) fn execute(&self) -> Outcome {
         let ready = if self.resume { resumed(self)? } else { self.begun()? };
-        let head = head(&ready.resolved).run()?;
+        let head = head(&ready.resolved);
         let Ready { path, resolved, mut record, done, trials, in_use } = ready;
         warn_of_record_on_target(&path, &resolved);
         let targets = make_targets(&resolved, &in_use, &mut record).run()?;
@@ -130,7 +130,7 @@ impl Evaluate {
     fn begun(&self) -> Result<Ready, Failure> {
         let resolved = self.resolved().input()?;
         let path = self.record.clone().unwrap_or_else(free_name);
-        let head = head(&resolved).run()?;
+        let head = head(&resolved);
         let record = Record::create(&path, &head, resolved.plan.warm_up).input()?;
         let in_use = vec![true; resolved.targets.len()];
         let (done, trials) = (BTreeMap::new(), Trials::default());
@@ -138,7 +138,7 @@ impl Evaluate {
     }
 
     /// The plan against the described targets: all that can be refused is refused here.
-    fn resolved(&self) -> anyhow::Result<Resolved> {
+    fn resolved(&self) -> anyhow::Result<PlannedCampaign> {
         let mut plan = self.plans()?;
         plan.cells.extend(self.recordings.cells()?);
         let descriptions =
@@ -237,7 +237,7 @@ fn free_name() -> PathBuf {
     names.find(|name| name.symlink_metadata().is_err()).expect("numbers do not end")
 }
 
-fn warn_of_record_on_target(record: &Path, resolved: &Resolved) {
+fn warn_of_record_on_target(record: &Path, resolved: &PlannedCampaign) {
     use std::os::unix::fs::MetadataExt;
     let device = |path: &Path| std::fs::metadata(path).ok().map(|metadata| metadata.dev());
     let parent = record.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -249,50 +249,45 @@ fn warn_of_record_on_target(record: &Path, resolved: &Resolved) {
     }
 }
 
-fn head(resolved: &Resolved) -> anyhow::Result<Results> {
+fn head(resolved: &PlannedCampaign) -> Results {
     let mut targets = Vec::new();
     for description in &resolved.targets {
         targets.push(TargetEntry {
             path: description.path.display().to_string(),
             file_system: description.file_system.clone(),
-            description: serde_json::to_string(description)?,
+            description: Some(description.clone()),
             left_out: None,
         });
     }
-    let mut cells = Vec::new();
-    for cell in &resolved.plan.cells {
-        let parameters = serde_json::to_string(cell)?;
-        cells.push(CellEntry { stage: cell.stage.clone(), name: cell.to_string(), parameters });
-    }
-    Ok(Results {
+    Results {
         title: titled(&resolved.plan),
         version: env!("CARGO_PKG_VERSION").into(),
-        plan: serde_json::to_string(resolved)?,
+        campaign: Some(resolved.clone()),
         margin: resolved.plan.margin,
         repeats: resolved.plan.repeats,
         targets,
-        cells,
+        cells: resolved.plan.cells.clone(),
         environment: environment(&resolved.targets),
         ..Results::default()
-    })
+    }
 }
 
 /// With the storage that copies come from and go to, if there are any.
-pub(crate) fn sourced(resolved: Resolved) -> anyhow::Result<Resolved> {
+pub(crate) fn sourced(resolved: PlannedCampaign) -> anyhow::Result<PlannedCampaign> {
     let resolved = match resolved.plan.source.clone() {
-        Some(source) if resolved.copies() => resolved.with_source(described(Path::new(&source))?)?,
+        Some(source) if resolved.copies() => with_source(resolved, described(Path::new(&source))?)?,
         _ => resolved,
     };
     match resolved.plan.copy_to.clone() {
         Some(archive) if resolved.plan.recordings().any(|(_, run)| run.readers.copy) => {
-            Ok(resolved.with_archive(described(Path::new(&archive))?)?)
+            Ok(with_archive(resolved, described(Path::new(&archive))?)?)
         }
         _ => Ok(resolved),
     }
 }
 
 /// Where recordings are copied to, a directory as on a target. The record knows of it with the first target's.
-fn make_archive(resolved: &Resolved, record: &mut Record) -> anyhow::Result<Option<Arc<dyn Target>>> {
+fn make_archive(resolved: &PlannedCampaign, record: &mut Record) -> anyhow::Result<Option<Arc<dyn Target>>> {
     let Some(archive) = &resolved.archive else { return Ok(None) };
     let id = run_id().named("archive").0;
     record.note_directories(&[(0, Posix::directory_of(archive, id))])?;
@@ -301,7 +296,7 @@ fn make_archive(resolved: &Resolved, record: &mut Record) -> anyhow::Result<Opti
 
 /// The record knows of each directory before it is made, so that a resumed campaign finds it.
 fn make_targets(
-    resolved: &Resolved,
+    resolved: &PlannedCampaign,
     in_use: &[bool],
     record: &mut Record,
 ) -> anyhow::Result<Vec<Option<Arc<dyn Target>>>> {

@@ -20,12 +20,11 @@ use nilometer_acquisition::{
     reader::{Recording, Trust},
     whole::{Extent, Whole},
 };
-use nilometer_model::{ByteRate, Bytes, plan::EngineKind};
+use nilometer_model::{ByteRate, Bytes, TargetDescription, plan::EngineKind};
 use nilometer_storage::{
     Clock, Drive,
     engine::{EngineError, Options, on_directory},
     new_file::{NewFile, partial_files},
-    target::Description,
 };
 
 use crate::{
@@ -90,7 +89,7 @@ impl Export {
         &self,
         whole: &Arc<Whole>,
         new: &NewFile,
-        description: &Description,
+        description: &TargetDescription,
         stop: &Arc<AtomicBool>,
     ) -> anyhow::Result<u32> {
         let exporting = Exporting {
@@ -119,7 +118,7 @@ impl Export {
         Ok((above.map_or_else(|| ".".into(), Path::to_owned), name.into()))
     }
 
-    fn check(&self, whole: &Whole, description: &Description, name: &str) -> anyhow::Result<()> {
+    fn check(&self, whole: &Whole, description: &TargetDescription, name: &str) -> anyhow::Result<()> {
         let path = description.path.join(name);
         ensure!(path.symlink_metadata().is_err(), "{} exists: name a new file", path.display());
         ensure!(
@@ -148,7 +147,11 @@ impl Export {
 }
 
 /// Writes it, as far as it goes.
-fn drive(export: &mut export::Export, description: &Description, share: &mut Share) -> anyhow::Result<()> {
+fn drive(
+    export: &mut export::Export,
+    description: &TargetDescription,
+    share: &mut Share,
+) -> anyhow::Result<()> {
     let directory = || File::open(&description.path).context("can't open the directory");
     let options = Options { kind: EngineKind::IoUring, depth: DEPTH, slots: SLOTS, clock: Clock::start() };
     let mut engine = match on_directory(std::os::fd::OwnedFd::from(directory()?), &options) {
@@ -170,7 +173,7 @@ fn drive(export: &mut export::Export, description: &Description, share: &mut Sha
 }
 
 /// Whether all of it is written.
-fn ended(export: &export::Export, description: &Description) -> anyhow::Result<()> {
+fn ended(export: &export::Export, description: &TargetDescription) -> anyhow::Result<()> {
     let path = description.path.display();
     match export.ending() {
         _ if export.is_whole() => Ok(()),

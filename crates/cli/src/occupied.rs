@@ -1,21 +1,22 @@
 //! Targets that can't be measured: one directory that was named twice, or one where another campaign runs. Each would be
 //! measured under the load of the other.
 
+use nilometer_model::{TargetDescription, plan::PlannedCampaign};
 use std::{
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
 
 use anyhow::{Context, Result, bail};
-use nilometer_campaign::{Resolved, in_time};
-use nilometer_storage::target::{Description, Holder, in_use};
+use nilometer_campaign::in_time;
+use nilometer_storage::target::{Holder, in_use};
 
 use crate::describe::PATIENCE;
 
 /// One directory is one target, by whatever paths it is named.
-pub(crate) fn refuse_twice(targets: &[Description]) -> Result<()> {
+pub(crate) fn refuse_twice(targets: &[TargetDescription]) -> Result<()> {
     let mut seen: Vec<((u64, u64), &Path)> = Vec::new();
-    for Description { path, .. } in targets {
+    for TargetDescription { path, .. } in targets {
         let metadata = path.metadata().with_context(|| format!("can't look at {}", path.display()))?;
         let identity = (metadata.dev(), metadata.ino());
         if let Some((_, other)) = seen.iter().find(|(known, _)| *known == identity) {
@@ -28,9 +29,9 @@ pub(crate) fn refuse_twice(targets: &[Description]) -> Result<()> {
 }
 
 /// No other campaign runs where this one would measure, copy from or copy to.
-pub(crate) fn refuse_in_use(resolved: &Resolved) -> Result<()> {
+pub(crate) fn refuse_in_use(resolved: &PlannedCampaign) -> Result<()> {
     let besides = resolved.source.iter().chain(&resolved.archive);
-    for Description { path, .. } in resolved.targets.iter().chain(besides) {
+    for TargetDescription { path, .. } in resolved.targets.iter().chain(besides) {
         let place: PathBuf = path.clone();
         let holder = in_time(PATIENCE, path.clone(), move || in_use(&place)).flatten()?;
         if let Some(Holder { directory, process }) = holder {

@@ -46,7 +46,7 @@ impl<'a> Show<'a> {
             }
             Progress::Searches { target, cell, bound } => {
                 self.clear();
-                let (path, name) = (&self.head.targets[*target].path, &self.head.cells[*cell].name);
+                let (path, name) = (&self.head.targets[*target].path, &self.head.cells[*cell]);
                 tell::note(format_args!("{path}: searching: {name}: {bound}"));
             }
             Progress::Found { target, cell, found } => {
@@ -85,7 +85,7 @@ impl<'a> Show<'a> {
 
 /// The line of a sample.
 fn line(head: &Results, Measured { key, sample }: &Measured) -> String {
-    let (target, cell) = (&head.targets[key.target].path, &head.cells[key.cell].name);
+    let (target, cell) = (&head.targets[key.target].path, &head.cells[key.cell]);
     let (phase, result) = (key.phase.name(), result(sample));
     format!("{target}: {phase} {cell}: {result}")
 }
@@ -132,7 +132,7 @@ fn status(head: &Results, now: &Now<'_>, recent: SoFar, width: usize) -> String 
     let front = format!("[{}/{}] ", now.done, now.of);
     let left = now.left.map(|left| format!(", {} left", roughly(left))).unwrap_or_default();
     let back = format!(": {}{left}", throughput(recent));
-    let what = format!("{target}: {} {}", now.phase.name(), head.cells[now.cell].name);
+    let what = format!("{target}: {} {}", now.phase.name(), head.cells[now.cell]);
     let room = width.saturating_sub(front.chars().count() + back.chars().count());
     let whole = front + &shortened(&what, room) + &back;
     whole.chars().take(width).collect()
@@ -206,15 +206,20 @@ impl Recent {
 
 #[cfg(test)]
 mod tests {
-    use nilometer_model::{CellEntry, Invalid, Key, TargetEntry, plan::Phase};
+    use nilometer_model::{
+        Invalid, Key, TargetEntry,
+        plan::{Phase, parse},
+    };
 
     use super::*;
     use crate::status_line::WIDTHS;
 
     fn head() -> Results {
         let target = |path: &str| TargetEntry { path: path.into(), ..TargetEntry::default() };
-        let cell = CellEntry { name: "512 MiB by 1 MiB, direct, 2 workers".into(), ..CellEntry::default() };
-        Results { targets: vec![target("/mnt/a"), target("/mnt/b")], cells: vec![cell], ..Results::default() }
+        let plan = "title = \"t\"\n[[stage]]\nname = \"s\"\nworkers = 2\n[stage.workload.stream]\nfile_size = \"512 MiB\"\n\
+                    block_size = \"1 MiB\"\naccess = \"direct\"\n";
+        let cells = parse(plan, "t.toml", 1.0).expect("a valid plan").cells;
+        Results { targets: vec![target("/mnt/a"), target("/mnt/b")], cells, ..Results::default() }
     }
 
     fn now(targets: &[usize]) -> Now<'_> {

@@ -5,10 +5,10 @@ use std::{path::Path, sync::Arc};
 use anyhow::{bail, ensure};
 use nilometer_acquisition::{Chronicle, Ending, Lane, Outcome as Recorded, sink::Durability};
 use nilometer_campaign::in_time;
-use nilometer_model::{Bytes, Nanos};
+use nilometer_model::{Bytes, Nanos, TargetDescription};
 use nilometer_storage::{
     Target, process,
-    target::{Description, Directory, TargetError},
+    target::{Directory, TargetError},
 };
 
 use crate::describe::PATIENCE;
@@ -40,7 +40,7 @@ pub(crate) const KEPT: &str = "file to be kept";
 
 /// Whether a new recording can begin there: the smallest part of it, by its name and size, fits beside what must stay free.
 pub(crate) fn check_place(
-    description: &Description,
+    description: &TargetDescription,
     name: &str,
     reserve: Bytes,
     (part, size): (&str, Bytes),
@@ -65,7 +65,7 @@ pub(crate) fn is_taken(directory: &Path, name: &str) -> Result<bool, TargetError
 }
 
 /// All directories, or none; an error if the storage does not answer.
-pub(crate) fn make(described: Vec<Description>, name: &str) -> anyhow::Result<Vec<Arc<Directory>>> {
+pub(crate) fn make(described: Vec<TargetDescription>, name: &str) -> anyhow::Result<Vec<Arc<Directory>>> {
     let mut made: Vec<Directory> = Vec::new();
     for description in described {
         let (path, name) = (description.path.clone(), name.to_owned());
@@ -140,7 +140,7 @@ pub(crate) fn durable_when(durability: Durability, targets: &[Arc<Directory>]) -
 }
 
 /// That nothing is durable where a file system is memory.
-fn memory<'a>(descriptions: impl Iterator<Item = &'a Description>) -> Option<String> {
+fn memory<'a>(descriptions: impl Iterator<Item = &'a TargetDescription>) -> Option<String> {
     let volatile = descriptions.filter(|description| description.is_memory());
     let paths: Vec<_> = volatile.map(|is| format!("{} ({})", is.path.display(), is.file_system)).collect();
     let are = if paths.len() == 1 { "is" } else { "are" };
@@ -169,7 +169,7 @@ mod tests {
         let of = |path: &str, file_system: &str| {
             let target = Simulated::new(Device::default(), VirtualClock::default());
             let description = target.description().clone();
-            Description { path: path.into(), file_system: file_system.into(), ..description }
+            TargetDescription { path: path.into(), file_system: file_system.into(), ..description }
         };
         let (disk, shm) = (of("/data", "ext4"), of("/dev/shm", "tmpfs"));
         assert_eq!(memory([&disk].into_iter()), None);

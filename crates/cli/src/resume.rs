@@ -3,12 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow, bail};
-use nilometer_campaign::{Resolved, Trials, difference, in_time, leave_conditions, resolve};
-use nilometer_model::{Event, Nanos, Results, plan::ResolvedPlan};
+use nilometer_campaign::{Trials, difference, in_time, leave_conditions, resolve};
+use nilometer_model::{
+    Event, Nanos, Results, TargetDescription,
+    plan::{PlannedCampaign, ResolvedPlan},
+};
 use nilometer_record::{Begun, Record};
 use nilometer_storage::{
     Calendar,
-    target::{Cleaned, Description, TargetError, clean},
+    target::{Cleaned, TargetError, clean},
 };
 
 use crate::{
@@ -27,9 +30,7 @@ const DEFAULT: &str = "evaluation.sqlite";
 pub(crate) fn resumed(asked: &Evaluate) -> Result<Ready, Failure> {
     let path = asked.record.clone().unwrap_or_else(|| DEFAULT.into());
     let (mut record, begun) = Record::resume(&path).input()?;
-    let recorded: Resolved = serde_json::from_str(&begun.plan)
-        .map_err(|error| anyhow!("{}: the plan in the record can't be read: {error}", path.display()))
-        .input()?;
+    let recorded = begun.campaign.clone();
     check_same(asked, &recorded, &path).input()?;
     let results = nilometer_record::read(&path).run()?;
     refuse_to_act_for_others(asked, &recorded, &results, &path).input()?;
@@ -47,13 +48,17 @@ pub(crate) fn resumed(asked: &Evaluate) -> Result<Ready, Failure> {
     for (index, why) in stuck.iter().enumerate() {
         why.as_ref().map_or(Ok(()), |why| record.leave_out(index, why)).run()?;
     }
-    let trials = trials(results);
+    let trials = trials(&results);
     Ok(Ready { path, resolved, record, done: begun.done, trials, in_use })
 }
 
 /// Leaves the conditions that the killed campaign left its targets in. By target: why that did not work, if so. Such a
 /// target is not what it is by itself, and is left out.
-fn leave_all(record: &mut Record, recorded: &Resolved, results: &Results) -> Result<Vec<Option<String>>> {
+fn leave_all(
+    record: &mut Record,
+    recorded: &PlannedCampaign,
+    results: &Results,
+) -> Result<Vec<Option<String>>> {
     let mut stuck = vec![None; recorded.targets.len()];
     for (target, told) in leave_conditions(recorded, &results.events) {
         let what = match told {
@@ -67,16 +72,18 @@ fn leave_all(record: &mut Record, recorded: &Resolved, results: &Results) -> Res
 }
 
 /// The trials of searches: each of them follows from those before.
-fn trials(results: Results) -> Trials {
+fn trials(results: &Results) -> Trials {
     let mut trials = Trials::default();
-    for measured in results.samples {
-        trials.add(measured.key, &measured.sample);
+    for measured in &results.samples {
+        if let Some(run) = results.recording(measured.key) {
+            trials.add(run, measured.key, &measured.sample);
+        }
     }
     trials
 }
 
 /// What the user asks for besides must be what the record is of.
-fn check_same(asked: &Evaluate, recorded: &Resolved, record: &Path) -> Result<()> {
+fn check_same(asked: &Evaluate, recorded: &PlannedCampaign, record: &Path) -> Result<()> {
     let another = |why: String| anyhow!("{}: the record is of another campaign: {why}", record.display());
     let names =
         |paths: &[PathBuf]| paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(" ");
@@ -94,7 +101,7 @@ fn check_same(asked: &Evaluate, recorded: &Resolved, record: &Path) -> Result<()
 
 /// Each target as it is now, without what the killed campaign left there; none for one that was left out before and can't
 /// be used now either.
-fn find_again(recorded: &Resolved, begun: &Begun) -> Result<Vec<Option<Description>>> {
+fn find_again(recorded: &PlannedCampaign, begun: &Begun) -> Result<Vec<Option<TargetDescription>>> {
     let mut found = Vec::new();
     for (index, was) in recorded.targets.iter().enumerate() {
         let left: Vec<&PathBuf> =
@@ -114,9 +121,9 @@ fn find_again(recorded: &Resolved, begun: &Begun) -> Result<Vec<Option<Descripti
     Ok(found)
 }
 
-fn again(was: &Description, left: &[&PathBuf]) -> Result<Description> {
+fn again(was: &TargetDescription, left: &[&PathBuf]) -> Result<TargetDescription> {
     let is = described(&was.path)?;
-    let identity = |of: &Description| format!("{} of {}", of.file_system, of.source);
+    let identity = |of: &TargetDescription| format!("{} of {}", of.file_system, of.source);
     if (&is.path, identity(&is)) != (&was.path, identity(was)) {
         let path = was.path.display();
         bail!("{path}: is not what it was: {} there, {} here", identity(was), identity(&is));
@@ -126,7 +133,7 @@ fn again(was: &Description, left: &[&PathBuf]) -> Result<Description> {
 }
 
 /// Removes what the killed campaign left in a place; whether there was anything.
-fn left_in(place: &Description, left: &[&PathBuf]) -> bool {
+fn left_in(place: &TargetDescription, left: &[&PathBuf]) -> bool {
     let there = left.iter().filter(|path| path.parent() == Some(&place.path));
     there.filter(|path| remove(path)).count() > 0
 }
@@ -169,7 +176,7 @@ fn cleaned(path: &Path) -> Result<(), TargetError> {
 }
 
 /// Notes that the campaign goes on, and gives targets that were left out another chance.
-fn take_back(record: &mut Record, resolved: &Resolved, begun: &Begun, in_use: &[bool]) -> Result<()> {
+fn take_back(record: &mut Record, resolved: &PlannedCampaign, begun: &Begun, in_use: &[bool]) -> Result<()> {
     let note = |record: &mut Record, what: String| record.note(&Event { at: Calendar::now().time, what });
     let host = rustix::system::uname();
     let host = host.nodename().to_string_lossy();

@@ -5,15 +5,15 @@
 use std::{collections::BTreeSet, os::unix::fs::MetadataExt, path::Path};
 
 use anyhow::{Context, Result, ensure};
-use nilometer_campaign::Resolved;
-use nilometer_model::{DataKind, Results};
+
+use nilometer_model::{DataKind, Results, plan::PlannedCampaign};
 
 use crate::evaluate::Evaluate;
 
 /// Refuses a record that would act for somebody else.
 pub(crate) fn refuse_to_act_for_others(
     asked: &Evaluate,
-    recorded: &Resolved,
+    recorded: &PlannedCampaign,
     results: &Results,
     path: &Path,
 ) -> Result<()> {
@@ -38,7 +38,7 @@ pub(crate) fn refuse_to_act_for_others(
 }
 
 /// What recordings do besides writing frames of their own to where they may, and the user has not named.
-fn unnamed_acts(asked: &Evaluate, recorded: &Resolved) -> Result<Vec<String>> {
+fn unnamed_acts(asked: &Evaluate, recorded: &PlannedCampaign) -> Result<Vec<String>> {
     let (conditions, instruments) = asked.named()?;
     let mut acts = Vec::new();
     for (_, cell) in recorded.plan.recordings() {
@@ -58,7 +58,7 @@ fn unnamed_acts(asked: &Evaluate, recorded: &Resolved) -> Result<Vec<String>> {
 }
 
 /// A command that takes a condition back belongs to the machine on which it was entered.
-fn same_host(recorded: &Resolved, results: &Results) -> Result<()> {
+fn same_host(recorded: &PlannedCampaign, results: &Results) -> Result<()> {
     let has_condition = recorded.plan.recordings().any(|(_, run)| run.condition.is_some());
     let there = results.environment.iter().find(|(key, _)| key == "host").map(|(_, host)| host.as_str());
     let uname = rustix::system::uname();

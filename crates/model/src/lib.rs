@@ -23,6 +23,7 @@ mod series;
 pub mod sizing;
 pub mod statistics;
 pub mod sustained;
+mod target;
 mod time;
 mod timeline;
 mod units;
@@ -37,13 +38,13 @@ pub use moment::{Moment, MomentError};
 pub use packets::Packets;
 pub use readers::Readers;
 pub use results::{
-    CellEntry, Event, Group, Ingest, Key, Measured, PacketTotals, ReaderTotals, Results, Stall, TargetEntry,
-    is_volatile,
+    Event, Group, Ingest, Key, Measured, PacketTotals, ReaderTotals, Results, Stall, TargetEntry, is_volatile,
 };
 pub use sample::{Activity, Coldness, Pressure, Sample, Switches, WorkerTotals};
 pub use schedule::{Burst, Schedule};
 pub use seed::{Seed, Stream};
 pub use series::{Bin, Level, Levels, Series};
+pub use target::{DirectIo, FileSystemSpace, StripeControl, TargetDescription};
 pub use time::Nanos;
 pub use timeline::Timeline;
 pub use units::{ByteRate, Bytes, Frequency, UnitError};

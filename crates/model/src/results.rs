@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    Bytes, Histogram, Level, Levels, Nanos, Sample,
-    plan::{Goal, Phase},
+    Bytes, Histogram, Level, Levels, Nanos, Sample, TargetDescription,
+    plan::{Cell, Goal, Phase, PlannedCampaign, RecordingRun},
 };
 
 /// A campaign with all its samples so far.
@@ -16,8 +16,8 @@ pub struct Results {
     pub version: String,
     /// When the campaign was begun: UTC, ISO 8601.
     pub started: String,
-    /// The resolved plan as JSON ([`crate::plan::ResolvedPlan`] and the targets' descriptions).
-    pub plan: String,
+    /// What was to be measured, and on what; none of results that no campaign of this program gave.
+    pub campaign: Option<PlannedCampaign>,
     /// No difference smaller than this counts as one, in percent.
     pub margin: f64,
     /// How many rounds were planned, warm-up apart.
@@ -25,7 +25,7 @@ pub struct Results {
     /// The targets, in the order of the command line.
     pub targets: Vec<TargetEntry>,
     /// The cells, in the order of the plan.
-    pub cells: Vec<CellEntry>,
+    pub cells: Vec<Cell>,
     /// What was measured, in the order it was, warm-up apart. Latencies are in `latencies`, and a series only where it is
     /// shown: of ingest samples and of the median repeat of each group.
     pub samples: Vec<Measured>,
@@ -35,6 +35,13 @@ pub struct Results {
     pub events: Vec<Event>,
     /// Where and with what it was measured: key and value.
     pub environment: Vec<(String, String)>,
+}
+
+impl Results {
+    /// What was recorded, if a sample is of a recording.
+    pub fn recording(&self, key: Key) -> Option<&RecordingRun> {
+        self.cells.get(key.cell)?.as_recording()
+    }
 }
 
 /// What is compared: a phase of a cell on a target.
@@ -69,8 +76,8 @@ pub struct TargetEntry {
     pub path: String,
     /// Its file system.
     pub file_system: String,
-    /// Its description as JSON.
-    pub description: String,
+    /// What was found there before the campaign; none of results that no campaign of this program gave.
+    pub description: Option<TargetDescription>,
     /// Why it was left out from some point on, if it was.
     pub left_out: Option<String>,
 }
@@ -85,17 +92,6 @@ impl TargetEntry {
 /// A file system of this type is the memory of its machine: nothing on it is durable, whatever is synced.
 pub fn is_volatile(file_system: &str) -> bool {
     matches!(file_system, "tmpfs" | "ramfs" | "hugetlbfs" | "devtmpfs" | "rootfs")
-}
-
-/// A cell of a campaign.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct CellEntry {
-    /// The stage in the plan.
-    pub stage: String,
-    /// The parameters in words.
-    pub name: String,
-    /// The resolved parameters as JSON.
-    pub parameters: String,
 }
 
 /// Where a sample belongs.
@@ -130,8 +126,6 @@ pub struct Measured {
 /// What the recorder did with an instrument's frames in an ingest phase.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Ingest {
-    /// The instrument's name in the catalogue.
-    pub instrument: String,
     /// So many of it, each with a recorder of its own; figures are of all together.
     pub count: u32,
     /// What the recording was to show.

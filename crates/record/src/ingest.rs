@@ -6,7 +6,8 @@ use nilometer_model::{
 use rusqlite::{Connection, Row, Transaction, params};
 
 use super::{
-    read::{Numbered, Places, each, nanos, number},
+    read::{Numbered, Places, each},
+    row::{insert_row, nanos, number},
     write::insert_histogram,
 };
 
@@ -22,87 +23,106 @@ fn histogram<'a>(ingest: &'a mut Ingest, kind: &str) -> Option<&'a mut Histogram
 
 /// Adds the recording of a sample.
 pub(super) fn insert(transaction: &Transaction<'_>, id: i64, ingest: &Ingest) -> rusqlite::Result<()> {
-    insert_row(transaction, id, ingest)?;
+    insert_totals(transaction, id, ingest)?;
     for (kind, histogram) in
         [("durable", &ingest.durable), ("readable", &ingest.readable), ("read", &ingest.read)]
     {
         insert_histogram(transaction, id, kind, histogram)?;
     }
-    let mut level = transaction.prepare_cached("INSERT INTO level VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?;
+    let query = "INSERT INTO level (sample, bin, width, most, last, lost) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+    let mut level = transaction.prepare_cached(query)?;
     let width = ingest.levels.width().0;
     for (bin, Level { most, last, lost }) in ingest.levels.bins().iter().enumerate() {
         level.execute(params![id, bin, width, most, last, lost])?;
     }
-    let mut stall = transaction.prepare_cached("INSERT INTO stall VALUES (?1, ?2, ?3)")?;
     for Stall { at, length } in &ingest.stalls {
-        stall.execute(params![id, at.0, length.0])?;
+        insert_row(transaction, "stall", &[("sample", &id), ("at", &at.0), ("length", &length.0)])?;
     }
-    let mut reader = transaction
-        .prepare_cached("INSERT INTO reader VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)")?;
     for (index, totals) in ingest.readers.iter().enumerate() {
-        let ReaderTotals { copies, after, frames, bytes, wall, missed, wrong, failed, hung } = *totals;
-        reader
-            .execute(params![id, index, copies, after, frames, bytes, wall.0, missed, wrong, failed, hung])?;
+        insert_reader(transaction, id, index, totals)?;
     }
     ingest.packets.as_ref().map_or(Ok(()), |packets| insert_packets(transaction, id, packets))
 }
 
-fn insert_packets(transaction: &Transaction<'_>, id: i64, packets: &PacketTotals) -> rusqlite::Result<()> {
-    let row = params![
-        id,
-        packets.size.0,
-        packets.due,
-        packets.unsent,
-        packets.came,
-        packets.dropped,
-        packets.ring,
-        packets.stored,
-        packets.losses,
-        packets.longest_loss,
-        packets.reordered,
-        packets.extent,
-        packets.overtaken,
-        packets.duplicates,
-        packets.room.0,
-        packets.late.0,
-        packets.sending.0,
-        packets.receiving.0,
-    ];
-    let query = "INSERT INTO packet VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)";
-    transaction.execute(query, row).map(drop)
+fn insert_reader(
+    transaction: &Transaction<'_>,
+    id: i64,
+    index: usize,
+    totals: &ReaderTotals,
+) -> rusqlite::Result<()> {
+    insert_row(
+        transaction,
+        "reader",
+        &[
+            ("sample", &id),
+            ("reader", &index),
+            ("copies", &totals.copies),
+            ("after", &totals.after),
+            ("frames", &totals.frames),
+            ("bytes", &totals.bytes),
+            ("wall", &totals.wall.0),
+            ("missed", &totals.missed),
+            ("wrong", &totals.wrong),
+            ("failed", &totals.failed),
+            ("hung", &totals.hung),
+        ],
+    )
 }
 
-fn insert_row(transaction: &Transaction<'_>, id: i64, ingest: &Ingest) -> rusqlite::Result<()> {
-    let row = params![
-        id,
-        ingest.instrument,
-        ingest.count,
-        ingest.goal.name(),
-        ingest.frame_size.0,
-        ingest.period.0,
-        ingest.duration.0,
-        ingest.due,
-        ingest.stored,
-        ingest.lost,
-        ingest.slots,
-        ingest.slots_high,
-        ingest.longest_stall.0,
-        ingest.allowance.0,
-        ingest.late,
-        ingest.stall_count,
-        ingest.stalled.0,
-        ingest.slowest_second.map(|bytes| bytes.0),
-        ingest.company,
-        ingest.condition,
-        ingest.written.0,
-    ];
-    transaction
-        .execute(
-            "INSERT INTO ingest VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, \
-             ?18, ?19, ?20, ?21)",
-            row,
-        )
-        .map(drop)
+fn insert_packets(transaction: &Transaction<'_>, id: i64, packets: &PacketTotals) -> rusqlite::Result<()> {
+    insert_row(
+        transaction,
+        "packet",
+        &[
+            ("sample", &id),
+            ("size", &packets.size.0),
+            ("due", &packets.due),
+            ("unsent", &packets.unsent),
+            ("came", &packets.came),
+            ("dropped", &packets.dropped),
+            ("ring", &packets.ring),
+            ("stored", &packets.stored),
+            ("losses", &packets.losses),
+            ("longest_loss", &packets.longest_loss),
+            ("reordered", &packets.reordered),
+            ("extent", &packets.extent),
+            ("overtaken", &packets.overtaken),
+            ("duplicates", &packets.duplicates),
+            ("room", &packets.room.0),
+            ("late", &packets.late.0),
+            ("sending", &packets.sending.0),
+            ("receiving", &packets.receiving.0),
+        ],
+    )
+}
+
+fn insert_totals(transaction: &Transaction<'_>, id: i64, ingest: &Ingest) -> rusqlite::Result<()> {
+    insert_row(
+        transaction,
+        "ingest",
+        &[
+            ("sample", &id),
+            ("count", &ingest.count),
+            ("goal", &ingest.goal.name()),
+            ("frame_size", &ingest.frame_size.0),
+            ("period", &ingest.period.0),
+            ("duration", &ingest.duration.0),
+            ("due", &ingest.due),
+            ("stored", &ingest.stored),
+            ("lost", &ingest.lost),
+            ("slots", &ingest.slots),
+            ("slots_high", &ingest.slots_high),
+            ("longest_stall", &ingest.longest_stall.0),
+            ("allowance", &ingest.allowance.0),
+            ("late", &ingest.late),
+            ("stalls", &ingest.stall_count),
+            ("stalled", &ingest.stalled.0),
+            ("slowest", &ingest.slowest_second.map(|bytes| bytes.0)),
+            ("company", &ingest.company),
+            ("condition", &ingest.condition),
+            ("written", &ingest.written.0),
+        ],
+    )
 }
 
 /// Puts the recordings into their samples.
@@ -126,10 +146,12 @@ pub(super) fn read(
     for (id, measured) in samples {
         if let Some(ingest) = &mut measured.sample.ingest {
             ingest.levels = levels(connection, *id)?;
-            ingest.stalls =
-                of(connection, *id, "SELECT * FROM stall WHERE sample = ?1 ORDER BY rowid", |row| {
-                    Ok(Stall { at: nanos(row, 1)?, length: nanos(row, 2)? })
-                })?;
+            ingest.stalls = of(
+                connection,
+                *id,
+                "SELECT at, length FROM stall WHERE sample = ?1 ORDER BY rowid",
+                |row| Ok(Stall { at: nanos(row, "at")?, length: nanos(row, "length")? }),
+            )?;
             ingest.packets =
                 of(connection, *id, "SELECT * FROM packet WHERE sample = ?1", packets)?.into_iter().next();
             ingest.readers = of(connection, *id, "SELECT * FROM reader WHERE sample = ?1", reader)?;
@@ -159,62 +181,61 @@ fn levels(connection: &Connection, id: i64) -> rusqlite::Result<Levels> {
 
 fn ingest(row: &Row<'_>) -> rusqlite::Result<Ingest> {
     Ok(Ingest {
-        instrument: row.get(1)?,
-        count: row.get(2)?,
-        goal: Goal::from_name(row.get_ref(3)?.as_str()?).unwrap_or_default(),
-        frame_size: Bytes(number(row, 4)?),
-        period: nanos(row, 5)?,
-        duration: nanos(row, 6)?,
-        due: number(row, 7)?,
-        stored: number(row, 8)?,
-        lost: number(row, 9)?,
-        slots: number(row, 10)?,
-        slots_high: number(row, 11)?,
-        longest_stall: nanos(row, 12)?,
-        allowance: nanos(row, 13)?,
-        late: number(row, 14)?,
-        stall_count: number(row, 15)?,
-        stalled: nanos(row, 16)?,
-        slowest_second: row.get::<_, Option<u64>>(17)?.map(Bytes),
-        company: row.get(18)?,
-        condition: row.get(19)?,
-        written: Bytes(number(row, 20)?),
+        count: row.get("count")?,
+        goal: Goal::from_name(row.get_ref("goal")?.as_str()?).unwrap_or_default(),
+        frame_size: Bytes(number(row, "frame_size")?),
+        period: nanos(row, "period")?,
+        duration: nanos(row, "duration")?,
+        due: number(row, "due")?,
+        stored: number(row, "stored")?,
+        lost: number(row, "lost")?,
+        slots: number(row, "slots")?,
+        slots_high: number(row, "slots_high")?,
+        longest_stall: nanos(row, "longest_stall")?,
+        allowance: nanos(row, "allowance")?,
+        late: number(row, "late")?,
+        stall_count: number(row, "stalls")?,
+        stalled: nanos(row, "stalled")?,
+        slowest_second: row.get::<_, Option<u64>>("slowest")?.map(Bytes),
+        company: row.get("company")?,
+        condition: row.get("condition")?,
+        written: Bytes(number(row, "written")?),
         ..Ingest::default()
     })
 }
 
 fn packets(row: &Row<'_>) -> rusqlite::Result<PacketTotals> {
     Ok(PacketTotals {
-        size: Bytes(number(row, 1)?),
-        due: number(row, 2)?,
-        unsent: number(row, 3)?,
-        came: number(row, 4)?,
-        dropped: number(row, 5)?,
-        ring: number(row, 6)?,
-        stored: number(row, 7)?,
-        losses: number(row, 8)?,
-        longest_loss: number(row, 9)?,
-        reordered: number(row, 10)?,
-        extent: number(row, 11)?,
-        overtaken: number(row, 12)?,
-        duplicates: number(row, 13)?,
-        room: Bytes(number(row, 14)?),
-        late: nanos(row, 15)?,
-        sending: nanos(row, 16)?,
-        receiving: nanos(row, 17)?,
+        size: Bytes(number(row, "size")?),
+        due: number(row, "due")?,
+        unsent: number(row, "unsent")?,
+        came: number(row, "came")?,
+        dropped: number(row, "dropped")?,
+        ring: number(row, "ring")?,
+        stored: number(row, "stored")?,
+        losses: number(row, "losses")?,
+        longest_loss: number(row, "longest_loss")?,
+        reordered: number(row, "reordered")?,
+        extent: number(row, "extent")?,
+        overtaken: number(row, "overtaken")?,
+        duplicates: number(row, "duplicates")?,
+        room: Bytes(number(row, "room")?),
+        late: nanos(row, "late")?,
+        sending: nanos(row, "sending")?,
+        receiving: nanos(row, "receiving")?,
     })
 }
 
 fn reader(row: &Row<'_>) -> rusqlite::Result<ReaderTotals> {
     Ok(ReaderTotals {
-        copies: row.get(2)?,
-        after: row.get(3)?,
-        frames: number(row, 4)?,
-        bytes: number(row, 5)?,
-        wall: nanos(row, 6)?,
-        missed: number(row, 7)?,
-        wrong: number(row, 8)?,
-        failed: number(row, 9)?,
-        hung: row.get(10)?,
+        copies: row.get("copies")?,
+        after: row.get("after")?,
+        frames: number(row, "frames")?,
+        bytes: number(row, "bytes")?,
+        wall: nanos(row, "wall")?,
+        missed: number(row, "missed")?,
+        wrong: number(row, "wrong")?,
+        failed: number(row, "failed")?,
+        hung: row.get("hung")?,
     })
 }

@@ -11,6 +11,7 @@ mod lock;
 mod place;
 mod read;
 mod resume;
+mod row;
 mod schema;
 mod unfinished;
 mod write;
@@ -21,9 +22,12 @@ pub use write::Record;
 
 use std::path::PathBuf;
 
-/// The version of the schema that this program writes and reads (`PRAGMA user_version`). Another one for every change of
-/// `schema.sql`, which a test remembers.
-pub const SCHEMA_VERSION: i64 = 3;
+/// The version of the schema that this program writes (`PRAGMA user_version`). Another one for every change of
+/// `schema.sql`, which a test remembers; the one before then goes to `earlier`.
+pub const SCHEMA_VERSION: i64 = 4;
+
+/// The oldest schema that this program reads. All from then on are read.
+pub const OLDEST_SCHEMA: i64 = 3;
 
 /// A record that can't be written or read.
 #[derive(Debug, thiserror::Error)]
@@ -40,10 +44,10 @@ pub enum RecordError {
         /// Which file.
         path: PathBuf,
     },
-    /// Another schema than this program's.
+    /// Neither this program's schema nor one before it that was kept.
     #[error(
-        "{path}: the record has schema {found}, written by nilometer {by}; this program reads {SCHEMA_VERSION}: take the \
-         program that wrote it"
+        "{path}: the record has schema {found}, written by nilometer {by}; this program reads {OLDEST_SCHEMA} to \
+         {SCHEMA_VERSION}: take the program that wrote it"
     )]
     Schema {
         /// Which file.
@@ -80,6 +84,14 @@ pub enum RecordError {
         path: PathBuf,
         /// What the kernel said.
         source: std::io::Error,
+    },
+    /// What it holds was not measured by a campaign that can go on.
+    #[error(
+        "{path}: the record holds no campaign of nilometer: its results can be read, and not gone on with"
+    )]
+    NoCampaign {
+        /// Which file.
+        path: PathBuf,
     },
     /// Another process writes it.
     #[error("{path}: in use by a running nilometer (process {holder})")]

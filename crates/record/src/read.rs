@@ -7,28 +7,45 @@ use std::{
 };
 
 use nilometer_model::{
-    Activity, Bin, CellEntry, Coldness, Event, Group, Histogram, Invalid, Key, Measured, Nanos, Pressure,
-    Results, Sample, Series, Switches, TargetEntry, WorkerTotals, plan::Phase,
+    Activity, Bin, Coldness, Event, Group, Histogram, Invalid, Key, Measured, Nanos, Pressure, Results,
+    Sample, Series, Switches, TargetEntry, WorkerTotals,
+    plan::{Cell, Phase, PlannedCampaign},
 };
 use rusqlite::{Connection, ErrorCode, OpenFlags, Row, types::Type};
+use serde::de::DeserializeOwned;
 
-use super::{RecordError, SCHEMA_VERSION, earlier, ingest, place::Place, schema, write};
+use super::{
+    RecordError, SCHEMA_VERSION,
+    earlier::EarlierSchema,
+    ingest,
+    place::Place,
+    row::{nanos, number},
+    schema, write,
+};
 
 /// What the record holds of its campaign; see [`Results`] for what is left out.
 pub fn read(path: &Path) -> Result<Results, RecordError> {
-    let (connection, second) = (open(path, connect)?, open(path, connect)?);
-    read_all(&connection, second).map_err(|source| RecordError::Sqlite {
-        path: path.into(),
-        action: "read",
-        source,
-    })
+    let failed = |source| RecordError::Sqlite { path: path.into(), action: "read", source };
+    let ((connection, _), (second, _)) = (current(path, connect)?, current(path, connect)?);
+    read_all(&connection, second).map_err(failed)
 }
 
-/// An existing record of this program's schema, with what `connect` opens.
-pub(super) fn open(
+/// An existing record as one of today's schema, with what `connect` opens, and its own schema if that is another one.
+pub(super) fn current(
     path: &Path,
     connect: impl Fn(&Path) -> rusqlite::Result<Connection>,
-) -> Result<Connection, RecordError> {
+) -> Result<(Connection, Option<&'static EarlierSchema>), RecordError> {
+    let (connection, earlier) = open(path, connect)?;
+    let shown = earlier.map_or(Ok(()), |earlier| earlier.show_as_current(&connection));
+    shown.map_err(|source| RecordError::Sqlite { path: path.into(), action: "read", source })?;
+    Ok((connection, earlier))
+}
+
+/// An existing record, and its schema if it is not today's.
+fn open(
+    path: &Path,
+    connect: impl Fn(&Path) -> rusqlite::Result<Connection>,
+) -> Result<(Connection, Option<&'static EarlierSchema>), RecordError> {
     let real = PathBuf::from(&Place::existing(path)?);
     let failed = |source: rusqlite::Error| match source.sqlite_error_code() {
         Some(ErrorCode::NotADatabase) => RecordError::Foreign { path: path.into() },
@@ -42,13 +59,15 @@ pub(super) fn open(
         }
         found => found,
     };
-    match (found.map_err(failed)?, writer(&connection)) {
-        (SCHEMA_VERSION, Some(_)) => {}
-        (found, Some(by)) => return Err(RecordError::Schema { path: path.into(), found, by }),
-        (_, None) => return Err(RecordError::Foreign { path: path.into() }),
+    let found = found.map_err(failed)?;
+    let by = writer(&connection).ok_or_else(|| RecordError::Foreign { path: path.into() })?;
+    let earlier = EarlierSchema::of(found);
+    if found != SCHEMA_VERSION && earlier.is_none() {
+        return Err(RecordError::Schema { path: path.into(), found, by });
     }
-    match schema::foreign_object(&connection).map_err(failed)? {
-        None => Ok(connection),
+    let statements = earlier.map_or(schema::SCHEMA, |earlier| earlier.statements);
+    match schema::foreign_object(&connection, statements).map_err(failed)? {
+        None => Ok((connection, earlier)),
         Some(what) => Err(RecordError::Changed { path: path.into(), what }),
     }
 }
@@ -99,38 +118,60 @@ fn read_series(connection: &Connection, samples: &mut [Numbered]) -> rusqlite::R
 
 /// All but the samples; how many rounds count for nothing.
 fn head(connection: &Connection) -> rusqlite::Result<(Results, u32)> {
-    let query = "SELECT title, nilometer, started, plan, repeats, margin, warm_up FROM campaign";
+    let query = "SELECT title, nilometer, started, repeats, margin, warm_up FROM campaign";
     let (mut results, warm_up) = connection.query_row(query, [], |row| {
         let results = Results {
-            title: row.get(0)?,
-            version: row.get(1)?,
-            started: row.get(2)?,
-            plan: earlier::plan(row.get(3)?),
-            repeats: row.get(4)?,
-            margin: row.get(5)?,
+            title: row.get("title")?,
+            version: row.get("nilometer")?,
+            started: row.get("started")?,
+            repeats: row.get("repeats")?,
+            margin: row.get("margin")?,
             ..Results::default()
         };
-        Ok((results, row.get(6)?))
+        Ok((results, row.get("warm_up")?))
     })?;
-    let targets = "SELECT path, file_system, description, left_out FROM target ORDER BY id";
-    results.targets = rows(connection, targets, |row| {
-        Ok(TargetEntry {
-            path: row.get(0)?,
-            file_system: row.get(1)?,
-            description: row.get(2)?,
-            left_out: row.get(3)?,
-        })
-    })?;
-    results.cells = rows(connection, "SELECT stage, name, parameters FROM cell ORDER BY id", |row| {
-        Ok(CellEntry { stage: row.get(0)?, name: row.get(1)?, parameters: row.get(2)? })
-    })?;
+    results.cells = cells(connection)?;
+    results.campaign = campaign(connection, &results.cells)?;
+    results.targets = targets(connection)?;
     results.environment = rows(connection, "SELECT key, value FROM environment ORDER BY rowid", |row| {
-        Ok((row.get(0)?, row.get(1)?))
+        Ok((row.get("key")?, row.get("value")?))
     })?;
     results.events = rows(connection, "SELECT at, what FROM event ORDER BY id", |row| {
-        Ok(Event { at: nanos(row, 0)?, what: row.get(1)? })
+        Ok(Event { at: nanos(row, "at")?, what: row.get("what")? })
     })?;
     Ok((results, warm_up))
+}
+
+/// What was to be measured; none of results that no campaign of this program gave.
+pub(super) fn campaign(connection: &Connection, cells: &[Cell]) -> rusqlite::Result<Option<PlannedCampaign>> {
+    let text: Option<String> = connection.query_row("SELECT plan FROM campaign", [], |row| row.get(0))?;
+    let Some(text) = text else { return Ok(None) };
+    let mut campaign: PlannedCampaign = from_json("the plan", &text)?;
+    campaign.plan.cells = cells.to_vec();
+    Ok(Some(campaign))
+}
+
+/// The cells in the order of the plan.
+pub(super) fn cells(connection: &Connection) -> rusqlite::Result<Vec<Cell>> {
+    rows(connection, "SELECT stage, measurement FROM cell ORDER BY id", |row| {
+        let stage: String = row.get("stage")?;
+        let measurement =
+            from_json(&format!("a cell of stage `{stage}`"), row.get_ref("measurement")?.as_str()?)?;
+        Ok(Cell { stage, measurement })
+    })
+}
+
+fn targets(connection: &Connection) -> rusqlite::Result<Vec<TargetEntry>> {
+    let query = "SELECT path, file_system, description, left_out FROM target ORDER BY id";
+    rows(connection, query, |row| {
+        let text = row.get_ref("description")?.as_str_or_null()?;
+        Ok(TargetEntry {
+            path: row.get("path")?,
+            file_system: row.get("file_system")?,
+            description: text.map(|text| from_json("the description of a target", text)).transpose()?,
+            left_out: row.get("left_out")?,
+        })
+    })
 }
 
 fn rows<T>(
@@ -139,14 +180,6 @@ fn rows<T>(
     each: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
 ) -> rusqlite::Result<Vec<T>> {
     connection.prepare(query)?.query_map([], each)?.collect()
-}
-
-pub(super) fn number(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
-    row.get(column)
-}
-
-pub(super) fn nanos(row: &Row<'_>, column: usize) -> rusqlite::Result<Nanos> {
-    number(row, column).map(Nanos)
 }
 
 /// A sample with its row's id.
@@ -171,50 +204,69 @@ fn samples(connection: &Connection, warm_up: u32) -> rusqlite::Result<Vec<Number
 }
 
 fn measured(row: &Row<'_>) -> rusqlite::Result<Measured> {
-    let phase = row.get_ref(4)?.as_str()?;
-    let phase = Phase::from_name(phase).ok_or_else(|| unknown_phase(phase))?;
     let sample = Sample {
-        bytes: number(row, 5)?,
-        operations: number(row, 6)?,
-        wall: nanos(row, 7)?,
-        user: nanos(row, 8)?,
-        system: nanos(row, 9)?,
-        client: nanos(row, 10)?,
-        machine: nanos(row, 11)?,
-        switches: Switches { voluntary: number(row, 12)?, involuntary: number(row, 13)? },
-        run_delay: nanos(row, 14)?,
-        filling: nanos(row, 15)?,
-        settling: nanos(row, 16)?,
-        started: nanos(row, 17)?,
-        load: row.get(18)?,
-        device: row.get::<_, Option<u64>>(19)?.zip(row.get(20)?),
-        coldness: row.get_ref(21)?.as_str_or_null()?.and_then(Coldness::from_name),
-        invalid: row.get_ref(22)?.as_str_or_null()?.map(Invalid::from_text),
+        bytes: number(row, "bytes")?,
+        operations: number(row, "operations")?,
+        wall: nanos(row, "wall")?,
+        user: nanos(row, "user")?,
+        system: nanos(row, "system")?,
+        client: nanos(row, "client")?,
+        machine: nanos(row, "machine")?,
+        switches: Switches { voluntary: number(row, "voluntary")?, involuntary: number(row, "involuntary")? },
+        run_delay: nanos(row, "run_delay")?,
+        filling: nanos(row, "filling")?,
+        settling: nanos(row, "settling")?,
+        started: nanos(row, "started")?,
+        load: row.get("load")?,
+        device: row.get::<_, Option<u64>>("device_read")?.zip(row.get("device_written")?),
+        coldness: row.get_ref("coldness")?.as_str_or_null()?.and_then(Coldness::from_name),
+        invalid: invalid(row)?,
         ..Sample::new(Nanos(0))
     };
-    let (target, cell) = (number(row, 1)? as usize, number(row, 2)? as usize);
-    Ok(Measured { key: Key { target, cell, repeat: row.get(3)?, phase }, sample })
+    Ok(Measured { key: key(row)?, sample })
 }
 
-fn unknown_phase(name: &str) -> rusqlite::Error {
-    rusqlite::Error::FromSqlConversionFailure(4, Type::Text, format!("unknown phase `{name}`").into())
+/// Where a row of `sample` belongs.
+pub(super) fn key(row: &Row<'_>) -> rusqlite::Result<Key> {
+    let phase = row.get_ref("phase")?.as_str()?;
+    let phase =
+        Phase::from_name(phase).ok_or_else(|| unreadable(format!("unknown phase `{phase}`").into()))?;
+    Ok(Key { target: row.get("target")?, cell: row.get("cell")?, repeat: row.get("repeat")?, phase })
+}
+
+/// Why a row of `sample` must not be used, if so.
+pub(super) fn invalid(row: &Row<'_>) -> rusqlite::Result<Option<Invalid>> {
+    Ok(row.get_ref("invalid")?.as_str_or_null()?.map(Invalid::from_text))
+}
+
+/// A text that is not what the schema says.
+fn unreadable(why: Box<dyn std::error::Error + Send + Sync>) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(0, Type::Text, why)
+}
+
+/// What a column keeps as JSON.
+fn from_json<T: DeserializeOwned>(what: &str, text: &str) -> rusqlite::Result<T> {
+    serde_json::from_str(text).map_err(|error| unreadable(format!("{what}: {error}").into()))
 }
 
 /// Hands every row of the small tables to its sample.
 fn read_details(connection: &Connection, samples: &mut [Numbered], places: &Places) -> rusqlite::Result<()> {
     each(connection, "SELECT * FROM worker ORDER BY sample, worker", samples, places, |row, sample| {
-        let (bytes, operations) = (number(row, 2)?, number(row, 3)?);
-        let (first_done, last_done) = (nanos(row, 4)?, nanos(row, 5)?);
-        sample.workers.push(WorkerTotals { bytes, operations, first_done, last_done });
+        sample.workers.push(WorkerTotals {
+            bytes: number(row, "bytes")?,
+            operations: number(row, "operations")?,
+            first_done: nanos(row, "first_done")?,
+            last_done: nanos(row, "last_done")?,
+        });
         Ok(())
     })?;
     each(connection, "SELECT * FROM activity", samples, places, |row, sample| {
-        let before = row.get_ref(1)?.as_str()? == "before";
+        let before = row.get_ref("moment")?.as_str()? == "before";
         *if before { &mut sample.before } else { &mut sample.during } = activity(row)?;
         Ok(())
     })?;
     each(connection, "SELECT * FROM error", samples, places, |row, sample| {
-        sample.errors.insert(row.get(1)?, number(row, 2)?);
+        sample.errors.insert(row.get("errno")?, number(row, "count")?);
         Ok(())
     })?;
     ingest::read(connection, samples, places)
@@ -239,19 +291,20 @@ pub(super) fn each(
 
 fn activity(row: &Row<'_>) -> rusqlite::Result<Activity> {
     let pressure = |column| row.get::<_, Option<u64>>(column).map(|time| time.map(Nanos));
-    let pressure = match (pressure(10)?, pressure(11)?, pressure(12)?) {
+    let pressures = (pressure("pressure_cpu")?, pressure("pressure_io")?, pressure("pressure_memory")?);
+    let pressure = match pressures {
         (Some(cpu), Some(io), Some(memory)) => Some(Pressure { cpu, io, memory }),
         _ => None,
     };
     Ok(Activity {
-        over: nanos(row, 2)?,
-        busy: nanos(row, 3)?,
-        stolen: nanos(row, 4)?,
-        switches: number(row, 5)?,
-        disk_read: number(row, 6)?,
-        disk_written: number(row, 7)?,
-        received: number(row, 8)?,
-        sent: number(row, 9)?,
+        over: nanos(row, "over")?,
+        busy: nanos(row, "busy")?,
+        stolen: nanos(row, "stolen")?,
+        switches: number(row, "switches")?,
+        disk_read: number(row, "disk_read")?,
+        disk_written: number(row, "disk_written")?,
+        received: number(row, "received")?,
+        sent: number(row, "sent")?,
         pressure,
     })
 }
@@ -327,4 +380,4 @@ fn series(connection: &Connection, id: i64) -> rusqlite::Result<Series> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

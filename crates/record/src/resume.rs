@@ -5,16 +5,22 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use nilometer_model::{Invalid, Key, plan::Phase};
-use rusqlite::{Connection, Row, params, types::Type};
+use nilometer_model::{Invalid, Key, plan::PlannedCampaign};
+use rusqlite::{Connection, params};
 
-use super::{Record, RecordError, earlier, lock::Lock, place::Place, read::open, write};
+use super::{
+    Record, RecordError,
+    lock::Lock,
+    place::Place,
+    read::{self, current, invalid, key},
+    write,
+};
 
 /// What a campaign must know of its own record to go on.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Begun {
-    /// The resolved plan as JSON.
-    pub plan: String,
+    /// What was to be measured.
+    pub campaign: PlannedCampaign,
     /// The samples that are there, and why they must not be used, if so.
     pub done: BTreeMap<Key, Option<Invalid>>,
     /// Why each target was left out, if it was; in the order of the plan.
@@ -24,16 +30,15 @@ pub struct Begun {
 }
 
 impl Record {
-    /// Opens an existing record to add to it. Refuses a foreign file, another schema, and a record in use.
+    /// Opens an existing record to add to it. One of an earlier schema stays as it is until something is added. Refuses a foreign file,
+    /// another schema, a record in use, and one that no campaign of this program made.
     pub fn resume(path: &Path) -> Result<(Self, Begun), RecordError> {
         let lock = Lock::of(&Place::existing(path)?)?;
-        let connection = open(path, write::connect)?;
-        let begun = begun(&connection).map_err(|source| RecordError::Sqlite {
-            path: path.into(),
-            action: "read",
-            source,
-        })?;
-        Ok((Record::held(path, connection, lock), begun))
+        let (connection, earlier) = current(path, write::connect)?;
+        let failed = |source| RecordError::Sqlite { path: path.into(), action: "read", source };
+        let begun = begun(&connection).map_err(failed)?;
+        let begun = begun.ok_or_else(|| RecordError::NoCampaign { path: path.into() })?;
+        Ok((Record::held(path, connection, earlier, lock), begun))
     }
 
     /// Notes the directories that the campaign is about to make on its targets, so that they are found after a kill.
@@ -55,39 +60,31 @@ impl Record {
     }
 }
 
-fn begun(connection: &Connection) -> rusqlite::Result<Begun> {
-    let plan = earlier::plan(connection.query_row("SELECT plan FROM campaign", [], |row| row.get(0))?);
+fn begun(connection: &Connection) -> rusqlite::Result<Option<Begun>> {
+    let Some(campaign) = read::campaign(connection, &read::cells(connection)?)? else { return Ok(None) };
     let mut done = connection.prepare("SELECT target, cell, repeat, phase, invalid FROM sample")?;
     let mut left_out = connection.prepare("SELECT left_out FROM target ORDER BY id")?;
     let mut runs = connection.prepare("SELECT target, directory FROM run ORDER BY id")?;
-    Ok(Begun {
-        plan,
-        done: done.query_map([], sample)?.collect::<rusqlite::Result<_>>()?,
+    Ok(Some(Begun {
+        campaign,
+        done: done.query_map([], |row| Ok((key(row)?, invalid(row)?)))?.collect::<rusqlite::Result<_>>()?,
         left_out: left_out.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?,
         directories: runs
             .query_map([], |row| Ok((row.get(0)?, row.get::<_, String>(1)?.into())))?
             .collect::<rusqlite::Result<_>>()?,
-    })
-}
-
-fn sample(row: &Row<'_>) -> rusqlite::Result<(Key, Option<Invalid>)> {
-    let phase = row.get_ref(3)?.as_str()?;
-    let phase = Phase::from_name(phase).ok_or_else(|| {
-        rusqlite::Error::FromSqlConversionFailure(3, Type::Text, format!("unknown phase `{phase}`").into())
-    })?;
-    let key = Key { target: row.get(0)?, cell: row.get(1)?, repeat: row.get(2)?, phase };
-    Ok((key, row.get_ref(4)?.as_str_or_null()?.map(Invalid::from_text)))
+    }))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nilometer_model::{CellEntry, Results, Sample, TargetEntry};
+    use crate::read::tests::{campaign, plan};
+    use nilometer_model::{Results, Sample, TargetEntry, plan::Phase};
 
     fn begin(path: &Path) -> Record {
         let target = |path: &str| TargetEntry { path: path.into(), ..TargetEntry::default() };
-        let (targets, cells) = (vec![target("/a"), target("/b")], vec![CellEntry::default()]);
-        let head = Results { plan: "{\"x\":1}".into(), targets, cells, ..Results::default() };
+        let targets = vec![target("/a"), target("/b")];
+        let head = Results { campaign: Some(campaign()), cells: plan().cells, targets, ..Results::default() };
         Record::create(path, &head, 1).expect("a new record")
     }
 
@@ -105,7 +102,7 @@ mod tests {
         drop(record);
         let (mut record, begun) = Record::resume(&path).expect("nobody writes");
         let expected = Begun {
-            plan: "{\"x\":1}".into(),
+            campaign: campaign(),
             done: BTreeMap::from([(KEY, Some(Invalid::Hung))]),
             left_out: vec![None, Some("gone".into())],
             directories: vec![(1, "/b/nilometer-1".into())],
@@ -119,15 +116,12 @@ mod tests {
     }
 
     #[test]
-    fn an_earlier_plan_is_given_in_todays_form_to_who_reads_and_to_who_goes_on() {
+    fn results_of_no_campaign_are_read_and_not_gone_on_with() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("r.sqlite");
-        let head = Results { plan: earlier::tests::EARLIER.into(), ..Results::default() };
-        drop(Record::create(&path, &head, 0).expect("a new record"));
-        let today = earlier::plan(head.plan);
-        assert_eq!(crate::read(&path).expect("a record").plan, today);
-        assert_eq!(Record::resume(&path).expect("nobody writes").1.plan, today);
-        assert!(today.contains("\"stage\":\"pilatus-6m\"") && !today.contains("ingests"), "{today}");
+        drop(Record::create(&path, &Results::default(), 0).expect("a new record"));
+        assert_eq!(crate::read(&path).expect("a record").campaign, None);
+        assert!(matches!(Record::resume(&path), Err(RecordError::NoCampaign { .. })));
     }
 
     #[test]

@@ -7,7 +7,8 @@ CREATE TABLE campaign (
     title     TEXT NOT NULL,
     nilometer TEXT NOT NULL,             -- version of the program
     started   TEXT NOT NULL,             -- UTC, ISO 8601
-    plan      TEXT NOT NULL,             -- the resolved plan, JSON
+    plan      TEXT,                      -- the resolved plan without its cells, and its targets, JSON; null of results
+                                         -- that no campaign of nilometer gave
     warm_up   INTEGER NOT NULL,          -- rounds that count for nothing: repeats below this number
     repeats   INTEGER NOT NULL,          -- rounds that count, as planned
     margin    REAL NOT NULL              -- no difference smaller than this counts as one, in percent
@@ -40,15 +41,15 @@ CREATE TABLE target (
     id          INTEGER PRIMARY KEY,     -- in the order of the command line, from 0
     path        TEXT NOT NULL,
     file_system TEXT NOT NULL,
-    description TEXT NOT NULL,           -- JSON
+    description TEXT,                    -- JSON; null where nilometer did not see it
     left_out    TEXT                     -- why it was given up, if it was
 );
 
 CREATE TABLE cell (
-    id         INTEGER PRIMARY KEY,      -- in the order of the plan, from 0
-    stage      TEXT NOT NULL,
-    name       TEXT NOT NULL,            -- the parameters in words
-    parameters TEXT NOT NULL             -- JSON
+    id          INTEGER PRIMARY KEY,     -- in the order of the plan, from 0
+    stage       TEXT NOT NULL,
+    name        TEXT NOT NULL,           -- the parameters in words
+    measurement TEXT NOT NULL            -- JSON: {"workload": ...} or {"recording": ...}, with all parameters
 );
 
 -- One repeat of one phase of one cell on one target: the unit of every comparison.
@@ -143,7 +144,6 @@ CREATE TABLE error (
 -- What became of an instrument's frames, for samples of the phase ingest.
 CREATE TABLE ingest (
     sample        INTEGER PRIMARY KEY REFERENCES sample (id),
-    instrument    TEXT NOT NULL,
     count         INTEGER NOT NULL,      -- so many of it, each with a recorder of its own
     goal          TEXT NOT NULL,         -- limit: as fast as frames were taken; pace: when due;
                                          -- search, buffer: one trial of many, at its rate or with its buffer

@@ -7,11 +7,22 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use nilometer_model::{Activity, CellEntry, Event, Histogram, Invalid, Key, Results, Sample, TargetEntry};
-use rusqlite::{Connection, OpenFlags, Transaction, params};
+use nilometer_model::{
+    Activity, Coldness, Event, Histogram, Invalid, Key, Results, Sample, Series, TargetEntry,
+    plan::PlannedCampaign,
+};
+use rusqlite::{Connection, OpenFlags, Transaction, named_params, params};
+use serde::Serialize;
 
 use super::{
-    RecordError, SCHEMA_VERSION, ingest, lock::Lock, place::Place, schema::SCHEMA, unfinished::Unfinished,
+    RecordError, SCHEMA_VERSION,
+    earlier::EarlierSchema,
+    ingest,
+    lock::Lock,
+    place::Place,
+    row::{Column, insert_row},
+    schema::SCHEMA,
+    unfinished::Unfinished,
 };
 
 /// A record being written.
@@ -19,6 +30,8 @@ use super::{
 pub struct Record {
     path: PathBuf,
     connection: Connection,
+    /// Its schema, if that is not today's, until something is written.
+    earlier: Option<&'static EarlierSchema>,
     /// Dropped last: nobody else writes before all is closed.
     _lock: Lock,
 }
@@ -47,11 +60,16 @@ impl Record {
             _ => unnamed(error),
         })?;
         let connection = connect(&PathBuf::from(&place)).map_err(failed)?;
-        Ok(Record::held(path, connection, lock))
+        Ok(Record::held(path, connection, None, lock))
     }
 
-    pub(super) fn held(path: &Path, connection: Connection, lock: Lock) -> Self {
-        Record { path: path.into(), connection, _lock: lock }
+    pub(super) fn held(
+        path: &Path,
+        connection: Connection,
+        earlier: Option<&'static EarlierSchema>,
+        lock: Lock,
+    ) -> Self {
+        Record { path: path.into(), connection, earlier, _lock: lock }
     }
 
     /// Where it is.
@@ -103,16 +121,20 @@ impl Record {
         action: &'static str,
         write: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<()>,
     ) -> Result<(), RecordError> {
+        let failed = |action| {
+            let path = self.path.clone();
+            move |source| RecordError::Sqlite { path, action, source }
+        };
+        if let Some(earlier) = self.earlier {
+            earlier.bring_up_to_date(&mut self.connection).map_err(failed("bring up to date"))?;
+            self.earlier = None;
+        }
         let run = |connection: &mut Connection| {
             let transaction = connection.transaction()?;
             write(&transaction)?;
             transaction.commit()
         };
-        run(&mut self.connection).map_err(|source| RecordError::Sqlite {
-            path: self.path.clone(),
-            action,
-            source,
-        })
+        run(&mut self.connection).map_err(failed(action))
     }
 }
 
@@ -135,22 +157,59 @@ fn write_head(connection: &mut Connection, head: &Results, warm_up: u32) -> rusq
     let transaction = connection.transaction()?;
     transaction.execute_batch(SCHEMA)?;
     transaction.pragma_update(None, "user_version", SCHEMA_VERSION)?;
+    let plan = head.campaign.as_ref().map(without_cells).transpose()?;
     transaction.execute(
-        "INSERT INTO campaign VALUES (1, ?1, ?2, strftime('%Y-%m-%dT%H:%M:%SZ', 'now'), ?3, ?4, ?5, ?6)",
-        params![head.title, head.version, head.plan, warm_up, head.repeats, head.margin],
+        "INSERT INTO campaign (id, title, nilometer, started, plan, warm_up, repeats, margin)
+         VALUES (1, :title, :nilometer, strftime('%Y-%m-%dT%H:%M:%SZ', 'now'), :plan, :warm_up, :repeats, :margin)",
+        named_params! {
+            ":title": head.title,
+            ":nilometer": head.version,
+            ":plan": plan,
+            ":warm_up": warm_up,
+            ":repeats": head.repeats,
+            ":margin": head.margin,
+        },
     )?;
     for (key, value) in &head.environment {
-        transaction.execute("INSERT INTO environment VALUES (0, ?1, ?2)", params![key, value])?;
+        insert_row(&transaction, "environment", &[("node", &0), ("key", key), ("value", value)])?;
     }
-    for (id, TargetEntry { path, file_system, description, left_out }) in head.targets.iter().enumerate() {
-        let row = params![id, path, file_system, description, left_out];
-        transaction.execute("INSERT INTO target VALUES (?1, ?2, ?3, ?4, ?5)", row)?;
+    for (id, target) in head.targets.iter().enumerate() {
+        insert_target(&transaction, id, target)?;
     }
-    for (id, CellEntry { stage, name, parameters }) in head.cells.iter().enumerate() {
-        let row = params![id, stage, name, parameters];
-        transaction.execute("INSERT INTO cell VALUES (?1, ?2, ?3, ?4)", row)?;
+    for (id, cell) in head.cells.iter().enumerate() {
+        let (name, measurement) = (cell.to_string(), json(&cell.measurement)?);
+        let columns: [Column<'_>; 4] =
+            [("id", &id), ("stage", &cell.stage), ("name", &name), ("measurement", &measurement)];
+        insert_row(&transaction, "cell", &columns)?;
     }
     transaction.commit()
+}
+
+fn insert_target(transaction: &Transaction<'_>, id: usize, target: &TargetEntry) -> rusqlite::Result<()> {
+    let TargetEntry { path, file_system, description, left_out } = target;
+    let description = description.as_ref().map(json).transpose()?;
+    insert_row(
+        transaction,
+        "target",
+        &[
+            ("id", &id),
+            ("path", path),
+            ("file_system", file_system),
+            ("description", &description),
+            ("left_out", left_out),
+        ],
+    )
+}
+
+/// Cells have a table of their own.
+fn without_cells(campaign: &PlannedCampaign) -> rusqlite::Result<String> {
+    let mut campaign = campaign.clone();
+    campaign.plan.cells = Vec::new();
+    json(&campaign)
+}
+
+fn json(value: &impl Serialize) -> rusqlite::Result<String> {
+    serde_json::to_string(value).map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))
 }
 
 /// The tables whose rows belong to a sample.
@@ -170,38 +229,38 @@ fn insert_sample(
     key: Key,
     sample: &Sample,
 ) -> rusqlite::Result<i64> {
-    let (read, written) = sample.device.map_or((None, None), |(read, written)| (Some(read), Some(written)));
-    transaction.execute(
-        "INSERT INTO sample (target, cell, repeat, phase, node, rank, clock_offset, bytes, operations, wall, user,
-             system, wait, client, machine, voluntary, involuntary, run_delay, filling, settling, started, load,
-             device_read, device_written, coldness, invalid, id)
-         VALUES (?1, ?2, ?3, ?4, 0, 0, 0, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20,
-             ?21, ?22, ?23, ?24)",
-        params![
-            key.target,
-            key.cell,
-            key.repeat,
-            key.phase.name(),
-            sample.bytes,
-            sample.operations,
-            sample.wall.0,
-            sample.user.0,
-            sample.system.0,
-            sample.wait().0,
-            sample.client.0,
-            sample.machine.0,
-            sample.switches.voluntary,
-            sample.switches.involuntary,
-            sample.run_delay.0,
-            sample.filling.0,
-            sample.settling.0,
-            sample.started.0,
-            sample.load,
-            read,
-            written,
-            sample.coldness.map(nilometer_model::Coldness::name),
-            sample.invalid.as_ref().map(Invalid::to_text),
-            id,
+    let (read, written) = sample.device.unzip();
+    insert_row(
+        transaction,
+        "sample",
+        &[
+            ("id", &id),
+            ("target", &key.target),
+            ("cell", &key.cell),
+            ("repeat", &key.repeat),
+            ("phase", &key.phase.name()),
+            ("node", &0),
+            ("rank", &0),
+            ("clock_offset", &0),
+            ("bytes", &sample.bytes),
+            ("operations", &sample.operations),
+            ("wall", &sample.wall.0),
+            ("user", &sample.user.0),
+            ("system", &sample.system.0),
+            ("wait", &sample.wait().0),
+            ("client", &sample.client.0),
+            ("machine", &sample.machine.0),
+            ("voluntary", &sample.switches.voluntary),
+            ("involuntary", &sample.switches.involuntary),
+            ("run_delay", &sample.run_delay.0),
+            ("filling", &sample.filling.0),
+            ("settling", &sample.settling.0),
+            ("started", &sample.started.0),
+            ("load", &sample.load),
+            ("device_read", &read),
+            ("device_written", &written),
+            ("coldness", &sample.coldness.map(Coldness::name)),
+            ("invalid", &sample.invalid.as_ref().map(Invalid::to_text)),
         ],
     )?;
     Ok(transaction.last_insert_rowid())
@@ -214,49 +273,56 @@ fn insert_activity(
     activity: &Activity,
 ) -> rusqlite::Result<()> {
     let pressure = activity.pressure;
-    let row = params![
-        id,
-        moment,
-        activity.over.0,
-        activity.busy.0,
-        activity.stolen.0,
-        activity.switches,
-        activity.disk_read,
-        activity.disk_written,
-        activity.received,
-        activity.sent,
-        pressure.map(|pressure| pressure.cpu.0),
-        pressure.map(|pressure| pressure.io.0),
-        pressure.map(|pressure| pressure.memory.0),
-    ];
-    transaction
-        .prepare_cached(
-            "INSERT INTO activity VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
-        )?
-        .execute(row)
-        .map(drop)
+    insert_row(
+        transaction,
+        "activity",
+        &[
+            ("sample", &id),
+            ("moment", &moment),
+            ("over", &activity.over.0),
+            ("busy", &activity.busy.0),
+            ("stolen", &activity.stolen.0),
+            ("switches", &activity.switches),
+            ("disk_read", &activity.disk_read),
+            ("disk_written", &activity.disk_written),
+            ("received", &activity.received),
+            ("sent", &activity.sent),
+            ("pressure_cpu", &pressure.map(|pressure| pressure.cpu.0)),
+            ("pressure_io", &pressure.map(|pressure| pressure.io.0)),
+            ("pressure_memory", &pressure.map(|pressure| pressure.memory.0)),
+        ],
+    )
 }
 
 fn insert_details(transaction: &Transaction<'_>, id: i64, sample: &Sample) -> rusqlite::Result<()> {
-    let mut worker = transaction.prepare_cached("INSERT INTO worker VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?;
-    for (index, totals) in sample.workers.iter().enumerate() {
-        let [bytes, operations] = [totals.bytes, totals.operations];
-        let [first, last] = [totals.first_done, totals.last_done].map(|time| time.0);
-        worker.execute(params![id, index, bytes, operations, first, last])?;
+    for (worker, totals) in sample.workers.iter().enumerate() {
+        let columns: [Column<'_>; 6] = [
+            ("sample", &id),
+            ("worker", &worker),
+            ("bytes", &totals.bytes),
+            ("operations", &totals.operations),
+            ("first_done", &totals.first_done.0),
+            ("last_done", &totals.last_done.0),
+        ];
+        insert_row(transaction, "worker", &columns)?;
     }
     insert_activity(transaction, id, "before", &sample.before)?;
     insert_activity(transaction, id, "during", &sample.during)?;
     insert_histogram(transaction, id, "latency", &sample.latency)?;
     insert_histogram(transaction, id, "lateness", &sample.lateness)?;
-    let mut series = transaction.prepare_cached("INSERT INTO series VALUES (?1, ?2, ?3, ?4, ?5)")?;
-    let width = sample.series.width().0;
-    for (index, bin) in sample.series.bins().iter().enumerate() {
-        let (operations, bytes) = (bin.operations, bin.bytes);
-        series.execute(params![id, index, width, operations, bytes])?;
-    }
-    let mut error = transaction.prepare_cached("INSERT INTO error VALUES (?1, ?2, ?3)")?;
+    insert_series(transaction, id, &sample.series)?;
     for (errno, count) in &sample.errors {
-        error.execute(params![id, errno, count])?;
+        insert_row(transaction, "error", &[("sample", &id), ("errno", errno), ("count", count)])?;
+    }
+    Ok(())
+}
+
+fn insert_series(transaction: &Transaction<'_>, id: i64, series: &Series) -> rusqlite::Result<()> {
+    let query = "INSERT INTO series (sample, bin, width, operations, bytes) VALUES (?1, ?2, ?3, ?4, ?5)";
+    let mut insert = transaction.prepare_cached(query)?;
+    let width = series.width().0;
+    for (index, bin) in series.bins().iter().enumerate() {
+        insert.execute(params![id, index, width, bin.operations, bin.bytes])?;
     }
     Ok(())
 }
@@ -267,7 +333,8 @@ pub(super) fn insert_histogram(
     kind: &str,
     histogram: &Histogram,
 ) -> rusqlite::Result<()> {
-    let mut insert = transaction.prepare_cached("INSERT INTO histogram VALUES (?1, ?2, ?3, ?4)")?;
+    let mut insert = transaction
+        .prepare_cached("INSERT INTO histogram (sample, kind, bucket, count) VALUES (?1, ?2, ?3, ?4)")?;
     for (bucket, count) in histogram.buckets() {
         insert.execute(params![id, kind, bucket, count])?;
     }

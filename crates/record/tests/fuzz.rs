@@ -3,7 +3,10 @@
 use std::{fs, sync::Mutex};
 
 use nilometer_fuzz::fuzz;
-use nilometer_model::{CellEntry, Event, Invalid, Key, Nanos, Results, Sample, TargetEntry, plan::Phase};
+use nilometer_model::{
+    Event, Invalid, Key, Nanos, Results, Sample, TargetEntry,
+    plan::{Phase, PlannedCampaign, parse},
+};
 use nilometer_record::{Record, read};
 
 /// A small record with some of everything.
@@ -11,9 +14,12 @@ fn record() -> Vec<u8> {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let path = directory.path().join("r.sqlite");
     let targets = vec![TargetEntry { path: "/a".into(), ..TargetEntry::default() }];
-    let cells = vec![CellEntry { stage: "s".into(), name: "c".into(), parameters: "{}".into() }];
+    let text = "title = \"t\"\n[[stage]]\nname = \"s\"\n[stage.workload.walk]\nlevels = 1\nbranching = 2\nfiles = 10\n";
+    let plan = parse(text, "t.toml", 1.0).expect("a valid plan");
+    let cells = plan.cells.clone();
+    let campaign = Some(PlannedCampaign { plan, targets: Vec::new(), source: None, archive: None });
     let environment = vec![("host".into(), "here".into())];
-    let head = Results { plan: "{}".into(), targets, cells, environment, repeats: 2, ..Results::default() };
+    let head = Results { campaign, targets, cells, environment, repeats: 2, ..Results::default() };
     let mut record = Record::create(&path, &head, 0).expect("a new record");
     for (repeat, invalid) in [(0, None), (1, Some(Invalid::Hung))] {
         let key = Key { target: 0, cell: 0, repeat, phase: Phase::Write };

@@ -1,13 +1,14 @@
 //! A campaign of two targets, whole and with parts of it taken out.
 
 use nilometer_model::{
-    Bytes, CellEntry, Event, Ingest, Instrument, Nanos, Sample, TargetEntry,
-    plan::{Cell, Phase, parse},
+    Bytes, Event, Ingest, Nanos, Sample, TargetEntry,
+    plan::{Cell, Phase, ResolvedPlan, parse},
 };
 
 use super::*;
 use crate::{
     Study,
+    made_up::{camera, described},
     report::{Palette, html, json, markdown, terminal},
 };
 
@@ -30,15 +31,13 @@ files = 10
 "#;
 
 fn recording(goal: Goal, repeats: u32) -> RecordingRun {
-    let camera = "name = \"camera\"\ntitle = \"t\"\nsource = \"s\"\nshape = [1000, 1000]\npixel = \"uint8\"\n\
-                  frame_rate = \"100 Hz\"\n";
     RecordingRun {
         goal,
         duration: Nanos::from_millis(5000),
         buffer: Bytes(100 << 20),
         keep: Bytes(1 << 30),
         repeats,
-        ..RecordingRun::new(Instrument::parse(camera, "camera").expect("valid"))
+        ..camera("camera")
     }
 }
 
@@ -50,18 +49,14 @@ fn campaign() -> Results {
     plan.cells.extend(runs.map(|run| Cell::recording(run.label(), run)));
     let target =
         |path: &str| TargetEntry { path: path.into(), file_system: "xfs".into(), ..TargetEntry::default() };
-    let mut cells: Vec<CellEntry> = Vec::new();
-    for cell in &plan.cells {
-        let parameters = serde_json::to_string(cell).expect("plain data");
-        cells.push(CellEntry { stage: cell.stage.clone(), name: cell.to_string(), parameters });
-    }
-    let resolved = serde_json::json!({"plan": plan, "targets": [{"striping": null}, {"path": "/b"}]});
+    let targets = ["/a", "/b"].map(described).into();
+    let resolved = PlannedCampaign { plan: plan.clone(), targets, source: None, archive: None };
     let results = Results {
         title: plan.title.clone(),
-        plan: resolved.to_string(),
+        campaign: Some(resolved),
         repeats: plan.repeats,
         targets: vec![target("/a"), target("/b")],
-        cells,
+        cells: plan.cells.clone(),
         ..Results::default()
     };
     complete(results, &plan)
@@ -76,16 +71,8 @@ fn measured(cell: usize, target: usize, repeat: u32, phase: Phase) -> Measured {
 fn recorded_at(goal: Goal, cell: usize, target: usize, repeat: u32) -> Measured {
     let mut made = measured(cell, target, repeat, Phase::Ingest);
     let (period, frame_size) = (Nanos::from_millis(10), Bytes(1_000_000));
-    made.sample.ingest = Some(Ingest {
-        instrument: "camera".into(),
-        count: 1,
-        goal,
-        period,
-        frame_size,
-        due: 500,
-        stored: 500,
-        ..Ingest::default()
-    });
+    made.sample.ingest =
+        Some(Ingest { count: 1, goal, period, frame_size, due: 500, stored: 500, ..Ingest::default() });
     made
 }
 
@@ -144,8 +131,8 @@ fn what_was_not_reached_is_counted_by_part_and_target() {
             "camera: the search for the highest rate: A not begun (0 of 1), B not begun (0 of 1)",
         ]
     );
-    let open: Vec<_> = missing.open.iter().map(|open| (open.target, open.who.as_str())).collect();
-    assert_eq!(open, [(0, "camera"), (1, "camera")]);
+    let open: Vec<_> = missing.open.iter().map(|open| (open.target, open.instrument.to_string())).collect();
+    assert_eq!(open, [(0, "camera".to_owned()), (1, "camera".to_owned())]);
     assert!(missing.open[0].to_string().contains("it was not recorded"));
 }
 
@@ -188,7 +175,7 @@ fn the_limit_that_was_recorded_is_the_answer_so_far() {
         assert!(place("17 of 18 measurements") < place("in 3 passes"), "above the answers: {text}");
         assert!(!text.contains("--for NAME"), "to one who wrote it: {text}");
     }
-    let json: Json = serde_json::from_str(&json(&study)).expect("valid");
+    let json: serde_json::Value = serde_json::from_str(&json(&study)).expect("valid");
     let told = &json["incomplete"];
     assert_eq!((&told["planned"], &told["measured"]), (&18.into(), &17.into()));
     assert_eq!(told["parts"][0]["target"], "B");

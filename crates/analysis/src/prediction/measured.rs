@@ -161,9 +161,8 @@ impl Found<'_> {
                 .map(move |of| (stage.name, of))
         });
         outcomes.filter_map(move |(stage, outcome)| {
-            let entry = self.results.cells.get(outcome.cell)?;
-            let run: WorkloadRun = serde_json::from_str(&entry.parameters).ok()?;
-            let measures = Measures::of(&run, outcome.phase).filter(|measures| measures.kind == kind)?;
+            let run = self.results.cells.get(outcome.cell)?.as_workload()?;
+            let measures = Measures::of(run, outcome.phase).filter(|measures| measures.kind == kind)?;
             Some(self.judged(stage, outcome, &measures))
         })
     }
@@ -209,11 +208,11 @@ impl Found<'_> {
     fn recorded(&self, verdict: &Verdict, kind: Kind) -> Option<MeasuredLimit> {
         let margin = verdict.margin()?;
         let at_limit = self.of_verdict(verdict).find(|of| of.is_limit())?;
-        let files = at_limit.stored.as_ref().and_then(files);
-        let is_shared = at_limit.stored.as_ref().is_some_and(|stored| stored.storing == Storing::Shared);
+        let files = files(&at_limit.stored);
+        let is_shared = at_limit.stored.storing == Storing::Shared;
         let bytes = verdict.rate.0 / at_limit.packing().unwrap_or(1.0);
         let needed = match kind {
-            Kind::Files => files? * f64::from(verdict.count),
+            Kind::Files => files? * f64::from(verdict.instrument.count),
             Kind::Shared if is_shared => bytes,
             Kind::Written if !is_shared => bytes,
             _ => return None,
@@ -234,10 +233,8 @@ impl Found<'_> {
 
     /// The recordings that a verdict is from.
     pub(super) fn of_verdict(&self, verdict: &Verdict) -> impl Iterator<Item = &Evidence<'_>> {
-        self.evidence.iter().filter(move |of| {
-            let same = of.ingest.instrument == verdict.instrument && of.ingest.count == verdict.count;
-            same && of.target == verdict.target
-        })
+        let same = |of: &&Evidence<'_>| of.instrument == verdict.instrument && of.target == verdict.target;
+        self.evidence.iter().filter(same)
     }
 
     /// How fast a recorder's processors pack frames of an instrument, if one of the same form and data was recorded. A lane
@@ -247,7 +244,7 @@ impl Found<'_> {
         let rate =
             |of: &Evidence<'_>| Some(of.cores().max(1.0) / of.cost().filter(|cost| *cost > 0.0)? * 1e9);
         let least = |all: &mut dyn Iterator<Item = &Evidence<'_>>| {
-            let rates = all.filter_map(|of| Some((rate(of)?, of.ingest.instrument.clone())));
+            let rates = all.filter_map(|of| Some((rate(of)?, of.instrument.label())));
             rates.min_by(|a, b| a.0.total_cmp(&b.0))
         };
         let at_limit = least(&mut alike().filter(|of| of.is_limit()));
@@ -301,8 +298,7 @@ fn ends(summary: &Summary) -> Option<(f64, f64)> {
 
 /// What the plan's sizes were multiplied by; 1 where the record does not say.
 fn scale(results: &Results) -> f64 {
-    let plan: serde_json::Value = serde_json::from_str(&results.plan).unwrap_or_default();
-    plan.pointer("/plan/scale").and_then(serde_json::Value::as_f64).unwrap_or(1.0)
+    results.campaign.as_ref().map_or(1.0, |campaign| campaign.plan.scale)
 }
 
 /// Bytes that may wait in this machine's memory to be written; none if the record does not tell.

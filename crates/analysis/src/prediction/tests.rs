@@ -1,10 +1,10 @@
 //! Predictions from figures made up for the purpose, with margins that are known.
 
 use super::*;
-use crate::Study;
+use crate::{Study, made_up};
 use nilometer_model::{
-    Bytes, CellEntry, Ingest, Invalid, Key, Measured, Nanos, PacketTotals, Sample, Series, TargetEntry,
-    plan::{self, Cell, Goal, Phase, RecordingRun},
+    Bytes, Ingest, Invalid, Key, Measured, Nanos, PacketTotals, Sample, Series, TargetEntry,
+    plan::{self, Cell, Goal, Phase, PlannedCampaign, RecordingRun},
 };
 
 const SECOND: Nanos = Nanos(1_000_000_000);
@@ -32,14 +32,10 @@ const TREE: &str = "[[stage]]\nname = \"many files\"\n[stage.workload.tree]\nlev
 /// The cells of a plan on one target, and none of their samples.
 fn planned(stages: &str) -> Results {
     let plan = plan::parse(&format!("title = \"t\"\n{stages}"), "t.toml", 1.0).expect("a valid plan");
-    let entry = |cell: &Cell| CellEntry {
-        stage: cell.stage.clone(),
-        name: cell.to_string(),
-        parameters: serde_json::to_string(cell).expect("JSON"),
-    };
     Results {
-        cells: plan.cells.iter().map(entry).collect(),
+        cells: plan.cells.clone(),
         targets: vec![TargetEntry { path: "/a".into(), ..TargetEntry::default() }],
+        campaign: Some(PlannedCampaign { plan, targets: Vec::new(), source: None, archive: None }),
         ..Results::default()
     }
 }
@@ -155,10 +151,10 @@ fn too_few_repeats_and_invalid_ones_predict_nothing() {
 #[test]
 fn a_small_scale_predicts_nothing() {
     let mut results = measured();
-    results.plan = "{\"plan\": {\"scale\": 0.001}, \"targets\": []}".into();
+    results.campaign.as_mut().expect("planned").plan.scale = 0.001;
     assert_eq!(table(&results), []);
     assert!(reasons(&results)[0].contains("at scale 0.001"), "{:?}", reasons(&results));
-    results.plan = "{\"plan\": {\"scale\": 1.0}, \"targets\": []}".into();
+    results.campaign.as_mut().expect("planned").plan.scale = 1.0;
     assert_eq!(table(&results).len(), 4);
 }
 
@@ -228,7 +224,6 @@ fn recording(results: &mut Results, instrument: &str, goal: Goal, taken: u64, lo
     let mut series = Series::new(Nanos(0));
     (0..1000).for_each(|hundredth| series.add(Nanos::from_millis(10 * hundredth), taken / 100));
     let ingest = Ingest {
-        instrument: instrument.into(),
         count: 1,
         goal,
         frame_size: Bytes(1_000_000),
@@ -239,7 +234,7 @@ fn recording(results: &mut Results, instrument: &str, goal: Goal, taken: u64, lo
     };
     let sample = Sample { series, wall: SECOND, ingest: Some(ingest), ..Sample::new(Nanos(0)) };
     let key = Key { target: 0, cell: results.cells.len(), repeat: 0, phase: Phase::Ingest };
-    results.cells.push(CellEntry::default());
+    results.cells.push(Cell::recording(instrument, made_up::camera(instrument)));
     results.samples.push(Measured { key, sample });
 }
 
@@ -329,7 +324,7 @@ fn packed(results: &mut Results, instrument: &Instrument, rate: u64, cores: f64)
         keep: Bytes(1 << 30),
         ..RecordingRun::new(instrument.clone())
     };
-    results.cells.last_mut().expect("a cell").parameters = serde_json::to_string(&cell).expect("JSON");
+    *results.cells.last_mut().expect("a cell") = Cell::recording("packed", cell);
     let sample = &mut results.samples.last_mut().expect("a sample").sample;
     (sample.bytes, sample.user) = (rate, Nanos::from_seconds(cores));
     let ingest = sample.ingest.as_mut().expect("a recording");

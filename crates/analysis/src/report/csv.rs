@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use nilometer_model::{Activity, Coldness, Ingest, Measured, Nanos, Results, Sample};
+use nilometer_model::{Activity, Coldness, Ingest, Measured, Nanos, Results, Sample, plan::RecordingRun};
 
 use super::packets;
 use crate::{Parameters, Study, Value, parameters};
@@ -52,8 +52,7 @@ const COLUMNS: [Column; 37] = [
 type IngestColumn = (&'static str, fn(&Ingest) -> String);
 
 /// Empty for all but recordings.
-const INGEST_COLUMNS: [IngestColumn; 22] = [
-    ("instrument", |i| i.instrument.clone()),
+const INGEST_COLUMNS: [IngestColumn; 21] = [
     ("goal", |i| i.goal.name().into()),
     ("count", |i| i.count.to_string()),
     ("frame_bytes", |i| i.frame_size.0.to_string()),
@@ -80,7 +79,7 @@ const INGEST_COLUMNS: [IngestColumn; 22] = [
 /// One row a sample: where it belongs, the parameters of its cell, its figures.
 pub fn csv(study: &Study<'_>) -> String {
     let results = study.results;
-    let cells: Vec<Parameters> = results.cells.iter().map(|cell| parameters(&cell.parameters)).collect();
+    let cells: Vec<Parameters> = results.cells.iter().map(parameters).collect();
     let names = parameter_names(&cells);
     let mut header: Vec<String> = ["stage", "cell", "phase", "target", "file_system", "repeat"]
         .map(str::to_owned)
@@ -88,6 +87,7 @@ pub fn csv(study: &Study<'_>) -> String {
         .chain(names.iter().map(|(name, unit)| format!("{name}{unit}")))
         .collect();
     header.extend(COLUMNS.iter().map(|(name, _)| (*name).to_owned()));
+    header.push("instrument".into());
     header.extend(INGEST_COLUMNS.iter().map(|(name, _)| (*name).to_owned()));
     header.extend(packets::FIGURES.iter().map(|(name, _)| (*name).to_owned()));
     let mut text = row(&header);
@@ -129,7 +129,7 @@ fn fields(
     let target = results.targets.get(key.target);
     let mut fields = vec![
         cell.map_or_else(String::new, |cell| cell.stage.clone()),
-        cell.map_or_else(String::new, |cell| cell.name.clone()),
+        cell.map_or_else(String::new, ToString::to_string),
         key.phase.name().to_owned(),
         target.map_or_else(String::new, |target| target.path.clone()),
         target.map_or_else(String::new, |target| target.file_system.clone()),
@@ -140,6 +140,8 @@ fn fields(
         value.map_or_else(String::new, plain)
     }));
     fields.extend(COLUMNS.iter().map(|(_, value)| value(sample)));
+    let run = results.recording(key).filter(|_| sample.ingest.is_some());
+    fields.push(run.map_or_else(String::new, RecordingRun::label));
     let ingest = |value: fn(&Ingest) -> String| sample.ingest.as_ref().map_or_else(String::new, value);
     fields.extend(INGEST_COLUMNS.iter().map(|(_, value)| ingest(*value)));
     let packets = sample.ingest.as_ref().and_then(|ingest| ingest.packets.as_ref());
@@ -189,13 +191,12 @@ fn row(fields: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nilometer_model::{CellEntry, Key, TargetEntry, plan::Phase};
+    use crate::made_up::writes;
+    use nilometer_model::{Key, TargetEntry, plan::Phase};
 
     #[test]
     fn a_row_a_sample_with_the_parameters_of_its_cell() {
-        let json = r#"{"stage": "s", "workers": 2, "stripe_count": null,
-                       "workload": {"stream": {"block_size": "65536 B"}}}"#;
-        let cell = CellEntry { stage: "a, \"b\"".into(), name: "c".into(), parameters: json.into() };
+        let cell = writes("a, \"b\"", "64 KiB", 2);
         let target =
             TargetEntry { path: "/data".into(), file_system: "xfs".into(), ..TargetEntry::default() };
         let key = Key { target: 0, cell: 0, repeat: 4, phase: Phase::Write };
@@ -204,14 +205,14 @@ mod tests {
         let results = Results { cells: vec![cell], targets: vec![target], samples, ..Results::default() };
         let text = csv(&Study::of(&results));
         let lines: Vec<&str> = text.split("\r\n").collect();
-        assert!(
-            lines[0].starts_with("stage,cell,phase,target,file_system,repeat,block_size_bytes,"),
-            "{text}"
-        );
-        assert!(lines[0].contains(",stripe_count,workers,workload,bytes,operations,wall_s,"), "{text}");
-        let start = "\"a, \"\"b\"\"\",c,write,/data,xfs,4,65536,default,2,stream,5000,0,0.5,10000,";
+        let head = "stage,cell,phase,target,file_system,repeat,access,block_size_bytes,";
+        assert!(lines[0].starts_with(head), "{text}");
+        assert!(lines[0].contains(",volumes,workers,workload,bytes,operations,wall_s,"), "{text}");
+        let start =
+            "\"a, \"\"b\"\"\",\"64 MiB by 64 KiB, direct, 2 workers\",write,/data,xfs,4,direct,65536,";
         assert!(lines[1].starts_with(start), "{text}");
-        // The stage has the only quoted comma.
-        assert_eq!(lines[0].split(',').count() + 1, lines[1].split(',').count());
+        assert!(lines[1].contains(",alone,2,stream,5000,0,0.5,10000,"), "{text}");
+        // The only quoted commas are those of the stage, one, and the cell, two.
+        assert_eq!(lines[0].split(',').count() + 3, lines[1].split(',').count());
     }
 }

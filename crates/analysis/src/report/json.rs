@@ -43,19 +43,19 @@ struct Document<'a> {
     figures: Vec<Figure<'a>>,
     /// One for each phase of each stage and pair of targets.
     comparisons: Vec<Pair<'a>>,
-    verdicts: Vec<Answered<'a>>,
+    verdicts: Vec<Answered>,
     /// One for each recording of packets that came over loopback.
-    packets: Vec<Packets<'a>>,
+    packets: Vec<Packets>,
     /// One for each instrument and target.
     instruments: Vec<Expected<'a>>,
     warnings: Vec<Told>,
 }
 
 #[derive(Serialize)]
-struct Packets<'a> {
-    instrument: &'a str,
+struct Packets {
+    instrument: String,
     target: String,
-    cell: &'a str,
+    cell: String,
     /// `pace`: at its own rate; `search`, `buffer`: one trial of many.
     goal: &'static str,
     /// What was to be recorded.
@@ -81,7 +81,7 @@ struct Target<'a> {
 #[derive(Serialize)]
 struct Figure<'a> {
     stage: &'a str,
-    cell: &'a str,
+    cell: String,
     /// Sizes in bytes, times in nanoseconds.
     parameters: BTreeMap<&'a str, Json>,
     phase: &'static str,
@@ -157,12 +157,12 @@ struct Pair<'a> {
     /// Of the permutation test of no difference, two-sided.
     p: f64,
     words: String,
-    cells: Vec<CellPair<'a>>,
+    cells: Vec<CellPair>,
 }
 
 #[derive(Serialize)]
-struct CellPair<'a> {
-    cell: &'a str,
+struct CellPair {
+    cell: String,
     #[serde(flatten)]
     ratio: Ratio,
 }
@@ -245,14 +245,14 @@ pub fn json(study: &Study<'_>) -> String {
     serde_json::to_string_pretty(&document).expect("all keys are texts") + "\n"
 }
 
-fn packets<'a>(study: &Study<'a>) -> Vec<Packets<'a>> {
-    let of = |measured: &'a nilometer_model::Measured| {
+fn packets(study: &Study<'_>) -> Vec<Packets> {
+    let of = |measured: &nilometer_model::Measured| {
         let ingest = measured.sample.ingest.as_ref()?;
         let packets = ingest.packets.as_ref()?;
         Some(Packets {
-            instrument: &ingest.instrument,
+            instrument: study.results.recording(measured.key)?.label(),
             target: letter(measured.key.target),
-            cell: study.results.cells.get(measured.key.cell).map_or("", |cell| &cell.name),
+            cell: study.results.cells.get(measured.key.cell)?.to_string(),
             goal: ingest.goal.name(),
             bytes_per_second: ByteRate::of(ingest.frame_size.0, ingest.period).0,
             cpu_per_packet: cost(&measured.sample, packets).map(|cost| cost.0),
@@ -270,7 +270,7 @@ fn targets<'a>(study: &Study<'a>) -> Vec<Target<'a>> {
         path: &target.path,
         file_system: &target.file_system,
         left_out: target.left_out.as_deref(),
-        description: serde_json::from_str(&target.description).unwrap_or(Json::Null),
+        description: serde_json::to_value(&target.description).unwrap_or(Json::Null),
     };
     targets.map(target).collect()
 }
@@ -284,7 +284,7 @@ fn figure<'a>(study: &'a Study<'_>, stage: &'a Stage<'_>, outcome: &'a Outcome<'
     let cores = outcome.cores;
     Figure {
         stage: stage.name,
-        cell: &study.results.cells[outcome.cell].name,
+        cell: study.results.cells[outcome.cell].to_string(),
         parameters: parameters.map(|(name, value)| (name.as_str(), plain(value))).collect(),
         phase: outcome.phase.name(),
         target: letter(outcome.target),
@@ -355,7 +355,7 @@ fn pairs<'a>(study: &'a Study<'_>, stage: &'a Stage<'_>) -> Vec<Pair<'a>> {
     let pair = |(phase, comparison): (nilometer_model::plan::Phase, &'a crate::Comparison)| {
         let (first, second) = (letter(comparison.first), letter(comparison.second));
         let cells = comparison.cells.iter().map(|(cell, effect)| CellPair {
-            cell: &study.results.cells[*cell].name,
+            cell: study.results.cells[*cell].to_string(),
             ratio: ratio(effect, margin),
         });
         Pair {

@@ -93,7 +93,7 @@ fn write_verdicts(text: &mut String, study: &Study<'_>) -> std::fmt::Result {
     }
     for open in &study.missing.open {
         let target = words::target(study.results, open.target);
-        writeln!(text, "\n## Verdict for {}, {}\n", plain(&open.who), open.rate)?;
+        writeln!(text, "\n## Verdict for {}, {}\n", plain(&open.instrument.to_string()), open.rate)?;
         writeln!(text, "- **{}**: {}.", plain(&target), plain(&open.to_string()))?;
     }
     Ok(())

@@ -301,7 +301,7 @@ impl Page {
         }
         for open in &study.missing.open {
             self.line("", "");
-            self.paragraph(BOLD, "", &format!("VERDICT for {}, {}", open.who, open.rate));
+            self.paragraph(BOLD, "", &format!("VERDICT for {}, {}", open.instrument, open.rate));
             let sentence = format!("{}: {open}.", words::target(study.results, open.target));
             self.paragraph(YELLOW, "  ", &sentence);
         }

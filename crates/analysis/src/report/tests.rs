@@ -1,15 +1,18 @@
 //! Every report on every kind of results: none panics, none lets a name become markup, none breaks its own form.
 
 use nilometer_model::{
-    Activity, CellEntry, Coldness, Event, Histogram, Instrument, Invalid, Key, Measured, Nanos, Results,
-    Sample, Seed, Series, Stream, TargetEntry, Waited, WorkerTotals,
-    plan::{self, Phase},
+    Activity, Coldness, Event, Histogram, Instrument, Invalid, Key, Measured, Nanos, Results, Sample, Seed,
+    Series, Stream, TargetEntry, Waited, WorkerTotals,
+    plan::{Cell, Phase},
 };
 
 mod recorded;
 
 use super::{Palette, csv, html, json, markdown, terminal};
-use crate::Study;
+use crate::{
+    Study,
+    made_up::{described, planned, writes},
+};
 use recorded::recorded;
 
 const SECOND: u64 = 1_000_000_000;
@@ -17,22 +20,8 @@ const SECOND: u64 = 1_000_000_000;
 const WICKED: &str = "/data/<script>alert(1)</script>&\"'|`*_\u{1b}[31m/ünïcode/数据";
 
 fn target(path: &str) -> TargetEntry {
-    let description =
-        format!("{{\"path\": {}, \"space\": {{\"size\": \"1024 B\"}}}}", serde_json::json!(path));
+    let description = Some(described(path));
     TargetEntry { path: path.into(), file_system: "xfs".into(), description, left_out: None }
-}
-
-fn cell(stage: &str, block: &str, workers: u32) -> CellEntry {
-    let plan = format!(
-        "title = \"t\"\n[[stage]]\nname = \"s\"\nworkers = {workers}\n[stage.workload.stream]\nfile_size = \"64 MiB\"\n\
-         block_size = \"{block}\"\naccess = \"direct\"\n"
-    );
-    let plan = plan::parse(&plan, "t.toml", 1.0).expect("a valid plan");
-    CellEntry {
-        stage: stage.into(),
-        name: format!("64 MiB by {block}, direct, {workers} workers"),
-        parameters: serde_json::to_string(&plan.cells[0]).expect("JSON"),
-    }
 }
 
 /// An instrument with a wicked name, and one of so many MB/s.
@@ -80,7 +69,7 @@ fn latencies(results: &mut Results) {
 }
 
 /// Every cell in every phase on every target; each target is 30 % slower than the one before.
-fn results(targets: usize, cells: Vec<CellEntry>, phases: &[Phase], repeats: u32) -> Results {
+fn results(targets: usize, cells: Vec<Cell>, phases: &[Phase], repeats: u32) -> Results {
     let mut stream = Seed(1).stream();
     let mut samples = Vec::new();
     for repeat in 0..repeats {
@@ -99,7 +88,7 @@ fn results(targets: usize, cells: Vec<CellEntry>, phases: &[Phase], repeats: u32
         title: format!("A test of {WICKED}"),
         version: "0.1.0".into(),
         started: "2026-11-22T01:00:00Z".into(),
-        plan: r#"{"plan": {"seed": 77}}"#.into(),
+        campaign: Some(planned(cells.clone(), repeats)),
         margin: 5.0,
         repeats,
         targets: paths.collect(),
@@ -112,9 +101,9 @@ fn results(targets: usize, cells: Vec<CellEntry>, phases: &[Phase], repeats: u32
     results
 }
 
-fn sweep() -> Vec<CellEntry> {
+fn sweep() -> Vec<Cell> {
     let blocks = ["4096 B", "65536 B", "1048576 B", "4194304 B"];
-    blocks.iter().flat_map(|block| [1, 2].map(|workers| cell(WICKED, block, workers))).collect()
+    blocks.iter().flat_map(|block| [1, 2].map(|workers| writes(WICKED, block, workers))).collect()
 }
 
 const TREE: [Phase; 10] = [
@@ -132,7 +121,7 @@ const TREE: [Phase; 10] = [
 
 /// All kinds of campaigns, by name.
 fn zoo() -> Vec<(&'static str, Results)> {
-    let one = || vec![cell("one", "1048576 B", 1)];
+    let one = || vec![writes("one", "1048576 B", 1)];
     let mut invalid = results(2, one(), &[Phase::Write], 3);
     invalid.samples.iter_mut().for_each(|m| m.sample.invalid = Some(Invalid::Refused(WICKED.into())));
     let mut zero = results(2, one(), &[Phase::Write, Phase::Read], 3);
@@ -146,8 +135,8 @@ fn zoo() -> Vec<(&'static str, Results)> {
     eventful.samples[0].sample.before =
         Activity { over: Nanos(SECOND), busy: Nanos(5 * SECOND), disk_read: 1 << 40, ..Activity::default() };
     let mut foreign = results(1, sweep(), &[Phase::Write], 1);
-    foreign.cells.iter_mut().for_each(|cell| cell.parameters = "no JSON".into());
-    foreign.plan = "none".into();
+    foreign.campaign = None;
+    foreign.targets.iter_mut().for_each(|target| target.description = None);
     let mut lost = results(2, one(), &[Phase::Write], 1);
     lost.cells.clear();
     lost.targets.clear();
@@ -238,7 +227,7 @@ fn pages_are_well_formed_and_need_nothing_from_elsewhere() {
 
 #[test]
 fn a_page_says_what_was_found() {
-    let results = recorded(results(2, vec![cell("one", "1048576 B", 1)], &[Phase::Write, Phase::Read], 6));
+    let results = recorded(results(2, vec![writes("one", "1048576 B", 1)], &[Phase::Write, Phase::Read], 6));
     let page = html(&studied(&results));
     for part in [
         "A is 30 % faster than B",
@@ -267,7 +256,7 @@ fn the_terminal_is_never_wider_than_it_is_and_never_commanded() {
 
 #[test]
 fn the_terminal_ends_with_the_answers() {
-    let results = recorded(results(2, vec![cell("one", "1048576 B", 1)], &[Phase::Write], 6));
+    let results = recorded(results(2, vec![writes("one", "1048576 B", 1)], &[Phase::Write], 6));
     let text = terminal(&studied(&results), Palette::Plain);
     let place = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part} is missing in: {text}"));
     assert!(place("ONE  ") < place("COMPARED") && place("COMPARED") < place("VERDICT for"));
@@ -276,7 +265,7 @@ fn the_terminal_ends_with_the_answers() {
 
 #[test]
 fn every_report_for_people_says_what_is_predicted_and_that_it_is() {
-    let results = results(2, vec![cell("one", "1048576 B", 1)], &[Phase::Write], 6);
+    let results = results(2, vec![writes("one", "1048576 B", 1)], &[Phase::Write], 6);
     let study = studied(&results);
     let table = "PREDICTED: how many times the rate of each instrument the storage takes";
     let text = terminal(&study, Palette::Plain);
@@ -303,7 +292,7 @@ fn every_report_for_people_says_what_is_predicted_and_that_it_is() {
 
 #[test]
 fn the_table_tells_what_was_recorded_from_what_is_predicted() {
-    let results = recorded(results(2, vec![cell("one", "1048576 B", 1)], &[Phase::Write], 6));
+    let results = recorded(results(2, vec![writes("one", "1048576 B", 1)], &[Phase::Write], 6));
     let study = studied(&results);
     let text = terminal(&study, Palette::Plain);
     let (table, verdict) = text.split_once("VERDICT for").expect("verdicts come last");
@@ -320,7 +309,7 @@ fn the_table_tells_what_was_recorded_from_what_is_predicted() {
 
 #[test]
 fn without_anything_to_predict_from_the_reason_stands_for_the_table() {
-    let results = results(1, vec![cell("one", "1048576 B", 1)], &[Phase::Read], 6);
+    let results = results(1, vec![writes("one", "1048576 B", 1)], &[Phase::Read], 6);
     let study = studied(&results);
     for text in [terminal(&study, Palette::Plain), html(&study), markdown(&study)] {
         let text = text.replace('\\', "");
@@ -335,7 +324,7 @@ fn without_anything_to_predict_from_the_reason_stands_for_the_table() {
 
 #[test]
 fn what_is_assumed_and_what_is_not_in_it_is_marked_and_explained() {
-    let results = results(1, vec![cell("one", "1048576 B", 1)], &[Phase::Write], 6);
+    let results = results(1, vec![writes("one", "1048576 B", 1)], &[Phase::Write], 6);
     let files = ["pilatus-6m", "eiger2-16m"].map(|name| {
         let path = format!("{}/../../instruments/{name}.toml", env!("CARGO_MANIFEST_DIR"));
         Instrument::parse(&std::fs::read_to_string(&path).expect("a file"), name).expect("valid")
@@ -356,7 +345,7 @@ fn what_is_assumed_and_what_is_not_in_it_is_marked_and_explained() {
 
 #[test]
 fn invalid_repeats_are_named_in_every_report_for_people() {
-    let mut results = results(1, vec![cell("one", "1048576 B", 1)], &[Phase::Read], 3);
+    let mut results = results(1, vec![writes("one", "1048576 B", 1)], &[Phase::Read], 3);
     results.samples[0].sample.invalid = Some(Invalid::WarmRead);
     let study = studied(&results);
     for text in [terminal(&study, Palette::Plain), html(&study), markdown(&study)] {
@@ -367,7 +356,7 @@ fn invalid_repeats_are_named_in_every_report_for_people() {
 /// Of a figure that is not there, a lower bound is more than nothing.
 #[test]
 fn where_the_tool_waited_in_every_repeat_a_lower_bound_is_given() {
-    let mut results = results(1, vec![cell("one", "1048576 B", 1)], &[Phase::Write], 3);
+    let mut results = results(1, vec![writes("one", "1048576 B", 1)], &[Phase::Write], 3);
     for (measured, millis) in results.samples.iter_mut().zip([300, 700, 400]) {
         let [waited, of, allowed] = [millis, 1000, 200].map(Nanos::from_millis);
         let sample = &mut measured.sample;
@@ -395,7 +384,7 @@ fn where_the_tool_waited_in_every_repeat_a_lower_bound_is_given() {
 
 #[test]
 fn a_copy_shows_where_its_time_went() {
-    let mut results = results(1, vec![cell("one", "1048576 B", 1)], &[Phase::Source, Phase::Write], 2);
+    let mut results = results(1, vec![writes("one", "1048576 B", 1)], &[Phase::Source, Phase::Write], 2);
     for measured in results.samples.iter_mut().filter(|measured| measured.key.phase == Phase::Write) {
         let Sample { wall, user, system, .. } = &mut measured.sample;
         [*wall, *user, *system] = [8000, 1100, 2300].map(Nanos::from_millis);
@@ -419,7 +408,7 @@ fn a_copy_shows_where_its_time_went() {
 
 #[test]
 fn the_terminal_gives_a_reason_once() {
-    let mut results = results(2, vec![cell("one", "1048576 B", 1)], &[Phase::Read, Phase::Write], 3);
+    let mut results = results(2, vec![writes("one", "1048576 B", 1)], &[Phase::Read, Phase::Write], 3);
     results.samples.iter_mut().for_each(|m| m.sample.invalid = Some(Invalid::WarmRead));
     let text = terminal(&studied(&results), Palette::Plain);
     let stage = text.split("TO BE KEPT IN MIND").next().unwrap_or_default();
@@ -444,7 +433,7 @@ fn json_is_json_and_csv_is_a_table() {
 
 #[test]
 fn json_says_what_is_faster() {
-    let results = results(2, vec![cell("one", "1048576 B", 1)], &[Phase::Write], 6);
+    let results = results(2, vec![writes("one", "1048576 B", 1)], &[Phase::Write], 6);
     let document: serde_json::Value = serde_json::from_str(&json(&studied(&results))).expect("JSON");
     let pair = &document["comparisons"][0];
     let fields = [&pair["first"], &pair["second"], &pair["answer"], &pair["phase"]];

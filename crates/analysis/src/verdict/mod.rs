@@ -8,7 +8,7 @@ mod words;
 use nilometer_model::{
     ByteRate, Bytes, Histogram, Ingest, Invalid, Measured, Nanos, PacketTotals, ReaderTotals, Results,
     Sample, Series, TargetEntry,
-    plan::{Goal, RecordingRun},
+    plan::{Goal, Onto, RecordedInstrument, RecordingRun},
     search::{self, Advice, BufferLimit, Found, RateLimit, Trial as SearchTrial},
     sustained::{Margin, Step, SustainedRate, step, sustained},
 };
@@ -17,17 +17,13 @@ pub use beside::Beside;
 use beside::beside;
 pub use decision::Decision;
 
-use crate::curve::is_onto_nothing;
-
 /// The answer for one instrument on one target.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Verdict {
     /// Index into [`Results::targets`].
     pub target: usize,
-    /// The instrument.
-    pub instrument: String,
-    /// So many of it, each with a recorder of its own.
-    pub count: u32,
+    /// Of what.
+    pub instrument: RecordedInstrument,
     /// What all of them deliver.
     pub rate: ByteRate,
     /// What the target takes in the long run, from all valid passes at full speed.
@@ -137,8 +133,7 @@ pub fn verdicts(results: &Results) -> Vec<Verdict> {
 /// The recordings of an instrument on a target.
 struct Recorded<'a> {
     target: usize,
-    instrument: &'a str,
-    count: u32,
+    instrument: RecordedInstrument,
     /// In the order of cells and repeats.
     samples: Vec<&'a Measured>,
 }
@@ -157,17 +152,15 @@ impl<'a> Recorded<'a> {
 fn recorded(results: &Results) -> Vec<Recorded<'_>> {
     let mut samples: Vec<&Measured> =
         results.samples.iter().filter(|measured| measured.sample.ingest.is_some()).collect();
-    samples.retain(|measured| !results.cells.get(measured.key.cell).is_some_and(is_onto_nothing));
     samples.sort_by_key(|measured| (measured.key.cell, measured.key.target, measured.key.repeat));
     let mut all: Vec<Recorded<'_>> = Vec::new();
     for measured in samples {
-        let Some(ingest) = &measured.sample.ingest else { continue };
-        let (target, instrument, count) = (measured.key.target, ingest.instrument.as_str(), ingest.count);
-        let same =
-            |of: &&mut Recorded<'_>| (of.target, of.instrument, of.count) == (target, instrument, count);
-        match all.iter_mut().find(same) {
+        let run = results.recording(measured.key).filter(|run| run.onto == Onto::Target);
+        let Some(instrument) = run.map(RecordingRun::recorded_instrument) else { continue };
+        let target = measured.key.target;
+        match all.iter_mut().find(|of| of.target == target && of.instrument == instrument) {
             Some(known) => known.samples.push(measured),
-            None => all.push(Recorded { target, instrument, count, samples: vec![measured] }),
+            None => all.push(Recorded { target, instrument, samples: vec![measured] }),
         }
     }
     all
@@ -186,8 +179,7 @@ fn verdict(results: &Results, recorded: &Recorded<'_>) -> Option<Verdict> {
     let ceiling = highest.as_ref().and_then(|highest| ceiling(recorded, highest));
     Some(Verdict {
         target: recorded.target,
-        instrument: recorded.instrument.into(),
-        count: recorded.count,
+        instrument: recorded.instrument.clone(),
         rate: ByteRate::of(ingest.frame_size.0, ingest.period),
         limit: long_run(limits.clone()),
         limit_tried: !tried.is_empty(),
@@ -303,10 +295,10 @@ fn searched(results: &Results, recorded: &Recorded<'_>) -> (Option<RateLimit>, O
             .samples
             .iter()
             .find(|measured| measured.sample.ingest.as_ref().is_some_and(|ingest| ingest.goal == goal))?;
-        let cell: RecordingRun = serde_json::from_str(&results.cells.get(first.key.cell)?.parameters).ok()?;
+        let cell = results.recording(first.key)?;
         let same = recorded.samples.iter().filter(|measured| measured.key.cell == first.key.cell);
         let trials: Vec<_> = same.filter_map(|measured| SearchTrial::of(&measured.sample)).collect();
-        match search::advise(&cell, cell.rate(), &trials) {
+        match search::advise(cell, cell.rate(), &trials) {
             Advice::Found(found) => Some((found, cell.recorded().frame_size())),
             Advice::Next(_) => None,
         }
@@ -353,11 +345,7 @@ impl Verdict {
 
     /// The instrument, and how many of it.
     pub fn who(&self) -> String {
-        if self.count == 1 {
-            self.instrument.clone()
-        } else {
-            format!("{} x {}", self.count, self.instrument)
-        }
+        self.instrument.to_string()
     }
 }
 

@@ -1,13 +1,16 @@
 //! Verdicts on recordings made up for the purpose.
 
 use super::*;
-use nilometer_model::{CellEntry, Instrument, Invalid, Key, Series, plan::Phase};
+use crate::made_up::{camera, cameras};
+use nilometer_model::{
+    Invalid, Key, Series,
+    plan::{Cell, Phase},
+};
 
 const SECOND: Nanos = Nanos(1_000_000_000);
 
 fn measured(cell: usize, paced: bool, rate: u64, lost: u64) -> Measured {
     let ingest = Ingest {
-        instrument: "camera".into(),
         goal: if paced { Goal::Pace } else { Goal::Limit },
         count: 1,
         frame_size: Bytes(1_000_000),
@@ -37,7 +40,7 @@ fn measured(cell: usize, paced: bool, rate: u64, lost: u64) -> Measured {
 }
 
 fn sentence(samples: Vec<Measured>) -> (String, bool) {
-    let verdicts = verdicts(&Results { samples, ..Results::default() });
+    let verdicts = verdicts(&Results { samples, cells: cameras("camera", 9), ..Results::default() });
     assert_eq!(verdicts.len(), 1);
     (verdicts[0].to_string(), verdicts[0].decision() == Decision::Carries)
 }
@@ -145,7 +148,7 @@ fn changed(measured: &Measured, change: impl FnOnce(&mut Ingest)) -> Measured {
 }
 
 fn one(samples: Vec<Measured>) -> Verdict {
-    let results = Results { samples, ..Results::default() };
+    let results = Results { samples, cells: cameras("camera", 9), ..Results::default() };
     verdicts(&results).into_iter().next().expect("one was recorded")
 }
 
@@ -272,7 +275,12 @@ fn nothing_is_called_durable_in_memory() {
     let synced = changed(&measured(1, true, 100_000_000, 0), |ingest| ingest.durable.add(1_000_000));
     let on = |file_system: &str| {
         let target = TargetEntry { file_system: file_system.into(), ..TargetEntry::default() };
-        let results = Results { samples: vec![synced.clone()], targets: vec![target], ..Results::default() };
+        let results = Results {
+            samples: vec![synced.clone()],
+            cells: cameras("camera", 9),
+            targets: vec![target],
+            ..Results::default()
+        };
         verdicts(&results)[0].more().join(" ")
     };
     assert!(on("xfs").contains("99 % were durable within"), "{}", on("xfs"));
@@ -281,14 +289,12 @@ fn nothing_is_called_durable_in_memory() {
 
 /// A search for the highest rate of the camera.
 fn search_cell() -> RecordingRun {
-    let text = "name = \"camera\"\ntitle = \"a test\"\nsource = \"a test\"\nshape = [1000, 1000]\n\
-                pixel = \"uint8\"\nframe_rate = \"100 Hz\"\n";
     RecordingRun {
         goal: Goal::Search,
         duration: SECOND,
         buffer: Bytes(100 << 20),
         keep: Bytes(1 << 30),
-        ..RecordingRun::new(Instrument::parse(text, "camera").expect("a valid instrument"))
+        ..camera("camera")
     }
 }
 
@@ -309,12 +315,8 @@ fn trials(cell: usize, carries: f64) -> Vec<Measured> {
 
 #[test]
 fn each_search_has_its_own_trials() {
-    let entry = |_| CellEntry {
-        parameters: serde_json::to_string(&search_cell()).expect("plain data"),
-        ..CellEntry::default()
-    };
     let highest = |samples: Vec<Measured>| {
-        let cells = (0..3).map(entry).collect();
+        let cells = vec![Cell::recording("camera", search_cell()); 3];
         let found = verdicts(&Results { samples, cells, ..Results::default() });
         found.into_iter().next().expect("one was recorded").highest
     };

@@ -1,9 +1,12 @@
 //! Each warning is found where it should be, and not where it should not.
 
-use nilometer_model::{CellEntry, Event, Invalid, Key, Sample, TargetEntry, Waited};
+use nilometer_model::{Event, Invalid, Key, Sample, TargetEntry, Waited};
 
 use super::*;
-use crate::Study;
+use crate::{
+    Study,
+    made_up::{stage, writes},
+};
 
 const SECOND: Nanos = Nanos(1_000_000_000);
 
@@ -14,7 +17,7 @@ fn measured(repeat: u32, phase: Phase, bytes: u64) -> Measured {
 }
 
 fn results(samples: Vec<Measured>) -> Results {
-    let cell = CellEntry { stage: "copies".into(), parameters: "{}".into(), ..CellEntry::default() };
+    let cell = writes("copies", "1 MiB", 1);
     let targets = vec![TargetEntry { path: "/a".into(), ..TargetEntry::default() }];
     Results { cells: vec![cell], targets, repeats: 3, samples, ..Results::default() }
 }
@@ -74,7 +77,8 @@ fn neighbours_hosts_caches_and_spread_are_told() {
     samples[2].sample.coldness = Some(Coldness::NotProvable);
     samples[2].sample.operations = 100;
     let mut results = results(samples);
-    results.cells[0].parameters = r#"{"workload": {"stream": {"sync": "none"}}}"#.into();
+    let never = "[stage.workload.stream]\nfile_size = \"1 MiB\"\nblock_size = \"1 MiB\"\naccess = \"buffered\"\nsync = \"none\"\n";
+    results.cells = stage("copies", never);
     let told = told(&results);
     for part in [
         "on average 2.0 cores, 50 MB/s on disks, 0 B/s on the network",

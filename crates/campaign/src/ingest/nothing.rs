@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use nilometer_model::Coldness;
+use nilometer_model::{Coldness, FileSystemSpace, TargetDescription};
 use nilometer_storage::{
     Engine, EngineError, Target, TargetError,
     engine::{Null, Options},
-    target::{Description, Space},
 };
 
 /// Described as another one, whose writes do nothing and always succeed.
@@ -14,7 +13,7 @@ use nilometer_storage::{
 pub(super) struct Nothing(pub(super) Arc<dyn Target>);
 
 impl Target for Nothing {
-    fn description(&self) -> &Description {
+    fn description(&self) -> &TargetDescription {
         self.0.description()
     }
 
@@ -22,7 +21,7 @@ impl Target for Nothing {
         Ok(Box::new(Null::new(options.depth as usize, options.clock)))
     }
 
-    fn space(&self) -> Result<Space, TargetError> {
+    fn space(&self) -> Result<FileSystemSpace, TargetError> {
         self.0.space()
     }
 

@@ -24,7 +24,6 @@ const STALLS_MOST: usize = 200;
 pub(super) fn sample(cell: &RecordingRun, company: String, made: Vec<Made>, readers: Vec<Report>) -> Sample {
     let (mut sample, recorded) = (Sample::new(Nanos(0)), cell.recorded());
     let mut ingest = Ingest {
-        instrument: cell.label(),
         count: cell.count,
         goal: cell.goal,
         frame_size: recorded.frame_size(),

@@ -10,10 +10,10 @@ use nilometer_acquisition::{
     suited_engine,
 };
 use nilometer_model::{
-    Bytes, Instrument, Invalid, Seed, Storing,
+    Bytes, Instrument, Invalid, Seed, Storing, TargetDescription,
     plan::{Goal, RecordingRun, Route},
 };
-use nilometer_storage::{Target, TargetError, engine::Options, target::Description};
+use nilometer_storage::{Target, TargetError, engine::Options};
 
 use super::loopback::{self, Sends};
 use crate::{patience::within, phase::Run};
@@ -139,7 +139,7 @@ const BUFFERED_LANES: u32 = 2;
 
 impl Shape {
     /// On a target that is described so.
-    pub(crate) fn of(cell: &RecordingRun, target: &Description) -> Self {
+    pub(crate) fn of(cell: &RecordingRun, target: &TargetDescription) -> Self {
         let (recorded, rings) = (cell.recorded(), cell.rings());
         let frame = recorded.frame_size().0;
         let spacing = Spacing::suited(target, frame, recorded.storing, recorded.format);

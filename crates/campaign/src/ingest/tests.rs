@@ -6,14 +6,16 @@ use std::{
 };
 
 use super::*;
-use nilometer_model::{ByteRate, Bytes, Coldness, Instrument, plan::Route};
+use nilometer_model::{
+    ByteRate, Bytes, Coldness, DirectIo, FileSystemSpace, Instrument, TargetDescription, plan::Route,
+};
 use nilometer_storage::{
     Clock, Engine, EngineError, OpKind,
     engine::{
         Options,
         wrap::{Cap, Meter, Metered, Throttled},
     },
-    target::{Description, Direct, Memory, Space, TargetError},
+    target::{Memory, TargetError},
 };
 
 use crate::settle::Usual;
@@ -39,13 +41,13 @@ impl Counted {
 }
 
 impl Target for Counted {
-    fn description(&self) -> &Description {
+    fn description(&self) -> &TargetDescription {
         self.0.description()
     }
     fn engine(&self, options: &Options) -> Result<Box<dyn Engine>, EngineError> {
         Ok(Box::new(Metered::new(self.0.engine(options)?, self.1.clone())))
     }
-    fn space(&self) -> Result<Space, TargetError> {
+    fn space(&self) -> Result<FileSystemSpace, TargetError> {
         self.0.space()
     }
     fn chill(&self, name: &str) -> Result<Coldness, TargetError> {
@@ -76,14 +78,14 @@ impl Slow {
 }
 
 impl Target for Slow {
-    fn description(&self) -> &Description {
+    fn description(&self) -> &TargetDescription {
         self.0.description()
     }
     fn engine(&self, options: &Options) -> Result<Box<dyn Engine>, EngineError> {
         let cap = Cap { bytes: Some(self.1), operations: None };
         Ok(Box::new(Throttled::new(self.0.engine(options)?, cap)))
     }
-    fn space(&self) -> Result<Space, TargetError> {
+    fn space(&self) -> Result<FileSystemSpace, TargetError> {
         self.0.space()
     }
     fn chill(&self, name: &str) -> Result<Coldness, TargetError> {
@@ -105,7 +107,7 @@ impl Target for Slow {
 
 /// Storage on which from the engine of this number on nothing comes back.
 #[derive(Debug)]
-struct Stuck(Arc<dyn Target>, AtomicUsize, Description);
+struct Stuck(Arc<dyn Target>, AtomicUsize, TargetDescription);
 
 impl Stuck {
     fn from(engine: usize) -> Arc<dyn Target> {
@@ -114,10 +116,10 @@ impl Stuck {
 
     /// It says that writes go past the cache.
     fn direct(engine: usize) -> Arc<dyn Target> {
-        Stuck::described(engine, |description| description.direct = Direct::Real { alignment: 4096 })
+        Stuck::described(engine, |description| description.direct = DirectIo::Real { alignment: 4096 })
     }
 
-    fn described(engine: usize, change: impl FnOnce(&mut Description)) -> Arc<dyn Target> {
+    fn described(engine: usize, change: impl FnOnce(&mut TargetDescription)) -> Arc<dyn Target> {
         let memory = Counted::target();
         let mut description = memory.description().clone();
         change(&mut description);
@@ -126,7 +128,7 @@ impl Stuck {
 }
 
 impl Target for Stuck {
-    fn description(&self) -> &Description {
+    fn description(&self) -> &TargetDescription {
         &self.2
     }
     fn engine(&self, options: &Options) -> Result<Box<dyn Engine>, EngineError> {
@@ -136,7 +138,7 @@ impl Target for Stuck {
         }
         self.0.engine(options)
     }
-    fn space(&self) -> Result<Space, TargetError> {
+    fn space(&self) -> Result<FileSystemSpace, TargetError> {
         self.0.space()
     }
     fn chill(&self, name: &str) -> Result<Coldness, TargetError> {

@@ -8,7 +8,7 @@ use std::sync::{Arc, atomic::AtomicBool};
 
 use nilometer_model::{
     Event, Invalid, Key, Measured, Nanos, Sample, Seed,
-    plan::{Measurement, Phase, WorkloadRun},
+    plan::{Measurement, Phase, PlannedCampaign, WorkloadRun},
     search::{Found, SearchBound},
 };
 use nilometer_record::{Record, RecordError};
@@ -19,7 +19,6 @@ use crate::{
     patience::within,
     phase::{Reached, Run, Task, run_phase},
     remaining::{Planned, Remaining},
-    resolve::Resolved,
     settle::Usual,
     supervise::SoFar,
     surroundings::Surroundings,
@@ -31,7 +30,7 @@ use spoilt::{Budget, Taken};
 #[derive(Debug)]
 pub struct Campaign {
     /// What is measured.
-    pub resolved: Resolved,
+    pub resolved: PlannedCampaign,
     /// In the order of the plan's targets; none for one that is left out from the start.
     pub targets: Vec<Option<Arc<dyn Target>>>,
     /// Where recordings are copied to while they are made, if the plan asks for it.
@@ -356,10 +355,12 @@ impl Campaign {
             true => return Ok(()),
         }
         self.done.insert(key, sample.invalid.clone());
-        self.trials.add(key, &sample);
-        let ((done, of), left) = (state.place, state.left());
         let run = self.resolved.plan.cells[key.cell].as_recording();
         let searches = run.is_some_and(|run| run.goal.searches());
+        if let Some(run) = run {
+            self.trials.add(run, key, &sample);
+        }
+        let ((done, of), left) = (state.place, state.left());
         let trial = searches.then(|| self.trials.count((key.cell, key.target)));
         (state.tell)(Progress::Measured { done, of, left, measured: &Measured { key, sample }, trial });
         Ok(())

@@ -135,9 +135,10 @@ mod tests {
     use std::sync::{Arc, atomic::AtomicBool};
 
     use super::*;
-    use crate::{Progress, Resolved, Trials};
+    use crate::{Progress, Trials};
     use nilometer_model::{
-        CellEntry, Results, Sample, TargetEntry, Waited,
+        Results, Sample, TargetEntry, Waited,
+        plan::PlannedCampaign,
         plan::{Phase, parse},
     };
     use nilometer_record::Record;
@@ -193,15 +194,17 @@ access = "buffered"
     /// A campaign of one cell on a directory of its own, with a record beside it.
     fn campaign(place: &TempDir) -> Campaign {
         let description = probe(place.path()).expect("a directory");
-        let head = Results {
-            targets: vec![TargetEntry::default()],
-            cells: vec![CellEntry::default()],
-            ..Results::default()
-        };
+        let head =
+            Results { targets: vec![TargetEntry::default()], cells: plan().cells, ..Results::default() };
         let record = Record::create(&place.path().join("r.sqlite"), &head, 1).expect("a new record");
         let target = Posix::create(description.clone(), 1).expect("writable");
         Campaign {
-            resolved: Resolved { plan: plan(), targets: vec![description], source: None, archive: None },
+            resolved: PlannedCampaign {
+                plan: plan(),
+                targets: vec![description],
+                source: None,
+                archive: None,
+            },
             targets: vec![Some(Arc::new(target))],
             archive: None,
             record,

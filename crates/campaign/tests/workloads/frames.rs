@@ -220,7 +220,7 @@ fn check_at(cell: FramesCell, workers: u32, depth: usize) {
         };
         let synced = if phase == Phase::Write { opened } else { 0 };
         let expected = Done { pieces, bytes, opened, synced };
-        assert_eq!(done, expected, "{cell}, {workers} workers, depth {depth}, {phase:?}");
+        assert_eq!(done, expected, "{cell:?}, {workers} workers, depth {depth}, {phase:?}");
     }
 }
 
@@ -251,11 +251,11 @@ fn files_on_a_real_file_system_have_their_sizes() {
                 let end = cell.frame_stride(workers) * (cell.frames - 1)
                     + last * cell.module_stride(workers)
                     + module;
-                assert_eq!(size("n_frames".into()), Some(end), "{cell}");
+                assert_eq!(size("n_frames".into()), Some(end), "{cell:?}");
             }
             FrameFile::Each => {
                 let sizes = (0..cell.frames).map(|frame| size(format!("n_frame{frame}")));
-                assert!(sizes.eq((0..cell.frames).map(|_| Some(600))), "{cell}");
+                assert!(sizes.eq((0..cell.frames).map(|_| Some(600))), "{cell:?}");
             }
         }
     }

@@ -135,7 +135,7 @@ fn every_phase_leaves_exactly_what_it_should() {
                 real.run(&word(cell), phase, workers);
                 let expected = letter_after(phase).map(|letter| expected(&cell, workers, letter));
                 let found = contents(real.target.directory());
-                assert_eq!(found, expected.unwrap_or_default(), "{cell}, {workers} workers, {phase:?}");
+                assert_eq!(found, expected.unwrap_or_default(), "{cell:?}, {workers} workers, {phase:?}");
             }
         }
     }
@@ -177,7 +177,7 @@ fn check_at(cell: TreeCell, workers: u32, depth: usize) {
     let simulated = Virtual::new();
     let empty = free(&simulated);
     for phase in cell.phases() {
-        let place = format!("{cell}, {workers} workers, depth {depth}, {phase:?}");
+        let place = format!("{cell:?}, {workers} workers, depth {depth}, {phase:?}");
         let mut tallies = vec![Tally::counting(counted(phase), Nanos(0)); workers as usize];
         simulated.run((&word(cell), phase), (workers, depth), &mut |worker, completion| {
             tallies[worker].observe(completion);
@@ -199,7 +199,7 @@ fn check_at(cell: TreeCell, workers: u32, depth: usize) {
     assert_eq!(
         (nothing.found().files, nothing.found().directories, free(&simulated)),
         (0, 1, empty),
-        "{cell}"
+        "{cell:?}"
     );
 }
 

@@ -21,14 +21,10 @@ use nilometer_acquisition::{
 };
 use nilometer_campaign::in_time;
 use nilometer_model::{
-    Bytes, Instrument, Nanos, Storing,
+    Bytes, Instrument, Nanos, Storing, TargetDescription,
     packets::{Packets, frames_of_block},
 };
-use nilometer_storage::{
-    Calendar, Clock, Target,
-    buffer::ALIGNMENT,
-    target::{Description, Directory},
-};
+use nilometer_storage::{Calendar, Clock, Target, buffer::ALIGNMENT, target::Directory};
 
 use super::{
     inlets::{Threads, inlets},
@@ -453,7 +449,7 @@ fn known(instrument: &Instrument, packets: &Packets) -> Known {
 
 impl Blocks {
     /// Past the cache only where that is possible on each storage. So much stays free there.
-    fn of(format: &dyn WireFormat, to: &[Description], reserve: Bytes) -> Self {
+    fn of(format: &dyn WireFormat, to: &[TargetDescription], reserve: Bytes) -> Self {
         let frame = format.geometry().frame_size();
         let aligned = frames_of_block(frame, ALIGNMENT);
         let frames = aligned.or_else(|| frames_of_block(frame, 1)).unwrap_or(1);

@@ -14,11 +14,8 @@ use nilometer_acquisition::{
     sink::{RawLayout, Spacing, frames_per_file},
     suited_engine,
 };
-use nilometer_model::{ByteRate, Bytes, Format, Instrument, Nanos, Storing};
-use nilometer_storage::{
-    Clock, Target,
-    target::{Description, Directory},
-};
+use nilometer_model::{ByteRate, Bytes, Format, Instrument, Nanos, Storing, TargetDescription};
+use nilometer_storage::{Clock, Target, target::Directory};
 
 use super::Asked;
 use crate::{
@@ -138,7 +135,7 @@ impl Files {
     }
 
     /// What can be refused is refused before anything is made.
-    fn check(&self, instrument: &Instrument, to: &[Description], name: &str) -> anyhow::Result<()> {
+    fn check(&self, instrument: &Instrument, to: &[TargetDescription], name: &str) -> anyhow::Result<()> {
         check_name(name)?;
         ensure!(
             instrument.storing != Storing::Scattered || !name.contains('.'),
@@ -154,7 +151,7 @@ impl Files {
     fn check_directory(
         &self,
         instrument: &Instrument,
-        description: &Description,
+        description: &TargetDescription,
         name: &str,
     ) -> anyhow::Result<()> {
         let layout = self.layout(instrument, description, (0, 0, 1), name);
@@ -164,7 +161,7 @@ impl Files {
     fn layout(
         &self,
         instrument: &Instrument,
-        description: &Description,
+        description: &TargetDescription,
         (recording, lane, lanes): (u64, u32, u32),
         name: &str,
     ) -> RawLayout {

@@ -4,11 +4,11 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Access, EngineKind, Footprint, Phase, RecordingRun, WorkloadCell};
+use super::{Access, EngineKind, Footprint, Onto, Phase, RecordingRun, WorkloadCell};
 use crate::{Bytes, Nanos};
 
 /// What a repeat measures on a target.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
     /// The stage it belongs to.
     pub stage: String,
@@ -17,7 +17,8 @@ pub struct Cell {
 }
 
 /// The ways to measure a target.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Measurement {
     /// Operations of a kind, as fast as they are done.
     Workload(WorkloadRun),
@@ -52,6 +53,19 @@ impl Cell {
         }
     }
 
+    /// The whole cell in phrases that commas go between. Those that cells of a stage share are said once.
+    pub fn phrases(&self) -> Vec<String> {
+        match &self.measurement {
+            Measurement::Workload(run) => run.phrases(),
+            Measurement::Recording(run) => run.phrases(),
+        }
+    }
+
+    /// Nothing of what comes is stored: that says nothing of a target.
+    pub fn is_onto_nothing(&self) -> bool {
+        self.as_recording().is_some_and(|run| run.onto == Onto::Nothing)
+    }
+
     /// The phases whose samples are recorded, in order.
     pub fn measured_phases(&self) -> Vec<Phase> {
         match &self.measurement {
@@ -66,10 +80,7 @@ impl Cell {
 impl fmt::Display for Cell {
     /// The whole cell in a line, as the record's key within its plan.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.measurement {
-            Measurement::Workload(run) => run.fmt(f),
-            Measurement::Recording(run) => run.fmt(f),
-        }
+        f.write_str(&self.phrases().join(", "))
     }
 }
 
@@ -94,6 +105,12 @@ pub struct WorkloadRun {
     pub workload: WorkloadCell,
 }
 
+impl fmt::Display for WorkloadRun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.phrases().join(", "))
+    }
+}
+
 /// Whether targets are measured one by one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -106,6 +123,25 @@ pub enum Volumes {
 }
 
 impl WorkloadRun {
+    /// All of it in phrases.
+    pub fn phrases(&self) -> Vec<String> {
+        let mut phrases = self.workload.parameters().phrases();
+        phrases.push(plural(self.workers, "worker"));
+        if self.engine != EngineKind::Sync {
+            phrases.push(format!("{} depth {}", self.engine.name(), self.depth));
+        }
+        if let Some(count) = self.stripe_count {
+            phrases.push(format!("stripe count {count}"));
+        }
+        if self.volumes == Volumes::Together {
+            phrases.push("all at once".into());
+        }
+        if self.stonewall {
+            phrases.push("stonewall".into());
+        }
+        phrases
+    }
+
     /// The phases, in order.
     pub fn phases(&self) -> Vec<Phase> {
         self.workload.parameters().phases()
@@ -129,26 +165,6 @@ impl WorkloadRun {
     /// What the cell leaves on a target until it is cleared.
     pub fn footprint(&self) -> Footprint {
         self.workload.parameters().footprint(self.workers)
-    }
-}
-
-impl fmt::Display for WorkloadRun {
-    /// All of it in a line.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, {}", self.workload, plural(self.workers, "worker"))?;
-        if self.engine != EngineKind::Sync {
-            write!(f, ", {} depth {}", self.engine.name(), self.depth)?;
-        }
-        if let Some(count) = self.stripe_count {
-            write!(f, ", stripe count {count}")?;
-        }
-        if self.volumes == Volumes::Together {
-            f.write_str(", all at once")?;
-        }
-        if self.stonewall {
-            f.write_str(", stonewall")?;
-        }
-        Ok(())
     }
 }
 

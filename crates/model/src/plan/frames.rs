@@ -1,7 +1,5 @@
 //! `frames`: two-dimensional frames into one file of three dimensions, or a file each.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -105,6 +103,29 @@ impl FramesCell {
 }
 
 impl Parameters for FramesCell {
+    fn phrases(&self) -> Vec<String> {
+        let file = if self.file == FrameFile::One { "one file" } else { "a file each" };
+        let split = match self.split {
+            Split::Turns => "by turns",
+            Split::Blocks => "in blocks",
+            Split::Module => "by module",
+        };
+        let frames = format!("{} of {}", self.frames, Bytes(self.frame_size()));
+        let mut phrases = vec![frames, file.to_owned(), split.to_owned(), self.access.name().to_owned()];
+        match self.read {
+            FrameRead::Frame => {}
+            FrameRead::Row => phrases.push("read by row".into()),
+            FrameRead::Region => phrases.push("read by region".into()),
+        }
+        if self.align.0 > 1 {
+            phrases.push(format!("aligned to {}", self.align));
+        }
+        if self.sync == SyncPolicy::None {
+            phrases.push("never synced".into());
+        }
+        phrases
+    }
+
     fn phases(&self) -> Vec<Phase> {
         vec![Phase::Write, Phase::Read]
     }
@@ -182,31 +203,6 @@ impl Parameters for FramesCell {
         }
         if matches!(self.sync, SyncPolicy::Every(_)) {
             return Err("sync of frames is \"none\" or \"close\"".into());
-        }
-        Ok(())
-    }
-}
-
-impl fmt::Display for FramesCell {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let file = if self.file == FrameFile::One { "one file" } else { "a file each" };
-        let split = match self.split {
-            Split::Turns => "by turns",
-            Split::Blocks => "in blocks",
-            Split::Module => "by module",
-        };
-        let read = match self.read {
-            FrameRead::Frame => "",
-            FrameRead::Row => ", read by row",
-            FrameRead::Region => ", read by region",
-        };
-        let (frames, size) = (self.frames, Bytes(self.frame_size()));
-        write!(f, "{frames} of {size}, {file}, {split}, {}{read}", self.access.name())?;
-        if self.align.0 > 1 {
-            write!(f, ", aligned to {}", self.align)?;
-        }
-        if self.sync == SyncPolicy::None {
-            f.write_str(", never synced")?;
         }
         Ok(())
     }

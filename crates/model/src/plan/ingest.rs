@@ -60,6 +60,34 @@ pub struct Swept {
     pub storing: Option<Storing>,
 }
 
+/// Of what recordings are: those of one are compared with each other, whatever each was to show.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct RecordedInstrument {
+    /// The instrument's name in the catalogue.
+    pub name: String,
+    /// What the plan says of it instead.
+    pub swept: Swept,
+    /// So many of it, each with a recorder of its own.
+    pub count: u32,
+}
+
+impl RecordedInstrument {
+    /// The instrument and what the plan says of it instead, in words, without how many.
+    pub fn label(&self) -> String {
+        format!("{}{}", self.name, self.swept)
+    }
+}
+
+impl fmt::Display for RecordedInstrument {
+    /// With how many, if it is not one.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.count > 1 {
+            write!(f, "{} x ", self.count)?;
+        }
+        f.write_str(&self.label())
+    }
+}
+
 impl fmt::Display for Swept {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Swept { payload, rate, streams, format, storing } = self;
@@ -221,15 +249,19 @@ impl RecordingRun {
         }
     }
 
-    /// The instrument, and what the plan says of it instead: recordings of one label are compared with each other.
+    /// Of what it is.
+    pub fn recorded_instrument(&self) -> RecordedInstrument {
+        RecordedInstrument { name: self.instrument.name.clone(), swept: self.swept, count: self.count }
+    }
+
+    /// The instrument and what the plan says of it instead, in words.
     pub fn label(&self) -> String {
-        format!("{}{}", self.instrument.name, self.swept)
+        self.recorded_instrument().label()
     }
 
     /// The same, and how many of it.
     pub fn who(&self) -> String {
-        let label = self.label();
-        if self.count == 1 { label } else { format!("{} x {label}", self.count) }
+        self.recorded_instrument().to_string()
     }
 
     /// What is recorded of each: its frames, or blocks of its packets.
@@ -264,6 +296,31 @@ impl RecordingRun {
         ))
     }
 
+    /// All of it in phrases that commas go between.
+    pub fn phrases(&self) -> Vec<String> {
+        let pace = match self.goal {
+            Goal::Limit => "as fast as it is taken".into(),
+            Goal::Pace => format!("at {}", self.rate()),
+            Goal::Search => "at the highest rate without loss".into(),
+            Goal::Buffer => format!("at {}, with the smallest buffer without loss", self.rate()),
+        };
+        let mut phrases =
+            vec![format!("{} {pace} for {}", self.who(), self.duration), format!("buffer {}", self.buffer)];
+        if self.route == Route::Loopback {
+            phrases.push("over loopback".into());
+        }
+        if self.onto == Onto::Nothing {
+            phrases.push("onto nothing".into());
+        }
+        if !self.readers.none() {
+            phrases.push(self.readers.to_string());
+        }
+        phrases.extend(self.company.map(|number| format!("in company {}", number + 1)));
+        phrases.extend(self.fill.map(|fill| format!("filled to {:.0} %", 100.0 * fill.level)));
+        phrases.extend(self.condition.iter().map(|condition| condition.name.clone()));
+        phrases
+    }
+
     /// Rings of each: streams of packets have one each, and share the memory for it.
     pub fn rings(&self) -> u64 {
         if self.route == Route::Loopback { self.instrument.streams } else { 1 }
@@ -272,32 +329,7 @@ impl RecordingRun {
 
 impl fmt::Display for RecordingRun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let pace = match self.goal {
-            Goal::Limit => "as fast as it is taken".into(),
-            Goal::Pace => format!("at {}", self.rate()),
-            Goal::Search => "at the highest rate without loss".into(),
-            Goal::Buffer => format!("at {}, with the smallest buffer without loss", self.rate()),
-        };
-        write!(f, "{} {pace} for {}, buffer {}", self.who(), self.duration, self.buffer)?;
-        if self.route == Route::Loopback {
-            write!(f, ", over loopback")?;
-        }
-        if self.onto == Onto::Nothing {
-            write!(f, ", onto nothing")?;
-        }
-        if !self.readers.none() {
-            write!(f, ", {}", self.readers)?;
-        }
-        if let Some(number) = self.company {
-            write!(f, ", in company {}", number + 1)?;
-        }
-        if let Some(fill) = self.fill {
-            write!(f, ", filled to {:.0} %", 100.0 * fill.level)?;
-        }
-        if let Some(condition) = &self.condition {
-            write!(f, ", {}", condition.name)?;
-        }
-        Ok(())
+        f.write_str(&self.phrases().join(", "))
     }
 }
 

@@ -10,8 +10,8 @@ mod frames;
 mod ingest;
 mod parameters;
 mod phase;
+mod planned;
 mod random;
-mod recorded;
 mod recording;
 mod reference;
 mod small_writes;
@@ -26,9 +26,12 @@ pub use cell::{Cell, Measurement, Volumes, WorkloadRun};
 pub use choices::{Access, EngineKind, SyncPolicy};
 pub use estimate::{Estimate, Speed};
 pub use frames::{FrameFile, FrameRead, FramesCell, FramesSweep, Split};
-pub use ingest::{Condition, DURATION_LEAST, FRAMES_LEAST, Fill, Goal, Onto, RecordingRun, Route, Swept};
+pub use ingest::{
+    Condition, DURATION_LEAST, FRAMES_LEAST, Fill, Goal, Onto, RecordedInstrument, RecordingRun, Route, Swept,
+};
 pub use parameters::{Footprint, Parameters, Work};
 pub use phase::Phase;
+pub use planned::PlannedCampaign;
 pub use random::{Coverage, Mode, RandomCell, RandomSweep};
 pub use recording::{Catalogue, IngestSweep};
 pub use reference::PlanKey;

@@ -1,12 +1,13 @@
 //! The parameters of a workload, listed once: as written in a plan, where each may be a list, and as one combination.
 
-use std::fmt;
-
 use super::{Access, Phase};
 use crate::Bytes;
 
 /// What a campaign must know of a workload's parameters, whichever workload it is.
-pub trait Parameters: fmt::Display {
+pub trait Parameters {
+    /// What reports call it: phrases that commas go between. Those that cells of a stage share are said once.
+    fn phrases(&self) -> Vec<String>;
+
     /// The phases, in order.
     fn phases(&self) -> Vec<Phase>;
 

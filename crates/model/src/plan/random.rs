@@ -1,7 +1,5 @@
 //! `random`: aligned blocks of an existing file in random order.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -53,6 +51,20 @@ parameters! {
 }
 
 impl Parameters for RandomCell {
+    fn phrases(&self) -> Vec<String> {
+        let mut phrases =
+            vec![format!("{} of {}", self.block_size, self.file_size), self.access.name().to_owned()];
+        match self.mode {
+            Mode::Read => {}
+            Mode::Write => phrases.push("overwrites".into()),
+            Mode::Mix => phrases.push(format!("{} % reads", self.reads)),
+        }
+        if self.coverage == Coverage::Full {
+            phrases.push("each block in turn".into());
+        }
+        phrases
+    }
+
     fn phases(&self) -> Vec<Phase> {
         let measured = match self.mode {
             Mode::Read => Phase::Read,
@@ -98,21 +110,6 @@ impl Parameters for RandomCell {
         }
         if self.operations == 0 {
             return Err("operations = 0: write at least 1".into());
-        }
-        Ok(())
-    }
-}
-
-impl fmt::Display for RandomCell {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} of {}, {}", self.block_size, self.file_size, self.access.name())?;
-        match self.mode {
-            Mode::Read => {}
-            Mode::Write => f.write_str(", overwrites")?,
-            Mode::Mix => write!(f, ", {} % reads", self.reads)?,
-        }
-        if self.coverage == Coverage::Full {
-            f.write_str(", each block in turn")?;
         }
         Ok(())
     }

@@ -1,7 +1,5 @@
 //! `small_writes`: one large amount as tiny writes, against the same amount at once.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -39,6 +37,15 @@ parameters! {
 }
 
 impl Parameters for SmallWritesCell {
+    fn phrases(&self) -> Vec<String> {
+        let Self { total, write_size, way } = self;
+        match way {
+            Way::Each => vec![format!("{total} by {write_size}")],
+            Way::Collected => vec![format!("{total} by {write_size}"), format!("collected to {COLLECTED}")],
+            Way::AtOnce => vec![format!("{total} at once")],
+        }
+    }
+
     fn phases(&self) -> Vec<Phase> {
         vec![Phase::Write]
     }
@@ -83,16 +90,5 @@ impl Parameters for SmallWritesCell {
             return Err(format!("total = \"{total}\" is not a whole number of writes of \"{write_size}\""));
         }
         Ok(())
-    }
-}
-
-impl fmt::Display for SmallWritesCell {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { total, write_size, way } = self;
-        match way {
-            Way::Each => write!(f, "{total} by {write_size}"),
-            Way::Collected => write!(f, "{total} by {write_size}, collected to {COLLECTED}"),
-            Way::AtOnce => write!(f, "{total} at once"),
-        }
     }
 }

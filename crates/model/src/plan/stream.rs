@@ -1,7 +1,5 @@
 //! `stream`: large files, written and read in sequence.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -66,6 +64,29 @@ impl StreamCell {
 }
 
 impl Parameters for StreamCell {
+    fn phrases(&self) -> Vec<String> {
+        let many = if self.files > 1 { format!("{} x ", self.files) } else { String::new() };
+        let mut phrases =
+            vec![format!("{many}{} by {}", self.file_size, self.block_size), self.access.name().to_owned()];
+        match self.layout {
+            FileLayout::Own => {}
+            FileLayout::Segmented => phrases.push("N-to-1 segmented".into()),
+            FileLayout::Strided => phrases.push("N-to-1 strided".into()),
+        }
+        match self.sync {
+            SyncPolicy::Close => {}
+            SyncPolicy::None => phrases.push("never synced".into()),
+            SyncPolicy::Every(every) => phrases.push(format!("synced every {every}")),
+        }
+        if self.preallocate {
+            phrases.push("preallocated".into());
+        }
+        if self.source == DataSource::Disk {
+            phrases.push("from disk".into());
+        }
+        phrases
+    }
+
     fn phases(&self) -> Vec<Phase> {
         let copied = self.source == DataSource::Disk;
         [
@@ -119,32 +140,6 @@ impl Parameters for StreamCell {
         }
         if self.sync == SyncPolicy::Every(0) {
             return Err("sync = { every = 0 }: write at least 1 block, or \"none\" or \"close\"".into());
-        }
-        Ok(())
-    }
-}
-
-impl fmt::Display for StreamCell {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.files > 1 {
-            write!(f, "{} x ", self.files)?;
-        }
-        write!(f, "{} by {}, {}", self.file_size, self.block_size, self.access.name())?;
-        f.write_str(match self.layout {
-            FileLayout::Own => "",
-            FileLayout::Segmented => ", N-to-1 segmented",
-            FileLayout::Strided => ", N-to-1 strided",
-        })?;
-        match self.sync {
-            SyncPolicy::Close => {}
-            SyncPolicy::None => f.write_str(", never synced")?,
-            SyncPolicy::Every(every) => write!(f, ", synced every {every}")?,
-        }
-        if self.preallocate {
-            f.write_str(", preallocated")?;
-        }
-        if self.source == DataSource::Disk {
-            f.write_str(", from disk")?;
         }
         Ok(())
     }

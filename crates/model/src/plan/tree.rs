@@ -1,7 +1,5 @@
 //! `tree`: what mdtest does.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -90,6 +88,17 @@ impl TreeCell {
 }
 
 impl Parameters for TreeCell {
+    fn phrases(&self) -> Vec<String> {
+        let size = if self.file_size.0 > 0 { format!(" of {}", self.file_size) } else { String::new() };
+        let directories = if self.directories == Directories::Unique { "unique" } else { "shared" };
+        let items = format!("{} x {} items{size}", self.tree_directories(), self.items);
+        let mut phrases = vec![items, directories.to_owned()];
+        if self.shift > 0 {
+            phrases.push(format!("shift {}", self.shift));
+        }
+        phrases
+    }
+
     fn phases(&self) -> Vec<Phase> {
         let mut phases = vec![Phase::MakeTree];
         if self.kind != Items::Files {
@@ -145,19 +154,5 @@ impl Parameters for TreeCell {
             return Err(format!("file_size = \"{}\": write 0 B to 1 GiB", self.file_size));
         }
         check_tree(self.worker_items().saturating_add(self.tree_directories()), workers)
-    }
-}
-
-impl fmt::Display for TreeCell {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} x {} items", self.tree_directories(), self.items)?;
-        if self.file_size.0 > 0 {
-            write!(f, " of {}", self.file_size)?;
-        }
-        f.write_str(if self.directories == Directories::Unique { ", unique" } else { ", shared" })?;
-        if self.shift > 0 {
-            write!(f, ", shift {}", self.shift)?;
-        }
-        Ok(())
     }
 }

@@ -1,7 +1,5 @@
 //! `walk`: what `ls -lR` does.
 
-use std::fmt;
-
 use super::{
     Access, Phase,
     parameters::{Footprint, Parameters, Work, parameters, scaled_count},
@@ -49,6 +47,10 @@ pub(super) fn check_tree(entries: u64, workers: u32) -> Result<(), String> {
 }
 
 impl Parameters for WalkCell {
+    fn phrases(&self) -> Vec<String> {
+        vec![format!("{} files in {} directories", self.all_files(), self.directories())]
+    }
+
     fn phases(&self) -> Vec<Phase> {
         vec![Phase::LayOut, Phase::Walk]
     }
@@ -76,11 +78,5 @@ impl Parameters for WalkCell {
 
     fn check(&self, workers: u32) -> Result<(), String> {
         check_tree(self.all_files().saturating_add(self.directories()), workers)
-    }
-}
-
-impl fmt::Display for WalkCell {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} files in {} directories", self.all_files(), self.directories())
     }
 }

@@ -84,6 +84,6 @@ impl WorkloadCell {
 impl fmt::Display for WorkloadCell {
     /// The parameters, as reports name the cell.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.parameters().fmt(f)
+        f.write_str(&self.parameters().phrases().join(", "))
     }
 }

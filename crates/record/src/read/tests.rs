@@ -2,13 +2,33 @@
 
 use super::*;
 use crate::Record;
-use nilometer_model::{Bytes, Ingest, PacketTotals, ReaderTotals, Stall, Waited, plan::Goal};
+use nilometer_model::{
+    Bytes, Ingest, PacketTotals, ReaderTotals, Stall, Waited,
+    plan::{Goal, ResolvedPlan, parse},
+};
+
+/// One cell, in one stage.
+pub(crate) fn plan() -> ResolvedPlan {
+    let text = "title = \"t\"\n[[stage]]\nname = \"s\"\n[stage.workload.walk]\nlevels = 1\nbranching = 2\nfiles = 10\n";
+    parse(text, "t.toml", 1.0).expect("a valid plan")
+}
+
+/// A campaign of that on no target.
+pub(crate) fn campaign() -> PlannedCampaign {
+    PlannedCampaign { plan: plan(), targets: Vec::new(), source: None, archive: None }
+}
 
 fn head() -> Results {
     let target = TargetEntry { path: "/a".into(), file_system: "ext4".into(), ..TargetEntry::default() };
-    let cell = CellEntry { stage: "s".into(), name: "c".into(), parameters: "{}".into() };
-    let (title, plan, margin) = ("t".into(), "{}".into(), 5.0);
-    Results { title, plan, margin, targets: vec![target], cells: vec![cell], ..Results::default() }
+    let (campaign, cells) = (campaign(), plan().cells);
+    Results {
+        title: "t".into(),
+        campaign: Some(campaign),
+        margin: 5.0,
+        targets: vec![target],
+        cells,
+        ..Results::default()
+    }
 }
 
 fn full_sample() -> Sample {
@@ -40,7 +60,6 @@ fn full_sample() -> Sample {
 
 fn full_ingest() -> Ingest {
     let mut ingest = Ingest {
-        instrument: "i".into(),
         lost: 3,
         goal: Goal::Search,
         count: 3,
@@ -113,6 +132,7 @@ fn what_is_written_is_read() {
     assert_eq!(results.samples[1].sample.invalid, refused().invalid);
     assert_eq!(results.latencies[&key(1).group()], full_sample().latency);
     assert_eq!((results.targets[0].left_out.as_deref(), &results.events[0]), (Some("gone"), &event));
+    assert_eq!((results.campaign, results.cells), (Some(campaign()), plan().cells));
     assert!(record.add(key(1), &full_sample()).is_err(), "a sample is written once");
 }
 
@@ -204,7 +224,7 @@ fn foreign_and_missing_files_are_refused() {
     let connection = Connection::open(&path).expect("a database");
     connection.pragma_update(None, "user_version", SCHEMA_VERSION + 1).expect("writable");
     let error = read(&path).expect_err("a newer schema").to_string();
-    assert!(error.contains("schema 4, written by") && error.contains("reads 3"), "{error}");
+    assert!(error.contains("schema 5, written by") && error.contains("reads 3 to 4"), "{error}");
 }
 
 #[test]
@@ -217,7 +237,8 @@ fn a_record_of_an_older_program_is_refused_with_a_word() {
     connection.execute_batch(older).expect("as the schema before was");
     let refused = [read(&path).map(drop), Record::resume(&path).map(drop)];
     for error in refused.map(|refused| refused.expect_err("an older schema").to_string()) {
-        for part in ["the record has schema 2, written by", "reads 3", "take the program that wrote it"] {
+        for part in ["the record has schema 2, written by", "reads 3 to 4", "take the program that wrote it"]
+        {
             assert!(error.contains(part), "{part} is missing in: {error}");
         }
     }
@@ -231,7 +252,7 @@ fn another_schema_has_another_version() {
     let seed = nilometer_model::Seed(0).named(&words.join(" ")).0;
     assert_eq!(
         (SCHEMA_VERSION, seed),
-        (3, 17_915_148_810_171_148_783),
+        (4, 7_331_709_007_167_431_459),
         "the schema was changed: raise its version, note its hash"
     );
 }

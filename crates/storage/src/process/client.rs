@@ -7,9 +7,7 @@
 
 use std::{fs, mem::MaybeUninit};
 
-use nilometer_model::Nanos;
-
-use crate::target::Description;
+use nilometer_model::{Nanos, TargetDescription};
 
 /// Processor time of each process, in the order of their ids.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -66,7 +64,7 @@ fn spent(process: i32) -> Option<Nanos> {
 /// The kernel tells the connection since Linux 6.16 (`fuse_connection` in `proc_pid_fdinfo(5)`: the minor number of the
 /// mount's device), and other users' processes only to root. Before that, they are those that hold any connection and
 /// were given the mount point as an argument. A daemon that can't be recognised is left out.
-pub fn daemons(description: &Description) -> Vec<i32> {
+pub fn daemons(description: &TargetDescription) -> Vec<i32> {
     if !description.file_system.starts_with("fuse") {
         return Vec::new();
     }

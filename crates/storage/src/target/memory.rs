@@ -6,9 +6,9 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use nilometer_model::{Bytes, Coldness};
+use nilometer_model::{Bytes, Coldness, DirectIo, FileSystemSpace, TargetDescription};
 
-use super::{Description, Direct, Space, Target, TargetError};
+use super::{Target, TargetError};
 use crate::{
     engine::{self, Engine, EngineError, Options},
     tree::Tree,
@@ -17,15 +17,16 @@ use crate::{
 /// See the module.
 #[derive(Debug)]
 pub struct Memory {
-    description: Description,
+    description: TargetDescription,
     tree: Arc<Mutex<Tree>>,
 }
 
 impl Memory {
     /// Empty; it takes up to `capacity` of the process's memory for data.
     pub fn new(capacity: Bytes) -> Self {
-        let space = Space { size: capacity, free: capacity, used: None, inodes: None, free_inodes: None };
-        let description = Description {
+        let space =
+            FileSystemSpace { size: capacity, free: capacity, used: None, inodes: None, free_inodes: None };
+        let description = TargetDescription {
             path: PathBuf::from("/memory"),
             file_system: "memory".into(),
             mount_point: PathBuf::from("/memory"),
@@ -35,14 +36,14 @@ impl Memory {
             space,
             writable: true,
             striping: None,
-            direct: Direct::Buffered,
+            direct: DirectIo::Buffered,
         };
         Memory { description, tree: Arc::new(Mutex::new(Tree::new(capacity.0, None))) }
     }
 }
 
 impl Target for Memory {
-    fn description(&self) -> &Description {
+    fn description(&self) -> &TargetDescription {
         &self.description
     }
 
@@ -51,10 +52,10 @@ impl Target for Memory {
         Ok(Box::new(engine::Memory::new(self.tree.clone(), options.slots, options.clock)))
     }
 
-    fn space(&self) -> Result<Space, TargetError> {
+    fn space(&self) -> Result<FileSystemSpace, TargetError> {
         let used = self.tree.lock().expect("no engine panics while it holds the tree").used();
         let size = self.description.space.size;
-        Ok(Space { free: Bytes(size.0 - used), ..self.description.space })
+        Ok(FileSystemSpace { free: Bytes(size.0 - used), ..self.description.space })
     }
 
     fn chill(&self, _name: &str) -> Result<Coldness, TargetError> {

@@ -1,26 +1,24 @@
 //! A storage system under test.
 
-mod description;
 mod memory;
 mod posix;
 mod simulated;
 
-pub use description::{Description, Direct, Space};
 pub use memory::Memory;
-pub use posix::{Cleaned, Directory, Holder, Posix, Striping, clean, in_use, probe, probe_in_child};
+pub use posix::{Cleaned, Directory, Holder, Posix, clean, in_use, probe, probe_in_child};
 pub(crate) use simulated::Volume;
 pub use simulated::{Cost, Device, Simulated, Speed, WriteCache};
 
 use std::{path::PathBuf, sync::Arc};
 
-use nilometer_model::Coldness;
+use nilometer_model::{Coldness, FileSystemSpace, TargetDescription};
 
 use crate::engine::{Engine, EngineError, Options};
 
 /// Says what it is, prepares for a run, and makes the engines that can drive it.
 pub trait Target: Send + Sync + std::fmt::Debug {
     /// What it is and what it can do, found before the run.
-    fn description(&self) -> &Description;
+    fn description(&self) -> &TargetDescription;
 
     /// An engine for the calling thread, on the run's own directory.
     fn engine(&self, options: &Options) -> Result<Box<dyn Engine>, EngineError>;
@@ -31,7 +29,7 @@ pub trait Target: Send + Sync + std::fmt::Debug {
     }
 
     /// Free space, now.
-    fn space(&self) -> Result<Space, TargetError>;
+    fn space(&self) -> Result<FileSystemSpace, TargetError>;
 
     /// Drops the file of this name from the cache of this machine, and says whether it is gone.
     fn chill(&self, name: &str) -> Result<Coldness, TargetError>;

@@ -1,11 +1,10 @@
 //! How a lane's files are laid out, named and synced.
 
-use nilometer_model::{Bytes, Format, Instrument, Nanos, Storing};
+use nilometer_model::{Bytes, Format, Instrument, Nanos, Storing, TargetDescription};
 use nilometer_storage::{
     Arena, Slot,
     buffer::{ALIGNMENT, Alignment},
     process::BootId,
-    target::Description,
 };
 
 use crate::{
@@ -62,7 +61,7 @@ impl Spacing {
     /// As suits frames of this size on a target. Past the cache where the target can, but for compressed frames, which have
     /// any length, for chunks of frames that are no whole pages, as there is nothing between frames in chunks, and for
     /// frames that would be mostly padding.
-    pub fn suited(target: &Description, frame_size: u64, storing: Storing, format: Format) -> Self {
+    pub fn suited(target: &TargetDescription, frame_size: u64, storing: Storing, format: Format) -> Self {
         let paged = frame_size.next_multiple_of(ALIGNMENT as u64);
         let padding = paged - frame_size;
         let padded = storing != Storing::Scattered && padding.saturating_mul(PADDING) <= frame_size;

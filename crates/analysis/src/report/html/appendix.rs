@@ -142,7 +142,7 @@ fn write_environment(page: &mut String, study: &Study<'_>) -> std::fmt::Result {
         let name = words::target(study.results, index);
         write!(page, "<h3>Target {}: {}</h3>", letter(index), Escaped(&name))?;
         page.push_str("<div class=\"scroll\"><table class=\"facts\"><tbody>");
-        let description = serde_json::from_str(&target.description).unwrap_or(Json::Null);
+        let description = serde_json::to_value(&target.description).unwrap_or(Json::Null);
         for (key, value) in facts("", &description) {
             write!(page, "<tr><td>{}</td><td>{}</td></tr>", Escaped(&key), Escaped(&value))?;
         }
@@ -172,13 +172,12 @@ fn quantity(text: &str) -> String {
 
 fn write_repeat(page: &mut String, study: &Study<'_>) -> std::fmt::Result {
     let results = study.results;
-    let plan: Json = serde_json::from_str(&results.plan).unwrap_or(Json::Null);
     page.push_str("<section class=\"card\" id=\"repeat\"><h2>How to repeat it</h2>");
     if let Some(command) = words::fact(results, "command") {
         write!(page, "<pre>{}</pre>", Escaped(command))?;
     }
-    let seed =
-        seed(&plan).map(|seed| format!(" The seed of all random decisions was {seed}.")).unwrap_or_default();
+    let seed = results.campaign.as_ref().map(|campaign| campaign.plan.seed);
+    let seed = seed.map(|seed| format!(" The seed of all random decisions was {seed}.")).unwrap_or_default();
     write!(
         page,
         "<p>Measured with nilometer {}.{seed} The record is an SQLite file, which holds every sample:</p>\
@@ -186,10 +185,12 @@ fn write_repeat(page: &mut String, study: &Study<'_>) -> std::fmt::Result {
          avg(megabytes_per_second) FROM rate WHERE invalid IS NULL GROUP BY 1, 2, 3, 4\"</pre>",
         Escaped(&results.version)
     )?;
-    if plan != Json::Null {
-        let pretty = serde_json::to_string_pretty(&plan).unwrap_or_default();
-        let text = if pretty.len() > PRETTY_MOST { &results.plan } else { &pretty };
-        write!(page, "<details><summary>The resolved plan</summary><pre>{}</pre></details>", Escaped(text))?;
+    if let Some(campaign) = &results.campaign {
+        let mut text = serde_json::to_string_pretty(campaign).unwrap_or_default();
+        if text.len() > PRETTY_MOST {
+            text = serde_json::to_string(campaign).unwrap_or_default();
+        }
+        write!(page, "<details><summary>The resolved plan</summary><pre>{}</pre></details>", Escaped(&text))?;
     }
     page.push_str("</section>");
     Ok(())
@@ -197,9 +198,3 @@ fn write_repeat(page: &mut String, study: &Study<'_>) -> std::fmt::Result {
 
 /// Longer plans are not spread over lines.
 const PRETTY_MOST: usize = 100_000;
-
-/// The seed, wherever it stands in the plan.
-fn seed(plan: &Json) -> Option<u64> {
-    let fields = plan.as_object()?;
-    fields.get("seed").and_then(Json::as_u64).or_else(|| fields.values().find_map(seed))
-}

@@ -83,7 +83,7 @@ fn write_header(page: &mut String, study: &Study<'_>) -> std::fmt::Result {
     }
     page.push_str("</ul><nav aria-label=\"Sections\">");
     for (number, recording) in study.recordings.iter().enumerate() {
-        write!(page, "<a href=\"#recording-{number}\">{}</a>", Escaped(&recording.who()))?;
+        write!(page, "<a href=\"#recording-{number}\">{}</a>", Escaped(&recording.instrument.to_string()))?;
     }
     if !study.curves.is_empty() {
         page.push_str("<a href=\"#packets\">packets</a>");

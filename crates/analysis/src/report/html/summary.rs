@@ -121,7 +121,7 @@ fn write_verdicts(page: &mut String, study: &Study<'_>) -> std::fmt::Result {
             page,
             "<section class=\"card\"><h2>Can it carry {}, {}?</h2><div class=\"verdict maybe\"><strong>? Not decided</strong> \
              · {} {}: {}.</div></section>",
-            Escaped(&open.who),
+            Escaped(&open.instrument.to_string()),
             open.rate,
             letter(open.target),
             Escaped(&words::target(study.results, open.target)),

@@ -17,7 +17,7 @@ pub(super) struct Incomplete<'a> {
     /// Cells that a target has no use for.
     not_applicable: Vec<NotApplicable<'a>>,
     /// Instruments that were to be recorded, and not yet at their own pace.
-    undecided: Vec<Undecided<'a>>,
+    undecided: Vec<Undecided>,
 }
 
 /// A stage, or the recordings of an instrument for one purpose, on a target.
@@ -39,8 +39,8 @@ struct NotApplicable<'a> {
 }
 
 #[derive(Serialize)]
-struct Undecided<'a> {
-    instrument: &'a str,
+struct Undecided {
+    instrument: String,
     target: String,
     bytes_per_second: f64,
     /// What the storage took as fast as it could, each valid pass.
@@ -83,9 +83,9 @@ fn not_applicable(unused: &Unused) -> NotApplicable<'_> {
     }
 }
 
-fn undecided(open: &Open) -> Undecided<'_> {
+fn undecided(open: &Open) -> Undecided {
     Undecided {
-        instrument: &open.who,
+        instrument: open.instrument.to_string(),
         target: letter(open.target),
         bytes_per_second: open.rate.0,
         limit_bytes_per_second: open.limits.iter().map(|limit| limit.0).collect(),

@@ -6,8 +6,8 @@ use crate::{Decision, Study, Verdict, letter};
 
 /// The answer for an instrument on a target.
 #[derive(Serialize)]
-pub(super) struct Answered<'a> {
-    instrument: &'a str,
+pub(super) struct Answered {
+    instrument: String,
     target: String,
     carried: bool,
     /// `carries`, `does not carry` or `not decided`.
@@ -57,9 +57,9 @@ impl Paced {
 }
 
 /// In the order of instruments, then targets.
-pub(super) fn verdicts<'a>(study: &'a Study<'_>) -> Vec<Answered<'a>> {
+pub(super) fn verdicts<'a>(study: &'a Study<'_>) -> Vec<Answered> {
     let answered = |verdict: &'a Verdict| Answered {
-        instrument: &verdict.instrument,
+        instrument: verdict.instrument.label(),
         target: letter(verdict.target),
         carried: verdict.decision() == Decision::Carries,
         decision: verdict.decision().name(),

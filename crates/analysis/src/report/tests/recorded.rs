@@ -1,10 +1,12 @@
 //! The page of an instrument's recordings.
 
 use nilometer_model::{
-    Bytes, CellEntry, Histogram, Ingest, Invalid, Key, Levels, Measured, Nanos, ReaderTotals, Results, Seed,
-    Series, Stall,
-    plan::{Goal, Phase},
+    Bytes, Histogram, Ingest, Invalid, Key, Levels, Measured, Nanos, ReaderTotals, Results, Seed, Series,
+    Stall,
+    plan::{Cell, Goal, Phase},
 };
+
+use crate::made_up::camera;
 
 use super::{super::html, SECOND, WICKED, results, sample, studied};
 
@@ -25,7 +27,6 @@ fn ingest(goal: Goal, readers: usize, company: &str) -> Ingest {
     let reader =
         ReaderTotals { frames: 499, bytes: 499_000_000, wall: Nanos(SECOND), ..ReaderTotals::default() };
     Ingest {
-        instrument: WICKED.into(),
         goal,
         count: 1,
         frame_size: Bytes(1_000_000),
@@ -64,8 +65,7 @@ pub(super) fn recorded(mut results: Results) -> Results {
         let key = Key { target: 0, cell: results.cells.len(), repeat, phase: Phase::Ingest };
         results.samples.push(Measured { key, sample });
     }
-    let parameters = r#"{"instrument": {"name": "x"}, "goal": "pace"}"#.into();
-    results.cells.push(CellEntry { stage: WICKED.into(), name: WICKED.into(), parameters });
+    results.cells.push(Cell::recording(WICKED, camera(WICKED)));
     results
 }
 

@@ -6,14 +6,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use nilometer_model::Coldness;
+use nilometer_model::{Coldness, FileSystemSpace, TargetDescription};
 use rustix::{
     fs::{self, AtFlags, FileType, FlockOperation, Mode, OFlags},
     io::Errno,
 };
 
 use super::{
-    super::{Description, Space, Target, TargetError},
+    super::{Target, TargetError},
     space,
 };
 use crate::{
@@ -24,7 +24,7 @@ use crate::{
 /// See the module. Nothing outside it is touched, and nothing in it is ever removed by this target.
 #[derive(Debug)]
 pub struct Directory {
-    description: Description,
+    description: TargetDescription,
     path: PathBuf,
     parent: OwnedFd,
     root: OwnedFd,
@@ -32,7 +32,7 @@ pub struct Directory {
 
 impl Directory {
     /// Makes the directory of this name at the described path; it must not exist.
-    pub fn create(description: Description, name: &str) -> Result<Self, TargetError> {
+    pub fn create(description: TargetDescription, name: &str) -> Result<Self, TargetError> {
         let path = description.path.join(name);
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let parent = fs::open(&description.path, flags, Mode::empty())
@@ -95,7 +95,7 @@ impl Directory {
 }
 
 impl Target for Directory {
-    fn description(&self) -> &Description {
+    fn description(&self) -> &TargetDescription {
         &self.description
     }
 
@@ -105,7 +105,7 @@ impl Target for Directory {
         engine::on_directory(self.root.try_clone().map_err(setup)?, options)
     }
 
-    fn space(&self) -> Result<Space, TargetError> {
+    fn space(&self) -> Result<FileSystemSpace, TargetError> {
         space(&self.description.path)
     }
 

@@ -11,7 +11,6 @@ mod stripe;
 pub use clean::{Cleaned, Holder, clean, in_use};
 pub use directory::Directory;
 pub use probe::{probe, probe_in_child};
-pub use stripe::Striping;
 
 use std::{
     os::fd::OwnedFd,
@@ -19,17 +18,18 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use nilometer_model::{Bytes, Coldness};
+use nilometer_model::{Bytes, Coldness, FileSystemSpace, TargetDescription};
 use rustix::fs::{Mode, OFlags};
 
-use super::{Description, Space, Target, TargetError};
+use super::{Target, TargetError};
 use crate::engine::{self, Engine, EngineError, Options, Reach};
 use run_directory::RunDirectory;
+use stripe::{set_stripe_count, stripe_count};
 
 /// A directory of our own below the path under test. It is removed when the target is dropped.
 #[derive(Debug)]
 pub struct Posix {
-    description: Description,
+    description: TargetDescription,
     run: RunDirectory,
     source: Option<Source>,
     /// The stripe count before it was first changed.
@@ -45,7 +45,7 @@ struct Source {
 
 impl Posix {
     /// Makes the run's directory at the described path. `id` tells it from those of other runs.
-    pub fn create(description: Description, id: u64) -> Result<Self, TargetError> {
+    pub fn create(description: TargetDescription, id: u64) -> Result<Self, TargetError> {
         let run = RunDirectory::create(&description.path, id)?;
         Ok(Posix { description, run, source: None, default_stripes: OnceLock::new() })
     }
@@ -63,7 +63,7 @@ impl Posix {
     }
 
     /// Where [`Posix::create`] makes the run's directory.
-    pub fn directory_of(description: &Description, id: u64) -> PathBuf {
+    pub fn directory_of(description: &TargetDescription, id: u64) -> PathBuf {
         description.path.join(run_directory::name(id))
     }
 
@@ -74,7 +74,7 @@ impl Posix {
 }
 
 impl Target for Posix {
-    fn description(&self) -> &Description {
+    fn description(&self) -> &TargetDescription {
         &self.description
     }
 
@@ -93,7 +93,7 @@ impl Target for Posix {
         self.source.as_ref().map(|source| &source.target)
     }
 
-    fn space(&self) -> Result<Space, TargetError> {
+    fn space(&self) -> Result<FileSystemSpace, TargetError> {
         space(&self.description.path)
     }
 
@@ -121,10 +121,10 @@ impl Target for Posix {
         let Some(wanted) = count.or_else(|| self.default_stripes.get().copied()) else { return Ok(None) };
         if self.default_stripes.get().is_none() {
             // Only the first of two at once is kept, and both read the same.
-            self.default_stripes.set(striping.get(directory)?).ok();
+            self.default_stripes.set(stripe_count(striping, directory)?).ok();
         }
-        striping.set(directory, wanted)?;
-        striping.get(directory).map(Some)
+        set_stripe_count(striping, directory, wanted)?;
+        stripe_count(striping, directory).map(Some)
     }
 
     fn clear(&self) -> Result<(), TargetError> {
@@ -139,7 +139,7 @@ impl Target for Posix {
 }
 
 /// Bytes read from and written to the device below, from `/sys/class/block/*/stat`.
-fn traffic(description: &Description) -> Option<(u64, u64)> {
+fn traffic(description: &TargetDescription) -> Option<(u64, u64)> {
     let path = format!("/sys/class/block/{}/stat", description.device.as_ref()?);
     let stat = std::fs::read_to_string(path).ok()?;
     let sectors = |field: usize| stat.split_whitespace().nth(field)?.parse::<u64>().ok();
@@ -147,10 +147,10 @@ fn traffic(description: &Description) -> Option<(u64, u64)> {
 }
 
 /// Size and free space at a path.
-fn space(path: &Path) -> Result<Space, TargetError> {
+fn space(path: &Path) -> Result<FileSystemSpace, TargetError> {
     let stat = rustix::fs::statvfs(path).map_err(TargetError::io(path, "ask for the free space of"))?;
     let counted = stat.f_files > 0;
-    Ok(Space {
+    Ok(FileSystemSpace {
         size: Bytes(stat.f_blocks * stat.f_frsize),
         free: Bytes(stat.f_bavail * stat.f_frsize),
         // Not what is free for the system only.

@@ -8,24 +8,19 @@ use std::{
     time::Duration,
 };
 
-use nilometer_model::Nanos;
+use nilometer_model::{DirectIo, Nanos, TargetDescription};
 use rustix::{
     fs::{self, AtFlags, Mode, OFlags, StatxFlags},
     io::Errno,
 };
 
 use super::{
-    super::{Description, Direct, TargetError},
-    cache,
-    mounts::mount_of,
-    run_directory::RunDirectory,
-    space,
-    stripe::Striping,
+    super::TargetError, cache, mounts::mount_of, run_directory::RunDirectory, space, stripe::stripe_control,
 };
 use crate::Buffer;
 
 /// Describes a path: what is mounted there, and what it can do. Tries `O_DIRECT` in a run directory of its own.
-pub fn probe(path: &Path) -> Result<Description, TargetError> {
+pub fn probe(path: &Path) -> Result<TargetDescription, TargetError> {
     let io = |action| move |source| TargetError::Io { path: path.into(), action, source };
     let real = path.canonicalize().map_err(io("find"))?;
     if !real.is_dir() {
@@ -35,10 +30,10 @@ pub fn probe(path: &Path) -> Result<Description, TargetError> {
     let mount = mount_of(&real, &table).ok_or_else(|| TargetError::NotADirectory { path: real.clone() })?;
     let device = device_of(&mount.source);
     let direct = try_direct(&real);
-    Ok(Description {
+    Ok(TargetDescription {
         space: space(&real)?,
         path: real,
-        striping: Striping::of(&mount.file_system),
+        striping: stripe_control(&mount.file_system),
         file_system: mount.file_system,
         mount_point: mount.mount_point,
         source: mount.source,
@@ -46,7 +41,7 @@ pub fn probe(path: &Path) -> Result<Description, TargetError> {
         device,
         // A full disk can be written: what is missing is said when the plan is resolved.
         writable: direct.as_ref().map_or_else(is_full, |_| true),
-        direct: direct.unwrap_or(Direct::Unknown),
+        direct: direct.unwrap_or(DirectIo::Unknown),
     })
 }
 
@@ -58,14 +53,14 @@ fn device_of(source: &str) -> Option<String> {
 }
 
 /// What `O_DIRECT` does; an error if nothing can be written here at all.
-fn try_direct(path: &Path) -> Result<Direct, TargetError> {
+fn try_direct(path: &Path) -> Result<DirectIo, TargetError> {
     let id = u64::from(std::process::id()) << 32
         | u64::from(rustix::thread::gettid().as_raw_pid().cast_unsigned());
     let run = RunDirectory::create(path, id)?;
     let direct = direct_in(&run);
     run.remove()?;
     match direct {
-        Err(errno @ (Errno::INVAL | Errno::OPNOTSUPP)) => Ok(Direct::Refused(errno.to_string())),
+        Err(errno @ (Errno::INVAL | Errno::OPNOTSUPP)) => Ok(DirectIo::Refused(errno.to_string())),
         Err(errno) => Err(TargetError::io(path, "write to")(errno)),
         Ok(direct) => Ok(direct),
     }
@@ -76,7 +71,7 @@ fn is_full(error: &TargetError) -> bool {
     matches!(error, TargetError::Io { source, .. } if source.raw_os_error().is_some_and(|errno| full.contains(&errno)))
 }
 
-fn direct_in(run: &RunDirectory) -> Result<Direct, Errno> {
+fn direct_in(run: &RunDirectory) -> Result<DirectIo, Errno> {
     let flags =
         OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::DIRECT;
     let file = fs::openat(run.root(), "n_direct", flags, Mode::RUSR | Mode::WUSR)?;
@@ -86,9 +81,11 @@ fn direct_in(run: &RunDirectory) -> Result<Direct, Errno> {
     let cached =
         cache::resident_pages(&file).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
     if cached > 0 {
-        return Ok(Direct::Buffered);
+        return Ok(DirectIo::Buffered);
     }
-    Ok(Direct::Real { alignment: stated_alignment(&file).unwrap_or_else(|| tried_alignment(&file, &block)) })
+    Ok(DirectIo::Real {
+        alignment: stated_alignment(&file).unwrap_or_else(|| tried_alignment(&file, &block)),
+    })
 }
 
 /// What the file system states (statx(2), since Linux 6.1).
@@ -107,7 +104,7 @@ fn tried_alignment(file: &OwnedFd, block: &Buffer) -> u32 {
 }
 
 /// [`probe`] in a child process, `program describe --json -- PATH`, with a time limit.
-pub fn probe_in_child(program: &Path, path: &Path, limit: Nanos) -> Result<Description, TargetError> {
+pub fn probe_in_child(program: &Path, path: &Path, limit: Nanos) -> Result<TargetDescription, TargetError> {
     let failed = |action| move |source| TargetError::Io { path: program.into(), action, source };
     let mut child = Command::new(program)
         .args(["describe", "--json", "--"])
@@ -132,7 +129,7 @@ pub fn probe_in_child(program: &Path, path: &Path, limit: Nanos) -> Result<Descr
 
 const STEP: Duration = Duration::from_millis(2);
 
-fn answer(path: &Path, success: bool, text: &str, message: &str) -> Result<Description, TargetError> {
+fn answer(path: &Path, success: bool, text: &str, message: &str) -> Result<TargetDescription, TargetError> {
     let said = |message: String| TargetError::Probe { path: PathBuf::from(path), message };
     if !success {
         let message = message.trim().trim_start_matches("nilometer: ");

@@ -6,62 +6,51 @@ use std::{
     process::{Command, Output},
 };
 
-use rustix::fs::{XattrFlags, getxattr, setxattr};
-use serde::{Deserialize, Serialize};
-
 use super::super::TargetError;
+use nilometer_model::StripeControl;
+use rustix::fs::{XattrFlags, getxattr, setxattr};
 
-/// By what means a file system lets its stripe count be chosen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Striping {
-    /// `lfs setstripe` (Lustre manual, "Managing File Layout").
-    Lustre,
-    /// `beegfs-ctl --setpattern` (`BeeGFS` 7 documentation, "Striping").
-    BeeGfs,
-    /// The attribute `ceph.dir.layout.stripe_count` (Ceph documentation, "File layouts").
-    CephFs,
+/// What a file system has of this, if its tool is installed here.
+pub(super) fn stripe_control(file_system: &str) -> Option<StripeControl> {
+    match file_system {
+        "lustre" => installed("lfs").then_some(StripeControl::Lustre),
+        "beegfs" | "fhgfs" => installed("beegfs-ctl").then_some(StripeControl::BeeGfs),
+        "ceph" | "fuse.ceph-fuse" | "fuse.ceph" => Some(StripeControl::CephFs),
+        _ => None,
+    }
 }
 
-impl Striping {
-    /// What a file system has of this, if its tool is installed here.
-    pub(super) fn of(file_system: &str) -> Option<Self> {
-        match file_system {
-            "lustre" => installed("lfs").then_some(Striping::Lustre),
-            "beegfs" | "fhgfs" => installed("beegfs-ctl").then_some(Striping::BeeGfs),
-            "ceph" | "fuse.ceph-fuse" | "fuse.ceph" => Some(Striping::CephFs),
-            _ => None,
-        }
-    }
+/// The stripe count of files that are made in the directory from now on.
+pub(super) fn stripe_count(control: StripeControl, directory: &Path) -> Result<u32, TargetError> {
+    let text = match control {
+        StripeControl::Lustre => said(Command::new("lfs").args(["getstripe", "-d"]).arg(directory))?,
+        StripeControl::BeeGfs => said(Command::new("beegfs-ctl").arg("--getentryinfo").arg(directory))?,
+        StripeControl::CephFs => return ceph_count(directory),
+    };
+    let key = if control == StripeControl::Lustre { "stripe_count:" } else { "desired:" };
+    count_behind(&text, key).ok_or_else(|| {
+        let message = format!("no `{key}` in what the layout command said: {}", text.trim());
+        TargetError::Probe { path: directory.into(), message }
+    })
+}
 
-    /// The stripe count of files that are made in the directory from now on.
-    pub(super) fn get(self, directory: &Path) -> Result<u32, TargetError> {
-        let text = match self {
-            Striping::Lustre => said(Command::new("lfs").args(["getstripe", "-d"]).arg(directory))?,
-            Striping::BeeGfs => said(Command::new("beegfs-ctl").arg("--getentryinfo").arg(directory))?,
-            Striping::CephFs => return ceph_count(directory),
-        };
-        let key = if self == Striping::Lustre { "stripe_count:" } else { "desired:" };
-        count_behind(&text, key).ok_or_else(|| {
-            let message = format!("no `{key}` in what the layout command said: {}", text.trim());
-            TargetError::Probe { path: directory.into(), message }
-        })
-    }
-
-    /// Sets it.
-    pub(super) fn set(self, directory: &Path, count: u32) -> Result<(), TargetError> {
-        let number = count.to_string();
-        match self {
-            Striping::Lustre => {
-                said(Command::new("lfs").args(["setstripe", "-c", &number]).arg(directory)).map(drop)
-            }
-            Striping::BeeGfs => {
-                let option = format!("--numtargets={number}");
-                said(Command::new("beegfs-ctl").args(["--setpattern", &option]).arg(directory)).map(drop)
-            }
-            Striping::CephFs => setxattr(directory, COUNT, number.as_bytes(), XattrFlags::empty())
-                .map_err(TargetError::io(directory, "set the stripe count of")),
+/// Sets it.
+pub(super) fn set_stripe_count(
+    control: StripeControl,
+    directory: &Path,
+    count: u32,
+) -> Result<(), TargetError> {
+    let number = count.to_string();
+    match control {
+        StripeControl::Lustre => {
+            said(Command::new("lfs").args(["setstripe", "-c", &number]).arg(directory)).map(drop)
         }
+        StripeControl::BeeGfs => {
+            let option = format!("--numtargets={number}");
+            said(Command::new("beegfs-ctl").args(["--setpattern", &option]).arg(directory)).map(drop)
+        }
+        StripeControl::CephFs => setxattr(directory, COUNT, number.as_bytes(), XattrFlags::empty())
+            .map_err(TargetError::io(directory, "set the stripe count of")),
     }
 }
 
@@ -127,7 +116,7 @@ mod tests {
     #[test]
     fn local_file_systems_have_no_stripes() {
         for name in ["ext4", "xfs", "btrfs", "tmpfs", "nfs4", "fuse.sshfs"] {
-            assert_eq!(Striping::of(name), None, "{name}");
+            assert_eq!(stripe_control(name), None, "{name}");
         }
     }
 

@@ -15,9 +15,11 @@ use std::{
     sync::{Arc, Mutex, MutexGuard},
 };
 
-use nilometer_model::{Bytes, Coldness, Seed, plan::EngineKind};
+use nilometer_model::{
+    Bytes, Coldness, DirectIo, FileSystemSpace, Seed, TargetDescription, plan::EngineKind,
+};
 
-use super::{Description, Direct, Space, Target, TargetError};
+use super::{Target, TargetError};
 use crate::{
     clock::VirtualClock,
     engine::{self, Engine, EngineError, Options},
@@ -26,7 +28,7 @@ use crate::{
 /// A simulated storage system. Clones are the same system.
 #[derive(Debug, Clone)]
 pub struct Simulated {
-    description: Arc<Description>,
+    description: Arc<TargetDescription>,
     clock: VirtualClock,
     volume: Arc<Mutex<Volume>>,
 }
@@ -72,7 +74,7 @@ impl Simulated {
 }
 
 impl Target for Simulated {
-    fn description(&self) -> &Description {
+    fn description(&self) -> &TargetDescription {
         &self.description
     }
 
@@ -82,9 +84,9 @@ impl Target for Simulated {
         Ok(Box::new(self.attach(depth as usize, options.slots)))
     }
 
-    fn space(&self) -> Result<Space, TargetError> {
+    fn space(&self) -> Result<FileSystemSpace, TargetError> {
         let size = self.description.space.size;
-        Ok(Space { free: Bytes(size.0 - self.volume().used()), ..self.description.space })
+        Ok(FileSystemSpace { free: Bytes(size.0 - self.volume().used()), ..self.description.space })
     }
 
     /// There is no cache of this machine before the device.
@@ -110,19 +112,19 @@ impl Target for Simulated {
     }
 }
 
-fn describe(device: &Device) -> Description {
+fn describe(device: &Device) -> TargetDescription {
     let size = Bytes(device.capacity);
-    Description {
+    TargetDescription {
         path: PathBuf::from("/simulated"),
         file_system: "simulated".into(),
         mount_point: PathBuf::from("/simulated"),
         source: "simulated".into(),
         options: String::new(),
         device: None,
-        space: Space { size, free: size, used: None, inodes: None, free_inodes: None },
+        space: FileSystemSpace { size, free: size, used: None, inodes: None, free_inodes: None },
         writable: true,
         striping: None,
-        direct: Direct::Real { alignment: device.alignment },
+        direct: DirectIo::Real { alignment: device.alignment },
     }
 }
 

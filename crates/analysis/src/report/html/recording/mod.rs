@@ -81,7 +81,7 @@ pub(super) fn write(
         page,
         "<section class=\"card\" id=\"recording-{number}\"><h2>Recording {}</h2><p class=\"soft\">frames of {} every {}, \
          {rate}; a buffer of {}</p>",
-        Escaped(&recording.who()),
+        Escaped(&recording.instrument.to_string()),
         ingest.frame_size,
         ingest.period,
         Bytes(ingest.slots * ingest.frame_size.0 * u64::from(ingest.count))

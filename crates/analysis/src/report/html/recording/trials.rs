@@ -53,10 +53,7 @@ pub(super) fn write(page: &mut String, study: &Study<'_>, recording: &Recording<
 }
 
 fn found(study: &Study<'_>, recording: &Recording<'_>, target: usize) -> Option<RateLimit> {
-    let of = |verdict: &&Verdict| {
-        (verdict.target, verdict.instrument.as_str(), verdict.count)
-            == (target, recording.instrument, recording.count)
-    };
+    let of = |verdict: &&Verdict| verdict.target == target && verdict.instrument == recording.instrument;
     study.verdicts.iter().find(of)?.highest
 }
 

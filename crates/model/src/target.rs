@@ -2,14 +2,13 @@
 
 use std::path::PathBuf;
 
-use nilometer_model::{Bytes, is_volatile};
 use serde::{Deserialize, Serialize};
 
-use super::Striping;
+use crate::{Bytes, is_volatile};
 
 /// A file system as it is mounted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Description {
+pub struct TargetDescription {
     /// The directory under test, without symlinks.
     pub path: PathBuf,
     /// The type in the mount table, such as `ext4`, `nfs4` or `fuse.glusterfs`.
@@ -23,18 +22,30 @@ pub struct Description {
     /// The block device in `/sys/class/block`, if there is one.
     pub device: Option<String>,
     /// Size and free space.
-    pub space: Space,
+    pub space: FileSystemSpace,
     /// Whether the path can be written.
     pub writable: bool,
     /// What `O_DIRECT` does.
-    pub direct: Direct,
+    pub direct: DirectIo,
     /// How the stripe count of files is chosen, where it can be.
-    pub striping: Option<Striping>,
+    pub striping: Option<StripeControl>,
+}
+
+/// By what means a file system lets the stripe count of files be chosen: over how many storage devices a file is spread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StripeControl {
+    /// `lfs setstripe` (Lustre manual, "Managing File Layout").
+    Lustre,
+    /// `beegfs-ctl --setpattern` (`BeeGFS` 7 documentation, "Striping").
+    BeeGfs,
+    /// The attribute `ceph.dir.layout.stripe_count` (Ceph documentation, "File layouts").
+    CephFs,
 }
 
 /// Space of a file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Space {
+pub struct FileSystemSpace {
     /// In all, with what is reserved for the system.
     pub size: Bytes,
     /// Free for this user.
@@ -48,7 +59,7 @@ pub struct Space {
     pub free_inodes: Option<u64>,
 }
 
-impl Space {
+impl FileSystemSpace {
     /// What this user's files could take if nothing else were there: without what is reserved for the system, which file
     /// systems such as ext4 keep back. The whole that `df` counts its share of.
     pub fn usable(&self) -> Bytes {
@@ -64,7 +75,7 @@ impl Space {
 /// What `O_DIRECT` does here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Direct {
+pub enum DirectIo {
     /// It goes past the page cache.
     Real {
         /// Memory and file offsets must be multiples of this many bytes.
@@ -78,7 +89,7 @@ pub enum Direct {
     Unknown,
 }
 
-impl Description {
+impl TargetDescription {
     /// Data stay in the memory of this machine: nothing survives the loss of power.
     pub fn is_memory(&self) -> bool {
         is_volatile(&self.file_system)
@@ -104,7 +115,7 @@ impl Description {
 
     /// What is written here is taken from the free space there too: they are on one file system, as far as this machine can
     /// tell.
-    pub fn shares_space_with(&self, other: &Description) -> bool {
+    pub fn shares_space_with(&self, other: &TargetDescription) -> bool {
         let one_device = self.device.is_some() && self.device == other.device;
         one_device || self.mount_point == other.mount_point
     }
@@ -112,27 +123,27 @@ impl Description {
     /// `O_DIRECT` works and is what it says.
     pub fn direct_alignment(&self) -> Option<u32> {
         match self.direct {
-            Direct::Real { alignment } => Some(alignment),
+            DirectIo::Real { alignment } => Some(alignment),
             _ => None,
         }
     }
 }
 
-impl std::fmt::Display for Direct {
+impl std::fmt::Display for DirectIo {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Direct::Real { alignment } => write!(f, "real, aligned to {}", Bytes(u64::from(*alignment))),
-            Direct::Buffered => f.write_str("accepted, but it goes through the page cache"),
-            Direct::Refused(why) => write!(f, "refused: {why}"),
-            Direct::Unknown => f.write_str("not tried: the path can't be written"),
+            DirectIo::Real { alignment } => write!(f, "real, aligned to {}", Bytes(u64::from(*alignment))),
+            DirectIo::Buffered => f.write_str("accepted, but it goes through the page cache"),
+            DirectIo::Refused(why) => write!(f, "refused: {why}"),
+            DirectIo::Unknown => f.write_str("not tried: the path can't be written"),
         }
     }
 }
 
-impl std::fmt::Display for Description {
+impl std::fmt::Display for TargetDescription {
     /// A block of lines for a person.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Space { size, free, inodes, free_inodes, .. } = self.space;
+        let FileSystemSpace { size, free, inodes, free_inodes, .. } = self.space;
         let full = 100.0 * self.space.fullness();
         let reserved = size.0.saturating_sub(self.space.usable().0);
         writeln!(f, "path          {}", self.path.display())?;
@@ -162,9 +173,15 @@ mod tests {
 
     const GIB: u64 = 1 << 30;
 
-    fn space(used: Option<u64>) -> Space {
+    fn space(used: Option<u64>) -> FileSystemSpace {
         let used = used.map(|used| Bytes(used * GIB));
-        Space { size: Bytes(252 * GIB), free: Bytes(70 * GIB), used, inodes: None, free_inodes: None }
+        FileSystemSpace {
+            size: Bytes(252 * GIB),
+            free: Bytes(70 * GIB),
+            used,
+            inodes: None,
+            free_inodes: None,
+        }
     }
 
     #[test]
@@ -178,6 +195,6 @@ mod tests {
     fn an_older_description_says_nothing_of_what_is_reserved() {
         assert_eq!(space(None).usable(), Bytes(252 * GIB));
         let older = r#"{"size": "252 GiB", "free": "70 GiB", "inodes": null, "free_inodes": null}"#;
-        assert_eq!(serde_json::from_str::<Space>(older).ok(), Some(space(None)));
+        assert_eq!(serde_json::from_str::<FileSystemSpace>(older).ok(), Some(space(None)));
     }
 }

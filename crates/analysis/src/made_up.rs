@@ -1,0 +1,64 @@
+//! Cells made up for tests.
+
+use nilometer_model::{
+    Bytes, DirectIo, FileSystemSpace, Instrument, TargetDescription,
+    plan::{Cell, PlannedCampaign, RecordingRun, ResolvedPlan, parse},
+};
+
+/// The cells of one stage; `text` is what follows its name in a plan.
+pub(crate) fn stage(name: &str, text: &str) -> Vec<Cell> {
+    let plan = format!("title = \"t\"\n[[stage]]\nname = \"s\"\n{text}");
+    let mut cells = parse(&plan, "t.toml", 1.0).expect("a valid plan").cells;
+    for cell in &mut cells {
+        cell.stage = name.into();
+    }
+    cells
+}
+
+/// A cell that writes files of 64 MiB, with blocks of this size and so many workers.
+pub(crate) fn writes(stage_name: &str, block: &str, workers: u32) -> Cell {
+    let text = format!(
+        "workers = {workers}\n[stage.workload.stream]\nfile_size = \"64 MiB\"\nblock_size = \"{block}\"\n\
+         access = \"direct\"\n"
+    );
+    stage(stage_name, &text).remove(0)
+}
+
+/// 100 frames of 1 MB a second.
+pub(crate) fn camera(name: &str) -> RecordingRun {
+    let text = "name = \"camera\"\ntitle = \"t\"\nsource = \"s\"\nshape = [1000, 1000]\npixel = \"uint8\"\n\
+                frame_rate = \"100 Hz\"\n";
+    let instrument = Instrument::parse(text, "camera").expect("valid");
+    RecordingRun::new(Instrument { name: name.into(), ..instrument })
+}
+
+/// So many cells with recordings of the same camera.
+pub(crate) fn cameras(name: &str, count: usize) -> Vec<Cell> {
+    vec![Cell::recording(name, camera(name)); count]
+}
+
+/// An XFS file system of 1 KiB, without stripes.
+pub(crate) fn described(path: &str) -> TargetDescription {
+    let space = Bytes(1024);
+    TargetDescription {
+        path: path.into(),
+        file_system: "xfs".into(),
+        mount_point: path.into(),
+        source: "/dev/sda1".into(),
+        options: "rw".into(),
+        device: None,
+        space: FileSystemSpace { size: space, free: space, used: None, inodes: None, free_inodes: None },
+        writable: true,
+        direct: DirectIo::Real { alignment: 512 },
+        striping: None,
+    }
+}
+
+/// A campaign of these cells on no target, with seed 77.
+pub(crate) fn planned(cells: Vec<Cell>, repeats: u32) -> PlannedCampaign {
+    let text = "title = \"t\"\nseed = 77\n[[stage]]\nname = \"s\"\n[stage.workload.walk]\nlevels = 1\nbranching = 2\n\
+                files = 10\n";
+    let plan = parse(text, "t.toml", 1.0).expect("a valid plan");
+    let plan = ResolvedPlan { cells, repeats, ..plan };
+    PlannedCampaign { plan, targets: Vec::new(), source: None, archive: None }
+}
