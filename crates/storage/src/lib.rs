@@ -4,14 +4,14 @@
 //! An operation owns its buffer until it is completed, files are slots that the workload chooses, and names are
 //! relative to a slot, so nothing is allocated or formatted in the loop and nothing can leave the run's directory.
 //!
-//! Unsafe code: `buffer` (aligned memory shared out as disjoint buffers), `engine::files` (directory listings) and
-//! `engine::uring` (the kernel writes into buffers that the engine owns), `process` (resource usage, processor clocks).
+//! Where unsafe code is, and why, stands in ARCHITECTURE.md.
 
 pub mod buffer;
 pub mod clock;
 pub mod conformance;
 pub mod drive;
 pub mod engine;
+mod in_flight;
 pub mod listing;
 pub mod new_file;
 pub mod operation;
@@ -24,6 +24,7 @@ pub use buffer::{Arena, Buffer};
 pub use clock::{Calendar, Clock};
 pub use drive::{Drive, Ended, Step, Turn, Workload, interleave};
 pub use engine::{Engine, EngineError, Wait, Wake};
+pub use in_flight::InFlightTable;
 pub use operation::{Completion, Errno, OpKind, Open, Operation, ROOT, SOURCE, Slot};
 pub use tally::{Counted, Tally};
 pub use target::{Target, TargetError};

@@ -145,6 +145,9 @@ pub struct Operation {
     pub length: u32,
     /// Where in the file, in bytes; for a listing, where to go on.
     pub offset: u64,
+    /// By what its issuer knows it again when it completes, such as the place in its in-flight table. It means nothing to
+    /// engines, which give it back as it was; as `user_data` is in `io_uring`.
+    pub tag: u64,
     /// Data, name or answer.
     pub buffer: Buffer,
 }
@@ -153,19 +156,19 @@ impl Operation {
     /// Reads `length` bytes at `offset`.
     #[inline]
     pub fn read(file: Slot, offset: u64, length: u32, buffer: Buffer) -> Self {
-        Operation { kind: OpKind::Read, file, dir: ROOT, length, offset, buffer }
+        Operation { kind: OpKind::Read, file, dir: ROOT, length, offset, tag: 0, buffer }
     }
 
     /// Writes `length` bytes at `offset`.
     #[inline]
     pub fn write(file: Slot, offset: u64, length: u32, buffer: Buffer) -> Self {
-        Operation { kind: OpKind::Write, file, dir: ROOT, length, offset, buffer }
+        Operation { kind: OpKind::Write, file, dir: ROOT, length, offset, tag: 0, buffer }
     }
 
     /// An operation on an open file that needs no memory but may carry some.
     #[inline]
     pub fn on(kind: OpKind, file: Slot, buffer: Buffer) -> Self {
-        Operation { kind, file, dir: ROOT, length: 0, offset: 0, buffer }
+        Operation { kind, file, dir: ROOT, length: 0, offset: 0, tag: 0, buffer }
     }
 
     /// An operation on a name, which is written into the buffer with a NUL behind it.
@@ -173,7 +176,14 @@ impl Operation {
     pub fn named(kind: OpKind, dir: Slot, file: Slot, name: &[u8], mut buffer: Buffer) -> Self {
         buffer[..name.len()].copy_from_slice(name);
         buffer[name.len()] = 0;
-        Operation { kind, file, dir, length: name.len() as u32, offset: 0, buffer }
+        Operation { kind, file, dir, length: name.len() as u32, offset: 0, tag: 0, buffer }
+    }
+
+    /// The same under a tag.
+    #[inline]
+    #[must_use]
+    pub fn tagged(self, tag: u64) -> Self {
+        Operation { tag, ..self }
     }
 
     /// The name in the buffer.

@@ -1,7 +1,7 @@
 //! Acknowledges every frame without storing it: what the ring and the stages cost by themselves.
 
 use nilometer_model::Nanos;
-use nilometer_storage::{Completion, Errno, OpKind, Operation, ROOT};
+use nilometer_storage::{Completion, Errno, InFlightTable, Operation, ROOT};
 
 use super::{Sink, Stored};
 use crate::{Due, Frame, Packed};
@@ -10,7 +10,7 @@ use crate::{Due, Frame, Packed};
 #[derive(Debug, Default)]
 pub struct NullSink {
     waiting: Option<Frame>,
-    flying: Vec<(u64, Nanos, Option<Box<Packed>>)>,
+    in_flight: InFlightTable<(u64, Nanos, Option<Box<Packed>>)>,
     finished: bool,
 }
 
@@ -25,19 +25,14 @@ impl Sink for NullSink {
 
     fn next(&mut self, _now: Nanos) -> Option<(Operation, Nanos)> {
         let Frame { number, due, data, packed } = self.waiting.take()?;
-        self.flying.push((number, due, packed));
+        let tag = self.in_flight.insert((number, due, packed));
         let length = data.len() as u32;
-        // The number travels as the offset.
-        Some((
-            Operation { kind: OpKind::Write, file: ROOT, dir: ROOT, length, offset: number, buffer: data },
-            due,
-        ))
+        Some((Operation::write(ROOT, 0, length, data).tagged(tag), due))
     }
 
     fn completed(&mut self, completion: Completion, stored: &mut Stored) -> Result<(), Errno> {
-        let Operation { offset, buffer, .. } = completion.operation;
-        let at = self.flying.iter().position(|(number, ..)| *number == offset);
-        let (number, due, packed) = self.flying.swap_remove(at.expect("what completes was issued"));
+        let Operation { tag, buffer, .. } = completion.operation;
+        let (number, due, packed) = self.in_flight.remove(tag);
         stored.acknowledged.push(Frame { number, due, data: buffer, packed });
         Ok(())
     }
@@ -51,7 +46,7 @@ impl Sink for NullSink {
     }
 
     fn is_finished(&self) -> bool {
-        self.finished && self.waiting.is_none() && self.flying.is_empty()
+        self.finished && self.waiting.is_none() && self.in_flight.is_empty()
     }
 
     fn abandon(&mut self) -> Vec<Frame> {

@@ -136,7 +136,7 @@ impl Walk {
         directory.pending += 1;
         self.flying += 1;
         Ok(Operation {
-            offset: u64::from(entry.start),
+            tag: u64::from(entry.start),
             ..Operation::named(OpKind::Stat, slot, slot, name(&directory.names, entry), buffer)
         })
     }
@@ -201,7 +201,7 @@ impl Walk {
         if worked {
             let seen = Stat::take(&operation.buffer);
             if seen.directory {
-                let (start, length) = (operation.offset as u32, operation.length as u16);
+                let (start, length) = (operation.tag as u32, operation.length as u16);
                 directory.left.push(Entry { start, length, enter: true });
             } else {
                 self.found.files += 1;

@@ -50,6 +50,7 @@ impl Checked {
         let mut open = Vec::new();
         for (number, operation) in operations.into_iter().enumerate() {
             let due = Nanos(number as u64);
+            let operation = operation.tagged(u64::MAX - number as u64);
             open.push((number, Sent::of(&operation, due, self.engine.now())));
             self.engine.submit(operation, due);
         }
@@ -160,6 +161,7 @@ struct Sent {
     file: Slot,
     dir: Slot,
     length: u32,
+    tag: u64,
     start: *const u8,
     bytes: usize,
     due: Nanos,
@@ -168,12 +170,13 @@ struct Sent {
 
 impl Sent {
     fn of(operation: &Operation, due: Nanos, now: Nanos) -> Self {
-        let Operation { kind, file, dir, length, .. } = *operation;
+        let Operation { kind, file, dir, length, tag, .. } = *operation;
         Sent {
             kind,
             file,
             dir,
             length,
+            tag,
             start: operation.buffer.as_ptr(),
             bytes: operation.buffer.len(),
             due,
@@ -189,6 +192,7 @@ impl Sent {
         let Completion { operation, issued, finished, .. } = completion;
         let Operation { file, dir, length, .. } = *operation;
         assert_eq!((file, dir, length), (self.file, self.dir, self.length), "another operation came back");
+        assert_eq!(operation.tag, self.tag, "{:?} came back under another tag", self.kind);
         let (start, bytes) = (operation.buffer.as_ptr(), operation.buffer.len());
         assert_eq!((start, bytes), (self.start, self.bytes), "another buffer came back from {:?}", self.kind);
         assert!(*issued >= self.now, "{:?} issued at {issued:?}, before it was submitted", self.kind);

@@ -36,7 +36,7 @@ mod writing;
 use std::collections::VecDeque;
 
 use nilometer_model::{Format, Nanos};
-use nilometer_storage::{Arena, Buffer, Completion, Errno, OpKind, Operation, Slot, Wait};
+use nilometer_storage::{Arena, Buffer, Completion, Errno, InFlightTable, OpKind, Operation, Wait};
 
 use super::{Sink, Stored, cbf::Packer};
 use crate::{
@@ -71,7 +71,7 @@ pub struct RawFiles {
     grouping: Option<Grouping>,
     /// No frame waits: what is collected is to be written.
     flush: bool,
-    flying: Vec<Flying>,
+    in_flight: InFlightTable<FrameWrite>,
     /// Bytes of frames as they were written.
     written: u64,
     /// Written to this file, and their records queued for the journal, oldest first.
@@ -104,11 +104,9 @@ struct Place {
 
 /// A write of frames in flight.
 #[derive(Debug)]
-struct Flying {
+struct FrameWrite {
     /// Of the first frame.
     place: Place,
-    /// The slot of its file.
-    file: Slot,
     frames: Carried,
 }
 
@@ -150,7 +148,7 @@ impl RawFiles {
             packer: packer(&layout),
             grouping,
             flush: false,
-            flying: Vec::new(),
+            in_flight: InFlightTable::default(),
             written: 0,
             unlogged: VecDeque::new(),
             undurable: VecDeque::new(),
@@ -455,7 +453,7 @@ impl Sink for RawFiles {
 
     fn is_finished(&self) -> bool {
         let collected = self.grouping.as_ref().is_some_and(|grouping| !grouping.is_empty());
-        let written = self.flying.is_empty() && self.unlogged.is_empty() && !collected;
+        let written = self.in_flight.is_empty() && self.unlogged.is_empty() && !collected;
         self.finishing && self.program.is_done() && written
     }
 

@@ -123,7 +123,7 @@ impl RawFiles {
     /// After a failure, once nothing is in flight: chunks are cut behind what is acknowledged, if the storage still does so.
     pub(super) fn salvage(&mut self) -> Option<Operation> {
         let chunks = self.chunks.as_mut()?;
-        if !self.flying.is_empty() || !self.program.is_quiet() || self.log.is_flying() {
+        if !self.in_flight.is_empty() || !self.program.is_quiet() || self.log.is_flying() {
             return None;
         }
         if !std::mem::replace(&mut chunks.salvaging, true) {

@@ -3,7 +3,7 @@
 use nilometer_storage::{Buffer, Completion, Errno, OpKind, Operation};
 
 use super::{
-    Carried, Chunks, Durability, Flying, Log, Place, RawFiles, Undurable, Unlogged, layout::STREAMER,
+    Carried, Chunks, Durability, FrameWrite, Log, Place, RawFiles, Undurable, Unlogged, layout::STREAMER,
 };
 use crate::{
     Frame,
@@ -14,10 +14,7 @@ use crate::{
 impl RawFiles {
     /// A write of frames came back.
     fn data_completed(&mut self, operation: Operation, moved: Result<u32, Errno>) -> Result<(), Errno> {
-        let position = operation.offset / self.layout.head.stride;
-        let here = |flying: &Flying| flying.file == operation.file && flying.place.position == position;
-        let at = self.flying.iter().position(here).expect("what completes was issued");
-        let Flying { place, frames, .. } = self.flying.swap_remove(at);
+        let FrameWrite { place, frames } = self.in_flight.remove(operation.tag);
         let length = operation.length;
         let whole = moved.and_then(|moved| if moved == length { Ok(()) } else { Err(Errno::EIO) });
         match frames {

@@ -3,14 +3,14 @@
 use nilometer_model::{Nanos, Storing};
 use nilometer_storage::Operation;
 
-use super::{Carried, Flying, FrameGroup, Place, RawFiles, chores::Chore, layout::THROUGH};
+use super::{Carried, FrameGroup, FrameWrite, Place, RawFiles, chores::Chore, layout::THROUGH};
 use crate::Frame;
 
 impl RawFiles {
     /// The next write of frames, if one may be issued now.
     pub(super) fn write(&mut self) -> Option<(Operation, Nanos)> {
         self.collect();
-        if self.layout.head.storing == Storing::Growing && !self.flying.is_empty() {
+        if self.layout.head.storing == Storing::Growing && !self.in_flight.is_empty() {
             // What is behind the end of the file can't be appended.
             return None;
         }
@@ -45,11 +45,12 @@ impl RawFiles {
 
     /// The write of frames that were collected, if it is time for it.
     fn group(&mut self) -> Option<(Operation, Nanos)> {
-        let any = self.finishing || self.flush && self.flying.is_empty();
+        let any = self.finishing || self.flush && self.in_flight.is_empty();
         let FrameGroup { place, file, bytes, length, frames } = self.grouping.as_mut()?.take(any)?;
         let due = frames.first().map_or(Nanos(0), |frame| frame.due);
-        self.flying.push(Flying { place, file, frames: Carried::Group(frames) });
-        Some((Operation::write(file, place.position * self.layout.head.stride, length, bytes), due))
+        let tag = self.in_flight.insert(FrameWrite { place, frames: Carried::Group(frames) });
+        let offset = place.position * self.layout.head.stride;
+        Some((Operation::write(file, offset, length, bytes).tagged(tag), due))
     }
 
     /// The write of the frame that waits, if it is one of its own.
@@ -71,9 +72,10 @@ impl RawFiles {
         };
         let file_slot = if through { THROUGH } else { self.layout.slot(file) };
         let frames = Carried::One { number, due, packed, slot };
-        self.flying.push(Flying { place, file: file_slot, frames });
+        let tag = self.in_flight.insert(FrameWrite { place, frames });
         self.put(place, written);
-        Some((Operation::write(file_slot, place.position * self.layout.head.stride, length, buffer), due))
+        let offset = place.position * self.layout.head.stride;
+        Some((Operation::write(file_slot, offset, length, buffer).tagged(tag), due))
     }
 
     /// A frame of so many bytes goes to this place; whether its file is full by that.

@@ -121,7 +121,15 @@ impl Frames {
         self.visits[slot.0 as usize] = Visit { next: self.next, end, ..Visit::default() };
         self.next = end;
         let length = name.put(&mut buffer);
-        Ok(Operation { kind: OpKind::Open(self.open), file: slot, dir: ROOT, length, offset: 0, buffer })
+        Ok(Operation {
+            kind: OpKind::Open(self.open),
+            file: slot,
+            dir: ROOT,
+            length,
+            offset: 0,
+            tag: 0,
+            buffer,
+        })
     }
 
     /// What comes next for an open file: a piece, then the end.

@@ -117,7 +117,7 @@ impl Tree {
         };
         let slot = if kind == OpKind::OpenDir { self.enter(ROOT, 0) } else { ROOT };
         let length = self.task.root.put(&mut buffer);
-        Ok(Operation { kind, file: slot, dir: ROOT, length, offset: 0, buffer })
+        Ok(Operation { kind, file: slot, dir: ROOT, length, offset: 0, tag: 0, buffer })
     }
 
     #[inline]
@@ -169,7 +169,7 @@ impl Tree {
         };
         directory.item.advance();
         directory.flying += 1;
-        Ok(Operation { kind, file, dir: slot, length, offset: 0, buffer })
+        Ok(Operation { kind, file, dir: slot, length, offset: 0, tag: 0, buffer })
     }
 
     /// Enters the next directory below this one, or leaves this one if nothing is left in it.
@@ -185,7 +185,15 @@ impl Tree {
             }
             let length = directory.child.put(&mut buffer);
             let file = self.enter(slot, level);
-            return Ok(Operation { kind: OpKind::OpenDir, file, dir: slot, length, offset: 0, buffer });
+            return Ok(Operation {
+                kind: OpKind::OpenDir,
+                file,
+                dir: slot,
+                length,
+                offset: 0,
+                tag: 0,
+                buffer,
+            });
         }
         if items || directory.flying > 0 || directory.below > 0 {
             return Err(buffer);
