@@ -316,6 +316,37 @@ fn one_module_of_a_crate_that_denies_unsafe_code_may_have_it() {
     assert!(open_to_unsafe(&format!("{DENIED}\nmod m;\n")).is_empty());
 }
 
+/// Files below a crate's sources with unsafe code in them, tests apart.
+fn with_unsafe_code(name: &str) -> Vec<PathBuf> {
+    let source = root().join("crates").join(name).join("src");
+    let is_test = |path: &Path| path.file_stem().is_some_and(|stem| stem == "tests");
+    let product = files(&source, "rs").into_iter().filter(|path| !is_test(path));
+    product.filter(|path| has_unsafe_code(&read(path))).collect()
+}
+
+fn has_unsafe_code(text: &str) -> bool {
+    let code = text.split("#[cfg(test)]").next().unwrap_or(text);
+    let code = code.lines().map(|line| line.split("//").next().unwrap_or(line));
+    code.flat_map(|line| line.split(|c: char| !c.is_alphanumeric() && c != '_')).any(|word| word == "unsafe")
+}
+
+#[test]
+fn the_architecture_names_every_file_with_unsafe_code() {
+    let text = read(&root().join("ARCHITECTURE.md"));
+    let (_, section) = text.split_once("## Where unsafe is").expect("a section");
+    let section = section.split("\n## ").next().expect("it has an end");
+    let found: Vec<PathBuf> = crates().iter().flat_map(|name| with_unsafe_code(name)).collect();
+    assert!(found.len() > 5, "{found:?}");
+    let place = |path: &Path| path.strip_prefix(root()).expect("below").display().to_string();
+    let named = |path: &Path| section.contains(&format!("]({})", place(path)));
+    let missing =
+        found.iter().filter(|path| !named(path)).map(|path| format!("{} is not named", place(path)));
+    assert_none(&missing.collect::<Vec<_>>());
+    assert!(
+        has_unsafe_code("let x = unsafe { y() };") && !has_unsafe_code("// unsafe\n#![deny(unsafe_code)]")
+    );
+}
+
 /// Why a plan can't be used as it stands, if so.
 fn plan(name: &str, text: &str) -> Option<String> {
     let instrument = |name: &str| {

@@ -167,6 +167,30 @@ mod tests {
         }
     }
 
+    /// The comment above a line.
+    fn comment_above(text: &str, line: &str) -> String {
+        let before: Vec<&str> = text.lines().take_while(|one| *one != line).collect();
+        let comment = before.iter().rev().take_while(|line| line.starts_with('#'));
+        comment.copied().collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn the_template_has_every_word_that_an_instrument_may_say() {
+        let (_, text) = find("template", &INSTRUMENTS, "instrument").expect("built in");
+        for line in ["storing = \"files\"", "format = \"raw\"", "pixel = \"uint16\"", "kind = \"tomography\""]
+        {
+            let (key, _) = line.split_once(" =").expect("a key");
+            let wrong = text.replacen(&format!("\n{line}\n"), &format!("\n{key} = \"no such word\"\n"), 1);
+            let said = Instrument::parse(&wrong, "template").expect_err("an unknown word").to_string();
+            // Behind the word that is not known.
+            let words: Vec<&str> = said.split('`').skip(1).step_by(2).skip(1).collect();
+            let comment = comment_above(&text, line);
+            let missing: Vec<_> =
+                words.iter().filter(|word| !comment.contains(word.trim_end_matches("PATH"))).collect();
+            assert!(words.len() > 1 && missing.is_empty(), "{key}: {missing:?} not in {comment}");
+        }
+    }
+
     #[test]
     fn what_is_assumed_is_said() {
         let text = shown(&load("template").expect("built in"));

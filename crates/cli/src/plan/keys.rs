@@ -48,7 +48,7 @@ const INGEST: [Row; 14] = [
     ("format", "\"raw\", \"cbf\"", "How a frame is written, instead of what the instrument says."),
     (
         "storing",
-        "\"files\", \"growing\", \"shared\"",
+        "\"files\", \"growing\", \"shared\", \"scattered\"",
         "Into which files frames go, instead of what the instrument says.",
     ),
     (
@@ -123,6 +123,38 @@ mod tests {
         let mut names: Vec<String> = names.into_iter().map(|name| name.to_string()).collect();
         names.sort();
         names
+    }
+
+    /// What stands between these marks.
+    fn marked(text: &str, mark: char) -> Vec<&str> {
+        text.split(mark).skip(1).step_by(2).collect()
+    }
+
+    /// The rows whose value is a choice of words, each with these words.
+    fn choices(rows: &[Row]) -> Vec<(&'static str, Vec<&'static str>)> {
+        let words = |value: &'static str| marked(value.split(" [").next().unwrap_or(value), '"');
+        let rows = rows.iter().filter(|(_, value, _)| value.starts_with('"'));
+        rows.map(|(name, value, _)| (*name, words(value))).collect()
+    }
+
+    /// What the parser takes where one of these words stands.
+    fn taken(table: &str, key: &str) -> Vec<String> {
+        let plan = format!("title = \"x\"\n[[stage]]\nname = \"y\"\n{table}\n{key} = \"no such word\"");
+        let said = parse(&plan, "p.toml", 1.0).expect_err("an unknown word").to_string();
+        let (_, words) = said.split_once("expected ").unwrap_or_else(|| panic!("{key}: {said}"));
+        marked(words, '`').into_iter().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn every_choice_has_the_words_that_the_parser_takes() {
+        let mut checked = 0;
+        for (table, rows) in [("", &STAGE[..]), ("[stage.ingest]\ninstrument = \"i\"", &INGEST[..])] {
+            for (key, words) in choices(rows) {
+                assert_eq!(sorted(taken(table, key)), sorted(words), "{key}");
+                checked += 1;
+            }
+        }
+        assert_eq!(checked, 6, "engine, volumes, format, storing, route, onto");
     }
 
     #[test]
