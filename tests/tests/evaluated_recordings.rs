@@ -79,6 +79,28 @@ fn readers_and_a_copy_get_every_frame_while_it_is_recorded() {
     }
 }
 
+/// Chunks are numbered over all disks, and a copy has them too.
+#[test]
+fn a_copy_of_an_instrument_whose_frames_are_scattered_is_made_while_it_is_recorded() {
+    let home = home();
+    let scattered = format!("storing = \"scattered\"\nframes_per_file = 10\n{}", camera(50));
+    fs::write(home.path().join("camera.toml"), scattered).expect("space");
+    let second = tempfile::tempdir().expect("a temporary directory");
+    let to = second.path().to_str().expect("a plain name");
+    let options = ["--for", "./camera.toml", "--duration", "2 s", "--readers", "0", "--copy-to", to];
+    let (answered, said, results) = evaluated(home.path(), &options);
+    assert!(answered && !said.contains("the copy hung"), "{said}");
+    let paced = recordings(&results, Goal::Pace);
+    let copies: Vec<_> = paced
+        .iter()
+        .flat_map(|ingest| ingest.readers.iter().map(move |reader| (ingest.stored, reader)))
+        .filter(|(_, reader)| reader.copies)
+        .collect();
+    let [(stored, copy)] = copies[..] else { panic!("one is copied: {copies:?}") };
+    assert!(!copy.hung && (copy.wrong, copy.failed) == (0, 0), "{copy:?}");
+    assert!(copy.frames > 0 && copy.frames + copy.missed == stored, "{stored} stored: {copy:?}");
+}
+
 #[test]
 fn several_instruments_are_recorded_together_and_by_themselves() {
     let home = home();

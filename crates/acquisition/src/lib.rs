@@ -48,7 +48,7 @@ pub use ranges::Ranges;
 pub use receiver::{Receiver, Span, Traffic, Until};
 pub use recorder::{
     Came, Ending, Feed, Lane, LaneStatus, Lost, Network, Outcome, Port, RecordError, Recorder, RingStatus,
-    Setup, Status, suited_engine,
+    Setup, Status, ring_of, suited_engine,
 };
 pub use reserved::free_reserved;
 pub use ring::{Books, Due, Frame, Gap, Glance, Packed, Ring, Taken, WhenFull};

@@ -7,6 +7,7 @@ use nilometer_model::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    Gap, Packed,
     assembly::Missing,
     format::{self, Geometry, Known},
     journal,
@@ -83,6 +84,21 @@ impl Stream {
     /// Packets of a frame.
     pub fn packets_of_frame(&self) -> usize {
         self.packets.iter().map(|(count, _)| count).sum()
+    }
+
+    /// A block of so many bytes, in which these packets did not come.
+    pub fn packed(&self, length: usize, gaps: Vec<Gap>) -> Packed {
+        let sizes: Vec<usize> =
+            self.packets.iter().flat_map(|&(count, size)| std::iter::repeat_n(size, count)).collect();
+        let places = length / self.frame_size().max(1) * sizes.len();
+        // What is left out takes no place.
+        let filled = |gap: &Gap| if gap.filled { gap.count } else { 0 };
+        let absent =
+            gaps.iter().flat_map(|gap| (u64::from(gap.at)..places as u64).take(filled(gap) as usize));
+        let (count, bytes) = absent.fold((0, 0), |(count, bytes), place| {
+            (count + 1, bytes + sizes[place as usize % sizes.len().max(1)] as u64)
+        });
+        Packed { length: length as u32, packets: places as u64 - count, bytes: length as u64 - bytes, gaps }
     }
 
     /// What stands in the place of frames that did not come.

@@ -313,12 +313,9 @@ impl Follower {
         };
         match &self.purpose {
             Purpose::Copy(ring) if whole => {
-                ring.put(
-                    finished,
-                    &mut vec![Frame { number, due, data, packed: None }],
-                    &mut self.room,
-                    false,
-                );
+                let stream = lane.layout.stream.as_ref();
+                let packed = stream.map(|stream| Box::new(stream.packed(length, gaps)));
+                ring.put(finished, &mut vec![Frame { number, due, data, packed }], &mut self.room, false);
             }
             _ => self.room.push(data),
         }

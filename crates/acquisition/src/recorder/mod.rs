@@ -29,6 +29,7 @@ use threads::{LaneJob, Report, SourceTotals};
 
 use crate::{
     Chronicle, Ring, Traffic,
+    journal::Head,
     sink::{Gauge, Numbering, RawLayout},
 };
 
@@ -147,7 +148,11 @@ impl Recorder {
         let alignment = if direct { Alignment::Page } else { Alignment::CacheLine };
         let (arena, mut slots) = Arena::aligned(setup.slots, slot_size, alignment);
         feed.prepare_slots(&mut slots);
-        let ring = ring(slots, &lanes, Chronicle::new(feed.frame_size() as u64, allowance));
+        let chronicle = Chronicle::new(feed.frame_size() as u64, allowance);
+        let ring = match lanes.first() {
+            Some((_, layout)) => ring_of(&layout.head, slots, count, chronicle),
+            None => Ring::new(slots, count, chronicle),
+        };
         let (sender, reports) = sync_channel(2 * count + 2);
         let (gauges, numbering) = (gauges(&lanes, setup.reserve), Numbering::default());
         let watched = LaneWatch::of(&lanes, &gauges);
@@ -338,13 +343,13 @@ impl Drop for Recorder {
     }
 }
 
-/// The ring of these lanes: it gives parcels where they write chunks.
-fn ring(slots: Vec<Buffer>, lanes: &[(Arc<dyn Target>, RawLayout)], chronicle: Chronicle) -> Arc<Ring> {
-    match lanes.first().map(|(_, layout)| layout.head) {
-        Some(head) if head.storing == Storing::Scattered => {
-            Ring::of_parcels(slots, lanes.len(), chronicle, head.frames_per_file)
+/// The ring of so many lanes whose journals begin like this: it gives parcels where they write chunks.
+pub fn ring_of(head: &Head, slots: Vec<Buffer>, lanes: usize, chronicle: Chronicle) -> Arc<Ring> {
+    match head.storing {
+        Storing::Scattered => Ring::of_parcels(slots, lanes, chronicle, head.frames_per_file),
+        Storing::Files | Storing::Growing | Storing::Shared | Storing::Ring => {
+            Ring::new(slots, lanes, chronicle)
         }
-        _ => Ring::new(slots, lanes.len(), chronicle),
     }
 }
 

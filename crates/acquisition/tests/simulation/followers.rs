@@ -3,9 +3,10 @@
 use std::sync::{Arc, atomic::AtomicBool};
 
 use nilometer_acquisition::{
-    Chronicle, Expected, Follower, Following, Purpose, Ring, Writer,
+    Chronicle, Expected, Follower, Following, Purpose, Writer,
     instrument::{Content, Pattern},
     reader::Trust,
+    ring_of,
     sink::{Gauge, RawFiles},
 };
 use nilometer_model::{ByteRate, Format, Nanos, Seed, Storing};
@@ -187,12 +188,18 @@ fn a_follower_costs_the_writer_what_the_device_gives_it() {
 
 #[test]
 fn a_copy_is_a_recording_with_every_frame() {
-    let lab = lab();
+    for storing in [Storing::Files, Storing::Growing, Storing::Shared, Storing::Scattered] {
+        copied(&Lab { storing, ..lab() });
+    }
+}
+
+/// Records on one target, and copies it to another meanwhile.
+fn copied(lab: &Lab) {
     let clock = VirtualClock::default();
     let (targets, second) = (lab.targets(&clock), Simulated::new(device(), clock.clone()));
     let (_, slots) = Arena::shared_out(8, PAGE as usize);
-    let ring = Ring::new(slots, 1, Chronicle::new(PAGE, Nanos::from_millis(10)));
-    let mut follower = follower(&lab, Purpose::Copy(ring.clone()), Following::default());
+    let ring = ring_of(&lab.layout(0).head, slots, 1, Chronicle::new(PAGE, Nanos::from_millis(10)));
+    let mut follower = follower(lab, Purpose::Copy(ring.clone()), Following::default());
     let mut reading = targets[0].attach(1, Follower::slots(1));
     ring.seat_source(reading.waker());
     let mut writing = second.attach(2, 8);
@@ -202,7 +209,8 @@ fn a_copy_is_a_recording_with_every_frame() {
     let run = lab.run_beside(&clock, targets, Nanos::MAX, &mut beside);
     let copy = Run { targets: vec![second], ..run };
     let index = copy.index(Trust::Durable);
-    assert_eq!((index.frames.len(), index.missing(), index.due), (2000, vec![], Some(2000)));
-    assert_eq!(copy.wrong(&index, &lab.pattern()), Vec::<u64>::new());
+    let whole = (index.frames.len(), index.missing(), index.due);
+    assert_eq!(whole, (2000, vec![], Some(2000)), "{:?}", lab.storing);
+    assert_eq!(copy.wrong(&index, &lab.pattern()), Vec::<u64>::new(), "{:?}", lab.storing);
     assert!(follower.totals().copies);
 }

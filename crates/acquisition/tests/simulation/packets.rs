@@ -8,7 +8,7 @@ use std::{
 };
 
 use nilometer_acquisition::{
-    Chronicle, Receiver, Ring, Stream, Traffic, Until, Writer,
+    Chronicle, Follower, Following, Purpose, Receiver, Ring, Stream, Traffic, Until, Writer,
     assembly::{Assembly, Limits, Missing},
     format::{Geometry, Ignored, Near, Packet, Part, WireFormat},
     journal::{self, Entry, Head},
@@ -127,6 +127,7 @@ struct Run {
     durable: Option<u64>,
     mark: u64,
     traffic: Traffic,
+    clock: VirtualClock,
 }
 
 fn layout() -> RawLayout {
@@ -175,7 +176,7 @@ fn run(seed: Seed, until: Nanos) -> Run {
         interleave(&clock, &mut drives, until, &mut |_, _| {});
     }
     let traffic = live.lock().expect("one thread").clone();
-    Run { target, durable: writer.sink().durable(), mark: ring.mark(), traffic }
+    Run { target, durable: writer.sink().durable(), mark: ring.mark(), traffic, clock }
 }
 
 /// What a reader finds, and what is wrong with it.
@@ -213,6 +214,43 @@ fn found(run: &Run, seed: Seed, trust: Trust) -> (Index, Vec<String>) {
         }
     }
     (index, wrong)
+}
+
+/// A copy of a recording that is over.
+fn copied(from: &Simulated, clock: &VirtualClock) -> Simulated {
+    let to = Simulated::new(Device::default(), clock.clone());
+    let ring = Ring::new(Arena::shared_out(4, BLOCK).1, 1, Chronicle::new(BLOCK as u64, Nanos(100_000)));
+    let purpose = Purpose::Copy(ring.clone());
+    let mut follower = Follower::new(vec![layout()], purpose, Following::default(), Arc::default());
+    let mut reading = from.attach(1, Follower::slots(1));
+    ring.seat_source(reading.waker());
+    let mut writing = to.attach(IN_FLIGHT, 8);
+    ring.seat_writer(0, writing.waker());
+    let mut writer = Writer::new(ring, 0, RawFiles::new(layout(), Gauge::with_reserve(0)));
+    {
+        let mut drives = [Drive::new(&mut follower, &mut reading), Drive::new(&mut writer, &mut writing)];
+        interleave(clock, &mut drives, Nanos::MAX, &mut |_, _| {});
+    }
+    to
+}
+
+#[test]
+fn a_copy_says_what_is_missing_as_the_recording_does() {
+    let mut gaps = 0;
+    for seed in (0..50).map(Seed) {
+        let Run { target, durable, mark, traffic, clock } = run(seed, Nanos::MAX);
+        let first = (read_all(&target, "n_p.0.journal"), read_all(&target, "n_p.raw"));
+        let of = |journal: &[u8]| Index::unite([journal], Trust::Durable);
+        let index = of(&first.0);
+        let copy = Run { target: copied(&target, &clock), durable, mark, traffic, clock };
+        let (copied, wrong) = found(&copy, seed, Trust::Durable);
+        assert_eq!(wrong, Vec::<String>::new(), "{seed:?}");
+        assert_eq!(read_all(&copy.target, "n_p.raw"), first.1, "{seed:?}: as long, and with the same bytes");
+        assert!(copied.frames.iter().eq(index.frames.iter()), "{seed:?}: as long a last block");
+        assert_eq!((&copied.gaps, copied.due, copied.last), (&index.gaps, index.due, index.last), "{seed:?}");
+        gaps += index.gaps.len();
+    }
+    assert!(gaps > 0, "nothing was missing in any");
 }
 
 fn seeds() -> u64 {

@@ -11,8 +11,9 @@ use std::{
 };
 
 use nilometer_acquisition::{
-    Chronicle, Expected, Follower, Following, Purpose, Ring, Writer,
+    Chronicle, Expected, Follower, Following, Purpose, Writer,
     journal::Head,
+    ring_of,
     sink::{Gauge, RawFiles, RawLayout, Spacing},
     suited_engine,
 };
@@ -139,7 +140,7 @@ impl Crowd {
         let layout = RawLayout { head, direct, ..first.clone() };
         let room = stride.max(Follower::room(&what.lanes));
         let (_, slots) = Arena::shared_out((COPY_BUFFER / room).max(4) as usize, room as usize);
-        let ring = Ring::new(slots, 1, Chronicle::new(head.frame_size, Nanos::MAX));
+        let ring = ring_of(&head, slots, 1, Chronicle::new(head.frame_size, Nanos::MAX));
         let (target, shared, clock, deep) = (archive.clone(), ring.clone(), self.clock, layout.is_deep());
         self.spawn(member, Part::WritesCopy, move || {
             let engine = suited_engine(target.as_ref(), deep, clock);
