@@ -87,9 +87,11 @@ pub(super) fn fact<'a>(results: &'a Results, key: &str) -> Option<&'a str> {
     results.environment.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
 }
 
-/// `VERDICT for NAME, RATE`, without the first word.
+/// `NAME, RATE` or `NAME, RATE (STAGE)`.
 pub(super) fn instrument(verdict: &Verdict) -> String {
-    format!("{}, {}", verdict.who(), verdict.rate)
+    let stages = verdict.stages.join(", ");
+    let stages = if stages.is_empty() { stages } else { format!(" ({stages})") };
+    format!("{}, {}{stages}", verdict.who(), verdict.rate)
 }
 
 /// The comparisons of a study: stage, phase, and a sentence for each pair.

@@ -17,6 +17,8 @@ pub use beside::Beside;
 use beside::beside;
 pub use decision::Decision;
 
+use crate::study::stages_of;
+
 /// The answer for one instrument on one target.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Verdict {
@@ -24,6 +26,8 @@ pub struct Verdict {
     pub target: usize,
     /// Of what.
     pub instrument: RecordedInstrument,
+    /// The stages of the plan that it was recorded in, as far as they are not called by it.
+    pub stages: Vec<String>,
     /// What all of them deliver.
     pub rate: ByteRate,
     /// What the target takes in the long run, from all valid passes at full speed.
@@ -180,6 +184,7 @@ fn verdict(results: &Results, recorded: &Recorded<'_>) -> Option<Verdict> {
     Some(Verdict {
         target: recorded.target,
         instrument: recorded.instrument.clone(),
+        stages: stages_of(results, &recorded.samples).into_iter().map(str::to_owned).collect(),
         rate: ByteRate::of(ingest.frame_size.0, ingest.period),
         limit: long_run(limits.clone()),
         limit_tried: !tried.is_empty(),

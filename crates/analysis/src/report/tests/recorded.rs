@@ -8,7 +8,10 @@ use nilometer_model::{
 
 use crate::made_up::camera;
 
-use super::{super::html, SECOND, WICKED, results, sample, studied};
+use super::{
+    super::{Palette, html, markdown, terminal},
+    SECOND, WICKED, results, sample, studied,
+};
 
 /// A recording with all that a record can hold of one.
 fn ingest(goal: Goal, readers: usize, company: &str) -> Ingest {
@@ -115,6 +118,21 @@ fn a_recording_is_shown_by_itself_beside_readers_and_in_company() {
     ] {
         assert!(table.contains(cell), "{cell} is missing in {table}");
     }
+}
+
+#[test]
+fn the_stage_that_a_recording_is_of_is_said_where_its_user_named_it() {
+    let mut results = recorded(results(1, Vec::new(), &[], 0));
+    let told = |results: &Results| {
+        let study = studied(results);
+        [html(&study), markdown(&study), terminal(&study, Palette::Plain)]
+            .map(|text| text.contains("my stage"))
+    };
+    assert_eq!(told(&results), [false; 3], "it is called by the instrument");
+    for cell in &mut results.cells {
+        cell.stage = "my stage".into();
+    }
+    assert_eq!(told(&results), [true; 3]);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use std::fmt::{self, Write};
 
 use nilometer_model::{ByteRate, Bytes, Ingest, Measured, plan::Goal};
 
-use crate::{Recording, Study};
+use crate::{Recording, Study, study::stages_of};
 
 use super::{super::chart::Escaped, write_charts, write_key};
 
@@ -77,11 +77,14 @@ pub(super) fn write(
     let paced = ingests().find(|ingest| !ingest.goal.searches());
     let Some(ingest) = paced.or_else(|| ingests().next()) else { return Ok(()) };
     let rate = ByteRate::of(ingest.frame_size.0, ingest.period);
+    let stages = stages_of(study.results, &recording.samples).join(", ");
+    let stages = if stages.is_empty() { stages } else { format!("{stages}: ") };
     write!(
         page,
-        "<section class=\"card\" id=\"recording-{number}\"><h2>Recording {}</h2><p class=\"soft\">frames of {} every {}, \
+        "<section class=\"card\" id=\"recording-{number}\"><h2>Recording {}</h2><p class=\"soft\">{}frames of {} every {}, \
          {rate}; a buffer of {}</p>",
         Escaped(&recording.instrument.to_string()),
+        Escaped(&stages),
         ingest.frame_size,
         ingest.period,
         Bytes(ingest.slots * ingest.frame_size.0 * u64::from(ingest.count))
