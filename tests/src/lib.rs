@@ -5,6 +5,7 @@
 #![expect(clippy::print_stderr, reason = "a test that is skipped says so")]
 #![forbid(unsafe_code)]
 
+mod asked;
 mod faults;
 mod faulty_disk;
 mod file_system;
@@ -14,6 +15,7 @@ mod power;
 mod program;
 mod python;
 
+pub use asked::{address, answer, ask, status};
 pub use faults::not_sent;
 pub use faulty_disk::{FaultyDisk, may_have_faulty_disks};
 pub use file_system::{FileSystem, may_mount};

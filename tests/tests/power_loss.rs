@@ -1,9 +1,9 @@
 //! What is said to be on the disk is there after a loss of power: samples of a record, a recording, its summary, an export.
 
-use std::{fs, io::Read, os::unix::net::UnixStream, path::Path, time::Duration};
+use std::{fs, net::SocketAddr, path::Path, time::Duration};
 
 use nilometer_acquisition::reader::{Recording, Trust};
-use nilometer_tests::{Ended, FileSystem, PowerLoss, await_some, may_mount, run, start};
+use nilometer_tests::{Ended, FileSystem, PowerLoss, address, await_some, may_mount, run, start, status};
 use serde_json::Value;
 
 const PLAN: &str = "title = \"t\"\nrepeats = 2\nreserve = \"0 B\"\n[[stage]]\nname = \"w\"\n[stage.workload.stream]\n\
@@ -34,16 +34,15 @@ fn a_sample_is_on_the_disk_when_the_next_is_taken() {
 }
 
 /// A recording of packets of 8 kB on this disk.
-fn recorded(disk: &Path, meanwhile: impl FnOnce(&Path)) -> Ended {
+fn recorded(disk: &Path, meanwhile: impl FnOnce(SocketAddr)) -> Ended {
     let home = tempfile::tempdir().expect("a temporary directory");
-    let socket = home.path().join("status.sock");
     let port = std::net::UdpSocket::bind("127.0.0.1:0")
         .and_then(|socket| socket.local_addr())
         .expect("a free port")
         .port();
     let listen = format!("udp://127.0.0.1:{port}");
-    let [to, shown] = [disk, &socket].map(|path| path.to_str().expect("a plain name"));
-    let options = ["--buffer", "64 MiB", "--reserve", "1 MiB", "--packets", "4000", "--socket", shown];
+    let to = disk.to_str().expect("a plain name");
+    let options = ["--buffer", "64 MiB", "--reserve", "1 MiB", "--packets", "4000", "--http", "127.0.0.1:0"];
     let arguments =
         [&["record", "fila10g-512m", "--to", to, "--name", "scan", "--listen", &listen][..], &options];
     let mut recorder = start(home.path(), &arguments.concat());
@@ -54,16 +53,13 @@ fn recorded(disk: &Path, meanwhile: impl FnOnce(&Path)) -> Ended {
         assert_eq!(sent.code, Some(0), "{}", sent.stderr);
     };
     send("2000");
-    meanwhile(&socket);
+    meanwhile(address(&recorder, "http"));
     send("2000");
     recorder.end(LIMIT)
 }
 
-fn durable_packets(socket: &Path) -> u64 {
-    let mut text = String::new();
-    UnixStream::connect(socket).and_then(|mut stream| stream.read_to_string(&mut text)).expect("it tells");
-    let told: Value = serde_json::from_str(&text).expect("JSON");
-    told["recording"]["durable_packets"].as_u64().unwrap_or(0)
+fn durable_packets(http: SocketAddr) -> u64 {
+    status(http)["recording"]["durable_packets"].as_u64().unwrap_or(0)
 }
 
 /// Frames of 8032 B that a reader finds after the loss of power.
@@ -85,10 +81,9 @@ fn what_is_called_durable_is_there_after_a_loss_of_power() {
         return;
     }
     let disk = PowerLoss::ext4(600);
-    let ended = recorded(disk.path(), |socket| {
+    let ended = recorded(disk.path(), |http| {
         // Less than a part of the file: without checkpoints nothing would be.
-        let said =
-            await_some("a checkpoint", || Some(durable_packets(socket)).filter(|packets| *packets > 0));
+        let said = await_some("a checkpoint", || Some(durable_packets(http)).filter(|packets| *packets > 0));
         let after = disk.after_power_loss("during");
         assert!(frames_there(&after) >= said, "{} of {said}", frames_there(&after));
         let verified = run(&[Path::new("verify"), Path::new("--durable"), &after.path().join("scan")]);

@@ -4,7 +4,7 @@
 use std::{
     net::{SocketAddr, UdpSocket},
     path::PathBuf,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
     thread,
     time::Duration,
 };
@@ -14,7 +14,7 @@ use nilometer_acquisition::{
     transport::{Course, faults::Faults},
 };
 use nilometer_model::{Moment, Nanos};
-use nilometer_tests::{FileSystem, may_mount, run};
+use nilometer_tests::{FileSystem, await_some, may_mount, run};
 
 use crate::{FRAME, LIMIT, Lab, RATE, assert_frames, count};
 
@@ -64,21 +64,22 @@ pub(crate) fn send_each(lab: &Lab, numbers: std::ops::Range<u64>, changed: impl 
     }
 }
 
+/// A flood ends with that, whatever becomes of the test.
+const FLOOD_MOST: u64 = 20_000_000;
+
 /// Sends as fast as it can until it is over: packets of a stranger that would fit into the stream, and packets of an allowed
-/// sender that are as long as the stream's and none of it. How many of each.
-fn flood(lab: &Lab, over: &AtomicBool) -> (u64, u64) {
+/// sender that are as long as the stream's and none of it. Counts how many of each.
+fn flood(lab: &Lab, over: &AtomicBool, sent: &AtomicU64) {
     let (stranger, neighbour) = (Gun::new([127, 0, 0, 2], lab), Gun::new([127, 0, 0, 1], lab));
     // Were it taken in, the stream would jump there.
     let fitting = packet(lab, 5_000_000);
     let mut foreign = packet(lab, 0);
     change(&mut foreign, |header| header.length = 4000);
-    let mut sent = 0;
-    while !over.load(Ordering::Relaxed) {
+    while !over.load(Ordering::Relaxed) && sent.load(Ordering::Relaxed) < FLOOD_MOST {
         stranger.send(&fitting);
         neighbour.send(&foreign);
-        sent += 1;
+        sent.fetch_add(1, Ordering::Relaxed);
     }
-    (sent, sent)
 }
 
 #[test]
@@ -86,17 +87,16 @@ fn a_flood_of_foreign_packets_is_counted_apart_and_disturbs_nothing() {
     let lab = Lab::new();
     // Other programs may hold up the recorder for longer than its usual memory lasts in a flood.
     let running = lab.record(&["--allow", "127.0.0.1", "--silence", "1 s", "--receive-buffer", "512 MiB"]);
-    let (packets, over) = (20_000, AtomicBool::new(false));
-    let (strangers, foreign) = thread::scope(|scope| {
-        let flood = scope.spawn(|| flood(&lab, &over));
-        // The first packets of all are foreign.
-        thread::sleep(Duration::from_millis(50));
+    let (packets, over, sent) = (20_000, AtomicBool::new(false), AtomicU64::new(0));
+    thread::scope(|scope| {
+        scope.spawn(|| flood(&lab, &over, &sent));
+        // The first packets of all are foreign, and there are more of them than of the stream.
+        await_some("a flood", || (sent.load(Ordering::Relaxed) > packets).then_some(()));
         lab.send(packets, 10_000.0, Faults::default(), Course::default());
         over.store(true, Ordering::Relaxed);
-        flood.join().expect("it only sends")
     });
     let ended = running.end(LIMIT);
-    assert!(strangers > packets, "a flood has more than the stream: {strangers}");
+    let (strangers, foreign) = (sent.load(Ordering::Relaxed), sent.load(Ordering::Relaxed));
     let (recorded, missing) = (count(&ended, "recorded", "packets"), count(&ended, "missing", "packets"));
     assert_eq!(recorded + missing, packets, "{ended:?}");
     assert_eq!(count(&ended, "dropped", "twice"), 0, "{ended:?}");

@@ -1,12 +1,7 @@
 //! What is said of a recording while it runs and when it has ended: what is received, what a kill leaves, what a loss of power
 //! leaves, and that it is there at all.
 
-use std::{
-    fs,
-    io::Read,
-    os::unix::{fs::MetadataExt, net::UnixStream},
-    path::{Path, PathBuf},
-};
+use std::{fs, net::SocketAddr, os::unix::fs::MetadataExt, path::Path};
 
 use nilometer_acquisition::{
     journal::{Entry, RECORD},
@@ -14,18 +9,11 @@ use nilometer_acquisition::{
     transport::{Course, faults::Faults},
 };
 use nilometer_storage::process::BootId;
-use nilometer_tests::{FileSystem, Running, await_some, may_mount, run};
+use nilometer_tests::{FileSystem, Running, address, await_some, may_mount, run, status};
 use rustix::process::{Signal, kill_process};
 use serde_json::Value;
 
 use crate::{FRAME, LIMIT, Lab, faults::send_each};
-
-/// What the recorder says of itself at this socket.
-fn told(socket: &Path) -> Value {
-    let mut text = String::new();
-    UnixStream::connect(socket).and_then(|mut stream| stream.read_to_string(&mut text)).expect("it tells");
-    serde_json::from_str(&text).expect("JSON")
-}
 
 fn packets(told: &Value, which: &str) -> u64 {
     told["recording"][format!("{which}_packets")].as_u64().unwrap_or(0)
@@ -39,10 +27,12 @@ fn packets_there(directory: &Path, trust: Trust) -> u64 {
     frames.map(|place| place.length.map_or(head.frame_size, u64::from) / FRAME as u64).sum()
 }
 
-fn record(lab: &Lab, more: &[&str]) -> (Running, PathBuf) {
-    let socket = lab.directory.path().join("status.sock");
-    let options = ["--socket", socket.to_str().expect("a plain name"), "--reserve", "1 MiB", "--checksums"];
-    (lab.record(&[&options[..], more].concat()), socket)
+/// A recording, and where it is asked.
+fn record(lab: &Lab, more: &[&str]) -> (Running, SocketAddr) {
+    let options = ["--http", "127.0.0.1:0", "--reserve", "1 MiB", "--checksums"];
+    let running = lab.record(&[&options[..], more].concat());
+    let http = address(&running, "http");
+    (running, http)
 }
 
 #[test]
@@ -54,15 +44,15 @@ fn nothing_is_called_acknowledged_that_a_kill_takes_away() {
     let to = disk.path().join("to");
     fs::create_dir(&to).expect("space");
     let lab = Lab::onto_port(Lab::new(), to.clone());
-    let (mut running, socket) = record(&lab, &[]);
+    let (mut running, http) = record(&lab, &[]);
     lab.send(4000, 20_000.0, Faults::default(), Course::default());
-    await_some("packets on the disk", || (packets(&told(&socket), "acknowledged") > 1000).then_some(()));
+    await_some("packets on the disk", || (packets(&status(http), "acknowledged") > 1000).then_some(()));
     disk.freeze();
-    let before = packets(&told(&socket), "received");
+    let before = packets(&status(http), "received");
     send_each(&lab, 4000..8000, |_, _| {});
-    await_some("packets in memory", || (packets(&told(&socket), "received") >= before + 1000).then_some(()));
+    await_some("packets in memory", || (packets(&status(http), "received") >= before + 1000).then_some(()));
     let said = await_some("a stall that lasts", || {
-        let said = told(&socket);
+        let said = status(http);
         let stall = said["recording"]["ring"]["longest_stall_seconds"].as_f64().unwrap_or(0.0);
         (stall > 0.5).then_some(said)
     });
@@ -80,12 +70,11 @@ fn nothing_is_called_acknowledged_that_a_kill_takes_away() {
 #[test]
 fn what_comes_slowly_is_durable_after_a_while() {
     let lab = Lab::new();
-    let (running, socket) = record(&lab, &[]);
+    let (running, http) = record(&lab, &[]);
     // Some blocks of about a megabyte; a part that is synced when it is full has 256 of them.
     lab.send(1500, 20_000.0, Faults::default(), Course::default());
-    let durable = await_some("a checkpoint", || {
-        Some(packets(&told(&socket), "durable")).filter(|packets| *packets > 0)
-    });
+    let durable =
+        await_some("a checkpoint", || Some(packets(&status(http), "durable")).filter(|packets| *packets > 0));
     assert!(packets_there(&lab.to.join("scan"), Trust::Durable) >= durable);
     running.signal(Signal::TERM);
     let ended = running.end(LIMIT);
@@ -116,9 +105,9 @@ fn what_a_killed_recorder_had_reserved_is_freed_and_what_it_recorded_stays() {
     let to = disk.path().join("to");
     fs::create_dir(&to).expect("space");
     let lab = Lab::onto_port(Lab::new(), to.clone());
-    let (mut running, socket) = record(&lab, &[]);
+    let (mut running, http) = record(&lab, &[]);
     lab.send(1000, 20_000.0, Faults::default(), Course::default());
-    await_some("packets on the disk", || (packets(&told(&socket), "acknowledged") > 500).then_some(()));
+    await_some("packets on the disk", || (packets(&status(http), "acknowledged") > 500).then_some(()));
     let file = to.join("scan/scan.vdif");
     let behind = || {
         let file = fs::metadata(&file).expect("the recording");
@@ -157,14 +146,13 @@ fn as_of_another_start(journal: &Path) {
 #[test]
 fn what_was_in_the_cache_when_the_machine_went_down_is_not_called_right() {
     let lab = Lab::new();
-    let options = ["--socket", "status.sock", "--reserve", "1 MiB"];
-    let mut running = lab.record(&options);
+    let mut running = lab.record(&["--http", "127.0.0.1:0", "--reserve", "1 MiB"]);
+    let http = address(&running, "http");
     lab.send(2000, 20_000.0, Faults::default(), Course::default());
-    let socket = lab.directory.path().join("status.sock");
-    await_some("a checkpoint", || (packets(&told(&socket), "durable") > 0).then_some(()));
+    await_some("a checkpoint", || (packets(&status(http), "durable") > 0).then_some(()));
     send_each(&lab, 2000..3000, |_, _| {});
     await_some("more", || {
-        let said = told(&socket);
+        let said = status(http);
         (packets(&said, "acknowledged") > packets(&said, "durable")).then_some(())
     });
     kill_process(running.worker(), Signal::KILL).expect("it runs");

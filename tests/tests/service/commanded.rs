@@ -4,12 +4,11 @@ use std::{
     fs,
     io::{BufRead, BufReader, Read, Write},
     net::{Ipv4Addr, SocketAddr, TcpStream},
-    os::unix::net::UnixStream,
     path::Path,
     time::Duration,
 };
 
-use nilometer_tests::{Running, await_some, nilometer, run, start_copy};
+use nilometer_tests::{Running, address, answer, ask, await_some, nilometer, run, start_copy};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -46,9 +45,8 @@ impl Service {
     fn with(program: &Path, below: &Path, service: &str, record: &str) -> Self {
         let config = below.join("service.toml");
         let text = format!(
-            "[service]\nhttp = \"127.0.0.1:0\"\nmark5 = \"127.0.0.1:0\"\nsocket = \"{}\"\n{service}[record]\n\
+            "[service]\nhttp = \"127.0.0.1:0\"\nmark5 = \"127.0.0.1:0\"\n{service}[record]\n\
              to = \"{}\"\nbuffer = \"64 MiB\"\nreserve = \"0 B\"\n{record}",
-            below.join("status.sock").display(),
             below.display()
         );
         fs::write(&config, text).expect("space");
@@ -83,40 +81,6 @@ impl Service {
         self.running.signal(Signal::TERM);
         self.running.end(LIMIT).code
     }
-}
-
-/// Where a program said that it listens.
-pub(crate) fn address(running: &Running, what: &str) -> SocketAddr {
-    let (said, beginning) = (running.stderr(), format!("{what} at "));
-    let line = said.lines().find_map(|line| line.strip_prefix(&beginning)).expect("it says where");
-    line.parse().expect("an address")
-}
-
-/// The status and the body of an answer.
-pub(crate) fn ask(at: SocketAddr, method: &str, path: &str, body: &str) -> (u16, String) {
-    let mut stream = TcpStream::connect(at).expect("it listens");
-    let length = body.len();
-    let text =
-        format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n{body}");
-    stream.write_all(text.as_bytes()).expect("it reads");
-    answer(&mut stream)
-}
-
-/// What a unix socket tells.
-pub(crate) fn told(socket: &Path) -> Value {
-    let mut told = String::new();
-    let mut stream = UnixStream::connect(socket).expect("it listens");
-    stream.read_to_string(&mut told).expect("a report");
-    serde_json::from_str(&told).expect("JSON")
-}
-
-fn answer(stream: &mut TcpStream) -> (u16, String) {
-    let mut text = String::new();
-    stream.set_read_timeout(Some(LIMIT)).expect("a time");
-    stream.read_to_string(&mut text).expect("an answer");
-    let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {text:?}"));
-    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
-    (status, body.to_owned())
 }
 
 /// A connection of a station.
@@ -161,7 +125,6 @@ fn a_recording_is_commanded_over_http() {
     service.await_packets(300);
     assert_eq!(service.json(409, "POST", "/start", "")["state"], "recording");
     metrics_are_those_of(&service.ask("GET", "/metrics", "").1, 300.0);
-    assert_eq!(told(&below.join("status.sock"))["state"], "recording");
     let stopped = service.json(200, "POST", "/stop", "");
     assert_eq!(stopped["state"], "configured", "{stopped}");
     assert_eq!((&stopped["last"]["packets"], &stopped["last"]["fault"]), (&300.into(), &Value::Null));
@@ -183,7 +146,6 @@ fn a_recording_is_commanded_over_http() {
     let verified = run(&["verify", below.join("scan").to_str().expect("plain")]);
     assert_eq!(verified.code, Some(0), "{verified:?}");
     assert_eq!(service.end(), Some(0));
-    assert!(!below.join("status.sock").exists());
 }
 
 /// Read by the client library of Prometheus where it is there, otherwise by the form of the lines.

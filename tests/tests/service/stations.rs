@@ -8,10 +8,10 @@ use std::{
     time::Duration,
 };
 
-use nilometer_tests::{FileSystem, await_some, may_mount, nilometer};
+use nilometer_tests::{FileSystem, ask, await_some, may_mount, nilometer};
 
 use crate::{
-    commanded::{Service, Station, ask},
+    commanded::{Service, Station},
     instrument,
     sender::Sender,
 };

@@ -10,9 +10,7 @@ use std::time::Duration;
 fn the_configuration_that_is_delivered_is_one() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let config = root().join("contrib/nilometer.toml");
-    let socket = directory.path().join("status.sock");
-    let options =
-        ["--http", "127.0.0.1:0", "--mark5", "127.0.0.1:0", "--socket", socket.to_str().expect("plain")];
+    let options = ["--http", "127.0.0.1:0", "--mark5", "127.0.0.1:0"];
     let serve = ["serve", "--config", config.to_str().expect("plain")];
     let mut running = start(directory.path(), &[&serve[..], &options].concat());
     running.await_said("ready: configured");

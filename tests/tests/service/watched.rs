@@ -2,15 +2,11 @@
 
 use std::{fs, time::Duration};
 
-use nilometer_tests::{await_some, run, start};
+use nilometer_tests::{address, ask, await_some, run, start};
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::{
-    commanded::{address, ask, metrics_are_those_of, told},
-    instrument,
-    sender::Sender,
-};
+use crate::{commanded::metrics_are_those_of, instrument, sender::Sender};
 
 const LIMIT: Duration = Duration::from_mins(1);
 
@@ -18,10 +14,10 @@ const LIMIT: Duration = Duration::from_mins(1);
 fn a_recording_tells_how_it_is_and_takes_no_commands() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let (below, sender) = (directory.path(), Sender::new());
-    let (raw, socket) = (instrument(below, sender.port()), below.join("status.sock"));
-    let (to, at) = (below.to_str().expect("plain"), socket.to_str().expect("plain"));
+    let raw = instrument(below, sender.port());
+    let to = below.to_str().expect("plain");
     let options = ["--name", "scan", "--buffer", "64 MiB", "--reserve", "0 B", "--http", "127.0.0.1:0"];
-    let mut running = start(below, &[&["record", &raw, "--to", to, "--socket", at][..], &options].concat());
+    let mut running = start(below, &[&["record", &raw, "--to", to][..], &options].concat());
     running.await_said("recording scan");
     let http = address(&running, "http");
     sender.send(0..200);
@@ -34,7 +30,6 @@ fn a_recording_tells_how_it_is_and_takes_no_commands() {
     assert_eq!((&status["state"], &status["name"]), (&"recording".into(), &"scan".into()), "{status}");
     assert_eq!(status["configuration"]["to"], Value::from(vec![to]), "{status}");
     metrics_are_those_of(&ask(http, "GET", "/metrics", "").1, 290.0);
-    assert_eq!(told(&socket)["name"], "scan");
     for order in ["/stop", "/arm", "/configure"] {
         let (code, text) = ask(http, "POST", order, "");
         assert!(code == 409 && text.contains("takes no commands"), "{order}: {code} {text}");
@@ -42,7 +37,6 @@ fn a_recording_tells_how_it_is_and_takes_no_commands() {
     running.signal(Signal::TERM);
     let ended = running.end(LIMIT);
     assert_eq!(ended.code, Some(1), "ten packets are missing: {ended:?}");
-    assert!(!socket.exists(), "it goes with the recording");
     assert_eq!(fs::metadata(below.join("scan/scan.raw")).expect("a recording").len(), 300_000);
     assert!(ended.stdout.contains("of packets could wait; lost on this machine"), "{}", ended.stdout);
     let summary = fs::read_to_string(below.join("scan/scan.summary.json")).expect("a summary");
@@ -62,11 +56,9 @@ fn what_can_not_be_shown_is_refused_before_anything_is_made() {
     let (below, sender) = (directory.path(), Sender::new());
     let raw = instrument(below, sender.port());
     let to = below.to_str().expect("plain");
-    for (options, word) in [
-        (["--http", "0.0.0.0:0"], "--listen-beyond-loopback"),
-        (["--http", "here"], "127.0.0.1:9620"),
-        (["--socket", "/nowhere/status.sock"], "/nowhere/status.sock"),
-    ] {
+    for (options, word) in
+        [(["--http", "0.0.0.0:0"], "--listen-beyond-loopback"), (["--http", "here"], "127.0.0.1:9620")]
+    {
         let ended = run(&[&["record", &raw, "--to", to, "--name", "scan"][..], &options].concat());
         assert!(ended.code == Some(2) && ended.stderr.contains(word), "{options:?}: {ended:?}");
         assert!(!below.join("scan").exists(), "{options:?}");

@@ -24,7 +24,7 @@ use serde::Deserialize;
 
 use crate::{Blame, Outcome, record::Wishes, signals::stop_on_signal, small_file, tell};
 use console::Console;
-use doors::{Door, HTTP, listen, spawn};
+use doors::{HTTP, listen, spawn};
 use permission::Permission;
 pub(crate) use state::State;
 use station::Station;
@@ -52,9 +52,6 @@ struct Service {
     /// Where the commands of Mark 5 recorders are answered, or `off` [default: 127.0.0.1:2620]
     #[arg(long, value_name = "ADDRESS")]
     mark5: Option<String>,
-    /// A unix socket that tells the status as JSON to whoever connects
-    #[arg(long, value_name = "PATH")]
-    socket: Option<PathBuf>,
     /// Let other machines command it: there is no password
     #[arg(long)]
     listen_beyond_loopback: bool,
@@ -82,7 +79,6 @@ impl Serve {
         let beyond = service.listen_beyond_loopback;
         let http = service.listen("http", service.http.as_deref().unwrap_or(HTTP)).input()?;
         let mark5 = service.listen("mark5", service.mark5.as_deref().unwrap_or(MARK5)).input()?;
-        let door = service.socket.as_deref().map(Door::open).transpose().input()?;
         let end = stop_on_signal().run()?;
         let (console, orders, news) = Console::new();
         let permission = Permission { beyond, instruments: service.instruments.clone(), file: record };
@@ -94,9 +90,6 @@ impl Serve {
         if let Some(listener) = mark5 {
             let console = console.clone();
             spawn("mark5", move || mark5::serve(&listener, &console, beyond)).run()?;
-        }
-        if let Some(door) = &door {
-            door.serve(console.clone()).run()?;
         }
         tell::note(format_args!("ready: {}", console.report().state.name()));
         station.run(&orders, &end);
@@ -116,7 +109,6 @@ impl Service {
         Service {
             http: self.http.or(below.http),
             mark5: self.mark5.or(below.mark5),
-            socket: self.socket.or(below.socket),
             listen_beyond_loopback: self.listen_beyond_loopback || below.listen_beyond_loopback,
             instruments: if self.instruments.is_empty() { below.instruments } else { self.instruments },
         }

@@ -1,10 +1,7 @@
 //! What `nilometer record` shows of itself while it runs, to programs: the same as the service tells, and nothing is
 //! commanded there.
 
-use std::{
-    path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::Args;
 use nilometer_acquisition::Status;
@@ -13,7 +10,7 @@ use nilometer_storage::Calendar;
 
 use super::{
     console::{Console, News},
-    doors::{Door, listen, spawn},
+    doors::{listen, spawn},
     http,
     state::{Configuration, State},
 };
@@ -26,9 +23,6 @@ pub(crate) struct Shown {
     /// 127.0.0.1:9620
     #[arg(long, value_name = "ADDRESS")]
     http: Option<String>,
-    /// A unix socket that tells the status as JSON to whoever connects while it runs
-    #[arg(long, value_name = "PATH")]
-    socket: Option<PathBuf>,
     /// Let other machines look too: there is no password
     #[arg(long)]
     listen_beyond_loopback: bool,
@@ -40,8 +34,6 @@ pub(crate) struct Window {
     news: Arc<Mutex<News>>,
     is_open: bool,
     told: Option<Nanos>,
-    /// It is there as long as the window.
-    _door: Option<Door>,
 }
 
 /// How often figures are brought up to date.
@@ -53,16 +45,11 @@ impl Shown {
         let (console, news) = Console::without_orders();
         let beyond = self.listen_beyond_loopback;
         let listener = self.http.as_deref().map(|address| listen("http", address, beyond)).transpose()?;
-        let door = self.socket.as_deref().map(Door::open).transpose()?;
-        let is_open = listener.is_some() || door.is_some();
+        let is_open = listener.is_some();
         if let Some(listener) = listener {
-            let console = console.clone();
             spawn("http", move || http::serve(&listener, &console))?;
         }
-        if let Some(door) = &door {
-            door.serve(console)?;
-        }
-        Ok(Window { news, is_open, told: None, _door: door })
+        Ok(Window { news, is_open, told: None })
     }
 }
 

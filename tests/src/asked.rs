@@ -1,0 +1,47 @@
+//! The program asked over HTTP.
+
+use std::{
+    io::{Read, Write},
+    net::{SocketAddr, TcpStream},
+    time::Duration,
+};
+
+use serde_json::Value;
+
+use crate::Running;
+
+const LIMIT: Duration = Duration::from_mins(1);
+
+/// Where a program said that it listens.
+pub fn address(running: &Running, what: &str) -> SocketAddr {
+    let (said, beginning) = (running.stderr(), format!("{what} at "));
+    let line = said.lines().find_map(|line| line.strip_prefix(&beginning)).expect("it says where");
+    line.parse().expect("an address")
+}
+
+/// The status and the body of an answer.
+pub fn ask(at: SocketAddr, method: &str, path: &str, body: &str) -> (u16, String) {
+    let mut stream = TcpStream::connect(at).expect("it listens");
+    let length = body.len();
+    let text =
+        format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n{body}");
+    stream.write_all(text.as_bytes()).expect("it reads");
+    answer(&mut stream)
+}
+
+/// What a recorder that was started with `--http` says of itself.
+pub fn status(at: SocketAddr) -> Value {
+    let (code, text) = ask(at, "GET", "/status", "");
+    assert_eq!(code, 200, "{text}");
+    serde_json::from_str(&text).expect("JSON")
+}
+
+/// The status and the body of the answer that comes.
+pub fn answer(stream: &mut TcpStream) -> (u16, String) {
+    let mut text = String::new();
+    stream.set_read_timeout(Some(LIMIT)).expect("a time");
+    stream.read_to_string(&mut text).expect("an answer");
+    let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {text:?}"));
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
+    (status, body.to_owned())
+}
