@@ -13,7 +13,7 @@ use nilometer_acquisition::{
 use nilometer_campaign::{Pass, sample_of};
 use nilometer_model::{
     Bytes, Format, Histogram, Instrument, Key, Measured, Nanos, ReaderTotals, Results, Schedule, Storing,
-    plan::{Goal, Phase, RecordingRun},
+    plan::{Cell, Goal, Phase, RecordingRun},
     sustained::step,
 };
 use nilometer_storage::{
@@ -62,7 +62,9 @@ pub(super) fn results(case: &Case) -> Results {
             running.record(Goal::Limit, round, (turn + round) % 2 == 1 && with_readers);
         }
     }
-    Results { samples: running.samples, ..Results::default() }
+    let goals = [Goal::Pace, Goal::Limit, Goal::Pace, Goal::Limit];
+    let cells = goals.map(|goal| Cell::recording("camera", cell(case, goal))).into();
+    Results { samples: running.samples, cells, ..Results::default() }
 }
 
 impl Running<'_> {
