@@ -252,19 +252,11 @@ fn a_record_runs_no_command_that_its_reader_has_not_named() {
 /// Puts another command into the conditions of a record's plan, and an event that says that each was entered; how many.
 fn craft(record: &Path, command: &str) -> usize {
     let connection = rusqlite::Connection::open(record).expect("a database");
-    let plan: String =
-        connection.query_row("SELECT plan FROM campaign", [], |row| row.get(0)).expect("a plan");
-    let mut plan: serde_json::Value = serde_json::from_str(&plan).expect("JSON");
-    let path = plan["targets"][0]["path"].as_str().expect("a path").to_owned();
-    let cells = plan["plan"]["cells"].as_array_mut().expect("recordings");
-    let mut crafted = 0;
-    for condition in
-        cells.iter_mut().map(|cell| &mut cell["condition"]).filter(|condition| condition.is_object())
-    {
-        condition["leave"] = command.into();
-        crafted += 1;
-    }
-    connection.execute("UPDATE campaign SET plan = ?1", [plan.to_string()]).expect("space");
+    let path: String =
+        connection.query_row("SELECT path FROM target", [], |row| row.get(0)).expect("a target");
+    let query = "UPDATE cell SET measurement = json_set(measurement, '$.recording.condition.leave', ?1)
+                 WHERE json_type(measurement, '$.recording.condition') = 'object'";
+    let crafted = connection.execute(query, [command]).expect("space");
     let event = format!("condition `nice` on {path}: entered");
     connection.execute("INSERT INTO event (at, what) VALUES (1, ?1)", [event]).expect("space");
     crafted

@@ -105,14 +105,22 @@ fn run(
 fn rounds(name: &str, corpus: Vec<Vec<u8>>, given: &impl Fn(&[u8]) -> bool) -> Result<(), String> {
     let seconds: Option<u64> = std::env::var(SECONDS).ok().and_then(|seconds| seconds.parse().ok());
     let (begun, inputs) = (now(), changed(corpus));
-    let mut seed = if seconds.is_some() { begun.as_nanos() as u64 } else { 0 };
-    loop {
+    let first = if seconds.is_some() { begun.as_nanos() as u64 } else { 0 };
+    for count in 0.. {
+        let seed = first.wrapping_add(count);
         round(name, seed, &inputs, given).map_err(|why| format!("seed {seed}: {why}"))?;
-        if seconds.is_none_or(|seconds| now().saturating_sub(begun).as_secs() >= seconds) {
-            return Ok(());
+        let Some(seconds) = seconds else { break };
+        if now().saturating_sub(begun).as_secs() >= seconds {
+            tell(name, (count + 1) * u64::from(INPUTS));
+            break;
         }
-        seed = seed.wrapping_add(1);
     }
+    Ok(())
+}
+
+#[expect(clippy::print_stderr, reason = "how much a long run tried is what it is for")]
+fn tell(name: &str, inputs: u64) {
+    eprintln!("{name}: {inputs} inputs tried, none failed");
 }
 
 fn now() -> Duration {
