@@ -124,13 +124,14 @@ mod tests {
     use super::*;
     use crate::{OLDEST_SCHEMA, Record, read};
 
-    /// A record that version 0.1.0 wrote, statement by statement: five cells of two workloads, and recordings at two rates.
-    const SCHEMA_3: &str = include_str!("earlier/record_3.sql");
+    /// The rows of a record that version 0.1.0 wrote: five cells of two workloads, and recordings at two rates.
+    const ROWS_OF_SCHEMA_3: &str = include_str!("earlier/record_3.sql");
 
     fn record_3(directory: &TempDir) -> PathBuf {
         let path = directory.path().join("r.sqlite");
         let connection = Connection::open(&path).expect("a database");
-        connection.execute_batch(SCHEMA_3).expect("what it wrote");
+        connection.execute_batch(EARLIER[0].statements).expect("the tables that it made");
+        connection.execute_batch(ROWS_OF_SCHEMA_3).expect("what it wrote");
         path
     }
 

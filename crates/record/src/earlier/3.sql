@@ -1,34 +1,28 @@
--- The record of one campaign. Times are in nanoseconds, sizes in bytes. Any SQLite tool may read it, also while the
--- campaign runs. Only nilometer writes it.
+-- Schema 3, frozen. What the columns mean stands in ../schema.sql.
 
--- Exactly one row.
 CREATE TABLE campaign (
     id        INTEGER PRIMARY KEY CHECK (id = 1),
     title     TEXT NOT NULL,
-    nilometer TEXT NOT NULL,             -- version of the program
-    started   TEXT NOT NULL,             -- UTC, ISO 8601
-    plan      TEXT NOT NULL,             -- the resolved plan, JSON
-    warm_up   INTEGER NOT NULL,          -- rounds that count for nothing: repeats below this number
-    repeats   INTEGER NOT NULL,          -- rounds that count, as planned
-    margin    REAL NOT NULL              -- no difference smaller than this counts as one, in percent
+    nilometer TEXT NOT NULL,
+    started   TEXT NOT NULL,
+    plan      TEXT NOT NULL,
+    warm_up   INTEGER NOT NULL,
+    repeats   INTEGER NOT NULL,
+    margin    REAL NOT NULL
 );
 
--- What happened besides: a target was left out, the campaign was resumed, the calendar's clock was set.
 CREATE TABLE event (
     id   INTEGER PRIMARY KEY,
-    at   INTEGER NOT NULL,               -- since 1970, UTC
+    at   INTEGER NOT NULL,
     what TEXT NOT NULL
 );
 
--- Every directory that the campaign made on a target, or was about to make: noted before, so that what a killed
--- campaign left can be removed when it is resumed.
 CREATE TABLE run (
     id        INTEGER PRIMARY KEY,
     target    INTEGER NOT NULL REFERENCES target (id),
     directory TEXT NOT NULL
 );
 
--- Where and with what it was measured, one row a fact and node.
 CREATE TABLE environment (
     node  INTEGER NOT NULL,
     key   TEXT NOT NULL,
@@ -37,21 +31,20 @@ CREATE TABLE environment (
 );
 
 CREATE TABLE target (
-    id          INTEGER PRIMARY KEY,     -- in the order of the command line, from 0
+    id          INTEGER PRIMARY KEY,
     path        TEXT NOT NULL,
     file_system TEXT NOT NULL,
-    description TEXT NOT NULL,           -- JSON
-    left_out    TEXT                     -- why it was given up, if it was
+    description TEXT NOT NULL,
+    left_out    TEXT
 );
 
 CREATE TABLE cell (
-    id         INTEGER PRIMARY KEY,      -- in the order of the plan, from 0
+    id         INTEGER PRIMARY KEY,
     stage      TEXT NOT NULL,
-    name       TEXT NOT NULL,            -- the parameters in words
-    parameters TEXT NOT NULL             -- JSON
+    name       TEXT NOT NULL,
+    parameters TEXT NOT NULL
 );
 
--- One repeat of one phase of one cell on one target: the unit of every comparison.
 CREATE TABLE sample (
     id             INTEGER PRIMARY KEY,
     target         INTEGER NOT NULL REFERENCES target (id),
@@ -60,44 +53,42 @@ CREATE TABLE sample (
     phase          TEXT NOT NULL,
     node           INTEGER NOT NULL,
     rank           INTEGER NOT NULL,
-    clock_offset   INTEGER NOT NULL,     -- of this node's clock to that of node 0
+    clock_offset   INTEGER NOT NULL,
     bytes          INTEGER NOT NULL,
     operations     INTEGER NOT NULL,
-    wall           INTEGER NOT NULL,     -- barrier to last worker done
-    user           INTEGER NOT NULL,     -- processor time of this process, user space
-    system         INTEGER NOT NULL,     -- the same in the kernel
-    wait           INTEGER NOT NULL,     -- wall x workers - user - system
-    client         INTEGER NOT NULL,     -- processor time of kernel threads and the file system's daemon
-    machine        INTEGER NOT NULL,     -- processor time of the machine above its idle level
-    voluntary      INTEGER NOT NULL,     -- context switches of this process, to wait
-    involuntary    INTEGER NOT NULL,     -- context switches of this process, because another's turn had come
-    run_delay      INTEGER NOT NULL,     -- workers ready to run, waiting for a processor
-    filling        INTEGER NOT NULL,     -- filling buffers, outside wall
-    settling       INTEGER NOT NULL,     -- waiting for write-back to calm down, before
-    started        INTEGER NOT NULL,     -- since 1970, UTC
-    load           REAL NOT NULL,        -- load average over one minute, before
-    device_read    INTEGER,              -- at the block device, during
+    wall           INTEGER NOT NULL,
+    user           INTEGER NOT NULL,
+    system         INTEGER NOT NULL,
+    wait           INTEGER NOT NULL,
+    client         INTEGER NOT NULL,
+    machine        INTEGER NOT NULL,
+    voluntary      INTEGER NOT NULL,
+    involuntary    INTEGER NOT NULL,
+    run_delay      INTEGER NOT NULL,
+    filling        INTEGER NOT NULL,
+    settling       INTEGER NOT NULL,
+    started        INTEGER NOT NULL,
+    load           REAL NOT NULL,
+    device_read    INTEGER,
     device_written INTEGER,
-    coldness       TEXT,                 -- of a read: proved, contradicted, not provable here
-    invalid        TEXT,                 -- why the figure must not be used: a code, then its figures (docs/invalid.md):
-                                         -- hung, errors, warm-read, not-direct, not-preallocated, wrong, starved, slow,
-                                         -- bursts, refused: and why
+    coldness       TEXT,
+    invalid        TEXT,
+
     UNIQUE (target, cell, repeat, phase, node, rank)
 );
 
--- What the whole machine did just before a phase and during it.
 CREATE TABLE activity (
     sample          INTEGER NOT NULL REFERENCES sample (id),
-    moment          TEXT NOT NULL,       -- before, during
-    over            INTEGER NOT NULL,    -- how long it was looked at
-    busy            INTEGER NOT NULL,    -- processor time of all processes and the kernel
-    stolen          INTEGER NOT NULL,    -- processor time that the host of a virtual machine gave to others
-    switches        INTEGER NOT NULL,    -- context switches
-    disk_read       INTEGER NOT NULL,    -- all disks
+    moment          TEXT NOT NULL,
+    over            INTEGER NOT NULL,
+    busy            INTEGER NOT NULL,
+    stolen          INTEGER NOT NULL,
+    switches        INTEGER NOT NULL,
+    disk_read       INTEGER NOT NULL,
     disk_written    INTEGER NOT NULL,
-    received        INTEGER NOT NULL,    -- all network devices but the loopback
+    received        INTEGER NOT NULL,
     sent            INTEGER NOT NULL,
-    pressure_cpu    INTEGER,             -- how long some task was delayed (PSI); null where the kernel does not tell
+    pressure_cpu    INTEGER,
     pressure_io     INTEGER,
     pressure_memory INTEGER,
     PRIMARY KEY (sample, moment)
@@ -108,22 +99,20 @@ CREATE TABLE worker (
     worker     INTEGER NOT NULL,
     bytes      INTEGER NOT NULL,
     operations INTEGER NOT NULL,
-    first_done INTEGER NOT NULL,         -- from the barrier
+    first_done INTEGER NOT NULL,
     last_done  INTEGER NOT NULL,
     PRIMARY KEY (sample, worker)
 ) WITHOUT ROWID;
 
--- 32 buckets an octave; bucket b < 32 holds b ns, then (32 + b % 32) << (b / 32 - 1) ns and above. Merge by SUM.
 CREATE TABLE histogram (
     sample INTEGER NOT NULL REFERENCES sample (id),
-    kind   TEXT NOT NULL,                -- latency: issue to done; lateness: due to issue. Of recordings, latency: due
-                                         -- until the slot is free; durable, readable, read: due until the frame is so
+    kind   TEXT NOT NULL,
+
     bucket INTEGER NOT NULL,
     count  INTEGER NOT NULL,
     PRIMARY KEY (sample, kind, bucket)
 ) WITHOUT ROWID;
 
--- At most 600 bins a sample, all of one width.
 CREATE TABLE series (
     sample     INTEGER NOT NULL REFERENCES sample (id),
     bin        INTEGER NOT NULL,
@@ -135,94 +124,88 @@ CREATE TABLE series (
 
 CREATE TABLE error (
     sample INTEGER NOT NULL REFERENCES sample (id),
-    errno  INTEGER NOT NULL,             -- 0: fewer bytes were written than asked
+    errno  INTEGER NOT NULL,
     count  INTEGER NOT NULL,
     PRIMARY KEY (sample, errno)
 ) WITHOUT ROWID;
 
--- What became of an instrument's frames, for samples of the phase ingest.
 CREATE TABLE ingest (
     sample        INTEGER PRIMARY KEY REFERENCES sample (id),
     instrument    TEXT NOT NULL,
-    count         INTEGER NOT NULL,      -- so many of it, each with a recorder of its own
-    goal          TEXT NOT NULL,         -- limit: as fast as frames were taken; pace: when due;
-                                         -- search, buffer: one trial of many, at its rate or with its buffer
+    count         INTEGER NOT NULL,
+    goal          TEXT NOT NULL,
+
     frame_size    INTEGER NOT NULL,
     period        INTEGER NOT NULL,
     duration      INTEGER NOT NULL,
-    due           INTEGER NOT NULL,      -- frames
+    due           INTEGER NOT NULL,
     stored        INTEGER NOT NULL,
     lost          INTEGER NOT NULL,
     slots         INTEGER NOT NULL,
     slots_high    INTEGER NOT NULL,
-    longest_stall INTEGER NOT NULL,      -- the longest time in which frames waited and none was acknowledged
-    allowance     INTEGER NOT NULL,      -- how late a frame may be, and what a stall is longer than
-    late          INTEGER NOT NULL,      -- frames acknowledged later than that
-    stalls        INTEGER NOT NULL,      -- times longer than that in which frames waited and none was acknowledged
-    stalled       INTEGER NOT NULL,      -- all of them together
-    slowest       INTEGER,               -- fewest bytes acknowledged in any second
-    company       TEXT NOT NULL,         -- what else was recorded at the same time
-    condition     TEXT NOT NULL,         -- the state that the target was brought into; empty for as it is
-    written       INTEGER NOT NULL       -- bytes of frames that the storage was given: fewer where they are compressed
+    longest_stall INTEGER NOT NULL,
+    allowance     INTEGER NOT NULL,
+    late          INTEGER NOT NULL,
+    stalls        INTEGER NOT NULL,
+    stalled       INTEGER NOT NULL,
+    slowest       INTEGER,
+    company       TEXT NOT NULL,
+    condition     TEXT NOT NULL,
+    written       INTEGER NOT NULL
 );
 
--- What became of the packets that an instrument sent over loopback; frames are then blocks of them. Counts are of packets.
 CREATE TABLE packet (
     sample       INTEGER PRIMARY KEY REFERENCES sample (id),
-    size         INTEGER NOT NULL,       -- the longest, with what is not kept
+    size         INTEGER NOT NULL,
     due          INTEGER NOT NULL,
-    unsent       INTEGER NOT NULL,       -- the simulated instrument could not hand them to the network
-    came         INTEGER NOT NULL,       -- out of the kernel: due - unsent - came were lost in its buffer
-    dropped      INTEGER NOT NULL,       -- messages that the kernel says it dropped: of one packet, or of several joined
-    ring         INTEGER NOT NULL,       -- found no room in the ring, or were in blocks that no lane was left to take
+    unsent       INTEGER NOT NULL,
+    came         INTEGER NOT NULL,
+    dropped      INTEGER NOT NULL,
+    ring         INTEGER NOT NULL,
     stored       INTEGER NOT NULL,
-    losses       INTEGER NOT NULL,       -- loss periods (RFC 3357)
-    longest_loss INTEGER NOT NULL,       -- the most missing in a row
-    reordered    INTEGER NOT NULL,       -- came after one with a higher number (RFC 4737, section 3.3)
-    extent       INTEGER NOT NULL,       -- overtaken by so many others at the most (RFC 4737, section 4.2)
-    overtaken    INTEGER NOT NULL,       -- all of these together
+    losses       INTEGER NOT NULL,
+    longest_loss INTEGER NOT NULL,
+    reordered    INTEGER NOT NULL,
+    extent       INTEGER NOT NULL,
+    overtaken    INTEGER NOT NULL,
     duplicates   INTEGER NOT NULL,
-    room         INTEGER NOT NULL,       -- the kernel's buffer as it was given, in bytes
-    late         INTEGER NOT NULL,       -- how late a packet left at the most
-    sending      INTEGER NOT NULL,       -- processor time of the simulated instrument, which waits awake
-    receiving    INTEGER NOT NULL        -- processor time of what receives
+    room         INTEGER NOT NULL,
+    late         INTEGER NOT NULL,
+    sending      INTEGER NOT NULL,
+    receiving    INTEGER NOT NULL
 );
 
--- How full the ring was over time: at most 600 bins a sample, all of one width.
 CREATE TABLE level (
     sample INTEGER NOT NULL REFERENCES sample (id),
     bin    INTEGER NOT NULL,
     width  INTEGER NOT NULL,
-    most   INTEGER NOT NULL,             -- slots in use
-    last   INTEGER NOT NULL,             -- slots in use at the end of the bin
-    lost   INTEGER NOT NULL,             -- frames
+    most   INTEGER NOT NULL,
+    last   INTEGER NOT NULL,
+    lost   INTEGER NOT NULL,
     PRIMARY KEY (sample, bin)
 ) WITHOUT ROWID;
 
--- The longest stalls of a recording.
 CREATE TABLE stall (
     sample INTEGER NOT NULL REFERENCES sample (id),
-    at     INTEGER NOT NULL,             -- when it began, from the first frame on
+    at     INTEGER NOT NULL,
     length INTEGER NOT NULL
 );
 
--- Who read a recording while it was made.
 CREATE TABLE reader (
     sample INTEGER NOT NULL REFERENCES sample (id),
     reader INTEGER NOT NULL,
-    copies INTEGER NOT NULL,             -- 1: it wrote what it read to a second target
-    after  INTEGER NOT NULL,             -- 1: it read what was kept when the recording was over
-    frames INTEGER NOT NULL,             -- read, and found right
+    copies INTEGER NOT NULL,
+    after  INTEGER NOT NULL,
+    frames INTEGER NOT NULL,
     bytes  INTEGER NOT NULL,
     wall   INTEGER NOT NULL,
-    missed INTEGER NOT NULL,             -- removed to make room before it came to them
-    wrong  INTEGER NOT NULL,             -- not what the instrument delivered
-    failed INTEGER NOT NULL,             -- operations
-    hung   INTEGER NOT NULL,             -- 1: it wrote a copy, did not end in time and was given up
+    missed INTEGER NOT NULL,
+    wrong  INTEGER NOT NULL,
+    failed INTEGER NOT NULL,
+    hung   INTEGER NOT NULL,
     PRIMARY KEY (sample, reader)
 ) WITHOUT ROWID;
 
--- What a person asks first: rates by cell and repeat, warm-up apart.
 CREATE VIEW rate AS
 SELECT target.path, cell.stage, cell.name, sample.phase, sample.repeat,
        sample.bytes * 1e3 / sample.wall AS megabytes_per_second,

@@ -1,35 +1,9 @@
 PRAGMA user_version = 3;
 PRAGMA foreign_keys=OFF;
 BEGIN TRANSACTION;
-CREATE TABLE campaign (
-    id        INTEGER PRIMARY KEY CHECK (id = 1),
-    title     TEXT NOT NULL,
-    nilometer TEXT NOT NULL,             -- version of the program
-    started   TEXT NOT NULL,             -- UTC, ISO 8601
-    plan      TEXT NOT NULL,             -- the resolved plan, JSON
-    warm_up   INTEGER NOT NULL,          -- rounds that count for nothing: repeats below this number
-    repeats   INTEGER NOT NULL,          -- rounds that count, as planned
-    margin    REAL NOT NULL              -- no difference smaller than this counts as one, in percent
-);
 INSERT INTO campaign VALUES(1,'a campaign of the first schema that is kept','0.1.0','2026-11-23T10:59:34Z','{"plan":{"title":"a campaign of the first schema that is kept","repeats":2,"warm_up":1,"margin":5.0,"time_limit":"86400000000000 ns","space_limit":null,"source":null,"copy_to":null,"scale":1.0,"seed":0,"reserve":"0 B","hang_after":"60000000000 ns","cells":[{"stage":"large files","workers":1,"engine":"sync","depth":1,"time_limit":null,"stonewall":false,"volumes":"alone","stripe_count":null,"workload":{"stream":{"file_size":"1048576 B","block_size":"262144 B","access":"best","sync":"close","files":1,"layout":"own","preallocate":false,"source":"memory","read_back":true}}},{"stage":"large files","workers":2,"engine":"sync","depth":1,"time_limit":null,"stonewall":false,"volumes":"alone","stripe_count":null,"workload":{"stream":{"file_size":"1048576 B","block_size":"262144 B","access":"best","sync":"close","files":1,"layout":"own","preallocate":false,"source":"memory","read_back":true}}},{"stage":"large files","workers":1,"engine":"sync","depth":1,"time_limit":null,"stonewall":false,"volumes":"alone","stripe_count":null,"workload":{"stream":{"file_size":"1048576 B","block_size":"1048576 B","access":"best","sync":"close","files":1,"layout":"own","preallocate":false,"source":"memory","read_back":true}}},{"stage":"large files","workers":2,"engine":"sync","depth":1,"time_limit":null,"stonewall":false,"volumes":"alone","stripe_count":null,"workload":{"stream":{"file_size":"1048576 B","block_size":"1048576 B","access":"best","sync":"close","files":1,"layout":"own","preallocate":false,"source":"memory","read_back":true}}},{"stage":"small files","workers":1,"engine":"sync","depth":1,"time_limit":null,"stonewall":false,"volumes":"alone","stripe_count":null,"workload":{"tree":{"levels":1,"branching":2,"items":4,"kind":"both","directories":"unique","file_size":"0 B","shift":0}}}],"ingests":[{"instrument":{"name":"pco-edge at 20 Hz","title":"PCO Edge camera for tomography","source":"PaN-data ODI D8.2 (2012): PCO Edge at Diamond, 700 MB/s; 2560 x 2160 pixels of 16 bit at 63 Hz give 697 MB/s","assumed":["data"],"shape":[2160,2560],"pixel":"uint16","frame_rate":"20 Hz","streams":1,"burst":null,"storing":"files","format":"raw","frames_per_file":null,"data":{"kind":"tomography","intensity":null,"compressibility":2.0,"distinct":4},"readers":{"count":0,"distance":"0 ns","rate":null},"packets":null},"count":1,"goal":"pace","duration":"1000000000 ns","buffer":"67108864 B","keep":"134217728 B","fill":null,"repeats":2,"readers":{"count":1,"distance":"0 ns","rate":null},"company":null,"condition":null,"route":"in_place","onto":"target"},{"instrument":{"name":"pco-edge at 50 Hz","title":"PCO Edge camera for tomography","source":"PaN-data ODI D8.2 (2012): PCO Edge at Diamond, 700 MB/s; 2560 x 2160 pixels of 16 bit at 63 Hz give 697 MB/s","assumed":["data"],"shape":[2160,2560],"pixel":"uint16","frame_rate":"50 Hz","streams":1,"burst":null,"storing":"files","format":"raw","frames_per_file":null,"data":{"kind":"tomography","intensity":null,"compressibility":2.0,"distinct":4},"readers":{"count":0,"distance":"0 ns","rate":null},"packets":null},"count":1,"goal":"pace","duration":"1000000000 ns","buffer":"67108864 B","keep":"134217728 B","fill":null,"repeats":2,"readers":{"count":1,"distance":"0 ns","rate":null},"company":null,"condition":null,"route":"in_place","onto":"target"}]},"targets":[{"path":"/data/target","file_system":"tmpfs","mount_point":"/data","source":"tmpfs","options":"rw,relatime,rw,size=24684096k","device":null,"space":{"size":"25276514304 B","free":"25276514304 B","used":"0 B","inodes":3085512,"free_inodes":3085509},"writable":true,"direct":"buffered","striping":null}],"source":null,"archive":null}',1,2,5.0);
-CREATE TABLE event (
-    id   INTEGER PRIMARY KEY,
-    at   INTEGER NOT NULL,               -- since 1970, UTC
-    what TEXT NOT NULL
-);
 INSERT INTO event VALUES(1,1795431576021103283,'measured again: /data/target: 1 MiB by 256 KiB, direct if real, 2 workers, round 2: the tool itself waited for a processor: 654 us of 2.6 ms, allowed 520 us');
-CREATE TABLE run (
-    id        INTEGER PRIMARY KEY,
-    target    INTEGER NOT NULL REFERENCES target (id),
-    directory TEXT NOT NULL
-);
 INSERT INTO run VALUES(1,0,'/data/target/nilometer-964feaca564c377a');
-CREATE TABLE environment (
-    node  INTEGER NOT NULL,
-    key   TEXT NOT NULL,
-    value TEXT NOT NULL,
-    PRIMARY KEY (node, key)
-);
 INSERT INTO environment VALUES(0,'command','nilometer evaluate /data/target --plan plan.toml --record old.sqlite');
 INSERT INTO environment VALUES(0,'nilometer','0.1.0');
 INSERT INTO environment VALUES(0,'build','release');
@@ -55,20 +29,7 @@ INSERT INTO environment VALUES(0,'dirty_bytes','0');
 INSERT INTO environment VALUES(0,'dirty_expire_centisecs','3000');
 INSERT INTO environment VALUES(0,'open files','20000');
 INSERT INTO environment VALUES(0,'locked memory','8388608');
-CREATE TABLE target (
-    id          INTEGER PRIMARY KEY,     -- in the order of the command line, from 0
-    path        TEXT NOT NULL,
-    file_system TEXT NOT NULL,
-    description TEXT NOT NULL,           -- JSON
-    left_out    TEXT                     -- why it was given up, if it was
-);
 INSERT INTO target VALUES(0,'/data/target','tmpfs','{"path":"/data/target","file_system":"tmpfs","mount_point":"/data","source":"tmpfs","options":"rw,relatime,rw,size=24684096k","device":null,"space":{"size":"25276514304 B","free":"25276514304 B","used":"0 B","inodes":3085512,"free_inodes":3085509},"writable":true,"direct":"buffered","striping":null}',NULL);
-CREATE TABLE cell (
-    id         INTEGER PRIMARY KEY,      -- in the order of the plan, from 0
-    stage      TEXT NOT NULL,
-    name       TEXT NOT NULL,            -- the parameters in words
-    parameters TEXT NOT NULL             -- JSON
-);
 INSERT INTO cell VALUES(0,'large files','1 MiB by 256 KiB, direct if real, 1 worker','{"stage":"large files","workers":1,"engine":"sync","depth":1,"time_limit":null,"stonewall":false,"volumes":"alone","stripe_count":null,"workload":{"stream":{"file_size":"1048576 B","block_size":"262144 B","access":"best","sync":"close","files":1,"layout":"own","preallocate":false,"source":"memory","read_back":true}}}');
 INSERT INTO cell VALUES(1,'large files','1 MiB by 256 KiB, direct if real, 2 workers','{"stage":"large files","workers":2,"engine":"sync","depth":1,"time_limit":null,"stonewall":false,"volumes":"alone","stripe_count":null,"workload":{"stream":{"file_size":"1048576 B","block_size":"262144 B","access":"best","sync":"close","files":1,"layout":"own","preallocate":false,"source":"memory","read_back":true}}}');
 INSERT INTO cell VALUES(2,'large files','1 MiB by 1 MiB, direct if real, 1 worker','{"stage":"large files","workers":1,"engine":"sync","depth":1,"time_limit":null,"stonewall":false,"volumes":"alone","stripe_count":null,"workload":{"stream":{"file_size":"1048576 B","block_size":"1048576 B","access":"best","sync":"close","files":1,"layout":"own","preallocate":false,"source":"memory","read_back":true}}}');
@@ -76,38 +37,6 @@ INSERT INTO cell VALUES(3,'large files','1 MiB by 1 MiB, direct if real, 2 worke
 INSERT INTO cell VALUES(4,'small files','3 x 4 items, unique, 1 worker','{"stage":"small files","workers":1,"engine":"sync","depth":1,"time_limit":null,"stonewall":false,"volumes":"alone","stripe_count":null,"workload":{"tree":{"levels":1,"branching":2,"items":4,"kind":"both","directories":"unique","file_size":"0 B","shift":0}}}');
 INSERT INTO cell VALUES(5,'pco-edge at 20 Hz','pco-edge at 20 Hz at 221 MB/s for 1 s, buffer 64 MiB, 1 reader','{"instrument":{"name":"pco-edge at 20 Hz","title":"PCO Edge camera for tomography","source":"PaN-data ODI D8.2 (2012): PCO Edge at Diamond, 700 MB/s; 2560 x 2160 pixels of 16 bit at 63 Hz give 697 MB/s","assumed":["data"],"shape":[2160,2560],"pixel":"uint16","frame_rate":"20 Hz","streams":1,"burst":null,"storing":"files","format":"raw","frames_per_file":null,"data":{"kind":"tomography","intensity":null,"compressibility":2.0,"distinct":4},"readers":{"count":0,"distance":"0 ns","rate":null},"packets":null},"count":1,"goal":"pace","duration":"1000000000 ns","buffer":"67108864 B","keep":"134217728 B","fill":null,"repeats":2,"readers":{"count":1,"distance":"0 ns","rate":null},"company":null,"condition":null,"route":"in_place","onto":"target"}');
 INSERT INTO cell VALUES(6,'pco-edge at 50 Hz','pco-edge at 50 Hz at 553 MB/s for 1 s, buffer 64 MiB, 1 reader','{"instrument":{"name":"pco-edge at 50 Hz","title":"PCO Edge camera for tomography","source":"PaN-data ODI D8.2 (2012): PCO Edge at Diamond, 700 MB/s; 2560 x 2160 pixels of 16 bit at 63 Hz give 697 MB/s","assumed":["data"],"shape":[2160,2560],"pixel":"uint16","frame_rate":"50 Hz","streams":1,"burst":null,"storing":"files","format":"raw","frames_per_file":null,"data":{"kind":"tomography","intensity":null,"compressibility":2.0,"distinct":4},"readers":{"count":0,"distance":"0 ns","rate":null},"packets":null},"count":1,"goal":"pace","duration":"1000000000 ns","buffer":"67108864 B","keep":"134217728 B","fill":null,"repeats":2,"readers":{"count":1,"distance":"0 ns","rate":null},"company":null,"condition":null,"route":"in_place","onto":"target"}');
-CREATE TABLE sample (
-    id             INTEGER PRIMARY KEY,
-    target         INTEGER NOT NULL REFERENCES target (id),
-    cell           INTEGER NOT NULL REFERENCES cell (id),
-    repeat         INTEGER NOT NULL,
-    phase          TEXT NOT NULL,
-    node           INTEGER NOT NULL,
-    rank           INTEGER NOT NULL,
-    clock_offset   INTEGER NOT NULL,     -- of this node's clock to that of node 0
-    bytes          INTEGER NOT NULL,
-    operations     INTEGER NOT NULL,
-    wall           INTEGER NOT NULL,     -- barrier to last worker done
-    user           INTEGER NOT NULL,     -- processor time of this process, user space
-    system         INTEGER NOT NULL,     -- the same in the kernel
-    wait           INTEGER NOT NULL,     -- wall x workers - user - system
-    client         INTEGER NOT NULL,     -- processor time of kernel threads and the file system's daemon
-    machine        INTEGER NOT NULL,     -- processor time of the machine above its idle level
-    voluntary      INTEGER NOT NULL,     -- context switches of this process, to wait
-    involuntary    INTEGER NOT NULL,     -- context switches of this process, because another's turn had come
-    run_delay      INTEGER NOT NULL,     -- workers ready to run, waiting for a processor
-    filling        INTEGER NOT NULL,     -- filling buffers, outside wall
-    settling       INTEGER NOT NULL,     -- waiting for write-back to calm down, before
-    started        INTEGER NOT NULL,     -- since 1970, UTC
-    load           REAL NOT NULL,        -- load average over one minute, before
-    device_read    INTEGER,              -- at the block device, during
-    device_written INTEGER,
-    coldness       TEXT,                 -- of a read: proved, contradicted, not provable here
-    invalid        TEXT,                 -- why the figure must not be used: a code, then its figures (docs/invalid.md):
-                                         -- hung, errors, warm-read, not-direct, not-preallocated, wrong, starved, slow,
-                                         -- bursts, refused: and why
-    UNIQUE (target, cell, repeat, phase, node, rank)
-);
 INSERT INTO sample VALUES(1,0,3,0,'write',0,0,0,2097152,8,1115590,937000,0,1294180,0,0,0,0,0,843553,54702,1795431574551135631,3.4799999999999999822,NULL,NULL,NULL,NULL);
 INSERT INTO sample VALUES(2,0,3,0,'read',0,0,0,2097152,6,731374,575000,0,887748,0,0,0,0,0,779845,61955,1795431574574932250,3.4799999999999999822,NULL,NULL,'not provable here',NULL);
 INSERT INTO sample VALUES(3,0,1,0,'write',0,0,0,2097152,14,602596,1084000,0,121192,0,0,0,0,0,859863,40125,1795431574601939475,3.4799999999999999822,NULL,NULL,NULL,NULL);
@@ -166,22 +95,6 @@ INSERT INTO sample VALUES(55,0,5,1,'ingest',0,0,0,221184000,20,972201769,2567900
 INSERT INTO sample VALUES(56,0,6,1,'ingest',0,0,0,552960000,50,1026521310,0,460430000,566091310,3706928,1005437466,165,240,127122268,66907000,61896,1795431583709360763,3.9300000000000001598,NULL,NULL,NULL,NULL);
 INSERT INTO sample VALUES(57,0,5,2,'ingest',0,0,0,221184000,20,960909990,11345000,96657000,852907990,3986698,961512775,95,54,195978082,26181000,53349,1795431587802579564,4.0199999999999995736,NULL,NULL,NULL,NULL);
 INSERT INTO sample VALUES(58,0,6,2,'ingest',0,0,0,552960000,50,1049961595,65091000,264556000,720314595,3635341,1031805446,179,55,181680415,63438000,51125,1795431592089039118,4.0199999999999995736,NULL,NULL,NULL,NULL);
-CREATE TABLE activity (
-    sample          INTEGER NOT NULL REFERENCES sample (id),
-    moment          TEXT NOT NULL,       -- before, during
-    over            INTEGER NOT NULL,    -- how long it was looked at
-    busy            INTEGER NOT NULL,    -- processor time of all processes and the kernel
-    stolen          INTEGER NOT NULL,    -- processor time that the host of a virtual machine gave to others
-    switches        INTEGER NOT NULL,    -- context switches
-    disk_read       INTEGER NOT NULL,    -- all disks
-    disk_written    INTEGER NOT NULL,
-    received        INTEGER NOT NULL,    -- all network devices but the loopback
-    sent            INTEGER NOT NULL,
-    pressure_cpu    INTEGER,             -- how long some task was delayed (PSI); null where the kernel does not tell
-    pressure_io     INTEGER,
-    pressure_memory INTEGER,
-    PRIMARY KEY (sample, moment)
-) WITHOUT ROWID;
 INSERT INTO activity VALUES(1,'before',507813251,1020000000,0,525,102400,94208,0,0,453778000,6399000,0);
 INSERT INTO activity VALUES(1,'during',1652982,0,0,3,0,0,0,0,0,0,0);
 INSERT INTO activity VALUES(2,'before',22173112,50000000,0,64,0,90112,0,0,22144000,520000,0);
@@ -298,15 +211,6 @@ INSERT INTO activity VALUES(57,'before',2958963643,5890000000,30000000,1464,0,18
 INSERT INTO activity VALUES(57,'during',966511871,1930000000,0,1300,0,0,0,0,935597000,0,0);
 INSERT INTO activity VALUES(58,'before',3266311977,6530000000,0,1636,0,753664,0,0,2685150000,1629000,0);
 INSERT INTO activity VALUES(58,'during',1052989613,2100000000,0,1549,0,0,0,0,1050997000,0,0);
-CREATE TABLE worker (
-    sample     INTEGER NOT NULL REFERENCES sample (id),
-    worker     INTEGER NOT NULL,
-    bytes      INTEGER NOT NULL,
-    operations INTEGER NOT NULL,
-    first_done INTEGER NOT NULL,         -- from the barrier
-    last_done  INTEGER NOT NULL,
-    PRIMARY KEY (sample, worker)
-) WITHOUT ROWID;
 INSERT INTO worker VALUES(1,0,1048576,4,61815,522053);
 INSERT INTO worker VALUES(1,1,1048576,4,711115,1115590);
 INSERT INTO worker VALUES(2,0,1048576,3,43081,345945);
@@ -373,14 +277,6 @@ INSERT INTO worker VALUES(52,0,1048576,6,42068,257901);
 INSERT INTO worker VALUES(52,1,1048576,6,382463,572467);
 INSERT INTO worker VALUES(53,0,1048576,4,65092,582958);
 INSERT INTO worker VALUES(54,0,1048576,3,2676059,2891281);
-CREATE TABLE histogram (
-    sample INTEGER NOT NULL REFERENCES sample (id),
-    kind   TEXT NOT NULL,                -- latency: issue to done; lateness: due to issue. Of recordings, latency: due
-                                         -- until the slot is free; durable, readable, read: due until the frame is so
-    bucket INTEGER NOT NULL,
-    count  INTEGER NOT NULL,
-    PRIMARY KEY (sample, kind, bucket)
-) WITHOUT ROWID;
 INSERT INTO histogram VALUES(1,'latency',180,1);
 INSERT INTO histogram VALUES(1,'latency',206,3);
 INSERT INTO histogram VALUES(1,'latency',281,1);
@@ -1346,14 +1242,6 @@ INSERT INTO histogram VALUES(58,'readable',622,1);
 INSERT INTO histogram VALUES(58,'readable',623,1);
 INSERT INTO histogram VALUES(58,'readable',628,1);
 INSERT INTO histogram VALUES(58,'readable',630,1);
-CREATE TABLE series (
-    sample     INTEGER NOT NULL REFERENCES sample (id),
-    bin        INTEGER NOT NULL,
-    width      INTEGER NOT NULL,
-    operations INTEGER NOT NULL,
-    bytes      INTEGER NOT NULL,
-    PRIMARY KEY (sample, bin)
-) WITHOUT ROWID;
 INSERT INTO series VALUES(1,0,1048576,5,1048576);
 INSERT INTO series VALUES(1,1,1048576,3,1048576);
 INSERT INTO series VALUES(2,0,1048576,6,2097152);
@@ -3286,69 +3174,10 @@ INSERT INTO series VALUES(58,470,2097152,0,0);
 INSERT INTO series VALUES(58,471,2097152,0,0);
 INSERT INTO series VALUES(58,472,2097152,0,0);
 INSERT INTO series VALUES(58,473,2097152,1,11059200);
-CREATE TABLE error (
-    sample INTEGER NOT NULL REFERENCES sample (id),
-    errno  INTEGER NOT NULL,             -- 0: fewer bytes were written than asked
-    count  INTEGER NOT NULL,
-    PRIMARY KEY (sample, errno)
-) WITHOUT ROWID;
-CREATE TABLE ingest (
-    sample        INTEGER PRIMARY KEY REFERENCES sample (id),
-    instrument    TEXT NOT NULL,
-    count         INTEGER NOT NULL,      -- so many of it, each with a recorder of its own
-    goal          TEXT NOT NULL,         -- limit: as fast as frames were taken; pace: when due;
-                                         -- search, buffer: one trial of many, at its rate or with its buffer
-    frame_size    INTEGER NOT NULL,
-    period        INTEGER NOT NULL,
-    duration      INTEGER NOT NULL,
-    due           INTEGER NOT NULL,      -- frames
-    stored        INTEGER NOT NULL,
-    lost          INTEGER NOT NULL,
-    slots         INTEGER NOT NULL,
-    slots_high    INTEGER NOT NULL,
-    longest_stall INTEGER NOT NULL,      -- the longest time in which frames waited and none was acknowledged
-    allowance     INTEGER NOT NULL,      -- how late a frame may be, and what a stall is longer than
-    late          INTEGER NOT NULL,      -- frames acknowledged later than that
-    stalls        INTEGER NOT NULL,      -- times longer than that in which frames waited and none was acknowledged
-    stalled       INTEGER NOT NULL,      -- all of them together
-    slowest       INTEGER,               -- fewest bytes acknowledged in any second
-    company       TEXT NOT NULL,         -- what else was recorded at the same time
-    condition     TEXT NOT NULL,         -- the state that the target was brought into; empty for as it is
-    written       INTEGER NOT NULL       -- bytes of frames that the storage was given: fewer where they are compressed
-);
 INSERT INTO ingest VALUES(55,'pco-edge at 20 Hz',1,'pace',11059200,50000000,1000000000,20,20,0,6,1,21700561,200000000,0,0,0,NULL,'','',221184000);
 INSERT INTO ingest VALUES(56,'pco-edge at 50 Hz',1,'pace',11059200,20000000,1000000000,50,50,0,6,1,19549581,80000000,0,0,0,NULL,'','',552960000);
 INSERT INTO ingest VALUES(57,'pco-edge at 20 Hz',1,'pace',11059200,50000000,1000000000,20,20,0,6,1,12129456,200000000,0,0,0,NULL,'','',221184000);
 INSERT INTO ingest VALUES(58,'pco-edge at 50 Hz',1,'pace',11059200,20000000,1000000000,50,50,0,6,1,14282340,80000000,0,0,0,NULL,'','',552960000);
-CREATE TABLE packet (
-    sample       INTEGER PRIMARY KEY REFERENCES sample (id),
-    size         INTEGER NOT NULL,       -- the longest, with what is not kept
-    due          INTEGER NOT NULL,
-    unsent       INTEGER NOT NULL,       -- the simulated instrument could not hand them to the network
-    came         INTEGER NOT NULL,       -- out of the kernel: due - unsent - came were lost in its buffer
-    dropped      INTEGER NOT NULL,       -- messages that the kernel says it dropped: of one packet, or of several joined
-    ring         INTEGER NOT NULL,       -- found no room in the ring, or were in blocks that no lane was left to take
-    stored       INTEGER NOT NULL,
-    losses       INTEGER NOT NULL,       -- loss periods (RFC 3357)
-    longest_loss INTEGER NOT NULL,       -- the most missing in a row
-    reordered    INTEGER NOT NULL,       -- came after one with a higher number (RFC 4737, section 3.3)
-    extent       INTEGER NOT NULL,       -- overtaken by so many others at the most (RFC 4737, section 4.2)
-    overtaken    INTEGER NOT NULL,       -- all of these together
-    duplicates   INTEGER NOT NULL,
-    room         INTEGER NOT NULL,       -- the kernel's buffer as it was given, in bytes
-    late         INTEGER NOT NULL,       -- how late a packet left at the most
-    sending      INTEGER NOT NULL,       -- processor time of the simulated instrument, which waits awake
-    receiving    INTEGER NOT NULL        -- processor time of what receives
-);
-CREATE TABLE level (
-    sample INTEGER NOT NULL REFERENCES sample (id),
-    bin    INTEGER NOT NULL,
-    width  INTEGER NOT NULL,
-    most   INTEGER NOT NULL,             -- slots in use
-    last   INTEGER NOT NULL,             -- slots in use at the end of the bin
-    lost   INTEGER NOT NULL,             -- frames
-    PRIMARY KEY (sample, bin)
-) WITHOUT ROWID;
 INSERT INTO level VALUES(55,0,2097152,1,1,0);
 INSERT INTO level VALUES(55,1,2097152,1,1,0);
 INSERT INTO level VALUES(55,2,2097152,1,1,0);
@@ -5219,25 +5048,6 @@ INSERT INTO level VALUES(58,470,2097152,1,1,0);
 INSERT INTO level VALUES(58,471,2097152,1,1,0);
 INSERT INTO level VALUES(58,472,2097152,1,1,0);
 INSERT INTO level VALUES(58,473,2097152,1,0,0);
-CREATE TABLE stall (
-    sample INTEGER NOT NULL REFERENCES sample (id),
-    at     INTEGER NOT NULL,             -- when it began, from the first frame on
-    length INTEGER NOT NULL
-);
-CREATE TABLE reader (
-    sample INTEGER NOT NULL REFERENCES sample (id),
-    reader INTEGER NOT NULL,
-    copies INTEGER NOT NULL,             -- 1: it wrote what it read to a second target
-    after  INTEGER NOT NULL,             -- 1: it read what was kept when the recording was over
-    frames INTEGER NOT NULL,             -- read, and found right
-    bytes  INTEGER NOT NULL,
-    wall   INTEGER NOT NULL,
-    missed INTEGER NOT NULL,             -- removed to make room before it came to them
-    wrong  INTEGER NOT NULL,             -- not what the instrument delivered
-    failed INTEGER NOT NULL,             -- operations
-    hung   INTEGER NOT NULL,             -- 1: it wrote a copy, did not end in time and was given up
-    PRIMARY KEY (sample, reader)
-) WITHOUT ROWID;
 INSERT INTO reader VALUES(55,0,0,0,20,221184000,966511620,0,0,0,0);
 INSERT INTO reader VALUES(55,1,0,1,20,221184000,84489363,0,0,0,0);
 INSERT INTO reader VALUES(56,0,0,0,50,552960000,984558068,0,0,0,0);
@@ -5246,12 +5056,4 @@ INSERT INTO reader VALUES(57,0,0,0,20,221184000,956022582,0,0,0,0);
 INSERT INTO reader VALUES(57,1,0,1,20,221184000,51778192,0,0,0,0);
 INSERT INTO reader VALUES(58,0,0,0,50,552960000,988622399,0,0,0,0);
 INSERT INTO reader VALUES(58,1,0,1,26,287539200,76480070,0,0,0,0);
-CREATE VIEW rate AS
-SELECT target.path, cell.stage, cell.name, sample.phase, sample.repeat,
-       sample.bytes * 1e3 / sample.wall AS megabytes_per_second,
-       sample.operations * 1e9 / sample.wall AS operations_per_second,
-       (sample.user + sample.system) * 1.0 / sample.wall AS cores,
-       sample.invalid
-FROM sample JOIN target ON target.id = sample.target JOIN cell ON cell.id = sample.cell JOIN campaign
-WHERE sample.wall > 0 AND sample.repeat >= campaign.warm_up;
 COMMIT;
