@@ -137,10 +137,11 @@ impl Lane {
     }
 
     fn frame(&mut self, number: u64) -> anyhow::Result<()> {
-        let (position, file) = (self.frames, self.frames / FRAMES_PER_FILE);
+        let file = self.frames / FRAMES_PER_FILE;
+        let extent = self.head.extent(file, self.frames * BLOCK, BLOCK as u32);
         let (checksum, due) = (Some(self.checksum), number * 1_000_000);
         self.frames += 1;
-        self.put(Entry::Frame { number, file, position, due, checksum, length: None })?;
+        self.put(Entry::Frame { number, extent, due, checksum })?;
         if self.frames.is_multiple_of(FRAMES_PER_FILE) { self.put(Entry::Durable { file }) } else { Ok(()) }
     }
 

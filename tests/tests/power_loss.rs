@@ -65,14 +65,7 @@ fn durable_packets(http: SocketAddr) -> u64 {
 /// Frames of 8032 B that a reader finds after the loss of power.
 fn frames_there(disk: &FileSystem) -> u64 {
     let recording = Recording::open(&[disk.path().join("scan")], Trust::Durable).expect("a recording");
-    let size = recording.head().frame_size;
-    recording
-        .index
-        .frames
-        .iter()
-        .map(|(_, place)| place)
-        .map(|place| place.length.map_or(size, u64::from) / 8032)
-        .sum()
+    recording.index.frames.iter().map(|(_, place)| u64::from(place.extent.size) / 8032).sum()
 }
 
 #[test]

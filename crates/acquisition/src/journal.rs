@@ -5,8 +5,7 @@
 //!
 //! | kind | numbers |
 //! |---|---|
-//! | 1 head | recording, lane (low 32 bits) and lanes (high), frame size, stride, frames a file, version (5; low 32 bits), storing (next 16) and format (high 16) |
-//! | 2 frame | number, file, position in the file, when it was due (ns), CRC-32 of its bytes plus 2^32, or 0 if none was made; bytes of it if it is a block of packets, or 0 |
+//! | 1 head | recording, lane (low 32 bits) and lanes (high), frame size, stride, frames a file, version (6; low 32 bits), storing (next 16) and format (high 16) |
 //! | 3 durable | frames in earlier records, in files up to this number, survive the loss of power |
 //! | 4 removed | the file of this number was removed to make room, or is about to be overwritten |
 //! | 5 end | 1 if the whole recording was ended in order, how many frames it was due, and bytes of the last one, if it is a block of packets, or 0; 0 if only this lane was |
@@ -16,10 +15,12 @@
 //! | 9 chunk | file, and 1 + the number in its name from now on, or 0 if there is none |
 //! | 10 checkpoint | frames in the first so many records of this journal survive the loss of power, in whichever files |
 //! | 11 boot | of the machine that records, since it was started last: its boot id (`/proc/sys/kernel/random/boot_id`), 16 bytes |
+//! | 12 frame | number, file (low 48 bits) and encoding (high 16), offset in the file that is there, when it was due (ns), CRC-32 of its decoded bytes plus 2^32, or 0 if none was made, bytes of it in the file (low 32) and decoded (high 32) |
 //!
 //! Storing is 0 for files of N frames, 1 for a growing file, 2 for one that lanes share, 3 for chunks, 4 for one that is
-//! written again and again. In 1, 2 and 4, which are not made of files, a "file" is a part of so many frames of the lane, which is synced as a whole; a position is always in the file
-//! that is there, and that of a frame in a shared file is its number. Format is 0 for the bytes of frames, 1 for CBF.
+//! written again and again. In 1, 2 and 4, which are not made of files, a "file" is a part of so many frames of the lane, which is synced as a whole; an offset is always in the file
+//! that is there. Format is 0 for the bytes of frames, 1 for CBF; encoding is 0 for the bytes of the frame, 1 for a CBF file of it. The stride is
+//! the distance of frames that were written one behind the other: readers need no more than extents.
 //!
 //! A chunk is noted before its file is made and again before it is renamed: the file has the last name that is noted, or
 //! that before. The number in a name is that of the chunk among those of all lanes.
@@ -28,21 +29,26 @@
 //! to time, and a checkpoint says up to which record: one that was written before the sync began, since the data of a frame
 //! are written before its record is.
 //!
-//! Version 4 has neither checkpoint nor boot.
+//! Version 4 has neither checkpoint nor boot. Versions 4 and 5 have, in place of kind 12:
+//!
+//! | kind | numbers |
+//! |---|---|
+//! | 2 frame | number, file, position in the file, counted in strides, when it was due (ns), CRC-32 as in kind 12; bytes of it if it is a block of packets, or 0 |
 //!
 //! The text of an origin stands behind the head, in as many records as it takes, the last one filled up with zeroes.
 
+mod extent;
 mod limits;
+mod record;
 
+pub use extent::{Encoding, FrameExtent};
 pub use limits::*;
+pub use record::{RECORD, prefix};
 
 use nilometer_model::{Format, Storing};
 use nilometer_storage::process::BootId;
 
 use crate::{Due, Gap, instrument::Origin};
-
-/// Bytes of a record.
-pub const RECORD: usize = 64;
 
 /// What a record says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,16 +59,12 @@ pub enum Entry {
     Frame {
         /// Counted by the instrument.
         number: u64,
-        /// Which file of the lane, or part of its only one.
-        file: u64,
-        /// Which frame of the file that is there.
-        position: u64,
+        /// Where its bytes are.
+        extent: FrameExtent,
         /// When it was due, on the clock of the recording, in ns.
         due: u64,
-        /// CRC-32 (ISO-HDLC) of its bytes, if the recording was to have them.
+        /// CRC-32 (ISO-HDLC) of its decoded bytes, if the recording was to have them.
         checksum: Option<u32>,
-        /// Bytes of it, if it is a block of packets.
-        length: Option<u32>,
     },
     /// Packets are missing in the block whose record follows.
     Gap {
@@ -152,138 +154,6 @@ pub fn chunk_name(name: &str, number: u32) -> String {
     format!("{name}.{number:08}")
 }
 
-fn numbers_of(text: [u8; TEXT]) -> [u64; 6] {
-    let (words, _) = text.as_chunks();
-    std::array::from_fn(|at| u64::from_le_bytes(words[at]))
-}
-
-fn text_of(numbers: [u64; 6]) -> [u8; TEXT] {
-    let mut text = [0; TEXT];
-    for (place, number) in text.chunks_exact_mut(8).zip(numbers) {
-        place.copy_from_slice(&number.to_le_bytes());
-    }
-    text
-}
-
-const VERSION: u32 = 5;
-/// The first that this program reads.
-const FIRST_VERSION: u32 = 4;
-
-/// Two numbers in one.
-const fn pair(low: u32, high: u32) -> u64 {
-    low as u64 | (high as u64) << 32
-}
-
-impl Entry {
-    fn parts(self) -> (u32, [u64; 6]) {
-        match self {
-            Entry::Head(Head {
-                recording,
-                lane,
-                lanes,
-                frame_size,
-                stride,
-                frames_per_file,
-                storing,
-                format,
-            }) => {
-                let version = pair(VERSION, storing as u32 | (format as u32) << 16);
-                (1, [recording, pair(lane, lanes), frame_size, stride, frames_per_file, version])
-            }
-            Entry::Frame { number, file, position, due, checksum, length } => {
-                let checksum = checksum.map_or(0, |checksum| pair(checksum, 1));
-                (2, [number, file, position, due, checksum, u64::from(length.unwrap_or(0))])
-            }
-            Entry::Gap { number, gap: Gap { at, count, filled } } => {
-                (7, [number, u64::from(at), count, u64::from(filled), 0, 0])
-            }
-            Entry::Durable { file } => (3, [file, 0, 0, 0, 0, 0]),
-            Entry::Removed { file } => (4, [file, 0, 0, 0, 0, 0]),
-            Entry::End { due: Some(Due { frames, last }) } => {
-                (5, [1, frames, u64::from(last.unwrap_or(0)), 0, 0, 0])
-            }
-            Entry::End { due: None } => (5, [0; 6]),
-            Entry::Origin(text) => (6, numbers_of(text)),
-            Entry::Stream(text) => (8, numbers_of(text)),
-            Entry::Chunk { file, number } => {
-                (9, [file, number.map_or(0, |number| u64::from(number) + 1), 0, 0, 0, 0])
-            }
-            Entry::Checkpoint { records } => (10, [records, 0, 0, 0, 0, 0]),
-            Entry::Boot(BootId(id)) => {
-                let (low, high) = (id as u64, (id >> 64) as u64);
-                (11, [low, high, 0, 0, 0, 0])
-            }
-        }
-    }
-
-    #[expect(clippy::many_single_char_names, reason = "what they mean is in the table above, by kind")]
-    fn from_parts(kind: u32, [a, b, c, d, e, f]: [u64; 6]) -> Option<Self> {
-        match kind {
-            1 if (FIRST_VERSION..=VERSION).contains(&(f as u32)) => Some(Entry::Head(Head {
-                recording: a,
-                lane: b as u32,
-                lanes: (b >> 32) as u32,
-                frame_size: c,
-                stride: d,
-                frames_per_file: e,
-                storing: *Storing::STORED.get((f >> 32) as usize & 0xffff)?,
-                format: *Format::STORED.get((f >> 48) as usize)?,
-            })),
-            2 => {
-                let checksum = (e >> 32 == 1).then_some(e as u32);
-                let length = u32::try_from(f).ok().filter(|length| *length > 0);
-                Some(Entry::Frame { number: a, file: b, position: c, due: d, checksum, length })
-            }
-            3 => Some(Entry::Durable { file: a }),
-            4 => Some(Entry::Removed { file: a }),
-            5 => {
-                let last = u32::try_from(c).ok().filter(|length| *length > 0);
-                Some(Entry::End { due: (a == 1).then_some(Due { frames: b, last }) })
-            }
-            6 => Some(Entry::Origin(text_of([a, b, c, d, e, f]))),
-            7 => {
-                let gap = Gap { at: u32::try_from(b).ok()?, count: c, filled: d == 1 };
-                Some(Entry::Gap { number: a, gap })
-            }
-            8 => Some(Entry::Stream(text_of([a, b, c, d, e, f]))),
-            9 => {
-                let number = b.checked_sub(1).map(u32::try_from).transpose().ok()?;
-                Some(Entry::Chunk { file: a, number })
-            }
-            10 => Some(Entry::Checkpoint { records: a }),
-            11 => Some(Entry::Boot(BootId(u128::from(a) | u128::from(b) << 64))),
-            _ => None,
-        }
-    }
-
-    /// Writes the record of this sequence number.
-    pub fn put(self, sequence: u64, record: &mut [u8]) {
-        let (kind, numbers) = self.parts();
-        record[4..8].copy_from_slice(&kind.to_le_bytes());
-        record[8..16].copy_from_slice(&sequence.to_le_bytes());
-        for (place, number) in record[16..RECORD].chunks_exact_mut(8).zip(numbers) {
-            place.copy_from_slice(&number.to_le_bytes());
-        }
-        let checksum = crc32fast::hash(&record[4..RECORD]);
-        record[..4].copy_from_slice(&checksum.to_le_bytes());
-    }
-
-    /// Reads a record, if it is whole and has this sequence number.
-    pub fn take(sequence: u64, record: &[u8]) -> Option<Self> {
-        let (checksum, rest) = record.get(..RECORD)?.split_first_chunk()?;
-        let word = |at: usize| rest.get(at..at + 8)?.try_into().ok().map(u64::from_le_bytes);
-        if u32::from_le_bytes(*checksum) != crc32fast::hash(rest) || word(4)? != sequence {
-            return None;
-        }
-        let kind = u32::from_le_bytes(*rest.first_chunk()?);
-        let mut numbers = [0; 6];
-        for (index, number) in numbers.iter_mut().enumerate() {
-            *number = word(12 + 8 * index)?;
-        }
-        Entry::from_parts(kind, numbers)
-    }
-}
-
 /// The records that say what the frames are made from.
 pub fn origin_entries(origin: &Origin) -> Vec<Entry> {
     parts_of(&origin.text()).map(Entry::Origin).collect()
@@ -319,13 +189,6 @@ pub fn origin_of(entries: &[Entry]) -> Option<Origin> {
     Origin::read(std::str::from_utf8(&text).ok()?, head.frame_size)
 }
 
-/// The longest valid prefix of a journal: empty unless it begins with a head.
-pub fn prefix(bytes: &[u8]) -> Vec<Entry> {
-    let records = bytes.chunks_exact(RECORD).zip(0..);
-    let entries: Vec<_> = records.map_while(|(record, sequence)| Entry::take(sequence, record)).collect();
-    if matches!(entries.first(), Some(Entry::Head(_))) { entries } else { Vec::new() }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -344,10 +207,10 @@ mod tests {
         let entries = [
             Entry::Head(head),
             Entry::Origin([255; TEXT]),
-            Entry::Frame { number: 5, file: 0, position: 0, due: 77, checksum: None, length: None },
+            Entry::Frame { number: 5, extent: head.extent(0, 0, 100), due: 77, checksum: None },
             Entry::Gap { number: 6, gap: Gap { at: 3, count: 1 << 40, filled: true } },
             Entry::Stream([254; TEXT]),
-            Entry::Frame { number: 6, file: 0, position: 1, due: 78, checksum: Some(0), length: Some(99) },
+            Entry::Frame { number: 6, extent: head.extent(1 << 47, 1 << 61, 99), due: 78, checksum: Some(0) },
             Entry::Durable { file: 2 },
             Entry::Removed { file: 0 },
             Entry::End { due: None },
@@ -362,7 +225,7 @@ mod tests {
         for (sequence, (entry, record)) in entries.into_iter().zip(bytes.chunks_exact_mut(RECORD)).enumerate()
         {
             entry.put(sequence as u64, record);
-            assert_eq!(Entry::take(sequence as u64, record), Some(entry));
+            assert_eq!(head.entry(sequence as u64, record), Some(entry));
         }
         bytes
     }

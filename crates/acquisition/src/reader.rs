@@ -12,7 +12,7 @@ mod recent;
 pub use below::{journals_below, with_below};
 pub use checksums::Checksums;
 pub use frames::Frames;
-pub(crate) use frames::read_cbf;
+pub(crate) use frames::read_encoded;
 pub(crate) use grow::{Look, News};
 pub use labels::Numbers;
 pub use placements::Placements;
@@ -31,7 +31,7 @@ use nilometer_storage::process::BootId;
 use crate::{
     Gap, Ranges, Stream,
     instrument::Origin,
-    journal::{self, Entry, Head, RECORD},
+    journal::{self, Entry, FrameExtent, Head, RECORD},
     recording_file::{self, PageCache, ReadAccess, RecordingFile},
 };
 use pieces::Lasting;
@@ -47,15 +47,18 @@ pub enum Trust {
 
 /// Where a frame is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct FrameLocation {
     /// Index of the lane's head in [`Index::heads`].
     pub lane: usize,
+    /// Where in the lane's files.
+    pub extent: FrameExtent,
+}
+
+impl FrameLocation {
     /// Which file of the lane, or part of its only one.
-    pub file: u64,
-    /// Which frame of the file that is there.
-    pub position: u64,
-    /// Bytes of it, if it is a block of packets.
-    pub length: Option<u32>,
+    pub fn file(&self) -> u64 {
+        self.extent.file
+    }
 }
 
 /// Which frames there are, and where: pure, from the journals' bytes.
@@ -77,7 +80,7 @@ pub struct Index {
     /// Those that were complete last.
     pub(crate) recent: Recent,
     /// A frame may be in two lanes, if the first failed when it was stored but not yet acknowledged.
-    pub copies: BTreeMap<u64, Vec<Place>>,
+    pub copies: BTreeMap<u64, Vec<FrameLocation>>,
     /// Frames that were removed to make room.
     pub removed: Numbers,
     /// By lane: the last of its files that was removed. Older ones were before.
@@ -131,13 +134,13 @@ impl Index {
         let mut gaps: BTreeMap<u64, Vec<Gap>> = BTreeMap::new();
         for (entry, record) in entries.iter().zip(before..) {
             match *entry {
-                Entry::Frame { number, file, .. } if removed.contains(file) => {
+                Entry::Frame { number, extent, .. } if removed.contains(extent.file) => {
                     self.removed.add(number);
                 }
-                Entry::Frame { number, file, position, length, due, .. } if lasting.has(file, record) => {
+                Entry::Frame { number, extent, due, .. } if lasting.has(extent.file, record) => {
                     self.gaps.extend(gaps.remove_entry(&number));
                     self.recent.add(number, Nanos(due));
-                    self.found(number, Place { lane, file, position, length });
+                    self.found(number, FrameLocation { lane, extent });
                 }
                 Entry::Chunk { file, number } => {
                     let before = self.chunks.get(&(lane, file)).map(|names| names.last);
@@ -154,14 +157,15 @@ impl Index {
         }
     }
 
-    fn found(&mut self, number: u64, place: Place) {
+    fn found(&mut self, number: u64, place: FrameLocation) {
         if let Some(other) = self.frames.insert(number, place) {
             self.copies.entry(number).or_default().push(other);
         }
     }
 
     /// What a file of frames may be called in a recording of this name, as it should be first.
-    pub fn file_names(&self, name: &str, Place { lane, file, .. }: Place) -> Vec<String> {
+    pub fn file_names(&self, name: &str, location: FrameLocation) -> Vec<String> {
+        let (lane, file) = (location.lane, location.file());
         let head = &self.heads[lane];
         let named = |number: Option<u32>| {
             number.map_or_else(|| head.file_name(name, file), |number| journal::chunk_name(name, number))
@@ -174,17 +178,18 @@ impl Index {
     }
 
     /// Which file of a lane a place is in: the same for all that are in one, whichever part of it that is.
-    pub fn file_of(&self, Place { lane, file, .. }: Place) -> (usize, u64) {
-        (lane, if self.heads[lane].storing.is_many_files() { file } else { 0 })
+    pub fn file_of(&self, location: FrameLocation) -> (usize, u64) {
+        let many = self.heads[location.lane].storing.is_many_files();
+        (location.lane, if many { location.file() } else { 0 })
     }
 
     /// Whether the file that a place was in is removed, or overwritten there.
-    pub fn is_gone(&self, Place { lane, file, .. }: Place) -> bool {
-        self.gone.get(&lane).is_some_and(|last| file <= *last)
+    pub fn is_gone(&self, location: FrameLocation) -> bool {
+        self.gone.get(&location.lane).is_some_and(|last| location.file() <= *last)
     }
 
     /// Every place where a frame is.
-    pub fn places(&self, number: u64) -> impl Iterator<Item = Place> {
+    pub fn places(&self, number: u64) -> impl Iterator<Item = FrameLocation> {
         let copies = self.copies.get(&number).into_iter().flatten();
         self.frames.get(number).into_iter().chain(copies.copied())
     }
@@ -338,12 +343,12 @@ impl Recording {
     }
 
     /// The file of frames that a place is in.
-    pub fn path(&self, place: Place) -> PathBuf {
+    pub fn path(&self, place: FrameLocation) -> PathBuf {
         first_there(self.paths(place))
     }
 
     /// What that file may be called, as it should be first.
-    pub(crate) fn paths(&self, place: Place) -> Vec<PathBuf> {
+    pub(crate) fn paths(&self, place: FrameLocation) -> Vec<PathBuf> {
         let Stem { directory, name, .. } = &self.stems[place.lane];
         let names = self.index.file_names(name, place).into_iter();
         names.map(|name| directory.join(name)).collect()
@@ -361,7 +366,7 @@ impl Recording {
     }
 
     /// Opens the file of frames that a place is in.
-    pub(crate) fn open_frames(&self, place: Place) -> io::Result<RecordingFile> {
+    pub(crate) fn open_frames(&self, place: FrameLocation) -> io::Result<RecordingFile> {
         recording_file::open_of(&self.path(place), self.user(place.lane), PageCache::Through)
     }
 }
@@ -391,7 +396,7 @@ impl Found {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
             read => read?,
         }
-        let Some(head) = head_of(&record) else { return Ok(None) };
+        let Some(head) = Head::read(&record) else { return Ok(None) };
         head.check()?;
         Ok(Some(Found { lane, path, head, access }))
     }
@@ -459,13 +464,6 @@ fn check_one(directories: &[PathBuf], found: &[Found]) -> Result<(), OpenError> 
     match found.iter().find(|other| other.head.recording != first.head.recording) {
         Some(other) => Err(OpenError::Several { first: first.path.clone(), other: other.path.clone() }),
         None => Ok(()),
-    }
-}
-
-fn head_of(journal: &[u8]) -> Option<Head> {
-    match Entry::take(0, journal)? {
-        Entry::Head(head) => Some(head),
-        _ => None,
     }
 }
 

@@ -9,7 +9,7 @@ use nilometer_model::Storing;
 
 use crate::{
     instrument::{Content, ContentError, Origin},
-    reader::{Checksums, Frames, Place, Recording},
+    reader::{Checksums, FrameLocation, Frames, Recording},
     whole::Whole,
 };
 
@@ -50,7 +50,7 @@ pub struct Damaged {
     /// The frame.
     pub number: u64,
     /// Where it should be.
-    pub place: Place,
+    pub place: FrameLocation,
     /// What is wrong.
     pub why: String,
 }
@@ -126,7 +126,7 @@ impl<'a> Proof<'a> {
         content: Option<&'a Content>,
         checksums: &mut Checksums,
         number: u64,
-        place: Place,
+        place: FrameLocation,
     ) -> Result<Self, String> {
         if let Some(content) = content {
             return Ok(Proof::Made(content));
@@ -140,7 +140,7 @@ impl<'a> Proof<'a> {
         &self,
         frames: &'b mut Frames<'_>,
         number: u64,
-        place: Place,
+        place: FrameLocation,
     ) -> Result<(&'b [u8], bool), String> {
         let bytes = frames.at(place).map_err(|error| format!("can't be read: {error}"))?;
         match self {

@@ -6,10 +6,10 @@ use std::{fs, hint::black_box, path::Path};
 use nilometer_acquisition::{
     cbf::{self, Image},
     format::{self, Known, Near, Packet},
-    journal::{self, Entry, RECORD},
+    journal::{self, Entry, Head, RECORD},
 };
 use nilometer_fuzz::fuzz;
-use nilometer_model::Instrument;
+use nilometer_model::{Format, Instrument, Storing};
 
 /// The instruments of the repository whose packets are known.
 fn instruments() -> Vec<Instrument> {
@@ -84,20 +84,37 @@ fn pictures_are_read_or_refused() {
 
 #[test]
 fn journals_are_read_up_to_the_first_record_that_is_not_whole() {
+    let head = Head {
+        recording: 1,
+        lane: 0,
+        lanes: 1,
+        frame_size: 8,
+        stride: 8,
+        frames_per_file: 100,
+        storing: Storing::Files,
+        format: Format::Raw,
+    };
     let text = |byte: u8| Entry::Origin([byte; 48]);
     let frame =
-        |number| Entry::Frame { number, file: 0, position: number, due: 5, checksum: Some(9), length: None };
-    let entries =
-        [text(b'{'), text(b'x'), frame(0), frame(1), Entry::Durable { file: 0 }, Entry::End { due: None }];
+        |number| Entry::Frame { number, extent: head.extent(0, 8 * number, 8), due: 5, checksum: Some(9) };
+    let entries = [
+        Entry::Head(head),
+        text(b'{'),
+        text(b'x'),
+        frame(0),
+        frame(1),
+        Entry::Durable { file: 0 },
+        Entry::End { due: None },
+    ];
     let mut bytes = vec![0; entries.len() * RECORD];
     for (sequence, (entry, record)) in (0..).zip(entries.into_iter().zip(bytes.chunks_exact_mut(RECORD))) {
         entry.put(sequence, record);
     }
-    fuzz("journal", vec![bytes], |input| {
+    fuzz("journal", vec![bytes], move |input| {
         let entries = journal::prefix(input);
         drop((journal::origin_of(&entries), journal::stream_of(&entries)));
         for (sequence, record) in (0..).zip(input.chunks(RECORD)) {
-            black_box(Entry::take(sequence, record));
+            black_box(head.entry(sequence, record));
         }
     });
 }

@@ -144,11 +144,12 @@ fn craft(directory: &Path, seed: u64) {
     let storing = random.below(5);
     let per_file = random.or_hostile(5, how_often);
     let told_lanes = random.or_hostile(lanes, how_often);
+    let program = random.of(&[4, 5, 6, 6]);
     for lane in 0..lanes {
         let mut journal = Journal::default();
         let told = random.or_hostile(lane, 2 * how_often);
-        let version = pair(4, storing | random.of(&[0, 0, 0, 1, 2, 3]) << 16);
-        let vdif_version = pair(4, storing | 2 << 16);
+        let version = pair(program, storing | random.of(&[0, 0, 0, 1, 2, 3]) << 16);
+        let vdif_version = pair(program, storing | 2 << 16);
         let version = if vdif { vdif_version } else { version };
         journal.add(1, [7, pair(told, told_lanes), frame, stride, per_file, version]);
         if vdif {
@@ -156,7 +157,8 @@ fn craft(directory: &Path, seed: u64) {
         } else if random.one_in(3) {
             journal.text(6, &origin(&mut random, frame, how_often));
         }
-        entries(&mut random, &mut journal, (lane, lanes), frame, how_often);
+        let lies = Lies { lane, lanes, frame, program, how_often };
+        lies.entries(&mut random, &mut journal);
         fs::write(directory.join(format!("r.{lane}.journal")), &journal.bytes).expect("room");
         let file = match storing {
             0 => format!("r.{lane}.00000000.raw"),
@@ -203,37 +205,61 @@ fn origin(random: &mut Random, frame: u64, how_often: u64) -> String {
     )
 }
 
-/// What became of frames.
-fn entries(
-    random: &mut Random,
-    journal: &mut Journal,
-    (lane, lanes): (u64, u64),
+/// What a journal says, one number in so many of it wrong.
+struct Lies {
+    lane: u64,
+    lanes: u64,
     frame: u64,
+    /// The version of the journal.
+    program: u64,
     how_often: u64,
-) {
-    for count in 0..random.below(40) {
-        let mut n = |right: u64| random.or_hostile(right, how_often);
-        let number = n(count * lanes + lane);
-        let (file, position, due) = (n(0), n(count), n(count * 1_000_000));
-        let length = if n(1) == 1 { 0 } else { n(frame) };
-        let [gap, at, packets] = [n(count), n(1), n(2)];
-        match random.below(20) {
-            0 => journal.add(3, [file, 0, 0, 0, 0, 0]),
-            1 if random.one_in(4) => journal.add(4, [file, 0, 0, 0, 0, 0]),
-            2 => journal.add(9, [file, position, 0, 0, 0, 0]),
-            5 => journal.add(10, [gap, 0, 0, 0, 0, 0]),
-            6 => journal.add(11, [number, due, 0, 0, 0, 0]),
-            3 | 4 => {
-                journal.add(7, [number, at, packets, gap & 1, 0, 0]);
-                journal.add(2, [number, file, position, due, 0, length]);
+}
+
+impl Lies {
+    /// What became of frames.
+    fn entries(&self, random: &mut Random, journal: &mut Journal) {
+        let Lies { lane, lanes, frame, how_often, .. } = *self;
+        for count in 0..random.below(40) {
+            let checksum = random.below(2) << 32;
+            let mut n = |right: u64| random.or_hostile(right, how_often);
+            let number = n(count * lanes + lane);
+            let (file, position, due) = (n(0), n(count), n(count * 1_000_000));
+            let length = if n(1) == 1 { 0 } else { n(frame) };
+            let (offset, encoding) = (n(count.wrapping_mul(frame)), n(0));
+            let (stored, size) = (n(frame), n(frame));
+            let (kind, found) = match self.program {
+                6 => (
+                    12,
+                    [
+                        number,
+                        file & ((1 << 48) - 1) | encoding << 48,
+                        offset,
+                        due,
+                        checksum,
+                        pair(stored, size),
+                    ],
+                ),
+                _ => (2, [number, file, position, due, checksum, length]),
+            };
+            let [gap, at, packets] = [n(count), n(1), n(2)];
+            match random.below(20) {
+                0 => journal.add(3, [file, 0, 0, 0, 0, 0]),
+                1 if random.one_in(4) => journal.add(4, [file, 0, 0, 0, 0, 0]),
+                2 => journal.add(9, [file, position, 0, 0, 0, 0]),
+                5 => journal.add(10, [gap, 0, 0, 0, 0, 0]),
+                6 => journal.add(11, [number, due, 0, 0, 0, 0]),
+                3 | 4 => {
+                    journal.add(7, [number, at, packets, gap & 1, 0, 0]);
+                    journal.add(kind, found);
+                }
+                _ => journal.add(kind, found),
             }
-            _ => journal.add(2, [number, file, position, due, random.below(2) << 32, length]),
         }
-    }
-    if random.one_in(2) {
-        let frames = random.or_hostile(80, 4);
-        let last = random.or_hostile(0, how_often);
-        journal.add(5, [1, frames, last, 0, 0, 0]);
+        if random.one_in(2) {
+            let frames = random.or_hostile(80, 4);
+            let last = random.or_hostile(0, how_often);
+            journal.add(5, [1, frames, last, 0, 0, 0]);
+        }
     }
 }
 

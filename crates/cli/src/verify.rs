@@ -120,8 +120,8 @@ fn told(recording: &Recording, verified: &Verified, unproved: u64) -> String {
     for Damaged { number, place, why } in &verified.damaged {
         let (path, one) = (recording.path(*place), what.trim_end_matches('s'));
         lines.push(format!(
-            "damaged     {one} {number} {why}: {one} {} of {}",
-            place.position,
+            "damaged     {one} {number} {why}: it begins at byte {} of {}",
+            place.extent.offset,
             in_line(path.display())
         ));
     }

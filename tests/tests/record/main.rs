@@ -401,7 +401,7 @@ fn what_was_acknowledged_before_it_was_killed_is_there() {
         assert!(holes < IN_FLIGHT, "seed {seed}: {:?} are missing", after.missing());
         let file = lab.file();
         for (number, place) in after.frames.iter() {
-            let block = &file[place.position as usize * BLOCK..][..BLOCK];
+            let block = &file[place.extent.offset as usize..][..BLOCK];
             assert_frames_from(&lab, number * 128, block, 128, &missing);
         }
         found += after.frames.len();

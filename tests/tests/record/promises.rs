@@ -4,7 +4,7 @@
 use std::{fs, net::SocketAddr, os::unix::fs::MetadataExt, path::Path};
 
 use nilometer_acquisition::{
-    journal::{Entry, RECORD},
+    journal::{Entry, RECORD, prefix},
     reader::{Recording, Trust},
     transport::{Course, faults::Faults},
 };
@@ -22,9 +22,7 @@ fn packets(told: &Value, which: &str) -> u64 {
 /// Packets that a reader finds.
 fn packets_there(directory: &Path, trust: Trust) -> u64 {
     let recording = Recording::open(&[directory.to_path_buf()], trust).expect("a recording");
-    let head = recording.head();
-    let frames = recording.index.frames.iter().map(|(_, place)| place);
-    frames.map(|place| place.length.map_or(head.frame_size, u64::from) / FRAME as u64).sum()
+    recording.index.frames.iter().map(|(_, place)| u64::from(place.extent.size) / FRAME as u64).sum()
 }
 
 /// A recording, and where it is asked.
@@ -134,10 +132,10 @@ fn what_a_killed_recorder_had_reserved_is_freed_and_what_it_recorded_stays() {
 /// Puts another start of the machine into a journal, as if it had gone down while this was recorded.
 fn as_of_another_start(journal: &Path) {
     let mut bytes = fs::read(journal).expect("a journal");
-    let records = bytes.chunks_exact_mut(RECORD).enumerate();
-    for (sequence, record) in records {
-        if let Some(Entry::Boot(BootId(id))) = Entry::take(sequence as u64, record) {
-            Entry::Boot(BootId(id ^ 1)).put(sequence as u64, record);
+    let entries = prefix(&bytes).into_iter();
+    for ((sequence, record), entry) in (0..).zip(bytes.chunks_exact_mut(RECORD)).zip(entries) {
+        if let Entry::Boot(BootId(id)) = entry {
+            Entry::Boot(BootId(id ^ 1)).put(sequence, record);
         }
     }
     fs::write(journal, bytes).expect("space");

@@ -1,5 +1,7 @@
 //! What is in frames and into which files they go: simulated, verified, and read by others.
 
+use std::os::unix::fs::FileExt;
+
 use super::*;
 
 #[test]
@@ -54,7 +56,9 @@ fn one_file_grows_or_is_shared_and_is_verified_as_many_files_are() {
         let verified = recording.verify(&[]);
         assert_eq!((verified.code, number(&verified, "right")), (Some(1), 49), "{verified:?}");
         assert!(
-            verified.stdout.contains(&format!("from byte 12288 on: frame 2 of {}", path.display())),
+            verified
+                .stdout
+                .contains(&format!("from byte 12288 on: it begins at byte 4194304 of {}", path.display())),
             "{verified:?}"
         );
     }
@@ -135,7 +139,7 @@ fn after_a_kill_every_acknowledged_frame_of_a_shared_file_is_there() {
 }
 
 /// Damages a byte of a file.
-fn turn_bits(file: &Path, at: u64) {
+pub(crate) fn turn_bits(file: &Path, at: u64) {
     let file = fs::OpenOptions::new().read(true).write(true).open(file).expect("it is there");
     let mut byte = [0];
     file.read_exact_at(&mut byte, at).expect("it is there");

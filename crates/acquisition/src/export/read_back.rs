@@ -4,7 +4,7 @@ use std::{fs::File, io, ops::Range, os::unix::fs::FileExt};
 
 use crate::{
     instrument::{Content, ContentError, Origin},
-    reader::{Checksums, Place, Recording},
+    reader::{Checksums, FrameLocation, Recording},
     whole::Whole,
 };
 
@@ -127,7 +127,7 @@ impl Reading<'_> {
         self.read(range, |_| {})
     }
 
-    fn block(&mut self, number: u64, range: Range<u64>, places: &[Place]) -> io::Result<Found> {
+    fn block(&mut self, number: u64, range: Range<u64>, places: &[FrameLocation]) -> io::Result<Found> {
         if self.content.is_some() {
             return self.made_again(number, range);
         }

@@ -18,8 +18,12 @@ use std::{
 use nilometer_model::{ByteRate, Histogram, Nanos, ReaderTotals};
 use nilometer_storage::{Arena, Buffer, Completion, Errno, OpKind, Operation, Step, Wait, Workload};
 
-use crate::{Expected, Frame, Gap, Ranges, Ring, journal::Entry, sink::RawLayout};
-use tail::Tail;
+use crate::{
+    Expected, Frame, Gap, Ranges, Ring,
+    journal::{Entry, FrameExtent},
+    sink::RawLayout,
+};
+use tail::{Tail, decode};
 
 /// What a follower does with frames.
 #[derive(Debug)]
@@ -55,7 +59,7 @@ pub struct Follower {
     following: Following,
     over: Arc<AtomicBool>,
     /// Acknowledged and not read yet, by number.
-    pending: BTreeMap<u64, Place>,
+    pending: BTreeMap<u64, PendingFrame>,
     /// What did not come of blocks that were not read yet.
     gaps: BTreeMap<u64, Vec<Gap>>,
     /// Packets that were left out in blocks.
@@ -65,7 +69,7 @@ pub struct Follower {
     /// Frames of files that were not there when they were to be read, by lane and file, until the journal says why.
     gone: BTreeMap<(usize, u64), u64>,
     /// The frame that is being read.
-    current: Option<(u64, Place)>,
+    current: Option<(u64, PendingFrame)>,
     /// The lane whose journal is looked at next, if one is, and whether there was anything new in this round.
     looking: Option<(usize, bool)>,
     look_at: Nanos,
@@ -81,15 +85,12 @@ pub struct Follower {
     late: Histogram,
 }
 
-/// Where a frame is.
+/// A frame that is to be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Place {
+struct PendingFrame {
     lane: usize,
-    file: u64,
-    position: u64,
+    extent: FrameExtent,
     due: Nanos,
-    /// Bytes of it, where it may be shorter than others.
-    length: Option<u32>,
 }
 
 /// How often journals are looked at while nothing new is in them.
@@ -151,19 +152,19 @@ impl Follower {
     }
 
     /// The next operation for the frame that is being read.
-    fn go_on(&mut self, place: Place) -> Option<Operation> {
+    fn go_on(&mut self, place: PendingFrame) -> Option<Operation> {
         let lane = &mut self.lanes[place.lane];
         match lane.open {
             _ if lane.names.is_in_doubt() => Some(lane.look(self.scratch.take()?)),
-            Some(file) if file == place.file && !lane.names.is_stale() => {
-                Some(lane.read(place.position, self.room.pop()?))
+            Some(file) if file == place.extent.file && !lane.names.is_stale() => {
+                Some(lane.read(&place.extent, self.room.pop()?))
             }
             Some(_) => {
                 let (slot, buffer) = (lane.frames, self.scratch.take()?);
                 lane.closed();
                 Some(Operation::on(OpKind::Close, slot, buffer))
             }
-            None => Some(lane.open(place.file, self.scratch.take()?)),
+            None => Some(lane.open(place.extent.file, self.scratch.take()?)),
         }
     }
 
@@ -198,8 +199,8 @@ impl Follower {
         for entry in entries {
             match entry {
                 Entry::Frame { number, .. } if self.seen.contains(number) => {}
-                Entry::Frame { number, file, position, due, length, .. } => {
-                    self.pending.insert(number, Place { lane, file, position, due: Nanos(due), length });
+                Entry::Frame { number, extent, due, .. } => {
+                    self.pending.insert(number, PendingFrame { lane, extent, due: Nanos(due) });
                 }
                 Entry::Removed { file } => {
                     self.totals.missed += self.gone.remove(&(lane, file)).unwrap_or_default();
@@ -221,7 +222,7 @@ impl Follower {
     /// The frames of a file can't be read any more: how many there were.
     fn forget(&mut self, lane: usize, file: u64) -> u64 {
         let before = self.pending.len();
-        self.pending.retain(|_, place| (place.lane, place.file) != (lane, file));
+        self.pending.retain(|_, place| (place.lane, place.extent.file) != (lane, file));
         (before - self.pending.len()) as u64
     }
 
@@ -263,14 +264,14 @@ impl Follower {
         }
     }
 
-    fn opened(&mut self, (number, place): (u64, Place), completion: Completion) {
+    fn opened(&mut self, (number, place): (u64, PendingFrame), completion: Completion) {
         self.scratch = Some(completion.operation.buffer);
         match completion.result {
             Ok(_) => {
-                self.lanes[place.lane].opened_file(place.file, true);
+                self.lanes[place.lane].opened_file(place.extent.file, true);
                 self.current = Some((number, place));
             }
-            Err(Errno::ENOENT) if self.lanes[place.lane].opened_file(place.file, false) => {
+            Err(Errno::ENOENT) if self.lanes[place.lane].opened_file(place.extent.file, false) => {
                 self.current = Some((number, place));
             }
             Err(Errno::ENOENT) => self.is_gone(place),
@@ -279,30 +280,30 @@ impl Follower {
     }
 
     /// The file of the frame that is read is not there, nor are those in it.
-    fn is_gone(&mut self, place: Place) {
-        let frames = 1 + self.forget(place.lane, place.file);
-        *self.gone.entry((place.lane, place.file)).or_default() += frames;
+    fn is_gone(&mut self, place: PendingFrame) {
+        let frames = 1 + self.forget(place.lane, place.extent.file);
+        *self.gone.entry((place.lane, place.extent.file)).or_default() += frames;
     }
 
     /// The journal of a lane was looked at to see whether the right file is open.
-    fn made_sure(&mut self, (number, place): (u64, Place), completion: Completion) {
+    fn made_sure(&mut self, (number, place): (u64, PendingFrame), completion: Completion) {
         let Completion { operation, result, .. } = completion;
         let lane = &mut self.lanes[place.lane];
         let entries = lane.take(&operation.buffer[..result.unwrap_or(0) as usize]);
         self.scratch = Some(operation.buffer);
         self.current = Some((number, place));
-        if entries.is_empty() && !lane.names.make_sure(place.file, lane.open.is_some()) {
+        if entries.is_empty() && !lane.names.make_sure(place.extent.file, lane.open.is_some()) {
             self.current = None;
             self.is_gone(place);
         }
         self.take(place.lane, entries);
     }
 
-    fn read(&mut self, (number, place): (u64, Place), completion: Completion) {
+    fn read(&mut self, (number, place): (u64, PendingFrame), completion: Completion) {
         let Completion { operation, result, finished, .. } = completion;
         let (lane, due, mut data) = (&self.lanes[place.lane], place.due, operation.buffer);
-        let length = place.length.map_or(lane.layout.head.frame_size as usize, |length| length as usize);
-        let whole = result.is_ok_and(|read| lane.frame(read, length, &mut data));
+        let length = place.extent.size as usize;
+        let whole = result.is_ok_and(|read| decode(&place.extent, read, &mut data));
         let gaps = self.gaps.remove(&number).unwrap_or_default();
         let right = match &self.purpose {
             Purpose::Check(expected) if whole => {
@@ -399,7 +400,7 @@ mod tests {
     use super::*;
     use crate::{
         instrument::{Content, Pattern},
-        journal::Head,
+        journal::{Encoding, Head},
     };
     use nilometer_model::{Format, Seed, Storing};
 
@@ -420,7 +421,8 @@ mod tests {
     }
 
     fn frame(number: u64, file: u64) -> Entry {
-        Entry::Frame { number, file, position: 0, due: 0, checksum: None, length: None }
+        let extent = FrameExtent { file, offset: 0, length: 16, encoding: Encoding::Raw, size: 16 };
+        Entry::Frame { number, extent, due: 0, checksum: None }
     }
 
     fn done(operation: Operation, result: Result<u32, Errno>) -> Completion {

@@ -1,12 +1,10 @@
 //! The end of a journal that somebody else writes: what was added since the last look.
 
-use nilometer_model::Format;
 use nilometer_storage::{Buffer, OpKind, Open, Operation, ROOT, Slot};
 
 use super::names::Names;
 use crate::{
-    cbf,
-    journal::{Entry, RECORD, chunk_name},
+    journal::{Encoding, Entry, FrameExtent, RECORD, chunk_name},
     sink::RawLayout,
 };
 
@@ -61,8 +59,7 @@ impl Tail {
 
     /// Takes the records that are whole. A torn one is not finished yet.
     pub(super) fn take(&mut self, bytes: &[u8]) -> Vec<Entry> {
-        let records = bytes.chunks_exact(RECORD).zip(self.records..);
-        let entries: Vec<_> = records.map_while(|(record, sequence)| Entry::take(sequence, record)).collect();
+        let entries = self.layout.head.entries(self.records, bytes);
         self.records += entries.len() as u64;
         for entry in &entries {
             self.names.note(*entry);
@@ -99,36 +96,31 @@ impl Tail {
     }
 
     /// Reads a frame of the file that is open.
-    pub(super) fn read(&self, position: u64, buffer: Buffer) -> Operation {
-        let stride = self.layout.head.stride;
-        // A compressed frame is as long as its file.
-        let length = if self.is_cbf() { buffer.len() as u64 } else { stride };
-        Operation::read(self.frames, position * stride, length as u32, buffer)
+    pub(super) fn read(&self, extent: &FrameExtent, buffer: Buffer) -> Operation {
+        // Past the cache: up to the next frame.
+        let length = if self.layout.direct { self.layout.head.stride as u32 } else { extent.length };
+        Operation::read(self.frames, extent.offset, length, buffer)
     }
+}
 
-    /// Makes of so many bytes that were read the frame of so many, at the begin of the buffer. Whether it is whole.
-    pub(super) fn frame(&self, read: u32, length: usize, buffer: &mut [u8]) -> bool {
-        let read = read as usize;
-        if !self.is_cbf() {
-            return read >= length;
+/// Makes the frame of so many bytes that were read of its extent, at the beginning of the buffer. Whether it is whole.
+pub(super) fn decode(extent: &FrameExtent, read: u32, buffer: &mut [u8]) -> bool {
+    let FrameExtent { encoding, length, size, .. } = *extent;
+    match encoding {
+        // It is there already.
+        Encoding::Raw => read >= length,
+        Encoding::Cbf => {
+            let mut frame = vec![0; size as usize];
+            let stored = &buffer[..read.min(length) as usize];
+            let whole = encoding.decode(stored, &mut frame).is_ok();
+            buffer[..frame.len()].copy_from_slice(&frame);
+            whole
         }
-        let mut frame = vec![0; length];
-        let whole = cbf::read_frame(&buffer[..read], &mut frame).is_ok();
-        buffer[..length].copy_from_slice(&frame);
-        whole
-    }
-
-    fn is_cbf(&self) -> bool {
-        is_cbf(&self.layout)
     }
 }
 
 /// The room that a frame needs to be read.
 pub(super) fn room(layout: &RawLayout) -> u64 {
-    let stride = layout.head.stride;
-    if is_cbf(layout) { cbf::size_max(stride / 4) } else { stride }
-}
-
-fn is_cbf(layout: &RawLayout) -> bool {
-    layout.head.format == Format::Cbf
+    let stored = Encoding::of(layout.head.format).length_max(layout.head.frame_size);
+    stored.max(layout.head.stride)
 }

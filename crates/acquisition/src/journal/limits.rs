@@ -10,8 +10,9 @@
 //! | frames per file | 1 | [`FRAMES_PER_FILE_MAX`] |
 //! | number of a frame, frames due | 0 | [`NUMBER_MAX`], and [`BYTES_MAX`] of frames |
 //! | file | 0 | [`NUMBER_MAX`] |
-//! | position in a file | 0 | [`BYTES_MAX`] of strides |
-//! | length of a block, and of the last one | 1 | frame size |
+//! | offset in a file, and where a frame ends there | 0 | [`BYTES_MAX`] |
+//! | size of a frame, and of the last one | 1 | frame size |
+//! | length of a frame in a file | 1; its size, if it is not encoded | [`super::Encoding::length_max`] of its size |
 //! | time when a frame was due, in ns | 0 | [`TIME_MAX`] |
 //! | packets of a gap | 0 | [`GAP_MAX`] |
 //! | records of a checkpoint | 0 | [`NUMBER_MAX`] |
@@ -20,13 +21,13 @@
 
 use std::io;
 
-use super::{Entry, Head};
+use super::{Encoding, Entry, FrameExtent, Head};
 use crate::{Due, Gap};
 
 /// Writers of a recording.
 pub const LANES_MAX: u64 = 4096;
-/// Bytes of a frame, or of a block of packets.
-pub const FRAME_SIZE_MAX: u64 = 1 << 32;
+/// Bytes of a frame, or of a block of packets: one write has no more.
+pub const FRAME_SIZE_MAX: u64 = u32::MAX as u64;
 /// Frames of a file.
 pub const FRAMES_PER_FILE_MAX: u64 = 1 << 40;
 /// Of a frame or a file: at a million a second, those of nine years.
@@ -78,12 +79,10 @@ impl Head {
         let last = NUMBER_MAX.min(BYTES_MAX / self.frame_size - 1);
         match *entry {
             Entry::Head(head) => head.check(),
-            Entry::Frame { number, file, position, due, length, .. } => {
+            Entry::Frame { number, extent, due, .. } => {
                 within("number", number, 0, last)?;
-                within("file", file, 0, NUMBER_MAX)?;
-                within("position", position, 0, BYTES_MAX / self.stride - 1)?;
                 within("due", due, 0, TIME_MAX)?;
-                length.map_or(Ok(()), |length| within("length", length.into(), 1, self.frame_size))
+                self.check_extent(extent)
             }
             Entry::Gap { number, gap: Gap { count, .. } } => {
                 within("number", number, 0, last)?;
@@ -99,6 +98,15 @@ impl Head {
             Entry::Checkpoint { records } => within("records of a checkpoint", records, 0, NUMBER_MAX),
             Entry::End { due: None } | Entry::Origin(_) | Entry::Stream(_) | Entry::Boot(_) => Ok(()),
         }
+    }
+
+    fn check_extent(&self, extent: FrameExtent) -> Result<(), OutOfLimits> {
+        let FrameExtent { file, offset, length, encoding, size } = extent;
+        within("file", file, 0, NUMBER_MAX)?;
+        within("offset", offset, 0, BYTES_MAX - u64::from(length))?;
+        within("size", size.into(), 1, self.frame_size)?;
+        let least = if encoding == Encoding::Raw { size } else { 1 };
+        within("length", length.into(), least.into(), encoding.length_max(size.into()))
     }
 }
 
@@ -140,19 +148,21 @@ mod tests {
 
     #[test]
     fn an_entry_within_all_limits_passes_and_each_number_is_held_against_its_own() {
-        let frame = |number, file, position, due, length| Entry::Frame {
-            number,
-            file,
-            position,
-            due,
-            checksum: None,
-            length: Some(length),
+        let frame = |number, file, offset, due, size| {
+            let extent = head().extent(file, offset, size);
+            Entry::Frame { number, extent, due, checksum: None }
         };
+        let stored = |length, encoding| {
+            let extent = FrameExtent { length, encoding, ..head().extent(0, 0, 4000) };
+            Entry::Frame { number: 0, extent, due: 0, checksum: None }
+        };
+        let longest = Encoding::Cbf.length_max(4000) as u32;
         let gap = |number, count| Entry::Gap { number, gap: Gap { at: u32::MAX, count, filled: true } };
         let end = |frames, last| Entry::End { due: Some(Due { frames, last: Some(last) }) };
         let most = (1 << 42) - 1;
         for right in [
-            frame(most, NUMBER_MAX, (1 << 41) - 1, TIME_MAX, 1 << 20),
+            frame(most, NUMBER_MAX, BYTES_MAX - (1 << 20), TIME_MAX, 1 << 20),
+            stored(longest, Encoding::Cbf),
             gap(most, GAP_MAX),
             end(most, 1 << 20),
             Entry::End { due: None },
@@ -162,9 +172,14 @@ mod tests {
         for (wrong, field) in [
             (frame(most + 1, 0, 0, 0, 1), "number"),
             (frame(0, NUMBER_MAX + 1, 0, 0, 1), "file"),
-            (frame(0, 0, 1 << 41, 0, 1), "position"),
+            (frame(0, 0, BYTES_MAX, 0, 1), "offset"),
+            (stored(3999, Encoding::Raw), "length"),
+            (stored(4001, Encoding::Raw), "length"),
+            (stored(0, Encoding::Cbf), "length"),
+            (stored(longest + 1, Encoding::Cbf), "length"),
             (frame(0, 0, 0, TIME_MAX + 1, 1), "due"),
-            (frame(0, 0, 0, 0, (1 << 20) + 1), "length"),
+            (frame(0, 0, 0, 0, (1 << 20) + 1), "size"),
+            (frame(0, 0, 0, 0, 0), "size"),
             (gap(u64::MAX, 0), "number"),
             (gap(0, GAP_MAX + 1), "packets of a gap"),
             (end(1 << 53, 1), "frames due"),

@@ -8,11 +8,11 @@ use std::{
 };
 
 use super::{
-    Place, Recording,
+    FrameLocation, Recording,
     pieces::{AT_ONCE, read_from},
 };
 use crate::{
-    journal::Entry,
+    journal::{Entry, Head},
     recording_file::{PageCache, open_of},
 };
 
@@ -25,6 +25,7 @@ pub struct Checksums {
 #[derive(Debug)]
 struct LaneChecksums {
     journal: PathBuf,
+    head: Head,
     /// To whom it belongs.
     user: u32,
     open: Option<File>,
@@ -36,7 +37,7 @@ struct LaneChecksums {
     passed: BTreeMap<Key, Option<u32>>,
 }
 
-/// Number, file and position of a frame.
+/// Number, file and offset of a frame.
 type Key = (u64, u64, u64);
 
 impl Recording {
@@ -44,6 +45,7 @@ impl Recording {
     pub fn checksums(&self) -> Checksums {
         let lane = |lane| LaneChecksums {
             journal: self.journal(lane),
+            head: self.index.heads[lane],
             user: self.user(lane),
             open: None,
             taken: 0,
@@ -57,14 +59,14 @@ impl Recording {
 impl Checksums {
     /// CRC-32 (ISO-HDLC) of the bytes of the frame that is in a place; none if the recording was to have none. A number lower
     /// than one that was asked for before is not found.
-    pub fn of(&mut self, number: u64, place: Place) -> io::Result<Option<u32>> {
-        self.lanes[place.lane].of(number, (place.file, place.position))
+    pub fn of(&mut self, number: u64, place: FrameLocation) -> io::Result<Option<u32>> {
+        self.lanes[place.lane].of(number, (place.extent.file, place.extent.offset))
     }
 }
 
 impl LaneChecksums {
-    fn of(&mut self, number: u64, (file, position): (u64, u64)) -> io::Result<Option<u32>> {
-        let key = (number, file, position);
+    fn of(&mut self, number: u64, (file, offset): (u64, u64)) -> io::Result<Option<u32>> {
+        let key = (number, file, offset);
         if let Some(checksum) = self.passed.remove(&key) {
             return Ok(checksum);
         }
@@ -92,11 +94,11 @@ impl LaneChecksums {
             Some(journal) => journal,
             none => none.insert(open_of(&self.journal, self.user, PageCache::Through)?.file),
         };
-        let entries = read_from(journal, self.taken, AT_ONCE)?;
+        let entries = read_from(journal, &self.head, self.taken, AT_ONCE)?;
         self.taken += entries.len() as u64;
         self.read.extend(entries.iter().filter_map(|entry| match *entry {
-            Entry::Frame { number, file, position, checksum, .. } => {
-                Some(((number, file, position), checksum))
+            Entry::Frame { number, extent, checksum, .. } => {
+                Some(((number, extent.file, extent.offset), checksum))
             }
             _ => None,
         }));

@@ -1,15 +1,9 @@
 //! Frames of a recording, one after the other.
 
-use std::{
-    fs::File,
-    io::{self, Read},
-    os::unix::fs::FileExt,
-};
+use std::{fs::File, io, os::unix::fs::FileExt};
 
-use nilometer_model::Format;
-
-use super::{Place, Recording};
-use crate::cbf;
+use super::{FrameLocation, Recording};
+use crate::journal::{Encoding, FrameExtent};
 
 /// Keeps the file that was read last in each lane open.
 #[derive(Debug)]
@@ -21,21 +15,20 @@ pub struct Frames<'a> {
 
 impl Frames<'_> {
     /// The bytes of the frame in a place.
-    pub fn at(&mut self, place: Place) -> io::Result<&[u8]> {
-        if self.recording.index.heads[place.lane].format == Format::Cbf {
-            read_cbf(&self.recording.open_frames(place)?.file, &mut self.bytes)?;
-            return Ok(&self.bytes);
-        }
+    pub fn at(&mut self, place: FrameLocation) -> io::Result<&[u8]> {
+        let FrameExtent { file, offset, encoding, size, .. } = place.extent;
         let open = &mut self.open[place.lane];
-        if open.as_ref().is_none_or(|(file, _)| *file != place.file) {
-            *open = Some((place.file, self.recording.open_frames(place)?.file));
+        if open.as_ref().is_none_or(|(other, _)| *other != file) {
+            *open = Some((file, self.recording.open_frames(place)?.file));
         }
-        let length = place.length.map_or(self.bytes.len(), |length| self.bytes.len().min(length as usize));
-        if let Some((_, file)) = open {
-            let stride = self.recording.index.heads[place.lane].stride;
-            file.read_exact_at(&mut self.bytes[..length], place.position.saturating_mul(stride))?;
+        let size = self.bytes.len().min(size as usize);
+        let frame = &mut self.bytes[..size];
+        match (open, encoding) {
+            (Some((_, file)), Encoding::Raw) => file.read_exact_at(frame, offset)?,
+            (Some((_, file)), Encoding::Cbf) => read_encoded(file, &place.extent, frame)?,
+            (None, _) => {}
         }
-        Ok(&self.bytes[..length])
+        Ok(&self.bytes[..size])
     }
 
     /// The bytes of a frame; none if it is not there.
@@ -55,13 +48,12 @@ impl Recording {
     }
 }
 
-/// The bytes of the frame in a CBF file, which is larger than the frame by no more than compressed pixels can be.
-pub(crate) fn read_cbf(file: &File, frame: &mut [u8]) -> io::Result<()> {
-    let most = cbf::size_max(frame.len() as u64 / 4);
-    let mut bytes = Vec::new();
-    file.take(most + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > most {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, format!("it has more than {most} B")));
-    }
-    cbf::read_frame(&bytes, frame).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+/// The bytes of a frame that is encoded, of an extent of this file.
+pub(crate) fn read_encoded(file: &File, extent: &FrameExtent, frame: &mut [u8]) -> io::Result<()> {
+    let mut stored = Vec::new();
+    // No more memory than there are bytes, whatever the journal says.
+    let there = file.metadata()?.len().saturating_sub(extent.offset);
+    stored.resize(there.min(extent.length.into()) as usize, 0);
+    file.read_exact_at(&mut stored, extent.offset)?;
+    Ok(extent.encoding.decode(&stored, frame)?)
 }

@@ -203,7 +203,7 @@ impl Index {
 
     /// The frames of files that were removed are gone, but for those that are in another lane too.
     fn forget(&mut self, lane: usize, files: &Ranges) {
-        let gone = self.frames.iter().filter(|(_, place)| place.lane == lane && files.contains(place.file));
+        let gone = self.frames.iter().filter(|(_, place)| place.lane == lane && files.contains(place.file()));
         // Old ones stand first: seldom are all looked at.
         let most = self.heads[lane].frames_per_file.saturating_mul(files.count());
         let gone: Vec<u64> = gone.map(|(number, _)| number).take(most as usize).collect();

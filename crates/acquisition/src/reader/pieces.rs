@@ -120,7 +120,8 @@ fn each(found: &Found, upto: u64, mut take: impl FnMut(&[Entry])) -> io::Result<
     let (mut taken, mut at_once) = (0, AT_ONCE);
     while taken < upto {
         let count = at_once.min((upto - taken).try_into().unwrap_or(usize::MAX));
-        let (entries, wrong) = within_limits(&found.head, taken, read_from(&file, taken, count)?);
+        let (entries, wrong) =
+            within_limits(&found.head, taken, read_from(&file, &found.head, taken, count)?);
         let settled = settled(&entries);
         if settled > 0 {
             take(&entries[..settled]);
@@ -152,7 +153,7 @@ pub(super) fn gained(journal: &Path, head: &Head, user: u32, taken: u64) -> io::
     let file = open_of(journal, user, PageCache::Through)?.file;
     let mut all = Vec::new();
     loop {
-        let entries = match read_from(&file, taken + all.len() as u64, AT_ONCE) {
+        let entries = match read_from(&file, head, taken + all.len() as u64, AT_ONCE) {
             Err(error) if all.is_empty() => return Err(error),
             entries => entries.unwrap_or_default(),
         };
@@ -167,7 +168,7 @@ pub(super) fn gained(journal: &Path, head: &Head, user: u32, taken: u64) -> io::
 }
 
 /// The next so many, or fewer.
-pub(super) fn read_from(journal: &File, taken: u64, count: usize) -> io::Result<Vec<Entry>> {
+pub(super) fn read_from(journal: &File, head: &Head, taken: u64, count: usize) -> io::Result<Vec<Entry>> {
     let mut bytes = vec![0; count * RECORD];
     let mut length = 0;
     while length < bytes.len() {
@@ -176,8 +177,7 @@ pub(super) fn read_from(journal: &File, taken: u64, count: usize) -> io::Result<
             more => length += more,
         }
     }
-    let records = bytes[..length].chunks_exact(RECORD).zip(taken..);
-    Ok(records.map_while(|(record, sequence)| Entry::take(sequence, record)).collect())
+    Ok(head.entries(taken, &bytes[..length]))
 }
 
 /// How many of these records can be taken: gaps wait for the block that they are in.
@@ -209,16 +209,16 @@ mod tests {
     fn entries() -> Vec<Entry> {
         let mut entries = vec![Entry::Head(head())];
         for number in 0..10_000 {
-            let (file, position) = (number / 100, number % 500);
+            let extent = head().extent(number / 100, number % 500 * 8, 8);
             let gaps = if number == 7000 { 3 * AT_ONCE as u32 } else { u32::from(number % 3 == 0) };
             let gap = |at| Entry::Gap { number, gap: Gap { at, count: 1, filled: false } };
             entries.extend((0..gaps).map(gap));
-            entries.push(Entry::Frame { number, file, position, due: 0, checksum: None, length: None });
+            entries.push(Entry::Frame { number, extent, due: 0, checksum: None });
             if number % 100 == 99 {
-                entries.push(Entry::Durable { file });
+                entries.push(Entry::Durable { file: extent.file });
                 let records = entries.len() as u64 - 20;
                 entries.extend((number % 500 == 299).then_some(Entry::Checkpoint { records }));
-                entries.extend(file.checked_sub(50).map(|file| Entry::Removed { file }));
+                entries.extend(extent.file.checked_sub(50).map(|file| Entry::Removed { file }));
             }
         }
         entries.push(Entry::End { due: Some(Due { frames: 10_000, last: None }) });

@@ -14,10 +14,10 @@ use std::ops::Range;
 use nilometer_model::Storing;
 
 use super::{
-    Place,
+    FrameLocation,
     labels::{Label, Labels, Page},
 };
-use crate::journal::Head;
+use crate::journal::{Encoding, FrameExtent, Head};
 
 /// See the module.
 #[derive(Debug, Clone, Default)]
@@ -32,45 +32,69 @@ pub struct Placements {
 struct Exceptions {
     /// In the order of offsets.
     spots: Vec<(u16, Label, Spot)>,
-    /// Bytes of the first frame that was put here, which most others have.
-    length: Option<u32>,
+    /// The form of the first frame that was put here, which most others have.
+    form: Option<Form>,
     /// Those that have not, in the order of offsets.
-    lengths: Vec<(u16, Option<u32>)>,
+    forms: Vec<(u16, Form)>,
 }
 
 /// Where a frame is in its lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Spot {
     file: u64,
-    position: u64,
+    offset: u64,
+}
+
+/// Of what size a frame is, and how it is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Form {
+    length: u32,
+    size: u32,
+    encoding: Encoding,
+}
+
+fn taken_apart(FrameExtent { file, offset, length, encoding, size }: FrameExtent) -> (Spot, Form) {
+    (Spot { file, offset }, Form { length, size, encoding })
+}
+
+fn put_together(spot: Spot, form: Form) -> FrameExtent {
+    let (Spot { file, offset }, Form { length, size, encoding }) = (spot, form);
+    FrameExtent { file, offset, length, encoding, size }
 }
 
 /// How a lane goes on.
 #[derive(Debug, Clone, Copy)]
 struct Course {
     frames_per_file: u64,
+    stride: u64,
     storing: Storing,
 }
 
 impl Course {
     /// Where a frame is that was stored so many frames behind another, and has a number so much higher.
-    fn advance(self, Spot { file, position }: Spot, frames: u64, numbers: u64) -> Spot {
-        let within = position % self.frames_per_file + frames;
-        let (files, rest) = (within / self.frames_per_file, within % self.frames_per_file);
-        match self.storing {
-            Storing::Shared => Spot { file, position: position + numbers },
-            Storing::Growing | Storing::Ring => Spot { file: file + files, position: position + frames },
-            Storing::Files | Storing::Scattered if files == 0 => Spot { file, position: position + frames },
-            Storing::Files | Storing::Scattered => Spot { file: file + files, position: rest },
+    fn advance(self, Spot { file, offset }: Spot, frames: u64, numbers: u64) -> Spot {
+        // Guesses: a number that can't be is not that of a frame, and none wraps around.
+        let ahead = |count: u64| offset.saturating_add(count.saturating_mul(self.stride));
+        if self.storing == Storing::Shared {
+            return Spot { file, offset: ahead(numbers) };
         }
+        let within = offset / self.stride % self.frames_per_file + frames;
+        if within < self.frames_per_file {
+            return Spot { file, offset: ahead(frames) };
+        }
+        let (files, rest) = (within / self.frames_per_file, within % self.frames_per_file);
+        let own = rest.saturating_mul(self.stride);
+        let offset = if self.storing.is_many_files() { own } else { ahead(frames) };
+        Spot { file: file + files, offset }
     }
 }
 
 impl Placements {
     /// One more lane comes, whose journal begins like this.
     pub(super) fn add_lane(&mut self, head: &Head) {
-        let Head { frames_per_file, storing, .. } = *head;
-        self.courses.push(Course { frames_per_file: frames_per_file.max(1), storing });
+        let Head { frames_per_file, stride, storing, .. } = *head;
+        let (frames_per_file, stride) = (frames_per_file.max(1), stride.max(1));
+        self.courses.push(Course { frames_per_file, stride, storing });
     }
 
     /// How many frames there are.
@@ -109,7 +133,7 @@ impl Placements {
     }
 
     /// All frames among these numbers and where they are, in order.
-    pub fn range(&self, among: Range<u64>) -> impl Iterator<Item = (u64, Place)> + '_ {
+    pub fn range(&self, among: Range<u64>) -> impl Iterator<Item = (u64, FrameLocation)> + '_ {
         self.lanes.pages(among).flat_map(|(begin, page, exceptions, offsets)| {
             let mut walk = Walk { page, exceptions, courses: &self.courses, last: Vec::new() };
             page.offsets(offsets).filter_map(move |at| Some((begin + u64::from(at), walk.place(at)?)))
@@ -117,61 +141,67 @@ impl Placements {
     }
 
     /// All frames and where they are, in order.
-    pub fn iter(&self) -> impl Iterator<Item = (u64, Place)> + '_ {
+    pub fn iter(&self) -> impl Iterator<Item = (u64, FrameLocation)> + '_ {
         self.range(0..u64::MAX)
     }
 
     /// Where a frame is.
-    pub fn get(&self, number: u64) -> Option<Place> {
+    pub fn get(&self, number: u64) -> Option<FrameLocation> {
         let (page, exceptions, at) = self.lanes.page(number)?;
         exceptions.place(page, &self.courses, at)
     }
 
     /// Puts a frame into a place: where it was before.
-    pub(super) fn insert(&mut self, number: u64, place: Place) -> Option<Place> {
+    pub(super) fn insert(&mut self, number: u64, place: FrameLocation) -> Option<FrameLocation> {
         let courses = &self.courses;
         self.lanes.change(number, |page, exceptions, at| exceptions.insert(page, courses, at, place))
     }
 
     /// Forgets a frame: where it was.
-    pub(super) fn remove(&mut self, number: u64) -> Option<Place> {
+    pub(super) fn remove(&mut self, number: u64) -> Option<FrameLocation> {
         let courses = &self.courses;
         self.lanes.change(number, |page, exceptions, at| exceptions.remove(page, courses, at))
     }
 }
 
 impl Exceptions {
-    fn place(&self, page: &Page, courses: &[Course], at: u16) -> Option<Place> {
+    fn place(&self, page: &Page, courses: &[Course], at: u16) -> Option<FrameLocation> {
         let label = page.get(at);
         let lane = usize::from(label.checked_sub(1)?);
-        let Spot { file, position } = self.spot(page, courses, at, label)?;
-        Some(Place { lane, file, position, length: self.length_at(at) })
+        let spot = self.spot(page, courses, at, label)?;
+        Some(FrameLocation { lane, extent: put_together(spot, self.form_at(at)?) })
     }
 
-    fn insert(&mut self, page: &mut Page, courses: &[Course], at: u16, place: Place) -> Option<Place> {
+    fn insert(
+        &mut self,
+        page: &mut Page,
+        courses: &[Course],
+        at: u16,
+        place: FrameLocation,
+    ) -> Option<FrameLocation> {
         let before = self.remove(page, courses, at);
-        let Place { lane, file, position, length } = place;
-        let label = lane as Label + 1;
+        let (spot, form) = taken_apart(place.extent);
+        let label = place.lane as Label + 1;
         let behind = self.behind(page, courses, at, label);
         if page.end() == 0 {
-            self.length = length;
+            self.form = Some(form);
         }
-        self.set_length(at, length);
+        self.set_form(at, Some(form));
         page.set(at, label);
-        self.settle(page, courses, label, (at, Spot { file, position }));
+        self.settle(page, courses, label, (at, spot));
         if let Some(behind) = behind {
             self.settle(page, courses, label, behind);
         }
         before
     }
 
-    fn remove(&mut self, page: &mut Page, courses: &[Course], at: u16) -> Option<Place> {
+    fn remove(&mut self, page: &mut Page, courses: &[Course], at: u16) -> Option<FrameLocation> {
         let place = self.place(page, courses, at)?;
         let label = page.get(at);
         let behind = self.behind(page, courses, at, label);
         page.set(at, 0);
         self.set_spot(at, label, None);
-        self.set_length(at, self.length);
+        self.set_form(at, self.form);
         if let Some(behind) = behind {
             self.settle(page, courses, label, behind);
         }
@@ -217,18 +247,20 @@ impl Exceptions {
         }
     }
 
-    fn length_at(&self, at: u16) -> Option<u32> {
-        let found = self.lengths.binary_search_by_key(&at, |(other, _)| *other);
-        found.map_or(self.length, |here| self.lengths[here].1)
+    fn form_at(&self, at: u16) -> Option<Form> {
+        let found = self.forms.binary_search_by_key(&at, |(other, _)| *other);
+        found.map_or(self.form, |here| Some(self.forms[here].1))
     }
 
-    fn set_length(&mut self, at: u16, length: Option<u32>) {
-        let found = self.lengths.binary_search_by_key(&at, |(other, _)| *other);
-        match found {
-            Ok(here) if length == self.length => _ = self.lengths.remove(here),
-            Ok(here) => self.lengths[here].1 = length,
-            Err(_) if length == self.length => {}
-            Err(here) => self.lengths.insert(here, (at, length)),
+    /// None forgets it.
+    fn set_form(&mut self, at: u16, form: Option<Form>) {
+        let found = self.forms.binary_search_by_key(&at, |(other, _)| *other);
+        let other = form.filter(|_| form != self.form);
+        match (found, other) {
+            (Ok(here), None) => _ = self.forms.remove(here),
+            (Ok(here), Some(form)) => self.forms[here].1 = form,
+            (Err(_), None) => {}
+            (Err(here), Some(form)) => self.forms.insert(here, (at, form)),
         }
     }
 }
@@ -243,7 +275,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    fn place(&mut self, at: u16) -> Option<Place> {
+    fn place(&mut self, at: u16) -> Option<FrameLocation> {
         let Walk { page, exceptions, courses, last } = self;
         let label = page.get(at);
         let lane = usize::from(label.checked_sub(1)?);
@@ -260,7 +292,7 @@ impl Walk<'_> {
             Some(known) => *known = (label, at, spot),
             None => last.push((label, at, spot)),
         }
-        Some(Place { lane, file: spot.file, position: spot.position, length: exceptions.length_at(at) })
+        Some(FrameLocation { lane, extent: put_together(spot, exceptions.form_at(at)?) })
     }
 }
 
@@ -295,14 +327,14 @@ mod tests {
     }
 
     /// The place of the nth frame of a lane.
-    fn place(storing: Storing, lane: usize, nth: u64, number: u64) -> Place {
+    fn place(storing: Storing, lane: usize, nth: u64, number: u64) -> FrameLocation {
         let position = match storing {
             Storing::Files | Storing::Scattered => nth % 7,
             Storing::Growing => nth,
             Storing::Ring => nth % 70,
             Storing::Shared => number,
         };
-        Place { lane, file: nth / 7, position, length: Some(8) }
+        FrameLocation { lane, extent: head(storing).extent(nth / 7, 8 * position, 8) }
     }
 
     proptest! {
@@ -311,14 +343,14 @@ mod tests {
         fn they_are_what_a_plain_map_says(
             storing in prop::sample::select(vec![Storing::Files, Storing::Growing, Storing::Ring, Storing::Shared]),
             lanes in prop::collection::vec(0..3_usize, 1..2500),
-            odd in prop::collection::vec((0..2500_u64, 0..3_usize, 0..9_u64, 0..9_u64, prop::option::of(1..9_u32)), 0..20),
+            odd in prop::collection::vec((0..2500_u64, 0..3_usize, 0..9_u64, 0..99_u64, 1..9_u32, any::<bool>()), 0..20),
             swapped in prop::collection::vec(0..2500_usize, 0..40),
             gone in prop::collection::vec(0..2500_u64, 0..40),
             from in 0..2600_u64,
         ) {
             let (mut placements, mut map) = (placements(storing), BTreeMap::new());
             let mut counts = [0; 3];
-            let mut all: Vec<(u64, Place)> = (0..).zip(lanes).map(|(number, lane)| {
+            let mut all: Vec<(u64, FrameLocation)> = (0..).zip(lanes).map(|(number, lane)| {
                 counts[lane] += 1;
                 (number, place(storing, lane, counts[lane] - 1, number))
             }).collect();
@@ -326,8 +358,10 @@ mod tests {
                 let last = all.len() - 1;
                 all.swap(at.min(last), (at + 3).min(last));
             }
-            let odd = odd.into_iter().map(|(number, lane, file, position, length)| {
-                (number, Place { lane, file, position, length })
+            let odd = odd.into_iter().map(|(number, lane, file, offset, length, raw)| {
+                let encoding = if raw { Encoding::Raw } else { Encoding::Cbf };
+                let extent = FrameExtent { file, offset, length, encoding, size: 8 };
+                (number, FrameLocation { lane, extent })
             });
             for (number, place) in all.into_iter().chain(odd) {
                 prop_assert_eq!(placements.insert(number, place), map.insert(number, place));

@@ -26,7 +26,7 @@ impl Blocks {
     /// Up to this one as they are there now. What is missing is taken to be of full length, but for the last.
     pub(super) fn extend(&mut self, index: &Index, end: u64) {
         let lengths = index.frames.range(self.end..end.max(self.end));
-        let lengths = lengths.map(|(block, place)| (block, place.length));
+        let lengths = lengths.map(|(block, place)| (block, Some(place.extent.size)));
         // Of the last one that is known too where it is missing.
         let last = index.due.and_then(|due| due.checked_sub(1)).filter(|last| (self.end..end).contains(last));
         let last = last.filter(|last| !index.frames.contains(*last)).map(|last| (last, index.last));
@@ -85,7 +85,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        journal::{Entry, Head, RECORD},
+        journal::{Encoding, Entry, FrameExtent, Head, RECORD},
         reader::Trust,
     };
     use nilometer_model::{Format, Storing};
@@ -104,11 +104,15 @@ mod tests {
         });
         let frame = |&(number, length, due)| Entry::Frame {
             number,
-            file: 0,
-            position: number,
+            extent: FrameExtent {
+                file: 0,
+                offset: 10 * number,
+                length,
+                encoding: Encoding::Raw,
+                size: length,
+            },
             due,
             checksum: None,
-            length: Some(length),
         };
         let mut journal = vec![0; (blocks.len() + 1) * RECORD];
         let entries = std::iter::once(head).chain(blocks.iter().map(frame));

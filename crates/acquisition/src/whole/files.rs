@@ -13,7 +13,7 @@ use nilometer_storage::buffer::ALIGNMENT;
 
 use super::Whole;
 use crate::{
-    reader::{Place, Recording},
+    reader::{FrameLocation, Recording},
     recording_file::{PageCache, ReadAccess, RecordingFile, open_of},
 };
 
@@ -50,7 +50,13 @@ impl Files {
     }
 
     /// Reads all of `into` from the file of a place, at this offset of it.
-    pub(super) fn read(&self, whole: &Whole, place: Place, at: u64, into: &mut [u8]) -> io::Result<()> {
+    pub(super) fn read(
+        &self,
+        whole: &Whole,
+        place: FrameLocation,
+        at: u64,
+        into: &mut [u8],
+    ) -> io::Result<()> {
         self.with(whole, place, PageCache::Through, |file| file.read_exact_at(into, at))?;
         whole.stays(place)
     }
@@ -60,7 +66,7 @@ impl Files {
     pub(super) fn read_past_cache(
         &self,
         whole: &Whole,
-        place: Place,
+        place: FrameLocation,
         at: u64,
         into: &mut [u8],
     ) -> io::Result<usize> {
@@ -72,7 +78,7 @@ impl Files {
     fn with<T>(
         &self,
         whole: &Whole,
-        place: Place,
+        place: FrameLocation,
         cache: PageCache,
         mut read: impl FnMut(&File) -> io::Result<T>,
     ) -> io::Result<T> {
@@ -165,7 +171,7 @@ fn read_pages(file: &File, at: u64, into: &mut [u8]) -> io::Result<usize> {
 /// lane's journal says so before, whoever takes that in.
 pub(super) fn open(
     whole: &Whole,
-    place: Place,
+    place: FrameLocation,
     open: impl Fn(&Path) -> io::Result<RecordingFile>,
 ) -> io::Result<File> {
     let mut names_stay = whole.is_over();

@@ -70,8 +70,8 @@ impl Whole {
         let frames_of_block = self.frames_of_block().cast_signed();
         let mut head = vec![0; self.frame_size.min(Stamps::BYTES as u64) as usize];
         for block in before {
-            let length = self.state().recording.index.frames.get(block).and_then(|place| place.length);
-            let last = length.map_or(self.block_size, u64::from) / self.frame_size;
+            let place = self.state().recording.index.frames.get(block);
+            let last = place.map_or(self.block_size, |place| place.extent.size.into()) / self.frame_size;
             let Some(last) = last.checked_sub(1) else { continue };
             if self.head(block, last * self.frame_size, &mut head).is_some() {
                 let number = block.cast_signed() * frames_of_block + last.cast_signed();

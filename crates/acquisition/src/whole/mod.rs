@@ -31,8 +31,8 @@ use nilometer_model::{Format, Storing};
 use crate::{
     Stream, Wire,
     format::{Stamp, Stamps},
-    journal::RECORD,
-    reader::{Look, News, Place, Recording, first_there, read_cbf},
+    journal::{Encoding, RECORD},
+    reader::{FrameLocation, Look, News, Recording, first_there, read_encoded},
     recording_file::{PageCache, open as open_journal, open_of},
 };
 pub use ahead::{Ahead, Asked};
@@ -61,8 +61,6 @@ pub struct Whole {
     files: Files,
     name: String,
     format: Format,
-    /// How its blocks are stored.
-    recorded: Format,
     stamps: Option<Stamps>,
     frame_size: u64,
     block_size: u64,
@@ -116,7 +114,6 @@ impl Whole {
             files: Files::new(recording.access()),
             name: recording.name().to_owned(),
             format,
-            recorded: head.format,
             stamps: Stamps::of(format, near),
             frame_size: frame_size.max(1),
             block_size: head.frame_size.max(1),
@@ -255,7 +252,7 @@ impl Whole {
     }
 
     /// The file that a place is in.
-    fn path(&self, place: Place) -> PathBuf {
+    fn path(&self, place: FrameLocation) -> PathBuf {
         let paths = self.state().recording.paths(place);
         first_there(paths)
     }
@@ -290,16 +287,16 @@ impl Whole {
     }
 
     /// A place in that file, and how long it must be, by the journals.
-    fn only_place(&self) -> Option<(Place, u64)> {
+    fn only_place(&self) -> Option<(FrameLocation, u64)> {
         let State { recording, blocks, over } = &*self.state();
         let index = &recording.index;
         let place = index.frames.get(0)?;
-        let lies = |(number, at): (u64, Place)| {
-            let head = &index.heads[at.lane];
-            index.file_of(at) == index.file_of(place) && at.position * head.stride == blocks.begin(number)
+        let lies = |(number, at): (u64, FrameLocation)| {
+            let raw = at.extent.encoding == Encoding::Raw;
+            raw && index.file_of(at) == index.file_of(place) && at.extent.offset == blocks.begin(number)
         };
         let whole = index.frames.len() as u64 == blocks.end() && *over;
-        let whole = whole && recording.head().format != Format::Cbf && index.frames.iter().all(lies);
+        let whole = whole && index.frames.iter().all(lies);
         whole.then(|| (place, blocks.length()))
     }
 
@@ -316,7 +313,7 @@ impl Whole {
     }
 
     /// Every place where a block is recorded.
-    pub(crate) fn places(&self, block: u64) -> Vec<Place> {
+    pub(crate) fn places(&self, block: u64) -> Vec<FrameLocation> {
         self.state().recording.index.places(block).collect()
     }
 
@@ -358,7 +355,7 @@ impl Whole {
 
     /// What was read of a place is what was stored there. In a ring it may have been overwritten meanwhile: of that there is a
     /// note in the journal before.
-    fn stays(&self, place: Place) -> io::Result<()> {
+    fn stays(&self, place: FrameLocation) -> io::Result<()> {
         let ring = self.recording(|recording| recording.index.heads[place.lane].storing == Storing::Ring);
         if ring && !self.is_over() {
             let look = self.recording(|recording| recording.look_at(place.lane));
@@ -376,7 +373,7 @@ impl Whole {
         !range.is_empty() && recording.index.removed.count_in(among(range)) > 0
     }
 
-    fn is_gone(&self, place: Place) -> bool {
+    fn is_gone(&self, place: FrameLocation) -> bool {
         self.recording(|recording| recording.index.is_gone(place))
     }
 
@@ -396,22 +393,22 @@ impl Whole {
         self.fill_block(block, within, into);
     }
 
-    fn read_place(&self, place: Place, within: u64, into: &mut [u8]) -> io::Result<()> {
-        let head = self.state().recording.index.heads[place.lane];
-        if head.format == Format::Cbf {
-            let mut frame = vec![0; head.frame_size as usize];
-            let file = files::open(self, place, |path| {
-                open_of(path, self.recording(|recording| recording.user(place.lane)), PageCache::Through)
-            })?;
-            read_cbf(&file, &mut frame)?;
-            into.copy_from_slice(&frame[within as usize..][..into.len()]);
-            return Ok(());
-        }
-        let there = place.length.map_or(self.block_size, u64::from);
+    fn read_place(&self, place: FrameLocation, within: u64, into: &mut [u8]) -> io::Result<()> {
+        let extent = place.extent;
+        let there = u64::from(extent.size);
         if within + into.len() as u64 > there {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        self.files.read(self, place, place.position.saturating_mul(head.stride) + within, into)
+        if extent.encoding != Encoding::Raw {
+            let mut frame = vec![0; extent.size as usize];
+            let file = files::open(self, place, |path| {
+                open_of(path, self.recording(|recording| recording.user(place.lane)), PageCache::Through)
+            })?;
+            read_encoded(&file, &extent, &mut frame)?;
+            into.copy_from_slice(&frame[within as usize..][..into.len()]);
+            return Ok(());
+        }
+        self.files.read(self, place, extent.offset.saturating_add(within), into)
     }
 
     /// What the header of a frame says, if it is there and says it.

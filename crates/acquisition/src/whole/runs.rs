@@ -2,16 +2,16 @@
 
 use std::ops::Range;
 
-use nilometer_model::{Format, Storing};
+use nilometer_model::Storing;
 
 use super::{State, Whole};
-use crate::reader::Place;
+use crate::{journal::Encoding, reader::FrameLocation};
 
 /// Consecutive bytes of one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Run {
     /// Of its first block: says which file.
-    pub(super) place: Place,
+    pub(super) place: FrameLocation,
     /// Where in the file.
     pub(super) at: u64,
 }
@@ -23,7 +23,7 @@ impl Whole {
         let state = &*self.state();
         let end = range.end.min(state.blocks.length());
         let (mut parts, mut next) = (Vec::new(), range.start.min(end));
-        let runs = if self.recorded == Format::Cbf { Vec::new() } else { state.consecutive(next..end) };
+        let runs = state.consecutive(next..end);
         for (range, run) in runs.into_iter().filter(|(range, _)| range.end - range.start >= most / 4) {
             cut(&mut parts, next..range.start, None, most);
             next = range.end;
@@ -60,10 +60,11 @@ impl State {
             return runs;
         }
         let among = blocks.at(range.start)..blocks.at(range.end - 1) + 1;
-        for (block, place) in recording.index.frames.range(among) {
+        // What is encoded is made of all of its bytes.
+        let raw = |(_, place): &(u64, FrameLocation)| place.extent.encoding == Encoding::Raw;
+        for (block, place) in recording.index.frames.range(among).filter(raw) {
             let (begin, end) = (blocks.begin(block).max(range.start), blocks.begin(block + 1).min(range.end));
-            let at = place.position.saturating_mul(recording.index.heads[place.lane].stride);
-            let at = at + (begin - blocks.begin(block));
+            let at = place.extent.offset.saturating_add(begin - blocks.begin(block));
             let file = |place| recording.index.file_of(place);
             let follows = |(range, run): &(Range<u64>, Run)| {
                 let next = (range.end, run.at + (range.end - range.start));

@@ -133,17 +133,11 @@ impl Lanes {
             self.directories[lane].path().join(Head { lane: lane as u32, ..self.head }.file_name("n", file));
         let file_there = File::options().create(true).truncate(false).write(true).open(path).expect("a file");
         file_there.write_all_at(bytes, position * stride).expect("room");
-        let length = Some(bytes.len() as u32);
+        let extent = self.head.extent(file, position * stride, bytes.len() as u32);
         self.journals[lane].extend(gaps.iter().map(|gap| Entry::Gap { number, gap: *gap }));
         let due = due * 1_000_000_000;
-        self.journals[lane].push(Entry::Frame {
-            number,
-            file,
-            position,
-            due,
-            checksum: Some(crc32fast::hash(bytes)),
-            length,
-        });
+        let checksum = Some(crc32fast::hash(bytes));
+        self.journals[lane].push(Entry::Frame { number, extent, due, checksum });
     }
 
     /// Writes the journals, but for so many of their last records.
@@ -416,12 +410,14 @@ fn frames_of_cameras_have_no_padding_between_them() {
         storing: Storing::Files,
         format: Format::Raw,
     };
-    let frame =
-        |position, number| Entry::Frame { number, file: 0, position, due: 0, checksum: None, length: None };
+    let frame = |offset, number| {
+        let extent = head.extent(0, offset, 100);
+        Entry::Frame { number, extent, due: 0, checksum: None }
+    };
     let entries = [
         Entry::Head(head),
         frame(0, 0),
-        frame(1, 2),
+        frame(128, 2),
         Entry::End { due: Some(Due { frames: 3, last: None }) },
     ];
     let mut journal = vec![0; entries.len() * RECORD];

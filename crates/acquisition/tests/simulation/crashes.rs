@@ -3,7 +3,7 @@
 
 use nilometer_acquisition::{
     instrument::Content,
-    reader::{Place, Trust},
+    reader::{FrameLocation, Trust},
     sink::Durability,
 };
 use nilometer_model::{Format, Nanos, Seed, Storing};
@@ -74,8 +74,8 @@ fn moment(seed: u64) -> Nanos {
 /// Frames that were called durable before the crash, and are not known to be removed.
 fn promised(run: &Run) -> Vec<u64> {
     let index = run.index(Trust::Acknowledged);
-    let kept = |place: &Place| {
-        run.durable[index.heads[place.lane].lane as usize].0.is_some_and(|last| place.file <= last)
+    let kept = |place: &FrameLocation| {
+        run.durable[index.heads[place.lane].lane as usize].0.is_some_and(|last| place.file() <= last)
     };
     let files = index.frames.iter().filter(|(_, place)| kept(place)).map(|(number, _)| number);
     let records =

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use nilometer_acquisition::{
-    Chronicle, Delivery, Pace, Ring, Source, WhenFull, Writer, WriterTotals, cbf,
+    Chronicle, Delivery, Pace, Ring, Source, WhenFull, Writer, WriterTotals,
     instrument::{Content, Pattern},
-    journal::{Entry, Head, prefix},
+    journal::{Entry, FrameExtent, Head, prefix},
     reader::{Index, Trust},
     sink::{Durability, Gauge, Numbering, RawFiles, RawLayout, Streamer},
 };
@@ -305,8 +305,8 @@ impl Run {
                 let mut files = names.map(|name| read_all(self.target(head.lane as usize), &name));
                 files.find(|bytes| !bytes.is_empty()).unwrap_or_default()
             };
-            let bytes = files.entry((place.lane, place.file)).or_insert_with(find);
-            if pattern.verify(number, &frame(&head, bytes, place.position)).is_err() {
+            let bytes = files.entry((place.lane, place.file())).or_insert_with(find);
+            if pattern.verify(number, &frame(bytes, &place.extent)).is_err() {
                 wrong.push(number);
             }
         }
@@ -315,13 +315,10 @@ impl Run {
 }
 
 /// The bytes of a frame; none if they are not there.
-fn frame(head: &Head, file: &[u8], position: u64) -> Vec<u8> {
-    if head.format == Format::Cbf {
-        let mut frame = vec![0; head.frame_size as usize];
-        return cbf::read_frame(file, &mut frame).map(|()| frame).unwrap_or_default();
-    }
-    let start = (position * head.stride) as usize;
-    file.get(start..start + head.frame_size as usize).unwrap_or_default().to_vec()
+fn frame(file: &[u8], extent: &FrameExtent) -> Vec<u8> {
+    let mut frame = vec![0; extent.size as usize];
+    let stored = file.get(extent.offset as usize..extent.end() as usize).unwrap_or_default();
+    extent.encoding.decode(stored, &mut frame).map(|()| frame).unwrap_or_default()
 }
 
 /// All bytes of a file; none if it is not there.

@@ -192,9 +192,8 @@ fn found(run: &Run, seed: Seed, trust: Trust) -> (Index, Vec<String>) {
     let there: BTreeSet<u64> = arrivals(seed).into_iter().map(|(_, serial)| serial).collect();
     let mut wrong = Vec::new();
     for (block, place) in index.frames.iter() {
-        let begin = place.position as usize * BLOCK;
-        let length = place.length.unwrap_or_default() as usize;
-        let bytes = file.get(begin..begin + length).unwrap_or_default();
+        let extent = place.extent;
+        let bytes = file.get(extent.offset as usize..extent.end() as usize).unwrap_or_default();
         if bytes.is_empty() || checksums.get(&block) != Some(&crc32fast::hash(bytes)) {
             wrong.push(format!("block {block} differs from its checksum"));
             continue;
@@ -273,8 +272,7 @@ fn a_recording_is_complete_and_says_what_is_missing() {
         let tally = &run.traffic.tally;
         assert_eq!((tally.placed, tally.missing), (came.len() as u64, last - came.len() as u64), "{seed:?}");
         assert_eq!(tally.came(), arrivals(seed).len() as u64);
-        let bytes: u64 =
-            index.frames.iter().map(|(_, place)| place).filter_map(|place| place.length).map(u64::from).sum();
+        let bytes: u64 = index.frames.iter().map(|(_, place)| u64::from(place.extent.size)).sum();
         assert_eq!((bytes, index.missing(), index.ended), (last * BODY as u64, vec![], 1), "{seed:?}");
         assert_eq!(read_all(&run.target, "n_p.raw").len() as u64, bytes, "nothing stands behind the end");
     }
@@ -290,7 +288,7 @@ fn what_was_called_durable_survives_the_loss_of_power() {
         let (after, wrong) = found(&run, seed, Trust::Durable);
         assert_eq!(wrong, Vec::<String>::new(), "{seed:?}");
         let kept =
-            || before.frames.iter().filter(|(_, place)| run.durable.is_some_and(|last| place.file <= last));
+            || before.frames.iter().filter(|(_, place)| run.durable.is_some_and(|last| place.file() <= last));
         let gone: Vec<_> = kept().filter(|(number, _)| !after.frames.contains(*number)).collect();
         assert!(gone.is_empty(), "{seed:?}: {gone:?} were called durable");
         promised += kept().count();

@@ -230,7 +230,7 @@ fn crash(lab: &Lab, seed: u64, until: Nanos) -> Result<usize, String> {
     let index = back.index(trust);
     let durable = |lane: usize, file: u64| run.durable[lane].0.is_some_and(|last| file <= last);
     let lost = promised.frames.iter().filter(|(number, place)| {
-        let kept = !power || durable(promised.heads[place.lane].lane as usize, place.file);
+        let kept = !power || durable(promised.heads[place.lane].lane as usize, place.file());
         kept && !index.frames.contains(*number)
     });
     let lost: Vec<_> = lost.map(|(number, _)| number).collect();

@@ -10,7 +10,7 @@ use std::{
 
 use nilometer_model::Nanos;
 
-use super::{Numbering, Place};
+use super::{FileOffset, Numbering};
 use crate::Frame;
 
 /// See the module.
@@ -23,9 +23,9 @@ pub(super) struct Chunks {
     /// There is room for files below this.
     roomy: u64,
     /// Frames that were issued and whose records are not queued yet, in order.
-    issued: VecDeque<Place>,
+    issued: VecDeque<FileOffset>,
     /// Those of them that are written.
-    landed: VecDeque<(Place, Frame, u32)>,
+    landed: VecDeque<(FileOffset, Frame, u32)>,
     /// Files that are not closed, and how many bytes of them are acknowledged.
     open: VecDeque<(u64, u64)>,
     /// A file is being renamed.
@@ -140,19 +140,19 @@ impl Chunks {
     }
 
     /// A frame is written to here.
-    pub(super) fn issue(&mut self, place: Place) {
-        self.issued.push_back(place);
+    pub(super) fn issue(&mut self, begin: FileOffset) {
+        self.issued.push_back(begin);
     }
 
     /// It is written, with so many bytes.
-    pub(super) fn land(&mut self, place: Place, frame: Frame, bytes: u32) {
-        self.landed.push_back((place, frame, bytes));
+    pub(super) fn land(&mut self, begin: FileOffset, frame: Frame, bytes: u32) {
+        self.landed.push_back((begin, frame, bytes));
     }
 
     /// The next frame whose record can be queued.
-    pub(super) fn next_landed(&mut self) -> Option<(Place, Frame, u32)> {
+    pub(super) fn next_landed(&mut self) -> Option<(FileOffset, Frame, u32)> {
         let next = self.issued.front()?;
-        let at = self.landed.iter().position(|(place, ..)| place == next)?;
+        let at = self.landed.iter().position(|(begin, ..)| begin == next)?;
         self.issued.pop_front();
         self.landed.remove(at)
     }

@@ -14,7 +14,7 @@
 
 use nilometer_storage::{Arena, Buffer, Slot};
 
-use super::Place;
+use super::FileOffset;
 use crate::Frame;
 
 /// The group that takes frames, and the memory of others.
@@ -30,7 +30,7 @@ pub(super) struct Grouping {
 #[derive(Debug)]
 pub(super) struct FrameGroup {
     /// Of the first frame.
-    pub(super) place: Place,
+    pub(super) begin: FileOffset,
     /// The slot of their file.
     pub(super) file: Slot,
     /// Their bytes, so many so far.
@@ -71,13 +71,13 @@ impl Grouping {
         self.complete = self.open.is_some();
     }
 
-    /// Makes sure that a frame of so many bytes, for this place, can be added: the open group takes it, or a new one is opened.
-    pub(super) fn make_room(&mut self, place: Place, file: Slot, bytes: u32) -> bool {
-        if self.open.as_ref().is_some_and(|group| !group.continues_at(place, file, bytes)) {
+    /// Makes sure that a frame of so many bytes, that begins there, can be added: the open group takes it, or a new one is opened.
+    pub(super) fn make_room(&mut self, begin: FileOffset, file: Slot, bytes: u32) -> bool {
+        if self.open.as_ref().is_some_and(|group| !group.continues_at(begin, file, bytes)) {
             self.complete();
         }
         if self.open.is_none() {
-            self.open = self.spare.pop().map(|group| FrameGroup { place, file, ..group });
+            self.open = self.spare.pop().map(|group| FrameGroup { begin, file, ..group });
         }
         self.is_open()
     }
@@ -114,14 +114,14 @@ impl Grouping {
 impl FrameGroup {
     /// Without frames; it has its place when the first one comes.
     fn new(bytes: Buffer, frames: Vec<Frame>) -> Self {
-        FrameGroup { place: Place { file: 0, position: 0 }, file: Slot(0), bytes, length: 0, frames }
+        FrameGroup { begin: FileOffset { file: 0, offset: 0 }, file: Slot(0), bytes, length: 0, frames }
     }
 
-    /// Whether a frame for this place follows the last one here, and its bytes have room.
-    fn continues_at(&self, place: Place, file: Slot, bytes: u32) -> bool {
-        let next = Place { position: self.place.position + self.frames.len() as u64, ..self.place };
+    /// Whether a frame that begins there follows the last one here, and its bytes have room.
+    fn continues_at(&self, begin: FileOffset, file: Slot, bytes: u32) -> bool {
+        let next = FileOffset { offset: self.begin.offset + u64::from(self.length), ..self.begin };
         let room = self.bytes.len() - self.length as usize;
-        next == place && self.file == file && bytes as usize <= room
+        next == begin && self.file == file && bytes as usize <= room
     }
 
     fn add(&mut self, frame: Frame, bytes: u32) {
@@ -145,14 +145,14 @@ mod tests {
         Frame { number, due: Nanos(number), data, packed: None }
     }
 
-    fn place(position: u64) -> Place {
-        Place { file: 0, position }
+    fn begin(number: u64) -> FileOffset {
+        FileOffset { file: 0, offset: 100 * number }
     }
 
-    fn collect(grouping: &mut Grouping, position: u64) -> bool {
-        let room = grouping.make_room(place(position), FILE, 100);
+    fn collect(grouping: &mut Grouping, number: u64) -> bool {
+        let room = grouping.make_room(begin(number), FILE, 100);
         if room {
-            grouping.add(frame(position), 100);
+            grouping.add(frame(number), 100);
         }
         room
     }
@@ -160,10 +160,10 @@ mod tests {
     #[test]
     fn neighbours_are_one_write_until_it_is_full() {
         let mut grouping = Grouping::new(350, 100);
-        assert!((5..8).all(|position| collect(&mut grouping, position)));
+        assert!((5..8).all(|number| collect(&mut grouping, number)));
         assert!(!grouping.has_room(), "another does not fit");
         let group = grouping.take(false).expect("it is full");
-        assert_eq!((group.place, group.length, group.frames.len()), (place(5), 300, 3));
+        assert_eq!((group.begin, group.length, group.frames.len()), (begin(5), 300, 3));
         let bytes: Vec<u8> = group.bytes[..300].chunks(100).map(|frame| frame[0]).collect();
         assert_eq!(bytes, [5, 6, 7]);
         assert!(grouping.is_empty() && grouping.has_room());
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn what_does_not_follow_begins_a_group_of_its_own() {
-        for other in [place(9), Place { file: 1, position: 1 }] {
+        for other in [begin(9), FileOffset { file: 1, offset: 100 }] {
             let mut grouping = Grouping::new(1000, 100);
             assert!(collect(&mut grouping, 0));
             assert!(grouping.take(false).is_none(), "more may come");
@@ -185,8 +185,8 @@ mod tests {
     fn no_more_is_collected_than_there_is_memory_for() {
         let mut grouping = Grouping::new(100, 100);
         let mut flying = Vec::new();
-        for position in 0..GROUPS as u64 {
-            assert!(grouping.has_room() && collect(&mut grouping, position));
+        for number in 0..GROUPS as u64 {
+            assert!(grouping.has_room() && collect(&mut grouping, number));
             flying.extend(grouping.take(false));
         }
         assert!(!grouping.has_room() && !collect(&mut grouping, 4));

@@ -7,10 +7,11 @@ use nilometer_storage::{
     process::BootId,
 };
 
+use super::FileOffset;
 use crate::{
     Frame, Packed, Stream,
     instrument::Origin,
-    journal::{Head, chunk_name},
+    journal::{Encoding, FrameExtent, Head, chunk_name},
 };
 
 /// When files are synced.
@@ -240,14 +241,25 @@ impl RawLayout {
         std::iter::once(self.journal_name()).chain(files).chain(chunks).collect()
     }
 
-    /// Where the frame that is the `issued`th of a file or part is put in the file that is there.
-    pub(super) fn position(&self, file: u64, issued: u64, number: u64) -> u64 {
-        match self.head.storing {
+    /// Where the frame that is the `issued`th of a file or part is put in the file that is there, in bytes.
+    pub(super) fn offset(&self, file: u64, issued: u64, number: u64) -> u64 {
+        let frames = match self.head.storing {
             Storing::Files | Storing::Scattered => issued,
             Storing::Growing => file * self.head.frames_per_file + issued,
             Storing::Ring => file % self.parts().unwrap_or(u64::MAX) * self.head.frames_per_file + issued,
             Storing::Shared => number,
-        }
+        };
+        frames * self.head.stride
+    }
+
+    /// The extent of a frame that was written there with so many bytes.
+    pub(super) fn extent(&self, begin: FileOffset, packed: Option<&Packed>, written: u32) -> FrameExtent {
+        let FileOffset { file, offset } = begin;
+        let size = packed.map_or(self.whole(), |packed| packed.length);
+        let encoding = Encoding::of(self.head.format);
+        // What is written behind a frame up to the next one is not of it.
+        let length = if encoding == Encoding::Raw { size } else { written };
+        FrameExtent { file, offset, length, encoding, size }
     }
 
     /// Bytes of a frame that is whole.

@@ -8,8 +8,8 @@
 //! - with the other lanes one shared file, `<name>.raw`: each frame at its number, whoever writes it;
 //! - chunks of N consecutive frames, `<name>.<number among those of all lanes, 8 digits>` ([`Numbering`]).
 //!
-//! Frame `position` of a file begins at `position x stride`; the stride is the frame size, rounded up to the alignment where
-//! `O_DIRECT` needs it and little is lost by that ([`Spacing`]): no two frames share a page then. The journal states both:
+//! Frames of a file lie a stride apart: the frame size, rounded up to the alignment where
+//! `O_DIRECT` needs it and little is lost by that ([`Spacing`]): no two frames share a page then. The journal states the extent of each:
 //! nobody has to guess what is padding. Large frames are a write each; small ones are written together ([`Grouping`]).
 //!
 //! A frame is written as it is, or as a CBF file of its own (`.cbf`) that is made of it just before.
@@ -95,18 +95,20 @@ pub struct RawFiles {
     finishing: bool,
 }
 
-/// File and position of a frame.
+/// Where a frame begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Place {
+struct FileOffset {
+    /// Which file of the lane, or part of its only one.
     file: u64,
-    position: u64,
+    /// In the file that is there, in bytes.
+    offset: u64,
 }
 
 /// A write of frames in flight.
 #[derive(Debug)]
 struct FrameWrite {
     /// Of the first frame.
-    place: Place,
+    begin: FileOffset,
     frames: Carried,
 }
 

@@ -3,7 +3,7 @@
 use nilometer_storage::{Buffer, Completion, Errno, OpKind, Operation};
 
 use super::{
-    Carried, Chunks, Durability, FrameWrite, Log, Place, RawFiles, Undurable, Unlogged, layout::STREAMER,
+    Carried, Chunks, Durability, FileOffset, FrameWrite, Log, RawFiles, Undurable, Unlogged, layout::STREAMER,
 };
 use crate::{
     Frame,
@@ -14,15 +14,15 @@ use crate::{
 impl RawFiles {
     /// A write of frames came back.
     fn data_completed(&mut self, operation: Operation, moved: Result<u32, Errno>) -> Result<(), Errno> {
-        let FrameWrite { place, frames } = self.in_flight.remove(operation.tag);
+        let FrameWrite { begin, frames } = self.in_flight.remove(operation.tag);
         let length = operation.length;
         let whole = moved.and_then(|moved| if moved == length { Ok(()) } else { Err(Errno::EIO) });
         match frames {
             Carried::One { number, due, packed, slot } => {
                 let data = self.slot_of(operation.buffer, slot);
-                self.landed(place, Frame { number, due, data, packed }, length, whole.is_ok());
+                self.landed(begin, Frame { number, due, data, packed }, length, whole.is_ok());
             }
-            Carried::Group(frames) => self.group_landed(place, frames, operation.buffer, whole.is_ok()),
+            Carried::Group(frames) => self.group_landed(begin, frames, operation.buffer, whole.is_ok()),
         }
         whole
     }
@@ -38,11 +38,12 @@ impl RawFiles {
         }
     }
 
-    /// Frames that were written together came back, from this place on.
-    fn group_landed(&mut self, first: Place, mut frames: Vec<Frame>, bytes: Buffer, whole: bool) {
-        for (frame, position) in frames.drain(..).zip(first.position..) {
+    /// Frames that were written together came back; the first of them begins here.
+    fn group_landed(&mut self, mut begin: FileOffset, mut frames: Vec<Frame>, bytes: Buffer, whole: bool) {
+        for frame in frames.drain(..) {
             let length = self.layout.written(frame.packed.as_deref());
-            self.landed(Place { position, ..first }, frame, length, whole);
+            self.landed(begin, frame, length, whole);
+            begin.offset += u64::from(length);
         }
         if let Some(grouping) = &mut self.grouping {
             grouping.give_back(bytes, frames);
@@ -50,34 +51,34 @@ impl RawFiles {
     }
 
     /// A frame came back, with so many bytes written if its write was whole.
-    fn landed(&mut self, place: Place, frame: Frame, length: u32, whole: bool) {
+    fn landed(&mut self, begin: FileOffset, frame: Frame, length: u32, whole: bool) {
         if self.chunks.is_none() {
-            self.files.landed(place.file);
+            self.files.landed(begin.file);
         }
         match &mut self.chunks {
             _ if !whole || self.failed.is_some() => self.returned.push(frame),
             Some(chunks) => {
-                chunks.land(place, frame, length);
-                while let Some((place, frame, length)) = self.chunks.as_mut().and_then(Chunks::next_landed) {
-                    self.queue_record(place, frame, length);
+                chunks.land(begin, frame, length);
+                while let Some((begin, frame, length)) = self.chunks.as_mut().and_then(Chunks::next_landed) {
+                    self.queue_record(begin, frame, length);
                 }
             }
-            None => self.queue_record(place, frame, length),
+            None => self.queue_record(begin, frame, length),
         }
     }
 
     /// A frame is written with so many bytes: it is acknowledged when its record is.
-    fn queue_record(&mut self, Place { file, position }: Place, frame: Frame, length: u32) {
+    fn queue_record(&mut self, begin: FileOffset, frame: Frame, length: u32) {
         let Frame { number, due, .. } = frame;
         let checksum = self.layout.checksums.then(|| crc32fast::hash(self.layout.bytes(&frame)));
         self.written += u64::from(length);
         for &gap in frame.packed.iter().flat_map(|packed| &packed.gaps) {
             self.log.add(Entry::Gap { number, gap });
         }
-        let length = frame.packed.as_ref().map(|packed| packed.length);
+        let extent = self.layout.extent(begin, frame.packed.as_deref(), length);
         let record = self.log.added();
-        self.log.add(Entry::Frame { number, file, position, due: due.0, checksum, length });
-        self.unlogged.push_back(Unlogged { file, record, frame });
+        self.log.add(Entry::Frame { number, extent, due: due.0, checksum });
+        self.unlogged.push_back(Unlogged { file: begin.file, record, frame });
     }
 
     fn journal_completed(

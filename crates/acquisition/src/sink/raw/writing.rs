@@ -3,7 +3,7 @@
 use nilometer_model::{Nanos, Storing};
 use nilometer_storage::Operation;
 
-use super::{Carried, FrameGroup, FrameWrite, Place, RawFiles, chores::Chore, layout::THROUGH};
+use super::{Carried, FileOffset, FrameGroup, FrameWrite, RawFiles, chores::Chore, layout::THROUGH};
 use crate::Frame;
 
 impl RawFiles {
@@ -26,12 +26,12 @@ impl RawFiles {
             return grouping.complete();
         }
         let Some((file, issued)) = self.files.next() else { return };
-        let place = Place { file, position: self.layout.position(file, issued, frame.number) };
-        if !grouping.make_room(place, self.layout.slot(file), bytes) {
+        let begin = FileOffset { file, offset: self.layout.offset(file, issued, frame.number) };
+        if !grouping.make_room(begin, self.layout.slot(file), bytes) {
             return;
         }
         grouping.add(self.waiting.take().expect("it was looked at"), bytes);
-        if self.put(place, bytes) {
+        if self.put(begin, bytes) {
             self.complete_group();
         }
     }
@@ -46,11 +46,10 @@ impl RawFiles {
     /// The write of frames that were collected, if it is time for it.
     fn group(&mut self) -> Option<(Operation, Nanos)> {
         let any = self.finishing || self.flush && self.in_flight.is_empty();
-        let FrameGroup { place, file, bytes, length, frames } = self.grouping.as_mut()?.take(any)?;
+        let FrameGroup { begin, file, bytes, length, frames } = self.grouping.as_mut()?.take(any)?;
         let due = frames.first().map_or(Nanos(0), |frame| frame.due);
-        let tag = self.in_flight.insert(FrameWrite { place, frames: Carried::Group(frames) });
-        let offset = place.position * self.layout.head.stride;
-        Some((Operation::write(file, offset, length, bytes).tagged(tag), due))
+        let tag = self.in_flight.insert(FrameWrite { begin, frames: Carried::Group(frames) });
+        Some((Operation::write(file, begin.offset, length, bytes).tagged(tag), due))
     }
 
     /// The write of the frame that waits, if it is one of its own.
@@ -62,7 +61,7 @@ impl RawFiles {
             return None;
         }
         let Frame { number, due, data, packed } = self.waiting.take()?;
-        let place = Place { file, position: self.layout.position(file, issued, number) };
+        let begin = FileOffset { file, offset: self.layout.offset(file, issued, number) };
         let (buffer, length, slot) = match &mut self.packer {
             Some(packer) => {
                 let (file, length) = packer.pack(number, &data[..self.layout.head.frame_size as usize]);
@@ -72,25 +71,23 @@ impl RawFiles {
         };
         let file_slot = if through { THROUGH } else { self.layout.slot(file) };
         let frames = Carried::One { number, due, packed, slot };
-        let tag = self.in_flight.insert(FrameWrite { place, frames });
-        self.put(place, written);
-        let offset = place.position * self.layout.head.stride;
-        Some((Operation::write(file_slot, offset, length, buffer).tagged(tag), due))
+        let tag = self.in_flight.insert(FrameWrite { begin, frames });
+        self.put(begin, written);
+        Some((Operation::write(file_slot, begin.offset, length, buffer).tagged(tag), due))
     }
 
-    /// A frame of so many bytes goes to this place; whether its file is full by that.
-    fn put(&mut self, place: Place, written: u32) -> bool {
-        let stride = self.layout.head.stride;
-        self.cut += stride.saturating_sub(u64::from(written));
-        self.end = self.end.max(place.position * stride + u64::from(written));
+    /// A frame of so many bytes is put there; whether its file is full by that.
+    fn put(&mut self, begin: FileOffset, written: u32) -> bool {
+        self.cut += self.layout.head.stride.saturating_sub(u64::from(written));
+        self.end = self.end.max(begin.offset + u64::from(written));
         if let Some(chunks) = &mut self.chunks {
-            chunks.issue(place);
+            chunks.issue(begin);
         }
         let full = self.files.roll();
         if full {
-            self.add_complete(place.file);
+            self.add_complete(begin.file);
             if !self.layout.is_scattered() {
-                self.add_make(place.file + 2);
+                self.add_make(begin.file + 2);
             }
         }
         full

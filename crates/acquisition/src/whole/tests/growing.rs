@@ -199,13 +199,10 @@ fn a_chunk_that_is_renamed_while_it_is_opened_is_found() {
     let chunk = |number: u32| lanes.directories[0].path().join(format!("n.{number:08}"));
     let (zero, one) = (chunk(0), chunk(1));
     fs::write(&zero, block(0)).expect("room");
-    let frame = |number| Entry::Frame {
-        number,
-        file: number,
-        position: 0,
-        due: 0,
-        checksum: None,
-        length: Some(lanes.head.frame_size as u32),
+    let head = lanes.head;
+    let frame = |number| {
+        let extent = head.extent(number, 0, head.frame_size as u32);
+        Entry::Frame { number, extent, due: 0, checksum: None }
     };
     let frames = [frame(0), frame(1)];
     lanes.journals[0].extend([Entry::Chunk { file: 0, number: Some(0) }, frames[0]]);

@@ -1,0 +1,115 @@
+//! Where the bytes of a frame are in a file, and how the frame is made of them.
+
+use nilometer_model::Format;
+
+use super::Head;
+use crate::cbf::{self, CbfError};
+
+/// How the bytes in a file are made of those of the frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Encoding {
+    /// They are those of the frame.
+    Raw,
+    /// A CBF file with one compressed picture.
+    Cbf,
+}
+
+impl Encoding {
+    /// All, in the order of the numbers that journals have for them.
+    pub const ALL: [Encoding; 2] = [Encoding::Raw, Encoding::Cbf];
+
+    /// Of frames that are recorded in this format.
+    pub fn of(format: Format) -> Self {
+        match format {
+            Format::Cbf => Encoding::Cbf,
+            Format::Raw | Format::Vdif | Format::Mark5b => Encoding::Raw,
+        }
+    }
+
+    /// The most bytes that a frame of so many takes in a file.
+    pub fn length_max(self, size: u64) -> u64 {
+        match self {
+            Encoding::Raw => size,
+            Encoding::Cbf => cbf::size_max(size / 4),
+        }
+    }
+
+    /// Makes the frame, all of it, of the bytes that were read of its extent. Those may be more than belong to it if its
+    /// end is known to be no further.
+    ///
+    /// # Errors
+    /// If they are too few, or not the encoding of a frame of this size.
+    pub fn decode(self, stored: &[u8], frame: &mut [u8]) -> Result<(), DecodeError> {
+        match self {
+            Encoding::Raw => {
+                let there = stored.get(..frame.len()).ok_or(DecodeError::Short)?;
+                frame.copy_from_slice(there);
+                Ok(())
+            }
+            Encoding::Cbf => Ok(cbf::read_frame(stored, frame)?),
+        }
+    }
+}
+
+/// Bytes of which no frame can be made.
+#[derive(Debug, thiserror::Error)]
+pub enum DecodeError {
+    /// The file ends before.
+    #[error("the file ends before the frame does")]
+    Short,
+    /// Not the picture that was written.
+    #[error(transparent)]
+    Cbf(#[from] CbfError),
+}
+
+impl From<DecodeError> for std::io::Error {
+    fn from(error: DecodeError) -> Self {
+        let kind = match error {
+            DecodeError::Short => std::io::ErrorKind::UnexpectedEof,
+            DecodeError::Cbf(_) => std::io::ErrorKind::InvalidData,
+        };
+        std::io::Error::new(kind, error)
+    }
+}
+
+/// Where the bytes of a frame are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FrameExtent {
+    /// Which file of the lane, or part of its only one.
+    pub file: u64,
+    /// Where they begin in the file that is there, in bytes.
+    pub offset: u64,
+    /// How many there are in the file.
+    pub length: u32,
+    /// How they are made of the frame.
+    pub encoding: Encoding,
+    /// Bytes of the frame.
+    pub size: u32,
+}
+
+impl FrameExtent {
+    /// Of a frame at a position, as journals before version 6 say it: there a block of packets alone may be shorter than a
+    /// frame, and the length of a compressed frame is not known but for its limit.
+    pub(super) fn by_position(head: &Head, file: u64, position: u64, length: Option<u32>) -> Self {
+        let size = length.unwrap_or_else(|| saturated(head.frame_size));
+        let encoding = Encoding::of(head.format);
+        let length = saturated(encoding.length_max(size.into()));
+        FrameExtent { file, offset: position.saturating_mul(head.stride), length, encoding, size }
+    }
+
+    /// Behind its last byte in the file.
+    pub fn end(&self) -> u64 {
+        self.offset.saturating_add(self.length.into())
+    }
+}
+
+impl Head {
+    /// The extent of a frame of so many bytes that is stored as it is.
+    pub fn extent(&self, file: u64, offset: u64, size: u32) -> FrameExtent {
+        FrameExtent { file, offset, length: size, encoding: Encoding::Raw, size }
+    }
+}
+
+fn saturated(bytes: u64) -> u32 {
+    u32::try_from(bytes).unwrap_or(u32::MAX)
+}

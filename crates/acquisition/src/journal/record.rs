@@ -1,0 +1,252 @@
+//! Entries as records of 64 bytes, and back.
+
+use nilometer_model::{Format, Storing};
+use nilometer_storage::process::BootId;
+
+use super::{Encoding, Entry, FrameExtent, Head, TEXT};
+use crate::{Due, Gap};
+
+/// Bytes of a record.
+pub const RECORD: usize = 64;
+
+fn numbers_of(text: [u8; TEXT]) -> [u64; 6] {
+    let (words, _) = text.as_chunks();
+    std::array::from_fn(|at| u64::from_le_bytes(words[at]))
+}
+
+fn text_of(numbers: [u64; 6]) -> [u8; TEXT] {
+    let mut text = [0; TEXT];
+    for (place, number) in text.chunks_exact_mut(8).zip(numbers) {
+        place.copy_from_slice(&number.to_le_bytes());
+    }
+    text
+}
+
+const VERSION: u32 = 6;
+/// The first that this program reads.
+const FIRST_VERSION: u32 = 4;
+
+/// Bits of a number that stands beside the encoding.
+const FILE_BITS: u32 = 48;
+const FILE_MASK: u64 = (1 << FILE_BITS) - 1;
+
+/// Two numbers in one.
+const fn pair(low: u32, high: u32) -> u64 {
+    low as u64 | (high as u64) << 32
+}
+
+impl Entry {
+    fn parts(self) -> (u32, [u64; 6]) {
+        match self {
+            Entry::Head(Head {
+                recording,
+                lane,
+                lanes,
+                frame_size,
+                stride,
+                frames_per_file,
+                storing,
+                format,
+            }) => {
+                let version = pair(VERSION, storing as u32 | (format as u32) << 16);
+                (1, [recording, pair(lane, lanes), frame_size, stride, frames_per_file, version])
+            }
+            Entry::Frame { number, extent, due, checksum } => {
+                let FrameExtent { file, offset, length, encoding, size } = extent;
+                let checksum = checksum.map_or(0, |checksum| pair(checksum, 1));
+                let file = file | (encoding as u64) << FILE_BITS;
+                (12, [number, file, offset, due, checksum, pair(length, size)])
+            }
+            Entry::Gap { number, gap: Gap { at, count, filled } } => {
+                (7, [number, u64::from(at), count, u64::from(filled), 0, 0])
+            }
+            Entry::Durable { file } => (3, [file, 0, 0, 0, 0, 0]),
+            Entry::Removed { file } => (4, [file, 0, 0, 0, 0, 0]),
+            Entry::End { due: Some(Due { frames, last }) } => {
+                (5, [1, frames, u64::from(last.unwrap_or(0)), 0, 0, 0])
+            }
+            Entry::End { due: None } => (5, [0; 6]),
+            Entry::Origin(text) => (6, numbers_of(text)),
+            Entry::Stream(text) => (8, numbers_of(text)),
+            Entry::Chunk { file, number } => {
+                (9, [file, number.map_or(0, |number| u64::from(number) + 1), 0, 0, 0, 0])
+            }
+            Entry::Checkpoint { records } => (10, [records, 0, 0, 0, 0, 0]),
+            Entry::Boot(BootId(id)) => {
+                let (low, high) = (id as u64, (id >> 64) as u64);
+                (11, [low, high, 0, 0, 0, 0])
+            }
+        }
+    }
+
+    /// Of a journal with this head; without it, of the record that a journal begins with.
+    #[expect(
+        clippy::many_single_char_names,
+        reason = "what they mean is in the table of the module, by kind"
+    )]
+    fn from_parts(kind: u32, [a, b, c, d, e, f]: [u64; 6], head: Option<&Head>) -> Option<Self> {
+        let checksum = || (e >> 32 == 1).then_some(e as u32);
+        match kind {
+            1 if (FIRST_VERSION..=VERSION).contains(&(f as u32)) => Some(Entry::Head(Head {
+                recording: a,
+                lane: b as u32,
+                lanes: (b >> 32) as u32,
+                frame_size: c,
+                stride: d,
+                frames_per_file: e,
+                storing: *Storing::STORED.get((f >> 32) as usize & 0xffff)?,
+                format: *Format::STORED.get((f >> 48) as usize)?,
+            })),
+            2 => {
+                let length = u32::try_from(f).ok().filter(|length| *length > 0);
+                let extent = FrameExtent::by_position(head?, b, c, length);
+                Some(Entry::Frame { number: a, extent, due: d, checksum: checksum() })
+            }
+            3 => Some(Entry::Durable { file: a }),
+            4 => Some(Entry::Removed { file: a }),
+            5 => {
+                let last = u32::try_from(c).ok().filter(|length| *length > 0);
+                Some(Entry::End { due: (a == 1).then_some(Due { frames: b, last }) })
+            }
+            6 => Some(Entry::Origin(text_of([a, b, c, d, e, f]))),
+            7 => {
+                let gap = Gap { at: u32::try_from(b).ok()?, count: c, filled: d == 1 };
+                Some(Entry::Gap { number: a, gap })
+            }
+            8 => Some(Entry::Stream(text_of([a, b, c, d, e, f]))),
+            9 => {
+                let number = b.checked_sub(1).map(u32::try_from).transpose().ok()?;
+                Some(Entry::Chunk { file: a, number })
+            }
+            10 => Some(Entry::Checkpoint { records: a }),
+            11 => Some(Entry::Boot(BootId(u128::from(a) | u128::from(b) << 64))),
+            12 => {
+                let (file, length, size) = (b & FILE_MASK, f as u32, (f >> 32) as u32);
+                let encoding = *Encoding::ALL.get((b >> FILE_BITS) as usize)?;
+                let extent = FrameExtent { file, offset: c, length, encoding, size };
+                Some(Entry::Frame { number: a, extent, due: d, checksum: checksum() })
+            }
+            _ => None,
+        }
+    }
+
+    /// Writes the record of this sequence number.
+    pub fn put(self, sequence: u64, record: &mut [u8]) {
+        let (kind, numbers) = self.parts();
+        record[4..8].copy_from_slice(&kind.to_le_bytes());
+        record[8..16].copy_from_slice(&sequence.to_le_bytes());
+        for (place, number) in record[16..RECORD].chunks_exact_mut(8).zip(numbers) {
+            place.copy_from_slice(&number.to_le_bytes());
+        }
+        let checksum = crc32fast::hash(&record[4..RECORD]);
+        record[..4].copy_from_slice(&checksum.to_le_bytes());
+    }
+}
+
+impl Head {
+    /// What a journal begins with, if that is the head of a version that this program reads.
+    pub fn read(record: &[u8]) -> Option<Self> {
+        let (kind, numbers) = checked(0, record)?;
+        match Entry::from_parts(kind, numbers, None)? {
+            Entry::Head(head) => Some(head),
+            _ => None,
+        }
+    }
+
+    /// Reads a record of the journal with this head, if it is whole and has this sequence number.
+    pub fn entry(&self, sequence: u64, record: &[u8]) -> Option<Entry> {
+        let (kind, numbers) = checked(sequence, record)?;
+        Entry::from_parts(kind, numbers, Some(self))
+    }
+
+    /// Those of consecutive records, the first with this sequence number, that are whole: up to the first that is not.
+    pub fn entries(&self, first: u64, records: &[u8]) -> Vec<Entry> {
+        let records = records.chunks_exact(RECORD).zip(first..);
+        records.map_while(|(record, sequence)| self.entry(sequence, record)).collect()
+    }
+}
+
+/// Kind and numbers of a record, if it is whole and has this sequence number.
+fn checked(sequence: u64, record: &[u8]) -> Option<(u32, [u64; 6])> {
+    let (checksum, rest) = record.get(..RECORD)?.split_first_chunk()?;
+    let word = |at: usize| rest.get(at..at + 8)?.try_into().ok().map(u64::from_le_bytes);
+    if u32::from_le_bytes(*checksum) != crc32fast::hash(rest) || word(4)? != sequence {
+        return None;
+    }
+    let kind = u32::from_le_bytes(*rest.first_chunk()?);
+    let mut numbers = [0; 6];
+    for (index, number) in numbers.iter_mut().enumerate() {
+        *number = word(12 + 8 * index)?;
+    }
+    Some((kind, numbers))
+}
+
+/// The longest valid prefix of a journal: empty unless it begins with a head.
+pub fn prefix(bytes: &[u8]) -> Vec<Entry> {
+    Head::read(bytes).map(|head| head.entries(0, bytes)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reader::{Index, Trust};
+
+    /// A record as versions before 6 wrote it.
+    fn written(sequence: u64, kind: u32, numbers: [u64; 6]) -> [u8; RECORD] {
+        let mut record = [0; RECORD];
+        record[4..8].copy_from_slice(&kind.to_le_bytes());
+        record[8..16].copy_from_slice(&sequence.to_le_bytes());
+        for (place, number) in record[16..].chunks_exact_mut(8).zip(numbers) {
+            place.copy_from_slice(&number.to_le_bytes());
+        }
+        let checksum = crc32fast::hash(&record[4..]);
+        record[..4].copy_from_slice(&checksum.to_le_bytes());
+        record
+    }
+
+    fn head(format: Format) -> Head {
+        let (frame_size, stride, storing) = (1000, 4096, Storing::Files);
+        Head { recording: 1, lane: 0, lanes: 1, frame_size, stride, frames_per_file: 2, storing, format }
+    }
+
+    #[test]
+    fn journals_of_versions_4_and_5_say_where_their_frames_are() {
+        for (version, format) in [(4, Format::Raw), (5, Format::Raw), (5, Format::Cbf)] {
+            let head = head(format);
+            let first = pair(version, (format as u32) << 16);
+            let journal = [
+                written(0, 1, [1, 1 << 32, 1000, 4096, 2, first]),
+                written(1, 2, [7, 3, 0, 70, 0, 0]),
+                written(2, 2, [8, 3, 1, 80, pair(9, 1), 999]),
+                written(3, 2, [9, 4, u64::MAX, 80, 0, 0]),
+            ];
+            let entries = prefix(journal.as_flattened());
+            assert_eq!(entries[0], Entry::Head(head));
+            let extent = |file, offset, size| match format {
+                Format::Cbf => {
+                    let length = Encoding::Cbf.length_max(size) as u32;
+                    FrameExtent { file, offset, length, encoding: Encoding::Cbf, size: size as u32 }
+                }
+                _ => head.extent(file, offset, size as u32),
+            };
+            let frame = |number, extent, due, checksum| Entry::Frame { number, extent, due, checksum };
+            assert_eq!(entries[1], frame(7, extent(3, 0, 1000), 70, None));
+            assert_eq!(entries[2], frame(8, extent(3, 4096, 999), 80, Some(9)));
+            assert_eq!(head.check_entry(&entries[1]).and(head.check_entry(&entries[2])), Ok(()));
+            let wrong = head.check_entry(&entries[3]).expect_err("no file is so long");
+            assert_eq!(wrong.field, "offset");
+            let index = Index::unite([journal[..3].as_flattened()], Trust::Acknowledged);
+            let there: Vec<_> = index.frames.iter().map(|(number, place)| (number, place.extent)).collect();
+            assert_eq!(there, [(7, extent(3, 0, 1000)), (8, extent(3, 4096, 999))]);
+        }
+    }
+
+    #[test]
+    fn a_version_that_is_not_known_and_a_frame_without_a_head_are_not_read() {
+        for version in [3, 7] {
+            let journal = written(0, 1, [1, 1 << 32, 1000, 4096, 2, pair(version, 0)]);
+            assert_eq!(prefix(&journal), []);
+        }
+        assert_eq!(prefix(&written(0, 2, [7, 3, 0, 70, 0, 0])), []);
+    }
+}
