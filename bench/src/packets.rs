@@ -16,7 +16,7 @@ use nilometer_acquisition::{
     format::WireFormat,
     instrument::Content,
     journal::Head,
-    sink::RawLayout,
+    sink::{RawLayout, lanes_of},
     suited_engine,
     transport::udp::{Listening, UdpInlet},
 };
@@ -329,10 +329,9 @@ fn setup(inlet: UdpInlet, place: &Place, load: Load) -> anyhow::Result<Setup> {
     };
     Ok(Setup {
         engine: suited_engine(target.as_ref(), direct, Clock::start())?,
-        lanes: vec![(target.clone(), layout)],
+        lanes: lanes_of(vec![(target.clone(), layout)], None),
         slots: SLOTS,
         feed: Feed::Network(network),
-        reserve: None,
         stop: Arc::default(),
         allowance: Nanos::from_millis(10),
         hang_after: Nanos::from_millis(60_000),

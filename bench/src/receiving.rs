@@ -187,7 +187,7 @@ fn receive(inlet: UdpInlet, ring: &Arc<Ring>, frames: u64, clock: Clock) -> (u64
 fn write(ring: Arc<Ring>, clock: Clock) -> Usage {
     let mut engine = Null::new(1, clock);
     ring.seat_writer(0, engine.waker());
-    Drive::new(&mut Writer::new(ring, 0, NullSink::default()), &mut engine).run(|_| {});
+    Drive::new(&mut Writer::new(ring, 0, Box::new(NullSink::default())), &mut engine).run(|_| {});
     Usage::of_thread()
 }
 

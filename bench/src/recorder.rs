@@ -16,7 +16,7 @@ use nilometer_acquisition::{
     Delivery, Feed, Pace, Recorder, Setup,
     instrument::{Content, Pattern},
     journal::Head,
-    sink::RawLayout,
+    sink::{RawLayout, lanes_of},
     suited_engine,
 };
 use nilometer_model::{Format, Nanos, Storing};
@@ -148,13 +148,12 @@ impl Lanes {
         let frames = self.files * FRAMES_PER_FILE;
         Ok(Setup {
             engine: suited_engine(target.as_ref(), direct, Clock::start())?,
-            lanes: (0..self.count).map(|lane| (target.clone(), layout(lane))).collect(),
+            lanes: lanes_of((0..self.count).map(|lane| (target.clone(), layout(lane))).collect(), None),
             slots: SLOTS,
             feed: Feed::Instrument {
                 content: Content::Pattern(Pattern::new(SEED, FRAME)),
                 delivery: Delivery { frames, ..Delivery::lasting(Pace::AsTaken, AT_MOST) },
             },
-            reserve: None,
             stop: Arc::default(),
             allowance: Nanos::from_millis(10),
             hang_after: AT_MOST,

@@ -98,7 +98,7 @@ fn recorded(frame: &[u8]) -> anyhow::Result<Vec<Cost>> {
 fn take(ring: &Arc<Ring>, clock: Clock) -> u64 {
     let mut engine = Null::new(1, clock);
     ring.seat_writer(0, engine.waker());
-    let mut writer = Writer::new(ring.clone(), 0, NullSink::default());
+    let mut writer = Writer::new(ring.clone(), 0, Box::new(NullSink::default()));
     Drive::new(&mut writer, &mut engine).run(|_| {});
     writer.totals().stored
 }

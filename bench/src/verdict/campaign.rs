@@ -109,7 +109,7 @@ fn recorded(case: &Case, goal: Goal, device: Device, pass: Pass) -> Outcome {
     let mut idle = Simulated::new(Device::default(), clock.clone()).attach(1, 1);
     ring.seat_writer(0, engine.waker());
     ring.seat_source(idle.waker());
-    let mut writer = Writer::new(ring.clone(), 0, RawFiles::new(layout(), Gauge::with_reserve(0)));
+    let mut writer = Writer::new(ring.clone(), 0, Box::new(RawFiles::new(layout(), Gauge::with_reserve(0))));
     let stop = Arc::new(AtomicBool::new(false));
     let mut source = source(&ring, goal, instrument.schedule(), &stop);
     let mut looked = Nanos(0);

@@ -17,6 +17,7 @@
 pub mod assembly;
 pub mod cbf;
 mod chronicle;
+pub mod conformance;
 mod expected;
 pub mod export;
 mod follower;

@@ -2,6 +2,7 @@
 
 use std::{
     collections::VecDeque,
+    ops::DerefMut,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -16,7 +17,7 @@ use crate::{
     sink::{FrameCount, Sink, Stored},
 };
 
-/// A lane of the recorder as a workload.
+/// A lane of the recorder as a workload; `S` points to its sink.
 #[derive(Debug)]
 pub struct Writer<S> {
     ring: Arc<Ring>,
@@ -82,7 +83,7 @@ impl PacketCount {
     }
 }
 
-impl<S: Sink> Writer<S> {
+impl<S: DerefMut<Target: Sink>> Writer<S> {
     /// A writer in a seat of the ring.
     pub fn new(ring: Arc<Ring>, seat: usize, sink: S) -> Self {
         let totals = WriterTotals::default();
@@ -99,7 +100,7 @@ impl<S: Sink> Writer<S> {
     }
 
     /// The sink.
-    pub fn sink(&self) -> &S {
+    pub fn sink(&self) -> &S::Target {
         &self.sink
     }
 
@@ -163,7 +164,7 @@ impl<S: Sink> Writer<S> {
     }
 }
 
-impl<S: Sink> Workload for Writer<S> {
+impl<S: DerefMut<Target: Sink>> Workload for Writer<S> {
     fn next(&mut self, now: Nanos) -> Step {
         while self.state != State::Failed {
             if let Some((operation, due)) = self.sink.next(now) {

@@ -16,10 +16,8 @@ use std::{
     thread,
 };
 
-use nilometer_model::{Bytes, Nanos, Storing, plan::EngineKind};
-use nilometer_storage::{
-    Arena, Buffer, Clock, EngineError, Target, buffer::Alignment, engine::Options, process::Usage,
-};
+use nilometer_model::{Nanos, plan::EngineKind};
+use nilometer_storage::{Arena, Buffer, Clock, EngineError, Target, engine::Options, process::Usage};
 
 pub use feed::{Feed, Network, Port};
 pub use outcome::{Ending, Lane, Outcome};
@@ -29,23 +27,20 @@ use threads::{LaneJob, Report, SourceTotals};
 
 use crate::{
     Chronicle, Ring, Traffic,
-    journal::Head,
-    sink::{Gauge, Numbering, RawLayout},
+    sink::{LaneSetup, RingNeeds},
 };
 
 /// A recording to be made.
 #[derive(Debug)]
 pub struct Setup {
-    /// Where frames go: a lane each.
-    pub lanes: Vec<(Arc<dyn Target>, RawLayout)>,
+    /// Where frames go: [`crate::sink::lanes_of`]. At least one.
+    pub lanes: Vec<LaneSetup>,
     /// How the lanes' operations are issued.
     pub engine: Options,
     /// Slots of the ring.
     pub slots: usize,
     /// What delivers frames.
     pub feed: Feed,
-    /// How much of each lane's storage is left free. If none, a lane writes until there is no space.
-    pub reserve: Option<Bytes>,
     /// Set from elsewhere to end the recording in order.
     pub stop: Arc<AtomicBool>,
     /// What a stall is longer than, and how late a frame may be.
@@ -142,27 +137,19 @@ impl Recorder {
     pub fn prepare(setup: Setup) -> Result<Self, RecordError> {
         let Setup { lanes, engine, feed, stop, allowance, hang_after, .. } = setup;
         let (count, clock) = (lanes.len(), engine.clock);
-        let reserved = lanes.iter().any(|(_, layout)| layout.head.storing == Storing::Ring);
-        let slot_size = lanes.iter().map(|(_, layout)| layout.head.stride as usize).max().unwrap_or(1);
-        let direct = lanes.iter().any(|(_, layout)| layout.direct);
-        let alignment = if direct { Alignment::Page } else { Alignment::CacheLine };
-        let (arena, mut slots) = Arena::aligned(setup.slots, slot_size, alignment);
+        let reserved = lanes.iter().any(|lane| lane.sink.reserves_all());
+        let needs = lanes.iter().map(|lane| lane.sink.needs()).reduce(RingNeeds::and);
+        let needs = needs.expect("a recording has a lane");
+        let (arena, mut slots) = Arena::aligned(setup.slots, needs.slot, needs.alignment);
         feed.prepare_slots(&mut slots);
         let chronicle = Chronicle::new(feed.frame_size() as u64, allowance);
-        let ring = match lanes.first() {
-            Some((_, layout)) => ring_of(&layout.head, slots, count, chronicle),
-            None => Ring::new(slots, count, chronicle),
-        };
+        let ring = ring_of(needs, slots, count, chronicle);
         let (sender, reports) = sync_channel(2 * count + 2);
-        let (gauges, numbering) = (gauges(&lanes, setup.reserve), Numbering::default());
-        let watched = LaneWatch::of(&lanes, &gauges);
-        for ((seat, (target, layout)), gauge) in lanes.into_iter().enumerate().zip(gauges) {
-            let (ring, arena, numbering) = (ring.clone(), arena.clone(), numbering.clone());
+        let watched = LaneWatch::of(&lanes);
+        for (seat, lane) in lanes.into_iter().enumerate() {
+            let (ring, arena, sender) = (ring.clone(), arena.clone(), sender.clone());
             let (written, counts) = (watched[seat].written(), watched[seat].counts());
-            let options = engine;
-            let job =
-                LaneJob { ring, seat, target, layout, gauge, numbering, written, counts, options, arena };
-            let sender = sender.clone();
+            let job = LaneJob { ring, seat, lane, written, counts, options: engine, arena };
             thread::Builder::new().name(format!("lane {seat}")).spawn(move || threads::lane(job, &sender))?;
         }
         let early = all_ready(&reports, count, hang_after).and_then(|early| whole_ring(reserved, early));
@@ -343,28 +330,12 @@ impl Drop for Recorder {
     }
 }
 
-/// The ring of so many lanes whose journals begin like this: it gives parcels where they write chunks.
-pub fn ring_of(head: &Head, slots: Vec<Buffer>, lanes: usize, chronicle: Chronicle) -> Arc<Ring> {
-    match head.storing {
-        Storing::Scattered => Ring::of_parcels(slots, lanes, chronicle, head.frames_per_file),
-        Storing::Files | Storing::Growing | Storing::Shared | Storing::Ring => {
-            Ring::new(slots, lanes, chronicle)
-        }
+/// The ring of so many lanes whose sinks ask this of it: it gives parcels where they write chunks.
+pub fn ring_of(needs: RingNeeds, slots: Vec<Buffer>, lanes: usize, chronicle: Chronicle) -> Arc<Ring> {
+    match needs.chunk {
+        Some(frames) => Ring::of_parcels(slots, lanes, chronicle, frames),
+        None => Ring::new(slots, lanes, chronicle),
     }
-}
-
-/// What each lane knows of its storage, if some of that is left free: those on one file system together.
-fn gauges(lanes: &[(Arc<dyn Target>, RawLayout)], reserve: Option<Bytes>) -> Vec<Option<Gauge>> {
-    let Some(Bytes(reserve)) = reserve else { return vec![None; lanes.len()] };
-    let mut gauges: Vec<Gauge> = Vec::new();
-    for (target, _) in lanes {
-        let known = lanes.iter().zip(&gauges);
-        let mut same =
-            known.filter(|((other, _), _)| target.description().shares_space_with(other.description()));
-        let gauge = same.next().map_or_else(|| Gauge::with_reserve(reserve), |(_, gauge)| gauge.beside());
-        gauges.push(gauge);
-    }
-    gauges.into_iter().map(Some).collect()
 }
 
 /// Waits until every lane is, or some are and others do not answer. What those reported meanwhile that have failed already.

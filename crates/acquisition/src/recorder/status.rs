@@ -12,14 +12,13 @@ use std::{
 };
 
 use nilometer_model::Nanos;
-use nilometer_storage::Target;
 use serde::Serialize;
 
 use super::{Ending, Recorder};
 use crate::{
     Glance, PacketCount, StoredCounts, Traffic,
     format::Ignored,
-    sink::{Gauge, RawLayout},
+    sink::{Gauge, LaneSetup},
 };
 
 /// How a recording is, at one moment. Counts are from its beginning on.
@@ -154,15 +153,15 @@ pub(super) struct LaneWatch {
 }
 
 impl LaneWatch {
-    pub(super) fn of(lanes: &[(Arc<dyn Target>, RawLayout)], gauges: &[Option<Gauge>]) -> Vec<Self> {
-        let watch = |((target, _), gauge): (&(Arc<dyn Target>, RawLayout), &Option<Gauge>)| LaneWatch {
-            path: target.description().path.clone(),
+    pub(super) fn of(lanes: &[LaneSetup]) -> Vec<Self> {
+        let watch = |lane: &LaneSetup| LaneWatch {
+            path: lane.target.description().path.clone(),
             written: Arc::default(),
             counts: Arc::default(),
-            gauge: gauge.clone(),
+            gauge: lane.gauge.clone(),
             ended: None,
         };
-        lanes.iter().zip(gauges).map(watch).collect()
+        lanes.iter().map(watch).collect()
     }
 
     /// Where the lane counts.

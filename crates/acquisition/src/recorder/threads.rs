@@ -9,7 +9,7 @@ use std::sync::{
 
 use nilometer_model::{Histogram, Nanos};
 use nilometer_storage::{
-    Arena, Completion, Drive, Engine, OpKind, Step, Target, Workload,
+    Arena, Completion, Drive, Engine, OpKind, Step, Workload,
     engine::Options,
     process::{self, Usage},
 };
@@ -17,7 +17,7 @@ use nilometer_storage::{
 use super::{Lane, feed};
 use crate::{
     Ring, StoredCounts, Writer,
-    sink::{Gauge, Numbering, RawFiles, RawLayout, Sink},
+    sink::{Gauge, LaneSetup, Sink},
 };
 
 /// What a thread says.
@@ -45,12 +45,7 @@ pub(super) struct SourceTotals {
 pub(super) struct LaneJob {
     pub(super) ring: Arc<Ring>,
     pub(super) seat: usize,
-    pub(super) target: Arc<dyn Target>,
-    pub(super) layout: RawLayout,
-    /// How much of the lane's storage is free, where some of it is left so.
-    pub(super) gauge: Option<Gauge>,
-    /// Of the chunks of all lanes, if that is what they write.
-    pub(super) numbering: Numbering,
+    pub(super) lane: LaneSetup,
     /// Bytes that were written so far.
     pub(super) written: Arc<AtomicU64>,
     /// What was stored so far.
@@ -59,9 +54,9 @@ pub(super) struct LaneJob {
     pub(super) arena: Arc<Arena>,
 }
 
-pub(super) fn lane(job: LaneJob, reports: &SyncSender<Report>) {
+pub(super) fn lane(mut job: LaneJob, reports: &SyncSender<Report>) {
     let seat = job.seat;
-    let report = match lane_engine(&job) {
+    let report = match lane_engine(&mut job) {
         Ok(engine) => {
             Report::Lane(seat, Box::new(drive_lane(job, engine, || drop(reports.send(Report::Ready(seat))))))
         }
@@ -71,27 +66,25 @@ pub(super) fn lane(job: LaneJob, reports: &SyncSender<Report>) {
     drop(reports.send(report));
 }
 
-fn lane_engine(job: &LaneJob) -> Result<Box<dyn Engine>, String> {
-    let mut engine = job.target.engine(&job.options).map_err(|error| error.to_string())?;
+fn lane_engine(job: &mut LaneJob) -> Result<Box<dyn Engine>, String> {
+    let mut engine = job.lane.target.engine(&job.options).map_err(|error| error.to_string())?;
     // Without the right to lock memory it is only slower.
     engine.register(&job.arena).ok();
     job.ring.seat_writer(job.seat, engine.waker());
+    job.lane.sink.seat(engine.waker());
     Ok(engine)
 }
 
 /// Writes until the recording is over, and says when it can begin.
 fn drive_lane(job: LaneJob, mut engine: Box<dyn Engine>, ready: impl FnOnce()) -> Lane {
-    let LaneJob { ring, seat, target, layout, gauge, numbering, written, counts, options, .. } = job;
-    // Where the storage can't say, there is room until a write fails.
+    let LaneJob { ring, seat, lane, written, counts, options, .. } = job;
+    let LaneSetup { target, sink, gauge } = lane;
     let read = || {
         if let Some(gauge) = &gauge {
             gauge.read(|| target.space().ok().map(|space| space.free.0));
         }
     };
     read();
-    let gauging = gauge.clone().unwrap_or(Gauge::with_reserve(0));
-    let layout = RawLayout { boot: process::BootId::now(), ..layout };
-    let sink = RawFiles::new(layout, gauging).numbered(numbering);
     let mut lane = Starting::new(Writer::new(ring, seat, sink).counting(counts), ready);
     Drive::new(&mut lane, engine.as_mut()).run(|completion| {
         if let (OpKind::Write, Ok(bytes)) = (completion.operation.kind, completion.result) {
@@ -113,13 +106,13 @@ fn drive_lane(job: LaneJob, mut engine: Box<dyn Engine>, ready: impl FnOnce()) -
 
 /// A lane that says once when it is ready, and what its thread had spent by then.
 struct Starting<R> {
-    writer: Writer<RawFiles>,
+    writer: Writer<Box<dyn Sink>>,
     ready: Option<R>,
     before: (Usage, Nanos),
 }
 
 impl<R: FnOnce()> Starting<R> {
-    fn new(writer: Writer<RawFiles>, ready: R) -> Self {
+    fn new(writer: Writer<Box<dyn Sink>>, ready: R) -> Self {
         Starting { writer, ready: Some(ready), before: Default::default() }
     }
 

@@ -3,14 +3,18 @@
 //! engine, and every sink can be tested on the virtual clock.
 
 mod cbf;
+mod lane;
 mod null;
 mod raw;
 
+pub use lane::{LaneSetup, lanes_of};
 pub use null::NullSink;
 pub use raw::{Durability, Gauge, Numbering, RawFiles, RawLayout, Spacing, Streamer, frames_per_file};
 
+use std::{fmt::Debug, sync::Arc};
+
 use nilometer_model::Nanos;
-use nilometer_storage::{Completion, Errno, Operation, Wait};
+use nilometer_storage::{Completion, Errno, Operation, Wait, buffer::Alignment, engine::Wake};
 
 use crate::{Due, Frame};
 
@@ -43,8 +47,44 @@ impl FrameCount {
     }
 }
 
+/// What a sink asks of the ring that it gets frames from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RingNeeds {
+    /// Bytes of a slot.
+    pub slot: usize,
+    /// Where slots begin in memory.
+    pub alignment: Alignment,
+    /// Frames that one writer gets in a row at the most, where each writes chunks of the recording.
+    pub chunk: Option<u64>,
+}
+
+impl RingNeeds {
+    /// What suits both: they are lanes of one recording.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        let page = [self.alignment, other.alignment].contains(&Alignment::Page);
+        RingNeeds {
+            slot: self.slot.max(other.slot),
+            alignment: if page { Alignment::Page } else { Alignment::CacheLine },
+            chunk: self.chunk.or(other.chunk),
+        }
+    }
+}
+
 /// Turns frames into operations. Pure, as a workload is.
-pub trait Sink {
+pub trait Sink: Debug + Send {
+    /// What it asks of the ring.
+    fn needs(&self) -> RingNeeds;
+    /// It takes the space of the whole recording before the first frame: a lane without is a recording that can't begin.
+    fn reserves_all(&self) -> bool {
+        false
+    }
+    /// How the thread that drives it is woken, by a sink that has threads of its own.
+    fn seat(&mut self, waker: Arc<dyn Wake>) {
+        drop(waker);
+    }
+    /// Bytes of acknowledged frames and of those on their way to it, as they were written: encoded, if they are.
+    fn written(&self) -> u64;
     /// Whether the first frames can be stored: what they need is made.
     fn is_ready(&self) -> bool {
         true

@@ -1,20 +1,37 @@
 //! Acknowledges every frame without storing it: what the ring and the stages cost by themselves.
 
 use nilometer_model::Nanos;
-use nilometer_storage::{Completion, Errno, InFlightTable, Operation, ROOT};
+use nilometer_storage::{Completion, Errno, InFlightTable, Operation, ROOT, buffer::Alignment};
 
-use super::{Sink, Stored};
+use super::{RingNeeds, Sink, Stored};
 use crate::{Due, Frame, Packed};
 
 /// See the module. Drive it with a null engine: its operations have no file.
 #[derive(Debug, Default)]
 pub struct NullSink {
+    slot: usize,
+    written: u64,
     waiting: Option<Frame>,
     in_flight: InFlightTable<(u64, Nanos, Option<Box<Packed>>)>,
     finished: bool,
 }
 
+impl NullSink {
+    /// Of frames that have slots of so many bytes.
+    pub fn of_slots(slot: usize) -> Self {
+        NullSink { slot, ..NullSink::default() }
+    }
+}
+
 impl Sink for NullSink {
+    fn needs(&self) -> RingNeeds {
+        RingNeeds { slot: self.slot, alignment: Alignment::CacheLine, chunk: None }
+    }
+
+    fn written(&self) -> u64 {
+        self.written
+    }
+
     fn has_room(&self) -> bool {
         self.waiting.is_none()
     }
@@ -27,6 +44,7 @@ impl Sink for NullSink {
         let Frame { number, due, data, packed } = self.waiting.take()?;
         let tag = self.in_flight.insert((number, due, packed));
         let length = data.len() as u32;
+        self.written += u64::from(length);
         Some((Operation::write(ROOT, 0, length, data).tagged(tag), due))
     }
 

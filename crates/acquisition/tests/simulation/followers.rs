@@ -7,7 +7,7 @@ use nilometer_acquisition::{
     instrument::{Content, Pattern},
     reader::Trust,
     ring_of,
-    sink::{Gauge, RawFiles},
+    sink::{Gauge, RawFiles, Sink},
 };
 use nilometer_model::{ByteRate, Format, Nanos, Seed, Storing};
 use nilometer_storage::{
@@ -198,13 +198,14 @@ fn copied(lab: &Lab) {
     let clock = VirtualClock::default();
     let (targets, second) = (lab.targets(&clock), Simulated::new(device(), clock.clone()));
     let (_, slots) = Arena::shared_out(8, PAGE as usize);
-    let ring = ring_of(&lab.layout(0).head, slots, 1, Chronicle::new(PAGE, Nanos::from_millis(10)));
+    let sink = Box::new(RawFiles::new(lab.layout(0), Gauge::with_reserve(0)));
+    let ring = ring_of(sink.needs(), slots, 1, Chronicle::new(PAGE, Nanos::from_millis(10)));
     let mut follower = follower(lab, Purpose::Copy(ring.clone()), Following::default());
     let mut reading = targets[0].attach(1, Follower::slots(1));
     ring.seat_source(reading.waker());
     let mut writing = second.attach(2, 8);
     ring.seat_writer(0, writing.waker());
-    let mut writer = Writer::new(ring.clone(), 0, RawFiles::new(lab.layout(0), Gauge::with_reserve(0)));
+    let mut writer = Writer::new(ring.clone(), 0, sink);
     let mut beside: [Beside<'_>; 2] = [(&mut follower, &mut reading), (&mut writer, &mut writing)];
     let run = lab.run_beside(&clock, targets, Nanos::MAX, &mut beside);
     let copy = Run { targets: vec![second], ..run };

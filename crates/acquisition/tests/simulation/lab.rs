@@ -194,7 +194,7 @@ impl Lab {
             ring.seat_writer(seat, engine.waker());
             let sink = RawFiles::new(self.layout(seat as u32), gauges[seat].clone());
             let sink = sink.numbered((self.numbering)(&numbering));
-            writers.push(Writer::new(ring.clone(), seat, sink));
+            writers.push(Writer::new(ring.clone(), seat, Box::new(sink)));
         }
         let read = |lane: usize| {
             if self.reserve.is_some() {

@@ -14,7 +14,7 @@ use nilometer_acquisition::{
     Chronicle, Expected, Follower, Following, Purpose, Writer,
     journal::Head,
     ring_of,
-    sink::{Gauge, RawFiles, RawLayout, Spacing},
+    sink::{Gauge, RawFiles, RawLayout, Sink, Spacing},
     suited_engine,
 };
 use nilometer_model::{Histogram, Nanos, ReaderTotals, Readers, plan::EngineKind};
@@ -140,7 +140,8 @@ impl Crowd {
         let layout = RawLayout { head, direct, ..first.clone() };
         let room = stride.max(Follower::room(&what.lanes));
         let (_, slots) = Arena::shared_out((COPY_BUFFER / room).max(4) as usize, room as usize);
-        let ring = ring_of(&head, slots, 1, Chronicle::new(head.frame_size, Nanos::MAX));
+        let sink = Box::new(RawFiles::new(layout.clone(), Gauge::with_reserve(0)));
+        let ring = ring_of(sink.needs(), slots, 1, Chronicle::new(head.frame_size, Nanos::MAX));
         let (target, shared, clock, deep) = (archive.clone(), ring.clone(), self.clock, layout.is_deep());
         self.spawn(member, Part::WritesCopy, move || {
             let engine = suited_engine(target.as_ref(), deep, clock);
@@ -149,7 +150,7 @@ impl Crowd {
                 Err(error) => return Report { member, fault: Some(error.to_string()), ..Report::default() },
             };
             shared.seat_writer(0, engine.waker());
-            let mut writer = Writer::new(shared, 0, RawFiles::new(layout, Gauge::with_reserve(0)));
+            let mut writer = Writer::new(shared, 0, sink);
             Drive::new(&mut writer, engine.as_mut()).run(|_| {});
             let fault = writer.totals().fault.map(|errno| format!("the copy failed: {errno}"));
             Report { member, usage: Usage::of_thread(), fault, ..Report::default() }

@@ -116,13 +116,9 @@ fn prepared(run: &Run, job: &Job<'_>) -> Result<Vec<Member>, Invalid> {
 
 /// A recorder that is ready.
 fn member(job: &Job<'_>, cell: usize, ready: Ready) -> Result<Member, Invalid> {
-    let Ready { setup, expected, sends } = ready;
-    let followed = Followed {
-        target: job.target.clone(),
-        lanes: setup.lanes.iter().map(|(_, layout)| layout.clone()).collect(),
-        expected,
-        archive: job.archive.cloned(),
-    };
+    let Ready { setup, layouts, expected, sends } = ready;
+    let followed =
+        Followed { target: job.target.clone(), lanes: layouts, expected, archive: job.archive.cloned() };
     let recorder = Recorder::prepare(setup).map_err(|error| invalid(&error))?;
     Ok(Member { cell, recorder, followed, sends, went: None, outcome: None })
 }

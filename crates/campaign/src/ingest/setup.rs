@@ -6,7 +6,7 @@ use nilometer_acquisition::{
     Delivery, Expected, Feed, Pace, Setup, Stream,
     instrument::Content,
     journal::Head,
-    sink::{RawLayout, Spacing, frames_per_file},
+    sink::{RawLayout, Spacing, frames_per_file, lanes_of},
     suited_engine,
 };
 use nilometer_model::{
@@ -22,6 +22,8 @@ use crate::{patience::within, phase::Run};
 #[derive(Debug)]
 pub(super) struct Ready {
     pub(super) setup: Setup,
+    /// How its lanes are laid out.
+    pub(super) layouts: Vec<RawLayout>,
     /// What is then on the target.
     pub(super) expected: Expected,
     /// Who sends packets, if it is of packets.
@@ -62,21 +64,21 @@ pub(super) fn setup(
         };
         let suited = RawLayout::suited(name.into(), head, shape.spacing.direct);
         let (origin, stream, picture) = (origin.clone(), stream.clone(), recorded.picture());
-        (target.clone(), RawLayout { keep: shape.keep, origin, stream, picture, ..suited })
+        RawLayout { keep: shape.keep, origin, stream, picture, ..suited }
     };
-    let lanes: Vec<_> = (0..shape.lanes).map(lane).collect();
-    let deep = lanes.iter().all(|(_, layout)| layout.is_deep());
+    let layouts: Vec<_> = (0..shape.lanes).map(lane).collect();
+    let deep = layouts.iter().all(RawLayout::is_deep);
+    let lanes = layouts.iter().map(|layout| (target.clone(), layout.clone())).collect();
     let setup = Setup {
-        lanes,
+        lanes: lanes_of(lanes, None),
         engine: engine(run, target, deep)?,
         slots: shape.slots,
         feed,
-        reserve: None,
         stop,
         allowance: recorded.allowance(),
         hang_after: run.hang_after,
     };
-    Ok(Ready { setup, expected, sends })
+    Ok(Ready { setup, layouts, expected, sends })
 }
 
 /// The instrument: in this process, or at the other end of this machine's own network.

@@ -12,7 +12,7 @@ use nilometer_acquisition::{
     assembly::{Limits, Missing},
     format::{self, Known, WireFormat},
     journal::Head,
-    sink::{Durability, RawLayout},
+    sink::{Durability, RawLayout, lanes_of},
     suited_engine,
     transport::{
         Transport,
@@ -376,9 +376,8 @@ impl Settings {
         Ok(Setup {
             engine: suited_engine(targets[0].as_ref(), layout.is_deep(), Clock::start())?,
             slots: layout.spacing().slots(self.buffer()),
-            lanes: (0..).zip(targets).map(lane).collect(),
+            lanes: lanes_of((0..).zip(targets).map(lane).collect(), Some(self.reserve())),
             feed: Feed::Network(network),
-            reserve: Some(self.reserve()),
             stop,
             allowance: Nanos::from_millis(10),
             hang_after: self.patience(),

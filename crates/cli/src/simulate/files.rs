@@ -11,7 +11,7 @@ use nilometer_acquisition::{
     Delivery, Feed, Outcome as Recorded, Pace, Recorder, Setup, WhenFull,
     instrument::Content,
     journal::Head,
-    sink::{RawLayout, Spacing, frames_per_file},
+    sink::{RawLayout, Spacing, frames_per_file, lanes_of},
     suited_engine,
 };
 use nilometer_model::{ByteRate, Bytes, Format, Instrument, Nanos, Storing, TargetDescription};
@@ -106,10 +106,11 @@ impl Files {
         self.check(instrument, &described, &name).input()?;
         let stop = stop_on_signal().run()?;
         let targets = make(described, &name).input()?;
-        let mut setup = self.setup(asked, &targets, (id, &name)).run()?;
+        let lanes = self.lanes(asked, &targets, (id, &name)).run()?;
+        let durability = lanes[0].1.durability;
+        let mut setup = self.setup(asked, lanes).run()?;
         setup.stop = stop.clone();
         tell::note(format_args!("recording {name}: {} for {}", instrument.mean_rate(), asked.duration));
-        let durability = setup.lanes[0].1.durability;
         let outcome = Recorder::start(setup).run()?.wait_to_end();
         tell::result(summary(&outcome, instrument, &targets));
         tell::result_line(format_args!("durable     {}", durable_when(durability, &targets)));
@@ -179,12 +180,13 @@ impl Files {
         RawLayout { checksums: self.checksums, ..RawLayout::suited(name.into(), head, direct) }
     }
 
-    fn setup(
+    /// The writers in each directory.
+    fn lanes(
         &self,
         asked: &Asked,
         targets: &[Arc<Directory>],
         (id, name): (u64, &str),
-    ) -> anyhow::Result<Setup> {
+    ) -> anyhow::Result<Vec<(Arc<dyn Target>, RawLayout)>> {
         let instrument = &asked.instrument;
         let writers = self.writers(instrument);
         let count = u32::try_from(targets.len()).ok().and_then(|count| count.checked_mul(writers));
@@ -195,6 +197,11 @@ impl Files {
             let layout = self.layout(instrument, target.description(), (id, lane, count), name);
             lanes.push((target.clone(), layout));
         }
+        Ok(lanes)
+    }
+
+    fn setup(&self, asked: &Asked, mut lanes: Vec<(Arc<dyn Target>, RawLayout)>) -> anyhow::Result<Setup> {
+        let instrument = &asked.instrument;
         let seed = asked.seed.named("content");
         let content = Content::prepare(&instrument.data, &instrument.shape, instrument.pixel, seed)?;
         for (_, layout) in &mut lanes {
@@ -213,11 +220,10 @@ impl Files {
             when_full: when_full.unwrap_or_default(),
         };
         Ok(Setup {
-            engine: suited_engine(targets[0].as_ref(), deep, Clock::start())?,
+            engine: suited_engine(lanes[0].0.as_ref(), deep, Clock::start())?,
             slots: slots.unwrap_or(2),
             feed: Feed::Instrument { content, delivery },
-            reserve: Some(self.reserve()),
-            lanes,
+            lanes: lanes_of(lanes, Some(self.reserve())),
             stop: Arc::default(),
             allowance: instrument.allowance(),
             hang_after: self.hang_after.unwrap_or(HANG_AFTER),

@@ -38,7 +38,7 @@ use std::collections::VecDeque;
 use nilometer_model::{Format, Nanos};
 use nilometer_storage::{Arena, Buffer, Completion, Errno, InFlightTable, OpKind, Operation, Wait};
 
-use super::{Sink, Stored, cbf::Packer};
+use super::{RingNeeds, Sink, Stored, cbf::Packer};
 use crate::{
     Due, Frame, Packed,
     journal::{Entry, RECORD, origin_entries, stream_entries},
@@ -189,11 +189,6 @@ impl RawFiles {
             chunks.numbering = numbering;
         }
         self
-    }
-
-    /// Bytes of acknowledged frames and of those on their way to it, as they were written: compressed, if the format is.
-    pub fn written(&self) -> u64 {
-        self.written
     }
 
     /// The last file whose frames survive the loss of power; files before it do too, unless they were removed.
@@ -366,6 +361,20 @@ fn grouping(layout: &RawLayout) -> Option<Grouping> {
 }
 
 impl Sink for RawFiles {
+    fn needs(&self) -> RingNeeds {
+        let RawLayout { head, .. } = &self.layout;
+        let chunk = self.layout.is_scattered().then_some(head.frames_per_file);
+        RingNeeds { slot: head.stride as usize, alignment: self.layout.spacing().alignment(), chunk }
+    }
+
+    fn reserves_all(&self) -> bool {
+        self.layout.parts().is_some()
+    }
+
+    fn written(&self) -> u64 {
+        self.written
+    }
+
     fn begin(&mut self, first: u64) {
         self.begin_chunk(first);
     }
