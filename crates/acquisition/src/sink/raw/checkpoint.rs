@@ -51,7 +51,7 @@ impl RawFiles {
         self.checkpoint = None;
         // The data of every frame that has a record are written.
         let records = self.log.added();
-        let many = self.layout.is_files();
+        let many = self.placement.is_many_files();
         self.program.add([Chore::SyncPart(file)]);
         self.program.add(many.then_some(Chore::SyncNames));
         self.program.add([Chore::Note(Entry::Checkpoint { records }), Chore::SyncJournal]);

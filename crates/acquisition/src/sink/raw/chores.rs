@@ -2,11 +2,10 @@
 
 use std::collections::VecDeque;
 
-use nilometer_model::Storing;
 use nilometer_storage::{Buffer, OpKind, Open, Operation, ROOT};
 
 use super::{
-    Files, Log, RawLayout,
+    Files, Log, Placement, RawLayout,
     layout::{STREAMER, THROUGH},
 };
 use crate::journal::{Entry, chunk_name};
@@ -169,32 +168,33 @@ impl Program {
     pub(super) fn start(
         &mut self,
         chore: Chore,
-        layout: &RawLayout,
+        (layout, placement): (&RawLayout, &dyn Placement),
         name: String,
         buffer: Buffer,
     ) -> Operation {
         self.doing = Some(chore);
         let named =
             |kind, slot, name: String, buffer| Operation::named(kind, ROOT, slot, name.as_bytes(), buffer);
-        let new = if layout.head.storing == Storing::Shared { Open::SHARED } else { Open::CREATE };
         let on = |kind, slot, offset, buffer| Operation { offset, ..Operation::on(kind, slot, buffer) };
         match chore {
             Chore::CreateJournal => {
                 named(OpKind::Open(Open::CREATE), Log::SLOT, layout.journal_name(), buffer)
             }
             Chore::Create(file) => {
-                let kind = OpKind::Open(new.direct_if(layout.direct));
-                named(kind, layout.slot(file), name, buffer)
+                let kind = OpKind::Open(placement.opens().direct_if(layout.direct));
+                named(kind, placement.slot(file), name, buffer)
             }
-            Chore::Allocate(file) => on(OpKind::Allocate, layout.slot(file), layout.reserved(file), buffer),
+            Chore::Allocate(file) => {
+                on(OpKind::Allocate, placement.slot(file), placement.reserved(file), buffer)
+            }
             Chore::OpenThrough(_) => named(OpKind::Open(Open::WRITE), THROUGH, name, buffer),
             Chore::CloseThrough(_) => on(OpKind::Close, THROUGH, 0, buffer),
-            Chore::Truncate(file, bytes) => on(OpKind::Truncate, layout.slot(file), bytes, buffer),
+            Chore::Truncate(file, bytes) => on(OpKind::Truncate, placement.slot(file), bytes, buffer),
             Chore::SyncFile(file) | Chore::SyncPart(file) => {
-                on(OpKind::SyncData, layout.slot(file), 0, buffer)
+                on(OpKind::SyncData, placement.slot(file), 0, buffer)
             }
             Chore::SyncNames => on(OpKind::Sync, ROOT, 0, buffer),
-            Chore::Close(file) => on(OpKind::Close, layout.slot(file), 0, buffer),
+            Chore::Close(file) => on(OpKind::Close, placement.slot(file), 0, buffer),
             Chore::CheckFile(_) => named(OpKind::Stat, ROOT, name, buffer),
             Chore::CheckJournal => named(OpKind::Stat, ROOT, layout.journal_name(), buffer),
             Chore::Remove(_) | Chore::Discard(_) => named(OpKind::Unlink, ROOT, name, buffer),

@@ -38,7 +38,7 @@ pub(super) const THROUGH: Slot = Slot(FIRST + OPEN as u32);
 /// What is written for another reader.
 pub(super) const STREAMER: Slot = Slot(THROUGH.0 + 1);
 /// Slot 0 is the directory, slot 1 the journal.
-const FIRST: u32 = 2;
+pub(super) const FIRST: u32 = 2;
 
 /// Frames smaller than this are written together with their neighbours, in writes of this many bytes at the most: a write
 /// costs the storage about as much for a few KiB as for many.
@@ -206,17 +206,6 @@ impl RawLayout {
         self.direct || self.together > 0
     }
 
-    /// Up to where space is reserved for a file, or for this part of an only one.
-    pub(super) fn reserved(&self, file: u64) -> u64 {
-        let parts = if self.is_files() { 1 } else { self.parts().unwrap_or(file.saturating_add(1)) };
-        self.file_size().saturating_mul(parts)
-    }
-
-    /// How many parts a ring has: those that stay, that being filled, and the next.
-    pub(super) fn parts(&self) -> Option<u64> {
-        (self.head.storing == Storing::Ring).then(|| self.keep.unwrap_or(1).max(1).saturating_add(OPEN - 1))
-    }
-
     /// Bytes of a full file, or of a part.
     pub fn file_size(&self) -> u64 {
         self.head.frames_per_file.saturating_mul(self.head.stride)
@@ -239,17 +228,6 @@ impl RawLayout {
         let chunks = numbered.map(|number| chunk_name(&self.name, number));
         let files = (0..OPEN).map(|file| self.file_name(file));
         std::iter::once(self.journal_name()).chain(files).chain(chunks).collect()
-    }
-
-    /// Where the frame that is the `issued`th of a file or part is put in the file that is there, in bytes.
-    pub(super) fn offset(&self, file: u64, issued: u64, number: u64) -> u64 {
-        let frames = match self.head.storing {
-            Storing::Files | Storing::Scattered => issued,
-            Storing::Growing => file * self.head.frames_per_file + issued,
-            Storing::Ring => file % self.parts().unwrap_or(u64::MAX) * self.head.frames_per_file + issued,
-            Storing::Shared => number,
-        };
-        frames * self.head.stride
     }
 
     /// The extent of a frame that was written there with so many bytes.
@@ -285,35 +263,6 @@ impl RawLayout {
     pub(super) fn is_odd(&self, length: u32) -> bool {
         let shorter = u64::from(length) < self.head.stride;
         self.direct && shorter && !(length as usize).is_multiple_of(ALIGNMENT)
-    }
-
-    /// The slot of a file while it is open.
-    pub(super) fn slot(&self, file: u64) -> Slot {
-        match self.head.storing {
-            Storing::Files | Storing::Scattered => Slot(FIRST + (file % OPEN) as u32),
-            Storing::Growing | Storing::Shared | Storing::Ring => Slot(FIRST),
-        }
-    }
-
-    /// Frames have files of their own that are made and closed one after the other.
-    pub(super) fn is_files(&self) -> bool {
-        self.head.storing.is_many_files()
-    }
-
-    /// They are numbered over all lanes.
-    pub(super) fn is_scattered(&self) -> bool {
-        self.head.storing == Storing::Scattered
-    }
-
-    /// Which file is removed when this one is full, if old ones are.
-    pub(super) fn removed_with(&self, file: u64) -> Option<u64> {
-        let keep = self.keep.filter(|_| self.head.storing == Storing::Files)?;
-        file.checked_sub(keep.max(1))
-    }
-
-    /// What of a ring is overwritten by this part.
-    pub(super) fn overwritten_by(&self, file: u64) -> Option<u64> {
-        file.checked_sub(self.parts()?)
     }
 }
 

@@ -29,6 +29,7 @@ mod grouping;
 mod layout;
 mod log;
 mod numbering;
+mod placement;
 mod scattered;
 mod settling;
 mod writing;
@@ -53,11 +54,13 @@ use layout::STREAMER;
 pub use layout::{Durability, RawLayout, Spacing, Streamer, frames_per_file};
 use log::Log;
 pub use numbering::Numbering;
+use placement::{LastFile, Placement};
 
 /// A lane's sink.
 #[derive(Debug)]
 pub struct RawFiles {
     layout: RawLayout,
+    placement: Box<dyn Placement>,
     gauge: Gauge,
     files: Files,
     log: Log,
@@ -84,9 +87,7 @@ pub struct RawFiles {
     returned: Vec<Frame>,
     scratch: Vec<Buffer>,
     failed: Option<Errno>,
-    /// By how many bytes the last block is shorter than others.
-    cut: u64,
-    /// Where the last frame ends that was put into an only file.
+    /// Where the last frame ends in the file that is there.
     end: u64,
     /// The file was asked to be opened once more, for such a block.
     through: bool,
@@ -138,14 +139,14 @@ const SCRATCH_OF_GROUPS: usize = 1 << 16;
 impl RawFiles {
     /// A new recording; nothing is made yet.
     pub fn new(layout: RawLayout, gauge: Gauge) -> Self {
-        let grouping = grouping(&layout);
+        let (grouping, placement) = (grouping(&layout), placement::of(&layout));
         let size = if grouping.is_some() { SCRATCH_OF_GROUPS } else { SCRATCH_SIZE };
         let (_, scratch) = Arena::shared_out(SCRATCH, size);
         let mut sink = RawFiles {
             files: Files::new(layout.head.frames_per_file),
             log: Log::default(),
             program: Program::default(),
-            chunks: layout.is_scattered().then(|| Chunks::new(Numbering::default(), layout.head.lane)),
+            chunks: (!placement.makes_ahead()).then(|| Chunks::new(Numbering::default(), layout.head.lane)),
             waiting: None,
             packer: packer(&layout),
             grouping,
@@ -158,11 +159,11 @@ impl RawFiles {
             returned: Vec::new(),
             scratch,
             failed: None,
-            cut: 0,
             end: 0,
             through: false,
             no_room_for: None,
             finishing: false,
+            placement,
             layout,
             gauge,
         };
@@ -172,12 +173,12 @@ impl RawFiles {
         sink.program.add(origin.map(Chore::Note));
         let stream = sink.layout.stream.iter().flat_map(|stream| stream_entries(&stream.text()));
         sink.program.add(stream.map(Chore::Note));
-        if sink.layout.is_scattered() {
-            sink.program.add([Chore::SyncNames, Chore::Room(0)]);
-        } else {
+        if sink.placement.makes_ahead() {
             sink.add_make(0);
             sink.program.add([Chore::SyncNames]);
             sink.add_make(1);
+        } else {
+            sink.program.add([Chore::SyncNames, Chore::Room(0)]);
         }
         sink
     }
@@ -206,72 +207,26 @@ impl RawFiles {
         operation.kind == OpKind::Write && operation.file != Log::SLOT && operation.file != STREAMER
     }
 
-    /// Frames are to go into a file, or into another part of an only one. The space of a ring is taken at once, and what is
-    /// overwritten is noted before.
+    /// Frames are to go into a file, or into another part of an only one.
     fn add_make(&mut self, file: u64) {
-        let (many, ring) = (self.layout.is_files(), self.layout.parts().is_some());
-        if ring && self.no_room_for.is_some() {
+        if self.placement.reserves_all() && self.no_room_for.is_some() {
             // What is there stays.
             return;
         }
-        if ring && file > 0 {
-            let old = self.layout.overwritten_by(file);
-            if let Some(old) = old {
-                self.program.add([Chore::Note(Entry::Removed { file: old })]);
-                let synced = self.layout.durability == Durability::EachFile;
-                self.program.add(synced.then_some(Chore::SyncJournal));
-            }
-            return self.program.add([Chore::Overwrite(file, old)]);
-        }
-        self.program.add([Chore::Room(file)]);
-        self.program.add((many || file == 0).then_some(Chore::Create(file)));
-        self.program.add(self.layout.preallocate.then_some(Chore::Allocate(file)));
-        self.program.add([Chore::Ready(file)]);
+        self.program.add(self.placement.make(file));
     }
 
     /// What is to be done once all frames of a file are issued.
     fn add_complete(&mut self, file: u64) {
-        let (synced, many) = (self.layout.durability == Durability::EachFile, self.layout.is_files());
-        self.program.add(synced.then_some(Chore::SyncFile(file)));
-        self.program.add(synced.then_some(Chore::CheckFile(file)));
-        // The name of an only file is synced when it is made.
-        self.program.add((synced && many).then_some(Chore::SyncNames));
-        self.program.add(many.then_some(Chore::Close(file)));
-        if synced {
-            self.program.add([Chore::Note(Entry::Durable { file }), Chore::SyncJournal]);
-        }
-        if let Some(old) = self.layout.removed_with(file) {
-            self.program.add([Chore::Note(Entry::Removed { file: old })]);
-            self.program.add(synced.then_some(Chore::SyncJournal));
-            self.program.add([Chore::Remove(old)]);
-        }
+        self.program.add(self.placement.complete(file));
     }
 
-    /// The last file is cut to what is in it; what is empty is removed.
-    fn add_end_of_files(&mut self) {
-        let (last, frames) = self.files.last();
-        let (last_made, next_made) = (self.is_made(last), self.is_made(last + 1));
-        if frames > 0 {
-            self.program.add([Chore::Truncate(last, frames * self.layout.head.stride - self.cut)]);
-            self.add_complete(last);
-        } else if last_made {
-            self.program.add([Chore::Close(last), Chore::Remove(last)]);
-        }
-        if next_made {
-            self.program.add([Chore::Close(last + 1), Chore::Remove(last + 1)]);
-        }
-    }
-
-    /// It is as long as what is in it; space that was reserved behind that is free again.
-    fn add_end_of_the_only_file(&mut self) {
-        let (last, frames) = self.files.last();
-        if self.layout.preallocate && self.is_made(0) {
-            self.program.add([Chore::Truncate(last, self.end)]);
-        }
-        if frames > 0 {
-            self.add_complete(last);
-        }
-        self.program.add(self.is_made(0).then_some(Chore::Close(last)));
+    /// The file being filled is the last, or its chunk is over.
+    fn add_end(&mut self) {
+        let (file, frames) = self.files.last();
+        let (made, next_made) = (self.is_made(file), self.is_made(file + 1));
+        let end = self.end;
+        self.program.add(self.placement.end(LastFile { file, frames, end, made, next_made }));
     }
 
     /// There was room for this file, so that it is made or will be.
@@ -282,11 +237,7 @@ impl RawFiles {
     /// Whether the storage takes another file. What was made before and is not full yet has its space reserved, or still
     /// needs as much as a file.
     fn has_room_for(&mut self, file: u64) -> bool {
-        let unfilled = match self.layout.parts() {
-            Some(parts) => parts,
-            None if self.layout.preallocate => 1,
-            None => file + 1 - self.files.last().0.min(file),
-        };
+        let unfilled = self.placement.unfilled(file, self.files.last().0);
         let room =
             self.no_room_for.is_none() && self.gauge.claim(self.layout.file_size().saturating_mul(unfilled));
         if !room {
@@ -363,12 +314,12 @@ fn grouping(layout: &RawLayout) -> Option<Grouping> {
 impl Sink for RawFiles {
     fn needs(&self) -> RingNeeds {
         let RawLayout { head, .. } = &self.layout;
-        let chunk = self.layout.is_scattered().then_some(head.frames_per_file);
+        let chunk = self.chunks.is_some().then_some(head.frames_per_file);
         RingNeeds { slot: head.stride as usize, alignment: self.layout.spacing().alignment(), chunk }
     }
 
     fn reserves_all(&self) -> bool {
-        self.layout.parts().is_some()
+        self.placement.reserves_all()
     }
 
     fn written(&self) -> u64 {
@@ -384,7 +335,7 @@ impl Sink for RawFiles {
     }
 
     fn is_ready(&self) -> bool {
-        let made = self.layout.is_scattered() || self.files.next().is_some() || self.files.last().0 > 0;
+        let made = !self.placement.makes_ahead() || self.files.next().is_some() || self.files.last().0 > 0;
         made && self.program.journal_is_open()
     }
 
@@ -446,12 +397,10 @@ impl Sink for RawFiles {
         }
         // Nothing more is begun: others may have the room.
         self.gauge.release();
-        if self.layout.is_scattered() {
+        if self.chunks.is_some() {
             self.add_end_of_chunks(due.is_some());
-        } else if self.layout.is_files() {
-            self.add_end_of_files();
         } else {
-            self.add_end_of_the_only_file();
+            self.add_end();
         }
         self.program.add([
             Chore::CheckJournal,

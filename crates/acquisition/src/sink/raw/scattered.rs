@@ -17,23 +17,19 @@ impl RawFiles {
         let Some(chunks) = &self.chunks else { return };
         let file = self.files.last().0;
         chunks.begin(file, first);
-        let allocate = self.layout.preallocate.then_some(Chore::Allocate(file));
-        let make = [Chore::Name(file), Chore::Create(file)].into_iter().chain(allocate);
         // The slot is free when the file that had it is closed.
-        self.program.add_behind(file.checked_sub(OPEN), make.chain([Chore::Ready(file)]));
+        self.program.add_behind(file.checked_sub(OPEN), self.placement.make(file));
         self.program.add([Chore::Room(file + 1)]);
     }
 
     /// What is in the chunk is all of it.
     pub(super) fn end_chunk(&mut self) {
-        let (file, frames) = self.files.last();
-        if self.chunks.is_none() || frames == 0 {
+        if self.chunks.is_none() || self.files.last().1 == 0 {
             return;
         }
         self.complete_group();
+        self.add_end();
         self.files.end();
-        self.program.add([Chore::Truncate(file, frames * self.layout.head.stride - self.cut)]);
-        self.add_complete(file);
     }
 
     /// The last chunk is closed; the numbers of others are waited for. Whether the whole recording is over.
@@ -51,7 +47,7 @@ impl RawFiles {
             chunks.closed(file);
         }
         let name = self.name_for(chore);
-        self.program.start(chore, &self.layout, name, buffer)
+        self.program.start(chore, (&self.layout, self.placement.as_ref()), name, buffer)
     }
 
     /// The name that a chore needs, or the text.

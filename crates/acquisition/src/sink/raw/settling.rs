@@ -143,8 +143,8 @@ impl RawFiles {
                     // Of an only file more is reserved than it may need, but not of a ring.
                     Err(Errno::ENOSPC)
                         if kind == OpKind::Allocate
-                            && !self.layout.is_files()
-                            && self.layout.parts().is_none() => {}
+                            && !self.placement.is_many_files()
+                            && !self.placement.reserves_all() => {}
                     Err(errno) => {
                         self.program.failed();
                         return Err(errno);

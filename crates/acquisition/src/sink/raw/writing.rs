@@ -1,6 +1,6 @@
 //! Frames into writes: which place each has, and which of them are written together.
 
-use nilometer_model::{Nanos, Storing};
+use nilometer_model::Nanos;
 use nilometer_storage::Operation;
 
 use super::{Carried, FileOffset, FrameGroup, FrameWrite, RawFiles, chores::Chore, layout::THROUGH};
@@ -10,7 +10,7 @@ impl RawFiles {
     /// The next write of frames, if one may be issued now.
     pub(super) fn write(&mut self) -> Option<(Operation, Nanos)> {
         self.collect();
-        if self.layout.head.storing == Storing::Growing && !self.in_flight.is_empty() {
+        if self.placement.appends() && !self.in_flight.is_empty() {
             // What is behind the end of the file can't be appended.
             return None;
         }
@@ -26,8 +26,8 @@ impl RawFiles {
             return grouping.complete();
         }
         let Some((file, issued)) = self.files.next() else { return };
-        let begin = FileOffset { file, offset: self.layout.offset(file, issued, frame.number) };
-        if !grouping.make_room(begin, self.layout.slot(file), bytes) {
+        let begin = FileOffset { file, offset: self.placement.offset(file, issued, frame.number) };
+        if !grouping.make_room(begin, self.placement.slot(file), bytes) {
             return;
         }
         grouping.add(self.waiting.take().expect("it was looked at"), bytes);
@@ -61,7 +61,7 @@ impl RawFiles {
             return None;
         }
         let Frame { number, due, data, packed } = self.waiting.take()?;
-        let begin = FileOffset { file, offset: self.layout.offset(file, issued, number) };
+        let begin = FileOffset { file, offset: self.placement.offset(file, issued, number) };
         let (buffer, length, slot) = match &mut self.packer {
             Some(packer) => {
                 let (file, length) = packer.pack(number, &data[..self.layout.head.frame_size as usize]);
@@ -69,7 +69,7 @@ impl RawFiles {
             }
             None => (data, written, None),
         };
-        let file_slot = if through { THROUGH } else { self.layout.slot(file) };
+        let file_slot = if through { THROUGH } else { self.placement.slot(file) };
         let frames = Carried::One { number, due, packed, slot };
         let tag = self.in_flight.insert(FrameWrite { begin, frames });
         self.put(begin, written);
@@ -78,15 +78,15 @@ impl RawFiles {
 
     /// A frame of so many bytes is put there; whether its file is full by that.
     fn put(&mut self, begin: FileOffset, written: u32) -> bool {
-        self.cut += self.layout.head.stride.saturating_sub(u64::from(written));
-        self.end = self.end.max(begin.offset + u64::from(written));
+        let before = if self.placement.is_many_files() && begin.offset == 0 { 0 } else { self.end };
+        self.end = before.max(begin.offset + u64::from(written));
         if let Some(chunks) = &mut self.chunks {
             chunks.issue(begin);
         }
         let full = self.files.roll();
         if full {
             self.add_complete(begin.file);
-            if !self.layout.is_scattered() {
+            if self.placement.makes_ahead() {
                 self.add_make(begin.file + 2);
             }
         }

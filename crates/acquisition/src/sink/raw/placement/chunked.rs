@@ -1,0 +1,55 @@
+//! Chunks of consecutive frames: a file is made when its first frame is there, since its name follows from that.
+
+use nilometer_storage::Slot;
+
+use super::{Chore, LastFile, Placement, Rules};
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Chunked(pub(super) Rules);
+
+impl Placement for Chunked {
+    fn offset(&self, _file: u64, issued: u64, _number: u64) -> u64 {
+        issued * self.0.head.stride
+    }
+
+    fn slot(&self, file: u64) -> Slot {
+        Rules::slot_of_many(file)
+    }
+
+    fn is_many_files(&self) -> bool {
+        true
+    }
+
+    fn makes_ahead(&self) -> bool {
+        false
+    }
+
+    fn reserved(&self, _file: u64) -> u64 {
+        self.0.file_size()
+    }
+
+    fn unfilled(&self, file: u64, filling: u64) -> u64 {
+        if self.0.preallocate { 1 } else { file + 1 - filling.min(file) }
+    }
+
+    fn make(&self, file: u64) -> Vec<Chore> {
+        let allocate = self.0.if_preallocated(Chore::Allocate(file));
+        let made = [Chore::Name(file), Chore::Create(file)].into_iter().chain(allocate);
+        made.chain([Chore::Ready(file)]).collect()
+    }
+
+    fn complete(&self, file: u64) -> Vec<Chore> {
+        self.0.complete_file(file)
+    }
+
+    /// The end of a chunk is that of its file.
+    fn end(&self, last: LastFile) -> Vec<Chore> {
+        let LastFile { file, frames, end, .. } = last;
+        if frames == 0 {
+            return Vec::new();
+        }
+        let cut = [Chore::Truncate(file, end)];
+        cut.into_iter().chain(self.complete(file)).collect()
+    }
+}

@@ -1,0 +1,210 @@
+//! Where frames go among a lane's files, and what is to be done around them: pure, a file for each way of storing.
+//!
+//! | storing | where | |
+//! |---|---|---|
+//! | files | [`rolled`] | files of N frames, one after the other |
+//! | scattered | [`chunked`] | the same, made when their first frame is there |
+//! | growing, shared | [`only`] | parts of N frames of one file |
+//! | ring | [`overwritten`] | parts of one file that are written again and again |
+//!
+//! A "file" is one of many, or a part of the only one.
+
+mod chunked;
+mod only;
+mod overwritten;
+mod rolled;
+
+use std::fmt::Debug;
+
+use nilometer_model::Storing;
+use nilometer_storage::{Open, Slot};
+
+use super::{
+    Chore, Durability, RawLayout,
+    layout::{FIRST, OPEN},
+};
+use crate::journal::{Entry, Head};
+
+/// See the module.
+pub(super) trait Placement: Debug + Send {
+    /// Where the frame of this number begins that is the `issued`th of a file, in bytes in the file that is there.
+    fn offset(&self, file: u64, issued: u64, number: u64) -> u64;
+    /// The slot of a file while it is open.
+    fn slot(&self, file: u64) -> Slot {
+        let _ = file;
+        Slot(FIRST)
+    }
+    /// How a file is made.
+    fn opens(&self) -> Open {
+        Open::CREATE
+    }
+    /// Each has a name of its own.
+    fn is_many_files(&self) -> bool {
+        false
+    }
+    /// Files are made before their first frame is there: two of them when a lane begins.
+    fn makes_ahead(&self) -> bool {
+        true
+    }
+    /// One write at a time, where the file ends: what is behind the end can't be appended.
+    fn appends(&self) -> bool {
+        false
+    }
+    /// The space of all that is ever written is taken before the first frame.
+    fn reserves_all(&self) -> bool {
+        false
+    }
+    /// Up to where space is reserved in the file that is there when this one is made.
+    fn reserved(&self, file: u64) -> u64;
+    /// How many files need room when this one is to be made, while another is being filled.
+    fn unfilled(&self, file: u64, filling: u64) -> u64;
+    /// What makes a file.
+    fn make(&self, file: u64) -> Vec<Chore>;
+    /// What is to be done once all frames of a file are issued.
+    fn complete(&self, file: u64) -> Vec<Chore>;
+    /// What is to be done once no frame comes any more.
+    fn end(&self, last: LastFile) -> Vec<Chore>;
+}
+
+/// The file that is being filled when the recording ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct LastFile {
+    pub(super) file: u64,
+    /// Frames in it.
+    pub(super) frames: u64,
+    /// Where the last of them ends.
+    pub(super) end: u64,
+    /// It is made, and so is the one behind it.
+    pub(super) made: bool,
+    pub(super) next_made: bool,
+}
+
+/// What placements go by.
+#[derive(Debug, Clone, Copy)]
+struct Rules {
+    head: Head,
+    /// Files are synced when they are full.
+    synced: bool,
+    /// Space is reserved when a file is made.
+    preallocate: bool,
+    /// Full files to keep.
+    keep: Option<u64>,
+}
+
+impl Rules {
+    /// Bytes of a full file.
+    fn file_size(&self) -> u64 {
+        self.head.frames_per_file.saturating_mul(self.head.stride)
+    }
+
+    /// Chores that are done where files are synced.
+    fn if_synced<const N: usize>(&self, chores: [Chore; N]) -> impl Iterator<Item = Chore> {
+        chores.into_iter().filter(|_| self.synced)
+    }
+
+    fn if_preallocated(&self, chore: Chore) -> Option<Chore> {
+        self.preallocate.then_some(chore)
+    }
+
+    /// A full file that stays open: it is synced, and noted as durable.
+    fn complete_part(&self, file: u64) -> Vec<Chore> {
+        let noted = [Chore::Note(Entry::Durable { file }), Chore::SyncJournal];
+        let synced = [Chore::SyncFile(file), Chore::CheckFile(file)];
+        self.if_synced(synced).chain(self.if_synced(noted)).collect()
+    }
+
+    /// A full file that is closed.
+    fn complete_file(&self, file: u64) -> Vec<Chore> {
+        let synced = [Chore::SyncFile(file), Chore::CheckFile(file), Chore::SyncNames];
+        let noted = [Chore::Note(Entry::Durable { file }), Chore::SyncJournal];
+        self.if_synced(synced).chain([Chore::Close(file)]).chain(self.if_synced(noted)).collect()
+    }
+
+    /// A note that what is in a file is gone, which is there before it is.
+    fn note_removed(&self, file: u64) -> impl Iterator<Item = Chore> {
+        let noted = [Chore::Note(Entry::Removed { file })];
+        noted.into_iter().chain(self.if_synced([Chore::SyncJournal]))
+    }
+
+    /// The slot of one of many files.
+    fn slot_of_many(file: u64) -> Slot {
+        Slot(FIRST + (file % OPEN) as u32)
+    }
+}
+
+/// How a layout places frames.
+pub(super) fn of(layout: &RawLayout) -> Box<dyn Placement> {
+    let RawLayout { head, preallocate, keep, durability, .. } = *layout;
+    let rules = Rules { head, synced: durability == Durability::EachFile, preallocate, keep };
+    match head.storing {
+        Storing::Files => Box::new(rolled::Rolled(rules)),
+        Storing::Scattered => Box::new(chunked::Chunked(rules)),
+        Storing::Growing => Box::new(only::Growing(rules)),
+        Storing::Shared => Box::new(only::Shared(rules)),
+        Storing::Ring => Box::new(overwritten::Overwritten(rules)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nilometer_model::Format;
+
+    use super::*;
+
+    fn layout(storing: Storing, keep: Option<u64>) -> RawLayout {
+        let head = Head {
+            recording: 1,
+            lane: 0,
+            lanes: 1,
+            frame_size: 100,
+            stride: 128,
+            frames_per_file: 4,
+            storing,
+            format: Format::Raw,
+        };
+        let suited = RawLayout::suited("n".into(), head, true);
+        RawLayout { keep, durability: Durability::EachFile, ..suited }
+    }
+
+    #[test]
+    fn each_way_of_storing_has_its_place_for_a_frame() {
+        // The third frame of the fifth file, number 30.
+        let offset = |storing, keep| of(&layout(storing, keep)).offset(4, 2, 30);
+        assert_eq!(offset(Storing::Files, None), 2 * 128);
+        assert_eq!(offset(Storing::Scattered, None), 2 * 128);
+        assert_eq!(offset(Storing::Growing, None), (4 * 4 + 2) * 128);
+        assert_eq!(offset(Storing::Shared, None), 30 * 128);
+        // Of three parts it is the second.
+        assert_eq!(offset(Storing::Ring, Some(1)), (4 + 2) * 128);
+    }
+
+    #[test]
+    fn a_full_file_is_closed_and_a_part_is_not() {
+        for storing in Storing::STORED {
+            let placement = of(&layout(storing, Some(1)));
+            let chores = placement.complete(7);
+            assert_eq!(chores.contains(&Chore::Close(7)), storing.is_many_files(), "{storing:?}");
+            let position = |chore| chores.iter().position(|other| *other == chore);
+            let (synced, noted) =
+                (position(Chore::SyncFile(7)), position(Chore::Note(Entry::Durable { file: 7 })));
+            assert!(synced.is_some() && synced < noted, "{storing:?}: {chores:?}");
+            let removed = chores.contains(&Chore::Remove(6));
+            assert_eq!(removed, storing == Storing::Files, "{storing:?}");
+        }
+    }
+
+    #[test]
+    fn an_end_leaves_no_empty_file_and_no_space_behind_the_last_frame() {
+        let last = LastFile { file: 2, frames: 0, end: 1024, made: true, next_made: true };
+        let ends = |storing, last| of(&layout(storing, None)).end(last);
+        let gone = [2, 3].map(|file| [Chore::Close(file), Chore::Remove(file)]).concat();
+        assert_eq!(ends(Storing::Files, last), gone);
+        let filled = LastFile { frames: 1, ..last };
+        assert_eq!(ends(Storing::Files, filled)[0], Chore::Truncate(2, 1024));
+        assert_eq!(ends(Storing::Shared, last), [Chore::Truncate(2, 1024), Chore::Close(2)]);
+        let none = LastFile { file: 0, frames: 0, end: 0, made: false, next_made: false };
+        for storing in Storing::STORED {
+            assert_eq!(ends(storing, none), [], "there was no room: {storing:?}");
+        }
+    }
+}

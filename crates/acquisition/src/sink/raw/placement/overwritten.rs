@@ -1,0 +1,63 @@
+//! The latest frames: a file of a fixed size, whose oldest part is written again. Its space is taken at once, and what is
+//! overwritten is noted before.
+//!
+//! ```text
+//! keep 2 of        | part 0 | part 1 | part 2 | part 3 |
+//! being filled                                   ^ part 7, the eighth
+//! next             ^ part 8 in the place of part 4, which is noted as removed
+//! ```
+
+use super::{Chore, LastFile, Placement, Rules, only};
+use crate::sink::raw::layout::OPEN;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Overwritten(pub(super) Rules);
+
+/// How many parts there are for so many that are to stay: those, that being filled, and the next.
+pub(in crate::sink::raw) fn parts(keep: Option<u64>) -> u64 {
+    keep.unwrap_or(1).max(1).saturating_add(OPEN - 1)
+}
+
+impl Overwritten {
+    fn parts(&self) -> u64 {
+        parts(self.0.keep)
+    }
+}
+
+impl Placement for Overwritten {
+    fn offset(&self, file: u64, issued: u64, _number: u64) -> u64 {
+        (file % self.parts() * self.0.head.frames_per_file + issued) * self.0.head.stride
+    }
+
+    fn reserves_all(&self) -> bool {
+        true
+    }
+
+    fn reserved(&self, _file: u64) -> u64 {
+        self.0.file_size().saturating_mul(self.parts())
+    }
+
+    fn unfilled(&self, _file: u64, _filling: u64) -> u64 {
+        self.parts()
+    }
+
+    fn make(&self, file: u64) -> Vec<Chore> {
+        if file == 0 {
+            let allocate = self.0.if_preallocated(Chore::Allocate(file));
+            let made = [Chore::Room(file), Chore::Create(file)].into_iter().chain(allocate);
+            return made.chain([Chore::Ready(file)]).collect();
+        }
+        let old = file.checked_sub(self.parts());
+        let noted = old.into_iter().flat_map(|old| self.0.note_removed(old));
+        noted.chain([Chore::Overwrite(file, old)]).collect()
+    }
+
+    fn complete(&self, file: u64) -> Vec<Chore> {
+        self.0.complete_part(file)
+    }
+
+    fn end(&self, last: LastFile) -> Vec<Chore> {
+        only::end(&self.0, last)
+    }
+}

@@ -1,0 +1,61 @@
+//! Files of N frames, one after the other: the next one is made before it is needed, old ones may be removed.
+
+use nilometer_storage::Slot;
+
+use super::{Chore, LastFile, Placement, Rules};
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Rolled(pub(super) Rules);
+
+impl Placement for Rolled {
+    fn offset(&self, _file: u64, issued: u64, _number: u64) -> u64 {
+        issued * self.0.head.stride
+    }
+
+    fn slot(&self, file: u64) -> Slot {
+        Rules::slot_of_many(file)
+    }
+
+    fn is_many_files(&self) -> bool {
+        true
+    }
+
+    fn reserved(&self, _file: u64) -> u64 {
+        self.0.file_size()
+    }
+
+    fn unfilled(&self, file: u64, filling: u64) -> u64 {
+        // Those before have their space if any has.
+        if self.0.preallocate { 1 } else { file + 1 - filling.min(file) }
+    }
+
+    fn make(&self, file: u64) -> Vec<Chore> {
+        let allocate = self.0.if_preallocated(Chore::Allocate(file));
+        let made = [Chore::Room(file), Chore::Create(file)].into_iter().chain(allocate);
+        made.chain([Chore::Ready(file)]).collect()
+    }
+
+    fn complete(&self, file: u64) -> Vec<Chore> {
+        let mut chores = self.0.complete_file(file);
+        if let Some(old) = self.0.keep.and_then(|keep| file.checked_sub(keep.max(1))) {
+            chores.extend(self.0.note_removed(old).chain([Chore::Remove(old)]));
+        }
+        chores
+    }
+
+    fn end(&self, last: LastFile) -> Vec<Chore> {
+        let LastFile { file, frames, end, made, next_made } = last;
+        let unused =
+            |file, made: bool| [Chore::Close(file), Chore::Remove(file)].into_iter().filter(move |_| made);
+        let mut chores = Vec::new();
+        if frames > 0 {
+            chores.push(Chore::Truncate(file, end));
+            chores.extend(self.complete(file));
+        } else {
+            chores.extend(unused(file, made));
+        }
+        chores.extend(unused(file + 1, next_made));
+        chores
+    }
+}
