@@ -18,7 +18,7 @@
 //! | 12 frame | number, file (low 48 bits) and encoding (high 16), offset in the file that is there, when it was due (ns), CRC-32 of its decoded bytes plus 2^32, or 0 if none was made, bytes of it in the file (low 32) and decoded (high 32) |
 //!
 //! Storing is 0 for files of N frames, 1 for a growing file, 2 for one that lanes share, 3 for chunks, 4 for one that is
-//! written again and again. In 1, 2 and 4, which are not made of files, a "file" is a part of so many frames of the lane, which is synced as a whole; an offset is always in the file
+//! written again and again, 5 for a file for each position of a scan, which is a chunk too. In 1, 2 and 4, which are not made of files, a "file" is a part of so many frames of the lane, which is synced as a whole; an offset is always in the file
 //! that is there. Format is 0 for the bytes of frames, 1 for CBF; encoding is 0 for the bytes of the frame, 1 for a CBF file of it. The stride is
 //! the distance of frames that were written one behind the other: readers need no more than extents.
 //!
@@ -45,7 +45,7 @@ pub use extent::{Encoding, FrameExtent};
 pub use limits::*;
 pub use record::{RECORD, prefix};
 
-use nilometer_model::{Format, Storing};
+use nilometer_model::{ChunkNumber, Format, Storing};
 use nilometer_storage::process::BootId;
 
 use crate::{Due, Gap, instrument::Origin};
@@ -140,18 +140,22 @@ impl Head {
 
     /// The name of a file of frames; of a chunk, while it has no number.
     pub fn file_name(&self, name: &str, file: u64) -> String {
-        let (lane, suffix) = (self.lane, self.format.name());
-        match self.storing {
-            Storing::Files | Storing::Scattered => format!("{name}.{lane}.{file:08}.{suffix}"),
-            Storing::Growing | Storing::Ring => format!("{name}.{lane}.{suffix}"),
-            Storing::Shared => format!("{name}.{suffix}"),
+        let (lane, suffix, kind) = (self.lane, self.format.name(), self.storing.kind());
+        match (kind.many_files, kind.one_for_all) {
+            (true, _) => format!("{name}.{lane}.{file:08}.{suffix}"),
+            (false, false) => format!("{name}.{lane}.{suffix}"),
+            (false, true) => format!("{name}.{suffix}"),
         }
     }
-}
 
-/// The name of a chunk with this number.
-pub fn chunk_name(name: &str, number: u32) -> String {
-    format!("{name}.{number:08}")
+    /// The name of a chunk with this number.
+    pub fn chunk_name(&self, name: &str, number: u32) -> String {
+        match self.storing.kind().chunks {
+            Some(ChunkNumber::Position) => format!("{name}.{number:08}.{}", self.format.name()),
+            // As VLBI recorders name them.
+            Some(ChunkNumber::InOrder) | None => format!("{name}.{number:08}"),
+        }
+    }
 }
 
 /// The records that say what the frames are made from.

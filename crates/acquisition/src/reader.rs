@@ -168,7 +168,7 @@ impl Index {
         let (lane, file) = (location.lane, location.file());
         let head = &self.heads[lane];
         let named = |number: Option<u32>| {
-            number.map_or_else(|| head.file_name(name, file), |number| journal::chunk_name(name, number))
+            number.map_or_else(|| head.file_name(name, file), |number| head.chunk_name(name, number))
         };
         let Some(&Names { last, before }) = self.chunks.get(&(lane, file)) else { return vec![named(None)] };
         // Not if another chunk has that name meanwhile.

@@ -5,8 +5,6 @@ mod headers;
 
 pub use headers::Headers;
 
-use nilometer_model::Storing;
-
 use crate::{
     instrument::{Content, ContentError, Origin},
     reader::{Checksums, FrameLocation, Frames, Recording},
@@ -66,7 +64,7 @@ impl Verified {
 pub fn verify(whole: &Whole) -> Verified {
     let (headers, first) = (Headers::of(whole), whole.recording(|recording| recording.index.first()));
     let verified = whole.recording(|recording| compare(recording, headers));
-    if whole.recording(|recording| recording.head().storing == Storing::Ring) {
+    if whole.recording(|recording| recording.head().storing.kind().overwrites) {
         whole.refresh();
     }
     let overwritten = whole.recording(|recording| recording.index.first()).saturating_sub(first);

@@ -7,7 +7,7 @@
 
 mod measured;
 
-use nilometer_model::{ByteRate, Instrument, Results, Storing};
+use nilometer_model::{ByteRate, Instrument, Results};
 
 use crate::{
     Decision, Stage, Study, Verdict,
@@ -176,7 +176,7 @@ impl Table<'_> {
     ) -> Result<Prospect, Withheld> {
         let on = &self.targets[target];
         let own = on.limit(Kind::Written);
-        let bytes = if instrument.storing == Storing::Shared { on.limit(Kind::Shared).or(own) } else { own };
+        let bytes = if instrument.storing.kind().one_for_all { on.limit(Kind::Shared).or(own) } else { own };
         let mut needs = vec![Need { limit: bytes?.clone(), needed: rate.0 }];
         if let Some(needed) = files(instrument) {
             needs.push(Need { limit: on.limit(Kind::Files)?.clone(), needed });

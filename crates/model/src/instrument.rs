@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Burst, ByteRate, Bytes, Data, DataKind, Frequency, Nanos, Packets, Readers, Schedule};
+use crate::{Burst, ByteRate, Bytes, Data, DataKind, Frequency, Nanos, Packets, Readers, Schedule, Storing};
 
 /// A source of frames at a fixed rate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -114,51 +114,6 @@ impl Format {
             Format::Cbf => "cbf",
             Format::Vdif => "vdif",
             Format::Mark5b => "m5b",
-        }
-    }
-}
-
-/// Into which files a recording's frames go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Storing {
-    /// Files of N frames, one after the other; each writer has its own.
-    #[default]
-    Files,
-    /// A file for each writer that grows with the frames: nothing is reserved or cut off, and each write begins where the
-    /// file ends, so that storage which can only append takes it.
-    Growing,
-    /// One file for all writers (N-to-1): each frame at its number times the distance between frames.
-    Shared,
-    /// Chunks of N consecutive frames, numbered over all writers as VLBI recorders do: `<name>.00000000` and on. In the
-    /// order of their numbers, whichever directories they are in, they are one stream without gaps.
-    Scattered,
-    /// A file of a fixed size for each writer, which is written again from its beginning when it is full: only the latest
-    /// frames stay.
-    #[serde(skip)]
-    Ring,
-}
-
-impl Storing {
-    /// Those that an instrument may ask for.
-    pub const ALL: [Storing; 4] = [Storing::Files, Storing::Growing, Storing::Shared, Storing::Scattered];
-    /// With that of which only the latest frames stay, which is asked of the recorder.
-    pub const STORED: [Storing; 5] =
-        [Storing::Files, Storing::Growing, Storing::Shared, Storing::Scattered, Storing::Ring];
-
-    /// Frames go into many files, N of them each.
-    pub const fn is_many_files(self) -> bool {
-        matches!(self, Storing::Files | Storing::Scattered)
-    }
-
-    /// The word in instruments and on the command line.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Storing::Files => "files",
-            Storing::Growing => "growing",
-            Storing::Shared => "shared",
-            Storing::Scattered => "scattered",
-            Storing::Ring => "ring",
         }
     }
 }
@@ -278,9 +233,14 @@ impl Instrument {
         }
         if !self.storing.is_many_files() && self.frames_per_file.is_some() {
             return Err(
-                "frames_per_file: all frames go into one file here, leave it out, or write storing = \"files\" or \
-                 \"scattered\""
+                "frames_per_file: all frames go into one file here, leave it out, or write storing = \"files\", \
+                 \"scattered\" or \"positions\""
                     .into(),
+            );
+        }
+        if self.storing == Storing::Positions && self.frames_per_file.is_none() {
+            return Err(
+                "storing = \"positions\": write how many frames a position has, frames_per_file".into()
             );
         }
         self.check_format()?;

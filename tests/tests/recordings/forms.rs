@@ -66,6 +66,28 @@ fn one_file_grows_or_is_shared_and_is_verified_as_many_files_are() {
 
 /// Seen: each frame of 1 KiB was a write of a page by itself, and took four times its space.
 #[test]
+fn a_scan_has_a_file_for_each_position() {
+    let (one, other) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
+    let recording = Recording::new(&[one.path(), other.path()]);
+    let camera = CAMERA.replace("frames_per_file = 32", "frames_per_file = 8").replace("50 Hz", "200 Hz");
+    fs::write(recording.directory.path().join("camera.toml"), camera).expect("space");
+    let ended = recording.start(&["--frames", "50", "--storing", "positions"]).end(LIMIT);
+    assert_eq!((ended.code, number(&ended, "stored")), (Some(0), 50), "{ended:?}");
+    assert_whole(&recording.verify(&[]), 50);
+    for position in 0..7_u64 {
+        let name = format!("scan.{position:08}.raw");
+        let files = recording.lanes().into_iter().map(|lane| lane.join(&name));
+        let there: Vec<_> = files.filter_map(|path| fs::metadata(path).ok()).collect();
+        let frames = if position == 6 { 2 } else { 8 };
+        assert!(there.len() == 1 && there[0].len() == frames << 21, "{name}: {there:?}");
+    }
+    let all = CAMERA.replace("frames_per_file = 32\n", "");
+    fs::write(recording.directory.path().join("camera.toml"), all).expect("space");
+    let refused = recording.start(&["--frames", "50", "--storing", "positions"]).end(LIMIT);
+    assert!(refused.code == Some(2) && refused.stderr.contains("frames_per_file"), "{refused:?}");
+}
+
+#[test]
 fn small_frames_take_no_more_space_than_they_have_bytes() {
     for storing in ["files", "growing", "shared", "scattered"] {
         let kept = tempfile::tempdir().expect("a temporary directory");

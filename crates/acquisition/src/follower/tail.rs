@@ -4,7 +4,7 @@ use nilometer_storage::{Buffer, OpKind, Open, Operation, ROOT, Slot};
 
 use super::names::Names;
 use crate::{
-    journal::{Encoding, Entry, FrameExtent, RECORD, chunk_name},
+    journal::{Encoding, Entry, FrameExtent, RECORD},
     sink::RawLayout,
 };
 
@@ -88,7 +88,7 @@ impl Tail {
     /// Opens a file of frames.
     pub(super) fn open(&self, file: u64, buffer: Buffer) -> Operation {
         let name = match self.names.number(file) {
-            Some(number) => chunk_name(&self.layout.name, number),
+            Some(number) => self.layout.head.chunk_name(&self.layout.name, number),
             None => self.layout.file_name(file),
         };
         let kind = OpKind::Open(Open::READ.direct_if(self.layout.direct));

@@ -75,7 +75,7 @@ impl Course {
     fn advance(self, Spot { file, offset }: Spot, frames: u64, numbers: u64) -> Spot {
         // Guesses: a number that can't be is not that of a frame, and none wraps around.
         let ahead = |count: u64| offset.saturating_add(count.saturating_mul(self.stride));
-        if self.storing == Storing::Shared {
+        if self.storing.kind().one_for_all {
             return Spot { file, offset: ahead(numbers) };
         }
         let within = offset / self.stride % self.frames_per_file + frames;
@@ -329,7 +329,7 @@ mod tests {
     /// The place of the nth frame of a lane.
     fn place(storing: Storing, lane: usize, nth: u64, number: u64) -> FrameLocation {
         let position = match storing {
-            Storing::Files | Storing::Scattered => nth % 7,
+            Storing::Files | Storing::Scattered | Storing::Positions => nth % 7,
             Storing::Growing => nth,
             Storing::Ring => nth % 70,
             Storing::Shared => number,

@@ -22,7 +22,7 @@ pub struct LaneSetup {
 /// free; if none, a lane writes until there is no space.
 pub fn lanes_of(lanes: Vec<(Arc<dyn Target>, RawLayout)>, reserve: Option<Bytes>) -> Vec<LaneSetup> {
     let gauges = gauges(&lanes, reserve);
-    let numbering = Numbering::default();
+    let numbering = lanes.first().map(|(_, layout)| Numbering::of(&layout.head)).unwrap_or_default();
     let boot = BootId::now();
     let lane = |((target, layout), gauge): ((Arc<dyn Target>, RawLayout), Option<Gauge>)| {
         // Where the storage can't say, there is room until a write fails.

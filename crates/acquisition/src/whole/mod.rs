@@ -26,7 +26,7 @@ use std::{
     sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
 };
 
-use nilometer_model::{Format, Storing};
+use nilometer_model::Format;
 
 use crate::{
     Stream, Wire,
@@ -92,7 +92,7 @@ impl State {
 /// be overwritten at any moment.
 fn begin(recording: &Recording, extent: Extent) -> u64 {
     let (index, head) = (&recording.index, recording.head());
-    let moves = extent == Extent::Mark && head.storing == Storing::Ring && !recording.is_over();
+    let moves = extent == Extent::Mark && head.storing.kind().overwrites && !recording.is_over();
     if !moves || index.removed.is_empty() {
         return index.first();
     }
@@ -356,7 +356,7 @@ impl Whole {
     /// What was read of a place is what was stored there. In a ring it may have been overwritten meanwhile: of that there is a
     /// note in the journal before.
     fn stays(&self, place: FrameLocation) -> io::Result<()> {
-        let ring = self.recording(|recording| recording.index.heads[place.lane].storing == Storing::Ring);
+        let ring = self.recording(|recording| recording.index.heads[place.lane].storing.kind().overwrites);
         if ring && !self.is_over() {
             let look = self.recording(|recording| recording.look_at(place.lane));
             self.take_in(look.read_each()?);

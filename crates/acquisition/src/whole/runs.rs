@@ -2,8 +2,6 @@
 
 use std::ops::Range;
 
-use nilometer_model::Storing;
-
 use super::{State, Whole};
 use crate::{journal::Encoding, reader::FrameLocation};
 
@@ -42,12 +40,10 @@ impl Whole {
     pub(super) fn side_by_side(&self) -> u64 {
         let state = self.state();
         let head = state.recording.head();
-        match head.storing {
-            Storing::Scattered => [head.frames_per_file, u64::from(head.lanes)]
-                .into_iter()
-                .fold(head.stride, u64::saturating_mul),
-            Storing::Files | Storing::Growing | Storing::Shared | Storing::Ring => 0,
+        if !head.storing.is_chunked() {
+            return 0;
         }
+        [head.frames_per_file, u64::from(head.lanes)].into_iter().fold(head.stride, u64::saturating_mul)
     }
 }
 

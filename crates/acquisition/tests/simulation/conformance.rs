@@ -30,6 +30,7 @@ fn raw_files_are_a_proper_sink_in_each_way_of_storing() {
         (Storing::Shared, 7, None, Durability::Never),
         (Storing::Scattered, 3, None, Durability::EachFile),
         (Storing::Scattered, 1, None, Durability::Never),
+        (Storing::Positions, 3, None, Durability::EachFile),
         (Storing::Ring, 3, Some(2), Durability::EachFile),
         (Storing::Ring, 2, Some(1), Durability::Never),
     ];

@@ -180,7 +180,7 @@ impl Lab {
             pattern.prepare(slot);
         }
         let chronicle = Chronicle::new(self.frame_size, ALLOWANCE);
-        let ring = if self.storing == Storing::Scattered {
+        let ring = if self.storing.is_chunked() {
             Ring::of_parcels(slots, self.lanes(), chronicle, self.frames_per_file)
         } else {
             Ring::new(slots, self.lanes(), chronicle)
@@ -189,7 +189,7 @@ impl Lab {
         let mut engines: Vec<Box<dyn Engine>> =
             each.map(|target| (self.wrap)(Box::new(target.attach(self.depth, 8)))).collect();
         let gauges = self.gauges();
-        let (mut writers, numbering) = (Vec::new(), Numbering::default());
+        let (mut writers, numbering) = (Vec::new(), Numbering::of(&self.layout(0).head));
         for (seat, engine) in engines.iter().enumerate() {
             ring.seat_writer(seat, engine.waker());
             let sink = RawFiles::new(self.layout(seat as u32), gauges[seat].clone());

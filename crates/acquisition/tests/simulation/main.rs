@@ -33,6 +33,7 @@ mod lab;
 mod limits;
 mod overtaken;
 mod packets;
+mod positions;
 mod pretending;
 mod room;
 mod scattered;

@@ -129,7 +129,7 @@ pub(crate) struct Shape {
     /// Frames at the most, where nothing can be removed.
     frames: u64,
     /// They go into chunks.
-    scattered: bool,
+    chunked: bool,
     lanes: u32,
     /// As many recorders as streams that have one each.
     rings: u64,
@@ -159,8 +159,8 @@ impl Shape {
         } else {
             (None, frames_in_one_file(cell, &recorded, stride).div_ceil(rings))
         };
-        let scattered = recorded.storing == Storing::Scattered;
-        Shape { spacing, frames_per_file, slots, keep, frames, scattered, lanes, rings }
+        let chunked = recorded.storing.is_chunked();
+        Shape { spacing, frames_per_file, slots, keep, frames, chunked, lanes, rings }
     }
 
     /// The most that lies on the target at once: what is kept and three open files a lane, or all frames.
@@ -176,7 +176,7 @@ impl Shape {
     pub(crate) fn files(&self) -> u64 {
         let lanes = u64::from(self.lanes);
         // A chunk may be in two pieces, where one writer leaves it to another.
-        let chunks = if self.scattered { 2 * self.frames.div_ceil(self.frames_per_file) } else { 0 };
+        let chunks = if self.chunked { 2 * self.frames.div_ceil(self.frames_per_file) } else { 0 };
         self.rings * (lanes * self.keep.map_or(2, |keep| keep + 4) + chunks)
     }
 

@@ -69,17 +69,13 @@ fn shown(instrument: &Instrument) -> String {
     let sides: Vec<_> = shape.iter().rev().map(ToString::to_string).collect();
     let streams = if *streams == 1 { String::new() } else { format!(", {streams} streams in step") };
     let files = match (instrument.storing, instrument.frames_per_file) {
-        (Storing::Growing, _) => "one growing file a writer".into(),
-        (Storing::Shared, _) => "one file that all writers share (N-to-1)".into(),
-        (Storing::Scattered, Some(frames)) => {
-            format!("chunks of {frames} frames, scattered over all directories")
-        }
-        (Storing::Ring, _) => "a ring of the latest frames a writer".into(),
-        (Storing::Scattered, None) => "chunks of about 256 MiB, scattered over all directories".into(),
         (Storing::Files, _) if instrument.format == Format::Cbf => "a CBF file a frame".into(),
         (Storing::Files, Some(1)) => "a file a frame".into(),
         (Storing::Files, Some(frames)) => format!("{frames} frames a file"),
         (Storing::Files, None) => "files of about 256 MiB".into(),
+        (storing, Some(frames)) => format!("{}, {frames} frames each", storing.kind().words),
+        (storing, None) if storing.is_many_files() => format!("{} of about 256 MiB", storing.kind().words),
+        (storing, None) => storing.kind().words.into(),
     };
     let mut rows = vec![
         ("name", name.clone()),

@@ -48,7 +48,7 @@ const INGEST: [Row; 14] = [
     ("format", "\"raw\", \"cbf\"", "How a frame is written, instead of what the instrument says."),
     (
         "storing",
-        "\"files\", \"growing\", \"shared\", \"scattered\"",
+        "\"files\", \"growing\", \"shared\", \"scattered\", \"positions\"",
         "Into which files frames go, instead of what the instrument says.",
     ),
     (

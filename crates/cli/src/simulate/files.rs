@@ -35,7 +35,8 @@ pub(super) struct Files {
     #[arg(long)]
     name: Option<String>,
     /// Into which files frames go, instead of what the instrument says: many files, one for each writer that grows, one
-    /// that all writers of a directory share, or chunks scattered over all directories as VLBI recorders have them
+    /// that all writers of a directory share, chunks scattered over all directories as VLBI recorders have them, or a
+    /// file for each position of a scan, with the instrument's frames a file
     #[arg(long, value_parser = PossibleValuesParser::new(Storing::ALL.map(Storing::name)))]
     storing: Option<String>,
     /// How frames are written, instead of what the instrument says: their bytes, or CBF files as Pilatus detectors make them
@@ -132,7 +133,7 @@ impl Files {
 
     /// Writers in each directory.
     fn writers(&self, instrument: &Instrument) -> u32 {
-        self.writers.unwrap_or(if instrument.storing == Storing::Shared { 2 } else { 1 })
+        self.writers.unwrap_or(if instrument.storing.kind().one_for_all { 2 } else { 1 })
     }
 
     /// What can be refused is refused before anything is made.
@@ -170,7 +171,7 @@ impl Files {
         let spacing = Spacing::suited(description, frame_size, instrument.storing, instrument.format);
         let Spacing { direct, stride } = spacing;
         let mut frames_per_file = frames_per_file(instrument, stride);
-        if instrument.storing == Storing::Scattered && instrument.frames_per_file.is_none() {
+        if instrument.storing.is_chunked() && instrument.frames_per_file.is_none() {
             // A chunk waits for each lane while the lanes before are busy.
             let room = self.buffer().0 / (2 * u64::from(lanes) * stride);
             frames_per_file = frames_per_file.min(room).max(1);

@@ -17,6 +17,8 @@ use crate::{Frame, journal::Entry, sink::FrameCount};
 #[derive(Debug)]
 pub(super) struct Unlogged {
     pub(super) file: u64,
+    /// Where it ends in the file, with what was written behind it.
+    pub(super) end: u64,
     /// Which of the journal's records is its.
     pub(super) record: u64,
     pub(super) frame: Frame,

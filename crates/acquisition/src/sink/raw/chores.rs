@@ -8,7 +8,7 @@ use super::{
     Files, Log, Placement, RawLayout,
     layout::{STREAMER, THROUGH},
 };
-use crate::journal::{Entry, chunk_name};
+use crate::journal::Entry;
 
 /// A step of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -200,7 +200,7 @@ impl Program {
             Chore::Remove(_) | Chore::Discard(_) => named(OpKind::Unlink, ROOT, name, buffer),
             Chore::SyncJournal => on(OpKind::SyncData, Log::SLOT, 0, buffer),
             Chore::CloseJournal => on(OpKind::Close, Log::SLOT, 0, buffer),
-            Chore::Rename(_, number) => renamed(&name, &chunk_name(&layout.name, number), buffer),
+            Chore::Rename(_, number) => renamed(&name, &layout.head.chunk_name(&layout.name, number), buffer),
             Chore::CreateStreamer => {
                 named(OpKind::Open(Open::SHARED), STREAMER, format!("{}.cfg", layout.name), buffer)
             }

@@ -26,7 +26,7 @@ pub(super) struct Chunks {
     issued: VecDeque<FileOffset>,
     /// Those of them that are written.
     landed: VecDeque<(FileOffset, Frame, u32)>,
-    /// Files that are not closed, and how many bytes of them are acknowledged.
+    /// Files that are not closed, and where their last frame ends that is acknowledged.
     open: VecDeque<(u64, u64)>,
     /// A file is being renamed.
     moving: bool,
@@ -162,15 +162,15 @@ impl Chunks {
         mem::take(&mut self.landed).into_iter().map(|(_, frame, _)| frame)
     }
 
-    /// A frame of this file is acknowledged.
-    pub(super) fn acknowledge(&mut self, file: u64, bytes: u64) {
-        if let Some((_, sum)) = self.open.iter_mut().find(|(open, _)| *open == file) {
-            *sum += bytes;
+    /// A frame of this file is acknowledged: where it ends there, and how many bytes of it were written.
+    pub(super) fn acknowledge(&mut self, file: u64, end: u64, bytes: u64) {
+        if let Some((_, last)) = self.open.iter_mut().find(|(open, _)| *open == file) {
+            *last = end.max(*last);
         }
         self.numbering.stored(bytes);
     }
 
-    /// Files that are not closed, and bytes that are acknowledged of each.
+    /// Files that are not closed, and where the last frame ends that is acknowledged of each.
     pub(super) fn open(&self) -> &VecDeque<(u64, u64)> {
         &self.open
     }

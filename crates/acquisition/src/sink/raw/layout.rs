@@ -11,7 +11,7 @@ use super::FileOffset;
 use crate::{
     Frame, Packed, Stream,
     instrument::Origin,
-    journal::{Encoding, FrameExtent, Head, chunk_name},
+    journal::{Encoding, FrameExtent, Head},
 };
 
 /// When files are synced.
@@ -65,7 +65,7 @@ impl Spacing {
     pub fn suited(target: &TargetDescription, frame_size: u64, storing: Storing, format: Format) -> Self {
         let paged = frame_size.next_multiple_of(ALIGNMENT as u64);
         let padding = paged - frame_size;
-        let padded = storing != Storing::Scattered && padding.saturating_mul(PADDING) <= frame_size;
+        let padded = !storing.is_chunked() && padding.saturating_mul(PADDING) <= frame_size;
         let direct = target.direct_alignment().is_some() && format != Format::Cbf && (padding == 0 || padded);
         Spacing { direct, stride: if direct { paged } else { frame_size } }
     }
@@ -167,8 +167,8 @@ fn together(head: &Head) -> u32 {
 
 /// Whether a lane knows by itself where its files end.
 fn has_own_files(head: &Head) -> bool {
-    let alone = head.storing == Storing::Shared && head.lanes == 1;
-    head.storing.is_many_files() || head.storing == Storing::Ring || alone
+    let kind = head.storing.kind();
+    kind.many_files || kind.overwrites || kind.one_for_all && head.lanes == 1
 }
 
 impl RawLayout {
@@ -180,7 +180,7 @@ impl RawLayout {
             name,
             head,
             direct,
-            preallocate: head.storing == Storing::Ring
+            preallocate: head.storing.kind().overwrites
                 || direct && head.frames_per_file > 1 && has_own_files(&head),
             keep: None,
             together: together(&head),
@@ -225,7 +225,7 @@ impl RawLayout {
     pub fn names_before_frames(&self) -> Vec<String> {
         let ahead = OPEN * u64::from(self.head.lanes);
         let numbered = (0..ahead).filter_map(|number| u32::try_from(number).ok());
-        let chunks = numbered.map(|number| chunk_name(&self.name, number));
+        let chunks = numbered.map(|number| self.head.chunk_name(&self.name, number));
         let files = (0..OPEN).map(|file| self.file_name(file));
         std::iter::once(self.journal_name()).chain(files).chain(chunks).collect()
     }

@@ -6,8 +6,15 @@
 //! again only when the lane that had it has renamed its file, and files do not overtake each other: at every moment, and
 //! after any crash, no number is there twice and all are in order. A lane that is gone can't rename: what finds no number
 //! before its files keeps a name without one, which only a journal knows.
+//!
+//! Where the number is that of the position of a scan, it follows from the first frame. The rest of a position whose lane
+//! failed in the middle finds its number taken, and keeps a name without one too.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use nilometer_model::ChunkNumber;
+
+use crate::journal::Head;
 
 /// What the lanes of a recording know together. Clones are the same recording's.
 #[derive(Debug, Clone, Default)]
@@ -16,6 +23,8 @@ pub struct Numbering(Arc<Mutex<Order>>);
 /// All chunks, in the order of their frames.
 #[derive(Debug, Default)]
 struct Order {
+    /// Frames of a position, if that is what is numbered.
+    position: Option<u64>,
     chunks: Vec<Chunk>,
     /// Some file has another number than it should.
     moves: bool,
@@ -47,6 +56,13 @@ struct Chunk {
 const NUMBER_MAX: u32 = 99_999_999;
 
 impl Numbering {
+    /// Of a recording whose lanes have this head.
+    pub fn of(head: &Head) -> Self {
+        let by_position = head.storing.kind().chunks == Some(ChunkNumber::Position);
+        let position = by_position.then_some(head.frames_per_file);
+        Numbering(Arc::new(Mutex::new(Order { position, ..Order::default() })))
+    }
+
     fn lock(&self) -> MutexGuard<'_, Order> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -195,6 +211,10 @@ impl Order {
     /// Gives a chunk the number behind that of the chunk before. Those that follow without a gap move up; if one of them
     /// can't, it gets none.
     fn number(&mut self, at: usize) {
+        if let Some(frames) = self.position {
+            self.number_by_position(at, frames);
+            return;
+        }
         let before = self.chunks[..at].iter().rev().find_map(|chunk| chunk.wanted);
         let number = before.map_or(0, |before| before + 1);
         let mut next = number;
@@ -217,6 +237,15 @@ impl Order {
         for place in pushed {
             self.chunks[place].wanted = self.chunks[place].wanted.map(|wanted| wanted + 1);
         }
+    }
+}
+
+impl Order {
+    fn number_by_position(&mut self, at: usize, frames: u64) {
+        let position = u32::try_from(self.chunks[at].first / frames.max(1));
+        let position = position.ok().filter(|position| *position <= NUMBER_MAX);
+        let is_taken = self.chunks.iter().any(|chunk| chunk.wanted.is_some() && chunk.wanted == position);
+        self.chunks[at].wanted = position.filter(|_| !is_taken);
     }
 }
 

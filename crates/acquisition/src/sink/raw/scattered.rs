@@ -5,7 +5,7 @@ use nilometer_model::Nanos;
 use nilometer_storage::{Buffer, Operation};
 
 use super::{RawFiles, chores::Chore, layout::OPEN};
-use crate::journal::{Entry, chunk_name};
+use crate::journal::Entry;
 
 impl RawFiles {
     pub(super) fn has_room_for_a_chunk(&self) -> bool {
@@ -59,7 +59,7 @@ impl RawFiles {
         }
         let Some(file) = chore.file() else { return String::new() };
         match numbers.and_then(|chunks| chunks.number(file)) {
-            Some(number) => chunk_name(&self.layout.name, number),
+            Some(number) => self.layout.head.chunk_name(&self.layout.name, number),
             None => self.layout.file_name(file),
         }
     }

@@ -78,7 +78,8 @@ impl RawFiles {
         let extent = self.layout.extent(begin, frame.packed.as_deref(), length);
         let record = self.log.added();
         self.log.add(Entry::Frame { number, extent, due: due.0, checksum });
-        self.unlogged.push_back(Unlogged { file: begin.file, record, frame });
+        let end = begin.offset + u64::from(length);
+        self.unlogged.push_back(Unlogged { file: begin.file, end, record, frame });
     }
 
     fn journal_completed(
@@ -98,14 +99,14 @@ impl RawFiles {
             return Ok(());
         }
         let synced = self.layout.durability == Durability::EachFile;
-        for Unlogged { file, record, frame } in self.unlogged.drain(..frames) {
+        for Unlogged { file, end, record, frame } in self.unlogged.drain(..frames) {
             let undurable =
                 Undurable { file, record, frame: FrameCount::of(&frame, self.layout.head.frame_size) };
             self.undurable.extend(synced.then_some(undurable));
             if let Some(chunks) = &mut self.chunks {
                 // Until then a failure may cut the file.
                 self.files.landed(file);
-                chunks.acknowledge(file, u64::from(self.layout.written(frame.packed.as_deref())));
+                chunks.acknowledge(file, end, self.layout.written(frame.packed.as_deref()).into());
             }
             stored.acknowledged.push(frame);
         }

@@ -1,16 +1,27 @@
 //! Chunks of consecutive frames: a file is made when its first frame is there, since its name follows from that.
 
+use nilometer_model::ChunkNumber;
 use nilometer_storage::Slot;
 
 use super::{Chore, LastFile, Placement, Rules};
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Chunked(pub(super) Rules);
+pub(super) struct Chunked {
+    pub(super) rules: Rules,
+    /// What is in the names of its files.
+    pub(super) number: ChunkNumber,
+}
 
 impl Placement for Chunked {
-    fn offset(&self, _file: u64, issued: u64, _number: u64) -> u64 {
-        issued * self.0.head.stride
+    fn offset(&self, _file: u64, issued: u64, number: u64) -> u64 {
+        let frames = match self.number {
+            // There is nothing between the frames of a stream.
+            ChunkNumber::InOrder => issued,
+            // A frame that is missing leaves its place empty.
+            ChunkNumber::Position => number % self.rules.head.frames_per_file,
+        };
+        frames * self.rules.head.stride
     }
 
     fn slot(&self, file: u64) -> Slot {
@@ -26,21 +37,21 @@ impl Placement for Chunked {
     }
 
     fn reserved(&self, _file: u64) -> u64 {
-        self.0.file_size()
+        self.rules.file_size()
     }
 
     fn unfilled(&self, file: u64, filling: u64) -> u64 {
-        if self.0.preallocate { 1 } else { file + 1 - filling.min(file) }
+        if self.rules.preallocate { 1 } else { file + 1 - filling.min(file) }
     }
 
     fn make(&self, file: u64) -> Vec<Chore> {
-        let allocate = self.0.if_preallocated(Chore::Allocate(file));
+        let allocate = self.rules.if_preallocated(Chore::Allocate(file));
         let made = [Chore::Name(file), Chore::Create(file)].into_iter().chain(allocate);
         made.chain([Chore::Ready(file)]).collect()
     }
 
     fn complete(&self, file: u64) -> Vec<Chore> {
-        self.0.complete_file(file)
+        self.rules.complete_file(file)
     }
 
     /// The end of a chunk is that of its file.

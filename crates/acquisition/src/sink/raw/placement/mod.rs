@@ -3,7 +3,7 @@
 //! | storing | where | |
 //! |---|---|---|
 //! | files | [`rolled`] | files of N frames, one after the other |
-//! | scattered | [`chunked`] | the same, made when their first frame is there |
+//! | scattered, positions | [`chunked`] | the same, made when their first frame is there |
 //! | growing, shared | [`only`] | parts of N frames of one file |
 //! | ring | [`overwritten`] | parts of one file that are written again and again |
 //!
@@ -16,7 +16,7 @@ mod rolled;
 
 use std::fmt::Debug;
 
-use nilometer_model::Storing;
+use nilometer_model::{ChunkNumber, Storing};
 use nilometer_storage::{Open, Slot};
 
 use super::{
@@ -138,7 +138,8 @@ pub(super) fn of(layout: &RawLayout) -> Box<dyn Placement> {
     let rules = Rules { head, synced: durability == Durability::EachFile, preallocate, keep };
     match head.storing {
         Storing::Files => Box::new(rolled::Rolled(rules)),
-        Storing::Scattered => Box::new(chunked::Chunked(rules)),
+        Storing::Scattered => Box::new(chunked::Chunked { rules, number: ChunkNumber::InOrder }),
+        Storing::Positions => Box::new(chunked::Chunked { rules, number: ChunkNumber::Position }),
         Storing::Growing => Box::new(only::Growing(rules)),
         Storing::Shared => Box::new(only::Shared(rules)),
         Storing::Ring => Box::new(overwritten::Overwritten(rules)),
@@ -172,6 +173,8 @@ mod tests {
         let offset = |storing, keep| of(&layout(storing, keep)).offset(4, 2, 30);
         assert_eq!(offset(Storing::Files, None), 2 * 128);
         assert_eq!(offset(Storing::Scattered, None), 2 * 128);
+        // The third frame of the position that it is in.
+        assert_eq!(offset(Storing::Positions, None), (30 % 4) * 128);
         assert_eq!(offset(Storing::Growing, None), (4 * 4 + 2) * 128);
         assert_eq!(offset(Storing::Shared, None), 30 * 128);
         // Of three parts it is the second.
