@@ -161,6 +161,8 @@ fn outcome(
     let usage = Usage { user: Nanos::from_seconds(busy), ..Usage::default() };
     let lane = Lane { totals, written, usage, run_delay: Nanos(0), ended: now };
     Outcome {
+        reader: None,
+        fed: true,
         traffic: None,
         books: ring.books(),
         chronicle: ring.chronicle(),

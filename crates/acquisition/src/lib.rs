@@ -48,8 +48,8 @@ pub use mark::{Mark, Settled};
 pub use ranges::Ranges;
 pub use receiver::{Receiver, Span, Traffic, Until};
 pub use recorder::{
-    Came, Ending, Feed, Lane, LaneStatus, Lost, Network, Outcome, Port, RecordError, Recorder, RingStatus,
-    Setup, Status, ring_of, suited_engine,
+    Came, Copied, Ending, Feed, Lane, LaneStatus, Lost, Network, Outcome, Port, RecordError, Recorder,
+    RingStatus, Setup, Status, ring_of, suited_engine,
 };
 pub use reserved::free_reserved;
 pub use ring::{Books, Due, Frame, Gap, Glance, Packed, Ring, Taken, WhenFull};

@@ -1,24 +1,26 @@
-//! What delivers frames to a recorder: an instrument that is simulated in this process, or the network.
+//! What delivers frames to a recorder: an instrument that is simulated in this process, the network, or another recording
+//! that is copied.
 
 use std::{
     sync::{Arc, Mutex, atomic::AtomicBool},
     thread,
 };
 
-use nilometer_model::Nanos;
+use nilometer_model::{Nanos, plan::EngineKind};
 use nilometer_storage::{
-    Buffer, Clock, Drive, Engine,
-    engine::Null,
+    Buffer, Clock, Drive, Engine, Target,
+    engine::{Null, Options},
     process::{pin_to, processors},
 };
 
 use super::threads::SourceTotals;
 use crate::{
-    Delivery, Ring, Source,
+    Delivery, Follower, Following, Purpose, Ring, Source,
     assembly::{Assembly, Limits, Missing},
     format::WireFormat,
     instrument::Content,
     receiver::{Receiver, Traffic, Until},
+    sink::RawLayout,
     transport::Transport,
 };
 
@@ -34,6 +36,41 @@ pub enum Feed {
     },
     /// Packets.
     Network(Network),
+    /// Frames of another recording, as they are acknowledged there.
+    Recording(Copied),
+}
+
+/// A recording that is copied while it is made. The copy ends with it, or when it is stopped.
+#[derive(Debug)]
+pub struct Copied {
+    /// Where it is.
+    pub target: Arc<dyn Target>,
+    /// How its lanes are laid out: one at least.
+    pub lanes: Vec<RawLayout>,
+    /// How it is followed.
+    pub following: Following,
+}
+
+impl Copied {
+    /// Follows it into a ring until it is over, or to be; closes the ring.
+    fn run(self, ring: Arc<Ring>, stop: Arc<AtomicBool>, clock: Clock) -> SourceTotals {
+        let slots = Follower::slots(self.lanes.len() as u32);
+        let options = Options { kind: EngineKind::Sync, depth: 1, slots, clock };
+        let mut engine = match self.target.engine(&options) {
+            Ok(engine) => engine,
+            Err(error) => {
+                ring.close(0);
+                return SourceTotals { fault: Some(error.to_string()), ..SourceTotals::default() };
+            }
+        };
+        ring.seat_source(engine.waker());
+        let mut follower = Follower::new(self.lanes, Purpose::Copy(ring), self.following, stop);
+        let begun = clock.now();
+        Drive::new(&mut follower, engine.as_mut()).run(|_| {});
+        let totals = follower.totals();
+        let reader = Some((totals, follower.late().clone()));
+        SourceTotals { frames: totals.frames, begun, reader, ..SourceTotals::default() }
+    }
 }
 
 /// Packets that are recorded in blocks.
@@ -70,6 +107,15 @@ impl Feed {
             Feed::Network(network) => {
                 network.ports[0].format.geometry().frame_size() * network.frames_of_block as usize
             }
+            Feed::Recording(copied) => copied.lanes[0].head.frame_size as usize,
+        }
+    }
+
+    /// Bytes that a slot has at the least, whatever the lanes ask for: what is read may be longer than the frame.
+    pub(super) fn slot_size(&self) -> usize {
+        match self {
+            Feed::Instrument { .. } | Feed::Network(_) => 0,
+            Feed::Recording(copied) => Follower::room(&copied.lanes) as usize,
         }
     }
 
@@ -78,6 +124,8 @@ impl Feed {
         match self {
             Feed::Instrument { content, .. } => prepare_all(slots, |slot| content.prepare_slot(slot)),
             Feed::Network(_) => prepare_all(slots, |slot| slot.fill(0)),
+            // A copy can wait: what it costs is told beside what it copies.
+            Feed::Recording(_) => {}
         }
     }
 
@@ -92,6 +140,7 @@ impl Feed {
                 let receiver = Box::new(Receiver::new(transports, assembly, until));
                 Feeding::Network { receiver, until, cpu }
             }
+            Feed::Recording(copied) => Feeding::Recording(copied),
         };
         Job { ring, stop, clock, feeding }
     }
@@ -124,13 +173,17 @@ pub(super) struct Job {
 enum Feeding {
     Instrument { content: Content, delivery: Delivery },
     Network { receiver: Box<Receiver>, until: Until, cpu: Option<usize> },
+    Recording(Copied),
 }
+
+/// Longer than any recording: a copy ends with what it follows, or when it is told to.
+const FOR_EVER: Nanos = Nanos(u64::MAX / 4);
 
 impl Job {
     /// All is ready: what came before is not recorded.
     pub(super) fn discard(&mut self) -> std::io::Result<()> {
         match &mut self.feeding {
-            Feeding::Instrument { .. } => Ok(()),
+            Feeding::Instrument { .. } | Feeding::Recording(_) => Ok(()),
             Feeding::Network { receiver, .. } => receiver.discard(),
         }
     }
@@ -141,13 +194,14 @@ impl Job {
             Feeding::Instrument { delivery, .. } => delivery.duration,
             // The time is counted from the first packet.
             Feeding::Network { until, .. } => until.duration + until.duration,
+            Feeding::Recording(_) => FOR_EVER,
         }
     }
 
     /// What comes from the network, while it comes.
     pub(super) fn live(&self) -> Option<Arc<Mutex<Traffic>>> {
         match &self.feeding {
-            Feeding::Instrument { .. } => None,
+            Feeding::Instrument { .. } | Feeding::Recording(_) => None,
             Feeding::Network { receiver, .. } => Some(receiver.live()),
         }
     }
@@ -172,6 +226,7 @@ impl Job {
                     ..SourceTotals::default()
                 }
             }
+            Feeding::Recording(copied) => copied.run(ring, stop, clock),
             Feeding::Network { mut receiver, cpu, .. } => {
                 // Where it runs is a wish that was checked before.
                 cpu.map(pin_to);

@@ -19,7 +19,7 @@ use std::{
 use nilometer_model::{Nanos, plan::EngineKind};
 use nilometer_storage::{Arena, Buffer, Clock, EngineError, Target, engine::Options, process::Usage};
 
-pub use feed::{Feed, Network, Port};
+pub use feed::{Copied, Feed, Network, Port};
 pub use outcome::{Ending, Lane, Outcome};
 pub use status::{Came, LaneStatus, Lost, RingStatus, Status};
 use status::{LaneWatch, Recent};
@@ -109,6 +109,8 @@ pub struct Recorder {
     open: usize,
     before: Usage,
     source: SourceTotals,
+    /// The source has reported.
+    fed: bool,
     lanes: Vec<Option<Lane>>,
     /// The source, until the recording begins.
     waits: Option<(feed::Job, SyncSender<Report>)>,
@@ -140,7 +142,8 @@ impl Recorder {
         let reserved = lanes.iter().any(|lane| lane.sink.reserves_all());
         let needs = lanes.iter().map(|lane| lane.sink.needs()).reduce(RingNeeds::and);
         let needs = needs.expect("a recording has a lane");
-        let (arena, mut slots) = Arena::aligned(setup.slots, needs.slot, needs.alignment);
+        let (arena, mut slots) =
+            Arena::aligned(setup.slots, needs.slot.max(feed.slot_size()), needs.alignment);
         feed.prepare_slots(&mut slots);
         let chronicle = Chronicle::new(feed.frame_size() as u64, allowance);
         let ring = ring_of(needs, slots, count, chronicle);
@@ -177,6 +180,7 @@ impl Recorder {
             open: count + 1,
             before: Usage::default(),
             source: SourceTotals::default(),
+            fed: false,
             lanes: (0..count).map(|_| None).collect(),
             duration: job.duration(),
             live: job.live(),
@@ -249,6 +253,11 @@ impl Recorder {
         Some(self.outcome(false))
     }
 
+    /// What it came to, though somebody did not report: whoever that is is given up.
+    pub fn give_up(&mut self) -> Outcome {
+        self.outcome(self.open > 0)
+    }
+
     /// What it came to.
     pub fn wait_to_end(mut self) -> Outcome {
         loop {
@@ -266,6 +275,7 @@ impl Recorder {
             }
             Report::Source(totals) => {
                 self.source = *totals;
+                self.fed = true;
                 self.over = self.clock.now();
             }
             Report::Ready(_) | Report::Refused(..) => return,
@@ -301,6 +311,7 @@ impl Recorder {
                 faults.push(format!("lane {lane}: {errno}"));
             }
         }
+        faults.extend(source.fault.map(|why| format!("the recording that is copied: {why}")));
         let present = || lanes.iter().flatten();
         Outcome {
             traffic: self.traffic(),
@@ -313,6 +324,8 @@ impl Recorder {
             usage: self.usage(source.usage),
             source: source.usage,
             lateness: source.lateness,
+            reader: source.reader,
+            fed: self.fed,
             run_delay: present().map(|lane| lane.run_delay).fold(source.run_delay, |all, one| all + one),
             lanes,
             faults,

@@ -1,6 +1,6 @@
 //! What a recording came to.
 
-use nilometer_model::{Histogram, Nanos};
+use nilometer_model::{Histogram, Nanos, ReaderTotals};
 use nilometer_storage::{Errno, process::Usage};
 
 use crate::{Books, Chronicle, Traffic, WriterTotals};
@@ -26,10 +26,14 @@ pub struct Outcome {
     pub lanes: Vec<Option<Lane>>,
     /// Processor time of this process while it recorded, the simulated instrument apart.
     pub usage: Usage,
-    /// Processor time of the simulated instrument, or of what receives packets.
+    /// Processor time of the simulated instrument, or of what receives packets or reads the recording that is copied.
     pub source: Usage,
     /// From when frames were due until they were taken in: the recorder's own lateness.
     pub lateness: Histogram,
+    /// What was read of the recording that is copied, and how late, if one is.
+    pub reader: Option<(ReaderTotals, Histogram)>,
+    /// The source reported: whoever hangs is a lane.
+    pub fed: bool,
     /// How long the recorder's threads waited for a processor.
     pub run_delay: Nanos,
     /// Why lanes or the source have no result.

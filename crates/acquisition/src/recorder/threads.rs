@@ -7,7 +7,7 @@ use std::sync::{
     mpsc::SyncSender,
 };
 
-use nilometer_model::{Histogram, Nanos};
+use nilometer_model::{Histogram, Nanos, ReaderTotals};
 use nilometer_storage::{
     Arena, Completion, Drive, Engine, OpKind, Step, Workload,
     engine::Options,
@@ -37,6 +37,10 @@ pub(super) struct SourceTotals {
     pub(super) stopped: bool,
     pub(super) begun: Nanos,
     pub(super) lateness: Histogram,
+    /// What was read, if a recording is copied.
+    pub(super) reader: Option<(ReaderTotals, Histogram)>,
+    /// Why nothing was delivered, if so.
+    pub(super) fault: Option<String>,
     pub(super) usage: Usage,
     pub(super) run_delay: Nanos,
 }

@@ -1,5 +1,5 @@
-//! Who reads a recording while it is made: readers that check every frame, and a copy onto a second target. Threads of
-//! their own; each reports by channel and is never joined.
+//! Who reads a recording while it is made: readers that check every frame, on threads of their own that report by channel
+//! and are never joined; and a copy onto a second target, which is a recording itself.
 
 use std::{
     sync::{
@@ -11,16 +11,15 @@ use std::{
 };
 
 use nilometer_acquisition::{
-    Chronicle, Expected, Follower, Following, Purpose, Writer,
+    Copied, Expected, Feed, Follower, Following, Outcome, Purpose, RecordError, Recorder, Setup,
     journal::Head,
-    ring_of,
-    sink::{Gauge, RawFiles, RawLayout, Sink, Spacing},
+    sink::{RawLayout, Spacing, lanes_of},
     suited_engine,
 };
 use nilometer_model::{Histogram, Nanos, ReaderTotals, Readers, plan::EngineKind};
-use nilometer_storage::{Arena, Clock, Drive, Target, engine::Options, process::Usage};
+use nilometer_storage::{Clock, Drive, Target, TargetError, engine::Options, process::Usage};
 
-use crate::phase::Run;
+use crate::{patience::within, phase::Run};
 
 /// What is followed.
 #[derive(Debug, Clone)]
@@ -32,12 +31,12 @@ pub(super) struct Followed {
     pub(super) archive: Option<Arc<dyn Target>>,
 }
 
-/// What came of a thread.
+/// What came of a reader or a copy.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Report {
     /// Whose recording it read.
     pub(super) member: usize,
-    /// None of the thread that writes a copy.
+    /// None if it did not get so far.
     pub(super) reader: Option<(ReaderTotals, Histogram)>,
     pub(super) usage: Usage,
     /// Why it did not work, if so.
@@ -46,37 +45,42 @@ pub(super) struct Report {
     pub(super) hung: bool,
 }
 
-/// What a thread does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
-    /// Reads the recording, to check it or to copy it.
-    Reads,
-    /// Writes a copy onto other storage.
-    WritesCopy,
-}
-
 /// All that read.
 #[derive(Debug)]
 pub(super) struct Crowd {
     clock: Clock,
     hang_after: Nanos,
     over: Arc<AtomicBool>,
-    sender: SyncSender<(usize, Part, Report)>,
-    reports: Receiver<(usize, Part, Report)>,
-    /// Whose recording each thread that has not reported works on, and at what.
-    open: Vec<(usize, Part)>,
+    sender: SyncSender<Report>,
+    reports: Receiver<Report>,
+    /// Whose recording each reader that has not reported reads.
+    open: Vec<usize>,
+    /// Copies that are not complete, and of whose recordings.
+    copies: Vec<(usize, Recorder)>,
+    /// What came of those that could not begin.
+    early: Vec<Report>,
 }
 
 /// Memory between reading and writing a copy.
 const COPY_BUFFER: u64 = 64 << 20;
 /// More reports than there can be threads.
 const REPORTS: usize = 4096;
+/// How often it is looked whether copies are complete.
+const LOOK: Nanos = Nanos::from_millis(20);
 
 impl Crowd {
     pub(super) fn new(run: &Run) -> Self {
         let (sender, reports) = sync_channel(REPORTS);
-        let over = Arc::new(AtomicBool::new(false));
-        Crowd { clock: run.clock, hang_after: run.hang_after, over, sender, reports, open: Vec::new() }
+        Crowd {
+            clock: run.clock,
+            hang_after: run.hang_after,
+            over: Arc::default(),
+            sender,
+            reports,
+            open: Vec::new(),
+            copies: Vec::new(),
+            early: Vec::new(),
+        }
     }
 
     /// Follows a recording with all its readers.
@@ -85,113 +89,155 @@ impl Crowd {
         let following = Following { distance: readers.distance, ..Following::default() };
         let following = readers.rate.map_or(following, |rate| following.at_most(rate, frame_size));
         for _ in 0..readers.count {
-            self.read(member, what, Purpose::Check(what.expected.clone()), following)?;
+            self.read(member, what, following)?;
         }
-        match &what.archive {
-            Some(archive) if readers.copy => self.copy(member, what, archive, following),
-            _ => Ok(()),
+        if let Some(archive) = what.archive.as_ref().filter(|_| readers.copy) {
+            self.copy(member, what, archive, following);
         }
+        Ok(())
     }
 
-    fn read(
-        &mut self,
-        member: usize,
-        what: &Followed,
-        purpose: Purpose,
-        following: Following,
-    ) -> Result<(), String> {
+    fn read(&mut self, member: usize, what: &Followed, following: Following) -> Result<(), String> {
         let lanes = what.lanes.len() as u32;
-        let ring = if let Purpose::Copy(ring) = &purpose { Some(ring.clone()) } else { None };
+        let purpose = Purpose::Check(what.expected.clone());
         let mut follower = Follower::new(what.lanes.clone(), purpose, following, self.over.clone());
         let options =
             Options { kind: EngineKind::Sync, depth: 1, slots: Follower::slots(lanes), clock: self.clock };
-        let target = what.target.clone();
-        self.spawn(member, Part::Reads, move || {
+        let (target, sender) = (what.target.clone(), self.sender.clone());
+        let mut work = move || {
             let mut engine = match target.engine(&options) {
-                Ok(engine) => engine,
-                Err(error) => {
-                    if let Some(ring) = ring {
-                        ring.close(0);
-                    }
-                    return Report { member, fault: Some(error.to_string()), ..Report::default() };
-                }
-            };
-            if let Some(ring) = ring {
-                ring.seat_source(engine.waker());
-            }
-            Drive::new(&mut follower, engine.as_mut()).run(|_| {});
-            let reader = Some((follower.totals(), follower.late().clone()));
-            Report { member, reader, usage: Usage::of_thread(), ..Report::default() }
-        })
-    }
-
-    /// A second recording of what the follower reads.
-    fn copy(
-        &mut self,
-        member: usize,
-        what: &Followed,
-        archive: &Arc<dyn Target>,
-        following: Following,
-    ) -> Result<(), String> {
-        let Some(first) = what.lanes.first() else { return Ok(()) };
-        let Head { frame_size, storing, format, .. } = first.head;
-        let Spacing { direct, stride } = Spacing::suited(archive.description(), frame_size, storing, format);
-        let head = Head { lane: 0, lanes: 1, stride, ..first.head };
-        let layout = RawLayout { head, direct, ..first.clone() };
-        let room = stride.max(Follower::room(&what.lanes));
-        let (_, slots) = Arena::shared_out((COPY_BUFFER / room).max(4) as usize, room as usize);
-        let sink = Box::new(RawFiles::new(layout.clone(), Gauge::with_reserve(0)));
-        let ring = ring_of(sink.needs(), slots, 1, Chronicle::new(head.frame_size, Nanos::MAX));
-        let (target, shared, clock, deep) = (archive.clone(), ring.clone(), self.clock, layout.is_deep());
-        self.spawn(member, Part::WritesCopy, move || {
-            let engine = suited_engine(target.as_ref(), deep, clock);
-            let mut engine = match engine.and_then(|options| target.engine(&options)) {
                 Ok(engine) => engine,
                 Err(error) => return Report { member, fault: Some(error.to_string()), ..Report::default() },
             };
-            shared.seat_writer(0, engine.waker());
-            let mut writer = Writer::new(shared, 0, sink);
-            Drive::new(&mut writer, engine.as_mut()).run(|_| {});
-            let fault = writer.totals().fault.map(|errno| format!("the copy failed: {errno}"));
-            Report { member, usage: Usage::of_thread(), fault, ..Report::default() }
-        })?;
-        self.read(member, what, Purpose::Copy(ring), following)
+            Drive::new(&mut follower, engine.as_mut()).run(|_| {});
+            let reader = Some((follower.totals(), follower.late().clone()));
+            Report { member, reader, usage: Usage::of_thread(), ..Report::default() }
+        };
+        // A report that nobody waits for any more is dropped.
+        let spawned = thread::Builder::new().name("reader".into()).spawn(move || drop(sender.send(work())));
+        spawned.map_err(|error| format!("can't start a thread: {error}"))?;
+        self.open.push(member);
+        Ok(())
     }
 
-    fn spawn(
-        &mut self,
-        member: usize,
-        part: Part,
-        work: impl FnOnce() -> Report + Send + 'static,
-    ) -> Result<(), String> {
-        let sender = self.sender.clone();
-        // A report that nobody waits for any more is dropped.
-        let work = move || drop(sender.send((member, part, work())));
-        let name = if part == Part::Reads { "reader" } else { "copy" };
-        let spawned = thread::Builder::new().name(name.into()).spawn(work);
-        self.open.push((member, part));
-        spawned.map(drop).map_err(|error| format!("can't start a thread: {error}"))
+    /// A second recording of what is recorded. One that can't begin is none of the first one's faults.
+    fn copy(&mut self, member: usize, what: &Followed, archive: &Arc<dyn Target>, following: Following) {
+        let begun = copy_setup(what, archive, following, (self.clock, self.hang_after, self.over.clone()));
+        let begun =
+            begun.and_then(|setup| Recorder::start(setup).map_err(|error| NoCopy::of_recorder(&error)));
+        match begun {
+            Ok(recorder) => self.copies.push((member, recorder)),
+            Err(why) => self.early.push(why.report(member)),
+        }
     }
 
     /// What came of all of them, if they end within this time or soon after they are told to; whether one that reads hangs.
     /// A writer of a copy that hangs says nothing of the target: its report is that it does.
     pub(super) fn gather(mut self, patience: Nanos) -> (Vec<Report>, bool) {
-        let mut reports = Vec::new();
+        let mut reports = std::mem::take(&mut self.early);
         for limit in [patience, self.hang_after] {
             let until = self.clock.now() + limit;
-            while !self.open.is_empty() && self.clock.now() < until {
-                let report = self.reports.recv_timeout(until.since(self.clock.now()).duration());
-                if let Ok((member, part, report)) = report {
-                    let at = self.open.iter().position(|open| *open == (member, part));
-                    self.open.swap_remove(at.expect("who reports was started"));
-                    reports.push(report);
-                }
+            while !(self.open.is_empty() && self.copies.is_empty()) && self.clock.now() < until {
+                reports.extend(self.wait(until));
             }
             self.over.store(true, Ordering::Relaxed);
         }
-        let hangs = self.open.iter().any(|(_, part)| *part == Part::Reads);
-        let copies = self.open.iter().filter(|(_, part)| *part == Part::WritesCopy);
-        reports.extend(copies.map(|&(member, _)| Report { member, hung: true, ..Report::default() }));
+        let mut hangs = !self.open.is_empty();
+        for (member, mut recorder) in self.copies {
+            let outcome = recorder.give_up();
+            hangs |= !outcome.fed;
+            reports.push(report_of_copy(member, outcome));
+        }
         (reports, hangs)
     }
+
+    /// What is reported next, if anything is.
+    fn wait(&mut self, until: Nanos) -> Vec<Report> {
+        let left = until.since(self.clock.now());
+        let left = if self.copies.is_empty() { left } else { left.min(LOOK) };
+        let mut reports = Vec::new();
+        if self.open.is_empty() {
+            thread::sleep(left.duration());
+        } else if let Ok(report) = self.reports.recv_timeout(left.duration()) {
+            let at = self.open.iter().position(|open| *open == report.member);
+            self.open.swap_remove(at.expect("who reports was started"));
+            reports.push(report);
+        }
+        self.copies.retain_mut(|(member, recorder)| match recorder.wait(Nanos(0)) {
+            Some(outcome) => {
+                reports.push(report_of_copy(*member, outcome));
+                false
+            }
+            None => true,
+        });
+        reports
+    }
+}
+
+/// A recording of one lane, on the archive, of what is recorded.
+fn copy_setup(
+    what: &Followed,
+    archive: &Arc<dyn Target>,
+    following: Following,
+    (clock, hang_after, stop): (Clock, Nanos, Arc<AtomicBool>),
+) -> Result<Setup, NoCopy> {
+    let first = what.lanes.first().expect("a recording has a lane");
+    let Head { frame_size, storing, format, .. } = first.head;
+    let Spacing { direct, stride } = Spacing::suited(archive.description(), frame_size, storing, format);
+    let head = Head { lane: 0, lanes: 1, stride, ..first.head };
+    let layout = RawLayout { head, direct, ..first.clone() };
+    let deep = layout.is_deep();
+    let engine = within(hang_after, archive, move |archive| suited_engine(archive, deep, clock));
+    let engine = engine.map_err(|error| NoCopy::of(&error))?;
+    let engine = engine.map_err(|error| NoCopy::Failed(error.to_string()))?;
+    let room = stride.max(Follower::room(&what.lanes));
+    let (target, lanes) = (what.target.clone(), what.lanes.clone());
+    Ok(Setup {
+        lanes: lanes_of(vec![(archive.clone(), layout)], None),
+        engine,
+        slots: (COPY_BUFFER / room).max(4) as usize,
+        feed: Feed::Recording(Copied { target, lanes, following }),
+        stop,
+        allowance: Nanos::MAX,
+        hang_after,
+    })
+}
+
+/// What kept a copy from beginning.
+#[derive(Debug)]
+enum NoCopy {
+    /// Its storage did not answer in time.
+    Hung,
+    Failed(String),
+}
+
+impl NoCopy {
+    fn of(error: &TargetError) -> Self {
+        match error {
+            TargetError::Hung { .. } => NoCopy::Hung,
+            error => NoCopy::Failed(error.to_string()),
+        }
+    }
+
+    fn of_recorder(error: &RecordError) -> Self {
+        match error {
+            RecordError::Hung { .. } => NoCopy::Hung,
+            RecordError::Lane { .. } | RecordError::Thread(_) => NoCopy::Failed(error.to_string()),
+        }
+    }
+
+    fn report(self, member: usize) -> Report {
+        let none = Report { member, ..Report::default() };
+        match self {
+            NoCopy::Hung => Report { hung: true, ..none },
+            NoCopy::Failed(why) => Report { fault: Some(why), ..none },
+        }
+    }
+}
+
+fn report_of_copy(member: usize, outcome: Outcome) -> Report {
+    let usage = outcome.lanes.iter().flatten().map(|lane| lane.usage).fold(outcome.source, Usage::and);
+    let fault =
+        (!outcome.faults.is_empty()).then(|| format!("the copy failed: {}", outcome.faults.join("; ")));
+    Report { member, reader: outcome.reader, usage, fault, hung: outcome.hung }
 }

@@ -58,7 +58,8 @@ pub(super) fn sample(cell: &RecordingRun, company: String, made: Vec<Made>, read
         let failed = u64::from(report.fault.is_some());
         match report.reader {
             Some((totals, late)) => {
-                ingest.readers.push(ReaderTotals { failed: totals.failed + failed, ..totals });
+                let (failed, hung) = (totals.failed + failed, report.hung);
+                ingest.readers.push(ReaderTotals { failed, hung, ..totals });
                 ingest.read.merge(&late);
             }
             None if failed > 0 || report.hung => {
