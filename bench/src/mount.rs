@@ -11,7 +11,7 @@ use nilometer_acquisition::{
     Delivery, Feed, Pace, Recorder, Setup,
     instrument::{Content, Pattern},
     journal::Head,
-    sink::{RawLayout, lanes_of},
+    sink::{LaneOptions, RawLayout, lanes_of},
     suited_engine,
 };
 use nilometer_model::{Format, Nanos, Storing};
@@ -165,7 +165,10 @@ fn setup(lanes: &[Arc<Posix>], layout: &Layout) -> anyhow::Result<Setup> {
     let target = |posix: &Arc<Posix>| posix.clone() as Arc<dyn Target>;
     Ok(Setup {
         engine: suited_engine(lanes[0].as_ref(), direct, Clock::start())?,
-        lanes: lanes_of((0..).zip(lanes).map(|(lane, posix)| (target(posix), raw(lane))).collect(), None),
+        lanes: lanes_of(
+            (0..).zip(lanes).map(|(lane, posix)| (target(posix), raw(lane))).collect(),
+            LaneOptions::default(),
+        )?,
         slots: SLOTS,
         feed: Feed::Instrument {
             content: Content::Pattern(Pattern::new(SEED, FRAME)),

@@ -16,7 +16,7 @@ use nilometer_acquisition::{
     format::WireFormat,
     instrument::Content,
     journal::Head,
-    sink::{RawLayout, lanes_of},
+    sink::{LaneOptions, RawLayout, lanes_of},
     suited_engine,
     transport::udp::{Listening, UdpInlet},
 };
@@ -329,7 +329,7 @@ fn setup(inlet: UdpInlet, place: &Place, load: Load) -> anyhow::Result<Setup> {
     };
     Ok(Setup {
         engine: suited_engine(target.as_ref(), direct, Clock::start())?,
-        lanes: lanes_of(vec![(target.clone(), layout)], None),
+        lanes: lanes_of(vec![(target.clone(), layout)], LaneOptions::default())?,
         slots: SLOTS,
         feed: Feed::Network(network),
         stop: Arc::default(),

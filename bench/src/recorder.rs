@@ -16,7 +16,7 @@ use nilometer_acquisition::{
     Delivery, Feed, Pace, Recorder, Setup,
     instrument::{Content, Pattern},
     journal::Head,
-    sink::{RawLayout, lanes_of},
+    sink::{LaneOptions, RawLayout, lanes_of},
     suited_engine,
 };
 use nilometer_model::{Format, Nanos, Storing};
@@ -148,7 +148,10 @@ impl Lanes {
         let frames = self.files * FRAMES_PER_FILE;
         Ok(Setup {
             engine: suited_engine(target.as_ref(), direct, Clock::start())?,
-            lanes: lanes_of((0..self.count).map(|lane| (target.clone(), layout(lane))).collect(), None),
+            lanes: lanes_of(
+                (0..self.count).map(|lane| (target.clone(), layout(lane))).collect(),
+                LaneOptions::default(),
+            )?,
             slots: SLOTS,
             feed: Feed::Instrument {
                 content: Content::Pattern(Pattern::new(SEED, FRAME)),

@@ -8,16 +8,19 @@ use nilometer_storage::{
     conformance::{Demands, workload_suite},
 };
 
-use crate::{Chronicle, Frame, Ring, Writer, ring_of, sink::Sink};
+use crate::{
+    Chronicle, Frame, Ring, Writer, ring_of,
+    sink::{EncodeStage, Sink},
+};
 
 /// Frames of a recording.
 const FRAMES: u64 = 40;
 
 /// Checks a sink that works with so many slots for open files, at every depth, with as few slots of the ring as it works
 /// with, whole and with everything failing from some operation on: each frame that it took is acknowledged or given back,
-/// once, and it ends. `make` gives the same sink each time; what it makes must take 40 frames.
-pub fn sink_suite(file_slots: u32, make: &mut dyn FnMut() -> Box<dyn Sink>) {
-    let demands = Demands { buffers: 1, bytes: make().needs().slot, slots: file_slots };
+/// once, and it ends. `make` gives the same sink each time, with what encodes frames for it; what it makes must take 40 frames.
+pub fn sink_suite(file_slots: u32, make: &mut dyn FnMut() -> (Box<dyn Sink>, Option<EncodeStage>)) {
+    let demands = Demands { buffers: 1, bytes: make().0.needs().slot, slots: file_slots };
     workload_suite(demands, &|_| {}, &mut |slots| Box::new(Fed::new(slots, make())));
 }
 
@@ -34,9 +37,9 @@ struct Fed {
 }
 
 impl Fed {
-    fn new(slots: Vec<Buffer>, sink: Box<dyn Sink>) -> Self {
+    fn new(slots: Vec<Buffer>, (sink, encode): (Box<dyn Sink>, Option<EncodeStage>)) -> Self {
         let ring = ring_of(sink.needs(), slots, 1, Chronicle::new(1, Nanos(0)));
-        let writer = Writer::new(ring.clone(), 0, sink);
+        let writer = Writer::new(ring.clone(), 0, sink).encoding(encode);
         Fed { ring, writer, number: 0, spares: Vec::new(), closed: false, in_flight: 0 }
     }
 
@@ -47,7 +50,7 @@ impl Fed {
         while self.number < FRAMES {
             self.ring.put(now, &mut frames, &mut self.spares, false);
             let Some(data) = self.spares.pop() else { break };
-            frames.push(Frame { number: self.number, due: now, data, packed: None });
+            frames.push(Frame { number: self.number, due: now, data, packed: None, encoded: None });
             self.number += 1;
         }
         self.ring.put(now, &mut frames, &mut self.spares, false);

@@ -1,4 +1,5 @@
-//! The other end of the ring: takes full slots, has a sink store them, gives the slots back.
+//! The other end of the ring: takes full slots, has frames encoded where they are to be, has a sink store them, gives the
+//! slots back.
 
 use std::{
     collections::VecDeque,
@@ -10,11 +11,11 @@ use std::{
 };
 
 use nilometer_model::{Histogram, Nanos};
-use nilometer_storage::{Completion, Errno, Step, Wait, Workload};
+use nilometer_storage::{Completion, Errno, Step, Wait, Workload, process::Usage};
 
 use crate::{
-    Frame, Ring, Taken,
-    sink::{FrameCount, Sink, Stored},
+    Due, Frame, Ring, Taken,
+    sink::{EncodeStage, FrameCount, Sink, Stored},
 };
 
 /// A lane of the recorder as a workload; `S` points to its sink.
@@ -26,9 +27,23 @@ pub struct Writer<S> {
     state: State,
     /// Taken from the ring, not submitted yet.
     taken: VecDeque<Frame>,
+    /// Where they are encoded first.
+    encode: Option<EncodeStage>,
+    /// What the sink is told once it has all frames that came before.
+    told: Option<Told>,
     stored: Stored,
     totals: WriterTotals,
     counts: Arc<StoredCounts>,
+}
+
+/// What a ring says between frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Told {
+    /// A chunk begins with this frame, and no frame of it is submitted before.
+    Begins(u64),
+    Ends,
+    /// The recording is over, with what was due.
+    Closed(Due),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,7 +105,14 @@ impl<S: DerefMut<Target: Sink>> Writer<S> {
         let stored = Stored { acknowledged: Vec::with_capacity(16), durable: Vec::new() };
         let taken = VecDeque::with_capacity(ring.batch());
         let counts = Arc::default();
-        Writer { ring, seat, sink, state: State::Taking, taken, stored, totals, counts }
+        let (encode, told, state) = (None, None, State::Taking);
+        Writer { ring, seat, sink, state, taken, encode, told, stored, totals, counts }
+    }
+
+    /// Has frames encoded before the sink gets them.
+    #[must_use]
+    pub fn encoding(self, encode: Option<EncodeStage>) -> Self {
+        Writer { encode, ..self }
     }
 
     /// Counts where others see it while it runs.
@@ -104,6 +126,11 @@ impl<S: DerefMut<Target: Sink>> Writer<S> {
         &self.sink
     }
 
+    /// Processor time of the threads that encode frames for it.
+    pub fn encode_usage(&self) -> Usage {
+        self.encode.as_ref().map(EncodeStage::usage).unwrap_or_default()
+    }
+
     /// What was done so far.
     pub fn totals(&self) -> &WriterTotals {
         &self.totals
@@ -115,7 +142,8 @@ impl<S: DerefMut<Target: Sink>> Writer<S> {
             self.totals.fault = Some(errno);
             self.ring.leave(now, self.seat);
         }
-        for frame in self.sink.abandon() {
+        for mut frame in self.sink.abandon() {
+            self.strip(&mut frame);
             self.ring.give_back(now, frame);
         }
         self.give_back_taken(now);
@@ -124,6 +152,7 @@ impl<S: DerefMut<Target: Sink>> Writer<S> {
     /// No more room on the storage: what is there is completed, the rest goes to the others.
     fn retire(&mut self, now: Nanos) {
         self.state = State::Finishing;
+        self.told = None;
         self.totals.full = true;
         self.ring.leave(now, self.seat);
         self.give_back_taken(now);
@@ -139,15 +168,96 @@ impl<S: DerefMut<Target: Sink>> Writer<S> {
     }
 
     fn give_back_taken(&mut self, now: Nanos) {
-        for frame in self.taken.drain(..) {
+        let encoding = self.encode.as_mut().map(EncodeStage::abandon).unwrap_or_default();
+        for frame in encoding.into_iter().chain(self.taken.drain(..)) {
             self.ring.give_back(now, frame);
+        }
+    }
+
+    /// What was written in place of a frame is free again.
+    fn strip(&mut self, frame: &mut Frame) {
+        if let Some(encode) = &mut self.encode {
+            encode.strip(frame);
+        }
+    }
+
+    /// The next frame that the sink can have.
+    fn ready(&mut self) -> Option<Frame> {
+        match &mut self.encode {
+            None if self.told.is_some() => None,
+            None => self.taken.pop_front(),
+            Some(encode) => encode.next(),
+        }
+    }
+
+    /// Frames go on to the sink, and before that to where they are encoded; whether one did.
+    fn hand_on(&mut self) -> bool {
+        if self.sink.has_room()
+            && let Some(frame) = self.ready()
+        {
+            self.sink.submit(frame);
+            return true;
+        }
+        let Some(encode) = self.encode.as_mut().filter(|encode| encode.has_room() && self.told.is_none())
+        else {
+            return false;
+        };
+        let Some(frame) = self.taken.pop_front() else { return false };
+        encode.submit(frame);
+        true
+    }
+
+    /// Tells the sink what the ring said, if it has all frames that came before and room for what follows.
+    fn tell(&mut self) -> bool {
+        let has_all = self.encode.as_ref().is_none_or(EncodeStage::is_empty) && self.sink.has_room();
+        let Some(told) = self.told.take_if(|_| has_all) else { return false };
+        match told {
+            Told::Begins(first) => self.sink.begin(first),
+            Told::Ends => self.sink.end(),
+            Told::Closed(due) => {
+                self.sink.finish(Some(due));
+                self.state = State::Finishing;
+            }
+        }
+        true
+    }
+
+    /// Takes frames from the ring, if they can go on: what it gave.
+    fn take(&mut self, now: Nanos) -> Option<Taken> {
+        let can_go_on = match &self.encode {
+            None => self.sink.has_room(),
+            Some(encode) => encode.has_room(),
+        };
+        if !can_go_on || !self.taken.is_empty() || self.told.is_some() {
+            return None;
+        }
+        let taken = self.ring.take(now, self.seat, &mut self.taken);
+        self.told = match taken {
+            Taken::Chunk => Some(Told::Begins(self.taken.front().map_or(0, |frame| frame.number))),
+            Taken::Over => Some(Told::Ends),
+            Taken::Closed(due) => Some(Told::Closed(due)),
+            Taken::Frames | Taken::Nothing | Taken::Later(_) => None,
+        };
+        Some(taken)
+    }
+
+    /// What to wait for while frames can't go on.
+    fn wait(&self, now: Nanos) -> Wait {
+        let encoding = self.encode.as_ref().is_some_and(|encode| !encode.is_empty());
+        match self.sink.wakes_at() {
+            _ if !encoding => self.sink.wait(now),
+            Some(time) => Wait::Until(time),
+            None => Wait::News,
         }
     }
 
     /// Counts what became of frames, and frees the slots of those that are acknowledged.
     fn settle(&mut self, now: Nanos) {
         let Stored { acknowledged, durable } = &mut self.stored;
-        for frame in acknowledged.iter() {
+        for frame in acknowledged.iter_mut() {
+            if let Some(encode) = &mut self.encode {
+                encode.strip(frame);
+            }
             let late = now.since(frame.due);
             self.totals.stored += 1;
             self.counts.acknowledged.add(FrameCount::of(frame, frame.data.len() as u64));
@@ -174,23 +284,17 @@ impl<S: DerefMut<Target: Sink>> Workload for Writer<S> {
                 self.retire(now);
                 continue;
             }
-            if self.state == State::Finishing || !self.sink.has_room() {
+            if self.state == State::Finishing {
                 return if self.sink.is_finished() { Step::Done } else { Step::Wait(self.sink.wait(now)) };
             }
-            if let Some(frame) = self.taken.pop_front() {
-                self.sink.submit(frame);
+            if self.hand_on() || self.tell() {
                 continue;
             }
-            match self.ring.take(now, self.seat, &mut self.taken) {
-                Taken::Frames => {}
-                Taken::Chunk => self.sink.begin(self.taken.front().map_or(0, |frame| frame.number)),
-                Taken::Over => self.sink.end(),
-                Taken::Nothing => return self.pause(now, None),
-                Taken::Later(time) => return self.pause(now, Some(time)),
-                Taken::Closed(due) => {
-                    self.sink.finish(Some(due));
-                    self.state = State::Finishing;
-                }
+            match self.take(now) {
+                Some(Taken::Nothing) => return self.pause(now, None),
+                Some(Taken::Later(time)) => return self.pause(now, Some(time)),
+                Some(_) => {}
+                None => return Step::Wait(self.wait(now)),
             }
         }
         // What is there may still be closed.

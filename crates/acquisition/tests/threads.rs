@@ -7,7 +7,7 @@ use nilometer_acquisition::{
     instrument::{Content, Pattern},
     journal::Head,
     reader::{Recording, Trust},
-    sink::{Durability, RawLayout, lanes_of},
+    sink::{Durability, LaneOptions, RawLayout, lanes_of},
 };
 use nilometer_model::{
     Coldness, FileSystemSpace, Format, Nanos, Schedule, Seed, Storing, TargetDescription, plan::EngineKind,
@@ -60,7 +60,7 @@ fn two_lanes_store_what_the_instrument_delivers() {
         let directory = tempfile::tempdir().expect("a temporary directory can be made");
         let (lanes, directories) = lanes(directory.path(), 2);
         let setup = Setup {
-            lanes: lanes_of(lanes.clone(), None),
+            lanes: lanes_of(lanes.clone(), LaneOptions::default()).expect("threads"),
             engine: Options { kind, depth, slots: 8, clock: Clock::start() },
             slots: 200,
             feed: feed(Delivery::lasting(Pace::Due(Schedule::every(Nanos(500_000))), Nanos(100_000_000))),
@@ -96,7 +96,7 @@ fn a_recording_is_ended_in_order_when_it_is_stopped() {
     let (lanes, directories) = lanes(directory.path(), 1);
     let stop = Arc::new(AtomicBool::new(true));
     let setup = Setup {
-        lanes: lanes_of(lanes.clone(), None),
+        lanes: lanes_of(lanes.clone(), LaneOptions::default()).expect("threads"),
         engine: Options { kind: EngineKind::Sync, depth: 1, slots: 8, clock: Clock::start() },
         slots: 4,
         feed: feed(Delivery::lasting(Pace::AsTaken, Nanos::from_millis(3_600_000))),
@@ -151,7 +151,7 @@ fn lanes_that_are_ready_end_when_another_is_refused() {
     lanes[1].0 = Arc::new(Faulted(lanes[1].0.clone(), None));
     let first = lanes[0].0.clone();
     let setup = Setup {
-        lanes: lanes_of(lanes, None),
+        lanes: lanes_of(lanes, LaneOptions::default()).expect("threads"),
         engine: Options { kind: EngineKind::Sync, depth: 1, slots: 8, clock: Clock::start() },
         slots: 4,
         feed: feed(Delivery::lasting(Pace::AsTaken, Nanos(1))),
@@ -176,7 +176,7 @@ fn what_lanes_acknowledged_before_they_hung_is_stored() {
         *target = Arc::new(Faulted(target.clone(), Some(hang)));
     }
     let setup = Setup {
-        lanes: lanes_of(lanes, None),
+        lanes: lanes_of(lanes, LaneOptions::default()).expect("threads"),
         engine: Options { kind: EngineKind::Sync, depth: 1, slots: 8, clock: Clock::start() },
         slots: 200,
         feed: feed(Delivery::lasting(Pace::Due(Schedule::every(Nanos(500_000))), Nanos(100_000_000))),

@@ -72,7 +72,13 @@ impl Assembly {
         let mut gaps = block.gaps;
         gaps.sort_by_key(|gap| gap.at);
         let packed = Packed { length: length as u32, packets, bytes, gaps };
-        let frame = Frame { number: self.first, due: now, data: block.data, packed: Some(Box::new(packed)) };
+        let frame = Frame {
+            number: self.first,
+            due: now,
+            data: block.data,
+            packed: Some(Box::new(packed)),
+            encoded: None,
+        };
         self.full.push(frame);
         self.ring.put(now, &mut self.full, &mut self.spares, false);
         if self.closed.len() == CLOSED {

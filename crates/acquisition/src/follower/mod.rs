@@ -316,7 +316,12 @@ impl Follower {
             Purpose::Copy(ring) if whole => {
                 let stream = lane.layout.stream.as_ref();
                 let packed = stream.map(|stream| Box::new(stream.packed(length, gaps)));
-                ring.put(finished, &mut vec![Frame { number, due, data, packed }], &mut self.room, false);
+                ring.put(
+                    finished,
+                    &mut vec![Frame { number, due, data, packed, encoded: None }],
+                    &mut self.room,
+                    false,
+                );
             }
             _ => self.room.push(data),
         }

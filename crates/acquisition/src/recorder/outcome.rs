@@ -49,7 +49,7 @@ pub struct Lane {
     pub totals: WriterTotals,
     /// Bytes of frames as they were written: compressed, if the format is.
     pub written: u64,
-    /// Processor time of its thread.
+    /// Processor time of its thread, and of those that encode frames for it.
     pub usage: Usage,
     /// How long it waited for a processor.
     pub run_delay: Nanos,

@@ -76,20 +76,23 @@ fn lane_engine(job: &mut LaneJob) -> Result<Box<dyn Engine>, String> {
     engine.register(&job.arena).ok();
     job.ring.seat_writer(job.seat, engine.waker());
     job.lane.sink.seat(engine.waker());
+    if let Some(encode) = &mut job.lane.encode {
+        encode.seat(engine.waker());
+    }
     Ok(engine)
 }
 
 /// Writes until the recording is over, and says when it can begin.
 fn drive_lane(job: LaneJob, mut engine: Box<dyn Engine>, ready: impl FnOnce()) -> Lane {
     let LaneJob { ring, seat, lane, written, counts, options, .. } = job;
-    let LaneSetup { target, sink, gauge } = lane;
+    let LaneSetup { target, sink, gauge, encode } = lane;
     let read = || {
         if let Some(gauge) = &gauge {
             gauge.read(|| target.space().ok().map(|space| space.free.0));
         }
     };
     read();
-    let mut lane = Starting::new(Writer::new(ring, seat, sink).counting(counts), ready);
+    let mut lane = Starting::new(Writer::new(ring, seat, sink).encoding(encode).counting(counts), ready);
     Drive::new(&mut lane, engine.as_mut()).run(|completion| {
         if let (OpKind::Write, Ok(bytes)) = (completion.operation.kind, completion.result) {
             written.fetch_add(bytes.into(), Ordering::Relaxed);
@@ -102,7 +105,7 @@ fn drive_lane(job: LaneJob, mut engine: Box<dyn Engine>, ready: impl FnOnce()) -
     Lane {
         totals: writer.totals().clone(),
         written: writer.sink().written(),
-        usage: Usage::of_thread().since(usage),
+        usage: Usage::of_thread().since(usage).and(writer.encode_usage()),
         run_delay: process::run_delay().since(run_delay),
         ended: options.clock.now(),
     }

@@ -5,6 +5,7 @@
 //! comes back as soon as its frame is acknowledged. The ring also keeps the books: frames lost, the most slots ever in
 //! use, and the mark.
 
+mod frame;
 mod parcels;
 #[cfg(test)]
 mod tests;
@@ -21,44 +22,8 @@ use nilometer_model::Nanos;
 use nilometer_storage::{Buffer, Wake};
 
 use crate::{Chronicle, Mark, mark::Settled};
+pub use frame::{Frame, Gap, Packed};
 use parcels::{Asked, Parcels};
-
-/// A frame in its slot.
-#[derive(Debug)]
-pub struct Frame {
-    /// Counted from 0 by the instrument.
-    pub number: u64,
-    /// When the instrument delivered it.
-    pub due: Nanos,
-    /// Its slot: the frame's bytes, and room up to the slot's size.
-    pub data: Buffer,
-    /// What it was put together from, if from packets.
-    pub packed: Option<Box<Packed>>,
-}
-
-/// A block of packets in a frame's slot.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Packed {
-    /// Bytes of it: as many as all others have, but for the last of a recording.
-    pub length: u32,
-    /// Packets in it that came.
-    pub packets: u64,
-    /// Bytes of those.
-    pub bytes: u64,
-    /// Packets that did not come, in order.
-    pub gaps: Vec<Gap>,
-}
-
-/// Packets in a row that did not come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Gap {
-    /// Which packet of the block is the first of them or, if they are left out, the first behind them.
-    pub at: u32,
-    /// How many.
-    pub count: u64,
-    /// Something that is marked as invalid stands in their place; otherwise they are left out.
-    pub filled: bool,
-}
 
 /// How many frames of this size change hands at once: 256 KiB of them, 1 to 16.
 pub(crate) const fn batch(frame_size: usize) -> usize {

@@ -1,11 +1,15 @@
 //! The lanes of a recording, each with the sink that stores its frames: the one place where a sink is chosen.
 
-use std::sync::Arc;
+use std::{io, sync::Arc};
 
 use nilometer_model::Bytes;
-use nilometer_storage::{Target, process::BootId};
+use nilometer_storage::{
+    Target,
+    process::{BootId, processors},
+};
 
-use super::{Gauge, Numbering, RawFiles, RawLayout, Sink};
+use super::{EncodeStage, Gauge, Numbering, RawFiles, RawLayout, Sink, cbf::CbfEncoder};
+use crate::journal::Encoding;
 
 /// A writer of a recording: where it writes, and what becomes of its frames there.
 #[derive(Debug)]
@@ -16,19 +20,53 @@ pub struct LaneSetup {
     pub sink: Box<dyn Sink>,
     /// What is known of the free space, where some of it is left free.
     pub gauge: Option<Gauge>,
+    /// What encodes frames before the sink gets them, if they are not stored as they are.
+    pub encode: Option<EncodeStage>,
 }
 
-/// Lanes that are laid out so, of a recording that begins in this start of the machine. So much of each storage is left
-/// free; if none, a lane writes until there is no space.
-pub fn lanes_of(lanes: Vec<(Arc<dyn Target>, RawLayout)>, reserve: Option<Bytes>) -> Vec<LaneSetup> {
-    let gauges = gauges(&lanes, reserve);
+/// What encodes the frames of a layout on so many threads, if they are not stored as they are.
+///
+/// # Errors
+/// If a thread can't be started.
+pub fn encode_stage(layout: &RawLayout, threads: usize) -> io::Result<Option<EncodeStage>> {
+    match Encoding::of(layout.head.format) {
+        Encoding::Raw => Ok(None),
+        Encoding::Cbf => {
+            let picture = layout.picture.expect("an instrument whose format is CBF has pictures");
+            let encoder = Arc::new(CbfEncoder::new(&layout.name, picture));
+            EncodeStage::new(encoder, threads).map(Some)
+        }
+    }
+}
+
+/// What is asked of all lanes of a recording.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct LaneOptions {
+    /// So much of each storage is left free; if none, a lane writes until there is no space.
+    pub reserve: Option<Bytes>,
+    /// So many threads encode frames, where they are encoded, shared out to the lanes: as many as there are processors, if
+    /// none. Each lane has one at least.
+    pub encoders: Option<usize>,
+}
+
+/// Lanes that are laid out so, of a recording that begins in this start of the machine.
+///
+/// # Errors
+/// If a thread can't be started.
+pub fn lanes_of(
+    lanes: Vec<(Arc<dyn Target>, RawLayout)>,
+    options: LaneOptions,
+) -> io::Result<Vec<LaneSetup>> {
+    let gauges = gauges(&lanes, options.reserve);
     let numbering = lanes.first().map(|(_, layout)| Numbering::of(&layout.head)).unwrap_or_default();
-    let boot = BootId::now();
+    let encoders = options.encoders.unwrap_or_else(|| processors().len());
+    let (boot, threads) = (BootId::now(), encoders.div_ceil(lanes.len().max(1)).max(1));
     let lane = |((target, layout), gauge): ((Arc<dyn Target>, RawLayout), Option<Gauge>)| {
         // Where the storage can't say, there is room until a write fails.
         let gauging = gauge.clone().unwrap_or(Gauge::with_reserve(0));
+        let encode = encode_stage(&layout, threads)?;
         let sink = RawFiles::new(RawLayout { boot, ..layout }, gauging).numbered(numbering.clone());
-        LaneSetup { target, sink: Box::new(sink), gauge }
+        Ok(LaneSetup { target, sink: Box::new(sink), gauge, encode })
     };
     lanes.into_iter().zip(gauges).map(lane).collect()
 }

@@ -3,11 +3,13 @@
 //! engine, and every sink can be tested on the virtual clock.
 
 mod cbf;
+mod encode;
 mod lane;
 mod null;
 mod raw;
 
-pub use lane::{LaneSetup, lanes_of};
+pub use encode::{EncodeStage, Encoded, FrameEncoder};
+pub use lane::{LaneOptions, LaneSetup, encode_stage, lanes_of};
 pub use null::NullSink;
 pub use raw::{Durability, Gauge, Numbering, RawFiles, RawLayout, Spacing, Streamer, frames_per_file};
 

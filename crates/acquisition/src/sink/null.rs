@@ -41,7 +41,7 @@ impl Sink for NullSink {
     }
 
     fn next(&mut self, _now: Nanos) -> Option<(Operation, Nanos)> {
-        let Frame { number, due, data, packed } = self.waiting.take()?;
+        let Frame { number, due, data, packed, .. } = self.waiting.take()?;
         let tag = self.in_flight.insert((number, due, packed));
         let length = data.len() as u32;
         self.written += u64::from(length);
@@ -51,7 +51,7 @@ impl Sink for NullSink {
     fn completed(&mut self, completion: Completion, stored: &mut Stored) -> Result<(), Errno> {
         let Operation { tag, buffer, .. } = completion.operation;
         let (number, due, packed) = self.in_flight.remove(tag);
-        stored.acknowledged.push(Frame { number, due, data: buffer, packed });
+        stored.acknowledged.push(Frame { number, due, data: buffer, packed, encoded: None });
         Ok(())
     }
 

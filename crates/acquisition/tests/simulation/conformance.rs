@@ -3,7 +3,7 @@
 use nilometer_acquisition::{
     conformance::sink_suite,
     journal::Head,
-    sink::{Durability, Gauge, NullSink, RawFiles, RawLayout},
+    sink::{Durability, Gauge, NullSink, RawFiles, RawLayout, encode_stage},
 };
 use nilometer_model::{Format, Storing};
 
@@ -48,11 +48,14 @@ fn raw_files_are_a_proper_sink_in_each_way_of_storing() {
             picture: Some([10, 25]),
             ..suited
         };
-        sink_suite(5, &mut || Box::new(RawFiles::new(layout.clone(), Gauge::with_reserve(0))));
+        sink_suite(5, &mut || {
+            let encode = encode_stage(&layout, 0).expect("no thread is started");
+            (Box::new(RawFiles::new(layout.clone(), Gauge::with_reserve(0))), encode)
+        });
     }
 }
 
 #[test]
 fn the_null_sink_is_a_proper_sink() {
-    sink_suite(1, &mut || Box::new(NullSink::of_slots(100)));
+    sink_suite(1, &mut || (Box::new(NullSink::of_slots(100)), None));
 }

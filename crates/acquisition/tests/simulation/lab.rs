@@ -7,7 +7,7 @@ use nilometer_acquisition::{
     instrument::{Content, Pattern},
     journal::{Entry, FrameExtent, Head, prefix},
     reader::{Index, Trust},
-    sink::{Durability, Gauge, Numbering, RawFiles, RawLayout, Streamer},
+    sink::{Durability, Gauge, Numbering, RawFiles, RawLayout, Streamer, encode_stage},
 };
 use nilometer_model::{Format, Nanos, Schedule, Seed, Storing};
 use nilometer_storage::{
@@ -194,7 +194,8 @@ impl Lab {
             ring.seat_writer(seat, engine.waker());
             let sink = RawFiles::new(self.layout(seat as u32), gauges[seat].clone());
             let sink = sink.numbered((self.numbering)(&numbering));
-            writers.push(Writer::new(ring.clone(), seat, Box::new(sink)));
+            let encode = encode_stage(&self.layout(seat as u32), 0).expect("no thread is started");
+            writers.push(Writer::new(ring.clone(), seat, Box::new(sink)).encoding(encode));
         }
         let read = |lane: usize| {
             if self.reserve.is_some() {

@@ -13,7 +13,7 @@ use std::{
 use nilometer_acquisition::{
     Copied, Expected, Feed, Follower, Following, Outcome, Purpose, RecordError, Recorder, Setup,
     journal::Head,
-    sink::{RawLayout, Spacing, lanes_of},
+    sink::{LaneOptions, RawLayout, Spacing, lanes_of},
     suited_engine,
 };
 use nilometer_model::{Histogram, Nanos, ReaderTotals, Readers, plan::EngineKind};
@@ -193,7 +193,8 @@ fn copy_setup(
     let room = stride.max(Follower::room(&what.lanes));
     let (target, lanes) = (what.target.clone(), what.lanes.clone());
     Ok(Setup {
-        lanes: lanes_of(vec![(archive.clone(), layout)], None),
+        lanes: lanes_of(vec![(archive.clone(), layout)], LaneOptions::default())
+            .map_err(|error| NoCopy::Failed(error.to_string()))?,
         engine,
         slots: (COPY_BUFFER / room).max(4) as usize,
         feed: Feed::Recording(Copied { target, lanes, following }),

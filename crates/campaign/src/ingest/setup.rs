@@ -6,7 +6,7 @@ use nilometer_acquisition::{
     Delivery, Expected, Feed, Pace, Setup, Stream,
     instrument::Content,
     journal::Head,
-    sink::{RawLayout, Spacing, frames_per_file, lanes_of},
+    sink::{LaneOptions, RawLayout, Spacing, frames_per_file, lanes_of},
     suited_engine,
 };
 use nilometer_model::{
@@ -70,7 +70,8 @@ pub(super) fn setup(
     let deep = layouts.iter().all(RawLayout::is_deep);
     let lanes = layouts.iter().map(|layout| (target.clone(), layout.clone())).collect();
     let setup = Setup {
-        lanes: lanes_of(lanes, None),
+        lanes: lanes_of(lanes, LaneOptions::default())
+            .map_err(|error| Invalid::Refused(error.to_string()))?,
         engine: engine(run, target, deep)?,
         slots: shape.slots,
         feed,

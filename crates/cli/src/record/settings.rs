@@ -12,7 +12,7 @@ use nilometer_acquisition::{
     assembly::{Limits, Missing},
     format::{self, Known, WireFormat},
     journal::Head,
-    sink::{Durability, RawLayout, lanes_of},
+    sink::{Durability, LaneOptions, RawLayout, lanes_of},
     suited_engine,
     transport::{
         Transport,
@@ -373,10 +373,11 @@ impl Settings {
             let layout = RawLayout { head: Head { lane, ..layout.head }, ..layout.clone() };
             (target.clone() as Arc<dyn Target>, layout)
         };
+        let options = LaneOptions { reserve: Some(self.reserve()), ..LaneOptions::default() };
         Ok(Setup {
             engine: suited_engine(targets[0].as_ref(), layout.is_deep(), Clock::start())?,
             slots: layout.spacing().slots(self.buffer()),
-            lanes: lanes_of((0..).zip(targets).map(lane).collect(), Some(self.reserve())),
+            lanes: lanes_of((0..).zip(targets).map(lane).collect(), options)?,
             feed: Feed::Network(network),
             stop,
             allowance: Nanos::from_millis(10),

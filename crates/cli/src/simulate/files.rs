@@ -11,7 +11,7 @@ use nilometer_acquisition::{
     Delivery, Feed, Outcome as Recorded, Pace, Recorder, Setup, WhenFull,
     instrument::Content,
     journal::Head,
-    sink::{RawLayout, Spacing, frames_per_file, lanes_of},
+    sink::{LaneOptions, RawLayout, Spacing, frames_per_file, lanes_of},
     suited_engine,
 };
 use nilometer_model::{ByteRate, Bytes, Format, Instrument, Nanos, Storing, TargetDescription};
@@ -45,6 +45,9 @@ pub(super) struct Files {
     /// Writers in each directory, each with a lane of its own [default: 1, and 2 into a shared file]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=64))]
     writers: Option<u32>,
+    /// Threads that encode frames, where the format asks for it [default: as many as there are processors]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    encoders: Option<u32>,
     /// Memory between the instrument and the storage [default: 1 GiB]
     #[arg(long)]
     buffer: Option<Bytes>,
@@ -78,6 +81,7 @@ impl Files {
             ("--writers", self.writers.is_some()),
             ("--buffer", self.buffer.is_some()),
             ("--full", self.full.is_some()),
+            ("--encoders", self.encoders.is_some()),
             ("--reserve", self.reserve.is_some()),
             ("--checksums", self.checksums),
             ("--hang-after", self.hang_after.is_some()),
@@ -220,11 +224,13 @@ impl Files {
             frames: asked.frames.unwrap_or(u64::MAX),
             when_full: when_full.unwrap_or_default(),
         };
+        let encoders = self.encoders.map(|count| count as usize);
+        let options = LaneOptions { reserve: Some(self.reserve()), encoders };
         Ok(Setup {
             engine: suited_engine(lanes[0].0.as_ref(), deep, Clock::start())?,
             slots: slots.unwrap_or(2),
             feed: Feed::Instrument { content, delivery },
-            lanes: lanes_of(lanes, Some(self.reserve())),
+            lanes: lanes_of(lanes, options)?,
             stop: Arc::default(),
             allowance: instrument.allowance(),
             hang_after: self.hang_after.unwrap_or(HANG_AFTER),

@@ -231,10 +231,10 @@ impl RawLayout {
     }
 
     /// The extent of a frame that was written there with so many bytes.
-    pub(super) fn extent(&self, begin: FileOffset, packed: Option<&Packed>, written: u32) -> FrameExtent {
+    pub(super) fn extent(&self, begin: FileOffset, frame: &Frame, written: u32) -> FrameExtent {
         let FileOffset { file, offset } = begin;
-        let size = packed.map_or(self.whole(), |packed| packed.length);
-        let encoding = Encoding::of(self.head.format);
+        let size = frame.packed.as_deref().map_or(self.whole(), |packed| packed.length);
+        let encoding = frame.encoded.as_ref().map_or(Encoding::Raw, |encoded| encoded.encoding);
         // What is written behind a frame up to the next one is not of it.
         let length = if encoding == Encoding::Raw { size } else { written };
         FrameExtent { file, offset, length, encoding, size }

@@ -12,7 +12,7 @@
 //! `O_DIRECT` needs it and little is lost by that ([`Spacing`]): no two frames share a page then. The journal states the extent of each:
 //! nobody has to guess what is padding. Large frames are a write each; small ones are written together ([`Grouping`]).
 //!
-//! A frame is written as it is, or as a CBF file of its own (`.cbf`) that is made of it just before.
+//! A frame is written as it is, or what it was encoded to: a CBF file of its own (`.cbf`).
 //!
 //! Data are written at the engine's depth. Everything else is a program of [`Chore`]s, one at a time and in order: the
 //! next file is made before it is needed, a full one is synced, noted as durable and closed. A frame is acknowledged
@@ -36,13 +36,13 @@ mod writing;
 
 use std::collections::VecDeque;
 
-use nilometer_model::{Format, Nanos};
+use nilometer_model::Nanos;
 use nilometer_storage::{Arena, Buffer, Completion, Errno, InFlightTable, OpKind, Operation, Wait};
 
-use super::{RingNeeds, Sink, Stored, cbf::Packer};
+use super::{RingNeeds, Sink, Stored};
 use crate::{
     Due, Frame, Packed,
-    journal::{Entry, RECORD, origin_entries, stream_entries},
+    journal::{Encoding, Entry, RECORD, origin_entries, stream_entries},
 };
 use checkpoint::{Undurable, Unlogged};
 use chores::{Chore, Program};
@@ -68,8 +68,6 @@ pub struct RawFiles {
     /// Where frames go into chunks.
     chunks: Option<Chunks>,
     waiting: Option<Frame>,
-    /// Makes CBF files, if that is the format.
-    packer: Option<Packer>,
     /// Collects small frames.
     grouping: Option<Grouping>,
     /// No frame waits: what is collected is to be written.
@@ -121,8 +119,8 @@ enum Carried {
         number: u64,
         due: Nanos,
         packed: Option<Box<Packed>>,
-        /// Its slot, where something else is written in its place.
-        slot: Option<Buffer>,
+        /// Its slot, where something else is written in its place, and what that is.
+        slot: Option<(Buffer, Encoding)>,
     },
     /// Consecutive frames.
     Group(Vec<Frame>),
@@ -148,7 +146,6 @@ impl RawFiles {
             program: Program::default(),
             chunks: (!placement.makes_ahead()).then(|| Chunks::new(Numbering::default(), layout.head.lane)),
             waiting: None,
-            packer: packer(&layout),
             grouping,
             flush: false,
             in_flight: InFlightTable::default(),
@@ -298,14 +295,6 @@ impl RawFiles {
     }
 }
 
-/// What makes files in the layout's format from frames, if they are not written as they are.
-fn packer(layout: &RawLayout) -> Option<Packer> {
-    (layout.head.format == Format::Cbf).then(|| {
-        let picture = layout.picture.expect("an instrument whose format is CBF has pictures");
-        Packer::new(&layout.name, picture)
-    })
-}
-
 /// What collects frames, if they are so small that several are written together.
 fn grouping(layout: &RawLayout) -> Option<Grouping> {
     (layout.together > 0).then(|| Grouping::new(layout.together, layout.head.stride))
@@ -343,7 +332,6 @@ impl Sink for RawFiles {
         self.failed.is_none()
             && self.waiting.is_none()
             && (self.files.next().is_some() || self.has_room_for_a_chunk())
-            && self.packer.as_ref().is_none_or(Packer::has_room)
             && self.grouping.as_ref().is_none_or(Grouping::has_room)
     }
 

@@ -8,7 +8,7 @@ use super::{
 use crate::{
     Frame,
     journal::Entry,
-    sink::{FrameCount, Stored},
+    sink::{Encoded, FrameCount, Stored},
 };
 
 impl RawFiles {
@@ -19,23 +19,18 @@ impl RawFiles {
         let whole = moved.and_then(|moved| if moved == length { Ok(()) } else { Err(Errno::EIO) });
         match frames {
             Carried::One { number, due, packed, slot } => {
-                let data = self.slot_of(operation.buffer, slot);
-                self.landed(begin, Frame { number, due, data, packed }, length, whole.is_ok());
+                let (data, encoded) = match slot {
+                    Some((slot, encoding)) => {
+                        (slot, Some(Box::new(Encoded { bytes: operation.buffer, length, encoding })))
+                    }
+                    None => (operation.buffer, None),
+                };
+                let frame = Frame { number, due, data, packed, encoded };
+                self.landed(begin, frame, length, whole.is_ok());
             }
             Carried::Group(frames) => self.group_landed(begin, frames, operation.buffer, whole.is_ok()),
         }
         whole
-    }
-
-    /// The slot of a frame that came back in this buffer, unless that was written in its place.
-    fn slot_of(&mut self, written: Buffer, slot: Option<Buffer>) -> Buffer {
-        match (slot, &mut self.packer) {
-            (Some(slot), Some(packer)) => {
-                packer.give_back(written);
-                slot
-            }
-            _ => written,
-        }
     }
 
     /// Frames that were written together came back; the first of them begins here.
@@ -75,7 +70,7 @@ impl RawFiles {
         for &gap in frame.packed.iter().flat_map(|packed| &packed.gaps) {
             self.log.add(Entry::Gap { number, gap });
         }
-        let extent = self.layout.extent(begin, frame.packed.as_deref(), length);
+        let extent = self.layout.extent(begin, &frame, length);
         let record = self.log.added();
         self.log.add(Entry::Frame { number, extent, due: due.0, checksum });
         let end = begin.offset + u64::from(length);

@@ -4,7 +4,7 @@ use nilometer_model::Nanos;
 use nilometer_storage::Operation;
 
 use super::{Carried, FileOffset, FrameGroup, FrameWrite, RawFiles, chores::Chore, layout::THROUGH};
-use crate::Frame;
+use crate::{Frame, sink::Encoded};
 
 impl RawFiles {
     /// The next write of frames, if one may be issued now.
@@ -60,13 +60,10 @@ impl RawFiles {
         if through && !self.opens_through(file) || !through && self.grouping.is_some() {
             return None;
         }
-        let Frame { number, due, data, packed } = self.waiting.take()?;
+        let Frame { number, due, data, packed, encoded } = self.waiting.take()?;
         let begin = FileOffset { file, offset: self.placement.offset(file, issued, number) };
-        let (buffer, length, slot) = match &mut self.packer {
-            Some(packer) => {
-                let (file, length) = packer.pack(number, &data[..self.layout.head.frame_size as usize]);
-                (file, length, Some(data))
-            }
+        let (buffer, length, slot) = match encoded.map(|encoded| *encoded) {
+            Some(Encoded { bytes, length, encoding }) => (bytes, length, Some((data, encoding))),
             None => (data, written, None),
         };
         let file_slot = if through { THROUGH } else { self.placement.slot(file) };

@@ -1,0 +1,303 @@
+//! The encode stage of a lane: between the ring and the sink, frames are encoded on threads of its own, as many as asked for,
+//! so that a lane's thread issues operations and does nothing else. Frames leave it in the order in which they came.
+//!
+//! ```text
+//! ring -> writer: taken -> [encode stage: threads] -> sink -> operations
+//!                               | wakes the writer when a frame is encoded
+//! ```
+//!
+//! A frame keeps its slot of the ring; what is written in its place goes with it ([`Encoded`]), and comes back with it.
+//! Without threads frames are encoded where they are submitted: for virtual time.
+
+use std::{
+    collections::VecDeque,
+    fmt::{self, Debug},
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    thread,
+};
+
+use nilometer_storage::{Arena, Buffer, engine::Wake, process::Usage};
+
+use crate::{Frame, journal::Encoding};
+
+/// What is written in place of a frame's own bytes.
+#[derive(Debug)]
+pub struct Encoded {
+    /// The first so many bytes of it.
+    pub bytes: Buffer,
+    /// Bytes that are written.
+    pub length: u32,
+    /// What they are.
+    pub encoding: Encoding,
+}
+
+/// Makes other bytes of a frame. Pure: any number of threads may ask one.
+pub trait FrameEncoder: Debug + Send + Sync {
+    /// What comes out.
+    fn encoding(&self) -> Encoding;
+    /// The most bytes that come out of a frame.
+    fn length_max(&self) -> usize;
+    /// Encodes the frame of this number, which is in the first bytes of a slot; how many bytes came out. `scratch` is
+    /// for what it has to keep meanwhile.
+    fn encode(&self, number: u64, slot: &[u8], scratch: &mut Vec<u8>, into: &mut [u8]) -> u32;
+}
+
+/// Encoded frames that wait for the storage, beside those that are being encoded.
+const READY: usize = 4;
+
+/// See the module.
+pub struct EncodeStage {
+    shared: Arc<Shared>,
+    threads: usize,
+    /// Free memory for what comes out. Each has room for the longest; what is not used of it is never touched.
+    buffers: Vec<Buffer>,
+    /// The number of the frame that comes in next, and of that which comes out.
+    next: u64,
+    first: u64,
+    scratch: Vec<u8>,
+    encoder: Arc<dyn FrameEncoder>,
+}
+
+/// What the threads have in common.
+struct Shared {
+    encoder: Arc<dyn FrameEncoder>,
+    state: Mutex<State>,
+    /// There is something to be encoded, or the stage is gone.
+    work: Condvar,
+    /// A frame is encoded.
+    done: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// By order of arrival.
+    jobs: VecDeque<(u64, Frame, Buffer)>,
+    /// Encoded, in no order.
+    ready: Vec<(u64, Frame)>,
+    waker: Option<Arc<dyn Wake>>,
+    /// What the threads have spent, each by itself.
+    spent: Vec<Usage>,
+    closed: bool,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What a thread does until the stage is gone.
+    fn run(&self, thread: usize) {
+        let mut scratch = Vec::new();
+        let mut state = self.lock();
+        loop {
+            let Some((order, frame, into)) = state.jobs.pop_front() else {
+                if state.closed {
+                    return;
+                }
+                state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            drop(state);
+            let frame = encoded(self.encoder.as_ref(), frame, into, &mut scratch);
+            let spent = Usage::of_thread();
+            state = self.lock();
+            state.spent[thread] = spent;
+            state.ready.push((order, frame));
+            self.done.notify_all();
+            let waker = state.waker.clone();
+            drop(state);
+            if let Some(waker) = waker {
+                waker.wake();
+            }
+            state = self.lock();
+        }
+    }
+}
+
+fn encoded(encoder: &dyn FrameEncoder, frame: Frame, mut into: Buffer, scratch: &mut Vec<u8>) -> Frame {
+    let length = encoder.encode(frame.number, &frame.data, scratch, &mut into);
+    let stored = Encoded { bytes: into, length, encoding: encoder.encoding() };
+    Frame { encoded: Some(Box::new(stored)), ..frame }
+}
+
+impl EncodeStage {
+    /// With so many threads, which begin now; none are for virtual time.
+    ///
+    /// # Errors
+    /// If a thread can't be started.
+    pub fn new(encoder: Arc<dyn FrameEncoder>, threads: usize) -> std::io::Result<Self> {
+        let (_, buffers) = Arena::shared_out(threads + READY, encoder.length_max());
+        let spent = vec![Usage::default(); threads];
+        let (work, done) = (Condvar::new(), Condvar::new());
+        let shared = Arc::new(Shared {
+            encoder: encoder.clone(),
+            state: Mutex::new(State { spent, ..State::default() }),
+            work,
+            done,
+        });
+        // Those that began end with it if another can't.
+        let stage = EncodeStage { shared, threads, buffers, next: 0, first: 0, scratch: Vec::new(), encoder };
+        for number in 0..threads {
+            let shared = stage.shared.clone();
+            thread::Builder::new().name(format!("encode {number}")).spawn(move || shared.run(number))?;
+        }
+        Ok(stage)
+    }
+
+    /// How the writer is woken when a frame is encoded.
+    pub fn seat(&mut self, waker: Arc<dyn Wake>) {
+        self.shared.lock().waker = Some(waker);
+    }
+
+    /// Processor time of its threads.
+    pub fn usage(&self) -> Usage {
+        self.shared.lock().spent.iter().copied().fold(Usage::default(), Usage::and)
+    }
+
+    /// Whether it takes another frame now.
+    pub(crate) fn has_room(&self) -> bool {
+        !self.buffers.is_empty()
+    }
+
+    /// No frame is in it.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.first == self.next
+    }
+
+    /// Takes a frame. Only called when there is room.
+    pub(crate) fn submit(&mut self, frame: Frame) {
+        let into = self.buffers.pop().expect("only called when there is room");
+        let order = self.next;
+        self.next += 1;
+        if self.threads == 0 {
+            let frame = encoded(self.encoder.as_ref(), frame, into, &mut self.scratch);
+            self.shared.lock().ready.push((order, frame));
+        } else {
+            self.shared.lock().jobs.push_back((order, frame, into));
+            self.shared.work.notify_one();
+        }
+    }
+
+    /// The next frame, if it is encoded.
+    pub(crate) fn next(&mut self) -> Option<Frame> {
+        let ready = &mut self.shared.lock().ready;
+        let at = ready.iter().position(|(order, _)| *order == self.first)?;
+        self.first += 1;
+        Some(ready.swap_remove(at).1)
+    }
+
+    /// What was written in place of a frame, or will not be, is not needed any more.
+    pub(crate) fn strip(&mut self, frame: &mut Frame) {
+        self.buffers.extend(frame.encoded.take().map(|encoded| encoded.bytes));
+    }
+
+    /// All frames in it, as they came: those that are being encoded are waited for, which is never long.
+    pub(crate) fn abandon(&mut self) -> Vec<Frame> {
+        let shared = self.shared.clone();
+        let mut state = shared.lock();
+        let mut frames = Vec::new();
+        for (_, frame, into) in state.jobs.drain(..) {
+            self.first += 1;
+            self.buffers.push(into);
+            frames.push(frame);
+        }
+        loop {
+            for (_, mut frame) in std::mem::take(&mut state.ready) {
+                self.first += 1;
+                self.strip(&mut frame);
+                frames.push(frame);
+            }
+            if self.is_empty() {
+                return frames;
+            }
+            state = shared.done.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+impl Drop for EncodeStage {
+    fn drop(&mut self) {
+        self.shared.lock().closed = true;
+        self.shared.work.notify_all();
+    }
+}
+
+impl Debug for EncodeStage {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let EncodeStage { encoder, threads, first, next, .. } = self;
+        write!(formatter, "EncodeStage({encoder:?}, {threads} threads, frames {first}..{next})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nilometer_model::Nanos;
+
+    use super::*;
+
+    /// The first byte, twice. The first frames take longest.
+    #[derive(Debug)]
+    struct Twice;
+
+    impl FrameEncoder for Twice {
+        fn encoding(&self) -> Encoding {
+            Encoding::Cbf
+        }
+        fn length_max(&self) -> usize {
+            2
+        }
+        fn encode(&self, number: u64, slot: &[u8], scratch: &mut Vec<u8>, into: &mut [u8]) -> u32 {
+            for _ in 0..(20_u64.saturating_sub(number)) {
+                scratch.clear();
+                scratch.resize(1 << 16, number as u8);
+            }
+            into.fill(slot[0]);
+            into.len() as u32
+        }
+    }
+
+    fn frame(number: u64) -> Frame {
+        let mut data = Buffer::alone(8);
+        data.fill(number as u8);
+        Frame { number, due: Nanos(number), data, packed: None, encoded: None }
+    }
+
+    #[test]
+    fn frames_leave_in_the_order_in_which_they_came_whoever_is_faster() {
+        for threads in [0, 1, 3] {
+            let mut stage = EncodeStage::new(Arc::new(Twice), threads).expect("threads");
+            let (mut submitted, mut came) = (0, Vec::new());
+            while came.len() < 50 {
+                while submitted < 50 && stage.has_room() {
+                    stage.submit(frame(submitted));
+                    submitted += 1;
+                }
+                let Some(mut frame) = stage.next() else { continue };
+                let encoded = frame.encoded.as_ref().expect("it is encoded");
+                assert_eq!(encoded.bytes[..], [frame.number as u8; 2]);
+                stage.strip(&mut frame);
+                came.push(frame.number);
+            }
+            assert!(came.into_iter().eq(0..50) && stage.is_empty(), "{threads} threads");
+        }
+    }
+
+    #[test]
+    fn what_is_in_it_is_given_back_as_it_came() {
+        for threads in [0, 2] {
+            let mut stage = EncodeStage::new(Arc::new(Twice), threads).expect("threads");
+            let room = threads + READY;
+            (0..room as u64).for_each(|number| stage.submit(frame(number)));
+            assert!(!stage.has_room());
+            let mut numbers: Vec<u64> = stage
+                .abandon()
+                .into_iter()
+                .inspect(|frame| assert!(frame.encoded.is_none()))
+                .map(|frame| frame.number)
+                .collect();
+            numbers.sort_unstable();
+            assert!(numbers.into_iter().eq(0..room as u64) && stage.is_empty() && stage.has_room());
+            assert_eq!(stage.buffers.len(), room);
+        }
+    }
+}
