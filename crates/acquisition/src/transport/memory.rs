@@ -84,3 +84,17 @@ impl Transport for Memory {
         self.counted
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conformance::transport_suite;
+
+    #[test]
+    fn it_is_a_proper_transport() {
+        transport_suite(&mut || {
+            let (sender, memory) = Memory::channel();
+            (Box::new(memory), Box::new(move |packet| sender.send(packet.to_vec()).expect("there is room")))
+        });
+    }
+}

@@ -33,13 +33,15 @@ use crate::{assembly::Spot, format::Packet};
 /// How packets arrive. What the network does wrong is counted; an error is one that no packet can come after.
 pub trait Transport: fmt::Debug + Send {
     /// Takes what has come, without waiting, in the order in which it came: each packet goes into the next spot that is
-    /// exactly as long. From the first one on that does not fit, they lie aside.
+    /// exactly as long. From the first one on that does not fit, they lie aside; all of them, if they are received
+    /// elsewhere.
     fn receive(&mut self, spots: &mut [Spot<'_>]) -> io::Result<Received>;
     /// Of the packets that came with the last look, so many are of the stream: who sent them may be its sender.
     fn accepted(&mut self, _now: Nanos, _packets: u64) {}
     /// A packet that lies aside, by its number in the order in which they came; until the next call of `receive`.
     fn aside(&self, number: usize) -> &[u8];
-    /// Drops what has come so far, and counts it as early: it is none of the recording that begins now.
+    /// Drops what has come so far, and counts it as early: it is none of the recording that begins now. Called before the
+    /// first look.
     fn discard(&mut self) -> io::Result<()>;
     /// Waits until a packet comes, or so long.
     fn wait(&mut self, at_most: Nanos) -> io::Result<()>;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use nilometer_model::{Coldness, FileSystemSpace, TargetDescription};
+use nilometer_model::{FileSystemSpace, TargetDescription};
 use nilometer_storage::{
     Engine, EngineError, Target, TargetError,
     engine::{Null, Options},
@@ -23,14 +23,6 @@ impl Target for Nothing {
 
     fn space(&self) -> Result<FileSystemSpace, TargetError> {
         self.0.space()
-    }
-
-    fn chill(&self, _: &str) -> Result<Coldness, TargetError> {
-        Ok(Coldness::NotProvable)
-    }
-
-    fn traffic(&self) -> Option<(u64, u64)> {
-        None
     }
 
     fn stripe(&self, count: Option<u32>) -> Result<Option<u32>, TargetError> {

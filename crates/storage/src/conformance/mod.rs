@@ -4,9 +4,11 @@
 mod checked;
 mod files;
 mod names;
+mod target;
 mod waits;
 mod workload;
 
+pub use target::target_suite;
 pub use workload::{Demands, workload_suite};
 
 use crate::engine::Engine;
@@ -64,8 +66,19 @@ mod tests {
             self, Options, Reach,
             wrap::{Cap, Faulty, Metered, Throttled},
         },
-        target::{Cost, Device, Memory, Simulated, Target},
+        target::{Cost, Device, Memory, Posix, Simulated, Target, probe},
     };
+
+    #[test]
+    fn every_target_is_a_proper_one() {
+        target_suite(&Memory::new(Bytes(1 << 20)));
+        target_suite(&Simulated::new(Device::default(), VirtualClock::default()));
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let description = probe(directory.path()).expect("it can be described");
+        target_suite(&Posix::create(description, 1).expect("a run directory can be made"));
+        let left = std::fs::read_dir(directory.path()).expect("still there").count();
+        assert_eq!(left, 0, "the run directory is gone");
+    }
 
     fn options(slots: u32) -> Options {
         Options { kind: EngineKind::Sync, depth: 1, slots, clock: Clock::start() }

@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use nilometer_model::{Bytes, Coldness, DirectIo, FileSystemSpace, TargetDescription};
+use nilometer_model::{Bytes, DirectIo, FileSystemSpace, TargetDescription};
 
 use super::{Target, TargetError};
 use crate::{
@@ -56,18 +56,6 @@ impl Target for Memory {
         let used = self.tree.lock().expect("no engine panics while it holds the tree").used();
         let size = self.description.space.size;
         Ok(FileSystemSpace { free: Bytes(size.0 - used), ..self.description.space })
-    }
-
-    fn chill(&self, _name: &str) -> Result<Coldness, TargetError> {
-        Ok(Coldness::NotProvable)
-    }
-
-    fn traffic(&self) -> Option<(u64, u64)> {
-        None
-    }
-
-    fn stripe(&self, _count: Option<u32>) -> Result<Option<u32>, TargetError> {
-        Ok(None)
     }
 
     fn clear(&self) -> Result<(), TargetError> {

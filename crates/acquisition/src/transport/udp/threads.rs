@@ -248,6 +248,19 @@ mod tests {
     const LONG: Nanos = Nanos::from_millis(20_000);
 
     #[test]
+    fn they_are_a_proper_transport() {
+        crate::conformance::transport_suite(&mut || {
+            let listening = Listening::at((Ipv4Addr::LOCALHOST, 0).into());
+            let inlet = UdpThreads::open(&listening, 3, Vec::new()).expect("a port is free");
+            let at = inlet.ready[0].address().expect("it is bound");
+            let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
+            let send =
+                move |packet: &[u8]| assert_eq!(socket.send_to(packet, at).expect("sent"), packet.len());
+            (Box::new(inlet), Box::new(send))
+        });
+    }
+
+    #[test]
     fn packets_of_many_senders_come_by_several_threads_each_once_and_in_the_order_of_its_sender() {
         let listening = Listening::at((Ipv4Addr::LOCALHOST, 0).into());
         let mut inlet = UdpThreads::open(&listening, 3, Vec::new()).expect("a port is free");

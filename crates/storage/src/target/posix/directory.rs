@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use nilometer_model::{Coldness, FileSystemSpace, TargetDescription};
+use nilometer_model::{FileSystemSpace, TargetDescription};
 use rustix::{
     fs::{self, AtFlags, FileType, FlockOperation, Mode, OFlags},
     io::Errno,
@@ -109,16 +109,8 @@ impl Target for Directory {
         space(&self.description.path)
     }
 
-    fn chill(&self, _name: &str) -> Result<Coldness, TargetError> {
-        Ok(Coldness::NotProvable)
-    }
-
     fn traffic(&self) -> Option<(u64, u64)> {
         super::traffic(&self.description)
-    }
-
-    fn stripe(&self, _count: Option<u32>) -> Result<Option<u32>, TargetError> {
-        Ok(None)
     }
 
     fn clear(&self) -> Result<(), TargetError> {

@@ -98,10 +98,6 @@ impl Target for Simulated {
         Some(self.volume().traffic())
     }
 
-    fn stripe(&self, _count: Option<u32>) -> Result<Option<u32>, TargetError> {
-        Ok(None)
-    }
-
     fn clear(&self) -> Result<(), TargetError> {
         self.volume().clear();
         Ok(())

@@ -60,6 +60,17 @@ fn burst(stream: &mut Stream) -> (Vec<u8>, usize) {
 }
 
 #[test]
+fn it_is_a_proper_transport() {
+    crate::conformance::transport_suite(&mut || {
+        let (inlet, sender) = inlet(&[]);
+        (
+            Box::new(inlet),
+            Box::new(move |packet| assert_eq!(sender.send(packet).expect("sent"), packet.len())),
+        )
+    });
+}
+
+#[test]
 fn packets_come_whole_and_in_order_however_they_were_joined() {
     for seed in 0..40 {
         let (mut inlet, sender) = inlet(&[]);

@@ -1,4 +1,4 @@
-//! What every sink must do, whoever wrote it: a writer with it is a proper workload, and no frame is lost by it.
+//! A writer with a sink is a proper workload, and no frame is lost by it.
 
 use std::sync::Arc;
 
