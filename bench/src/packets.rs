@@ -13,7 +13,6 @@ use anyhow::Context;
 use nilometer_acquisition::{
     Feed, Network, Port, Recorder, Setup, Stream, Traffic, Until,
     assembly::{Limits, Missing},
-    format::WireFormat,
     instrument::Content,
     journal::Head,
     sink::{LaneOptions, RawLayout, lanes_of},
@@ -26,6 +25,7 @@ use nilometer_storage::{
     process::Usage,
     target::{Posix, probe},
 };
+use nilometer_wire::WireFormat;
 use tempfile::TempDir;
 
 use crate::{

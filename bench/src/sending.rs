@@ -21,7 +21,6 @@ use std::{
 
 use anyhow::Context;
 use nilometer_acquisition::{
-    format::{Geometry, Ignored, Near, Packet, Part, WireFormat},
     instrument::Content,
     transport::{
         Course, Flow, Outlet, Pace, Sender, Sent, Station,
@@ -31,6 +30,7 @@ use nilometer_acquisition::{
 };
 use nilometer_model::{DataKind, Frequency, PixelType};
 use nilometer_storage::Clock;
+use nilometer_wire::{Geometry, Ignored, Near, Packet, Part, WireFormat};
 
 use crate::{
     bare,

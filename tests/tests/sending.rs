@@ -2,8 +2,8 @@
 
 use std::{collections::BTreeSet, net::UdpSocket, time::Duration};
 
-use nilometer_acquisition::format::vdif::Header;
 use nilometer_tests::{Ended, run};
+use nilometer_wire::vdif::Header;
 
 const PACKET: usize = 8040;
 

@@ -10,18 +10,19 @@ use nilometer_tests::root;
 use syn::{Attribute, File, ItemFn, ItemMod, spanned::Spanned, visit::Visit};
 
 /// Which crates a crate may depend on, as in the layout of the design. What stands under `tests` and `bench` may use all.
-const ARROWS: [(&str, &[&str]); 13] = [
+const ARROWS: [(&str, &[&str]); 14] = [
     ("fuzz", &[]),
     ("model", &["fuzz"]),
     ("codec", &[]),
     ("storage", &["model"]),
     ("record", &["model", "fuzz"]),
-    ("acquisition", &["model", "codec", "storage", "fuzz"]),
+    ("wire", &["model"]),
+    ("acquisition", &["model", "codec", "storage", "wire", "fuzz"]),
     ("hdf5", &["acquisition", "codec"]),
     ("mount", &["acquisition"]),
     ("remote", &["storage"]),
     ("cluster", &["model", "storage"]),
-    ("campaign", &["model", "storage", "record", "acquisition", "cluster", "hdf5", "remote"]),
+    ("campaign", &["model", "storage", "record", "wire", "acquisition", "cluster", "hdf5", "remote"]),
     ("analysis", &["model"]),
     (
         "cli",
@@ -30,6 +31,7 @@ const ARROWS: [(&str, &[&str]); 13] = [
             "codec",
             "storage",
             "record",
+            "wire",
             "acquisition",
             "hdf5",
             "mount",

@@ -2,9 +2,9 @@
 
 use std::{collections::BTreeSet, fmt::Write, fs, path::Path};
 
-use nilometer_acquisition::format::{self, Known, Near, Packet, Part, WireFormat, mark5b, vdif};
 use nilometer_model::{Instrument, packets::Station};
 use nilometer_tests::{python, root};
+use nilometer_wire::{Known, Near, Packet, Part, WireFormat, mark5b, vdif};
 
 /// Has the other side do its part in this directory; what it printed. Nothing if it is not here.
 fn other_side(part: &str, directory: &Path) -> Option<String> {
@@ -120,7 +120,7 @@ fn made(packets: &str) -> Box<dyn WireFormat> {
     );
     let instrument = Instrument::parse(&text, "t.toml").unwrap_or_else(|error| panic!("{error}"));
     let known = Known { begins: BEGINS, serial: 1 << 20, ..Known::of(&instrument) };
-    format::of(&instrument.packets.expect("it has some"), &known).expect("it can be made")
+    nilometer_wire::of(&instrument.packets.expect("it has some"), &known).expect("it can be made")
 }
 
 /// Frames that are lost.

@@ -2,11 +2,8 @@
 
 use nilometer_model::Packets;
 
-use crate::{
-    Gap,
-    format::{self, Known, WireFormat},
-    instrument::Content,
-};
+use crate::{Gap, instrument::Content};
+use nilometer_wire::{Known, WireFormat};
 
 /// See the module.
 #[derive(Debug, Clone)]
@@ -42,12 +39,12 @@ impl Expected {
 impl Blocks {
     /// Of the stream with these packets around this content. What can't be sent is said.
     pub fn new(packets: &Packets, known: Known, content: Content) -> Result<Self, String> {
-        format::of(packets, &known)?;
+        nilometer_wire::of(packets, &known)?;
         Ok(Blocks { packets: packets.clone(), known, content })
     }
 
     fn format(&self) -> Box<dyn WireFormat> {
-        format::of(&self.packets, &self.known).expect("it was made before")
+        nilometer_wire::of(&self.packets, &self.known).expect("it was made before")
     }
 
     fn verify(&self, number: u64, bytes: &[u8], gaps: &[Gap], before: u64) -> Result<(), usize> {
@@ -88,11 +85,9 @@ fn is_gone(gaps: &[Gap], packet: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        format::Packet,
-        transport::{Course, Flow},
-    };
+    use crate::transport::{Course, Flow};
     use nilometer_model::{Instrument, Seed};
+    use nilometer_wire::Packet;
 
     const FORMATS: [&str; 3] = [
         "shape = [64_000]\npixel = \"uint2\"\npackets.format.vdif = { payload = \"8000 B\", threads = [0, 1] }",
@@ -106,7 +101,7 @@ mod tests {
         let instrument = Instrument::parse(&text, "t.toml").unwrap_or_else(|error| panic!("{error}"));
         let packets = instrument.packets.clone().expect("it sends some");
         let known = Known { begins: 700_000_000, ..Known::of(&instrument) };
-        let format = || format::of(&packets, &known).expect("valid");
+        let format = || nilometer_wire::of(&packets, &known).expect("valid");
         let row = [format().geometry().frame_size() as u64 * 8 / instrument.pixel.bits()];
         let content =
             Content::prepare(&instrument.data, &row, instrument.pixel, Seed(3)).expect("it can be made");

@@ -21,7 +21,6 @@ pub mod conformance;
 mod expected;
 pub mod export;
 mod follower;
-pub mod format;
 pub mod instrument;
 pub mod journal;
 mod mark;

@@ -264,12 +264,12 @@ mod tests {
     use crate::{
         Chronicle, Ring,
         assembly::{Limits, Missing},
-        format::{self, Known, Packet},
         transport::{
             Memory, Outlet,
             udp::{Listening, Sending, UdpInlet, UdpOutlet},
         },
     };
+    use nilometer_wire::{Known, Packet};
     use std::net::UdpSocket;
 
     use nilometer_model::{Bytes, Instrument};
@@ -291,7 +291,7 @@ mod tests {
         );
         let instrument = Instrument::parse(&text, "raw.toml").expect("valid");
         let packets = instrument.packets.as_ref().expect("it has");
-        let format = format::of(packets, &Known::of(&instrument)).expect("it is a format");
+        let format = nilometer_wire::of(packets, &Known::of(&instrument)).expect("it is a format");
         let chronicle = Chronicle::new(4096, Nanos(1));
         let ring = Ring::new(Arena::shared_out(64, 64 * BODY).1, 1, chronicle);
         let assembly = Assembly::new(vec![format], ring.clone(), 64, Limits::default(), Missing::Filled);

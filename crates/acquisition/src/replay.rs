@@ -19,11 +19,11 @@ use nilometer_model::{ByteRate, Frequency, Nanos};
 use nilometer_storage::{Calendar, Clock};
 
 use crate::{
-    format::{self, Geometry, Known, Packet, WireFormat},
     transport::{InStep, Outlet, Pace, Sent, Waiting},
     verify::OVERWRITTEN,
     whole::{Ahead, Whole},
 };
+use nilometer_wire::{Geometry, Known, Packet, WireFormat};
 
 /// How it is sent.
 #[derive(Debug, Clone, Copy, Default)]
@@ -103,7 +103,7 @@ impl Replay {
             frames_per_second: survey.frames_per_second.or(Some(1)),
             ..wire.known()
         };
-        let format = format::of(&wire.packets, &known).map_err(ReplayError::Format)?;
+        let format = nilometer_wire::of(&wire.packets, &known).map_err(ReplayError::Format)?;
         let parts = format.geometry().parts.len() as f64;
         let frames = match replaying.rate {
             Some(rate) => rate.0 / whole.frame_size() as f64,

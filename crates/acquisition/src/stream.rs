@@ -6,12 +6,8 @@ use nilometer_model::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    Gap, Packed,
-    assembly::Missing,
-    format::{self, Geometry, Known},
-    journal,
-};
+use crate::{Gap, Packed, assembly::Missing, journal};
+use nilometer_wire::{Geometry, Known};
 
 /// Blocks of frames, each of which came in packets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -158,7 +154,7 @@ impl Wire {
         {
             return Err(format!("{} threads: there are at most {THREADS_MAX}", vdif.lanes()));
         }
-        let made = format::of(packets, &self.known())?.geometry().frame_size() as u64;
+        let made = nilometer_wire::of(packets, &self.known())?.geometry().frame_size() as u64;
         if made == frame_size {
             return Ok(());
         }
@@ -199,7 +195,7 @@ mod tests {
         let why = Stream::read(&stream.clone().sent_as(&packets, &known).text(), 1 << 20);
         assert!(why.expect_err("its packets make other frames").contains("frames of 8016 B"));
 
-        let format = format::of(&packets, &known).expect("it can be made");
+        let format = nilometer_wire::of(&packets, &known).expect("it can be made");
         let stream = Stream::new(Format::Vdif, format.geometry(), Missing::LeftOut);
         let stream = stream.sent_as(&packets, &known);
         let read = Stream::read(&stream.text(), 1 << 20).expect("it may be").expect("it was written here");

@@ -5,11 +5,11 @@ use std::{fs, hint::black_box, path::Path};
 
 use nilometer_acquisition::{
     cbf::{self, Image},
-    format::{self, Known, Near, Packet},
     journal::{self, Entry, Head, RECORD},
 };
 use nilometer_fuzz::fuzz;
 use nilometer_model::{Format, Instrument, Storing};
+use nilometer_wire::{Known, Near, Packet};
 
 /// The instruments of the repository whose packets are known.
 fn instruments() -> Vec<Instrument> {
@@ -34,8 +34,8 @@ fn packets_of_every_format_are_placed_or_refused_and_filled_from() {
     let mut packets = Vec::new();
     for (number, instrument) in instruments.iter().enumerate() {
         let known = Known { begins: 800_000_000, ..Known::of(instrument) };
-        let format =
-            format::of(instrument.packets.as_ref().expect("it has packets"), &known).expect("it is one");
+        let format = nilometer_wire::of(instrument.packets.as_ref().expect("it has packets"), &known)
+            .expect("it is one");
         let geometry = format.geometry().clone();
         for (frame, part) in
             (0..2).flat_map(|frame| (0..geometry.parts.len().min(3)).map(move |part| (frame, part)))
@@ -50,8 +50,8 @@ fn packets_of_every_format_are_placed_or_refused_and_filled_from() {
         let [number, part, bytes @ ..] = input else { return };
         let instrument = &instruments[*number as usize % instruments.len()];
         let known = Known { begins: 800_000_000, ..Known::of(instrument) };
-        let mut format =
-            format::of(instrument.packets.as_ref().expect("it has packets"), &known).expect("it is one");
+        let mut format = nilometer_wire::of(instrument.packets.as_ref().expect("it has packets"), &known)
+            .expect("it is one");
         let geometry = format.geometry().clone();
         let part = *part as usize % geometry.parts.len();
         // Others are dropped before: see `WireFormat::place`.

@@ -21,7 +21,6 @@ use std::{
 
 use nilometer_acquisition::{
     export::{Export, Exporting, SLOTS, read_back},
-    format::Packet,
     journal::RECORD,
     reader::{Recording, Trust, with_below},
     replay::{Replay, Replaying},
@@ -35,6 +34,7 @@ use nilometer_storage::{
     engine::{Options, on_directory},
     new_file::NewFile,
 };
+use nilometer_wire::Packet;
 
 /// What takes longer does not end.
 const LIMIT: Duration = Duration::from_mins(2);

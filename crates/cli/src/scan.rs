@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use clap::Args;
 use nilometer_acquisition::{
     OVERWRITTEN,
-    format::Stamp,
     reader::{Recording, Trust, with_below},
     whole::{Extent, Hole, Jump, Scan as Scanned, Whole},
 };
 use nilometer_model::{ByteRate, Bytes, Nanos, packets::Station};
+use nilometer_wire::Stamp;
 use serde_json::{Value, json};
 
 use crate::{

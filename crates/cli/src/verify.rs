@@ -6,13 +6,13 @@ use anyhow::anyhow;
 use clap::Args;
 use nilometer_acquisition::{
     Damaged, Headers, OVERWRITTEN, Verified,
-    format::Stamp,
     reader::{Index, OpenError, Recording, Trust},
     verify,
     whole::{Extent, Jump, Whole},
 };
 use nilometer_model::Bytes;
 use nilometer_storage::process::BootId;
+use nilometer_wire::Stamp;
 
 use crate::{
     Blame, Failure, Outcome,

@@ -10,7 +10,6 @@ use std::{
 };
 
 use nilometer_acquisition::{
-    format::{self, Known, vdif::Header},
     instrument::Content,
     transport::{
         Course, Flow, Pace, Sender, Station,
@@ -21,6 +20,7 @@ use nilometer_acquisition::{
 use nilometer_model::{Frequency, Instrument, Seed};
 use nilometer_storage::Clock;
 use nilometer_tests::{Running, await_some, python, root, start};
+use nilometer_wire::{Known, vdif::Header};
 use tempfile::TempDir;
 
 const SEED: Seed = Seed(5);
@@ -107,7 +107,7 @@ impl Lab {
         let known = Known { begins: BEGINS, ..Known::of(&instrument) };
         let packets = instrument.packets.as_ref().expect("it has packets");
         let content = Content::prepare(&instrument.data, &instrument.shape, instrument.pixel, SEED);
-        let format = format::of(packets, &known).expect("it is a format");
+        let format = nilometer_wire::of(packets, &known).expect("it is a format");
         Flow::new(format, content.expect("it can be made"), Course::default(), window)
     }
 

@@ -9,12 +9,10 @@ use std::{
     time::Duration,
 };
 
-use nilometer_acquisition::{
-    format::{EPOCH, vdif::Header},
-    transport::{Course, faults::Faults},
-};
+use nilometer_acquisition::transport::{Course, faults::Faults};
 use nilometer_model::{Moment, Nanos};
 use nilometer_tests::{FileSystem, await_some, may_mount, run};
+use nilometer_wire::{EPOCH, vdif::Header};
 
 use crate::{FRAME, LIMIT, Lab, RATE, assert_frames, count};
 

@@ -15,7 +15,6 @@ use std::{
 };
 
 use nilometer_acquisition::{
-    format::{self, Known, WireFormat, vdif::Header},
     instrument::Content,
     reader::{Index, Trust},
     transport::{
@@ -27,6 +26,7 @@ use nilometer_acquisition::{
 use nilometer_model::{Frequency, Instrument, Seed};
 use nilometer_storage::Clock;
 use nilometer_tests::{Ended, FileSystem, Running, await_some, may_mount, run, start};
+use nilometer_wire::{Known, WireFormat, vdif::Header};
 use rustix::process::Signal;
 use tempfile::TempDir;
 
@@ -104,7 +104,7 @@ impl Lab {
         let instrument = self.instrument();
         let packets = instrument.packets.as_ref().expect("it has packets");
         let known = Known { begins: self.begins, serial: 77, ..Known::of(&instrument) };
-        format::of(packets, &known).expect("it is a format")
+        nilometer_wire::of(packets, &known).expect("it is a format")
     }
 
     fn flow(&self, course: Course, window: u64) -> Flow {

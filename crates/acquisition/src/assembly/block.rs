@@ -5,7 +5,8 @@ use std::ops::Range;
 use nilometer_model::Nanos;
 use nilometer_storage::Buffer;
 
-use crate::{format::Geometry, ring::Gap};
+use crate::ring::Gap;
+use nilometer_wire::Geometry;
 
 /// Where packets lie in a block: frames one after the other, each of all its parts.
 #[derive(Debug, Clone)]

@@ -10,7 +10,7 @@
 //! ```
 
 use super::{order::Order, progress::ESTABLISHED};
-use crate::format::Part;
+use nilometer_wire::Part;
 
 /// A packet that is kept.
 #[derive(Debug)]
@@ -204,7 +204,7 @@ impl Candidates {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::Geometry;
+    use nilometer_wire::Geometry;
 
     fn order() -> Order {
         Order::new(&Geometry { prefix: 8, parts: vec![1], number_bits: 32, behind: Vec::new() })

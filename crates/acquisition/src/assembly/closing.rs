@@ -7,9 +7,9 @@ use nilometer_model::Nanos;
 use super::{Assembly, Block, CLOSED, HEADER, Header, Last, Missing};
 use crate::{
     Frame,
-    format::Near,
     ring::{Gap, Packed},
 };
+use nilometer_wire::Near;
 
 impl Assembly {
     /// Blocks that are full go to the ring, in their order.

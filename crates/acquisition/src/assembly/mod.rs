@@ -26,12 +26,10 @@ use std::{collections::VecDeque, sync::Arc};
 use nilometer_model::Nanos;
 use nilometer_storage::Buffer;
 
-use crate::{
-    Frame, Ring,
-    format::{Ignored, Packet, Part, WireFormat},
-};
+use crate::{Frame, Ring};
 use block::{Block, Shape};
 use candidates::Candidates;
+use nilometer_wire::{Ignored, Packet, Part, WireFormat};
 use order::Order;
 use port::Port;
 use progress::StreamProgress;

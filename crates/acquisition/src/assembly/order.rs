@@ -1,6 +1,6 @@
 //! From the numbers that packets carry to their places in the recording: numbers wrap, jump, and begin anew.
 
-use crate::format::{Geometry, Part};
+use nilometer_wire::{Geometry, Part};
 
 /// How numbers map to places since the stream began, or began anew.
 #[derive(Debug)]

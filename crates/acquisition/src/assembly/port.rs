@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::tally::Arrivals;
-use crate::format::WireFormat;
+use nilometer_wire::WireFormat;
 
 /// See the module.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use nilometer_model::Histogram;
 
-use crate::format::Ignored;
+use nilometer_wire::Ignored;
 
 /// What became of packets. All counts are of packets, unless they say otherwise.
 #[derive(Debug, Clone, Default)]

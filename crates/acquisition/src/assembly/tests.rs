@@ -5,12 +5,10 @@ use std::collections::{BTreeSet, VecDeque};
 use proptest::prelude::*;
 
 use super::*;
-use crate::{
-    Chronicle,
-    format::{Geometry, Near},
-};
+use crate::Chronicle;
 use nilometer_model::{Seed, Stream};
 use nilometer_storage::Arena;
+use nilometer_wire::{Geometry, Near};
 
 /// Frames of `parts` packets of 16 bytes behind a serial number of 4 bytes. What is kept says which packet it is; what
 /// stands for a missing one says that too, with a mark.

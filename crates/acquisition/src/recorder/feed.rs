@@ -17,12 +17,12 @@ use super::threads::SourceTotals;
 use crate::{
     Delivery, Follower, Following, Purpose, Ring, Source,
     assembly::{Assembly, Limits, Missing},
-    format::WireFormat,
     instrument::Content,
     receiver::{Receiver, Traffic, Until},
     sink::RawLayout,
     transport::Transport,
 };
+use nilometer_wire::WireFormat;
 
 /// See the module.
 #[derive(Debug)]

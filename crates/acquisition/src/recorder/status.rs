@@ -17,9 +17,9 @@ use serde::Serialize;
 use super::{Ending, Recorder};
 use crate::{
     Glance, PacketCount, StoredCounts, Traffic,
-    format::Ignored,
     sink::{Gauge, LaneSetup},
 };
+use nilometer_wire::Ignored;
 
 /// How a recording is, at one moment. Counts are from its beginning on.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]

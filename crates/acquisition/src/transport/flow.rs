@@ -4,10 +4,8 @@
 //! Frames lie in slots, one after the other and round again. As many slots as there are distinct frames, or a multiple of
 //! them: what a slot gets next differs from what it holds in its stamp only.
 
-use crate::{
-    format::{Geometry, Packet, WireFormat},
-    instrument::Content,
-};
+use crate::instrument::Content;
+use nilometer_wire::{Geometry, Packet, WireFormat};
 
 /// How the numbers of a stream go on, where they do not just go up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

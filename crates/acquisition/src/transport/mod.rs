@@ -28,7 +28,8 @@ use std::{fmt, io, net::IpAddr};
 
 use nilometer_model::{ByteRate, Nanos};
 
-use crate::{assembly::Spot, format::Packet};
+use crate::assembly::Spot;
+use nilometer_wire::Packet;
 
 /// How packets arrive. What the network does wrong is counted; an error is one that no packet can come after.
 pub trait Transport: fmt::Debug + Send {

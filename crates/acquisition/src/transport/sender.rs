@@ -14,7 +14,7 @@ use super::{
     Flow, InStep, Made, Outlet, Pace, Sent, Waiting,
     faults::{Counts, Departures, Faults, Leaving},
 };
-use crate::format::Packet;
+use nilometer_wire::Packet;
 
 /// One stream with a way out of its own.
 #[derive(Debug)]
@@ -266,13 +266,13 @@ mod tests {
 
     use super::*;
     use crate::{
-        format::WireFormat,
         instrument::Content,
         transport::{
             Course,
             trial::{Kept, Numbered},
         },
     };
+    use nilometer_wire::WireFormat;
 
     const FRAME: usize = 200;
     const PACKETS: u64 = 3000;

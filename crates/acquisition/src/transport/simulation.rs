@@ -11,9 +11,9 @@ use super::{
 };
 use crate::{
     Blocks,
-    format::{self, Geometry, Known, WireFormat},
     instrument::{Content, ContentError},
 };
+use nilometer_wire::{Geometry, Known, WireFormat};
 
 /// What is to be sent, and where to.
 #[derive(Debug, Clone)]
@@ -118,7 +118,7 @@ impl Simulation {
 
     fn format(&self) -> Result<(Box<dyn WireFormat>, Known), SimulationError> {
         let known = Known { begins: self.begins, ..Known::of(&self.instrument) };
-        let format = format::of(self.packets()?, &known).map_err(SimulationError::Format)?;
+        let format = nilometer_wire::of(self.packets()?, &known).map_err(SimulationError::Format)?;
         Ok((format, known))
     }
 

@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{Outlet, Sent};
-use crate::format::Packet;
+use nilometer_wire::Packet;
 
 /// One connection.
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{Outlet, Sent};
-use crate::format::{Geometry, Ignored, Near, Packet, Part, WireFormat};
+use nilometer_wire::{Geometry, Ignored, Near, Packet, Part, WireFormat};
 
 /// A little-endian serial number of 64 bits that counts packets, and each part begins with the frame's number.
 #[derive(Debug, Clone)]

@@ -3,9 +3,9 @@
 
 use crate::{
     Gap, Ranges,
-    format::{Stamp, Stamps},
     whole::{Continuity, Whole},
 };
+use nilometer_wire::{Stamp, Stamps};
 
 /// See the module.
 #[derive(Debug, Clone)]
@@ -86,7 +86,7 @@ impl Headers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::vdif;
+    use nilometer_wire::vdif;
 
     fn headers() -> Headers {
         Headers {

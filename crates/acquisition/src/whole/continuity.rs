@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::format::Stamp;
+use nilometer_wire::Stamp;
 
 /// See the module.
 #[derive(Debug, Clone, Default)]

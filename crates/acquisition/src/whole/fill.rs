@@ -5,7 +5,7 @@ use std::sync::{MutexGuard, PoisonError};
 use nilometer_model::packets::{Cut, Field, PacketFormat, Packets, Serial};
 
 use super::{State, Survey, Whole};
-use crate::format::{self, Known, Near, Stamps, WireFormat};
+use nilometer_wire::{Known, Near, Stamps, WireFormat};
 
 /// The format of a recording's packets, with all that is known of them, and the frame that was needed last.
 #[derive(Debug)]
@@ -131,5 +131,5 @@ fn format_of(packets: &Packets, known: &Known, survey: &Survey) -> Option<Box<dy
         _ => {}
     }
     let known = Known { frames_per_second: survey.frames_per_second, ..*known };
-    format::of(&packets, &known).ok()
+    nilometer_wire::of(&packets, &known).ok()
 }

@@ -30,7 +30,6 @@ use nilometer_model::Format;
 
 use crate::{
     Stream, Wire,
-    format::{Stamp, Stamps},
     journal::{Encoding, RECORD},
     reader::{FrameLocation, Look, News, Recording, first_there, read_encoded},
     recording_file::{PageCache, open as open_journal, open_of},
@@ -41,6 +40,7 @@ pub use continuity::{Continuity, Jump};
 pub use faults::Faults;
 use files::Files;
 use fill::Filling;
+use nilometer_wire::{Stamp, Stamps};
 use runs::Run;
 pub use scan::{Hole, Read, Scan};
 pub use survey::Survey;

@@ -3,7 +3,8 @@
 use std::{collections::BTreeSet, iter::Peekable, ops::Range, slice::Iter};
 
 use super::{Continuity, Survey, Whole, continuity::Jump};
-use crate::{Gap, format::Stamp, reader::Index};
+use crate::{Gap, reader::Index};
+use nilometer_wire::Stamp;
 
 /// See the module.
 #[derive(Debug, Clone, Default)]

@@ -3,7 +3,7 @@
 use nilometer_model::packets::PacketFormat;
 
 use super::Whole;
-use crate::format::{Stamp, Stamps, vdif};
+use nilometer_wire::{Stamp, Stamps, vdif};
 
 /// See the module.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use std::{
     sync::Arc,
 };
 
-use nilometer_model::Storing;
+use nilometer_model::{Instrument, Storing};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
@@ -17,10 +17,10 @@ use super::*;
 use crate::{
     Due, Gap,
     assembly::Missing,
-    format::{self, Known, WireFormat, tests::instrument},
     journal::{Entry, Head, RECORD, stream_entries},
     reader::Trust,
 };
+use nilometer_wire::{Known, WireFormat};
 
 const FRAMES_OF_BLOCK: u64 = 4;
 const BEGINS: u64 = 812_345_678;
@@ -51,18 +51,24 @@ pub(crate) const COURSES: [Course; 5] = [
     ("format.raw = { payload = \"1234 B\" }", "format.raw = { payload = \"1234 B\" }", Format::Raw),
 ];
 
+/// An instrument with these packets.
+fn instrument(shape: &str, packets: &str) -> Instrument {
+    let head = "name = \"t\"\ntitle = \"t\"\nsource = \"t\"\n";
+    Instrument::parse(&format!("{head}{shape}[packets]\n{packets}\n"), "t.toml").expect("it is one")
+}
+
 fn known(packets: &str) -> Known {
     Known { begins: BEGINS, ..Known::of(&instrument(TELESCOPE, packets)) }
 }
 
 fn sender(packets: &str) -> Box<dyn WireFormat> {
-    format::of(&instrument(TELESCOPE, packets).packets.expect("it has some"), &known(packets))
+    nilometer_wire::of(&instrument(TELESCOPE, packets).packets.expect("it has some"), &known(packets))
         .expect("it can be made")
 }
 
 fn stream((_, told, stored): Course, known: &Known) -> Stream {
     let packets = instrument(TELESCOPE, told).packets.expect("it has some");
-    let format = format::of(&packets, known).expect("it can be made");
+    let format = nilometer_wire::of(&packets, known).expect("it can be made");
     Stream::new(stored, format.geometry(), Missing::Filled).sent_as(&packets, known)
 }
 

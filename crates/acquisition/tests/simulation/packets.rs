@@ -10,7 +10,6 @@ use std::{
 use nilometer_acquisition::{
     Chronicle, Follower, Following, Purpose, Receiver, Ring, Stream, Traffic, Until, Writer,
     assembly::{Assembly, Limits, Missing},
-    format::{Geometry, Ignored, Near, Packet, Part, WireFormat},
     journal::{self, Entry, Head},
     reader::{Index, Trust},
     sink::{Durability, Gauge, RawFiles, RawLayout},
@@ -23,6 +22,7 @@ use nilometer_storage::{
     interleave,
     target::{Cost, Device, Simulated},
 };
+use nilometer_wire::{Geometry, Ignored, Near, Packet, Part, WireFormat};
 
 use crate::lab::read_all;
 

@@ -14,7 +14,6 @@ use std::{
 use nilometer_acquisition::{
     Expected, Network, Port, Stream, Until,
     assembly::{Limits, Missing},
-    format::{self, Known},
     transport::{
         Left, Sender, Simulation, Transport,
         faults::Faults,
@@ -23,6 +22,7 @@ use nilometer_acquisition::{
 };
 use nilometer_model::{Bytes, Instrument, Invalid, Nanos, Packets, Seed};
 use nilometer_storage::{Calendar, Clock};
+use nilometer_wire::Known;
 
 /// A stream of packets, ready to be sent and to be recorded.
 #[derive(Debug)]
@@ -82,7 +82,7 @@ pub(super) fn stream(
     let (to, inlets) = inlets(packets.ports()).map_err(|error| refused(error.to_string()))?;
     let begins = (Calendar::now().time.0 / 1_000_000_000).saturating_sub(YEAR_2000);
     let known = Known { begins, ..Known::of(&instrument) };
-    let format = format::of(packets, &known).map_err(refused)?;
+    let format = nilometer_wire::of(packets, &known).map_err(refused)?;
     let frames_of_block = packets.frames_of_block(instrument.frame_size());
     let geometry = format.geometry();
     let shape = Shape {
@@ -118,7 +118,7 @@ fn inlets(ports: u16) -> io::Result<(SocketAddr, Vec<UdpInlet>)> {
 fn ports(packets: &Packets, known: Known, inlets: Vec<UdpInlet>) -> Result<Vec<Port>, String> {
     let known = learning(packets, known);
     let port = |(port, inlet): (u16, UdpInlet)| {
-        let format = format::of(packets, &Known { port, ..known })?;
+        let format = nilometer_wire::of(packets, &Known { port, ..known })?;
         Ok(Port { transport: Box::new(inlet), format })
     };
     (0..).zip(inlets).map(port).collect()

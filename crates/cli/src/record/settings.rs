@@ -10,7 +10,6 @@ use anyhow::{Context, ensure};
 use nilometer_acquisition::{
     Feed, Network, Port, Recorder, Setup, Stream, Until,
     assembly::{Limits, Missing},
-    format::{self, Known, WireFormat},
     journal::Head,
     sink::{Durability, LaneOptions, RawLayout, lanes_of},
     suited_engine,
@@ -25,6 +24,7 @@ use nilometer_model::{
     packets::{Packets, frames_of_block},
 };
 use nilometer_storage::{Calendar, Clock, Target, buffer::ALIGNMENT, target::Directory};
+use nilometer_wire::{Known, WireFormat};
 
 use super::{
     inlets::{Threads, inlets},
@@ -303,7 +303,9 @@ impl Settings {
     /// One for each port.
     fn formats(&self) -> Result<Vec<Box<dyn WireFormat>>, String> {
         let known = known(&self.instrument, &self.packets);
-        (0..self.packets.ports()).map(|port| format::of(&self.packets, &Known { port, ..known })).collect()
+        (0..self.packets.ports())
+            .map(|port| nilometer_wire::of(&self.packets, &Known { port, ..known }))
+            .collect()
     }
 
     fn network(

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use anyhow::ensure;
-use nilometer_acquisition::{Outcome as Recorded, Status, Traffic, format::Ignored};
+use nilometer_acquisition::{Outcome as Recorded, Status, Traffic};
 use nilometer_model::Bytes;
 use nilometer_storage::target::Directory;
+use nilometer_wire::Ignored;
 
 use crate::recorded::{early_ends, lanes, stalls};
 

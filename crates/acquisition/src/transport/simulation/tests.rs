@@ -5,10 +5,8 @@ use std::{net::UdpSocket, sync::atomic::AtomicBool, time::Duration};
 use nilometer_storage::Clock;
 
 use super::*;
-use crate::{
-    format::{Packet, vdif::Header},
-    transport::Left,
-};
+use crate::transport::Left;
+use nilometer_wire::{Packet, vdif::Header};
 
 const SEED: Seed = Seed(7);
 const BEGINS: u64 = 838_252_799;
@@ -143,8 +141,8 @@ fn modules_and_streams_send_to_ports_of_their_own() {
         assert_eq!(packets.len(), 30, "port {port}");
         let (stream, module) = (port as u64 / 2, port % 2);
         let known = Known { port: module as u16, ..Known::of(&simulation.instrument) };
-        let mut format =
-            format::of(simulation.instrument.packets.as_ref().expect("it has"), &known).expect("it can be");
+        let mut format = nilometer_wire::of(simulation.instrument.packets.as_ref().expect("it has"), &known)
+            .expect("it can be");
         let content = simulation
             .content(format.geometry(), SEED.named("content").part(stream))
             .expect("it can be made");

@@ -16,10 +16,8 @@ use std::{
 use nilometer_model::Bytes;
 
 use super::options::{cuts_segments, interface_index, send_room, set_hops, set_interface, set_segment};
-use crate::{
-    format::Packet,
-    transport::{Outlet, Sent},
-};
+use crate::transport::{Outlet, Sent};
+use nilometer_wire::Packet;
 
 /// How packets are to leave.
 #[derive(Debug, Clone)]

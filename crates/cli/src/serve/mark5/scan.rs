@@ -2,11 +2,11 @@
 
 use anyhow::Result;
 use nilometer_acquisition::{
-    format::EPOCH,
     reader::{Recording, Trust},
     whole::{Extent, Scan as Scanned, Whole},
 };
 use nilometer_model::{Moment, Nanos};
+use nilometer_wire::EPOCH;
 
 use crate::serve::state::Scan;
 

@@ -1,7 +1,7 @@
 //! What VDIF learns of a stream, what it refuses, and what stands for a frame that did not come.
 
 use super::*;
-use crate::format::tests::{again, format, instrument, made, placed};
+use crate::tests::{again, format, instrument, made, placed};
 
 /// 1 MB/s.
 const TELESCOPE: &str = "shape = [40_000]\npixel = \"uint2\"\nframe_rate = \"100 Hz\"\n";
@@ -215,7 +215,7 @@ fn without_a_neighbour_the_stream_is_named() {
 #[test]
 fn a_rate_that_was_not_said_does_not_refuse_frames() {
     let packets = instrument(TELESCOPE, PLAIN).packets.expect("it has some");
-    let mut vdif = crate::format::of(&packets, &Known::default()).expect("it can be made");
+    let mut vdif = crate::of(&packets, &Known::default()).expect("it can be made");
     let sender = format(TELESCOPE, PLAIN, BEGINS, 0);
     for number in (100..260).filter(|number| *number != 124) {
         assert!(placed(&mut *vdif, &made(&*sender, number, 0)).is_ok(), "frame {number}");

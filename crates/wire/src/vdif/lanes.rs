@@ -1,6 +1,6 @@
 //! The threads of a stream, each a lane: in which order their frames come, and which of them a missing one is of.
 
-use crate::format::serial::Serial;
+use crate::serial::Serial;
 
 /// More are none of one stream.
 const LANES_MAX: usize = 1024;

@@ -1,7 +1,7 @@
 //! Mark5B in halves: which half a packet is, and what stands for a half that did not come.
 
 use super::*;
-use crate::format::{
+use crate::{
     tests::{again, format, made, placed},
     time::MJD_2000,
 };
@@ -108,8 +108,8 @@ fn a_missing_half_has_the_header_it_would_have_had() {
 
 #[test]
 fn the_rate_is_seen_where_it_was_not_said() {
-    let packets = crate::format::tests::instrument(TELESCOPE, HALVES).packets.expect("it has some");
-    let mut mark5b = crate::format::of(&packets, &Known::default()).expect("it can be made");
+    let packets = crate::tests::instrument(TELESCOPE, HALVES).packets.expect("it has some");
+    let mut mark5b = crate::of(&packets, &Known::default()).expect("it can be made");
     let sender = format(TELESCOPE, HALVES, 1000, 0);
     for number in 95..105 {
         assert!(placed(&mut *mark5b, &made(&*sender, number, 0)).is_ok());

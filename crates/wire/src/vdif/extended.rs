@@ -6,7 +6,7 @@
 use nilometer_model::packets::{HeaderKind, Vdif};
 
 use super::Header;
-use crate::format::mark5b;
+use crate::mark5b;
 
 /// Mark5B inside VDIF.
 const MARK5B: u8 = 0xab;

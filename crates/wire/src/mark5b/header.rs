@@ -1,6 +1,6 @@
 //! The header of a Mark5B frame (Mark 5B user's manual, "Mark 5B data format"): four little-endian words of 32 bits.
 
-use crate::format::time::{DAY, MJD_2000};
+use crate::time::{DAY, MJD_2000};
 
 /// The first word.
 const SYNC: u32 = 0xabad_deed;

@@ -1,11 +1,13 @@
 //! What stands in packets: an instrument's wire format, both ways.
 //!
 //! ```text
-//! transport -> format (where does this packet belong?) -> assembly -> ring
+//! transport -> wire format (where does this packet belong?) -> assembly -> ring
 //! ```
 //!
 //! A frame of a stream comes in one or more packets, its parts. Of a packet the prefix (a serial number, or a header that
 //! nobody wants later) is dropped and the body is kept; the bodies of a frame, in order and without gaps, are the frame.
+
+#![forbid(unsafe_code)]
 
 pub mod detector;
 mod filler;

@@ -1,6 +1,6 @@
 //! The header of a VDIF frame (VDIF specification 1.1.1): eight little-endian words of 32 bits, or four in legacy frames.
 
-use crate::format::time::epoch_begins;
+use crate::time::epoch_begins;
 
 /// A header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -100,7 +100,7 @@ pub(super) fn day_near(second: u64, digits: u32) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::{Near, tests::format};
+    use crate::{Near, tests::format};
 
     const TELESCOPE: &str = "shape = [40_000]\npixel = \"uint2\"\nframe_rate = \"100 Hz\"\n";
 

@@ -1,6 +1,6 @@
 //! The bytes that detectors send, written down from the sources of their receivers.
 
-use crate::format::{
+use crate::{
     Ignored, Known, Packet, Part, WireFormat, of,
     tests::{instrument, made, placed},
 };
