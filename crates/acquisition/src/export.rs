@@ -1,7 +1,7 @@
-//! A recording into one new file, in order: what a [`Whole`] shows is written through an engine.
+//! A recording into one new file, in order: what a [`RecordingView`] shows is written through an engine.
 //!
 //! ```text
-//! Whole -> Export (workload) -> file under a temporary name -> read back and checked -> its own name
+//! RecordingView -> Export (workload) -> file under a temporary name -> read back and checked -> its own name
 //! ```
 
 mod read_back;
@@ -19,7 +19,7 @@ use nilometer_storage::{
     buffer::ALIGNMENT,
 };
 
-use crate::whole::{Ahead, Whole};
+use crate::view::{ReadAhead, RecordingView};
 
 /// How it is written.
 #[derive(Debug, Clone)]
@@ -37,7 +37,7 @@ pub struct Exporting {
 /// See the module. A workload: the file is synced when it is done.
 #[derive(Debug)]
 pub struct Export {
-    ahead: Ahead,
+    ahead: ReadAhead,
     exporting: Exporting,
     stop: Arc<AtomicBool>,
     length: u64,
@@ -74,11 +74,11 @@ const AT_ONCE: u64 = 4 << 20;
 
 impl Export {
     /// All that is shown now; an end that is asked for is one before the end.
-    pub fn new(whole: Arc<Whole>, exporting: Exporting, stop: Arc<AtomicBool>) -> Self {
+    pub fn new(whole: Arc<RecordingView>, exporting: Exporting, stop: Arc<AtomicBool>) -> Self {
         let (_, buffers) = Arena::shared_out(exporting.depth + 1, AT_ONCE as usize);
         Export {
             length: whole.length(),
-            ahead: Ahead::new(whole),
+            ahead: ReadAhead::new(whole),
             exporting,
             stop,
             stage: Stage::Open,
@@ -223,7 +223,7 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
-    use crate::whole::{
+    use crate::view::{
         Extent,
         tests::{COURSES, laid_out, overtaken},
     };
@@ -235,7 +235,7 @@ mod tests {
     }
 
     fn exported(
-        whole: &Arc<Whole>,
+        whole: &Arc<RecordingView>,
         directory: &TempDir,
         kind: EngineKind,
         direct: bool,

@@ -23,7 +23,6 @@ pub mod export;
 mod follower;
 pub mod instrument;
 pub mod journal;
-mod mark;
 mod ranges;
 pub mod reader;
 mod receiver;
@@ -37,13 +36,13 @@ mod source;
 mod stream;
 pub mod transport;
 mod verify;
-pub mod whole;
+pub mod view;
+mod watermark;
 mod writer;
 
 pub use chronicle::Chronicle;
 pub use expected::{Blocks, Expected};
 pub use follower::{Follower, Following, Purpose};
-pub use mark::{Mark, Settled};
 pub use ranges::Ranges;
 pub use receiver::{Receiver, Span, Traffic, Until};
 pub use recorder::{
@@ -51,8 +50,9 @@ pub use recorder::{
     RingStatus, Setup, Status, ring_of, suited_engine,
 };
 pub use reserved::free_reserved;
-pub use ring::{Books, Due, Frame, Gap, Glance, Packed, Ring, Taken, WhenFull};
+pub use ring::{Due, Frame, Gap, Packed, Ring, RingCounters, RingSnapshot, Taken, WhenFull};
 pub use source::{Delivery, Fill, Pace, Source};
 pub use stream::{Stream, Wire};
 pub use verify::{Damaged, Headers, OVERWRITTEN, Verified, verify};
+pub use watermark::{Settled, Watermark};
 pub use writer::{PacketCount, StoredCounts, Writer, WriterTotals};

@@ -1,7 +1,7 @@
 //! A recording sent again, packet by packet, as its instrument sent it.
 //!
 //! ```text
-//! Whole -> a thread that reads ahead -> what stands in front of packets (format) -> pace -> Outlet
+//! RecordingView -> a thread that reads ahead -> what stands in front of packets (format) -> pace -> Outlet
 //! ```
 
 use std::{
@@ -21,7 +21,7 @@ use nilometer_storage::{Calendar, Clock};
 use crate::{
     transport::{InStep, Outlet, Pace, Sent, Waiting},
     verify::OVERWRITTEN,
-    whole::{Ahead, Whole},
+    view::{ReadAhead, RecordingView},
 };
 use nilometer_wire::{Geometry, Known, Packet, WireFormat};
 
@@ -85,7 +85,7 @@ const STARVED: Nanos = Nanos::from_millis(2);
 /// Packets of a recording, ready to be sent.
 #[derive(Debug)]
 pub struct Replay {
-    whole: Arc<Whole>,
+    whole: Arc<RecordingView>,
     format: Box<dyn WireFormat>,
     /// Ports that the packets of a frame came to, in the order of its parts.
     ports: usize,
@@ -94,7 +94,7 @@ pub struct Replay {
 
 impl Replay {
     /// Looks at the recording: how its packets are made, and how fast they came.
-    pub fn new(whole: Arc<Whole>, replaying: Replaying) -> Result<Self, ReplayError> {
+    pub fn new(whole: Arc<RecordingView>, replaying: Replaying) -> Result<Self, ReplayError> {
         let wire = whole.wire().ok_or(ReplayError::NotPackets)?;
         let survey = whole.survey();
         // Whoever makes packets has to know a rate; only headers that are not sent have it.
@@ -157,7 +157,7 @@ impl Replay {
 }
 
 /// Frames a second, as they came: by their headers, or by when blocks were complete.
-fn own_rate(whole: &Whole) -> Option<f64> {
+fn own_rate(whole: &RecordingView) -> Option<f64> {
     let survey = whole.survey();
     if let Some(rate) = survey.frames_per_second {
         return Some(rate as f64 * survey.lanes.len().max(1) as f64);
@@ -177,8 +177,8 @@ fn running() -> Nanos {
 
 /// Hands over all frames, also those that are still to be recorded, or up to the first that was overwritten: whether there was
 /// one.
-fn read_ahead(whole: &Arc<Whole>, over: &AtomicBool, pieces: &SyncSender<Vec<u8>>) -> bool {
-    let (size, ahead) = (whole.frame_size(), Ahead::new(whole.clone()));
+fn read_ahead(whole: &Arc<RecordingView>, over: &AtomicBool, pieces: &SyncSender<Vec<u8>>) -> bool {
+    let (size, ahead) = (whole.frame_size(), ReadAhead::new(whole.clone()));
     let piece = (PIECE / size).max(1) * size;
     let (mut offset, mut quiet) = (0, 0);
     while !over.load(Ordering::Relaxed) {
@@ -377,7 +377,7 @@ mod tests {
     use super::*;
     use crate::{
         transport::trial::Kept,
-        whole::{
+        view::{
             Extent,
             tests::{COURSES, laid_out, overtaken},
         },

@@ -8,7 +8,7 @@ pub use headers::Headers;
 use crate::{
     instrument::{Content, ContentError, Origin},
     reader::{Checksums, FrameLocation, Frames, Recording},
-    whole::Whole,
+    view::RecordingView,
 };
 
 /// What to say of a recording that was overwritten before it was read.
@@ -61,7 +61,7 @@ impl Verified {
 }
 
 /// Reads and compares every frame, and the headers in blocks of packets.
-pub fn verify(whole: &Whole) -> Verified {
+pub fn verify(whole: &RecordingView) -> Verified {
     let (headers, first) = (Headers::of(whole), whole.recording(|recording| recording.index.first()));
     let verified = whole.recording(|recording| compare(recording, headers));
     if whole.recording(|recording| recording.head().storing.kind().overwrites) {

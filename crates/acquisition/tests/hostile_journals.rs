@@ -26,7 +26,7 @@ use nilometer_acquisition::{
     replay::{Replay, Replaying},
     transport::{Outlet, Sent},
     verify,
-    whole::{Ahead, Extent, Scan, Whole},
+    view::{Extent, ReadAhead, RecordingView, Scan},
 };
 use nilometer_model::{ByteRate, plan::EngineKind};
 use nilometer_storage::{
@@ -293,7 +293,7 @@ fn read(directory: &Path) {
         drop(Recording::open(&named, trust));
         let (recordings, _) = Recording::open_each(&below, trust).expect("it is there");
         for recording in recordings {
-            let whole = Arc::new(Whole::new(recording, Extent::All));
+            let whole = Arc::new(RecordingView::new(recording, Extent::All));
             scanned(&whole);
             drop(verify(&whole));
             exported(&whole, directory);
@@ -301,7 +301,7 @@ fn read(directory: &Path) {
     }
     let journals: Vec<PathBuf> = (0..3).map(|lane| directory.join(format!("r.{lane}.journal"))).collect();
     for recording in Recording::open_journals(&journals, &below, Trust::Acknowledged).0 {
-        let whole = Arc::new(Whole::new(recording, Extent::Mark));
+        let whole = Arc::new(RecordingView::new(recording, Extent::Mark));
         whole.refresh();
         whole.settle();
         mounted(&whole);
@@ -309,7 +309,7 @@ fn read(directory: &Path) {
     }
 }
 
-fn scanned(whole: &Whole) {
+fn scanned(whole: &RecordingView) {
     let scan = Scan::of(whole).read_all(whole, |_| {});
     let rate = scan.survey.frames_per_second;
     let seconds = scan.seconds();
@@ -323,8 +323,8 @@ fn scanned(whole: &Whole) {
 }
 
 /// Reads at both ends and in between, as a mount does.
-fn mounted(whole: &Arc<Whole>) {
-    let ahead = Ahead::new(whole.clone());
+fn mounted(whole: &Arc<RecordingView>) {
+    let ahead = ReadAhead::new(whole.clone());
     let length = whole.length();
     let mut bytes = vec![0; 1 << 17];
     for offset in
@@ -341,7 +341,7 @@ fn mounted(whole: &Arc<Whole>) {
     whole.faulted_since(&mut 0);
 }
 
-fn exported(whole: &Arc<Whole>, directory: &Path) {
+fn exported(whole: &Arc<RecordingView>, directory: &Path) {
     if whole.length() == 0 || whole.length() > COPIED_MAX {
         return;
     }
@@ -382,7 +382,7 @@ impl Outlet for Few {
     }
 }
 
-fn replayed(whole: &Arc<Whole>) {
+fn replayed(whole: &Arc<RecordingView>) {
     // One that was not ended is waited for, a minute.
     if !whole.is_over() {
         return;

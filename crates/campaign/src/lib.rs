@@ -2,11 +2,11 @@
 
 #![forbid(unsafe_code)]
 
+mod barrier;
 mod calendar;
 mod calm;
 mod condition;
 mod environment;
-mod gate;
 mod ingest;
 mod patience;
 mod phase;

@@ -25,10 +25,10 @@ use nilometer_storage::{
 };
 
 use crate::{
-    gate::Gate,
+    barrier::Barrier,
     patience::within,
-    settle::{Usual, settle},
-    supervise::{Crew, Pulse, Report, SoFar, Watch, Work},
+    settle::{Baseline, settle},
+    supervise::{Crew, Heartbeat, Report, SoFar, Watch, Work},
     surroundings::{Moment, Surroundings},
     workload::{self, Part, Stonewall},
 };
@@ -45,7 +45,7 @@ pub(crate) struct Run {
     /// When it ends at the latest.
     pub(crate) ends: Nanos,
     /// What the machine has to write back anyway.
-    pub(crate) usual: Usual,
+    pub(crate) usual: Baseline,
 }
 
 /// How many blocks each worker wrote in a repeat of a cell, by target and worker: what is read back goes no further.
@@ -282,8 +282,8 @@ struct Job {
     phase: Phase,
     seed: Seed,
     worker: u32,
-    pulse: Arc<Pulse>,
-    gate: Arc<Gate>,
+    pulse: Arc<Heartbeat>,
+    gate: Arc<Barrier>,
     clock: Clock,
     /// When the phase ends at the latest.
     time_limit: Option<Nanos>,
@@ -334,12 +334,12 @@ fn run_worker(job: &Job, report: &dyn Fn(Report)) -> Result<Report, String> {
 }
 
 /// Drives a worker's part to its end, and shows from time to time how far it is.
-fn driven(drive: Drive<'_>, mut tally: Tally, start: Nanos, pulse: &Pulse) -> Work {
+fn driven(drive: Drive<'_>, mut tally: Tally, start: Nanos, pulse: &Heartbeat) -> Work {
     let (usage, run_delay) = (Usage::of_thread(), process::run_delay());
     let (mut beat, mut bytes, mut operations) = (start, 0, 0);
     let ended = drive.run_while(|completion| {
         tally.observe(completion);
-        if completion.finished.since(beat) > Pulse::BEAT {
+        if completion.finished.since(beat) > Heartbeat::BEAT {
             let totals = tally.totals();
             let cease = pulse.beat(completion.finished, totals.bytes - bytes, totals.operations - operations);
             (beat, bytes, operations) = (completion.finished, totals.bytes, totals.operations);

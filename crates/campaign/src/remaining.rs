@@ -7,7 +7,7 @@ use nilometer_model::{
     plan::{Goal, RecordingRun},
 };
 
-use crate::turns::Turn;
+use crate::turns::ScheduledRepeat;
 
 /// What takes about as long each time: a cell on the same targets.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -78,7 +78,10 @@ pub(crate) struct Remaining(BTreeMap<Kind, Seen>);
 
 impl Remaining {
     /// All these turns are left; `planned` says what one takes, where that can be said.
-    pub(crate) fn new(turns: &[Turn], planned: impl Fn(&Turn) -> Option<Planned>) -> Self {
+    pub(crate) fn new(
+        turns: &[ScheduledRepeat],
+        planned: impl Fn(&ScheduledRepeat) -> Option<Planned>,
+    ) -> Self {
         let mut remaining = Remaining::default();
         for turn in turns {
             let seen = remaining.0.entry(kind(turn)).or_default();
@@ -89,7 +92,7 @@ impl Remaining {
     }
 
     /// A turn is over; none if it was left out.
-    pub(crate) fn done(&mut self, turn: &Turn, took: Option<Nanos>) {
+    pub(crate) fn done(&mut self, turn: &ScheduledRepeat, took: Option<Nanos>) {
         let seen = self.0.entry(kind(turn)).or_default();
         seen.left = seen.left.saturating_sub(1);
         if let Some(took) = took {
@@ -100,7 +103,7 @@ impl Remaining {
 
     /// How long all that is left will take, the turn that runs included, which has run for so long: where that takes longer
     /// than expected, what comes behind it takes no less. None before anything is known.
-    pub(crate) fn time(&self, running: &Turn, passed: Nanos) -> Option<Nanos> {
+    pub(crate) fn time(&self, running: &ScheduledRepeat, passed: Nanos) -> Option<Nanos> {
         let (mut seconds, mut of_running) = (0.0, 0.0);
         for (of, seen) in self.0.iter().filter(|(_, seen)| seen.left > 0) {
             let each = self.each(of, seen)?;
@@ -141,7 +144,7 @@ fn mean<'a>(kinds: impl Iterator<Item = &'a Seen>) -> Option<f64> {
     (done > 0).then(|| took / done as f64)
 }
 
-fn kind(turn: &Turn) -> Kind {
+fn kind(turn: &ScheduledRepeat) -> Kind {
     Kind { cell: turn.cell, targets: turn.targets.clone() }
 }
 
@@ -149,8 +152,8 @@ fn kind(turn: &Turn) -> Kind {
 mod tests {
     use super::*;
 
-    fn turn(cell: usize, target: usize) -> Turn {
-        Turn { targets: vec![target], cell, repeat: 0 }
+    fn turn(cell: usize, target: usize) -> ScheduledRepeat {
+        ScheduledRepeat { targets: vec![target], cell, repeat: 0 }
     }
 
     const SECOND: Nanos = Nanos::from_millis(1000);
@@ -203,7 +206,7 @@ mod tests {
         assert_eq!([pace, limit].map(|planned| planned.time), [24, 23].map(seconds));
         assert_eq!(search.time, seconds(43 * 23), "a median search, trial by trial");
         let turns = [turn(0, 0), turn(1, 0), turn(2, 0)];
-        let plan = |turn: &Turn| Some(if turn.cell == 2 { limit } else { pace });
+        let plan = |turn: &ScheduledRepeat| Some(if turn.cell == 2 { limit } else { pace });
         let mut remaining = Remaining::new(&turns, plan);
         remaining.done(&turns[0], Some(seconds(48)));
         assert_eq!(

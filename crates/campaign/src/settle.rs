@@ -22,12 +22,12 @@ const LOOK_EVERY: Nanos = Nanos::from_millis(10);
 /// What is usual on this machine: bytes dirty or under write-back that were there before the campaign, or that would not
 /// go away. They are others', and to wait for them each time anew would be in vain.
 #[derive(Debug, Clone)]
-pub(crate) struct Usual(Arc<AtomicU64>);
+pub(crate) struct Baseline(Arc<AtomicU64>);
 
-impl Usual {
+impl Baseline {
     /// As it is now.
     pub(crate) fn now() -> Self {
-        Usual(Arc::new(AtomicU64::new(process::dirty_bytes())))
+        Baseline(Arc::new(AtomicU64::new(process::dirty_bytes())))
     }
 
     /// Whether so much is no more than usual; less than usual is the new usual.
@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn what_would_not_go_away_is_usual_until_it_does() {
-        let usual = Usual(Arc::new(AtomicU64::new(CALM)));
+        let usual = Baseline(Arc::new(AtomicU64::new(CALM)));
         assert!(usual.is_calm(2 * CALM) && !usual.is_calm(2 * CALM + 1));
         usual.stays(10 * CALM);
         assert!(usual.is_calm(11 * CALM));

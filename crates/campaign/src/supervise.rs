@@ -14,7 +14,7 @@ use std::{
 use nilometer_model::{Bytes, Invalid, Nanos, Sample};
 use nilometer_storage::{Tally, process::Usage};
 
-use crate::{gate::Gate, phase::Run};
+use crate::{barrier::Barrier, phase::Run};
 
 /// What a worker sends.
 #[derive(Debug)]
@@ -39,9 +39,9 @@ pub(crate) struct Work {
     pub(crate) cut_short: bool,
 }
 
-/// What the workers on a target show while they run, to within [`Pulse::BEAT`].
+/// What the workers on a target show while they run, to within [`Heartbeat::BEAT`].
 #[derive(Debug, Default)]
-pub(crate) struct Pulse {
+pub(crate) struct Heartbeat {
     /// When any of them last completed an operation.
     last: AtomicU64,
     bytes: AtomicU64,
@@ -50,7 +50,7 @@ pub(crate) struct Pulse {
     cease: AtomicBool,
 }
 
-impl Pulse {
+impl Heartbeat {
     /// A worker shows that it lives this often: rarely enough to cost nothing.
     pub(crate) const BEAT: Nanos = Nanos::from_millis(50);
 
@@ -95,8 +95,8 @@ pub enum Step {
 /// The workers of a phase on one target.
 #[derive(Debug)]
 pub(crate) struct Crew {
-    pub(crate) gate: Arc<Gate>,
-    pub(crate) pulse: Arc<Pulse>,
+    pub(crate) gate: Arc<Barrier>,
+    pub(crate) pulse: Arc<Heartbeat>,
     workers: u32,
     /// Of which no report came yet since it was last waited for.
     awaited: u32,
@@ -231,7 +231,7 @@ impl Watch<'_> {
     }
 
     fn so_far(&self, elapsed: Nanos) -> SoFar {
-        let sum = |count: fn(&Pulse) -> &AtomicU64| {
+        let sum = |count: fn(&Heartbeat) -> &AtomicU64| {
             self.crews.iter().map(|crew| count(&crew.pulse).load(Ordering::Relaxed)).sum()
         };
         SoFar {

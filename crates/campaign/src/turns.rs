@@ -16,7 +16,7 @@ use crate::ingest::Pass;
 
 /// One repeat of one cell, all its phases.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Turn {
+pub(crate) struct ScheduledRepeat {
     /// One, or all that are measured at the same time.
     pub(crate) targets: Vec<usize>,
     /// Of recordings that are made at the same time, the first.
@@ -28,7 +28,7 @@ pub(crate) struct Turn {
 /// The samples of a record, and why they must not be used, if so.
 pub(crate) type Done = BTreeMap<Key, Option<Invalid>>;
 
-impl Turn {
+impl ScheduledRepeat {
     /// Where a sample of this turn belongs.
     pub(crate) fn key(&self, target: usize, phase: Phase) -> Key {
         Key { target, cell: self.cell, repeat: self.repeat, phase }
@@ -51,7 +51,7 @@ impl Turn {
     pub(crate) fn keys(&self, plan: &ResolvedPlan, target: usize) -> Vec<Key> {
         let phases = plan.cells[self.cell].measured_phases();
         let of_cell = |cell: usize| {
-            let turn = Turn { cell, ..self.clone() };
+            let turn = ScheduledRepeat { cell, ..self.clone() };
             phases.iter().map(move |&phase| turn.key(target, phase)).collect::<Vec<_>>()
         };
         self.cells(plan).into_iter().flat_map(of_cell).collect()
@@ -61,13 +61,13 @@ impl Turn {
     /// was given up.
     pub(crate) fn is_done(&self, plan: &ResolvedPlan, done: &Done, trials: &Trials) -> bool {
         let phases = plan.cells[self.cell].measured_phases();
-        let is_done = |turn: &Turn, target: usize| {
+        let is_done = |turn: &ScheduledRepeat, target: usize| {
             let (first, last) = (turn.key(target, Phase::ALL[0]), turn.key(target, Phase::Ingest));
             let broken = done.range(first..=last).any(|(_, invalid)| invalid.as_ref().is_some_and(is_broken));
             broken || phases.iter().all(|&phase| done.contains_key(&turn.key(target, phase)))
         };
-        let turns: Vec<Turn> =
-            self.cells(plan).into_iter().map(|cell| Turn { cell, ..self.clone() }).collect();
+        let turns: Vec<ScheduledRepeat> =
+            self.cells(plan).into_iter().map(|cell| ScheduledRepeat { cell, ..self.clone() }).collect();
         self.targets.iter().all(|&target| match self.search(plan) {
             Some(cell) => trials.next(done, cell, (self.cell, target)).is_none(),
             None => turns.iter().all(|turn| is_done(turn, target)),
@@ -183,14 +183,15 @@ pub(crate) fn is_broken(invalid: &Invalid) -> bool {
 
 /// Every repeat of every cell on every target, in the order in which they run: in rounds, in each in the order of a hash
 /// of seed, round, cell and target. Recordings come last: they are long, and each reads against what was measured before.
-pub(crate) fn turns(resolved: &PlannedCampaign) -> Vec<Turn> {
+pub(crate) fn turns(resolved: &PlannedCampaign) -> Vec<ScheduledRepeat> {
     let plan = &resolved.plan;
-    let round: Vec<Turn> =
+    let round: Vec<ScheduledRepeat> =
         plan.workloads().flat_map(|(cell, _, run)| of_workload(resolved, cell, run.volumes)).collect();
     let mut turns = Vec::new();
     for repeat in 0..plan.warm_up + plan.repeats {
         let seed = Seed(plan.seed).named("order").part(u64::from(repeat));
-        let mut round: Vec<Turn> = round.iter().map(|turn| Turn { repeat, ..turn.clone() }).collect();
+        let mut round: Vec<ScheduledRepeat> =
+            round.iter().map(|turn| ScheduledRepeat { repeat, ..turn.clone() }).collect();
         round.sort_by_key(|turn| seed.part(turn.cell as u64).part(turn.targets[0] as u64).0);
         turns.extend(round);
     }
@@ -226,7 +227,7 @@ impl Purpose {
 
 /// The recordings for a purpose, in rounds: a repeat of each on each target. What is made once stands in the plan's order,
 /// what is repeated is compared, and its order is drawn anew in each round: drift hits all alike.
-fn recordings(resolved: &PlannedCampaign, purpose: Purpose) -> Vec<Turn> {
+fn recordings(resolved: &PlannedCampaign, purpose: Purpose) -> Vec<ScheduledRepeat> {
     let PlannedCampaign { plan, targets, .. } = resolved;
     let is_first = |cell: usize| company(plan, cell).first().is_some_and(|(first, _)| *first == cell);
     let of_purpose = plan.recordings().filter(|(_, run)| Purpose::of(run) == purpose);
@@ -239,8 +240,9 @@ fn recordings(resolved: &PlannedCampaign, purpose: Purpose) -> Vec<Turn> {
         let made = cells.iter().copied().filter(|(_, repeats)| *repeats > repeat);
         let (repeated, once): (Vec<_>, Vec<_>) = made.partition(|(_, repeats)| *repeats > 1);
         // Repeats below `warm_up` count for nothing, and a recording has no warm-up.
-        let turn = |cell, target| Turn { targets: vec![target], cell, repeat: plan.warm_up + repeat };
-        let on_all = |cells: Vec<(usize, u32)>| -> Vec<Turn> {
+        let turn =
+            |cell, target| ScheduledRepeat { targets: vec![target], cell, repeat: plan.warm_up + repeat };
+        let on_all = |cells: Vec<(usize, u32)>| -> Vec<ScheduledRepeat> {
             let on_each = |(cell, _)| (0..targets.len()).map(move |target| turn(cell, target));
             cells.into_iter().flat_map(on_each).collect()
         };
@@ -262,9 +264,9 @@ pub(crate) fn company(plan: &ResolvedPlan, cell: usize) -> Vec<(usize, &Recordin
 }
 
 /// The turns of a workload in the first round.
-fn of_workload(resolved: &PlannedCampaign, cell: usize, volumes: Volumes) -> Vec<Turn> {
+fn of_workload(resolved: &PlannedCampaign, cell: usize, volumes: Volumes) -> Vec<ScheduledRepeat> {
     let targets = (0..resolved.targets.len()).filter(|&target| resolved.applies(cell, target));
-    let turn = |targets| Turn { targets, cell, repeat: 0 };
+    let turn = |targets| ScheduledRepeat { targets, cell, repeat: 0 };
     match volumes {
         Volumes::Alone => targets.map(|target| turn(vec![target])).collect(),
         Volumes::Together => {
@@ -357,7 +359,7 @@ access = "buffered"
             !first.is_done(&plan, &done, &Trials::default()),
             "the other one of the company has no sample"
         );
-        done.insert(Turn { cell: 3, ..first.clone() }.key(0, Phase::Ingest), None);
+        done.insert(ScheduledRepeat { cell: 3, ..first.clone() }.key(0, Phase::Ingest), None);
         assert!(first.is_done(&plan, &done, &Trials::default()));
     }
 
@@ -389,7 +391,7 @@ access = "buffered"
     #[test]
     fn a_turn_is_done_when_all_is_there_or_something_broke() {
         let plan = plan();
-        let all_at_once = Turn { targets: vec![0, 1], cell: 1, repeat: 2 };
+        let all_at_once = ScheduledRepeat { targets: vec![0, 1], cell: 1, repeat: 2 };
         let mut done = Done::new();
         for phase in [Phase::Write, Phase::Read] {
             assert!(!all_at_once.is_done(&plan, &done, &Trials::default()));
@@ -400,7 +402,7 @@ access = "buffered"
         assert!(!all_at_once.is_done(&plan, &done, &Trials::default()), "its read is missing");
         done.insert(all_at_once.key(1, Phase::Write), Some(Invalid::Errors));
         assert!(all_at_once.is_done(&plan, &done, &Trials::default()), "nothing can be read");
-        let recording = Turn { targets: vec![0], cell: 4, repeat: 1 };
+        let recording = ScheduledRepeat { targets: vec![0], cell: 4, repeat: 1 };
         assert!(!recording.is_done(&plan, &done, &Trials::default()));
         done.insert(recording.key(0, Phase::Ingest), None);
         assert!(recording.is_done(&plan, &done, &Trials::default()));
@@ -410,7 +412,7 @@ access = "buffered"
     fn a_search_begins_at_the_limit_that_was_measured_and_ends_where_a_trial_can_not_begin() {
         let cell = RecordingRun { goal: Goal::Search, ..recording(None) };
         let plan = recordings([cell.clone()]);
-        let search = Turn { targets: vec![0], cell: 0, repeat: 1 };
+        let search = ScheduledRepeat { targets: vec![0], cell: 0, repeat: 1 };
         let of = (search.cell, 0);
         let (mut trials, mut done) = (Trials::default(), Done::new());
         let key = |cell, repeat| Key { target: 0, cell, repeat, phase: Phase::Ingest };

@@ -18,7 +18,7 @@ use nilometer_acquisition::{
     OVERWRITTEN,
     export::{self, Copied, DamagedBlocks, Exporting, SLOTS},
     reader::{Recording, Trust},
-    whole::{Extent, Whole},
+    view::{Extent, RecordingView},
 };
 use nilometer_model::{ByteRate, Bytes, TargetDescription, plan::EngineKind};
 use nilometer_storage::{
@@ -60,7 +60,7 @@ const DEPTH: u32 = 4;
 impl Export {
     pub(crate) fn execute(&self) -> Outcome {
         let recording = Recording::open(&self.directories, Trust::Acknowledged).input()?;
-        let whole = Arc::new(Whole::new(recording, Extent::All));
+        let whole = Arc::new(RecordingView::new(recording, Extent::All));
         let (directory, name) = self.place(&whole).input()?;
         let description = described(&directory).input()?;
         self.check(&whole, &description, &name).input()?;
@@ -87,7 +87,7 @@ impl Export {
     /// Writes all of it; its checksum.
     fn write(
         &self,
-        whole: &Arc<Whole>,
+        whole: &Arc<RecordingView>,
         new: &NewFile,
         description: &TargetDescription,
         stop: &Arc<AtomicBool>,
@@ -108,7 +108,7 @@ impl Export {
     }
 
     /// The directory and the name of the file.
-    fn place(&self, whole: &Whole) -> anyhow::Result<(PathBuf, String)> {
+    fn place(&self, whole: &RecordingView) -> anyhow::Result<(PathBuf, String)> {
         if self.to.is_dir() {
             return Ok((self.to.clone(), format!("{}.{}", whole.name(), whole.format().name())));
         }
@@ -118,7 +118,12 @@ impl Export {
         Ok((above.map_or_else(|| ".".into(), Path::to_owned), name.into()))
     }
 
-    fn check(&self, whole: &Whole, description: &TargetDescription, name: &str) -> anyhow::Result<()> {
+    fn check(
+        &self,
+        whole: &RecordingView,
+        description: &TargetDescription,
+        name: &str,
+    ) -> anyhow::Result<()> {
         let path = description.path.join(name);
         ensure!(path.symlink_metadata().is_err(), "{} exists: name a new file", path.display());
         ensure!(
@@ -183,7 +188,7 @@ fn ended(export: &export::Export, description: &TargetDescription) -> anyhow::Re
     }
 }
 
-fn summary(whole: &Whole, checksum: u32, path: &Path, copied: Option<&Copied>) -> String {
+fn summary(whole: &RecordingView, checksum: u32, path: &Path, copied: Option<&Copied>) -> String {
     let mut lines = vec![
         format!("written     {}", in_line(path.display())),
         format!(
@@ -268,7 +273,12 @@ fn not_whole(copied: Option<&Copied>) -> Outcome {
 }
 
 /// Reads it back from the storage, before it has its name.
-fn read_back(whole: &Whole, new: &NewFile, checksum: u32, stop: &AtomicBool) -> anyhow::Result<Copied> {
+fn read_back(
+    whole: &RecordingView,
+    new: &NewFile,
+    checksum: u32,
+    stop: &AtomicBool,
+) -> anyhow::Result<Copied> {
     // What is in the cache need not be what is on the storage.
     rustix::fs::fadvise(new.file(), 0, None, rustix::fs::Advice::DontNeed)?;
     let mut share = Share::new("read back", Bytes(whole.length()));

@@ -11,7 +11,7 @@ use nilometer_acquisition::{
         Outlet, TcpOutlet,
         udp::{Address, Sending, UdpOutlet},
     },
-    whole::{Extent, Whole},
+    view::{Extent, RecordingView},
 };
 use nilometer_model::{ByteRate, Bytes};
 use nilometer_storage::Clock;
@@ -51,7 +51,7 @@ impl Replay {
         let (is_tcp, address) = self.address().input()?;
         let to = address.resolve().input()?;
         let recording = Recording::open(&self.directories, Trust::Acknowledged).input()?;
-        let whole = Arc::new(Whole::new(recording, Extent::Mark));
+        let whole = Arc::new(RecordingView::new(recording, Extent::Mark));
         let replaying = Replaying { serial: self.serial, rate: self.rate };
         let replay = Replayer::new(whole.clone(), replaying).map_err(|error| match error {
             ReplayError::Network(_) => Failure::Run(error.into()),
@@ -132,7 +132,7 @@ fn summary(replayed: &Replayed) -> String {
 }
 
 /// What was not sent becomes the exit code.
-fn went_well(replayed: &Replayed, whole: &Whole) -> anyhow::Result<()> {
+fn went_well(replayed: &Replayed, whole: &RecordingView) -> anyhow::Result<()> {
     let mut wrong = Vec::new();
     if replayed.sent.unsent > 0 {
         wrong.push(format!("the network did not take {} packets", replayed.sent.unsent));

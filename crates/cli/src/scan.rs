@@ -6,7 +6,7 @@ use clap::Args;
 use nilometer_acquisition::{
     OVERWRITTEN,
     reader::{Recording, Trust, with_below},
-    whole::{Extent, Hole, Jump, Scan as Scanned, Whole},
+    view::{Extent, Hole, Jump, RecordingView, Scan as Scanned},
 };
 use nilometer_model::{ByteRate, Bytes, Nanos, packets::Station};
 use nilometer_wire::Stamp;
@@ -42,7 +42,7 @@ impl Scan {
             Recording::open(&self.directories, Trust::Acknowledged).input()?;
         }
         let wholes: Vec<_> =
-            recordings.into_iter().map(|recording| Whole::new(recording, Extent::All)).collect();
+            recordings.into_iter().map(|recording| RecordingView::new(recording, Extent::All)).collect();
         let scans: Vec<_> = wholes.iter().map(|whole| self.scan(whole)).collect();
         if self.json {
             let all: Vec<_> = wholes.iter().zip(&scans).map(|(whole, scan)| value(whole, scan)).collect();
@@ -58,7 +58,7 @@ impl Scan {
         first.map_or(Ok(()), |why| Err(Failure::Run(anyhow::anyhow!("can't be read: {why}"))))
     }
 
-    fn scan(&self, whole: &Whole) -> Scanned {
+    fn scan(&self, whole: &RecordingView) -> Scanned {
         let scan = Scanned::of(whole);
         if !self.all {
             return scan;
@@ -71,7 +71,7 @@ impl Scan {
 }
 
 /// The first journal or block of a recording that could not be read.
-fn first_fault(whole: &Whole) -> Option<String> {
+fn first_fault(whole: &RecordingView) -> Option<String> {
     let journal = whole.recording(|recording| {
         let (path, error) = recording.unreadable.first()?;
         Some(format!("{}: {error}", in_line(path.display())))
@@ -80,7 +80,7 @@ fn first_fault(whole: &Whole) -> Option<String> {
 }
 
 /// Nothing was overwritten while all was read.
-fn ensure_read(wholes: &[Whole], all: bool) -> anyhow::Result<()> {
+fn ensure_read(wholes: &[RecordingView], all: bool) -> anyhow::Result<()> {
     let overwritten = all && wholes.iter().any(|whole| whole.is_overwritten(0..u64::MAX));
     anyhow::ensure!(!overwritten, OVERWRITTEN);
     Ok(())
@@ -90,7 +90,7 @@ fn ensure_read(wholes: &[Whole], all: bool) -> anyhow::Result<()> {
 const SHOWN: usize = 10;
 
 /// A line each.
-fn text(whole: &Whole, scan: &Scanned) -> String {
+fn text(whole: &RecordingView, scan: &Scanned) -> String {
     let mut lines = vec![
         format!("recording   {}, {}", in_line(whole.name()), of_format(whole, scan)),
         lanes(whole),
@@ -116,7 +116,7 @@ fn text(whole: &Whole, scan: &Scanned) -> String {
     lines.join("\n") + "\n"
 }
 
-fn of_format(whole: &Whole, scan: &Scanned) -> String {
+fn of_format(whole: &RecordingView, scan: &Scanned) -> String {
     let (stations, threads) = names(scan);
     let mut words = vec![whole.format().name().to_owned()];
     if let Some(header) = &scan.survey.header {
@@ -141,7 +141,7 @@ fn names(scan: &Scanned) -> (Vec<String>, Vec<u16>) {
     (stations.into_iter().map(|station| Station(station).to_string()).collect(), threads)
 }
 
-fn lanes(whole: &Whole) -> String {
+fn lanes(whole: &RecordingView) -> String {
     whole.recording(|recording| {
         let (index, head) = (&recording.index, recording.head());
         let ended = if recording.is_over() { "ended in order" } else { "not ended" };
@@ -216,7 +216,7 @@ fn read(scan: &Scanned) -> Vec<String> {
 }
 
 /// The same for programs. What is not known is null.
-fn value(whole: &Whole, scan: &Scanned) -> Value {
+fn value(whole: &RecordingView, scan: &Scanned) -> Value {
     let (stations, threads) = names(scan);
     let rate = scan.survey.frames_per_second;
     let at = |frame: Option<(u64, Stamp)>| {

@@ -8,7 +8,7 @@ use nilometer_acquisition::{
     Damaged, Headers, OVERWRITTEN, Verified,
     reader::{Index, OpenError, Recording, Trust},
     verify,
-    whole::{Extent, Jump, Whole},
+    view::{Extent, Jump, RecordingView},
 };
 use nilometer_model::Bytes;
 use nilometer_storage::process::BootId;
@@ -35,7 +35,7 @@ impl Verify {
     pub(crate) fn execute(&self) -> Outcome {
         let trust = if self.durable { Trust::Durable } else { Trust::Acknowledged };
         let recording = Recording::open(&self.directories, trust).input()?;
-        let whole = Whole::new(recording, Extent::All);
+        let whole = RecordingView::new(recording, Extent::All);
         let verified = verify(&whole);
         let unproved = self.unproved(&whole, &verified).input()?;
         let faults = whole.recording(|recording| {
@@ -54,7 +54,7 @@ impl Verify {
 impl Verify {
     /// How many frames may be damaged though they can be read: the machine went down while it recorded, so that of those that
     /// were not durable by then anything may be there, and they have no checksum to be compared with.
-    fn unproved(&self, whole: &Whole, verified: &Verified) -> Result<u64, OpenError> {
+    fn unproved(&self, whole: &RecordingView, verified: &Verified) -> Result<u64, OpenError> {
         let went_down = whole.recording(|recording| {
             let Index { boot, due, .. } = &recording.index;
             boot.is_some() && *boot != BootId::now() && due.is_none()

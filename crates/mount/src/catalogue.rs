@@ -14,7 +14,7 @@ use std::{
 
 use nilometer_acquisition::{
     reader::{OpenError, Recording, Trust, Unreadable, journals_below, with_below},
-    whole::{Extent, Whole},
+    view::{Extent, RecordingView},
 };
 
 use crate::{Readers, crew::Crew, entry::Entry};
@@ -159,12 +159,12 @@ impl Catalogue {
         }
         let has_frames = !recording.index.frames.is_empty();
         if has_frames {
-            self.add(Arc::new(Whole::new(recording, Extent::Mark)), id);
+            self.add(Arc::new(RecordingView::new(recording, Extent::Mark)), id);
         }
         has_frames
     }
 
-    fn add(&self, whole: Arc<Whole>, recording: u64) {
+    fn add(&self, whole: Arc<RecordingView>, recording: u64) {
         let suffix = whole.format().name();
         let plain = format!("{}.{suffix}", whole.name());
         // Two of one name are told apart by their numbers.

@@ -11,7 +11,7 @@ use std::{
     time::SystemTime,
 };
 
-use nilometer_acquisition::{recording_file::ReadAccess, whole::Whole};
+use nilometer_acquisition::{recording_file::ReadAccess, view::RecordingView};
 
 use crate::{Readers, crew::Crew};
 
@@ -19,7 +19,7 @@ use crate::{Readers, crew::Crew};
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) name: String,
-    pub(crate) whole: Arc<Whole>,
+    pub(crate) whole: Arc<RecordingView>,
     pub(crate) recording: u64,
     /// Whom it is shown to, where others than the user who mounts it may read: those who may read its files.
     pub(crate) shown_to: Option<ReadAccess>,
@@ -59,7 +59,7 @@ const OPENS: usize = 4;
 
 impl Entry {
     /// Of a recording with this number.
-    pub(crate) fn new(name: String, whole: Arc<Whole>, recording: u64, readers: Readers) -> Self {
+    pub(crate) fn new(name: String, whole: Arc<RecordingView>, recording: u64, readers: Readers) -> Self {
         let shown_to = (readers == Readers::All).then(|| whole.show_to_readers());
         let shown = if whole.is_over() { Shown::All } else { Shown::Growing };
         let entry = Entry {

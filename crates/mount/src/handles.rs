@@ -11,7 +11,7 @@ use std::{
 };
 
 use fuser::{BackingId, Errno, FileHandle, FopenFlags, INodeNo, ReplyData, ReplyOpen};
-use nilometer_acquisition::whole::{Ahead, Asked};
+use nilometer_acquisition::view::{Asked, ReadAhead};
 
 use crate::{crew::Crew, entry::Entry};
 
@@ -40,7 +40,7 @@ enum Way {
 /// One who has a file open that is asked for here.
 #[derive(Debug)]
 pub(crate) struct Reader {
-    ahead: Ahead,
+    ahead: ReadAhead,
     crew: Crew,
 }
 
@@ -130,7 +130,7 @@ fn backing(entry: &Entry, reply: &ReplyOpen) -> Option<Arc<BackingId>> {
 
 impl Reader {
     fn of(entry: &Entry) -> Self {
-        Reader { ahead: Ahead::new(entry.whole.clone()), crew: Crew::new(READS) }
+        Reader { ahead: ReadAhead::new(entry.whole.clone()), crew: Crew::new(READS) }
     }
 
     /// Answers with these bytes: at once if they were read ahead, else when the disks have given them.

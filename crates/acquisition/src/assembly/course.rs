@@ -11,7 +11,7 @@ use super::{
     candidates::{Behind, Candidate, Held},
     progress::StreamProgress,
 };
-use crate::{Gap, Glance};
+use crate::{Gap, RingSnapshot};
 
 /// Where no slot was free, the stream goes on when one in so many is: not with one block at a time.
 const ROOM: usize = 16;
@@ -99,7 +99,7 @@ impl Assembly {
     }
 
     fn free_slots(&self) -> usize {
-        let Glance { books, in_use, .. } = self.ring.glance(Nanos(0));
+        let RingSnapshot { books, in_use, .. } = self.ring.glance(Nanos(0));
         books.slots.saturating_sub(in_use + self.open.len())
     }
 

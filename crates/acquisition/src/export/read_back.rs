@@ -5,7 +5,7 @@ use std::{fs::File, io, ops::Range, os::unix::fs::FileExt};
 use crate::{
     instrument::{Content, ContentError, Origin},
     reader::{Checksums, FrameLocation, Recording},
-    whole::Whole,
+    view::RecordingView,
 };
 
 /// What was found in a copy.
@@ -61,7 +61,7 @@ impl Copied {
 
 /// Reads a copy of all that is shown now, and tells after each few bytes how many were read; an error of that ends it.
 pub fn read_back(
-    whole: &Whole,
+    whole: &RecordingView,
     copy: &File,
     mut tell: impl FnMut(u64) -> io::Result<()>,
 ) -> io::Result<Copied> {
@@ -178,7 +178,7 @@ mod tests {
     use nilometer_model::Storing;
 
     use super::*;
-    use crate::whole::{
+    use crate::view::{
         Extent,
         tests::{COURSES, laid_out},
     };

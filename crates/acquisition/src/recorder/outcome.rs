@@ -3,7 +3,7 @@
 use nilometer_model::{Histogram, Nanos, ReaderTotals};
 use nilometer_storage::{Errno, process::Usage};
 
-use crate::{Books, Chronicle, Traffic, WriterTotals};
+use crate::{Chronicle, RingCounters, Traffic, WriterTotals};
 
 /// What a recording came to.
 #[derive(Debug)]
@@ -11,7 +11,7 @@ pub struct Outcome {
     /// What came from the network, if frames came from there.
     pub traffic: Option<Traffic>,
     /// Slots, loss.
-    pub books: Books,
+    pub books: RingCounters,
     /// What the ring lived through.
     pub chronicle: Chronicle,
     /// Frames that were due.

@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use super::{Ending, Recorder};
 use crate::{
-    Glance, PacketCount, StoredCounts, Traffic,
+    PacketCount, RingSnapshot, StoredCounts, Traffic,
     sink::{Gauge, LaneSetup},
 };
 use nilometer_wire::Ignored;
@@ -242,7 +242,7 @@ fn of(
     now: Nanos,
     traffic: &Traffic,
     rates: (f64, f64),
-    glance: Glance,
+    glance: RingSnapshot,
     stored: Stored,
     lanes: Vec<LaneStatus>,
 ) -> Status {
@@ -325,7 +325,7 @@ impl Recent {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Books, assembly::Tally, receiver::Span, transport::Counted};
+    use crate::{RingCounters, assembly::Tally, receiver::Span, transport::Counted};
 
     #[test]
     fn the_rate_is_of_the_last_second_whenever_it_is_asked() {
@@ -369,9 +369,9 @@ mod tests {
         let first = Some(Nanos::from_millis(1000));
         let span = Span { time: Nanos::from_millis(1500), bytes: 900 };
         let traffic = Traffic { tally, counted, room: 13, first, span, fault: Some("gone".into()) };
-        let books = Books { slots: 20, high: 15, refused: 1, displaced: 2, stranded: 3 };
+        let books = RingCounters { slots: 20, high: 15, refused: 1, displaced: 2, stranded: 3 };
         let stalled = (3, Nanos::from_millis(500));
-        let glance = Glance { books, in_use: 14, stalled, longest_stall: Nanos::from_millis(250) };
+        let glance = RingSnapshot { books, in_use: 14, stalled, longest_stall: Nanos::from_millis(250) };
         let stored = Stored { acknowledged: (80, 800), durable: (70, 700) };
         let status = of(Nanos::from_millis(3000), &traffic, (1.0, 2.0), glance, stored, Vec::new());
         let json = serde_json::to_value(&status).expect("numbers and texts");

@@ -5,8 +5,8 @@
 //! comes back as soon as its frame is acknowledged. The ring also keeps the books: frames lost, the most slots ever in
 //! use, and the mark.
 
+mod chunk_leases;
 mod frame;
-mod parcels;
 #[cfg(test)]
 mod tests;
 
@@ -21,9 +21,9 @@ use std::{
 use nilometer_model::Nanos;
 use nilometer_storage::{Buffer, Wake};
 
-use crate::{Chronicle, Mark, mark::Settled};
+use crate::{Chronicle, Watermark, watermark::Settled};
+use chunk_leases::{Asked, ChunkLeases};
 pub use frame::{Frame, Gap, Packed};
-use parcels::{Asked, Parcels};
 
 /// How many frames of this size change hands at once: 256 KiB of them, 1 to 16.
 pub(crate) const fn batch(frame_size: usize) -> usize {
@@ -86,14 +86,14 @@ struct State {
     /// Frames that wait for any writer, oldest first.
     full: VecDeque<Frame>,
     /// Frames that wait for one writer each, where a writer gets parcels.
-    parcels: Option<Parcels>,
-    mark: Mark,
+    parcels: Option<ChunkLeases>,
+    mark: Watermark,
     /// How many frames were due in all, once no more come.
     closed: Option<u64>,
     /// The last block of packets that came: its number and bytes.
     last: Option<(u64, u32)>,
     in_use: usize,
-    books: Books,
+    books: RingCounters,
     chronicle: Chronicle,
     writers: Vec<Seat>,
     source: Seat,
@@ -109,7 +109,7 @@ struct Seat {
 
 /// What the ring counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Books {
+pub struct RingCounters {
     /// Slots in all.
     pub slots: usize,
     /// The most slots that were in use at once.
@@ -122,7 +122,7 @@ pub struct Books {
     pub stranded: u64,
 }
 
-impl Books {
+impl RingCounters {
     /// Frames that were due and are not stored, in all.
     pub const fn lost(&self) -> u64 {
         self.refused + self.displaced + self.stranded
@@ -131,9 +131,9 @@ impl Books {
 
 /// How a ring is, at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Glance {
+pub struct RingSnapshot {
     /// What was counted so far.
-    pub books: Books,
+    pub books: RingCounters,
     /// Slots in use.
     pub in_use: usize,
     /// Stalls, and how long all of them were together.
@@ -174,17 +174,22 @@ impl Ring {
     /// The same; a writer gets frames of one parcel of so many consecutive numbers until it is over. Each of them needs as
     /// many slots as a writer falls behind meanwhile.
     pub fn of_parcels(slots: Vec<Buffer>, writers: usize, chronicle: Chronicle, size: u64) -> Arc<Self> {
-        Ring::with(slots, writers, chronicle, Some(Parcels::new(size, writers)))
+        Ring::with(slots, writers, chronicle, Some(ChunkLeases::new(size, writers)))
     }
 
-    fn with(slots: Vec<Buffer>, writers: usize, chronicle: Chronicle, parcels: Option<Parcels>) -> Arc<Self> {
-        let books = Books { slots: slots.len(), ..Books::default() };
+    fn with(
+        slots: Vec<Buffer>,
+        writers: usize,
+        chronicle: Chronicle,
+        parcels: Option<ChunkLeases>,
+    ) -> Arc<Self> {
+        let books = RingCounters { slots: slots.len(), ..RingCounters::default() };
         let batch = batch(slots.first().map_or(0, |slot| slot.len()));
         let state = State {
             full: VecDeque::with_capacity(slots.len()),
             free: slots,
             parcels,
-            mark: Mark::default(),
+            mark: Watermark::default(),
             closed: None,
             last: None,
             in_use: 0,
@@ -320,15 +325,15 @@ impl Ring {
     }
 
     /// What was counted so far.
-    pub fn books(&self) -> Books {
+    pub fn books(&self) -> RingCounters {
         self.lock().books
     }
 
     /// How it is, with a stall that lasts until now. Cheap enough to be asked many times a second.
-    pub fn glance(&self, now: Nanos) -> Glance {
+    pub fn glance(&self, now: Nanos) -> RingSnapshot {
         let state = self.lock();
         let (stalled, longest_stall) = state.chronicle.stalls_until(now);
-        Glance { books: state.books, in_use: state.in_use, stalled, longest_stall }
+        RingSnapshot { books: state.books, in_use: state.in_use, stalled, longest_stall }
     }
 
     /// Every writer has left.
@@ -384,7 +389,7 @@ impl State {
 
     /// The oldest of those that wait.
     fn pop_oldest(&mut self) -> Option<Frame> {
-        let oldest = self.parcels.as_ref().and_then(Parcels::oldest);
+        let oldest = self.parcels.as_ref().and_then(ChunkLeases::oldest);
         match (oldest, self.full.front()) {
             (Some(claimed), front) if front.is_none_or(|front| claimed < front.number) => {
                 self.parcels.as_mut()?.pop_oldest()

@@ -1,4 +1,4 @@
-//! Parcels: who gets which frames.
+//! Chunk leases: who gets which frames.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -3,7 +3,7 @@
 
 use crate::{
     Gap, Ranges,
-    whole::{Continuity, Whole},
+    view::{Continuity, RecordingView},
 };
 use nilometer_wire::{Stamp, Stamps};
 
@@ -25,7 +25,7 @@ pub struct Headers {
 
 impl Headers {
     /// Of a recording whose frames have some.
-    pub(super) fn of(whole: &Whole) -> Option<Self> {
+    pub(super) fn of(whole: &RecordingView) -> Option<Self> {
         Some(Headers {
             stamps: whole.stamps()?,
             frame_size: whole.frame_size() as usize,

@@ -1,6 +1,6 @@
 //! What happens when there is no room, in the ring or on the storage, against what theory says.
 
-use nilometer_acquisition::{Books, WhenFull, reader::Trust, sink::Durability};
+use nilometer_acquisition::{RingCounters, WhenFull, reader::Trust, sink::Durability};
 use nilometer_model::{Nanos, Seed, Storing};
 use nilometer_storage::{
     Target,
@@ -72,7 +72,7 @@ impl Stall {
 }
 
 /// The books, and which frames are missing.
-fn missing(run: &Run) -> (Books, Vec<(u64, u64)>) {
+fn missing(run: &Run) -> (RingCounters, Vec<(u64, u64)>) {
     (run.ring.books(), run.index(Trust::Durable).missing())
 }
 

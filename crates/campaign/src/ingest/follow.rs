@@ -47,7 +47,7 @@ pub(super) struct Report {
 
 /// All that read.
 #[derive(Debug)]
-pub(super) struct Crowd {
+pub(super) struct LiveReaders {
     clock: Clock,
     hang_after: Nanos,
     over: Arc<AtomicBool>,
@@ -68,10 +68,10 @@ const REPORTS: usize = 4096;
 /// How often it is looked whether copies are complete.
 const LOOK: Nanos = Nanos::from_millis(20);
 
-impl Crowd {
+impl LiveReaders {
     pub(super) fn new(run: &Run) -> Self {
         let (sender, reports) = sync_channel(REPORTS);
-        Crowd {
+        LiveReaders {
             clock: run.clock,
             hang_after: run.hang_after,
             over: Arc::default(),

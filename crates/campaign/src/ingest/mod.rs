@@ -28,7 +28,7 @@ use crate::{
     supervise::{GLANCE, SoFar, Step},
     surroundings::Surroundings,
 };
-use follow::{Crowd, Followed, Report};
+use follow::{Followed, LiveReaders, Report};
 use loopback::{Sends, Went};
 use nothing::Nothing;
 use sample::Made;
@@ -155,7 +155,7 @@ fn recorded(
     mut members: Vec<Member>,
     tell: &mut dyn FnMut(SoFar),
 ) -> Result<Recorded, Invalid> {
-    let mut crowd = Crowd::new(run);
+    let mut crowd = LiveReaders::new(run);
     for (index, member) in members.iter().enumerate() {
         let readers = job.cells[member.cell].0.readers;
         crowd.follow(index, &member.followed, readers).map_err(Invalid::Refused)?;
@@ -271,7 +271,7 @@ fn read_back(run: &Run, job: &Job<'_>, recorded: Recorded) -> Result<Recorded, I
     if recorded.hung || recorded.cut {
         return Ok(recorded);
     }
-    let mut crowd = Crowd::new(run);
+    let mut crowd = LiveReaders::new(run);
     for (index, member) in recorded.members.iter().enumerate() {
         let (cell, _) = &job.cells[member.cell];
         if cell.goal == Goal::Pace && cell.onto == Onto::Target {

@@ -18,7 +18,7 @@ use nilometer_storage::{
     target::{Memory, TargetError},
 };
 
-use crate::settle::Usual;
+use crate::settle::Baseline;
 
 /// 10 kB a frame, 500 a second.
 const CAMERA: &str = r#"
@@ -170,7 +170,7 @@ fn cell(readers: Readers) -> RecordingRun {
 }
 
 fn recorded_on(target: &Arc<dyn Target>, archive: Option<&Arc<dyn Target>>, cell: RecordingRun) -> Sample {
-    let (clock, usual) = (Clock::start(), Usual::now());
+    let (clock, usual) = (Clock::start(), Baseline::now());
     // What others write is not waited for.
     usual.stays(u64::MAX);
     let run =

@@ -19,10 +19,10 @@ use crate::{
     patience::within,
     phase::{Reached, Run, Task, run_phase},
     remaining::{Planned, Remaining},
-    settle::Usual,
+    settle::Baseline,
     supervise::SoFar,
     surroundings::Surroundings,
-    turns::{self, Done, Trials, Turn, is_broken},
+    turns::{self, Done, ScheduledRepeat, Trials, is_broken},
 };
 use spoilt::{Budget, Taken};
 
@@ -140,7 +140,7 @@ struct State<'a> {
     /// For what is measured again.
     budget: Budget,
     /// The turn that runs.
-    turn: Turn,
+    turn: ScheduledRepeat,
     /// When it began.
     turn_begun: Nanos,
     /// How many turns are done, this one included, and of how many.
@@ -159,9 +159,13 @@ impl Campaign {
             let taken = self.take_round(&mut state, &turns, round)?;
             self.take_again(&mut state, &taken)?;
         }
-        let open = |turn: &&Turn| {
+        let open = |turn: &&ScheduledRepeat| {
             let targets = state.in_use(&turn.targets);
-            !Turn { targets, ..(*turn).clone() }.is_done(&self.resolved.plan, &self.done, &self.trials)
+            !ScheduledRepeat { targets, ..(*turn).clone() }.is_done(
+                &self.resolved.plan,
+                &self.done,
+                &self.trials,
+            )
         };
         let missing = turns.iter().filter(open).count();
         if missing > 0 && state.run.clock.now() >= state.run.ends {
@@ -180,8 +184,8 @@ impl Campaign {
     fn take_round(
         &mut self,
         state: &mut State<'_>,
-        turns: &[Turn],
-        round: &[Turn],
+        turns: &[ScheduledRepeat],
+        round: &[ScheduledRepeat],
     ) -> Result<Vec<Taken>, CampaignError> {
         let mut taken = Vec::new();
         for planned in round {
@@ -195,7 +199,7 @@ impl Campaign {
             state.place = (before + 1, turns.len());
             state.turn = planned.clone();
             state.turn_begun = state.run.clock.now();
-            let turn = Turn { targets: state.in_use(&planned.targets), ..planned.clone() };
+            let turn = ScheduledRepeat { targets: state.in_use(&planned.targets), ..planned.clone() };
             let left_out = turn.targets.is_empty();
             self.take(state, &turn)?;
             let took = state.run.clock.now().since(state.turn_begun);
@@ -207,26 +211,26 @@ impl Campaign {
         Ok(taken)
     }
 
-    fn begin<'a>(&self, turns: &[Turn], tell: Tell<'a>) -> State<'a> {
+    fn begin<'a>(&self, turns: &[ScheduledRepeat], tell: Tell<'a>) -> State<'a> {
         let (plan, clock) = (&self.resolved.plan, Clock::start());
         let (hang_after, stop) = (plan.hang_after, self.stop.clone());
         let served_by = |target: &Option<Arc<dyn Target>>| {
             target.as_ref().map_or_else(Vec::new, |target| daemons(target.description()))
         };
-        let left: Vec<Turn> =
+        let left: Vec<ScheduledRepeat> =
             turns.iter().filter(|turn| !turn.is_done(plan, &self.done, &self.trials)).cloned().collect();
-        let recording = |turn: &Turn| {
+        let recording = |turn: &ScheduledRepeat| {
             let members = turns::company(plan, turn.cell).into_iter();
             members.map(|(_, run)| Planned::of(run)).max_by_key(|planned| planned.time)
         };
         State {
-            run: Run { clock, hang_after, stop, ends: clock.now() + plan.time_limit, usual: Usual::now() },
+            run: Run { clock, hang_after, stop, ends: clock.now() + plan.time_limit, usual: Baseline::now() },
             surroundings: Surroundings::look(&clock, self.targets.iter().map(served_by).collect()),
             calendar: Watched::begin(),
             left_out: self.targets.iter().map(Option::is_none).collect(),
             remaining: Remaining::new(&left, recording),
             budget: Budget::default(),
-            turn: Turn { targets: Vec::new(), cell: 0, repeat: 0 },
+            turn: ScheduledRepeat { targets: Vec::new(), cell: 0, repeat: 0 },
             turn_begun: clock.now(),
             place: (0, turns.len()),
             tell,
@@ -234,7 +238,7 @@ impl Campaign {
     }
 
     /// One cell, all its phases, on the turn's targets. Returns early when the campaign ends first.
-    fn take(&mut self, state: &mut State<'_>, turn: &Turn) -> Result<(), CampaignError> {
+    fn take(&mut self, state: &mut State<'_>, turn: &ScheduledRepeat) -> Result<(), CampaignError> {
         match &self.resolved.plan.cells[turn.cell].measurement {
             Measurement::Recording(run) if run.goal.searches() => self.take_search(state, turn)?,
             Measurement::Recording(_) => self.take_recording(state, turn)?,
@@ -251,7 +255,7 @@ impl Campaign {
         Ok(())
     }
 
-    fn seed(&self, turn: &Turn) -> Seed {
+    fn seed(&self, turn: &ScheduledRepeat) -> Seed {
         Seed(self.resolved.plan.seed).part(turn.cell as u64).part(u64::from(turn.repeat))
     }
 
@@ -259,7 +263,7 @@ impl Campaign {
     fn take_phases(
         &mut self,
         state: &mut State<'_>,
-        turn: &Turn,
+        turn: &ScheduledRepeat,
         cell: &WorkloadRun,
     ) -> Result<(), CampaignError> {
         let seed = self.seed(turn);
@@ -328,7 +332,7 @@ impl Campaign {
     fn keep_broken(
         &mut self,
         state: &mut State<'_>,
-        turn: &Turn,
+        turn: &ScheduledRepeat,
         (target, phase): (usize, Phase),
         sample: Sample,
     ) -> Result<(), CampaignError> {
@@ -380,7 +384,7 @@ impl Campaign {
     }
 
     /// Removes what a cell left; each file may take its time.
-    fn clear(&self, state: &State<'_>, turn: &Turn, target: usize) -> Result<(), TargetError> {
+    fn clear(&self, state: &State<'_>, turn: &ScheduledRepeat, target: usize) -> Result<(), TargetError> {
         let Some(target) = &self.targets[target] else { return Ok(()) };
         let run = self.resolved.plan.cells[turn.cell].as_workload();
         let files = run.map_or(0, |run| run.footprint().entries);
@@ -396,7 +400,7 @@ impl State<'_> {
     }
 
     /// A phase of a cell; none if the campaign ended first.
-    fn measure(&mut self, turn: &Turn, task: &Task<'_>) -> Option<Vec<Sample>> {
+    fn measure(&mut self, turn: &ScheduledRepeat, task: &Task<'_>) -> Option<Vec<Sample>> {
         let State { run, surroundings, place, tell, remaining, turn_begun, turn: running, .. } = self;
         let left = || remaining.time(running, run.clock.now().since(*turn_begun));
         run_phase(run, surroundings, task, &mut |so_far| tell(now(turn, task.phase, so_far, *place, left())))
@@ -409,7 +413,7 @@ impl State<'_> {
 }
 
 fn now(
-    turn: &Turn,
+    turn: &ScheduledRepeat,
     phase: Phase,
     so_far: SoFar,
     (done, of): (usize, usize),

@@ -11,13 +11,18 @@ use crate::{
     condition,
     ingest::{Job, Pass, run_ingest},
     patience::within,
-    turns::{self, Turn},
+    turns::{self, ScheduledRepeat},
 };
 
 impl Campaign {
-    pub(super) fn take_recording(&mut self, state: &mut State<'_>, turn: &Turn) -> Result<(), CampaignError> {
+    pub(super) fn take_recording(
+        &mut self,
+        state: &mut State<'_>,
+        turn: &ScheduledRepeat,
+    ) -> Result<(), CampaignError> {
         let members = turns::company(&self.resolved.plan, turn.cell);
-        let turns: Vec<Turn> = members.iter().map(|(cell, _)| Turn { cell: *cell, ..turn.clone() }).collect();
+        let turns: Vec<ScheduledRepeat> =
+            members.iter().map(|(cell, _)| ScheduledRepeat { cell: *cell, ..turn.clone() }).collect();
         let cells: Vec<_> =
             members.iter().zip(&turns).map(|((_, run), turn)| ((*run).clone(), self.seed(turn))).collect();
         let archive = self.archive.clone();
@@ -46,7 +51,7 @@ impl Campaign {
     fn record_in(
         &mut self,
         state: &mut State<'_>,
-        turn: &Turn,
+        turn: &ScheduledRepeat,
         job: &Job<'_>,
         condition: &Condition,
     ) -> Result<Option<Vec<Sample>>, CampaignError> {
@@ -75,14 +80,18 @@ impl Campaign {
     }
 
     /// All trials of a search that are not made yet, on each target.
-    pub(super) fn take_search(&mut self, state: &mut State<'_>, turn: &Turn) -> Result<(), CampaignError> {
+    pub(super) fn take_search(
+        &mut self,
+        state: &mut State<'_>,
+        turn: &ScheduledRepeat,
+    ) -> Result<(), CampaignError> {
         let Some(cell) = turn.search(&self.resolved.plan).cloned() else { return Ok(()) };
         for &number in &turn.targets {
             let of = (turn.cell, number);
             let bound = SearchBound::of(&cell);
             (state.tell)(Progress::Searches { target: number, cell: turn.cell, bound });
             while let Some((made, next)) = self.trials.next(&self.done, &cell, of) {
-                let trial = Turn { repeat: turn.repeat + made, ..turn.clone() };
+                let trial = ScheduledRepeat { repeat: turn.repeat + made, ..turn.clone() };
                 if !self.take_trial(state, &trial, number, next)? {
                     return Ok(());
                 }
@@ -98,7 +107,7 @@ impl Campaign {
     fn take_trial(
         &mut self,
         state: &mut State<'_>,
-        turn: &Turn,
+        turn: &ScheduledRepeat,
         number: usize,
         cell: RecordingRun,
     ) -> Result<bool, CampaignError> {
@@ -140,7 +149,7 @@ impl Campaign {
 
 impl State<'_> {
     /// A recording; none if the campaign ended first.
-    fn record(&mut self, turn: &Turn, job: &Job<'_>) -> Option<Vec<Sample>> {
+    fn record(&mut self, turn: &ScheduledRepeat, job: &Job<'_>) -> Option<Vec<Sample>> {
         let State { run, surroundings, place, tell, remaining, turn_begun, turn: running, .. } = self;
         let left = || remaining.time(running, run.clock.now().since(*turn_begun));
         run_ingest(run, surroundings, job, &mut |so_far| {

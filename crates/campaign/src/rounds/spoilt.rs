@@ -12,7 +12,7 @@ use nilometer_model::{Event, Invalid, Nanos, plan::ResolvedPlan};
 use super::{Campaign, CampaignError, State};
 use crate::{
     calm::await_calm,
-    turns::{Done, Turn, is_broken},
+    turns::{Done, ScheduledRepeat, is_broken},
 };
 
 /// A turn is measured again at most so often in its round.
@@ -60,18 +60,21 @@ impl Budget {
 /// A turn that was just measured, and how long that took.
 #[derive(Debug, Clone)]
 pub(super) struct Taken {
-    pub(super) turn: Turn,
+    pub(super) turn: ScheduledRepeat,
     pub(super) took: Nanos,
 }
 
 /// Turns that are measured before any of them is measured again: those of a round, and a search by itself.
-pub(super) fn rounds<'a>(plan: &'a ResolvedPlan, turns: &'a [Turn]) -> impl Iterator<Item = &'a [Turn]> {
-    let place = |turn: &Turn| (turn.repeat, plan.cells[turn.cell].as_recording().is_some());
+pub(super) fn rounds<'a>(
+    plan: &'a ResolvedPlan,
+    turns: &'a [ScheduledRepeat],
+) -> impl Iterator<Item = &'a [ScheduledRepeat]> {
+    let place = |turn: &ScheduledRepeat| (turn.repeat, plan.cells[turn.cell].as_recording().is_some());
     turns.chunk_by(move |a, b| place(a) == place(b) && a.search(plan).is_none() && b.search(plan).is_none())
 }
 
 /// Why a turn should be measured again: the worst of what spoilt its samples, on targets on which nothing broke.
-pub(super) fn spoilt<'a>(turn: &Turn, plan: &ResolvedPlan, done: &'a Done) -> Option<&'a Invalid> {
+pub(super) fn spoilt<'a>(turn: &ScheduledRepeat, plan: &ResolvedPlan, done: &'a Done) -> Option<&'a Invalid> {
     if turn.repeat < plan.warm_up || turn.search(plan).is_some() {
         return None;
     }
@@ -89,7 +92,7 @@ impl Campaign {
     pub(super) fn take_again(&mut self, state: &mut State<'_>, round: &[Taken]) -> Result<(), CampaignError> {
         for _ in 0..ATTEMPTS_MOST {
             for Taken { turn, took } in round {
-                let turn = Turn { targets: state.in_use(&turn.targets), ..turn.clone() };
+                let turn = ScheduledRepeat { targets: state.in_use(&turn.targets), ..turn.clone() };
                 let Some(why) = spoilt(&turn, &self.resolved.plan, &self.done).cloned() else { continue };
                 if state.run.is_over() {
                     return Ok(());
@@ -121,7 +124,7 @@ impl Campaign {
     }
 
     /// Cell, targets and round of a turn.
-    fn in_words(&self, turn: &Turn) -> String {
+    fn in_words(&self, turn: &ScheduledRepeat) -> String {
         let plan = &self.resolved.plan;
         let cell = &plan.cells[turn.cell];
         let path = |&target: &usize| self.resolved.targets[target].path.display().to_string();
@@ -162,8 +165,8 @@ access = "buffered"
         parse(PLAN, "test.toml", 1.0).expect("a valid plan")
     }
 
-    fn turn(targets: &[usize], repeat: u32) -> Turn {
-        Turn { targets: targets.into(), cell: 0, repeat }
+    fn turn(targets: &[usize], repeat: u32) -> ScheduledRepeat {
+        ScheduledRepeat { targets: targets.into(), cell: 0, repeat }
     }
 
     fn starved(waited: u64) -> Invalid {
@@ -292,7 +295,7 @@ access = "buffered"
     fn a_round_ends_with_its_repeats() {
         let turns = [turn(&[0], 0), turn(&[1], 0), turn(&[1], 1), turn(&[0], 1), turn(&[0], 2)];
         let plan = plan();
-        let lengths: Vec<usize> = rounds(&plan, &turns).map(<[Turn]>::len).collect();
+        let lengths: Vec<usize> = rounds(&plan, &turns).map(<[ScheduledRepeat]>::len).collect();
         assert_eq!(lengths, [2, 2, 1]);
     }
 

@@ -3,9 +3,9 @@
 mod account;
 mod inlets;
 mod live;
+mod options;
 mod settings;
 mod summary;
-mod wishes;
 
 use std::{
     path::PathBuf,
@@ -30,15 +30,15 @@ use crate::{
 };
 pub(crate) use account::{Account, Before};
 use live::Live;
+pub(crate) use options::RecordOptions;
 pub(crate) use settings::{Prepared, Settings};
 pub(crate) use summary::{summary, went_well};
-pub(crate) use wishes::Wishes;
 
 /// Records the packets of an instrument from the network, in order and complete, until it is stopped
 #[derive(Debug, Args)]
 pub(crate) struct Record {
     #[command(flatten)]
-    wishes: Wishes,
+    wishes: RecordOptions,
     /// A TOML file with any of what can be said here, such as `to = "/data"`; options win over it
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -79,7 +79,7 @@ impl Record {
     }
 
     fn settings(&self) -> anyhow::Result<Settings> {
-        let file = self.config.as_deref().map(Wishes::read).transpose()?;
+        let file = self.config.as_deref().map(RecordOptions::read).transpose()?;
         Settings::of(self.wishes.clone().over(file.unwrap_or_default()))
     }
 

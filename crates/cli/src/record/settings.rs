@@ -28,7 +28,7 @@ use nilometer_wire::{Known, WireFormat};
 
 use super::{
     inlets::{Threads, inlets},
-    wishes::{Allow, Wishes},
+    options::{Allow, RecordOptions},
 };
 use crate::{
     Blame, Failure,
@@ -44,7 +44,7 @@ use crate::{
 pub(crate) struct Settings {
     instrument: Instrument,
     packets: Packets,
-    wishes: Wishes,
+    wishes: RecordOptions,
 }
 
 /// A recording that is ready to begin.
@@ -104,7 +104,7 @@ impl Kept {
 
 impl Settings {
     /// All that can be refused before the storage is looked at.
-    pub(crate) fn of(wishes: Wishes) -> anyhow::Result<Self> {
+    pub(crate) fn of(wishes: RecordOptions) -> anyhow::Result<Self> {
         let instrument = asked(&wishes)?;
         ensure!(!wishes.to.is_empty(), "no --to: name the directory that the recording goes to");
         let name = &instrument.name;
@@ -120,7 +120,7 @@ impl Settings {
         if let Some(name) = &self.wishes.name {
             check_name(name)?;
         }
-        let Wishes { packets, duration, start, stop, hang_after, .. } = &self.wishes;
+        let RecordOptions { packets, duration, start, stop, hang_after, .. } = &self.wishes;
         let time = |time: &Option<Nanos>| time.map(|time| time.0);
         let least =
             [("--packets", *packets), ("--duration", time(duration)), ("--hang-after", time(hang_after))];
@@ -137,7 +137,7 @@ impl Settings {
     }
 
     /// What was asked.
-    pub(crate) fn wishes(&self) -> &Wishes {
+    pub(crate) fn wishes(&self) -> &RecordOptions {
         &self.wishes
     }
 
@@ -281,7 +281,7 @@ impl Settings {
     }
 
     fn listening(&self) -> anyhow::Result<Listening> {
-        let Wishes { interface, allow, receive_buffer, busy_poll, .. } = &self.wishes;
+        let RecordOptions { interface, allow, receive_buffer, busy_poll, .. } = &self.wishes;
         let at = self.address()?;
         if let Some(interface) = interface {
             let hint = "leave --interface out, or --listen to a group";
@@ -427,7 +427,7 @@ fn allowed(allow: &[Allow]) -> anyhow::Result<Allowed> {
 }
 
 /// The instrument that is named, as its mode changes it.
-fn asked(wishes: &Wishes) -> anyhow::Result<Instrument> {
+fn asked(wishes: &RecordOptions) -> anyhow::Result<Instrument> {
     let named = wishes.instrument.as_deref().map(instrument::load).transpose()?;
     match &wishes.mode {
         Some(mode) => mode.instrument(named.as_ref()).map_err(anyhow::Error::msg),

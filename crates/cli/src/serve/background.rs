@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     explained,
-    record::{Before, Prepared, Settings, Wishes},
+    record::{Before, Prepared, RecordOptions, Settings},
     recorded::is_taken,
 };
 
@@ -39,7 +39,7 @@ pub(super) struct Current {
 #[derive(Debug)]
 pub(super) enum TaskOutcome {
     /// What is wished from here on, and how that is told.
-    Configured(Box<(Wishes, Configuration)>),
+    Configured(Box<(RecordOptions, Configuration)>),
     /// A recording that can begin, and whether it is to begin at once.
     Armed(Box<Current>, bool),
     /// What was armed is gone.
@@ -103,8 +103,8 @@ fn broken() -> Refused {
 /// Checks what is asked for and keeps it, if it can be recorded with.
 pub(super) fn configure(
     permission: &Permission,
-    asked: Wishes,
-    below: &Wishes,
+    asked: RecordOptions,
+    below: &RecordOptions,
 ) -> Result<TaskOutcome, Refused> {
     let settings = permission.settings(asked, below.clone())?;
     let configuration = Configuration::of(&settings);
@@ -112,7 +112,7 @@ pub(super) fn configure(
 }
 
 /// The same for one thing of several that follow: what is still missing is told, and is no fault.
-pub(super) fn change(permission: &Permission, asked: Wishes, below: &Wishes) -> TaskOutcome {
+pub(super) fn change(permission: &Permission, asked: RecordOptions, below: &RecordOptions) -> TaskOutcome {
     match configure(permission, asked.clone(), below) {
         Ok(outcome) => outcome,
         Err(Refused::Input(why)) => {
@@ -127,8 +127,8 @@ pub(super) fn change(permission: &Permission, asked: Wishes, below: &Wishes) -> 
 /// Makes a recording ready.
 pub(super) fn arm(
     permission: &Permission,
-    asked: Wishes,
-    below: Wishes,
+    asked: RecordOptions,
+    below: RecordOptions,
     metadata: Metadata,
     begins: bool,
 ) -> Result<TaskOutcome, Refused> {

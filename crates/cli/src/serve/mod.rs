@@ -22,7 +22,7 @@ use anyhow::Context;
 use clap::Args;
 use serde::Deserialize;
 
-use crate::{Blame, Outcome, record::Wishes, signals::stop_on_signal, small_file, tell};
+use crate::{Blame, Outcome, record::RecordOptions, signals::stop_on_signal, small_file, tell};
 use console::Console;
 use doors::{HTTP, listen, spawn};
 use permission::Permission;
@@ -66,7 +66,7 @@ struct Service {
 #[serde(deny_unknown_fields, default)]
 struct Configured {
     service: Service,
-    record: Wishes,
+    record: RecordOptions,
 }
 
 const MARK5: &str = "127.0.0.1:2620";

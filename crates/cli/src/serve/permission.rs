@@ -9,7 +9,7 @@ use anyhow::{Context, bail, ensure};
 use super::state::Refused;
 use crate::{
     Failure, catalogue, explained,
-    record::{Settings, Wishes},
+    record::{RecordOptions, Settings},
     tell,
 };
 
@@ -21,12 +21,12 @@ pub(super) struct Permission {
     /// Where files of instruments may be.
     pub(super) instruments: Vec<PathBuf>,
     /// What the configuration of the service says of recordings: all of that may be asked for.
-    pub(super) file: Wishes,
+    pub(super) file: RecordOptions,
 }
 
 impl Permission {
     /// What a command asks for, over what is asked for already. Looks at files, which takes its time.
-    pub(super) fn settings(&self, asked: Wishes, below: Wishes) -> Result<Settings, Refused> {
+    pub(super) fn settings(&self, asked: RecordOptions, below: RecordOptions) -> Result<Settings, Refused> {
         let (asked, is_file) = self.instrument(asked).map_err(|error| Refused::Input(explained(&error)))?;
         let listens = asked.listen.clone();
         let settings = Settings::of(asked.over(below)).map_err(|error| {
@@ -46,7 +46,7 @@ impl Permission {
     }
 
     /// With the real path of an instrument's file, and whether it is one.
-    fn instrument(&self, asked: Wishes) -> anyhow::Result<(Wishes, bool)> {
+    fn instrument(&self, asked: RecordOptions) -> anyhow::Result<(RecordOptions, bool)> {
         let named = asked.instrument.as_ref().filter(|_| asked.instrument != self.file.instrument);
         let Some(name) = named.filter(|name| !catalogue::has_instrument(name)) else {
             return Ok((asked, false));
@@ -64,7 +64,7 @@ impl Permission {
             |directory: &PathBuf| directory.canonicalize().is_ok_and(|directory| real.starts_with(directory));
         ensure!(self.instruments.iter().any(below), refused());
         let Some(real) = real.to_str() else { bail!(refused()) };
-        Ok((Wishes { instrument: Some(real.to_owned()), ..asked }, true))
+        Ok((RecordOptions { instrument: Some(real.to_owned()), ..asked }, true))
     }
 
     fn listens(&self, settings: &Settings) -> anyhow::Result<()> {
@@ -93,12 +93,16 @@ pub(super) fn refused(failure: Failure) -> Refused {
 mod tests {
     use super::*;
 
-    fn wished(instrument: &str) -> Wishes {
-        Wishes { instrument: Some(instrument.into()), to: vec!["/data".into()], ..Wishes::default() }
+    fn wished(instrument: &str) -> RecordOptions {
+        RecordOptions {
+            instrument: Some(instrument.into()),
+            to: vec!["/data".into()],
+            ..RecordOptions::default()
+        }
     }
 
-    fn why(permission: &Permission, asked: Wishes) -> String {
-        match permission.settings(asked, Wishes::default()) {
+    fn why(permission: &Permission, asked: RecordOptions) -> String {
+        match permission.settings(asked, RecordOptions::default()) {
             Err(Refused::Input(why)) => why,
             other => panic!("not refused: {other:?}"),
         }
@@ -114,8 +118,8 @@ mod tests {
         std::os::unix::fs::symlink("/etc/passwd", path("link.toml")).expect("a link");
         let nothing = Permission::default();
         let permission = Permission { instruments: vec![allowed.path().into()], ..Permission::default() };
-        assert!(permission.settings(wished("fila10g-1g"), Wishes::default()).is_ok());
-        assert!(permission.settings(wished(&path("fila10g-1g.toml")), Wishes::default()).is_ok());
+        assert!(permission.settings(wished("fila10g-1g"), RecordOptions::default()).is_ok());
+        assert!(permission.settings(wished(&path("fila10g-1g.toml")), RecordOptions::default()).is_ok());
         let dots = path("../../../../../../../../etc/passwd");
         for outside in
             ["/etc/passwd", "/proc/self/environ", "/dev/zero", &dots, &path("link.toml"), &path("none")]
@@ -127,25 +131,28 @@ mod tests {
         assert!(!told.contains("hunter2") && !told.contains("TOKEN"), "{told}");
         let of_the_file = Permission { file: wished(&path("fila10g-1g.toml")), ..nothing };
         assert!(
-            of_the_file.settings(of_the_file.file.clone(), Wishes::default()).is_ok(),
+            of_the_file.settings(of_the_file.file.clone(), RecordOptions::default()).is_ok(),
             "its own file names it"
         );
     }
 
     #[test]
     fn packets_from_beyond_need_the_flag() {
-        let listening = |at: &str| Wishes { listen: at.parse().ok(), ..wished("fila10g-1g") };
+        let listening = |at: &str| RecordOptions { listen: at.parse().ok(), ..wished("fila10g-1g") };
         let [closed, open] = [false, true].map(|beyond| Permission { beyond, ..Permission::default() });
         for beyond in
             ["udp://0.0.0.0:5000", "udp://192.0.2.1:5000", "udp://239.1.1.1:5000", "udp://[::]:5000"]
         {
             assert!(why(&closed, listening(beyond)).contains("--listen-beyond-loopback"), "{beyond}");
-            assert!(open.settings(listening(beyond), Wishes::default()).is_ok(), "{beyond}");
+            assert!(open.settings(listening(beyond), RecordOptions::default()).is_ok(), "{beyond}");
         }
-        assert!(closed.settings(listening("udp://127.0.0.1:5000"), Wishes::default()).is_ok());
+        assert!(closed.settings(listening("udp://127.0.0.1:5000"), RecordOptions::default()).is_ok());
         let file = listening("udp://0.0.0.0:5000");
         let configured = Permission { file: file.clone(), ..closed };
-        assert!(configured.settings(Wishes::default(), file.clone()).is_ok(), "its configuration says so");
-        assert!(configured.settings(file, Wishes::default()).is_ok(), "and so may be asked for");
+        assert!(
+            configured.settings(RecordOptions::default(), file.clone()).is_ok(),
+            "its configuration says so"
+        );
+        assert!(configured.settings(file, RecordOptions::default()).is_ok(), "and so may be asked for");
     }
 }

@@ -6,7 +6,7 @@ use nilometer_acquisition::Status;
 use nilometer_model::{Moment, packets::Mode};
 use serde::Serialize;
 
-use crate::record::{Settings, Wishes};
+use crate::record::{RecordOptions, Settings};
 
 /// In which state a recorder is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
@@ -29,11 +29,11 @@ pub(crate) enum State {
 #[derive(Debug)]
 pub(crate) enum Order {
     /// This is to be recorded; the file of the service says the rest.
-    Configure(Wishes),
+    Configure(RecordOptions),
     /// This is to be recorded instead; the rest stays.
-    Change(Wishes),
+    Change(RecordOptions),
     /// Make everything ready; the wishes hold for this recording only.
-    Arm(Wishes, Metadata),
+    Arm(RecordOptions, Metadata),
     /// Begin.
     Start,
     /// Arm under this name, or one that is like it if it is taken, and begin.
@@ -145,7 +145,7 @@ impl Configuration {
     }
 
     /// Of what can't be recorded with yet, and why.
-    pub(crate) fn missing(wishes: &Wishes, why: String) -> Self {
+    pub(crate) fn missing(wishes: &RecordOptions, why: String) -> Self {
         let (mode, to) = (wishes.mode, wishes.to.clone());
         Configuration { mode, to, missing: Some(why), ..Configuration::default() }
     }
@@ -183,9 +183,9 @@ mod tests {
     fn orders_are_carried_out_in_their_state_only() {
         let orders = || {
             [
-                Order::Configure(Wishes::default()),
-                Order::Change(Wishes::default()),
-                Order::Arm(Wishes::default(), Metadata::new()),
+                Order::Configure(RecordOptions::default()),
+                Order::Change(RecordOptions::default()),
+                Order::Arm(RecordOptions::default(), Metadata::new()),
                 Order::Start,
                 Order::Record(String::new()),
                 Order::Stop,
@@ -202,7 +202,8 @@ mod tests {
                 [1, 1, 1, 0, 1, 0]
             ]
         );
-        let Err(Refused::Order(why)) = State::Recording.allows(&Order::Configure(Wishes::default())) else {
+        let Err(Refused::Order(why)) = State::Recording.allows(&Order::Configure(RecordOptions::default()))
+        else {
             panic!("it records")
         };
         assert_eq!(why, "it is recording: stop it first");

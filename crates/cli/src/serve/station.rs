@@ -20,7 +20,7 @@ use super::{
     state::{Configuration, Metadata, Order, Refused, Report, Scan, State},
 };
 use crate::{
-    record::{Account, Before, Wishes, left_until, went_well},
+    record::{Account, Before, RecordOptions, left_until, went_well},
     tell,
 };
 
@@ -29,7 +29,7 @@ use crate::{
 pub(super) struct Station {
     permission: Arc<Permission>,
     /// What is configured, and how that is told.
-    wishes: Wishes,
+    wishes: RecordOptions,
     configuration: Configuration,
     /// What is done for an order.
     background: Option<BackgroundTask>,
@@ -59,7 +59,7 @@ fn now() -> Moment {
 impl Station {
     pub(super) fn new(permission: Permission, news: Arc<Mutex<News>>) -> Self {
         let wishes = permission.file.clone();
-        let configuration = match background::change(&permission, Wishes::default(), &wishes) {
+        let configuration = match background::change(&permission, RecordOptions::default(), &wishes) {
             TaskOutcome::Configured(configured) => configured.1,
             _ => Configuration::missing(&wishes, "nothing is configured".into()),
         };
@@ -159,10 +159,10 @@ impl Station {
             Order::Record(label) => Box::new(move || {
                 let name = Some(background::free_name(&wishes.to, &label)?);
                 // The times of the configuration are those of a schedule; this is a command.
-                let wishes = Wishes { start: None, ..wishes };
+                let wishes = RecordOptions { start: None, ..wishes };
                 background::arm(
                     &permission,
-                    Wishes { name, ..Wishes::default() },
+                    RecordOptions { name, ..RecordOptions::default() },
                     wishes,
                     Metadata::new(),
                     true,
@@ -396,7 +396,7 @@ mod tests {
     use super::*;
 
     /// A station with this to be recorded, and what it tells.
-    fn station(wishes: Wishes) -> (Station, Arc<Mutex<News>>) {
+    fn station(wishes: RecordOptions) -> (Station, Arc<Mutex<News>>) {
         let news = Arc::new(Mutex::new(News::default()));
         let permission = Permission { file: wishes, ..Permission::default() };
         (Station::new(permission, news.clone()), news)
@@ -418,9 +418,9 @@ mod tests {
         answered.try_recv().expect("an answer")
     }
 
-    fn nowhere() -> Wishes {
+    fn nowhere() -> RecordOptions {
         let mode = "VDIF_8000-4096-16-2".parse().ok();
-        Wishes { mode, to: vec!["/no/such/directory".into()], ..Wishes::default() }
+        RecordOptions { mode, to: vec!["/no/such/directory".into()], ..RecordOptions::default() }
     }
 
     #[test]
@@ -440,7 +440,7 @@ mod tests {
 
     #[test]
     fn an_order_that_comes_too_early_is_told_what_is_missing() {
-        let (mut station, _) = station(Wishes { mode: None, ..nowhere() });
+        let (mut station, _) = station(RecordOptions { mode: None, ..nowhere() });
         let Err(Refused::Order(why)) = told(&mut station, Order::Start) else { panic!("nothing is armed") };
         assert!(why.starts_with("it is idle: ") && why.contains("no instrument"), "{why}");
     }

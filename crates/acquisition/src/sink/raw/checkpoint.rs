@@ -10,7 +10,7 @@
 
 use nilometer_model::Nanos;
 
-use super::{Chore, RawFiles};
+use super::{FileStep, RawFiles};
 use crate::{Frame, journal::Entry, sink::FrameCount};
 
 /// A frame that is written, and its record is not.
@@ -54,8 +54,8 @@ impl RawFiles {
         // The data of every frame that has a record are written.
         let records = self.log.added();
         let many = self.placement.is_many_files();
-        self.program.add([Chore::SyncPart(file)]);
-        self.program.add(many.then_some(Chore::SyncNames));
-        self.program.add([Chore::Note(Entry::Checkpoint { records }), Chore::SyncJournal]);
+        self.program.add([FileStep::SyncPart(file)]);
+        self.program.add(many.then_some(FileStep::SyncNames));
+        self.program.add([FileStep::Note(Entry::Checkpoint { records }), FileStep::SyncJournal]);
     }
 }

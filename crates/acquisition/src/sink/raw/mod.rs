@@ -14,15 +14,15 @@
 //!
 //! A frame is written as it is, or what it was encoded to: a CBF file of its own (`.cbf`).
 //!
-//! Data are written at the engine's depth. Everything else is a program of [`Chore`]s, one at a time and in order: the
+//! Data are written at the engine's depth. Everything else is a program of [`FileStep`]s, one at a time and in order: the
 //! next file is made before it is needed, a full one is synced, noted as durable and closed. A frame is acknowledged
 //! when its record is in the journal. Where the storage has no room for a next file ([`Gauge`]), none is made, and the
 //! lane ends in order with what it has. A growing or a shared file and a ring are made once, and what is done for each of many files is
 //! done for each part of it, without making and closing.
 
 mod checkpoint;
-mod chores;
 mod chunks;
+mod file_steps;
 mod files;
 mod gauge;
 mod grouping;
@@ -45,8 +45,8 @@ use crate::{
     journal::{Encoding, Entry, RECORD, origin_entries, stream_entries},
 };
 use checkpoint::{Undurable, Unlogged};
-use chores::{Chore, Program};
 use chunks::Chunks;
+use file_steps::{FileStep, Program};
 use files::Files;
 pub use gauge::Gauge;
 use grouping::{FrameGroup, Grouping};
@@ -164,18 +164,18 @@ impl RawFiles {
             layout,
             gauge,
         };
-        sink.program.add([Chore::CreateJournal, Chore::Note(Entry::Head(sink.layout.head))]);
-        sink.program.add(sink.layout.boot.map(|boot| Chore::Note(Entry::Boot(boot))));
+        sink.program.add([FileStep::CreateJournal, FileStep::Note(Entry::Head(sink.layout.head))]);
+        sink.program.add(sink.layout.boot.map(|boot| FileStep::Note(Entry::Boot(boot))));
         let origin = sink.layout.origin.iter().flat_map(origin_entries);
-        sink.program.add(origin.map(Chore::Note));
+        sink.program.add(origin.map(FileStep::Note));
         let stream = sink.layout.stream.iter().flat_map(|stream| stream_entries(&stream.text()));
-        sink.program.add(stream.map(Chore::Note));
+        sink.program.add(stream.map(FileStep::Note));
         if sink.placement.makes_ahead() {
             sink.add_make(0);
-            sink.program.add([Chore::SyncNames]);
+            sink.program.add([FileStep::SyncNames]);
             sink.add_make(1);
         } else {
-            sink.program.add([Chore::SyncNames, Chore::Room(0)]);
+            sink.program.add([FileStep::SyncNames, FileStep::Room(0)]);
         }
         sink
     }
@@ -258,17 +258,17 @@ impl RawFiles {
         self.add_move();
         loop {
             match self.program.next(&self.files, &self.log)? {
-                Chore::Note(entry) => self.note(entry),
-                Chore::Overwrite(file, _) if self.has_room_for_records(file) => self.ready(file),
-                Chore::Overwrite(..) => {}
-                Chore::Ready(file) => self.ready(file),
-                Chore::Room(file) if self.has_room_for(file) => self.make_room(file),
-                Chore::Room(file) => self.program.cancel(file),
-                Chore::Name(file) => self.name(file),
-                Chore::Moved(file) => self.moved(file),
-                Chore::Settle if self.is_settled(now) => {}
-                Chore::Settle => {
-                    self.program.put_back(Chore::Settle);
+                FileStep::Note(entry) => self.note(entry),
+                FileStep::Overwrite(file, _) if self.has_room_for_records(file) => self.ready(file),
+                FileStep::Overwrite(..) => {}
+                FileStep::Ready(file) => self.ready(file),
+                FileStep::Room(file) if self.has_room_for(file) => self.make_room(file),
+                FileStep::Room(file) => self.program.cancel(file),
+                FileStep::Name(file) => self.name(file),
+                FileStep::Moved(file) => self.moved(file),
+                FileStep::Settle if self.is_settled(now) => {}
+                FileStep::Settle => {
+                    self.program.put_back(FileStep::Settle);
                     return None;
                 }
                 chore => {
@@ -381,7 +381,7 @@ impl Sink for RawFiles {
     fn finish(&mut self, due: Option<Due>) {
         self.finishing = true;
         if self.through {
-            self.program.add([Chore::CloseThrough(self.files.last().0)]);
+            self.program.add([FileStep::CloseThrough(self.files.last().0)]);
         }
         // Nothing more is begun: others may have the room.
         self.gauge.release();
@@ -391,11 +391,11 @@ impl Sink for RawFiles {
             self.add_end();
         }
         self.program.add([
-            Chore::CheckJournal,
-            Chore::Note(Entry::End { due }),
-            Chore::SyncJournal,
-            Chore::SyncNames,
-            Chore::CloseJournal,
+            FileStep::CheckJournal,
+            FileStep::Note(Entry::End { due }),
+            FileStep::SyncJournal,
+            FileStep::SyncNames,
+            FileStep::CloseJournal,
         ]);
     }
 

@@ -4,7 +4,7 @@
 use nilometer_model::Nanos;
 use nilometer_storage::{Buffer, Operation};
 
-use super::{RawFiles, chores::Chore, layout::OPEN};
+use super::{RawFiles, file_steps::FileStep, layout::OPEN};
 use crate::journal::Entry;
 
 impl RawFiles {
@@ -19,7 +19,7 @@ impl RawFiles {
         chunks.begin(file, first);
         // The slot is free when the file that had it is closed.
         self.program.add_behind(file.checked_sub(OPEN), self.placement.make(file));
-        self.program.add([Chore::Room(file + 1)]);
+        self.program.add([FileStep::Room(file + 1)]);
     }
 
     /// What is in the chunk is all of it.
@@ -35,15 +35,15 @@ impl RawFiles {
     /// The last chunk is closed; the numbers of others are waited for. Whether the whole recording is over.
     pub(super) fn add_end_of_chunks(&mut self, whole: bool) {
         self.end_chunk();
-        self.program.add([Chore::Settle]);
+        self.program.add([FileStep::Settle]);
         if whole && self.layout.streamer.is_some() && self.written > 0 {
-            self.program.add([Chore::CreateStreamer, Chore::WriteStreamer, Chore::CloseStreamer]);
+            self.program.add([FileStep::CreateStreamer, FileStep::WriteStreamer, FileStep::CloseStreamer]);
         }
     }
 
     /// The operation that does a chore.
-    pub(super) fn start(&mut self, chore: Chore, buffer: Buffer) -> Operation {
-        if let (Chore::Close(file), Some(chunks)) = (chore, &mut self.chunks) {
+    pub(super) fn start(&mut self, chore: FileStep, buffer: Buffer) -> Operation {
+        if let (FileStep::Close(file), Some(chunks)) = (chore, &mut self.chunks) {
             chunks.closed(file);
         }
         let name = self.name_for(chore);
@@ -51,9 +51,11 @@ impl RawFiles {
     }
 
     /// The name that a chore needs, or the text.
-    fn name_for(&self, chore: Chore) -> String {
+    fn name_for(&self, chore: FileStep) -> String {
         let numbers = self.chunks.as_ref();
-        if let (Chore::WriteStreamer, Some(chunks), Some(streamer)) = (chore, numbers, self.layout.streamer) {
+        if let (FileStep::WriteStreamer, Some(chunks), Some(streamer)) =
+            (chore, numbers, self.layout.streamer)
+        {
             let (files, bytes) = chunks.numbering.totals();
             return streamer.text(files, bytes);
         }
@@ -86,9 +88,9 @@ impl RawFiles {
     pub(super) fn add_move(&mut self) {
         let next = self.chunks.as_mut().filter(|_| self.program.journal_is_open());
         let Some((file, number)) = next.and_then(super::Chunks::next_move) else { return };
-        let note = Chore::Note(Entry::Chunk { file, number: Some(number) });
-        let rename = [note, Chore::SyncJournal, Chore::Rename(file, number), Chore::SyncNames];
-        self.program.add_first(rename.into_iter().chain([Chore::Moved(file)]));
+        let note = FileStep::Note(Entry::Chunk { file, number: Some(number) });
+        let rename = [note, FileStep::SyncJournal, FileStep::Rename(file, number), FileStep::SyncNames];
+        self.program.add_first(rename.into_iter().chain([FileStep::Moved(file)]));
     }
 
     pub(super) fn moved(&mut self, file: u64) {
@@ -101,10 +103,10 @@ impl RawFiles {
         self.chunks.as_mut().is_none_or(|chunks| chunks.is_settled(now))
     }
 
-    pub(super) fn chunk_chore_completed(&mut self, done: Option<Chore>) {
+    pub(super) fn chunk_chore_completed(&mut self, done: Option<FileStep>) {
         match (&mut self.chunks, done) {
-            (Some(chunks), Some(Chore::Rename(file, number))) => chunks.renamed(file, number),
-            (Some(chunks), Some(Chore::Create(file))) => chunks.created(file),
+            (Some(chunks), Some(FileStep::Rename(file, number))) => chunks.renamed(file, number),
+            (Some(chunks), Some(FileStep::Create(file))) => chunks.created(file),
             _ => {}
         }
     }
@@ -124,8 +126,8 @@ impl RawFiles {
         }
         if !std::mem::replace(&mut chunks.salvaging, true) {
             self.program.replace(chunks.open().iter().map(|&(file, bytes)| match bytes {
-                0 => Chore::Discard(file),
-                bytes => Chore::Truncate(file, bytes),
+                0 => FileStep::Discard(file),
+                bytes => FileStep::Truncate(file, bytes),
             }));
         }
         let chore = self.program.pop()?;

@@ -3,7 +3,7 @@
 use nilometer_model::Nanos;
 use nilometer_storage::Operation;
 
-use super::{Carried, FileOffset, FrameGroup, FrameWrite, RawFiles, chores::Chore, layout::THROUGH};
+use super::{Carried, FileOffset, FrameGroup, FrameWrite, RawFiles, file_steps::FileStep, layout::THROUGH};
 use crate::{Frame, sink::Encoded};
 
 impl RawFiles {
@@ -93,7 +93,7 @@ impl RawFiles {
     /// Whether the file is open once more, through the cache; if not yet, it will be.
     fn opens_through(&mut self, file: u64) -> bool {
         if !std::mem::replace(&mut self.through, true) {
-            self.program.add([Chore::OpenThrough(file)]);
+            self.program.add([FileStep::OpenThrough(file)]);
         }
         self.program.through_is_open()
     }

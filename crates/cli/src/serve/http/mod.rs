@@ -19,7 +19,7 @@ use super::{
     state::{Order, Refused, Report},
     visitors::{Visitor, Visitors},
 };
-use crate::record::Wishes;
+use crate::record::RecordOptions;
 use request::{BODY_MAX, Bad, HEAD_MAX, Request};
 
 /// Connections at once.
@@ -125,7 +125,7 @@ fn object(body: &[u8]) -> Result<Map<String, Value>, String> {
 }
 
 /// What is wished, with the keys of the configuration.
-fn wishes(body: &[u8]) -> Result<Wishes, String> {
+fn wishes(body: &[u8]) -> Result<RecordOptions, String> {
     let keys = Value::Object(object(body)?);
     serde_json::from_value(keys).map_err(|error| error.to_string())
 }
@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn what_is_wished_has_the_keys_of_the_configuration() {
-        assert_eq!(wishes(b" \r\n"), Ok(Wishes::default()));
+        assert_eq!(wishes(b" \r\n"), Ok(RecordOptions::default()));
         let wished =
             wishes(b"{\"instrument\": \"x\", \"packets\": 5, \"duration\": \"3 s\"}").expect("valid");
         assert_eq!((wished.packets, wished.duration), (Some(5), Some(Nanos::from_millis(3000))));

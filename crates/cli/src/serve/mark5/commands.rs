@@ -16,7 +16,7 @@ use super::{
     syntax::{Code, Command, Reply},
 };
 use crate::{
-    record::Wishes,
+    record::RecordOptions,
     serve::{
         console::{Console, Done},
         state::{Order, Refused, Report, Scan, State},
@@ -213,9 +213,10 @@ impl Session {
         let host = host.or(usual).unwrap_or("127.0.0.1");
         let digits = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
         match format!("udp://{host}:{port}").parse() {
-            Ok(listen) if digits => {
-                self.order(command, Order::Change(Wishes { listen: Some(listen), ..Wishes::default() }))
-            }
+            Ok(listen) if digits => self.order(
+                command,
+                Order::Change(RecordOptions { listen: Some(listen), ..RecordOptions::default() }),
+            ),
             _ => wrong("write a port from 1 to 65535"),
         }
     }
@@ -233,7 +234,10 @@ impl Session {
         let mode = command.fields.join(":").parse::<Mode>().map_err(|error| error.to_string());
         // One that is well written may still be none that can be.
         match mode.and_then(|mode| mode.instrument(None).map(|_| mode)) {
-            Ok(mode) => self.order(command, Order::Change(Wishes { mode: Some(mode), ..Wishes::default() })),
+            Ok(mode) => self.order(
+                command,
+                Order::Change(RecordOptions { mode: Some(mode), ..RecordOptions::default() }),
+            ),
             Err(why) => Reply::to(command, Code::Parameter).field(why),
         }
     }

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use nilometer_acquisition::{
     reader::{Recording, Trust},
-    whole::{Extent, Scan as Scanned, Whole},
+    view::{Extent, RecordingView, Scan as Scanned},
 };
 use nilometer_model::{Moment, Nanos};
 use nilometer_wire::EPOCH;
@@ -22,7 +22,7 @@ const SECOND: u64 = 1_000_000_000;
 /// The time of a recording, from its journals and a few of its frames; none if these have no times.
 pub(super) fn span(scan: &Scan) -> Result<Option<Span>> {
     let recording = Recording::open(&scan.paths, Trust::Acknowledged)?;
-    let scanned = Scanned::of(&Whole::new(recording, Extent::All));
+    let scanned = Scanned::of(&RecordingView::new(recording, Extent::All));
     let Some(seconds) = scanned.seconds() else { return Ok(None) };
     let first = scanned.first.zip(scanned.survey.frames_per_second);
     Ok(first.map(|((_, stamp), rate)| {

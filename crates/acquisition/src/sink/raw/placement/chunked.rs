@@ -3,7 +3,7 @@
 use nilometer_model::ChunkNumber;
 use nilometer_storage::Slot;
 
-use super::{Chore, LastFile, Placement, Rules};
+use super::{FileStep, LastFile, Placement, Rules};
 
 /// See the module.
 #[derive(Debug)]
@@ -44,23 +44,23 @@ impl Placement for Chunked {
         if self.rules.preallocate { 1 } else { file + 1 - filling.min(file) }
     }
 
-    fn make(&self, file: u64) -> Vec<Chore> {
-        let allocate = self.rules.if_preallocated(Chore::Allocate(file));
-        let made = [Chore::Name(file), Chore::Create(file)].into_iter().chain(allocate);
-        made.chain([Chore::Ready(file)]).collect()
+    fn make(&self, file: u64) -> Vec<FileStep> {
+        let allocate = self.rules.if_preallocated(FileStep::Allocate(file));
+        let made = [FileStep::Name(file), FileStep::Create(file)].into_iter().chain(allocate);
+        made.chain([FileStep::Ready(file)]).collect()
     }
 
-    fn complete(&self, file: u64) -> Vec<Chore> {
+    fn complete(&self, file: u64) -> Vec<FileStep> {
         self.rules.complete_file(file)
     }
 
     /// The end of a chunk is that of its file.
-    fn end(&self, last: LastFile) -> Vec<Chore> {
+    fn end(&self, last: LastFile) -> Vec<FileStep> {
         let LastFile { file, frames, end, .. } = last;
         if frames == 0 {
             return Vec::new();
         }
-        let cut = [Chore::Truncate(file, end)];
+        let cut = [FileStep::Truncate(file, end)];
         cut.into_iter().chain(self.complete(file)).collect()
     }
 }

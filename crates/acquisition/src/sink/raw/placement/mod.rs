@@ -20,7 +20,7 @@ use nilometer_model::{ChunkNumber, Storing};
 use nilometer_storage::{Open, Slot};
 
 use super::{
-    Chore, Durability, RawLayout,
+    Durability, FileStep, RawLayout,
     layout::{FIRST, OPEN},
 };
 use crate::journal::{Entry, Head};
@@ -59,11 +59,11 @@ pub(super) trait Placement: Debug + Send {
     /// How many files need room when this one is to be made, while another is being filled.
     fn unfilled(&self, file: u64, filling: u64) -> u64;
     /// What makes a file.
-    fn make(&self, file: u64) -> Vec<Chore>;
+    fn make(&self, file: u64) -> Vec<FileStep>;
     /// What is to be done once all frames of a file are issued.
-    fn complete(&self, file: u64) -> Vec<Chore>;
+    fn complete(&self, file: u64) -> Vec<FileStep>;
     /// What is to be done once no frame comes any more.
-    fn end(&self, last: LastFile) -> Vec<Chore>;
+    fn end(&self, last: LastFile) -> Vec<FileStep>;
 }
 
 /// The file that is being filled when the recording ends.
@@ -98,32 +98,32 @@ impl Rules {
     }
 
     /// Chores that are done where files are synced.
-    fn if_synced<const N: usize>(&self, chores: [Chore; N]) -> impl Iterator<Item = Chore> {
+    fn if_synced<const N: usize>(&self, chores: [FileStep; N]) -> impl Iterator<Item = FileStep> {
         chores.into_iter().filter(|_| self.synced)
     }
 
-    fn if_preallocated(&self, chore: Chore) -> Option<Chore> {
+    fn if_preallocated(&self, chore: FileStep) -> Option<FileStep> {
         self.preallocate.then_some(chore)
     }
 
     /// A full file that stays open: it is synced, and noted as durable.
-    fn complete_part(&self, file: u64) -> Vec<Chore> {
-        let noted = [Chore::Note(Entry::Durable { file }), Chore::SyncJournal];
-        let synced = [Chore::SyncFile(file), Chore::CheckFile(file)];
+    fn complete_part(&self, file: u64) -> Vec<FileStep> {
+        let noted = [FileStep::Note(Entry::Durable { file }), FileStep::SyncJournal];
+        let synced = [FileStep::SyncFile(file), FileStep::CheckFile(file)];
         self.if_synced(synced).chain(self.if_synced(noted)).collect()
     }
 
     /// A full file that is closed.
-    fn complete_file(&self, file: u64) -> Vec<Chore> {
-        let synced = [Chore::SyncFile(file), Chore::CheckFile(file), Chore::SyncNames];
-        let noted = [Chore::Note(Entry::Durable { file }), Chore::SyncJournal];
-        self.if_synced(synced).chain([Chore::Close(file)]).chain(self.if_synced(noted)).collect()
+    fn complete_file(&self, file: u64) -> Vec<FileStep> {
+        let synced = [FileStep::SyncFile(file), FileStep::CheckFile(file), FileStep::SyncNames];
+        let noted = [FileStep::Note(Entry::Durable { file }), FileStep::SyncJournal];
+        self.if_synced(synced).chain([FileStep::Close(file)]).chain(self.if_synced(noted)).collect()
     }
 
     /// A note that what is in a file is gone, which is there before it is.
-    fn note_removed(&self, file: u64) -> impl Iterator<Item = Chore> {
-        let noted = [Chore::Note(Entry::Removed { file })];
-        noted.into_iter().chain(self.if_synced([Chore::SyncJournal]))
+    fn note_removed(&self, file: u64) -> impl Iterator<Item = FileStep> {
+        let noted = [FileStep::Note(Entry::Removed { file })];
+        noted.into_iter().chain(self.if_synced([FileStep::SyncJournal]))
     }
 
     /// The slot of one of many files.
@@ -186,12 +186,12 @@ mod tests {
         for storing in Storing::STORED {
             let placement = of(&layout(storing, Some(1)));
             let chores = placement.complete(7);
-            assert_eq!(chores.contains(&Chore::Close(7)), storing.is_many_files(), "{storing:?}");
+            assert_eq!(chores.contains(&FileStep::Close(7)), storing.is_many_files(), "{storing:?}");
             let position = |chore| chores.iter().position(|other| *other == chore);
             let (synced, noted) =
-                (position(Chore::SyncFile(7)), position(Chore::Note(Entry::Durable { file: 7 })));
+                (position(FileStep::SyncFile(7)), position(FileStep::Note(Entry::Durable { file: 7 })));
             assert!(synced.is_some() && synced < noted, "{storing:?}: {chores:?}");
-            let removed = chores.contains(&Chore::Remove(6));
+            let removed = chores.contains(&FileStep::Remove(6));
             assert_eq!(removed, storing == Storing::Files, "{storing:?}");
         }
     }
@@ -200,11 +200,11 @@ mod tests {
     fn an_end_leaves_no_empty_file_and_no_space_behind_the_last_frame() {
         let last = LastFile { file: 2, frames: 0, end: 1024, made: true, next_made: true };
         let ends = |storing, last| of(&layout(storing, None)).end(last);
-        let gone = [2, 3].map(|file| [Chore::Close(file), Chore::Remove(file)]).concat();
+        let gone = [2, 3].map(|file| [FileStep::Close(file), FileStep::Remove(file)]).concat();
         assert_eq!(ends(Storing::Files, last), gone);
         let filled = LastFile { frames: 1, ..last };
-        assert_eq!(ends(Storing::Files, filled)[0], Chore::Truncate(2, 1024));
-        assert_eq!(ends(Storing::Shared, last), [Chore::Truncate(2, 1024), Chore::Close(2)]);
+        assert_eq!(ends(Storing::Files, filled)[0], FileStep::Truncate(2, 1024));
+        assert_eq!(ends(Storing::Shared, last), [FileStep::Truncate(2, 1024), FileStep::Close(2)]);
         let none = LastFile { file: 0, frames: 0, end: 0, made: false, next_made: false };
         for storing in Storing::STORED {
             assert_eq!(ends(storing, none), [], "there was no room: {storing:?}");

@@ -2,7 +2,7 @@
 
 use nilometer_storage::Open;
 
-use super::{Chore, LastFile, Placement, Rules};
+use super::{FileStep, LastFile, Placement, Rules};
 
 /// A file of the lane's own, to which it appends.
 #[derive(Debug)]
@@ -29,15 +29,15 @@ impl Placement for Growing {
         unfilled(&self.0, file, filling)
     }
 
-    fn make(&self, file: u64) -> Vec<Chore> {
+    fn make(&self, file: u64) -> Vec<FileStep> {
         make(&self.0, file)
     }
 
-    fn complete(&self, file: u64) -> Vec<Chore> {
+    fn complete(&self, file: u64) -> Vec<FileStep> {
         self.0.complete_part(file)
     }
 
-    fn end(&self, last: LastFile) -> Vec<Chore> {
+    fn end(&self, last: LastFile) -> Vec<FileStep> {
         end(&self.0, last)
     }
 }
@@ -59,15 +59,15 @@ impl Placement for Shared {
         unfilled(&self.0, file, filling)
     }
 
-    fn make(&self, file: u64) -> Vec<Chore> {
+    fn make(&self, file: u64) -> Vec<FileStep> {
         make(&self.0, file)
     }
 
-    fn complete(&self, file: u64) -> Vec<Chore> {
+    fn complete(&self, file: u64) -> Vec<FileStep> {
         self.0.complete_part(file)
     }
 
-    fn end(&self, last: LastFile) -> Vec<Chore> {
+    fn end(&self, last: LastFile) -> Vec<FileStep> {
         end(&self.0, last)
     }
 }
@@ -82,20 +82,20 @@ fn unfilled(rules: &Rules, file: u64, filling: u64) -> u64 {
 }
 
 /// The file is made with its first part.
-fn make(rules: &Rules, file: u64) -> Vec<Chore> {
-    let create = (file == 0).then_some(Chore::Create(file));
-    let allocate = rules.if_preallocated(Chore::Allocate(file));
-    let made = [Chore::Room(file)].into_iter().chain(create).chain(allocate);
-    made.chain([Chore::Ready(file)]).collect()
+fn make(rules: &Rules, file: u64) -> Vec<FileStep> {
+    let create = (file == 0).then_some(FileStep::Create(file));
+    let allocate = rules.if_preallocated(FileStep::Allocate(file));
+    let made = [FileStep::Room(file)].into_iter().chain(create).chain(allocate);
+    made.chain([FileStep::Ready(file)]).collect()
 }
 
 /// The file is as long as what is in it; space that was reserved behind that is free again.
-pub(super) fn end(rules: &Rules, last: LastFile) -> Vec<Chore> {
+pub(super) fn end(rules: &Rules, last: LastFile) -> Vec<FileStep> {
     let LastFile { file, frames, end, .. } = last;
     // All parts are made with the first.
     let made = last.made || file > 0;
-    let cut = rules.if_preallocated(Chore::Truncate(file, end)).filter(|_| made);
+    let cut = rules.if_preallocated(FileStep::Truncate(file, end)).filter(|_| made);
     let complete = if frames > 0 { rules.complete_part(file) } else { Vec::new() };
-    let close = made.then_some(Chore::Close(file));
+    let close = made.then_some(FileStep::Close(file));
     cut.into_iter().chain(complete).chain(close).collect()
 }

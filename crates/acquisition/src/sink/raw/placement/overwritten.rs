@@ -7,7 +7,7 @@
 //! next             ^ part 8 in the place of part 4, which is noted as removed
 //! ```
 
-use super::{Chore, LastFile, Placement, Rules, only};
+use super::{FileStep, LastFile, Placement, Rules, only};
 use crate::sink::raw::layout::OPEN;
 
 /// See the module.
@@ -42,22 +42,22 @@ impl Placement for Overwritten {
         self.parts()
     }
 
-    fn make(&self, file: u64) -> Vec<Chore> {
+    fn make(&self, file: u64) -> Vec<FileStep> {
         if file == 0 {
-            let allocate = self.0.if_preallocated(Chore::Allocate(file));
-            let made = [Chore::Room(file), Chore::Create(file)].into_iter().chain(allocate);
-            return made.chain([Chore::Ready(file)]).collect();
+            let allocate = self.0.if_preallocated(FileStep::Allocate(file));
+            let made = [FileStep::Room(file), FileStep::Create(file)].into_iter().chain(allocate);
+            return made.chain([FileStep::Ready(file)]).collect();
         }
         let old = file.checked_sub(self.parts());
         let noted = old.into_iter().flat_map(|old| self.0.note_removed(old));
-        noted.chain([Chore::Overwrite(file, old)]).collect()
+        noted.chain([FileStep::Overwrite(file, old)]).collect()
     }
 
-    fn complete(&self, file: u64) -> Vec<Chore> {
+    fn complete(&self, file: u64) -> Vec<FileStep> {
         self.0.complete_part(file)
     }
 
-    fn end(&self, last: LastFile) -> Vec<Chore> {
+    fn end(&self, last: LastFile) -> Vec<FileStep> {
         only::end(&self.0, last)
     }
 }

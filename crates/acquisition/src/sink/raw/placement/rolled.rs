@@ -2,7 +2,7 @@
 
 use nilometer_storage::Slot;
 
-use super::{Chore, LastFile, Placement, Rules};
+use super::{FileStep, LastFile, Placement, Rules};
 
 /// See the module.
 #[derive(Debug)]
@@ -30,27 +30,28 @@ impl Placement for Rolled {
         if self.0.preallocate { 1 } else { file + 1 - filling.min(file) }
     }
 
-    fn make(&self, file: u64) -> Vec<Chore> {
-        let allocate = self.0.if_preallocated(Chore::Allocate(file));
-        let made = [Chore::Room(file), Chore::Create(file)].into_iter().chain(allocate);
-        made.chain([Chore::Ready(file)]).collect()
+    fn make(&self, file: u64) -> Vec<FileStep> {
+        let allocate = self.0.if_preallocated(FileStep::Allocate(file));
+        let made = [FileStep::Room(file), FileStep::Create(file)].into_iter().chain(allocate);
+        made.chain([FileStep::Ready(file)]).collect()
     }
 
-    fn complete(&self, file: u64) -> Vec<Chore> {
+    fn complete(&self, file: u64) -> Vec<FileStep> {
         let mut chores = self.0.complete_file(file);
         if let Some(old) = self.0.keep.and_then(|keep| file.checked_sub(keep.max(1))) {
-            chores.extend(self.0.note_removed(old).chain([Chore::Remove(old)]));
+            chores.extend(self.0.note_removed(old).chain([FileStep::Remove(old)]));
         }
         chores
     }
 
-    fn end(&self, last: LastFile) -> Vec<Chore> {
+    fn end(&self, last: LastFile) -> Vec<FileStep> {
         let LastFile { file, frames, end, made, next_made } = last;
-        let unused =
-            |file, made: bool| [Chore::Close(file), Chore::Remove(file)].into_iter().filter(move |_| made);
+        let unused = |file, made: bool| {
+            [FileStep::Close(file), FileStep::Remove(file)].into_iter().filter(move |_| made)
+        };
         let mut chores = Vec::new();
         if frames > 0 {
-            chores.push(Chore::Truncate(file, end));
+            chores.push(FileStep::Truncate(file, end));
             chores.extend(self.complete(file));
         } else {
             chores.extend(unused(file, made));

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, iter::Peekable, ops::Range, slice::Iter};
 
-use super::{Continuity, Survey, Whole, continuity::Jump};
+use super::{Continuity, RecordingView, Survey, continuity::Jump};
 use crate::{Gap, reader::Index};
 use nilometer_wire::Stamp;
 
@@ -66,7 +66,7 @@ const AT_ONCE: u64 = 4 << 20;
 
 impl Scan {
     /// From the journals and a few frames.
-    pub fn of(whole: &Whole) -> Self {
+    pub fn of(whole: &RecordingView) -> Self {
         let first = whole.first_stamp().and_then(|frame| Some((frame, whole.stamp(frame)?)));
         let begin = whole.first_block();
         let (gaps, missing) =
@@ -97,7 +97,7 @@ impl Scan {
     /// Reads all frames that are there, and tells after each few of them up to which byte it is. Those of a block that is
     /// missing or can't be read are marked as invalid: how many there are follows from its size, and none is made.
     #[must_use]
-    pub fn read_all(self, whole: &Whole, mut tell: impl FnMut(u64)) -> Self {
+    pub fn read_all(self, whole: &RecordingView, mut tell: impl FnMut(u64)) -> Self {
         let mut reading = Reading::of(&self, whole);
         let (mut next, end) = (0, self.frames * whole.frame_size);
         let mut block = whole.first_block();
@@ -123,7 +123,7 @@ impl Scan {
 
 /// All frames of a recording, one after the other.
 struct Reading<'a> {
-    whole: &'a Whole,
+    whole: &'a RecordingView,
     continuity: Continuity,
     left_out: Peekable<Iter<'a, Hole>>,
     packets_of_frame: u64,
@@ -133,7 +133,7 @@ struct Reading<'a> {
 }
 
 impl<'a> Reading<'a> {
-    fn of(scan: &'a Scan, whole: &'a Whole) -> Self {
+    fn of(scan: &'a Scan, whole: &'a RecordingView) -> Self {
         Reading {
             whole,
             continuity: Continuity::new(scan.survey.frames_per_second),
@@ -193,7 +193,7 @@ impl<'a> Reading<'a> {
     }
 }
 
-impl Whole {
+impl RecordingView {
     /// Packets of a frame; 1 where frames did not come in packets.
     pub fn packets_of_frame(&self) -> u64 {
         self.recording(|recording| {
@@ -203,7 +203,7 @@ impl Whole {
 }
 
 /// The last frame whose header can be read.
-fn last_stamp(whole: &Whole) -> Option<(u64, Stamp)> {
+fn last_stamp(whole: &RecordingView) -> Option<(u64, Stamp)> {
     whole.stamps?;
     let (frames, step) = (whole.frames(), whole.frames_of_block().max(1));
     // Within the last two blocks each, as far as these are few; further back one of each block.
@@ -214,7 +214,7 @@ fn last_stamp(whole: &Whole) -> Option<(u64, Stamp)> {
 }
 
 /// The gaps of all blocks from this one on, those that touch as one.
-fn holes(whole: &Whole, begin: u64, index: &Index) -> Vec<Hole> {
+fn holes(whole: &RecordingView, begin: u64, index: &Index) -> Vec<Hole> {
     let parts = index.stream.as_ref().map_or(1, |stream| stream.packets_of_frame().max(1) as u64);
     let mut holes: Vec<(Hole, u64)> = Vec::new();
     for (&block, gaps) in index.gaps.range(begin..) {

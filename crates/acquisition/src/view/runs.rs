@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{State, Whole};
+use super::{RecordingView, State};
 use crate::{journal::Encoding, reader::FrameLocation};
 
 /// Consecutive bytes of one file.
@@ -14,7 +14,7 @@ pub(super) struct Run {
     pub(super) at: u64,
 }
 
-impl Whole {
+impl RecordingView {
     /// Cuts a range into parts of at most so many bytes: each in one file, cut where the file has multiples of that, or
     /// spread over several, or missing. What is shorter than a quarter of that is not worth a part of its own.
     pub(super) fn runs(&self, range: Range<u64>, most: u64) -> Vec<(Range<u64>, Option<Run>)> {

@@ -16,7 +16,7 @@ use super::{Frame, Taken};
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Parcels {
+pub(super) struct ChunkLeases {
     /// Frame numbers of a parcel.
     size: u64,
     /// By writer.
@@ -73,9 +73,9 @@ const PATIENCE: Nanos = Nanos::from_millis(5000);
 /// How long a frame waits for a writer that would be the better one.
 const POLITE: Nanos = Nanos::from_millis(20);
 
-impl Parcels {
+impl ChunkLeases {
     pub(super) fn new(size: u64, writers: usize) -> Self {
-        Parcels {
+        ChunkLeases {
             size: size.max(1),
             claims: (0..writers).map(|_| None).collect(),
             starts: BTreeSet::new(),

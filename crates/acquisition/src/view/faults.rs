@@ -7,7 +7,7 @@ use std::{
     sync::{MutexGuard, PoisonError},
 };
 
-use super::Whole;
+use super::RecordingView;
 use crate::reader::Numbers;
 
 /// See the module.
@@ -22,7 +22,7 @@ pub struct Faults {
     in_turn: Vec<u64>,
 }
 
-impl Whole {
+impl RecordingView {
     /// What could not be read though it should be there.
     pub fn faults(&self) -> Faults {
         self.lock_faults().clone()

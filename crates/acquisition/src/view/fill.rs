@@ -4,7 +4,7 @@ use std::sync::{MutexGuard, PoisonError};
 
 use nilometer_model::packets::{Cut, Field, PacketFormat, Packets, Serial};
 
-use super::{State, Survey, Whole};
+use super::{RecordingView, State, Survey};
 use nilometer_wire::{Known, Near, Stamps, WireFormat};
 
 /// The format of a recording's packets, with all that is known of them, and the frame that was needed last.
@@ -24,7 +24,7 @@ struct Neighbour {
 /// Blocks on each side in which a frame is looked for that can be read.
 const NEAR: usize = 16;
 
-impl Whole {
+impl RecordingView {
     /// Makes what stands in a part of a block that is not there.
     pub(super) fn fill_block(&self, block: u64, within: u64, into: &mut [u8]) {
         let frames_of_block = self.frames_of_block().cast_signed();

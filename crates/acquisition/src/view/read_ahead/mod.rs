@@ -20,14 +20,14 @@ use std::{
     thread,
 };
 
-use super::Whole;
+use super::RecordingView;
 use piece::{Piece, Pool};
 use window::{Sizes, Step, Window};
 
 /// One reader of a recording. Several threads may read for it at once, near each other.
 #[derive(Debug)]
-pub struct Ahead {
-    whole: Arc<Whole>,
+pub struct ReadAhead {
+    whole: Arc<RecordingView>,
     sizes: Sizes,
     pool: Arc<Pool>,
     state: Mutex<State>,
@@ -100,20 +100,20 @@ impl Asked {
     }
 }
 
-impl Ahead {
+impl ReadAhead {
     /// Of this recording. Nothing is read before somebody reads.
-    pub fn new(whole: Arc<Whole>) -> Self {
+    pub fn new(whole: Arc<RecordingView>) -> Self {
         let most = whole.side_by_side().clamp(LEAST, LEAST.max(memory() / PART_OF_MEMORY));
-        Ahead::with(whole, Sizes { piece: PIECE, most })
+        ReadAhead::with(whole, Sizes { piece: PIECE, most })
     }
 
     /// That reads small pieces, and not far ahead.
     #[cfg(test)]
-    pub(crate) fn small(whole: Arc<Whole>) -> Self {
-        Ahead::with(whole, Sizes { piece: 8192, most: 40_000 })
+    pub(crate) fn small(whole: Arc<RecordingView>) -> Self {
+        ReadAhead::with(whole, Sizes { piece: 8192, most: 40_000 })
     }
 
-    fn with(whole: Arc<Whole>, sizes: Sizes) -> Self {
+    fn with(whole: Arc<RecordingView>, sizes: Sizes) -> Self {
         let state = State {
             window: Window::new(sizes),
             pieces: VecDeque::new(),
@@ -123,15 +123,15 @@ impl Ahead {
             faulted: 0,
             known: whole.lanes(),
         };
-        Ahead { whole, sizes, pool: Arc::new(Pool::new(sizes.piece)), state: Mutex::new(state) }
+        ReadAhead { whole, sizes, pool: Arc::new(Pool::new(sizes.piece)), state: Mutex::new(state) }
     }
 
     /// The recording.
-    pub fn whole(&self) -> &Whole {
+    pub fn whole(&self) -> &RecordingView {
         &self.whole
     }
 
-    /// As [`Whole::read_at`].
+    /// As [`RecordingView::read_at`].
     pub fn read_at(&self, offset: u64, into: &mut [u8]) -> usize {
         let mut scratch = Vec::new();
         self.give(offset, into.len(), &mut scratch, |bytes| {
@@ -159,7 +159,7 @@ impl Ahead {
         Asked { range: offset..offset + length, pieces: self.pieces(offset, length, total) }
     }
 
-    /// Gives what was asked for, as [`Ahead::give`].
+    /// Gives what was asked for, as [`ReadAhead::give`].
     pub fn give_asked<T>(&self, asked: &Asked, scratch: &mut Vec<u8>, to: impl FnOnce(&[u8]) -> T) -> T {
         let Asked { range: Range { start, end }, pieces } = asked;
         let part = |piece: &Arc<Piece>| {
@@ -213,7 +213,12 @@ impl Ahead {
 
 impl State {
     /// Has these pieces read.
-    fn begin(&mut self, pieces: Vec<Arc<Piece>>, whole: &Arc<Whole>, pool: &Arc<Pool>) -> io::Result<()> {
+    fn begin(
+        &mut self,
+        pieces: Vec<Arc<Piece>>,
+        whole: &Arc<RecordingView>,
+        pool: &Arc<Pool>,
+    ) -> io::Result<()> {
         self.share.get_or_insert_with(Share::new);
         for _ in self.lanes.len()..whole.lanes().max(1) {
             self.lanes.push(lane(whole, pool)?);
@@ -231,7 +236,7 @@ impl State {
 
     /// What was read before and is not needed any more; and of blocks that can't be read since: a part of them that could
     /// be does not fit what stands for the rest.
-    fn forget(&mut self, whole: &Whole) {
+    fn forget(&mut self, whole: &RecordingView) {
         let lanes = whole.lanes();
         if std::mem::replace(&mut self.known, lanes) != lanes {
             // What was missing may have turned up.
@@ -256,7 +261,7 @@ impl State {
 }
 
 /// Threads that read what lies in one lane, in the order in which it is needed.
-fn lane(whole: &Arc<Whole>, pool: &Arc<Pool>) -> io::Result<SyncSender<Arc<Piece>>> {
+fn lane(whole: &Arc<RecordingView>, pool: &Arc<Pool>) -> io::Result<SyncSender<Arc<Piece>>> {
     let (ask, asked) = mpsc::sync_channel(WAITING);
     let asked = Arc::new(Mutex::new(asked));
     for _ in 0..DEPTH {

@@ -2,7 +2,7 @@
 
 use nilometer_model::packets::PacketFormat;
 
-use super::Whole;
+use super::RecordingView;
 use nilometer_wire::{Stamp, Stamps, vdif};
 
 /// See the module.
@@ -25,7 +25,7 @@ const FIRST: u64 = 4096;
 const SECONDS: u64 = 4;
 
 impl Survey {
-    pub(super) fn of(whole: &Whole) -> Self {
+    pub(super) fn of(whole: &RecordingView) -> Self {
         let Some(stamps) = whole.stamps else { return Survey::default() };
         let Some(first) = whole.first_stamp() else { return Survey::default() };
         let header = (stamps == Stamps::Vdif).then(|| whole.vdif_header(first)).flatten();
@@ -38,7 +38,7 @@ impl Survey {
     }
 }
 
-impl Whole {
+impl RecordingView {
     /// The first frame whose header can be read.
     pub fn first_stamp(&self) -> Option<u64> {
         let frames = self.frames_of_block();
@@ -56,7 +56,7 @@ impl Whole {
 }
 
 /// The lanes of the first moment that is there as a whole.
-fn lanes(whole: &Whole, first: u64) -> Vec<(u16, u16)> {
+fn lanes(whole: &RecordingView, first: u64) -> Vec<(u16, u16)> {
     let mut moments: Vec<Vec<Stamp>> = Vec::new();
     for stamp in (first..first + 4 * LANES_MAX).map_while(|frame| whole.stamp(frame)) {
         let same = |moment: &Vec<Stamp>| (moment[0].second, moment[0].frame) == (stamp.second, stamp.frame);
@@ -75,7 +75,7 @@ fn lanes(whole: &Whole, first: u64) -> Vec<(u16, u16)> {
 }
 
 /// What was said beforehand: of each thread where they were named, else of all together.
-fn said(whole: &Whole, lanes: u64) -> Option<u64> {
+fn said(whole: &RecordingView, lanes: u64) -> Option<u64> {
     let wire = whole.wire()?;
     let rate = wire.known().frames_per_second?;
     match &wire.packets.format {
@@ -88,7 +88,7 @@ fn said(whole: &Whole, lanes: u64) -> Option<u64> {
 }
 
 /// From the highest frame number at the end of a second.
-fn seen(whole: &Whole, first: u64, lanes: u64) -> Option<u64> {
+fn seen(whole: &RecordingView, first: u64, lanes: u64) -> Option<u64> {
     let begin = whole.stamp(first)?.second;
     (begin..begin + SECONDS).find_map(|second| {
         let end = end_of(whole, first, second)?;
@@ -101,7 +101,7 @@ fn seen(whole: &Whole, first: u64, lanes: u64) -> Option<u64> {
 }
 
 /// The first frame behind a second: between one that is known to be no later and one that is.
-fn end_of(whole: &Whole, first: u64, second: u64) -> Option<u64> {
+fn end_of(whole: &RecordingView, first: u64, second: u64) -> Option<u64> {
     let frames = whole.frames();
     let (mut below, mut step) = (first, 1024);
     let mut above = loop {

@@ -11,7 +11,7 @@ use std::{
 
 use nilometer_storage::buffer::ALIGNMENT;
 
-use super::Whole;
+use super::RecordingView;
 use crate::{
     reader::{FrameLocation, Recording},
     recording_file::{PageCache, ReadAccess, RecordingFile, open_of},
@@ -52,7 +52,7 @@ impl Files {
     /// Reads all of `into` from the file of a place, at this offset of it.
     pub(super) fn read(
         &self,
-        whole: &Whole,
+        whole: &RecordingView,
         place: FrameLocation,
         at: u64,
         into: &mut [u8],
@@ -65,7 +65,7 @@ impl Files {
     /// Memory, offset and length are multiples of pages.
     pub(super) fn read_past_cache(
         &self,
-        whole: &Whole,
+        whole: &RecordingView,
         place: FrameLocation,
         at: u64,
         into: &mut [u8],
@@ -77,7 +77,7 @@ impl Files {
     /// Reads from the file of a place. One that was open already and fails is opened again: its disk may have been mounted anew.
     fn with<T>(
         &self,
-        whole: &Whole,
+        whole: &RecordingView,
         place: FrameLocation,
         cache: PageCache,
         mut read: impl FnMut(&File) -> io::Result<T>,
@@ -126,7 +126,7 @@ impl Files {
     }
 }
 
-impl Whole {
+impl RecordingView {
     /// Who may read its journals and all files of frames that were opened so far.
     pub fn access(&self) -> ReadAccess {
         let journals = self.recording(Recording::access);
@@ -170,7 +170,7 @@ fn read_pages(file: &File, at: u64, into: &mut [u8]) -> io::Result<usize> {
 /// Opens the file of a place. In a recording that is still made, a file may be renamed and another get its name: then the
 /// lane's journal says so before, whoever takes that in.
 pub(super) fn open(
-    whole: &Whole,
+    whole: &RecordingView,
     place: FrameLocation,
     open: impl Fn(&Path) -> io::Result<RecordingFile>,
 ) -> io::Result<File> {

@@ -3,7 +3,7 @@
 use std::{sync::mpsc, thread, time::Duration};
 
 use super::*;
-use crate::whole::files;
+use crate::view::files;
 
 /// What hangs so long hangs.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -18,7 +18,7 @@ fn lanes(count: usize, storing: Storing) -> Lanes {
     Lanes::new(count, storing, &stream(COURSES[0], &known(COURSES[0].1)))
 }
 
-fn read_all(whole: &Whole) -> Vec<u8> {
+fn read_all(whole: &RecordingView) -> Vec<u8> {
     let mut bytes = vec![0xee; whole.length() as usize];
     assert_eq!(whole.read_at(0, &mut bytes), bytes.len());
     bytes
@@ -71,7 +71,7 @@ fn the_first_lane_may_turn_up_last() {
     let hidden = lanes.paths()[0].join("n.0.journal");
     fs::remove_file(&hidden).expect("it was there");
     let whole = Arc::new(lanes.whole(Extent::Mark));
-    let ahead = Ahead::small(whole.clone());
+    let ahead = ReadAhead::small(whole.clone());
     let expected = [0, 1].map(block).concat();
     assert!(read_all(&whole) == expected);
     read_in_order(&ahead, &expected, &[1000]);
@@ -83,7 +83,7 @@ fn the_first_lane_may_turn_up_last() {
     let mut rest = vec![0; expected.len() / 2];
     ahead.read_at(rest.len() as u64, &mut rest);
     assert!(rest == expected[rest.len()..]);
-    read_in_order(&Ahead::small(whole.clone()), &expected, &[1000]);
+    read_in_order(&ReadAhead::small(whole.clone()), &expected, &[1000]);
     assert_eq!(whole.faults().count, 0);
 }
 
@@ -110,7 +110,7 @@ fn what_is_overwritten_in_a_ring_is_never_taken_for_what_was_there() {
         read[..3 * size] == *overwritten
             && read[8 * size..] == (8..11).map(block).collect::<Vec<_>>().concat()
     );
-    read_in_order(&Ahead::small(whole.clone()), &read, &[1000]);
+    read_in_order(&ReadAhead::small(whole.clone()), &read, &[1000]);
     assert_eq!((whole.faults().count, whole.first_block()), (0, 0));
     // Who opens it now does not see what is gone, and who follows it not what will be soon.
     assert_eq!(lanes.whole(Extent::Mark).first_block(), 9);
@@ -145,7 +145,7 @@ fn a_lane_that_turns_up_elsewhere_is_taken_in_when_that_is_known() {
     lanes.store(1, 1, &block(1), 0, &[]);
     lanes.publish(0);
     let first = Recording::open(&lanes.paths()[..1], Trust::Acknowledged).expect("a recording");
-    let whole = Whole::new(first, Extent::Mark);
+    let whole = RecordingView::new(first, Extent::Mark);
     assert_eq!((whole.refresh(), read_all(&whole) == block(0)), (false, true));
     whole.look_in(&lanes.paths());
     assert!(whole.refresh() && read_all(&whole) == [0, 1].map(block).concat());
@@ -158,8 +158,8 @@ fn what_was_read_ahead_in_place_of_a_lane_is_forgotten_when_it_turns_up() {
     lanes.end(4);
     lanes.publish(0);
     let first = Recording::open(&lanes.paths()[..1], Trust::Acknowledged).expect("a recording");
-    let whole = Arc::new(Whole::new(first, Extent::All));
-    let (ahead, size) = (Ahead::small(whole.clone()), block(0).len());
+    let whole = Arc::new(RecordingView::new(first, Extent::All));
+    let (ahead, size) = (ReadAhead::small(whole.clone()), block(0).len());
     let read = |begin: usize, end: usize| {
         let mut bytes = vec![0; end - begin];
         ahead.read_at(begin as u64, &mut bytes);
@@ -182,14 +182,14 @@ fn a_file_that_fails_is_opened_again() {
     let whole = Arc::new(lanes.whole(Extent::Mark));
     let expected = [0, 1, 2].map(block).concat();
     assert!(read_all(&whole) == expected);
-    read_in_order(&Ahead::small(whole.clone()), &expected, &[1000]);
+    read_in_order(&ReadAhead::small(whole.clone()), &expected, &[1000]);
     // As a disk that is mounted anew: what was open is of no use any more.
     let (path, old) = (lanes.paths()[0].join("n.0.vdif"), lanes.paths()[0].join("old"));
     fs::rename(&path, &old).expect("one directory");
     fs::copy(&old, &path).expect("room");
     File::options().write(true).open(&old).expect("it is there").set_len(0).expect("it is ours");
     assert!(read_all(&whole) == expected);
-    read_in_order(&Ahead::small(whole.clone()), &expected, &[1000]);
+    read_in_order(&ReadAhead::small(whole.clone()), &expected, &[1000]);
     assert_eq!(whole.faults().count, 0);
 }
 

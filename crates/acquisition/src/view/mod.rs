@@ -2,17 +2,17 @@
 //! none.
 //!
 //! ```text
-//! directories -> Recording (journals united) -> Whole -> export, mount, replay
+//! directories -> Recording (journals united) -> RecordingView -> export, mount, replay
 //! ```
 //!
 //! Any number of threads may read at once, also while the recording is still made: then what lies below the mark is there.
 
-mod ahead;
 mod blocks;
 mod continuity;
 mod faults;
 mod files;
 mod fill;
+mod read_ahead;
 mod runs;
 mod scan;
 mod survey;
@@ -34,13 +34,13 @@ use crate::{
     reader::{FrameLocation, Look, News, Recording, first_there, read_encoded},
     recording_file::{PageCache, open as open_journal, open_of},
 };
-pub use ahead::{Ahead, Asked};
 use blocks::{Blocks, mark};
 pub use continuity::{Continuity, Jump};
 pub use faults::Faults;
 use files::Files;
 use fill::Filling;
 use nilometer_wire::{Stamp, Stamps};
+pub use read_ahead::{Asked, ReadAhead};
 use runs::Run;
 pub use scan::{Hole, Read, Scan};
 pub use survey::Survey;
@@ -50,13 +50,13 @@ pub use survey::Survey;
 pub enum Extent {
     /// All that is known now.
     All,
-    /// What lies below the mark, and more with each [`Whole::refresh`].
+    /// What lies below the mark, and more with each [`RecordingView::refresh`].
     Mark,
 }
 
 /// See the module.
 #[derive(Debug)]
-pub struct Whole {
+pub struct RecordingView {
     state: RwLock<State>,
     files: Files,
     name: String,
@@ -100,7 +100,7 @@ fn begin(recording: &Recording, extent: Extent) -> u64 {
     later.min(index.expected())
 }
 
-impl Whole {
+impl RecordingView {
     /// Of a recording that was opened.
     pub fn new(recording: Recording, extent: Extent) -> Self {
         let head = *recording.head();
@@ -110,7 +110,7 @@ impl Whole {
         let format = if format == Format::Cbf { Format::Raw } else { format };
         let frame_size = stream.map_or(head.frame_size, |stream| stream.frame_size() as u64);
         let near = stream.and_then(|stream| stream.wire()).map_or(0, |wire| wire.known().begins);
-        let whole = Whole {
+        let whole = RecordingView {
             files: Files::new(recording.access()),
             name: recording.name().to_owned(),
             format,

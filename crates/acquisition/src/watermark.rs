@@ -8,7 +8,7 @@ use nilometer_model::Nanos;
 /// The mark, and which frames above it are settled already. However long the first open one keeps it, it takes no more
 /// memory than a window of frames and a run for each open one.
 #[derive(Debug, Clone, Default)]
-pub struct Mark {
+pub struct Watermark {
     below: u64,
     /// From `below` on, or from behind the folded ones: what became of that frame.
     above: VecDeque<Settled>,
@@ -54,7 +54,7 @@ struct Folded {
 /// Frames of which each one's due time is kept: 1 MiB of them.
 const WINDOW: usize = if cfg!(test) { 8 } else { 1 << 16 };
 
-impl Mark {
+impl Watermark {
     /// Frames with a number below this are settled.
     pub fn below(&self) -> u64 {
         self.below
@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn the_mark_waits_for_the_first_open_frame() {
-        let (mut mark, mut passed) = (Mark::default(), Vec::new());
+        let (mut mark, mut passed) = (Watermark::default(), Vec::new());
         let below: Vec<u64> = [0, 2, 3, 1, 5, 4]
             .into_iter()
             .map(|number| {
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn a_frame_that_stays_open_costs_no_memory_for_those_behind_it() {
-        let (mut mark, mut passed) = (Mark::default(), 0_u64);
+        let (mut mark, mut passed) = (Watermark::default(), 0_u64);
         for number in (1..2_000_000).filter(|number| *number != 700) {
             // Every third is lost.
             let settled = if number % 3 == 0 { Settled::Lost } else { Settled::Stored(Nanos(number)) };
@@ -247,7 +247,7 @@ mod tests {
             order in Just((0..60_u64).collect::<Vec<_>>()).prop_shuffle(),
             lost in prop::collection::btree_set(0..60_u64, 0..10),
         ) {
-            let (mut mark, mut passed) = (Mark::default(), Vec::new());
+            let (mut mark, mut passed) = (Watermark::default(), Vec::new());
             let mut open: std::collections::BTreeSet<u64> = order.iter().copied().collect();
             for number in order {
                 let settled = if lost.contains(&number) { Settled::Lost } else { Settled::Stored(Nanos(10 * number)) };

@@ -16,12 +16,12 @@ enum State {
 
 /// Closed until it is opened once.
 #[derive(Debug, Default)]
-pub(crate) struct Gate {
+pub(crate) struct Barrier {
     state: Mutex<State>,
     changed: Condvar,
 }
 
-impl Gate {
+impl Barrier {
     /// Lets all through, with the time at which the phase began.
     pub(crate) fn open(&self, start: Nanos) {
         self.set(State::Open(start));

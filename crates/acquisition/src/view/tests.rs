@@ -174,9 +174,9 @@ impl Lanes {
         self.directories.iter().map(|directory| directory.path().to_owned()).collect()
     }
 
-    pub(crate) fn whole(&self, extent: Extent) -> Whole {
+    pub(crate) fn whole(&self, extent: Extent) -> RecordingView {
         let recording = Recording::open(&self.paths(), Trust::Acknowledged).expect("a recording");
-        Whole::new(recording, extent)
+        RecordingView::new(recording, extent)
     }
 }
 
@@ -211,7 +211,7 @@ pub(crate) fn laid_out(
 }
 
 /// A ring that is overwritten in part since it was opened, though nobody was told so.
-pub(crate) fn overtaken() -> (Lanes, Whole) {
+pub(crate) fn overtaken() -> (Lanes, RecordingView) {
     let course = COURSES[0];
     let format = sender(course.0);
     let mut lanes = Lanes::new(1, Storing::Ring, &stream(course, &known(course.1)));
@@ -231,7 +231,7 @@ pub(crate) fn overtaken() -> (Lanes, Whole) {
 }
 
 /// From one end to the other, in reads of these lengths in turn, two at a time in the other order.
-fn read_in_order(ahead: &Ahead, reference: &[u8], lengths: &[usize]) {
+fn read_in_order(ahead: &ReadAhead, reference: &[u8], lengths: &[usize]) {
     let mut reads = Vec::new();
     let mut next = 0;
     for length in lengths.iter().cycle() {
@@ -278,7 +278,7 @@ proptest! {
             prop_assert!(read[count..].iter().all(|byte| *byte == 0xee));
         }
         let whole = Arc::new(whole);
-        read_in_order(&Ahead::small(whole.clone()), &reference, &lengths);
+        read_in_order(&ReadAhead::small(whole.clone()), &reference, &lengths);
         let size = lanes.head.frame_size;
         let absent = (0..).zip(&blocks).filter(|(_, lane)| lane.is_none()).map(|(block, _): (u64, _)| block);
         let filled: u64 = whole.filled(0..u64::MAX).into_iter().map(|range| range.end - range.start).sum();
@@ -294,13 +294,14 @@ fn a_lane_that_is_not_there_and_files_that_are_gone_are_filled_and_named() {
     let (lanes, _) = laid_out(COURSES[0], Storing::Files, 3, &blocks, 4);
     let absent: Vec<_> = (0..20).map(|block| Some(block % 3).filter(|lane| *lane != 1)).collect();
     let (_, expected) = laid_out(COURSES[0], Storing::Files, 3, &absent, 4);
-    let read = |whole: &Whole| {
+    let read = |whole: &RecordingView| {
         let mut bytes = vec![0; whole.length() as usize];
         whole.read_at(0, &mut bytes);
         bytes
     };
     let two = [lanes.paths()[0].clone(), lanes.paths()[2].clone()];
-    let whole = Whole::new(Recording::open(&two, Trust::Acknowledged).expect("two lanes"), Extent::All);
+    let whole =
+        RecordingView::new(Recording::open(&two, Trust::Acknowledged).expect("two lanes"), Extent::All);
     assert!(read(&whole) == expected);
     assert_eq!((whole.filled(0..u64::MAX).len(), whole.faults().count), (7, 0));
     fs::read_dir(&lanes.paths()[1]).expect("it is there").for_each(|entry| {
@@ -323,7 +324,7 @@ fn a_lane_that_is_not_there_and_files_that_are_gone_are_filled_and_named() {
 fn what_was_read_ahead_of_a_block_that_is_lost_later_is_forgotten() {
     let (lanes, reference) = laid_out(COURSES[2], Storing::Shared, 2, &[Some(0), Some(1)], 4);
     let (_, filled) = laid_out(COURSES[2], Storing::Shared, 2, &[None, Some(1)], 4);
-    let ahead = Ahead::small(Arc::new(lanes.whole(Extent::All)));
+    let ahead = ReadAhead::small(Arc::new(lanes.whole(Extent::All)));
     let read = |range: Range<usize>| {
         let mut bytes = vec![0; range.len()];
         ahead.read_at(range.start as u64, &mut bytes);
@@ -434,7 +435,7 @@ fn frames_of_cameras_have_no_padding_between_them() {
     fs::write(directory.path().join("n.0.00000000.raw"), [[1; 128], [2; 128]].concat()).expect("room");
     let recording =
         Recording::open(&[directory.path().to_owned()], Trust::Acknowledged).expect("a recording");
-    let (whole, mut read) = (Whole::new(recording, Extent::All), vec![9; 1000]);
+    let (whole, mut read) = (RecordingView::new(recording, Extent::All), vec![9; 1000]);
     assert_eq!(whole.read_at(0, &mut read), 300);
     assert_eq!(read[..300], [[1; 100], [0; 100], [2; 100]].concat());
     assert_eq!((whole.stamp(0), whole.survey()), (None, Survey::default()));

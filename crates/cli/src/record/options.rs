@@ -14,7 +14,7 @@ use crate::small_file;
 /// See the module. What is not asked is none.
 #[derive(Debug, Clone, Default, PartialEq, Args, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct Wishes {
+pub(crate) struct RecordOptions {
     /// A name of the catalogue (see `nilometer instrument list`), or the path of a .toml file, with `packets`
     pub(crate) instrument: Option<String>,
     /// The data format as station software writes it, such as VDIF_8000-4096-16-2 or Mark5B-2048-16-2, instead of what the
@@ -154,7 +154,7 @@ fn one_or_many<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<PathBuf
     })
 }
 
-impl Wishes {
+impl RecordOptions {
     /// From a file that has them and nothing else.
     pub(crate) fn read(file: &std::path::Path) -> anyhow::Result<Self> {
         let text = small_file::read(file, "configuration")?;
@@ -163,8 +163,8 @@ impl Wishes {
 
     /// These where they say something, otherwise the others.
     #[must_use]
-    pub(crate) fn over(self, below: Wishes) -> Self {
-        Wishes {
+    pub(crate) fn over(self, below: RecordOptions) -> Self {
+        RecordOptions {
             instrument: self.instrument.or(below.instrument),
             mode: self.mode.or(below.mode),
             to: if self.to.is_empty() { below.to } else { self.to },
@@ -201,10 +201,10 @@ mod tests {
     #[derive(Debug, Parser)]
     struct Line {
         #[command(flatten)]
-        wishes: Wishes,
+        wishes: RecordOptions,
     }
 
-    fn line(words: &[&str]) -> Wishes {
+    fn line(words: &[&str]) -> RecordOptions {
         let words = std::iter::once("record").chain(words.iter().copied());
         Line::try_parse_from(words).expect("valid").wishes
     }
@@ -286,21 +286,21 @@ mod tests {
 
     #[test]
     fn a_file_may_have_every_option_and_options_win_over_it() {
-        let file: Wishes = toml::from_str(FILE).expect("valid");
+        let file: RecordOptions = toml::from_str(FILE).expect("valid");
         let options = line(&OPTIONS);
-        assert_eq!(Wishes::default().over(file.clone()), file);
+        assert_eq!(RecordOptions::default().over(file.clone()), file);
         assert_eq!(options.clone().over(file.clone()), options);
         // Neither leaves out a key: what is not said differs from what is.
-        let (said, nothing) = (format!("{file:?}{options:?}"), format!("{:?}", Wishes::default()));
+        let (said, nothing) = (format!("{file:?}{options:?}"), format!("{:?}", RecordOptions::default()));
         assert!(!said.contains("None") && !said.contains("false") && nothing.contains("None"), "{said}");
     }
 
     #[test]
     fn a_key_that_is_none_is_refused_with_those_that_are() {
-        let error = toml::from_str::<Wishes>("bufer = \"1 GiB\"").expect_err("a typo").to_string();
+        let error = toml::from_str::<RecordOptions>("bufer = \"1 GiB\"").expect_err("a typo").to_string();
         assert!(error.contains("bufer") && error.contains("receive_buffer"), "{error}");
         for wrong in ["listen = \"h:5\"", "missing = \"drop\"", "start = \"soon\"", "packets = -1"] {
-            assert!(toml::from_str::<Wishes>(wrong).is_err(), "{wrong}");
+            assert!(toml::from_str::<RecordOptions>(wrong).is_err(), "{wrong}");
         }
     }
 }

@@ -8,7 +8,7 @@ use std::{
 
 use nilometer_storage::{Buffer, buffer::ALIGNMENT};
 
-use crate::whole::{Run, Whole};
+use crate::view::{RecordingView, Run};
 
 /// Memory that was used and is free again: it was touched before, and is not asked of the kernel anew.
 #[derive(Debug)]
@@ -106,7 +106,7 @@ impl Piece {
     }
 
     /// Reads it: past the cache where it lies in one file. What can't be read that way is read as ever, or filled.
-    pub(super) fn fill(&self, whole: &Whole, pool: &Arc<Pool>) {
+    pub(super) fn fill(&self, whole: &RecordingView, pool: &Arc<Pool>) {
         let mut buffer = pool.take();
         let direct = self.run.ok_or_else(|| io::ErrorKind::Unsupported.into());
         let direct = direct.and_then(|run| self.read_past_cache(whole, run, &mut buffer));
@@ -122,7 +122,12 @@ impl Piece {
     }
 
     /// Where in the buffer it is then: whole pages are read.
-    fn read_past_cache(&self, whole: &Whole, run: Run, buffer: &mut Buffer) -> io::Result<Range<usize>> {
+    fn read_past_cache(
+        &self,
+        whole: &RecordingView,
+        run: Run,
+        buffer: &mut Buffer,
+    ) -> io::Result<Range<usize>> {
         let page = ALIGNMENT as u64;
         let begin = run.at / page * page;
         let length = self.range.end - self.range.start;

@@ -12,7 +12,7 @@ use crate::journal::Entry;
 
 /// A step of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Chore {
+pub(super) enum FileStep {
     CreateJournal,
     /// A record for the journal.
     Note(Entry),
@@ -62,27 +62,27 @@ pub(super) enum Chore {
     CloseStreamer,
 }
 
-impl Chore {
+impl FileStep {
     /// Which file it is about, if one of frames.
     pub(super) fn file(self) -> Option<u64> {
         match self {
-            Chore::Room(file)
-            | Chore::Create(file)
-            | Chore::Allocate(file)
-            | Chore::OpenThrough(file)
-            | Chore::CloseThrough(file)
-            | Chore::Ready(file)
-            | Chore::Overwrite(file, _)
-            | Chore::Truncate(file, _)
-            | Chore::SyncFile(file)
-            | Chore::SyncPart(file)
-            | Chore::CheckFile(file)
-            | Chore::Close(file)
-            | Chore::Name(file)
-            | Chore::Rename(file, _)
-            | Chore::Moved(file)
-            | Chore::Discard(file)
-            | Chore::Remove(file) => Some(file),
+            FileStep::Room(file)
+            | FileStep::Create(file)
+            | FileStep::Allocate(file)
+            | FileStep::OpenThrough(file)
+            | FileStep::CloseThrough(file)
+            | FileStep::Ready(file)
+            | FileStep::Overwrite(file, _)
+            | FileStep::Truncate(file, _)
+            | FileStep::SyncFile(file)
+            | FileStep::SyncPart(file)
+            | FileStep::CheckFile(file)
+            | FileStep::Close(file)
+            | FileStep::Name(file)
+            | FileStep::Rename(file, _)
+            | FileStep::Moved(file)
+            | FileStep::Discard(file)
+            | FileStep::Remove(file) => Some(file),
             _ => None,
         }
     }
@@ -91,8 +91,8 @@ impl Chore {
 /// The chores to come, and whether one is being done.
 #[derive(Debug, Default)]
 pub(super) struct Program {
-    chores: VecDeque<Chore>,
-    doing: Option<Chore>,
+    chores: VecDeque<FileStep>,
+    doing: Option<FileStep>,
     journal_is_open: bool,
     /// A file is open once more, through the cache.
     through: bool,
@@ -107,34 +107,34 @@ pub(super) struct Program {
 }
 
 impl Program {
-    pub(super) fn add(&mut self, chores: impl IntoIterator<Item = Chore>) {
+    pub(super) fn add(&mut self, chores: impl IntoIterator<Item = FileStep>) {
         self.chores.extend(chores);
     }
 
     /// Before all others.
-    pub(super) fn add_first(&mut self, chores: impl DoubleEndedIterator<Item = Chore>) {
+    pub(super) fn add_first(&mut self, chores: impl DoubleEndedIterator<Item = FileStep>) {
         chores.rev().for_each(|chore| self.chores.push_front(chore));
     }
 
     /// Before all others that don't have to do with this file.
-    pub(super) fn add_behind(&mut self, file: Option<u64>, chores: impl IntoIterator<Item = Chore>) {
+    pub(super) fn add_behind(&mut self, file: Option<u64>, chores: impl IntoIterator<Item = FileStep>) {
         let last = self.chores.iter().rposition(|chore| file.is_some() && chore.file() == file);
         let behind = self.chores.split_off(last.map_or(0, |last| last + 1));
         self.chores.extend(chores.into_iter().chain(behind));
     }
 
     /// These are done in the place of all others, whatever they would wait for.
-    pub(super) fn replace(&mut self, chores: impl IntoIterator<Item = Chore>) {
+    pub(super) fn replace(&mut self, chores: impl IntoIterator<Item = FileStep>) {
         self.chores = chores.into_iter().collect();
     }
 
     /// The next one, if one is left.
-    pub(super) fn pop(&mut self) -> Option<Chore> {
+    pub(super) fn pop(&mut self) -> Option<FileStep> {
         self.chores.pop_front()
     }
 
     /// It could not be started after all.
-    pub(super) fn put_back(&mut self, chore: Chore) {
+    pub(super) fn put_back(&mut self, chore: FileStep) {
         self.chores.push_front(chore);
     }
 
@@ -144,21 +144,21 @@ impl Program {
     }
 
     /// The next chore, if none is being done and it may be done now.
-    pub(super) fn next(&mut self, files: &Files, log: &Log) -> Option<Chore> {
+    pub(super) fn next(&mut self, files: &Files, log: &Log) -> Option<FileStep> {
         let may = match (self.doing, self.chores.front()?) {
             (Some(_), _) => false,
             (
                 None,
-                Chore::SyncFile(file)
-                | Chore::Truncate(file, _)
-                | Chore::Close(file)
-                | Chore::CloseThrough(file),
+                FileStep::SyncFile(file)
+                | FileStep::Truncate(file, _)
+                | FileStep::Close(file)
+                | FileStep::CloseThrough(file),
             ) => files.is_quiet(*file),
-            (None, Chore::SyncJournal | Chore::Remove(_)) => log.has_written(self.notes),
-            (None, Chore::Overwrite(_, old)) => {
+            (None, FileStep::SyncJournal | FileStep::Remove(_)) => log.has_written(self.notes),
+            (None, FileStep::Overwrite(_, old)) => {
                 log.has_written(self.notes) && old.is_none_or(|old| files.is_quiet(old))
             }
-            (None, Chore::CloseJournal) => log.is_quiet(),
+            (None, FileStep::CloseJournal) => log.is_quiet(),
             _ => true,
         };
         if may { self.chores.pop_front() } else { None }
@@ -167,7 +167,7 @@ impl Program {
     /// The operation that does a chore; its file, if it is about one, has this name.
     pub(super) fn start(
         &mut self,
-        chore: Chore,
+        chore: FileStep,
         (layout, placement): (&RawLayout, &dyn Placement),
         name: String,
         buffer: Buffer,
@@ -177,58 +177,60 @@ impl Program {
             |kind, slot, name: String, buffer| Operation::named(kind, ROOT, slot, name.as_bytes(), buffer);
         let on = |kind, slot, offset, buffer| Operation { offset, ..Operation::on(kind, slot, buffer) };
         match chore {
-            Chore::CreateJournal => {
+            FileStep::CreateJournal => {
                 named(OpKind::Open(Open::CREATE), Log::SLOT, layout.journal_name(), buffer)
             }
-            Chore::Create(file) => {
+            FileStep::Create(file) => {
                 let kind = OpKind::Open(placement.opens().direct_if(layout.direct));
                 named(kind, placement.slot(file), name, buffer)
             }
-            Chore::Allocate(file) => {
+            FileStep::Allocate(file) => {
                 on(OpKind::Allocate, placement.slot(file), placement.reserved(file), buffer)
             }
-            Chore::OpenThrough(_) => named(OpKind::Open(Open::WRITE), THROUGH, name, buffer),
-            Chore::CloseThrough(_) => on(OpKind::Close, THROUGH, 0, buffer),
-            Chore::Truncate(file, bytes) => on(OpKind::Truncate, placement.slot(file), bytes, buffer),
-            Chore::SyncFile(file) | Chore::SyncPart(file) => {
+            FileStep::OpenThrough(_) => named(OpKind::Open(Open::WRITE), THROUGH, name, buffer),
+            FileStep::CloseThrough(_) => on(OpKind::Close, THROUGH, 0, buffer),
+            FileStep::Truncate(file, bytes) => on(OpKind::Truncate, placement.slot(file), bytes, buffer),
+            FileStep::SyncFile(file) | FileStep::SyncPart(file) => {
                 on(OpKind::SyncData, placement.slot(file), 0, buffer)
             }
-            Chore::SyncNames => on(OpKind::Sync, ROOT, 0, buffer),
-            Chore::Close(file) => on(OpKind::Close, placement.slot(file), 0, buffer),
-            Chore::CheckFile(_) => named(OpKind::Stat, ROOT, name, buffer),
-            Chore::CheckJournal => named(OpKind::Stat, ROOT, layout.journal_name(), buffer),
-            Chore::Remove(_) | Chore::Discard(_) => named(OpKind::Unlink, ROOT, name, buffer),
-            Chore::SyncJournal => on(OpKind::SyncData, Log::SLOT, 0, buffer),
-            Chore::CloseJournal => on(OpKind::Close, Log::SLOT, 0, buffer),
-            Chore::Rename(_, number) => renamed(&name, &layout.head.chunk_name(&layout.name, number), buffer),
-            Chore::CreateStreamer => {
+            FileStep::SyncNames => on(OpKind::Sync, ROOT, 0, buffer),
+            FileStep::Close(file) => on(OpKind::Close, placement.slot(file), 0, buffer),
+            FileStep::CheckFile(_) => named(OpKind::Stat, ROOT, name, buffer),
+            FileStep::CheckJournal => named(OpKind::Stat, ROOT, layout.journal_name(), buffer),
+            FileStep::Remove(_) | FileStep::Discard(_) => named(OpKind::Unlink, ROOT, name, buffer),
+            FileStep::SyncJournal => on(OpKind::SyncData, Log::SLOT, 0, buffer),
+            FileStep::CloseJournal => on(OpKind::Close, Log::SLOT, 0, buffer),
+            FileStep::Rename(_, number) => {
+                renamed(&name, &layout.head.chunk_name(&layout.name, number), buffer)
+            }
+            FileStep::CreateStreamer => {
                 named(OpKind::Open(Open::SHARED), STREAMER, format!("{}.cfg", layout.name), buffer)
             }
-            Chore::WriteStreamer => written(&name, buffer),
-            Chore::CloseStreamer => on(OpKind::Close, STREAMER, 0, buffer),
-            Chore::Note(_)
-            | Chore::Room(_)
-            | Chore::Ready(_)
-            | Chore::Overwrite(..)
-            | Chore::Name(_)
-            | Chore::Moved(_)
-            | Chore::Settle => {
+            FileStep::WriteStreamer => written(&name, buffer),
+            FileStep::CloseStreamer => on(OpKind::Close, STREAMER, 0, buffer),
+            FileStep::Note(_)
+            | FileStep::Room(_)
+            | FileStep::Ready(_)
+            | FileStep::Overwrite(..)
+            | FileStep::Name(_)
+            | FileStep::Moved(_)
+            | FileStep::Settle => {
                 unreachable!("these need no operation, see `RawFiles::chore`")
             }
         }
     }
 
     /// The chore being done is done: which.
-    pub(super) fn completed(&mut self) -> Option<Chore> {
+    pub(super) fn completed(&mut self) -> Option<FileStep> {
         let done = self.doing.take();
         match done {
-            Some(Chore::CreateJournal) => self.journal_is_open = true,
-            Some(Chore::CloseJournal) => self.journal_is_open = false,
-            Some(Chore::SyncJournal) => {
+            Some(FileStep::CreateJournal) => self.journal_is_open = true,
+            Some(FileStep::CloseJournal) => self.journal_is_open = false,
+            Some(FileStep::SyncJournal) => {
                 self.durable = self.noted;
                 self.durable_records = self.noted_records;
             }
-            Some(Chore::OpenThrough(_)) => self.through = true,
+            Some(FileStep::OpenThrough(_)) => self.through = true,
             _ => {}
         }
         done
