@@ -10,7 +10,7 @@ use std::{
 };
 
 use io_uring::{IoUring, opcode, types};
-use nilometer_model::Stream;
+use nilometer_model::RandomStream;
 use nilometer_storage::{Arena, Buffer};
 
 /// One reading of the monotonic clock, in nanoseconds.
@@ -38,7 +38,7 @@ pub(crate) fn random_reads(
     buffer: &mut Buffer,
     blocks: u64,
     operations: u64,
-    mut offsets: Stream,
+    mut offsets: RandomStream,
 ) -> io::Result<()> {
     let (fd, length, mut moved) = (file.as_raw_fd(), buffer.len(), 0);
     for _ in 0..operations {
@@ -107,7 +107,7 @@ impl Ring {
         &mut self,
         blocks: u64,
         operations: u64,
-        mut offsets: Stream,
+        mut offsets: RandomStream,
     ) -> io::Result<()> {
         let mut free: Vec<usize> = (0..self.memory.len()).collect();
         let (mut sent, mut received) = (0, 0);

@@ -15,7 +15,7 @@ use nilometer_acquisition::{
     suited_engine,
 };
 use nilometer_model::{Format, Nanos, Storing};
-use nilometer_mount::{Mounted, Readers};
+use nilometer_mount::{MountReaders, Mounted};
 use nilometer_storage::{
     Buffer, Clock, Target,
     target::{Posix, probe},
@@ -125,7 +125,7 @@ impl Recorded {
 
     fn mounted(&self) -> anyhow::Result<Vec<Cost>> {
         let directories: Vec<_> = self.lanes.iter().map(|lane| lane.directory().to_owned()).collect();
-        let mounted = Mounted::new(&directories, self.point.path(), Readers::Owner)?;
+        let mounted = Mounted::new(&directories, self.point.path(), MountReaders::Owner)?;
         let name = mounted.names().pop().context("it shows the recording")?;
         let costs = self.read_twice(&[self.point.path().join(name)]);
         mounted.unmount()?;

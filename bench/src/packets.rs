@@ -12,7 +12,7 @@ use std::{cell::Cell, fs, os::unix::fs::FileExt, path::Path, sync::Arc, thread, 
 use anyhow::Context;
 use nilometer_acquisition::{
     Feed, Network, Port, Recorder, Setup, Stream, Traffic, Until,
-    assembly::{Limits, Missing},
+    assembly::{Missing, ReorderWindow},
     instrument::Content,
     journal::Head,
     sink::{LaneOptions, RawLayout, lanes_of},
@@ -322,7 +322,7 @@ fn setup(inlet: UdpInlet, place: &Place, load: Load) -> anyhow::Result<Setup> {
     let network = Network {
         ports: vec![Port { transport: Box::new(inlet), format: Box::new(format) }],
         frames_of_block: frames,
-        limits: Limits::default(),
+        limits: ReorderWindow::default(),
         missing: Missing::Filled,
         until: Until { packets: load.packets, silence: SILENCE, ..Until::default() },
         cpu: None,

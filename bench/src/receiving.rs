@@ -15,11 +15,11 @@ use std::{
 use anyhow::Context;
 use nilometer_acquisition::{
     Chronicle, Receiver, Ring, Until, Writer,
-    assembly::{Assembly, Limits, Missing},
+    assembly::{Assembly, Missing, ReorderWindow},
     instrument::Content,
     sink::NullSink,
     transport::{
-        Course, Flow, Pace, Sender, Station,
+        Flow, SendPace, Sender, SendingStation, StreamCourse,
         faults::Faults,
         udp::{Listening, ROOM, Sending, UdpInlet, UdpOutlet},
     },
@@ -100,9 +100,9 @@ fn run(stop: &Stop, load: Load) -> anyhow::Result<Outcome> {
 /// Sends all packets; the thread that waits for them is heard afterwards.
 pub(crate) fn send(noise: &Content, load: Load, to: SocketAddr) -> anyhow::Result<()> {
     let outlet = UdpOutlet::connect(to, &Sending { segments: load.segments, ..Sending::default() })?;
-    let flow = Flow::new(Box::new(Serial::new()), noise.clone(), Course::default(), 64);
-    let station = Station::new(flow, (Faults::default(), SEED), vec![Box::new(outlet)], None);
-    let left = Sender::new(vec![station], Pace::new(load.rate), load.packets)
+    let flow = Flow::new(Box::new(Serial::new()), noise.clone(), StreamCourse::default(), 64);
+    let station = SendingStation::new(flow, (Faults::default(), SEED), vec![Box::new(outlet)], None);
+    let left = Sender::new(vec![station], SendPace::new(load.rate), load.packets)
         .run(Clock::start(), &AtomicBool::new(false))?;
     anyhow::ensure!(left.sent[0].packets == load.packets, "{:?}", left.sent[0]);
     Ok(())
@@ -174,7 +174,8 @@ fn ours(noise: &Content, load: Load) -> anyhow::Result<Vec<Cost>> {
 
 fn receive(inlet: UdpInlet, ring: &Arc<Ring>, frames: u64, clock: Clock) -> (u64, Usage) {
     let format = Box::new(Serial::new());
-    let assembly = Assembly::new(vec![format], ring.clone(), frames, Limits::default(), Missing::Filled);
+    let assembly =
+        Assembly::new(vec![format], ring.clone(), frames, ReorderWindow::default(), Missing::Filled);
     let until = Until { silence: Nanos(SILENCE.as_nanos() as u64), ..Until::default() };
     let mut receiver = Receiver::new(vec![Box::new(inlet)], assembly, until);
     let live = receiver.live();

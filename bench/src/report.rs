@@ -4,7 +4,7 @@ use std::{path::Path, process::Command};
 
 use anyhow::Context as _;
 use nilometer_model::{
-    Bin, Key, Nanos, Results, Sample, Seed, Series, Stream, TargetEntry, WorkerTotals,
+    Bin, Key, Nanos, RandomStream, Results, Sample, Seed, Series, TargetEntry, WorkerTotals,
     plan::{Cell, Phase, parse},
 };
 use nilometer_record::Record;
@@ -100,7 +100,7 @@ fn stage(stage: u32) -> anyhow::Result<Vec<Cell>> {
 }
 
 /// Some 60 buckets of latency and 20 bins of the series, as a phase of a tenth of a second leaves them.
-fn sample(stream: &mut Stream, cell: usize, target: usize) -> Sample {
+fn sample(stream: &mut RandomStream, cell: usize, target: usize) -> Sample {
     let rate = 1e8 * (1.0 + 0.1 * cell as f64) * (1.0 + 0.2 * target as f64) * (0.9 + 0.2 * stream.unit());
     let mut sample = Sample {
         bytes: 1 << 26,

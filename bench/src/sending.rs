@@ -23,7 +23,7 @@ use anyhow::Context;
 use nilometer_acquisition::{
     instrument::Content,
     transport::{
-        Course, Flow, Outlet, Pace, Sender, Sent, Station,
+        Flow, Outlet, SendPace, Sender, SendingStation, Sent, StreamCourse,
         faults::Faults,
         udp::{Sending, UdpOutlet},
     },
@@ -96,10 +96,10 @@ fn ours(noise: &Content, segments: bool) -> anyhow::Result<Vec<Cost>> {
 /// What it costs to send all packets by an outlet.
 fn sent(noise: &Content, outlet: impl Outlet + 'static) -> anyhow::Result<Cost> {
     let window = outlet.burst(PREFIX + BODY) as u64;
-    let flow = Flow::new(Box::new(Serial::new()), noise.clone(), Course::default(), window);
-    let station = Station::new(flow, (Faults::default(), SEED), vec![Box::new(outlet)], None);
+    let flow = Flow::new(Box::new(Serial::new()), noise.clone(), StreamCourse::default(), window);
+    let station = SendingStation::new(flow, (Faults::default(), SEED), vec![Box::new(outlet)], None);
     // Nothing can be that fast: every packet is overdue.
-    let sender = Sender::new(vec![station], Pace::new(Frequency(1e9)), PACKETS);
+    let sender = Sender::new(vec![station], SendPace::new(Frequency(1e9)), PACKETS);
     let mut sent = 0;
     let cost = measure::thread(PACKETS as f64, || {
         sent = sender.run(Clock::start(), &AtomicBool::new(false))?.sent[0].packets;

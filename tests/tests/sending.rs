@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, net::UdpSocket, time::Duration};
 
 use nilometer_tests::{Ended, run};
-use nilometer_wire::vdif::Header;
+use nilometer_wire::vdif::VdifHeader;
 
 const PACKET: usize = 8040;
 
@@ -52,7 +52,7 @@ fn what_arrives_is_what_was_told() {
     assert_eq!((odd > 0, told(&ended, "odd-sized")), (true, odd));
     let whole = packets.iter().filter(|(_, bytes)| bytes.len() == PACKET);
     // Random bytes are no header that is as long as the packet.
-    let header = |bytes: &[u8]| Header::parse(&bytes[8..40]).filter(|header| header.length == PACKET - 8);
+    let header = |bytes: &[u8]| VdifHeader::parse(&bytes[8..40]).filter(|header| header.length == PACKET - 8);
     let (ours, foreign): (Vec<_>, Vec<_>) = whole.partition(|(_, bytes)| header(bytes).is_some());
     assert_eq!(told(&ended, "foreign"), foreign.len() as u64);
     assert!(foreign.iter().any(|(port, _)| *port != home) && ours.iter().all(|(port, _)| *port == home));

@@ -21,12 +21,12 @@ fn is_mark5b(name: &str) -> bool {
 /// What we say of the header at the beginning of these bytes, as the other side says it.
 fn said(file: &str, bytes: &[u8]) -> String {
     if is_mark5b(file) {
-        let header = mark5b::Header::parse(bytes).expect("it was recorded");
-        let mark5b::Header { user, frame, day, second, fraction } = header;
+        let header = mark5b::Mark5bHeader::parse(bytes).expect("it was recorded");
+        let mark5b::Mark5bHeader { user, frame, day, second, fraction } = header;
         return format!("{} {} {frame} {day} {second} {fraction} 1", user >> 16, user >> 15 & 1);
     }
-    let header = vdif::Header::parse(bytes).expect("it was recorded");
-    let vdif::Header { epoch, second, frame, version, length, bits, thread, .. } = header;
+    let header = vdif::VdifHeader::parse(bytes).expect("it was recorded");
+    let vdif::VdifHeader { epoch, second, frame, version, length, bits, thread, .. } = header;
     let (edv, rate) = (header.edv().map_or(-1, i16::from), header.frames_per_second().unwrap_or(0));
     let (invalid, channels, complex) =
         (u8::from(header.invalid), 1 << header.channels_log2, u8::from(header.complex));
@@ -63,10 +63,10 @@ fn every_header_of_recorded_files_is_read_as_baseband_reads_it() {
 fn again(file: &str, bytes: &[u8]) -> Vec<u8> {
     let mut again = vec![0; 32];
     if is_mark5b(file) {
-        again.truncate(mark5b::Header::SIZE);
-        mark5b::Header::parse(bytes).expect("it was read").write(&mut again);
+        again.truncate(mark5b::Mark5bHeader::SIZE);
+        mark5b::Mark5bHeader::parse(bytes).expect("it was read").write(&mut again);
     } else {
-        let header = vdif::Header::parse(bytes).expect("it was read");
+        let header = vdif::VdifHeader::parse(bytes).expect("it was read");
         again.truncate(header.size());
         header.write(&mut again);
     }

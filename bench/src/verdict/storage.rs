@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use nilometer_acquisition::journal;
-use nilometer_model::{ByteRate, Nanos, Seed, Stream};
+use nilometer_model::{ByteRate, Nanos, RandomStream, Seed};
 use nilometer_storage::target::{Cost, Device, Speed, WriteCache};
 
 /// Bytes of a frame, of 256 x 256 pixels.
@@ -96,11 +96,11 @@ pub(super) struct Stalls {
     phase: f64,
 }
 
-fn between(stream: &mut Stream, least: f64, most: f64) -> f64 {
+fn between(stream: &mut RandomStream, least: f64, most: f64) -> f64 {
     least + (most - least) * stream.unit()
 }
 
-fn normal(stream: &mut Stream) -> f64 {
+fn normal(stream: &mut RandomStream) -> f64 {
     (-2.0 * (1.0 - stream.unit()).ln()).sqrt() * (std::f64::consts::TAU * stream.unit()).cos()
 }
 
@@ -136,7 +136,7 @@ impl Case {
     }
 
     /// Frames that the buffer holds: 1.5 s of them, or half as many again as a stall needs, or half as many.
-    fn buffer(&self, stream: &mut Stream) -> u64 {
+    fn buffer(&self, stream: &mut RandomStream) -> u64 {
         let seconds = match (self.kind, self.stalls) {
             (Kind::StallsBeyondBuffer, Some(stalls)) => between(stream, 0.3, 0.8) * stalls.length,
             (_, Some(stalls)) => between(stream, 1.3, 2.0) * stalls.length + 0.2,
@@ -200,7 +200,7 @@ impl Case {
 
 impl Stalls {
     /// Up to a quarter of the time.
-    fn random(stream: &mut Stream) -> Stalls {
+    fn random(stream: &mut RandomStream) -> Stalls {
         let period = between(stream, 3.0, 12.0);
         let length = (period * between(stream, 0.05, 0.25)).max(0.3);
         Stalls { period, length, phase: period * stream.unit() }
@@ -218,7 +218,7 @@ impl Stalls {
 }
 
 /// How the speed changes over a campaign, with a mean of one.
-fn shares(kind: Kind, stream: &mut Stream) -> Arc<[f64]> {
+fn shares(kind: Kind, stream: &mut RandomStream) -> Arc<[f64]> {
     let (spread, lasting) = match kind {
         Kind::Constant => (0.0, 0.0),
         Kind::Noise => (0.2, 0.0),

@@ -85,7 +85,7 @@ fn is_gone(gaps: &[Gap], packet: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transport::{Course, Flow};
+    use crate::transport::{Flow, StreamCourse};
     use nilometer_model::{Instrument, Seed};
     use nilometer_wire::Packet;
 
@@ -105,7 +105,7 @@ mod tests {
         let row = [format().geometry().frame_size() as u64 * 8 / instrument.pixel.bits()];
         let content =
             Content::prepare(&instrument.data, &row, instrument.pixel, Seed(3)).expect("it can be made");
-        let mut flow = Flow::new(format(), content.clone(), Course::default(), 1);
+        let mut flow = Flow::new(format(), content.clone(), StreamCourse::default(), 1);
         let per_block = packets.frames_of_block(known.frame) * format().geometry().parts.len() as u64;
         let block = |number: u64| {
             let packets = number * per_block..(number + 1) * per_block;

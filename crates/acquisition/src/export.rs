@@ -6,7 +6,7 @@
 
 mod read_back;
 
-pub use read_back::{Copied, DamagedBlocks, read_back};
+pub use read_back::{DamagedBlocks, ExportReadBack, read_back};
 
 use std::sync::{
     Arc,

@@ -46,12 +46,12 @@ pub use follower::{Follower, Following, Purpose};
 pub use ranges::Ranges;
 pub use receiver::{Receiver, Span, Traffic, Until};
 pub use recorder::{
-    Came, Copied, Ending, Feed, Lane, LaneStatus, Lost, Network, Outcome, Port, RecordError, Recorder,
+    Came, Copied, Ending, Feed, Lane, LaneStatus, Lost, Network, Outcome, Port, Recorder, RecordingError,
     RingStatus, Setup, Status, ring_of, suited_engine,
 };
 pub use reserved::free_reserved;
 pub use ring::{Due, Frame, Gap, Packed, Ring, RingCounters, RingSnapshot, Taken, WhenFull};
-pub use source::{Delivery, Fill, Pace, Source};
+pub use source::{Delivery, FillFrame, Pace, Source};
 pub use stream::{Stream, Wire};
 pub use verify::{Damaged, Headers, OVERWRITTEN, Verified, verify};
 pub use watermark::{Settled, Watermark};

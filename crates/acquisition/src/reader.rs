@@ -11,7 +11,7 @@ mod recent;
 
 pub use below::{journals_below, with_below};
 pub use checksums::Checksums;
-pub use frames::Frames;
+pub use frames::FrameReader;
 pub(crate) use frames::read_encoded;
 pub(crate) use grow::{Look, News};
 pub use labels::Numbers;
@@ -74,7 +74,7 @@ pub struct Index {
     pub gaps: BTreeMap<u64, Vec<Gap>>,
     /// The names of chunks, by lane and file: the number in the last one that was noted, and in the one before. A file has
     /// the last, or that before if the recorder died between noting and renaming.
-    pub chunks: BTreeMap<(usize, u64), Names>,
+    pub chunks: BTreeMap<(usize, u64), ChunkNames>,
     /// By frame number.
     pub frames: Placements,
     /// Those that were complete last.
@@ -97,7 +97,7 @@ pub struct Index {
 
 /// What the name of a chunk may be: by the number in it, if there is one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Names {
+pub struct ChunkNames {
     /// As noted last.
     pub last: Option<u32>,
     /// As noted before, if ever.
@@ -144,7 +144,7 @@ impl Index {
                 }
                 Entry::Chunk { file, number } => {
                     let before = self.chunks.get(&(lane, file)).map(|names| names.last);
-                    self.chunks.insert((lane, file), Names { last: number, before });
+                    self.chunks.insert((lane, file), ChunkNames { last: number, before });
                 }
                 Entry::Gap { number, gap } => gaps.entry(number).or_default().push(gap),
                 Entry::End { due } => {
@@ -170,7 +170,9 @@ impl Index {
         let named = |number: Option<u32>| {
             number.map_or_else(|| head.file_name(name, file), |number| head.chunk_name(name, number))
         };
-        let Some(&Names { last, before }) = self.chunks.get(&(lane, file)) else { return vec![named(None)] };
+        let Some(&ChunkNames { last, before }) = self.chunks.get(&(lane, file)) else {
+            return vec![named(None)];
+        };
         // Not if another chunk has that name meanwhile.
         let taken = |number| self.chunks.iter().any(|((of, _), names)| *of == lane && names.last == number);
         let before = before.filter(|number| number.is_none() || !taken(*number));

@@ -9,8 +9,8 @@ use nilometer_model::{ByteRate, Nanos};
 use nilometer_storage::Clock;
 
 use crate::{
-    assembly::{Assembly, Tally},
-    transport::{Counted, Received, Transport},
+    assembly::{Assembly, PacketTally},
+    transport::{Received, Transport, TransportCounts},
 };
 
 /// When a recording of packets ends by itself.
@@ -34,9 +34,9 @@ impl Default for Until {
 #[derive(Debug, Clone, Default)]
 pub struct Traffic {
     /// What became of packets.
-    pub tally: Tally,
+    pub tally: PacketTally,
     /// What the network counted.
-    pub counted: Counted,
+    pub counted: TransportCounts,
     /// How many bytes of packets may wait in the kernel.
     pub room: u64,
     /// When the first packet of the stream came, on the clock of the recording.
@@ -68,7 +68,7 @@ impl Traffic {
     /// The numbers of the stream do: what they miss and nothing else accounts for was in these messages, as far as it
     /// has room there. A message had one packet at least, and no more than the longest that came.
     pub fn kernel_dropped(&self) -> u64 {
-        let Tally { refused, late, .. } = self.tally;
+        let PacketTally { refused, late, .. } = self.tally;
         let unexplained = self.tally.lost().saturating_sub(refused + late);
         let most = self.counted.dropped.saturating_mul(self.counted.joined.max(1));
         unexplained.clamp(self.counted.dropped, most)
@@ -177,8 +177,8 @@ impl Receiver {
     }
 
     /// What all transports counted.
-    fn counted(&self) -> Counted {
-        self.transports.iter().fold(Counted::default(), |all, transport| all.and(transport.counted()))
+    fn counted(&self) -> TransportCounts {
+        self.transports.iter().fold(TransportCounts::default(), |all, transport| all.and(transport.counted()))
     }
 
     fn tell(&mut self, now: Nanos, fault: Option<String>) {
@@ -263,9 +263,9 @@ mod tests {
     use super::*;
     use crate::{
         Chronicle, Ring,
-        assembly::{Limits, Missing},
+        assembly::{Missing, ReorderWindow},
         transport::{
-            Memory, Outlet,
+            MemoryTransport, Outlet,
             udp::{Listening, Sending, UdpInlet, UdpOutlet},
         },
     };
@@ -279,7 +279,7 @@ mod tests {
 
     /// Of packets of 64 bytes behind a serial number, the end that takes them, and the ring of one writer.
     fn receiver(until: Until) -> (std::sync::mpsc::SyncSender<Vec<u8>>, Receiver, Arc<Ring>) {
-        let (memory, transport) = Memory::channel();
+        let (memory, transport) = MemoryTransport::channel();
         let (receiver, ring) = receiver_from(Box::new(transport), until);
         (memory, receiver, ring)
     }
@@ -294,7 +294,8 @@ mod tests {
         let format = nilometer_wire::of(packets, &Known::of(&instrument)).expect("it is a format");
         let chronicle = Chronicle::new(4096, Nanos(1));
         let ring = Ring::new(Arena::shared_out(64, 64 * BODY).1, 1, chronicle);
-        let assembly = Assembly::new(vec![format], ring.clone(), 64, Limits::default(), Missing::Filled);
+        let assembly =
+            Assembly::new(vec![format], ring.clone(), 64, ReorderWindow::default(), Missing::Filled);
         (Receiver::new(vec![transport], assembly, until), ring)
     }
 
@@ -420,8 +421,8 @@ mod tests {
     #[test]
     fn what_the_kernel_dropped_is_counted_in_packets() {
         let traffic = |missing, refused, late, dropped, joined| Traffic {
-            tally: Tally { missing, refused, late, ..Tally::default() },
-            counted: Counted { dropped, joined, ..Counted::default() },
+            tally: PacketTally { missing, refused, late, ..PacketTally::default() },
+            counted: TransportCounts { dropped, joined, ..TransportCounts::default() },
             ..Traffic::default()
         };
         assert_eq!(traffic(135_668, 0, 0, 22_611, 6).kernel_dropped(), 135_666, "six packets a message");

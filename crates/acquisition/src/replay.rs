@@ -19,7 +19,7 @@ use nilometer_model::{ByteRate, Frequency, Nanos};
 use nilometer_storage::{Calendar, Clock};
 
 use crate::{
-    transport::{InStep, Outlet, Pace, Sent, Waiting},
+    transport::{InStep, Outlet, SendPace, Sent, Waiting},
     verify::OVERWRITTEN,
     view::{ReadAhead, RecordingView},
 };
@@ -89,7 +89,7 @@ pub struct Replay {
     format: Box<dyn WireFormat>,
     /// Ports that the packets of a frame came to, in the order of its parts.
     ports: usize,
-    pace: Pace,
+    pace: SendPace,
 }
 
 impl Replay {
@@ -109,7 +109,7 @@ impl Replay {
             Some(rate) => rate.0 / whole.frame_size() as f64,
             None => own_rate(&whole).ok_or(ReplayError::Rate)?,
         };
-        let pace = Pace::new(Frequency(frames * parts));
+        let pace = SendPace::new(Frequency(frames * parts));
         Ok(Replay { whole, format, ports: wire.packets.ports().into(), pace })
     }
 

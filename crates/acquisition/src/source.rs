@@ -40,7 +40,7 @@ impl Delivery {
 }
 
 /// Makes the frame of a number in its slot.
-pub type Fill = Box<dyn FnMut(u64, &mut [u8])>;
+pub type FillFrame = Box<dyn FnMut(u64, &mut [u8])>;
 
 /// A workload that issues nothing: it fills slots. Needs an engine only for its clock and its waker.
 pub struct Source {
@@ -55,7 +55,7 @@ pub struct Source {
     spares: Vec<Buffer>,
     /// Full slots, not put in yet.
     filled: Vec<Frame>,
-    fill: Fill,
+    fill: FillFrame,
     stop: Arc<AtomicBool>,
 }
 
@@ -70,7 +70,7 @@ impl std::fmt::Debug for Source {
 
 impl Source {
     /// Frames from the first call on, until `stop` at the latest. `fill` makes frame `number` in its slot.
-    pub fn new(ring: Arc<Ring>, delivery: Delivery, stop: Arc<AtomicBool>, fill: Fill) -> Self {
+    pub fn new(ring: Arc<Ring>, delivery: Delivery, stop: Arc<AtomicBool>, fill: FillFrame) -> Self {
         let (spares, filled) = (Vec::with_capacity(ring.batch()), Vec::with_capacity(ring.batch()));
         let lateness = Histogram::default();
         Source {

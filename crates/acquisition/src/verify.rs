@@ -7,7 +7,7 @@ pub use headers::Headers;
 
 use crate::{
     instrument::{Content, ContentError, Origin},
-    reader::{Checksums, FrameLocation, Frames, Recording},
+    reader::{Checksums, FrameLocation, FrameReader, Recording},
     view::RecordingView,
 };
 
@@ -136,7 +136,7 @@ impl<'a> Proof<'a> {
     /// The frame, and whether there was something to compare it with; or what is wrong with it.
     fn check<'b>(
         &self,
-        frames: &'b mut Frames<'_>,
+        frames: &'b mut FrameReader<'_>,
         number: u64,
         place: FrameLocation,
     ) -> Result<(&'b [u8], bool), String> {

@@ -16,7 +16,7 @@ use nilometer_storage::{
     Clock, Engine, EngineError, OpKind, Target,
     engine::{
         Options,
-        wrap::{Effect, Faulty, Rule, When},
+        wrap::{FaultEffect, Faulty, Rule, When},
     },
     target::{Posix, TargetError, probe},
 };
@@ -172,7 +172,7 @@ fn what_lanes_acknowledged_before_they_hung_is_stored() {
     let directory = tempfile::tempdir().expect("a temporary directory can be made");
     let (mut lanes, directories) = lanes(directory.path(), 2);
     for (target, _) in &mut lanes {
-        let hang = Rule { on: Some(OpKind::Write), when: When::FromNth(20), effect: Effect::Hang };
+        let hang = Rule { on: Some(OpKind::Write), when: When::FromNth(20), effect: FaultEffect::Hang };
         *target = Arc::new(Faulted(target.clone(), Some(hang)));
     }
     let setup = Setup {

@@ -9,7 +9,7 @@ use nilometer_model::{
 };
 
 use crate::{
-    Outcome, Quantity,
+    CellOutcome, Quantity,
     effect::{Answer, Effect, Swaps, pooled_variance},
 };
 
@@ -47,7 +47,7 @@ pub struct Comparison {
 const ALL_PAIRS_MOST: usize = 3;
 
 /// Compares the targets in a phase of a stage.
-pub(crate) fn question(phase: Phase, outcomes: &[&Outcome<'_>]) -> Question {
+pub(crate) fn question(phase: Phase, outcomes: &[&CellOutcome<'_>]) -> Question {
     let quantity = Quantity::for_all(outcomes);
     let order = order(outcomes, quantity);
     let mut comparisons = Vec::new();
@@ -61,10 +61,10 @@ pub(crate) fn question(phase: Phase, outcomes: &[&Outcome<'_>]) -> Question {
 }
 
 /// Targets by the mean over cells of the logarithm of their rate against that of all targets in the cell.
-fn order(outcomes: &[&Outcome<'_>], quantity: Quantity) -> Vec<usize> {
+fn order(outcomes: &[&CellOutcome<'_>], quantity: Quantity) -> Vec<usize> {
     let mut scores: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
     for cell in outcomes.chunk_by(|a, b| a.cell == b.cell) {
-        let log = |outcome: &&Outcome<'_>| {
+        let log = |outcome: &&CellOutcome<'_>| {
             let rate = outcome.summary(quantity)?.mean;
             (rate > 0.0).then(|| (outcome.target, rate.ln()))
         };
@@ -80,7 +80,12 @@ fn order(outcomes: &[&Outcome<'_>], quantity: Quantity) -> Vec<usize> {
     order.into_iter().map(|(target, _)| target).collect()
 }
 
-fn compare(outcomes: &[&Outcome<'_>], quantity: Quantity, first: usize, second: usize) -> Option<Comparison> {
+fn compare(
+    outcomes: &[&CellOutcome<'_>],
+    quantity: Quantity,
+    first: usize,
+    second: usize,
+) -> Option<Comparison> {
     let mut cells: Vec<(usize, Vec<f64>)> = Vec::new();
     for cell in outcomes.chunk_by(|a, b| a.cell == b.cell) {
         let of = |target| cell.iter().find(|outcome| outcome.target == target);
@@ -109,8 +114,8 @@ fn compare(outcomes: &[&Outcome<'_>], quantity: Quantity, first: usize, second: 
 const SEED: Seed = Seed(0x6e69_6c6f);
 
 /// The log-ratios of repeats of the same round in which both are valid.
-fn differences(a: &Outcome<'_>, b: &Outcome<'_>, quantity: Quantity) -> Vec<f64> {
-    let rates = |outcome: &Outcome<'_>| -> BTreeMap<u32, f64> {
+fn differences(a: &CellOutcome<'_>, b: &CellOutcome<'_>, quantity: Quantity) -> Vec<f64> {
+    let rates = |outcome: &CellOutcome<'_>| -> BTreeMap<u32, f64> {
         let rates = outcome.usable().map(|measured| (measured.key.repeat, quantity.of(&measured.sample)));
         rates.filter(|(_, rate)| *rate > 0.0).collect()
     };

@@ -24,13 +24,13 @@ mod warning;
 pub use comparison::{Comparison, Question};
 pub use curve::{AtRate, Curve, LossBegins, curves};
 pub use limits::{MeasuredLimits, measured_limits};
-pub use missing::{Gap, Missing, Open, Share, Unused};
-pub use outcome::{Cores, LowerBound, Outcome, Quantity, Times, outcomes};
-pub use parameters::{Parameters, Value, Varying, parameters};
+pub use missing::{EvidenceGap, MissingEvidence, OpenQuestion, Share, Unused};
+pub use outcome::{CellOutcome, Cores, LowerBound, Quantity, Times, outcomes};
+pub use parameters::{CommonParameters, Value, Varying, parameters};
 pub use prediction::{
-    Basis, Kind, LimitSource, MeasuredLimit, Predictions, Prospect, Prospects, Withheld, Without,
+    Basis, LimitKind, LimitSource, MeasuredLimit, Predictions, Prospect, Prospects, Withheld, Without,
 };
 pub use reason::Reason;
-pub use study::{Recording, Stage, StageCell, Study, letter};
-pub use verdict::{Beside, Decision, Finding, Together, Trial, Under, Verdict, verdicts};
+pub use study::{StageCell, Study, StudyRecording, StudyStage, letter};
+pub use verdict::{Beside, Decision, Finding, Together, TrialVerdict, Under, Verdict, verdicts};
 pub use warning::{Grade, Warning};

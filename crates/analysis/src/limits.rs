@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use nilometer_model::{
     ByteRate, Bytes, Instrument, Nanos, Results,
     plan::{Goal, RecordedInstrument},
-    sizing::{Figure, Origin},
+    sizing::{Figure, LimitOrigin},
 };
 
 use crate::{
@@ -71,11 +71,11 @@ pub fn measured_limits(
             .map(|of| place.recorded(of.ingest.longest_stall, of, "at its own pace")),
         cores: fact(results, "processors").and_then(|text| text.parse().ok()).map(|value| Figure {
             value,
-            from: Origin::Measured(format!("{record}: processors of its machine")),
+            from: LimitOrigin::Measured(format!("{record}: processors of its machine")),
         }),
         memory: fact(results, "memory").and_then(half_of_memory).map(|value| Figure {
             value,
-            from: Origin::Measured(format!("{record}: half of its machine's memory")),
+            from: LimitOrigin::Measured(format!("{record}: half of its machine's memory")),
         }),
         kinds: instruments.iter().map(|instrument| measured_kind(&recordings, instrument, &place)).collect(),
         recorded: distinct(recordings.iter().map(described)),
@@ -99,13 +99,13 @@ impl Place<'_> {
         let Place { record, path } = self;
         Figure {
             value,
-            from: Origin::Measured(format!("{record}: {path}, {}, {what}", named(&of.instrument))),
+            from: LimitOrigin::Measured(format!("{record}: {path}, {}, {what}", named(&of.instrument))),
         }
     }
 
     fn staged(&self, results: &Results, target: usize) -> Option<Figure<ByteRate>> {
         let (value, stage) = staged_limit(&Study::of(results), target)?;
-        let from = Origin::Measured(format!("{}: {}, {stage}", self.record, self.path));
+        let from = LimitOrigin::Measured(format!("{}: {}, {stage}", self.record, self.path));
         Some(Figure { value, from })
     }
 }
@@ -264,7 +264,10 @@ mod tests {
         let limits = limits(&results(), &[instrument("")]);
         let write = limits.write.expect("measured");
         assert!((write.value.0 / 2e8 - 1.0).abs() < 0.02, "{}", write.value);
-        assert_eq!(write.from, Origin::Measured("r.sqlite: /a, camera, as fast as it took frames".into()));
+        assert_eq!(
+            write.from,
+            LimitOrigin::Measured("r.sqlite: /a, camera, as fast as it took frames".into())
+        );
         let cost = limits.kinds[0].cost.as_ref().expect("measured").value;
         assert!((cost - 0.2).abs() < 1e-9, "0.6 s for 3 GB, not {cost}");
         assert_eq!(limits.stall.expect("measured").value, Nanos::from_millis(310));
@@ -286,7 +289,10 @@ mod tests {
         assert!((rate(limits.write.clone()) - 45.0).abs() < 2.0, "{:?}", limits.write);
         assert!((rate(limits.writer.clone()) - 20.0).abs() < 1.0, "{:?}", limits.writer);
         let from = limits.write.expect("measured").from;
-        assert_eq!(from, Origin::Measured("r.sqlite: /a, 3 of camera, as fast as it took frames".into()));
+        assert_eq!(
+            from,
+            LimitOrigin::Measured("r.sqlite: /a, 3 of camera, as fast as it took frames".into())
+        );
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::letter;
 
 /// What is not in a record, against its plan.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Missing {
+pub struct MissingEvidence {
     /// Repeats of cells on targets that were planned; a search is one.
     pub planned: usize,
     /// Of these, those that were measured, or failed.
@@ -21,18 +21,18 @@ pub struct Missing {
     /// Why others were not, as far as the record tells.
     pub why: Option<String>,
     /// Where they are missing, in the plan's order.
-    pub gaps: Vec<Gap>,
+    pub gaps: Vec<EvidenceGap>,
     /// Cells that a target has no use for.
     pub unused: Vec<Unused>,
     /// Instruments that were to be recorded, and not yet at their own pace.
-    pub open: Vec<Open>,
+    pub open: Vec<OpenQuestion>,
     /// Instruments were asked for.
     pub instruments: bool,
 }
 
 /// Part of a plan of which something is missing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Gap {
+pub struct EvidenceGap {
     /// A stage, or the recordings of an instrument for one purpose.
     pub what: String,
     /// The targets where something is missing.
@@ -65,7 +65,7 @@ pub struct Unused {
 
 /// An instrument that was to be recorded on a target, and was not at its own pace.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Open {
+pub struct OpenQuestion {
     /// Index into [`Results::targets`].
     pub target: usize,
     /// Of what.
@@ -77,8 +77,8 @@ pub struct Open {
 }
 
 /// What is missing; nothing where no campaign of this program gave the results.
-pub(crate) fn missing(results: &Results) -> Missing {
-    let Some(resolved) = &results.campaign else { return Missing::default() };
+pub(crate) fn missing(results: &Results) -> MissingEvidence {
+    let Some(resolved) = &results.campaign else { return MissingEvidence::default() };
     let there = Samples::of(results);
     let mut counts = Counts::default();
     for (index, stage, run) in resolved.plan.workloads() {
@@ -97,7 +97,7 @@ pub(crate) fn missing(results: &Results) -> Missing {
     }
     let (planned, measured) = (counts.sum(|share| share.planned), counts.sum(|share| share.measured));
     let gaps = counts.gaps();
-    Missing {
+    MissingEvidence {
         planned,
         measured,
         why: (!gaps.is_empty()).then(|| why(results)),
@@ -110,12 +110,12 @@ pub(crate) fn missing(results: &Results) -> Missing {
 
 /// All parts of a plan with their targets, in the plan's order.
 #[derive(Debug, Default)]
-struct Counts(Vec<Gap>);
+struct Counts(Vec<EvidenceGap>);
 
 impl Counts {
     fn add(&mut self, what: &str, target: usize, (measured, planned): (usize, usize)) {
         let place = self.0.iter().position(|part| part.what == what).unwrap_or_else(|| {
-            self.0.push(Gap { what: what.to_owned(), on: Vec::new() });
+            self.0.push(EvidenceGap { what: what.to_owned(), on: Vec::new() });
             self.0.len() - 1
         });
         let on = &mut self.0[place].on;
@@ -133,7 +133,7 @@ impl Counts {
     }
 
     /// Only where something is missing.
-    fn gaps(mut self) -> Vec<Gap> {
+    fn gaps(mut self) -> Vec<EvidenceGap> {
         for part in &mut self.0 {
             part.on.retain(|share| share.measured < share.planned);
         }
@@ -241,8 +241,8 @@ fn unused(resolved: &PlannedCampaign) -> Vec<Unused> {
 }
 
 /// Every instrument and target without a recording at its own pace, whatever else was recorded.
-fn open(results: &Results, resolved: &PlannedCampaign) -> Vec<Open> {
-    let mut all: Vec<Open> = Vec::new();
+fn open(results: &Results, resolved: &PlannedCampaign) -> Vec<OpenQuestion> {
+    let mut all: Vec<OpenQuestion> = Vec::new();
     let recordings = resolved.plan.recordings().map(|(_, run)| run);
     let paced = recordings.filter(|run| run.goal == Goal::Pace && is_onto_target(run));
     for cell in paced {
@@ -255,7 +255,7 @@ fn open(results: &Results, resolved: &PlannedCampaign) -> Vec<Open> {
             }
             let valid = made(Goal::Limit).filter(|measured| measured.sample.invalid.is_none());
             let limits = valid.map(|measured| measured.sample.sustained_rate()).collect();
-            all.push(Open { target, instrument, rate: cell.rate(), limits });
+            all.push(OpenQuestion { target, instrument, rate: cell.rate(), limits });
         }
     }
     all
@@ -278,7 +278,7 @@ fn recorded<'a>(
     })
 }
 
-impl Missing {
+impl MissingEvidence {
     /// Whether there is something to be said.
     pub fn is_empty(&self) -> bool {
         self.gaps.is_empty() && self.unused.is_empty()
@@ -304,7 +304,7 @@ impl Missing {
     }
 }
 
-impl std::fmt::Display for Gap {
+impl std::fmt::Display for EvidenceGap {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let on = |Share { target, measured, planned }: &Share| match measured {
             0 => format!("{} not begun (0 of {planned})", letter(*target)),
@@ -326,7 +326,7 @@ impl std::fmt::Display for Unused {
     }
 }
 
-impl std::fmt::Display for Open {
+impl std::fmt::Display for OpenQuestion {
     /// The sentence in a verdict's place, without its subject.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let rates = || self.limits.iter().map(|limit| limit.0);

@@ -9,7 +9,7 @@ use crate::reason::{Reason, reasons};
 
 /// A phase of a cell on a target.
 #[derive(Debug, Clone)]
-pub struct Outcome<'a> {
+pub struct CellOutcome<'a> {
     /// Index into [`Results::targets`].
     pub target: usize,
     /// Index into [`Results::cells`].
@@ -95,7 +95,7 @@ impl Quantity {
     const SMALL: f64 = 65_536.0;
 
     /// Bytes if every one of them moves data, and one of them in large operations.
-    pub fn for_all(outcomes: &[&Outcome<'_>]) -> Quantity {
+    pub fn for_all(outcomes: &[&CellOutcome<'_>]) -> Quantity {
         let means = outcomes.iter().filter_map(|outcome| {
             let (rate, operations) = match (outcome.operations, outcome.at_least) {
                 (Some(operations), _) => (outcome.rate.map_or(0.0, |rate| rate.mean), operations.mean),
@@ -135,7 +135,7 @@ fn thousands(count: f64) -> String {
     }
 }
 
-impl Outcome<'_> {
+impl CellOutcome<'_> {
     /// The summary in a quantity.
     pub fn summary(&self, quantity: Quantity) -> Option<Summary> {
         match quantity {
@@ -166,7 +166,7 @@ impl Outcome<'_> {
 }
 
 /// Everything that was measured but ingest, by cell, phase and target in the plan's order.
-pub fn outcomes(results: &Results) -> Vec<Outcome<'_>> {
+pub fn outcomes(results: &Results) -> Vec<CellOutcome<'_>> {
     let mut samples: Vec<&Measured> =
         results.samples.iter().filter(|measured| measured.key.phase != Phase::Ingest).collect();
     samples.sort_by_key(|measured| (measured.key.group(), measured.key.repeat));
@@ -174,13 +174,13 @@ pub fn outcomes(results: &Results) -> Vec<Outcome<'_>> {
     samples.chunk_by(same).map(|group| outcome(results, group)).collect()
 }
 
-fn outcome<'a>(results: &'a Results, samples: &[&'a Measured]) -> Outcome<'a> {
+fn outcome<'a>(results: &'a Results, samples: &[&'a Measured]) -> CellOutcome<'a> {
     let group @ Group { cell, phase, target } = samples[0].key.group();
     let valid: Vec<&'a Sample> =
         samples.iter().map(|measured| &measured.sample).filter(|sample| sample.invalid.is_none()).collect();
     let summary =
         |value: fn(&Sample) -> f64| Summary::of(&valid.iter().map(|s| value(s)).collect::<Vec<_>>());
-    Outcome {
+    CellOutcome {
         target,
         cell,
         phase,

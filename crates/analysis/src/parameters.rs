@@ -61,11 +61,11 @@ impl fmt::Display for Value {
 }
 
 /// A cell's parameters by name.
-pub type Parameters = BTreeMap<String, Value>;
+pub type CommonParameters = BTreeMap<String, Value>;
 
 /// The parameters of a cell: its own, those of its workload, and the workload's name; of a recording those that its plan
 /// says of the instrument, and the instrument's name.
-pub fn parameters(cell: &Cell) -> Parameters {
+pub fn parameters(cell: &Cell) -> CommonParameters {
     let json = match &cell.measurement {
         Measurement::Workload(run) => serde_json::to_value(run),
         Measurement::Recording(run) => serde_json::to_value(run),
@@ -73,8 +73,8 @@ pub fn parameters(cell: &Cell) -> Parameters {
     json.map(|json| by_name(&json)).unwrap_or_default()
 }
 
-fn by_name(run: &Json) -> Parameters {
-    let mut found = Parameters::new();
+fn by_name(run: &Json) -> CommonParameters {
+    let mut found = CommonParameters::new();
     for (name, value) in run.as_object().into_iter().flatten() {
         match (name.as_str(), value) {
             ("workload", Json::Object(workload)) => found.extend(of_workload(workload)),
@@ -91,8 +91,8 @@ fn by_name(run: &Json) -> Parameters {
     found
 }
 
-fn of_workload(workload: &serde_json::Map<String, Json>) -> Parameters {
-    let mut found = Parameters::new();
+fn of_workload(workload: &serde_json::Map<String, Json>) -> CommonParameters {
+    let mut found = CommonParameters::new();
     for (name, fields) in workload {
         found.insert("workload".into(), Value::Word(name.replace('_', " ")));
         let fields = fields.as_object().into_iter().flatten();
@@ -114,7 +114,7 @@ pub struct Varying {
 const CURVE_LEAST: usize = 3;
 
 /// What varies among cells. A parameter that follows from those before it is left out.
-pub(crate) fn varying(cells: &[Parameters]) -> Varying {
+pub(crate) fn varying(cells: &[CommonParameters]) -> Varying {
     let mut names: Vec<(&String, Vec<String>, bool)> = Vec::new();
     for name in cells.first().into_iter().flat_map(BTreeMap::keys) {
         let values: Option<Vec<&Value>> = cells.iter().map(|cell| cell.get(name)).collect();
@@ -153,7 +153,7 @@ fn distinct(values: &[String]) -> usize {
 }
 
 /// `block size 64 KiB, workers 2`: some parameters of a cell in words.
-pub(crate) fn words<'a>(cell: &Parameters, names: impl Iterator<Item = &'a String>) -> String {
+pub(crate) fn words<'a>(cell: &CommonParameters, names: impl Iterator<Item = &'a String>) -> String {
     let word = |name: &'a String| Some(format!("{} {}", plain(name), cell.get(name)?));
     names.filter_map(word).collect::<Vec<_>>().join(", ")
 }
@@ -168,7 +168,7 @@ mod tests {
     use super::*;
     use nilometer_model::plan;
 
-    fn stage(text: &str) -> Vec<Parameters> {
+    fn stage(text: &str) -> Vec<CommonParameters> {
         let text = format!("title = \"t\"\n[[stage]]\nname = \"s\"\n{text}");
         let cells = plan::parse(&text, "t.toml", 1.0).expect("a valid plan").cells;
         cells.iter().map(parameters).collect()
@@ -202,7 +202,7 @@ mod tests {
         };
         let varying = varying(&[cell(1, "alone"), cell(2, "alone"), cell(4, "together")]);
         assert_eq!((varying.axis.as_deref(), varying.others.len()), (Some("depth"), 0), "{varying:?}");
-        assert_eq!(by_name(&Json::Null), Parameters::new());
+        assert_eq!(by_name(&Json::Null), CommonParameters::new());
         assert_eq!(super::varying(&[]), Varying::default());
     }
 }

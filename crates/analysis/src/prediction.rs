@@ -10,11 +10,11 @@ mod measured;
 use nilometer_model::{ByteRate, Instrument, Results};
 
 use crate::{
-    Decision, Stage, Study, Verdict,
+    Decision, Study, StudyStage, Verdict,
     evidence::{evidence, measured_packing},
 };
 use measured::{Found, OnTarget, files};
-pub use measured::{Kind, LimitSource, MeasuredLimit, Withheld};
+pub use measured::{LimitKind, LimitSource, MeasuredLimit, Withheld};
 
 /// The table of instruments and targets.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -72,7 +72,7 @@ pub enum Without {
 /// The table: a row for each instrument of the catalogue, and for each that was recorded.
 pub(crate) fn predictions(
     results: &Results,
-    stages: &[Stage<'_>],
+    stages: &[StudyStage<'_>],
     verdicts: &[Verdict],
     catalogue: &[Instrument],
 ) -> Predictions {
@@ -104,7 +104,7 @@ pub(crate) fn staged_limit(study: &Study<'_>, target: usize) -> Option<(ByteRate
     let evidence = evidence(study.results);
     let found = Found { results: study.results, stages: &study.stages, verdicts: &[], evidence: &evidence };
     let on = found.on(target);
-    let limit = on.limit(Kind::Written).ok()?;
+    let limit = on.limit(LimitKind::Written).ok()?;
     match &limit.from {
         LimitSource::Stage(stage) => Some((ByteRate(limit.value), stage.clone())),
         LimitSource::Recording(_) => None,
@@ -175,11 +175,12 @@ impl Table<'_> {
         target: usize,
     ) -> Result<Prospect, Withheld> {
         let on = &self.targets[target];
-        let own = on.limit(Kind::Written);
-        let bytes = if instrument.storing.kind().one_for_all { on.limit(Kind::Shared).or(own) } else { own };
+        let own = on.limit(LimitKind::Written);
+        let bytes =
+            if instrument.storing.kind().one_for_all { on.limit(LimitKind::Shared).or(own) } else { own };
         let mut needs = vec![Need { limit: bytes?.clone(), needed: rate.0 }];
         if let Some(needed) = files(instrument) {
-            needs.push(Need { limit: on.limit(Kind::Files)?.clone(), needed });
+            needs.push(Need { limit: on.limit(LimitKind::Files)?.clone(), needed });
         }
         let mut without = Vec::new();
         if instrument.format.packs() {
@@ -205,7 +206,7 @@ impl Table<'_> {
         if let (LimitSource::Recording(who), None) = (&least.limit.from, least.limit.most)
             && !too_much
             && margin < 1.0
-            && least.limit.kind != Kind::Packed
+            && least.limit.kind != LimitKind::Packed
         {
             return Err(Withheld::Bound(who.clone()));
         }

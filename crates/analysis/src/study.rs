@@ -6,12 +6,12 @@ use nilometer_model::{
 };
 
 use crate::{
-    Curve, Missing, Outcome, Quantity, Verdict, Warning,
+    CellOutcome, Curve, MissingEvidence, Quantity, Verdict, Warning,
     comparison::{Question, question},
     curve::curves,
     missing::missing,
     outcomes,
-    parameters::{Parameters, Value, Varying, parameters, varying, words},
+    parameters::{CommonParameters, Value, Varying, parameters, varying, words},
     prediction::{Predictions, predictions},
     verdicts,
     warning::warnings,
@@ -23,9 +23,9 @@ pub struct Study<'a> {
     /// What it is from.
     pub results: &'a Results,
     /// The stages in the plan's order, those without samples left out.
-    pub stages: Vec<Stage<'a>>,
+    pub stages: Vec<StudyStage<'a>>,
     /// The recordings of instruments in the plan's order.
-    pub recordings: Vec<Recording<'a>>,
+    pub recordings: Vec<StudyRecording<'a>>,
     /// What recording packets costs over their size and rate.
     pub curves: Vec<Curve>,
     /// Whether the targets carry the instruments.
@@ -33,14 +33,14 @@ pub struct Study<'a> {
     /// Which instruments the targets carry, as verdicts say and the figures predict.
     pub predictions: Predictions,
     /// What was planned and is not there.
-    pub missing: Missing,
+    pub missing: MissingEvidence,
     /// What a reader must know before using a figure, the gravest first.
     pub warnings: Vec<Warning>,
 }
 
 /// A stage of the plan.
 #[derive(Debug, Clone)]
-pub struct Stage<'a> {
+pub struct StudyStage<'a> {
     /// Its name.
     pub name: &'a str,
     /// What all its cells share, in words.
@@ -50,7 +50,7 @@ pub struct Stage<'a> {
     /// Its cells in the plan's order.
     pub cells: Vec<StageCell>,
     /// What was measured, by cell, phase and target.
-    pub outcomes: Vec<Outcome<'a>>,
+    pub outcomes: Vec<CellOutcome<'a>>,
     /// One a phase, in the phases' order.
     pub questions: Vec<Question>,
 }
@@ -63,12 +63,12 @@ pub struct StageCell {
     /// What tells it from the others of its stage, in words; empty for a single one.
     pub label: String,
     /// Its parameters.
-    pub parameters: Parameters,
+    pub parameters: CommonParameters,
 }
 
 /// All samples of one instrument, or of so many of it.
 #[derive(Debug, Clone)]
-pub struct Recording<'a> {
+pub struct StudyRecording<'a> {
     /// Of what.
     pub instrument: RecordedInstrument,
     /// By target, as they were measured.
@@ -85,11 +85,11 @@ impl<'a> Study<'a> {
         };
         let is_of_target = |cell: usize| results.cells.get(cell).is_some_and(|cell| !cell.is_onto_nothing());
         outcomes.retain(|outcome| is_of_target(outcome.cell) && !outcome.samples.iter().any(is_trial));
-        let mut stages: Vec<Stage<'a>> = Vec::new();
+        let mut stages: Vec<StudyStage<'a>> = Vec::new();
         let mut rest = outcomes.as_slice();
         while let Some(first) = rest.first() {
             let name = &results.cells[first.cell].stage;
-            let same = |outcome: &Outcome<'_>| results.cells[outcome.cell].stage == *name;
+            let same = |outcome: &CellOutcome<'_>| results.cells[outcome.cell].stage == *name;
             let end = rest.iter().position(|outcome| !same(outcome)).unwrap_or(rest.len());
             stages.push(stage(results, rest[..end].to_vec()));
             rest = &rest[end..];
@@ -110,21 +110,22 @@ impl<'a> Study<'a> {
     }
 }
 
-fn stage<'a>(results: &'a Results, outcomes: Vec<Outcome<'a>>) -> Stage<'a> {
+fn stage<'a>(results: &'a Results, outcomes: Vec<CellOutcome<'a>>) -> StudyStage<'a> {
     let entry = |index: usize| &results.cells[index];
     let name = &entry(outcomes[0].cell).stage;
     let mut indices: Vec<usize> = outcomes.iter().map(|outcome| outcome.cell).collect();
     indices.dedup();
-    let parameters: Vec<Parameters> = indices.iter().map(|&index| parameters(entry(index))).collect();
+    let parameters: Vec<CommonParameters> = indices.iter().map(|&index| parameters(entry(index))).collect();
     let varying = varying(&parameters);
     let entries: Vec<&Cell> = indices.iter().map(|&index| entry(index)).collect();
     let labels = labels(&entries, &parameters, &varying);
     let cells = indices.into_iter().zip(labels).zip(parameters);
     let questions = phases(&outcomes).into_iter().map(|phase| {
-        let of_phase: Vec<&Outcome<'_>> = outcomes.iter().filter(|outcome| outcome.phase == phase).collect();
+        let of_phase: Vec<&CellOutcome<'_>> =
+            outcomes.iter().filter(|outcome| outcome.phase == phase).collect();
         question(phase, &of_phase)
     });
-    Stage {
+    StudyStage {
         name,
         common: common(&entries),
         questions: questions.collect(),
@@ -134,7 +135,7 @@ fn stage<'a>(results: &'a Results, outcomes: Vec<Outcome<'a>>) -> Stage<'a> {
     }
 }
 
-fn phases(outcomes: &[Outcome<'_>]) -> Vec<Phase> {
+fn phases(outcomes: &[CellOutcome<'_>]) -> Vec<Phase> {
     let mut phases: Vec<Phase> = outcomes.iter().map(|outcome| outcome.phase).collect();
     phases.sort_unstable();
     phases.dedup();
@@ -142,7 +143,7 @@ fn phases(outcomes: &[Outcome<'_>]) -> Vec<Phase> {
 }
 
 /// The varying parameters of each cell; its whole name where these do not tell all cells apart.
-fn labels(entries: &[&Cell], parameters: &[Parameters], varying: &Varying) -> Vec<String> {
+fn labels(entries: &[&Cell], parameters: &[CommonParameters], varying: &Varying) -> Vec<String> {
     if let [_] = entries {
         return vec![String::new()];
     }
@@ -167,17 +168,17 @@ fn common(entries: &[&Cell]) -> String {
     shared.join(", ")
 }
 
-fn recordings(results: &Results) -> Vec<Recording<'_>> {
+fn recordings(results: &Results) -> Vec<StudyRecording<'_>> {
     let mut samples: Vec<&Measured> =
         results.samples.iter().filter(|measured| measured.sample.ingest.is_some()).collect();
     samples.sort_by_key(|measured| (measured.key.cell, measured.key.target, measured.key.repeat));
-    let mut recordings: Vec<Recording<'_>> = Vec::new();
+    let mut recordings: Vec<StudyRecording<'_>> = Vec::new();
     for measured in samples {
         let run = results.recording(measured.key).filter(|run| run.onto == Onto::Target);
         let Some(instrument) = run.map(RecordingRun::recorded_instrument) else { continue };
         match recordings.iter_mut().find(|known| known.instrument == instrument) {
             Some(recording) => recording.samples.push(measured),
-            None => recordings.push(Recording { instrument, samples: vec![measured] }),
+            None => recordings.push(StudyRecording { instrument, samples: vec![measured] }),
         }
     }
     for recording in &mut recordings {
@@ -198,14 +199,14 @@ pub(crate) fn stages_of<'a>(results: &'a Results, samples: &[&Measured]) -> Vec<
     stages
 }
 
-impl Stage<'_> {
+impl StudyStage<'_> {
     /// The question of a phase.
     pub fn question(&self, phase: Phase) -> Option<&Question> {
         self.questions.iter().find(|question| question.phase == phase)
     }
 
     /// What was measured in a phase.
-    pub fn of_phase(&self, phase: Phase) -> Vec<&Outcome<'_>> {
+    pub fn of_phase(&self, phase: Phase) -> Vec<&CellOutcome<'_>> {
         self.outcomes.iter().filter(|outcome| outcome.phase == phase).collect()
     }
 
@@ -218,7 +219,7 @@ impl Stage<'_> {
     }
 
     /// In what the rate of an outcome is given.
-    pub fn quantity(&self, outcome: &Outcome<'_>) -> Quantity {
+    pub fn quantity(&self, outcome: &CellOutcome<'_>) -> Quantity {
         self.question(outcome.phase).map_or(Quantity::Operations, |question| question.quantity)
     }
 
@@ -228,10 +229,10 @@ impl Stage<'_> {
     }
 
     /// The outcome with the highest mean of a target in a phase, in the phase's quantity.
-    pub fn best(&self, phase: Phase, target: usize) -> Option<&Outcome<'_>> {
+    pub fn best(&self, phase: Phase, target: usize) -> Option<&CellOutcome<'_>> {
         let quantity = self.question(phase)?.quantity;
         let here = self.outcomes.iter().filter(|o| o.phase == phase && o.target == target);
-        let mean = |outcome: &Outcome<'_>| outcome.summary(quantity).map(|summary| summary.mean);
+        let mean = |outcome: &CellOutcome<'_>| outcome.summary(quantity).map(|summary| summary.mean);
         here.filter(|o| mean(o).is_some())
             .max_by(|a, b| mean(a).unwrap_or_default().total_cmp(&mean(b).unwrap_or_default()))
     }
@@ -283,7 +284,7 @@ mod tests {
         let stages: Vec<&str> = study.stages.iter().map(|stage| stage.name).collect();
         assert_eq!(stages, ["one", "two", "three"]);
         let labels =
-            |stage: &Stage<'_>| stage.cells.iter().map(|cell| cell.label.clone()).collect::<Vec<_>>();
+            |stage: &StudyStage<'_>| stage.cells.iter().map(|cell| cell.label.clone()).collect::<Vec<_>>();
         assert_eq!(labels(&study.stages[0]), ["workers 1", "workers 2"]);
         assert_eq!(study.stages[0].common, "64 MiB by 1 MiB, direct");
         assert_eq!(

@@ -7,7 +7,7 @@ use nilometer_model::{
 };
 
 use crate::{
-    Outcome, Stage, Value, letter,
+    CellOutcome, StudyStage, Value, letter,
     reason::{Reason, reasons},
 };
 
@@ -226,8 +226,8 @@ impl fmt::Display for Warning {
 }
 
 /// Everything to be told, the gravest first.
-pub(crate) fn warnings(results: &Results, stages: &[Stage<'_>]) -> Vec<Warning> {
-    let outcomes: Vec<&Outcome<'_>> = stages.iter().flat_map(|stage| &stage.outcomes).collect();
+pub(crate) fn warnings(results: &Results, stages: &[StudyStage<'_>]) -> Vec<Warning> {
+    let outcomes: Vec<&CellOutcome<'_>> = stages.iter().flat_map(|stage| &stage.outcomes).collect();
     let mut found = left_out(results);
     found.extend(invalid(results));
     found.extend(incomplete(results, &outcomes));
@@ -270,20 +270,20 @@ fn events(results: &Results) -> Vec<Warning> {
     again.into_iter().chain(told).collect()
 }
 
-fn incomplete(results: &Results, outcomes: &[&Outcome<'_>]) -> Option<Warning> {
+fn incomplete(results: &Results, outcomes: &[&CellOutcome<'_>]) -> Option<Warning> {
     let planned = results.repeats;
-    let short = |outcome: &&&Outcome<'_>| outcome.samples.len() < planned as usize;
+    let short = |outcome: &&&CellOutcome<'_>| outcome.samples.len() < planned as usize;
     let groups = outcomes.iter().filter(short).count();
     (groups > 0).then_some(Warning::Incomplete { groups, of: outcomes.len(), planned })
 }
 
-fn one_repeat(outcomes: &[&Outcome<'_>]) -> Option<Warning> {
+fn one_repeat(outcomes: &[&CellOutcome<'_>]) -> Option<Warning> {
     let most = outcomes.iter().map(|outcome| outcome.samples.len()).max()?;
     (most == 1).then_some(Warning::OneRepeat)
 }
 
-fn spread(stages: &[Stage<'_>], outcomes: &[&Outcome<'_>]) -> Option<Warning> {
-    let share = |outcome: &Outcome<'_>| {
+fn spread(stages: &[StudyStage<'_>], outcomes: &[&CellOutcome<'_>]) -> Option<Warning> {
+    let share = |outcome: &CellOutcome<'_>| {
         let summary = outcome.operations.or(outcome.rate).filter(|summary| summary.count >= 3)?;
         summary.spread().filter(|spread| *spread > SPREAD_MOST)
     };
@@ -301,7 +301,7 @@ fn spread(stages: &[Stage<'_>], outcomes: &[&Outcome<'_>]) -> Option<Warning> {
 }
 
 /// Stage, cell, phase and target of an outcome in words.
-fn place(stage: &Stage<'_>, outcome: &Outcome<'_>) -> String {
+fn place(stage: &StudyStage<'_>, outcome: &CellOutcome<'_>) -> String {
     let label = stage.cell(outcome.cell).map_or("", |cell| &cell.label);
     let comma = if label.is_empty() { "" } else { ", " };
     format!("{}{comma}{label}, {}, {}", stage.name, outcome.phase.name(), letter(outcome.target))
@@ -335,7 +335,7 @@ fn stolen(results: &Results) -> Option<Warning> {
     (cores > STOLEN_MOST).then_some(Warning::Stolen { count, of: results.samples.len(), cores })
 }
 
-fn not_provable(outcomes: &[&Outcome<'_>]) -> Option<Warning> {
+fn not_provable(outcomes: &[&CellOutcome<'_>]) -> Option<Warning> {
     let mut targets: Vec<usize> = outcomes
         .iter()
         .filter(|outcome| outcome.coldness == Some(Coldness::NotProvable))
@@ -352,7 +352,7 @@ fn volatile(results: &Results) -> Option<Warning> {
     (!targets.is_empty()).then_some(Warning::Volatile { targets })
 }
 
-fn never_synced(stage: &Stage<'_>) -> Option<Warning> {
+fn never_synced(stage: &StudyStage<'_>) -> Option<Warning> {
     let never = Value::Word("none".into());
     let cells = stage.cells.iter().filter(|cell| cell.parameters.get("sync") == Some(&never)).count();
     let name = if cells == stage.cells.len() {
@@ -364,12 +364,12 @@ fn never_synced(stage: &Stage<'_>) -> Option<Warning> {
 }
 
 /// Copies whose source, read by itself, takes at least half of the time that they take: one warning a target.
-fn source_limits(stage: &Stage<'_>) -> Vec<Warning> {
-    let rate = |outcome: &Outcome<'_>| outcome.rate.map(|summary| summary.mean);
+fn source_limits(stage: &StudyStage<'_>) -> Vec<Warning> {
+    let rate = |outcome: &CellOutcome<'_>| outcome.rate.map(|summary| summary.mean);
     let mut shares: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
     for source in stage.outcomes.iter().filter(|outcome| outcome.phase == Phase::Source) {
         let same =
-            |o: &&Outcome<'_>| (o.cell, o.target, o.phase) == (source.cell, source.target, Phase::Write);
+            |o: &&CellOutcome<'_>| (o.cell, o.target, o.phase) == (source.cell, source.target, Phase::Write);
         let copy = stage.outcomes.iter().find(same);
         if let Some((copy, source_rate)) = copy.and_then(rate).zip(rate(source)) {
             shares.entry(source.target).or_default().push(copy / source_rate);

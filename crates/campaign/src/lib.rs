@@ -27,5 +27,5 @@ pub use patience::{in_time, within};
 pub use resolve::{ResolveError, resolve, with_archive, with_source};
 pub use resume::difference;
 pub use rounds::{Campaign, CampaignError, Now, Progress, Ran};
-pub use supervise::{SoFar, Step};
+pub use supervise::{CampaignStep, SoFar};
 pub use turns::Trials;

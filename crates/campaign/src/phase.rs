@@ -30,7 +30,7 @@ use crate::{
     settle::{Baseline, settle},
     supervise::{Crew, Heartbeat, Report, SoFar, Watch, Work},
     surroundings::{Moment, Surroundings},
-    workload::{self, Part, Stonewall},
+    workload::{self, Stonewall, WorkerPart},
 };
 
 /// What stays the same throughout a campaign.
@@ -313,7 +313,7 @@ fn run_worker(job: &Job, report: &dyn Fn(Report)) -> Result<Report, String> {
     report(Report::Ready(clock.now().since(begun)));
     let start = job.gate.pass().ok_or("another worker could not start")?;
     let real = job.target.description().direct_alignment().is_some();
-    let part = Part {
+    let part = WorkerPart {
         worker: job.worker,
         workers: cell.workers,
         seed: job.seed,

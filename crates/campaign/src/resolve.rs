@@ -2,7 +2,7 @@
 
 use nilometer_model::{
     ByteRate, Bytes, DirectIo, FileSystemSpace, Nanos, TargetDescription,
-    plan::{Access, Footprint, PlannedCampaign, ResolvedPlan, Speed, Volumes, WorkloadRun},
+    plan::{Access, EstimatedSpeed, Footprint, PlannedCampaign, ResolvedPlan, Volumes, WorkloadRun},
 };
 use nilometer_storage::process;
 
@@ -200,11 +200,11 @@ fn check_memory(stage: &str, needed: Bytes) -> Result<(), ResolveError> {
 }
 
 fn check_time(plan: &ResolvedPlan, targets: usize) -> Result<(), ResolveError> {
-    let needed = plan.estimate(targets, Speed::UTMOST).time;
+    let needed = plan.estimate(targets, EstimatedSpeed::UTMOST).time;
     if needed <= plan.time_limit {
         return Ok(());
     }
-    let Speed { rate, operations } = Speed::UTMOST;
+    let EstimatedSpeed { rate, operations } = EstimatedSpeed::UTMOST;
     Err(ResolveError::Time { needed, rate, operations: operations / 1e6, limit: plan.time_limit })
 }
 

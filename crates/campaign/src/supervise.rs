@@ -73,12 +73,12 @@ pub struct SoFar {
     /// Since the barrier; nothing while it is still prepared.
     pub elapsed: Nanos,
     /// What is done besides, where that takes seconds.
-    pub step: Step,
+    pub step: CampaignStep,
 }
 
 /// Part of a recording in which no frames come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Step {
+pub enum CampaignStep {
     /// None of these.
     #[default]
     Working,
@@ -238,7 +238,7 @@ impl Watch<'_> {
             bytes: sum(|pulse| &pulse.bytes),
             operations: sum(|pulse| &pulse.operations),
             elapsed,
-            step: Step::Working,
+            step: CampaignStep::Working,
         }
     }
 }

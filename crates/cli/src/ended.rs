@@ -59,7 +59,7 @@ fn not_decided(study: &Study<'_>) -> Option<anyhow::Error> {
         return Some(anyhow!("it is not decided whether {path} carries {who}: the report says why"));
     }
     let is_invalid =
-        |stage: &&nilometer_analysis::Stage<'_>| stage.outcomes.iter().all(|outcome| outcome.valid == 0);
+        |stage: &&nilometer_analysis::StudyStage<'_>| stage.outcomes.iter().all(|outcome| outcome.valid == 0);
     let stage = study.stages.iter().filter(|_| study.verdicts.is_empty()).find(is_invalid)?;
     Some(anyhow!("every figure of {} is INVALID: the report says why", stage.name))
 }

@@ -16,7 +16,7 @@ use anyhow::{Context, anyhow, ensure};
 use clap::Args;
 use nilometer_acquisition::{
     OVERWRITTEN,
-    export::{self, Copied, DamagedBlocks, Exporting, SLOTS},
+    export::{self, DamagedBlocks, ExportReadBack, Exporting, SLOTS},
     reader::{Recording, Trust},
     view::{Extent, RecordingView},
 };
@@ -188,7 +188,7 @@ fn ended(export: &export::Export, description: &TargetDescription) -> anyhow::Re
     }
 }
 
-fn summary(whole: &RecordingView, checksum: u32, path: &Path, copied: Option<&Copied>) -> String {
+fn summary(whole: &RecordingView, checksum: u32, path: &Path, copied: Option<&ExportReadBack>) -> String {
     let mut lines = vec![
         format!("written     {}", in_line(path.display())),
         format!(
@@ -230,7 +230,7 @@ fn not_here(recording: &Recording) -> Vec<String> {
 }
 
 /// What reading it back found, a line each.
-fn compared(recording: &Recording, copied: &Copied) -> Vec<String> {
+fn compared(recording: &Recording, copied: &ExportReadBack) -> Vec<String> {
     let what = what(recording);
     let checked = copied.right - copied.unchecked;
     let by =
@@ -255,7 +255,7 @@ fn compared(recording: &Recording, copied: &Copied) -> Vec<String> {
 }
 
 /// Why the file is not all that was recorded, if that was asked.
-fn not_whole(copied: Option<&Copied>) -> Outcome {
+fn not_whole(copied: Option<&ExportReadBack>) -> Outcome {
     let Some(copied) = copied.filter(|copied| !copied.is_whole()) else { return Ok(()) };
     let missing: u64 = copied.missing.iter().map(|(_, count)| count).sum();
     let mut why = Vec::new();
@@ -278,7 +278,7 @@ fn read_back(
     new: &NewFile,
     checksum: u32,
     stop: &AtomicBool,
-) -> anyhow::Result<Copied> {
+) -> anyhow::Result<ExportReadBack> {
     // What is in the cache need not be what is on the storage.
     rustix::fs::fadvise(new.file(), 0, None, rustix::fs::Advice::DontNeed)?;
     let mut share = Share::new("read back", Bytes(whole.length()));

@@ -3,7 +3,7 @@
 use std::{path::PathBuf, sync::atomic::Ordering, thread, time::Duration};
 
 use clap::Args;
-use nilometer_mount::{Mounted, Readers};
+use nilometer_mount::{MountReaders, Mounted};
 
 use crate::{Blame, Outcome, recording_text::in_line, signals::stop_on_signal, tell};
 
@@ -26,7 +26,7 @@ const LOOK: Duration = Duration::from_millis(50);
 impl Mount {
     pub(crate) fn execute(&self) -> Outcome {
         let stop = stop_on_signal().run()?;
-        let readers = if self.allow_other { Readers::All } else { Readers::Owner };
+        let readers = if self.allow_other { MountReaders::All } else { MountReaders::Owner };
         let mounted = Mounted::new(&self.directories, &self.at, readers).input()?;
         for name in mounted.names() {
             tell::result_line(in_line(self.at.join(name).display()));

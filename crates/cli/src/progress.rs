@@ -3,11 +3,11 @@
 
 use std::collections::VecDeque;
 
-use nilometer_campaign::{Now, Progress, SoFar, Step};
+use nilometer_campaign::{CampaignStep, Now, Progress, SoFar};
 use nilometer_model::{
     ByteRate, Bytes, Ingest, Measured, Nanos, Results, Sample,
     plan::Goal,
-    search::{Ended, Trial},
+    search::{SearchEnd, Trial},
 };
 
 use crate::{status_line::StatusLine, tell};
@@ -109,8 +109,8 @@ fn came_of(sample: &Sample) -> String {
     let lost = sample.ingest.as_ref().map_or(0, Ingest::losses);
     match (&sample.invalid, Trial::of(sample).map(|trial| trial.ended)) {
         (Some(why), _) => format!("INVALID: {why}"),
-        (None, Some(Ended::Lost)) if lost == 0 => "would lose: the buffer was still filling".into(),
-        (None, Some(Ended::Lost)) => format!("lost {lost}"),
+        (None, Some(SearchEnd::Lost)) if lost == 0 => "would lose: the buffer was still filling".into(),
+        (None, Some(SearchEnd::Lost)) => format!("lost {lost}"),
         _ => "carried".into(),
     }
 }
@@ -149,11 +149,11 @@ fn shortened(text: &str, room: usize) -> String {
 fn throughput(recent: SoFar) -> String {
     let seconds = recent.elapsed.seconds().max(1e-9);
     match recent {
-        SoFar { step: Step::Settling, .. } => "waiting for write-back to settle".into(),
-        SoFar { step: Step::Preparing(memory), .. } => format!("preparing {memory} of memory"),
-        SoFar { step: Step::ReadingOn, .. } => "readers come to the end".into(),
-        SoFar { step: Step::ReadingBack(0), .. } => "ending".into(),
-        SoFar { step: Step::ReadingBack(frames), .. } => format!("reading back {frames} frames"),
+        SoFar { step: CampaignStep::Settling, .. } => "waiting for write-back to settle".into(),
+        SoFar { step: CampaignStep::Preparing(memory), .. } => format!("preparing {memory} of memory"),
+        SoFar { step: CampaignStep::ReadingOn, .. } => "readers come to the end".into(),
+        SoFar { step: CampaignStep::ReadingBack(0), .. } => "ending".into(),
+        SoFar { step: CampaignStep::ReadingBack(frames), .. } => format!("reading back {frames} frames"),
         SoFar { elapsed: Nanos(0), .. } => "preparing".into(),
         SoFar { bytes: 0, operations: 0, .. } => "running".into(),
         SoFar { bytes: 0, operations, .. } => format!("{:.0} operations/s", operations as f64 / seconds),
@@ -228,7 +228,7 @@ mod tests {
     }
 
     fn so_far(millis: u64, bytes: u64, operations: u64) -> SoFar {
-        SoFar { bytes, operations, elapsed: Nanos::from_millis(millis), step: Step::Working }
+        SoFar { bytes, operations, elapsed: Nanos::from_millis(millis), step: CampaignStep::Working }
     }
 
     #[test]
@@ -244,8 +244,9 @@ mod tests {
 
     #[test]
     fn what_takes_seconds_is_named() {
-        let texts = [Step::Settling, Step::Preparing(Bytes(1 << 30)), Step::ReadingBack(180)]
-            .map(|step| throughput(SoFar { step, ..SoFar::default() }));
+        let texts =
+            [CampaignStep::Settling, CampaignStep::Preparing(Bytes(1 << 30)), CampaignStep::ReadingBack(180)]
+                .map(|step| throughput(SoFar { step, ..SoFar::default() }));
         let expected =
             ["waiting for write-back to settle", "preparing 1 GiB of memory", "reading back 180 frames"];
         assert_eq!(texts, expected);

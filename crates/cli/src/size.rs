@@ -7,7 +7,7 @@ use nilometer_model::{
     ByteRate, Bytes, Facility, Instrument, Nanos, Seed,
     sizing::{
         Demand, Limits, Place, Sizing, SizingError,
-        simulation::{Phases, Trial, fullest},
+        simulation::{Phases, SizingTrial, fullest},
     },
 };
 
@@ -115,8 +115,8 @@ impl Size {
     }
 
     /// The simulation that is to run; none if it would take long and nobody asked for it.
-    fn trial(&self, demand: &Demand, limits: &Limits) -> anyhow::Result<Option<Trial>> {
-        let trial = Trial::suited(demand, limits, self.check, Phases::Random(Seed(self.seed)));
+    fn trial(&self, demand: &Demand, limits: &Limits) -> anyhow::Result<Option<SizingTrial>> {
+        let trial = SizingTrial::suited(demand, limits, self.check, Phases::Random(Seed(self.seed)));
         let pieces = trial.pieces(demand);
         ensure!(
             self.check.is_none() || pieces <= PIECES_MOST,
@@ -148,9 +148,9 @@ fn advised(error: &SizingError) -> anyhow::Error {
 /// Days of the buffer that are simulated at most.
 const DAYS_MOST: u64 = 60;
 
-fn checked(trial: Trial, demand: &Demand, limits: &Limits, sizing: &Sizing) -> Checked {
+fn checked(trial: SizingTrial, demand: &Demand, limits: &Limits, sizing: &Sizing) -> Checked {
     let found = trial.run(demand, limits, sizing);
-    let worst = Trial { phases: Phases::Together, ..trial };
+    let worst = SizingTrial { phases: Phases::Together, ..trial };
     let fewer = Some(sizing).filter(|sizing| sizing.limiting().place != Place::Space);
     let fewer = fewer.and_then(|sizing| sizing.one_fewer(demand, limits));
     let fewer = fewer.map(|fewer| worst.run(demand, &limits.without_headroom(), &fewer));

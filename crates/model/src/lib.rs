@@ -43,7 +43,7 @@ pub use results::{
 };
 pub use sample::{Activity, Coldness, Pressure, Sample, Switches, WorkerTotals};
 pub use schedule::{Burst, Schedule};
-pub use seed::{Seed, Stream};
+pub use seed::{RandomStream, Seed};
 pub use series::{Bin, Level, Levels, Series};
 pub use storing::{ChunkNumber, Storing, StoringKind};
 pub use target::{DirectIo, FileSystemSpace, StripeControl, TargetDescription};

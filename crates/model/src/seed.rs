@@ -1,6 +1,6 @@
 //! Every random decision comes from here, so that a campaign can be repeated, resumed and extended.
 //!
-//! A [`Seed`] is derived by hashing what it is for (cell, repeat, rank, worker, purpose); a [`Stream`] of numbers is
+//! A [`Seed`] is derived by hashing what it is for (cell, repeat, rank, worker, purpose); a [`RandomStream`] of numbers is
 //! xoshiro256** seeded through SplitMix64, as its authors recommend (Blackman and Vigna, "Scrambled linear
 //! pseudorandom number generators", 2021, section 6). Both are fixed by test vectors: a record stays repeatable when
 //! a library changes.
@@ -26,13 +26,13 @@ impl Seed {
     }
 
     /// The stream of numbers that starts here.
-    pub fn stream(self) -> Stream {
+    pub fn stream(self) -> RandomStream {
         let mut state = self.0;
         let mut next = || {
             state = state.wrapping_add(GOLDEN);
             mix(state)
         };
-        Stream { state: [next(), next(), next(), next()] }
+        RandomStream { state: [next(), next(), next(), next()] }
     }
 }
 
@@ -47,11 +47,11 @@ const fn mix(mut z: u64) -> u64 {
 
 /// xoshiro256**.
 #[derive(Debug, Clone)]
-pub struct Stream {
+pub struct RandomStream {
     state: [u64; 4],
 }
 
-impl Stream {
+impl RandomStream {
     /// The next 64 random bits.
     #[inline]
     #[expect(
@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn xoshiro256_gives_the_published_numbers() {
         // State 1, 2, 3, 4, from the reference implementation xoshiro256starstar.c.
-        let mut stream = Stream { state: [1, 2, 3, 4] };
+        let mut stream = RandomStream { state: [1, 2, 3, 4] };
         let numbers: Vec<u64> = (0..4).map(|_| stream.next()).collect();
         assert_eq!(numbers, [11_520, 0, 1_509_978_240, 1_215_971_899_390_074_240]);
     }

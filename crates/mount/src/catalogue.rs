@@ -17,7 +17,7 @@ use nilometer_acquisition::{
     view::{Extent, RecordingView},
 };
 
-use crate::{Readers, crew::Crew, entry::Entry};
+use crate::{MountReaders, crew::Crew, entry::Entry};
 
 /// See the module.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ pub(crate) struct Catalogue {
     told: Mutex<BTreeSet<usize>>,
     /// Journals that can't be read, of which that was not told yet, and why.
     unreadable: Mutex<Vec<String>>,
-    readers: Readers,
+    readers: MountReaders,
 }
 
 /// What was made of the journals that were seen.
@@ -54,7 +54,7 @@ const FOR_NEW: u64 = 20;
 
 impl Catalogue {
     /// Of these directories, and those in them.
-    pub(crate) fn new(directories: &[PathBuf], readers: Readers) -> Result<Self, OpenError> {
+    pub(crate) fn new(directories: &[PathBuf], readers: MountReaders) -> Result<Self, OpenError> {
         let catalogue = Catalogue {
             directories: directories.to_vec(),
             journals: Mutex::default(),

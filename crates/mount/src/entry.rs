@@ -13,7 +13,7 @@ use std::{
 
 use nilometer_acquisition::{recording_file::ReadAccess, view::RecordingView};
 
-use crate::{Readers, crew::Crew};
+use crate::{MountReaders, crew::Crew};
 
 /// See the module.
 #[derive(Debug)]
@@ -59,8 +59,13 @@ const OPENS: usize = 4;
 
 impl Entry {
     /// Of a recording with this number.
-    pub(crate) fn new(name: String, whole: Arc<RecordingView>, recording: u64, readers: Readers) -> Self {
-        let shown_to = (readers == Readers::All).then(|| whole.show_to_readers());
+    pub(crate) fn new(
+        name: String,
+        whole: Arc<RecordingView>,
+        recording: u64,
+        readers: MountReaders,
+    ) -> Self {
+        let shown_to = (readers == MountReaders::All).then(|| whole.show_to_readers());
         let shown = if whole.is_over() { Shown::All } else { Shown::Growing };
         let entry = Entry {
             name,

@@ -67,7 +67,7 @@ pub enum MountError {
 
 /// Who may read what is mounted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Readers {
+pub enum MountReaders {
     /// Who mounts it, and nobody else, root included.
     Owner,
     /// All users. Root may ask for it, and others where `/etc/fuse.conf` has `user_allow_other`.
@@ -92,7 +92,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 impl Mounted {
     /// Mounts all recordings in these directories, and in the directories there, on an empty directory.
-    pub fn new(directories: &[PathBuf], at: &Path, readers: Readers) -> Result<Self, MountError> {
+    pub fn new(directories: &[PathBuf], at: &Path, readers: MountReaders) -> Result<Self, MountError> {
         check(at)?;
         let catalogue = Arc::new(Catalogue::new(directories, readers)?);
         if catalogue.is_empty() {
@@ -176,7 +176,7 @@ fn forget(notifier: Notifier) -> Forget {
     })
 }
 
-fn options(readers: Readers) -> Config {
+fn options(readers: MountReaders) -> Config {
     let mut config = Config::default();
     config.mount_options = vec![
         MountOption::RO,
@@ -188,8 +188,8 @@ fn options(readers: Readers) -> Config {
         MountOption::Subtype("nilometer".into()),
     ];
     config.acl = match readers {
-        Readers::Owner => SessionACL::Owner,
-        Readers::All => SessionACL::All,
+        MountReaders::Owner => SessionACL::Owner,
+        MountReaders::All => SessionACL::All,
     };
     config.n_threads = Some(THREADS);
     config.clone_fd = true;

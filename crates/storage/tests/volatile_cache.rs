@@ -103,7 +103,7 @@ fn holds(engine: &mut dyn Engine, file: u32, blocks: u64) -> bool {
 }
 
 /// The seeds for which something that was acknowledged as safe is lost.
-fn losing_seeds(wrap: impl Fn(nilometer_storage::engine::Simulated) -> Box<dyn Engine>) -> Vec<u64> {
+fn losing_seeds(wrap: impl Fn(nilometer_storage::engine::SimulatedEngine) -> Box<dyn Engine>) -> Vec<u64> {
     let loses = |seed: &u64| {
         let device = Device { write: Cost::fixed(Nanos(1000)), ..Device::default() };
         let target = Simulated::new(device, VirtualClock::default());

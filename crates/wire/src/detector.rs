@@ -6,14 +6,14 @@ use super::{Geometry, Ignored, Known, Near, Packet, Part, WireFormat};
 
 /// A detector whose packets are described.
 #[derive(Debug)]
-pub struct Detector {
+pub struct DetectorFormat {
     geometry: Geometry,
     layout: packets::Detector,
     /// The module that sends to this port, where ports tell modules apart.
     module: u64,
 }
 
-impl Detector {
+impl DetectorFormat {
     /// As it is described.
     pub fn new(layout: packets::Detector, known: &Known) -> Result<Self, String> {
         if layout.module == Module::Port && known.port >= layout.modules {
@@ -32,7 +32,7 @@ impl Detector {
             behind: if trailer > 0 { (0..count).map(behind).collect() } else { Vec::new() },
             number_bits: layout.frame.width() - layout.subframes.trailing_zeros(),
         };
-        Ok(Detector { geometry, module: u64::from(known.port), layout })
+        Ok(DetectorFormat { geometry, module: u64::from(known.port), layout })
     }
 
     fn subframes(&self) -> u64 {
@@ -48,7 +48,7 @@ impl Detector {
     }
 }
 
-impl WireFormat for Detector {
+impl WireFormat for DetectorFormat {
     fn geometry(&self) -> &Geometry {
         &self.geometry
     }

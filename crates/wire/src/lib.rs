@@ -154,15 +154,15 @@ impl Known {
 /// The format of packets that were checked as their instrument was. What is not known and can't be done without is said.
 pub fn of(packets: &Packets, known: &Known) -> Result<Box<dyn WireFormat>, String> {
     Ok(match &packets.format {
-        PacketFormat::Vdif(vdif) => Box::new(vdif::Vdif::new(packets, vdif, known)?),
-        PacketFormat::Mark5b(mark5b) => Box::new(mark5b::Mark5b::new(packets, mark5b, known)?),
-        PacketFormat::Raw(raw) => Box::new(raw::Raw::new(packets, raw, known)),
+        PacketFormat::Vdif(vdif) => Box::new(vdif::VdifFormat::new(packets, vdif, known)?),
+        PacketFormat::Mark5b(mark5b) => Box::new(mark5b::Mark5bFormat::new(packets, mark5b, known)?),
+        PacketFormat::Raw(raw) => Box::new(raw::RawFormat::new(packets, raw, known)),
         PacketFormat::Excalibur(_)
         | PacketFormat::Jungfrau(_)
         | PacketFormat::DummyUdp(_)
         | PacketFormat::Described(_) => {
             let layout = packets.detector(known.frame).expect("these are detectors");
-            Box::new(detector::Detector::new(layout, known)?)
+            Box::new(detector::DetectorFormat::new(layout, known)?)
         }
     })
 }

@@ -6,18 +6,18 @@ use super::{Geometry, Ignored, Known, Near, Packet, Part, WireFormat, filler, se
 
 /// Bytes as they come, a frame each. Without a serial number every packet is the next one.
 #[derive(Debug)]
-pub struct Raw {
+pub struct RawFormat {
     geometry: Geometry,
     serial: Serial,
     came: u64,
 }
 
-impl Raw {
+impl RawFormat {
     /// As an instrument sends them.
     pub fn new(packets: &Packets, raw: &packets::Raw, known: &Known) -> Self {
         let serial = Serial::new(packets, known);
         let (prefix, parts) = (packets.prefix().0 as usize, vec![raw.payload.0 as usize]);
-        Raw {
+        RawFormat {
             geometry: Geometry { prefix, parts, number_bits: serial.bits(), behind: Vec::new() },
             serial,
             came: 0,
@@ -25,7 +25,7 @@ impl Raw {
     }
 }
 
-impl WireFormat for Raw {
+impl WireFormat for RawFormat {
     fn geometry(&self) -> &Geometry {
         &self.geometry
     }

@@ -72,14 +72,15 @@ impl Stamps {
     pub fn read(self, bytes: &[u8], length: u64) -> Option<Stamp> {
         match self {
             Stamps::Vdif => {
-                let header = vdif::Header::parse(bytes).filter(|header| header.length as u64 == length)?;
+                let header =
+                    vdif::VdifHeader::parse(bytes).filter(|header| header.length as u64 == length)?;
                 let (second, frame) = (header.since_2000(), u64::from(header.frame));
-                let vdif::Header { station, thread, invalid, .. } = header;
+                let vdif::VdifHeader { station, thread, invalid, .. } = header;
                 Some(Stamp { second, frame, station, thread, invalid })
             }
             Stamps::Mark5b { near } => {
-                let samples = bytes.get(mark5b::Header::SIZE..)?;
-                let header = mark5b::Header::parse(bytes).ok()?;
+                let samples = bytes.get(mark5b::Mark5bHeader::SIZE..)?;
+                let header = mark5b::Mark5bHeader::parse(bytes).ok()?;
                 let day = day_near(near, header.day)?;
                 let second = day * DAY + u64::from(header.second);
                 let invalid = filler::is_filled(samples);

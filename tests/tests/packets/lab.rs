@@ -12,7 +12,7 @@ use std::{
 use nilometer_acquisition::{
     instrument::Content,
     transport::{
-        Course, Flow, Pace, Sender, Station,
+        Flow, SendPace, Sender, SendingStation, StreamCourse,
         faults::Faults,
         udp::{Sending, UdpOutlet},
     },
@@ -20,7 +20,7 @@ use nilometer_acquisition::{
 use nilometer_model::{Frequency, Instrument, Seed};
 use nilometer_storage::Clock;
 use nilometer_tests::{Running, await_some, python, root, start};
-use nilometer_wire::{Known, vdif::Header};
+use nilometer_wire::{Known, vdif::VdifHeader};
 use tempfile::TempDir;
 
 const SEED: Seed = Seed(5);
@@ -108,7 +108,7 @@ impl Lab {
         let packets = instrument.packets.as_ref().expect("it has packets");
         let content = Content::prepare(&instrument.data, &instrument.shape, instrument.pixel, SEED);
         let format = nilometer_wire::of(packets, &known).expect("it is a format");
-        Flow::new(format, content.expect("it can be made"), Course::default(), window)
+        Flow::new(format, content.expect("it can be made"), StreamCourse::default(), window)
     }
 
     /// Sends the first so many packets, at so many times the rate of the telescope.
@@ -119,8 +119,8 @@ impl Lab {
     pub(crate) fn send_with(&self, packets: u64, hurry: f64, faults: Faults) {
         let address = ([127, 0, 0, 1], self.port).into();
         let outlet = UdpOutlet::connect(address, &Sending::default()).expect("loopback is there");
-        let station = Station::new(self.flow(128), (faults, SEED), vec![Box::new(outlet)], None);
-        let pace = Pace::new(Frequency(self.rate as f64 * hurry));
+        let station = SendingStation::new(self.flow(128), (faults, SEED), vec![Box::new(outlet)], None);
+        let pace = SendPace::new(Frequency(self.rate as f64 * hurry));
         let left = Sender::new(vec![station], pace, packets).run(Clock::start(), &AtomicBool::new(false));
         assert!(!left.expect("it leaves").stopped);
     }
@@ -149,7 +149,7 @@ impl Lab {
         let (mut flow, mut invalid, mut frame) = (self.flow(1), Vec::new(), vec![0; FRAME]);
         for number in 0..frames {
             file.read_exact(&mut frame).unwrap_or_else(|error| panic!("frame {number}: {error}"));
-            let header = Header::parse(&frame).expect("a VDIF header");
+            let header = VdifHeader::parse(&frame).expect("a VDIF header");
             let time = (header.since_2000(), u64::from(header.frame), header.station);
             assert_eq!(
                 time,

@@ -9,10 +9,10 @@ use std::{
     time::Duration,
 };
 
-use nilometer_acquisition::transport::{Course, faults::Faults};
+use nilometer_acquisition::transport::{StreamCourse, faults::Faults};
 use nilometer_model::{Moment, Nanos};
 use nilometer_tests::{FileSystem, await_some, may_mount, run};
-use nilometer_wire::{EPOCH, vdif::Header};
+use nilometer_wire::{EPOCH, vdif::VdifHeader};
 
 use crate::{FRAME, LIMIT, Lab, RATE, assert_frames, count};
 
@@ -36,22 +36,22 @@ impl Gun {
 
 /// Serial number and frame of a stream's packet.
 pub(super) fn packet(lab: &Lab, number: u64) -> Vec<u8> {
-    let mut flow = lab.flow(Course::default(), 1);
+    let mut flow = lab.flow(StreamCourse::default(), 1);
     let made = flow.make(number);
     let packet = flow.packet(made);
     [packet.prefix, packet.body].concat()
 }
 
 /// Changes the header of a packet's frame.
-fn change(packet: &mut [u8], change: impl FnOnce(&mut Header)) {
-    let mut header = Header::parse(&packet[8..]).expect("a VDIF header");
+fn change(packet: &mut [u8], change: impl FnOnce(&mut VdifHeader)) {
+    let mut header = VdifHeader::parse(&packet[8..]).expect("a VDIF header");
     change(&mut header);
     header.write(&mut packet[8..]);
 }
 
 /// Sends these frames, each as it is changed, slowly enough for any recorder.
 pub(crate) fn send_each(lab: &Lab, numbers: std::ops::Range<u64>, changed: impl Fn(u64, &mut Vec<u8>)) {
-    let (gun, mut flow) = (Gun::new([127, 0, 0, 1], lab), lab.flow(Course::default(), 1));
+    let (gun, mut flow) = (Gun::new([127, 0, 0, 1], lab), lab.flow(StreamCourse::default(), 1));
     for number in numbers {
         let made = flow.make(number);
         let packet = flow.packet(made);
@@ -90,7 +90,7 @@ fn a_flood_of_foreign_packets_is_counted_apart_and_disturbs_nothing() {
         scope.spawn(|| flood(&lab, &over, &sent));
         // The first packets of all are foreign, and there are more of them than of the stream.
         await_some("a flood", || (sent.load(Ordering::Relaxed) > packets).then_some(()));
-        lab.send(packets, 10_000.0, Faults::default(), Course::default());
+        lab.send(packets, 10_000.0, Faults::default(), StreamCourse::default());
         over.store(true, Ordering::Relaxed);
     });
     let ended = running.end(LIMIT);
@@ -159,12 +159,12 @@ fn a_second_before_the_epoch_is_a_second_like_any_other() {
     assert_eq!(count(&ended, "recorded", "packets"), 2 * RATE - 6, "{ended:?}");
     let mut file = lab.file();
     let frame = &mut file[wrong as usize * FRAME..][..FRAME];
-    let mut header = Header::parse(frame).expect("a header");
+    let mut header = VdifHeader::parse(frame).expect("a header");
     assert_eq!(header.second, (1 << 30) - 1, "what came is kept as it came");
     header.second = 0;
     header.write(frame);
     let times: Vec<_> =
-        file.chunks_exact(FRAME).map(|frame| Header::parse(frame).expect("a header")).collect();
+        file.chunks_exact(FRAME).map(|frame| VdifHeader::parse(frame).expect("a header")).collect();
     for (number, header) in (0..).zip(&times) {
         let expected = (lab.begins + number / RATE, number % RATE, lost.contains(&number));
         let found = (header.since_2000(), u64::from(header.frame), header.invalid);
@@ -178,7 +178,8 @@ fn a_clock_of_the_instrument_that_jumps_loses_nothing() {
     for seconds in [-3, 3, 40_000_000] {
         let lab = Lab { begins: crate::BEGINS + 100, ..Lab::new() };
         let running = lab.record(&["--silence", "1 s"]);
-        let course = Course { jump: Some((1500, seconds * RATE.cast_signed())), ..Course::default() };
+        let course =
+            StreamCourse { jump: Some((1500, seconds * RATE.cast_signed())), ..StreamCourse::default() };
         lab.send(3000, 20_000.0, Faults::default(), course);
         let ended = running.end(LIMIT);
         assert_eq!(
@@ -203,7 +204,7 @@ fn fill_up(disks: &[FileSystem], more: &[&str]) -> (Lab, Vec<PathBuf>) {
     let more: Vec<_> = others.iter().flat_map(|disk| ["--to", disk]).chain(more.iter().copied()).collect();
     let running = lab.record(&more);
     // Much more than fits: 240 MB.
-    lab.send(30_000, 20_000.0, Faults::default(), Course::default());
+    lab.send(30_000, 20_000.0, Faults::default(), StreamCourse::default());
     let ended = running.end(LIMIT);
     let (count_of, all) = (disks.len(), &ended.stdout);
     assert_eq!(ended.code, Some(1), "{ended:?}");

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use nilometer_acquisition::transport::{Course, faults::Faults};
+use nilometer_acquisition::transport::{StreamCourse, faults::Faults};
 
 use crate::{FRAME, LIMIT, Lab, assert_frames, count, faults::Gun, faults::packet};
 
@@ -35,7 +35,7 @@ fn recorded(lab: &Lab, packets: u64, from: [u8; 4]) -> (nilometer_tests::Ended, 
     let over = AtomicBool::new(false);
     let sent = thread::scope(|scope| {
         let stream = scope.spawn(|| {
-            lab.send(packets, 5000.0, Faults::default(), Course::default());
+            lab.send(packets, 5000.0, Faults::default(), StreamCourse::default());
             over.store(true, Ordering::Relaxed);
         });
         // What comes before the stream is known is none of this.

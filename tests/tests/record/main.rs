@@ -18,15 +18,15 @@ use nilometer_acquisition::{
     instrument::Content,
     reader::{Index, Trust},
     transport::{
-        Course, Flow, Pace, Sender, Station,
-        faults::{Counts, Faults},
+        Flow, SendPace, Sender, SendingStation, StreamCourse,
+        faults::{FaultCounts, Faults},
         udp::{Sending, UdpOutlet},
     },
 };
 use nilometer_model::{Frequency, Instrument, Seed};
 use nilometer_storage::Clock;
 use nilometer_tests::{Ended, FileSystem, Running, await_some, may_mount, run, start};
-use nilometer_wire::{Known, WireFormat, vdif::Header};
+use nilometer_wire::{Known, WireFormat, vdif::VdifHeader};
 use rustix::process::Signal;
 use tempfile::TempDir;
 
@@ -107,19 +107,20 @@ impl Lab {
         nilometer_wire::of(packets, &known).expect("it is a format")
     }
 
-    fn flow(&self, course: Course, window: u64) -> Flow {
+    fn flow(&self, course: StreamCourse, window: u64) -> Flow {
         let Instrument { data, shape, pixel, .. } = self.instrument();
         let content = Content::prepare(&data, &shape, pixel, SEED).expect("it can be made");
         Flow::new(self.format(), content, course, window)
     }
 
     /// Sends so many packets; what happened to them on the way.
-    fn send(&self, packets: u64, rate: f64, faults: Faults, course: Course) -> Counts {
+    fn send(&self, packets: u64, rate: f64, faults: Faults, course: StreamCourse) -> FaultCounts {
         let address = ([127, 0, 0, 1], self.port).into();
         let outlet = || UdpOutlet::connect(address, &Sending::default()).expect("loopback is there");
         let flow = self.flow(course, 128);
-        let station = Station::new(flow, (faults, SEED), vec![Box::new(outlet())], Some(Box::new(outlet())));
-        let sender = Sender::new(vec![station], Pace::new(Frequency(rate)), packets);
+        let station =
+            SendingStation::new(flow, (faults, SEED), vec![Box::new(outlet())], Some(Box::new(outlet())));
+        let sender = Sender::new(vec![station], SendPace::new(Frequency(rate)), packets);
         sender.run(Clock::start(), &AtomicBool::new(false)).expect("it leaves").counts[0]
     }
 
@@ -149,9 +150,9 @@ fn assert_frames(lab: &Lab, file: &[u8], frames: u64, missing: &BTreeSet<u64>) {
 /// What a part of it should hold, from this frame on.
 fn assert_frames_from(lab: &Lab, first: u64, file: &[u8], frames: u64, missing: &BTreeSet<u64>) {
     assert_eq!(file.len() as u64, frames * FRAME as u64);
-    let mut flow = lab.flow(Course::default(), 1);
+    let mut flow = lab.flow(StreamCourse::default(), 1);
     for (number, frame) in (first..first + frames).zip(file.chunks_exact(FRAME)) {
-        let header = Header::parse(frame).expect("a VDIF header");
+        let header = VdifHeader::parse(frame).expect("a VDIF header");
         let time = (header.since_2000(), u64::from(header.frame), header.invalid);
         let expected = (lab.begins + number / RATE, number % RATE, missing.contains(&number));
         assert_eq!(time, expected, "frame {number}");
@@ -171,7 +172,7 @@ fn not_sent(packets: u64, faults: Faults) -> BTreeSet<u64> {
 fn a_stream_is_recorded_byte_for_byte() {
     let lab = Lab::new();
     let running = lab.record(&["--silence", "1 s"]);
-    lab.send(4321, 20_000.0, Faults::default(), Course::default());
+    lab.send(4321, 20_000.0, Faults::default(), StreamCourse::default());
     let ended = running.end(LIMIT);
     assert_eq!((ended.code, count(&ended, "recorded", "packets")), (Some(0), 4321), "{ended:?}");
     assert!(ended.stdout.contains("missing     none"), "{ended:?}");
@@ -197,7 +198,7 @@ fn the_rate_of_a_recording_is_that_of_its_packets_and_not_of_the_silence_behind_
     let lab = Lab::new();
     let running = lab.record(&["--silence", "6 s"]);
     // 16 MB/s for a second at the most, also if this machine is slow to send them.
-    lab.send(2000, 2000.0, Faults::default(), Course::default());
+    lab.send(2000, 2000.0, Faults::default(), StreamCourse::default());
     let ended = running.end(LIMIT);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let summary = fs::read_to_string(lab.to.join("scan/scan.summary.json")).expect("a summary");
@@ -215,7 +216,7 @@ fn the_rate_of_a_recording_is_that_of_its_packets_and_not_of_the_silence_behind_
 fn several_threads_on_processors_of_their_own_record_the_same() {
     let lab = Lab::new();
     let running = lab.record(&["--packets", "20000", "--receive-threads", "2", "--cpus", "0"]);
-    lab.send(20_000, 20_000.0, Faults::default(), Course::default());
+    lab.send(20_000, 20_000.0, Faults::default(), StreamCourse::default());
     let ended = running.end(LIMIT);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert_frames(&lab, &lab.file(), 20_000, &BTreeSet::new());
@@ -235,7 +236,7 @@ fn what_the_network_does_to_packets_is_counted_and_mended() {
         foreign: 0.05,
     };
     let (packets, missing) = (10_000, not_sent(10_000, faults));
-    let counts = lab.send(packets, 20_000.0, faults, Course::default());
+    let counts = lab.send(packets, 20_000.0, faults, StreamCourse::default());
     assert_eq!(missing.len() as u64, counts.lost + counts.odd);
     let (first, last) = (missing.contains(&0), missing.contains(&(packets - 1)));
     assert!(!first && !last, "the seed loses no packet that nobody can know of");
@@ -255,10 +256,10 @@ fn frames_that_do_not_come_are_left_out_if_asked() {
     let running = lab.record(&["--silence", "1 s", "--missing", "leave-out"]);
     let faults = Faults { loss: 0.02, ..Faults::default() };
     let missing = not_sent(3000, faults);
-    lab.send(3000, 20_000.0, faults, Course::default());
+    lab.send(3000, 20_000.0, faults, StreamCourse::default());
     let ended = running.end(LIMIT);
     assert_eq!(count(&ended, "missing", "packets"), missing.len() as u64, "{ended:?}");
-    let (file, mut flow) = (lab.file(), lab.flow(Course::default(), 1));
+    let (file, mut flow) = (lab.file(), lab.flow(StreamCourse::default(), 1));
     let there = (0..3000).filter(|number| !missing.contains(number));
     assert_eq!(file.len(), (3000 - missing.len()) * FRAME);
     for (number, frame) in there.zip(file.chunks_exact(FRAME)) {
@@ -271,7 +272,7 @@ fn frames_that_do_not_come_are_left_out_if_asked() {
 fn a_restart_of_the_scan_goes_on_in_the_same_recording() {
     let lab = Lab::new();
     let running = lab.record(&["--silence", "1 s"]);
-    let course = Course { restart_after: Some(2500), ..Course::default() };
+    let course = StreamCourse { restart_after: Some(2500), ..StreamCourse::default() };
     lab.send(7000, 20_000.0, Faults::default(), course);
     let ended = running.end(LIMIT);
     assert_eq!((ended.code, count(&ended, "recorded", "packets")), (Some(0), 7000), "{ended:?}");
@@ -283,7 +284,7 @@ fn a_restart_of_the_scan_goes_on_in_the_same_recording() {
 fn a_recording_that_is_asked_to_stop_is_whole() {
     let lab = Lab::new();
     let running = lab.record(&[]);
-    lab.send(1500, 20_000.0, Faults::default(), Course::default());
+    lab.send(1500, 20_000.0, Faults::default(), StreamCourse::default());
     std::thread::sleep(Duration::from_millis(200));
     running.signal(Signal::TERM);
     let ended = running.end(LIMIT);
@@ -299,7 +300,7 @@ fn the_last_block_ends_where_the_stream_does_past_the_cache_too() {
     let disk = FileSystem::xfs(400);
     let lab = Lab::onto(tempfile::tempdir().expect("a temporary directory"), disk.path().to_owned());
     let running = lab.record(&["--silence", "1 s", "--reserve", "0 B", "--checksums"]);
-    lab.send(1001, 20_000.0, Faults::default(), Course::default());
+    lab.send(1001, 20_000.0, Faults::default(), StreamCourse::default());
     let ended = running.end(LIMIT);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert_frames(&lab, &lab.file(), 1001, &BTreeSet::new());
@@ -316,7 +317,7 @@ fn space_that_was_reserved_behind_the_end_is_free_again() {
         let lab = Lab::onto(tempfile::tempdir().expect("a temporary directory"), disk.path().to_owned());
         let running = lab.record(&["--silence", "2 s", "--reserve", "0 B"]);
         let sending = std::thread::scope(|scope| {
-            let sent = scope.spawn(|| lab.send(4001, 4000.0, Faults::default(), Course::default()));
+            let sent = scope.spawn(|| lab.send(4001, 4000.0, Faults::default(), StreamCourse::default()));
             let reserved = await_some("reserved space", || {
                 let file = fs::metadata(lab.to.join("scan/scan.vdif")).ok()?;
                 // A part at a time; what is read of the file never goes beyond what was written.
@@ -355,7 +356,7 @@ fn killed(lab: &Lab, more: &[&str], after: Duration) -> Option<[Index; 2]> {
     let running = lab.record(more);
     let before = std::thread::scope(|scope| {
         let faults = Faults { loss: 0.01, ..Faults::default() };
-        scope.spawn(move || lab.send(KILLED_PACKETS, 20_000.0, faults, Course::default()));
+        scope.spawn(move || lab.send(KILLED_PACKETS, 20_000.0, faults, StreamCourse::default()));
         std::thread::sleep(after);
         let before = journal(lab);
         running.signal(Signal::KILL);
@@ -456,7 +457,7 @@ fn chunks_on_several_disks_are_the_stream_in_order() {
     let running = lab.record(&["--to", b, "--to", c, "--chunk-size", "4 MB", "--silence", "1 s"]);
     let faults = Faults { loss: 0.01, ..Faults::default() };
     let missing = not_sent(6000, faults);
-    lab.send(6000, 20_000.0, faults, Course::default());
+    lab.send(6000, 20_000.0, faults, StreamCourse::default());
     let ended = running.end(LIMIT);
     assert_eq!(count(&ended, "missing", "packets"), missing.len() as u64, "{ended:?}");
     assert_frames(&lab, &united(&disks), 6000, &missing);

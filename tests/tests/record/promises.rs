@@ -6,7 +6,7 @@ use std::{fs, net::SocketAddr, os::unix::fs::MetadataExt, path::Path};
 use nilometer_acquisition::{
     journal::{Entry, RECORD, prefix},
     reader::{Recording, Trust},
-    transport::{Course, faults::Faults},
+    transport::{StreamCourse, faults::Faults},
 };
 use nilometer_storage::process::BootId;
 use nilometer_tests::{FileSystem, Running, address, await_some, may_mount, run, status};
@@ -43,7 +43,7 @@ fn nothing_is_called_acknowledged_that_a_kill_takes_away() {
     fs::create_dir(&to).expect("space");
     let lab = Lab::onto_port(Lab::new(), to.clone());
     let (mut running, http) = record(&lab, &[]);
-    lab.send(4000, 20_000.0, Faults::default(), Course::default());
+    lab.send(4000, 20_000.0, Faults::default(), StreamCourse::default());
     await_some("packets on the disk", || (packets(&status(http), "acknowledged") > 1000).then_some(()));
     disk.freeze();
     let before = packets(&status(http), "received");
@@ -70,7 +70,7 @@ fn what_comes_slowly_is_durable_after_a_while() {
     let lab = Lab::new();
     let (running, http) = record(&lab, &[]);
     // Some blocks of about a megabyte; a part that is synced when it is full has 256 of them.
-    lab.send(1500, 20_000.0, Faults::default(), Course::default());
+    lab.send(1500, 20_000.0, Faults::default(), StreamCourse::default());
     let durable =
         await_some("a checkpoint", || Some(packets(&status(http), "durable")).filter(|packets| *packets > 0));
     assert!(packets_there(&lab.to.join("scan"), Trust::Durable) >= durable);
@@ -88,7 +88,7 @@ fn a_recording_whose_files_are_removed_under_it_does_not_end_well() {
     for entry in fs::read_dir(lab.to.join("scan")).expect("its directory").flatten() {
         fs::remove_file(entry.path()).expect("a file");
     }
-    lab.send(2000, 20_000.0, Faults::default(), Course::default());
+    lab.send(2000, 20_000.0, Faults::default(), StreamCourse::default());
     let ended = running.end(LIMIT);
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert!(ended.stdout.contains("No such file"), "{ended:?}");
@@ -104,7 +104,7 @@ fn what_a_killed_recorder_had_reserved_is_freed_and_what_it_recorded_stays() {
     fs::create_dir(&to).expect("space");
     let lab = Lab::onto_port(Lab::new(), to.clone());
     let (mut running, http) = record(&lab, &[]);
-    lab.send(1000, 20_000.0, Faults::default(), Course::default());
+    lab.send(1000, 20_000.0, Faults::default(), StreamCourse::default());
     await_some("packets on the disk", || (packets(&status(http), "acknowledged") > 500).then_some(()));
     let file = to.join("scan/scan.vdif");
     let behind = || {
@@ -146,7 +146,7 @@ fn what_was_in_the_cache_when_the_machine_went_down_is_not_called_right() {
     let lab = Lab::new();
     let mut running = lab.record(&["--http", "127.0.0.1:0", "--reserve", "1 MiB"]);
     let http = address(&running, "http");
-    lab.send(2000, 20_000.0, Faults::default(), Course::default());
+    lab.send(2000, 20_000.0, Faults::default(), StreamCourse::default());
     await_some("a checkpoint", || (packets(&status(http), "durable") > 0).then_some(()));
     send_each(&lab, 2000..3000, |_, _| {});
     await_some("more", || {

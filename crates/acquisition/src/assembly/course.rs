@@ -7,7 +7,7 @@
 use nilometer_model::Nanos;
 
 use super::{
-    Assembly, Limits, Part,
+    Assembly, Part, ReorderWindow,
     candidates::{Behind, Candidate, Held},
     progress::StreamProgress,
 };
@@ -212,7 +212,7 @@ impl Assembly {
         if self.candidates.is_empty() {
             return;
         }
-        let Limits { quiet, patience, .. } = self.limits;
+        let ReorderWindow { quiet, patience, .. } = self.limits;
         let has_ended = self.progress.is_silent(quiet, patience);
         let is_given_up = self.progress.is_silent(patience, patience);
         let moved = self.progress.packets();
@@ -261,7 +261,7 @@ impl Assembly {
         let was_crowded = self.crowded.take();
         let ahead = self.order.place(first).saturating_sub(self.next().cast_signed());
         let is_young = self.progress.is_young();
-        let Limits { window, gap, .. } = self.limits;
+        let ReorderWindow { window, gap, .. } = self.limits;
         let most = if is_young { window * 4 } else { gap.max(self.progress.possible(now)) };
         match u64::try_from(ahead) {
             Ok(count) if count <= most => {

@@ -3,13 +3,13 @@
 use proptest::prelude::*;
 
 use super::{tests::*, *};
-use nilometer_model::{Seed, Stream};
+use nilometer_model::{RandomStream, Seed};
 
 /// So far from the stream at least that none of them takes the place of a packet that comes.
 const FAR: u64 = 200;
 
 /// Packets with numbers that follow each other, far from where the stream is: at most so many.
-fn forged(stream: &mut Stream, at: u64, most: u64) -> Vec<u64> {
+fn forged(stream: &mut RandomStream, at: u64, most: u64) -> Vec<u64> {
     let far = match stream.below(4) {
         0 => at + FAR + stream.below(1000),
         1 => at + FAR + stream.below(100_000),
@@ -22,7 +22,7 @@ fn forged(stream: &mut Stream, at: u64, most: u64) -> Vec<u64> {
 }
 
 /// A stream from this number on, so many packets at a time, and between them those of somebody else. How many these were.
-fn mixed(lab: &mut Lab, stream: &mut Stream, numbers: std::ops::Range<u64>, most: u64) -> u64 {
+fn mixed(lab: &mut Lab, stream: &mut RandomStream, numbers: std::ops::Range<u64>, most: u64) -> u64 {
     let (mut sent, mut at) = (0, numbers.start);
     while at < numbers.end {
         let end = (at + 1 + stream.below(9)).min(numbers.end);
@@ -120,7 +120,7 @@ fn two_packets_of_an_instrument_that_is_slow_are_believed_after_a_while() {
 
 #[test]
 fn a_loss_as_long_as_the_time_allows_is_none_of_numbers_that_were_set_anew() {
-    let limits = Limits { gap: 10, ..SMALL };
+    let limits = ReorderWindow { gap: 10, ..SMALL };
     for (waited, jumps) in [(300, 0), (2, 1)] {
         let mut lab = Lab::new(1, 40, limits, Missing::Filled);
         let at = begin(&mut lab, 1000);
@@ -137,7 +137,7 @@ fn a_loss_as_long_as_the_time_allows_is_none_of_numbers_that_were_set_anew() {
 
 #[test]
 fn filling_never_takes_the_slots_that_packets_need() {
-    let limits = Limits { gap: 10_000, ..SMALL };
+    let limits = ReorderWindow { gap: 10_000, ..SMALL };
     let mut lab = Lab::new(1, 12, limits, Missing::Filled);
     let at = begin(&mut lab, 1000);
     // Nobody takes blocks while so much is missing that filling it would take all that are free.

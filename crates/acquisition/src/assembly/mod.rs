@@ -33,7 +33,7 @@ use nilometer_wire::{Ignored, Packet, Part, WireFormat};
 use order::Order;
 use port::Port;
 use progress::StreamProgress;
-pub use tally::Tally;
+pub use tally::PacketTally;
 
 /// What becomes of frames that do not come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -69,7 +69,7 @@ impl std::str::FromStr for Missing {
 
 /// How far from where they are expected packets may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct ReorderWindow {
     /// A packet may be overtaken by so many others, at least; after that it is missing.
     pub window: u64,
     /// The most packets in a row that are filled. Numbers that jump further, and further than the rate of the stream allows in
@@ -81,9 +81,9 @@ pub struct Limits {
     pub quiet: Nanos,
 }
 
-impl Default for Limits {
+impl Default for ReorderWindow {
     fn default() -> Self {
-        Limits {
+        ReorderWindow {
             window: 512,
             gap: 1 << 16,
             patience: Nanos::from_millis(1000),
@@ -108,7 +108,7 @@ pub struct Assembly {
     ring: Arc<Ring>,
     shape: Shape,
     prefix: usize,
-    limits: Limits,
+    limits: ReorderWindow,
     missing: Missing,
     order: Order,
     /// Blocks that packets may go into, the first of them being number `first`.
@@ -130,7 +130,7 @@ pub struct Assembly {
     /// The storage fell behind, and there was no slot for a packet: all that follow are lost until there is room again. The
     /// place after the highest of them.
     crowded: Option<i64>,
-    tally: Tally,
+    tally: PacketTally,
 }
 
 /// As much of a frame as a format needs to make its neighbours.
@@ -157,7 +157,7 @@ impl Assembly {
         formats: Vec<Box<dyn WireFormat>>,
         ring: Arc<Ring>,
         frames_of_block: u64,
-        limits: Limits,
+        limits: ReorderWindow,
         missing: Missing,
     ) -> Self {
         let ports = Port::all(formats);
@@ -181,12 +181,12 @@ impl Assembly {
             progress: StreamProgress::default(),
             settled: 0,
             crowded: None,
-            tally: Tally::default(),
+            tally: PacketTally::default(),
         }
     }
 
     /// What was counted so far.
-    pub fn tally(&self) -> &Tally {
+    pub fn tally(&self) -> &PacketTally {
         &self.tally
     }
 

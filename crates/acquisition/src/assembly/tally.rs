@@ -8,7 +8,7 @@ use nilometer_wire::Ignored;
 
 /// What became of packets. All counts are of packets, unless they say otherwise.
 #[derive(Debug, Clone, Default)]
-pub struct Tally {
+pub struct PacketTally {
     /// That came and have their place in the recording.
     pub placed: u64,
     /// Bytes of them that are kept.
@@ -45,7 +45,7 @@ pub struct Tally {
     pub overtaken: u64,
 }
 
-impl Tally {
+impl PacketTally {
     /// All that came, whatever it was.
     pub fn came(&self) -> u64 {
         self.of_stream() + self.stray + self.ignored.iter().sum::<u64>()

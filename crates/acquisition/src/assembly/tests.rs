@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::Chronicle;
-use nilometer_model::{Seed, Stream};
+use nilometer_model::{RandomStream, Seed};
 use nilometer_storage::Arena;
 use nilometer_wire::{Geometry, Near};
 
@@ -77,7 +77,7 @@ pub(super) struct Lab {
 }
 
 impl Lab {
-    pub(super) fn new(parts: usize, slots: usize, limits: Limits, missing: Missing) -> Self {
+    pub(super) fn new(parts: usize, slots: usize, limits: ReorderWindow, missing: Missing) -> Self {
         let size = PER_BLOCK as usize * BODY * parts;
         let (_, slots) = Arena::shared_out(slots, size);
         let ring = Ring::new(slots, 1, Chronicle::new(size as u64, Nanos(0)));
@@ -139,7 +139,8 @@ pub(super) fn came(serials: impl IntoIterator<Item = u64>) -> Vec<(u32, u8)> {
     serials.into_iter().map(|serial| (serial as u32, 1)).collect()
 }
 
-pub(super) const SMALL: Limits = Limits { window: 16, gap: 100, patience: Nanos(50), quiet: Nanos(20) };
+pub(super) const SMALL: ReorderWindow =
+    ReorderWindow { window: 16, gap: 100, patience: Nanos(50), quiet: Nanos(20) };
 
 #[test]
 fn packets_in_order_are_never_copied_and_come_out_as_they_came() {
@@ -290,7 +291,7 @@ fn a_block_of_which_nothing_came_yet_is_waited_for() {
 }
 
 /// What a network does to packets: each is lost, doubled, or overtaken by a few others.
-fn disturbed(stream: &mut Stream, count: u64, reach: u64) -> Vec<u64> {
+fn disturbed(stream: &mut RandomStream, count: u64, reach: u64) -> Vec<u64> {
     let mut keyed = Vec::new();
     for serial in 0..count {
         let copies = match stream.below(20) {

@@ -10,7 +10,7 @@ use crate::{
 
 /// What was found in a copy.
 #[derive(Debug, Default)]
-pub struct Copied {
+pub struct ExportReadBack {
     /// CRC-32 (ISO-HDLC) of all its bytes.
     pub checksum: u32,
     /// Frames were made again from the seed, and compared with these.
@@ -52,7 +52,7 @@ impl DamagedBlocks {
     }
 }
 
-impl Copied {
+impl ExportReadBack {
     /// Every block that is due is there and right, as far as there is something to compare it with.
     pub fn is_whole(&self) -> bool {
         self.ended && self.missing.is_empty() && self.damaged.count == 0
@@ -64,12 +64,12 @@ pub fn read_back(
     whole: &RecordingView,
     copy: &File,
     mut tell: impl FnMut(u64) -> io::Result<()>,
-) -> io::Result<Copied> {
+) -> io::Result<ExportReadBack> {
     let (missing, ended, content) = whole.recording(|recording| {
         let index = &recording.index;
         (index.missing(), index.due.is_some(), index.origin.as_ref().map(Origin::content))
     });
-    let mut copied = Copied { missing, ended, ..Copied::default() };
+    let mut copied = ExportReadBack { missing, ended, ..ExportReadBack::default() };
     let content = match content {
         Some(Ok(content)) => Some(content),
         Some(Err(why)) => {

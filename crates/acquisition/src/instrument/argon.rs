@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use nilometer_model::{Seed, Stream};
+use nilometer_model::{RandomStream, Seed};
 
 use super::{
     noise::Normal,
@@ -46,7 +46,7 @@ impl Argon {
     fn tracks(&self, frame: u64) -> Vec<Track> {
         let mut stream = self.seed.part(frame).named("tracks").stream();
         let (samples, wires) = (self.grid.width as f64, self.grid.height as f64);
-        let track = |stream: &mut Stream| Track {
+        let track = |stream: &mut RandomStream| Track {
             start: stream.unit() * samples,
             slope: (stream.unit() - 0.5) * 2.0 * samples / wires,
             height: HEIGHT * (0.5 * self.normal.draw(stream)).exp(),
@@ -69,7 +69,7 @@ impl Argon {
         [400.0 + 20.0 * self.normal.draw(&mut stream), self.noise * (0.8 + 0.4 * stream.unit())]
     }
 
-    fn waveform(&self, row: usize, tracks: &[Track], common: &[f64], stream: &mut Stream) -> Vec<f64> {
+    fn waveform(&self, row: usize, tracks: &[Track], common: &[f64], stream: &mut RandomStream) -> Vec<f64> {
         let [pedestal, noise] = self.wire(row);
         let mut samples: Vec<f64> =
             common.iter().map(|common| pedestal + common + noise * self.normal.draw(stream)).collect();

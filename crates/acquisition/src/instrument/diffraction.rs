@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use nilometer_model::{Seed, Stream};
+use nilometer_model::{RandomStream, Seed};
 
 use super::{
     noise::{Normal, Poisson},
@@ -94,7 +94,7 @@ impl Diffraction {
 
     fn spots(&self, frame: u64) -> Vec<Spot> {
         let (normal, mut stream) = (Normal::new(), self.seed.part(frame).named("spots").stream());
-        let spot = |stream: &mut Stream| Spot {
+        let spot = |stream: &mut RandomStream| Spot {
             x: stream.unit() * self.grid.width as f64,
             y: stream.unit() * self.grid.rows as f64,
             width: 0.8 + 0.8 * stream.unit(),
@@ -103,7 +103,7 @@ impl Diffraction {
         (0..self.grid.rows * self.grid.width / PIXELS_PER_SPOT).map(|_| spot(&mut stream)).collect()
     }
 
-    fn row(&self, spots: &[Spot], stream: &mut Stream, row: usize, values: &mut [i32]) {
+    fn row(&self, spots: &[Spot], stream: &mut RandomStream, row: usize, values: &mut [i32]) {
         let y = row % self.grid.height;
         if self.modules.is_gap_row(y) {
             values.fill(GAP);
@@ -127,7 +127,7 @@ impl Diffraction {
 
 impl Spot {
     /// Adds the spot's photons in this row.
-    fn add(&self, row: usize, values: &mut [i32], stream: &mut Stream) {
+    fn add(&self, row: usize, values: &mut [i32], stream: &mut RandomStream) {
         let (reach, up) = (REACH * self.width, row as f64 - self.y);
         if up.abs() > reach {
             return;

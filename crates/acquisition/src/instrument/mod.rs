@@ -21,7 +21,7 @@ mod vlbi;
 
 pub use origin::Origin;
 pub use pattern::Pattern;
-pub use pool::Pool;
+pub use pool::FramePool;
 
 use std::path::PathBuf;
 
@@ -36,7 +36,7 @@ pub enum Content {
     /// Random bytes, made in place.
     Pattern(Pattern),
     /// Prepared frames, copied.
-    Pool(Pool),
+    Pool(FramePool),
 }
 
 /// Content that can't be made.
@@ -108,7 +108,7 @@ impl Content {
         let stamp = Stamp::new(seed, pixel);
         match &data.kind {
             DataKind::Incompressible => incompressible(data, grid, seed),
-            DataKind::Files(pattern) => Ok(Content::Pool(Pool::new(files::load(pattern, grid)?, stamp))),
+            DataKind::Files(pattern) => Ok(Content::Pool(FramePool::new(files::load(pattern, grid)?, stamp))),
             _ => Ok(Content::Pool(made(data, shape, stamp, pixel)?)),
         }
     }
@@ -196,7 +196,7 @@ fn incompressible(data: &Data, grid: Grid, seed: Seed) -> Result<Content, Conten
     }
 }
 
-fn made(data: &Data, shape: &[u64], stamp: Stamp, pixel: PixelType) -> Result<Pool, ContentError> {
+fn made(data: &Data, shape: &[u64], stamp: Stamp, pixel: PixelType) -> Result<FramePool, ContentError> {
     let grid = Grid::new(shape, pixel);
     let distinct = distinct(data, grid)?;
     let frames = |intensity: Option<f64>| {
@@ -209,7 +209,7 @@ fn made(data: &Data, shape: &[u64], stamp: Stamp, pixel: PixelType) -> Result<Po
             scene.rows(frame as u64, 0..grid.rows, &mut bytes);
             bytes
         });
-        Pool::new(frames, stamp).with_origin(resolved, shape, pixel)
+        FramePool::new(frames, stamp).with_origin(resolved, shape, pixel)
     };
     let usual = data.kind.usual_intensity();
     let Some(wished) = data.compressibility else { return Ok(frames(data.intensity.or(usual))) };

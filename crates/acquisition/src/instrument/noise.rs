@@ -1,6 +1,6 @@
 //! Random numbers as detectors have them, from the streams of [`Seed`](nilometer_model::Seed): normal and Poisson.
 
-use nilometer_model::Stream;
+use nilometer_model::RandomStream;
 
 const LAYERS: usize = 128;
 /// Where the tail begins, and the area of a layer, for 128 layers.
@@ -29,7 +29,7 @@ impl Normal {
     }
 
     #[inline]
-    pub(super) fn draw(&self, stream: &mut Stream) -> f64 {
+    pub(super) fn draw(&self, stream: &mut RandomStream) -> f64 {
         loop {
             let bits = stream.next();
             let layer = bits as usize % LAYERS;
@@ -56,7 +56,7 @@ fn density(x: f64) -> f64 {
 
 /// A number beyond the layers (Marsaglia, "Generating a variable from the tail of the normal distribution", 1964).
 #[cold]
-fn tail(stream: &mut Stream) -> f64 {
+fn tail(stream: &mut RandomStream) -> f64 {
     loop {
         // 1 - unit() is never 0.
         let x = (1.0 - stream.unit()).ln() / TAIL;
@@ -91,14 +91,14 @@ impl Poisson {
     }
 
     #[inline]
-    pub(super) fn draw(&self, stream: &mut Stream) -> i32 {
+    pub(super) fn draw(&self, stream: &mut RandomStream) -> i32 {
         match *self {
             Poisson::Searched { mean, none } => searched(mean, none, stream.unit()),
             Poisson::Rejected { .. } => self.rejected(stream),
         }
     }
 
-    fn rejected(&self, stream: &mut Stream) -> i32 {
+    fn rejected(&self, stream: &mut RandomStream) -> i32 {
         let Poisson::Rejected { mean, log_mean, a, b, log_alpha, sure } = *self else {
             unreachable!("only called for it")
         };

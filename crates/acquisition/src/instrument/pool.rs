@@ -20,7 +20,7 @@ use super::{
 
 /// Prepared frames. Frame `number` is the one at `number` modulo their count, stamped.
 #[derive(Clone)]
-pub struct Pool {
+pub struct FramePool {
     frames: Arc<[Vec<u8>]>,
     stamp: Stamp,
     ratio: f64,
@@ -28,23 +28,23 @@ pub struct Pool {
     origin: Option<Origin>,
 }
 
-impl fmt::Debug for Pool {
+impl fmt::Debug for FramePool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Pool { frames, stamp, ratio, .. } = self;
+        let FramePool { frames, stamp, ratio, .. } = self;
         let mut written = f.debug_struct("Pool");
         written.field("distinct", &frames.len()).field("frame_size", &self.frame_size());
         written.field("stamp", stamp).field("ratio", ratio).finish()
     }
 }
 
-impl Pool {
+impl FramePool {
     /// Takes frames, all of one length, at least one.
     pub(super) fn new(frames: Vec<Vec<u8>>, stamp: Stamp) -> Self {
         assert!(
             frames.iter().all(|frame| frame.len() == frames[0].len()),
             "frames of an instrument are alike"
         );
-        let mut pool = Pool { frames: frames.into(), stamp, ratio: 1.0, origin: None };
+        let mut pool = FramePool { frames: frames.into(), stamp, ratio: 1.0, origin: None };
         pool.ratio = pool.measured();
         pool
     }

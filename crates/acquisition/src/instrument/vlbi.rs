@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use nilometer_model::{Seed, Stream};
+use nilometer_model::{RandomStream, Seed};
 
 use super::scene::{Grid, Scene, row_seed};
 
@@ -33,7 +33,7 @@ impl Scene for Vlbi {
 }
 
 /// 64 samples.
-fn sixty_four(stream: &mut Stream) -> u128 {
+fn sixty_four(stream: &mut RandomStream) -> u128 {
     let (positive, outer) = (stream.next(), with_probability(OUTER, stream));
     // Values 0 to 3: far below, below, above, far above the mean.
     let low = !(positive ^ outer);
@@ -42,7 +42,7 @@ fn sixty_four(stream: &mut Stream) -> u128 {
 
 /// Bits that are each set with probability `share` / 65536: of random bits, one for each binary digit of it, the lowest
 /// first; "or" halves what is missing to one, "and" what is there.
-fn with_probability(share: u32, stream: &mut Stream) -> u64 {
+fn with_probability(share: u32, stream: &mut RandomStream) -> u64 {
     (0..16).fold(0, |bits, digit| {
         let random = stream.next();
         if share >> digit & 1 == 1 { bits | random } else { bits & random }

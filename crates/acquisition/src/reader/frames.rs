@@ -7,13 +7,13 @@ use crate::journal::{Encoding, FrameExtent};
 
 /// Keeps the file that was read last in each lane open.
 #[derive(Debug)]
-pub struct Frames<'a> {
+pub struct FrameReader<'a> {
     recording: &'a Recording,
     open: Vec<Option<(u64, File)>>,
     bytes: Vec<u8>,
 }
 
-impl Frames<'_> {
+impl FrameReader<'_> {
     /// The bytes of the frame in a place.
     pub fn at(&mut self, place: FrameLocation) -> io::Result<&[u8]> {
         let FrameExtent { file, offset, encoding, size, .. } = place.extent;
@@ -42,9 +42,9 @@ impl Frames<'_> {
 
 impl Recording {
     /// Reads frames one after the other.
-    pub fn frames(&self) -> Frames<'_> {
+    pub fn frames(&self) -> FrameReader<'_> {
         let open = self.stems.iter().map(|_| None).collect();
-        Frames { recording: self, open, bytes: vec![0; self.head().frame_size as usize] }
+        FrameReader { recording: self, open, bytes: vec![0; self.head().frame_size as usize] }
     }
 }
 

@@ -16,7 +16,7 @@ use nilometer_storage::{
 use super::threads::SourceTotals;
 use crate::{
     Delivery, Follower, Following, Purpose, Ring, Source,
-    assembly::{Assembly, Limits, Missing},
+    assembly::{Assembly, Missing, ReorderWindow},
     instrument::Content,
     receiver::{Receiver, Traffic, Until},
     sink::RawLayout,
@@ -81,7 +81,7 @@ pub struct Network {
     /// Frames of a block: [`nilometer_model::packets::frames_of_block`].
     pub frames_of_block: u64,
     /// How far from their place they may come.
-    pub limits: Limits,
+    pub limits: ReorderWindow,
     /// What becomes of those that don't.
     pub missing: Missing,
     /// When it ends by itself.

@@ -71,7 +71,7 @@ pub fn suited_engine(target: &dyn Target, deep: bool, clock: Clock) -> Result<Op
 
 /// A recording that could not begin.
 #[derive(Debug, thiserror::Error)]
-pub enum RecordError {
+pub enum RecordingError {
     /// A lane could not be set up.
     #[error("lane {lane}: {why}")]
     Lane {
@@ -129,14 +129,14 @@ const LOOK: Nanos = Nanos::from_millis(50);
 
 impl Recorder {
     /// Starts a recording: the first frame is due when all lanes are ready.
-    pub fn start(setup: Setup) -> Result<Self, RecordError> {
+    pub fn start(setup: Setup) -> Result<Self, RecordingError> {
         let mut recorder = Recorder::prepare(setup)?;
         recorder.begin()?;
         Ok(recorder)
     }
 
     /// Makes all lanes ready. Packets that come from then on are recorded; frames of an instrument come from [`Recorder::begin`] on.
-    pub fn prepare(setup: Setup) -> Result<Self, RecordError> {
+    pub fn prepare(setup: Setup) -> Result<Self, RecordingError> {
         let Setup { lanes, engine, feed, stop, allowance, hang_after, .. } = setup;
         let (count, clock) = (lanes.len(), engine.clock);
         let reserved = lanes.iter().any(|lane| lane.sink.reserves_all());
@@ -195,7 +195,7 @@ impl Recorder {
     }
 
     /// What came since it was prepared is none of the recording: for one that begins later.
-    pub fn discard(&mut self) -> Result<(), RecordError> {
+    pub fn discard(&mut self) -> Result<(), RecordingError> {
         match &mut self.waits {
             Some((job, _)) => Ok(job.discard()?),
             None => Ok(()),
@@ -216,7 +216,7 @@ impl Recorder {
     }
 
     /// The first frame is due now.
-    pub fn begin(&mut self) -> Result<(), RecordError> {
+    pub fn begin(&mut self) -> Result<(), RecordingError> {
         let Some((job, sender)) = self.waits.take() else { return Ok(()) };
         self.before = Usage::of_process();
         self.over = self.clock.now() + self.duration;
@@ -352,11 +352,11 @@ pub fn ring_of(needs: RingNeeds, slots: Vec<Buffer>, lanes: usize, chronicle: Ch
 }
 
 /// Waits until every lane is, or some are and others do not answer. What those reported meanwhile that have failed already.
-fn all_ready(reports: &Receiver<Report>, lanes: usize, limit: Nanos) -> Result<Vec<Report>, RecordError> {
+fn all_ready(reports: &Receiver<Report>, lanes: usize, limit: Nanos) -> Result<Vec<Report>, RecordingError> {
     let (mut waiting, mut early): (BTreeSet<usize>, _) = ((0..lanes).collect(), Vec::new());
     while let Some(&lane) = waiting.first() {
         match reports.recv_timeout(limit.duration()) {
-            Ok(Report::Refused(lane, why)) => return Err(RecordError::Lane { lane, why }),
+            Ok(Report::Refused(lane, why)) => return Err(RecordingError::Lane { lane, why }),
             Ok(Report::Ready(lane)) => drop(waiting.remove(&lane)),
             Ok(report) => {
                 if let Report::Lane(lane, _) = &report {
@@ -365,18 +365,18 @@ fn all_ready(reports: &Receiver<Report>, lanes: usize, limit: Nanos) -> Result<V
                 early.push(report);
             }
             Err(_) if waiting.len() < lanes => break,
-            Err(_) => return Err(RecordError::Hung { lane }),
+            Err(_) => return Err(RecordingError::Hung { lane }),
         }
     }
     Ok(early)
 }
 
 /// Where space is reserved before the recording begins, every lane has its own.
-fn whole_ring(reserved: bool, early: Vec<Report>) -> Result<Vec<Report>, RecordError> {
+fn whole_ring(reserved: bool, early: Vec<Report>) -> Result<Vec<Report>, RecordingError> {
     for report in early.iter().filter(|_| reserved) {
         if let Report::Lane(lane, ended) = report {
             let why = ended.totals.fault.map_or("no room for its file".into(), |fault| fault.to_string());
-            return Err(RecordError::Lane { lane: *lane, why });
+            return Err(RecordingError::Lane { lane: *lane, why });
         }
     }
     Ok(early)
@@ -387,7 +387,7 @@ mod tests {
     use super::*;
     use crate::WriterTotals;
 
-    fn said(reports: impl IntoIterator<Item = Report>, lanes: usize) -> Result<Vec<Report>, RecordError> {
+    fn said(reports: impl IntoIterator<Item = Report>, lanes: usize) -> Result<Vec<Report>, RecordingError> {
         let (sender, receiver) = sync_channel(8);
         reports.into_iter().for_each(|report| sender.send(report).expect("there is room"));
         all_ready(&receiver, lanes, Nanos::from_millis(10))
@@ -412,8 +412,8 @@ mod tests {
     #[test]
     fn a_lane_that_does_not_answer_keeps_others_from_nothing() {
         assert!(matches!(said([Report::Ready(1)], 2), Ok(early) if early.is_empty()));
-        assert!(matches!(said([], 2), Err(RecordError::Hung { lane: 0 })));
+        assert!(matches!(said([], 2), Err(RecordingError::Hung { lane: 0 })));
         let refused = Report::Refused(1, "why".into());
-        assert!(matches!(said([Report::Ready(0), refused], 2), Err(RecordError::Lane { lane: 1, .. })));
+        assert!(matches!(said([Report::Ready(0), refused], 2), Err(RecordingError::Lane { lane: 1, .. })));
     }
 }

@@ -325,7 +325,7 @@ impl Recent {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{RingCounters, assembly::Tally, receiver::Span, transport::Counted};
+    use crate::{RingCounters, assembly::PacketTally, receiver::Span, transport::TransportCounts};
 
     #[test]
     fn the_rate_is_of_the_last_second_whenever_it_is_asked() {
@@ -345,8 +345,15 @@ mod tests {
     #[test]
     fn every_count_stands_where_it_belongs() {
         let ignored = [1, 2, 3];
-        let tally = Tally { placed: 90, bytes: 900, missing: 10, refused: 4, losses: 2, ..Tally::default() };
-        let tally = Tally {
+        let tally = PacketTally {
+            placed: 90,
+            bytes: 900,
+            missing: 10,
+            refused: 4,
+            losses: 2,
+            ..PacketTally::default()
+        };
+        let tally = PacketTally {
             longest_loss: 7,
             late: 5,
             duplicates: 6,
@@ -358,13 +365,13 @@ mod tests {
             jumped: 23,
             ..tally
         };
-        let counted = Counted {
+        let counted = TransportCounts {
             packets: 120,
             bytes: 1200,
             dropped: 11,
             strangers: 12,
             early: 14,
-            ..Counted::default()
+            ..TransportCounts::default()
         };
         let first = Some(Nanos::from_millis(1000));
         let span = Span { time: Nanos::from_millis(1500), bytes: 900 };

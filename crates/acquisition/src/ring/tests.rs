@@ -108,7 +108,7 @@ fn what_waits_for_one_that_hangs_is_taken_over_after_a_while() {
 /// What writers hold and stored, in a history that follows from a seed.
 struct History {
     ring: Arc<Ring>,
-    random: nilometer_model::Stream,
+    random: nilometer_model::RandomStream,
     hands: Vec<VecDeque<Frame>>,
     /// By writer: the first frame of its chunk.
     chunk: Vec<u64>,

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use nilometer_model::{Seed, Stream};
+use nilometer_model::{RandomStream, Seed};
 
 /// Which faults, and how often. Shares are of the stream's packets, 0 to 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -46,7 +46,7 @@ pub enum Leaving {
 
 /// How many of each kind there were.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Counts {
+pub struct FaultCounts {
     /// Packets of the stream that were due.
     pub due: u64,
     /// Of these, how many left as they should be, those that left twice counted once.
@@ -65,11 +65,11 @@ pub struct Counts {
     pub foreign: u64,
 }
 
-impl Counts {
+impl FaultCounts {
     /// What happened to two streams.
     #[must_use]
-    pub fn and(self, other: Counts) -> Self {
-        Counts {
+    pub fn and(self, other: FaultCounts) -> Self {
+        FaultCounts {
             due: self.due + other.due,
             left: self.left + other.left,
             lost: self.lost + other.lost,
@@ -96,18 +96,18 @@ pub struct Departures {
     held: VecDeque<(u64, u64)>,
     /// Above all packets that left.
     above: u64,
-    counts: Counts,
+    counts: FaultCounts,
 }
 
 /// Random numbers, of each kind of fault its own.
 #[derive(Debug, Clone)]
 struct Draws {
-    loss: Stream,
-    reorder: Stream,
-    duplicate: Stream,
-    odd: Stream,
-    foreign: Stream,
-    size: Stream,
+    loss: RandomStream,
+    reorder: RandomStream,
+    duplicate: RandomStream,
+    odd: RandomStream,
+    foreign: RandomStream,
+    size: RandomStream,
 }
 
 /// The most bytes that a packet in another size has beyond its own.
@@ -137,7 +137,7 @@ impl Departures {
             was_lost: false,
             held: VecDeque::new(),
             above: 0,
-            counts: Counts::default(),
+            counts: FaultCounts::default(),
         }
     }
 
@@ -178,7 +178,7 @@ impl Departures {
     }
 
     /// What happened so far.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> FaultCounts {
         self.counts
     }
 
@@ -237,7 +237,7 @@ impl Departures {
 
 /// Whether it happens, with this share; nothing is drawn for what never does.
 #[inline]
-fn chance(stream: &mut Stream, share: f64) -> bool {
+fn chance(stream: &mut RandomStream, share: f64) -> bool {
     share > 0.0 && stream.unit() < share
 }
 

@@ -9,14 +9,14 @@ use nilometer_wire::{Geometry, Packet, WireFormat};
 
 /// How the numbers of a stream go on, where they do not just go up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Course {
+pub struct StreamCourse {
     /// After so many frames serial numbers fall back to where they began, again and again: a new scan. At least 1.
     pub restart_after: Option<u64>,
     /// From this frame on, the clock is so many frames ahead, or behind.
     pub jump: Option<(u64, i64)>,
 }
 
-impl Course {
+impl StreamCourse {
     /// The number from which the serial number of a stream's frame is made.
     pub fn serial(&self, index: u64) -> u64 {
         self.restart_after.map_or(index, |frames| index % frames)
@@ -53,7 +53,7 @@ pub struct Flow {
     /// Where each part begins in its frame.
     offsets: Vec<usize>,
     content: Content,
-    course: Course,
+    course: StreamCourse,
     slots: u64,
     memory: Vec<u8>,
     /// Which frame's content a slot holds.
@@ -68,7 +68,7 @@ pub struct Flow {
 impl Flow {
     /// Packets of this format around this content, whose frames are no larger than the format's: they stand at the beginning
     /// of these, zeroes behind them. Of `window` packets that follow each other, all can be had at once.
-    pub fn new(format: Box<dyn WireFormat>, content: Content, course: Course, window: u64) -> Self {
+    pub fn new(format: Box<dyn WireFormat>, content: Content, course: StreamCourse, window: u64) -> Self {
         let geometry = format.geometry().clone();
         assert!(content.frame_size() <= geometry.frame_size(), "content is prepared for its format");
         let (parts, distinct) = (geometry.parts.len() as u64, content.distinct());
@@ -106,7 +106,7 @@ impl Flow {
     }
 
     /// How its numbers go on.
-    pub fn course(&self) -> Course {
+    pub fn course(&self) -> StreamCourse {
         self.course
     }
 
@@ -246,7 +246,7 @@ mod tests {
     }
 
     /// The packet as a whole, made from nothing.
-    fn expected(format: &Numbered, content: &Content, course: Course, number: u64) -> Vec<u8> {
+    fn expected(format: &Numbered, content: &Content, course: StreamCourse, number: u64) -> Vec<u8> {
         let geometry = format.geometry();
         let parts = geometry.parts.len() as u64;
         let (index, part) = (number / parts, (number % parts) as usize);
@@ -270,7 +270,7 @@ mod tests {
             let format = Numbered::new(&parts);
             let kind = if noise { DataKind::Vlbi } else { DataKind::Incompressible };
             let content = content(kind, format.geometry().frame_size());
-            let course = Course { restart_after, jump };
+            let course = StreamCourse { restart_after, jump };
             let mut flow = Flow::new(Box::new(format.clone()), content.clone(), course, 5);
             for number in numbers {
                 let made = flow.make(number);
@@ -285,14 +285,14 @@ mod tests {
         for parts in [vec![64], vec![40, 24]] {
             let format = Numbered::new(&parts);
             let content = content(DataKind::Vlbi, 64);
-            let mut flow = Flow::new(Box::new(format.clone()), content.clone(), Course::default(), 7);
+            let mut flow = Flow::new(Box::new(format.clone()), content.clone(), StreamCourse::default(), 7);
             for first in 0..50 {
                 let made: Vec<_> = (first..first + 7).map(|number| (number, flow.make(number))).collect();
                 for (number, made) in made {
                     let Packet { prefix, body } = flow.packet(made);
                     assert_eq!(
                         [prefix, body].concat(),
-                        expected(&format, &content, Course::default(), number)
+                        expected(&format, &content, StreamCourse::default(), number)
                     );
                 }
             }
@@ -301,8 +301,12 @@ mod tests {
 
     #[test]
     fn packets_that_are_frames_touch() {
-        let mut flow =
-            Flow::new(Box::new(Numbered::new(&[64])), content(DataKind::Vlbi, 64), Course::default(), 4);
+        let mut flow = Flow::new(
+            Box::new(Numbered::new(&[64])),
+            content(DataKind::Vlbi, 64),
+            StreamCourse::default(),
+            4,
+        );
         let made: Vec<_> = (0..4).map(|number| flow.make(number)).collect();
         for pair in made.windows(2) {
             let (this, next) = (flow.packet(pair[0]), flow.packet(pair[1]));
@@ -313,10 +317,10 @@ mod tests {
 
     #[test]
     fn serial_numbers_fall_back_and_clocks_jump() {
-        let course = Course { restart_after: Some(3), jump: Some((4, -2)) };
+        let course = StreamCourse { restart_after: Some(3), jump: Some((4, -2)) };
         assert_eq!([0, 2, 3, 5, 6].map(|index| course.serial(index)), [0, 2, 0, 2, 0]);
         assert_eq!([0, 3, 4, 5].map(|index| course.frame(index)), [0, 3, 2, 3]);
         assert_eq!([0, 3, 4, 6, 7].map(|frames| course.restarts(frames)), [0, 0, 1, 1, 2]);
-        assert_eq!(Course { jump: Some((0, -5)), ..course }.frame(2), 0);
+        assert_eq!(StreamCourse { jump: Some((0, -5)), ..course }.frame(2), 0);
     }
 }

@@ -7,25 +7,25 @@ use std::{
 
 use nilometer_model::Nanos;
 
-use super::{Counted, Received, Transport};
+use super::{Received, Transport, TransportCounts};
 use crate::assembly::Spot;
 
 /// See the module.
 #[derive(Debug)]
-pub struct Memory {
+pub struct MemoryTransport {
     coming: Receiver<Vec<u8>>,
     aside: Vec<Vec<u8>>,
-    counted: Counted,
+    counted: TransportCounts,
 }
 
 /// Packets that may wait.
 const ROOM: usize = 1024;
 
-impl Memory {
+impl MemoryTransport {
     /// The end that takes packets, and what receives them.
     pub fn channel() -> (SyncSender<Vec<u8>>, Self) {
         let (sender, coming) = sync_channel(ROOM);
-        (sender, Memory { coming, aside: Vec::new(), counted: Counted::default() })
+        (sender, MemoryTransport { coming, aside: Vec::new(), counted: TransportCounts::default() })
     }
 
     fn next(&mut self) -> Option<Vec<u8>> {
@@ -36,7 +36,7 @@ impl Memory {
     }
 }
 
-impl Transport for Memory {
+impl Transport for MemoryTransport {
     fn receive(&mut self, spots: &mut [Spot<'_>]) -> io::Result<Received> {
         self.aside.clear();
         self.counted.calls += 1;
@@ -80,7 +80,7 @@ impl Transport for Memory {
         ROOM as u64
     }
 
-    fn counted(&self) -> Counted {
+    fn counted(&self) -> TransportCounts {
         self.counted
     }
 }
@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn it_is_a_proper_transport() {
         transport_suite(&mut || {
-            let (sender, memory) = Memory::channel();
+            let (sender, memory) = MemoryTransport::channel();
             (Box::new(memory), Box::new(move |packet| sender.send(packet.to_vec()).expect("there is room")))
         });
     }

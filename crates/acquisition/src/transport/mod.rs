@@ -17,10 +17,10 @@ pub(crate) mod trial;
 #[expect(unsafe_code, reason = "the kernel is handed batches of packets by their addresses")]
 pub mod udp;
 
-pub use flow::{Course, Flow, Made};
-pub use memory::Memory;
-pub use pace::{InStep, Pace, Waiting};
-pub use sender::{Left, Sender, Station};
+pub use flow::{Flow, Made, StreamCourse};
+pub use memory::MemoryTransport;
+pub use pace::{InStep, SendPace, Waiting};
+pub use sender::{Left, Sender, SendingStation};
 pub use simulation::{Shape, Simulation, SimulationError};
 pub use tcp::TcpOutlet;
 
@@ -49,7 +49,7 @@ pub trait Transport: fmt::Debug + Send {
     /// How many bytes of packets may wait before some are dropped: what the kernel gave.
     fn room(&self) -> u64;
     /// What was counted so far.
-    fn counted(&self) -> Counted;
+    fn counted(&self) -> TransportCounts;
 }
 
 /// What one look brought.
@@ -82,7 +82,7 @@ impl Received {
 
 /// What a transport counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Counted {
+pub struct TransportCounts {
     /// Packets that came.
     pub packets: u64,
     /// Their bytes, without the headers of the network.
@@ -101,17 +101,17 @@ pub struct Counted {
     pub calls: u64,
 }
 
-impl Counted {
+impl TransportCounts {
     /// From now on, what came before is early.
     #[must_use]
     pub fn begin(&self) -> Self {
-        Counted { early: self.early + self.packets + self.dropped, ..Counted::default() }
+        TransportCounts { early: self.early + self.packets + self.dropped, ..TransportCounts::default() }
     }
 
     /// Two transports together.
     #[must_use]
-    pub fn and(self, other: Counted) -> Self {
-        Counted {
+    pub fn and(self, other: TransportCounts) -> Self {
+        TransportCounts {
             packets: self.packets + other.packets,
             bytes: self.bytes + other.bytes,
             dropped: self.dropped + other.dropped,

@@ -7,7 +7,7 @@ use nilometer_storage::Clock;
 
 /// Packets in even steps. When a packet is due follows from its number, so nothing adds up over hours.
 #[derive(Debug, Clone, Copy)]
-pub struct Pace {
+pub struct SendPace {
     rate: f64,
     /// Nanoseconds from one packet to the next.
     step: f64,
@@ -18,18 +18,18 @@ pub struct Pace {
 /// Packets that leave in one go last no longer than this at their own rate.
 const BURST: Nanos = Nanos(100_000);
 
-impl Pace {
+impl SendPace {
     /// So many packets a second, above 0.
     pub fn new(rate: Frequency) -> Self {
         assert!(rate.0 > 0.0, "a rate of zero is refused where it is read");
-        Pace { rate: rate.0, step: 1e9 / rate.0, pauses: None }
+        SendPace { rate: rate.0, step: 1e9 / rate.0, pauses: None }
     }
 
     /// With a pause after every so many packets, at least one.
     #[must_use]
     pub fn with_pauses(self, packets: u64, pause: Nanos) -> Self {
         assert!(packets > 0, "bursts of nothing are refused where they are read");
-        Pace { pauses: Some((packets, pause)), ..self }
+        SendPace { pauses: Some((packets, pause)), ..self }
     }
 
     /// When packet `number` is there as a whole, from the beginning on: packet 0 after one step.
@@ -168,7 +168,7 @@ mod tests {
         #[test]
         fn packets_are_due_in_even_steps_after_hours_too(rate in 1_u32..1_000_000, seconds in 0..1_000_000_u64) {
             let (number, rate) = (u64::from(rate) * seconds, f64::from(rate));
-            let pace = Pace::new(Frequency(rate));
+            let pace = SendPace::new(Frequency(rate));
             let (this, next) = (pace.due(number).0, pace.due(number + 1).0);
             let step = 1e9 / rate;
             prop_assert!(((next - this) as f64 - step).abs() <= 2.0, "{this} to {next}: {step}");
@@ -178,7 +178,7 @@ mod tests {
 
         #[test]
         fn as_many_packets_as_are_due_by_then(rate in 1.0..1e6_f64, seconds in 0..100_u32) {
-            let (pace, time) = (Pace::new(Frequency(rate)), Nanos(u64::from(seconds) * 1_000_000_000));
+            let (pace, time) = (SendPace::new(Frequency(rate)), Nanos(u64::from(seconds) * 1_000_000_000));
             let count = pace.packets_in(time);
             prop_assert!(pace.due(count) + Nanos(2) > time);
             prop_assert!(count == 0 || pace.due(count - 1) <= time + Nanos(2));
@@ -186,7 +186,7 @@ mod tests {
 
         #[test]
         fn a_burst_is_short(rate in 1.0..1e8_f64, most in 0..100_usize) {
-            let pace = Pace::new(Frequency(rate));
+            let pace = SendPace::new(Frequency(rate));
             let burst = pace.burst(most);
             prop_assert!(burst == 1 || (burst <= most && burst as f64 / rate <= 1.001e-4));
             prop_assert!(burst == most.max(1) || (burst + 1) as f64 / rate > 0.999e-4);
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn pauses_come_between_bursts_and_no_burst_reaches_over_one() {
-        let pace = Pace::new(Frequency(1000.0)).with_pauses(3, Nanos::from_millis(10));
+        let pace = SendPace::new(Frequency(1000.0)).with_pauses(3, Nanos::from_millis(10));
         let due = [0, 2, 3, 5, 6].map(|number| pace.due(number).0 / 1_000_000);
         assert_eq!(due, [1, 3, 14, 16, 27]);
         let ends =
@@ -208,7 +208,11 @@ mod tests {
     #[test]
     fn a_whole_second_has_as_many_packets_as_the_rate_says() {
         for (rate, packets) in [(15_625.0, 62_500), (506_996.25, 2_027_985), (3.0, 12), (128.0 / 3.0, 170)] {
-            assert_eq!(Pace::new(Frequency(rate)).packets_in(Nanos::from_millis(4000)), packets, "{rate}");
+            assert_eq!(
+                SendPace::new(Frequency(rate)).packets_in(Nanos::from_millis(4000)),
+                packets,
+                "{rate}"
+            );
         }
     }
 

@@ -11,14 +11,14 @@ use nilometer_model::{Histogram, Nanos, Seed};
 use nilometer_storage::{Calendar, Clock, process::Usage};
 
 use super::{
-    Flow, InStep, Made, Outlet, Pace, Sent, Waiting,
-    faults::{Counts, Departures, Faults, Leaving},
+    Flow, InStep, Made, Outlet, SendPace, Sent, Waiting,
+    faults::{Departures, FaultCounts, Faults, Leaving},
 };
 use nilometer_wire::Packet;
 
 /// One stream with a way out of its own.
 #[derive(Debug)]
-pub struct Station {
+pub struct SendingStation {
     flow: Flow,
     departures: Departures,
     /// One for each port to which packets go.
@@ -54,7 +54,7 @@ enum Bytes {
 /// Packets of another kind that are prepared.
 const FOREIGN: u64 = 16;
 
-impl Station {
+impl SendingStation {
     /// Sends a flow with faults by seed. The packets of a frame are shared out among the outlets, the first ones by the first
     /// of them. Every second foreign packet comes from the stranger, if there is one: all are of
     /// random bytes, in a size that the stream has.
@@ -75,7 +75,7 @@ impl Station {
         };
         let foreign = (0..FOREIGN).zip(sizes.iter().cycle()).map(random).collect();
         let (leaving, ready) = (Vec::new(), Vec::new());
-        Station { flow, departures, outlets, stranger, foreign, leaving, ready }
+        SendingStation { flow, departures, outlets, stranger, foreign, leaving, ready }
     }
 
     /// The next packets are due.
@@ -94,7 +94,7 @@ impl Station {
 
     fn send_leaving(&mut self) -> io::Result<()> {
         let odd = self.make();
-        let Station { flow, outlets, stranger, foreign, ready, .. } = self;
+        let SendingStation { flow, outlets, stranger, foreign, ready, .. } = self;
         for ready in ready.chunk_by(|a, b| a.way == b.way) {
             let bytes = |ready: &Ready| match ready.bytes {
                 Bytes::Made(made) => flow.packet(made),
@@ -167,8 +167,8 @@ fn alone(bytes: &[u8]) -> Packet<'_> {
 /// Stations that send in step.
 #[derive(Debug)]
 pub struct Sender {
-    stations: Vec<Station>,
-    pace: Pace,
+    stations: Vec<SendingStation>,
+    pace: SendPace,
     packets: u64,
     burst: u64,
 }
@@ -177,7 +177,7 @@ pub struct Sender {
 #[derive(Debug, Clone, Default)]
 pub struct Left {
     /// Of each station: what went wrong as it was asked for.
-    pub counts: Vec<Counts>,
+    pub counts: Vec<FaultCounts>,
     /// Of each station: what was handed to the network.
     pub sent: Vec<Sent>,
     /// How late packets left after they were due, in nanoseconds. One that leaves in a burst leaves with the last of it.
@@ -200,7 +200,7 @@ pub struct Left {
 
 impl Sender {
     /// At least one station; each sends `packets` packets at this pace.
-    pub fn new(stations: Vec<Station>, pace: Pace, packets: u64) -> Self {
+    pub fn new(stations: Vec<SendingStation>, pace: SendPace, packets: u64) -> Self {
         let most = stations
             .iter()
             .map(|station| station.outlets[0].burst(station.flow.geometry().packet_size()))
@@ -235,7 +235,7 @@ impl Sender {
             }
             first = next;
         }
-        self.stations.iter_mut().try_for_each(Station::finish)?;
+        self.stations.iter_mut().try_for_each(SendingStation::finish)?;
         let (wall, usage) = (clock.now().since(start), Usage::of_thread().since(usage));
         let due = first.checked_sub(1).map_or(Nanos(0), |last| self.pace.due(last));
         let stopped = first < self.packets;
@@ -246,8 +246,8 @@ impl Sender {
     fn told(&self) -> Left {
         Left {
             counts: self.stations.iter().map(|station| station.departures.counts()).collect(),
-            sent: self.stations.iter().map(Station::sent).collect(),
-            restarts: self.stations.iter().map(Station::restarts).sum(),
+            sent: self.stations.iter().map(SendingStation::sent).collect(),
+            restarts: self.stations.iter().map(SendingStation::restarts).sum(),
             room: self.stations.iter().map(|station| station.outlets[0].room()).min().unwrap_or_default(),
             burst: self.burst,
             ..Left::default()
@@ -268,7 +268,7 @@ mod tests {
     use crate::{
         instrument::Content,
         transport::{
-            Course,
+            StreamCourse,
             trial::{Kept, Numbered},
         },
     };
@@ -277,18 +277,18 @@ mod tests {
     const FRAME: usize = 200;
     const PACKETS: u64 = 3000;
 
-    fn station(faults: Faults, seed: u64, stranger: bool) -> (Station, Kept, Kept) {
+    fn station(faults: Faults, seed: u64, stranger: bool) -> (SendingStation, Kept, Kept) {
         let content =
             Content::prepare(&DataKind::Vlbi.into(), &[FRAME as u64 * 4], PixelType::Uint2, Seed(seed));
         let (content, format) = (content.expect("it can be made"), Box::new(Numbered::new(&[FRAME])));
-        let flow = Flow::new(format, content, Course::default(), 8 + faults.distance);
+        let flow = Flow::new(format, content, StreamCourse::default(), 8 + faults.distance);
         let (kept, other) = (Kept::default(), Kept::default());
         let second: Option<Box<dyn Outlet>> = stranger.then(|| Box::new(other.clone()) as Box<dyn Outlet>);
-        (Station::new(flow, (faults, Seed(seed)), vec![Box::new(kept.clone())], second), kept, other)
+        (SendingStation::new(flow, (faults, Seed(seed)), vec![Box::new(kept.clone())], second), kept, other)
     }
 
-    fn run(stations: Vec<Station>, stop: bool) -> Left {
-        let sender = Sender::new(stations, Pace::new(Frequency(1e6)), PACKETS);
+    fn run(stations: Vec<SendingStation>, stop: bool) -> Left {
+        let sender = Sender::new(stations, SendPace::new(Frequency(1e6)), PACKETS);
         sender.run(Clock::start(), &AtomicBool::new(stop)).expect("memory takes all")
     }
 
@@ -308,7 +308,7 @@ mod tests {
         assert!(packets.iter().map(|packet| serial(packet)).eq(0..PACKETS));
         assert!(packets.iter().all(|packet| packet.len() == content[0]));
         let Left { counts, lateness, burst, stopped, wall, .. } = left;
-        assert_eq!(counts, [Counts { due: PACKETS, left: PACKETS, ..Counts::default() }]);
+        assert_eq!(counts, [FaultCounts { due: PACKETS, left: PACKETS, ..FaultCounts::default() }]);
         assert_eq!((lateness.count(), burst, stopped), (PACKETS, 8, false));
         assert!(wall >= Nanos::from_millis(3), "3000 packets at a million a second in {wall}");
     }
@@ -362,10 +362,10 @@ mod tests {
     fn the_parts_of_a_frame_are_shared_out_among_ports() {
         let content = Content::prepare(&DataKind::Vlbi.into(), &[4 * 64 * 4], PixelType::Uint2, Seed(1));
         let format = Box::new(Numbered::new(&[64; 4]));
-        let flow = Flow::new(format, content.expect("it can be made"), Course::default(), 8);
+        let flow = Flow::new(format, content.expect("it can be made"), StreamCourse::default(), 8);
         let ports = [Kept::default(), Kept::default()];
         let outlets = ports.iter().map(|kept| Box::new(kept.clone()) as Box<dyn Outlet>).collect();
-        run(vec![Station::new(flow, (Faults::default(), Seed(1)), outlets, None)], false);
+        run(vec![SendingStation::new(flow, (Faults::default(), Seed(1)), outlets, None)], false);
         for (port, kept) in ports.iter().enumerate() {
             let packets = kept.packets();
             assert_eq!(packets.len() as u64, PACKETS / 2);

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use nilometer_model::{Burst, Bytes, Frequency, Instrument, Nanos, Packets, Seed, packets::PacketFormat};
 
 use super::{
-    Course, Flow, Outlet, Pace, Sender, Station,
+    Flow, Outlet, SendPace, Sender, SendingStation, StreamCourse,
     faults::Faults,
     udp::{Sending, UdpOutlet},
 };
@@ -122,8 +122,8 @@ impl Simulation {
         Ok((format, known))
     }
 
-    fn pace(&self, shape: &Shape) -> Pace {
-        let pace = Pace::new(shape.rate);
+    fn pace(&self, shape: &Shape) -> SendPace {
+        let pace = SendPace::new(shape.rate);
         let Some(Burst { frames, pause }) = self.instrument.burst else { return pace };
         let of_frame = shape.rate.0 / self.instrument.frame_rate.0;
         #[expect(clippy::cast_sign_loss, reason = "rates are above zero")]
@@ -132,7 +132,7 @@ impl Simulation {
     }
 
     /// In frames, what was asked for in packets and seconds.
-    fn course(&self, shape: &Shape) -> Result<Course, SimulationError> {
+    fn course(&self, shape: &Shape) -> Result<StreamCourse, SimulationError> {
         let parts = shape.geometry.parts.len() as u64;
         let wrong = |why: String| Err(SimulationError::Format(why));
         if let Some(packets) = self.restart_after
@@ -143,15 +143,20 @@ impl Simulation {
             ));
         }
         let restart_after = self.restart_after.map(|packets| packets / parts);
-        let Some((after, seconds)) = self.jump else { return Ok(Course { restart_after, jump: None }) };
+        let Some((after, seconds)) = self.jump else { return Ok(StreamCourse { restart_after, jump: None }) };
         let Some(clock) = shape.clock else {
             return wrong("a jump of the clock: only VDIF and Mark5B have one in their frames".into());
         };
         let by = (seconds * clock as f64).round() as i64;
-        Ok(Course { restart_after, jump: Some((after.div_ceil(parts), by)) })
+        Ok(StreamCourse { restart_after, jump: Some((after.div_ceil(parts), by)) })
     }
 
-    fn station(&self, stream: u64, shape: &Shape, course: Course) -> Result<Station, SimulationError> {
+    fn station(
+        &self,
+        stream: u64,
+        shape: &Shape,
+        course: StreamCourse,
+    ) -> Result<SendingStation, SimulationError> {
         let (format, _) = self.format()?;
         let content = self.content(&shape.geometry, self.seed.named("content").part(stream))?;
         let outlets = self.outlets(stream)?;
@@ -160,7 +165,12 @@ impl Simulation {
         let flow = Flow::new(format, content, course, window);
         let stranger =
             if self.faults.foreign > 0.0 { Some(self.outlet(self.port(stream, 0)?)?) } else { None };
-        Ok(Station::new(flow, (self.faults, self.seed.named("faults").part(stream)), outlets, stranger))
+        Ok(SendingStation::new(
+            flow,
+            (self.faults, self.seed.named("faults").part(stream)),
+            outlets,
+            stranger,
+        ))
     }
 
     /// Data for the format's frames. Where these have more in them than the instrument's pixels, or cut them otherwise, data

@@ -104,10 +104,16 @@ mod tests {
     fn block(counts: &[u32], invalid: &[usize]) -> Vec<u8> {
         let mut bytes = vec![0; counts.len() * 64];
         for (at, (frame, count)) in bytes.chunks_exact_mut(64).zip(counts).enumerate() {
-            let header = vdif::Header::parse(&[0; 32]).expect("it is whole");
+            let header = vdif::VdifHeader::parse(&[0; 32]).expect("it is whole");
             let (second, frame_of) = (count / 10, count % 10);
-            vdif::Header { second, frame: frame_of, length: 64, invalid: invalid.contains(&at), ..header }
-                .write(frame);
+            vdif::VdifHeader {
+                second,
+                frame: frame_of,
+                length: 64,
+                invalid: invalid.contains(&at),
+                ..header
+            }
+            .write(frame);
         }
         bytes
     }

@@ -12,7 +12,7 @@ use crate::reader::Numbers;
 
 /// See the module.
 #[derive(Debug, Clone, Default)]
-pub struct Faults {
+pub struct ReadFaults {
     /// Blocks, each counted as often as it was tried.
     pub count: u64,
     /// What was wrong with the first.
@@ -24,7 +24,7 @@ pub struct Faults {
 
 impl RecordingView {
     /// What could not be read though it should be there.
-    pub fn faults(&self) -> Faults {
+    pub fn faults(&self) -> ReadFaults {
         self.lock_faults().clone()
     }
 
@@ -60,7 +60,7 @@ impl RecordingView {
         faults.first.get_or_insert_with(|| format!("block {block} in {}: {error}", path.display()));
     }
 
-    fn lock_faults(&self) -> MutexGuard<'_, Faults> {
+    fn lock_faults(&self) -> MutexGuard<'_, ReadFaults> {
         self.faults.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

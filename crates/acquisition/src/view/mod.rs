@@ -36,7 +36,7 @@ use crate::{
 };
 use blocks::{Blocks, mark};
 pub use continuity::{Continuity, Jump};
-pub use faults::Faults;
+pub use faults::ReadFaults;
 use files::Files;
 use fill::Filling;
 use nilometer_wire::{Stamp, Stamps};
@@ -67,7 +67,7 @@ pub struct RecordingView {
     extent: Extent,
     filling: Mutex<Option<Filling>>,
     survey: Mutex<Option<Survey>>,
-    faults: Mutex<Faults>,
+    faults: Mutex<ReadFaults>,
 }
 
 #[derive(Debug)]

@@ -14,7 +14,7 @@ pub struct Survey {
     /// Frames of each of them in a second.
     pub frames_per_second: Option<u64>,
     /// The first VDIF header.
-    pub header: Option<vdif::Header>,
+    pub header: Option<vdif::VdifHeader>,
 }
 
 /// More frames than this are not of one moment.
@@ -46,12 +46,12 @@ impl RecordingView {
         (0..blocks).map(|block| block * frames.max(1)).find(|frame| self.stamp(*frame).is_some())
     }
 
-    fn vdif_header(&self, frame: u64) -> Option<vdif::Header> {
-        let mut bytes = [0; vdif::Header::SIZE];
+    fn vdif_header(&self, frame: u64) -> Option<vdif::VdifHeader> {
+        let mut bytes = [0; vdif::VdifHeader::SIZE];
         let length = self.frame_size.min(bytes.len() as u64) as usize;
         let (block, within, _) = self.piece(frame * self.frame_size);
         self.head(block, within, &mut bytes[..length])?;
-        vdif::Header::parse(&bytes)
+        vdif::VdifHeader::parse(&bytes)
     }
 }
 

@@ -13,7 +13,7 @@ use nilometer_model::{ByteRate, Format, Nanos, Seed, Storing};
 use nilometer_storage::{
     Arena, Completion, Engine, Errno, OpKind, Step, Wait, Workload,
     clock::VirtualClock,
-    engine::wrap::{Effect, Faulty, Rule, When},
+    engine::wrap::{FaultEffect, Faulty, Rule, When},
     target::{Cost, Device, Simulated},
 };
 
@@ -67,7 +67,7 @@ fn failing_writers() -> Lab {
         let rule = Rule {
             on: Some(OpKind::Write),
             when: When::FromNth(if made % 5 < 2 { 50 + made % 97 } else { u64::MAX }),
-            effect: Effect::Error(Errno::EIO),
+            effect: FaultEffect::Error(Errno::EIO),
         };
         Box::new(Faulty::new(inner, &[rule], Seed(1)))
     }

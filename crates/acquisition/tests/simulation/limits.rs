@@ -9,7 +9,7 @@
 
 use nilometer_model::{
     ByteRate, Nanos, Seed,
-    search::{Advice, BufferLimit, BufferSearch, BufferTrial, Ended, RateSearch, RateTrial},
+    search::{Advice, BufferLimit, BufferSearch, BufferTrial, RateSearch, RateTrial, SearchEnd},
 };
 use nilometer_storage::target::{Cost, Device};
 
@@ -65,8 +65,8 @@ impl Stalling {
     }
 }
 
-fn ended(run: &Run) -> Ended {
-    if run.ring.books().lost() > 0 { Ended::Lost } else { Ended::Carried }
+fn ended(run: &Run) -> SearchEnd {
+    if run.ring.books().lost() > 0 { SearchEnd::Lost } else { SearchEnd::Carried }
 }
 
 /// A frame a period at this rate.
@@ -166,6 +166,6 @@ fn the_smallest_buffer_is_the_one_that_theory_gives() {
             (Some(needs), None, needs),
             "seed {seed}: {target:?}"
         );
-        assert_eq!(ended(&target.run(period, needs - 1)), Ended::Lost, "seed {seed}: one slot fewer");
+        assert_eq!(ended(&target.run(period, needs - 1)), SearchEnd::Lost, "seed {seed}: one slot fewer");
     }
 }

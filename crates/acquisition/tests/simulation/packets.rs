@@ -9,11 +9,11 @@ use std::{
 
 use nilometer_acquisition::{
     Chronicle, Follower, Following, Purpose, Receiver, Ring, Stream, Traffic, Until, Writer,
-    assembly::{Assembly, Limits, Missing},
+    assembly::{Assembly, Missing, ReorderWindow},
     journal::{self, Entry, Head},
     reader::{Index, Trust},
     sink::{Durability, Gauge, RawFiles, RawLayout},
-    transport::Memory,
+    transport::MemoryTransport,
 };
 use nilometer_model::{Format, Nanos, Seed, Storing};
 use nilometer_storage::{
@@ -163,10 +163,10 @@ fn run(seed: Seed, until: Nanos) -> Run {
     let mut writer = Writer::new(ring.clone(), 0, Box::new(RawFiles::new(layout(), Gauge::with_reserve(0))));
     let mut idle = Simulated::new(Device::default(), clock.clone()).attach(1, 1);
     ring.seat_source(idle.waker());
-    let limits = Limits { window: 32, gap: 200, patience: Nanos(50_000), quiet: Nanos(20_000) };
+    let limits = ReorderWindow { window: 32, gap: 200, patience: Nanos(50_000), quiet: Nanos(20_000) };
     let assembly =
         Assembly::new(vec![Box::new(Serial::new())], ring.clone(), PER_BLOCK, limits, Missing::Filled);
-    let (memory, transport) = Memory::channel();
+    let (memory, transport) = MemoryTransport::channel();
     let receiver = Receiver::new(vec![Box::new(transport)], assembly, Until::default());
     let live = receiver.live();
     let arrivals = arrivals(seed);

@@ -4,7 +4,7 @@ use nilometer_acquisition::reader::Trust;
 use nilometer_model::{Histogram, Nanos, Seed};
 use nilometer_storage::{
     Engine, Errno, OpKind,
-    engine::wrap::{Effect, Faulty, Rule, When},
+    engine::wrap::{FaultEffect, Faulty, Rule, When},
     target::{Cost, Device},
 };
 
@@ -156,7 +156,7 @@ fn with_a_limit_only_the_newest_files_stay_and_the_reader_knows() {
 #[test]
 fn where_space_cannot_be_reserved_files_grow_as_they_are_written() {
     let rule = |engine| -> Box<dyn Engine> {
-        let effect = Effect::Error(Errno::EOPNOTSUPP);
+        let effect = FaultEffect::Error(Errno::EOPNOTSUPP);
         let rule = Rule { on: Some(OpKind::Allocate), when: When::Every(1), effect };
         Box::new(Faulty::new(engine, &[rule], Seed(1)))
     };
@@ -170,7 +170,7 @@ fn where_space_cannot_be_reserved_files_grow_as_they_are_written() {
 #[test]
 fn short_writes_are_faults_and_hand_the_frame_on() {
     let rule = |engine| -> Box<dyn Engine> {
-        let rule = Rule { on: Some(OpKind::Write), when: When::FromNth(50), effect: Effect::Short };
+        let rule = Rule { on: Some(OpKind::Write), when: When::FromNth(50), effect: FaultEffect::Short };
         Box::new(Faulty::new(engine, &[rule], Seed(1)))
     };
     let run = Lab { frames: 100, wrap: rule, ..Lab::default() }.run(Nanos::MAX);

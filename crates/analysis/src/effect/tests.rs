@@ -1,6 +1,6 @@
 //! Known answers: small cases by hand, and thousands of campaigns whose true ratio is known.
 
-use nilometer_model::{Seed, Stream, statistics::PAIRS_LEAST};
+use nilometer_model::{RandomStream, Seed, statistics::PAIRS_LEAST};
 
 use super::*;
 
@@ -9,7 +9,7 @@ fn near(a: f64, b: f64) -> bool {
 }
 
 /// A standard normal number (Box and Muller 1958).
-fn normal(stream: &mut Stream) -> f64 {
+fn normal(stream: &mut RandomStream) -> f64 {
     (-2.0 * (1.0 - stream.unit()).ln()).sqrt() * (std::f64::consts::TAU * stream.unit()).cos()
 }
 
@@ -145,7 +145,7 @@ fn words_follow_the_interval_and_the_margin() {
 #[test]
 fn what_drifts_for_both_cancels() {
     let mut stream = Seed(5).stream();
-    let pair = |round: i32, stream: &mut Stream| {
+    let pair = |round: i32, stream: &mut RandomStream| {
         let drift = 1.5_f64.powi(round);
         let [a, b] = [1.2 * drift, drift].map(|rate| rate * (0.01 * normal(stream)).exp());
         (a / b).ln()

@@ -29,7 +29,7 @@ use nilometer_model::{
 };
 
 use crate::{
-    Outcome, Stage, Verdict,
+    CellOutcome, StudyStage, Verdict,
     evidence::{Evidence, largest_cache},
 };
 
@@ -42,7 +42,7 @@ pub struct MeasuredLimit {
     /// Index into [`Results::targets`].
     pub target: usize,
     /// What is limited.
-    pub kind: Kind,
+    pub kind: LimitKind,
     /// Bytes or files a second that it takes at least: the lower end of the interval of the mean, of the cell where that is
     /// highest; what a recording took at the limit, if that is more.
     pub value: f64,
@@ -67,7 +67,7 @@ pub enum LimitSource {
 
 /// What a limit is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum LimitKind {
     /// Bytes a second, written in sequence and durable, each worker into files of its own.
     Written,
     /// The same into one file for all.
@@ -84,7 +84,7 @@ pub enum Withheld {
     /// The target was given up.
     TargetGivenUp,
     /// Nothing of this kind was measured there.
-    NotMeasured(Kind),
+    NotMeasured(LimitKind),
     /// It was not recorded there.
     NotRecorded,
     /// What was written was not made durable.
@@ -111,11 +111,11 @@ pub(super) struct OnTarget {
 }
 
 impl OnTarget {
-    pub(super) fn limit(&self, kind: Kind) -> Result<&MeasuredLimit, Withheld> {
+    pub(super) fn limit(&self, kind: LimitKind) -> Result<&MeasuredLimit, Withheld> {
         let at = match kind {
-            Kind::Written | Kind::Packed => 0,
-            Kind::Shared => 1,
-            Kind::Files => 2,
+            LimitKind::Written | LimitKind::Packed => 0,
+            LimitKind::Shared => 1,
+            LimitKind::Files => 2,
         };
         self.limits[at].as_ref().map_err(Clone::clone)
     }
@@ -124,7 +124,7 @@ impl OnTarget {
 /// All that a campaign measured, as far as limits follow from it.
 pub(super) struct Found<'a> {
     pub(super) results: &'a Results,
-    pub(super) stages: &'a [Stage<'a>],
+    pub(super) stages: &'a [StudyStage<'a>],
     pub(super) verdicts: &'a [Verdict],
     pub(super) evidence: &'a [Evidence<'a>],
 }
@@ -134,11 +134,11 @@ impl Found<'_> {
     pub(super) fn on(&self, target: usize) -> OnTarget {
         let given_up = self.results.targets.get(target).is_some_and(|entry| entry.left_out.is_some());
         let limit = |kind| if given_up { Err(Withheld::TargetGivenUp) } else { self.limit(target, kind) };
-        OnTarget { limits: [Kind::Written, Kind::Shared, Kind::Files].map(limit) }
+        OnTarget { limits: [LimitKind::Written, LimitKind::Shared, LimitKind::Files].map(limit) }
     }
 
     /// The highest of all that count; else the reason that is nearest to one.
-    fn limit(&self, target: usize, kind: Kind) -> Result<MeasuredLimit, Withheld> {
+    fn limit(&self, target: usize, kind: LimitKind) -> Result<MeasuredLimit, Withheld> {
         let here = self.verdicts.iter().filter(|verdict| verdict.target == target);
         let recorded = here.filter_map(|verdict| self.recorded(verdict, kind)).map(Ok);
         let all: Vec<Result<MeasuredLimit, Withheld>> = self.staged(target, kind).chain(recorded).collect();
@@ -152,7 +152,11 @@ impl Found<'_> {
     }
 
     /// What each cell of this kind says.
-    fn staged(&self, target: usize, kind: Kind) -> impl Iterator<Item = Result<MeasuredLimit, Withheld>> {
+    fn staged(
+        &self,
+        target: usize,
+        kind: LimitKind,
+    ) -> impl Iterator<Item = Result<MeasuredLimit, Withheld>> {
         let outcomes = self.stages.iter().flat_map(move |stage| {
             stage
                 .outcomes
@@ -171,7 +175,7 @@ impl Found<'_> {
     fn judged(
         &self,
         stage: &str,
-        outcome: &Outcome<'_>,
+        outcome: &CellOutcome<'_>,
         measures: &Measures,
     ) -> Result<MeasuredLimit, Withheld> {
         let name = || stage.to_owned();
@@ -179,7 +183,7 @@ impl Found<'_> {
         let made = outcome.usable().map(|measured| measured.sample.operations).min().unwrap_or_default();
         let cache = largest_cache(self.evidence, outcome.target).unwrap_or_default();
         let scale = scale(self.results);
-        let is_files = measures.kind == Kind::Files;
+        let is_files = measures.kind == LimitKind::Files;
         let summary = if is_files { outcome.operations } else { outcome.rate };
         match summary {
             _ if !measures.durable => Err(Withheld::NotDurable(name())),
@@ -205,16 +209,16 @@ impl Found<'_> {
     }
 
     /// What a target took at the limit while an instrument was recorded.
-    fn recorded(&self, verdict: &Verdict, kind: Kind) -> Option<MeasuredLimit> {
+    fn recorded(&self, verdict: &Verdict, kind: LimitKind) -> Option<MeasuredLimit> {
         let margin = verdict.margin()?;
         let at_limit = self.of_verdict(verdict).find(|of| of.is_limit())?;
         let files = files(&at_limit.stored);
         let is_shared = at_limit.stored.storing.kind().one_for_all;
         let bytes = verdict.rate.0 / at_limit.packing().unwrap_or(1.0);
         let needed = match kind {
-            Kind::Files => files? * f64::from(verdict.instrument.count),
-            Kind::Shared if is_shared => bytes,
-            Kind::Written if !is_shared => bytes,
+            LimitKind::Files => files? * f64::from(verdict.instrument.count),
+            LimitKind::Shared if is_shared => bytes,
+            LimitKind::Written if !is_shared => bytes,
             _ => return None,
         };
         let value = margin * needed;
@@ -251,7 +255,7 @@ impl Found<'_> {
         let (value, who) = at_limit.or_else(|| least(&mut alike()))?;
         Some(MeasuredLimit {
             target: 0,
-            kind: Kind::Packed,
+            kind: LimitKind::Packed,
             value,
             most: Some(value),
             from: LimitSource::Recording(who),
@@ -263,7 +267,7 @@ impl Found<'_> {
 
 /// What an outcome measures.
 struct Measures {
-    kind: Kind,
+    kind: LimitKind,
     durable: bool,
     /// Bytes of each file that is made.
     file_size: u64,
@@ -276,14 +280,14 @@ impl Measures {
             _ if run.volumes == Volumes::Together => None,
             WorkloadCell::Stream(stream) if phase == Phase::Write => Self::of_stream(stream),
             WorkloadCell::Tree(TreeCell { file_size, .. }) if phase == Phase::CreateFiles => {
-                Some(Measures { kind: Kind::Files, durable: true, file_size: file_size.0 })
+                Some(Measures { kind: LimitKind::Files, durable: true, file_size: file_size.0 })
             }
             _ => None,
         }
     }
 
     fn of_stream(stream: &StreamCell) -> Option<Self> {
-        let kind = if stream.layout == FileLayout::Own { Kind::Written } else { Kind::Shared };
+        let kind = if stream.layout == FileLayout::Own { LimitKind::Written } else { LimitKind::Shared };
         let durable = stream.sync != SyncPolicy::None;
         (stream.source == DataSource::Memory).then_some(Measures { kind, durable, file_size: 0 })
     }
@@ -321,14 +325,14 @@ pub(super) fn files(instrument: &Instrument) -> Option<f64> {
     frames.map(|frames| instrument.frame_rate.0 * instrument.streams as f64 / frames.max(1) as f64)
 }
 
-impl Kind {
+impl LimitKind {
     /// What would have to be measured.
     const fn asked(self) -> &'static str {
         match self {
-            Kind::Written => "no sequential write was measured",
-            Kind::Shared => "no write into a shared file was measured",
-            Kind::Files => "it was not measured how fast files are made",
-            Kind::Packed => "it was not measured how fast frames are packed",
+            LimitKind::Written => "no sequential write was measured",
+            LimitKind::Shared => "no write into a shared file was measured",
+            LimitKind::Files => "it was not measured how fast files are made",
+            LimitKind::Packed => "it was not measured how fast frames are packed",
         }
     }
 }

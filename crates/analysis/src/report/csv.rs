@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use nilometer_model::{Activity, Coldness, Ingest, Measured, Nanos, Results, Sample, plan::RecordingRun};
 
 use super::packets;
-use crate::{Parameters, Study, Value, parameters};
+use crate::{CommonParameters, Study, Value, parameters};
 
 type Column = (&'static str, fn(&Sample) -> String);
 
@@ -79,7 +79,7 @@ const INGEST_COLUMNS: [IngestColumn; 21] = [
 /// One row a sample: where it belongs, the parameters of its cell, its figures.
 pub fn csv(study: &Study<'_>) -> String {
     let results = study.results;
-    let cells: Vec<Parameters> = results.cells.iter().map(parameters).collect();
+    let cells: Vec<CommonParameters> = results.cells.iter().map(parameters).collect();
     let names = parameter_names(&cells);
     let mut header: Vec<String> = ["stage", "cell", "phase", "target", "file_system", "repeat"]
         .map(str::to_owned)
@@ -99,9 +99,9 @@ pub fn csv(study: &Study<'_>) -> String {
 
 /// Every parameter of any cell but those of instruments, with the unit in which it is given. One that is sometimes a word
 /// keeps its words.
-fn parameter_names(cells: &[Parameters]) -> BTreeMap<String, &'static str> {
-    let recordings = |cell: &&Parameters| cell.contains_key("instrument");
-    let known: Vec<&Parameters> = cells.iter().filter(|cell| !recordings(cell)).collect();
+fn parameter_names(cells: &[CommonParameters]) -> BTreeMap<String, &'static str> {
+    let recordings = |cell: &&CommonParameters| cell.contains_key("instrument");
+    let known: Vec<&CommonParameters> = cells.iter().filter(|cell| !recordings(cell)).collect();
     let names: BTreeSet<&String> = known.iter().flat_map(|cell| cell.keys()).collect();
     let unit = |name: &String| {
         let mut values = known.iter().filter_map(|cell| cell.get(name)).filter(|v| **v != default());
@@ -121,7 +121,7 @@ fn default() -> Value {
 fn fields(
     results: &Results,
     measured: &Measured,
-    cells: &[Parameters],
+    cells: &[CommonParameters],
     names: &BTreeMap<String, &'static str>,
 ) -> Vec<String> {
     let (key, sample) = (measured.key, &measured.sample);

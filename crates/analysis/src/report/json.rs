@@ -11,8 +11,8 @@ use serde_json::Value as Json;
 
 use super::packets::FIGURES;
 use crate::{
-    Basis, Kind, LimitSource, MeasuredLimit, Outcome, Predictions, Prospect, Prospects, Quantity, Reason,
-    Stage, Study, Value, Withheld, Without, curve::cost, effect::Answer, effect::Effect, letter,
+    Basis, CellOutcome, LimitKind, LimitSource, MeasuredLimit, Predictions, Prospect, Prospects, Quantity,
+    Reason, Study, StudyStage, Value, Withheld, Without, curve::cost, effect::Answer, effect::Effect, letter,
 };
 use incomplete::{Incomplete, incomplete};
 use verdicts::{Answered, verdicts};
@@ -275,11 +275,11 @@ fn targets<'a>(study: &Study<'a>) -> Vec<Target<'a>> {
     targets.map(target).collect()
 }
 
-fn figures<'a>(study: &'a Study<'_>, stage: &'a Stage<'_>) -> Vec<Figure<'a>> {
+fn figures<'a>(study: &'a Study<'_>, stage: &'a StudyStage<'_>) -> Vec<Figure<'a>> {
     stage.outcomes.iter().map(|outcome| figure(study, stage, outcome)).collect()
 }
 
-fn figure<'a>(study: &'a Study<'_>, stage: &'a Stage<'_>, outcome: &'a Outcome<'_>) -> Figure<'a> {
+fn figure<'a>(study: &'a Study<'_>, stage: &'a StudyStage<'_>, outcome: &'a CellOutcome<'_>) -> Figure<'a> {
     let parameters = stage.cell(outcome.cell).map(|cell| &cell.parameters).into_iter().flatten();
     let cores = outcome.cores;
     Figure {
@@ -335,7 +335,7 @@ fn numbers(summary: &Summary) -> Numbers {
     }
 }
 
-fn latency(outcome: &Outcome<'_>) -> Option<Latency> {
+fn latency(outcome: &CellOutcome<'_>) -> Option<Latency> {
     let quantile = |fraction| outcome.quantile(fraction).map(|latency| latency.0);
     Some(Latency {
         p50: quantile(0.5)?,
@@ -346,7 +346,7 @@ fn latency(outcome: &Outcome<'_>) -> Option<Latency> {
     })
 }
 
-fn pairs<'a>(study: &'a Study<'_>, stage: &'a Stage<'_>) -> Vec<Pair<'a>> {
+fn pairs<'a>(study: &'a Study<'_>, stage: &'a StudyStage<'_>) -> Vec<Pair<'a>> {
     let margin = study.results.margin;
     let all = stage
         .questions
@@ -428,17 +428,17 @@ fn expected<'a>(
 
 impl<'a> Limit<'a> {
     fn of(limit: &'a MeasuredLimit) -> Self {
-        let is_files = limit.kind == Kind::Files;
+        let is_files = limit.kind == LimitKind::Files;
         Limit {
             bytes_per_second: (!is_files).then_some(limit.value),
             files_per_second: is_files.then_some(limit.value),
             stage: if let LimitSource::Stage(stage) = &limit.from { Some(stage) } else { None },
             recording: if let LimitSource::Recording(who) = &limit.from { Some(who) } else { None },
             kind: match limit.kind {
-                Kind::Written => "written",
-                Kind::Shared => "shared",
-                Kind::Files => "files",
-                Kind::Packed => "packed",
+                LimitKind::Written => "written",
+                LimitKind::Shared => "shared",
+                LimitKind::Files => "files",
+                LimitKind::Packed => "packed",
             },
         }
     }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::{Grade, Outcome, Stage, Study, letter};
+use crate::{CellOutcome, Grade, Study, StudyStage, letter};
 
 use super::{prospects, words};
 
@@ -125,7 +125,7 @@ fn write_warnings(text: &mut String, study: &Study<'_>) -> std::fmt::Result {
     Ok(())
 }
 
-fn write_stage(text: &mut String, stage: &Stage<'_>) -> std::fmt::Result {
+fn write_stage(text: &mut String, stage: &StudyStage<'_>) -> std::fmt::Result {
     writeln!(text, "\n## {}\n\n{}\n", plain(stage.name), plain(&stage.common))?;
     let times = words::TIMES.join(" | ");
     writeln!(
@@ -139,7 +139,7 @@ fn write_stage(text: &mut String, stage: &Stage<'_>) -> std::fmt::Result {
     Ok(())
 }
 
-fn write_outcome(text: &mut String, stage: &Stage<'_>, outcome: &Outcome<'_>) -> std::fmt::Result {
+fn write_outcome(text: &mut String, stage: &StudyStage<'_>, outcome: &CellOutcome<'_>) -> std::fmt::Result {
     let label = stage.cell(outcome.cell).map_or("", |cell| &cell.label);
     let quantity = stage.quantity(outcome);
     let known = words::rate(outcome, quantity).or_else(|| words::at_least(outcome, quantity));

@@ -3,8 +3,8 @@
 use nilometer_model::ByteRate;
 
 use crate::{
-    Basis, Kind, LimitSource, MeasuredLimit, Predictions, Prospect, Prospects, Quantity, Study, Withheld,
-    Without, letter,
+    Basis, LimitKind, LimitSource, MeasuredLimit, Predictions, Prospect, Prospects, Quantity, Study,
+    Withheld, Without, letter,
     report::terminal::{BOLD, DIM, GREEN, Page, RED, YELLOW, clipped},
 };
 
@@ -74,10 +74,10 @@ pub(super) fn is_recorded(prospect: Option<&Prospect>) -> bool {
 pub(super) fn limit(limit: &MeasuredLimit) -> String {
     let bytes = Quantity::Bytes.show(limit.value);
     let value = match limit.kind {
-        Kind::Files => format!("{} files made", Quantity::Operations.show(limit.value)),
-        Kind::Written => format!("{bytes} written"),
-        Kind::Shared => format!("{bytes} written into a shared file"),
-        Kind::Packed => format!("{bytes} of frames packed"),
+        LimitKind::Files => format!("{} files made", Quantity::Operations.show(limit.value)),
+        LimitKind::Written => format!("{bytes} written"),
+        LimitKind::Shared => format!("{bytes} written into a shared file"),
+        LimitKind::Packed => format!("{bytes} of frames packed"),
     };
     let data = limit.data.map_or(String::new(), |data| format!(", {} at a time", decimal(data)));
     match &limit.from {

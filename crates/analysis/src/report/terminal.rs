@@ -2,7 +2,7 @@
 
 use nilometer_model::plan::Phase;
 
-use crate::{Decision, Grade, Outcome, Quantity, Question, Stage, Study, Verdict, letter};
+use crate::{CellOutcome, Decision, Grade, Quantity, Question, Study, StudyStage, Verdict, letter};
 
 use super::{packets, words};
 
@@ -122,7 +122,7 @@ impl Page {
         }
     }
 
-    fn stage(&mut self, stage: &Stage<'_>) {
+    fn stage(&mut self, stage: &StudyStage<'_>) {
         self.line("", "");
         if stage.outcomes.len() > ROWS_MOST && stage.targets().len() > 1 {
             self.line(BOLD, &clipped(&stage.name.to_uppercase(), WIDTH));
@@ -144,7 +144,7 @@ impl Page {
     }
 
     /// Of a stage that copies: where the time went.
-    fn times(&mut self, stage: &Stage<'_>) {
+    fn times(&mut self, stage: &StudyStage<'_>) {
         if stage.question(Phase::Source).is_none() {
             return;
         }
@@ -158,7 +158,7 @@ impl Page {
     }
 
     /// A row for each outcome; parameters and phase where they change.
-    fn rows(&mut self, stage: &Stage<'_>, row: &mut dyn FnMut(&mut Self, &str, &Outcome<'_>)) {
+    fn rows(&mut self, stage: &StudyStage<'_>, row: &mut dyn FnMut(&mut Self, &str, &CellOutcome<'_>)) {
         let phases = stage.questions.iter().map(|question| question.phase.name().len()).max();
         let phases = phases.unwrap_or(0);
         let labels = stage.cells.iter().map(|cell| chars(&cell.label)).max().unwrap_or(0);
@@ -179,7 +179,7 @@ impl Page {
     }
 
     /// `told` is the kind of reason that was given last for invalid repeats: it is not repeated at every row.
-    fn row(&mut self, left: &str, outcome: &Outcome<'_>, quantity: Quantity, told: &mut String) {
+    fn row(&mut self, left: &str, outcome: &CellOutcome<'_>, quantity: Quantity, told: &mut String) {
         let (left, target) = (padded(left, LEFT), letter(outcome.target));
         let again = matches!(outcome.invalid.as_slice(), [reason] if reason.worst.what() == told);
         let figures = words::rate(outcome, quantity).map(|rate| figures(&rate, outcome));
@@ -202,14 +202,15 @@ impl Page {
     }
 
     /// A row for each cell, a column for each of a few targets.
-    fn beside(&mut self, stage: &Stage<'_>, question: &Question, targets: &[usize]) {
+    fn beside(&mut self, stage: &StudyStage<'_>, question: &Question, targets: &[usize]) {
         let letters = columns(targets.iter().map(|target| letter(*target)));
         let left = WIDTH - 18 * BESIDE + 1;
         self.line(DIM, &format!("{}{letters}", padded(&format!("  {}", question.phase.name()), left)));
         for cell in &stage.cells {
             let of = |target: usize| {
-                let same =
-                    |o: &&Outcome<'_>| (o.cell, o.phase, o.target) == (cell.index, question.phase, target);
+                let same = |o: &&CellOutcome<'_>| {
+                    (o.cell, o.phase, o.target) == (cell.index, question.phase, target)
+                };
                 stage.outcomes.iter().find(same)
             };
             let rate = |target: &usize| match of(*target) {
@@ -309,7 +310,7 @@ impl Page {
 }
 
 /// Rate, latency and cores in their columns.
-fn figures(rate: &str, outcome: &Outcome<'_>) -> String {
+fn figures(rate: &str, outcome: &CellOutcome<'_>) -> String {
     let gap = if rate.contains('±') { "" } else { "        " };
     let (p99, cores) = (words::quantile(outcome, 0.99), words::cores(outcome, |cores| cores.own));
     format!("{:>18} {p99:>9} {cores:>7}", format!("{rate}{gap}"))

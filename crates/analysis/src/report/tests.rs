@@ -1,8 +1,8 @@
 //! Every report on every kind of results: none panics, none lets a name become markup, none breaks its own form.
 
 use nilometer_model::{
-    Activity, Coldness, Event, Histogram, Instrument, Invalid, Key, Measured, Nanos, Results, Sample, Seed,
-    Series, Stream, TargetEntry, Waited, WorkerTotals,
+    Activity, Coldness, Event, Histogram, Instrument, Invalid, Key, Measured, Nanos, RandomStream, Results,
+    Sample, Seed, Series, TargetEntry, Waited, WorkerTotals,
     plan::{Cell, Phase},
 };
 
@@ -41,7 +41,7 @@ fn studied(results: &Results) -> Study<'_> {
     Study::of(results).with_catalogue(&catalogue())
 }
 
-fn sample(stream: &mut Stream, rate: f64, operations: u64) -> Sample {
+fn sample(stream: &mut RandomStream, rate: f64, operations: u64) -> Sample {
     let wall = Nanos::from_seconds(1.0 + 0.1 * stream.unit());
     let worker = |last| WorkerTotals { last_done: Nanos(last), ..WorkerTotals::default() };
     let mut series = Series::new(Nanos(0));

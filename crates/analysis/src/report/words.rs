@@ -2,7 +2,7 @@
 
 use nilometer_model::{Results, statistics::Summary};
 
-use crate::{Cores, Outcome, Quantity, Reason, Study, Verdict, letter};
+use crate::{CellOutcome, Cores, Quantity, Reason, Study, Verdict, letter};
 
 /// What stands for a figure that is not there.
 pub(super) const NONE: &str = "–";
@@ -14,29 +14,29 @@ pub(super) fn interval(summary: &Summary) -> String {
 }
 
 /// The mean with its interval; none where no repeat is valid.
-pub(super) fn rate(outcome: &Outcome<'_>, quantity: Quantity) -> Option<String> {
+pub(super) fn rate(outcome: &CellOutcome<'_>, quantity: Quantity) -> Option<String> {
     let summary = outcome.summary(quantity)?;
     Some(format!("{} {}", quantity.show(summary.mean), interval(&summary)).trim_end().to_owned())
 }
 
 /// `at least 412 MB/s`, where no repeat is valid and a lower bound follows all the same.
-pub(super) fn at_least(outcome: &Outcome<'_>, quantity: Quantity) -> Option<String> {
+pub(super) fn at_least(outcome: &CellOutcome<'_>, quantity: Quantity) -> Option<String> {
     Some(format!("at least {}", quantity.show(outcome.lower_bound(quantity)?)))
 }
 
 /// The mean, else the lower bound, else that it is invalid.
-pub(super) fn rate_or_bound(outcome: &Outcome<'_>, quantity: Quantity) -> String {
+pub(super) fn rate_or_bound(outcome: &CellOutcome<'_>, quantity: Quantity) -> String {
     let known = rate(outcome, quantity).or_else(|| at_least(outcome, quantity));
     known.unwrap_or_else(|| "INVALID".into())
 }
 
 /// A quantile of the latency.
-pub(super) fn quantile(outcome: &Outcome<'_>, fraction: f64) -> String {
+pub(super) fn quantile(outcome: &CellOutcome<'_>, fraction: f64) -> String {
     outcome.quantile(fraction).map_or_else(|| NONE.into(), |latency| latency.to_string())
 }
 
 /// Processors kept busy, one of the three ways.
-pub(super) fn cores(outcome: &Outcome<'_>, way: fn(&Cores) -> f64) -> String {
+pub(super) fn cores(outcome: &CellOutcome<'_>, way: fn(&Cores) -> f64) -> String {
     outcome.cores.as_ref().map_or_else(|| NONE.into(), |cores| format!("{:.2}", way(cores)))
 }
 
@@ -44,14 +44,14 @@ pub(super) fn cores(outcome: &Outcome<'_>, way: fn(&Cores) -> f64) -> String {
 pub(super) const TIMES: [&str; 4] = ["real", "user", "system", "wait"];
 
 /// Where the time went, as means over repeats.
-pub(super) fn times(outcome: &Outcome<'_>) -> [String; 4] {
+pub(super) fn times(outcome: &CellOutcome<'_>) -> [String; 4] {
     outcome.times.map_or([NONE; 4].map(str::to_owned), |times| {
         [times.real, times.user, times.system, times.wait].map(|time| time.to_string())
     })
 }
 
 /// `INVALID in 1 of 6 repeats: why`, one for each reason.
-pub(super) fn invalid(outcome: &Outcome<'_>) -> Vec<String> {
+pub(super) fn invalid(outcome: &CellOutcome<'_>) -> Vec<String> {
     let of = outcome.samples.len();
     let line = |reason: &Reason| format!("INVALID in {} of {of} repeats: {reason}", reason.count);
     outcome.invalid.iter().map(line).collect()

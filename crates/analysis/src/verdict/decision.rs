@@ -7,7 +7,7 @@ use nilometer_model::{
     plan::{DURATION_LEAST, FRAMES_LEAST},
 };
 
-use super::{Finding, Trial, Verdict};
+use super::{Finding, TrialVerdict, Verdict};
 
 /// The answer in one word: what exit codes and tables go by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,8 +99,8 @@ impl Verdict {
     }
 
     /// What speaks against calling a recording without loss carried; none if nothing does.
-    pub(super) fn doubt(&self, trial: &Trial) -> Option<Doubt> {
-        let Trial { due, duration, filling, .. } = *trial;
+    pub(super) fn doubt(&self, trial: &TrialVerdict) -> Option<Doubt> {
+        let TrialVerdict { due, duration, filling, .. } = *trial;
         if due < FRAMES_LEAST || duration < DURATION_LEAST {
             return Some(Doubt::TooLittle { frames: due, duration });
         }

@@ -10,7 +10,7 @@ use nilometer_model::{
     Sample, Series, TargetEntry,
     plan::{Goal, Onto, RecordedInstrument, RecordingRun},
     search::{self, Advice, BufferLimit, Found, RateLimit, Trial as SearchTrial},
-    sustained::{Margin, Step, SustainedRate, step, sustained},
+    sustained::{Margin, RateStep, SustainedRate, step, sustained},
 };
 
 pub use beside::Beside;
@@ -35,7 +35,7 @@ pub struct Verdict {
     /// Passes at full speed were made, whether or not a rate follows from them.
     pub limit_tried: bool,
     /// Where a cache was full, in the recording that took the most before.
-    pub cache: Option<Step>,
+    pub cache: Option<RateStep>,
     /// What the recording at the instrument's pace came to, without readers.
     pub finding: Finding,
     /// The target is memory of this machine: nothing there is durable, whatever is synced.
@@ -60,16 +60,16 @@ pub struct Verdict {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Finding {
     /// No frame was lost.
-    Carried(Trial),
+    Carried(TrialVerdict),
     /// Frames were lost.
-    Lost(Trial),
+    Lost(TrialVerdict),
     /// Nothing follows from it.
     Undecided(String),
 }
 
 /// A recording at the instrument's pace.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Trial {
+pub struct TrialVerdict {
     /// How long frames came.
     pub duration: Nanos,
     /// Frames that were due.
@@ -252,7 +252,7 @@ fn finding(sample: &Sample, ingest: &Ingest) -> Finding {
     }
     let slots = |slots: u64| Bytes(slots * ingest.frame_size.0 * u64::from(ingest.count));
     let after = ingest.readers.iter().filter(|reader| reader.after);
-    let trial = Trial {
+    let trial = TrialVerdict {
         duration: Nanos(ingest.due * ingest.period.0),
         due: ingest.due,
         lost: ingest.lost,
@@ -341,7 +341,7 @@ impl Verdict {
     }
 
     /// The recording that the answer rests on; none if nothing follows from it.
-    pub fn trial(&self) -> Option<&Trial> {
+    pub fn trial(&self) -> Option<&TrialVerdict> {
         match &self.finding {
             Finding::Carried(trial) | Finding::Lost(trial) => Some(trial),
             Finding::Undecided(_) => None,
@@ -354,7 +354,7 @@ impl Verdict {
     }
 }
 
-impl Trial {
+impl TrialVerdict {
     /// The memory that covers its longest stall: what was in use at the most, and no less than what comes in that time with
     /// a frame before and one behind it.
     pub fn covering(&self, rate: ByteRate) -> Bytes {

@@ -236,7 +236,7 @@ fn who_is_hurt_by_the_others_is_named() {
 fn of_several_recordings_the_worst_counts() {
     let (good, bad) = (measured(1, true, 100_000_000, 0), measured(1, true, 100_000_000, 5));
     for samples in [vec![good.clone(), bad.clone()], vec![bad, good]] {
-        assert!(matches!(one(samples).finding, Finding::Lost(Trial { lost: 5, .. })));
+        assert!(matches!(one(samples).finding, Finding::Lost(TrialVerdict { lost: 5, .. })));
     }
     let (mut wrong, clean) = (measured(1, true, 100_000_000, 0), measured(1, true, 100_000_000, 0));
     wrong.sample.invalid = Some(Invalid::Wrong);

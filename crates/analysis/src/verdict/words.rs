@@ -8,7 +8,7 @@ use nilometer_model::{
     sustained::{RateChange, SustainedRate},
 };
 
-use super::{Beside, Decision, Finding, Together, Trial, Under, Verdict};
+use super::{Beside, Decision, Finding, Together, TrialVerdict, Under, Verdict};
 
 /// In powers of 1000, as rates are.
 fn decimal(bytes: Bytes) -> String {
@@ -50,7 +50,7 @@ impl Verdict {
     }
 
     /// The answer where no frame was lost.
-    fn answered(&self, f: &mut fmt::Formatter<'_>, trial: &Trial) -> fmt::Result {
+    fn answered(&self, f: &mut fmt::Formatter<'_>, trial: &TrialVerdict) -> fmt::Result {
         match (self.decision_alone(), self.doubt(trial)) {
             (Decision::Carries, _) if trial.packets.is_some() => write!(f, "carries it over loopback; "),
             (Decision::Carries, _) => match self.margins() {
@@ -90,8 +90,8 @@ impl Verdict {
     }
 
     /// What a recording without loss showed.
-    fn shown(&self, f: &mut fmt::Formatter<'_>, trial: &Trial) -> fmt::Result {
-        let Trial { duration, longest_stall, cores, .. } = trial;
+    fn shown(&self, f: &mut fmt::Formatter<'_>, trial: &TrialVerdict) -> fmt::Result {
+        let TrialVerdict { duration, longest_stall, cores, .. } = trial;
         write!(
             f,
             "no {} was lost in {duration}: {}; the longest stall was {longest_stall}, which a buffer of {} covers; the \
@@ -109,7 +109,7 @@ impl Verdict {
         }
     }
 
-    fn lost(&self, f: &mut fmt::Formatter<'_>, trial: &Trial) -> fmt::Result {
+    fn lost(&self, f: &mut fmt::Formatter<'_>, trial: &TrialVerdict) -> fmt::Result {
         let (rate, buffer, lost) = (self.rate, decimal(trial.buffer), lost_frames(trial));
         match &trial.packets {
             Some(packets) => write!(
@@ -265,7 +265,7 @@ impl Verdict {
     }
 }
 
-impl Trial {
+impl TrialVerdict {
     /// What is lost or not.
     fn smallest(&self) -> &'static str {
         if self.packets.is_some() { "packet" } else { "frame" }
@@ -316,7 +316,7 @@ fn rounded_up(value: f64) -> String {
 }
 
 /// `1.20 % of frames (72 of 6000)`.
-fn lost_frames(trial: &Trial) -> String {
+fn lost_frames(trial: &TrialVerdict) -> String {
     let of_frames = (trial.lost, trial.due);
     let (lost, due) =
         trial.packets.map_or(of_frames, |packets| (packets.lost().max(trial.lost), packets.due));
@@ -357,8 +357,9 @@ fn network(packets: &PacketTotals) -> String {
 }
 
 /// Frames that were late, stalls, when frames were durable, and what was read back.
-fn late(trial: &Trial, volatile: bool) -> Option<String> {
-    let Trial { late, allowance, latest, stalls: (stalls, stalled), durable, read_back, due, .. } = trial;
+fn late(trial: &TrialVerdict, volatile: bool) -> Option<String> {
+    let TrialVerdict { late, allowance, latest, stalls: (stalls, stalled), durable, read_back, due, .. } =
+        trial;
     let what = trial.stored();
     let mut parts = vec![if *late == 0 {
         format!("no {what} was acknowledged later than {allowance}")

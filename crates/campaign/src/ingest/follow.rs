@@ -11,7 +11,7 @@ use std::{
 };
 
 use nilometer_acquisition::{
-    Copied, Expected, Feed, Follower, Following, Outcome, Purpose, RecordError, Recorder, Setup,
+    Copied, Expected, Feed, Follower, Following, Outcome, Purpose, Recorder, RecordingError, Setup,
     journal::Head,
     sink::{LaneOptions, RawLayout, Spacing, lanes_of},
     suited_engine,
@@ -220,10 +220,10 @@ impl NoCopy {
         }
     }
 
-    fn of_recorder(error: &RecordError) -> Self {
+    fn of_recorder(error: &RecordingError) -> Self {
         match error {
-            RecordError::Hung { .. } => NoCopy::Hung,
-            RecordError::Lane { .. } | RecordError::Thread(_) => NoCopy::Failed(error.to_string()),
+            RecordingError::Hung { .. } => NoCopy::Hung,
+            RecordingError::Lane { .. } | RecordingError::Thread(_) => NoCopy::Failed(error.to_string()),
         }
     }
 

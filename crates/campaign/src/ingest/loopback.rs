@@ -13,7 +13,7 @@ use std::{
 
 use nilometer_acquisition::{
     Expected, Network, Port, Stream, Until,
-    assembly::{Limits, Missing},
+    assembly::{Missing, ReorderWindow},
     transport::{
         Left, Sender, Simulation, Transport,
         faults::Faults,
@@ -98,7 +98,7 @@ pub(super) fn stream(
     let network = Network {
         ports: ports(packets, known, inlets).map_err(refused)?,
         frames_of_block,
-        limits: Limits::default(),
+        limits: ReorderWindow::default(),
         missing: Missing::Filled,
         until: Until::default(),
         cpu: None,

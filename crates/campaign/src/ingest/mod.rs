@@ -11,7 +11,7 @@ mod setup;
 
 use std::sync::Arc;
 
-use nilometer_acquisition::{Outcome, RecordError, Recorder};
+use nilometer_acquisition::{Outcome, Recorder, RecordingError};
 use nilometer_model::{
     Bytes, Histogram, Invalid, Nanos, ReaderTotals, Readers, Sample, Seed, Series,
     plan::{Goal, Onto, RecordingRun},
@@ -25,7 +25,7 @@ use nilometer_storage::{
 use crate::{
     phase::{Run, traffic_since},
     settle::settle,
-    supervise::{GLANCE, SoFar, Step},
+    supervise::{CampaignStep, GLANCE, SoFar},
     surroundings::Surroundings,
 };
 use follow::{Followed, LiveReaders, Report};
@@ -71,9 +71,9 @@ pub(crate) fn run_ingest(
     tell: &mut dyn FnMut(SoFar),
 ) -> Option<Vec<Sample>> {
     let step = |step| SoFar { step, ..SoFar::default() };
-    tell(step(Step::Settling));
+    tell(step(CampaignStep::Settling));
     let settling = settle(run);
-    tell(step(Step::Preparing(memory(job))));
+    tell(step(CampaignStep::Preparing(memory(job))));
     let (load, traffic) = (process::load_average(), job.target.traffic());
     let members = prepared(run, job);
     let ((moment, before), started) = (surroundings.begin(&run.clock), Calendar::now().time);
@@ -81,7 +81,7 @@ pub(crate) fn run_ingest(
     let spent = surroundings.end(&run.clock, &moment);
     let device = traffic_since(traffic, job.target.as_ref());
     let recorded = recorded.and_then(|recorded| {
-        tell(step(Step::ReadingBack(kept(job, &recorded))));
+        tell(step(CampaignStep::ReadingBack(kept(job, &recorded))));
         read_back(run, job, recorded)
     });
     surroundings.pass(&run.clock);
@@ -124,10 +124,10 @@ fn member(job: &Job<'_>, cell: usize, ready: Ready) -> Result<Member, Invalid> {
 }
 
 /// Why there is no recording.
-fn invalid(error: &RecordError) -> Invalid {
+fn invalid(error: &RecordingError) -> Invalid {
     match error {
-        RecordError::Hung { .. } => Invalid::Hung,
-        RecordError::Lane { .. } | RecordError::Thread(_) => Invalid::Refused(error.to_string()),
+        RecordingError::Hung { .. } => Invalid::Hung,
+        RecordingError::Lane { .. } | RecordingError::Thread(_) => Invalid::Refused(error.to_string()),
     }
 }
 
@@ -171,7 +171,7 @@ fn recorded(
         member.went = member.sends.as_mut().map(|sends| sends.went(run.hang_after)).transpose()?;
     }
     if job.cells.iter().any(|(cell, _)| !cell.readers.none()) {
-        tell(SoFar { step: Step::ReadingOn, ..SoFar::default() });
+        tell(SoFar { step: CampaignStep::ReadingOn, ..SoFar::default() });
     }
     let (readers, hung) = crowd.gather(READ_ON);
     Ok(Recorded { members, readers, read_back: Vec::new(), hung, cut })

@@ -7,19 +7,19 @@ use nilometer_storage::Buffer;
 
 /// How the next block gets its bytes.
 #[derive(Debug)]
-pub enum Content {
+pub enum BlockContent {
     /// The buffer as it is, each page stamped: 8 bytes in 4096.
     Stamped(Seed),
     /// Small pieces, copied into the buffer one by one as a program does that collects its output.
     Pieces(Pieces),
 }
 
-impl Content {
+impl BlockContent {
     #[inline]
     pub(super) fn fill(&mut self, block: &mut [u8], offset: u64) {
         match self {
-            Content::Stamped(seed) => stamp(block, *seed, offset),
-            Content::Pieces(pieces) => pieces.fill(block),
+            BlockContent::Stamped(seed) => stamp(block, *seed, offset),
+            BlockContent::Pieces(pieces) => pieces.fill(block),
         }
     }
 }

@@ -8,7 +8,7 @@ use nilometer_storage::{
     Buffer, Completion, Errno, OpKind, Open, Operation, ROOT, SOURCE, Slot, Step, Wait, Workload,
 };
 
-use super::{Names, Order, Part, Writing, transfer::Progress, writing::Pause};
+use super::{Names, Order, WorkerPart, Writing, transfer::Progress, writing::Pause};
 
 const FROM: Slot = Slot(1);
 const TO: Slot = Slot(2);
@@ -50,7 +50,7 @@ enum State {
 impl Copy {
     /// Reads each of the `sources` from its begin and writes its blocks in this order to the file of the same number among
     /// `names`. Slots: 3.
-    pub fn new(sources: Names, names: Names, order: Order, writing: Writing, part: Part) -> Self {
+    pub fn new(sources: Names, names: Names, order: Order, writing: Writing, part: WorkerPart) -> Self {
         let writing = Writing { open: writing.open.direct_if(part.direct), ..writing };
         Copy {
             sources,

@@ -20,7 +20,7 @@ mod tree;
 mod walk;
 mod writing;
 
-pub use content::{Content, Pieces, stamp};
+pub use content::{BlockContent, Pieces, stamp};
 pub use copy::Copy;
 pub use frames::{Course, Frames, Piece};
 pub use make_tree::MakeTree;
@@ -43,7 +43,7 @@ use nilometer_storage::{Buffer, Counted, OpKind, Operation, Step, Wait, Workload
 
 /// What a worker needs to build its workload for a phase.
 #[derive(Debug)]
-pub struct Part {
+pub struct WorkerPart {
     /// Which worker of the cell, from 0.
     pub worker: u32,
     /// Workers of the cell.
@@ -61,16 +61,16 @@ pub struct Part {
     pub buffers: Vec<Buffer>,
 }
 
-impl Part {
+impl WorkerPart {
     /// Of a worker that may work through the page cache for as long as it likes, with all that there is to be read.
     pub fn new((worker, workers): (u32, u32), seed: Seed, buffers: Vec<Buffer>) -> Self {
         let reached = Arc::new(AtomicU64::new(EVERY_BLOCK));
-        Part { worker, workers, seed, direct: false, stop_at: Nanos::MAX, reached, buffers }
+        WorkerPart { worker, workers, seed, direct: false, stop_at: Nanos::MAX, reached, buffers }
     }
 
     /// For files that are laid out whole, perhaps in other blocks than they are read in.
     fn of_whole_files(self) -> Self {
-        Part { reached: Arc::new(AtomicU64::new(EVERY_BLOCK)), ..self }
+        WorkerPart { reached: Arc::new(AtomicU64::new(EVERY_BLOCK)), ..self }
     }
 }
 
@@ -121,7 +121,7 @@ pub fn buffer_count(cell: &WorkloadRun, phase: Phase) -> usize {
 }
 
 /// The workload of one worker in one phase.
-pub fn build(cell: &WorkloadCell, phase: Phase, part: Part) -> Box<dyn Workload> {
+pub fn build(cell: &WorkloadCell, phase: Phase, part: WorkerPart) -> Box<dyn Workload> {
     let name = name_of(part.worker);
     match (cell, phase) {
         (WorkloadCell::Frames(frames), phase) => Box::new(Frames::new(frames, phase, SLOTS, part)),

@@ -1,6 +1,6 @@
 //! Which blocks of a file a worker moves, one after the other.
 
-use nilometer_model::{Bytes, Seed, Stream};
+use nilometer_model::{Bytes, RandomStream, Seed};
 
 use super::Permutation;
 
@@ -19,7 +19,7 @@ enum Course {
     /// At even distances.
     Even { first: u64, step: u64 },
     /// Each independently of the others.
-    Uniform { blocks: u64, stream: Stream },
+    Uniform { blocks: u64, stream: RandomStream },
     /// None twice until all were.
     Full(Full),
 }
@@ -46,7 +46,7 @@ impl Order {
     }
 
     /// Blocks of a file, each drawn independently of the others.
-    pub fn uniform(size: Bytes, block: Bytes, operations: u64, stream: Stream) -> Self {
+    pub fn uniform(size: Bytes, block: Bytes, operations: u64, stream: RandomStream) -> Self {
         Order::whole(block, operations, Course::Uniform { blocks: size.0 / block.0, stream })
     }
 

@@ -2,10 +2,10 @@
 
 use nilometer_model::plan::{Coverage, Mode, Phase, RandomCell};
 
-use super::{Direction, Order, Part, Transfer, Writing, laid_out, name_of};
+use super::{Direction, Order, Transfer, WorkerPart, Writing, laid_out, name_of};
 
 /// The workload of one worker in one phase.
-pub(super) fn build(cell: &RandomCell, phase: Phase, part: Part) -> Transfer {
+pub(super) fn build(cell: &RandomCell, phase: Phase, part: WorkerPart) -> Transfer {
     let (name, part) = (name_of(part.worker), part.of_whole_files());
     if phase == Phase::LayOut {
         let order = Order::sequential(cell.file_size, laid_out(cell.file_size, cell.block_size));

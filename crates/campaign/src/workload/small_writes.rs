@@ -8,7 +8,7 @@ use nilometer_model::{
     plan::{COLLECTED, SmallWritesCell, Way},
 };
 
-use super::{Content, Direction, Names, Order, Part, Pieces, Transfer, Writing, name_of};
+use super::{BlockContent, Direction, Names, Order, Pieces, Transfer, WorkerPart, Writing, name_of};
 
 /// Longer than what file systems compress at a time.
 const POOL: Bytes = Bytes(1 << 20);
@@ -27,7 +27,7 @@ pub(super) fn pools(cell: &SmallWritesCell) -> usize {
 }
 
 /// The workload of one worker. The last buffer becomes the pool, unless all is written at once.
-pub(super) fn build(cell: &SmallWritesCell, mut part: Part) -> Transfer {
+pub(super) fn build(cell: &SmallWritesCell, mut part: WorkerPart) -> Transfer {
     let names = Names::from(&*name_of(part.worker));
     let seed = part.seed.named("content").part(u64::from(part.worker));
     let (block, pooled) = match cell.way {
@@ -37,9 +37,9 @@ pub(super) fn build(cell: &SmallWritesCell, mut part: Part) -> Transfer {
     };
     let content = if pooled {
         let pool = part.buffers.pop().expect("one buffer more than are in flight");
-        Content::Pieces(Pieces::new(pool, cell.write_size.0 as usize, seed))
+        BlockContent::Pieces(Pieces::new(pool, cell.write_size.0 as usize, seed))
     } else {
-        Content::Stamped(seed)
+        BlockContent::Stamped(seed)
     };
     let order = Order::sequential(cell.total, block);
     Transfer::with_content(names, order, Direction::Write(Writing::NEW), content, part)

@@ -3,15 +3,15 @@
 use nilometer_model::plan::{DataSource, FileLayout, Phase, StreamCell};
 use nilometer_storage::{Open, Workload};
 
-use super::{Copy, Direction, Names, Order, Part, Transfer, Writing, laid_out, name_of, names};
+use super::{Copy, Direction, Names, Order, Transfer, WorkerPart, Writing, laid_out, name_of, names};
 
 /// The workload of one worker in one phase.
-pub(super) fn build(cell: &StreamCell, phase: Phase, part: Part) -> Box<dyn Workload> {
+pub(super) fn build(cell: &StreamCell, phase: Phase, part: WorkerPart) -> Box<dyn Workload> {
     let (sources, names) = (source_names(cell, part.worker), target_names(cell, part.worker));
     match phase {
         // As a copy reads its source: through the page cache.
         Phase::LayOut | Phase::Source => {
-            let part = Part { direct: false, ..part.of_whole_files() };
+            let part = WorkerPart { direct: false, ..part.of_whole_files() };
             let (block, direction) = match phase {
                 Phase::LayOut => (laid_out(cell.file_size, cell.block_size), Direction::Write(Writing::NEW)),
                 _ => (cell.block_size, Direction::Read),
@@ -53,7 +53,7 @@ fn target_names(cell: &StreamCell, worker: u32) -> Names {
     }
 }
 
-fn order(cell: &StreamCell, part: &Part) -> Order {
+fn order(cell: &StreamCell, part: &WorkerPart) -> Order {
     let StreamCell { file_size, block_size, .. } = *cell;
     match cell.layout {
         FileLayout::Own => Order::sequential(file_size, block_size),
@@ -63,7 +63,7 @@ fn order(cell: &StreamCell, part: &Part) -> Order {
 }
 
 /// A shared file is made by whoever comes first, and its first worker reserves the space of all.
-fn writing(cell: &StreamCell, part: &Part) -> Writing {
+fn writing(cell: &StreamCell, part: &WorkerPart) -> Writing {
     let (open, reserved) = match cell.layout {
         FileLayout::Own => (Open::CREATE, Some(cell.file_size.0)),
         _ if part.worker == 0 => {

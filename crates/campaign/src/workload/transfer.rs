@@ -8,12 +8,12 @@ use std::{
     },
 };
 
-use nilometer_model::{Nanos, Stream};
+use nilometer_model::{Nanos, RandomStream};
 use nilometer_storage::{
     Buffer, Completion, Errno, OpKind, Open, Operation, ROOT, Slot, Step, Wait, Workload,
 };
 
-use super::{Content, Names, Order, Part, Writing, writing::Pause};
+use super::{BlockContent, Names, Order, WorkerPart, Writing, writing::Pause};
 
 const FILE: Slot = Slot(1);
 
@@ -48,8 +48,8 @@ pub struct Transfer {
     order: Order,
     direction: Direction,
     /// Chooses between reads and writes.
-    choice: Stream,
-    content: Content,
+    choice: RandomStream,
+    content: BlockContent,
     writing: Writing,
     stop_at: Nanos,
     /// Used by turns, so that blocks in a row differ where there are more than the depth needs.
@@ -110,9 +110,9 @@ impl Progress {
 
 impl Transfer {
     /// Moves data between the part's buffers, which hold a block each, and the named files.
-    pub fn new(names: impl Into<Names>, order: Order, direction: Direction, part: Part) -> Self {
+    pub fn new(names: impl Into<Names>, order: Order, direction: Direction, part: WorkerPart) -> Self {
         let seed = part.seed.named("content").part(u64::from(part.worker));
-        Transfer::with_content(names.into(), order, direction, Content::Stamped(seed), part)
+        Transfer::with_content(names.into(), order, direction, BlockContent::Stamped(seed), part)
     }
 
     /// As `new`; what is written comes from `content`.
@@ -120,8 +120,8 @@ impl Transfer {
         names: Names,
         order: Order,
         direction: Direction,
-        content: Content,
-        part: Part,
+        content: BlockContent,
+        part: WorkerPart,
     ) -> Self {
         let writing = direction.writing();
         let writing = Writing { open: writing.open.direct_if(part.direct), ..writing };

@@ -25,12 +25,12 @@ pub struct Walk {
     spare: Vec<(Vec<u8>, Vec<Entry>)>,
     flying: u32,
     begun: bool,
-    found: Found,
+    found: FoundEntries,
 }
 
 /// What a walk came upon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Found {
+pub struct FoundEntries {
     /// Entries that are no directories.
     pub files: u64,
     /// Directories that were listed.
@@ -84,12 +84,12 @@ impl Walk {
             spare: Vec::new(),
             flying: 0,
             begun: false,
-            found: Found::default(),
+            found: FoundEntries::default(),
         }
     }
 
     /// What was found so far.
-    pub fn found(&self) -> Found {
+    pub fn found(&self) -> FoundEntries {
         self.found
     }
 

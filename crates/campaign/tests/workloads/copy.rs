@@ -6,7 +6,7 @@ use std::{
 };
 
 use nilometer_campaign::workload::{
-    Copy, EVERY_BLOCK, Names, Order, Part, Writing, buffer_size, build, files_of,
+    Copy, EVERY_BLOCK, Names, Order, WorkerPart, Writing, buffer_size, build, files_of,
 };
 use nilometer_model::{
     Bytes, Nanos,
@@ -87,7 +87,7 @@ fn a_time_limit_ends_a_copy_which_still_writes_what_it_read() {
         lay_out_source(&mut target.attach(1, 3), &["n_w0"]);
         let mut engine = target.attach(depth as usize, 3);
         let stop_at = engine.tick() + Nanos(6500);
-        let part = Part { stop_at, ..part(buffers(depth)) };
+        let part = WorkerPart { stop_at, ..part(buffers(depth)) };
         let cell = WorkloadCell::Stream(COPY);
         let reached = part.reached.clone();
         let done = watched(build(&cell, Phase::Write, part).as_mut(), &mut engine);
@@ -140,7 +140,7 @@ fn phase_of(
         nilometer_model::Seed(number).stream().fill(buffer);
     }
     made.register(&arena).ok();
-    let part = Part { worker, workers: 2, reached: reached.clone(), ..part(buffers) };
+    let part = WorkerPart { worker, workers: 2, reached: reached.clone(), ..part(buffers) };
     let done = watched(build(&cell, phase, part).as_mut(), made.as_mut());
     let moved = |of: OpKind| -> u64 {
         let lengths = done.iter().filter(|(kind, ..)| *kind == of).map(|(.., length)| u64::from(*length));

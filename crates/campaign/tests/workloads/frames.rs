@@ -264,7 +264,7 @@ fn files_on_a_real_file_system_have_their_sizes() {
 #[test]
 fn a_time_limit_ends_the_part_which_still_syncs_and_closes() {
     let simulated = Virtual::new();
-    let limited = nilometer_campaign::workload::Part {
+    let limited = nilometer_campaign::workload::WorkerPart {
         stop_at: nilometer_model::Nanos(4500),
         ..part(Arena::shared_out(1, 600).1)
     };

@@ -10,7 +10,7 @@ mod stream;
 mod tree;
 mod walk;
 
-use nilometer_campaign::workload::{Part, build};
+use nilometer_campaign::workload::{WorkerPart, build};
 use nilometer_model::{
     Seed,
     plan::{Phase, WorkloadCell},
@@ -21,8 +21,8 @@ use nilometer_storage::{
 };
 
 /// A worker's part in a phase, with its memory.
-fn part(buffers: Vec<Buffer>) -> Part {
-    Part::new((0, 1), Seed(3), buffers)
+fn part(buffers: Vec<Buffer>) -> WorkerPart {
+    WorkerPart::new((0, 1), Seed(3), buffers)
 }
 
 /// The least of a workload with one buffer.

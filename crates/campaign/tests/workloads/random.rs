@@ -1,6 +1,6 @@
 //! `random`: reads, overwrites and both, anywhere or each block once.
 
-use nilometer_campaign::workload::{Part, build};
+use nilometer_campaign::workload::{WorkerPart, build};
 use nilometer_model::{
     Bytes, Nanos, Seed,
     plan::{Access, Coverage, Mode, Phase, RandomCell, WorkloadCell},
@@ -104,7 +104,7 @@ fn a_mix_has_the_share_of_reads_that_was_asked_for() {
         let cell = WorkloadCell::Random(cell);
         let target = Simulated::new(Device::default(), VirtualClock::default());
         run_phase(&mut target.attach(1, 2), &cell, Phase::LayOut);
-        let part = Part { seed: Seed(seed), ..part(buffers(1)) };
+        let part = WorkerPart { seed: Seed(seed), ..part(buffers(1)) };
         let done = watched(build(&cell, Phase::Mix, part).as_mut(), &mut target.attach(1, 2));
         let (reads_done, writes_done) =
             (offsets(&done, OpKind::Read).len(), offsets(&done, OpKind::Write).len());
@@ -123,7 +123,7 @@ fn a_time_limit_ends_overwrites_which_are_still_synced() {
     run_phase(&mut target.attach(1, 2), &cell, Phase::LayOut);
     let mut engine = target.attach(1, 2);
     let stop_at = engine.tick() + Nanos(10_500);
-    let part = Part { stop_at, ..part(buffers(1)) };
+    let part = WorkerPart { stop_at, ..part(buffers(1)) };
     let done = watched(build(&cell, Phase::Write, part).as_mut(), &mut engine);
     assert_eq!(offsets(&done, OpKind::Write).len(), 10);
     assert_eq!(done[done.len() - 2].0, OpKind::Sync);

@@ -5,7 +5,9 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-use nilometer_campaign::workload::{Direction, EVERY_BLOCK, Order, Part, Transfer, Writing, build, files_of};
+use nilometer_campaign::workload::{
+    Direction, EVERY_BLOCK, Order, Transfer, WorkerPart, Writing, build, files_of,
+};
 use nilometer_model::{
     Bytes, Nanos, Seed,
     plan::{Access, DataSource, FileLayout, Phase, StreamCell, SyncPolicy, WorkloadCell},
@@ -77,12 +79,12 @@ fn shared(layout: FileLayout, workers: u32, depth: usize) -> (Vec<Vec<u64>>, Vec
     let (target, cell) = (target(), WorkloadCell::Stream(StreamCell { layout, ..PLAIN }));
     let mut each = Vec::new();
     for worker in 0..workers {
-        let part = Part { worker, workers, ..part(buffers(depth as u64)) };
+        let part = WorkerPart { worker, workers, ..part(buffers(depth as u64)) };
         let mut workload = build(&cell, Phase::Write, part);
         each.push(offsets(&watched(workload.as_mut(), &mut target.attach(depth, 2)), OpKind::Write));
     }
     for worker in 0..workers {
-        let part = Part { worker, workers, ..part(buffers(1)) };
+        let part = WorkerPart { worker, workers, ..part(buffers(1)) };
         let done = watched(build(&cell, Phase::Read, part).as_mut(), &mut target.attach(1, 2));
         let mut written = each[worker as usize].clone();
         written.sort_unstable();
@@ -148,7 +150,7 @@ fn syncs_come_every_so_many_blocks_with_nothing_in_flight() {
 fn space_is_reserved_once_for_a_shared_file_and_for_each_other() {
     let reserved = |layout, worker| {
         let cell = WorkloadCell::Stream(StreamCell { layout, preallocate: true, files: 1, ..PLAIN });
-        let part = Part { worker, workers: 4, ..part(buffers(1)) };
+        let part = WorkerPart { worker, workers: 4, ..part(buffers(1)) };
         offsets(
             &watched(build(&cell, Phase::Write, part).as_mut(), &mut target().attach(1, 2)),
             OpKind::Allocate,
@@ -218,7 +220,7 @@ fn a_time_limit_ends_a_transfer_which_still_syncs_and_closes() {
     let device = Device { write: Cost::fixed(Nanos(1000)), ..Device::default() };
     let target = Simulated::new(device, VirtualClock::default());
     let order = Order::sequential(FILE, BLOCK);
-    let limited = Part { stop_at: Nanos(5500), ..part(vec![Buffer::alone(1000)]) };
+    let limited = WorkerPart { stop_at: Nanos(5500), ..part(vec![Buffer::alone(1000)]) };
     let mut transfer = Transfer::new("n_w0", order, Direction::Write(Writing::NEW), limited);
     let done = watched(&mut transfer, &mut target.attach(1, 2));
     assert_eq!(offsets(&done, OpKind::Write).len(), 6);
@@ -234,7 +236,7 @@ fn what_a_time_limit_left_unwritten_is_not_read() {
             let files = if layout == FileLayout::Own { 3 } else { 1 };
             let cell = WorkloadCell::Stream(StreamCell { layout, files, ..PLAIN });
             let (target, reached) = (target(), Arc::new(AtomicU64::new(EVERY_BLOCK)));
-            let part = |stop_at| Part {
+            let part = |stop_at| WorkerPart {
                 stop_at,
                 reached: reached.clone(),
                 worker: 1,
@@ -259,7 +261,7 @@ fn workers_that_run_at_the_same_time_open_one_shared_file() {
     let target = Simulated::new(Device::with_cost(Cost::fixed(Nanos(700))), clock.clone());
     let cell = WorkloadCell::Stream(StreamCell { layout: FileLayout::Strided, ..PLAIN });
     let mut workers: Vec<_> = (0..5)
-        .map(|worker| build(&cell, Phase::Write, Part { worker, workers: 5, ..part(buffers(2)) }))
+        .map(|worker| build(&cell, Phase::Write, WorkerPart { worker, workers: 5, ..part(buffers(2)) }))
         .collect();
     let mut engines: Vec<_> = (0..5).map(|_| target.attach(2, 2)).collect();
     let pairs = workers.iter_mut().zip(&mut engines);
@@ -278,7 +280,7 @@ fn what_is_written_is_the_seed_s_and_no_page_comes_twice() {
     let write = |seed| {
         let target = target();
         let order = Order::sequential(Bytes(1 << 20), Bytes(4096));
-        let part = Part { seed: Seed(seed), ..part(buffers(4)) };
+        let part = WorkerPart { seed: Seed(seed), ..part(buffers(4)) };
         run(
             &mut Transfer::new("n_w0", order, Direction::Write(Writing::NEW), part),
             &mut target.attach(1, 2),

@@ -5,7 +5,7 @@ mod keys;
 use anyhow::bail;
 use clap::{Args, Subcommand};
 use nilometer_model::{
-    plan::{Cell, Estimate, Measurement, Phase, ResolvedPlan, Speed, parse_with},
+    plan::{Cell, Estimate, EstimatedSpeed, Measurement, Phase, ResolvedPlan, parse_with},
     statistics::detectable,
 };
 
@@ -119,9 +119,9 @@ fn phases(cell: &Cell) -> String {
 }
 
 fn head(plan: &ResolvedPlan) -> Vec<String> {
-    let Estimate { time, space, written } = plan.estimate(1, Speed::ASSUMED);
+    let Estimate { time, space, written } = plan.estimate(1, EstimatedSpeed::ASSUMED);
     let (entries, bytes) = (space.entries, space.bytes);
-    let Speed { rate, operations } = Speed::ASSUMED;
+    let EstimatedSpeed { rate, operations } = EstimatedSpeed::ASSUMED;
     let mut rows = Vec::new();
     let workloads = plan.workloads().count();
     if workloads == 0 {
@@ -203,7 +203,7 @@ mod tests {
                     "{shown}"
                 );
                 assert!(
-                    scale >= 1.0 || plan.estimate(1, Speed::ASSUMED).space.bytes < Bytes(5 << 30),
+                    scale >= 1.0 || plan.estimate(1, EstimatedSpeed::ASSUMED).space.bytes < Bytes(5 << 30),
                     "{name}"
                 );
             }

@@ -9,7 +9,7 @@ use std::{
 };
 
 use nilometer_acquisition::{Outcome as Recorded, Status};
-use nilometer_model::{Moment, Nanos, packets::Mode};
+use nilometer_model::{Moment, Nanos, packets::VlbiMode};
 use nilometer_storage::{Calendar, target::Directory};
 use serde::Serialize;
 use serde_json::Value;
@@ -91,7 +91,7 @@ impl Account {
         Account {
             name: prepared.name.clone(),
             instrument: settings.instrument().name.clone(),
-            mode: Mode::of(settings.instrument()).map(|mode| mode.to_string()),
+            mode: VlbiMode::of(settings.instrument()).map(|mode| mode.to_string()),
             listened_at: format!("udp://{}", prepared.at),
             begun: before.begun,
             ended: Moment(Calendar::now().time),

@@ -6,7 +6,7 @@ use std::{fmt::Display, net::IpAddr, path::PathBuf, str::FromStr};
 use anyhow::Context;
 use clap::{Args, builder::PossibleValuesParser, builder::TypedValueParser};
 use nilometer_acquisition::{assembly::Missing, transport::udp::Address};
-use nilometer_model::{Bytes, Moment, Nanos, packets::Mode};
+use nilometer_model::{Bytes, Moment, Nanos, packets::VlbiMode};
 use serde::{Deserialize, Deserializer, de};
 
 use crate::small_file;
@@ -20,7 +20,7 @@ pub(crate) struct RecordOptions {
     /// The data format as station software writes it, such as VDIF_8000-4096-16-2 or Mark5B-2048-16-2, instead of what the
     /// instrument says; no instrument is needed then
     #[arg(long)]
-    pub(crate) mode: Option<Mode>,
+    pub(crate) mode: Option<VlbiMode>,
     /// Where the recording goes, in a new directory of its name: one file in one directory, or chunks that are scattered
     /// over several, each on a disk of its own, as VLBI recorders lay them out; one that fails or is full leaves the rest
     /// to the others

@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context, ensure};
 use nilometer_acquisition::{
     Feed, Network, Port, Recorder, Setup, Stream, Until,
-    assembly::{Limits, Missing},
+    assembly::{Missing, ReorderWindow},
     journal::Head,
     sink::{Durability, LaneOptions, RawLayout, lanes_of},
     suited_engine,
@@ -205,9 +205,9 @@ impl Settings {
         self.wishes.reserve.unwrap_or(RESERVE)
     }
 
-    fn limits(&self) -> Limits {
-        let limits = Limits::default();
-        Limits { window: self.wishes.window.unwrap_or(limits.window), ..limits }
+    fn limits(&self) -> ReorderWindow {
+        let limits = ReorderWindow::default();
+        ReorderWindow { window: self.wishes.window.unwrap_or(limits.window), ..limits }
     }
 
     fn missing(&self) -> Missing {

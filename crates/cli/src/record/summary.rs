@@ -146,7 +146,7 @@ pub(crate) fn went_well(outcome: &Recorded) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nilometer_acquisition::{Span, assembly::Tally, transport::Counted};
+    use nilometer_acquisition::{Span, assembly::PacketTally, transport::TransportCounts};
     use nilometer_model::Nanos;
 
     #[test]
@@ -158,8 +158,9 @@ mod tests {
 
     #[test]
     fn what_the_kernel_dropped_is_said_in_packets() {
-        let tally = Tally { missing: 60, placed: 940, losses: 3, longest_loss: 20, ..Tally::default() };
-        let counted = Counted { packets: 940, dropped: 10, joined: 6, ..Counted::default() };
+        let tally =
+            PacketTally { missing: 60, placed: 940, losses: 3, longest_loss: 20, ..PacketTally::default() };
+        let counted = TransportCounts { packets: 940, dropped: 10, joined: 6, ..TransportCounts::default() };
         let text = missing(&Traffic { tally, counted, ..Traffic::default() });
         assert_eq!(
             text,
@@ -189,8 +190,10 @@ mod tests {
     #[test]
     fn a_recording_of_nothing_is_none() {
         let of = |packets, placed| {
-            let (tally, counted) =
-                (Tally { placed, ..Tally::default() }, Counted { packets, ..Counted::default() });
+            let (tally, counted) = (
+                PacketTally { placed, ..PacketTally::default() },
+                TransportCounts { packets, ..TransportCounts::default() },
+            );
             nothing(&Traffic { tally, counted, ..Traffic::default() })
         };
         assert_eq!(of(0, 0), Some("no packet came"));

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, path::PathBuf};
 
 use nilometer_acquisition::Status;
-use nilometer_model::{Moment, packets::Mode};
+use nilometer_model::{Moment, packets::VlbiMode};
 use serde::Serialize;
 
 use crate::record::{RecordOptions, Settings};
@@ -123,7 +123,7 @@ pub(crate) struct Configuration {
     pub(crate) instrument: Option<String>,
     /// Its data format in one word, if it has one.
     #[serde(serialize_with = "as_text")]
-    pub(crate) mode: Option<Mode>,
+    pub(crate) mode: Option<VlbiMode>,
     /// Where recordings go.
     pub(crate) to: Vec<PathBuf>,
     /// Where packets are awaited.
@@ -137,7 +137,7 @@ impl Configuration {
     pub(crate) fn of(settings: &Settings) -> Self {
         Configuration {
             instrument: Some(settings.instrument().name.clone()),
-            mode: Mode::of(settings.instrument()),
+            mode: VlbiMode::of(settings.instrument()),
             to: settings.wishes().to.clone(),
             listen: Some(settings.listens_at()),
             missing: None,
@@ -152,7 +152,7 @@ impl Configuration {
 }
 
 #[expect(clippy::ref_option, reason = "serde calls it so")]
-fn as_text<S: serde::Serializer>(mode: &Option<Mode>, serializer: S) -> Result<S::Ok, S::Error> {
+fn as_text<S: serde::Serializer>(mode: &Option<VlbiMode>, serializer: S) -> Result<S::Ok, S::Error> {
     mode.map(|mode| mode.to_string()).serialize(serializer)
 }
 
@@ -172,7 +172,7 @@ pub(crate) struct Scan {
     /// What did not go well.
     pub(crate) fault: Option<String>,
     #[serde(skip)]
-    pub(crate) mode: Option<Mode>,
+    pub(crate) mode: Option<VlbiMode>,
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use std::{
 };
 
 use nilometer_acquisition::{Outcome as Recorded, Status};
-use nilometer_model::{Moment, Nanos, packets::Mode};
+use nilometer_model::{Moment, Nanos, packets::VlbiMode};
 use nilometer_storage::{Calendar, Clock};
 
 use super::{
@@ -384,7 +384,7 @@ impl Current {
             bytes: status.acknowledged_bytes,
             missing_packets: status.lost.all(),
             fault: went_well(outcome).err().map(|error| error.to_string()),
-            mode: Mode::of(self.settings.instrument()),
+            mode: VlbiMode::of(self.settings.instrument()),
         }
     }
 }

@@ -6,7 +6,7 @@ use anyhow::{anyhow, ensure};
 use clap::{Args, value_parser};
 use nilometer_acquisition::transport::{
     Left, Sent, Shape, Simulation,
-    faults::{Counts, Faults},
+    faults::{FaultCounts, Faults},
     udp::{Address, Sending},
 };
 use nilometer_model::{
@@ -221,8 +221,8 @@ fn sent(left: &Left) -> Sent {
     left.sent.iter().fold(Sent::default(), |all, sent| all.and(*sent))
 }
 
-fn counts(left: &Left) -> Counts {
-    left.counts.iter().fold(Counts::default(), |all, counts| all.and(*counts))
+fn counts(left: &Left) -> FaultCounts {
+    left.counts.iter().fold(FaultCounts::default(), |all, counts| all.and(*counts))
 }
 
 fn per_call(sent: &Sent) -> f64 {
@@ -236,7 +236,7 @@ fn lateness(left: &Left) -> String {
 }
 
 /// A line for each kind of fault that there was, or that was asked for.
-fn faults(counts: &Counts, restarts: u64, simulation: &Simulation) -> Vec<String> {
+fn faults(counts: &FaultCounts, restarts: u64, simulation: &Simulation) -> Vec<String> {
     let faults = &simulation.faults;
     let times = match counts.losses {
         1 => "once".into(),

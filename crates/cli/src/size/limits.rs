@@ -8,7 +8,7 @@ use nilometer_analysis::{MeasuredLimits, letter, measured_limits};
 use nilometer_campaign::environment;
 use nilometer_model::{
     ByteRate, Bytes, Instrument, Nanos, Results,
-    sizing::{Demand, Figure, Kind, Limits, Origin},
+    sizing::{Demand, Figure, Kind, LimitOrigin, Limits},
 };
 
 /// The options that say what one element gives.
@@ -121,7 +121,7 @@ impl Options {
                 kind.cost = cost.clone();
             }
             if let Some(value) = known.packing {
-                let from = Origin::Measured(format!("{record}: files of such frames"));
+                let from = LimitOrigin::Measured(format!("{record}: files of such frames"));
                 kind.pack(Figure { value, from });
             }
         }
@@ -132,7 +132,7 @@ impl Options {
 
     fn remarks(&self, demand: &Demand, measured: &MeasuredLimits) -> Vec<String> {
         let Some(record) = self.record.as_ref().map(|path| path.display()) else { return Vec::new() };
-        let unmeasured = demand.kinds.iter().filter(|kind| matches!(kind.cost.from, Origin::Assumed(_)));
+        let unmeasured = demand.kinds.iter().filter(|kind| matches!(kind.cost.from, LimitOrigin::Assumed(_)));
         let names: Vec<&str> = unmeasured.map(|kind| kind.name.as_str()).collect();
         let mut remarks = Vec::new();
         if !names.is_empty() {

@@ -19,7 +19,7 @@ mod vlbi;
 pub use blocks::frames_of_block;
 pub use detector::{Constant, Detector, DummyUdp, Marks, Module, Modules};
 pub use field::{Endian, Field};
-pub use mode::{Mode, ModeError};
+pub use mode::{ModeError, VlbiMode};
 pub use vlbi::{Cut, HeaderKind, Mark5b, Raw, Station, Vdif};
 
 use serde::{Deserialize, Serialize};

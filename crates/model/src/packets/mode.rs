@@ -11,7 +11,7 @@ use crate::{Bytes, Instrument};
 
 /// See the module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Mode {
+pub struct VlbiMode {
     kind: Kind,
     /// Of all channels together, without headers.
     megabits: u64,
@@ -35,7 +35,7 @@ pub struct ModeError(String);
 /// Samples of a Mark5B frame, in bytes.
 const MARK5B: Bytes = Bytes(10_000);
 
-impl FromStr for Mode {
+impl FromStr for VlbiMode {
     type Err = ModeError;
 
     fn from_str(text: &str) -> Result<Self, ModeError> {
@@ -43,7 +43,7 @@ impl FromStr for Mode {
     }
 }
 
-fn read(text: &str) -> Option<Mode> {
+fn read(text: &str) -> Option<VlbiMode> {
     let lower = text.to_ascii_lowercase();
     // A decimation may stand behind; it was applied before, and means nothing here.
     let (plain, _decimation) = lower.split_once('/').unwrap_or((&lower, "1"));
@@ -57,7 +57,7 @@ fn read(text: &str) -> Option<Mode> {
         _ => return None,
     };
     let bits = u32::try_from(bits).ok().filter(|bits| *bits <= 32)?;
-    let mode = Mode { kind, megabits, channels, bits };
+    let mode = VlbiMode { kind, megabits, channels, bits };
     let fits = mode.payload().0.is_multiple_of(8) && mode.payload().0 <= 1 << 16;
     (channels.is_power_of_two() && channels <= 1 << 16 && megabits <= 1_000_000 && fits).then_some(mode)
 }
@@ -68,7 +68,7 @@ fn number(text: &str) -> Option<u64> {
     plain.then(|| text.parse().ok())?.filter(|number| *number > 0)
 }
 
-impl fmt::Display for Mode {
+impl fmt::Display for VlbiMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind {
             Kind::Vdif(HeaderKind::Full, Bytes(payload)) => write!(f, "VDIF_{payload}")?,
@@ -79,13 +79,13 @@ impl fmt::Display for Mode {
     }
 }
 
-impl<'de> Deserialize<'de> for Mode {
+impl<'de> Deserialize<'de> for VlbiMode {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
     }
 }
 
-impl Mode {
+impl VlbiMode {
     /// That of an instrument; none if it sends neither VDIF nor Mark5B, or at a rate that has no such name.
     pub fn of(instrument: &Instrument) -> Option<Self> {
         let (kind, bits, channels) = match &instrument.packets.as_ref()?.format {
@@ -95,7 +95,7 @@ impl Mode {
         };
         #[expect(clippy::cast_sign_loss, reason = "rates are not negative")]
         let megabits = (instrument.stream_rate().0 * 8e-6).round() as u64;
-        Some(Mode { kind, megabits, channels, bits })
+        Some(VlbiMode { kind, megabits, channels, bits })
     }
 
     /// `VDIF`, `VDIF (legacy)` or `mark5b`: the name of the format in replies.
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn a_mode_is_read_as_stations_write_it() {
-        let mode: Mode = "vdif_8000-4096-16-2".parse().expect("valid");
+        let mode: VlbiMode = "vdif_8000-4096-16-2".parse().expect("valid");
         assert_eq!(mode.to_string(), "VDIF_8000-4096-16-2");
         assert_eq!((mode.frame_size(), mode.tracks(), mode.megabits()), (Bytes(8032), 32, 4096));
         let instrument = mode.instrument(None).expect("it can be recorded");
@@ -181,10 +181,10 @@ mod tests {
         assert_eq!((packets.port, packets.prefix()), (46227, Bytes(8)));
         let PacketFormat::Vdif(vdif) = &packets.format else { panic!("{packets:?}") };
         assert_eq!((vdif.payload, vdif.bits, vdif.channels), (Bytes(8000), 2, 16));
-        assert_eq!(Mode::of(&instrument), Some(mode));
-        let legacy: Mode = "VDIFL_8192-4096-32-2/4".parse().expect("valid");
+        assert_eq!(VlbiMode::of(&instrument), Some(mode));
+        let legacy: VlbiMode = "VDIFL_8192-4096-32-2/4".parse().expect("valid");
         assert_eq!((legacy.to_string().as_str(), legacy.frame_size()), ("VDIFL_8192-4096-32-2", Bytes(8208)));
-        let mark5b: Mode = "Mark5B-2048-16-2".parse().expect("valid");
+        let mark5b: VlbiMode = "Mark5B-2048-16-2".parse().expect("valid");
         assert_eq!(mark5b.frame_size(), Bytes(10_016));
         let instrument = mark5b.instrument(None).expect("it can be recorded");
         assert_eq!(instrument.rate(), crate::ByteRate(256e6));
@@ -192,11 +192,11 @@ mod tests {
 
     #[test]
     fn what_a_mode_does_not_say_stays_as_it_was() {
-        let like: Mode = "VDIF_5000-64-1-2".parse().expect("valid");
+        let like: VlbiMode = "VDIF_5000-64-1-2".parse().expect("valid");
         let mut like = like.instrument(None).expect("valid");
         like.name = "mine".into();
         like.packets.as_mut().expect("it has").port = 5000;
-        let mode: Mode = "VDIF_8000-4096-16-2".parse().expect("valid");
+        let mode: VlbiMode = "VDIF_8000-4096-16-2".parse().expect("valid");
         let changed = mode.instrument(Some(&like)).expect("valid");
         assert_eq!((changed.name.as_str(), changed.packets.expect("it has").port), ("mine", 5000));
     }
@@ -219,7 +219,7 @@ mod tests {
             "VDIF_99999999999999999999-1-1-1",
             "VDIF_8000-4096-16-2-1",
         ] {
-            let error = wrong.parse::<Mode>().expect_err(wrong).to_string();
+            let error = wrong.parse::<VlbiMode>().expect_err(wrong).to_string();
             assert!(error.contains(&format!("`{wrong}`")) && error.contains("VDIF_<payload>"), "{error}");
         }
     }
@@ -227,7 +227,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_text_panics(text in "(?i)(vdifl?|mark5b)?_?[0-9]{0,7}-?[0-9]{0,9}-?[0-9]{0,6}-?\\PC{0,4}") {
-            if let Ok(mode) = text.parse::<Mode>() {
+            if let Ok(mode) = text.parse::<VlbiMode>() {
                 prop_assert_eq!(mode.to_string().parse(), Ok(mode));
                 drop(mode.instrument(None));
             }

@@ -5,18 +5,18 @@ use crate::{ByteRate, Bytes, Nanos};
 
 /// What a storage system is assumed to do.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Speed {
+pub struct EstimatedSpeed {
     /// Bytes a second, all workers together.
     pub rate: ByteRate,
     /// Operations a second, all workers together.
     pub operations: f64,
 }
 
-impl Speed {
+impl EstimatedSpeed {
     /// Of a storage system of which nothing is known.
-    pub const ASSUMED: Speed = Speed { rate: ByteRate(500e6), operations: 10_000.0 };
+    pub const ASSUMED: EstimatedSpeed = EstimatedSpeed { rate: ByteRate(500e6), operations: 10_000.0 };
     /// Faster than any that one node can drive: what takes too long at this speed takes too long.
-    pub const UTMOST: Speed = Speed { rate: ByteRate(100e9), operations: 10e6 };
+    pub const UTMOST: EstimatedSpeed = EstimatedSpeed { rate: ByteRate(100e9), operations: 10e6 };
 
     fn time(self, bytes: u64, operations: u64) -> f64 {
         (bytes as f64 / self.rate.0).max(operations as f64 / self.operations)
@@ -39,7 +39,7 @@ const OVERHEAD: f64 = 0.02;
 
 impl ResolvedPlan {
     /// What it takes on so many targets of such a speed.
-    pub fn estimate(&self, targets: usize, speed: Speed) -> Estimate {
+    pub fn estimate(&self, targets: usize, speed: EstimatedSpeed) -> Estimate {
         let rounds = f64::from(self.warm_up + self.repeats);
         let (mut seconds, mut written, mut space) = (0.0, 0_u64, Footprint::default());
         for (_, _, cell) in self.workloads() {
@@ -60,7 +60,7 @@ impl ResolvedPlan {
 
 impl WorkloadRun {
     /// All phases at such a speed.
-    fn seconds(&self, speed: Speed) -> f64 {
+    fn seconds(&self, speed: EstimatedSpeed) -> f64 {
         let parameters = self.workload.parameters();
         let phases = parameters.phases().into_iter().map(|phase| {
             let work = parameters.work(phase, self.workers);
@@ -103,7 +103,7 @@ access = "buffered"
 "#;
 
     fn estimate(text: &str, targets: usize) -> Estimate {
-        parse(text, "my.toml", 1.0).expect("a valid plan").estimate(targets, Speed::ASSUMED)
+        parse(text, "my.toml", 1.0).expect("a valid plan").estimate(targets, EstimatedSpeed::ASSUMED)
     }
 
     #[test]

@@ -24,7 +24,7 @@ mod written;
 
 pub use cell::{Cell, Measurement, Volumes, WorkloadRun};
 pub use choices::{Access, EngineKind, SyncPolicy};
-pub use estimate::{Estimate, Speed};
+pub use estimate::{Estimate, EstimatedSpeed};
 pub use frames::{FrameFile, FrameRead, FramesCell, FramesSweep, Split};
 pub use ingest::{
     Condition, DURATION_LEAST, FRAMES_LEAST, Fill, Goal, Onto, RecordedInstrument, RecordingRun, Route, Swept,

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use super::{Advice, CLEAN, Ended, Votes};
+use super::{Advice, CLEAN, SearchEnd, Votes};
 
 /// A search over buffers at one rate.
 ///
@@ -24,7 +24,7 @@ pub struct BufferTrial {
     /// The most slots that were in use at once.
     pub high: u64,
     /// How it ended.
-    pub ended: Ended,
+    pub ended: SearchEnd,
 }
 
 /// What a search found.
@@ -90,7 +90,7 @@ fn limit(poll: &Poll, enough: Option<u64>, trials: &[BufferTrial]) -> BufferLimi
 }
 
 fn carried(trials: &[BufferTrial]) -> impl Iterator<Item = &BufferTrial> {
-    trials.iter().filter(|trial| trial.ended == Ended::Carried)
+    trials.iter().filter(|trial| trial.ended == SearchEnd::Carried)
 }
 
 impl fmt::Display for BufferLimit {
@@ -124,7 +124,7 @@ mod tests {
                 Advice::Found(limit) => return (limit, trials),
             };
             let needed = needs(trials.len());
-            let ended = if needed <= slots { Ended::Carried } else { Ended::Lost };
+            let ended = if needed <= slots { SearchEnd::Carried } else { SearchEnd::Lost };
             trials.push(BufferTrial { slots, high: needed.min(slots), ended });
             assert!(trials.len() < 200, "no end: {trials:?}");
         }
@@ -150,7 +150,7 @@ mod tests {
             let (limit, trials) = search(most, |trial| needs[trial]);
             let enough = limit.enough.expect("the largest is always enough");
             let here: Vec<_> = trials.iter().filter(|trial| trial.slots == enough).collect();
-            prop_assert!(here.len() >= 3 && here.iter().all(|trial| trial.ended == Ended::Carried));
+            prop_assert!(here.len() >= 3 && here.iter().all(|trial| trial.ended == SearchEnd::Carried));
             prop_assert!(limit.lost.is_none_or(|lost| lost < enough));
         }
     }
@@ -172,8 +172,8 @@ mod tests {
     fn a_search_that_was_cut_short_says_what_was_confirmed() {
         let trial = |slots, ended| BufferTrial { slots, high: slots.min(40), ended };
         let search = BufferSearch { most: 100 };
-        let mut trials = vec![trial(100, Ended::Carried); 3];
-        trials.extend([trial(40, Ended::Carried), trial(40, Ended::Lost)]);
+        let mut trials = vec![trial(100, SearchEnd::Carried); 3];
+        trials.extend([trial(40, SearchEnd::Carried), trial(40, SearchEnd::Lost)]);
         assert_eq!(search.advise(&trials), Advice::Next(50));
         let limit = BufferLimit { enough: Some(100), lost: Some(40), high: 40, trials: 5 };
         assert_eq!(search.so_far(&trials), limit);
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn invalid_trials_are_repeated_and_then_given_up() {
-        let invalid = BufferTrial { slots: 10, high: 0, ended: Ended::Invalid };
+        let invalid = BufferTrial { slots: 10, high: 0, ended: SearchEnd::Invalid };
         let search = BufferSearch { most: 10 };
         assert_eq!(search.advise(&[invalid; 3]), Advice::Next(10));
         let limit = BufferLimit { enough: None, lost: None, high: 0, trials: 4 };

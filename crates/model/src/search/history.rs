@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::{
-    Advice, BufferLimit, BufferSearch, BufferTrial, Ended, GRID, RateLimit, RateSearch, RateTrial, TRIALS,
+    Advice, BufferLimit, BufferSearch, BufferTrial, GRID, RateLimit, RateSearch, RateTrial, SearchEnd, TRIALS,
 };
 use crate::{
     ByteRate, Bytes, Frequency, Nanos, Sample,
@@ -18,7 +18,7 @@ pub struct Trial {
     /// The most slots that were in use at once.
     pub high: u64,
     /// How it ended.
-    pub ended: Ended,
+    pub ended: SearchEnd,
     /// When frames began to come, by the calendar.
     pub begun: Nanos,
 }
@@ -98,9 +98,9 @@ impl Trial {
     pub fn of(sample: &Sample) -> Option<Trial> {
         let ingest = sample.ingest.as_ref()?;
         let ended = match &sample.invalid {
-            Some(_) => Ended::Invalid,
-            None if ingest.losses() > 0 || ingest.is_filling() => Ended::Lost,
-            None => Ended::Carried,
+            Some(_) => SearchEnd::Invalid,
+            None if ingest.losses() > 0 || ingest.is_filling() => SearchEnd::Lost,
+            None => SearchEnd::Carried,
         };
         let rate = ByteRate::of(ingest.frame_size.0, ingest.period);
         Some(Trial { rate, high: ingest.slots_high, ended, begun: sample.started })
@@ -182,7 +182,7 @@ mod tests {
             };
             let slots = next.buffer.0 / 1_003_520;
             let lost = next.rate().0 > takes || slots < needs;
-            let ended = if lost { Ended::Lost } else { Ended::Carried };
+            let ended = if lost { SearchEnd::Lost } else { SearchEnd::Carried };
             trials.push(Trial { rate: next.rate(), high: needs.min(slots), ended, begun: Nanos(0) });
         }
     }
@@ -206,7 +206,7 @@ mod tests {
                 Advice::Next(next) => next,
             };
             let number = trials.len() as u64;
-            let ended = if number.is_multiple_of(2) { Ended::Invalid } else { Ended::Carried };
+            let ended = if number.is_multiple_of(2) { SearchEnd::Invalid } else { SearchEnd::Carried };
             let begun = Nanos(number * each.0);
             trials.push(Trial { rate: next.rate(), high: 1 + number, ended, begun });
             assert!(trials.len() < 500, "no end");
@@ -264,7 +264,7 @@ mod tests {
                 Advice::Found(found) => panic!("{found:?}"),
                 Advice::Next(next) => {
                     assert_eq!(next.instrument.check(), Ok(()), "{}", next.rate());
-                    let ended = if next.rate().0 > 650e6 { Ended::Lost } else { Ended::Carried };
+                    let ended = if next.rate().0 > 650e6 { SearchEnd::Lost } else { SearchEnd::Carried };
                     trials.push(Trial { rate: next.rate(), high: 3, ended, begun: Nanos(0) });
                 }
             }
@@ -315,11 +315,11 @@ mod tests {
             let sample = Sample { ingest: Some(ingest), invalid, ..Sample::new(Nanos(0)) };
             Trial::of(&sample).expect("a recording").ended
         };
-        assert_eq!(trial(10, 0, None), Ended::Carried);
+        assert_eq!(trial(10, 0, None), SearchEnd::Carried);
         // Half a step of 5 % of 500 frames are 12.5.
-        assert_eq!(trial(20, 0, None), Ended::Lost);
-        assert_eq!(trial(0, 1, None), Ended::Lost);
-        assert_eq!(trial(20, 1, Some(Invalid::Starved(None))), Ended::Invalid);
+        assert_eq!(trial(20, 0, None), SearchEnd::Lost);
+        assert_eq!(trial(0, 1, None), SearchEnd::Lost);
+        assert_eq!(trial(20, 1, Some(Invalid::Starved(None))), SearchEnd::Invalid);
         assert_eq!(Trial::of(&Sample::new(Nanos(0))), None);
     }
 }

@@ -15,7 +15,7 @@ pub use rate::{GRID, PASSES, RateLimit, RateSearch, RateTrial, TRIALS};
 
 /// How a trial ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
+pub enum SearchEnd {
     /// No frame was lost.
     Carried,
     /// A frame was lost.
@@ -63,11 +63,11 @@ enum Answer {
 }
 
 impl Votes {
-    fn add(&mut self, ended: Ended) {
+    fn add(&mut self, ended: SearchEnd) {
         match ended {
-            Ended::Carried => self.carried += 1,
-            Ended::Lost => self.lost += 1,
-            Ended::Invalid => self.invalid += 1,
+            SearchEnd::Carried => self.carried += 1,
+            SearchEnd::Lost => self.lost += 1,
+            SearchEnd::Invalid => self.invalid += 1,
         }
     }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::{
-    Advice, Ended, Votes,
+    Advice, SearchEnd, Votes,
     pass::{Bracket, Pass},
 };
 use crate::{ByteRate, Nanos, statistics::poisson_upper};
@@ -46,7 +46,7 @@ pub struct RateTrial {
     /// Its rate.
     pub rate: ByteRate,
     /// How it ended.
-    pub ended: Ended,
+    pub ended: SearchEnd,
 }
 
 /// What a search found.
@@ -130,7 +130,7 @@ impl RateSearch {
             passes: found.len() as u32,
             moved: least.zip(most).map_or(0.0, |(least, most)| most / least - 1.0),
             trials: trials.len() as u32,
-            invalid: trials.iter().filter(|trial| trial.ended == Ended::Invalid).count() as u32,
+            invalid: trials.iter().filter(|trial| trial.ended == SearchEnd::Invalid).count() as u32,
         }
     }
 }
@@ -191,7 +191,7 @@ impl fmt::Display for RateLimit {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Seed, Stream};
+    use crate::{RandomStream, Seed};
     use proptest::prelude::*;
 
     const T: Nanos = Nanos(10_000_000_000);
@@ -208,7 +208,7 @@ mod tests {
     /// Searches to the end: what was found, and the history.
     fn carry_out(
         search: &RateSearch,
-        mut ended: impl FnMut(ByteRate) -> Ended,
+        mut ended: impl FnMut(ByteRate) -> SearchEnd,
     ) -> (RateLimit, Vec<RateTrial>) {
         let mut trials = Vec::new();
         loop {
@@ -219,8 +219,8 @@ mod tests {
         }
     }
 
-    fn above(threshold: f64) -> impl Fn(ByteRate) -> Ended {
-        move |rate| if rate.0 > threshold { Ended::Lost } else { Ended::Carried }
+    fn above(threshold: f64) -> impl Fn(ByteRate) -> SearchEnd {
+        move |rate| if rate.0 > threshold { SearchEnd::Lost } else { SearchEnd::Carried }
     }
 
     proptest! {
@@ -309,17 +309,17 @@ mod tests {
 
     #[test]
     fn a_rate_that_the_recorder_itself_cannot_keep_is_an_end() {
-        let own = |rate: ByteRate| if rate.0 > 300e6 { Ended::Invalid } else { Ended::Carried };
+        let own = |rate: ByteRate| if rate.0 > 300e6 { SearchEnd::Invalid } else { SearchEnd::Carried };
         let (limit, _) = carry_out(&searching(500e6), own);
         let carried = limit.carried.expect("up to 300 MB/s").0;
         assert!(carried <= 300e6 && carried * 1.05 > 300e6 && limit.lost.is_none(), "{limit}");
-        let (limit, trials) = carry_out(&searching(500e6), |_| Ended::Invalid);
+        let (limit, trials) = carry_out(&searching(500e6), |_| SearchEnd::Invalid);
         assert_eq!((limit.carried, limit.lost, limit.invalid as usize), (None, None, trials.len()));
         // One that is invalid now and then changes nothing.
         let mut count = 0;
         let (limit, _) = carry_out(&searching(500e6), |rate| {
             count += 1;
-            if count % 3 == 0 { Ended::Invalid } else { above(400e6)(rate) }
+            if count % 3 == 0 { SearchEnd::Invalid } else { above(400e6)(rate) }
         });
         let (carried, lost) = (limit.carried.expect("carried").0, limit.lost.expect("lost").0);
         assert!(carried <= 400e6 && 400e6 < lost && lost / carried < 1.06 && limit.invalid > 2, "{limit}");
@@ -332,7 +332,7 @@ mod tests {
             let mut number = 0;
             let (limit, _) = carry_out(&one_pass(500e6), |rate| {
                 number += 1;
-                if number == stalled + 1 { Ended::Lost } else { above(400e6)(rate) }
+                if number == stalled + 1 { SearchEnd::Lost } else { above(400e6)(rate) }
             });
             assert_eq!(limit.lost, undisturbed.lost, "a stall in trial {stalled}");
             let lower =
@@ -359,8 +359,8 @@ mod tests {
 
     /// A storage that loses one trial in `stalls` of them by a stall, whatever the rate, and the others by a logistic
     /// function of the logarithm of the rate: half of them at 500 MB/s, from 12 % to 88 % within +- 10 %.
-    fn noisy(stream: &mut Stream, rate: ByteRate, stalls: f64) -> Ended {
-        if stream.unit() < chance(rate, stalls) { Ended::Lost } else { Ended::Carried }
+    fn noisy(stream: &mut RandomStream, rate: ByteRate, stalls: f64) -> SearchEnd {
+        if stream.unit() < chance(rate, stalls) { SearchEnd::Lost } else { SearchEnd::Carried }
     }
 
     fn chance(rate: ByteRate, stalls: f64) -> f64 {
@@ -426,14 +426,14 @@ mod tests {
     /// A threshold that drifts: it comes back to 500 MB/s within some `correlated` trials, with a standard deviation of
     /// `spread` of its logarithm.
     struct Drifting {
-        stream: Stream,
+        stream: RandomStream,
         away: f64,
         spread: f64,
         correlated: f64,
     }
 
     impl Drifting {
-        fn ended(&mut self, rate: ByteRate) -> Ended {
+        fn ended(&mut self, rate: ByteRate) -> SearchEnd {
             let kept = (-1.0 / self.correlated).exp();
             // The sum of twelve uniform numbers, less six, has a standard deviation of one.
             let drawn: f64 = (0..12).map(|_| self.stream.unit()).sum::<f64>() - 6.0;

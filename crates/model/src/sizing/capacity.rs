@@ -7,7 +7,7 @@ const DAY: f64 = 86_400.0;
 
 /// What the buffer of days comes to.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Buffer {
+pub struct BufferCapacity {
     /// What comes in the mean over days.
     pub inflow: ByteRate,
     /// By how much that is more than is copied out. Zero if the copy keeps up, or if data go without.
@@ -19,7 +19,7 @@ pub struct Buffer {
 }
 
 /// Sizes the buffer. Instruments may begin their day at the same moment, and the copy begins with them.
-pub(super) fn buffer(demand: &Demand) -> Buffer {
+pub(super) fn buffer(demand: &Demand) -> BufferCapacity {
     let copied = demand.copy_out.map_or(0.0, |rate| rate.0);
     let inflow = brought(demand, DAY) / DAY;
     let deleted_unseen = demand.copy_out.is_none() && demand.keep.is_some();
@@ -27,7 +27,7 @@ pub(super) fn buffer(demand: &Demand) -> Buffer {
     let kept = demand.keep.map(|keep| brought(demand, keep.seconds()));
     let waiting = (growth == 0.0 && !deleted_unseen).then(|| highest(demand, copied));
     let needed = [kept, waiting].into_iter().flatten().reduce(f64::max);
-    Buffer {
+    BufferCapacity {
         inflow: ByteRate(inflow),
         growth: ByteRate(growth),
         needed: needed.map(bytes),

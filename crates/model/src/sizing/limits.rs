@@ -9,12 +9,12 @@ pub struct Figure<T> {
     /// The figure.
     pub value: T,
     /// Where it is from.
-    pub from: Origin,
+    pub from: LimitOrigin,
 }
 
 /// Where a figure is from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Origin {
+pub enum LimitOrigin {
     /// Measured: in which record, and how.
     Measured(String),
     /// Said by the user, with which option.
@@ -57,12 +57,12 @@ pub struct Limits {
 impl<T> Figure<T> {
     /// A figure that somebody gave with an option.
     pub fn given(value: T, option: &str) -> Self {
-        Figure { value, from: Origin::Given(option.into()) }
+        Figure { value, from: LimitOrigin::Given(option.into()) }
     }
 
     /// A figure that nobody gave.
     pub fn assumed(value: T, why: &str) -> Self {
-        Figure { value, from: Origin::Assumed(why.into()) }
+        Figure { value, from: LimitOrigin::Assumed(why.into()) }
     }
 }
 

@@ -48,9 +48,9 @@ pub mod simulation;
 #[cfg(test)]
 mod tests;
 
-pub use capacity::Buffer;
+pub use capacity::BufferCapacity;
 pub use demand::{Demand, Kind};
-pub use limits::{Figure, Limits, Origin};
+pub use limits::{Figure, LimitOrigin, Limits};
 
 use std::fmt;
 
@@ -66,9 +66,9 @@ pub struct Sizing {
     /// Storage servers, those to spare apart.
     pub servers: u64,
     /// What each stage asks for, in the order in which data pass it.
-    pub stages: Vec<Stage>,
+    pub stages: Vec<SizingStage>,
     /// The buffer of days.
-    pub buffer: Buffer,
+    pub buffer: BufferCapacity,
 }
 
 /// The recorders of one kind of instrument. They differ by at most one stream.
@@ -118,7 +118,7 @@ pub enum Amount {
 
 /// What a stage comes to.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Stage {
+pub struct SizingStage {
     /// Which.
     pub place: Place,
     /// What all instruments together ask of it.
@@ -213,11 +213,11 @@ pub fn size(demand: &Demand, limits: &Limits) -> Result<Sizing, SizingError> {
     let by_rate = recorder::ceil(by_rate).max(1);
     let by_space = limits.space.as_ref().map(|space| by_space(&buffer, limits, space.value)).transpose()?;
     let servers = by_rate.max(by_space.unwrap_or(0));
-    let mut stages: Vec<Stage> =
+    let mut stages: Vec<SizingStage> =
         Place::ALL[..4].iter().map(|place| stage(*place, demand, limits, &recorders)).collect();
     stages.push(storage_stage(demand, limits, &recorders, by_rate, servers));
     let space = limits.space.as_ref().zip(buffer.needed);
-    stages.extend(space.map(|(space, needed)| Stage {
+    stages.extend(space.map(|(space, needed)| SizingStage {
         place: Place::Space,
         demand: Amount::Size(needed),
         limit: Amount::Size(space.value),
@@ -319,7 +319,7 @@ fn busy_servers(demand: &Demand, limits: &Limits, recorders: &[Recorders]) -> f6
     all_written(demand, limits, recorders) / limits.write.value.0 + demand.reading().0 / limits.read.value.0
 }
 
-fn by_space(buffer: &Buffer, limits: &Limits, space: Bytes) -> Result<u64, SizingError> {
+fn by_space(buffer: &BufferCapacity, limits: &Limits, space: Bytes) -> Result<u64, SizingError> {
     let needed = buffer.needed.ok_or(SizingError::Growing { growth: buffer.growth })?;
     Ok(recorder::ceil(needed.0 as f64 / (space.0 as f64 * limits.usable())))
 }
@@ -330,9 +330,9 @@ fn storage_stage(
     recorders: &[Recorders],
     needed: u64,
     servers: u64,
-) -> Stage {
+) -> SizingStage {
     let busy = busy_servers(demand, limits, recorders);
-    Stage {
+    SizingStage {
         place: Place::Storage,
         demand: Amount::Rate(ByteRate(all_written(demand, limits, recorders) + demand.reading().0)),
         limit: Amount::Rate(limits.write.value),
@@ -343,7 +343,7 @@ fn storage_stage(
 }
 
 /// A stage of the recorders.
-fn stage(place: Place, demand: &Demand, limits: &Limits, recorders: &[Recorders]) -> Stage {
+fn stage(place: Place, demand: &Demand, limits: &Limits, recorders: &[Recorders]) -> SizingStage {
     let each = || demand.kinds.iter().zip(recorders);
     let alone = |kind: &Kind| {
         let streams = recorder::streams_by(kind, limits).into_iter().find(|(at, _)| *at == place);
@@ -372,7 +372,7 @@ fn stage(place: Place, demand: &Demand, limits: &Limits, recorders: &[Recorders]
         ),
     };
     let needed = demand.kinds.iter().map(alone).sum();
-    Stage { place, demand: asked, limit, needed, used, kind: Some(fullest) }
+    SizingStage { place, demand: asked, limit, needed, used, kind: Some(fullest) }
 }
 
 fn link_rate(limits: &Limits) -> Amount {
@@ -394,7 +394,7 @@ fn used(place: Place, kind: &Kind, recorders: &Recorders, limits: &Limits) -> f6
 
 impl Sizing {
     /// The stage with the least left free: where more would first be too much.
-    pub fn limiting(&self) -> &Stage {
+    pub fn limiting(&self) -> &SizingStage {
         let fullest = self.stages.iter().rev().max_by(|a, b| a.used.total_cmp(&b.used));
         fullest.expect("there are stages in every sizing")
     }

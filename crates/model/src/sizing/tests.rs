@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::{
-    simulation::{Phases, Trial},
+    simulation::{Phases, SizingTrial},
     *,
 };
 use crate::{Burst, Facility, Instrument, Nanos, Readers, Schedule, Seed};
@@ -217,9 +217,9 @@ fn clearly_too_much(demand: &Demand, limits: &Limits, sizing: &Sizing) -> bool {
     recorder || busy > clear * sizing.servers as f64
 }
 
-fn trial(demand: &Demand, phases: Phases) -> Trial {
+fn trial(demand: &Demand, phases: Phases) -> SizingTrial {
     let cycle = demand.kinds.iter().map(Kind::cycle).fold(0.0, f64::max);
-    Trial { duration: Nanos::from_seconds(20_f64.max(12.0 * cycle)), grain: Nanos(0), phases }
+    SizingTrial { duration: Nanos::from_seconds(20_f64.max(12.0 * cycle)), grain: Nanos(0), phases }
 }
 
 proptest! {

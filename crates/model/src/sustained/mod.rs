@@ -23,7 +23,7 @@ use crate::{ByteRate, Nanos, Series, statistics::student};
 use bins::mean;
 pub use change::{RateChange, rate_change};
 use spread::Spread;
-pub use step::{Step, step};
+pub use step::{RateStep, step};
 use waves::{WAVES, variance_of_mean};
 
 /// What a storage system takes in the long run.

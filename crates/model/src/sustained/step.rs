@@ -5,7 +5,7 @@ use crate::{ByteRate, Bytes, Series};
 
 /// Where a cache was full.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Step {
+pub struct RateStep {
     /// What was taken up to there. The cache is smaller: it drained meanwhile.
     pub volume: Bytes,
     /// The mean rate up to there.
@@ -35,14 +35,14 @@ const BATCHES: usize = 24;
 /// - two levels fit better than a straight line, which is a drift.
 ///
 /// A rise is no step: so a recording begins. Stalls are left out before: they come from elsewhere, and would hide it.
-pub fn step(series: &Series) -> Option<Step> {
+pub fn step(series: &Series) -> Option<RateStep> {
     let all = bins::common(&[series]);
     let bins = all.passes.first()?;
     let (before, after) = bins.split_at(position(bins)?);
     #[expect(clippy::cast_sign_loss, reason = "no volume is below zero")]
     let volume = Bytes(before.iter().sum::<f64>() as u64);
     let [before, after] = [before, after].map(|piece| ByteRate(mean(piece) / all.width.seconds()));
-    Some(Step { volume, before, after })
+    Some(RateStep { volume, before, after })
 }
 
 /// The bin with which the lower level begins.
@@ -124,7 +124,7 @@ fn squares_around_line(bins: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Bin, Nanos, Seed, Stream};
+    use crate::{Bin, Nanos, RandomStream, Seed};
 
     const WIDTH: Nanos = Nanos(1 << 25);
     const LEVEL: f64 = 30e6;
@@ -143,7 +143,7 @@ mod tests {
         part
     }
 
-    fn normal(stream: &mut Stream) -> f64 {
+    fn normal(stream: &mut RandomStream) -> f64 {
         (-2.0 * (1.0 - stream.unit()).ln()).sqrt() * (std::f64::consts::TAU * stream.unit()).cos()
     }
 
@@ -174,8 +174,8 @@ mod tests {
     ];
 
     impl Noise {
-        fn levels(self, stream: &mut Stream, count: usize) -> Vec<f64> {
-            let share = |stream: &mut Stream, most: f64| 1 + part(count, stream.unit() * most);
+        fn levels(self, stream: &mut RandomStream, count: usize) -> Vec<f64> {
+            let share = |stream: &mut RandomStream, most: f64| 1 + part(count, stream.unit() * most);
             match self {
                 Noise::White(spread) => (0..count).map(|_| 1.0 + spread * normal(stream)).collect(),
                 Noise::Slow(spread) => {
@@ -210,7 +210,7 @@ mod tests {
     }
 
     /// The share of 1000 random runs of 300 to 600 bins, in percent, of which something holds.
-    fn percent(what: impl Fn(&mut Stream, usize) -> bool) -> f64 {
+    fn percent(what: impl Fn(&mut RandomStream, usize) -> bool) -> f64 {
         let one = |seed: &u64| {
             let mut stream = Seed(*seed).stream();
             let count = 300 + stream.below(300) as usize;

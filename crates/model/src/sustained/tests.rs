@@ -1,7 +1,7 @@
 //! The method against simulated storages, of which the rate in the long run is known.
 
 use super::*;
-use crate::{Bin, Seed, Stream};
+use crate::{Bin, RandomStream, Seed};
 
 /// 67 ms.
 const WIDTH: Nanos = Nanos(1 << 26);
@@ -22,11 +22,11 @@ fn bins_of(seconds: f64) -> usize {
     bins
 }
 
-fn normal(stream: &mut Stream) -> f64 {
+fn normal(stream: &mut RandomStream) -> f64 {
     (-2.0 * (1.0 - stream.unit()).ln()).sqrt() * (std::f64::consts::TAU * stream.unit()).cos()
 }
 
-fn between(stream: &mut Stream, least: f64, most: f64) -> f64 {
+fn between(stream: &mut RandomStream, least: f64, most: f64) -> f64 {
     least + (most - least) * stream.unit()
 }
 
@@ -47,13 +47,13 @@ impl Storage {
         Storage { capacity, truth, cache: None, start_up: 0.0 }
     }
 
-    fn white(stream: &mut Stream, spread: f64) -> Self {
+    fn white(stream: &mut RandomStream, spread: f64) -> Self {
         let bin = |_| (1.0 + spread * normal(stream)).max(0.05);
         Storage::steady((0..bins_of(200.0)).map(bin).collect(), 1.0)
     }
 
     /// Deviations that last so many seconds.
-    fn drifting(stream: &mut Stream, spread: f64, lasting: f64) -> Self {
+    fn drifting(stream: &mut RandomStream, spread: f64, lasting: f64) -> Self {
         let kept = (-WIDTH.seconds() / lasting).exp();
         let mut away = spread * normal(stream);
         let bin = |_| {
@@ -64,7 +64,7 @@ impl Storage {
     }
 
     /// It stands still in each period.
-    fn stalling(stream: &mut Stream) -> Self {
+    fn stalling(stream: &mut RandomStream) -> Self {
         let period = between(stream, 2.0, 12.0);
         let stall = period * between(stream, 0.03, 0.25);
         let phase = period * stream.unit();
@@ -80,11 +80,11 @@ impl Storage {
         Storage::steady(capacity.collect(), 1.0 - stall / period)
     }
 
-    fn cached(self, stream: &mut Stream) -> Self {
+    fn cached(self, stream: &mut RandomStream) -> Self {
         Storage { cache: Some((between(stream, 3.0, 20.0), between(stream, 1.3, 4.0))), ..self }
     }
 
-    fn starting(self, stream: &mut Stream) -> Self {
+    fn starting(self, stream: &mut RandomStream) -> Self {
         Storage { start_up: between(stream, 0.0, 3.0), ..self }
     }
 
@@ -130,7 +130,7 @@ struct Came {
 const STORAGES: u64 = 400;
 
 /// In percent of the storages.
-fn came(kind: fn(&mut Stream) -> Storage) -> Came {
+fn came(kind: fn(&mut RandomStream) -> Storage) -> Came {
     let mut all = Came::default();
     let each = 100.0 / STORAGES as f64;
     for seed in 0..STORAGES {
@@ -148,7 +148,7 @@ fn came(kind: fn(&mut Stream) -> Storage) -> Came {
 }
 
 /// Name, storage, at least so many percent covered.
-type Kind = (&'static str, fn(&mut Stream) -> Storage, f64);
+type Kind = (&'static str, fn(&mut RandomStream) -> Storage, f64);
 
 const KINDS: [Kind; 8] = [
     ("noise", |stream| Storage::white(stream, 0.2), 95.0),

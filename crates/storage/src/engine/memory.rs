@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// See the module.
-pub type Memory = Immediate<Copies>;
+pub type MemoryEngine = Immediate<Copies>;
 
 /// Each operation is done to the tree, under its lock.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub struct Copies {
     slots: Slots,
 }
 
-impl Memory {
+impl MemoryEngine {
     /// For the calling thread.
     pub(crate) fn new(tree: Arc<Mutex<Tree>>, slots: u32, clock: Clock) -> Self {
         Immediate::around(Copies { tree, slots: Slots::new(slots, 1) }, 1, clock)

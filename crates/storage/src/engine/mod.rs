@@ -17,10 +17,10 @@ pub mod wrap;
 pub use files::Reach;
 pub(crate) use files::plain;
 pub use immediate::{Execute, Immediate};
-pub use memory::{Copies, Memory};
+pub use memory::{Copies, MemoryEngine};
 pub use null::{Nothing, Null};
 pub use pool::{Blocking, Pool};
-pub use simulated::Simulated;
+pub use simulated::SimulatedEngine;
 pub use sync::{Sync, SystemCalls};
 pub use uring::Uring;
 

@@ -13,7 +13,7 @@ use crate::{Arena, Completion, Operation, clock::VirtualClock, target::Volume};
 
 /// See the module.
 #[derive(Debug)]
-pub struct Simulated {
+pub struct SimulatedEngine {
     volume: Arc<Mutex<Volume>>,
     clock: VirtualClock,
     client: u64,
@@ -30,10 +30,10 @@ impl Wake for Woken {
     }
 }
 
-impl Simulated {
+impl SimulatedEngine {
     pub(crate) fn new(volume: Arc<Mutex<Volume>>, clock: VirtualClock, depth: usize, slots: u32) -> Self {
         let client = volume.lock().expect("no engine panics while it holds the volume").enter(depth, slots);
-        Simulated { volume, clock, client, depth, woken: Arc::default() }
+        SimulatedEngine { volume, clock, client, depth, woken: Arc::default() }
     }
 
     fn volume(&self) -> MutexGuard<'_, Volume> {
@@ -56,7 +56,7 @@ impl Simulated {
     }
 }
 
-impl Engine for Simulated {
+impl Engine for SimulatedEngine {
     fn depth(&self) -> usize {
         self.depth
     }
@@ -96,7 +96,7 @@ impl Engine for Simulated {
     }
 }
 
-impl Drop for Simulated {
+impl Drop for SimulatedEngine {
     fn drop(&mut self) {
         if let Ok(mut volume) = self.volume.lock() {
             volume.leave(self.client);

@@ -49,7 +49,7 @@ impl Target for Memory {
 
     /// Copying is done in the calling thread, whatever engine the options name.
     fn engine(&self, options: &Options) -> Result<Box<dyn Engine>, EngineError> {
-        Ok(Box::new(engine::Memory::new(self.tree.clone(), options.slots, options.clock)))
+        Ok(Box::new(engine::MemoryEngine::new(self.tree.clone(), options.slots, options.clock)))
     }
 
     fn space(&self) -> Result<FileSystemSpace, TargetError> {

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use nilometer_model::{Seed, Stream};
+use nilometer_model::{RandomStream, Seed};
 
 use super::{Id, Name, Names, TOP, content::Content};
 
@@ -270,7 +270,7 @@ impl Change {
     }
 
     /// Kept with this probability; else lost, or half of the writes torn.
-    fn survive(self, safe: &mut Content, keep: f64, stream: &mut Stream) {
+    fn survive(self, safe: &mut Content, keep: f64, stream: &mut RandomStream) {
         if stream.unit() < keep {
             self.apply(safe);
         } else if let Change::Write(offset, bytes) = self
@@ -283,7 +283,7 @@ impl Change {
 }
 
 /// What is kept of a torn write: the part before or behind the edge of a sector. Within one sector nothing is.
-fn torn<'a>(offset: u64, bytes: &'a [u8], stream: &mut Stream) -> (u64, &'a [u8]) {
+fn torn<'a>(offset: u64, bytes: &'a [u8], stream: &mut RandomStream) -> (u64, &'a [u8]) {
     let first = offset / SECTOR + 1;
     let edges = ((offset + bytes.len() as u64).div_ceil(SECTOR)).saturating_sub(first);
     if edges == 0 {

@@ -9,7 +9,7 @@ const FRAME: u32 = 0x7fff;
 
 /// A header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Header {
+pub struct Mark5bHeader {
     /// Bits 31 to 15 of the second word: years since 2000, the user's, and whether it is a test vector.
     pub user: u32,
     /// The frame's number in its second, below 2^15.
@@ -31,11 +31,11 @@ pub enum Fault {
     Corrupt,
 }
 
-impl Header {
+impl Mark5bHeader {
     /// Bytes of a header.
     pub const SIZE: usize = 16;
 
-    /// Reads the first bytes of a frame, at least [`Header::SIZE`].
+    /// Reads the first bytes of a frame, at least [`Mark5bHeader::SIZE`].
     #[inline]
     pub fn parse(bytes: &[u8]) -> Result<Self, Fault> {
         let word =
@@ -57,12 +57,12 @@ impl Header {
         if u64::from(second) >= DAY {
             return Err(Fault::Corrupt);
         }
-        Ok(Header { user: numbers & !FRAME, frame: numbers & FRAME, day, second, fraction })
+        Ok(Mark5bHeader { user: numbers & !FRAME, frame: numbers & FRAME, day, second, fraction })
     }
 
     /// For a frame at `second` since 2000, of so many a second.
     pub fn at(user: u32, second: u64, frame: u64, frames_per_second: u64) -> Self {
-        Header {
+        Mark5bHeader {
             user: user & !FRAME,
             frame: frame as u32 & FRAME,
             day: ((MJD_2000 + second / DAY) % 1000) as u32,
@@ -136,8 +136,11 @@ mod tests {
 
     #[test]
     fn a_header_of_a_recording_is_read_and_written() {
-        let header = Header::parse(&SAMPLE).expect("it was recorded");
-        assert_eq!(header, Header { user: 0xbead_0000, frame: 0, day: 821, second: 19_801, fraction: 0 });
+        let header = Mark5bHeader::parse(&SAMPLE).expect("it was recorded");
+        assert_eq!(
+            header,
+            Mark5bHeader { user: 0xbead_0000, frame: 0, day: 821, second: 19_801, fraction: 0 }
+        );
         let mut bytes = [0; 16];
         header.write(&mut bytes);
         assert_eq!(bytes, SAMPLE);
@@ -148,28 +151,28 @@ mod tests {
         for bit in 64..128 {
             let mut bytes = SAMPLE;
             bytes[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(Header::parse(&bytes), Err(Fault::Corrupt), "bit {bit}");
+            assert_eq!(Mark5bHeader::parse(&bytes), Err(Fault::Corrupt), "bit {bit}");
         }
         let mut bytes = SAMPLE;
         bytes[3] ^= 1;
-        assert_eq!(Header::parse(&bytes), Err(Fault::NoSync));
+        assert_eq!(Mark5bHeader::parse(&bytes), Err(Fault::NoSync));
     }
 
     #[test]
     fn times_that_are_none_are_refused_with_a_right_checksum() {
-        let header = Header::parse(&SAMPLE).expect("it was recorded");
+        let header = Mark5bHeader::parse(&SAMPLE).expect("it was recorded");
         for (time, fraction) in [(0x8218_6400, 0), (0x821a_0000, 0), (0x8210_0000, 0xa000)] {
             let mut words = header.words();
             (words[2], words[3]) = (time, fraction << 16 | crc(time, fraction));
-            assert_eq!(Header::from_words(words), Err(Fault::Corrupt), "{time:x} {fraction:x}");
+            assert_eq!(Mark5bHeader::from_words(words), Err(Fault::Corrupt), "{time:x} {fraction:x}");
         }
     }
 
     #[test]
     fn times_are_those_of_the_calendar() {
         // 2014-06-13, MJD 56821, 05:30:01; frame 2 of 6400 begins after 0.3125 ms.
-        let header = Header::at(0, (56_821 - MJD_2000) * DAY + 19_801, 2, 6400);
-        assert_eq!(header, Header { user: 0, frame: 2, day: 821, second: 19_801, fraction: 3 });
+        let header = Mark5bHeader::at(0, (56_821 - MJD_2000) * DAY + 19_801, 2, 6400);
+        assert_eq!(header, Mark5bHeader { user: 0, frame: 2, day: 821, second: 19_801, fraction: 3 });
     }
 
     proptest! {
@@ -177,15 +180,15 @@ mod tests {
         fn what_is_written_is_read(
             user: u32, frame in 0..0x8000_u32, day in 0..1000_u32, second in 0..86_400_u32, fraction in 0..10_000_u32,
         ) {
-            let header = Header { user: user & !FRAME, frame, day, second, fraction };
-            prop_assert_eq!(Header::from_words(header.words()), Ok(header));
+            let header = Mark5bHeader { user: user & !FRAME, frame, day, second, fraction };
+            prop_assert_eq!(Mark5bHeader::from_words(header.words()), Ok(header));
         }
 
         #[test]
         fn any_bytes_are_borne(bytes: [u8; 16]) {
             let mut bytes = bytes;
             bytes[..4].copy_from_slice(&SYNC.to_le_bytes());
-            if let Ok(header) = Header::parse(&bytes) {
+            if let Ok(header) = Mark5bHeader::parse(&bytes) {
                 let mut again = [0; 16];
                 header.write(&mut again);
                 prop_assert_eq!(again, bytes);

@@ -2,7 +2,7 @@
 
 mod header;
 
-pub use header::{Fault, Header};
+pub use header::{Fault, Mark5bHeader};
 
 use nilometer_model::packets::{self, Cut, Field, Packets};
 
@@ -16,7 +16,7 @@ const TURNED: u8 = 8;
 
 /// Mark5B over UDP.
 #[derive(Debug)]
-pub struct Mark5b {
+pub struct Mark5bFormat {
     geometry: Geometry,
     serial: Serial,
     parity: Parity,
@@ -27,7 +27,7 @@ pub struct Mark5b {
     begins: u64,
 }
 
-impl Mark5b {
+impl Mark5bFormat {
     /// As an instrument sends it.
     pub fn new(packets: &Packets, mark5b: &packets::Mark5b, known: &Known) -> Result<Self, String> {
         let size = mark5b.packet_size().0 as usize;
@@ -42,7 +42,7 @@ impl Mark5b {
             );
         }
         let bits = packets.serial().map_or(64, |field: Field| field.width() - halving);
-        Ok(Mark5b {
+        Ok(Mark5bFormat {
             geometry: Geometry {
                 prefix: packets.prefix().0 as usize,
                 parts,
@@ -58,12 +58,16 @@ impl Mark5b {
     }
 
     /// Seconds since 2000 of a header: of the days that have these three digits, the one nearest to the stream's beginning.
-    fn second(&self, header: &Header) -> Option<u64> {
+    fn second(&self, header: &Mark5bHeader) -> Option<u64> {
         Some(day_near(self.begins, header.day)? * DAY + u64::from(header.second))
     }
 
     /// Sees that the header of a frame can be, which came in a packet with this serial number; its second since 2000.
-    fn check(&mut self, header: Result<Header, Fault>, serial: u64) -> Result<(Header, u64), Ignored> {
+    fn check(
+        &mut self,
+        header: Result<Mark5bHeader, Fault>,
+        serial: u64,
+    ) -> Result<(Mark5bHeader, u64), Ignored> {
         let header = header.map_err(|fault| match fault {
             Fault::NoSync => Ignored::Foreign,
             Fault::Corrupt => Ignored::Corrupt,
@@ -80,24 +84,27 @@ impl Mark5b {
     }
 
     /// The header of a frame that did not come.
-    fn missing(&self, near: Near<'_>) -> Option<Header> {
-        let header = Header::parse(near.bytes).ok()?;
+    fn missing(&self, near: Near<'_>) -> Option<Mark5bHeader> {
+        let header = Mark5bHeader::parse(near.bytes).ok()?;
         let (second, frame) = (self.second(&header)?, u64::from(header.frame));
         let Some(rate) = self.rate.known() else {
-            return Some(Header { frame: frame.saturating_add_signed(near.ahead) as u32 & 0x7fff, ..header });
+            return Some(Mark5bHeader {
+                frame: frame.saturating_add_signed(near.ahead) as u32 & 0x7fff,
+                ..header
+            });
         };
         let time = (second * rate + frame).saturating_add_signed(near.ahead);
-        Some(Header::at(header.user, time / rate, time % rate, rate))
+        Some(Mark5bHeader::at(header.user, time / rate, time % rate, rate))
     }
 }
 
-impl WireFormat for Mark5b {
+impl WireFormat for Mark5bFormat {
     fn geometry(&self) -> &Geometry {
         &self.geometry
     }
 
     fn place(&mut self, packet: Packet<'_>) -> Result<Part, Ignored> {
-        let header = Header::parse(packet.body);
+        let header = Mark5bHeader::parse(packet.body);
         let serial = self.serial.read(packet.prefix);
         if self.geometry.parts.len() == 1 {
             let (header, second) = self.check(header, serial.unwrap_or_default())?;
@@ -131,7 +138,7 @@ impl WireFormat for Mark5b {
         self.serial.write(number * parts + part as u64, prefix);
         if part == 0 {
             let rate = self.rate.known().expect("who sends a stream knows its rate");
-            Header::at(0, self.begins + number / rate, number % rate, rate).write(body);
+            Mark5bHeader::at(0, self.begins + number / rate, number % rate, rate).write(body);
         }
     }
 }

@@ -63,7 +63,7 @@ fn headers_that_can_not_be_are_refused() {
     body[8] ^= 1;
     assert_eq!(placed(&mut *mark5b, &(prefix.clone(), body)), Err(Ignored::Corrupt), "the checksum");
     let (_, mut body) = good;
-    Header { frame: 100, ..Header::parse(&body).expect("it was made") }.write(&mut body);
+    Mark5bHeader { frame: 100, ..Mark5bHeader::parse(&body).expect("it was made") }.write(&mut body);
     assert_eq!(
         placed(&mut *mark5b, &(prefix, body)),
         Err(Ignored::Corrupt),

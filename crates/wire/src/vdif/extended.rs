@@ -5,7 +5,7 @@
 
 use nilometer_model::packets::{HeaderKind, Vdif};
 
-use super::Header;
+use super::VdifHeader;
 use crate::mark5b;
 
 /// Mark5B inside VDIF.
@@ -15,7 +15,7 @@ const SYNC: u32 = 0xacab_feed;
 const ALMA: u32 = 0xa_5ea5;
 
 /// What a simulator writes into the header of packet `number`, of a stream with so many frames a second.
-pub(super) fn of(vdif: &Vdif, header: &Header, number: u64, frames_per_second: u64) -> Option<[u32; 4]> {
+pub(super) fn of(vdif: &Vdif, header: &VdifHeader, number: u64, frames_per_second: u64) -> Option<[u32; 4]> {
     if vdif.header == HeaderKind::Legacy {
         return None;
     }
@@ -35,7 +35,7 @@ pub(super) fn of(vdif: &Vdif, header: &Header, number: u64, frames_per_second: u
 
 /// What they are in a frame that did not come, which has this header but for them, and is so many packets later than the one
 /// that they are from.
-pub(super) fn missing(header: &Header, ahead: i64, frames_per_second: u64) -> Option<[u32; 4]> {
+pub(super) fn missing(header: &VdifHeader, ahead: i64, frames_per_second: u64) -> Option<[u32; 4]> {
     let words = header.extended?;
     let [first, second, third, fourth] = words;
     Some(match header.edv()? {
@@ -50,6 +50,6 @@ pub(super) fn missing(header: &Header, ahead: i64, frames_per_second: u64) -> Op
     })
 }
 
-fn mark5b_words(user: u32, header: &Header, frames_per_second: u64) -> [u32; 4] {
-    mark5b::Header::at(user, header.since_2000(), u64::from(header.frame), frames_per_second).words()
+fn mark5b_words(user: u32, header: &VdifHeader, frames_per_second: u64) -> [u32; 4] {
+    mark5b::Mark5bHeader::at(user, header.since_2000(), u64::from(header.frame), frames_per_second).words()
 }

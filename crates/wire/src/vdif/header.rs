@@ -4,7 +4,7 @@ use crate::time::epoch_begins;
 
 /// A header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Header {
+pub struct VdifHeader {
     /// The samples are none.
     pub invalid: bool,
     /// Half-years from 2000 to the reference epoch, below 64.
@@ -31,7 +31,7 @@ pub struct Header {
     pub extended: Option<[u32; 4]>,
 }
 
-impl Header {
+impl VdifHeader {
     /// Bytes of a header.
     pub const SIZE: usize = 32;
     /// Bytes of a legacy header.
@@ -40,13 +40,13 @@ impl Header {
     /// Reads the first bytes of a frame; none if they are too few.
     #[inline]
     pub fn parse(bytes: &[u8]) -> Option<Self> {
-        let words = bytes.first_chunk::<{ Header::LEGACY_SIZE }>()?.as_chunks().0;
+        let words = bytes.first_chunk::<{ VdifHeader::LEGACY_SIZE }>()?.as_chunks().0;
         let [time, frame, length, source] = [0, 1, 2, 3].map(|at| u32::from_le_bytes(words[at]));
         let extended = match time >> 30 & 1 {
             0 => Some(extended(bytes)?),
             _ => None,
         };
-        Some(Header {
+        Some(VdifHeader {
             invalid: time >> 31 == 1,
             epoch: (frame >> 24 & 0x3f) as u8,
             second: time & 0x3fff_ffff,
@@ -72,7 +72,7 @@ impl Header {
         self.extended.map(|words| (words[0] >> 24) as u8)
     }
 
-    /// Writes it to the first bytes of a frame, at least [`Header::size`]. Numbers that are too large lose their highest bits.
+    /// Writes it to the first bytes of a frame, at least [`VdifHeader::size`]. Numbers that are too large lose their highest bits.
     pub fn write(&self, bytes: &mut [u8]) {
         let legacy = u32::from(self.extended.is_none());
         let words = [
@@ -114,7 +114,7 @@ impl Header {
 }
 
 fn extended(bytes: &[u8]) -> Option<[u32; 4]> {
-    let words = bytes.get(Header::LEGACY_SIZE..Header::SIZE)?.as_chunks().0;
+    let words = bytes.get(VdifHeader::LEGACY_SIZE..VdifHeader::SIZE)?.as_chunks().0;
     Some([0, 1, 2, 3].map(|at| u32::from_le_bytes(words[at])))
 }
 
@@ -142,8 +142,8 @@ mod tests {
     #[test]
     fn a_header_of_a_recording_is_read_and_written() {
         let bytes = bytes_of(&SAMPLE);
-        let header = Header::parse(&bytes).expect("it is whole");
-        let expected = Header {
+        let header = VdifHeader::parse(&bytes).expect("it is whole");
+        let expected = VdifHeader {
             invalid: false,
             epoch: 28,
             second: 14_363_767,
@@ -171,29 +171,30 @@ mod tests {
         let mut words = SAMPLE;
         words[0] |= 1 << 30;
         let bytes = bytes_of(&words);
-        let header = Header::parse(&bytes[..16]).expect("it is whole");
+        let header = VdifHeader::parse(&bytes[..16]).expect("it is whole");
         assert_eq!((header.size(), header.edv(), header.frames_per_second()), (16, None, None));
         let mut again = vec![0; 16];
         header.write(&mut again);
         assert_eq!(again, bytes[..16]);
-        assert_eq!(Header::parse(&bytes[..15]), None);
-        assert_eq!(Header::parse(&bytes_of(&SAMPLE)[..31]), None);
+        assert_eq!(VdifHeader::parse(&bytes[..15]), None);
+        assert_eq!(VdifHeader::parse(&bytes_of(&SAMPLE)[..31]), None);
     }
 
     #[test]
     fn rates_are_read_in_both_units() {
-        let sample = Header::parse(&bytes_of(&SAMPLE)).expect("it is whole");
-        let told =
-            |word, header: Header| Header { extended: Some([word, 0, 0, 0]), ..header }.frames_per_second();
+        let sample = VdifHeader::parse(&bytes_of(&SAMPLE)).expect("it is whole");
+        let told = |word, header: VdifHeader| {
+            VdifHeader { extended: Some([word, 0, 0, 0]), ..header }.frames_per_second()
+        };
         assert_eq!(told((1 << 24) + 16_000, sample), Some(1600), "16 000 kHz, EDV 1");
-        assert_eq!(told(3 << 24 | 1 << 23 | 16, Header { complex: true, ..sample }), Some(1600));
-        assert_eq!(told(3 << 24 | 1 << 23 | 16, Header { channels_log2: 2, ..sample }), Some(6400));
+        assert_eq!(told(3 << 24 | 1 << 23 | 16, VdifHeader { complex: true, ..sample }), Some(1600));
+        assert_eq!(told(3 << 24 | 1 << 23 | 16, VdifHeader { channels_log2: 2, ..sample }), Some(6400));
         assert_eq!(told((3 << 24) + 25, sample), None, "two and a half a second");
-        let short = Header { length: 40, ..sample };
+        let short = VdifHeader { length: 40, ..sample };
         assert_eq!(told(3 << 24 | 0xff_ffff, short), None, "more than frame numbers");
         assert_eq!(told(1 << 23 | 16, sample), None, "EDV 0 tells none");
         assert_eq!(
-            told(3 << 24 | 1 << 23 | 16, Header { bits: 32, complex: true, ..sample }),
+            told(3 << 24 | 1 << 23 | 16, VdifHeader { bits: 32, complex: true, ..sample }),
             None,
             "no sample fits"
         );
@@ -202,7 +203,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_bytes_are_borne(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
-            let Some(header) = Header::parse(&bytes) else {
+            let Some(header) = VdifHeader::parse(&bytes) else {
                 prop_assert!(bytes.len() < 32);
                 return Ok(());
             };

@@ -7,7 +7,7 @@ mod extended;
 mod header;
 mod lanes;
 
-pub use header::Header;
+pub use header::VdifHeader;
 
 use nilometer_model::packets::{self, Packets, Station};
 
@@ -21,7 +21,7 @@ use lanes::{Lanes, Moment, Name};
 
 /// VDIF over UDP.
 #[derive(Debug)]
-pub struct Vdif {
+pub struct VdifFormat {
     geometry: Geometry,
     said: packets::Vdif,
     serial: Serial,
@@ -39,7 +39,7 @@ pub struct Vdif {
 const STATION: Station = Station(u16::from_be_bytes(*b"Nm"));
 const VERSION: u8 = 1;
 
-impl Vdif {
+impl VdifFormat {
     /// As an instrument sends it.
     pub fn new(packets: &Packets, vdif: &packets::Vdif, known: &Known) -> Result<Self, String> {
         let serial = Serial::new(packets, known);
@@ -51,7 +51,7 @@ impl Vdif {
         // How many threads share the rate is known only if they were named.
         let rate = known.frames_per_second.filter(|_| vdif.threads.is_some());
         let (prefix, parts) = (packets.prefix().0 as usize, vec![vdif.frame_size().0 as usize]);
-        Ok(Vdif {
+        Ok(VdifFormat {
             geometry: Geometry { prefix, parts, number_bits: serial.bits(), behind: Vec::new() },
             serial,
             kin: Learned::nothing(),
@@ -65,13 +65,13 @@ impl Vdif {
     }
 
     /// The lane of a frame.
-    fn name(&self, header: &Header) -> Name {
+    fn name(&self, header: &VdifHeader) -> Name {
         Name { station: if self.said.stations.is_some() { header.station } else { 0 }, thread: header.thread }
     }
 
     /// The lane, if the frame is of this stream.
     #[inline]
-    fn admit(&mut self, header: &Header, size: usize) -> Result<usize, Ignored> {
+    fn admit(&mut self, header: &VdifHeader, size: usize) -> Result<usize, Ignored> {
         if header.length != size {
             return Err(Ignored::Foreign);
         }
@@ -90,7 +90,7 @@ impl Vdif {
 
     /// The moment of a frame, if it can be.
     #[inline]
-    fn moment(&mut self, header: &Header) -> Result<Moment, Ignored> {
+    fn moment(&mut self, header: &VdifHeader) -> Result<Moment, Ignored> {
         let frame = u64::from(header.frame);
         if header.epoch < self.epoch.vote(header.epoch) || !self.rate.has(frame) {
             return Err(Ignored::Corrupt);
@@ -100,8 +100,8 @@ impl Vdif {
     }
 
     /// The header of a frame that did not come.
-    fn missing(&self, near: Near<'_>) -> Option<Header> {
-        let header = Header::parse(near.bytes)?;
+    fn missing(&self, near: Near<'_>) -> Option<VdifHeader> {
+        let header = VdifHeader::parse(near.bytes)?;
         let lane = self.lanes.find(self.name(&header))?;
         let moment = Moment { second: header.since_2000(), frame: u64::from(header.frame) };
         let rate = self.rate.known();
@@ -115,24 +115,24 @@ impl Vdif {
             }
             None => Moment { frame: moment.frame.saturating_add_signed(steps), ..moment },
         };
-        let mut missing = Header { invalid: true, ..self.of_lane(header, lane) };
+        let mut missing = VdifHeader { invalid: true, ..self.of_lane(header, lane) };
         set_moment(&mut missing, moment);
         missing.extended = extended::missing(&missing, near.ahead, rate.unwrap_or(1));
         Some(missing)
     }
 
-    fn of_lane(&self, header: Header, lane: usize) -> Header {
+    fn of_lane(&self, header: VdifHeader, lane: usize) -> VdifHeader {
         let Name { station, thread } = self.lanes.name(lane);
         let station = if self.said.stations.is_some() { station } else { header.station };
-        Header { thread, station, ..header }
+        VdifHeader { thread, station, ..header }
     }
 
     /// What is known of any frame.
-    fn template(&self) -> Header {
+    fn template(&self) -> VdifHeader {
         let packets::Vdif { stations, threads, bits, channels, .. } = &self.said;
         let station = stations.as_ref().map_or(STATION, |stations| stations[0]);
         let (version, learned) = self.kin.value().unwrap_or((VERSION, station.0));
-        let header = Header {
+        let header = VdifHeader {
             invalid: false,
             epoch: self.epoch.value().unwrap_or_else(|| epoch_of(self.begins)),
             second: 0,
@@ -146,7 +146,10 @@ impl Vdif {
             station: if stations.is_some() { station.0 } else { learned },
             extended: Some([0; 4]),
         };
-        Header { extended: extended::of(&self.said, &header, 0, self.rate.known().unwrap_or(1)), ..header }
+        VdifHeader {
+            extended: extended::of(&self.said, &header, 0, self.rate.known().unwrap_or(1)),
+            ..header
+        }
     }
 }
 
@@ -160,7 +163,7 @@ fn names(vdif: &packets::Vdif) -> Vec<Name> {
 }
 
 /// Says when a frame is: from the epoch that its header has, or from the one that had begun where that is later.
-fn set_moment(header: &mut Header, moment: Moment) {
+fn set_moment(header: &mut VdifHeader, moment: Moment) {
     if epoch_begins(header.epoch) > moment.second {
         header.epoch = epoch_of(moment.second);
     }
@@ -168,14 +171,14 @@ fn set_moment(header: &mut Header, moment: Moment) {
     header.frame = moment.frame as u32 & 0xff_ffff;
 }
 
-impl WireFormat for Vdif {
+impl WireFormat for VdifFormat {
     fn geometry(&self) -> &Geometry {
         &self.geometry
     }
 
     #[inline]
     fn place(&mut self, packet: Packet<'_>) -> Result<Part, Ignored> {
-        let header = Header::parse(packet.body).ok_or(Ignored::Foreign)?;
+        let header = VdifHeader::parse(packet.body).ok_or(Ignored::Foreign)?;
         let lane = self.admit(&header, packet.body.len())?;
         let moment = self.moment(&header)?;
         let number = self.serial.read(packet.prefix).unwrap_or_else(|| {
@@ -194,7 +197,7 @@ impl WireFormat for Vdif {
 
     fn fill(&self, near: Option<Near<'_>>, _: usize, into: &mut [u8]) {
         let header = near.and_then(|near| self.missing(near));
-        let header = header.unwrap_or_else(|| Header { invalid: true, ..self.template() });
+        let header = header.unwrap_or_else(|| VdifHeader { invalid: true, ..self.template() });
         header.write(into);
         filler::fill(&mut into[header.size()..]);
     }
@@ -203,7 +206,7 @@ impl WireFormat for Vdif {
         let rate = self.sent.expect("who sends a stream knows its rate");
         let lanes = self.lanes.count().max(1) as u64;
         let (count, lane) = (number / lanes, number % lanes);
-        let template = Header { epoch: epoch_of(self.begins), ..self.template() };
+        let template = VdifHeader { epoch: epoch_of(self.begins), ..self.template() };
         let mut header =
             if self.lanes.count() == 0 { template } else { self.of_lane(template, lane as usize) };
         set_moment(&mut header, Moment { second: self.begins + count / rate, frame: count % rate });

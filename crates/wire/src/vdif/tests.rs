@@ -15,16 +15,16 @@ const UNNAMED: &str = "format.vdif = { payload = \"5000 B\" }";
 const BEGINS: u64 = 838_252_799; // 2026-07-25, within a half-year.
 
 /// A format with a header changed.
-fn changed(packet: &(Vec<u8>, Vec<u8>), change: impl Fn(&mut Header)) -> (Vec<u8>, Vec<u8>) {
+fn changed(packet: &(Vec<u8>, Vec<u8>), change: impl Fn(&mut VdifHeader)) -> (Vec<u8>, Vec<u8>) {
     let (prefix, mut body) = packet.clone();
-    let mut header = Header::parse(&body).expect("it was made");
+    let mut header = VdifHeader::parse(&body).expect("it was made");
     change(&mut header);
     header.write(&mut body);
     (prefix, body)
 }
 
-fn header_of((_, body): &(Vec<u8>, Vec<u8>)) -> Header {
-    Header::parse(body).expect("it was made")
+fn header_of((_, body): &(Vec<u8>, Vec<u8>)) -> VdifHeader {
+    VdifHeader::parse(body).expect("it was made")
 }
 
 /// The frame that stands for the one that is so much later than `near`.
@@ -73,7 +73,7 @@ fn what_is_of_another_stream_is_foreign() {
         assert!(again(&mut *vdif, number, 0).is_ok());
     }
     let good = made(&*vdif, 10, 0);
-    let changes: [fn(&mut Header); 4] = [
+    let changes: [fn(&mut VdifHeader); 4] = [
         |header| header.length -= 8,
         |header| header.version = 2,
         |header| header.station = 7,
@@ -148,10 +148,10 @@ fn a_frame_before_the_epoch_is_told_from_the_one_before() {
     let mut receiver = format(TELESCOPE, NAMED, 0, 0);
     let first = made(&*vdif, 0, 0);
     assert!(placed(&mut *receiver, &first).is_ok());
-    let header = Header::parse(&missing(&*receiver, &first, -1)).expect("a header");
+    let header = VdifHeader::parse(&missing(&*receiver, &first, -1)).expect("a header");
     let last = (epoch_begins(53) - epoch_begins(52) - 1) as u32;
     assert_eq!((header.epoch, header.second, header.frame, header.invalid), (52, last, 124, true));
-    let header = Header::parse(&missing(&*receiver, &first, 125 * 86_400 * 200)).expect("a header");
+    let header = VdifHeader::parse(&missing(&*receiver, &first, 125 * 86_400 * 200)).expect("a header");
     assert_eq!((header.epoch, header.second), (53, 86_400 * 200), "the epoch of a stream stays");
 }
 
@@ -197,7 +197,7 @@ fn extended_words_are_true_too() {
         "four channels are there"
     );
     assert!(placed(&mut *vdif, &near).is_ok());
-    let header = Header::parse(&missing(&*vdif, &near, 1)).expect("a header");
+    let header = VdifHeader::parse(&missing(&*vdif, &near, 1)).expect("a header");
     assert_eq!(header.extended, Some([0x0404_0000, 0xacab_feed, 0, 0]), "no channel is there");
 }
 
@@ -208,7 +208,7 @@ fn without_a_neighbour_the_stream_is_named() {
     assert!(placed(&mut *vdif, &packet).is_ok());
     let mut into = vec![0; 8032];
     vdif.fill(None, 0, &mut into);
-    let header = Header::parse(&into).expect("a header");
+    let header = VdifHeader::parse(&into).expect("a header");
     assert_eq!((header.invalid, header.station, header.epoch, header.length), (true, 0x4d63, 53, 8032));
 }
 
@@ -221,6 +221,6 @@ fn a_rate_that_was_not_said_does_not_refuse_frames() {
         assert!(placed(&mut *vdif, &made(&*sender, number, 0)).is_ok(), "frame {number}");
     }
     // The last frame of the first second was lost, that of the next was not.
-    let header = Header::parse(&missing(&*vdif, &made(&*sender, 249, 0), 1)).expect("a header");
+    let header = VdifHeader::parse(&missing(&*vdif, &made(&*sender, 249, 0), 1)).expect("a header");
     assert_eq!((header.frame, u64::from(header.second) + epoch_begins(53)), (0, BEGINS + 2));
 }

@@ -8,7 +8,7 @@ use super::*;
 
 const SIZES: [usize; 2] = [5016, 5008];
 
-fn departed(faults: Faults, packets: u64, seed: u64) -> (Vec<Leaving>, Counts) {
+fn departed(faults: Faults, packets: u64, seed: u64) -> (Vec<Leaving>, FaultCounts) {
     let (mut departures, mut leaving) = (Departures::new(faults, &SIZES, Seed(seed)), Vec::new());
     for _ in 0..packets {
         departures.next(&mut leaving);
@@ -18,9 +18,9 @@ fn departed(faults: Faults, packets: u64, seed: u64) -> (Vec<Leaving>, Counts) {
 }
 
 /// The counts, from what left alone.
-fn recounted(leaving: &[Leaving], due: u64) -> Counts {
+fn recounted(leaving: &[Leaving], due: u64) -> FaultCounts {
     let (mut seen, mut odd, mut above) = (BTreeMap::<u64, u64>::new(), BTreeSet::new(), 0);
-    let mut counts = Counts { due, ..Counts::default() };
+    let mut counts = FaultCounts { due, ..FaultCounts::default() };
     for &left in leaving {
         match left {
             Leaving::Foreign(number) => {
@@ -45,7 +45,7 @@ fn recounted(leaving: &[Leaving], due: u64) -> Counts {
         (0..due).filter(|number| !seen.contains_key(number) && !odd.contains(number)).collect();
     let begins =
         missing.iter().filter(|&&number| number == 0 || missing.binary_search(&(number - 1)).is_err());
-    Counts {
+    FaultCounts {
         left: seen.len() as u64,
         odd: odd.len() as u64,
         lost: missing.len() as u64,
@@ -101,7 +101,7 @@ proptest! {
 fn without_faults_packets_leave_one_after_the_other() {
     let (leaving, counts) = departed(Faults::default(), 5, 1);
     assert_eq!(leaving, [0, 1, 2, 3, 4].map(Leaving::Packet));
-    assert_eq!(counts, Counts { due: 5, left: 5, ..Counts::default() });
+    assert_eq!(counts, FaultCounts { due: 5, left: 5, ..FaultCounts::default() });
 }
 
 #[test]

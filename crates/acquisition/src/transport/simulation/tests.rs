@@ -6,7 +6,7 @@ use nilometer_storage::Clock;
 
 use super::*;
 use crate::transport::Left;
-use nilometer_wire::{Packet, vdif::Header};
+use nilometer_wire::{Packet, vdif::VdifHeader};
 
 const SEED: Seed = Seed(7);
 const BEGINS: u64 = 838_252_799;
@@ -106,7 +106,7 @@ fn telescopes_send_their_noise_behind_true_headers() {
     let lanes = ["Mc", "Ef"].iter().flat_map(|station| [0, 3, 1, 2].map(|thread| (*station, thread))).cycle();
     for (number, (packet, (station, thread))) in packets.iter().zip(lanes).enumerate() {
         assert_eq!(packet[..8], (number as u64).to_le_bytes());
-        let header = Header::parse(&packet[8..]).expect("a header");
+        let header = VdifHeader::parse(&packet[8..]).expect("a header");
         assert_eq!((header.thread, header.station.to_be_bytes().as_slice()), (thread, station.as_bytes()));
         assert_eq!((header.since_2000(), header.frame), (BEGINS, number as u32 / 8));
         let mut frame = vec![0; 1032];
@@ -123,7 +123,7 @@ fn serial_numbers_fall_back_and_clocks_jump_while_the_other_goes_on() {
     send(&simulation);
     let packets = receive(&sockets[0]);
     let of = |packet: &Vec<u8>| {
-        let header = Header::parse(&packet[8..]).expect("a header");
+        let header = VdifHeader::parse(&packet[8..]).expect("a header");
         (u64::from(packet[0]), header.since_2000() - BEGINS, header.frame)
     };
     let found: Vec<_> = packets.iter().step_by(8).map(of).collect();

@@ -22,7 +22,7 @@ use nilometer_storage::process::pin_to;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, sockopt};
 
 use super::{
-    super::{Counted, Received, Transport},
+    super::{Received, Transport, TransportCounts},
     receive::{Listening, UdpInlet},
     senders::Allowed,
 };
@@ -66,7 +66,7 @@ struct Running {
 struct Shared {
     /// Memory that was used.
     free: Mutex<Vec<Taken>>,
-    counted: Mutex<Vec<Counted>>,
+    counted: Mutex<Vec<TransportCounts>>,
     /// Threads that have something in hand.
     busy: AtomicUsize,
     stop: AtomicBool,
@@ -94,7 +94,7 @@ impl UdpThreads {
     fn run(&mut self) -> io::Result<()> {
         let (give, taken) = mpsc::sync_channel(WAITING);
         let shared = Arc::new(Shared::default());
-        *lock(&shared.counted) = vec![Counted::default(); self.ready.len()];
+        *lock(&shared.counted) = vec![TransportCounts::default(); self.ready.len()];
         let mut threads = Vec::new();
         for (number, inlet) in self.ready.drain(..).enumerate() {
             let (shared, give) = (shared.clone(), give.clone());
@@ -217,11 +217,11 @@ impl Transport for UdpThreads {
         self.room
     }
 
-    fn counted(&self) -> Counted {
+    fn counted(&self) -> TransportCounts {
         let Some(running) = &self.running else {
-            return self.ready.iter().fold(Counted::default(), |all, inlet| all.and(inlet.counted()));
+            return self.ready.iter().fold(TransportCounts::default(), |all, inlet| all.and(inlet.counted()));
         };
-        lock(&running.shared.counted).iter().fold(Counted::default(), |all, &one| all.and(one))
+        lock(&running.shared.counted).iter().fold(TransportCounts::default(), |all, &one| all.and(one))
     }
 }
 

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use nilometer_model::Coldness;
 use serde_json::Value as Json;
 
-use crate::{Outcome, Stage, Study, letter};
+use crate::{CellOutcome, Study, StudyStage, letter};
 
 use super::super::{
     chart::Escaped,
@@ -85,7 +85,7 @@ fn write_numbers(page: &mut String, study: &Study<'_>) -> std::fmt::Result {
     Ok(())
 }
 
-fn write_row(page: &mut String, stage: &Stage<'_>, outcome: &Outcome<'_>) -> std::fmt::Result {
+fn write_row(page: &mut String, stage: &StudyStage<'_>, outcome: &CellOutcome<'_>) -> std::fmt::Result {
     let label = stage.cell(outcome.cell).map_or("", |cell| &cell.label);
     write!(
         page,
@@ -103,7 +103,7 @@ fn write_row(page: &mut String, stage: &Stage<'_>, outcome: &Outcome<'_>) -> std
     write!(page, "<td>{cold}</td><td class=\"bad\">{}</td></tr>", Escaped(&invalid))
 }
 
-fn figures(stage: &Stage<'_>, outcome: &Outcome<'_>) -> Vec<String> {
+fn figures(stage: &StudyStage<'_>, outcome: &CellOutcome<'_>) -> Vec<String> {
     let quantity = stage.quantity(outcome);
     let mut figures = vec![outcome.valid.to_string()];
     if let Some(summary) = outcome.summary(quantity) {

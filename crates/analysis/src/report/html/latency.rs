@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use nilometer_model::{Histogram, Nanos, Series, plan::Phase, statistics::Summary};
 
-use crate::{Outcome, Quantity, Stage, StageCell, letter};
+use crate::{CellOutcome, Quantity, StageCell, StudyStage, letter};
 
 use super::{
     super::chart::{Axis, Line, Plot, Point, Span, Style, Unit, nines, plot},
@@ -26,7 +26,7 @@ pub(super) const BINS_LEAST: usize = 8;
 const OPERATIONS_LEAST: usize = 6;
 
 /// A pair of charts for each cell and phase.
-pub(super) fn write(page: &mut String, stage: &Stage<'_>) -> std::fmt::Result {
+pub(super) fn write(page: &mut String, stage: &StudyStage<'_>) -> std::fmt::Result {
     let all: Vec<(&StageCell, Phase)> = stage
         .cells
         .iter()
@@ -55,7 +55,7 @@ pub(super) fn write(page: &mut String, stage: &Stage<'_>) -> std::fmt::Result {
 }
 
 /// The distribution and the rate over time of a phase of a cell, as far as they were recorded.
-fn behind(stage: &Stage<'_>, cell: &StageCell, phase: Phase) -> Vec<String> {
+fn behind(stage: &StudyStage<'_>, cell: &StageCell, phase: Phase) -> Vec<String> {
     let outcomes = outcomes(stage, cell, phase);
     let quantity = outcomes.first().map_or(Quantity::Operations, |outcome| stage.quantity(outcome));
     let comma = if cell.label.is_empty() { "" } else { ", " };
@@ -65,11 +65,11 @@ fn behind(stage: &Stage<'_>, cell: &StageCell, phase: Phase) -> Vec<String> {
     charts
 }
 
-fn outcomes<'a>(stage: &'a Stage<'_>, cell: &StageCell, phase: Phase) -> Vec<&'a Outcome<'a>> {
+fn outcomes<'a>(stage: &'a StudyStage<'_>, cell: &StageCell, phase: Phase) -> Vec<&'a CellOutcome<'a>> {
     stage.outcomes.iter().filter(|outcome| outcome.cell == cell.index && outcome.phase == phase).collect()
 }
 
-fn distribution(title: &str, outcomes: &[&Outcome<'_>]) -> Option<String> {
+fn distribution(title: &str, outcomes: &[&CellOutcome<'_>]) -> Option<String> {
     let lines = outcomes.iter().filter_map(|o| Some((o.target, o.latency?)));
     let lines: Vec<Distribution<'_>> = lines
         .map(|(target, histogram)| Distribution { series: target, name: letter(target), histogram })
@@ -150,7 +150,7 @@ fn quantile_line(of: &Distribution<'_>) -> Line {
 }
 
 /// One chart, or one for each of few targets that would not fit into one.
-fn over_time(title: &str, quantity: Quantity, outcomes: &[&Outcome<'_>]) -> Vec<String> {
+fn over_time(title: &str, quantity: Quantity, outcomes: &[&CellOutcome<'_>]) -> Vec<String> {
     let series = outcomes.iter().filter_map(|outcome| Some((outcome.target, outcome.series?)));
     let all: Vec<(usize, &Series)> = series.collect();
     let apart = all.len() <= APART_MOST && !fit_together(&all);

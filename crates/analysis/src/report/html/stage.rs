@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use nilometer_model::statistics::Summary;
 
-use crate::{Outcome, Quantity, Question, Stage, StageCell, Study, effect::Effect, letter};
+use crate::{CellOutcome, Quantity, Question, StageCell, Study, StudyStage, effect::Effect, letter};
 
 use super::{
     super::{
@@ -29,7 +29,7 @@ const ROWS_OPEN: usize = 12;
 pub(super) fn write(
     page: &mut String,
     study: &Study<'_>,
-    stage: &Stage<'_>,
+    stage: &StudyStage<'_>,
     number: usize,
 ) -> std::fmt::Result {
     write!(
@@ -46,7 +46,7 @@ pub(super) fn write(
     Ok(())
 }
 
-fn write_overview(page: &mut String, stage: &Stage<'_>) -> std::fmt::Result {
+fn write_overview(page: &mut String, stage: &StudyStage<'_>) -> std::fmt::Result {
     let panels: Vec<String> = match &stage.varying.axis {
         Some(axis) => stage.questions.iter().flat_map(|question| curves(stage, question, axis)).collect(),
         None => stage.questions.iter().map(|question| bar_chart(stage, question)).collect(),
@@ -62,7 +62,7 @@ fn write_overview(page: &mut String, stage: &Stage<'_>) -> std::fmt::Result {
     Ok(())
 }
 
-fn bar_chart(stage: &Stage<'_>, question: &Question) -> String {
+fn bar_chart(stage: &StudyStage<'_>, question: &Question) -> String {
     let outcomes = stage.of_phase(question.phase);
     let group = |cell: &StageCell| {
         let of_cell = outcomes.iter().filter(|outcome| outcome.cell == cell.index);
@@ -74,7 +74,7 @@ fn bar_chart(stage: &Stage<'_>, question: &Question) -> String {
     bars(&Bars { title: phase.into(), description: format!("{}, {phase}: rates", stage.name), groups })
 }
 
-fn bar(outcome: &Outcome<'_>, quantity: Quantity) -> Bar {
+fn bar(outcome: &CellOutcome<'_>, quantity: Quantity) -> Bar {
     let summary = outcome.summary(quantity);
     Bar {
         series: outcome.target,
@@ -92,7 +92,7 @@ fn interval(summary: &Summary) -> Option<(f64, f64)> {
 }
 
 /// A sweep as curves. With several targets a chart for each combination of what else varies; with one, lines for these.
-fn curves(stage: &Stage<'_>, question: &Question, axis: &str) -> Vec<String> {
+fn curves(stage: &StudyStage<'_>, question: &Question, axis: &str) -> Vec<String> {
     let outcomes = stage.of_phase(question.phase);
     let others = combinations(stage);
     let x = x_axis(stage, axis);
@@ -128,20 +128,20 @@ fn unit(quantity: Quantity) -> Unit {
     }
 }
 
-fn means(outcomes: &[&Outcome<'_>], quantity: Quantity) -> Vec<f64> {
+fn means(outcomes: &[&CellOutcome<'_>], quantity: Quantity) -> Vec<f64> {
     outcomes.iter().filter_map(|outcome| Some(outcome.summary(quantity)?.mean)).collect()
 }
 
 /// The values of all varying parameters but the axis, as text.
 type Other = Vec<String>;
 
-fn other(stage: &Stage<'_>, cell: &StageCell) -> Other {
+fn other(stage: &StudyStage<'_>, cell: &StageCell) -> Other {
     let value = |name: &String| cell.parameters.get(name).map_or_else(String::new, ToString::to_string);
     stage.varying.others.iter().map(value).collect()
 }
 
 /// In the order of the plan.
-fn combinations(stage: &Stage<'_>) -> Vec<Other> {
+fn combinations(stage: &StudyStage<'_>) -> Vec<Other> {
     let mut found: Vec<Other> = Vec::new();
     for cell in &stage.cells {
         let other = other(stage, cell);
@@ -152,12 +152,12 @@ fn combinations(stage: &Stage<'_>) -> Vec<Other> {
     found
 }
 
-fn words_of(stage: &Stage<'_>, other: &Other) -> String {
+fn words_of(stage: &StudyStage<'_>, other: &Other) -> String {
     let names = stage.varying.others.iter().zip(other);
     names.map(|(name, value)| format!("{} {value}", name.replace('_', " "))).collect::<Vec<_>>().join(", ")
 }
 
-fn x_axis(stage: &Stage<'_>, axis: &str) -> Axis {
+fn x_axis(stage: &StudyStage<'_>, axis: &str) -> Axis {
     let value = |cell: &StageCell| Some((cell.number(axis)?, cell.parameters.get(axis)?.to_string()));
     let mut values: Vec<(f64, String)> = stage.cells.iter().filter_map(value).collect();
     values.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -167,10 +167,10 @@ fn x_axis(stage: &Stage<'_>, axis: &str) -> Axis {
 
 /// What the lines of a sweep are taken from.
 struct Sweep<'a> {
-    stage: &'a Stage<'a>,
+    stage: &'a StudyStage<'a>,
     question: &'a Question,
     axis: &'a str,
-    outcomes: &'a [&'a Outcome<'a>],
+    outcomes: &'a [&'a CellOutcome<'a>],
 }
 
 impl Sweep<'_> {
@@ -178,7 +178,7 @@ impl Sweep<'_> {
     fn line(&self, of: &Other, target: Option<usize>, series: usize, name: String) -> Option<Line> {
         let here =
             self.outcomes.iter().filter(|outcome| target.is_none_or(|target| outcome.target == target));
-        let point = |outcome: &&Outcome<'_>| {
+        let point = |outcome: &&CellOutcome<'_>| {
             let cell = self.stage.cell(outcome.cell).filter(|cell| other(self.stage, cell) == *of)?;
             self.point(cell, outcome)
         };
@@ -187,7 +187,7 @@ impl Sweep<'_> {
         (!points.is_empty()).then_some(Line { series, name, points, style: Style::Marked })
     }
 
-    fn point(&self, cell: &StageCell, outcome: &Outcome<'_>) -> Option<Point> {
+    fn point(&self, cell: &StageCell, outcome: &CellOutcome<'_>) -> Option<Point> {
         let summary = outcome.summary(self.question.quantity)?;
         let value = cell.parameters.get(self.axis)?;
         let rate = words::rate(outcome, self.question.quantity)?;
@@ -202,7 +202,7 @@ impl Sweep<'_> {
 }
 
 /// A table of what each cell says by itself.
-fn write_cells(page: &mut String, study: &Study<'_>, stage: &Stage<'_>) -> std::fmt::Result {
+fn write_cells(page: &mut String, study: &Study<'_>, stage: &StudyStage<'_>) -> std::fmt::Result {
     let pairs: usize = stage.questions.iter().flat_map(|q| &q.comparisons).map(|c| c.cells.len()).sum();
     if stage.cells.len() < 2 || pairs == 0 {
         return Ok(());

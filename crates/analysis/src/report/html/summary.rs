@@ -5,8 +5,8 @@ use std::fmt::Write;
 use nilometer_model::Results;
 
 use crate::{
-    Basis, Decision, Grade, Outcome, Predictions, Prospect, Quantity, Question, Stage, Study, Verdict,
-    Withheld, effect::Answer, letter,
+    Basis, CellOutcome, Decision, Grade, Predictions, Prospect, Quantity, Question, Study, StudyStage,
+    Verdict, Withheld, effect::Answer, letter,
 };
 
 use super::super::{chart::Escaped, prospects, words};
@@ -180,7 +180,7 @@ fn write_questions(page: &mut String, study: &Study<'_>) -> std::fmt::Result {
 fn write_question(
     page: &mut String,
     study: &Study<'_>,
-    (number, stage): (usize, &Stage<'_>),
+    (number, stage): (usize, &StudyStage<'_>),
     question: &Question,
     name: &str,
 ) -> std::fmt::Result {
@@ -192,8 +192,8 @@ fn write_question(
         question.phase.name()
     )?;
     let best = stage.targets().into_iter().map(|target| (target, stage.best(question.phase, target)));
-    let best: Vec<(usize, Option<&Outcome<'_>>)> = best.collect();
-    let mean = |outcome: &Outcome<'_>| outcome.summary(question.quantity).map_or(0.0, |s| s.mean);
+    let best: Vec<(usize, Option<&CellOutcome<'_>>)> = best.collect();
+    let mean = |outcome: &CellOutcome<'_>| outcome.summary(question.quantity).map_or(0.0, |s| s.mean);
     let most = best.iter().filter_map(|(_, outcome)| outcome.map(mean)).fold(f64::MIN_POSITIVE, f64::max);
     for (target, outcome) in best {
         let share = outcome.map_or(0.0, |outcome| 100.0 * mean(outcome) / most);
@@ -208,7 +208,7 @@ fn write_question(
 fn write_rate(
     page: &mut String,
     target: usize,
-    outcome: Option<&Outcome<'_>>,
+    outcome: Option<&CellOutcome<'_>>,
     quantity: Quantity,
     share: f64,
 ) -> std::fmt::Result {

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::{Gap, Missing, Open, Share, Unused, letter};
+use crate::{EvidenceGap, MissingEvidence, OpenQuestion, Share, Unused, letter};
 
 /// What was planned and is not there.
 #[derive(Serialize)]
@@ -49,7 +49,7 @@ struct Undecided {
 }
 
 /// What is missing; none where everything that was planned is there.
-pub(super) fn incomplete(missing: &Missing) -> Option<Incomplete<'_>> {
+pub(super) fn incomplete(missing: &MissingEvidence) -> Option<Incomplete<'_>> {
     if missing.is_empty() && missing.open.is_empty() {
         return None;
     }
@@ -63,7 +63,7 @@ pub(super) fn incomplete(missing: &Missing) -> Option<Incomplete<'_>> {
     })
 }
 
-fn parts(gap: &Gap) -> impl Iterator<Item = Part<'_>> {
+fn parts(gap: &EvidenceGap) -> impl Iterator<Item = Part<'_>> {
     let part = |share: &Share| Part {
         what: &gap.what,
         target: letter(share.target),
@@ -83,7 +83,7 @@ fn not_applicable(unused: &Unused) -> NotApplicable<'_> {
     }
 }
 
-fn undecided(open: &Open) -> Undecided {
+fn undecided(open: &OpenQuestion) -> Undecided {
     Undecided {
         instrument: open.instrument.to_string(),
         target: letter(open.target),

@@ -2,7 +2,7 @@
 
 use nilometer_model::{
     ByteRate,
-    sizing::{Demand, Figure, Kind, Limits, Origin, Place},
+    sizing::{Demand, Figure, Kind, LimitOrigin, Limits, Place},
 };
 
 use super::Sized;
@@ -15,7 +15,7 @@ pub(super) struct Basis {
     /// What is taken for it.
     pub(super) value: String,
     /// Where it is from.
-    pub(super) from: Origin,
+    pub(super) from: LimitOrigin,
 }
 
 /// All, the figures first.
@@ -35,7 +35,7 @@ fn what_is_written(kind: &Kind) -> Option<Basis> {
     let rate = ByteRate(kind.written());
     let packed = if packs { format!(", packed {:.1} times", kind.packing.value) } else { String::new() };
     let of_stream = if kind.streams > 1 { "a stream of " } else { "" };
-    let assumed = || Origin::Assumed(format!("{} of its file have no source", kind.assumed.join(", ")));
+    let assumed = || LimitOrigin::Assumed(format!("{} of its file have no source", kind.assumed.join(", ")));
     let from = if packs { kind.packing.from.clone() } else { assumed() };
     Some(Basis { what: "is written", value: format!("{rate} of {of_stream}{}{packed}", kind.name), from })
 }
@@ -56,7 +56,7 @@ fn costs(demand: &Demand) -> Vec<Basis> {
 fn figures(sized: &Sized<'_>) -> Vec<Basis> {
     let limits = sized.limits;
     let rate = |figure: &Figure<ByteRate>| figure.value.to_string();
-    let row = |what, value: String, from: &Origin| Basis { what, value, from: from.clone() };
+    let row = |what, value: String, from: &LimitOrigin| Basis { what, value, from: from.clone() };
     let mut rows = vec![
         row("a network link", limits.link.value.bits(), &limits.link.from),
         row("links of a recorder", limits.links.value.to_string(), &limits.links.from),
@@ -79,8 +79,11 @@ fn figures(sized: &Sized<'_>) -> Vec<Basis> {
 
 /// What no figure says: how the elements are taken to work together.
 fn rules(sized: &Sized<'_>) -> Vec<Basis> {
-    let rule =
-        |what, value: &str, why: &str| Basis { what, value: value.into(), from: Origin::Assumed(why.into()) };
+    let rule = |what, value: &str, why: &str| Basis {
+        what,
+        value: value.into(),
+        from: LimitOrigin::Assumed(why.into()),
+    };
     let mut rules = vec![
         rule("bursts", "all at once", "instruments that are not told of each other"),
         rule("a stream", "goes whole over one link to one recorder", "as flows of TCP and UDP do"),
@@ -111,7 +114,7 @@ fn rules(sized: &Sized<'_>) -> Vec<Basis> {
 /// Where what one element of a stage gives is from, in a word: the least certain of its figures.
 pub(super) fn origin(place: Place, limits: &Limits) -> &'static str {
     let Limits { link, cores, memory, writer, writers, write, space, .. } = limits;
-    let origins: Vec<&Origin> = match place {
+    let origins: Vec<&LimitOrigin> = match place {
         Place::Network => vec![&link.from],
         Place::Processor => vec![&cores.from],
         Place::Memory => vec![&memory.from],
@@ -127,7 +130,7 @@ pub(super) fn origin(place: Place, limits: &Limits) -> &'static str {
 /// long the storage stalls.
 pub(super) fn is_assumed(place: Place, sized: &Sized<'_>) -> bool {
     let kinds = &sized.demand.kinds;
-    let is_word = |from: &Origin| matches!(from, Origin::Assumed(_));
+    let is_word = |from: &LimitOrigin| matches!(from, LimitOrigin::Assumed(_));
     let packed = |kind: &Kind| kind.is_packed() && is_word(&kind.packing.from);
     match place {
         _ if kinds.iter().any(|kind| !kind.assumed.is_empty() && !kind.is_packed()) => true,
@@ -141,19 +144,22 @@ pub(super) fn is_assumed(place: Place, sized: &Sized<'_>) -> bool {
 /// From the most to the least certain.
 const WORDS: [&str; 4] = ["measured", "written", "given", "assumed"];
 
-pub(super) fn word(from: &Origin) -> &'static str {
+pub(super) fn word(from: &LimitOrigin) -> &'static str {
     match from {
-        Origin::Measured(_) => WORDS[0],
-        Origin::Written(_) => WORDS[1],
-        Origin::Given(_) => WORDS[2],
-        Origin::Assumed(_) => WORDS[3],
+        LimitOrigin::Measured(_) => WORDS[0],
+        LimitOrigin::Written(_) => WORDS[1],
+        LimitOrigin::Given(_) => WORDS[2],
+        LimitOrigin::Assumed(_) => WORDS[3],
     }
 }
 
 /// What stands beside the word.
-pub(super) fn detail(from: &Origin) -> &str {
+pub(super) fn detail(from: &LimitOrigin) -> &str {
     match from {
-        Origin::Measured(text) | Origin::Written(text) | Origin::Given(text) | Origin::Assumed(text) => text,
+        LimitOrigin::Measured(text)
+        | LimitOrigin::Written(text)
+        | LimitOrigin::Given(text)
+        | LimitOrigin::Assumed(text) => text,
     }
 }
 

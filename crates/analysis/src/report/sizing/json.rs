@@ -1,6 +1,6 @@
 //! A sizing for programs. Rates are bytes a second, sizes bytes, times nanoseconds; what there is not is null.
 
-use nilometer_model::sizing::{Amount, Stage};
+use nilometer_model::sizing::{Amount, SizingStage};
 use serde::Serialize;
 
 use super::{
@@ -37,7 +37,7 @@ struct Document<'a> {
     kinds: Vec<Kind<'a>>,
     limiting: &'static str,
     stages: Vec<Row>,
-    buffer: Buffer,
+    buffer: BufferCapacity,
     assumptions: Vec<Assumption>,
     simulation: Option<Simulation>,
 }
@@ -74,7 +74,7 @@ struct Row {
 }
 
 #[derive(Serialize)]
-struct Buffer {
+struct BufferCapacity {
     inflow_bytes_per_second: f64,
     growth_bytes_per_second: f64,
     needed_bytes: Option<u64>,
@@ -142,7 +142,7 @@ pub fn sizing_json(sized: &Sized<'_>) -> String {
     serde_json::to_string_pretty(&document).expect("text and numbers") + "\n"
 }
 
-fn row(stage: &Stage, sized: &Sized<'_>) -> Row {
+fn row(stage: &SizingStage, sized: &Sized<'_>) -> Row {
     let (unit, limit) = number(stage.limit);
     Row {
         stage: stage.place.what(),
@@ -165,9 +165,9 @@ fn number(amount: Amount) -> (&'static str, f64) {
     }
 }
 
-fn buffer(sized: &Sized<'_>) -> Buffer {
+fn buffer(sized: &Sized<'_>) -> BufferCapacity {
     let buffer = &sized.sizing.buffer;
-    Buffer {
+    BufferCapacity {
         inflow_bytes_per_second: buffer.inflow.0,
         growth_bytes_per_second: buffer.growth.0,
         needed_bytes: buffer.needed.map(|bytes| bytes.0),
@@ -197,7 +197,7 @@ fn simulation(checked: &Checked) -> Simulation {
         servers_busy: found.servers_busy,
         one_fewer_is_overloaded: fewer
             .as_ref()
-            .map(nilometer_model::sizing::simulation::Found::is_overloaded),
+            .map(nilometer_model::sizing::simulation::SimulationResult::is_overloaded),
         days: days.map(|(days, ..)| days),
         buffer_most_bytes: days.map(|(_, most, _)| most.0),
         full_after: days.and_then(|(_, _, full)| full).map(|time| time.0),

@@ -13,7 +13,7 @@ use nilometer_model::{
     Bytes, Nanos,
     sizing::{
         Demand, Limits, Sizing,
-        simulation::{Found, Trial},
+        simulation::{SimulationResult, SizingTrial},
     },
 };
 
@@ -38,12 +38,12 @@ pub struct Sized<'a> {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Checked {
     /// How it was tried.
-    pub trial: Trial,
+    pub trial: SizingTrial,
     /// With the sized numbers.
-    pub found: Found,
+    pub found: SimulationResult,
     /// With one element of the limiting stage fewer and the headroom used up, in the worst phases; none if there is only
     /// one, or if space is what limits.
-    pub fewer: Option<Found>,
+    pub fewer: Option<SimulationResult>,
     /// Of the buffer over days, if there is a need for one: how many days, the most that lay there, and when it was full.
     pub days: Option<(u64, Bytes, Option<Nanos>)>,
 }

@@ -3,8 +3,8 @@
 use nilometer_model::{
     Burst, ByteRate, Bytes, Nanos, Schedule, Seed,
     sizing::{
-        Demand, Figure, Kind, Limits, Origin, Place,
-        simulation::{Phases, Trial},
+        Demand, Figure, Kind, LimitOrigin, Limits, Place,
+        simulation::{Phases, SizingTrial},
         size,
     },
 };
@@ -34,8 +34,8 @@ fn demand() -> Demand {
     Demand { kinds, copy_out: Some(ByteRate(1e9)), keep, capacity: Some(Bytes(100_000_000_000_000)) }
 }
 
-fn measured() -> Origin {
-    Origin::Measured("evaluation.sqlite: /data, pilatus-6m, as fast as it took frames".into())
+fn measured() -> LimitOrigin {
+    LimitOrigin::Measured("evaluation.sqlite: /data, pilatus-6m, as fast as it took frames".into())
 }
 
 fn limits() -> Limits {
@@ -60,7 +60,8 @@ fn limits() -> Limits {
 fn written(write: impl Fn(&Sized<'_>) -> String) -> String {
     let (demand, limits) = (demand(), limits());
     let sizing = size(&demand, &limits).expect("it can be");
-    let trial = Trial::suited(&demand, &limits, Some(Nanos::from_millis(8000)), Phases::Random(Seed(1)));
+    let trial =
+        SizingTrial::suited(&demand, &limits, Some(Nanos::from_millis(8000)), Phases::Random(Seed(1)));
     let found = trial.run(&demand, &limits, &sizing);
     let fewer = sizing.one_fewer(&demand, &limits).expect("there are several");
     let fewer = Some(trial.run(&demand, &limits.without_headroom(), &fewer));

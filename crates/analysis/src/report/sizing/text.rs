@@ -2,7 +2,7 @@
 
 use nilometer_model::{
     Nanos,
-    sizing::{Buffer, Kind, Place, Stage},
+    sizing::{BufferCapacity, Kind, Place, SizingStage},
 };
 
 use super::{
@@ -70,7 +70,7 @@ pub(super) fn answer(sized: &Sized<'_>) -> Vec<String> {
     let servers = counted(sizing.servers, "storage server");
     let mut sentences = vec![format!("{recorders} with {links} in all, and {servers}{more}.")];
     sentences.extend(space(sized, &sizing.buffer));
-    let Stage { place, used, .. } = sizing.limiting();
+    let SizingStage { place, used, .. } = sizing.limiting();
     let free = percent(sized.limits.headroom.value);
     sentences.push(format!(
         "What limits is the {}: {} of it is used, {free} are to stay free.",
@@ -80,7 +80,7 @@ pub(super) fn answer(sized: &Sized<'_>) -> Vec<String> {
     sentences
 }
 
-fn space(sized: &Sized<'_>, buffer: &Buffer) -> Vec<String> {
+fn space(sized: &Sized<'_>, buffer: &BufferCapacity) -> Vec<String> {
     let mut sentences = Vec::new();
     let kept = sized.demand.keep.map_or("waits for the copy".to_owned(), |keep| format!("comes in {keep}"));
     if let Some(needed) = buffer.needed.filter(|needed| needed.0 > 0) {
@@ -137,7 +137,7 @@ fn stages(page: &mut Page, sized: &Sized<'_>) {
 }
 
 /// Marked where it rests on what is assumed.
-fn asked(stage: &Stage, sized: &Sized<'_>) -> String {
+fn asked(stage: &SizingStage, sized: &Sized<'_>) -> String {
     let mark = if is_assumed(stage.place, sized) { "~" } else { "" };
     format!("{mark}{}", stage.demand)
 }

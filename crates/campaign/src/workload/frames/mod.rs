@@ -14,7 +14,7 @@ use nilometer_model::{
 use nilometer_storage::{Buffer, Completion, OpKind, Open, Operation, ROOT, Slot, Step, Wait, Workload};
 
 use super::{
-    Part, decided,
+    WorkerPart, decided,
     name::{BUFFER_MIN, Name},
     stamp,
 };
@@ -72,7 +72,7 @@ const FRAME: &str = "n_frame";
 impl Frames {
     /// A worker's part of a phase of the cell, with so many slots, the run's directory included: at least 2. One buffer is
     /// enough; each takes the largest piece and a name.
-    pub fn new(cell: &FramesCell, phase: Phase, slots: u32, part: Part) -> Self {
+    pub fn new(cell: &FramesCell, phase: Phase, slots: u32, part: WorkerPart) -> Self {
         let writes = phase == Phase::Write;
         let open = match (writes, cell.file) {
             (false, _) => Open::READ,

@@ -14,7 +14,7 @@ use nilometer_model::{
 use nilometer_storage::{Buffer, Completion, OpKind, Operation, ROOT, Slot, Step, Wait, Workload};
 
 use super::{
-    Part, decided,
+    WorkerPart, decided,
     name::{BUFFER_MIN, Name},
     stamp,
 };
@@ -80,8 +80,8 @@ enum State {
 impl Tree {
     /// A worker's part of a phase of the cell, with so many slots, the run's directory included: at least one for each
     /// level, the first directory and a file. One buffer is enough; each takes a file's bytes and two names.
-    pub fn new(cell: &TreeCell, phase: Phase, slots: u32, part: Part) -> Self {
-        let Part { worker, workers, buffers, .. } = part;
+    pub fn new(cell: &TreeCell, phase: Phase, slots: u32, part: WorkerPart) -> Self {
+        let WorkerPart { worker, workers, buffers, .. } = part;
         assert!(buffers.iter().all(|buffer| buffer.len() >= BUFFER_MIN), "see `workload::buffer_size`");
         let task = Task::of(cell, phase, worker, workers);
         let at_once = (buffers.len() as u32).min(slots.saturating_sub(2 + cell.entered_levels()));

@@ -8,7 +8,7 @@ use std::{
 };
 
 use nilometer_acquisition::Status;
-use nilometer_model::packets::Mode;
+use nilometer_model::packets::VlbiMode;
 
 use super::{
     noted::Noted,
@@ -231,7 +231,7 @@ impl Session {
     }
 
     fn set_mode(&mut self, command: &Command) -> Reply {
-        let mode = command.fields.join(":").parse::<Mode>().map_err(|error| error.to_string());
+        let mode = command.fields.join(":").parse::<VlbiMode>().map_err(|error| error.to_string());
         // One that is well written may still be none that can be.
         match mode.and_then(|mode| mode.instrument(None).map(|_| mode)) {
             Ok(mode) => self.order(

@@ -1,7 +1,7 @@
 //! Streams, links, processors, memory and writers of the simulation, in front of the storage.
 
 use super::{
-    Agenda, Demand, Found, Kind, Limits, Phases, Place, Sizing, Trial, recorder,
+    Agenda, Demand, Kind, Limits, Phases, Place, SimulationResult, Sizing, SizingTrial, recorder,
     storage::{Job, Storage},
 };
 use crate::{Bytes, Nanos};
@@ -120,7 +120,7 @@ impl Station {
 
 impl<'a> Chain<'a> {
     pub(super) fn new(
-        trial: &Trial,
+        trial: &SizingTrial,
         (demand, kinds): (&Demand, &'a [Kind]),
         limits: &'a Limits,
         sizing: &Sizing,
@@ -160,7 +160,7 @@ impl<'a> Chain<'a> {
         }
     }
 
-    pub(super) fn run(mut self) -> Found {
+    pub(super) fn run(mut self) -> SimulationResult {
         for stream in 0..self.streams.len() {
             let Stream { kind, phase, .. } = self.streams[stream];
             self.streams[stream].number = self.kinds[kind].schedule.frames_in(phase);
@@ -294,11 +294,11 @@ impl<'a> Chain<'a> {
         rises(second, third) && rises(third, fourth)
     }
 
-    fn found(self) -> Found {
+    fn found(self) -> SimulationResult {
         let memory =
             self.recorders.iter().map(|recorder| recorder.high - recorder.coarseness).fold(0.0, f64::max);
         #[expect(clippy::cast_sign_loss, reason = "the fold begins with 0")]
-        Found {
+        SimulationResult {
             came: self.books.came,
             lost: self.books.lost,
             lost_at: self.books.lost_at,
@@ -358,7 +358,7 @@ fn phase(phases: Phases, kind: usize, of: &Kind, instrument: u64) -> Nanos {
 }
 
 /// When the storage stalls: in the first quarter, so that the later ones show what it leaves.
-fn stall(trial: &Trial, limits: &Limits) -> (f64, f64) {
+fn stall(trial: &SizingTrial, limits: &Limits) -> (f64, f64) {
     let begun = match trial.phases {
         Phases::Together => 0.0,
         Phases::Random(seed) => seed.named("stall").stream().unit() * trial.duration.seconds() / 4.0,

@@ -28,7 +28,7 @@ enum Event {
 /// of the day, or at the same time if there is no seed; and when the space that there is was full, if it was. The time
 /// begins with the first instrument.
 pub fn fullest(demand: &Demand, days: u64, seed: Option<Seed>) -> (Bytes, Option<Nanos>) {
-    let mut buffer = Buffer::new(demand);
+    let mut buffer = BufferCapacity::new(demand);
     let mut agenda = Agenda::new();
     let shift = |at: usize| seed.map_or(0.0, |seed| seed.named("day").part(at as u64).stream().unit() * DAY);
     let first = (0..demand.kinds.len()).map(shift).fold(DAY, f64::min);
@@ -60,7 +60,7 @@ pub fn fullest(demand: &Demand, days: u64, seed: Option<Seed>) -> (Bytes, Option
     buffer.found()
 }
 
-struct Buffer<'a> {
+struct BufferCapacity<'a> {
     demand: &'a Demand,
     delivering: Vec<bool>,
     layers: VecDeque<Layer>,
@@ -72,11 +72,20 @@ struct Buffer<'a> {
     full: Option<f64>,
 }
 
-impl<'a> Buffer<'a> {
+impl<'a> BufferCapacity<'a> {
     fn new(demand: &'a Demand) -> Self {
         let delivering = vec![false; demand.kinds.len()];
         let layers = VecDeque::new();
-        Buffer { demand, delivering, layers, now: 0.0, there: 0.0, copied: 0.0, high: 0.0, full: None }
+        BufferCapacity {
+            demand,
+            delivering,
+            layers,
+            now: 0.0,
+            there: 0.0,
+            copied: 0.0,
+            high: 0.0,
+            full: None,
+        }
     }
 
     /// Lets time pass in which the same instruments deliver.

@@ -14,7 +14,7 @@ use crate::{Burst, Bytes, Nanos, Schedule, Seed};
 
 /// How the chain is tried.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Trial {
+pub struct SizingTrial {
     /// How long frames come, in virtual time.
     pub duration: Nanos,
     /// Frames of a stream are taken together as far as they come within this time: fewer events, a coarser picture.
@@ -34,7 +34,7 @@ pub enum Phases {
 
 /// What became of the frames.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Found {
+pub struct SimulationResult {
     /// Frames that came.
     pub came: u64,
     /// Frames that were lost.
@@ -54,7 +54,7 @@ pub struct Found {
 /// Pieces of streams in a trial that is to take a second or so.
 const PIECES_SUITED: f64 = 4e5;
 
-impl Trial {
+impl SizingTrial {
     /// Long enough for several bursts, stalls and pauses, and so coarse that it takes a second or so. A given duration
     /// is kept.
     pub fn suited(demand: &Demand, limits: &Limits, duration: Option<Nanos>, phases: Phases) -> Self {
@@ -66,7 +66,7 @@ impl Trial {
         let grain = (wished / of_stream).min(stall.max(0.4) / 4.0);
         let affordable = (of_stream * grain).max(2.0 * cycle);
         let duration = duration.unwrap_or_else(|| Nanos::from_seconds(wished.min(affordable)));
-        Trial { duration, grain: Nanos::from_seconds(grain), phases }
+        SizingTrial { duration, grain: Nanos::from_seconds(grain), phases }
     }
 
     /// How many pieces of streams there will be: a million of them take some seconds.
@@ -78,14 +78,14 @@ impl Trial {
     }
 
     /// Tries the sized chain.
-    pub fn run(&self, demand: &Demand, limits: &Limits, sizing: &Sizing) -> Found {
+    pub fn run(&self, demand: &Demand, limits: &Limits, sizing: &Sizing) -> SimulationResult {
         let kinds: Vec<Kind> = demand.kinds.iter().map(|kind| coarser(kind, self.grain)).collect();
         let chain = chain::Chain::new(self, (demand, &kinds), limits, sizing);
         chain.run()
     }
 }
 
-impl Found {
+impl SimulationResult {
     /// More came than was carried.
     pub fn is_overloaded(&self) -> bool {
         self.lost > 0 || self.grows

@@ -2,7 +2,7 @@
 
 use std::{mem::discriminant, sync::Arc};
 
-use nilometer_model::{Nanos, Seed, Stream};
+use nilometer_model::{Nanos, RandomStream, Seed};
 
 use super::sooner;
 use crate::{
@@ -18,7 +18,7 @@ pub struct Rule {
     /// Which of them.
     pub when: When,
     /// What happens.
-    pub effect: Effect,
+    pub effect: FaultEffect,
 }
 
 /// Which of the operations that a rule is about.
@@ -36,7 +36,7 @@ pub enum When {
 
 /// What a fault does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Effect {
+pub enum FaultEffect {
     /// Nothing is done, and this is reported at once.
     Error(Errno),
     /// A read or write moves about half of its bytes, never none; other operations and those of one byte are done.
@@ -65,7 +65,7 @@ pub struct Faulty {
 struct Counted {
     rule: Rule,
     count: u64,
-    chance: Stream,
+    chance: RandomStream,
 }
 
 /// Tells an operation in flight from all that differ: those that share a mark may be taken for each other.
@@ -142,7 +142,7 @@ impl Faulty {
     }
 
     /// All rules count, whichever has its way.
-    fn effect(&mut self, operation: &Operation) -> Option<Effect> {
+    fn effect(&mut self, operation: &Operation) -> Option<FaultEffect> {
         let now = self.inner.now();
         let mut effect = None;
         for counted in &mut self.rules {
@@ -212,14 +212,14 @@ impl Engine for Faulty {
 
     fn submit(&mut self, mut operation: Operation, due: Nanos) {
         match self.effect(&operation) {
-            Some(Effect::Error(errno)) => return self.fail(operation, errno, due),
-            Some(Effect::Hang) => return self.hung.push(operation),
-            Some(Effect::Delay(delay)) => self.mark(&operation, Change::Delay(delay)),
-            Some(Effect::Short) if operation.kind.is_data() && operation.length > 1 => {
+            Some(FaultEffect::Error(errno)) => return self.fail(operation, errno, due),
+            Some(FaultEffect::Hang) => return self.hung.push(operation),
+            Some(FaultEffect::Delay(delay)) => self.mark(&operation, Change::Delay(delay)),
+            Some(FaultEffect::Short) if operation.kind.is_data() && operation.length > 1 => {
                 self.mark(&operation, Change::Length(operation.length));
                 operation.length = half(operation.length);
             }
-            Some(Effect::Short) | None => {}
+            Some(FaultEffect::Short) | None => {}
         }
         self.pass(operation, due);
     }
@@ -279,16 +279,16 @@ mod tests {
         (0..count).map(|index| trial::once(&mut engine, write(index)).result).collect()
     }
 
-    fn rule(when: When, effect: Effect) -> Rule {
+    fn rule(when: When, effect: FaultEffect) -> Rule {
         Rule { on: Some(OpKind::Write), when, effect }
     }
 
     #[test]
     fn rules_choose_by_count_and_the_first_has_its_way() {
         let rules = [
-            rule(When::Every(3), Effect::Error(Errno::EIO)),
-            rule(When::FromNth(5), Effect::Error(Errno::ENOSPC)),
-            Rule { on: Some(OpKind::Read), when: When::Every(1), effect: Effect::Hang },
+            rule(When::Every(3), FaultEffect::Error(Errno::EIO)),
+            rule(When::FromNth(5), FaultEffect::Error(Errno::ENOSPC)),
+            Rule { on: Some(OpKind::Read), when: When::Every(1), effect: FaultEffect::Hang },
         ];
         let (fine, broken, full) = (Ok(8192), Err(Errno::EIO), Err(Errno::ENOSPC));
         assert_eq!(results(&rules, Seed(1), 7), [fine, fine, broken, fine, full, broken, full]);
@@ -296,7 +296,7 @@ mod tests {
 
     #[test]
     fn chance_repeats_with_its_seed() {
-        let rules = [rule(When::Chance(0.25), Effect::Error(Errno::EIO))];
+        let rules = [rule(When::Chance(0.25), FaultEffect::Error(Errno::EIO))];
         let once = results(&rules, Seed(7), 4000);
         assert_eq!(once, results(&rules, Seed(7), 4000));
         assert_ne!(once, results(&rules, Seed(8), 4000));
@@ -308,7 +308,7 @@ mod tests {
     fn a_short_write_leaves_the_rest_unwritten() {
         let (directory, root) = trial::directory();
         let inner = Box::new(Sync::new(Files::new(root.into(), 2), Clock::start()));
-        let mut engine = Faulty::new(inner, &[rule(When::Every(1), Effect::Short)], Seed(1));
+        let mut engine = Faulty::new(inner, &[rule(When::Every(1), FaultEffect::Short)], Seed(1));
         let open = trial::named(OpKind::Open(Open::CREATE), FILE, b"short");
         trial::once(&mut engine, open).result.expect("opens are not touched");
         let completion = trial::once(&mut engine, write(0));
@@ -323,7 +323,7 @@ mod tests {
         let clock = VirtualClock::default();
         let inner = trial::in_virtual_time(4, clock.clone(), Nanos(100));
         let rules =
-            [Rule { on: Some(OpKind::Sync), when: When::Every(1), effect: Effect::Delay(Nanos(5000)) }];
+            [Rule { on: Some(OpKind::Sync), when: When::Every(1), effect: FaultEffect::Delay(Nanos(5000)) }];
         let mut engine = Faulty::new(inner, &rules, Seed(1));
         engine.submit(Operation::on(OpKind::Sync, FILE, Buffer::empty()), Nanos(0));
         engine.submit(write(0), Nanos(0));
@@ -340,7 +340,7 @@ mod tests {
     #[test]
     fn what_hangs_never_completes_and_can_be_woken() {
         trial::within(std::time::Duration::from_secs(20), || {
-            let hang = rule(When::FromTime(Nanos(0)), Effect::Hang);
+            let hang = rule(When::FromTime(Nanos(0)), FaultEffect::Hang);
             let mut engine = Faulty::new(Box::new(Null::new(2, Clock::start())), &[hang], Seed(1));
             engine.submit(write(0), Nanos(0));
             let read = trial::once(&mut engine, Operation::read(FILE, 0, 8, Buffer::alone(8)));

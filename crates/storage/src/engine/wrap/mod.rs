@@ -6,7 +6,7 @@ mod faulty;
 mod metered;
 mod throttled;
 
-pub use faulty::{Effect, Faulty, Rule, When};
+pub use faulty::{FaultEffect, Faulty, Rule, When};
 pub use metered::{Counts, Meter, Metered};
 pub use throttled::{Cap, Throttled};
 

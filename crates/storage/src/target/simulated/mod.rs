@@ -41,8 +41,8 @@ impl Simulated {
     }
 
     /// An engine for `depth` operations in flight with `slots` for open files, the run's directory included.
-    pub fn attach(&self, depth: usize, slots: u32) -> engine::Simulated {
-        engine::Simulated::new(self.volume.clone(), self.clock.clone(), depth, slots)
+    pub fn attach(&self, depth: usize, slots: u32) -> engine::SimulatedEngine {
+        engine::SimulatedEngine::new(self.volume.clone(), self.clock.clone(), depth, slots)
     }
 
     /// The power is lost now. Each write since the last sync of its file is kept, lost or torn at a sector, each change

@@ -17,7 +17,7 @@ use nilometer_model::{Bytes, Nanos};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::{
-    super::{Counted, Received, Transport},
+    super::{Received, Transport, TransportCounts},
     senders::{Allowed, Senders},
 };
 use crate::assembly::Spot;
@@ -64,7 +64,7 @@ pub struct UdpInlet {
     packets: Vec<Range<usize>>,
     /// What the kernel dropped, as it said last: it wraps.
     dropped: u32,
-    counted: Counted,
+    counted: TransportCounts,
 }
 
 impl UdpInlet {
@@ -94,7 +94,7 @@ impl UdpInlet {
             aside: Vec::new(),
             packets: Vec::new(),
             dropped: 0,
-            counted: Counted::default(),
+            counted: TransportCounts::default(),
         })
     }
 
@@ -307,7 +307,7 @@ impl Transport for UdpInlet {
         self.room
     }
 
-    fn counted(&self) -> Counted {
+    fn counted(&self) -> TransportCounts {
         self.counted
     }
 }

@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use nilometer_model::{Seed, Stream};
+use nilometer_model::{RandomStream, Seed};
 
 use super::*;
 
@@ -50,7 +50,7 @@ fn all(inlet: &mut UdpInlet, spots: usize) -> (Vec<Vec<u8>>, usize) {
 }
 
 /// A burst of packets that the kernel joins: all of one size, but for the last.
-fn burst(stream: &mut Stream) -> (Vec<u8>, usize) {
+fn burst(stream: &mut RandomStream) -> (Vec<u8>, usize) {
     let segment = if stream.below(4) == 0 { 1 + stream.below(2000) as usize } else { PREFIX + BODY };
     let count = 1 + stream.below(20) as usize;
     let short = if stream.below(3) == 0 { stream.below(segment as u64) as usize } else { 0 };

@@ -11,7 +11,7 @@ use std::fmt::{self, Write};
 
 use nilometer_model::{ByteRate, Bytes, Ingest, Measured, plan::Goal};
 
-use crate::{Recording, Study, study::stages_of};
+use crate::{Study, StudyRecording, study::stages_of};
 
 use super::{super::chart::Escaped, write_charts, write_key};
 
@@ -70,7 +70,7 @@ impl fmt::Display for Setting<'_> {
 pub(super) fn write(
     page: &mut String,
     study: &Study<'_>,
-    recording: &Recording<'_>,
+    recording: &StudyRecording<'_>,
     number: usize,
 ) -> std::fmt::Result {
     let ingests = || recording.samples.iter().filter_map(|measured| measured.sample.ingest.as_ref());
@@ -81,7 +81,7 @@ pub(super) fn write(
     let stages = if stages.is_empty() { stages } else { format!("{stages}: ") };
     write!(
         page,
-        "<section class=\"card\" id=\"recording-{number}\"><h2>Recording {}</h2><p class=\"soft\">{}frames of {} every {}, \
+        "<section class=\"card\" id=\"recording-{number}\"><h2>StudyRecording {}</h2><p class=\"soft\">{}frames of {} every {}, \
          {rate}; a buffer of {}</p>",
         Escaped(&recording.instrument.to_string()),
         Escaped(&stages),
@@ -103,7 +103,7 @@ pub(super) fn write(
 }
 
 /// By itself, with the most readers, and in every company: what lies between is in the table.
-fn drawn<'a>(recording: &Recording<'a>) -> Vec<Setting<'a>> {
+fn drawn<'a>(recording: &StudyRecording<'a>) -> Vec<Setting<'a>> {
     let ingests = recording.samples.iter().filter_map(|measured| measured.sample.ingest.as_ref());
     let mut settings: Vec<Setting<'a>> =
         ingests.filter(|ingest| ingest.goal == Goal::Pace).map(Setting::of).collect();
@@ -116,7 +116,7 @@ fn drawn<'a>(recording: &Recording<'a>) -> Vec<Setting<'a>> {
 
 /// Of each target the recording that the verdict rests on: the slowest in the long run as fast as it goes, and the one with
 /// the longest stall at its own pace.
-fn chosen<'a>(recording: &Recording<'a>, goal: Goal, setting: Setting<'_>) -> Vec<&'a Measured> {
+fn chosen<'a>(recording: &StudyRecording<'a>, goal: Goal, setting: Setting<'_>) -> Vec<&'a Measured> {
     let badness = |measured: &Measured| {
         let ingest = measured.sample.ingest.as_ref();
         let slow = -measured.sample.sustained_rate().0;
@@ -164,7 +164,7 @@ fn write_paced(
 }
 
 /// As fast as the storage takes frames; beside readers, what they and the writer got.
-fn write_unpaced(page: &mut String, recording: &Recording<'_>, rate: ByteRate) -> std::fmt::Result {
+fn write_unpaced(page: &mut String, recording: &StudyRecording<'_>, rate: ByteRate) -> std::fmt::Result {
     let alone = Setting { company: "", readers: 0, copied: false };
     let limit = chosen(recording, Goal::Limit, alone);
     let mut charts: Vec<String> =

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use nilometer_model::{ByteRate, Measured, Series, plan::Goal, statistics::Summary, sustained::sustained};
 
-use crate::{Recording, letter};
+use crate::{StudyRecording, letter};
 
 use super::{
     super::{
@@ -15,7 +15,7 @@ use super::{
 };
 
 /// As fast as it goes, and at the instrument's pace; only where somebody read.
-pub(super) fn charts(recording: &Recording<'_>) -> Vec<String> {
+pub(super) fn charts(recording: &StudyRecording<'_>) -> Vec<String> {
     let wanted = [
         (Goal::Limit, "writer against readers, as fast as it goes"),
         (Goal::Pace, "writer against readers, at its own pace"),
@@ -23,7 +23,7 @@ pub(super) fn charts(recording: &Recording<'_>) -> Vec<String> {
     wanted.into_iter().filter_map(|(goal, title)| chart(recording, goal, title)).collect()
 }
 
-fn chart(recording: &Recording<'_>, goal: Goal, title: &str) -> Option<String> {
+fn chart(recording: &StudyRecording<'_>, goal: Goal, title: &str) -> Option<String> {
     let lines: Vec<Line> =
         points(recording, goal).into_iter().map(|(target, points)| line(target, points)).collect();
     if lines.iter().all(|line| line.points.len() < 2) {
@@ -39,7 +39,7 @@ fn chart(recording: &Recording<'_>, goal: Goal, title: &str) -> Option<String> {
 
 /// By target and number of readers.
 fn points<'a>(
-    recording: &Recording<'a>,
+    recording: &StudyRecording<'a>,
     goal: Goal,
 ) -> BTreeMap<usize, BTreeMap<Setting<'a>, Vec<&'a Measured>>> {
     let mut points: BTreeMap<usize, BTreeMap<Setting<'a>, Vec<&'a Measured>>> = BTreeMap::new();

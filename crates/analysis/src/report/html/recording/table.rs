@@ -5,10 +5,10 @@ use std::fmt::Write;
 use nilometer_model::{
     Bytes, Ingest, Measured,
     plan::Goal,
-    search::{Ended, Trial},
+    search::{SearchEnd, Trial},
 };
 
-use crate::{Recording, letter};
+use crate::{StudyRecording, letter};
 
 use super::{
     super::super::{chart::Escaped, words::NONE},
@@ -31,7 +31,7 @@ const COLUMNS: [&str; 12] = [
 ];
 
 /// The recordings, then the trials.
-pub(super) fn write(page: &mut String, recording: &Recording<'_>) -> std::fmt::Result {
+pub(super) fn write(page: &mut String, recording: &StudyRecording<'_>) -> std::fmt::Result {
     let made =
         recording.samples.iter().filter_map(|&measured| Some((measured, measured.sample.ingest.as_ref()?)));
     let (trials, others): (Vec<_>, Vec<_>) = made.partition(|(_, ingest)| ingest.goal.searches());
@@ -101,10 +101,10 @@ fn write_trials(page: &mut String, trials: &[(&Measured, &Ingest)]) -> std::fmt:
         let Some(trial) = Trial::of(&measured.sample) else { continue };
         let why = measured.sample.invalid.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
         let ended = match trial.ended {
-            Ended::Carried => "carried",
-            Ended::Lost if ingest.lost == 0 => "lost: the ring was still filling",
-            Ended::Lost => "lost",
-            Ended::Invalid => "INVALID",
+            SearchEnd::Carried => "carried",
+            SearchEnd::Lost if ingest.lost == 0 => "lost: the ring was still filling",
+            SearchEnd::Lost => "lost",
+            SearchEnd::Invalid => "INVALID",
         };
         write!(
             page,

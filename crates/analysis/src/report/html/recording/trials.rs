@@ -5,10 +5,10 @@ use std::fmt::Write;
 use nilometer_model::{
     Measured,
     plan::Goal,
-    search::{Ended, RateLimit, Trial},
+    search::{RateLimit, SearchEnd, Trial},
 };
 
-use crate::{Recording, Study, Verdict, letter};
+use crate::{Study, StudyRecording, Verdict, letter};
 
 use super::super::{
     super::chart::{Axis, Escaped, Line, Plot, Point, Style, Unit, lone_sign, plot},
@@ -20,11 +20,18 @@ use super::super::{
 const WIDE: f64 = 490.0;
 
 /// How a trial ended: its sign and its word.
-const ENDS: [(Ended, usize, &str); 3] =
-    [(Ended::Carried, 2, "carried"), (Ended::Lost, 1, "lost frames"), (Ended::Invalid, 6, "invalid")];
+const ENDS: [(SearchEnd, usize, &str); 3] = [
+    (SearchEnd::Carried, 2, "carried"),
+    (SearchEnd::Lost, 1, "lost frames"),
+    (SearchEnd::Invalid, 6, "invalid"),
+];
 
 /// A chart for each target, and what was found in words.
-pub(super) fn write(page: &mut String, study: &Study<'_>, recording: &Recording<'_>) -> std::fmt::Result {
+pub(super) fn write(
+    page: &mut String,
+    study: &Study<'_>,
+    recording: &StudyRecording<'_>,
+) -> std::fmt::Result {
     let searched = |measured: &&&Measured| {
         measured.sample.ingest.as_ref().is_some_and(|ingest| ingest.goal == Goal::Search)
     };
@@ -52,7 +59,7 @@ pub(super) fn write(page: &mut String, study: &Study<'_>, recording: &Recording<
     Ok(())
 }
 
-fn found(study: &Study<'_>, recording: &Recording<'_>, target: usize) -> Option<RateLimit> {
+fn found(study: &Study<'_>, recording: &StudyRecording<'_>, target: usize) -> Option<RateLimit> {
     let of = |verdict: &&Verdict| verdict.target == target && verdict.instrument == recording.instrument;
     study.verdicts.iter().find(of)?.highest
 }
