@@ -343,10 +343,10 @@ impl Drop for Recorder {
     }
 }
 
-/// The ring of so many lanes whose sinks ask this of it: it gives parcels where they write chunks.
+/// The ring of so many lanes whose sinks ask this of it: it gives leases where they write chunks.
 pub fn ring_of(needs: RingNeeds, slots: Vec<Buffer>, lanes: usize, chronicle: Chronicle) -> Arc<Ring> {
     match needs.chunk {
-        Some(frames) => Ring::of_parcels(slots, lanes, chronicle, frames),
+        Some(frames) => Ring::of_leases(slots, lanes, chronicle, frames),
         None => Ring::new(slots, lanes, chronicle),
     }
 }

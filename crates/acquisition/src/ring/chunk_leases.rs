@@ -1,5 +1,5 @@
-//! Frames by parcels of consecutive numbers, for storage in chunks: a writer claims the oldest frames that nobody has, and
-//! gets those of that parcel only until it is over. Frames of several parcels wait in the ring at once, so that as many
+//! Frames by leases of consecutive numbers, for storage in chunks: a writer claims the oldest frames that nobody has, and
+//! gets those of that lease only until it is over. Frames of several leases wait in the ring at once, so that as many
 //! writers write at the same time.
 //!
 //! What a writer took since its last claim is a chunk. Chunks have their frames in order and do not overlap: a chunk begins
@@ -17,7 +17,7 @@ use super::{Frame, Taken};
 /// See the module.
 #[derive(Debug)]
 pub(super) struct ChunkLeases {
-    /// Frame numbers of a parcel.
+    /// Frame numbers of a lease.
     size: u64,
     /// By writer.
     claims: Vec<Option<Claim>>,

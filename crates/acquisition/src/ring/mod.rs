@@ -85,8 +85,8 @@ struct State {
     free: Vec<Buffer>,
     /// Frames that wait for any writer, oldest first.
     full: VecDeque<Frame>,
-    /// Frames that wait for one writer each, where a writer gets parcels.
-    parcels: Option<ChunkLeases>,
+    /// Frames that wait for one writer each, where a writer gets leases.
+    leases: Option<ChunkLeases>,
     mark: Watermark,
     /// How many frames were due in all, once no more come.
     closed: Option<u64>,
@@ -171,9 +171,9 @@ impl Ring {
         Ring::with(slots, writers, chronicle, None)
     }
 
-    /// The same; a writer gets frames of one parcel of so many consecutive numbers until it is over. Each of them needs as
+    /// The same; a writer gets frames of one lease of so many consecutive numbers until it is over. Each of them needs as
     /// many slots as a writer falls behind meanwhile.
-    pub fn of_parcels(slots: Vec<Buffer>, writers: usize, chronicle: Chronicle, size: u64) -> Arc<Self> {
+    pub fn of_leases(slots: Vec<Buffer>, writers: usize, chronicle: Chronicle, size: u64) -> Arc<Self> {
         Ring::with(slots, writers, chronicle, Some(ChunkLeases::new(size, writers)))
     }
 
@@ -181,14 +181,14 @@ impl Ring {
         slots: Vec<Buffer>,
         writers: usize,
         chronicle: Chronicle,
-        parcels: Option<ChunkLeases>,
+        leases: Option<ChunkLeases>,
     ) -> Arc<Self> {
         let books = RingCounters { slots: slots.len(), ..RingCounters::default() };
         let batch = batch(slots.first().map_or(0, |slot| slot.len()));
         let state = State {
             full: VecDeque::with_capacity(slots.len()),
             free: slots,
-            parcels,
+            leases,
             mark: Watermark::default(),
             closed: None,
             last: None,
@@ -254,8 +254,8 @@ impl Ring {
     pub fn close(&self, due: u64) {
         let mut state = self.lock();
         state.closed = Some(due);
-        if let Some(parcels) = &mut state.parcels {
-            parcels.close();
+        if let Some(leases) = &mut state.leases {
+            leases.close();
         }
         wake_writers(&mut state);
     }
@@ -302,8 +302,8 @@ impl Ring {
     pub fn leave(&self, now: Nanos, writer: usize) {
         let mut state = self.lock();
         state.writers[writer].left = true;
-        if let Some(parcels) = &mut state.parcels {
-            let waiting = parcels.leave(writer);
+        if let Some(leases) = &mut state.leases {
+            let waiting = leases.leave(writer);
             state.full.extend(waiting);
             state.full.make_contiguous().sort_unstable_by_key(|frame| frame.number);
         }
@@ -349,7 +349,7 @@ impl State {
         self.books.high = self.books.high.max(self.in_use);
         let last = frames.last().and_then(|frame| Some((frame.number, frame.packed.as_ref()?.length)));
         self.last = self.last.max(last);
-        match &mut self.parcels {
+        match &mut self.leases {
             None => self.full.extend(frames.drain(..)),
             Some(_) => frames.drain(..).for_each(|frame| self.give_back(now, frame)),
         }
@@ -362,10 +362,10 @@ impl State {
     /// To those that wait, in order.
     fn give_back(&mut self, now: Nanos, frame: Frame) {
         let number = frame.number;
-        let unclaimed = match &mut self.parcels {
-            Some(parcels) => {
-                parcels.pass(number);
-                parcels.route(now, frame)
+        let unclaimed = match &mut self.leases {
+            Some(leases) => {
+                leases.pass(number);
+                leases.route(now, frame)
             }
             None => Some(frame),
         };
@@ -376,7 +376,7 @@ impl State {
     }
 
     fn take(&mut self, now: Nanos, writer: usize, batch: usize, frames: &mut VecDeque<Frame>) -> Taken {
-        let Some(parcels) = &mut self.parcels else {
+        let Some(leases) = &mut self.leases else {
             let fair = self.full.len() / self.writers.len();
             let count = fair.clamp(1, batch).min(self.full.len());
             frames.extend(self.full.drain(..count));
@@ -384,15 +384,15 @@ impl State {
         };
         let (pressed, closed) = (4 * self.in_use >= 3 * self.books.slots, self.closed.is_some());
         let asked = Asked { now, writer, batch, mark: self.mark.below(), pressed, closed };
-        parcels.take(asked, &mut self.full, frames)
+        leases.take(asked, &mut self.full, frames)
     }
 
     /// The oldest of those that wait.
     fn pop_oldest(&mut self) -> Option<Frame> {
-        let oldest = self.parcels.as_ref().and_then(ChunkLeases::oldest);
+        let oldest = self.leases.as_ref().and_then(ChunkLeases::oldest);
         match (oldest, self.full.front()) {
             (Some(claimed), front) if front.is_none_or(|front| claimed < front.number) => {
-                self.parcels.as_mut()?.pop_oldest()
+                self.leases.as_mut()?.pop_oldest()
             }
             _ => self.full.pop_front(),
         }
@@ -407,8 +407,8 @@ impl State {
         self.chronicle.acknowledged(now, acknowledged.iter().map(|frame| frame.due), self.in_use);
         let mut news = false;
         for Frame { number, due, data, .. } in acknowledged.drain(..) {
-            if let Some(parcels) = &mut self.parcels {
-                news |= parcels.settle(now, number);
+            if let Some(leases) = &mut self.leases {
+                news |= leases.settle(now, number);
             }
             self.settle(now, number, Settled::Stored(due));
             self.free.push(data);
@@ -427,8 +427,8 @@ impl State {
     }
 
     fn lose(&mut self, now: Nanos, number: u64) {
-        if let Some(parcels) = &mut self.parcels {
-            parcels.pass(number);
+        if let Some(leases) = &mut self.leases {
+            leases.pass(number);
         }
         self.chronicle.lost(now, self.in_use);
         self.settle(now, number, Settled::Lost);

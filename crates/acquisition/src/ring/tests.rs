@@ -11,7 +11,7 @@ const NOW: Nanos = Nanos(1);
 
 fn ring(slots: usize, writers: usize, size: u64) -> Arc<Ring> {
     let (_, slots) = Arena::shared_out(slots, 1 << 20);
-    Ring::of_parcels(slots, writers, Chronicle::new(1, Nanos(0)), size)
+    Ring::of_leases(slots, writers, Chronicle::new(1, Nanos(0)), size)
 }
 
 fn put(ring: &Ring, numbers: std::ops::Range<u64>) {
@@ -42,7 +42,7 @@ fn writers_get_frames_of_a_parcel_each_at_the_same_time() {
     assert_eq!(get(0), (Taken::Chunk, vec![0]));
     assert_eq!(get(1), (Taken::Chunk, vec![2]));
     assert_eq!(get(0), (Taken::Frames, vec![1]));
-    assert_eq!(get(0), (Taken::Chunk, vec![4]), "its parcel is over");
+    assert_eq!(get(0), (Taken::Chunk, vec![4]), "its lease is over");
     assert_eq!(get(0), (Taken::Nothing, vec![]), "another of this one may come");
     assert_eq!(get(2), (Taken::Nothing, vec![]));
     assert_eq!(get(1), (Taken::Frames, vec![3]));

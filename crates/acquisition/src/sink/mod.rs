@@ -94,7 +94,7 @@ pub trait Sink: Debug + Send {
     /// Whether it takes another frame now.
     fn has_room(&self) -> bool;
     /// The next frame, of this number, begins a chunk; the one before is over. Only called when there is room, and only
-    /// where the ring gives parcels.
+    /// where the ring gives leases.
     fn begin(&mut self, first: u64) {
         let _ = first;
     }

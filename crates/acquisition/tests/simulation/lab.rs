@@ -14,7 +14,7 @@ use nilometer_storage::{
     Arena, Buffer, Drive, Engine, OpKind, Open, Operation, ROOT, Slot, Target, Wait, Workload,
     clock::VirtualClock,
     interleave, listing,
-    target::{Device, Simulated},
+    target::{Cost, Device, Simulated},
 };
 
 pub(crate) const PAGE: u64 = 4096;
@@ -181,7 +181,7 @@ impl Lab {
         }
         let chronicle = Chronicle::new(self.frame_size, ALLOWANCE);
         let ring = if self.storing.is_chunked() {
-            Ring::of_parcels(slots, self.lanes(), chronicle, self.frames_per_file)
+            Ring::of_leases(slots, self.lanes(), chronicle, self.frames_per_file)
         } else {
             Ring::new(slots, self.lanes(), chronicle)
         };
@@ -312,6 +312,17 @@ impl Run {
             }
         }
         wrong
+    }
+}
+
+/// A disk on which an operation takes so long, and a byte a tenth of a nanosecond more.
+pub(crate) fn disk(base: Nanos) -> Device {
+    Device {
+        write: Cost { base, picoseconds_per_byte: 100 },
+        sync: Cost::fixed(Nanos(5_000)),
+        metadata: Cost::fixed(Nanos(1_000)),
+        parallel: 2,
+        ..Device::default()
     }
 }
 

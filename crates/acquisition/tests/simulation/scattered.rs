@@ -10,13 +10,10 @@ use nilometer_acquisition::{
     sink::{Numbering, Streamer},
 };
 use nilometer_model::{Nanos, Seed, Storing};
-use nilometer_storage::{
-    OpKind,
-    target::{Cost, Device},
-};
+use nilometer_storage::{OpKind, target::Device};
 
 use crate::{
-    lab::{Lab, PAGE, Run},
+    lab::{Lab, PAGE, Run, disk},
     pretending::Pretending,
 };
 
@@ -24,13 +21,6 @@ const CHUNK: u64 = 12;
 
 /// Three disks of different speed that together carry a little more than what comes.
 fn lab() -> Lab {
-    let device = |base| Device {
-        write: Cost { base: Nanos(base), picoseconds_per_byte: 100 },
-        sync: Cost::fixed(Nanos(5_000)),
-        metadata: Cost::fixed(Nanos(1_000)),
-        parallel: 2,
-        ..Device::default()
-    };
     Lab {
         frame_size: PAGE,
         frames: 400,
@@ -39,7 +29,7 @@ fn lab() -> Lab {
         depth: 3,
         frames_per_file: CHUNK,
         storing: Storing::Scattered,
-        devices: vec![device(2_000), device(3_000), device(5_000)],
+        devices: [2_000, 3_000, 5_000].map(|base| disk(Nanos(base))).to_vec(),
         ..Lab::default()
     }
 }

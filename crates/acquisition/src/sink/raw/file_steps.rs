@@ -88,10 +88,10 @@ impl FileStep {
     }
 }
 
-/// The chores to come, and whether one is being done.
+/// The steps to come, and whether one is being done.
 #[derive(Debug, Default)]
 pub(super) struct Program {
-    chores: VecDeque<FileStep>,
+    steps: VecDeque<FileStep>,
     doing: Option<FileStep>,
     journal_is_open: bool,
     /// A file is open once more, through the cache.
@@ -107,45 +107,45 @@ pub(super) struct Program {
 }
 
 impl Program {
-    pub(super) fn add(&mut self, chores: impl IntoIterator<Item = FileStep>) {
-        self.chores.extend(chores);
+    pub(super) fn add(&mut self, steps: impl IntoIterator<Item = FileStep>) {
+        self.steps.extend(steps);
     }
 
     /// Before all others.
-    pub(super) fn add_first(&mut self, chores: impl DoubleEndedIterator<Item = FileStep>) {
-        chores.rev().for_each(|chore| self.chores.push_front(chore));
+    pub(super) fn add_first(&mut self, steps: impl DoubleEndedIterator<Item = FileStep>) {
+        steps.rev().for_each(|step| self.steps.push_front(step));
     }
 
     /// Before all others that don't have to do with this file.
-    pub(super) fn add_behind(&mut self, file: Option<u64>, chores: impl IntoIterator<Item = FileStep>) {
-        let last = self.chores.iter().rposition(|chore| file.is_some() && chore.file() == file);
-        let behind = self.chores.split_off(last.map_or(0, |last| last + 1));
-        self.chores.extend(chores.into_iter().chain(behind));
+    pub(super) fn add_behind(&mut self, file: Option<u64>, steps: impl IntoIterator<Item = FileStep>) {
+        let last = self.steps.iter().rposition(|step| file.is_some() && step.file() == file);
+        let behind = self.steps.split_off(last.map_or(0, |last| last + 1));
+        self.steps.extend(steps.into_iter().chain(behind));
     }
 
     /// These are done in the place of all others, whatever they would wait for.
-    pub(super) fn replace(&mut self, chores: impl IntoIterator<Item = FileStep>) {
-        self.chores = chores.into_iter().collect();
+    pub(super) fn replace(&mut self, steps: impl IntoIterator<Item = FileStep>) {
+        self.steps = steps.into_iter().collect();
     }
 
     /// The next one, if one is left.
     pub(super) fn pop(&mut self) -> Option<FileStep> {
-        self.chores.pop_front()
+        self.steps.pop_front()
     }
 
     /// It could not be started after all.
-    pub(super) fn put_back(&mut self, chore: FileStep) {
-        self.chores.push_front(chore);
+    pub(super) fn put_back(&mut self, step: FileStep) {
+        self.steps.push_front(step);
     }
 
     /// A file will not be made: what was to be done with it is dropped.
     pub(super) fn cancel(&mut self, file: u64) {
-        self.chores.retain(|chore| chore.file() != Some(file));
+        self.steps.retain(|step| step.file() != Some(file));
     }
 
-    /// The next chore, if none is being done and it may be done now.
+    /// The next step, if none is being done and it may be done now.
     pub(super) fn next(&mut self, files: &Files, log: &Log) -> Option<FileStep> {
-        let may = match (self.doing, self.chores.front()?) {
+        let may = match (self.doing, self.steps.front()?) {
             (Some(_), _) => false,
             (
                 None,
@@ -161,22 +161,22 @@ impl Program {
             (None, FileStep::CloseJournal) => log.is_quiet(),
             _ => true,
         };
-        if may { self.chores.pop_front() } else { None }
+        if may { self.steps.pop_front() } else { None }
     }
 
-    /// The operation that does a chore; its file, if it is about one, has this name.
+    /// The operation that does a step; its file, if it is about one, has this name.
     pub(super) fn start(
         &mut self,
-        chore: FileStep,
+        step: FileStep,
         (layout, placement): (&RawLayout, &dyn Placement),
         name: String,
         buffer: Buffer,
     ) -> Operation {
-        self.doing = Some(chore);
+        self.doing = Some(step);
         let named =
             |kind, slot, name: String, buffer| Operation::named(kind, ROOT, slot, name.as_bytes(), buffer);
         let on = |kind, slot, offset, buffer| Operation { offset, ..Operation::on(kind, slot, buffer) };
-        match chore {
+        match step {
             FileStep::CreateJournal => {
                 named(OpKind::Open(Open::CREATE), Log::SLOT, layout.journal_name(), buffer)
             }
@@ -215,12 +215,12 @@ impl Program {
             | FileStep::Name(_)
             | FileStep::Moved(_)
             | FileStep::Settle => {
-                unreachable!("these need no operation, see `RawFiles::chore`")
+                unreachable!("these need no operation, see `RawFiles::step`")
             }
         }
     }
 
-    /// The chore being done is done: which.
+    /// The step being done is done: which.
     pub(super) fn completed(&mut self) -> Option<FileStep> {
         let done = self.doing.take();
         match done {
@@ -236,7 +236,7 @@ impl Program {
         done
     }
 
-    /// The chore being done failed.
+    /// The step being done failed.
     pub(super) fn failed(&mut self) {
         self.doing = None;
     }
@@ -274,7 +274,7 @@ impl Program {
     }
 
     pub(super) fn is_done(&self) -> bool {
-        self.chores.is_empty() && self.doing.is_none()
+        self.steps.is_empty() && self.doing.is_none()
     }
 }
 

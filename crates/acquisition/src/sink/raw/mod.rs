@@ -6,11 +6,14 @@
 //! - a growing file, `<name>.<lane>.raw`: one write at a time, each where the file ends;
 //! - a ring of the latest frames, `<name>.<lane>.raw`: a file of a fixed size whose oldest part is written again;
 //! - with the other lanes one shared file, `<name>.raw`: each frame at its number, whoever writes it;
-//! - chunks of N consecutive frames, `<name>.<number among those of all lanes, 8 digits>` ([`Numbering`]).
+//! - chunks of N consecutive frames, `<name>.<number among those of all lanes, 8 digits>` ([`Numbering`]);
+//! - a file for each position of a scan, `<name>.<position, 8 digits>.raw`, whichever lane has it.
 //!
-//! Frames of a file lie a stride apart: the frame size, rounded up to the alignment where
-//! `O_DIRECT` needs it and little is lost by that ([`Spacing`]): no two frames share a page then. The journal states the extent of each:
-//! nobody has to guess what is padding. Large frames are a write each; small ones are written together ([`Grouping`]).
+//! Which of these it is, is the placement's: a file each in `placement`.
+//!
+//! Frames of a file lie a stride apart: the frame size, rounded up to the alignment where `O_DIRECT` needs it and little is
+//! lost by that ([`Spacing`]): no two frames share a page then. The journal states the extent of each: nobody has to guess
+//! what is padding. Large frames are a write each; small ones are written together ([`Grouping`]).
 //!
 //! A frame is written as it is, or what it was encoded to: a CBF file of its own (`.cbf`).
 //!
@@ -253,8 +256,8 @@ impl RawFiles {
         room
     }
 
-    /// The next chore as an operation, if it may be done now. Notes cost no operation.
-    fn chore(&mut self, now: Nanos) -> Option<Operation> {
+    /// The next step as an operation, if it may be done now. Notes cost no operation.
+    fn step(&mut self, now: Nanos) -> Option<Operation> {
         self.add_move();
         loop {
             match self.program.next(&self.files, &self.log)? {
@@ -271,12 +274,12 @@ impl RawFiles {
                     self.program.put_back(FileStep::Settle);
                     return None;
                 }
-                chore => {
+                step => {
                     let Some(buffer) = self.scratch.pop() else {
-                        self.program.put_back(chore);
+                        self.program.put_back(step);
                         return None;
                     };
-                    return Some(self.start(chore, buffer));
+                    return Some(self.start(step, buffer));
                 }
             }
         }
@@ -349,10 +352,10 @@ impl Sink for RawFiles {
             return self.salvage().map(|operation| (operation, now));
         }
         self.make_checkpoint(now);
-        let other = self.journal().or_else(|| self.chore(now)).or_else(|| self.journal());
+        let other = self.journal().or_else(|| self.step(now)).or_else(|| self.journal());
         let other = other.map(|operation| (operation, now)).or_else(|| self.write());
         // A frame may need something to be done first.
-        other.or_else(|| self.chore(now).map(|operation| (operation, now)))
+        other.or_else(|| self.step(now).map(|operation| (operation, now)))
     }
 
     fn completed(&mut self, completion: Completion, stored: &mut Stored) -> Result<(), Errno> {

@@ -1,4 +1,4 @@
-//! What a sink does for chunks: a file is made when its first frame is there, closed when its parcel is over, renamed when
+//! What a sink does for chunks: a file is made when its first frame is there, closed when its lease is over, renamed when
 //! another is put before it.
 
 use nilometer_model::Nanos;
@@ -41,25 +41,24 @@ impl RawFiles {
         }
     }
 
-    /// The operation that does a chore.
-    pub(super) fn start(&mut self, chore: FileStep, buffer: Buffer) -> Operation {
-        if let (FileStep::Close(file), Some(chunks)) = (chore, &mut self.chunks) {
+    /// The operation that does a step.
+    pub(super) fn start(&mut self, step: FileStep, buffer: Buffer) -> Operation {
+        if let (FileStep::Close(file), Some(chunks)) = (step, &mut self.chunks) {
             chunks.closed(file);
         }
-        let name = self.name_for(chore);
-        self.program.start(chore, (&self.layout, self.placement.as_ref()), name, buffer)
+        let name = self.name_for(step);
+        self.program.start(step, (&self.layout, self.placement.as_ref()), name, buffer)
     }
 
-    /// The name that a chore needs, or the text.
-    fn name_for(&self, chore: FileStep) -> String {
+    /// The name that a step needs, or the text.
+    fn name_for(&self, step: FileStep) -> String {
         let numbers = self.chunks.as_ref();
-        if let (FileStep::WriteStreamer, Some(chunks), Some(streamer)) =
-            (chore, numbers, self.layout.streamer)
+        if let (FileStep::WriteStreamer, Some(chunks), Some(streamer)) = (step, numbers, self.layout.streamer)
         {
             let (files, bytes) = chunks.numbering.totals();
             return streamer.text(files, bytes);
         }
-        let Some(file) = chore.file() else { return String::new() };
+        let Some(file) = step.file() else { return String::new() };
         match numbers.and_then(|chunks| chunks.number(file)) {
             Some(number) => self.layout.head.chunk_name(&self.layout.name, number),
             None => self.layout.file_name(file),
@@ -103,7 +102,7 @@ impl RawFiles {
         self.chunks.as_mut().is_none_or(|chunks| chunks.is_settled(now))
     }
 
-    pub(super) fn chunk_chore_completed(&mut self, done: Option<FileStep>) {
+    pub(super) fn chunk_step_completed(&mut self, done: Option<FileStep>) {
         match (&mut self.chunks, done) {
             (Some(chunks), Some(FileStep::Rename(file, number))) => chunks.renamed(file, number),
             (Some(chunks), Some(FileStep::Create(file))) => chunks.created(file),
@@ -130,8 +129,8 @@ impl RawFiles {
                 bytes => FileStep::Truncate(file, bytes),
             }));
         }
-        let chore = self.program.pop()?;
+        let step = self.program.pop()?;
         let buffer = self.scratch.pop().expect("nothing is in flight");
-        Some(self.start(chore, buffer))
+        Some(self.start(step, buffer))
     }
 }

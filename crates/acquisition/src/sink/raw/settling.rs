@@ -108,10 +108,10 @@ impl RawFiles {
         Ok(())
     }
 
-    /// A chore is done: the files up to the last durable one may have become so.
-    fn chore_completed(&mut self, stored: &mut Stored) {
+    /// A step is done: the files up to the last durable one may have become so.
+    fn step_completed(&mut self, stored: &mut Stored) {
         let done = self.program.completed();
-        self.chunk_chore_completed(done);
+        self.chunk_step_completed(done);
         let (last, records) = (self.program.durable(), self.program.durable_records());
         let is_durable = |undurable: &Undurable| {
             last.is_some_and(|last| undurable.file <= last) || undurable.record < records
@@ -150,7 +150,7 @@ impl RawFiles {
                 if kind == OpKind::Allocate {
                     self.gauge.release();
                 }
-                self.chore_completed(stored);
+                self.step_completed(stored);
                 Ok(())
             }
         }

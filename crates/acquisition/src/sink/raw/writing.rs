@@ -75,7 +75,8 @@ impl RawFiles {
 
     /// A frame of so many bytes is put there; whether its file is full by that.
     fn put(&mut self, begin: FileOffset, written: u32) -> bool {
-        let before = if self.placement.is_many_files() && begin.offset == 0 { 0 } else { self.end };
+        let begins = self.placement.is_many_files() && self.files.last().1 == 0;
+        let before = if begins { 0 } else { self.end };
         self.end = before.max(begin.offset + u64::from(written));
         if let Some(chunks) = &mut self.chunks {
             chunks.issue(begin);

@@ -41,13 +41,11 @@ impl Placement for Chunked {
     }
 
     fn unfilled(&self, file: u64, filling: u64) -> u64 {
-        if self.rules.preallocate { 1 } else { file + 1 - filling.min(file) }
+        self.rules.unfilled(file, filling)
     }
 
     fn make(&self, file: u64) -> Vec<FileStep> {
-        let allocate = self.rules.if_preallocated(FileStep::Allocate(file));
-        let made = [FileStep::Name(file), FileStep::Create(file)].into_iter().chain(allocate);
-        made.chain([FileStep::Ready(file)]).collect()
+        self.rules.make([FileStep::Name(file), FileStep::Create(file)], file)
     }
 
     fn complete(&self, file: u64) -> Vec<FileStep> {

@@ -97,13 +97,35 @@ impl Rules {
         self.head.frames_per_file.saturating_mul(self.head.stride)
     }
 
-    /// Chores that are done where files are synced.
-    fn if_synced<const N: usize>(&self, chores: [FileStep; N]) -> impl Iterator<Item = FileStep> {
-        chores.into_iter().filter(|_| self.synced)
+    /// Steps that are done where files are synced.
+    fn if_synced<const N: usize>(&self, steps: [FileStep; N]) -> impl Iterator<Item = FileStep> {
+        steps.into_iter().filter(|_| self.synced)
     }
 
-    fn if_preallocated(&self, chore: FileStep) -> Option<FileStep> {
-        self.preallocate.then_some(chore)
+    fn if_preallocated(&self, step: FileStep) -> Option<FileStep> {
+        self.preallocate.then_some(step)
+    }
+
+    /// How many files need room for this one: those before have their space if any has.
+    fn unfilled(&self, file: u64, filling: u64) -> u64 {
+        if self.preallocate { 1 } else { file + 1 - filling.min(file) }
+    }
+
+    /// A file may be filled when these steps are done and its space is reserved.
+    fn make(&self, steps: impl IntoIterator<Item = FileStep>, file: u64) -> Vec<FileStep> {
+        let allocate = self.if_preallocated(FileStep::Allocate(file));
+        steps.into_iter().chain(allocate).chain([FileStep::Ready(file)]).collect()
+    }
+
+    /// The only file is as long as what is in it; space that was reserved behind that is free again.
+    fn end_of_only_file(&self, last: LastFile) -> Vec<FileStep> {
+        let LastFile { file, frames, end, .. } = last;
+        // All parts are made with the first.
+        let made = last.made || file > 0;
+        let cut = self.if_preallocated(FileStep::Truncate(file, end)).filter(|_| made);
+        let complete = if frames > 0 { self.complete_part(file) } else { Vec::new() };
+        let close = made.then_some(FileStep::Close(file));
+        cut.into_iter().chain(complete).chain(close).collect()
     }
 
     /// A full file that stays open: it is synced, and noted as durable.
@@ -140,8 +162,8 @@ pub(super) fn of(layout: &RawLayout) -> Box<dyn Placement> {
         Storing::Files => Box::new(rolled::Rolled(rules)),
         Storing::Scattered => Box::new(chunked::Chunked { rules, number: ChunkNumber::InOrder }),
         Storing::Positions => Box::new(chunked::Chunked { rules, number: ChunkNumber::Position }),
-        Storing::Growing => Box::new(only::Growing(rules)),
-        Storing::Shared => Box::new(only::Shared(rules)),
+        Storing::Growing => Box::new(only::OnlyFile { rules, shared: false }),
+        Storing::Shared => Box::new(only::OnlyFile { rules, shared: true }),
         Storing::Ring => Box::new(overwritten::Overwritten(rules)),
     }
 }
@@ -185,13 +207,13 @@ mod tests {
     fn a_full_file_is_closed_and_a_part_is_not() {
         for storing in Storing::STORED {
             let placement = of(&layout(storing, Some(1)));
-            let chores = placement.complete(7);
-            assert_eq!(chores.contains(&FileStep::Close(7)), storing.is_many_files(), "{storing:?}");
-            let position = |chore| chores.iter().position(|other| *other == chore);
+            let steps = placement.complete(7);
+            assert_eq!(steps.contains(&FileStep::Close(7)), storing.is_many_files(), "{storing:?}");
+            let position = |step| steps.iter().position(|other| *other == step);
             let (synced, noted) =
                 (position(FileStep::SyncFile(7)), position(FileStep::Note(Entry::Durable { file: 7 })));
-            assert!(synced.is_some() && synced < noted, "{storing:?}: {chores:?}");
-            let removed = chores.contains(&FileStep::Remove(6));
+            assert!(synced.is_some() && synced < noted, "{storing:?}: {steps:?}");
+            let removed = steps.contains(&FileStep::Remove(6));
             assert_eq!(removed, storing == Storing::Files, "{storing:?}");
         }
     }

@@ -7,21 +7,17 @@
 //! next             ^ part 8 in the place of part 4, which is noted as removed
 //! ```
 
-use super::{FileStep, LastFile, Placement, Rules, only};
+use super::{FileStep, LastFile, Placement, Rules};
 use crate::sink::raw::layout::OPEN;
 
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Overwritten(pub(super) Rules);
 
-/// How many parts there are for so many that are to stay: those, that being filled, and the next.
-pub(in crate::sink::raw) fn parts(keep: Option<u64>) -> u64 {
-    keep.unwrap_or(1).max(1).saturating_add(OPEN - 1)
-}
-
 impl Overwritten {
+    /// How many parts there are: those that are to stay, that being filled, and the next.
     fn parts(&self) -> u64 {
-        parts(self.0.keep)
+        self.0.keep.unwrap_or(1).max(1).saturating_add(OPEN - 1)
     }
 }
 
@@ -44,9 +40,7 @@ impl Placement for Overwritten {
 
     fn make(&self, file: u64) -> Vec<FileStep> {
         if file == 0 {
-            let allocate = self.0.if_preallocated(FileStep::Allocate(file));
-            let made = [FileStep::Room(file), FileStep::Create(file)].into_iter().chain(allocate);
-            return made.chain([FileStep::Ready(file)]).collect();
+            return self.0.make([FileStep::Room(file), FileStep::Create(file)], file);
         }
         let old = file.checked_sub(self.parts());
         let noted = old.into_iter().flat_map(|old| self.0.note_removed(old));
@@ -58,6 +52,6 @@ impl Placement for Overwritten {
     }
 
     fn end(&self, last: LastFile) -> Vec<FileStep> {
-        only::end(&self.0, last)
+        self.0.end_of_only_file(last)
     }
 }

@@ -26,22 +26,19 @@ impl Placement for Rolled {
     }
 
     fn unfilled(&self, file: u64, filling: u64) -> u64 {
-        // Those before have their space if any has.
-        if self.0.preallocate { 1 } else { file + 1 - filling.min(file) }
+        self.0.unfilled(file, filling)
     }
 
     fn make(&self, file: u64) -> Vec<FileStep> {
-        let allocate = self.0.if_preallocated(FileStep::Allocate(file));
-        let made = [FileStep::Room(file), FileStep::Create(file)].into_iter().chain(allocate);
-        made.chain([FileStep::Ready(file)]).collect()
+        self.0.make([FileStep::Room(file), FileStep::Create(file)], file)
     }
 
     fn complete(&self, file: u64) -> Vec<FileStep> {
-        let mut chores = self.0.complete_file(file);
+        let mut steps = self.0.complete_file(file);
         if let Some(old) = self.0.keep.and_then(|keep| file.checked_sub(keep.max(1))) {
-            chores.extend(self.0.note_removed(old).chain([FileStep::Remove(old)]));
+            steps.extend(self.0.note_removed(old).chain([FileStep::Remove(old)]));
         }
-        chores
+        steps
     }
 
     fn end(&self, last: LastFile) -> Vec<FileStep> {
@@ -49,14 +46,14 @@ impl Placement for Rolled {
         let unused = |file, made: bool| {
             [FileStep::Close(file), FileStep::Remove(file)].into_iter().filter(move |_| made)
         };
-        let mut chores = Vec::new();
+        let mut steps = Vec::new();
         if frames > 0 {
-            chores.push(FileStep::Truncate(file, end));
-            chores.extend(self.complete(file));
+            steps.push(FileStep::Truncate(file, end));
+            steps.extend(self.complete(file));
         } else {
-            chores.extend(unused(file, made));
+            steps.extend(unused(file, made));
         }
-        chores.extend(unused(file + 1, next_made));
-        chores
+        steps.extend(unused(file + 1, next_made));
+        steps
     }
 }
