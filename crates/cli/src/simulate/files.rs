@@ -45,7 +45,8 @@ pub(super) struct Files {
     /// Writers in each directory, each with a lane of its own [default: 1, and 2 into a shared file]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=64))]
     writers: Option<u32>,
-    /// Threads that encode frames, where the format asks for it [default: as many as there are processors]
+    /// Threads that encode frames, where the format asks for it: at least one a writer [default: as many as there are
+    /// processors]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1024))]
     encoders: Option<u32>,
     /// Memory between the instrument and the storage [default: 1 GiB]
