@@ -154,5 +154,5 @@ fn a_terminal_shows_what_runs_in_one_line() {
     assert!(shown.len() >= 4, "it is rewritten five times a second: {said:?}");
     assert!(shown.iter().all(|line| line.chars().count() < 80), "{shown:?}");
     assert!(shown.iter().any(|line| line.contains(": read ") && line.contains("B/s")), "{shown:?}");
-    assert!(said.contains("\r\x1b[K[1/2] "), "it is cleared before the line of a sample: {said:?}");
+    assert!(said.contains("\r\x1b[K[1/3] "), "it is cleared before the line of a sample: {said:?}");
 }

@@ -133,9 +133,6 @@ impl Target for Faulted {
     fn traffic(&self) -> Option<(u64, u64)> {
         self.0.traffic()
     }
-    fn stripe(&self, count: Option<u32>) -> Result<Option<u32>, TargetError> {
-        self.0.stripe(count)
-    }
     fn clear(&self) -> Result<(), TargetError> {
         self.0.clear()
     }

@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+mod ceiling;
 mod comparison;
 mod curve;
 pub mod effect;
@@ -21,6 +22,7 @@ mod study;
 mod verdict;
 mod warning;
 
+pub use ceiling::NearestCeiling;
 pub use comparison::{Comparison, Question};
 pub use curve::{AtRate, Curve, LossBegins, curves};
 pub use limits::{MeasuredLimits, measured_limits};

@@ -41,7 +41,8 @@ pub(crate) fn cameras(name: &str, count: usize) -> Vec<Cell> {
 pub(crate) fn described(path: &str) -> TargetDescription {
     let space = Bytes(1024);
     TargetDescription {
-        path: path.into(),
+        address: std::path::Path::new(path).into(),
+        capabilities: nilometer_model::Capabilities::all(),
         file_system: "xfs".into(),
         mount_point: path.into(),
         source: "/dev/sda1".into(),
@@ -51,6 +52,7 @@ pub(crate) fn described(path: &str) -> TargetDescription {
         writable: true,
         direct: DirectIo::Real { alignment: 512 },
         striping: None,
+        facts: Vec::new(),
     }
 }
 
@@ -60,5 +62,5 @@ pub(crate) fn planned(cells: Vec<Cell>, repeats: u32) -> PlannedCampaign {
                 files = 10\n";
     let plan = parse(text, "t.toml", 1.0).expect("a valid plan");
     let plan = ResolvedPlan { cells, repeats, ..plan };
-    PlannedCampaign { plan, targets: Vec::new(), source: None, archive: None }
+    PlannedCampaign::new(plan, Vec::new())
 }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use nilometer_model::{
-    ByteRate, Invalid, Key, Measured, Results,
+    ByteRate, Capability, Invalid, Key, Measured, Results,
     plan::{Goal, Onto, PlannedCampaign, RecordedInstrument, RecordingRun, WorkloadRun},
     search::{self, Advice, Trial},
 };
@@ -61,6 +61,8 @@ pub struct Unused {
     pub cells: usize,
     /// Of how many.
     pub of: usize,
+    /// What the target can't do that they need; empty if they differ from others in the stripe count only.
+    pub lacking: Vec<Capability>,
 }
 
 /// An instrument that was to be recorded on a target, and was not at its own pace.
@@ -82,7 +84,7 @@ pub(crate) fn missing(results: &Results) -> MissingEvidence {
     let there = Samples::of(results);
     let mut counts = Counts::default();
     for (index, stage, run) in resolved.plan.workloads() {
-        for target in 0..resolved.targets.len() {
+        for target in resolved.asked() {
             if resolved.applies(index, target) {
                 let repeats = resolved.plan.repeats as usize;
                 let measured = there.repeats(run, (index, target)).min(repeats);
@@ -91,7 +93,7 @@ pub(crate) fn missing(results: &Results) -> MissingEvidence {
         }
     }
     for (index, run) in resolved.plan.recordings() {
-        for target in 0..resolved.targets.len() {
+        for target in resolved.asked().filter(|&target| resolved.applies(index, target)) {
             counts.add(&purpose(run), target, there.recordings(run, (index, target)));
         }
     }
@@ -234,9 +236,12 @@ fn unused(resolved: &PlannedCampaign) -> Vec<Unused> {
         let (used, unused): (Vec<usize>, Vec<usize>) =
             cells.map(|(index, ..)| index).partition(|&index| resolved.applies(index, target));
         let of = used.len() + unused.len();
-        (!unused.is_empty()).then(|| Unused { stage: stage.into(), target, cells: unused.len(), of })
+        let mut lacking: Vec<_> = unused.iter().flat_map(|&cell| resolved.lacking(cell, target)).collect();
+        lacking.sort_unstable();
+        lacking.dedup();
+        (!unused.is_empty()).then(|| Unused { stage: stage.into(), target, cells: unused.len(), of, lacking })
     };
-    let targets = 0..resolved.targets.len();
+    let targets = resolved.asked();
     stages.iter().flat_map(|stage| targets.clone().filter_map(|target| on(stage, target))).collect()
 }
 
@@ -246,7 +251,7 @@ fn open(results: &Results, resolved: &PlannedCampaign) -> Vec<OpenQuestion> {
     let recordings = resolved.plan.recordings().map(|(_, run)| run);
     let paced = recordings.filter(|run| run.goal == Goal::Pace && is_onto_target(run));
     for cell in paced {
-        for target in 0..resolved.targets.len() {
+        for target in resolved.asked() {
             let instrument = cell.recorded_instrument();
             let known = all.iter().any(|open| open.target == target && open.instrument == instrument);
             let made = |goal| recorded(results, cell, target, goal);
@@ -316,13 +321,16 @@ impl std::fmt::Display for EvidenceGap {
 
 impl std::fmt::Display for Unused {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Unused { stage, target, cells, of } = self;
-        write!(
-            f,
-            "{stage}: {cells} of {of} cells are not measured on {}: the stripe count of its files can't be chosen, and \
-             of cells that differ in it only the first stands for all",
-            letter(*target)
-        )
+        let Unused { stage, target, cells, of, lacking } = self;
+        write!(f, "{stage}: {cells} of {of} cells are not measured on {}: ", letter(*target))?;
+        if lacking.is_empty() {
+            return f.write_str(
+                "the stripe count of its files can't be chosen, and of cells that differ in it only the first stands \
+                 for all",
+            );
+        }
+        let lacking: Vec<_> = lacking.iter().map(|capability| capability.name()).collect();
+        write!(f, "it lacks {}", lacking.join(", "))
     }
 }
 

@@ -6,7 +6,8 @@ use nilometer_model::{
 };
 
 use crate::{
-    CellOutcome, Curve, MissingEvidence, Quantity, Verdict, Warning,
+    CellOutcome, Curve, MissingEvidence, NearestCeiling, Quantity, Verdict, Warning,
+    ceiling::nearest,
     comparison::{Question, question},
     curve::curves,
     missing::missing,
@@ -53,6 +54,8 @@ pub struct StudyStage<'a> {
     pub outcomes: Vec<CellOutcome<'a>>,
     /// One a phase, in the phases' order.
     pub questions: Vec<Question>,
+    /// What the tool by itself can do, where that is nearest to a figure; none if it was not measured.
+    pub ceiling: Option<NearestCeiling>,
 }
 
 /// A cell of a stage.
@@ -125,14 +128,17 @@ fn stage<'a>(results: &'a Results, outcomes: Vec<CellOutcome<'a>>) -> StudyStage
             outcomes.iter().filter(|outcome| outcome.phase == phase).collect();
         question(phase, &of_phase)
     });
-    StudyStage {
+    let mut stage = StudyStage {
         name,
         common: common(&entries),
         questions: questions.collect(),
         varying,
         cells: cells.map(|((index, label), parameters)| StageCell { index, label, parameters }).collect(),
         outcomes,
-    }
+        ceiling: None,
+    };
+    stage.ceiling = nearest(results, &stage);
+    stage
 }
 
 fn phases(outcomes: &[CellOutcome<'_>]) -> Vec<Phase> {

@@ -2,15 +2,15 @@
 //! after a kill when the campaign is resumed, which knows from the record's events that it was entered.
 
 use std::{
+    ffi::OsString,
     fs::File,
     io::{self, Read, Seek},
     os::unix::process::CommandExt,
-    path::Path,
     process::{Child, Command, ExitStatus, Stdio},
 };
 
 use nilometer_model::{
-    Event, Nanos,
+    Event, Nanos, TargetAddress,
     plan::{Condition, PlannedCampaign},
 };
 use nilometer_storage::Clock;
@@ -22,18 +22,22 @@ use rustix::{
 use crate::supervise::GLANCE;
 
 /// What is noted before a condition is entered.
-pub(crate) fn entered(condition: &Condition, path: &Path) -> String {
-    format!("condition `{}` on {}: entered", condition.name, path.display())
+pub(crate) fn entered(condition: &Condition, at: &TargetAddress) -> String {
+    format!("condition `{}` on {}: entered", condition.name, at)
 }
 
 /// What is noted when it was left.
-pub(crate) fn left(condition: &Condition, path: &Path) -> String {
-    format!("condition `{}` on {}: left", condition.name, path.display())
+pub(crate) fn left(condition: &Condition, at: &TargetAddress) -> String {
+    format!("condition `{}` on {}: left", condition.name, at)
 }
 
 /// Brings a target into a condition, and waits until it has settled, or until the campaign is over.
-pub(crate) fn enter(condition: &Condition, path: &Path, is_over: impl Fn() -> bool) -> Result<(), String> {
-    shell(&condition.enter, path, condition.time_limit)?;
+pub(crate) fn enter(
+    condition: &Condition,
+    at: &TargetAddress,
+    is_over: impl Fn() -> bool,
+) -> Result<(), String> {
+    shell(&condition.enter, at, condition.time_limit)?;
     let mut left = condition.settle;
     while left > Nanos(0) && !is_over() {
         std::thread::sleep(left.min(GLANCE).duration());
@@ -43,8 +47,8 @@ pub(crate) fn enter(condition: &Condition, path: &Path, is_over: impl Fn() -> bo
 }
 
 /// Takes it back.
-pub(crate) fn leave(condition: &Condition, path: &Path) -> Result<(), String> {
-    shell(&condition.leave, path, condition.time_limit)
+pub(crate) fn leave(condition: &Condition, at: &TargetAddress) -> Result<(), String> {
+    shell(&condition.leave, at, condition.time_limit)
 }
 
 /// Leaves every condition that a killed campaign left a target in: the target, and what is to be noted, as an error if it
@@ -60,9 +64,9 @@ pub fn leave_conditions(
     for condition in conditions {
         for (number, target) in resolved.targets.iter().enumerate() {
             let at = |what: &str| events.iter().rposition(|event| event.what == what);
-            if at(&entered(condition, &target.path)) > at(&left(condition, &target.path)) {
-                let done = left(condition, &target.path);
-                let tried = leave(condition, &target.path);
+            if at(&entered(condition, &target.address)) > at(&left(condition, &target.address)) {
+                let done = left(condition, &target.address);
+                let tried = leave(condition, &target.address);
                 let told_now = tried.map(|()| done.clone()).map_err(|why| format!("{done} not: {why}"));
                 told.push((number, told_now));
             }
@@ -74,7 +78,7 @@ pub fn leave_conditions(
 /// Runs a command of the user's to its end or for so long, an interrupt from the terminal notwithstanding: that ends the
 /// campaign, and what was begun is then taken back. What it leaves running in the background is not waited for; one that
 /// takes too long is ended with all of that.
-fn shell(command: &str, target: &Path, time_limit: Nanos) -> Result<(), String> {
+fn shell(command: &str, target: &TargetAddress, time_limit: Nanos) -> Result<(), String> {
     let failed = |error: io::Error| format!("`{command}` can't be started: {error}");
     // A pipe would be open for as long as anything in the background holds it.
     let said = memfd_create("condition", MemfdFlags::CLOEXEC).map_err(|error| failed(error.into()))?;
@@ -82,7 +86,7 @@ fn shell(command: &str, target: &Path, time_limit: Nanos) -> Result<(), String> 
     let mut run = Command::new("sh")
         .arg("-c")
         .arg(format!("trap '' INT\n{command}"))
-        .env("NILOMETER_TARGET", target)
+        .env("NILOMETER_TARGET", target.directory().map_or_else(|| target.to_string().into(), OsString::from))
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(said.try_clone().map_err(failed)?)
@@ -144,7 +148,7 @@ mod tests {
 
     #[test]
     fn a_command_knows_its_target_and_what_it_says_is_told() {
-        let path = Path::new("/some where");
+        let path = &TargetAddress::from(std::path::Path::new("/some where"));
         assert_eq!(enter(&condition("test \"$NILOMETER_TARGET\" = '/some where'"), path, || false), Ok(()));
         let error = enter(&condition("echo it is broken >&2; exit 3"), path, || false).expect_err("3");
         assert!(error.contains("exit status: 3") && error.contains("it is broken"), "{error}");
@@ -154,9 +158,9 @@ mod tests {
     fn what_a_command_leaves_in_the_background_is_not_waited_for() {
         let directory = tempfile::tempdir().expect("a temporary directory can be made");
         let load = "sleep 3600 & echo $! > \"$NILOMETER_TARGET/pid\"";
-        assert_eq!(enter(&condition(load), directory.path(), || false), Ok(()));
+        assert_eq!(enter(&condition(load), &directory.path().into(), || false), Ok(()));
         let kill = Condition { leave: "kill $(cat \"$NILOMETER_TARGET/pid\")".into(), ..condition("") };
-        assert_eq!(leave(&kill, directory.path()), Ok(()), "it still ran");
+        assert_eq!(leave(&kill, &directory.path().into()), Ok(()), "it still ran");
     }
 
     #[test]
@@ -165,7 +169,7 @@ mod tests {
         let pid = directory.path().join("pid");
         let long = "sleep 3600 & echo $! > \"$NILOMETER_TARGET/pid\"; trap '' TERM; while :; do wait; done";
         let hour = Condition { time_limit: Nanos::from_millis(500), ..condition(long) };
-        let error = enter(&hour, directory.path(), || false).expect_err("it takes an hour");
+        let error = enter(&hour, &directory.path().into(), || false).expect_err("it takes an hour");
         assert!(error.contains("took longer than 500 ms and was ended"), "{error}");
         let pid = std::fs::read_to_string(pid).expect("it was started");
         let state = || std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
@@ -181,7 +185,7 @@ mod tests {
 
     #[test]
     fn an_interrupt_ends_the_waiting_and_no_command() {
-        let path = Path::new("/");
+        let path = &TargetAddress::from(std::path::Path::new("/"));
         let hour =
             Condition { settle: Nanos::from_millis(3_600_000), ..condition("kill -INT $$; kill -INT $$") };
         assert_eq!(enter(&hour, path, || true), Ok(()));

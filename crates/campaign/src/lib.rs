@@ -24,7 +24,7 @@ pub use condition::leave_conditions;
 pub use environment::environment;
 pub use ingest::{Pass, sample_of};
 pub use patience::{in_time, within};
-pub use resolve::{ResolveError, resolve, with_archive, with_source};
+pub use resolve::{ResolveError, resolve, with_archive, with_ceiling, with_source};
 pub use resume::difference;
 pub use rounds::{Campaign, CampaignError, Now, Progress, Ran};
 pub use supervise::{CampaignStep, SoFar};

@@ -18,7 +18,7 @@ pub fn within<T: Send + 'static>(
     target: &Arc<dyn Target>,
     ask: impl FnOnce(&dyn Target) -> T + Send + 'static,
 ) -> Result<T, TargetError> {
-    let path = target.description().path.clone();
+    let path = target.description().address.to_string().into();
     let target = target.clone();
     in_time(limit, path, move || ask(target.as_ref()))
 }

@@ -1,10 +1,10 @@
 //! A plan against its targets: what can't work is said before anything starts.
 
 use nilometer_model::{
-    ByteRate, Bytes, DirectIo, FileSystemSpace, Nanos, TargetDescription,
+    ByteRate, Bytes, Capability, DirectIo, FileSystemSpace, Nanos, TargetDescription,
     plan::{Access, EstimatedSpeed, Footprint, PlannedCampaign, ResolvedPlan, Volumes, WorkloadRun},
 };
-use nilometer_storage::process;
+use nilometer_storage::{Target, process, target::NullTarget};
 
 use crate::{ingest::Shape, turns, workload};
 
@@ -16,6 +16,22 @@ pub enum ResolveError {
     ReadOnly {
         /// The target.
         path: String,
+    },
+    /// It can do nothing of what is planned.
+    #[error("{path}: nothing of the plan can be measured there: it lacks {lacking}")]
+    Unable {
+        /// The target.
+        path: String,
+        /// What is missing for the cells of the plan.
+        lacking: String,
+    },
+    /// Nothing can be read again there.
+    #[error("{path}: keeps nothing, so that nothing can be copied {way} it: name a directory")]
+    KeepsNothing {
+        /// The storage.
+        path: String,
+        /// `from` or `to`.
+        way: &'static str,
     },
     /// `O_DIRECT` can't take such blocks.
     #[error(
@@ -157,26 +173,45 @@ pub fn resolve(plan: ResolvedPlan, targets: Vec<TargetDescription>) -> Result<Pl
         check_memory(stage, workload::memory(run))?;
         check_space_limit(&plan, stage, run)?;
         check_source(&plan, stage, run)?;
-        for target in &targets {
+        let needs = run.needs();
+        for target in targets.iter().filter(|target| target.capabilities.lacking(&needs).is_empty()) {
             check_writable(target)?;
             let sharing = sharing(run, &targets, target);
             check_space(stage, times(run.footprint(), sharing), target, &plan)?;
             check_access(stage, run, target)?;
         }
     }
-    for (cell, _) in plan.recordings() {
-        check_recording(&plan, cell, &targets)?;
+    for (cell, run) in plan.recordings() {
+        let needs = run.needs();
+        let able = targets.iter().filter(|target| target.capabilities.lacking(&needs).is_empty());
+        check_recording(&plan, cell, able)?;
     }
-    Ok(PlannedCampaign { plan, targets, source: None, archive: None })
+    let campaign = PlannedCampaign::new(plan, targets);
+    (0..campaign.targets.len()).try_for_each(|target| check_able(&campaign, target))?;
+    Ok(campaign)
+}
+
+/// Something of the plan can be measured there.
+fn check_able(campaign: &PlannedCampaign, target: usize) -> Result<(), ResolveError> {
+    let cells = 0..campaign.plan.cells.len();
+    if cells.clone().any(|cell| campaign.applies(cell, target)) || cells.is_empty() {
+        return Ok(());
+    }
+    let mut lacking: Vec<Capability> = cells.flat_map(|cell| campaign.lacking(cell, target)).collect();
+    lacking.sort_unstable();
+    lacking.dedup();
+    let lacking: Vec<_> = lacking.into_iter().map(Capability::name).collect();
+    let path = campaign.targets[target].address.to_string();
+    Err(ResolveError::Unable { path, lacking: lacking.join(", ") })
 }
 
 fn check_writable(target: &TargetDescription) -> Result<(), ResolveError> {
-    let path = target.path.display().to_string();
+    let path = target.address.to_string();
     if target.writable { Ok(()) } else { Err(ResolveError::ReadOnly { path }) }
 }
 
 fn check_access(stage: &str, run: &WorkloadRun, target: &TargetDescription) -> Result<(), ResolveError> {
-    let path = target.path.display().to_string();
+    let path = target.address.to_string();
     let stage = stage.to_owned();
     match (run.access(), &target.direct) {
         (Some(Access::Direct | Access::Best), &DirectIo::Real { alignment }) => {
@@ -241,7 +276,7 @@ fn check_space(
     plan: &ResolvedPlan,
 ) -> Result<(), ResolveError> {
     let FileSystemSpace { free, free_inodes, .. } = target.space;
-    let (stage, path, reserve) = (stage.to_owned(), target.path.display().to_string(), plan.reserve);
+    let (stage, path, reserve) = (stage.to_owned(), target.address.to_string(), plan.reserve);
     if needed.0.saturating_add(reserve.0) > free.0 {
         let scale = fitting(plan.scale, needed, Bytes(free.0.saturating_sub(reserve.0)));
         return Err(ResolveError::Space { stage, path, needed, free, reserve, scale });
@@ -266,10 +301,10 @@ fn times(Footprint { bytes, entries }: Footprint, times: u64) -> Footprint {
 }
 
 /// All that is recorded at the same time.
-fn check_recording(
+fn check_recording<'a>(
     plan: &ResolvedPlan,
     cell: usize,
-    targets: &[TargetDescription],
+    targets: impl Iterator<Item = &'a TargetDescription>,
 ) -> Result<(), ResolveError> {
     let members: Vec<_> = turns::company(plan, cell).into_iter().map(|(_, run)| run).collect();
     let name = members.iter().map(|cell| cell.who()).collect::<Vec<_>>().join(" + ");
@@ -298,11 +333,17 @@ fn check_recording(
     Ok(())
 }
 
+fn check_keeps(storage: &TargetDescription, way: &'static str) -> Result<(), ResolveError> {
+    let path = storage.address.to_string();
+    if storage.keeps() { Ok(()) } else { Err(ResolveError::KeepsNothing { path, way }) }
+}
+
 /// A campaign with the storage that copies come from, if what is copied has room there.
 pub fn with_source(
     campaign: PlannedCampaign,
     source: TargetDescription,
 ) -> Result<PlannedCampaign, ResolveError> {
+    check_keeps(&source, "from")?;
     check_writable(&source)?;
     let plan = &campaign.plan;
     for (_, stage, run) in plan.workloads().filter(|(_, _, run)| run.copies()) {
@@ -316,11 +357,29 @@ pub fn with_source(
     Ok(PlannedCampaign { source: Some(source), ..campaign })
 }
 
+/// A campaign with a target behind the others that keeps nothing: what the tool itself can do in each workload. None is
+/// added where the user named one, or where nothing would be measured on it.
+pub fn with_ceiling(mut campaign: PlannedCampaign) -> PlannedCampaign {
+    let null = NullTarget::new().description().clone();
+    if campaign.targets.iter().any(|target| target.address == null.address) {
+        return campaign;
+    }
+    let last = campaign.targets.len();
+    campaign.targets.push(null);
+    campaign.ceiling = Some(last);
+    if !(0..campaign.plan.cells.len()).any(|cell| campaign.applies(cell, last)) {
+        campaign.targets.pop();
+        campaign.ceiling = None;
+    }
+    campaign
+}
+
 /// A campaign with the storage that recordings are copied to, if they have room there.
 pub fn with_archive(
     campaign: PlannedCampaign,
     archive: TargetDescription,
 ) -> Result<PlannedCampaign, ResolveError> {
+    check_keeps(&archive, "to")?;
     check_writable(&archive)?;
     for (_, run) in campaign.plan.recordings().filter(|(_, run)| run.readers.copy) {
         let shape = Shape::of(run, &archive);

@@ -80,7 +80,7 @@ mod tests {
         assert!(!plans.is_empty() && plans[0].recordings().count() > 0);
         for plan in plans {
             let target = nilometer_storage::target::probe(std::path::Path::new(".")).expect("a directory");
-            let resolved = PlannedCampaign { plan, targets: vec![target], source: None, archive: None };
+            let resolved = PlannedCampaign::new(plan, vec![target]);
             let text = serde_json::to_string(&resolved).expect("it is plain data");
             let read: PlannedCampaign = serde_json::from_str(&text).expect("it was written so");
             assert_eq!(read, resolved);

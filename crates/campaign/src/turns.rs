@@ -192,11 +192,20 @@ pub(crate) fn turns(resolved: &PlannedCampaign) -> Vec<ScheduledRepeat> {
         let seed = Seed(plan.seed).named("order").part(u64::from(repeat));
         let mut round: Vec<ScheduledRepeat> =
             round.iter().map(|turn| ScheduledRepeat { repeat, ..turn.clone() }).collect();
-        round.sort_by_key(|turn| seed.part(turn.cell as u64).part(turn.targets[0] as u64).0);
+        // The tool by itself does the same each time: once is enough, behind the first round that counts.
+        round.retain(|turn| !is_ceiling(resolved, turn) || repeat == plan.warm_up);
+        round.sort_by_key(|turn| {
+            (is_ceiling(resolved, turn), seed.part(turn.cell as u64).part(turn.targets[0] as u64).0)
+        });
         turns.extend(round);
     }
     turns.extend(Purpose::ALL.into_iter().flat_map(|purpose| recordings(resolved, purpose)));
     turns
+}
+
+/// Whether it measures the tool by itself.
+pub(crate) fn is_ceiling(resolved: &PlannedCampaign, turn: &ScheduledRepeat) -> bool {
+    turn.targets.iter().any(|&target| resolved.ceiling == Some(target))
 }
 
 /// What recordings are for, in the order in which they are made: what ends early has lost the least.
@@ -229,6 +238,9 @@ impl Purpose {
 /// what is repeated is compared, and its order is drawn anew in each round: drift hits all alike.
 fn recordings(resolved: &PlannedCampaign, purpose: Purpose) -> Vec<ScheduledRepeat> {
     let PlannedCampaign { plan, targets, .. } = resolved;
+    let applies = |cell: usize, target: usize| {
+        company(plan, cell).into_iter().all(|(member, _)| resolved.applies(member, target))
+    };
     let is_first = |cell: usize| company(plan, cell).first().is_some_and(|(first, _)| *first == cell);
     let of_purpose = plan.recordings().filter(|(_, run)| Purpose::of(run) == purpose);
     let cells: Vec<(usize, u32)> =
@@ -243,8 +255,12 @@ fn recordings(resolved: &PlannedCampaign, purpose: Purpose) -> Vec<ScheduledRepe
         let turn =
             |cell, target| ScheduledRepeat { targets: vec![target], cell, repeat: plan.warm_up + repeat };
         let on_all = |cells: Vec<(usize, u32)>| -> Vec<ScheduledRepeat> {
-            let on_each = |(cell, _)| (0..targets.len()).map(move |target| turn(cell, target));
-            cells.into_iter().flat_map(on_each).collect()
+            let pairs =
+                cells.into_iter().flat_map(|(cell, _)| (0..targets.len()).map(move |target| (cell, target)));
+            pairs
+                .filter(|&(cell, target)| applies(cell, target))
+                .map(|(cell, target)| turn(cell, target))
+                .collect()
         };
         let mut drawn = on_all(repeated);
         drawn.sort_by_key(|turn| seed.part(turn.cell as u64).part(turn.targets[0] as u64).0);
@@ -318,8 +334,7 @@ access = "buffered"
     #[test]
     fn every_repeat_is_there_once_in_rounds_and_in_an_order_of_the_seed() {
         let target = nilometer_storage::target::probe(std::path::Path::new(".")).expect("a directory");
-        let turns =
-            turns(&PlannedCampaign { plan: plan(), targets: vec![target; 3], source: None, archive: None });
+        let turns = turns(&PlannedCampaign::new(plan(), vec![target; 3]));
         // Two cells on each of three targets and two on all at once, in three rounds; two recordings on each.
         assert_eq!(turns.len(), 3 * (2 * 3 + 2) + 2 * 3);
         let mut keys: Vec<_> =
@@ -342,12 +357,7 @@ access = "buffered"
     fn what_is_recorded_at_the_same_time_is_one_turn() {
         let plan = recordings([None, Some(0), Some(1), Some(0), Some(1)].map(recording));
         let target = nilometer_storage::target::probe(std::path::Path::new(".")).expect("a directory");
-        let turns = turns(&PlannedCampaign {
-            plan: plan.clone(),
-            targets: vec![target],
-            source: None,
-            archive: None,
-        });
+        let turns = turns(&PlannedCampaign::new(plan.clone(), vec![target]));
         let cells: Vec<usize> = turns.iter().map(|turn| turn.cell).collect();
         let mut sorted = cells.clone();
         sorted.sort_unstable();
@@ -373,7 +383,7 @@ access = "buffered"
         let all = [vec![in_condition], limits.into(), vec![cell(Goal::Search, 1), cell(Goal::Pace, 1)]];
         let plan = recordings(all.concat());
         let target = nilometer_storage::target::probe(std::path::Path::new(".")).expect("a directory");
-        let turns = turns(&PlannedCampaign { plan, targets: vec![target; 2], source: None, archive: None });
+        let turns = turns(&PlannedCampaign::new(plan, vec![target; 2]));
         let order: Vec<(usize, usize)> = turns.iter().map(|turn| (turn.cell, turn.targets[0])).collect();
         assert_eq!(order[..2], [(5, 0), (5, 1)], "the answer on each target");
         assert_eq!(order[20..], [(4, 0), (4, 1), (0, 0), (0, 1)], "searches, and conditions last");

@@ -9,13 +9,18 @@ use std::{
 use anyhow::{Context, anyhow};
 use clap::Args;
 use nilometer_analysis::{Study, report::terminal};
-use nilometer_campaign::{Campaign, Ran, Trials, environment, resolve, with_archive, with_source, within};
+use nilometer_campaign::{
+    Campaign, Ran, Trials, environment, resolve, with_archive, with_ceiling, with_source, within,
+};
 use nilometer_model::{
-    Instrument, Invalid, Key, Nanos, Results, Seed, TargetEntry,
+    Instrument, Invalid, Key, Nanos, Results, Seed, TargetAddress, TargetDescription, TargetEntry,
     plan::{Cell, Condition, PlannedCampaign, ResolvedPlan},
 };
 use nilometer_record::Record;
-use nilometer_storage::{Target, target::Posix};
+use nilometer_storage::{
+    Target,
+    target::{CopySource, open, run_handle},
+};
 
 use crate::{
     Blame, Failure, Outcome, catalogue,
@@ -36,9 +41,9 @@ use crate::{
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct Evaluate {
-    /// Directories on the storage systems to be evaluated
+    /// Directories on the storage systems to be evaluated; `null:` takes everything and keeps nothing
     #[arg(required_unless_present = "resume")]
-    pub(crate) targets: Vec<PathBuf>,
+    pub(crate) targets: Vec<TargetAddress>,
     /// What to measure: a built-in plan (see `nilometer plan list`), or the path of a .toml file; may be given several
     /// times [default: quick]
     #[arg(long = "plan", value_name = "PLAN")]
@@ -141,12 +146,11 @@ impl Evaluate {
     fn resolved(&self) -> anyhow::Result<PlannedCampaign> {
         let mut plan = self.plans()?;
         plan.cells.extend(self.recordings.cells()?);
-        let descriptions =
-            self.targets.iter().map(|path| described(path)).collect::<anyhow::Result<Vec<_>>>()?;
+        let descriptions = self.targets.iter().map(described).collect::<anyhow::Result<Vec<_>>>()?;
         refuse_twice(&descriptions)?;
         let resolved = sourced(resolve(self.changed(plan), descriptions)?)?;
         refuse_in_use(&resolved)?;
-        Ok(resolved)
+        Ok(with_ceiling(resolved))
     }
 
     /// The plans as they are written, as one.
@@ -241,8 +245,9 @@ fn warn_of_record_on_target(record: &Path, resolved: &PlannedCampaign) {
     use std::os::unix::fs::MetadataExt;
     let device = |path: &Path| std::fs::metadata(path).ok().map(|metadata| metadata.dev());
     let parent = record.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    if let Some(target) = resolved.targets.iter().find(|target| device(&target.path) == device(parent)) {
-        let target = target.path.display();
+    let mut directories = resolved.targets.iter().filter_map(TargetDescription::directory);
+    if let Some(target) = directories.find(|target| device(target) == device(parent)) {
+        let target = target.display();
         tell::note(format_args!(
             "note: the record lies on the storage under test ({target}); it is written between phases only"
         ));
@@ -253,7 +258,7 @@ fn head(resolved: &PlannedCampaign) -> Results {
     let mut targets = Vec::new();
     for description in &resolved.targets {
         targets.push(TargetEntry {
-            path: description.path.display().to_string(),
+            path: description.address.to_string(),
             file_system: description.file_system.clone(),
             description: Some(description.clone()),
             left_out: None,
@@ -275,12 +280,12 @@ fn head(resolved: &PlannedCampaign) -> Results {
 /// With the storage that copies come from and go to, if there are any.
 pub(crate) fn sourced(resolved: PlannedCampaign) -> anyhow::Result<PlannedCampaign> {
     let resolved = match resolved.plan.source.clone() {
-        Some(source) if resolved.copies() => with_source(resolved, described(Path::new(&source))?)?,
+        Some(source) if resolved.copies() => with_source(resolved, described(&Path::new(&source).into())?)?,
         _ => resolved,
     };
     match resolved.plan.copy_to.clone() {
         Some(archive) if resolved.plan.recordings().any(|(_, run)| run.readers.copy) => {
-            Ok(with_archive(resolved, described(Path::new(&archive))?)?)
+            Ok(with_archive(resolved, described(&Path::new(&archive).into())?)?)
         }
         _ => Ok(resolved),
     }
@@ -290,36 +295,34 @@ pub(crate) fn sourced(resolved: PlannedCampaign) -> anyhow::Result<PlannedCampai
 fn make_archive(resolved: &PlannedCampaign, record: &mut Record) -> anyhow::Result<Option<Arc<dyn Target>>> {
     let Some(archive) = &resolved.archive else { return Ok(None) };
     let id = run_id().named("archive").0;
-    record.note_directories(&[(0, Posix::directory_of(archive, id))])?;
-    Ok(Some(Arc::new(Posix::create(archive.clone(), id)?)))
+    record.note_runs(&run_handle(archive, id).map(|handle| (0, handle)).into_iter().collect::<Vec<_>>())?;
+    Ok(Some(open(archive, id, None)?))
 }
 
-/// The record knows of each directory before it is made, so that a resumed campaign finds it.
+/// The record knows of all that is made on the targets before it is made, so that a resumed campaign finds it.
 fn make_targets(
     resolved: &PlannedCampaign,
     in_use: &[bool],
     record: &mut Record,
 ) -> anyhow::Result<Vec<Option<Arc<dyn Target>>>> {
     let id = run_id();
-    let ids: Vec<u64> = (0..resolved.targets.len()).map(|index| id.part(index as u64).0).collect();
     let used: Vec<_> = resolved.targets.iter().enumerate().filter(|(index, _)| in_use[*index]).collect();
+    let run = |index: usize| id.part(index as u64);
     // Sources are one for each target, since several may be written at the same time.
-    let source_id = |index: usize| Seed(ids[index]).named("source").0;
-    let directories = used.iter().flat_map(|&(index, target)| {
-        let source = resolved.source.as_ref().map(|source| Posix::directory_of(source, source_id(index)));
-        [Some(Posix::directory_of(target, ids[index])), source]
-            .into_iter()
-            .flatten()
-            .map(move |at| (index, at))
-    });
-    record.note_directories(&directories.collect::<Vec<_>>())?;
+    let origin = |index: usize| {
+        let description = resolved.source.clone()?;
+        Some(CopySource { description, run: run(index).named("source").0 })
+    };
+    let mut handles = Vec::new();
+    for &(index, target) in &used {
+        let of_source = origin(index).and_then(|origin| run_handle(&origin.description, origin.run));
+        let of_both = run_handle(target, run(index).0).into_iter().chain(of_source);
+        handles.extend(of_both.map(|handle| (index, handle)));
+    }
+    record.note_runs(&handles)?;
     let mut targets: Vec<Option<Arc<dyn Target>>> = vec![None; resolved.targets.len()];
     for (index, description) in used {
-        let mut target = Posix::create(description.clone(), ids[index])?;
-        if let Some(source) = &resolved.source {
-            target = target.with_source(Posix::create(source.clone(), source_id(index))?)?;
-        }
-        targets[index] = Some(Arc::new(target));
+        targets[index] = Some(open(description, run(index).0, origin(index))?);
     }
     Ok(targets)
 }
@@ -350,8 +353,8 @@ fn remove_targets(
     for (target, left_out) in targets.into_iter().zip(left_out) {
         let Some(target) = target else { continue };
         if *left_out {
-            let source = target.source().map(|source| format!(" {}", source.description().path.display()));
-            let path = target.description().path.display().to_string();
+            let source = target.source().map(|source| format!(" {}", source.description().address));
+            let path = target.description().address.to_string();
             let places = path.clone() + &source.unwrap_or_default();
             tell::note(format_args!(
                 "{path}: what is left there can be removed with `nilometer clean {places}`"
@@ -369,7 +372,7 @@ const TRIES: u32 = 40;
 const STEP: Nanos = Nanos::from_millis(50);
 
 fn removed(patience: Nanos, target: &Arc<dyn Target>) -> anyhow::Result<()> {
-    let path = target.description().path.display().to_string();
+    let path = target.description().address.to_string();
     let tries = |target: &dyn Target| {
         let mut removed = target.remove();
         for _ in 1..TRIES {

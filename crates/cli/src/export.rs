@@ -29,7 +29,7 @@ use nilometer_storage::{
 
 use crate::{
     Blame, Failure, Outcome,
-    describe::described,
+    describe::{described_directory, directory_of},
     recording_text::{absent_lanes, in_line, ranges, unreadable, what},
     share::Share,
     signals::stop_on_signal,
@@ -62,12 +62,12 @@ impl Export {
         let recording = Recording::open(&self.directories, Trust::Acknowledged).input()?;
         let whole = Arc::new(RecordingView::new(recording, Extent::All));
         let (directory, name) = self.place(&whole).input()?;
-        let description = described(&directory).input()?;
+        let description = described_directory(&directory).input()?;
         self.check(&whole, &description, &name).input()?;
-        let path = description.path.join(&name);
+        let path = directory_of(&description).join(&name);
         let stop = stop_on_signal().run()?;
         let cant_make = || format!("can't make {}", path.display());
-        let new = NewFile::create(&description.path, &name).with_context(cant_make).run()?;
+        let new = NewFile::create(directory_of(&description), &name).with_context(cant_make).run()?;
         let checksum = self.write(&whole, &new, &description, &stop).run()?;
         let copied = if self.verify { Some(read_back(&whole, &new, checksum, &stop).run()?) } else { None };
         let group = new.file().metadata().run()?.gid();
@@ -124,28 +124,28 @@ impl Export {
         description: &TargetDescription,
         name: &str,
     ) -> anyhow::Result<()> {
-        let path = description.path.join(name);
+        let path = directory_of(description).join(name);
         ensure!(path.symlink_metadata().is_err(), "{} exists: name a new file", path.display());
         ensure!(
             description.writable,
             "{}: can't be written: name a directory that this user may write to",
-            description.path.display()
+            directory_of(description).display()
         );
         ensure!(self.rate.is_none_or(|rate| rate.0 > 0.0), "--rate 0: write more than 0");
         let (needed, free) = (Bytes(whole.length()), description.space.free);
         ensure!(needed.0 > 0, "{}: nothing is recorded there yet", whole.name());
-        let left = partial_files(&description.path, name);
+        let left = partial_files(directory_of(description), name);
         if !left.is_empty() {
             tell::note(format_args!(
                 "in {}, {} is of an export that was killed, or that still writes",
-                description.path.display(),
+                directory_of(description).display(),
                 left.join(" and ")
             ));
         }
         ensure!(
             needed <= free,
             "{} has {free} free, and the recording needs {needed}",
-            description.path.display()
+            directory_of(description).display()
         );
         Ok(())
     }
@@ -157,7 +157,7 @@ fn drive(
     description: &TargetDescription,
     share: &mut Share,
 ) -> anyhow::Result<()> {
-    let directory = || File::open(&description.path).context("can't open the directory");
+    let directory = || File::open(directory_of(description)).context("can't open the directory");
     let options = Options { kind: EngineKind::IoUring, depth: DEPTH, slots: SLOTS, clock: Clock::start() };
     let mut engine = match on_directory(std::os::fd::OwnedFd::from(directory()?), &options) {
         Err(EngineError::NotPermitted { .. }) => {
@@ -179,7 +179,7 @@ fn drive(
 
 /// Whether all of it is written.
 fn ended(export: &export::Export, description: &TargetDescription) -> anyhow::Result<()> {
-    let path = description.path.display();
+    let path = directory_of(description).display();
     match export.ending() {
         _ if export.is_whole() => Ok(()),
         _ if export.is_overwritten() => Err(anyhow!("nothing is left in {path}: {OVERWRITTEN}")),

@@ -15,8 +15,14 @@ use crate::describe::PATIENCE;
 
 /// One directory is one target, by whatever paths it is named.
 pub(crate) fn refuse_twice(targets: &[TargetDescription]) -> Result<()> {
+    let beyond = targets.iter().enumerate().filter(|(_, target)| target.directory().is_none());
+    for (index, TargetDescription { address, .. }) in beyond {
+        if targets[..index].iter().any(|other| other.address == *address) {
+            bail!("{address} is named twice: name each target once");
+        }
+    }
     let mut seen: Vec<((u64, u64), &Path)> = Vec::new();
-    for TargetDescription { path, .. } in targets {
+    for path in targets.iter().filter_map(TargetDescription::directory) {
         let metadata = path.metadata().with_context(|| format!("can't look at {}", path.display()))?;
         let identity = (metadata.dev(), metadata.ino());
         if let Some((_, other)) = seen.iter().find(|(known, _)| *known == identity) {
@@ -31,9 +37,10 @@ pub(crate) fn refuse_twice(targets: &[TargetDescription]) -> Result<()> {
 /// No other campaign runs where this one would measure, copy from or copy to.
 pub(crate) fn refuse_in_use(resolved: &PlannedCampaign) -> Result<()> {
     let besides = resolved.source.iter().chain(&resolved.archive);
-    for TargetDescription { path, .. } in resolved.targets.iter().chain(besides) {
-        let place: PathBuf = path.clone();
-        let holder = in_time(PATIENCE, path.clone(), move || in_use(&place)).flatten()?;
+    let directories = resolved.targets.iter().chain(besides).filter_map(TargetDescription::directory);
+    for path in directories {
+        let place: PathBuf = path.into();
+        let holder = in_time(PATIENCE, path.into(), move || in_use(&place)).flatten()?;
         if let Some(Holder { directory, process }) = holder {
             let process = process.map(|id| format!(" (process {id})")).unwrap_or_default();
             bail!(

@@ -46,18 +46,18 @@ impl<'a> Show<'a> {
             }
             Progress::Searches { target, cell, bound } => {
                 self.clear();
-                let (path, name) = (&self.head.targets[*target].path, &self.head.cells[*cell]);
+                let (path, name) = (called(self.head, *target), &self.head.cells[*cell]);
                 tell::note(format_args!("{path}: searching: {name}: {bound}"));
             }
             Progress::Found { target, cell, found } => {
                 self.clear();
-                let (path, stage) = (&self.head.targets[*target].path, &self.head.cells[*cell].stage);
+                let (path, stage) = (called(self.head, *target), &self.head.cells[*cell].stage);
                 tell::note(format_args!("{path}: {stage}: searched: {found}"));
             }
             Progress::LeftOut { target, why } => {
                 self.clear();
                 self.left_out[*target] = true;
-                tell::note(format_args!("{}: left out from here on: {why}", self.head.targets[*target].path));
+                tell::note(format_args!("{}: left out from here on: {why}", called(self.head, *target)));
             }
             Progress::Event(what) => {
                 self.clear();
@@ -83,16 +83,21 @@ impl<'a> Show<'a> {
     }
 }
 
+/// What a target is called where a colon follows.
+fn called(head: &Results, index: usize) -> &str {
+    head.targets[index].path.trim_end_matches(':')
+}
+
 /// The line of a sample.
 fn line(head: &Results, Measured { key, sample }: &Measured) -> String {
-    let (target, cell) = (&head.targets[key.target].path, &head.cells[key.cell]);
+    let (target, cell) = (called(head, key.target), &head.cells[key.cell]);
     let (phase, result) = (key.phase.name(), result(sample));
     format!("{target}: {phase} {cell}: {result}")
 }
 
 /// The line of a trial of a search: what was tried, and how it ended.
 fn tried(head: &Results, number: u32, Measured { key, sample }: &Measured) -> String {
-    let (target, instrument) = (&head.targets[key.target].path, &head.cells[key.cell].stage);
+    let (target, instrument) = (called(head, key.target), &head.cells[key.cell].stage);
     let what = match &sample.ingest {
         Some(ingest) if ingest.goal == Goal::Buffer => {
             let buffer = Bytes(ingest.slots * ingest.frame_size.0);
@@ -126,7 +131,7 @@ fn result(sample: &Sample) -> String {
 /// The line of what runs, no wider than this: first the names are shortened.
 fn status(head: &Results, now: &Now<'_>, recent: SoFar, width: usize) -> String {
     let target = match now.targets {
-        [one] => head.targets[*one].path.clone(),
+        [one] => called(head, *one).to_owned(),
         several => format!("{} targets at once", several.len()),
     };
     let front = format!("[{}/{}] ", now.done, now.of);

@@ -11,7 +11,7 @@ use nilometer_storage::{
     target::{Directory, TargetError},
 };
 
-use crate::describe::PATIENCE;
+use crate::describe::{PATIENCE, directory_of};
 
 /// A recording's name is also that of a directory.
 pub(crate) fn check_name(name: &str) -> anyhow::Result<()> {
@@ -45,9 +45,9 @@ pub(crate) fn check_place(
     reserve: Bytes,
     (part, size): (&str, Bytes),
 ) -> anyhow::Result<()> {
-    let path = description.path.display();
+    let path = &description.address;
     ensure!(description.writable, "{path}: can't be written: name a directory that this user may write to");
-    ensure!(!is_taken(&description.path, name)?, "{path}/{name} exists: choose another --name");
+    ensure!(!is_taken(directory_of(description), name)?, "{path}/{name} exists: choose another --name");
     let free = description.space.free;
     let less = if part == KEPT { ", or --keep less" } else { "" };
     ensure!(
@@ -68,7 +68,8 @@ pub(crate) fn is_taken(directory: &Path, name: &str) -> Result<bool, TargetError
 pub(crate) fn make(described: Vec<TargetDescription>, name: &str) -> anyhow::Result<Vec<Arc<Directory>>> {
     let mut made: Vec<Directory> = Vec::new();
     for description in described {
-        let (path, name) = (description.path.clone(), name.to_owned());
+        let path = directory_of(&description).to_owned();
+        let name = name.to_owned();
         match in_time(PATIENCE, path, move || Directory::create(description, &name)).flatten() {
             Ok(directory) => made.push(directory),
             Err(error) => {
@@ -142,7 +143,7 @@ pub(crate) fn durable_when(durability: Durability, targets: &[Arc<Directory>]) -
 /// That nothing is durable where a file system is memory.
 fn memory<'a>(descriptions: impl Iterator<Item = &'a TargetDescription>) -> Option<String> {
     let volatile = descriptions.filter(|description| description.is_memory());
-    let paths: Vec<_> = volatile.map(|is| format!("{} ({})", is.path.display(), is.file_system)).collect();
+    let paths: Vec<_> = volatile.map(|is| format!("{} ({})", is.address, is.file_system)).collect();
     let are = if paths.len() == 1 { "is" } else { "are" };
     (!paths.is_empty()).then(|| format!("no: {} {are} memory, which forgets without power", paths.join(", ")))
 }
@@ -169,7 +170,11 @@ mod tests {
         let of = |path: &str, file_system: &str| {
             let target = Simulated::new(Device::default(), VirtualClock::default());
             let description = target.description().clone();
-            TargetDescription { path: path.into(), file_system: file_system.into(), ..description }
+            TargetDescription {
+                address: Path::new(path).into(),
+                file_system: file_system.into(),
+                ..description
+            }
         };
         let (disk, shm) = (of("/data", "ext4"), of("/dev/shm", "tmpfs"));
         assert_eq!(memory([&disk].into_iter()), None);

@@ -1,17 +1,17 @@
 //! `nilometer evaluate --resume`: goes on with the campaign of a record, from where it was interrupted or killed.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Result, anyhow, bail};
 use nilometer_campaign::{Trials, difference, in_time, leave_conditions, resolve};
 use nilometer_model::{
-    Event, Nanos, Results, TargetDescription,
+    Event, Nanos, Results, RunHandle, TargetAddress, TargetDescription,
     plan::{PlannedCampaign, ResolvedPlan},
 };
 use nilometer_record::{Begun, Record};
 use nilometer_storage::{
     Calendar,
-    target::{Cleaned, TargetError, clean},
+    target::{Cleaned, TargetError, clean_run, is_run_at},
 };
 
 use crate::{
@@ -43,6 +43,7 @@ pub(crate) fn resumed(asked: &Evaluate) -> Result<Ready, Failure> {
     let targets = was.zip(found).map(|(was, is)| is.unwrap_or(was)).collect();
     let mut resolved = sourced(resolve(recorded.plan, targets).input()?).input()?;
     refuse_in_use(&resolved).input()?;
+    resolved.ceiling = recorded.ceiling;
     resolved.plan.time_limit = asked.time_limit.unwrap_or(resolved.plan.time_limit);
     take_back(&mut record, &resolved, &begun, &in_use).run()?;
     for (index, why) in stuck.iter().enumerate() {
@@ -85,12 +86,13 @@ fn trials(results: &Results) -> Trials {
 /// What the user asks for besides must be what the record is of.
 fn check_same(asked: &Evaluate, recorded: &PlannedCampaign, record: &Path) -> Result<()> {
     let another = |why: String| anyhow!("{}: the record is of another campaign: {why}", record.display());
-    let names =
-        |paths: &[PathBuf]| paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(" ");
+    let names = |addresses: &[TargetAddress]| {
+        addresses.iter().map(TargetAddress::to_string).collect::<Vec<_>>().join(" ")
+    };
     if !asked.targets.is_empty() {
-        let there: Vec<_> = recorded.targets.iter().map(|target| target.path.clone()).collect();
-        let here: Vec<_> =
-            asked.targets.iter().map(|path| path.canonicalize().unwrap_or_else(|_| path.clone())).collect();
+        let there = recorded.targets[recorded.asked()].iter().map(|target| target.address.clone());
+        let there: Vec<_> = there.collect();
+        let here: Vec<_> = asked.targets.iter().map(whole).collect();
         if there != here {
             return Err(another(format!("its targets are {}, not {}", names(&there), names(&here))));
         }
@@ -99,20 +101,26 @@ fn check_same(asked: &Evaluate, recorded: &PlannedCampaign, record: &Path) -> Re
     difference(&recorded.plan, &asked).map_or(Ok(()), |why| Err(another(why)))
 }
 
+/// An address as descriptions have it: a directory without symlinks.
+fn whole(address: &TargetAddress) -> TargetAddress {
+    let real = address.directory().and_then(|path| path.canonicalize().ok());
+    real.map_or_else(|| address.clone(), TargetAddress::from)
+}
+
 /// Each target as it is now, without what the killed campaign left there; none for one that was left out before and can't
 /// be used now either.
 fn find_again(recorded: &PlannedCampaign, begun: &Begun) -> Result<Vec<Option<TargetDescription>>> {
     let mut found = Vec::new();
     for (index, was) in recorded.targets.iter().enumerate() {
-        let left: Vec<&PathBuf> =
-            begun.directories.iter().filter(|(target, _)| *target == index).map(|(_, path)| path).collect();
+        let left: Vec<&RunHandle> =
+            begun.runs.iter().filter(|(target, _)| *target == index).map(|(_, handle)| handle).collect();
         if let Some(source) = &recorded.source {
             left_in(source, &left);
         }
         match again(was, &left) {
             Ok(is) => found.push(Some(is)),
             Err(error) if begun.left_out.get(index).is_some_and(Option::is_some) => {
-                tell::note(format_args!("{}: stays left out: {error:#}", was.path.display()));
+                tell::note(format_args!("{}: stays left out: {error:#}", was.address));
                 found.push(None);
             }
             Err(error) => return Err(error),
@@ -121,21 +129,21 @@ fn find_again(recorded: &PlannedCampaign, begun: &Begun) -> Result<Vec<Option<Ta
     Ok(found)
 }
 
-fn again(was: &TargetDescription, left: &[&PathBuf]) -> Result<TargetDescription> {
-    let is = described(&was.path)?;
+fn again(was: &TargetDescription, left: &[&RunHandle]) -> Result<TargetDescription> {
+    let is = described(&was.address)?;
     let identity = |of: &TargetDescription| format!("{} of {}", of.file_system, of.source);
-    if (&is.path, identity(&is)) != (&was.path, identity(was)) {
-        let path = was.path.display();
+    if (&is.address, identity(&is)) != (&was.address, identity(was)) {
+        let path = &was.address;
         bail!("{path}: is not what it was: {} there, {} here", identity(was), identity(&is));
     }
     // What was left took space.
-    if left_in(was, left) { described(&was.path) } else { Ok(is) }
+    if left_in(was, left) { described(&was.address) } else { Ok(is) }
 }
 
 /// Removes what the killed campaign left in a place; whether there was anything.
-fn left_in(place: &TargetDescription, left: &[&PathBuf]) -> bool {
-    let there = left.iter().filter(|path| path.parent() == Some(&place.path));
-    there.filter(|path| remove(path)).count() > 0
+fn left_in(place: &TargetDescription, left: &[&RunHandle]) -> bool {
+    let there = left.iter().filter(|handle| is_run_at(handle, place));
+    there.filter(|handle| remove(handle)).count() > 0
 }
 
 /// How long the removal of what a killed campaign left may take.
@@ -144,35 +152,32 @@ const PATIENCE: Nanos = Nanos::from_millis(600_000);
 const TRIES: u32 = 40;
 const STEP: Nanos = Nanos::from_millis(50);
 
-/// Removes a run directory of the killed campaign; whether there was one, and it is gone.
-fn remove(directory: &Path) -> bool {
-    let path = directory.to_path_buf();
-    let cleaned =
-        in_time(PATIENCE, path.clone(), move || path.symlink_metadata().is_ok().then(|| cleaned(&path)));
-    let why = match cleaned {
-        Ok(None) => return false,
-        Ok(Some(Ok(()))) => return true,
-        Ok(Some(Err(error))) | Err(error) => error,
+/// Removes what a killed campaign made; whether it was there, and is gone.
+fn remove(run: &RunHandle) -> bool {
+    let held = run.clone();
+    let why = match in_time(PATIENCE, run.0.clone().into(), move || cleaned(&held)) {
+        Ok(Ok(was_there)) => return was_there,
+        Ok(Err(error)) | Err(error) => error,
     };
-    let path = directory.display();
     tell::note(format_args!(
-        "{path}: the killed campaign left it, and it stays: {why}: `nilometer clean {path}` removes it"
+        "{run}: the killed campaign left it, and it stays: {why}: `nilometer clean {run}` removes it"
     ));
     false
 }
 
-fn cleaned(path: &Path) -> Result<(), TargetError> {
+/// Whether there was something, which is gone.
+fn cleaned(run: &RunHandle) -> Result<bool, TargetError> {
     let mut held = None;
     for _ in 0..TRIES {
-        let Cleaned { left, .. } = clean(path)?;
+        let Some(Cleaned { left, .. }) = clean_run(run)? else { return Ok(false) };
         match left.into_iter().next() {
-            None => return Ok(()),
+            None => return Ok(true),
             Some(error @ TargetError::InUse { .. }) => held = Some(error),
             Some(error) => return Err(error),
         }
         std::thread::sleep(STEP.duration());
     }
-    held.map_or(Ok(()), Err)
+    held.map_or(Ok(true), Err)
 }
 
 /// Notes that the campaign goes on, and gives targets that were left out another chance.
@@ -184,7 +189,7 @@ fn take_back(record: &mut Record, resolved: &PlannedCampaign, begun: &Begun, in_
     note(record, format!("resumed by nilometer {version} on {host}, with {done} samples"))?;
     for (index, why) in begun.left_out.iter().enumerate() {
         if let (Some(why), true) = (why, in_use[index]) {
-            let path = resolved.targets[index].path.display();
+            let path = &resolved.targets[index].address;
             record.take_back(index)?;
             note(record, format!("{path}: used again, after it was left out: {why}"))?;
         }

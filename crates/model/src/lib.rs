@@ -46,7 +46,10 @@ pub use schedule::{Burst, Schedule};
 pub use seed::{RandomStream, Seed};
 pub use series::{Bin, Level, Levels, Series};
 pub use storing::{ChunkNumber, Storing, StoringKind};
-pub use target::{DirectIo, FileSystemSpace, StripeControl, TargetDescription};
+pub use target::{
+    Capabilities, Capability, DirectIo, FileSystemSpace, RunHandle, StripeControl, StripeLayout,
+    TargetAddress, TargetAddressError, TargetDescription,
+};
 pub use time::Nanos;
 pub use timeline::Timeline;
 pub use units::{ByteRate, Bytes, Frequency, UnitError};

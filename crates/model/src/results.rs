@@ -29,6 +29,8 @@ pub struct Results {
     /// What was measured, in the order it was, warm-up apart. Latencies are in `latencies`, and a series only where it is
     /// shown: of ingest samples and of the median repeat of each group.
     pub samples: Vec<Measured>,
+    /// What the tool by itself did, with a target that keeps nothing: see [`Results::set_ceilings_apart`].
+    pub ceilings: Vec<Measured>,
     /// From issue to completion, all valid repeats of a group together.
     pub latencies: BTreeMap<Group, Histogram>,
     /// What happened besides.
@@ -38,6 +40,17 @@ pub struct Results {
 }
 
 impl Results {
+    /// Takes the target that was not asked for, and keeps nothing, out of the targets, and its samples out of the samples:
+    /// it is compared with none of them, and only their ceiling.
+    pub fn set_ceilings_apart(&mut self) {
+        let Some(ceiling) = self.campaign.as_ref().and_then(|campaign| campaign.ceiling) else { return };
+        let samples = std::mem::take(&mut self.samples);
+        (self.ceilings, self.samples) =
+            samples.into_iter().partition(|measured| measured.key.target == ceiling);
+        self.latencies.retain(|group, _| group.target != ceiling);
+        self.targets.truncate(ceiling);
+    }
+
     /// What was recorded, if a sample is of a recording.
     pub fn recording(&self, key: Key) -> Option<&RecordingRun> {
         self.cells.get(key.cell)?.as_recording()

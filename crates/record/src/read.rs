@@ -102,6 +102,7 @@ fn read_all(connection: &Connection, second: Connection) -> rusqlite::Result<Res
         latencies.join().expect("it returns its errors")
     })?;
     results.samples = samples.into_iter().map(|(_, measured)| measured).collect();
+    results.set_ceilings_apart();
     Ok(results)
 }
 

@@ -1,11 +1,8 @@
 //! Going on with a record that a campaign left unfinished: what is in it already, and what of it may change.
 
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeMap, path::Path};
 
-use nilometer_model::{Invalid, Key, plan::PlannedCampaign};
+use nilometer_model::{Invalid, Key, RunHandle, plan::PlannedCampaign};
 use rusqlite::{Connection, params};
 
 use super::{
@@ -25,8 +22,8 @@ pub struct Begun {
     pub done: BTreeMap<Key, Option<Invalid>>,
     /// Why each target was left out, if it was; in the order of the plan.
     pub left_out: Vec<Option<String>>,
-    /// Every directory that the campaign made or was about to make, with its target.
-    pub directories: Vec<(usize, PathBuf)>,
+    /// All that the campaign made on its targets or was about to make, each with its target.
+    pub runs: Vec<(usize, RunHandle)>,
 }
 
 impl Record {
@@ -41,11 +38,11 @@ impl Record {
         Ok((Record::held(path, connection, earlier, lock), begun))
     }
 
-    /// Notes the directories that the campaign is about to make on its targets, so that they are found after a kill.
-    pub fn note_directories(&mut self, directories: &[(usize, PathBuf)]) -> Result<(), RecordError> {
+    /// Notes what the campaign is about to make on its targets, so that it is found after a kill.
+    pub fn note_runs(&mut self, runs: &[(usize, RunHandle)]) -> Result<(), RecordError> {
         self.within("add a run directory to", |transaction| {
-            for (target, directory) in directories {
-                let row = params![target, directory.to_string_lossy()];
+            for (target, handle) in runs {
+                let row = params![target, handle.0];
                 transaction.execute("INSERT INTO run (target, directory) VALUES (?1, ?2)", row)?;
             }
             Ok(())
@@ -69,8 +66,8 @@ fn begun(connection: &Connection) -> rusqlite::Result<Option<Begun>> {
         campaign,
         done: done.query_map([], |row| Ok((key(row)?, invalid(row)?)))?.collect::<rusqlite::Result<_>>()?,
         left_out: left_out.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?,
-        directories: runs
-            .query_map([], |row| Ok((row.get(0)?, row.get::<_, String>(1)?.into())))?
+        runs: runs
+            .query_map([], |row| Ok((row.get(0)?, RunHandle(row.get(1)?))))?
             .collect::<rusqlite::Result<_>>()?,
     }))
 }
@@ -97,7 +94,7 @@ mod tests {
         let mut record = begin(&path);
         record.add(KEY, &Sample::invalid(Invalid::Hung)).expect("space");
         record.leave_out(1, "gone").expect("space");
-        record.note_directories(&[(1, "/b/nilometer-1".into())]).expect("space");
+        record.note_runs(&[(1, RunHandle("/b/nilometer-1".into()))]).expect("space");
         assert!(matches!(Record::resume(&path), Err(RecordError::InUse { .. })), "one writes");
         drop(record);
         let (mut record, begun) = Record::resume(&path).expect("nobody writes");
@@ -105,7 +102,7 @@ mod tests {
             campaign: campaign(),
             done: BTreeMap::from([(KEY, Some(Invalid::Hung))]),
             left_out: vec![None, Some("gone".into())],
-            directories: vec![(1, "/b/nilometer-1".into())],
+            runs: vec![(1, RunHandle("/b/nilometer-1".into()))],
         };
         assert_eq!(begun, expected);
         record.take_back(1).expect("space");

@@ -17,7 +17,7 @@ fn record() -> Vec<u8> {
     let text = "title = \"t\"\n[[stage]]\nname = \"s\"\n[stage.workload.walk]\nlevels = 1\nbranching = 2\nfiles = 10\n";
     let plan = parse(text, "t.toml", 1.0).expect("a valid plan");
     let cells = plan.cells.clone();
-    let campaign = Some(PlannedCampaign { plan, targets: Vec::new(), source: None, archive: None });
+    let campaign = Some(PlannedCampaign::new(plan, Vec::new()));
     let environment = vec![("host".into(), "here".into())];
     let head = Results { campaign, targets, cells, environment, repeats: 2, ..Results::default() };
     let mut record = Record::create(&path, &head, 0).expect("a new record");

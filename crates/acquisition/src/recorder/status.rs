@@ -155,7 +155,7 @@ pub(super) struct LaneWatch {
 impl LaneWatch {
     pub(super) fn of(lanes: &[LaneSetup]) -> Vec<Self> {
         let watch = |lane: &LaneSetup| LaneWatch {
-            path: lane.target.description().path.clone(),
+            path: lane.target.description().address.to_string().into(),
             written: Arc::default(),
             counts: Arc::default(),
             gauge: lane.gauge.clone(),

@@ -50,7 +50,7 @@ fn campaign() -> Results {
     let target =
         |path: &str| TargetEntry { path: path.into(), file_system: "xfs".into(), ..TargetEntry::default() };
     let targets = ["/a", "/b"].map(described).into();
-    let resolved = PlannedCampaign { plan: plan.clone(), targets, source: None, archive: None };
+    let resolved = PlannedCampaign::new(plan.clone(), targets);
     let results = Results {
         title: plan.title.clone(),
         campaign: Some(resolved),

@@ -35,7 +35,7 @@ fn planned(stages: &str) -> Results {
     Results {
         cells: plan.cells.clone(),
         targets: vec![TargetEntry { path: "/a".into(), ..TargetEntry::default() }],
-        campaign: Some(PlannedCampaign { plan, targets: Vec::new(), source: None, archive: None }),
+        campaign: Some(PlannedCampaign::new(plan, Vec::new())),
         ..Results::default()
     }
 }

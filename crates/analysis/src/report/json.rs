@@ -12,7 +12,8 @@ use serde_json::Value as Json;
 use super::packets::FIGURES;
 use crate::{
     Basis, CellOutcome, LimitKind, LimitSource, MeasuredLimit, Predictions, Prospect, Prospects, Quantity,
-    Reason, Study, StudyStage, Value, Withheld, Without, curve::cost, effect::Answer, effect::Effect, letter,
+    Reason, Study, StudyStage, Value, Withheld, Without, ceiling::ceiling_of, curve::cost, effect::Answer,
+    effect::Effect, letter,
 };
 use incomplete::{Incomplete, incomplete};
 use verdicts::{Answered, verdicts};
@@ -95,6 +96,9 @@ struct Figure<'a> {
     /// Lower bounds, where no repeat is valid and the tool itself waited for a processor.
     bytes_per_second_at_least: Option<f64>,
     operations_per_second_at_least: Option<f64>,
+    /// What the tool by itself does, with a target that keeps nothing.
+    bytes_per_second_ceiling: Option<f64>,
+    operations_per_second_ceiling: Option<f64>,
     latency: Option<Latency>,
     /// Processors kept busy by this process, by what serves the file system here, and by the whole machine above idle.
     cores_process: Option<f64>,
@@ -282,6 +286,7 @@ fn figures<'a>(study: &'a Study<'_>, stage: &'a StudyStage<'_>) -> Vec<Figure<'a
 fn figure<'a>(study: &'a Study<'_>, stage: &'a StudyStage<'_>, outcome: &'a CellOutcome<'_>) -> Figure<'a> {
     let parameters = stage.cell(outcome.cell).map(|cell| &cell.parameters).into_iter().flatten();
     let cores = outcome.cores;
+    let ceiling = ceiling_of(study.results, outcome);
     Figure {
         stage: stage.name,
         cell: study.results.cells[outcome.cell].to_string(),
@@ -295,6 +300,8 @@ fn figure<'a>(study: &'a Study<'_>, stage: &'a StudyStage<'_>, outcome: &'a Cell
         operations_per_second: outcome.operations.as_ref().map(numbers),
         bytes_per_second_at_least: outcome.lower_bound(Quantity::Bytes),
         operations_per_second_at_least: outcome.lower_bound(Quantity::Operations),
+        bytes_per_second_ceiling: ceiling.map(|sample| Quantity::Bytes.of(sample)),
+        operations_per_second_ceiling: ceiling.map(|sample| Quantity::Operations.of(sample)),
         latency: latency(outcome),
         cores_process: cores.map(|cores| cores.own),
         cores_client: cores.map(|cores| cores.client),

@@ -136,6 +136,9 @@ fn write_stage(text: &mut String, stage: &StudyStage<'_>) -> std::fmt::Result {
     for outcome in &stage.outcomes {
         write_outcome(text, stage, outcome)?;
     }
+    if let Some(ceiling) = stage.ceiling {
+        writeln!(text, "\n{}", plain(&ceiling.words(stage)))?;
+    }
     Ok(())
 }
 

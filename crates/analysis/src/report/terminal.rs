@@ -132,6 +132,7 @@ impl Page {
                     self.beside(stage, question, targets);
                 }
             }
+            self.ceiling(stage);
             return;
         }
         let name = clipped(&stage.name.to_uppercase(), LEFT);
@@ -141,6 +142,15 @@ impl Page {
         self.rows(stage, &mut |page, left, outcome| {
             page.row(left, outcome, stage.quantity(outcome), &mut told);
         });
+        self.ceiling(stage);
+    }
+
+    /// How far the figures are from what the tool by itself can do.
+    fn ceiling(&mut self, stage: &StudyStage<'_>) {
+        if let Some(ceiling) = stage.ceiling {
+            let code = if ceiling.is_near() { YELLOW } else { DIM };
+            self.paragraph(code, "  ", &ceiling.words(stage));
+        }
     }
 
     /// Of a stage that copies: where the time went.

@@ -4,7 +4,6 @@
 mod follow;
 mod judge;
 mod loopback;
-mod nothing;
 mod packets;
 mod sample;
 mod setup;
@@ -20,6 +19,7 @@ use nilometer_model::{
 use nilometer_storage::{
     Calendar, Target,
     process::{self, Usage},
+    target::NullTarget,
 };
 
 use crate::{
@@ -30,7 +30,6 @@ use crate::{
 };
 use follow::{Followed, LiveReaders, Report};
 use loopback::{Sends, Went};
-use nothing::Nothing;
 use sample::Made;
 pub(crate) use setup::Shape;
 use setup::{Ready, setup};
@@ -103,7 +102,7 @@ fn prepared(run: &Run, job: &Job<'_>) -> Result<Vec<Member>, Invalid> {
     for (index, (cell, seed)) in job.cells.iter().enumerate() {
         let onto: Arc<dyn Target> = match cell.onto {
             Onto::Target => job.target.clone(),
-            Onto::Nothing => Arc::new(Nothing(job.target.clone())),
+            Onto::Nothing => Arc::new(NullTarget::in_place_of(job.target.description())),
         };
         for number in 0..u64::from(cell.count) * cell.rings() {
             let seed = if number == 0 { *seed } else { seed.part(number) };
@@ -252,15 +251,19 @@ fn memory(job: &Job<'_>) -> Bytes {
     Bytes(all.sum())
 }
 
+/// Whether what is kept of a recording is read when it is over.
+fn is_read_back(job: &Job<'_>, cell: &RecordingRun) -> bool {
+    cell.goal == Goal::Pace && cell.onto == Onto::Target && job.target.description().keeps()
+}
+
 /// Frames that are there to be read back: as many as came, or as are kept.
 fn kept(job: &Job<'_>, recorded: &Recorded) -> u64 {
     let of = |member: &Member| {
         let (cell, _) = &job.cells[member.cell];
-        let read = cell.goal == Goal::Pace && cell.onto == Onto::Target;
         let stored = member.outcome.as_ref().map_or(0, Outcome::stored);
         let room =
             if cell.fill.is_some() { u64::MAX } else { cell.keep.0 / cell.recorded().frame_size().0.max(1) };
-        if read { stored.min(room) } else { 0 }
+        if is_read_back(job, cell) { stored.min(room) } else { 0 }
     };
     recorded.members.iter().map(of).sum()
 }
@@ -274,7 +277,7 @@ fn read_back(run: &Run, job: &Job<'_>, recorded: Recorded) -> Result<Recorded, I
     let mut crowd = LiveReaders::new(run);
     for (index, member) in recorded.members.iter().enumerate() {
         let (cell, _) = &job.cells[member.cell];
-        if cell.goal == Goal::Pace && cell.onto == Onto::Target {
+        if is_read_back(job, cell) {
             let reader = Readers { count: 1, ..Readers::default() };
             crowd.follow(index, &member.followed, reader).map_err(Invalid::Refused)?;
         }

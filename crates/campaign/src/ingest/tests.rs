@@ -7,7 +7,7 @@ use std::{
 
 use super::*;
 use nilometer_model::{
-    ByteRate, Bytes, Coldness, DirectIo, FileSystemSpace, Instrument, TargetDescription, plan::Route,
+    ByteRate, Bytes, DirectIo, FileSystemSpace, Instrument, TargetDescription, plan::Route,
 };
 use nilometer_storage::{
     Clock, Engine, EngineError, OpKind,
@@ -50,14 +50,8 @@ impl Target for Counted {
     fn space(&self) -> Result<FileSystemSpace, TargetError> {
         self.0.space()
     }
-    fn chill(&self, name: &str) -> Result<Coldness, TargetError> {
-        self.0.chill(name)
-    }
     fn traffic(&self) -> Option<(u64, u64)> {
         Some((self.1.of(OpKind::Read).bytes, self.1.of(OpKind::Write).bytes))
-    }
-    fn stripe(&self, count: Option<u32>) -> Result<Option<u32>, TargetError> {
-        self.0.stripe(count)
     }
     fn clear(&self) -> Result<(), TargetError> {
         self.0.clear()
@@ -87,15 +81,6 @@ impl Target for Slow {
     }
     fn space(&self) -> Result<FileSystemSpace, TargetError> {
         self.0.space()
-    }
-    fn chill(&self, name: &str) -> Result<Coldness, TargetError> {
-        self.0.chill(name)
-    }
-    fn traffic(&self) -> Option<(u64, u64)> {
-        None
-    }
-    fn stripe(&self, count: Option<u32>) -> Result<Option<u32>, TargetError> {
-        self.0.stripe(count)
     }
     fn clear(&self) -> Result<(), TargetError> {
         self.0.clear()
@@ -141,14 +126,8 @@ impl Target for Stuck {
     fn space(&self) -> Result<FileSystemSpace, TargetError> {
         self.0.space()
     }
-    fn chill(&self, name: &str) -> Result<Coldness, TargetError> {
-        self.0.chill(name)
-    }
     fn traffic(&self) -> Option<(u64, u64)> {
         self.0.traffic()
-    }
-    fn stripe(&self, count: Option<u32>) -> Result<Option<u32>, TargetError> {
-        self.0.stripe(count)
     }
     fn clear(&self) -> Result<(), TargetError> {
         self.0.clear()

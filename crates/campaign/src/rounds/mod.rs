@@ -7,7 +7,7 @@ mod spoilt;
 use std::sync::{Arc, atomic::AtomicBool};
 
 use nilometer_model::{
-    Event, Invalid, Key, Measured, Nanos, Sample, Seed,
+    Event, Invalid, Key, Measured, Nanos, Sample, Seed, StripeLayout,
     plan::{Measurement, Phase, PlannedCampaign, WorkloadRun},
     search::{Found, SearchBound},
 };
@@ -167,9 +167,11 @@ impl Campaign {
                 &self.trials,
             )
         };
-        let missing = turns.iter().filter(open).count();
+        let asked: Vec<_> = turns.iter().filter(|turn| !turns::is_ceiling(&self.resolved, turn)).collect();
+        let all = asked.len();
+        let missing = asked.into_iter().filter(open).count();
         if missing > 0 && state.run.clock.now() >= state.run.ends {
-            let (limit, all) = (self.resolved.plan.time_limit, turns.len());
+            let limit = self.resolved.plan.time_limit;
             self.note(
                 &mut state,
                 &format!(
@@ -243,7 +245,7 @@ impl Campaign {
             Measurement::Recording(run) if run.goal.searches() => self.take_search(state, turn)?,
             Measurement::Recording(_) => self.take_recording(state, turn)?,
             Measurement::Workload(run) => {
-                let run = run.clone();
+                let run = if turns::is_ceiling(&self.resolved, turn) { ceiling(run) } else { run.clone() };
                 self.take_phases(state, turn, &run)?;
             }
         }
@@ -270,7 +272,7 @@ impl Campaign {
         let reached = Reached::new(&turn.targets, cell.workers);
         let mut going = Vec::new();
         for &number in &turn.targets {
-            match self.stripe(state, number, cell)? {
+            match self.lay_out(state, number, cell)? {
                 Ok(()) => going.push(number),
                 Err(error) => {
                     let refused = Sample::invalid(Invalid::Refused(error.to_string()));
@@ -278,7 +280,9 @@ impl Campaign {
                 }
             }
         }
-        for phase in cell.phases() {
+        let kept = |target: usize| self.resolved.targets[target].keeps();
+        let prepares = turn.targets.iter().any(|&target| kept(target));
+        for phase in cell.phases().into_iter().filter(|phase| prepares || !phase.is_setup()) {
             let targets: Vec<_> =
                 going.iter().filter_map(|&number| Some((number, self.targets[number].clone()?))).collect();
             if targets.is_empty() {
@@ -301,23 +305,24 @@ impl Campaign {
         Ok(())
     }
 
-    /// Spreads the files of a cell as it asks. A target that gives another count than asked is noted.
-    fn stripe(
+    /// Spreads the files of a cell as it asks. A target that gives another stripe count than asked is noted.
+    fn lay_out(
         &mut self,
         state: &mut State<'_>,
         target: usize,
         cell: &WorkloadRun,
     ) -> Result<Result<(), TargetError>, CampaignError> {
-        let (Some(target), asked) = (&self.targets[target], cell.stripe_count) else { return Ok(Ok(())) };
-        let given = match within(state.run.hang_after, target, move |target| target.stripe(asked)) {
-            Ok(Ok(given)) => given,
+        let Some(target) = &self.targets[target] else { return Ok(Ok(())) };
+        let asked = StripeLayout { stripe_count: cell.stripe_count, ..StripeLayout::default() };
+        let given = match within(state.run.hang_after, target, move |target| target.lay_out(&asked)) {
+            Ok(Ok(given)) => given.and_then(|given| given.stripe_count),
             Ok(Err(error)) | Err(error) => return Ok(Err(error)),
         };
-        if let (Some(asked), Some(given)) = (asked, given)
+        if let (Some(asked), Some(given)) = (cell.stripe_count, given)
             && asked != given
         {
-            let path = target.description().path.display();
-            self.note(state, &format!("{path}: stripe count {asked} was asked, {given} given: {cell}"))?;
+            let address = &target.description().address;
+            self.note(state, &format!("{address}: stripe count {asked} was asked, {given} given: {cell}"))?;
         }
         Ok(Ok(()))
     }
@@ -410,6 +415,16 @@ impl State<'_> {
     fn left(&self) -> Option<Nanos> {
         self.remaining.time(&self.turn, self.run.clock.now().since(self.turn_begun))
     }
+}
+
+/// How long the tool by itself is measured at the most in each phase that may end early: as much as on storage would take
+/// long, where it is many times as fast.
+const CEILING: Nanos = Nanos::from_millis(1000);
+
+/// A workload as the tool by itself is measured in it.
+fn ceiling(run: &WorkloadRun) -> WorkloadRun {
+    let time_limit = run.time_limit.map_or(CEILING, |limit| limit.min(CEILING));
+    WorkloadRun { time_limit: Some(time_limit), ..run.clone() }
 }
 
 fn now(

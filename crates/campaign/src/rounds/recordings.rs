@@ -55,9 +55,9 @@ impl Campaign {
         job: &Job<'_>,
         condition: &Condition,
     ) -> Result<Option<Vec<Sample>>, CampaignError> {
-        let path = job.target.description().path.clone();
-        self.note(state, &condition::entered(condition, &path))?;
-        let entered = condition::enter(condition, &path, || state.run.is_over());
+        let at = job.target.description().address.clone();
+        self.note(state, &condition::entered(condition, &at))?;
+        let entered = condition::enter(condition, &at, || state.run.is_over());
         let samples = match entered {
             Ok(()) => state.record(turn, job),
             Err(why) => {
@@ -66,8 +66,8 @@ impl Campaign {
                 (!state.run.is_over()).then(|| job.cells.iter().map(|_| refused.clone()).collect())
             }
         };
-        let left = condition::left(condition, &path);
-        match condition::leave(condition, &path) {
+        let left = condition::left(condition, &at);
+        match condition::leave(condition, &at) {
             Ok(()) => self.note(state, &left)?,
             Err(why) => {
                 let why = format!("{left} not: {why}");

@@ -127,7 +127,7 @@ impl Campaign {
     fn in_words(&self, turn: &ScheduledRepeat) -> String {
         let plan = &self.resolved.plan;
         let cell = &plan.cells[turn.cell];
-        let path = |&target: &usize| self.resolved.targets[target].path.display().to_string();
+        let path = |&target: &usize| self.resolved.targets[target].address.to_string();
         let targets: Vec<String> = turn.targets.iter().map(path).collect();
         format!("{}: {cell}, round {}", targets.join(", "), turn.repeat + 1 - plan.warm_up)
     }
@@ -202,12 +202,7 @@ access = "buffered"
         let record = Record::create(&place.path().join("r.sqlite"), &head, 1).expect("a new record");
         let target = Posix::create(description.clone(), 1).expect("writable");
         Campaign {
-            resolved: PlannedCampaign {
-                plan: plan(),
-                targets: vec![description],
-                source: None,
-                archive: None,
-            },
+            resolved: PlannedCampaign::new(plan(), vec![description]),
             targets: vec![Some(Arc::new(target))],
             archive: None,
             record,

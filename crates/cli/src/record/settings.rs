@@ -32,7 +32,7 @@ use super::{
 };
 use crate::{
     Blame, Failure,
-    describe::{PATIENCE, described},
+    describe::{PATIENCE, described_directory},
     evaluate::run_id,
     instrument,
     recorded::{KEPT, check_buffer, check_name, check_place, make},
@@ -161,7 +161,7 @@ impl Settings {
     pub(crate) fn prepare(&self, stop: Arc<AtomicBool>) -> Result<Prepared, Failure> {
         let formats = self.formats().map_err(anyhow::Error::msg).input()?;
         let format = &formats[0];
-        let described = self.wishes.to.iter().map(|path| described(path));
+        let described = self.wishes.to.iter().map(|path| described_directory(path));
         let described = described.collect::<anyhow::Result<Vec<_>>>().input()?;
         let blocks = Blocks::of(format.as_ref(), &described, self.reserve());
         let id = run_id().0;

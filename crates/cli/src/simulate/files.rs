@@ -20,7 +20,7 @@ use nilometer_storage::{Clock, Target, target::Directory};
 use super::Asked;
 use crate::{
     Blame, Outcome,
-    describe::described,
+    describe::described_directory,
     evaluate::run_id,
     recorded::{check_buffer, check_name, check_place, durable_when, early_ends, lanes, make, stalls},
     signals::stop_on_signal,
@@ -105,7 +105,7 @@ impl Files {
     /// Records what was asked for.
     pub(super) fn record(&self, asked: &Asked, to: &[PathBuf]) -> Outcome {
         let instrument = &asked.instrument;
-        let described = to.iter().map(|path| described(path));
+        let described = to.iter().map(|path| described_directory(path));
         let described = described.collect::<anyhow::Result<Vec<_>>>().input()?;
         let id = run_id().0;
         let name = self.name.clone().unwrap_or_else(|| format!("{}-{id:016x}", instrument.name));

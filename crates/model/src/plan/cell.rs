@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::{Access, EngineKind, Footprint, Onto, Phase, RecordingRun, WorkloadCell};
-use crate::{Bytes, Nanos};
+use crate::{Bytes, Capabilities, Capability, Nanos};
 
 /// What a repeat measures on a target.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -61,9 +61,22 @@ impl Cell {
         }
     }
 
+    /// Whether the tool by itself would be faster than any storage: not where it keeps to a pace.
+    pub fn has_ceiling(&self) -> bool {
+        self.as_workload().is_some_and(|run| run.volumes == Volumes::Alone)
+    }
+
     /// Nothing of what comes is stored: that says nothing of a target.
     pub fn is_onto_nothing(&self) -> bool {
         self.as_recording().is_some_and(|run| run.onto == Onto::Nothing)
+    }
+
+    /// What a target must be able to do for it.
+    pub fn needs(&self) -> Capabilities {
+        match &self.measurement {
+            Measurement::Workload(run) => run.needs(),
+            Measurement::Recording(run) => run.needs(),
+        }
     }
 
     /// The phases whose samples are recorded, in order.
@@ -123,6 +136,15 @@ pub enum Volumes {
 }
 
 impl WorkloadRun {
+    /// What a target must be able to do for it. Operations in flight are done in any order.
+    pub fn needs(&self) -> Capabilities {
+        let of_phases = self.phases().into_iter().flat_map(|phase| phase.needs().iter().copied());
+        let in_any_order = (self.depth > 1).then_some(Capability::WriteAnywhere);
+        let own = self.workload.parameters().needs();
+        let all: Vec<Capability> = of_phases.chain(in_any_order).chain(own).collect();
+        Capabilities::of(&all)
+    }
+
     /// All of it in phrases.
     pub fn phrases(&self) -> Vec<String> {
         let mut phrases = self.workload.parameters().phrases();

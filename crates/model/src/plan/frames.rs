@@ -6,7 +6,7 @@ use super::{
     Access, Phase, SyncPolicy,
     parameters::{Footprint, Parameters, Work, check_block, parameters, scaled_count},
 };
-use crate::Bytes;
+use crate::{Bytes, Capability};
 
 /// How frames lie in files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -171,6 +171,10 @@ impl Parameters for FramesCell {
             ]),
         }
         all.into_iter().map(|(key, size)| (key, Bytes(size))).collect()
+    }
+
+    fn needs(&self) -> Vec<Capability> {
+        if self.file == FrameFile::One { vec![Capability::WriteAnywhere] } else { Vec::new() }
     }
 
     /// Who reads files of their own expects each of them.

@@ -4,7 +4,10 @@ use std::{borrow::Cow, fmt};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ByteRate, Bytes, Format, Frequency, Instrument, Nanos, Readers, Storing};
+use super::Phase;
+use crate::{
+    ByteRate, Bytes, Capabilities, Capability, Format, Frequency, Instrument, Nanos, Readers, Storing,
+};
 
 /// An instrument to be recorded onto a target.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -247,6 +250,15 @@ impl RecordingRun {
             route: Route::InPlace,
             onto: Onto::Target,
         }
+    }
+
+    /// What a target must be able to do for it: who reads must find what was written.
+    pub fn needs(&self) -> Capabilities {
+        let mut needs = Phase::Ingest.needs().to_vec();
+        if !self.readers.none() {
+            needs.push(Capability::Keep);
+        }
+        Capabilities::of(&needs)
     }
 
     /// Of what it is.

@@ -1,7 +1,7 @@
 //! The parameters of a workload, listed once: as written in a plan, where each may be a list, and as one combination.
 
 use super::{Access, Phase};
-use crate::Bytes;
+use crate::{Bytes, Capability};
 
 /// What a campaign must know of a workload's parameters, whichever workload it is.
 pub trait Parameters {
@@ -27,6 +27,11 @@ pub trait Parameters {
     /// be a multiple of what the target asks for.
     fn alignments(&self, _workers: u32) -> Vec<(&'static str, Bytes)> {
         vec![("block_size", self.block_size())]
+    }
+
+    /// What a target must be able to do beside what [`Phase::needs`] says.
+    fn needs(&self) -> Vec<Capability> {
+        Vec::new()
     }
 
     /// Whether a time limit may end the phase: what comes after it can do with less.

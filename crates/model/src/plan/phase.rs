@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::Capability;
+
 macro_rules! phases {
     ($($(#[$doc:meta])* $name:ident = $word:literal,)*) => {
         /// A part of a cell that is measured by itself, with a barrier before it.
@@ -65,6 +67,22 @@ impl Phase {
     /// The opposite of [`Phase::name`].
     pub fn from_name(name: &str) -> Option<Self> {
         Phase::ALL.iter().copied().find(|phase| phase.name() == name)
+    }
+
+    /// What a target must be able to do for it, whatever the workload.
+    pub const fn needs(self) -> &'static [Capability] {
+        match self {
+            Phase::LayOut | Phase::Write | Phase::CreateFiles => &[Capability::Write],
+            Phase::Source => &[Capability::Keep, Capability::Read],
+            Phase::Read | Phase::ReadFiles => &[Capability::Read],
+            Phase::Mix => &[Capability::Read, Capability::WriteAnywhere],
+            Phase::Walk => &[Capability::Keep, Capability::List],
+            Phase::MakeTree | Phase::MakeDirectories => &[Capability::Directories],
+            Phase::StatDirectories | Phase::StatFiles => &[Capability::List],
+            Phase::RemoveDirectories | Phase::RemoveFiles | Phase::RemoveTree => &[Capability::Remove],
+            Phase::RenameFiles => &[Capability::Rename],
+            Phase::Ingest => &[Capability::WriteAnywhere, Capability::Sync],
+        }
     }
 
     /// It only makes what a later phase needs, and is reported only if it fails.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::ResolvedPlan;
-use crate::TargetDescription;
+use crate::{Capability, TargetDescription};
 
 /// A plan that fits its targets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -16,16 +16,37 @@ pub struct PlannedCampaign {
     pub source: Option<TargetDescription>,
     /// Where recordings are copied to while they are made, if any are.
     pub archive: Option<TargetDescription>,
+    /// The index of the target that keeps nothing and was not asked for: what the tool itself can do in each workload, which
+    /// reports hold the figures of the others against. The last one, if there is one.
+    #[serde(default)]
+    pub ceiling: Option<usize>,
 }
 
 impl PlannedCampaign {
+    /// A plan on these targets, without a source, an archive or a ceiling.
+    pub fn new(plan: ResolvedPlan, targets: Vec<TargetDescription>) -> Self {
+        PlannedCampaign { plan, targets, source: None, archive: None, ceiling: None }
+    }
+
+    /// The indices of the targets that the user named.
+    pub fn asked(&self) -> std::ops::Range<usize> {
+        0..self.ceiling.unwrap_or(self.targets.len())
+    }
+
     /// Whether some cell copies.
     pub fn copies(&self) -> bool {
         self.plan.workloads().any(|(_, _, run)| run.copies())
     }
 
-    /// Whether a cell is measured on a target.
+    /// What a target would have to be able to do for a cell, and can't.
+    pub fn lacking(&self, cell: usize, target: usize) -> Vec<Capability> {
+        self.targets[target].capabilities.lacking(&self.plan.cells[cell].needs())
+    }
+
+    /// Whether a cell is measured on a target. The tool's own ceiling is that of workloads.
     pub fn applies(&self, cell: usize, target: usize) -> bool {
-        self.plan.applies(cell, self.targets[target].striping.is_some())
+        let able = self.lacking(cell, target).is_empty();
+        let asked = self.ceiling != Some(target) || self.plan.cells[cell].has_ceiling();
+        able && asked && self.plan.applies(cell, self.targets[target].striping.is_some())
     }
 }

@@ -6,7 +6,7 @@ use super::{
     Access, Phase,
     parameters::{Footprint, Parameters, Work, parameters, scaled, scaled_count, whole_blocks},
 };
-use crate::Bytes;
+use crate::{Bytes, Capability};
 
 /// Which way data go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,6 +63,10 @@ impl Parameters for RandomCell {
             phrases.push("each block in turn".into());
         }
         phrases
+    }
+
+    fn needs(&self) -> Vec<Capability> {
+        if self.mode == Mode::Read { Vec::new() } else { vec![Capability::WriteAnywhere] }
     }
 
     fn phases(&self) -> Vec<Phase> {

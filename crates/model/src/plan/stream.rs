@@ -6,7 +6,7 @@ use super::{
     Access, Phase, SyncPolicy,
     parameters::{Footprint, Parameters, Work, parameters, scaled, whole_blocks},
 };
-use crate::Bytes;
+use crate::{Bytes, Capability};
 
 /// Which file a worker writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -85,6 +85,17 @@ impl Parameters for StreamCell {
             phrases.push("from disk".into());
         }
         phrases
+    }
+
+    fn needs(&self) -> Vec<Capability> {
+        let mut needs = Vec::new();
+        if self.layout != FileLayout::Own {
+            needs.push(Capability::WriteAnywhere);
+        }
+        if self.preallocate {
+            needs.push(Capability::Resize);
+        }
+        needs
     }
 
     fn phases(&self) -> Vec<Phase> {

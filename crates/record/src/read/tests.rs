@@ -15,7 +15,7 @@ pub(crate) fn plan() -> ResolvedPlan {
 
 /// A campaign of that on no target.
 pub(crate) fn campaign() -> PlannedCampaign {
-    PlannedCampaign { plan: plan(), targets: Vec::new(), source: None, archive: None }
+    PlannedCampaign::new(plan(), Vec::new())
 }
 
 fn head() -> Results {

@@ -1,6 +1,6 @@
 //! An engine under test: whatever is done with it, what holds for every operation is checked.
 
-use nilometer_model::Nanos;
+use nilometer_model::{Capability, Nanos};
 
 use crate::{
     Buffer, Completion, Engine, Errno, OpKind, Operation, ROOT, Slot, Wait,
@@ -13,7 +13,10 @@ const PATIENCE: u32 = 1_000_000;
 /// Room for two names of the greatest length.
 pub(super) const NAMES: usize = 600;
 
-/// See the module.
+/// What is checked of an engine, and what it must be able to do for that.
+pub(super) type Check = (fn(&mut Checked), &'static [Capability]);
+
+/// An engine of which each completion is held against what was submitted.
 pub(super) struct Checked {
     pub(super) engine: Box<dyn Engine>,
     last: Nanos,

@@ -1,19 +1,21 @@
 //! Data and slots: what engines must do with open files.
 
-use super::checked::Checked;
+use nilometer_model::Capability::{Keep, List, Read, Remove, Resize, Sync, Write, WriteAnywhere};
+
+use super::checked::{Check, Checked};
 use crate::{Buffer, Errno, OpKind, Open, Operation, ROOT, SOURCE, Slot};
 
-/// Each for an engine with one slot besides the directory's.
-pub(super) const ALL: [fn(&mut Checked); 9] = [
-    data_comes_back,
-    holes_are_zeros,
-    sizes_change,
-    access_is_kept_to,
-    who_shares_a_file_keeps_what_is_in_it,
-    empty_slots_are_refused,
-    the_directory_stays_open,
-    slots_are_used_again,
-    as_many_as_the_depth_are_in_flight,
+/// Each for an engine with one slot besides the directory's, with what it must be able to do.
+pub(super) const ALL: [Check; 9] = [
+    (data_comes_back, &[Keep, Read, WriteAnywhere]),
+    (holes_are_zeros, &[Keep, Read, WriteAnywhere]),
+    (sizes_change, &[Keep, Read, Write, Resize]),
+    (access_is_kept_to, &[Keep, Read, WriteAnywhere]),
+    (who_shares_a_file_keeps_what_is_in_it, &[Keep, Read, WriteAnywhere]),
+    (empty_slots_are_refused, &[Keep, Resize, Sync, List]),
+    (the_directory_stays_open, &[Keep, Write, List]),
+    (slots_are_used_again, &[Keep, Read, Write, Remove]),
+    (as_many_as_the_depth_are_in_flight, &[Keep, Read, WriteAnywhere]),
 ];
 
 const FILE: Slot = Slot(1);

@@ -1,6 +1,7 @@
 //! What every engine and every workload must do, whoever makes them: each implementation and each wrapper runs these
 //! suites in its tests. A failed assertion says what is wrong.
 
+mod capable;
 mod checked;
 mod files;
 mod names;
@@ -11,6 +12,8 @@ mod workload;
 pub use target::target_suite;
 pub use workload::{Demands, workload_suite};
 
+use nilometer_model::{Capabilities, Capability};
+
 use crate::engine::Engine;
 use checked::Checked;
 
@@ -18,24 +21,31 @@ use checked::Checked;
 /// come out smaller, never greater.
 pub type MakeEngine<'a> = dyn FnMut(u32, u32) -> Box<dyn Engine> + 'a;
 
-/// Checks an engine at the smallest legal depth and number of slots, and at more; in real or in virtual time.
-///
-/// Not for engines that do nothing on purpose.
-pub fn engine_suite(make: &mut MakeEngine<'_>) {
+/// Checks an engine of a target that can do this, at the smallest legal depth and number of slots, and at more; in real or
+/// in virtual time. What the target can't do must be refused.
+pub fn engine_suite(capabilities: &Capabilities, make: &mut MakeEngine<'_>) {
+    let lacking = capabilities.lacking(&Capabilities::all());
     for depth in [1, 2, 8] {
         let files = files::ALL.into_iter().map(|check| (2, check));
         let names = names::ALL.into_iter().map(|check| (3, check));
         let waits = waits::ALL.into_iter().map(|check| (2, check));
-        for (slots, check) in files.chain(names).chain(waits) {
-            let engine = make(depth, slots);
-            let its = engine.depth();
-            assert!(
-                (1..=depth as usize).contains(&its),
-                "a depth of {depth} was asked for, and came out as {its}"
-            );
-            check(&mut Checked::new(engine));
+        for (slots, (check, needs)) in files.chain(names).chain(waits) {
+            if needs.iter().all(|&capability| capabilities.has(capability)) {
+                check(&mut checked(make, depth, slots));
+            }
+        }
+        capable::refuses(&mut checked(make, depth, 2), &lacking);
+        if lacking.contains(&Capability::Keep) {
+            capable::takes_everything(&mut checked(make, depth, 2));
         }
     }
+}
+
+fn checked(make: &mut MakeEngine<'_>, depth: u32, slots: u32) -> Checked {
+    let engine = make(depth, slots);
+    let its = engine.depth();
+    assert!((1..=depth as usize).contains(&its), "a depth of {depth} was asked for, and came out as {its}");
+    Checked::new(engine)
 }
 
 /// Checks that no symlink leads an engine out of its directory. `make` gives an engine on `directory`, which is empty; a file is
@@ -60,18 +70,19 @@ mod tests {
 
     use super::*;
     use crate::{
-        Buffer, Clock, OpKind, Open, Operation, ROOT, Slot, Wait,
+        Buffer, Clock, Errno, OpKind, Open, Operation, ROOT, Slot, Wait,
         clock::VirtualClock,
         engine::{
             self, Options, Reach,
-            wrap::{Cap, Faulty, Metered, Throttled},
+            wrap::{Cap, FaultEffect, Faulty, Metered, Rule, Throttled, When},
         },
-        target::{Cost, Device, Memory, Posix, Simulated, Target, probe},
+        target::{Cost, Device, Memory, NullTarget, Posix, Simulated, Target, probe},
     };
 
     #[test]
     fn every_target_is_a_proper_one() {
         target_suite(&Memory::new(Bytes(1 << 20)));
+        target_suite(&NullTarget::new());
         target_suite(&Simulated::new(Device::default(), VirtualClock::default()));
         let directory = tempfile::tempdir().expect("a temporary directory");
         let description = probe(directory.path()).expect("it can be described");
@@ -93,7 +104,7 @@ mod tests {
     /// The suite for an engine on real directories, in a wrapper.
     fn real(kind: EngineKind, wrap: &dyn Fn(Box<dyn Engine>) -> Box<dyn Engine>) {
         let mut directories = Vec::new();
-        engine_suite(&mut |depth, slots| {
+        engine_suite(&Capabilities::all(), &mut |depth, slots| {
             directories.push(tempfile::tempdir().expect("a temporary directory can be made"));
             let directory = directories.last().expect("just made").path();
             wrap(on(directory, &Options { kind, depth, ..options(slots) }))
@@ -198,7 +209,7 @@ mod tests {
         for kind in [EngineKind::Sync, EngineKind::IoUring] {
             real(kind, &|engine| Box::new(Throttled::new(engine, cap)));
         }
-        engine_suite(&mut |depth, slots| {
+        engine_suite(&Capabilities::all(), &mut |depth, slots| {
             let target = Simulated::new(Device::default(), VirtualClock::default());
             Box::new(Throttled::new(Box::new(target.attach(depth as usize, slots)), cap))
         });
@@ -207,7 +218,34 @@ mod tests {
     #[test]
     fn memory() {
         let new = || Memory::new(Bytes(1 << 20));
-        engine_suite(&mut |_, slots| new().engine(&options(slots)).expect("memory works everywhere"));
+        engine_suite(&Capabilities::all(), &mut |_, slots| {
+            new().engine(&options(slots)).expect("memory works everywhere")
+        });
+    }
+
+    #[test]
+    fn null() {
+        let target = NullTarget::new();
+        let capabilities = &target.description().capabilities;
+        engine_suite(capabilities, &mut |depth, slots| {
+            target.engine(&Options { depth, ..options(slots) }).expect("nothing can fail")
+        });
+    }
+
+    /// A target that can't rename: its engine says so, or is found out.
+    #[test]
+    fn what_a_target_cannot_do_is_refused_as_such() {
+        let capabilities = Capabilities::all().without(&[Capability::Rename]);
+        let suite = |errno: Errno| {
+            let effect = FaultEffect::Error(errno);
+            let rule = Rule { on: Some(OpKind::Rename), when: When::Every(1), effect };
+            engine_suite(&capabilities, &mut |_, slots| {
+                let engine = Memory::new(Bytes(1 << 20)).engine(&options(slots));
+                Box::new(Faulty::new(engine.expect("memory works everywhere"), &[rule], Seed(1)))
+            });
+        };
+        suite(Errno::EOPNOTSUPP);
+        assert!(std::panic::catch_unwind(|| suite(Errno::EIO)).is_err(), "a fault is no refusal");
     }
 
     #[test]
@@ -216,7 +254,7 @@ mod tests {
             Device { parallel: 3, ..Device::with_cost(Cost { base: Nanos(700), picoseconds_per_byte: 9 }) };
         let stalled = Device { stalls: vec![(Nanos(1000), Nanos(9_000_000))], ..slow.clone() };
         for device in [Device::default(), slow, stalled] {
-            engine_suite(&mut |depth, slots| {
+            engine_suite(&Capabilities::all(), &mut |depth, slots| {
                 let target = Simulated::new(device.clone(), VirtualClock::default());
                 Box::new(target.attach(depth as usize, slots))
             });

@@ -1,16 +1,18 @@
 //! Names and directories: what engines must answer, and that nothing leads them out of the run's directory.
 
-use super::checked::{Checked, NAMES};
+use nilometer_model::Capability::{Directories, Keep, List, Remove, Rename, Write};
+
+use super::checked::{Check, Checked, NAMES};
 use crate::{Buffer, Errno, OpKind, Open, Operation, ROOT, SOURCE, Slot, listing};
 
-/// Each for an engine with two slots besides the directory's.
-pub(super) const ALL: [fn(&mut Checked); 6] = [
-    files_have_names,
-    directories_hold_names,
-    directories_are_listed,
-    renames_move_and_replace,
-    names_are_checked,
-    directories_nest,
+/// Each for an engine with two slots besides the directory's, with what it must be able to do.
+pub(super) const ALL: [Check; 6] = [
+    (files_have_names, &[Keep, Write, Remove, Directories, List]),
+    (directories_hold_names, &[Keep, Write, Remove, Directories, List]),
+    (directories_are_listed, &[Keep, Write, Directories, List]),
+    (renames_move_and_replace, &[Keep, Write, Rename, Remove, Directories, List]),
+    (names_are_checked, &[Keep, Write, Rename, Remove, Directories, List]),
+    (directories_nest, &[Keep, Write, Directories, List]),
 ];
 
 const FILE: Slot = Slot(1);

@@ -4,16 +4,16 @@ use std::{sync::Arc, time::Duration};
 
 use nilometer_model::Nanos;
 
-use super::checked::Checked;
+use super::checked::{Check, Checked};
 use crate::{Arena, Engine, OpKind, Operation, ROOT, Wait};
 
 /// Each for an engine with one slot besides the directory's.
-pub(super) const ALL: [fn(&mut Checked); 5] = [
-    polling_never_waits,
-    a_wake_is_not_lost,
-    a_wake_comes_from_any_thread,
-    waiting_ends_in_time,
-    memory_can_be_registered,
+pub(super) const ALL: [Check; 5] = [
+    (polling_never_waits, &[]),
+    (a_wake_is_not_lost, &[]),
+    (a_wake_comes_from_any_thread, &[]),
+    (waiting_ends_in_time, &[]),
+    (memory_can_be_registered, &[]),
 ];
 
 /// Longer than any loaded machine needs for an answer, in tries.

@@ -2,9 +2,9 @@
 //! issue nothing, such as a simulated instrument.
 
 use super::immediate::{Execute, Immediate};
-use crate::{Clock, Errno, Operation};
+use crate::{Clock, Errno, OpKind, Operation, listing::Stat};
 
-/// See the module.
+/// Does nothing, in the calling thread.
 pub type Null = Immediate<Nothing>;
 
 /// Each operation succeeds, and nothing is done.
@@ -21,6 +21,14 @@ impl Null {
 impl Execute for Nothing {
     #[inline]
     fn execute(&mut self, operation: &mut Operation) -> Result<u32, Errno> {
-        Ok(if operation.kind.is_data() { operation.length } else { 0 })
+        if operation.kind.is_data() {
+            return Ok(operation.length);
+        }
+        // Whatever is looked at is an empty file: its answer is read.
+        if operation.kind == OpKind::Stat && operation.buffer.len() >= Stat::BYTES {
+            Stat { size: 0, directory: false }.put(&mut operation.buffer);
+            return Ok(Stat::BYTES as u32);
+        }
+        Ok(0)
     }
 }

@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use nilometer_model::{Bytes, DirectIo, FileSystemSpace, TargetDescription};
+use nilometer_model::{Bytes, Capabilities, DirectIo, FileSystemSpace, TargetDescription};
 
 use super::{Target, TargetError};
 use crate::{
@@ -27,7 +27,8 @@ impl Memory {
         let space =
             FileSystemSpace { size: capacity, free: capacity, used: None, inodes: None, free_inodes: None };
         let description = TargetDescription {
-            path: PathBuf::from("/memory"),
+            address: PathBuf::from("/memory").into(),
+            capabilities: Capabilities::all(),
             file_system: "memory".into(),
             mount_point: PathBuf::from("/memory"),
             source: "memory".into(),
@@ -37,6 +38,7 @@ impl Memory {
             writable: true,
             striping: None,
             direct: DirectIo::Buffered,
+            facts: Vec::new(),
         };
         Memory { description, tree: Arc::new(Mutex::new(Tree::new(capacity.0, None))) }
     }

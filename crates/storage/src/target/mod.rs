@@ -1,17 +1,21 @@
 //! A storage system under test.
 
 mod memory;
+mod null;
+mod open;
 mod posix;
 mod simulated;
 
 pub use memory::Memory;
-pub use posix::{Cleaned, Directory, Holder, Posix, clean, in_use, probe, probe_in_child};
+pub use null::NullTarget;
+pub use open::{CopySource, clean_run, describe, describe_in_child, is_run_at, open, run_handle};
+pub use posix::{Cleaned, Directory, Holder, Posix, clean, in_use, probe};
 pub(crate) use simulated::Volume;
 pub use simulated::{Cost, Device, Simulated, Speed, WriteCache};
 
 use std::{path::PathBuf, sync::Arc};
 
-use nilometer_model::{Coldness, FileSystemSpace, TargetDescription};
+use nilometer_model::{Coldness, FileSystemSpace, StripeLayout, TargetDescription};
 
 use crate::engine::{Engine, EngineError, Options};
 
@@ -43,10 +47,10 @@ pub trait Target: Send + Sync + std::fmt::Debug {
         None
     }
 
-    /// Spreads the files that are made from now on over so many storage devices, or over as many as before the first
-    /// call. How many it will be; none where the target has no such choice.
-    fn stripe(&self, count: Option<u32>) -> Result<Option<u32>, TargetError> {
-        let _ = count;
+    /// Spreads the files that are made from now on over storage devices so, what is none as before the first call. How it
+    /// will be, as read back, since systems give less than asked without saying so; none where the target has no choice.
+    fn lay_out(&self, asked: &StripeLayout) -> Result<Option<StripeLayout>, TargetError> {
+        let _ = asked;
         Ok(None)
     }
 

@@ -40,6 +40,9 @@ pub(super) fn write(
     )?;
     write_key(page, study, &stage.targets())?;
     write_overview(page, stage)?;
+    if let Some(ceiling) = stage.ceiling {
+        write!(page, "<p class=\"soft\">{}</p>", Escaped(&ceiling.words(stage)))?;
+    }
     write_cells(page, study, stage)?;
     latency::write(page, stage)?;
     page.push_str("</section>");

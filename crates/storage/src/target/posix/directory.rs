@@ -14,7 +14,7 @@ use rustix::{
 
 use super::{
     super::{Target, TargetError},
-    space,
+    directory_of, space,
 };
 use crate::{
     engine::{self, Engine, EngineError, Options},
@@ -33,14 +33,14 @@ pub struct Directory {
 impl Directory {
     /// Makes the directory of this name at the described path; it must not exist.
     pub fn create(description: TargetDescription, name: &str) -> Result<Self, TargetError> {
-        let path = description.path.join(name);
+        let below = directory_of(&description)?;
+        let path = below.join(name);
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let parent = fs::open(&description.path, flags, Mode::empty())
-            .map_err(TargetError::io(&description.path, "open"))?;
+        let parent = fs::open(below, flags, Mode::empty()).map_err(TargetError::io(below, "open"))?;
         fs::mkdirat(&parent, name, Mode::from_raw_mode(0o755))
             .map_err(TargetError::io(&path, "make the directory"))?;
         // What is called durable in it must still have a name after the loss of power.
-        fs::fsync(&parent).map_err(TargetError::io(&description.path, "sync"))?;
+        fs::fsync(&parent).map_err(TargetError::io(below, "sync"))?;
         let root = fs::openat(&parent, name, flags, Mode::empty()).map_err(TargetError::io(&path, "open"))?;
         // Held for as long as something is recorded here, so that others see that; where a file system has no locks, they
         // can't.
@@ -106,7 +106,7 @@ impl Target for Directory {
     }
 
     fn space(&self) -> Result<FileSystemSpace, TargetError> {
-        space(&self.description.path)
+        space(directory_of(&self.description)?)
     }
 
     fn traffic(&self) -> Option<(u64, u64)> {

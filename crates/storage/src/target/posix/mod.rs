@@ -10,7 +10,8 @@ mod stripe;
 
 pub use clean::{Cleaned, Holder, clean, in_use};
 pub use directory::Directory;
-pub use probe::{probe, probe_in_child};
+pub use probe::probe;
+pub(super) use probe::probe_in_child;
 
 use std::{
     os::fd::OwnedFd,
@@ -18,13 +19,13 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use nilometer_model::{Bytes, Coldness, FileSystemSpace, TargetDescription};
+use nilometer_model::{Bytes, Coldness, FileSystemSpace, StripeLayout, TargetDescription};
 use rustix::fs::{Mode, OFlags};
 
 use super::{Target, TargetError};
 use crate::engine::{self, Engine, EngineError, Options, Reach};
 use run_directory::RunDirectory;
-use stripe::{set_stripe_count, stripe_count};
+use stripe::{layout, set_layout};
 
 /// A directory of our own below the path under test. It is removed when the target is dropped.
 #[derive(Debug)]
@@ -32,8 +33,8 @@ pub struct Posix {
     description: TargetDescription,
     run: RunDirectory,
     source: Option<Source>,
-    /// The stripe count before it was first changed.
-    default_stripes: OnceLock<u32>,
+    /// The layout before it was first changed.
+    default_layout: OnceLock<StripeLayout>,
 }
 
 /// Where copies come from.
@@ -46,8 +47,8 @@ struct Source {
 impl Posix {
     /// Makes the run's directory at the described path. `id` tells it from those of other runs.
     pub fn create(description: TargetDescription, id: u64) -> Result<Self, TargetError> {
-        let run = RunDirectory::create(&description.path, id)?;
-        Ok(Posix { description, run, source: None, default_stripes: OnceLock::new() })
+        let run = RunDirectory::create(directory_of(&description)?, id)?;
+        Ok(Posix { description, run, source: None, default_layout: OnceLock::new() })
     }
 
     /// Engines can also read the files in the run directory of `source`, by [`crate::SOURCE`]. It is cleared and removed
@@ -63,8 +64,8 @@ impl Posix {
     }
 
     /// Where [`Posix::create`] makes the run's directory.
-    pub fn directory_of(description: &TargetDescription, id: u64) -> PathBuf {
-        description.path.join(run_directory::name(id))
+    pub(super) fn run_directory(path: &Path, id: u64) -> PathBuf {
+        path.join(run_directory::name(id))
     }
 
     /// The run's directory.
@@ -94,7 +95,7 @@ impl Target for Posix {
     }
 
     fn space(&self) -> Result<FileSystemSpace, TargetError> {
-        space(&self.description.path)
+        space(directory_of(&self.description)?)
     }
 
     fn chill(&self, name: &str) -> Result<Coldness, TargetError> {
@@ -114,17 +115,20 @@ impl Target for Posix {
         traffic(&self.description)
     }
 
-    fn stripe(&self, count: Option<u32>) -> Result<Option<u32>, TargetError> {
-        let (Some(striping), directory) = (self.description.striping, self.run.path()) else {
+    fn lay_out(&self, asked: &StripeLayout) -> Result<Option<StripeLayout>, TargetError> {
+        let Some(control) = self.description.striping else { return Ok(None) };
+        let directory = self.run.path();
+        let unchanged = self.default_layout.get().is_none();
+        if unchanged && *asked == StripeLayout::default() {
             return Ok(None);
-        };
-        let Some(wanted) = count.or_else(|| self.default_stripes.get().copied()) else { return Ok(None) };
-        if self.default_stripes.get().is_none() {
-            // Only the first of two at once is kept, and both read the same.
-            self.default_stripes.set(stripe_count(striping, directory)?).ok();
         }
-        set_stripe_count(striping, directory, wanted)?;
-        stripe_count(striping, directory).map(Some)
+        if unchanged {
+            // Only the first of two at once is kept, and both read the same.
+            self.default_layout.set(layout(control, directory)?).ok();
+        }
+        let before = self.default_layout.get().cloned().unwrap_or_default();
+        set_layout(control, directory, &asked.clone().or(before))?;
+        layout(control, directory).map(Some)
     }
 
     fn clear(&self) -> Result<(), TargetError> {
@@ -136,6 +140,12 @@ impl Target for Posix {
         let sources = self.source.as_ref().map_or(Ok(()), |source| source.target.remove());
         self.run.remove().and(sources)
     }
+}
+
+/// The directory of a target that is one.
+fn directory_of(description: &TargetDescription) -> Result<&Path, TargetError> {
+    let is_none = || TargetError::NotADirectory { path: description.address.to_string().into() };
+    description.directory().ok_or_else(is_none)
 }
 
 /// Bytes read from and written to the device below, from `/sys/class/block/*/stat`.

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use nilometer_model::{DirectIo, Nanos, TargetDescription};
+use nilometer_model::{Capabilities, DirectIo, Nanos, TargetDescription};
 use rustix::{
     fs::{self, AtFlags, Mode, OFlags, StatxFlags},
     io::Errno,
@@ -32,7 +32,8 @@ pub fn probe(path: &Path) -> Result<TargetDescription, TargetError> {
     let direct = try_direct(&real);
     Ok(TargetDescription {
         space: space(&real)?,
-        path: real,
+        address: real.into(),
+        capabilities: Capabilities::all(),
         striping: stripe_control(&mount.file_system),
         file_system: mount.file_system,
         mount_point: mount.mount_point,
@@ -42,6 +43,7 @@ pub fn probe(path: &Path) -> Result<TargetDescription, TargetError> {
         // A full disk can be written: what is missing is said when the plan is resolved.
         writable: direct.as_ref().map_or_else(is_full, |_| true),
         direct: direct.unwrap_or(DirectIo::Unknown),
+        facts: Vec::new(),
     })
 }
 
@@ -104,7 +106,11 @@ fn tried_alignment(file: &OwnedFd, block: &Buffer) -> u32 {
 }
 
 /// [`probe`] in a child process, `program describe --json -- PATH`, with a time limit.
-pub fn probe_in_child(program: &Path, path: &Path, limit: Nanos) -> Result<TargetDescription, TargetError> {
+pub(crate) fn probe_in_child(
+    program: &Path,
+    path: &Path,
+    limit: Nanos,
+) -> Result<TargetDescription, TargetError> {
     let failed = |action| move |source| TargetError::Io { path: program.into(), action, source };
     let mut child = Command::new(program)
         .args(["describe", "--json", "--"])

@@ -16,7 +16,7 @@ use std::{
 };
 
 use nilometer_model::{
-    Bytes, Coldness, DirectIo, FileSystemSpace, Seed, TargetDescription, plan::EngineKind,
+    Bytes, Capabilities, Coldness, DirectIo, FileSystemSpace, Seed, TargetDescription, plan::EngineKind,
 };
 
 use super::{Target, TargetError};
@@ -111,7 +111,8 @@ impl Target for Simulated {
 fn describe(device: &Device) -> TargetDescription {
     let size = Bytes(device.capacity);
     TargetDescription {
-        path: PathBuf::from("/simulated"),
+        address: PathBuf::from("/simulated").into(),
+        capabilities: Capabilities::all(),
         file_system: "simulated".into(),
         mount_point: PathBuf::from("/simulated"),
         source: "simulated".into(),
@@ -121,6 +122,7 @@ fn describe(device: &Device) -> TargetDescription {
         writable: true,
         striping: None,
         direct: DirectIo::Real { alignment: device.alignment },
+        facts: Vec::new(),
     }
 }
 

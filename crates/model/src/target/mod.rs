@@ -1,19 +1,29 @@
 //! What a target is: found once before the run, and kept in the record.
 
+mod address;
+mod capabilities;
+
+pub use address::{RunHandle, TargetAddress, TargetAddressError};
+pub use capabilities::{Capabilities, Capability};
+
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Bytes, is_volatile};
 
-/// A file system as it is mounted.
+/// A storage system as it was found. Its fields are what something is decided by; what only explains it is among the facts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TargetDescription {
-    /// The directory under test, without symlinks.
-    pub path: PathBuf,
-    /// The type in the mount table, such as `ext4`, `nfs4` or `fuse.glusterfs`.
+    /// Where it is; a directory without symlinks.
+    #[serde(alias = "path")]
+    pub address: TargetAddress,
+    /// What it can do.
+    #[serde(default)]
+    pub capabilities: Capabilities,
+    /// The type in the mount table, such as `ext4`, `nfs4` or `fuse.glusterfs`; of what is not mounted what it is.
     pub file_system: String,
-    /// Where it is mounted.
+    /// Where it is mounted; empty if it is not.
     pub mount_point: PathBuf,
     /// What is mounted: a device, a server and its path, a cluster.
     pub source: String,
@@ -27,11 +37,37 @@ pub struct TargetDescription {
     pub writable: bool,
     /// What `O_DIRECT` does.
     pub direct: DirectIo,
-    /// How the stripe count of files is chosen, where it can be.
+    /// How the layout of files is chosen, where it can be.
     pub striping: Option<StripeControl>,
+    /// What else is known of it: name and value.
+    #[serde(default)]
+    pub facts: Vec<(String, String)>,
 }
 
-/// By what means a file system lets the stripe count of files be chosen: over how many storage devices a file is spread.
+/// How the files of a target are spread over its storage devices; of a field that is none nothing is said.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct StripeLayout {
+    /// Over so many storage devices each.
+    pub stripe_count: Option<u32>,
+    /// In turns of so many bytes.
+    pub stripe_size: Option<Bytes>,
+    /// On the devices of the pool of this name.
+    pub pool: Option<String>,
+}
+
+impl StripeLayout {
+    /// The same with what `other` says where this says nothing.
+    #[must_use]
+    pub fn or(self, other: StripeLayout) -> Self {
+        StripeLayout {
+            stripe_count: self.stripe_count.or(other.stripe_count),
+            stripe_size: self.stripe_size.or(other.stripe_size),
+            pool: self.pool.or(other.pool),
+        }
+    }
+}
+
+/// By what means a file system lets the layout of files be chosen: over how many storage devices a file is spread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StripeControl {
@@ -90,6 +126,16 @@ pub enum DirectIo {
 }
 
 impl TargetDescription {
+    /// The directory, if it is one.
+    pub fn directory(&self) -> Option<&std::path::Path> {
+        self.address.directory()
+    }
+
+    /// What is written here is there afterwards.
+    pub fn keeps(&self) -> bool {
+        self.capabilities.has(Capability::Keep)
+    }
+
     /// Data stay in the memory of this machine: nothing survives the loss of power.
     pub fn is_memory(&self) -> bool {
         is_volatile(&self.file_system)
@@ -117,7 +163,8 @@ impl TargetDescription {
     /// tell.
     pub fn shares_space_with(&self, other: &TargetDescription) -> bool {
         let one_device = self.device.is_some() && self.device == other.device;
-        one_device || self.mount_point == other.mount_point
+        let mounted = !self.mount_point.as_os_str().is_empty();
+        one_device || mounted && self.mount_point == other.mount_point
     }
 
     /// `O_DIRECT` works and is what it says.
@@ -146,11 +193,13 @@ impl std::fmt::Display for TargetDescription {
         let FileSystemSpace { size, free, inodes, free_inodes, .. } = self.space;
         let full = 100.0 * self.space.fullness();
         let reserved = size.0.saturating_sub(self.space.usable().0);
-        writeln!(f, "path          {}", self.path.display())?;
+        writeln!(f, "path          {}", self.address)?;
         let memory = if self.is_memory() { " (memory: nothing here survives the loss of power)" } else { "" };
         writeln!(f, "file system   {}{memory}", self.file_system)?;
         writeln!(f, "source        {}", self.source)?;
-        writeln!(f, "mounted at    {} ({})", self.mount_point.display(), self.options)?;
+        if self.directory().is_some() {
+            writeln!(f, "mounted at    {} ({})", self.mount_point.display(), self.options)?;
+        }
         writeln!(f, "device        {}", self.device.as_deref().unwrap_or("none on this machine"))?;
         write!(f, "space         {free} free of {size}, {full:.0} % full")?;
         if reserved > 0 {
@@ -163,7 +212,16 @@ impl std::fmt::Display for TargetDescription {
         }
         writeln!(f, "writable      {}", if self.writable { "yes" } else { "no" })?;
         writeln!(f, "O_DIRECT      {}", self.direct)?;
-        write!(f, "stripe count  {}", self.striping.map_or("no choice here", |_| "can be chosen"))
+        write!(f, "stripe count  {}", self.striping.map_or("no choice here", |_| "can be chosen"))?;
+        let lacking = self.capabilities.lacking(&Capabilities::all());
+        if !lacking.is_empty() {
+            let names: Vec<_> = lacking.iter().map(|capability| capability.name()).collect();
+            write!(f, "\nno            {}", names.join(", "))?;
+        }
+        for (name, value) in &self.facts {
+            write!(f, "\n{name:<13} {value}")?;
+        }
+        Ok(())
     }
 }
 
