@@ -14,6 +14,7 @@ mod mounted;
 mod power;
 mod program;
 mod python;
+mod sources;
 
 pub use asked::{address, answer, ask, status};
 pub use faults::not_sent;
@@ -24,6 +25,7 @@ pub use mounted::{Mounted, may_show};
 pub use power::PowerLoss;
 pub use program::{Ended, Running, command_of, nilometer, run, start, start_copy};
 pub use python::python;
+pub use sources::{assert_none, crates, files, is_for_tests, read};
 
 use std::{
     path::{Path, PathBuf},

@@ -6,8 +6,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use nilometer_tests::root;
-use syn::{Attribute, File, ItemFn, ItemMod, spanned::Spanned, visit::Visit};
+use nilometer_tests::{assert_none, crates, files, is_for_tests, read, root};
+use syn::{File, ItemFn, ItemMod, spanned::Spanned, visit::Visit};
 
 /// Which crates a crate may depend on, as in the layout of the design. What stands under `tests` and `bench` may use all.
 const ARROWS: [(&str, &[&str]); 14] = [
@@ -109,19 +109,11 @@ fn style(text: &str) -> Vec<String> {
 
 fn test_lines(file: &File) -> usize {
     let tests = file.items.iter().filter_map(|item| match item {
-        syn::Item::Mod(ItemMod { attrs, .. }) if is_test(attrs) => Some(lines_of(item)),
-        syn::Item::Fn(ItemFn { attrs, .. }) if is_test(attrs) => Some(lines_of(item)),
+        syn::Item::Mod(ItemMod { attrs, .. }) if is_for_tests(attrs) => Some(lines_of(item)),
+        syn::Item::Fn(ItemFn { attrs, .. }) if is_for_tests(attrs) => Some(lines_of(item)),
         _ => None,
     });
     tests.sum()
-}
-
-fn is_test(attributes: &[Attribute]) -> bool {
-    let is = |attribute: &Attribute| {
-        attribute.path().is_ident("cfg")
-            && attribute.parse_args::<syn::Ident>().is_ok_and(|argument| argument == "test")
-    };
-    attributes.iter().any(is)
 }
 
 fn lines_of(node: &impl Spanned) -> usize {
@@ -176,37 +168,6 @@ fn open_to_unsafe(text: &str) -> Vec<&str> {
     let speaks =
         |line: &str| line.contains("unsafe_code") && line != DENIED && line != "#![forbid(unsafe_code)]";
     pairs.filter(|(line, _)| speaks(line)).map(|(_, below)| below).collect()
-}
-
-/// All files below a directory that end so, in order.
-fn files(directory: &Path, extension: &str) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(directory).into_iter().flatten() {
-        let path = entry.expect("an entry").path();
-        if path.is_dir() {
-            found.extend(files(&path, extension));
-        } else if path.extension().is_some_and(|end| end == extension) {
-            found.push(path);
-        }
-    }
-    found.sort();
-    found
-}
-
-/// The directories of `crates/`.
-fn crates() -> Vec<String> {
-    let entries = fs::read_dir(root().join("crates")).expect("crates/").map(|entry| entry.expect("an entry"));
-    let mut names: Vec<_> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
-    names.sort();
-    names
-}
-
-fn read(path: &Path) -> String {
-    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
-}
-
-fn assert_none(complaints: &[String]) {
-    assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
 }
 
 #[test]

@@ -1,27 +1,9 @@
 //! One word for one thing: no two public types of the workspace share a name, so that a search for one finds it alone.
 
-use std::{
-    collections::BTreeMap,
-    fs,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeMap, path::PathBuf};
 
-use nilometer_tests::root;
-use syn::{Attribute, Ident, Item, Visibility};
-
-/// Sources below a directory.
-fn sources(directory: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(directory).expect("listed") {
-        let path = entry.expect("listed").path();
-        if path.is_dir() {
-            found.extend(sources(&path));
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            found.push(path);
-        }
-    }
-    found
-}
+use nilometer_tests::{files, is_for_tests, read, root};
+use syn::{Ident, Item, Visibility};
 
 /// Public types of a source, its tests apart.
 fn public_types(text: &str) -> Vec<String> {
@@ -54,12 +36,6 @@ fn public((visibility, name): (&Visibility, &Ident)) -> Option<String> {
     matches!(visibility, Visibility::Public(_)).then(|| name.to_string())
 }
 
-fn is_for_tests(attributes: &[Attribute]) -> bool {
-    let is_test =
-        |attribute: &Attribute| attribute.parse_args::<Ident>().is_ok_and(|argument| argument == "test");
-    attributes.iter().any(|attribute| attribute.path().is_ident("cfg") && is_test(attribute))
-}
-
 /// Names that more than one of these sources has, with the sources.
 fn shared<'a>(sources: impl Iterator<Item = (&'a str, String)>) -> Vec<String> {
     let mut places: BTreeMap<String, Vec<&str>> = BTreeMap::new();
@@ -76,11 +52,10 @@ fn shared<'a>(sources: impl Iterator<Item = (&'a str, String)>) -> Vec<String> {
 fn no_two_public_types_share_a_name() {
     let crates = root().join("crates");
     let below = |path: &PathBuf| path.strip_prefix(&crates).expect("it is below").display().to_string();
-    let all: Vec<String> = sources(&crates).iter().map(below).collect();
+    let all: Vec<String> = files(&crates, "rs").iter().map(below).collect();
     let ours: Vec<_> = all.iter().filter(|path| path.contains("/src/") && !path.contains("/tests")).collect();
     assert!(ours.len() > 400, "only {} sources found", ours.len());
-    let read = |path: &str| fs::read_to_string(crates.join(path)).expect("it is there");
-    let shared = shared(ours.into_iter().map(|path| (path.as_str(), read(path))));
+    let shared = shared(ours.into_iter().map(|path| (path.as_str(), read(&crates.join(path)))));
     assert!(shared.is_empty(), "give one of each a name of its own:\n{}", shared.join("\n"));
 }
 
