@@ -132,7 +132,8 @@ impl Comparison {
             words = format!("{words}: {} more {rounds} could decide", self.rounds_missing);
         }
         let count = |answer| self.cells.iter().filter(|(_, effect)| effect.answer(margin) == answer).count();
-        let (faster, slower) = (count(Answer::Faster), count(Answer::Slower));
+        let faster = count(Answer::Faster);
+        let slower = count(Answer::Slower);
         if faster > 0 && slower > 0 {
             let all = self.cells.len();
             words = format!(

@@ -3,7 +3,7 @@
 //! Differences are log-ratios of pairs that were measured in the same round, so that what drifts for both cancels.
 
 use nilometer_model::{
-    Seed,
+    RandomStream, Seed,
     statistics::{CONFIDENCE, student},
 };
 
@@ -223,18 +223,20 @@ fn subsets(parts: &[Total]) -> Vec<Total> {
 fn random_subsets(parts: &[Total], seed: Seed) -> Vec<Total> {
     let tables: Vec<Vec<Total>> = parts.chunks(8).map(subsets).collect();
     let mut stream = seed.named("subsets").stream();
-    let mut one = || {
-        let mut total = (0.0, 0);
-        for eight in tables.chunks(8) {
-            let bits = stream.next().to_le_bytes();
-            for (table, byte) in eight.iter().zip(bits) {
-                let (sum, count) = table[usize::from(byte) & (table.len() - 1)];
-                total = (total.0 + sum, total.1 + count);
-            }
+    (1..RANDOM_CASES).map(|_| random_subset(&tables, &mut stream)).collect()
+}
+
+fn random_subset(tables: &[Vec<Total>], stream: &mut RandomStream) -> Total {
+    let mut total = (0.0, 0);
+    for eight in tables.chunks(8) {
+        let bits = stream.next().to_le_bytes();
+        for (table, byte) in eight.iter().zip(bits) {
+            let (sum, count) = table[usize::from(byte) & (table.len() - 1)];
+            total.0 += sum;
+            total.1 += count;
         }
-        total
-    };
-    (1..RANDOM_CASES).map(|_| one()).collect()
+    }
+    total
 }
 
 #[cfg(test)]

@@ -32,7 +32,8 @@ fn of<'a>(results: &'a Results, measured: &'a Measured) -> Option<Evidence<'a>> 
     let sample = &measured.sample;
     let ingest = sample.ingest.as_ref().filter(|_| sample.invalid.is_none())?;
     let run = results.recording(measured.key).filter(|run| run.onto == Onto::Target)?;
-    let (instrument, stored) = (run.recorded_instrument(), run.recorded().into_owned());
+    let instrument = run.recorded_instrument();
+    let stored = run.recorded().into_owned();
     Some(Evidence { target: measured.key.target, sample, ingest, instrument, stored })
 }
 
@@ -51,7 +52,8 @@ impl Evidence<'_> {
     /// Frames of this instrument would be written in the same form and with the same data: they are packed as far, at the same
     /// cost.
     pub(crate) fn packs_like(&self, instrument: &Instrument) -> bool {
-        let (stored, wanted) = (&self.stored, instrument.received());
+        let stored = &self.stored;
+        let wanted = instrument.received();
         let (one, other) = (&stored.data, &wanted.data);
         stored.format == wanted.format
             && stored.pixel == wanted.pixel

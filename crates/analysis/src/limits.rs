@@ -131,7 +131,8 @@ fn measured_kind(recordings: &[Evidence<'_>], instrument: &Instrument, place: &P
 
 /// `pco-edge (raw, files, tomography)`.
 fn described(of: &Evidence<'_>) -> String {
-    let (name, stored) = (named(&of.instrument), &of.stored);
+    let name = named(&of.instrument);
+    let stored = &of.stored;
     format!("{name} ({}, {}, {})", stored.format.name(), stored.storing.name(), stored.data.kind)
 }
 

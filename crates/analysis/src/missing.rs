@@ -87,17 +87,19 @@ pub(crate) fn missing(results: &Results) -> MissingEvidence {
         for target in resolved.asked() {
             if resolved.applies(index, target) {
                 let repeats = resolved.plan.repeats as usize;
-                let measured = there.repeats(run, (index, target)).min(repeats);
-                counts.add(stage, target, (measured, repeats));
+                let measured = there.repeats(run, index, target).min(repeats);
+                counts.add(stage, Share { target, measured, planned: repeats });
             }
         }
     }
     for (index, run) in resolved.plan.recordings() {
         for target in resolved.asked().filter(|&target| resolved.applies(index, target)) {
-            counts.add(&purpose(run), target, there.recordings(run, (index, target)));
+            let (measured, planned) = there.recordings(run, index, target);
+            counts.add(&purpose(run), Share { target, measured, planned });
         }
     }
-    let (planned, measured) = (counts.sum(|share| share.planned), counts.sum(|share| share.measured));
+    let planned = counts.sum(|share| share.planned);
+    let measured = counts.sum(|share| share.measured);
     let gaps = counts.gaps();
     MissingEvidence {
         planned,
@@ -115,18 +117,18 @@ pub(crate) fn missing(results: &Results) -> MissingEvidence {
 struct Counts(Vec<EvidenceGap>);
 
 impl Counts {
-    fn add(&mut self, what: &str, target: usize, (measured, planned): (usize, usize)) {
+    fn add(&mut self, what: &str, share: Share) {
         let place = self.0.iter().position(|part| part.what == what).unwrap_or_else(|| {
             self.0.push(EvidenceGap { what: what.to_owned(), on: Vec::new() });
             self.0.len() - 1
         });
         let on = &mut self.0[place].on;
-        match on.iter_mut().find(|share| share.target == target) {
-            Some(share) => {
-                share.measured += measured;
-                share.planned += planned;
+        match on.iter_mut().find(|known| known.target == share.target) {
+            Some(known) => {
+                known.measured += share.measured;
+                known.planned += share.planned;
             }
-            None => on.push(Share { target, measured, planned }),
+            None => on.push(share),
         }
     }
 
@@ -157,15 +159,15 @@ impl<'a> Samples<'a> {
         Samples(samples)
     }
 
-    fn at(&self, place: (usize, usize)) -> &[&'a Measured] {
-        self.0.get(&place).map_or(&[], Vec::as_slice)
+    fn at(&self, cell: usize, target: usize) -> &[&'a Measured] {
+        self.0.get(&(cell, target)).map_or(&[], Vec::as_slice)
     }
 
     /// Repeats of a cell with all their phases, or with one that failed: the rest was given up then.
-    fn repeats(&self, run: &WorkloadRun, place: (usize, usize)) -> usize {
+    fn repeats(&self, run: &WorkloadRun, cell: usize, target: usize) -> usize {
         let phases: BTreeSet<_> = run.phases().into_iter().filter(|phase| !phase.is_setup()).collect();
         let mut repeats: BTreeMap<u32, (BTreeSet<_>, bool)> = BTreeMap::new();
-        for Measured { key: Key { repeat, phase, .. }, sample } in self.at(place) {
+        for Measured { key: Key { repeat, phase, .. }, sample } in self.at(cell, target) {
             let (seen, failed) = repeats.entry(*repeat).or_default();
             seen.insert(*phase);
             *failed |= sample.invalid.as_ref().is_some_and(has_failed);
@@ -174,15 +176,15 @@ impl<'a> Samples<'a> {
     }
 
     /// Recordings of a cell that were made, and of how many; a search is one, made when it has come to its end.
-    fn recordings(&self, cell: &RecordingRun, place: (usize, usize)) -> (usize, usize) {
-        let made = self.at(place);
-        if !cell.goal.searches() {
-            return (made.len().min(cell.repeats as usize), cell.repeats as usize);
+    fn recordings(&self, run: &RecordingRun, cell: usize, target: usize) -> (usize, usize) {
+        let made = self.at(cell, target);
+        if !run.goal.searches() {
+            return (made.len().min(run.repeats as usize), run.repeats as usize);
         }
         let trials: Vec<Trial> = made.iter().filter_map(|measured| Trial::of(&measured.sample)).collect();
         // One that could not begin ended it: the next would be the same.
-        let over = trials.len() < made.len()
-            || matches!(search::advise(cell, cell.rate(), &trials), Advice::Found(_));
+        let over =
+            trials.len() < made.len() || matches!(search::advise(run, run.rate(), &trials), Advice::Found(_));
         (usize::from(over), 1)
     }
 }
@@ -231,18 +233,21 @@ fn why(results: &Results) -> String {
 fn unused(resolved: &PlannedCampaign) -> Vec<Unused> {
     let mut stages: Vec<&str> = resolved.plan.workloads().map(|(_, stage, _)| stage).collect();
     stages.dedup();
-    let on = |stage: &str, target: usize| {
-        let cells = resolved.plan.workloads().filter(|(_, of, _)| *of == stage);
-        let (used, unused): (Vec<usize>, Vec<usize>) =
-            cells.map(|(index, ..)| index).partition(|&index| resolved.applies(index, target));
-        let of = used.len() + unused.len();
-        let mut lacking: Vec<_> = unused.iter().flat_map(|&cell| resolved.lacking(cell, target)).collect();
-        lacking.sort_unstable();
-        lacking.dedup();
-        (!unused.is_empty()).then(|| Unused { stage: stage.into(), target, cells: unused.len(), of, lacking })
-    };
     let targets = resolved.asked();
-    stages.iter().flat_map(|stage| targets.clone().filter_map(|target| on(stage, target))).collect()
+    let places = stages.iter().flat_map(|stage| targets.clone().map(move |target| (stage, target)));
+    places.filter_map(|(stage, target)| unused_on(resolved, stage, target)).collect()
+}
+
+/// Cells of a stage that do not apply to a target.
+fn unused_on(resolved: &PlannedCampaign, stage: &str, target: usize) -> Option<Unused> {
+    let cells = resolved.plan.workloads().filter(|(_, of, _)| *of == stage);
+    let (used, unused): (Vec<usize>, Vec<usize>) =
+        cells.map(|(index, ..)| index).partition(|&index| resolved.applies(index, target));
+    let of = used.len() + unused.len();
+    let mut lacking: Vec<_> = unused.iter().flat_map(|&cell| resolved.lacking(cell, target)).collect();
+    lacking.sort_unstable();
+    lacking.dedup();
+    (!unused.is_empty()).then(|| Unused { stage: stage.into(), target, cells: unused.len(), of, lacking })
 }
 
 /// Every instrument and target without a recording at its own pace, whatever else was recorded.
@@ -338,7 +343,8 @@ impl std::fmt::Display for OpenQuestion {
     /// The sentence in a verdict's place, without its subject.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let rates = || self.limits.iter().map(|limit| limit.0);
-        let (least, most) = (rates().fold(f64::INFINITY, f64::min), rates().fold(0.0, f64::max));
+        let least = rates().fold(f64::INFINITY, f64::min);
+        let most = rates().fold(0.0, f64::max);
         if self.limits.is_empty() {
             return f.write_str("not decided yet: it was not recorded");
         }

@@ -100,7 +100,8 @@ impl<'a> Study<'a> {
         let warnings = warnings(results, &stages);
         let verdicts = verdicts(results);
         let predictions = predictions(results, &stages, &verdicts, &[]);
-        let (recordings, curves) = (recordings(results), curves(results));
+        let recordings = recordings(results);
+        let curves = curves(results);
         let missing = missing(results);
         Study { results, stages, recordings, curves, verdicts, predictions, missing, warnings }
     }

@@ -375,13 +375,15 @@ fn source_limits(stage: &StudyStage<'_>) -> Vec<Warning> {
             shares.entry(source.target).or_default().push(copy / source_rate);
         }
     }
-    let warning = |(target, all): (usize, Vec<f64>)| {
-        let limited: Vec<f64> = all.iter().copied().filter(|share| *share >= SOURCE_LEAST).collect();
-        let what = format!("{}, {}", stage.name, letter(target));
-        let share = Summary::of(&limited)?.range;
-        Some(Warning::SourceLimits { what, count: limited.len(), of: all.len(), share })
-    };
-    shares.into_iter().filter_map(warning).collect()
+    shares.into_iter().filter_map(|(target, shares)| source_limit(stage, target, &shares)).collect()
+}
+
+/// `shares` are those of the copies on a target.
+fn source_limit(stage: &StudyStage<'_>, target: usize, shares: &[f64]) -> Option<Warning> {
+    let limited: Vec<f64> = shares.iter().copied().filter(|share| *share >= SOURCE_LEAST).collect();
+    let what = format!("{}, {}", stage.name, letter(target));
+    let share = Summary::of(&limited)?.range;
+    Some(Warning::SourceLimits { what, count: limited.len(), of: shares.len(), share })
 }
 
 #[cfg(test)]

@@ -103,15 +103,17 @@ fn parameter_names(cells: &[CommonParameters]) -> BTreeMap<String, &'static str>
     let recordings = |cell: &&CommonParameters| cell.contains_key("instrument");
     let known: Vec<&CommonParameters> = cells.iter().filter(|cell| !recordings(cell)).collect();
     let names: BTreeSet<&String> = known.iter().flat_map(|cell| cell.keys()).collect();
-    let unit = |name: &String| {
-        let mut values = known.iter().filter_map(|cell| cell.get(name)).filter(|v| **v != default());
-        match values.next() {
-            Some(Value::Size(_)) => "_bytes",
-            Some(Value::Time(_)) => "_s",
-            _ => "",
-        }
-    };
-    names.into_iter().map(|name| (name.clone(), unit(name))).collect()
+    names.into_iter().map(|name| (name.clone(), unit(&known, name))).collect()
+}
+
+/// What a parameter is given in, as the end of its column's name.
+fn unit(cells: &[&CommonParameters], name: &str) -> &'static str {
+    let mut values = cells.iter().filter_map(|cell| cell.get(name)).filter(|v| **v != default());
+    match values.next() {
+        Some(Value::Size(_)) => "_bytes",
+        Some(Value::Time(_)) => "_s",
+        _ => "",
+    }
 }
 
 fn default() -> Value {
@@ -178,14 +180,15 @@ fn done(sample: &Sample, which: fn(std::vec::IntoIter<Nanos>) -> Option<Nanos>) 
 
 /// A line; a field with a comma, a quote or a line break is quoted.
 fn row(fields: &[String]) -> String {
-    let quoted = |field: &String| {
-        if field.contains([',', '"', '\n', '\r']) {
-            format!("\"{}\"", field.replace('"', "\"\""))
-        } else {
-            field.clone()
-        }
-    };
-    fields.iter().map(quoted).collect::<Vec<_>>().join(",") + "\r\n"
+    fields.iter().map(|field| quoted(field)).collect::<Vec<_>>().join(",") + "\r\n"
+}
+
+fn quoted(field: &str) -> String {
+    if field.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", field.replace('"', "\"\""))
+    } else {
+        field.to_owned()
+    }
 }
 
 #[cfg(test)]

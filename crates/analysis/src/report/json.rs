@@ -5,14 +5,14 @@ mod verdicts;
 
 use std::collections::BTreeMap;
 
-use nilometer_model::{ByteRate, Coldness, statistics::Summary};
+use nilometer_model::{ByteRate, Coldness, Measured, plan::Phase, statistics::Summary};
 use serde::Serialize;
 use serde_json::Value as Json;
 
 use super::packets::FIGURES;
 use crate::{
-    Basis, CellOutcome, LimitKind, LimitSource, MeasuredLimit, Predictions, Prospect, Prospects, Quantity,
-    Reason, Study, StudyStage, Value, Withheld, Without, ceiling::ceiling_of, curve::cost, effect::Answer,
+    Basis, CellOutcome, Comparison, LimitKind, LimitSource, MeasuredLimit, Predictions, Prospect, Prospects,
+    Quantity, Reason, Study, StudyStage, Value, Withheld, Without, ceiling::ceiling_of, curve::cost, effect::Answer,
     effect::Effect, letter,
 };
 use incomplete::{Incomplete, incomplete};
@@ -250,33 +250,35 @@ pub fn json(study: &Study<'_>) -> String {
 }
 
 fn packets(study: &Study<'_>) -> Vec<Packets> {
-    let of = |measured: &nilometer_model::Measured| {
-        let ingest = measured.sample.ingest.as_ref()?;
-        let packets = ingest.packets.as_ref()?;
-        Some(Packets {
-            instrument: study.results.recording(measured.key)?.label(),
-            target: letter(measured.key.target),
-            cell: study.results.cells.get(measured.key.cell)?.to_string(),
-            goal: ingest.goal.name(),
-            bytes_per_second: ByteRate::of(ingest.frame_size.0, ingest.period).0,
-            cpu_per_packet: cost(&measured.sample, packets).map(|cost| cost.0),
-            invalid: measured.sample.invalid.as_ref().map(ToString::to_string),
-            figures: FIGURES.iter().map(|(name, value)| (*name, value(packets))).collect(),
-        })
-    };
-    study.results.samples.iter().filter_map(of).collect()
+    study.results.samples.iter().filter_map(|measured| packets_of(study, measured)).collect()
+}
+
+/// None where a sample has no packets.
+fn packets_of(study: &Study<'_>, measured: &Measured) -> Option<Packets> {
+    let ingest = measured.sample.ingest.as_ref()?;
+    let packets = ingest.packets.as_ref()?;
+    Some(Packets {
+        instrument: study.results.recording(measured.key)?.label(),
+        target: letter(measured.key.target),
+        cell: study.results.cells.get(measured.key.cell)?.to_string(),
+        goal: ingest.goal.name(),
+        bytes_per_second: ByteRate::of(ingest.frame_size.0, ingest.period).0,
+        cpu_per_packet: cost(&measured.sample, packets).map(|cost| cost.0),
+        invalid: measured.sample.invalid.as_ref().map(ToString::to_string),
+        figures: FIGURES.iter().map(|(name, value)| (*name, value(packets))).collect(),
+    })
 }
 
 fn targets<'a>(study: &Study<'a>) -> Vec<Target<'a>> {
     let targets = study.results.targets.iter().enumerate();
-    let target = |(index, target): (usize, &'a nilometer_model::TargetEntry)| Target {
+    let targets = targets.map(|(index, target)| Target {
         letter: letter(index),
         path: &target.path,
         file_system: &target.file_system,
         left_out: target.left_out.as_deref(),
         description: serde_json::to_value(&target.description).unwrap_or(Json::Null),
-    };
-    targets.map(target).collect()
+    });
+    targets.collect()
 }
 
 fn figures<'a>(study: &'a Study<'_>, stage: &'a StudyStage<'_>) -> Vec<Figure<'a>> {
@@ -354,29 +356,31 @@ fn latency(outcome: &CellOutcome<'_>) -> Option<Latency> {
 }
 
 fn pairs<'a>(study: &'a Study<'_>, stage: &'a StudyStage<'_>) -> Vec<Pair<'a>> {
-    let margin = study.results.margin;
     let all = stage
         .questions
         .iter()
         .flat_map(|question| question.comparisons.iter().map(move |comparison| (question.phase, comparison)));
-    let pair = |(phase, comparison): (nilometer_model::plan::Phase, &'a crate::Comparison)| {
-        let (first, second) = (letter(comparison.first), letter(comparison.second));
-        let cells = comparison.cells.iter().map(|(cell, effect)| CellPair {
-            cell: study.results.cells[*cell].to_string(),
-            ratio: ratio(effect, margin),
-        });
-        Pair {
-            stage: stage.name,
-            phase: phase.name(),
-            ratio: ratio(&comparison.effect, margin),
-            p: comparison.p,
-            words: comparison.words(margin, &first, &second),
-            cells: cells.collect(),
-            first,
-            second,
-        }
-    };
-    all.map(pair).collect()
+    all.map(|(phase, comparison)| pair(study, stage.name, phase, comparison)).collect()
+}
+
+fn pair<'a>(study: &Study<'_>, stage: &'a str, phase: Phase, comparison: &Comparison) -> Pair<'a> {
+    let margin = study.results.margin;
+    let first = letter(comparison.first);
+    let second = letter(comparison.second);
+    let cells = comparison.cells.iter().map(|(cell, effect)| CellPair {
+        cell: study.results.cells[*cell].to_string(),
+        ratio: ratio(effect, margin),
+    });
+    Pair {
+        stage,
+        phase: phase.name(),
+        ratio: ratio(&comparison.effect, margin),
+        p: comparison.p,
+        words: comparison.words(margin, &first, &second),
+        cells: cells.collect(),
+        first,
+        second,
+    }
 }
 
 fn ratio(effect: &Effect, margin: f64) -> Ratio {
@@ -409,7 +413,8 @@ fn expected<'a>(
     target: usize,
     prospect: &'a Result<Prospect, Withheld>,
 ) -> Expected<'a> {
-    let (known, why_not) = (prospect.as_ref().ok(), prospect.as_ref().err());
+    let known = prospect.as_ref().ok();
+    let why_not = prospect.as_ref().err();
     let (basis, limit) = match known.map(|prospect| prospect.basis) {
         Some(Basis::Recorded) => ("recorded", None),
         Some(Basis::Predicted(limit)) => ("predicted", predictions.limits.get(limit).map(Limit::of)),

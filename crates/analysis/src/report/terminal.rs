@@ -190,7 +190,8 @@ impl Page {
 
     /// `told` is the kind of reason that was given last for invalid repeats: it is not repeated at every row.
     fn row(&mut self, left: &str, outcome: &CellOutcome<'_>, quantity: Quantity, told: &mut String) {
-        let (left, target) = (padded(left, LEFT), letter(outcome.target));
+        let left = padded(left, LEFT);
+        let target = letter(outcome.target);
         let again = matches!(outcome.invalid.as_slice(), [reason] if reason.worst.what() == told);
         let figures = words::rate(outcome, quantity).map(|rate| figures(&rate, outcome));
         let known = figures.or_else(|| Some(format!("{:>18}", words::at_least(outcome, quantity)?)));
@@ -217,13 +218,9 @@ impl Page {
         let left = WIDTH - 18 * BESIDE + 1;
         self.line(DIM, &format!("{}{letters}", padded(&format!("  {}", question.phase.name()), left)));
         for cell in &stage.cells {
-            let of = |target: usize| {
-                let same = |o: &&CellOutcome<'_>| {
-                    (o.cell, o.phase, o.target) == (cell.index, question.phase, target)
-                };
-                stage.outcomes.iter().find(same)
-            };
-            let rate = |target: &usize| match of(*target) {
+            let in_row = |o: &&CellOutcome<'_>| o.cell == cell.index && o.phase == question.phase;
+            let row: Vec<&CellOutcome<'_>> = stage.outcomes.iter().filter(in_row).collect();
+            let rate = |target: &usize| match row.iter().find(|o| o.target == *target) {
                 Some(outcome) => words::rate_or_bound(outcome, question.quantity),
                 None => words::NONE.into(),
             };
@@ -322,7 +319,8 @@ impl Page {
 /// Rate, latency and cores in their columns.
 fn figures(rate: &str, outcome: &CellOutcome<'_>) -> String {
     let gap = if rate.contains('±') { "" } else { "        " };
-    let (p99, cores) = (words::quantile(outcome, 0.99), words::cores(outcome, |cores| cores.own));
+    let p99 = words::quantile(outcome, 0.99);
+    let cores = words::cores(outcome, |cores| cores.own);
     format!("{:>18} {p99:>9} {cores:>7}", format!("{rate}{gap}"))
 }
 

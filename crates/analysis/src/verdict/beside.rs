@@ -1,7 +1,7 @@
 //! What readers cost the writer, and the writer the readers.
 
 use nilometer_model::{
-    ByteRate, Ingest, Measured, Nanos, ReaderTotals, Sample, Series,
+    ByteRate, Ingest, Nanos, ReaderTotals, Sample, Series,
     plan::Goal,
     sustained::{RateChange, SustainedRate, rate_change},
 };
@@ -94,23 +94,20 @@ fn at_level(recorded: &Recorded<'_>, wanted: Level) -> Option<Beside> {
 
 /// The passes of a round without readers and with these are a pair.
 fn change(recorded: &Recorded<'_>, wanted: Level) -> Option<RateChange> {
-    let passes = |wanted: Level| -> Vec<(u32, &Series)> {
-        let is_pass = |sample: &Sample, ingest: &Ingest| {
-            ingest.goal == Goal::Limit
-                && is_usual(ingest)
-                && level(ingest) == wanted
-                && sample.invalid.is_none()
-        };
-        let pass = |measured: &&'_ Measured| {
-            let sample = &measured.sample;
-            sample.ingest.as_ref().is_some_and(|ingest| is_pass(sample, ingest))
-        };
-        let passes = recorded.samples.iter().copied().filter(pass);
-        passes.map(|measured| (measured.key.repeat, &measured.sample.series)).collect()
-    };
-    let beside = passes(wanted);
+    let beside = passes(recorded, wanted);
+    let alone = passes(recorded, (0, false));
     let in_round = |round: u32| beside.iter().find(|(repeat, _)| *repeat == round).map(|(_, series)| *series);
-    let pairs: Vec<(&Series, &Series)> =
-        passes((0, false)).into_iter().filter_map(|(round, alone)| Some((alone, in_round(round)?))).collect();
-    rate_change(&pairs)
+    let pairs = alone.into_iter().filter_map(|(round, alone)| Some((alone, in_round(round)?)));
+    rate_change(&pairs.collect::<Vec<_>>())
+}
+
+/// Valid passes as fast as it goes with such readers, each with its round.
+fn passes<'a>(recorded: &Recorded<'a>, wanted: Level) -> Vec<(u32, &'a Series)> {
+    let of = recorded.samples.iter().copied().filter(|measured| is_pass(&measured.sample, wanted));
+    of.map(|measured| (measured.key.repeat, &measured.sample.series)).collect()
+}
+
+fn is_pass(sample: &Sample, wanted: Level) -> bool {
+    let Some(ingest) = &sample.ingest else { return false };
+    ingest.goal == Goal::Limit && is_usual(ingest) && level(ingest) == wanted && sample.invalid.is_none()
 }

@@ -214,19 +214,23 @@ fn is_usual(ingest: &Ingest) -> bool {
 
 /// In each condition.
 fn under(recorded: &Recorded<'_>) -> Vec<Under> {
-    let of = |goal: Goal| recorded.of(goal).filter(|(_, ingest)| !ingest.condition.is_empty());
-    let mut names: Vec<&str> = of(Goal::Pace).map(|(_, ingest)| ingest.condition.as_str()).collect();
-    names.dedup();
-    let one = |name: &str| {
-        let limits =
-            of(Goal::Limit).filter(|(sample, ingest)| ingest.condition == name && sample.invalid.is_none());
-        Under {
-            condition: name.into(),
-            finding: worst(of(Goal::Pace).filter(|(_, ingest)| ingest.condition == name).collect()),
-            limit: long_run(limits.map(|(sample, _)| sample)),
-        }
-    };
-    names.into_iter().map(one).collect()
+    let mut conditions: Vec<&str> = recorded
+        .of(Goal::Pace)
+        .map(|(_, ingest)| ingest.condition.as_str())
+        .filter(|condition| !condition.is_empty())
+        .collect();
+    conditions.dedup();
+    conditions.into_iter().map(|condition| under_condition(recorded, condition)).collect()
+}
+
+fn under_condition(recorded: &Recorded<'_>, condition: &str) -> Under {
+    let of = |goal: Goal| recorded.of(goal).filter(|(_, ingest)| ingest.condition == condition);
+    let limits = of(Goal::Limit).filter(|(sample, _)| sample.invalid.is_none());
+    Under {
+        condition: condition.into(),
+        finding: worst(of(Goal::Pace).collect()),
+        limit: long_run(limits.map(|(sample, _)| sample)),
+    }
 }
 
 /// Those who read while it was made.
@@ -295,26 +299,28 @@ fn together(recorded: &Recorded<'_>) -> Vec<Together> {
 
 /// What searches found, as far as they came: the first of each kind, if an instrument was searched for several times.
 fn searched(results: &Results, recorded: &Recorded<'_>) -> (Option<RateLimit>, Option<(BufferLimit, Bytes)>) {
-    let found = |goal: Goal| {
-        let first = recorded
-            .samples
-            .iter()
-            .find(|measured| measured.sample.ingest.as_ref().is_some_and(|ingest| ingest.goal == goal))?;
-        let cell = results.recording(first.key)?;
-        let same = recorded.samples.iter().filter(|measured| measured.key.cell == first.key.cell);
-        let trials: Vec<_> = same.filter_map(|measured| SearchTrial::of(&measured.sample)).collect();
-        match search::advise(cell, cell.rate(), &trials) {
-            Advice::Found(found) => Some((found, cell.recorded().frame_size())),
-            Advice::Next(_) => None,
-        }
-    };
-    let highest = match found(Goal::Search) {
+    let highest = match found(results, recorded, Goal::Search) {
         Some((Found::Rate(limit), _)) => Some(limit),
         _ => None,
     };
-    match found(Goal::Buffer) {
+    match found(results, recorded, Goal::Buffer) {
         Some((Found::Buffer(limit), slot)) => (highest, Some((limit, slot))),
         _ => (highest, None),
+    }
+}
+
+/// What the first search with this goal found if it came to its end, and the size of its frames.
+fn found(results: &Results, recorded: &Recorded<'_>, goal: Goal) -> Option<(Found, Bytes)> {
+    let first = recorded
+        .samples
+        .iter()
+        .find(|measured| measured.sample.ingest.as_ref().is_some_and(|ingest| ingest.goal == goal))?;
+    let cell = results.recording(first.key)?;
+    let same = recorded.samples.iter().filter(|measured| measured.key.cell == first.key.cell);
+    let trials: Vec<_> = same.filter_map(|measured| SearchTrial::of(&measured.sample)).collect();
+    match search::advise(cell, cell.rate(), &trials) {
+        Advice::Found(found) => Some((found, cell.recorded().frame_size())),
+        Advice::Next(_) => None,
     }
 }
 

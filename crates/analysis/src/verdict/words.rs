@@ -110,7 +110,9 @@ impl Verdict {
     }
 
     fn lost(&self, f: &mut fmt::Formatter<'_>, trial: &TrialVerdict) -> fmt::Result {
-        let (rate, buffer, lost) = (self.rate, decimal(trial.buffer), lost_frames(trial));
+        let rate = self.rate;
+        let buffer = decimal(trial.buffer);
+        let lost = lost_frames(trial);
         match &trial.packets {
             Some(packets) => write!(
                 f,
@@ -209,7 +211,8 @@ impl Verdict {
 
     /// What readers change as fast as it goes.
     fn cost(&self, beside: &Beside, who: &str) -> Option<String> {
-        let (limit, alone) = (beside.limit?, self.limit?);
+        let limit = beside.limit?;
+        let alone = self.limit?;
         let rates = format!("{} instead of {}", limit.rate, alone.rate);
         let Some(change) = beside.change else {
             return Some(format!(

@@ -105,7 +105,8 @@ impl Axis {
     /// Logarithmic, with ticks at powers of ten, and at 2 and 5 times these where there are few.
     pub(in crate::report) fn log(unit: Unit, least: f64, most: f64) -> Self {
         let least = least.max(1e-3);
-        let (lowest, highest) = (least.log10().floor(), (most.max(least * 1.01)).log10().ceil());
+        let lowest = least.log10().floor();
+        let highest = (most.max(least * 1.01)).log10().ceil();
         let few = highest - lowest <= 2.0;
         let decades = (lowest as i32)..=(highest as i32);
         let factors: &[f64] = if few { &[1.0, 2.0, 5.0] } else { &[1.0] };
@@ -160,7 +161,8 @@ impl Axis {
         let mut kept: Vec<(f64, &str)> = Vec::new();
         let mut taken = f64::INFINITY;
         for (value, label) in self.ticks.iter().rev() {
-            let (middle, half) = (self.at(*value) * length, room(label) / 2.0);
+            let middle = self.at(*value) * length;
+            let half = room(label) / 2.0;
             if middle + half <= taken {
                 kept.push((self.at(*value), label));
                 taken = middle - half;

@@ -1,6 +1,6 @@
 //! Horizontal bars with their intervals and repeats: what a name stands before fits a telephone as well as a poster.
 
-use super::svg::{Anchor, Short, Svg};
+use super::svg::{Anchor, Short, Svg, xy};
 
 /// A chart of bars.
 #[derive(Debug, Clone)]
@@ -47,15 +47,15 @@ pub(in crate::report) fn bars(bars: &Bars) -> String {
     let labels = bars.groups.iter().filter(|(label, _)| !label.is_empty()).count();
     let height = ABOVE + ROW * rows as f64 + LABEL * labels as f64 + 4.0;
     let mut svg = Svg::new(WIDTH, height, &bars.description);
-    svg.text("h", (0.0, 11.0), Anchor::Start, &bars.title);
+    svg.text("h", xy(0.0, 11.0), Anchor::Start, &bars.title);
     let scale = LONGEST / longest(bars);
     let mut y = ABOVE;
     for (label, group) in &bars.groups {
         if !label.is_empty() {
-            svg.text("t", (0.0, y + 12.0), Anchor::Start, label);
+            svg.text("t", xy(0.0, y + 12.0), Anchor::Start, label);
             y += LABEL;
         }
-        svg.line("k", (LEFT, y), (LEFT, y + ROW * group.len() as f64 - 4.0));
+        svg.line("k", xy(LEFT, y), xy(LEFT, y + ROW * group.len() as f64 - 4.0));
         for bar in group {
             draw(&mut svg, bar, y, scale);
             y += ROW;
@@ -74,28 +74,30 @@ fn longest(bars: &Bars) -> f64 {
 }
 
 fn draw(svg: &mut Svg, bar: &Bar, y: f64, scale: f64) {
-    let (middle, at) = (y + BAR / 2.0 + 1.0, |value: f64| LEFT + (value * scale).clamp(0.0, LONGEST));
+    let middle = y + BAR / 2.0 + 1.0;
+    let at = |value: f64| LEFT + (value * scale).clamp(0.0, LONGEST);
     svg.series(bar.series);
-    svg.text("n", (LEFT - 6.0, middle + 4.0), Anchor::End, &bar.name);
+    svg.text("n", xy(LEFT - 6.0, middle + 4.0), Anchor::End, &bar.name);
     if let Some(value) = bar.value {
-        svg.rect("v", (LEFT, y + 1.0), (at(value) - LEFT, BAR));
+        svg.rect("v", xy(LEFT, y + 1.0), at(value) - LEFT, BAR);
         if bar.repeats.len() > 1 {
             let step = bar.repeats.len().div_ceil(DOTS_MOST);
             for repeat in bar.repeats.iter().step_by(step) {
-                let (x, y) = (Short(at(*repeat)), Short(middle));
+                let x = Short(at(*repeat));
+                let y = Short(middle);
                 svg.add(format_args!("<circle class=\"o\" cx=\"{x}\" cy=\"{y}\" r=\"2\"/>"));
             }
         }
         if let Some((low, high)) = bar.interval {
-            svg.line("w", (at(low), middle), (at(high), middle));
+            svg.line("w", xy(at(low), middle), xy(at(high), middle));
             for end in [low, high] {
-                svg.line("w", (at(end), middle - 4.0), (at(end), middle + 4.0));
+                svg.line("w", xy(at(end), middle - 4.0), xy(at(end), middle + 4.0));
             }
         }
     }
     svg.end();
     let class = if bar.value.is_some() { "x" } else { "bad" };
-    svg.text(class, (WIDTH, middle + 4.0), Anchor::End, &bar.text);
+    svg.text(class, xy(WIDTH, middle + 4.0), Anchor::End, &bar.text);
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use super::{
     axis::Axis,
-    svg::{Anchor, Svg},
+    svg::{Anchor, Position, Svg, xy},
 };
 
 /// A line of a plot.
@@ -106,9 +106,9 @@ impl Area {
         }
     }
 
-    fn place(&self, plot: &Plot, x: f64, y: f64) -> (f64, f64) {
-        let (x, y) = (plot.x.at(x), plot.y.at(y));
-        (self.along(x), ABOVE + (1.0 - y) * self.height)
+    fn place(&self, plot: &Plot, x: f64, y: f64) -> Position {
+        let above = 1.0 - plot.y.at(y);
+        xy(self.along(plot.x.at(x)), ABOVE + above * self.height)
     }
 
     /// From a place between 0 and 1 to pixels.
@@ -121,7 +121,7 @@ impl Area {
 pub(in crate::report) fn plot(plot: &Plot) -> String {
     let area = Area::of(plot);
     let mut svg = Svg::new(plot.width, HEIGHT, &plot.description);
-    svg.text("h", (0.0, 11.0), Anchor::Start, &plot.title);
+    svg.text("h", xy(0.0, 11.0), Anchor::Start, &plot.title);
     axes(&mut svg, plot, &area);
     for span in &plot.spans {
         draw_span(&mut svg, plot, &area, span);
@@ -136,60 +136,58 @@ pub(in crate::report) fn plot(plot: &Plot) -> String {
 }
 
 fn axes(svg: &mut Svg, plot: &Plot, area: &Area) {
-    let (bottom, right) = (ABOVE + area.height, area.left + area.width);
+    let bottom = ABOVE + area.height;
+    let right = area.left + area.width;
     for (value, _) in &plot.y.ticks {
-        let (_, y) = area.place(plot, 0.0, *value);
-        svg.line("g", (area.left, y), (right, y));
+        let Position { y, .. } = area.place(plot, 0.0, *value);
+        svg.line("g", xy(area.left, y), xy(right, y));
     }
     for (place, label) in plot.y.labelled(area.height, |_| LINE_HEIGHT) {
         let y = bottom - place * area.height + 3.5;
-        svg.text("t", (area.left - 5.0, y), Anchor::End, label);
+        svg.text("t", xy(area.left - 5.0, y), Anchor::End, label);
     }
     let room = |label: &str| 10.0 + LETTER * label.chars().count() as f64;
     for (place, label) in plot.x.labelled(area.width - 2.0 * area.inset, room) {
         let x = area.along(place);
-        svg.line("k", (x, bottom), (x, bottom + 4.0));
-        svg.text("t", (x, bottom + 15.0), Anchor::Middle, label);
+        svg.line("k", xy(x, bottom), xy(x, bottom + 4.0));
+        svg.text("t", xy(x, bottom + 15.0), Anchor::Middle, label);
     }
-    svg.line("k", (area.left, bottom), (right, bottom));
-    svg.text("t", (0.0, ABOVE - 11.0), Anchor::Start, &plot.y.name);
-    svg.text("t", (right, HEIGHT - 5.0), Anchor::End, &plot.x.name);
+    svg.line("k", xy(area.left, bottom), xy(right, bottom));
+    svg.text("t", xy(0.0, ABOVE - 11.0), Anchor::Start, &plot.y.name);
+    svg.text("t", xy(right, HEIGHT - 5.0), Anchor::End, &plot.x.name);
 }
 
 /// A narrow one is still seen.
 const SPAN_LEAST: f64 = 1.6;
 
 fn draw_span(svg: &mut Svg, plot: &Plot, area: &Area, span: &Span) {
-    let [from, to] = [span.from, span.to].map(|x| area.place(plot, x, 0.0).0);
+    let [from, to] = [span.from, span.to].map(|x| area.place(plot, x, 0.0).x);
     svg.series(span.series);
-    svg.span((from, ABOVE), ((to - from).max(SPAN_LEAST), area.height), &span.title);
+    svg.span(xy(from, ABOVE), (to - from).max(SPAN_LEAST), area.height, &span.title);
     svg.end();
 }
 
 fn draw(svg: &mut Svg, plot: &Plot, area: &Area, line: &Line) {
-    let places: Vec<(f64, f64)> =
-        line.points.iter().map(|point| area.place(plot, point.x, point.y)).collect();
+    let places: Vec<Position> = line.points.iter().map(|point| area.place(plot, point.x, point.y)).collect();
     if line.style == Style::Reference {
         return svg.path("ref", &places);
     }
-    let side = |upper: bool| {
-        line.points.iter().map(move |point| {
-            let (low, high) = point.interval.unwrap_or((point.y, point.y));
-            area.place(plot, point.x, if upper { high } else { low })
-        })
-    };
     if line.points.iter().any(|point| point.interval.is_some()) {
-        let outline: Vec<(f64, f64)> = side(true).chain(side(false).rev()).collect();
+        let interval = |point: &Point| point.interval.unwrap_or((point.y, point.y));
+        let points = line.points.iter();
+        let above = points.clone().map(|point| area.place(plot, point.x, interval(point).1));
+        let below = points.rev().map(|point| area.place(plot, point.x, interval(point).0));
+        let outline: Vec<Position> = above.chain(below).collect();
         svg.path("a", &outline);
     }
     if line.style != Style::Signs {
         svg.path("l", &places);
     }
     if line.style != Style::Plain {
-        for ((x, y), point) in places.into_iter().zip(&line.points) {
-            svg.mark(line.series, (x, y), &point.title);
+        for (at, point) in places.into_iter().zip(&line.points) {
+            svg.mark(line.series, at, &point.title);
             if !point.label.is_empty() {
-                svg.text("t", (x, y - 8.0), Anchor::Middle, &point.label);
+                svg.text("t", xy(at.x, at.y - 8.0), Anchor::Middle, &point.label);
             }
         }
     }
@@ -199,16 +197,16 @@ fn draw(svg: &mut Svg, plot: &Plot, area: &Area, line: &Line) {
 fn names(svg: &mut Svg, plot: &Plot, area: &Area) {
     let end = |line: &Line| line.points.last().map(|point| area.place(plot, point.x, point.y));
     let named = plot.lines.iter().filter(|line| matches!(line.style, Style::Marked | Style::Plain));
-    let mut ends: Vec<((f64, f64), &Line)> = named.filter_map(|line| Some((end(line)?, line))).collect();
-    ends.sort_by(|a, b| a.0.0.total_cmp(&b.0.0));
+    let mut ends: Vec<(Position, &Line)> = named.filter_map(|line| Some((end(line)?, line))).collect();
+    ends.sort_by(|a, b| a.0.x.total_cmp(&b.0.x));
     // Only names of lines that end at about the same place can overlap.
     let room = |line: &Line| LETTER * line.name.chars().count() as f64;
-    for near in ends.chunk_by_mut(|a, b| b.0.0 - a.0.0 < room(a.1)) {
-        near.sort_by(|a, b| a.0.1.total_cmp(&b.0.1));
-        let places = apart(&near.iter().map(|((_, y), _)| *y).collect::<Vec<_>>(), ABOVE + area.height);
-        for (((x, _), line), y) in near.iter().zip(places) {
+    for near in ends.chunk_by_mut(|a, b| b.0.x - a.0.x < room(a.1)) {
+        near.sort_by(|a, b| a.0.y.total_cmp(&b.0.y));
+        let places = apart(&near.iter().map(|(end, _)| end.y).collect::<Vec<_>>(), ABOVE + area.height);
+        for ((end, line), y) in near.iter().zip(places) {
             svg.series(line.series);
-            svg.text("n", (x + 7.0, y + 4.0), Anchor::Start, &line.name);
+            svg.text("n", xy(end.x + 7.0, y + 4.0), Anchor::Start, &line.name);
             svg.end();
         }
     }

@@ -27,8 +27,22 @@ pub(super) const COLOURS: usize = 8;
 
 /// The classes of a series.
 pub(in crate::report) fn classes(series: usize) -> String {
-    let (colour, round) = (series % COLOURS, series / COLOURS);
+    let colour = series % COLOURS;
+    let round = series / COLOURS;
     if round == 0 { format!("s{colour}") } else { format!("s{colour} r{}", 1 + (round - 1) % 3) }
+}
+
+/// A point of a drawing.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Position {
+    /// Pixels from the left.
+    pub(super) x: f64,
+    /// Pixels from above.
+    pub(super) y: f64,
+}
+
+pub(super) const fn xy(x: f64, y: f64) -> Position {
+    Position { x, y }
 }
 
 /// A drawing, its origin at the upper left; units are pixels at its natural size.
@@ -71,34 +85,36 @@ impl Svg {
         self.text.push_str("</g>");
     }
 
-    pub(super) fn line(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) {
-        let [x1, y1, x2, y2] = [from.0, from.1, to.0, to.1].map(Short);
+    pub(super) fn line(&mut self, class: &str, from: Position, to: Position) {
+        let [x1, y1, x2, y2] = [from.x, from.y, to.x, to.y].map(Short);
         self.add(format_args!("<path class=\"{class}\" d=\"M{x1} {y1}L{x2} {y2}\"/>"));
     }
 
-    pub(super) fn rect(&mut self, class: &str, (x, y): (f64, f64), (width, height): (f64, f64)) {
-        let [x, y, width, height] = [x, y, width.max(0.0), height].map(Short);
+    /// `corner` is the upper left one.
+    pub(super) fn rect(&mut self, class: &str, corner: Position, width: f64, height: f64) {
+        let [x, y, width, height] = [corner.x, corner.y, width.max(0.0), height].map(Short);
         self.add(format_args!(
             "<rect class=\"{class}\" x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\"/>"
         ));
     }
 
-    /// A stretch of the area, with what is shown when it is pointed at.
-    pub(super) fn span(&mut self, (x, y): (f64, f64), (width, height): (f64, f64), title: &str) {
-        let [x, y, width, height] = [x, y, width, height].map(Short);
+    /// A stretch of the area from its upper left corner on, with what is shown when it is pointed at.
+    pub(super) fn span(&mut self, corner: Position, width: f64, height: f64, title: &str) {
+        let [x, y, width, height] = [corner.x, corner.y, width, height].map(Short);
         self.add(format_args!(
             "<rect class=\"b\" x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\"><title>{}</title></rect>",
             Escaped(title)
         ));
     }
 
-    pub(super) fn text(&mut self, class: &str, (x, y): (f64, f64), anchor: Anchor, text: &str) {
+    pub(super) fn text(&mut self, class: &str, at: Position, anchor: Anchor, text: &str) {
         let anchor = match anchor {
             Anchor::Start => "",
             Anchor::Middle => " text-anchor=\"middle\"",
             Anchor::End => " text-anchor=\"end\"",
         };
-        let (x, y) = (Short(x), Short(y));
+        let x = Short(at.x);
+        let y = Short(at.y);
         self.add(format_args!(
             "<text class=\"{class}\" x=\"{x}\" y=\"{y}\"{anchor}>{}</text>",
             Escaped(text)
@@ -106,21 +122,21 @@ impl Svg {
     }
 
     /// A line through points, or the outline of an area.
-    pub(super) fn path(&mut self, class: &str, points: &[(f64, f64)]) {
+    pub(super) fn path(&mut self, class: &str, points: &[Position]) {
         if points.is_empty() {
             return;
         }
         self.add(format_args!("<path class=\"{class}\" d=\"M"));
-        for (x, y) in points {
-            self.add(format_args!("{} {} ", Short(*x), Short(*y)));
+        for point in points {
+            self.add(format_args!("{} {} ", Short(point.x), Short(point.y)));
         }
         self.text.pop();
         self.add(format_args!("\"/>"));
     }
 
     /// The sign of a series at a point, with what is shown when it is pointed at.
-    pub(super) fn mark(&mut self, series: usize, (x, y): (f64, f64), title: &str) {
-        let shape = shape(series, (x, y));
+    pub(super) fn mark(&mut self, series: usize, at: Position, title: &str) {
+        let shape = shape(series, at);
         self.add(format_args!("<path class=\"m\" d=\"{shape}\"><title>{}</title></path>", Escaped(title)));
     }
 
@@ -131,10 +147,12 @@ impl Svg {
 }
 
 /// A circle, square, triangle, diamond and so on, about 7 pixels wide.
-fn shape(series: usize, (x, y): (f64, f64)) -> String {
+fn shape(series: usize, middle: Position) -> String {
+    let Position { x, y } = middle;
     let outline: &[(f64, f64)] = match series % 6 {
         0 => {
-            let (left, y) = (Short(x - 3.4), Short(y));
+            let left = Short(x - 3.4);
+            let y = Short(y);
             return format!("M{left} {y}a3.4 3.4 0 1 0 6.8 0a3.4 3.4 0 1 0 -6.8 0z");
         }
         1 => &[(-3.1, -3.1), (3.1, -3.1), (3.1, 3.1), (-3.1, 3.1)],
@@ -153,7 +171,7 @@ pub(in crate::report) fn sign(series: usize) -> String {
     format!(
         "<svg class=\"sign {}\" viewBox=\"0 0 26 12\" aria-hidden=\"true\"><path class=\"l\" d=\"M1 6 25 6\"/><path class=\"m\" d=\"{}\"/></svg>",
         classes(series),
-        shape(series, (13.0, 6.0))
+        shape(series, xy(13.0, 6.0))
     )
 }
 
@@ -162,7 +180,7 @@ pub(in crate::report) fn lone_sign(series: usize) -> String {
     format!(
         "<svg class=\"sign lone {}\" viewBox=\"0 0 12 12\" aria-hidden=\"true\"><path class=\"m\" d=\"{}\"/></svg>",
         classes(series),
-        shape(series, (6.0, 6.0))
+        shape(series, xy(6.0, 6.0))
     )
 }
 
@@ -175,7 +193,8 @@ impl Display for Short {
         if !tenths.is_finite() {
             return f.write_str("0");
         }
-        let (whole, tenth) = ((tenths / 10.0).trunc(), tenths.abs() % 10.0);
+        let whole = (tenths / 10.0).trunc();
+        let tenth = tenths.abs() % 10.0;
         if tenth == 0.0 { write!(f, "{}", whole + 0.0) } else { write!(f, "{}", tenths / 10.0) }
     }
 }

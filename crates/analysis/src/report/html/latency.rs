@@ -88,40 +88,51 @@ pub(super) struct Distribution<'a> {
     pub(super) histogram: &'a Histogram,
 }
 
+/// The least and the longest time of all that is drawn, in nanoseconds.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Extent {
+    least: f64,
+    longest: f64,
+}
+
 /// How long things took: each further nine has as much room. `limit` is drawn as a reference, `extent` is on the axis.
 pub(super) fn quantiles(
     title: &str,
     what: &str,
     distributions: &[Distribution<'_>],
     limit: Option<Nanos>,
-    extent: (f64, f64),
+    extent: Extent,
 ) -> Option<String> {
     let count = distributions.iter().map(|of| of.histogram.count()).max().filter(|count| *count > 0)?;
     let x = Axis::of_nines(count, what);
     let drawn = distributions.iter().filter(|of| of.histogram.count() > 0);
     let mut lines: Vec<Line> = drawn.map(quantile_line).collect();
-    let (mut least, mut most) = extent;
+    let Extent { mut least, mut longest } = extent;
     if let Some(Nanos(limit)) = limit {
-        (least, most) = (least.min(limit as f64), most.max(limit as f64));
-        lines.push(reference(limit as f64, (0.0, f64::MAX)));
+        least = least.min(limit as f64);
+        longest = longest.max(limit as f64);
+        lines.push(reference(limit as f64, f64::MAX));
     }
     let description = format!("{title}: share of {what} that took at most so long");
-    let y = Axis::log(Unit::Time, least.max(1.0), most);
+    let y = Axis::log(Unit::Time, least.max(1.0), longest);
     let title = clipped(title, LETTERS);
     Some(plot(&Plot { title, description, x, y, lines, spans: Vec::new(), width: WIDTH }))
 }
 
-/// The least and the longest time of all that is drawn.
-pub(super) fn extent(distributions: &[Distribution<'_>]) -> (f64, f64) {
+pub(super) fn extent(distributions: &[Distribution<'_>]) -> Extent {
     let drawn = distributions.iter().filter(|of| of.histogram.count() > 0);
     let points = drawn.flat_map(|of| quantile_line(of).points);
-    points.fold((f64::INFINITY, 0.0), |(least, most), point| (least.min(point.y), most.max(point.y)))
+    let none = Extent { least: f64::INFINITY, longest: 0.0 };
+    points.fold(none, |extent, point| Extent {
+        least: extent.least.min(point.y),
+        longest: extent.longest.max(point.y),
+    })
 }
 
-/// A level from one side of a chart to the other.
-pub(super) fn reference(level: f64, (from, to): (f64, f64)) -> Line {
+/// A level from one side of a chart to the other, which is at `end`.
+pub(super) fn reference(level: f64, end: f64) -> Line {
     let point = |x| Point { x, y: level, ..Point::default() };
-    Line { series: 0, name: String::new(), points: vec![point(from), point(to)], style: Style::Reference }
+    Line { series: 0, name: String::new(), points: vec![point(0.0), point(end)], style: Style::Reference }
 }
 
 fn quantile_line(of: &Distribution<'_>) -> Line {
@@ -198,7 +209,7 @@ pub(super) fn timeline(
         return None;
     }
     if let Some(level) = level {
-        lines.push(reference(level, (0.0, end)));
+        lines.push(reference(level, end));
     }
     let unit = if quantity == Quantity::Bytes { Unit::ByteRate } else { Unit::Operations };
     let mut x = Axis::from_zero(Unit::Time, end);
@@ -221,7 +232,8 @@ fn time_line(target: usize, series: &Series, quantity: Quantity) -> Line {
             Quantity::Bytes => bins.iter().map(|bin| bin.bytes).sum(),
             Quantity::Operations => bins.iter().map(|bin| bin.operations).sum(),
         };
-        let (x, y) = ((number as f64 + 0.5) * width, amount as f64 / (width * 1e-9));
+        let x = (number as f64 + 0.5) * width;
+        let y = amount as f64 / (width * 1e-9);
         Point { x, y, ..Point::default() }
     });
     Line { series: target, name: letter(target), points: points.collect(), style: Style::Plain }

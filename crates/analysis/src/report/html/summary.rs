@@ -44,7 +44,8 @@ fn write_prospects(page: &mut String, study: &Study<'_>) -> std::fmt::Result {
     if predictions.rows.is_empty() {
         return Ok(());
     }
-    let (title, subtitle) = (prospects::title(predictions), prospects::SUBTITLE);
+    let title = prospects::title(predictions);
+    let subtitle = prospects::SUBTITLE;
     write!(page, "<section class=\"card\"><h2>{title}</h2><p class=\"soft\">{subtitle}</p>")?;
     if prospects::is_table(predictions) {
         write_table(page, study)?;
@@ -170,7 +171,7 @@ fn write_questions(page: &mut String, study: &Study<'_>) -> std::fmt::Result {
     for (number, stage) in study.stages.iter().enumerate() {
         for (place, question) in stage.questions.iter().enumerate() {
             let name = if place == 0 { stage.name } else { "" };
-            write_question(page, study, (number, stage), question, name)?;
+            write_question(page, study, number, stage, question, name)?;
         }
     }
     page.push_str("</section>");
@@ -180,7 +181,8 @@ fn write_questions(page: &mut String, study: &Study<'_>) -> std::fmt::Result {
 fn write_question(
     page: &mut String,
     study: &Study<'_>,
-    (number, stage): (usize, &StudyStage<'_>),
+    number: usize,
+    stage: &StudyStage<'_>,
     question: &Question,
     name: &str,
 ) -> std::fmt::Result {

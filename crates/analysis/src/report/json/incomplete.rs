@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::{EvidenceGap, MissingEvidence, OpenQuestion, Share, Unused, letter};
+use crate::{EvidenceGap, MissingEvidence, OpenQuestion, Unused, letter};
 
 /// What was planned and is not there.
 #[derive(Serialize)]
@@ -64,13 +64,12 @@ pub(super) fn incomplete(missing: &MissingEvidence) -> Option<Incomplete<'_>> {
 }
 
 fn parts(gap: &EvidenceGap) -> impl Iterator<Item = Part<'_>> {
-    let part = |share: &Share| Part {
+    gap.on.iter().map(|share| Part {
         what: &gap.what,
         target: letter(share.target),
         measured: share.measured,
         planned: share.planned,
-    };
-    gap.on.iter().map(part)
+    })
 }
 
 fn not_applicable(unused: &Unused) -> NotApplicable<'_> {

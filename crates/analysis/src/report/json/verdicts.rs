@@ -57,8 +57,12 @@ impl Paced {
 }
 
 /// In the order of instruments, then targets.
-pub(super) fn verdicts<'a>(study: &'a Study<'_>) -> Vec<Answered> {
-    let answered = |verdict: &'a Verdict| Answered {
+pub(super) fn verdicts(study: &Study<'_>) -> Vec<Answered> {
+    study.verdicts.iter().map(answered).collect()
+}
+
+fn answered(verdict: &Verdict) -> Answered {
+    Answered {
         instrument: verdict.instrument.label(),
         target: letter(verdict.target),
         carried: verdict.decision() == Decision::Carries,
@@ -71,6 +75,5 @@ pub(super) fn verdicts<'a>(study: &'a Study<'_>) -> Vec<Answered> {
         recording: Paced::of(verdict),
         sentence: verdict.to_string(),
         more: verdict.more(),
-    };
-    study.verdicts.iter().map(answered).collect()
+    }
 }

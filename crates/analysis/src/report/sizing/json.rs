@@ -177,13 +177,13 @@ fn buffer(sized: &Sized<'_>) -> BufferCapacity {
 }
 
 fn assumptions(sized: &Sized<'_>) -> Vec<Assumption> {
-    let assumption = |row: super::basis::Basis| Assumption {
+    let rows = basis(sized).into_iter().map(|row| Assumption {
         what: row.what,
         from: word(&row.from),
         detail: detail(&row.from).to_owned(),
         value: row.value,
-    };
-    basis(sized).into_iter().map(assumption).collect()
+    });
+    rows.collect()
 }
 
 fn simulation(checked: &Checked) -> Simulation {

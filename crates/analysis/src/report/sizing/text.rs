@@ -47,14 +47,16 @@ pub fn sizing_text(sized: &Sized<'_>, palette: Palette) -> String {
 
 /// What it is for, in a sentence.
 fn comes(sized: &Sized<'_>) -> String {
-    let (peak, mean) = (sized.demand.peak(), sized.demand.mean());
+    let peak = sized.demand.peak();
+    let mean = sized.demand.mean();
     let streams = counted(sized.demand.streams(), "stream");
     let bring = if sized.demand.streams() == 1 { "brings" } else { "bring" };
     let pauses = if peak.0 > mean.0 * 1.001 { format!(", {mean} with their pauses") } else { String::new() };
     let written = sized.demand.written();
     let packs = sized.demand.kinds.iter().any(Kind::is_packed);
     let marked = |place| if is_assumed(place, sized) { "~" } else { "" };
-    let (mark, guess) = (marked(Place::Network), marked(Place::Storage));
+    let mark = marked(Place::Network);
+    let guess = marked(Place::Storage);
     let written = if packs { format!(", of which {guess}{written} are written") } else { String::new() };
     let read = sized.demand.reading();
     let read = if read.0 > 0.0 { format!("; {read} are read meanwhile") } else { String::new() };

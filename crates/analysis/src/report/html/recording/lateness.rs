@@ -4,7 +4,7 @@ use nilometer_model::{Histogram, Measured, Nanos, TargetEntry};
 
 use crate::{Study, letter};
 
-use super::super::latency::{Distribution, extent, quantiles};
+use super::super::latency::{Distribution, Extent, extent, quantiles};
 
 /// Colours behind those of the first targets: a line is a kind here, and not a target.
 const FIRST_SERIES: usize = 4;
@@ -15,13 +15,14 @@ pub(super) fn charts(study: &Study<'_>, title: &str, samples: &[&Measured]) -> V
         samples.iter().map(|measured| (*measured, kinds(study, measured))).collect();
     let all: Vec<Distribution<'_>> = of_targets.iter().flat_map(|(_, kinds)| kinds.clone()).collect();
     let extent = extent(&all);
-    let chart = |(measured, kinds): &(&Measured, Vec<Distribution<'_>>)| {
-        let ingest = measured.sample.ingest.as_ref()?;
-        let buffer = Nanos(ingest.slots * ingest.period.0);
-        let title = format!("{}: frames {title}, from due until", letter(measured.key.target));
-        quantiles(&title, "frames", kinds, Some(buffer), extent)
-    };
-    of_targets.iter().filter_map(chart).collect()
+    of_targets.iter().filter_map(|(measured, kinds)| chart(title, measured, kinds, extent)).collect()
+}
+
+fn chart(title: &str, measured: &Measured, kinds: &[Distribution<'_>], extent: Extent) -> Option<String> {
+    let ingest = measured.sample.ingest.as_ref()?;
+    let buffer = Nanos(ingest.slots * ingest.period.0);
+    let title = format!("{}: frames {title}, from due until", letter(measured.key.target));
+    quantiles(&title, "frames", kinds, Some(buffer), extent)
 }
 
 /// What was measured of a recording.

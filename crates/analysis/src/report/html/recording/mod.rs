@@ -117,12 +117,7 @@ fn drawn<'a>(recording: &StudyRecording<'a>) -> Vec<Setting<'a>> {
 /// Of each target the recording that the verdict rests on: the slowest in the long run as fast as it goes, and the one with
 /// the longest stall at its own pace.
 fn chosen<'a>(recording: &StudyRecording<'a>, goal: Goal, setting: Setting<'_>) -> Vec<&'a Measured> {
-    let badness = |measured: &Measured| {
-        let ingest = measured.sample.ingest.as_ref();
-        let slow = -measured.sample.sustained_rate().0;
-        let (lost, stall) = ingest.map_or((0.0, 0.0), |of| (of.lost as f64, of.longest_stall.0 as f64));
-        if goal == Goal::Limit { (slow, 0.0) } else { (lost, stall) }
-    };
+    let badness = |measured: &Measured| badness(measured, goal);
     let is_wanted = |measured: &&&'a Measured| {
         let ingest = measured.sample.ingest.as_ref();
         measured.sample.invalid.is_none()
@@ -137,6 +132,16 @@ fn chosen<'a>(recording: &StudyRecording<'a>, goal: Goal, setting: Setting<'_>) 
         }
     }
     chosen
+}
+
+/// How bad a recording is among others with this goal: the slowest is the worst, or the one that lost most, then the one with
+/// the longest stall.
+fn badness(measured: &Measured, goal: Goal) -> (f64, f64) {
+    if goal == Goal::Limit {
+        return (-measured.sample.sustained_rate().0, 0.0);
+    }
+    let ingest = measured.sample.ingest.as_ref();
+    ingest.map_or((0.0, 0.0), |ingest| (ingest.lost as f64, ingest.longest_stall.0 as f64))
 }
 
 fn write_paced(

@@ -46,7 +46,7 @@ pub(super) fn ring(title: &str, samples: &[&Measured]) -> Option<String> {
     sizes.dedup();
     let mut lines: Vec<Line> =
         rings.iter().flat_map(|(target, slots, levels)| lines(*target, *slots, levels)).collect();
-    lines.extend(sizes.into_iter().map(|slots| reference(slots as f64, (0.0, end))));
+    lines.extend(sizes.into_iter().map(|slots| reference(slots as f64, end)));
     let mut x = Axis::from_zero(Unit::Time, end);
     x.until(end);
     let y = Axis::from_zero(Unit::Count("slots in use"), most as f64);
@@ -71,7 +71,8 @@ fn length(levels: &Levels) -> f64 {
 fn lines(target: usize, slots: u64, levels: &Levels) -> Vec<Line> {
     let together = levels.bins().len().div_ceil(POINTS_MOST);
     let width = levels.width().0 as f64 * together as f64;
-    let (mut used, mut lost) = (Vec::new(), Vec::new());
+    let mut used = Vec::new();
+    let mut lost = Vec::new();
     for (number, bins) in levels.bins().chunks(together).enumerate() {
         let x = (number as f64 + 0.5) * width;
         let most = bins.iter().map(|level| level.most).max().unwrap_or(0);

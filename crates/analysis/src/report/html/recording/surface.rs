@@ -78,12 +78,14 @@ fn mean(made: &[&Measured], of: fn(&Measured) -> f64) -> f64 {
     Summary::of(&values).map_or(0.0, |summary| summary.mean)
 }
 
+fn point(target: usize, setting: Setting<'_>, made: &[&Measured]) -> Point {
+    let x = mean(made, read);
+    let y = written(made);
+    let title = format!("{}, {setting}: {} written, {} read", letter(target), ByteRate(y), ByteRate(x));
+    Point { x, y, title, label: setting.sign(), ..Point::default() }
+}
+
 fn line(target: usize, points: BTreeMap<Setting<'_>, Vec<&Measured>>) -> Line {
-    let point = |(setting, made): (Setting<'_>, Vec<&Measured>)| {
-        let (x, y) = (mean(&made, read), written(&made));
-        let title = format!("{}, {setting}: {} written, {} read", letter(target), ByteRate(y), ByteRate(x));
-        Point { x, y, title, label: setting.sign(), ..Point::default() }
-    };
-    let points = points.into_iter().map(point).collect();
+    let points = points.into_iter().map(|(setting, made)| point(target, setting, &made)).collect();
     Line { series: target, name: letter(target), points, style: Style::Marked }
 }

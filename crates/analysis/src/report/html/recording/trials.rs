@@ -64,27 +64,27 @@ fn found(study: &Study<'_>, recording: &StudyRecording<'_>, target: usize) -> Op
     study.verdicts.iter().find(of)?.highest
 }
 
+/// A sign for each trial that ended so.
+fn signs(trials: &[Trial], ended: SearchEnd, series: usize, word: &str) -> Line {
+    let those = (1_u32..).zip(trials).filter(|(_, trial)| trial.ended == ended);
+    let points = those.map(|(number, trial)| Point {
+        x: f64::from(number),
+        y: trial.rate.0,
+        title: format!("trial {number} at {}: {word}", trial.rate),
+        ..Point::default()
+    });
+    Line { series, name: String::new(), points: points.collect(), style: Style::Signs }
+}
+
 fn chart(samples: &[&Measured], limit: Option<RateLimit>) -> String {
     let trials: Vec<Trial> = samples.iter().filter_map(|measured| Trial::of(&measured.sample)).collect();
-    let numbered = || (1_u32..).zip(&trials);
-    let mut lines: Vec<Line> = ENDS
-        .into_iter()
-        .map(|(ended, series, word)| {
-            let those = numbered().filter(|(_, trial)| trial.ended == ended);
-            let point = |(number, trial): (u32, &Trial)| Point {
-                x: f64::from(number),
-                y: trial.rate.0,
-                title: format!("trial {number} at {}: {word}", trial.rate),
-                ..Point::default()
-            };
-            Line { series, name: String::new(), points: those.map(point).collect(), style: Style::Signs }
-        })
-        .collect();
+    let mut lines: Vec<Line> =
+        ENDS.into_iter().map(|(ended, series, word)| signs(&trials, ended, series, word)).collect();
     let end = trials.len() as f64 + 1.0;
     let mut x = Axis::from_zero(Unit::Count("trial"), end);
     x.until(end);
     let ends = limit.iter().flat_map(|limit| [limit.carried, limit.lost]).flatten();
-    lines.extend(ends.map(|rate| reference(rate.0, (0.0, end))));
+    lines.extend(ends.map(|rate| reference(rate.0, end)));
     let most = trials.iter().map(|trial| trial.rate.0).fold(0.0, f64::max);
     let title = format!("{}: the rate of each trial", letter(samples[0].key.target));
     plot(&Plot {
