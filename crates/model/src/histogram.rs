@@ -47,7 +47,8 @@ impl Histogram {
 
     /// The lowest value of a bucket, in nanoseconds.
     pub fn lowest(bucket: u16) -> u64 {
-        let (octave, mantissa) = (u32::from(bucket) >> PER_OCTAVE_BITS, u64::from(bucket) & 31);
+        let octave = u32::from(bucket) >> PER_OCTAVE_BITS;
+        let mantissa = u64::from(bucket) & 31;
         match octave {
             0 => mantissa,
             _ => (mantissa | 32).checked_shl(octave - 1).unwrap_or(u64::MAX),

@@ -81,8 +81,11 @@ impl Moment {
     /// `2026-11-22T18:00:00Z`.
     fn iso(mut text: &str) -> Option<Self> {
         let rest = &mut text;
-        let (year, month) = (number(rest, 4, "-")?, number(rest, 2, "-")?);
-        let (day, hours, minutes) = (number(rest, 2, "T")?, number(rest, 2, ":")?, number(rest, 2, ":")?);
+        let year = number(rest, 4, "-")?;
+        let month = number(rest, 2, "-")?;
+        let day = number(rest, 2, "T")?;
+        let hours = number(rest, 2, ":")?;
+        let minutes = number(rest, 2, ":")?;
         let nanos = seconds(rest, 'Z')?;
         if !(1..=12).contains(&month) || year < 1970 {
             return None;
@@ -95,8 +98,10 @@ impl Moment {
     /// `2026y326d18h00m00s`.
     fn of_vex(mut text: &str) -> Option<Self> {
         let rest = &mut text;
-        let (year, day) = (number(rest, 4, "y")?, number(rest, 3, "d")?);
-        let (hours, minutes) = (number(rest, 2, "h")?, number(rest, 2, "m")?);
+        let year = number(rest, 4, "y")?;
+        let day = number(rest, 3, "d")?;
+        let hours = number(rest, 2, "h")?;
+        let minutes = number(rest, 2, "m")?;
         Moment::new(year, day, hours, minutes, seconds(rest, 's')?)
     }
 
@@ -112,7 +117,8 @@ impl Moment {
     /// As VEX files write it, with four decimals: `2026y326d18h00m00.0000s`.
     pub fn vex(self) -> String {
         let [year, day, hours, minutes, nanos] = self.parts();
-        let (seconds, fraction) = (nanos / SECOND, nanos % SECOND / 100_000);
+        let seconds = nanos / SECOND;
+        let fraction = nanos % SECOND / 100_000;
         format!("{year:04}y{day:03}d{hours:02}h{minutes:02}m{seconds:02}.{fraction:04}s")
     }
 }

@@ -47,7 +47,8 @@ impl Schedule {
             || periods(duration.0),
             |Burst { frames, pause }| {
                 let cycle = frames.saturating_mul(self.period.0).saturating_add(pause.0).max(1);
-                let (cycles, rest) = (duration.0 / cycle, duration.0 % cycle);
+                let cycles = duration.0 / cycle;
+                let rest = duration.0 % cycle;
                 cycles.saturating_mul(frames).saturating_add(periods(rest).min(frames))
             },
         );

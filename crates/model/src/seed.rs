@@ -61,7 +61,8 @@ impl RandomStream {
     pub fn next(&mut self) -> u64 {
         let [a, b, c, d] = self.state;
         let result = b.wrapping_mul(5).rotate_left(7).wrapping_mul(9);
-        let (c, d) = (c ^ a, d ^ b);
+        let c = c ^ a;
+        let d = d ^ b;
         self.state = [a ^ d, b ^ c, c ^ (b << 17), d.rotate_left(45)];
         result
     }

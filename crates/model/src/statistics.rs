@@ -26,7 +26,8 @@ impl Summary {
         let count = values.len();
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
-        let (&least, &greatest) = (sorted.first()?, sorted.last()?);
+        let &least = sorted.first()?;
+        let &greatest = sorted.last()?;
         let mean = values.iter().sum::<f64>() / count as f64;
         let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
         let sem = (count > 1).then(|| (squares / (count - 1) as f64 / count as f64).sqrt());
@@ -75,7 +76,8 @@ pub const PAIRS_LEAST: usize = 6;
 /// it is that of their n pairs, with n - 1.
 pub fn detectable(cells: usize, repeats: u32, spread: f64) -> (Option<f64>, Option<f64>) {
     let repeats = repeats as usize;
-    let (pairs, freedom) = (cells * repeats, cells * repeats.saturating_sub(1));
+    let pairs = cells * repeats;
+    let freedom = cells * repeats.saturating_sub(1);
     let of =
         |freedom: usize, pairs: usize| (student(freedom) * spread * (2.0 / pairs as f64).sqrt()).exp_m1();
     let cell = (freedom > 0).then(|| of(freedom, repeats));

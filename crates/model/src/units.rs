@@ -93,7 +93,8 @@ const FREQUENCY_CHOICES: &str = "Hz, kHz, MHz";
 fn parse(text: &str, units: &[Unit], choices: &'static str) -> Result<f64, UnitError> {
     let text = text.trim();
     let end = text.find(|c: char| !matches!(c, '0'..='9' | '.' | '-' | '+' | '_')).unwrap_or(text.len());
-    let (number, unit) = (text[..end].replace('_', ""), text[end..].trim());
+    let number = text[..end].replace('_', "");
+    let unit = text[end..].trim();
     let number: f64 = number.parse().map_err(|_| UnitError::NoNumber(text.into()))?;
     if number.is_sign_negative() {
         return Err(UnitError::Negative(text.into()));

@@ -78,7 +78,7 @@ fn search_rate(target: &Stalling, slots: u64) -> (ByteRate, ByteRate) {
     let most = ByteRate::of(PAGE, Nanos(target.serving()));
     let search = RateSearch {
         grid: 0.01,
-        ..RateSearch::new(most, (ByteRate(most.0 / 200.0), ByteRate(most.0 * 2.0)), Nanos(1_000_000))
+        ..RateSearch::new(most, ByteRate(most.0 / 200.0), ByteRate(most.0 * 2.0), Nanos(1_000_000))
     };
     let mut trials = Vec::new();
     loop {

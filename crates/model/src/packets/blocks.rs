@@ -67,7 +67,8 @@ impl Packets {
 impl Instrument {
     /// What is recorded of its packets, as an instrument that delivers blocks; none if it sends no packets.
     pub fn in_blocks(&self) -> Option<Instrument> {
-        let (packets, frame) = (self.packets.as_ref()?, self.frame_size());
+        let packets = self.packets.as_ref()?;
+        let frame = self.frame_size();
         let kept = packets.kept(frame);
         let block = Bytes(kept.0 * packets.frames_of_block(frame));
         let frames = self.rate().0 / self.streams as f64 / packets.brought(frame).0 as f64;

@@ -226,7 +226,9 @@ impl Detector {
     }
 
     fn check_sizes(&self) -> Result<(), String> {
-        let (payload, last, trailer) = (self.payload.0, self.last_payload().0, self.trailer.0);
+        let payload = self.payload.0;
+        let last = self.last_payload().0;
+        let trailer = self.trailer.0;
         if payload == 0 || last == 0 || last > payload {
             return Err(format!(
                 "payload = \"{payload} B\" and last = \"{last} B\": write at least 1 B, and no longer last"

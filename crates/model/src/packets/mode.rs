@@ -49,7 +49,9 @@ fn read(text: &str) -> Option<VlbiMode> {
     let (plain, _decimation) = lower.split_once('/').unwrap_or((&lower, "1"));
     let fields: Vec<&str> = plain.split('-').collect();
     let [format, megabits, channels, bits] = fields[..] else { return None };
-    let (megabits, channels, bits) = (number(megabits)?, number(channels)?, number(bits)?);
+    let megabits = number(megabits)?;
+    let channels = number(channels)?;
+    let bits = number(bits)?;
     let kind = match format.split_once('_') {
         Some(("vdif", payload)) => Kind::Vdif(HeaderKind::Full, Bytes(number(payload)?)),
         Some(("vdifl", payload)) => Kind::Vdif(HeaderKind::Legacy, Bytes(number(payload)?)),
@@ -137,7 +139,9 @@ impl VlbiMode {
     /// The instrument that sends so. What the mode does not say is as in `like`, if that sends VDIF or Mark5B too: its
     /// name, its port, the serial number of its packets.
     pub fn instrument(&self, like: Option<&Instrument>) -> Result<Instrument, String> {
-        let (payload, bits, channels) = (self.payload().0, self.bits, self.channels);
+        let payload = self.payload().0;
+        let bits = self.bits;
+        let channels = self.channels;
         let frames = self.megabits as f64 * 125_000.0 / payload as f64;
         let format = match self.kind {
             Kind::Vdif(header, _) => {

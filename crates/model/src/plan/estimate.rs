@@ -41,7 +41,9 @@ impl ResolvedPlan {
     /// What it takes on so many targets of such a speed.
     pub fn estimate(&self, targets: usize, speed: EstimatedSpeed) -> Estimate {
         let rounds = f64::from(self.warm_up + self.repeats);
-        let (mut seconds, mut written, mut space) = (0.0, 0_u64, Footprint::default());
+        let mut seconds = 0.0;
+        let mut written = 0_u64;
+        let mut space = Footprint::default();
         for (_, _, cell) in self.workloads() {
             let times = if cell.volumes == Volumes::Together { 1.0 } else { targets as f64 };
             seconds += rounds * times * cell.seconds(speed);

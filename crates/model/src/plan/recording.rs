@@ -92,7 +92,8 @@ impl IngestSweep {
         let runs = self.buffer.over(runs, |run, value| run.buffer = value);
         let slot = |run: &RecordingRun| Bytes(run.recorded().frame_size().0 * run.rings());
         if let Some(run) = runs.iter().find(|run| run.buffer.0 / 2 < slot(run).0) {
-            let (frame, buffer) = (slot(run), run.buffer);
+            let frame = slot(run);
+            let buffer = run.buffer;
             return Err(format!("buffer = \"{buffer}\": write room for at least two frames of {frame}"));
         }
         Ok(runs)

@@ -119,8 +119,9 @@ pub fn advise(cell: &RecordingRun, hint: ByteRate, trials: &[Trial]) -> Advice<R
 fn advise_rate(cell: &RecordingRun, hint: ByteRate, trials: &[Trial]) -> Advice<RecordingRun, Found> {
     // A rate of the grid that was rounded down must not become the one below.
     let hint = trials.first().map_or(hint, |first| ByteRate(first.rate.0 * (1.0 + GRID / 10.0)));
-    let bounds = (ByteRate(hint.0 * RANGE.0), ByteRate(hint.0 * RANGE.1));
-    let mut search = RateSearch::new(hint, bounds, cell.duration);
+    let least = ByteRate(hint.0 * RANGE.0);
+    let most = ByteRate(hint.0 * RANGE.1);
+    let mut search = RateSearch::new(hint, least, most, cell.duration);
     if SearchBound::of(cell).is_reached(cell, trials) {
         search.trials = trials.len() as u32;
     }

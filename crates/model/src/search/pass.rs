@@ -91,10 +91,10 @@ impl<'a> Pass<'a> {
     fn locate(&self, poll: &Poll) -> Option<Notch> {
         let (bottom, top) = self.bounds();
         let hint = (self.notch(self.hint).floor() as Notch).clamp(bottom, top);
-        let edge = self.edge(poll);
-        let floor = self.floor(poll, edge);
-        let (low, high) = (floor.unwrap_or(bottom - 1), edge);
-        let notch = match (floor.is_some(), edge <= top) {
+        let high = self.edge(poll);
+        let floor = self.floor(poll, high);
+        let low = floor.unwrap_or(bottom - 1);
+        let notch = match (floor.is_some(), high <= top) {
             (false, false) => hint,
             (true, false) => low + (low - hint).abs() + 1,
             (false, true) => high - (high - hint).abs() - 1,

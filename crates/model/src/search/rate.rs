@@ -74,18 +74,20 @@ pub struct RateLimit {
 }
 
 impl RateSearch {
-    /// With the usual grid and numbers of passes and trials.
-    pub const fn new(hint: ByteRate, (least, most): (ByteRate, ByteRate), duration: Nanos) -> Self {
+    /// With the usual grid and numbers of passes and trials, between the rates `least` and `most`.
+    pub const fn new(hint: ByteRate, least: ByteRate, most: ByteRate, duration: Nanos) -> Self {
         RateSearch { hint, least, most, grid: GRID, duration, passes: PASSES, trials: TRIALS }
     }
 
     /// What to do after these trials, in the order in which they were made.
     pub fn advise(&self, trials: &[RateTrial]) -> Advice<ByteRate, RateLimit> {
-        let (mut found, mut rest, mut hint) = (Vec::new(), trials, self.hint);
+        let mut found = Vec::new();
+        let mut rest = trials;
+        let mut hint = self.hint;
         while found.len() < self.passes as usize {
             let pass = Pass::new(self, hint);
             let Some((bracket, used)) = complete(&pass, rest) else {
-                return self.go_on(&pass, &found, (trials, rest));
+                return self.go_on(&pass, &found, trials, rest);
             };
             found.push(bracket);
             rest = &rest[used..];
@@ -94,12 +96,14 @@ impl RateSearch {
         Advice::Found(self.limit(&found, trials))
     }
 
-    /// The next trial of a pass that is not complete, while there are trials left.
+    /// The next trial of a pass that is not complete, while there are trials left: of all that were made, `rest` are the
+    /// pass's.
     fn go_on(
         &self,
         pass: &Pass<'_>,
         found: &[Bracket],
-        (all, rest): (&[RateTrial], &[RateTrial]),
+        all: &[RateTrial],
+        rest: &[RateTrial],
     ) -> Advice<ByteRate, RateLimit> {
         match pass.advise(rest) {
             Advice::Next(rate) if all.len() < self.trials as usize => Advice::Next(rate),
@@ -198,7 +202,7 @@ mod tests {
     const HINT: ByteRate = ByteRate(500e6);
 
     fn searching(hint: f64) -> RateSearch {
-        RateSearch::new(ByteRate(hint), (ByteRate(50e6), ByteRate(5e9)), T)
+        RateSearch::new(ByteRate(hint), ByteRate(50e6), ByteRate(5e9), T)
     }
 
     fn one_pass(hint: f64) -> RateSearch {

@@ -50,7 +50,8 @@ fn rounded(growth: f64, inflow: f64) -> f64 {
 
 /// The most bytes that all instruments bring in so many seconds.
 fn brought(demand: &Demand, time: f64) -> f64 {
-    let (days, rest) = ((time / DAY).floor(), time % DAY);
+    let days = (time / DAY).floor();
+    let rest = time % DAY;
     let each = demand.kinds.iter().map(|kind| {
         let seconds = days * kind.duty * DAY + rest.min(kind.duty * DAY);
         kind.streams as f64 * kind.written() * seconds
@@ -93,7 +94,8 @@ fn first_above(demand: &Demand, copied: f64, space: f64) -> f64 {
     let moments = moments(demand);
     let crossing = moments.windows(2).find(|pair| there(pair[1]) >= space && pair[1] > pair[0]);
     crossing.map_or(days * DAY, |pair| {
-        let (before, after) = (there(pair[0]), there(pair[1]));
+        let before = there(pair[0]);
+        let after = there(pair[1]);
         let share = if after > before { (space - before) / (after - before) } else { 0.0 };
         days * DAY + pair[0] + share.max(0.0) * (pair[1] - pair[0])
     })

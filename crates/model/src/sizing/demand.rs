@@ -158,7 +158,8 @@ impl Kind {
     /// The most bytes that one stream brings in any `time` seconds: a frame that has just come whole, and then within a
     /// burst `peak * time`, over bursts `(peak - mean) * burst + mean * time`, whichever is less.
     pub fn most_in(&self, time: f64) -> f64 {
-        let (peak, mean) = (self.peak(), self.mean());
+        let peak = self.peak();
+        let mean = self.mean();
         let beyond = self.burst().map_or(0.0, |burst| (peak - mean) * burst);
         self.frame.0 as f64 + (peak * time).min(beyond + mean * time)
     }

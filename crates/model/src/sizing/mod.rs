@@ -411,7 +411,8 @@ impl Sizing {
 
     /// The same with one recorder or server of the limiting stage fewer; none if there was only one.
     pub fn one_fewer(&self, demand: &Demand, limits: &Limits) -> Option<Sizing> {
-        let (mut fewer, limiting) = (self.clone(), self.limiting());
+        let mut fewer = self.clone();
+        let limiting = self.limiting();
         if let Some(at) = limiting.kind {
             let count = self.recorders[at].count.checked_sub(1).filter(|count| *count > 0)?;
             fewer.recorders[at] = spread(&demand.kinds[at], count, limits);

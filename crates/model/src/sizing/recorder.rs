@@ -67,7 +67,8 @@ fn burst_end(kind: &Kind, limits: &Limits) -> Option<(f64, f64)> {
 /// the headroom.
 pub(super) fn drain(kind: &Kind, streams: u64, limits: &Limits) -> f64 {
     let limits = &limits.without_headroom();
-    let (room, streams) = (limits.memory.value.0 as f64, streams as f64);
+    let room = limits.memory.value.0 as f64;
+    let streams = streams as f64;
     let in_mean = streams * kind.mean();
     let by_burst = |(after, brought): (f64, f64)| (streams * brought - room) / after;
     burst_end(kind, limits).map_or(in_mean, |end| in_mean.max(by_burst(end)))

@@ -42,7 +42,8 @@ pub fn rate_change(pairs: &[(&Series, &Series)]) -> Option<RateChange> {
         return None;
     }
     let ratios: Vec<f64> = pairs.iter().map(|pair| pair.ratio).collect();
-    let (level, count) = (mean(&ratios), pairs.len() as f64);
+    let level = mean(&ratios);
+    let count = pairs.len() as f64;
     let squares: f64 = ratios.iter().map(|ratio| (ratio - level).powi(2)).sum();
     let within = pairs.iter().map(|pair| pair.variance).sum::<f64>() / (count * count);
     let spread = Spread { between: squares / (count - 1.0) / count, within, repeats: pairs.len() };
@@ -59,7 +60,8 @@ pub fn rate_change(pairs: &[(&Series, &Series)]) -> Option<RateChange> {
 }
 
 fn pair(usual: &Series, changed: &Series) -> Option<Pair> {
-    let (usual, changed) = (level(usual)?, level(changed)?);
+    let usual = level(usual)?;
+    let changed = level(changed)?;
     Some(Pair { ratio: (changed.rate / usual.rate).ln(), variance: usual.variance + changed.variance })
 }
 

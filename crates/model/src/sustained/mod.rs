@@ -136,7 +136,8 @@ fn half_width(kept: &[&[f64]], joined: &[f64]) -> f64 {
 
 /// How passes differ; none of a single one.
 fn spread_of(kept: &[&[f64]], joined: &[f64]) -> Option<Spread> {
-    let (level, length) = (mean(joined), joined.len() as f64);
+    let level = mean(joined);
+    let length = joined.len() as f64;
     let share = |pass: &[f64]| pass.len() as f64 / length;
     let squares: f64 = kept.iter().map(|pass| share(pass) * (mean(pass) - level).powi(2)).sum();
     let within = kept.iter().map(|pass| share(pass).powi(2) * variance_of_mean(pass)).sum();

@@ -68,16 +68,20 @@ fn fall(bins: &[f64]) -> Option<usize> {
 
 /// Where two constant pieces, the second below the first, fit best, and by how much the sum of squares is smaller then.
 fn split(bins: &[f64]) -> Option<(usize, f64)> {
-    let (count, total) = (bins.len(), bins.iter().sum::<f64>());
-    let (first, last) = ((count / 50).max(3), count - count.div_ceil(3));
+    let count = bins.len();
+    let total = bins.iter().sum::<f64>();
+    let first = (count / 50).max(3);
+    let last = count - count.div_ceil(3);
     let (mut at, mut sum, mut best) = (None, 0.0, 0.0);
     for (i, bin) in bins.iter().enumerate().take(last) {
         sum += bin;
-        let (left, right) = ((i + 1) as f64, (count - i - 1) as f64);
+        let left = (i + 1) as f64;
+        let right = (count - i - 1) as f64;
         let fall = sum / left - (total - sum) / right;
         let gain = left * right / count as f64 * fall * fall;
         if i + 1 >= first && fall > 0.0 && gain > best {
-            (at, best) = (Some(i + 1), gain);
+            at = Some(i + 1);
+            best = gain;
         }
     }
     at.map(|at| (at, best))
@@ -113,7 +117,8 @@ fn long_run_variance(residuals: &[f64]) -> Option<f64> {
 
 /// The sum of squares around the straight line that fits best.
 fn squares_around_line(bins: &[f64]) -> f64 {
-    let (count, level) = (bins.len() as f64, mean(bins));
+    let count = bins.len() as f64;
+    let level = mean(bins);
     let middle = (count - 1.0) / 2.0;
     let along = |(i, bin): (usize, &f64)| (i as f64 - middle) * (bin - level);
     let explained: f64 = bins.iter().enumerate().map(along).sum();

@@ -1,5 +1,7 @@
 //! Streams, links, processors, memory and writers of the simulation, in front of the storage.
 
+use std::ops::Range;
+
 use super::{
     Agenda, Demand, Kind, Limits, Phases, Place, SimulationResult, Sizing, SizingTrial, recorder,
     storage::{Job, Storage},
@@ -119,18 +121,22 @@ impl Station {
 }
 
 impl<'a> Chain<'a> {
+    /// `demand` is what comes, `kinds` are its kinds as they are simulated.
     pub(super) fn new(
         trial: &SizingTrial,
-        (demand, kinds): (&Demand, &'a [Kind]),
+        demand: &Demand,
+        kinds: &'a [Kind],
         limits: &'a Limits,
         sizing: &Sizing,
     ) -> Self {
-        let (mut streams, mut recorders) = (Vec::new(), Vec::new());
+        let mut streams = Vec::new();
+        let mut recorders = Vec::new();
         for (at, kind) in kinds.iter().enumerate() {
-            let (first, count) = (recorders.len(), sizing.recorders[at].count);
+            let first = recorders.len();
+            let count = sizing.recorders[at].count;
             let filled = |index: u64| kind.streams / count + u64::from(index < kind.streams % count);
             let fine = &demand.kinds[at];
-            recorders.extend((0..count).map(|index| Recorder::new((fine, kind), filled(index), limits)));
+            recorders.extend((0..count).map(|index| Recorder::new(fine, kind, filled(index), limits)));
             streams.extend((0..kind.streams).map(|index| Stream {
                 kind: at,
                 recorder: first + (index % count) as usize,
@@ -312,7 +318,7 @@ impl<'a> Chain<'a> {
 
 impl Recorder {
     /// `fine` is the kind as it is, `kind` as it is simulated.
-    fn new((fine, kind): (&Kind, &Kind), streams: u64, limits: &Limits) -> Self {
+    fn new(fine: &Kind, kind: &Kind, streams: u64, limits: &Limits) -> Self {
         let frame = kind.frame.0 as f64;
         let links = limits.links.value;
         let link = |link: u64| {
@@ -358,10 +364,10 @@ fn phase(phases: Phases, kind: usize, of: &Kind, instrument: u64) -> Nanos {
 }
 
 /// When the storage stalls: in the first quarter, so that the later ones show what it leaves.
-fn stall(trial: &SizingTrial, limits: &Limits) -> (f64, f64) {
+fn stall(trial: &SizingTrial, limits: &Limits) -> Range<f64> {
     let begun = match trial.phases {
         Phases::Together => 0.0,
         Phases::Random(seed) => seed.named("stall").stream().unit() * trial.duration.seconds() / 4.0,
     };
-    (begun, begun + limits.stall.value.seconds())
+    begun..begun + limits.stall.value.seconds()
 }

@@ -80,7 +80,7 @@ impl SizingTrial {
     /// Tries the sized chain.
     pub fn run(&self, demand: &Demand, limits: &Limits, sizing: &Sizing) -> SimulationResult {
         let kinds: Vec<Kind> = demand.kinds.iter().map(|kind| coarser(kind, self.grain)).collect();
-        let chain = chain::Chain::new(self, (demand, &kinds), limits, sizing);
+        let chain = chain::Chain::new(self, demand, &kinds, limits, sizing);
         chain.run()
     }
 }

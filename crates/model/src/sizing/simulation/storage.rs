@@ -1,5 +1,7 @@
 //! The storage servers of the simulation: each does one piece at a time, and who waits has its turn by what it needs.
 
+use std::ops::Range;
+
 use super::Agenda;
 
 /// A piece of work for a server.
@@ -23,7 +25,7 @@ pub(super) struct Storage<T> {
     turn: f64,
     askers: Vec<Asker>,
     /// From when until when nothing is done, in seconds.
-    stall: (f64, f64),
+    stall: Range<f64>,
     /// Seconds of servers that were worked.
     pub(super) worked: f64,
 }
@@ -37,7 +39,7 @@ struct Asker {
 }
 
 impl<T> Storage<T> {
-    pub(super) fn new(servers: u64, shares: impl Iterator<Item = f64>, stall: (f64, f64)) -> Self {
+    pub(super) fn new(servers: u64, shares: impl Iterator<Item = f64>, stall: Range<f64>) -> Self {
         let askers = shares.map(|share| Asker { share: share.max(1e-12), next: 0.0 }).collect();
         Storage { idle: servers, waiting: Agenda::new(), turn: 0.0, askers, stall, worked: 0.0 }
     }
@@ -55,7 +57,9 @@ impl<T> Storage<T> {
             return None;
         }
         let (tag, job) = self.waiting.next()?;
-        (self.turn, self.idle, self.worked) = (tag, self.idle - 1, self.worked + job.work);
+        self.turn = tag;
+        self.idle -= 1;
+        self.worked += job.work;
         Some((self.after(now, job.work), job))
     }
 
@@ -65,10 +69,10 @@ impl<T> Storage<T> {
 
     /// When work that begins at a time is done: nothing is done in the stall.
     pub(super) fn after(&self, begun: f64, work: f64) -> f64 {
-        let (from, until) = self.stall;
-        let begun = if (from..until).contains(&begun) { until } else { begun };
-        let interrupted = begun < from && begun + work > from;
-        begun + work + if interrupted { until - from } else { 0.0 }
+        let Range { start, end } = self.stall;
+        let begun = if self.stall.contains(&begun) { end } else { begun };
+        let interrupted = begun < start && begun + work > start;
+        begun + work + if interrupted { end - start } else { 0.0 }
     }
 }
 
@@ -79,7 +83,7 @@ mod tests {
     #[expect(clippy::float_cmp, reason = "these numbers are exact in binary")]
     #[test]
     fn who_waits_gets_servers_in_proportion_to_its_share() {
-        let mut storage = Storage::new(2, [3.0, 1.0].into_iter(), (0.0, 0.0));
+        let mut storage = Storage::new(2, [3.0, 1.0].into_iter(), 0.0..0.0);
         for _ in 0..400 {
             for asker in 0..2 {
                 storage.ask(Job { asker, work: 0.5, purpose: () });
@@ -101,7 +105,7 @@ mod tests {
     #[expect(clippy::float_cmp, reason = "these numbers are exact in binary")]
     #[test]
     fn nothing_is_done_in_a_stall() {
-        let storage = Storage::<()>::new(1, [1.0].into_iter(), (10.0, 12.0));
+        let storage = Storage::<()>::new(1, [1.0].into_iter(), 10.0..12.0);
         let after = |begun| storage.after(begun, 1.0);
         assert_eq!([8.0, 9.5, 10.0, 11.5, 12.0].map(after), [9.0, 12.5, 13.0, 13.0, 13.0]);
     }
