@@ -53,7 +53,8 @@ impl Bitshuffle {
         let (blocks, left) = self.share_out(elements.len(), BLOCK)?;
         chunk.extend((elements.len() as u64).to_be_bytes());
         chunk.extend((BLOCK as u32).to_be_bytes());
-        let (blocks, left) = (elements[..blocks].chunks(BLOCK), &elements[elements.len() - left..]);
+        let blocks = elements[..blocks].chunks(BLOCK);
+        let left = &elements[elements.len() - left..];
         for block in blocks {
             let rows = &mut self.rows[..block.len()];
             self.method.split(block, self.element, rows);
@@ -97,7 +98,8 @@ impl Bitshuffle {
 
     /// Nothing if LZ4 finds other than the block's bytes.
     fn unpack(&mut self, packed: &[u8], block: &mut [u8]) -> Option<()> {
-        let (rows, planes) = (&mut self.rows[..block.len()], &mut self.planes[..block.len()]);
+        let rows = &mut self.rows[..block.len()];
+        let planes = &mut self.planes[..block.len()];
         let length = i32::try_from(rows.len()).ok()?;
         if decompress_to_buffer(packed, Some(length), rows).ok()? != block.len() {
             return None;
@@ -131,7 +133,8 @@ pub fn uncompressed_bytes(chunk: &[u8]) -> Result<u64, CodecError> {
 }
 
 fn header(chunk: &[u8]) -> Result<(u64, u32), CodecError> {
-    let (bytes, block) = (array(chunk, 0, "the header")?, array(chunk, 8, "the header")?);
+    let bytes = array(chunk, 0, "the header")?;
+    let block = array(chunk, 8, "the header")?;
     Ok((u64::from_be_bytes(bytes), u32::from_be_bytes(block)))
 }
 

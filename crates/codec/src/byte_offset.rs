@@ -114,7 +114,9 @@ pub fn decode(encoded: &[u8], pixels: &mut [i32]) -> Result<(), CodecError> {
         if let (Some(run), Some(bytes)) = (pixels[done..].first_chunk_mut(), encoded[at..].first_chunk())
             && let Some(last) = take_small(before, bytes, run)
         {
-            (before, at, done) = (last, at + RUN, done + RUN);
+            before = last;
+            at += RUN;
+            done += RUN;
             continue;
         }
         // A run with a wide difference, or the last pixels, one by one.
@@ -124,7 +126,9 @@ pub fn decode(encoded: &[u8], pixels: &mut [i32]) -> Result<(), CodecError> {
             let value = i64::from(before).checked_add(difference);
             let value = value.and_then(|value| i32::try_from(value).ok());
             before = value.ok_or(CodecError::Pixel { pixel: done })?;
-            (*pixel, at, done) = (before, next, done + 1);
+            *pixel = before;
+            at = next;
+            done += 1;
         }
     }
     match encoded.len() - at {

@@ -119,7 +119,8 @@ fn take_apart<const SIZE: usize>(v: &mut [__m256i; 8]) {
             let [b, f] = halves_of_longs([v[2], v[3]]);
             let [c, g] = halves_of_longs([v[4], v[5]]);
             let [d, h] = halves_of_longs([v[6], v[7]]);
-            let ([a, b, c, d], [e, f, g, h]) = (quarters([a, b, c, d]), quarters([e, f, g, h]));
+            let [a, b, c, d] = quarters([a, b, c, d]);
+            let [e, f, g, h] = quarters([e, f, g, h]);
             *v = [a, b, c, d, e, f, g, h];
         }
         _ => {}
@@ -148,7 +149,8 @@ fn quarters(v: [__m256i; 4]) -> [__m256i; 4] {
     let [a, b, c, d] = v.map(|v| _mm256_permutevar8x32_epi32(_mm256_shuffle_epi8(v, order), across));
     let [even, odd] = [_mm256_unpacklo_epi64(a, b), _mm256_unpackhi_epi64(a, b)];
     let [even_2, odd_2] = [_mm256_unpacklo_epi64(c, d), _mm256_unpackhi_epi64(c, d)];
-    let ([zero, two], [one, three]) = (lanes(even, even_2), lanes(odd, odd_2));
+    let [zero, two] = lanes(even, even_2);
+    let [one, three] = lanes(odd, odd_2);
     [zero, one, two, three]
 }
 
@@ -203,12 +205,15 @@ fn put_plane(rows: [__m256i; 8], plane: &mut [u8]) {
     let pairs = [(a, b), (c, d), (e, f), (g, h)]
         .map(|(a, b)| [_mm256_unpacklo_epi8(a, b), _mm256_unpackhi_epi8(a, b)]);
     let fours = |half: usize, pair: usize| {
-        let (a, b) = (pairs[pair][half], pairs[pair + 1][half]);
+        let a = pairs[pair][half];
+        let b = pairs[pair + 1][half];
         [_mm256_unpacklo_epi16(a, b), _mm256_unpackhi_epi16(a, b)]
     };
-    let (low, high) = ([fours(0, 0), fours(0, 2)], [fours(1, 0), fours(1, 2)]);
+    let low = [fours(0, 0), fours(0, 2)];
+    let high = [fours(1, 0), fours(1, 2)];
     let eights = |[first, last]: [[__m256i; 2]; 2], half: usize| {
-        let (a, b) = (first[half], last[half]);
+        let a = first[half];
+        let b = last[half];
         [_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b)].map(|bits| turn(bits))
     };
     let quads = [eights(low, 0), eights(low, 1), eights(high, 0), eights(high, 1)];
@@ -259,8 +264,10 @@ fn pairs(low: __m256i, high: __m256i) -> [__m256i; 2] {
 
 #[target_feature(enable = "avx2")]
 fn words([zero, one, two, three]: [__m256i; 4]) -> [__m256i; 4] {
-    let (low, low_2) = (_mm256_unpacklo_epi8(zero, one), _mm256_unpackhi_epi8(zero, one));
-    let (high, high_2) = (_mm256_unpacklo_epi8(two, three), _mm256_unpackhi_epi8(two, three));
+    let low = _mm256_unpacklo_epi8(zero, one);
+    let low_2 = _mm256_unpackhi_epi8(zero, one);
+    let high = _mm256_unpacklo_epi8(two, three);
+    let high_2 = _mm256_unpackhi_epi8(two, three);
     let [a, c] = lanes(_mm256_unpacklo_epi16(low, high), _mm256_unpackhi_epi16(low, high));
     let [b, d] = lanes(_mm256_unpacklo_epi16(low_2, high_2), _mm256_unpackhi_epi16(low_2, high_2));
     [a, b, c, d]
