@@ -86,8 +86,10 @@ impl WireFormat for DetectorFormat {
 
     fn make(&self, number: u64, part: usize, prefix: &mut [u8], body: &mut [u8]) {
         let layout = &self.layout;
-        let (subframe, packet) = (part as u64 / layout.packets, part as u64 % layout.packets);
-        let (module, subframe) = (subframe / self.subframes(), subframe % self.subframes());
+        let subframe = part as u64 / layout.packets;
+        let packet = part as u64 % layout.packets;
+        let module = subframe / self.subframes();
+        let subframe = subframe % self.subframes();
         prefix.fill(0);
         layout.frame.write(number.wrapping_mul(self.subframes()).wrapping_add(subframe), prefix);
         if let Some(field) = layout.packet {

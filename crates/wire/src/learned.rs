@@ -23,7 +23,10 @@ impl<T: Copy + PartialEq> Learned<T> {
             Some(value) if value == seen => self.votes = (self.votes + 1).min(SURE),
             Some(_) if self.votes == SURE => {}
             Some(_) if self.votes > 1 => self.votes -= 1,
-            _ => (self.value, self.votes) = (Some(seen), 1),
+            _ => {
+                self.value = Some(seen);
+                self.votes = 1;
+            }
         }
         self.value.expect("a vote leaves a value")
     }

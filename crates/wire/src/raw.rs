@@ -16,7 +16,8 @@ impl RawFormat {
     /// As an instrument sends them.
     pub fn new(packets: &Packets, raw: &packets::Raw, known: &Known) -> Self {
         let serial = Serial::new(packets, known);
-        let (prefix, parts) = (packets.prefix().0 as usize, vec![raw.payload.0 as usize]);
+        let prefix = packets.prefix().0 as usize;
+        let parts = vec![raw.payload.0 as usize];
         RawFormat {
             geometry: Geometry { prefix, parts, number_bits: serial.bits(), behind: Vec::new() },
             serial,

@@ -74,7 +74,8 @@ impl Stamps {
             Stamps::Vdif => {
                 let header =
                     vdif::VdifHeader::parse(bytes).filter(|header| header.length as u64 == length)?;
-                let (second, frame) = (header.since_2000(), u64::from(header.frame));
+                let second = header.since_2000();
+                let frame = u64::from(header.frame);
                 let vdif::VdifHeader { station, thread, invalid, .. } = header;
                 Some(Stamp { second, frame, station, thread, invalid })
             }

@@ -53,7 +53,9 @@ impl Mark5bHeader {
             return Err(Fault::Corrupt);
         }
         let decimal = |digits| decimal(digits).ok_or(Fault::Corrupt);
-        let (day, second, fraction) = (decimal(time >> 20)?, decimal(time & 0xf_ffff)?, decimal(end >> 16)?);
+        let day = decimal(time >> 20)?;
+        let second = decimal(time & 0xf_ffff)?;
+        let fraction = decimal(end >> 16)?;
         if u64::from(second) >= DAY {
             return Err(Fault::Corrupt);
         }

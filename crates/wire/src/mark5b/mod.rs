@@ -86,7 +86,8 @@ impl Mark5bFormat {
     /// The header of a frame that did not come.
     fn missing(&self, near: Near<'_>) -> Option<Mark5bHeader> {
         let header = Mark5bHeader::parse(near.bytes).ok()?;
-        let (second, frame) = (self.second(&header)?, u64::from(header.frame));
+        let second = self.second(&header)?;
+        let frame = u64::from(header.frame);
         let Some(rate) = self.rate.known() else {
             return Some(Mark5bHeader {
                 frame: frame.saturating_add_signed(near.ahead) as u32 & 0x7fff,
@@ -155,7 +156,8 @@ impl Parity {
     fn first_half(&mut self, bit: u64) {
         self.against = if self.value == Some(bit) { 0 } else { self.against + 1 };
         if self.value.is_none() || self.against == TURNED {
-            (self.value, self.against) = (Some(bit), 0);
+            self.value = Some(bit);
+            self.against = 0;
         }
     }
 }

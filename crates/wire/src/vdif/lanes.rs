@@ -94,11 +94,13 @@ impl Lanes {
         (at.rem_euclid(count) as usize, at.div_euclid(count))
     }
 
-    /// The same, by the serial numbers with which frames came. None where they do not tell.
+    /// The same for a frame of this moment, by the serial numbers with which frames came, `rate` of them a second. None where
+    /// they do not tell.
     pub(super) fn by_serial(
         &self,
         serial: &Serial,
-        (lane, moment): (usize, Moment),
+        lane: usize,
+        moment: Moment,
         ahead: i64,
         rate: u64,
     ) -> Option<(usize, i64)> {

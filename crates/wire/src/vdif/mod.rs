@@ -50,7 +50,8 @@ impl VdifFormat {
         }
         // How many threads share the rate is known only if they were named.
         let rate = known.frames_per_second.filter(|_| vdif.threads.is_some());
-        let (prefix, parts) = (packets.prefix().0 as usize, vec![vdif.frame_size().0 as usize]);
+        let prefix = packets.prefix().0 as usize;
+        let parts = vec![vdif.frame_size().0 as usize];
         Ok(VdifFormat {
             geometry: Geometry { prefix, parts, number_bits: serial.bits(), behind: Vec::new() },
             serial,
@@ -106,7 +107,7 @@ impl VdifFormat {
         let moment = Moment { second: header.since_2000(), frame: u64::from(header.frame) };
         let rate = self.rate.known();
         let told = rate.filter(|_| self.serial.is_there());
-        let told = told.and_then(|rate| self.lanes.by_serial(&self.serial, (lane, moment), near.ahead, rate));
+        let told = told.and_then(|rate| self.lanes.by_serial(&self.serial, lane, moment, near.ahead, rate));
         let (lane, steps) = told.unwrap_or_else(|| self.lanes.in_order(lane, near.ahead));
         let moment = match rate {
             Some(rate) => {
@@ -205,7 +206,8 @@ impl WireFormat for VdifFormat {
     fn make(&self, number: u64, _: usize, prefix: &mut [u8], body: &mut [u8]) {
         let rate = self.sent.expect("who sends a stream knows its rate");
         let lanes = self.lanes.count().max(1) as u64;
-        let (count, lane) = (number / lanes, number % lanes);
+        let count = number / lanes;
+        let lane = number % lanes;
         let template = VdifHeader { epoch: epoch_of(self.begins), ..self.template() };
         let mut header =
             if self.lanes.count() == 0 { template } else { self.of_lane(template, lane as usize) };
