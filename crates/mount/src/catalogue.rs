@@ -113,7 +113,8 @@ impl Catalogue {
         }
         for (number, entry) in self.entries().iter().enumerate() {
             if entry.is_to_be_looked_at() && entry.looks.is_done() {
-                let (looked, forget) = (entry.clone(), forget.clone());
+                let looked = entry.clone();
+                let forget = forget.clone();
                 entry.looks.ask(Box::new(move || looked.look(&|range| forget(number, range))));
             }
         }

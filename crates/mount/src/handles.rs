@@ -62,7 +62,8 @@ impl Handles {
         if !entry.is_over() {
             return self.opened(inode, entry, None, FopenFlags::empty(), reply);
         }
-        let (handles, of) = (self.clone(), entry.clone());
+        let handles = self.clone();
+        let of = entry.clone();
         entry.opens.ask(Box::new(move || {
             // What the kernel kept of it is forgotten where it may have become another: what was missing may have come, and
             // what was there may be lost.

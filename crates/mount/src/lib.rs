@@ -114,14 +114,9 @@ impl Mounted {
 
     /// Looks for news until it is undone. Whether a disk hangs meanwhile is not waited for.
     fn watch(&self, notifier: Notifier) -> io::Result<()> {
-        let (catalogue, stop) = (self.catalogue.clone(), self.stop.clone());
-        let look = move || {
-            let forget = forget(notifier);
-            while !stop.load(Ordering::Relaxed) {
-                catalogue.look(&forget);
-                thread::sleep(LOOK);
-            }
-        };
+        let catalogue = self.catalogue.clone();
+        let stop = self.stop.clone();
+        let look = move || look_until(&stop, &catalogue, &forget(notifier));
         thread::Builder::new().name("news".into()).spawn(look).map(drop)
     }
 
@@ -167,10 +162,18 @@ impl Drop for Mounted {
     }
 }
 
+fn look_until(stop: &AtomicBool, catalogue: &Arc<Catalogue>, forget: &Forget) {
+    while !stop.load(Ordering::Relaxed) {
+        catalogue.look(forget);
+        thread::sleep(LOOK);
+    }
+}
+
 /// Has the kernel forget what it keeps of a part of a file: that does not fit what stands there now.
 fn forget(notifier: Notifier) -> Forget {
     Arc::new(move |number, range| {
-        let (begin, length) = (range.start.cast_signed(), (range.end - range.start).cast_signed());
+        let begin = range.start.cast_signed();
+        let length = (range.end - range.start).cast_signed();
         // Of a file that nobody has open it keeps nothing.
         drop(notifier.inval_inode(inode(number), begin, length));
     })
@@ -212,7 +215,8 @@ fn check(at: &Path) -> Result<(), MountError> {
 /// The kernel asks for 128 KiB at once as a rule. Root may have it ask for more; whoever may not reads a little slower.
 fn read_further_ahead(at: &Path) {
     let Ok(status) = rustix::fs::stat(at) else { return };
-    let (major, minor) = (rustix::fs::major(status.st_dev), rustix::fs::minor(status.st_dev));
+    let major = rustix::fs::major(status.st_dev);
+    let minor = rustix::fs::minor(status.st_dev);
     drop(fs::write(
         format!("/sys/class/bdi/{major}:{minor}/read_ahead_kb"),
         files::READ_AHEAD_KIB.to_string(),
