@@ -83,15 +83,17 @@ impl EarlierSchema {
 
 fn add_functions(connection: &Connection) -> rusqlite::Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
-    let of_text = |convert: fn(Value) -> Value| {
-        move |context: &Context<'_>| {
-            let text = context.get_raw(0).as_str()?;
-            let old = serde_json::from_str(text).map_err(|error| Error::UserFunctionError(error.into()))?;
-            Ok(convert(old).to_string())
-        }
-    };
     connection.create_scalar_function("plan_of_schema_3", 1, flags, of_text(plan_of_schema_3))?;
     connection.create_scalar_function("measurement_of_schema_3", 1, flags, of_text(measurement_of_schema_3))
+}
+
+/// A function of SQL that converts a text of JSON.
+fn of_text(convert: fn(Value) -> Value) -> impl Fn(&Context<'_>) -> rusqlite::Result<String> {
+    move |context| {
+        let text = context.get_raw(0).as_str()?;
+        let old = serde_json::from_str(text).map_err(|error| Error::UserFunctionError(error.into()))?;
+        Ok(convert(old).to_string())
+    }
 }
 
 /// Schema 3 kept cells in its plan too, and recordings at first in a list of their own, `ingests`.

@@ -106,12 +106,15 @@ fn names_other_files(journal: &Path) -> bool {
     if journal.symlink_metadata().is_ok_and(|metadata| !metadata.is_file()) {
         return true;
     }
-    let last = || {
-        let Some(mut file) = open_plain(journal)? else { return Ok([0; 8]) };
-        let mut last = [0; 8];
+    last_bytes(journal).is_ok_and(|last| last == SUPER_JOURNAL)
+}
+
+/// The last bytes of a file; zeros if it is not there.
+fn last_bytes(path: &Path) -> io::Result<[u8; 8]> {
+    let mut last = [0; 8];
+    if let Some(mut file) = open_plain(path)? {
         file.seek(SeekFrom::End(-8))?;
         file.read_exact(&mut last)?;
-        io::Result::Ok(last)
-    };
-    last().is_ok_and(|last| last == SUPER_JOURNAL)
+    }
+    Ok(last)
 }

@@ -26,7 +26,8 @@ use super::{
 /// What the record holds of its campaign; see [`Results`] for what is left out.
 pub fn read(path: &Path) -> Result<Results, RecordError> {
     let failed = |source| RecordError::Sqlite { path: path.into(), action: "read", source };
-    let ((connection, _), (second, _)) = (current(path, connect)?, current(path, connect)?);
+    let (connection, _) = current(path, connect)?;
+    let (second, _) = current(path, connect)?;
     read_all(&connection, second).map_err(failed)
 }
 

@@ -177,7 +177,8 @@ fn write_head(connection: &mut Connection, head: &Results, warm_up: u32) -> rusq
         insert_target(&transaction, id, target)?;
     }
     for (id, cell) in head.cells.iter().enumerate() {
-        let (name, measurement) = (cell.to_string(), json(&cell.measurement)?);
+        let name = cell.to_string();
+        let measurement = json(&cell.measurement)?;
         let columns: [Column<'_>; 4] =
             [("id", &id), ("stage", &cell.stage), ("name", &name), ("measurement", &measurement)];
         insert_row(&transaction, "cell", &columns)?;
