@@ -81,11 +81,10 @@ impl Arena {
             .expect("a power of two below isize::MAX");
         let base = map(layout);
         let arena = Arc::new(Arena { base, layout });
-        let share = |index: usize| Buffer {
+        let share = |index: usize| {
             // SAFETY: index < count, so the offset lies inside the allocation.
-            start: unsafe { base.add(index * stride) },
-            length: size as u32,
-            arena: Some(arena.clone()),
+            let start = unsafe { base.add(index * stride) };
+            Buffer { start, length: size as u32, arena: Some(arena.clone()) }
         };
         let buffers = (0..count).map(share).collect();
         (arena, buffers)
@@ -99,7 +98,8 @@ impl Arena {
 
 /// Zeroed pages that the kernel brings when they are touched, huge ones where it can.
 fn map(layout: Layout) -> NonNull<u8> {
-    let (access, private) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
+    let access = ProtFlags::READ | ProtFlags::WRITE;
+    let private = MapFlags::PRIVATE;
     // SAFETY: a new anonymous mapping at an address of the kernel's choice.
     let mapped: Result<*mut c_void, _> =
         unsafe { mmap_anonymous(ptr::null_mut(), layout.size(), access, private) };

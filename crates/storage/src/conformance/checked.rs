@@ -196,7 +196,8 @@ impl Sent {
         let Operation { file, dir, length, .. } = *operation;
         assert_eq!((file, dir, length), (self.file, self.dir, self.length), "another operation came back");
         assert_eq!(operation.tag, self.tag, "{:?} came back under another tag", self.kind);
-        let (start, bytes) = (operation.buffer.as_ptr(), operation.buffer.len());
+        let start = operation.buffer.as_ptr();
+        let bytes = operation.buffer.len();
         assert_eq!((start, bytes), (self.start, self.bytes), "another buffer came back from {:?}", self.kind);
         assert!(*issued >= self.now, "{:?} issued at {issued:?}, before it was submitted", self.kind);
         assert!(issued <= finished, "{:?} issued at {issued:?}, finished at {finished:?}", self.kind);

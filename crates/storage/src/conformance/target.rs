@@ -30,7 +30,8 @@ pub fn target_suite(target: &dyn Target) {
 /// What is made is there for all engines until the target is emptied.
 fn check_kept(target: &dyn Target) {
     let description = target.description();
-    let (mut one, mut other) = (attached(target), attached(target));
+    let mut one = attached(target);
+    let mut other = attached(target);
     assert!(!has_files(&mut one), "nothing was made yet");
     write(&mut one, Open::CREATE);
     assert_eq!(read(&mut other), Ok(LENGTH), "both engines are on one directory");

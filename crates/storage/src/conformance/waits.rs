@@ -38,12 +38,14 @@ fn polling_never_waits(engine: &mut Checked) {
         assert_eq!(reaped(engine, Wait::Poll), 0, "nothing was submitted");
     }
     let is_virtual = is_virtual(engine);
-    let (mut buffers, mut polls) = (Arena::shared_out(engine.depth(), 16).1, 0);
+    let mut buffers = Arena::shared_out(engine.depth(), 16).1;
+    let mut polls = 0;
     let in_flight = buffers.len();
     for buffer in buffers.drain(..) {
         engine.submit(Operation::on(OpKind::Sync, ROOT, buffer), Nanos(0));
     }
-    let (mut done, begin) = (0, engine.tick());
+    let mut done = 0;
+    let begin = engine.tick();
     while done < in_flight && polls < 100 {
         done += reaped(engine, Wait::Poll);
         polls += 1;

@@ -48,7 +48,8 @@ impl Bell {
 impl Pause {
     /// For the calling thread.
     pub(super) fn here() -> Self {
-        let (rung, asleep) = (AtomicBool::new(false), AtomicBool::new(false));
+        let rung = AtomicBool::new(false);
+        let asleep = AtomicBool::new(false);
         Pause(Arc::new(Bell { owner: std::thread::current(), rung, asleep }))
     }
 

@@ -65,7 +65,8 @@ impl Pool {
     }
 
     fn start(&self, number: usize, blocking: Arc<dyn Blocking>) -> std::io::Result<()> {
-        let (exchange, clock) = (self.exchange.clone(), self.clock);
+        let exchange = self.exchange.clone();
+        let clock = self.clock;
         let thread = std::thread::Builder::new().name(format!("pool {number}")).stack_size(STACK_BYTES);
         self.exchange.enter();
         // Not joined: a thread may hang in its operation for ever.

@@ -71,15 +71,17 @@ pub fn daemons(description: &TargetDescription) -> Vec<i32> {
     let table = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let point = description.mount_point.to_string_lossy();
     let connection = connection(&table, &point);
-    let serves = |id: &i32| {
-        fuse_descriptors(*id).iter().any(|info| match connection_of(info) {
-            Some(number) => Some(number) == connection,
-            None => arguments(*id).iter().any(|argument| *argument == point),
-        })
-    };
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    ids.filter(serves).collect()
+    ids.filter(|id| serves(*id, connection, &point)).collect()
+}
+
+/// Whether a process holds this connection of FUSE open, or some connection while the mount point is one of its arguments.
+fn serves(process: i32, connection: Option<u32>, point: &str) -> bool {
+    fuse_descriptors(process).iter().any(|info| match connection_of(info) {
+        Some(number) => Some(number) == connection,
+        None => arguments(process).iter().any(|argument| *argument == point),
+    })
 }
 
 /// The minor device number of what is mounted at a point, as the mount table says it: `42 27 0:39 / /mnt ...`, spaces

@@ -82,7 +82,8 @@ fn read_disks(text: &str, is_disk: impl Fn(&str) -> bool, counters: &mut Activit
     for line in text.lines() {
         let fields: Vec<&str> = line.split_whitespace().collect();
         let bytes = |at: usize| number(fields.get(at).copied()).saturating_mul(SECTOR);
-        let (read, written) = (bytes(5), bytes(9));
+        let read = bytes(5);
+        let written = bytes(9);
         // Most loops and partitions did nothing: those need not be looked up.
         if read + written > 0 && fields.get(2).is_some_and(|name| is_disk(name)) {
             counters.disk_read = counters.disk_read.saturating_add(read);

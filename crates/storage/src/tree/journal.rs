@@ -249,7 +249,8 @@ impl Journal {
     }
 
     fn keep_what_has_a_name(&mut self) {
-        let (mut reached, mut next) = (BTreeSet::from([TOP]), vec![TOP]);
+        let mut reached = BTreeSet::from([TOP]);
+        let mut next = vec![TOP];
         while let Some(id) = next.pop() {
             let below = self.directories.get(&id).into_iter().flat_map(Names::values);
             next.extend(below.filter(|&&id| reached.insert(id)));

@@ -177,7 +177,8 @@ impl Tree {
             return Ok(0);
         }
         check_size(offset.saturating_add(bytes.len() as u64))?;
-        let (free, hollow) = (self.capacity - self.used, self.hollow);
+        let free = self.capacity - self.used;
+        let hollow = self.hollow;
         let file = self.file(id, Errno::EISDIR)?;
         let before = file.space();
         if free != u64::MAX && file.space_with(offset, bytes.len(), hollow) - before > free {

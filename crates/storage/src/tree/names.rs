@@ -14,6 +14,13 @@ pub(super) enum Kind {
     Directory,
 }
 
+/// A name, and the directory that it stands in or is to stand in.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct DirectoryEntry<'a> {
+    pub(super) dir: Id,
+    pub(super) name: &'a [u8],
+}
+
 impl Tree {
     /// What a name leads to; `.` is the directory itself.
     pub(super) fn find(&self, dir: Id, name: &[u8]) -> Result<Id, Errno> {
@@ -88,22 +95,23 @@ impl Tree {
     }
 
     /// Gives a node another name, in place of what had it.
-    pub(super) fn rename(&mut self, from: (Id, &[u8]), to: (Id, &[u8])) -> Result<u32, Errno> {
+    pub(super) fn rename(&mut self, from: DirectoryEntry<'_>, to: DirectoryEntry<'_>) -> Result<u32, Errno> {
         let (node, replaced) = self.check_rename(from, to)?;
         if replaced == Some(node) {
             return Ok(0);
         }
-        let name = self.take_name(from.0, from.1);
+        let name = self.take_name(from.dir, from.name);
         if let Some(old) = replaced {
-            self.take_name(to.0, to.1);
+            self.take_name(to.dir, to.name);
             self.node_mut(old).linked = false;
         }
-        self.names_mut(to.0).insert(to.1.into(), node);
+        self.names_mut(to.dir).insert(to.name.into(), node);
         if let Body::Directory(directory) = &mut self.node_mut(node).body {
-            directory.parent = to.0;
+            directory.parent = to.dir;
         }
         if let Some(journal) = &mut self.journal {
-            let change = Rename { node, from: Some((from.0, name)), to: Some((to.0, to.1.into())), replaced };
+            let change =
+                Rename { node, from: Some((from.dir, name)), to: Some((to.dir, to.name.into())), replaced };
             journal.renamed(change);
         }
         if let Some(old) = replaced {
@@ -112,25 +120,29 @@ impl Tree {
         Ok(0)
     }
 
-    fn check_rename(&self, from: (Id, &[u8]), to: (Id, &[u8])) -> Result<(Id, Option<Id>), Errno> {
-        self.names(from.0)?;
-        self.names(to.0)?;
-        if from.1 == b"." || to.1 == b"." {
+    fn check_rename(
+        &self,
+        from: DirectoryEntry<'_>,
+        to: DirectoryEntry<'_>,
+    ) -> Result<(Id, Option<Id>), Errno> {
+        self.names(from.dir)?;
+        self.names(to.dir)?;
+        if from.name == b"." || to.name == b"." {
             return Err(EBUSY);
         }
-        let node = self.find(from.0, from.1)?;
-        let replaced = match self.find(to.0, to.1) {
+        let node = self.find(from.dir, from.name)?;
+        let replaced = match self.find(to.dir, to.name) {
             Ok(old) => Some(old),
-            Err(Errno::ENOENT) if self.node(to.0).linked => None,
+            Err(Errno::ENOENT) if self.node(to.dir).linked => None,
             Err(errno) => return Err(errno),
         };
-        if self.is_within(to.0, node) {
+        if self.is_within(to.dir, node) {
             return Err(Errno::EINVAL);
         }
         match replaced {
             None => {}
             Some(old) if old == node => {}
-            Some(old) if from.0 != to.0 && self.is_within(from.0, old) => return Err(Errno::ENOTEMPTY),
+            Some(old) if from.dir != to.dir && self.is_within(from.dir, old) => return Err(Errno::ENOTEMPTY),
             Some(old) => match (self.is_directory(node), self.is_directory(old)) {
                 (true, false) => return Err(Errno::ENOTDIR),
                 (false, true) => return Err(Errno::EISDIR),

@@ -3,7 +3,10 @@
 
 use std::ops::Bound;
 
-use super::{Id, Name, TOP, Tree, names::Kind};
+use super::{
+    Id, Name, TOP, Tree,
+    names::{DirectoryEntry, Kind},
+};
 use crate::{
     listing,
     operation::{Errno, OpKind, Open, Operation, SOURCE, Slot},
@@ -124,7 +127,8 @@ impl Slots {
                 if !crate::engine::plain(second) {
                     return Err(Errno::EINVAL);
                 }
-                tree.rename((dir, name), (self.at(operation.file)?.node, second))
+                let to = DirectoryEntry { dir: self.at(operation.file)?.node, name: second };
+                tree.rename(DirectoryEntry { dir, name }, to)
             }
             _ => Err(Errno::EOPNOTSUPP),
         }

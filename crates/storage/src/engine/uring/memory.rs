@@ -40,7 +40,8 @@ impl Memory {
 
     /// What to tell the kernel, in the order of its indices.
     pub(super) fn vectors(&self) -> Vec<libc::iovec> {
-        self.arenas.iter().flat_map(|arena| cut(arena.region())).collect()
+        let regions = self.arenas.iter().map(|arena| arena.region());
+        regions.flat_map(|(base, bytes)| cut(base, bytes)).collect()
     }
 
     /// From now on these are registered, and nothing else.
@@ -63,7 +64,8 @@ impl Memory {
     }
 }
 
-fn cut((base, bytes): (*mut u8, usize)) -> impl Iterator<Item = libc::iovec> {
+/// So many bytes from an address on, in pieces that the kernel takes.
+fn cut(base: *mut u8, bytes: usize) -> impl Iterator<Item = libc::iovec> {
     (0..bytes).step_by(PIECE_BYTES).map(move |from| libc::iovec {
         iov_base: base.wrapping_add(from).cast(),
         iov_len: PIECE_BYTES.min(bytes - from),
@@ -99,7 +101,7 @@ mod tests {
     #[test]
     fn a_large_arena_is_cut() {
         let base = std::ptr::without_provenance_mut(1 << 40);
-        let pieces: Vec<_> = cut((base, 5 << 29)).map(|v| (v.iov_base as usize, v.iov_len)).collect();
+        let pieces: Vec<_> = cut(base, 5 << 29).map(|v| (v.iov_base as usize, v.iov_len)).collect();
         let expected = [(0, 1 << 30), (1 << 30, 1 << 30), (2 << 30, 1 << 29)];
         assert_eq!(pieces, expected.map(|(from, bytes)| ((1 << 40) + from, bytes)));
     }

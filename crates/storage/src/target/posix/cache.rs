@@ -32,7 +32,8 @@ pub(super) fn resident_pages(file: impl AsFd) -> io::Result<u64> {
 
 fn resident_in(file: &File, start: u64, length: usize) -> io::Result<u64> {
     use std::os::fd::AsRawFd;
-    let (descriptor, offset) = (file.as_raw_fd(), start.cast_signed());
+    let descriptor = file.as_raw_fd();
+    let offset = start.cast_signed();
     // SAFETY: a new mapping at an address of the kernel's choice; nothing reads or writes through it.
     let map =
         unsafe { libc::mmap(ptr::null_mut(), length, libc::PROT_NONE, libc::MAP_SHARED, descriptor, offset) };

@@ -26,9 +26,11 @@ fn depth(mount: &Mount) -> usize {
 fn parse(line: &str) -> Option<Mount> {
     let (before, after) = line.split_once(" - ")?;
     let mut before = before.split(' ').skip(4);
-    let (mount_point, options) = (unescape(before.next()?), before.next()?);
+    let mount_point = unescape(before.next()?);
+    let options = before.next()?;
     let mut after = after.split(' ');
-    let (file_system, source) = (after.next()?.to_owned(), unescape(after.next()?));
+    let file_system = after.next()?.to_owned();
+    let source = unescape(after.next()?);
     let options = match after.next() {
         Some(more) if more != options => format!("{options},{more}"),
         _ => options.to_owned(),

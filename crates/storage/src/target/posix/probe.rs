@@ -123,7 +123,8 @@ pub(crate) fn probe_in_child(
     let steps = limit.0 / STEP.as_nanos() as u64;
     for _ in 0..steps.max(1) {
         if let Some(status) = child.try_wait().map_err(failed("wait for"))? {
-            let (text, message) = (read_all(child.stdout.take()), read_all(child.stderr.take()));
+            let text = read_all(child.stdout.take());
+            let message = read_all(child.stderr.take());
             return answer(path, status.success(), &text, &message);
         }
         std::thread::sleep(STEP);

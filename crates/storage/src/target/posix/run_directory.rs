@@ -194,7 +194,8 @@ fn verify(root: &OwnedFd, marker: &OwnedFd, name: &str) -> Result<(), String> {
     if !well_named(name) {
         return Err(format!("the name is not {PREFIX} and 16 hexadecimal digits"));
     }
-    let (directory, file) = (fs::fstat(root).map_err(text)?, fs::fstat(marker).map_err(text)?);
+    let directory = fs::fstat(root).map_err(text)?;
+    let file = fs::fstat(marker).map_err(text)?;
     let user = rustix::process::geteuid().as_raw();
     if directory.st_uid != user || file.st_uid != user {
         return Err("it belongs to another user".into());

@@ -129,7 +129,8 @@ impl Device {
 
     /// When work that takes so long at the usual speed is done: piece by piece, without the stalls between.
     fn done(&self, begin: Nanos, work: Nanos) -> Nanos {
-        let (mut at, mut left) = (begin, work.0 as f64);
+        let mut at = begin;
+        let mut left = work.0 as f64;
         loop {
             if let Some((_, to)) = self.stall_at(at) {
                 at = to;

@@ -64,7 +64,8 @@ impl Volume {
 
     fn of(tree: Tree, device: Device) -> Self {
         let servers = vec![Nanos(0); device.parallel];
-        let (flying, clients) = (BTreeMap::new(), BTreeMap::new());
+        let flying = BTreeMap::new();
+        let clients = BTreeMap::new();
         Volume { tree, device, servers, flying, coming: 0, clients, traffic: (0, 0), given: 0 }
     }
 
