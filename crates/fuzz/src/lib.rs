@@ -59,7 +59,8 @@ pub fn corpus(directory: &Path) -> Vec<Vec<u8>> {
 pub fn fuzz(name: &str, corpus: Vec<Vec<u8>>, decode: impl Fn(&[u8]) + Send + 'static) {
     let (sender, over) = sync_channel(1);
     let last = Arc::<Mutex<(u64, Vec<u8>)>>::default();
-    let (seen, target) = (last.clone(), name.to_owned());
+    let seen = last.clone();
+    let target = name.to_owned();
     thread::spawn(move || run(&target, corpus, &decode, &seen, &sender));
     let mut count = u64::MAX;
     loop {
@@ -86,12 +87,7 @@ fn run(
     last: &Last,
     over: &SyncSender<Result<(), String>>,
 ) {
-    let given = |input: &[u8]| {
-        let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
-        *last = (last.0 + 1, input.to_vec());
-        drop(last);
-        catch_unwind(AssertUnwindSafe(|| decode(input))).is_ok()
-    };
+    let given = |input: &[u8]| survives(input, decode, last);
     let failed = corpus.iter().find(|input| !given(input));
     let result = match failed {
         Some(input) => Err(format!("fails on {} of the corpus", shown(input))),
@@ -101,10 +97,19 @@ fn run(
     drop(over.send(result));
 }
 
+/// Whether the decoder comes to an end with an input. The input is noted before.
+fn survives(input: &[u8], decode: &impl Fn(&[u8]), last: &Last) -> bool {
+    let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+    *last = (last.0 + 1, input.to_vec());
+    drop(last);
+    catch_unwind(AssertUnwindSafe(|| decode(input))).is_ok()
+}
+
 /// One round in a run of the tests, or as many as there is time for.
 fn rounds(name: &str, corpus: Vec<Vec<u8>>, given: &impl Fn(&[u8]) -> bool) -> Result<(), String> {
     let seconds: Option<u64> = std::env::var(SECONDS).ok().and_then(|seconds| seconds.parse().ok());
-    let (begun, inputs) = (now(), changed(corpus));
+    let begun = now();
+    let inputs = changed(corpus);
     let first = if seconds.is_some() { begun.as_nanos() as u64 } else { 0 };
     for count in 0.. {
         let seed = first.wrapping_add(count);
@@ -217,7 +222,8 @@ impl Change {
     fn apply(&self, input: &mut Vec<u8>, corpus: &[Vec<u8>]) {
         let end = input.len() + 1;
         let range = |from: &Index, to: &Index| {
-            let (from, to) = (from.index(end), to.index(end));
+            let from = from.index(end);
+            let to = to.index(end);
             from.min(to)..from.max(to)
         };
         match self {
