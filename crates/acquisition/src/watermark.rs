@@ -1,25 +1,44 @@
-//! Below the mark everything is settled: acknowledged, or known to be lost. Progress is a mark and not a file size,
-//! because preallocation and queue depth leave holes.
+//! The watermark: below it every frame is settled, which is acknowledged or known to be lost. Progress is a
+//! watermark and not a file size, because preallocation and queue depth leave holes.
+//!
+//! Frames above it that are settled already wait in a window, one entry each, until all before them are
+//! settled. Where one frame stays open for so long that the window is full, the older frames in it are folded
+//! into runs. For example, with a window of 8 frames (it has 65536 outside of tests), frames due every 10 ns,
+//! of which 3 is lost and 0 stays open:
+//!
+//! ```text
+//! number               0    1    2    3    4    5    6    7    8
+//! 1 to 7 are settled   .    s    s    L    s    s    s    s         watermark 0, 8 entries in the window
+//! 8 is settled         .    s    s    L    s    s    s    s    s    9 entries: the older 5 are folded
+//!                      |    |---- run -----|    |---- window ---|
+//!                      open 1    settled 4, of which 3 stored, due from 10 ns to 40 ns
+//! 0 is settled         the run is 5 settled, 4 stored, due from 0 to 40 ns: it is passed, then the window is
+//!                      watermark 9; told are 0, 13, 26 and 40 ns, one lost, 50, 60, 70 and 80 ns
+//! ```
+//!
+//! So a run keeps how many of its frames are stored and lost, and not which: their due times are spread
+//! evenly.
 
 use std::collections::VecDeque;
 
 use nilometer_model::Nanos;
 
-/// The mark, and which frames above it are settled already. However long the first open one keeps it, it takes no more
-/// memory than a window of frames and a run for each open one.
+/// The watermark, and which frames above it are settled already. However long the first open frame holds it,
+/// it takes no more memory than a window of frames, and two runs for each open frame that was folded.
 #[derive(Debug, Clone, Default)]
 pub struct Watermark {
     below: u64,
-    /// From `below` on, or from behind the folded ones: what became of that frame.
+    /// The window: the states of frames from `below` on, or from behind the folded ones.
     above: VecDeque<Settled>,
-    /// Frames from `below` on that left the window, because one of them has been open for so long: none as a rule.
+    /// Frames from `below` on that left the window, because one of them has been open for so long: none as a
+    /// rule.
     folded: Option<Box<Folded>>,
 }
 
-/// What became of a frame.
+/// The state of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Settled {
-    /// Nothing yet.
+    /// Neither acknowledged nor known to be lost.
     #[default]
     Open,
     /// It is lost.
@@ -31,14 +50,16 @@ pub enum Settled {
 /// Frames next to each other.
 #[derive(Debug, Clone, Copy)]
 enum Run {
-    /// So many that are open.
+    /// So many open frames.
     Open(u64),
-    /// So many that are settled.
+    /// Settled frames.
     Settled {
+        /// How many in all.
         frames: u64,
-        /// Of these.
+        /// How many of them are stored; the others are lost.
         stored: u64,
-        /// When the first and the last of the stored ones were due: those between are taken to have been due evenly.
+        /// When the first and the last of the stored ones were due: those between are taken to have been due
+        /// evenly.
         due: (Nanos, Nanos),
     },
 }
@@ -51,7 +72,7 @@ struct Folded {
     frames: u64,
 }
 
-/// Frames of which each one's due time is kept: 1 MiB of them.
+/// Frames in the window, each with its due time: 1 MiB of memory.
 const WINDOW: usize = if cfg!(test) { 8 } else { 1 << 16 };
 
 impl Watermark {
@@ -60,15 +81,18 @@ impl Watermark {
         self.below
     }
 
-    /// A frame is settled. Frames may come in any order, each once. Those that the mark passes by this are told: they can
-    /// be read from now on, or are lost.
+    /// A frame is settled. Frames may come in any order, each once. Those that the mark passes by this are
+    /// told: they can be read from now on, or are lost.
     #[inline]
     pub fn settle(&mut self, number: u64, settled: Settled, mut passed: impl FnMut(Settled)) {
+        // Nearly always: frames are settled in order, and there is nothing to keep. While frames are folded
+        // the window is never empty.
         if number == self.below && self.above.is_empty() {
             self.below += 1;
             return passed(settled);
         }
         let at = number.checked_sub(self.below).expect("a frame is settled once");
+        // Out of line, so that the usual way stays short.
         if self.folded.is_some() {
             return self.settle_folded(at, settled, &mut passed);
         }
@@ -79,7 +103,7 @@ impl Watermark {
         }
     }
 
-    /// The frame so many behind the first in the window.
+    /// Sets the state of the frame so many behind the first in the window.
     #[inline]
     fn put(&mut self, at: usize, settled: Settled) {
         if at >= self.above.len() {
@@ -97,7 +121,8 @@ impl Watermark {
         }
     }
 
-    /// All but the newer half of the window is folded.
+    /// Folds all but the newer half of a window: half of them, so that it is rare, and the newer, because
+    /// frames that are just late are among those.
     #[cold]
     fn fold(&mut self) {
         let folded = self.folded.get_or_insert_default();
@@ -114,8 +139,10 @@ impl Watermark {
             self.put(at as usize, settled);
         } else {
             folded.settle(at, settled);
+            // The first run is open, unless this was its first frame: then one settled run can be passed.
             self.below += folded.pass(passed);
             if folded.frames == 0 {
+                // Nothing holds the window any more.
                 self.folded = None;
                 self.pass(passed);
             }
@@ -127,7 +154,7 @@ impl Watermark {
 }
 
 impl Folded {
-    /// A run behind all others.
+    /// Adds a run behind all others, joined to the last one if both are open or both settled.
     fn append(&mut self, run: Run) {
         self.frames += run.frames();
         match self.runs.back_mut().and_then(|last| Some((last.and(run)?, last))) {
@@ -136,7 +163,8 @@ impl Folded {
         }
     }
 
-    /// The frame so many behind the first, which is open.
+    /// Settles the frame so many behind the first of all, which is open. All runs are built anew, since the
+    /// frame may join those on both sides; there are only a few.
     fn settle(&mut self, at: u64, settled: Settled) {
         let mut behind = at;
         let mut all = std::mem::take(self).runs.into_iter();
@@ -144,6 +172,8 @@ impl Folded {
             let (Run::Open(frames) | Run::Settled { frames, .. }) = run;
             if behind < frames {
                 assert!(matches!(run, Run::Open(_)), "a frame is settled once");
+                // The open run is cut in three; `append` joins the middle to its neighbours where the others
+                // are empty.
                 let pieces = [Run::Open(behind), Run::of(settled), Run::Open(frames - behind - 1)];
                 pieces.into_iter().filter(|piece| piece.frames() > 0).for_each(|piece| self.append(piece));
                 break;
@@ -157,6 +187,7 @@ impl Folded {
     /// Takes out what is settled up to the next open frame; how many frames that were.
     fn pass(&mut self, passed: &mut dyn FnMut(Settled)) -> u64 {
         let Some(&Run::Settled { frames, stored, due: (first, last) }) = self.runs.front() else { return 0 };
+        // In 128 bits: nanoseconds of hours times millions of frames are more than 2^64.
         let (steps, time) = (u128::from(stored.saturating_sub(1)).max(1), u128::from(last.since(first).0));
         for step in 0..u128::from(stored) {
             passed(Settled::Stored(first + Nanos((time * step / steps) as u64)));
@@ -183,7 +214,7 @@ impl Run {
         }
     }
 
-    /// With the run behind it as one; none if only one of them is settled.
+    /// This run and the one behind it as one; none if only one of them is settled.
     fn and(self, behind: Run) -> Option<Run> {
         match (self, behind) {
             (Run::Open(one), Run::Open(other)) => Some(Run::Open(one + other)),
@@ -191,6 +222,7 @@ impl Run {
                 Run::Settled { frames, stored, due },
                 Run::Settled { frames: more, stored: more_stored, due: later },
             ) => {
+                // A run without stored frames has no due times.
                 let due = match (stored, more_stored) {
                     (0, _) => later,
                     (_, 0) => due,

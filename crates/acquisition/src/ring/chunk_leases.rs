@@ -1,9 +1,24 @@
-//! Frames by leases of consecutive numbers, for storage in chunks: a writer claims the oldest frames that nobody has, and
-//! gets those of that lease only until it is over. Frames of several leases wait in the ring at once, so that as many
-//! writers write at the same time.
+//! Chunk leases: consecutive frame numbers that one writer claims of the ring, for storage in chunks. A
+//! writer claims the oldest frames that nobody has, and gets the frames of that lease only until it is over.
+//! Frames of several leases wait in the ring at once, so that as many writers write at the same time.
 //!
-//! What a writer took since its last claim is a chunk. Chunks have their frames in order and do not overlap: a chunk begins
-//! with its first frame and ends where the next one begins, whatever was given back meanwhile.
+//! The frames that a writer takes from one claim to the next are a chunk. Chunks have their frames in order
+//! and do not overlap: a chunk begins with its first frame and ends where the next one begins, whatever is
+//! given back meanwhile. For example, with leases of 4 frames, two writers A and B and frames 0 to 9 in the
+//! ring:
+//!
+//! ```text
+//! number                 0  1  2  3 | 4  5  6  7 | 8  9     A, B: in a lease; a, b: taken; .: nobody's
+//! each claims a lease    a  a  A  A | b  b  b  b | .  .     A took 0 and 1, and acknowledged 0
+//! A fails                a  a  .  . | b  b  b  b | .  .     frame 1 is still in its hands
+//! B asks for frames      a  a  .  . | b  b  b  b | b  b     it gets 8: 1 may come back, and goes before 2
+//! A gives 1 back         a  .  .  . | b  b  b  b | b  b
+//! B asks for frames      a  b  b  b | b  b  b  b | b  b     it gets 1, 2 and 3 as one chunk
+//! chunks begin at        0  1         4            8        and at 10, when that comes
+//! ```
+//!
+//! B gave up its lease of 8 to 11 when it claimed frame 1, since a writer has one chunk at a time: so 10 and
+//! 11 will be a chunk of their own.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -14,63 +29,65 @@ use nilometer_model::Nanos;
 
 use super::{Frame, Taken};
 
-/// See the module.
+/// The leases of all writers of a ring, and the frames that wait for one writer each.
 #[derive(Debug)]
 pub(super) struct ChunkLeases {
-    /// Frame numbers of a lease.
+    /// How many frame numbers a lease has; leases begin at its multiples.
     size: u64,
-    /// By writer.
+    /// The lease of each writer, by its index.
     claims: Vec<Option<Claim>>,
-    /// Where chunks begin, as far as frames may still be given back.
+    /// The first frames of chunks, down to the watermark: below it no frame is given back.
     starts: BTreeSet<u64>,
-    /// Frames that were taken and neither acknowledged nor given back, and by whom.
+    /// Frames that a writer took and neither acknowledged nor gave back, with the index of that writer.
     hands: BTreeMap<u64, usize>,
-    /// Frames below this came, or will not come.
+    /// Frames below this number came, or will not come.
     passed: u64,
     seats: Vec<Seat>,
 }
 
-/// What is known of a writer.
+/// The activity of a writer.
 #[derive(Debug, Clone, Copy, Default)]
 struct Seat {
     /// When it took or acknowledged frames last.
     active: Nanos,
-    /// It asked last and got nothing.
+    /// It got nothing when it asked last: it has nothing to do.
     idle: bool,
-    /// Chunks that it began.
+    /// How many chunks it began.
     chunks: u64,
     left: bool,
 }
 
-/// What a writer gets.
+/// A lease of one writer.
 #[derive(Debug)]
 struct Claim {
-    /// Frames of these numbers, but for those that it got already.
+    /// The numbers of its frames that the writer has not taken yet.
     range: Range<u64>,
+    /// Those of them that are in the ring, in order.
     waiting: VecDeque<Frame>,
     /// Since when some wait.
     since: Nanos,
 }
 
-/// What the ring is like when frames are asked for.
+/// The state of the ring when a writer asks for frames.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Asked {
     pub(super) now: Nanos,
     pub(super) writer: usize,
     /// How many frames at the most.
     pub(super) batch: usize,
-    /// Frames below this are settled.
+    /// The watermark: frames below it are acknowledged or lost.
     pub(super) mark: u64,
-    /// There is little room left.
+    /// Three quarters of the slots are in use, or more.
     pub(super) pressed: bool,
     /// No frames come any more.
     pub(super) closed: bool,
 }
 
-/// A writer that did nothing for so long leaves what waits for it to one that has nothing to do.
+/// A writer that neither took nor acknowledged a frame for so long, though some wait for it, may lose its
+/// lease to one that has nothing to do. It is long, because a lease that changes hands is one chunk more.
 const PATIENCE: Nanos = Nanos::from_millis(5000);
 
-/// How long a frame waits for a writer that would be the better one.
+/// How long after it was due a frame is left to an idle writer with fewer chunks.
 const POLITE: Nanos = Nanos::from_millis(20);
 
 impl ChunkLeases {
@@ -85,7 +102,7 @@ impl ChunkLeases {
         }
     }
 
-    /// A frame came, was lost, or was given back: frames come in order.
+    /// A frame came, was lost, or was given back. Frames come in order, so that all below it came before.
     pub(super) fn pass(&mut self, number: u64) {
         self.passed = self.passed.max(number + 1);
     }
@@ -95,7 +112,8 @@ impl ChunkLeases {
         self.passed = u64::MAX;
     }
 
-    /// To the writer that claimed it; back again if nobody did.
+    /// Puts a frame that came, or was given back, to those of the writer that claimed it; returns it if
+    /// nobody did.
     pub(super) fn route(&mut self, now: Nanos, frame: Frame) -> Option<Frame> {
         self.hands.remove(&frame.number);
         let claims = self.claims.iter_mut().flatten();
@@ -105,38 +123,41 @@ impl ChunkLeases {
         if claim.waiting.is_empty() {
             claim.since = now;
         }
+        // Frames come in order, but for those that are given back.
         let at = claim.waiting.partition_point(|waiting| waiting.number < frame.number);
         claim.waiting.insert(at, frame);
         None
     }
 
-    /// The oldest frame that waits for the writer that claimed it.
+    /// The number of the oldest frame that waits in a lease.
     pub(super) fn oldest(&self) -> Option<u64> {
         let fronts = self.claims.iter().flatten().filter_map(|claim| claim.waiting.front());
         fronts.map(|frame| frame.number).min()
     }
 
-    /// Takes the oldest one out.
+    /// Takes the oldest frame out of its lease.
     pub(super) fn pop_oldest(&mut self) -> Option<Frame> {
         let oldest = self.oldest()?;
         let claims = self.claims.iter_mut().flatten();
         claims.into_iter().find_map(|claim| claim.waiting.pop_front_if(|frame| frame.number == oldest))
     }
 
-    /// A frame is acknowledged; whether it was the last in the hands of a writer that left.
+    /// A frame is acknowledged. Whether it was the last in the hands of a writer that left: then frames that
+    /// were passed over because of it can be claimed, and writers are to be woken.
     pub(super) fn settle(&mut self, now: Nanos, number: u64) -> bool {
         let Some(writer) = self.hands.remove(&number) else { return false };
         self.seats[writer].active = now;
         self.seats[writer].left && !self.hands.values().any(|holder| *holder == writer)
     }
 
-    /// A writer takes no more frames: what waited for it.
+    /// A writer takes no more frames; returns the frames that waited for it.
     pub(super) fn leave(&mut self, writer: usize) -> VecDeque<Frame> {
         self.seats[writer].left = true;
         self.claims[writer].take().map(|claim| claim.waiting).unwrap_or_default()
     }
 
-    /// Takes frames, claiming them if need be from those that nobody has.
+    /// Takes frames out of the writer's lease. Where none wait there, it claims another of those that nobody
+    /// has, which are in `free`.
     pub(super) fn take(
         &mut self,
         asked: Asked,
@@ -145,6 +166,7 @@ impl ChunkLeases {
     ) -> Taken {
         let Asked { now, writer, batch, .. } = asked;
         let has_some = self.claims[writer].as_ref().is_some_and(|claim| !claim.waiting.is_empty());
+        // A lease is emptied before another is claimed: a chunk ends where its writer claims the next.
         let begins = !has_some && (self.claim(asked, free) || self.take_over(asked));
         let seat = &mut self.seats[writer];
         (seat.idle, seat.chunks) = (!has_some && !begins, seat.chunks + u64::from(begins));
@@ -153,9 +175,13 @@ impl ChunkLeases {
             self.hand_out(writer, batch, frames);
             return if begins { Taken::Chunk } else { Taken::Frames };
         }
+        // Nothing of the lease will come any more, so that the file of its chunk can be closed. Otherwise it
+        // stays open.
         if self.claims[writer].take_if(|claim| claim.range.end <= self.passed).is_some() {
             return Taken::Over;
         }
+        // No frame will come that could wake this writer: it asks again when the others have hung for long
+        // enough.
         let others = self.claims.iter().flatten().any(|claim| !claim.waiting.is_empty());
         if asked.closed && others { Taken::Later(now + PATIENCE) } else { Taken::Nothing }
     }
@@ -165,12 +191,14 @@ impl ChunkLeases {
         let count = batch.min(claim.waiting.len());
         for frame in claim.waiting.drain(..count) {
             self.hands.insert(frame.number, writer);
+            // What is given back from here on is not of this lease: it would come behind later frames of the
+            // chunk.
             claim.range.start = frame.number + 1;
             frames.push_back(frame);
         }
     }
 
-    /// Claims the oldest frames that nobody has, if there are some.
+    /// Claims the oldest lease of which nobody has the frames, if there is one that may be begun.
     fn claim(&mut self, asked: Asked, free: &mut VecDeque<Frame>) -> bool {
         let mut at = 0;
         if free.front().is_some_and(|frame| self.leaves_to_another(asked, frame.due)) {
@@ -178,8 +206,10 @@ impl ChunkLeases {
         }
         while let Some(frame) = free.get(at) {
             let (begin, end) = (frame.number, self.end(frame.number));
+            // The last chunk that begins here or before: a writer that left may still hold frames of it.
             let before = self.starts.range(..=begin).next_back().copied().unwrap_or(0);
-            // Others between these will be given back: with them it is one chunk.
+            // Those held will be given back, and with them the rest is one chunk instead of two. That is not
+            // worth a full ring: then the chunk ends before the next frame that may come back.
             if asked.pressed || asked.closed || self.in_hands_of_left(before..end).is_none() {
                 let end = self.in_hands_of_left(begin + 1..end).unwrap_or(end);
                 self.begin(asked, begin..end, at, free);
@@ -190,44 +220,51 @@ impl ChunkLeases {
         false
     }
 
-    /// Of writers that have nothing to do the one with the fewest chunks gets the next, so that storage fills evenly; not
-    /// if that takes long.
+    /// Whether the next lease is for another writer: of those that have nothing to do the one with the fewest
+    /// chunks gets it, so that storage fills evenly. A frame waits for that for 20 ms at the most.
     fn leaves_to_another(&self, asked: Asked, due: Nanos) -> bool {
         let Asked { now, writer, pressed, closed, .. } = asked;
         let fewer = |seat: &Seat| !seat.left && seat.idle && seat.chunks < self.seats[writer].chunks;
         !pressed && !closed && now.since(due) < POLITE && self.seats.iter().any(fewer)
     }
 
-    /// Where a chunk ends at the latest that begins here.
+    /// The number behind the last frame that a chunk may have which begins here: the end of the lease, or the
+    /// first frame of a chunk that was begun in the same lease before.
     fn end(&self, begin: u64) -> u64 {
         let end = (begin / self.size + 1) * self.size;
         self.starts.range(begin + 1..end).next().copied().unwrap_or(end)
     }
 
-    /// The first frame of these that a writer holds who left.
+    /// The first of these frames that is in the hands of a writer that left.
     fn in_hands_of_left(&self, range: Range<u64>) -> Option<u64> {
         let mut held = self.hands.range(range);
         held.find(|(_, writer)| self.seats[**writer].left).map(|(number, _)| *number)
     }
 
+    /// Gives the frames in this range to the writer; the first of them is at this place of `free`.
     fn begin(&mut self, asked: Asked, range: Range<u64>, at: usize, free: &mut VecDeque<Frame>) {
         let behind = free.partition_point(|frame| frame.number < range.end);
         let waiting = free.drain(at..behind).collect();
         self.begin_with(asked, Claim { range, waiting, since: asked.now });
     }
 
-    /// What the writer had before is over, though more of it may come: that will be another chunk.
+    /// Begins a chunk with this claim. The writer's lease before is over, though more of it may come: that
+    /// will be another chunk.
     fn begin_with(&mut self, asked: Asked, claim: Claim) {
+        // No frame below the watermark can come back, and so no chunk begins there.
         self.starts = self.starts.split_off(&asked.mark);
         self.starts.insert(claim.range.start);
         if let Some(before) = self.claims[asked.writer].replace(claim) {
+            // Whoever takes frames before the rest of that lease has to stop there.
             self.starts.insert(before.range.start);
         }
     }
 
-    /// Takes over what waits longest for a writer that does nothing, or most of what waits if there is little room left.
+    /// Takes over the lease with the most waiting frames of those whose writers do nothing, or of all if
+    /// there is little room left.
     fn take_over(&mut self, asked: Asked) -> bool {
         let Asked { now, writer, pressed, .. } = asked;
+        // Since its frames wait: before that it had nothing to do, and was no slower for it.
         let silent = |other: usize, since| now.since(self.seats[other].active.max(since)) >= PATIENCE;
         let others = self.claims.iter().enumerate().filter(|(other, _)| *other != writer);
         let claimed = others.filter_map(|(other, claim)| Some((other, claim.as_ref()?)));
@@ -236,6 +273,7 @@ impl ChunkLeases {
             .max_by_key(|(_, claim)| claim.waiting.len())
             .map(|(other, _)| other);
         let Some(mut claim) = most.and_then(|other| self.claims[other].take()) else { return false };
+        // The frames before it stay in the other's chunk, which ends here.
         let first = claim.waiting.front().map_or(claim.range.start, |frame| frame.number);
         claim.range.start = first;
         self.begin_with(asked, claim);

@@ -1,9 +1,23 @@
-//! Slots between an instrument that does not wait and lanes that sometimes must: a pool of free slots and a bounded
-//! queue of full ones. Buffers travel, data do not.
+//! The ring: slots of memory between an instrument that does not wait and lanes that sometimes must. It is a
+//! pool of free slots and a bounded queue of full ones. Buffers travel, data do not.
 //!
-//! One lock, held for a few instructions. Small frames go in and out in batches ([`batch`]), large ones one by one; a slot
-//! comes back as soon as its frame is acknowledged. The ring also keeps the books: frames lost, the most slots ever in
-//! use, and the mark.
+//! There is one lock, held for a few instructions. Small frames go in and out in batches ([`batch`]), large
+//! ones one by one; a slot comes back as soon as its frame is acknowledged. The ring also keeps the counters:
+//! frames lost, the most slots ever in use, and the watermark. For example, with 4 slots, frames of 1 MiB (a
+//! batch is one frame) and two writers A, B:
+//!
+//! ```text
+//!                                 free  waiting  taken      watermark
+//! frames 0, 1 and 2 come          1     0 1 2    -          0
+//! A takes one, B takes one        1     2        A:0 B:1    0
+//! frame 3 comes                   0     2 3      A:0 B:1    0
+//! frame 4 is due: no free slot    0     2 3      A:0 B:1    0    `DropNewest`: 4 is lost
+//! B acknowledges 1                1     2 3      A:0        0    0 is not acknowledged yet
+//! A acknowledges 0                2     2 3      -          2
+//! both take and acknowledge       4     -        -          5    4 is known to be lost
+//! ```
+//!
+//! With `DropOldest`, 4 would have taken the slot of 2, which is the oldest that waits, and 2 would be lost.
 
 mod chunk_leases;
 mod frame;
@@ -25,7 +39,7 @@ use crate::{Chronicle, Watermark, watermark::Settled};
 use chunk_leases::{Asked, ChunkLeases};
 pub use frame::{Frame, Gap, Packed};
 
-/// How many frames of this size change hands at once: 256 KiB of them, 1 to 16.
+/// The number of frames of this size, in bytes, that change hands at once: 256 KiB of them, 1 to 16.
 pub(crate) const fn batch(frame_size: usize) -> usize {
     match (256 << 10) / (frame_size + 1) {
         0 => 1,
@@ -34,7 +48,7 @@ pub(crate) const fn batch(frame_size: usize) -> usize {
     }
 }
 
-/// What happens when a frame is due and no slot is free.
+/// Back-pressure: what becomes of a frame that is due while no slot is free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WhenFull {
     /// The recording ends in order: it is whole up to there.
@@ -42,8 +56,8 @@ pub enum WhenFull {
     /// The frame that is due is lost. What waits is stored.
     #[default]
     DropNewest,
-    /// The oldest frame that waits is lost, and the one that is due takes its slot: for whoever watches. With every frame
-    /// in a lane's hands, the one that is due is lost.
+    /// The oldest frame that waits is lost, and the one that is due takes its slot: for whoever watches. With
+    /// every frame in a lane's hands, the one that is due is lost.
     DropOldest,
 }
 
@@ -61,7 +75,7 @@ impl WhenFull {
     }
 }
 
-/// What a recording came to.
+/// The length of a recording that was ended in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Due {
     /// How many frames were due in all.
@@ -77,7 +91,8 @@ pub struct Ring {
     abandoned: AtomicBool,
 }
 
-/// On cache lines of its own, which both sides write all the time: what they only read for each frame stays out of it.
+/// The state on cache lines of its own, which both sides write all the time. What they only read for each
+/// frame lies on other lines, which no write takes away from them.
 #[repr(align(128))]
 struct Apart(Mutex<State>);
 
@@ -99,7 +114,7 @@ struct State {
     source: Seat,
 }
 
-/// Where a stage waits.
+/// How the source or a writer is woken, and whether it waits for that.
 #[derive(Default)]
 struct Seat {
     waker: Option<Arc<dyn Wake>>,
@@ -107,7 +122,7 @@ struct Seat {
     left: bool,
 }
 
-/// What the ring counted.
+/// Counters of a ring, in slots and frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RingCounters {
     /// Slots in all.
@@ -129,10 +144,10 @@ impl RingCounters {
     }
 }
 
-/// How a ring is, at one moment.
+/// The counters, use and stalls of a ring at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RingSnapshot {
-    /// What was counted so far.
+    /// The counters so far.
     pub books: RingCounters,
     /// Slots in use.
     pub in_use: usize,
@@ -142,12 +157,12 @@ pub struct RingSnapshot {
     pub longest_stall: Nanos,
 }
 
-/// What a writer got.
+/// The answer to a writer that asks for frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Taken {
     /// At least one frame to be stored.
     Frames,
-    /// The same, and the first of them begins a chunk; the one before is over.
+    /// At least one frame, the first of which begins a chunk; the chunk before is over.
     Chunk,
     /// Nothing yet, and the chunk is over.
     Over,
@@ -171,8 +186,8 @@ impl Ring {
         Ring::with(slots, writers, chronicle, None)
     }
 
-    /// The same; a writer gets frames of one lease of so many consecutive numbers until it is over. Each of them needs as
-    /// many slots as a writer falls behind meanwhile.
+    /// A ring with chunk leases of `size` consecutive numbers: a writer gets frames of one lease until it is
+    /// over. Each lease needs as many slots as its writer falls behind meanwhile.
     pub fn of_leases(slots: Vec<Buffer>, writers: usize, chronicle: Chronicle, size: u64) -> Arc<Self> {
         Ring::with(slots, writers, chronicle, Some(ChunkLeases::new(size, writers)))
     }
@@ -205,12 +220,12 @@ impl Ring {
         self.state.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How the source is woken.
+    /// Sets how the source is woken.
     pub fn seat_source(&self, waker: Arc<dyn Wake>) {
         self.lock().source.waker = Some(waker);
     }
 
-    /// How a writer is woken.
+    /// Sets how a writer is woken.
     pub fn seat_writer(&self, writer: usize, waker: Arc<dyn Wake>) {
         self.lock().writers[writer].waker = Some(waker);
     }
@@ -220,14 +235,15 @@ impl Ring {
         self.batch
     }
 
-    /// Takes all of `frames` in, and tops `spares` up to a batch of free slots. If none is left and the source means to
-    /// wait, it is woken when there is one.
+    /// Takes all of `frames` in, and tops `spares` up to a batch of free slots. If none is left and the
+    /// source means to wait, it is woken when there is one.
     pub fn put(&self, now: Nanos, frames: &mut Vec<Frame>, spares: &mut Vec<Buffer>, waits: bool) {
         let mut state = self.lock();
         if !frames.is_empty() {
             state.take_in(now, frames);
         }
         let wanted = self.batch.saturating_sub(spares.len());
+        // From the end: the slots that were used last may still be in the processor's cache.
         let left = state.free.len().saturating_sub(wanted);
         spares.extend(state.free.drain(left..));
         state.source.waits = spares.is_empty() && waits;
@@ -240,7 +256,8 @@ impl Ring {
         state.lose(now, number);
     }
 
-    /// The slot of the oldest frame that waits for a lane; that frame is lost. None if all frames are in lanes' hands.
+    /// The slot of the oldest frame that waits for a lane; that frame is lost. None if all frames are in
+    /// lanes' hands.
     pub fn displace(&self, now: Nanos) -> Option<Buffer> {
         let mut state = self.lock();
         let Frame { number, data, .. } = state.pop_oldest()?;
@@ -260,7 +277,8 @@ impl Ring {
         wake_writers(&mut state);
     }
 
-    /// Takes the next full slots: a batch at the most, and no more than leaves as many for each of the other writers.
+    /// Takes the next full slots: a batch at the most, and no more than leaves as many for each of the other
+    /// writers.
     pub fn take(&self, now: Nanos, writer: usize, frames: &mut VecDeque<Frame>) -> Taken {
         let mut state = self.lock();
         let taken = state.take(now, writer, self.batch, frames);
@@ -288,7 +306,8 @@ impl Ring {
         }
     }
 
-    /// A lane takes no more frames: this one goes to another, before all that came later. Lost if none is left.
+    /// A lane takes no more frames: this one goes to another, before all that came later. Lost if none is
+    /// left.
     pub fn give_back(&self, now: Nanos, frame: Frame) {
         let mut state = self.lock();
         state.give_back(now, frame);
@@ -305,6 +324,7 @@ impl Ring {
         if let Some(leases) = &mut state.leases {
             let waiting = leases.leave(writer);
             state.full.extend(waiting);
+            // They may be older than frames that nobody claimed, which others take in order.
             state.full.make_contiguous().sort_unstable_by_key(|frame| frame.number);
         }
         if state.writers.iter().all(|seat| seat.left) {
@@ -319,17 +339,18 @@ impl Ring {
         self.lock().mark.below()
     }
 
-    /// What it lived through so far.
+    /// The fullness, work and stalls so far.
     pub fn chronicle(&self) -> Chronicle {
         self.lock().chronicle.clone()
     }
 
-    /// What was counted so far.
+    /// The counters so far.
     pub fn books(&self) -> RingCounters {
         self.lock().books
     }
 
-    /// How it is, with a stall that lasts until now. Cheap enough to be asked many times a second.
+    /// Its counters and use now, with a stall that lasts until now. Cheap enough to be asked many times a
+    /// second.
     pub fn glance(&self, now: Nanos) -> RingSnapshot {
         let state = self.lock();
         let (stalled, longest_stall) = state.chronicle.stalls_until(now);
@@ -359,7 +380,7 @@ impl State {
         wake_writers(self);
     }
 
-    /// To those that wait, in order.
+    /// Puts a frame among those that wait, in order.
     fn give_back(&mut self, now: Nanos, frame: Frame) {
         let number = frame.number;
         let unclaimed = match &mut self.leases {
@@ -377,6 +398,7 @@ impl State {
 
     fn take(&mut self, now: Nanos, writer: usize, batch: usize, frames: &mut VecDeque<Frame>) -> Taken {
         let Some(leases) = &mut self.leases else {
+            // One writer must not take all that waits: the others write at the same time.
             let fair = self.full.len() / self.writers.len();
             let count = fair.clamp(1, batch).min(self.full.len());
             frames.extend(self.full.drain(..count));
@@ -398,7 +420,7 @@ impl State {
         }
     }
 
-    /// The slots of acknowledged frames are free again. Whether writers may get frames by that.
+    /// Frees the slots of acknowledged frames. Whether writers may get frames by that.
     fn release(&mut self, now: Nanos, acknowledged: &mut Vec<Frame>) -> bool {
         if acknowledged.is_empty() {
             return false;
@@ -406,6 +428,7 @@ impl State {
         self.in_use -= acknowledged.len();
         self.chronicle.acknowledged(now, acknowledged.iter().map(|frame| frame.due), self.in_use);
         let mut news = false;
+        // The watermark may pass frames that were acknowledged before this one: only then can they be read.
         for Frame { number, due, data, .. } in acknowledged.drain(..) {
             if let Some(leases) = &mut self.leases {
                 news |= leases.settle(now, number);
