@@ -1,16 +1,24 @@
-//! Small frames are written together (write coalescing): a write costs the storage about as much for 1 KiB as for 64 KiB.
+//! Small frames are written together (write coalescing): a write costs the storage about as much for 1 KiB as
+//! for 64 KiB.
 //!
-//! Frames that follow each other in a file are copied side by side into a group, which is one write:
+//! Frames that follow each other in a file are copied side by side into a group, which is one write. For
+//! example, frames of 100 B in files of 16 frames, and groups of 350 B:
 //!
 //! ```text
-//! frames     12 13 14 15 | 16 17 ..          a file ends behind 15
-//! groups    [12 13 14 15] [16 17 ..          the first is complete, the second still takes frames
+//! frame       12    13    14    15    16    17 ..
+//! file        0     0     0     0     1     1
+//! offset      1200  1300  1400  1500  0     100 B
+//! group       [12    13    14] [15]  [16    17 ..
+//!
+//! [12 13 14]  300 B at 1200 of file 0: full, because a fourth frame would be 400 B
+//! [15]        100 B at 1500 of file 0: complete, because file 0 is over
+//! [16 17 ..   still takes frames
 //! ```
 //!
-//! A group is complete when it is full, when the next frame does not follow its last one, or when the file or chunk is over.
-//! Otherwise it is written as soon as no frame waits and no other write is in flight: at a low rate each frame is written
-//! when it comes, and the more the storage falls behind, the larger the writes become. A copy of a few KiB costs less than the
-//! system call that it saves.
+//! A group is complete when it is full, when the next frame does not follow its last one, or when the file or
+//! chunk is over. Otherwise it is written as soon as no frame waits and no other write is in flight: at a low
+//! rate each frame is written when it comes, and the more the storage falls behind, the larger the writes
+//! become. A copy of a few KiB costs less than the system call that it saves.
 
 use nilometer_storage::{Arena, Buffer, Slot};
 
@@ -21,7 +29,7 @@ use crate::Frame;
 #[derive(Debug)]
 pub(super) struct Grouping {
     open: Option<FrameGroup>,
-    /// The open one is complete: it takes no more frames.
+    /// The open group is complete: it takes no more frames, and is to be written.
     complete: bool,
     spare: Vec<FrameGroup>,
 }
@@ -29,22 +37,23 @@ pub(super) struct Grouping {
 /// Consecutive frames of a file that are one write.
 #[derive(Debug)]
 pub(super) struct FrameGroup {
-    /// Of the first frame.
+    /// The file and offset at which the first frame begins.
     pub(super) begin: FileOffset,
     /// The slot of their file.
     pub(super) file: Slot,
-    /// Their bytes, so many so far.
+    /// The frames one behind the other.
     pub(super) bytes: Buffer,
+    /// How many bytes of it are filled.
     pub(super) length: u32,
     /// They keep their slots of the ring until they are acknowledged, or go elsewhere.
     pub(super) frames: Vec<Frame>,
 }
 
-/// One takes frames while others are in flight.
+/// How many groups have memory: one takes frames while others are in flight.
 const GROUPS: usize = 4;
 
 impl Grouping {
-    /// Groups of so many bytes, for frames that lie so far apart.
+    /// Groups of `size` bytes, for frames that begin every `stride` bytes in their file.
     pub(super) fn new(size: u32, stride: u64) -> Self {
         let (_, buffers) = Arena::shared_out(GROUPS, size as usize);
         let frames = size as usize / stride as usize;
@@ -54,6 +63,7 @@ impl Grouping {
 
     /// Whether another frame can be taken.
     pub(super) fn has_room(&self) -> bool {
+        // A complete group that is not issued yet is in the way of the next frame: its write comes first.
         self.is_open() || (self.open.is_none() && !self.spare.is_empty())
     }
 
@@ -71,8 +81,10 @@ impl Grouping {
         self.complete = self.open.is_some();
     }
 
-    /// Makes sure that a frame of so many bytes, that begins there, can be added: the open group takes it, or a new one is opened.
+    /// Makes sure that a frame of so many bytes, that begins there, can be added: the open group takes it, or
+    /// a new one is opened.
     pub(super) fn make_room(&mut self, begin: FileOffset, file: Slot, bytes: u32) -> bool {
+        // What does not follow would be a hole in the write.
         if self.open.as_ref().is_some_and(|group| !group.continues_at(begin, file, bytes)) {
             self.complete();
         }
@@ -86,12 +98,14 @@ impl Grouping {
     pub(super) fn add(&mut self, frame: Frame, bytes: u32) {
         let group = self.open.as_mut().expect("room was made");
         group.add(frame, bytes);
+        // The next frame is taken to be as large as this one. It is known here that it does not fit, so that
+        // the write need not wait for it.
         if group.length as usize + bytes as usize > group.bytes.len() {
             self.complete = true;
         }
     }
 
-    /// The group to be written: a complete one, or `any`.
+    /// Takes the group to be written: a complete one, or `any` that has frames.
     pub(super) fn take(&mut self, any: bool) -> Option<FrameGroup> {
         if !self.complete && !any {
             return None;
@@ -100,12 +114,12 @@ impl Grouping {
         self.open.take()
     }
 
-    /// The memory of a group that was written.
+    /// Takes back the memory of a group that was written, and its list of frames, which is empty.
     pub(super) fn give_back(&mut self, bytes: Buffer, frames: Vec<Frame>) {
         self.spare.push(FrameGroup::new(bytes, frames));
     }
 
-    /// The frames that were collected and not issued.
+    /// Gives up the frames that were collected and not issued: they go elsewhere.
     pub(super) fn abandon(&mut self) -> Vec<Frame> {
         self.take(true).map(|group| group.frames).unwrap_or_default()
     }

@@ -1,14 +1,29 @@
-//! Which number each chunk of a scattered recording has. Readers put chunks in the order of their numbers, and refuse a
-//! recording in which one is there twice.
+//! The numbers in the names of chunks, which are files of consecutive frames, of a scattered recording. Other
+//! readers put chunks in the order of their numbers and refuse a recording in which a number is there twice.
 //!
-//! Chunks are numbered from 0 in the order of their frames, when they are begun. Where a lane fails in the middle of a
-//! chunk, the rest of it is one more between two that have numbers already: those behind move up by one. A number is free
-//! again only when the lane that had it has renamed its file, and files do not overtake each other: at every moment, and
-//! after any crash, no number is there twice and all are in order. A lane that is gone can't rename: what finds no number
-//! before its files keeps a name without one, which only a journal knows.
+//! Chunks are numbered from 0 in the order of their frames, when they are begun. Where a lane fails in the
+//! middle of a chunk, the rest becomes a chunk of another lane, between two that have numbers already: those
+//! behind it move up by one. A file gets a number only while no file behind it has that number or a lower
+//! one, so that files are renamed from the end on: at every moment, and after any crash, each number is there
+//! once at the most and all are in order. For example, lane 0 fails behind frame 39 of a chunk of 100 frames:
 //!
-//! Where the number is that of the position of a scan, it follows from the first frame. The rest of a position whose lane
-//! failed in the middle finds its number taken, and keeps a name without one too.
+//! ```text
+//! first frame of the chunk    0      40     100    200
+//! lane, file of that lane     0,0    2,1    1,0    2,0
+//!
+//! before                      0             1      2        numbers in the names
+//! lane 2 begins at frame 40   0      -      1      2        wanted are 0 1 2 3; 1 is not free yet
+//! lane 2 renames 2 to 3       0      -      1      2 > 3    after a crash it is 2 or 3: both are above 1
+//! lane 1 renames 1 to 2       0      -      1 > 2  3        not before 2 is certainly free
+//! lane 2 renames to 1         0      - > 1  2      3        every chunk has the number that is wanted
+//! ```
+//!
+//! A lane that is gone renames nothing. Had lane 1 failed before its rename, its file would keep the number
+//! 1, none would be left between 0 and 1, and the chunk at frame 40 would keep its name without a number
+//! (`<name>.<lane>.<file>.<suffix>`), which only a journal knows.
+//!
+//! Where the number is that of the position of a scan, it follows from the first frame. The rest of a
+//! position whose lane failed in the middle finds its number taken, and keeps a name without one too.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -16,39 +31,41 @@ use nilometer_model::ChunkNumber;
 
 use crate::journal::Head;
 
-/// What the lanes of a recording know together. Clones are the same recording's.
+/// The numbers of all chunks of a recording, shared by its lanes: a clone refers to the same numbers.
 #[derive(Debug, Clone, Default)]
 pub struct Numbering(Arc<Mutex<Order>>);
 
 /// All chunks, in the order of their frames.
 #[derive(Debug, Default)]
 struct Order {
-    /// Frames of a position, if that is what is numbered.
+    /// How many frames a position of the scan has, if the number of a chunk is that of its position.
     position: Option<u64>,
     chunks: Vec<Chunk>,
-    /// Some file has another number than it should.
+    /// Some file has another number than is wanted for it, and its lane can rename it.
     moves: bool,
+    /// Bytes of acknowledged frames, of all lanes.
     bytes: u64,
 }
 
-/// A chunk: a file of a lane.
+/// A chunk, which is one file of a lane.
 #[derive(Debug)]
 struct Chunk {
-    /// Its first frame.
+    /// The number of its first frame.
     first: u64,
     lane: u32,
+    /// Counted from 0 in its lane.
     file: u64,
-    /// The file may be there.
+    /// Its name is settled and the file is being made: after a crash it may be there.
     named: bool,
-    /// It is.
+    /// The file is there, so that it can be renamed.
     made: bool,
-    /// In the file's name.
+    /// The number in the file's name, as far as a rename has not changed it.
     held: Option<u32>,
-    /// The file is being renamed to this.
+    /// The number to which the file is being renamed. After a crash its name has this one or `held`.
     moving: Option<u32>,
-    /// The number that it should have.
+    /// The number that its name is to have in the end, by the chunks that are known now.
     wanted: Option<u32>,
-    /// Its lane is gone.
+    /// Its lane is gone: the file keeps the name that it has.
     fixed: bool,
 }
 
@@ -56,7 +73,7 @@ struct Chunk {
 const NUMBER_MAX: u32 = 99_999_999;
 
 impl Numbering {
-    /// Of a recording whose lanes have this head.
+    /// The numbers of a new recording whose journals begin with this head; without chunks yet.
     pub fn of(head: &Head) -> Self {
         let by_position = head.storing.kind().chunks == Some(ChunkNumber::Position);
         let position = by_position.then_some(head.frames_per_file);
@@ -67,48 +84,49 @@ impl Numbering {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A lane begins a chunk with this frame.
+    /// A lane begins a chunk with the frame of the number `first`, in its file `file`.
     pub(super) fn begin(&self, lane: u32, file: u64, first: u64) {
         self.lock().begin(lane, file, first);
     }
 
-    /// The number that the name of a new file has, if it can have one yet.
+    /// The number for the name of a file that is about to be made; none if its number is not free yet.
     pub(super) fn name(&self, lane: u32, file: u64) -> Option<u32> {
         self.lock().name(lane, file)
     }
 
-    /// The new file is there.
+    /// The file was made.
     pub(super) fn made(&self, lane: u32, file: u64) {
         self.lock().made(lane, file);
     }
 
-    /// A file of the lane that is to be renamed now, and to which number.
+    /// A file of the lane that may be renamed now, and its new number. From here on both numbers count as
+    /// used.
     pub(super) fn next_move(&self, lane: u32) -> Option<(u64, u32)> {
         self.lock().next_move(lane)
     }
 
-    /// It is renamed, and will be after any crash.
+    /// The rename that [`Numbering::next_move`] asked for is durable: the old number is free.
     pub(super) fn moved(&self, lane: u32, file: u64) {
         self.lock().moved(lane, file);
     }
 
-    /// No file of the lane has another number than it should.
+    /// No file of the lane is to be renamed, as far as that is known now.
     pub(super) fn is_settled(&self, lane: u32) -> bool {
         let order = self.lock();
         !order.moves || !order.chunks.iter().any(|chunk| chunk.lane == lane && chunk.is_to_move())
     }
 
-    /// The lane renames nothing any more.
+    /// The lane ended or failed: it renames nothing any more.
     pub(super) fn leave(&self, lane: u32) {
         self.lock().leave(lane);
     }
 
-    /// So many bytes of frames are stored.
+    /// Frames of so many bytes were acknowledged.
     pub(super) fn stored(&self, bytes: u64) {
         self.lock().bytes += bytes;
     }
 
-    /// How many numbers there are, and bytes of frames.
+    /// The highest number plus one, and how many bytes of frames are acknowledged.
     pub(super) fn totals(&self) -> (u64, u64) {
         let order = self.lock();
         let last = order.chunks.iter().filter_map(|chunk| chunk.wanted).max();
@@ -117,7 +135,7 @@ impl Numbering {
 }
 
 impl Chunk {
-    /// The lowest number that its file may have.
+    /// The lowest number that the name of its file may have after a crash: renames only go up.
     fn lowest(&self) -> Option<u32> {
         self.held.or(self.moving)
     }
@@ -133,6 +151,7 @@ impl Order {
         let (named, made, fixed) = (false, false, false);
         let (held, moving, wanted) = (None, None, None);
         self.chunks.insert(at, Chunk { first, lane, file, named, made, held, moving, wanted, fixed });
+        // At the end, where nearly all chunks begin, no other number changes.
         if at + 1 == self.chunks.len() {
             self.number(at);
         } else {
@@ -140,14 +159,17 @@ impl Order {
         }
     }
 
-    /// Lately begun ones are looked for most often.
+    /// The place of a chunk in the order of frames; from the end, as those begun last are asked for most
+    /// often.
     fn find(&self, lane: u32, file: u64) -> Option<usize> {
         self.chunks.iter().rposition(|chunk| (chunk.lane, chunk.file) == (lane, file))
     }
 
-    /// The file may be there from now on.
+    /// Settles the number in the name of a file that is about to be made.
     fn name(&mut self, lane: u32, file: u64) -> Option<u32> {
         let at = self.find(lane, file)?;
+        // The file is needed at once and waits for nobody's rename: it gets a name without a number and is
+        // renamed when its number is free.
         let number = self.chunks[at].wanted.filter(|number| self.is_free(at, *number));
         let chunk = &mut self.chunks[at];
         (chunk.named, chunk.held) = (true, number);
@@ -160,8 +182,9 @@ impl Order {
         self.moves |= self.chunks[at].is_to_move();
     }
 
-    /// No file behind this one has this number, or one below.
+    /// Whether every file behind this one has a higher number, or none.
     fn is_free(&self, at: usize, number: u32) -> bool {
+        // Those behind are in order, so that the first that has a number has the lowest.
         self.chunks[at + 1..].iter().find_map(Chunk::lowest).is_none_or(|behind| behind > number)
     }
 
@@ -169,6 +192,8 @@ impl Order {
         if !self.moves {
             return None;
         }
+        // From the end on: the last file of a row has to move before the one in front of it finds a free
+        // number. A file that is being renamed still has another number than is wanted, and is left out.
         let may = |at: &usize| {
             let chunk = &self.chunks[*at];
             let number = chunk.wanted.filter(|_| chunk.lane == lane && chunk.is_to_move());
@@ -184,10 +209,14 @@ impl Order {
         let Some(at) = self.find(lane, file) else { return };
         let chunk = &mut self.chunks[at];
         chunk.held = chunk.moving.take().or(chunk.held);
+        // A chunk that was begun meanwhile got no number where this file would have had to move on: it gets
+        // one now.
         self.plan();
     }
 
     fn leave(&mut self, lane: u32) {
+        // What was never named is no file: its number goes to the chunk that takes its frames. A rename that
+        // was going on keeps `moving`: the file has either number for ever.
         self.chunks.retain(|chunk| chunk.lane != lane || chunk.named);
         for chunk in self.chunks.iter_mut().filter(|chunk| chunk.lane == lane) {
             chunk.fixed = true;
@@ -195,7 +224,8 @@ impl Order {
         self.plan();
     }
 
-    /// Files keep their numbers as far as possible; what has none gets one.
+    /// Decides anew which number each chunk should have: files keep theirs as far as possible, and chunks
+    /// without one get one.
     fn plan(&mut self) {
         for chunk in &mut self.chunks {
             chunk.wanted = chunk.moving.or(chunk.held);
@@ -208,8 +238,8 @@ impl Order {
         self.moves = self.chunks.iter().any(Chunk::is_to_move);
     }
 
-    /// Gives a chunk the number behind that of the chunk before. Those that follow without a gap move up; if one of them
-    /// can't, it gets none.
+    /// Gives a chunk the number behind that of the chunk before it. Chunks that follow without a gap in their
+    /// numbers move up by one; if one of them can't, the new one gets no number.
     fn number(&mut self, at: usize) {
         if let Some(frames) = self.position {
             self.number_by_position(at, frames);
@@ -220,8 +250,11 @@ impl Order {
         let mut next = number;
         let mut pushed = Vec::new();
         for (place, chunk) in self.chunks.iter().enumerate().skip(at + 1) {
+            // A file that stays may have the lower of its two numbers, and so that one must be above ours.
             match if chunk.fixed { chunk.lowest() } else { chunk.wanted } {
+                // A gap: what follows need not move.
                 Some(wanted) if wanted > next => break,
+                // It can't move at all, or has to arrive first: then `moved` plans anew.
                 Some(_) if chunk.fixed || chunk.moving.is_some() => return,
                 Some(_) => {
                     next += 1;
@@ -233,6 +266,7 @@ impl Order {
         if next > NUMBER_MAX {
             return;
         }
+        // Only now, when it is known that all of them can move.
         self.chunks[at].wanted = Some(number);
         for place in pushed {
             self.chunks[place].wanted = self.chunks[place].wanted.map(|wanted| wanted + 1);
@@ -244,6 +278,7 @@ impl Order {
     fn number_by_position(&mut self, at: usize, frames: u64) {
         let position = u32::try_from(self.chunks[at].first / frames.max(1));
         let position = position.ok().filter(|position| *position <= NUMBER_MAX);
+        // Nothing moves here: a position has one number, and only the first of its chunks can have it.
         let is_taken = self.chunks.iter().any(|chunk| chunk.wanted.is_some() && chunk.wanted == position);
         self.chunks[at].wanted = position.filter(|_| !is_taken);
     }

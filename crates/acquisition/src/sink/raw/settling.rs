@@ -1,4 +1,22 @@
-//! What becomes of frames when operations come back.
+//! Completions of a sink's operations. A frame whose write is done gets a record in the journal, and is
+//! acknowledged when that record is written; it is durable when its file, or a checkpoint, is synced.
+//!
+//! Writes come back in any order. In files of a fixed number of frames each is recorded at once. In chunks
+//! frames are acknowledged in order, so that a chunk can be cut behind the last of them. For example, three
+//! writes in flight into a chunk whose journal has 2 records so far:
+//!
+//! ```text
+//! frame                    5               6               7
+//! write of 7 comes back    -               -               landed         no record before that of 5
+//! write of 5 comes back    record 2        -               landed         it is written to the journal
+//! write of 6 comes back    in flight       record 3        record 4       one write of the journal at a time
+//! journal comes back       acknowledged    in flight       in flight      records 3 and 4 are one write
+//! journal comes back       acknowledged    acknowledged    acknowledged
+//! ```
+//!
+//! Had the write of 6 failed while record 2 was in flight, 6 and 7 would go to another lane. When the journal
+//! came back, 5 would be acknowledged and the file cut behind it, so that a chunk has no frame of which the
+//! journal does not know.
 
 use nilometer_storage::{Buffer, Completion, Errno, OpKind, Operation};
 
@@ -12,13 +30,15 @@ use crate::{
 };
 
 impl RawFiles {
-    /// A write of frames came back.
+    /// Takes a write of one frame, or of a group, that came back. A write that moved fewer bytes than asked
+    /// for failed.
     fn data_completed(&mut self, operation: Operation, moved: Result<u32, Errno>) -> Result<(), Errno> {
         let FrameWrite { begin, frames } = self.in_flight.remove(operation.tag);
         let length = operation.length;
         let whole = moved.and_then(|moved| if moved == length { Ok(()) } else { Err(Errno::EIO) });
         match frames {
             Carried::One { number, due, packed, slot } => {
+                // The operation's buffer is the slot itself, or what was written in place of its bytes.
                 let (data, encoded) = match slot {
                     Some((slot, encoding)) => {
                         (slot, Some(Box::new(Encoded { bytes: operation.buffer, length, encoding })))
@@ -33,7 +53,7 @@ impl RawFiles {
         whole
     }
 
-    /// Frames that were written together came back; the first of them begins here.
+    /// Takes frames that were written together; the first of them begins here.
     fn group_landed(&mut self, mut begin: FileOffset, mut frames: Vec<Frame>, bytes: Buffer, whole: bool) {
         for frame in frames.drain(..) {
             let length = self.layout.written(frame.packed.as_deref());
@@ -45,15 +65,19 @@ impl RawFiles {
         }
     }
 
-    /// A frame came back, with so many bytes written if its write was whole.
+    /// Takes a frame whose write came back, with so many bytes written if its write was whole.
     fn landed(&mut self, begin: FileOffset, frame: Frame, length: u32, whole: bool) {
         if self.chunks.is_none() {
+            // The file may be closed and synced when no write is in flight to it; a chunk not before its
+            // frames are acknowledged.
             self.files.landed(begin.file);
         }
         match &mut self.chunks {
+            // After a failure even a frame that is written goes elsewhere: no record is written any more.
             _ if !whole || self.failed.is_some() => self.returned.push(frame),
             Some(chunks) => {
                 chunks.land(begin, frame, length);
+                // This frame may be the one that others waited for.
                 while let Some((begin, frame, length)) = self.chunks.as_mut().and_then(Chunks::next_landed) {
                     self.queue_record(begin, frame, length);
                 }
@@ -62,7 +86,8 @@ impl RawFiles {
         }
     }
 
-    /// A frame is written with so many bytes: it is acknowledged when its record is.
+    /// Queues the record of a frame that is written with so many bytes: it is acknowledged when that is
+    /// written.
     fn queue_record(&mut self, begin: FileOffset, frame: Frame, length: u32) {
         let Frame { number, due, .. } = frame;
         let checksum = self.layout.checksums.then(|| crc32fast::hash(self.layout.bytes(&frame)));
@@ -70,6 +95,7 @@ impl RawFiles {
         for &gap in frame.packed.iter().flat_map(|packed| &packed.gaps) {
             self.log.add(Entry::Gap { number, gap });
         }
+        // Gaps stand before their frame: who finds its record knows all of it.
         let extent = self.layout.extent(begin, &frame, length);
         let record = self.log.added();
         self.log.add(Entry::Frame { number, extent, due: due.0, checksum });
@@ -77,6 +103,7 @@ impl RawFiles {
         self.unlogged.push_back(Unlogged { file: begin.file, end, record, frame });
     }
 
+    /// Acknowledges the frames whose records were in a write of the journal that came back.
     fn journal_completed(
         &mut self,
         operation: Operation,
@@ -93,6 +120,7 @@ impl RawFiles {
             // Its frames were given back meanwhile.
             return Ok(());
         }
+        // Records are queued in the order of `unlogged`, so that those of this write are the first of it.
         let synced = self.layout.durability == Durability::EachFile;
         for Unlogged { file, end, record, frame } in self.unlogged.drain(..frames) {
             let undurable =
@@ -108,7 +136,8 @@ impl RawFiles {
         Ok(())
     }
 
-    /// A step is done: the files up to the last durable one may have become so.
+    /// A file step is done: frames of files up to the last durable one, or below a durable checkpoint, are
+    /// durable now.
     fn step_completed(&mut self, stored: &mut Stored) {
         let done = self.program.completed();
         self.chunk_step_completed(done);
@@ -116,7 +145,8 @@ impl RawFiles {
         let is_durable = |undurable: &Undurable| {
             last.is_some_and(|last| undurable.file <= last) || undurable.record < records
         };
-        // Writes of one file may land after those of the next.
+        // Writes of one file may land after those of the next, so that any of them may be durable, not only
+        // the first. But where the oldest is not, it is not worth looking: this is done after every step.
         if self.undurable.front().is_some_and(is_durable) {
             self.undurable.retain(|undurable| {
                 let durable = is_durable(undurable);
@@ -126,6 +156,7 @@ impl RawFiles {
         }
     }
 
+    /// Takes any operation that came back. An error is one of the lane, which fails by it.
     pub(super) fn settle(&mut self, completion: Completion, stored: &mut Stored) -> Result<(), Errno> {
         let Completion { operation, result, .. } = completion;
         match (operation.kind, operation.file) {
