@@ -1,5 +1,6 @@
-//! Packets whose numbers are not where the stream is. Anybody can send a few of them, so they move nothing: they are kept,
-//! as courses of packets that follow each other, until the stream is known to go on from one of these.
+//! Packets whose numbers are not where the stream is. Anybody can send a few of them, so they move nothing:
+//! they are kept, as courses of packets that follow each other, until the stream is known to go on from one
+//! of these.
 //!
 //! ```text
 //! stream      1000 1001 1002 1003 ....  1004 1005        it goes on: what was elsewhere is none of it
@@ -8,6 +9,20 @@
 //! stream      1000 1001 1002 1003 ............................    nothing comes of it for a while
 //! elsewhere                       5 6 7 8 9 10 11 12 13 14 ..     it began anew
 //! ```
+//!
+//! A course is established by 8 packets between which none of the stream came: packets that somebody sends
+//! beside a stream that goes on are interrupted by it. For example, with a stream that has moved by 104
+//! packets, and where packets at most 17 frames apart follow each other:
+//!
+//! ```text
+//! arrives          5000  5001  1004  5002  62000  5003 .. 5009
+//! stream moved     104   104   105   105   105    105  .. 105
+//! course of 5000   1     2           1            2    .. 8      the run; 1004 ended it, and it began again
+//! course of 62000                          1
+//! ```
+//!
+//! With 5009 the first course is established. If nothing comes of the stream for a while, it goes on with
+//! frame 5000: the packets before the interruption are kept too, and none is lost.
 
 use super::{order::Order, progress::ESTABLISHED};
 use nilometer_wire::Part;
@@ -18,13 +33,14 @@ pub(super) struct Held {
     /// The port by which it came.
     pub(super) inlet: usize,
     pub(super) part: Part,
-    /// What is kept of it.
+    /// Its bytes, as far as they are recorded.
     pub(super) body: Vec<u8>,
-    /// What it was counted as, where that was known at once.
+    /// As what it was counted when it came, if its place was closed or taken. Put down after all, it is
+    /// counted anew.
     pub(super) counted: Option<Behind>,
 }
 
-/// What a packet is that came when its place was closed.
+/// A packet of a place that is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Behind {
     /// It had not come before.
@@ -33,12 +49,14 @@ pub(super) enum Behind {
     Duplicate,
 }
 
-/// Packets that follow each other, elsewhere.
+/// A course: packets that follow each other, not where the stream is.
 #[derive(Debug)]
 pub(super) struct Candidate {
+    /// In the order in which they came.
     pub(super) held: Vec<Held>,
+    /// Bytes of all of them.
     bytes: usize,
-    /// The frame furthest ahead.
+    /// The number of the frame furthest ahead.
     head: u64,
     /// Packets that came one after the other while the stream did not move.
     run: u64,
@@ -46,10 +64,11 @@ pub(super) struct Candidate {
     moved: u64,
 }
 
-/// Courses that are kept at once: as many packets with random numbers don't drive out one in which they follow each other.
+/// Courses that are kept at once: as many packets with random numbers don't drive out one in which they
+/// follow each other.
 const CANDIDATES: usize = 64;
-/// Packets of one that are kept, and bytes of them: as many without one of the stream between them are the stream, whatever
-/// the time. While the recorder is behind, that stands still.
+/// Packets of one that are kept, and bytes of them: as many without one of the stream between them are the
+/// stream, whatever the time. While the recorder is behind, that stands still.
 const KEPT: usize = 4096;
 const KEPT_BYTES: usize = 32 << 20;
 const KEPT_LEAST: usize = 64;
@@ -58,7 +77,7 @@ const STALE: u64 = 64;
 /// A packet that was among the last so many is no further one.
 const REPEATED: usize = 64;
 
-/// See the module.
+/// The courses that are kept, the oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Candidates {
     list: Vec<Candidate>,
@@ -69,34 +88,38 @@ impl Candidate {
         Candidate { held: Vec::new(), bytes: 0, head: 0, run: 0, moved }
     }
 
-    /// As many packets came as make a stream, and none of the stream since then, which has moved by so many.
+    /// Whether as many packets came as make a stream, without one of the stream between them or since.
+    /// `moved` counts the packets by which the stream has moved.
     pub(super) fn is_established(&self, moved: u64) -> bool {
         self.moved == moved && self.run >= ESTABLISHED
     }
 
-    /// Two at least follow each other, and none of the stream came since then.
+    /// Whether two at least follow each other, without one of the stream between them or since.
     pub(super) fn is_course(&self, moved: u64) -> bool {
         self.moved == moved && self.run >= 2
     }
 
-    /// No more of it is kept.
+    /// Whether no more of it is kept.
     pub(super) fn is_full(&self) -> bool {
         let count = self.held.len();
         count >= KEPT || count >= KEPT_LEAST && self.bytes >= KEPT_BYTES
     }
 
-    /// The first frame of it.
+    /// The number of its earliest frame.
     pub(super) fn first(&self, order: &Order) -> u64 {
         let head = self.head;
+        // By distances, since its numbers may wrap; from the head, which no packet of it is far from.
         let first =
             self.held.iter().map(|held| held.part.frame).min_by_key(|frame| order.distance(head, *frame));
         first.unwrap_or(head)
     }
 
     fn add(&mut self, order: &Order, held: Held, moved: u64) {
+        // The stream goes on: what came before is no reason to leave it.
         if self.moved != moved {
             (self.moved, self.run) = (moved, 0);
         }
+        // The same packet again and again is no course.
         let is_new = self.held.iter().rev().take(REPEATED).all(|before| before.part != held.part);
         self.run += u64::from(is_new);
         if self.held.is_empty() || order.distance(self.head, held.part.frame) > 0 {
@@ -108,25 +131,27 @@ impl Candidate {
 }
 
 impl Candidates {
-    /// There are none: what every packet of an undisturbed stream asks.
+    /// Whether there is no course. Every packet of an undisturbed stream asks this.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// Packets of courses that may well be the stream.
+    /// How many packets the established courses have.
     pub(super) fn waiting(&self, moved: u64) -> u64 {
         let established = self.list.iter().filter(|candidate| candidate.is_established(moved));
         established.map(|candidate| candidate.held.len() as u64).sum()
     }
 
-    /// Keeps a packet with those that it follows, at most so many frames away: which one that is, and packets that are given
-    /// up for it. `moved` counts the packets by which the stream moved.
+    /// Keeps a packet with those that it follows, at most so many frames away: which one that is, and packets
+    /// that are given up for it. `moved` counts the packets by which the stream moved.
     pub(super) fn keep(&mut self, order: &Order, near: u64, held: Held, moved: u64) -> (usize, Vec<Held>) {
         let frame = held.part.frame;
+        // To both sides: packets of a course are reordered too.
         let follows = |one: &Candidate| order.distance(one.head, frame).unsigned_abs() <= near;
         if let Some(at) = self.list.iter().rposition(follows) {
             let mut given_up = Vec::new();
+            // It was full and the stream still moved: it is somebody else's, and does not take more memory.
             if self.list[at].is_full() {
                 let full = std::mem::replace(&mut self.list[at], Candidate::new(moved));
                 given_up = full.held;
@@ -141,43 +166,45 @@ impl Candidates {
         (self.list.len() - 1, given_up)
     }
 
-    /// Whether a frame follows packets that may well be the stream, at most so many frames away.
+    /// Whether a frame follows an established course, at most so many frames away.
     pub(super) fn goes_on(&self, order: &Order, near: u64, frame: u64, moved: u64) -> bool {
         let mut established = self.list.iter().filter(|candidate| candidate.is_established(moved));
         established.any(|candidate| order.distance(candidate.head, frame).unsigned_abs() <= near)
     }
 
-    /// Takes out the one with the fewest packets, of these the oldest.
+    /// Takes out the course with the fewest packets, of those the oldest: a stream that goes on has more than
+    /// numbers that are drawn at random.
     fn shortest(&mut self) -> Candidate {
         let fewest = (0..self.list.len()).min_by_key(|at| self.list[*at].held.len());
         self.list.remove(fewest.expect("it is full"))
     }
 
-    /// Takes out the first that is the stream.
+    /// Takes out the first course that is taken to be the stream.
     pub(super) fn take(&mut self, is_stream: impl Fn(&Candidate) -> bool) -> Option<Candidate> {
         let at = self.list.iter().position(is_stream)?;
         Some(self.list.remove(at))
     }
 
-    /// Takes out one of these.
+    /// Takes out the course at this place.
     pub(super) fn take_at(&mut self, at: usize) -> Candidate {
         self.list.remove(at)
     }
 
+    /// The course at this place.
     pub(super) fn get(&self, at: usize) -> &Candidate {
         &self.list[at]
     }
 
-    /// The stream went on from one of them, and has moved by so many packets instead of by so many: of the others, those that came
-    /// since it moved before are no older for that.
+    /// The stream went on from a course, by which it moved from `before` to `moved` packets. Other courses
+    /// that were not interrupted until then are not interrupted by that: its packets had come earlier.
     pub(super) fn stay(&mut self, before: u64, moved: u64) {
         for candidate in self.list.iter_mut().filter(|candidate| candidate.moved == before) {
             candidate.moved = moved;
         }
     }
 
-    /// Takes out packets that the stream has come to. What goes on by itself since the stream moved goes elsewhere, though some of
-    /// its numbers may be those that the stream comes to.
+    /// Takes out packets that the stream has come to. An established course goes elsewhere, though some of
+    /// its numbers may be those that the stream comes to: it stays whole.
     pub(super) fn reached(&mut self, moved: u64, is_here: impl Fn(Part) -> bool) -> Vec<Held> {
         let mut reached = Vec::new();
         for candidate in self.list.iter_mut().filter(|candidate| !candidate.is_established(moved)) {
@@ -187,7 +214,8 @@ impl Candidates {
         reached
     }
 
-    /// Takes out packets that don't follow any more: the stream went on without them, and does not come to them soon.
+    /// Takes out courses that are none of the stream: it moved by more than 64 packets without them, and does
+    /// not come to them soon.
     pub(super) fn stale(&mut self, moved: u64, is_ahead: impl Fn(Part) -> bool) -> Vec<Held> {
         let is_stale = |candidate: &mut Candidate| {
             candidate.moved + STALE < moved && !candidate.held.iter().any(|held| is_ahead(held.part))

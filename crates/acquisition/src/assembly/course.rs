@@ -1,8 +1,24 @@
-//! Where the stream is: whether a packet belongs near the last ones, or elsewhere, and when it goes on from there.
+//! The course of a stream: whether a packet belongs near the last ones, or elsewhere, and when the stream
+//! goes on from there.
 //!
-//! A packet goes to its place if that is near the end of what came, and no other packet loses its place by it. All others are
-//! [`Candidates`], and move nothing. The stream goes on from a course of them when nothing of it came for a while where it was,
-//! and several follow each other there; or when so many came that it can be nothing else. Then none of them is lost.
+//! A packet goes to its place if that is near the end of what came, and no other packet loses its place by
+//! it. All others are [`Candidates`], and move nothing. The stream goes on from a course of them when nothing
+//! of it came for a while where it was, and several follow each other there; or when so many came that it can
+//! be nothing else. Then none of them is lost. For example, with a window of 16 packets (up to 16 / 4 = 4
+//! places ahead are near), gaps of at most 100 and blocks of 8, packets 0 to 19 came: blocks 0 and 1 are in
+//! the ring, block 2 is open, and 20 is the next place.
+//!
+//! ```text
+//! packet 22          place 22 is near (20 to 23)        it is put there; 20 and 21 may still come
+//! packet 24          was not near while 20 was next     it is kept until 22 has come, which makes 26 near
+//! packet 5           is in a block that is closed       it is kept, and counted as a duplicate, or as late
+//!
+//! nothing comes at 20 for a while, but eight packets that follow each other, numbered ..
+//! .. 114 to 121      94 ahead: no more than a gap       20 to 113 are filled, or left out if slots are few
+//! .. 220 to 227      200 ahead: more than a gap, and    the numbers were set anew: 220 has place 20
+//!                    than the rate allows in the time
+//! .. 0 to 7          behind                             the stream began anew: 0 has place 20
+//! ```
 
 use nilometer_model::Nanos;
 
@@ -13,22 +29,25 @@ use super::{
 };
 use crate::{Gap, RingSnapshot};
 
-/// Where no slot was free, the stream goes on when one in so many is: not with one block at a time.
+/// Where no slot was free, the stream goes on when one in so many is free again: with one block at a time
+/// there would be a gap behind each.
 const ROOM: usize = 16;
 /// Filling takes one in so many of the free slots at the most: packets need them.
 const FILL_SHARE: u64 = 4;
-/// Packets that may wait for a block are in it, or in so small a part of a window behind it.
+/// A block is known to be followed when this part of a window of packets came behind it: fewer may be
+/// anybody's.
 const WINDOW_SHARE: u64 = 8;
 
-/// Where a packet belongs.
+/// The relation of a packet to the stream, as far as it is known when the packet comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Standing {
     /// Near the end of what came.
     Here,
-    /// Where the stream is by now, and the storage too slow for it.
+    /// It belongs where the stream is by now, but no slot is free: the storage is too slow.
     Lost,
-    /// There, and there is room again.
+    /// It belongs there, and slots are free again: the stream is recorded from here on.
     Resumes,
+    /// Not near: it may be a stray packet, or the stream goes on there.
     Elsewhere,
 }
 
@@ -39,6 +58,8 @@ impl Assembly {
             self.begin_at(now, part.frame);
         }
         match self.standing(part) {
+            // By its number alone it is here. But it goes on with a course that may be the stream, and its
+            // place is taken: put here, it would be a duplicate, and the course would have a hole.
             Standing::Here if self.repeats(part) => self.hold(now, inlet, part, body),
             Standing::Here => self.put(now, inlet, part, body),
             Standing::Lost => self.refuse(self.order.place(part)),
@@ -50,11 +71,14 @@ impl Assembly {
         }
     }
 
+    /// The relation of a packet to the stream.
     fn standing(&self, part: Part) -> Standing {
         let place = self.order.place(part);
         let open = (self.first * self.shape.packets).cast_signed();
         let end = open + (self.open.len() as u64 * self.shape.packets).cast_signed();
         match self.crowded {
+            // Without slots the end of what came stands still and the stream does not: what is near is
+            // counted from the last packet that found none. Packets of open blocks go on to their places.
             Some(lost) if place >= end => match place < lost.saturating_add(self.step()) {
                 false => Standing::Elsewhere,
                 true if self.has_room() => Standing::Resumes,
@@ -68,8 +92,8 @@ impl Assembly {
         }
     }
 
-    /// How far ahead of all that came a packet may be at once: far enough for those that overtook others, and for those of a
-    /// port that come before the others'.
+    /// How many places ahead of all that came a packet is still near: enough for those that overtook others,
+    /// and for those of a port that come before the others'.
     fn step(&self) -> i64 {
         let others = if self.ports.len() > 1 { self.shape.per_frame() } else { 0 };
         ((self.limits.window / 4).max(1) + others).cast_signed()
@@ -82,22 +106,24 @@ impl Assembly {
         closed == 0 || self.is_followed(closed as usize)
     }
 
-    /// Whether packets came behind the first so many blocks: more than a few that anybody may send.
+    /// Whether packets came behind the first so many blocks: more than a few, which anybody may send.
     pub(super) fn is_followed(&self, blocks: usize) -> bool {
         let came: u64 = self.open.iter().skip(blocks).map(|block| block.count).sum();
         came >= (self.limits.window / WINDOW_SHARE).max(1)
     }
 
-    /// A packet came for which there is no slot.
+    /// Counts a packet for which there is no slot.
     pub(super) fn refuse(&mut self, place: i64) {
         self.tally.refused += 1;
         let before = self.crowded.unwrap_or(self.next().cast_signed());
+        // The stream goes on, though nothing of it is stored: otherwise it would be taken to be silent.
         if place >= before {
             self.progress.advance(1, (place + 1 - before).cast_unsigned());
         }
         self.crowded = Some(before.max(place + 1));
     }
 
+    /// Slots of the ring that neither a frame nor an open block has.
     fn free_slots(&self) -> usize {
         let RingSnapshot { books, in_use, .. } = self.ring.glance(Nanos(0));
         books.slots.saturating_sub(in_use + self.open.len())
@@ -111,6 +137,8 @@ impl Assembly {
     /// There is room again: the stream goes on with this packet, or where the last one was that found none.
     fn resume(&mut self, now: Nanos, part: Part) {
         let Some(lost) = self.crowded.take() else { return };
+        // Packets up to `lost` are known to be lost. This one may have overtaken some that are still to come:
+        // only frames before the first of those are left out.
         let ahead = self.order.place(part).saturating_sub(lost).max(0).cast_unsigned();
         let frame = part.frame.wrapping_sub(ahead.div_ceil(self.shape.per_frame()));
         self.skip_to(now, Part { frame, part: 0 });
@@ -124,7 +152,7 @@ impl Assembly {
         self.progress = StreamProgress::begin(now);
     }
 
-    /// Keeps a packet that belongs elsewhere.
+    /// Keeps a packet that belongs elsewhere, with the course that it follows.
     fn hold(&mut self, now: Nanos, inlet: usize, part: Part, body: &[u8]) {
         let counted = self.behind(part).or_else(|| self.is_there(part).then_some(Behind::Duplicate));
         match counted {
@@ -136,6 +164,9 @@ impl Assembly {
         let (at, given_up) =
             self.candidates.keep(&self.order, self.step_of_course(), held, self.progress.packets());
         self.give_up(&given_up);
+        // As many as are kept without one of the stream between them need not wait for silence: where the
+        // recorder is behind, no time passes. And a stream of a few packets may itself have been what was
+        // stray.
         let candidate = self.candidates.get(at);
         if candidate.is_established(self.progress.packets())
             && (candidate.is_full() || self.progress.is_young())
@@ -145,17 +176,18 @@ impl Assembly {
         }
     }
 
-    /// These are none of the stream, or came too late.
+    /// Counts packets that will not be put down: they are none of the stream, or came too late.
     pub(super) fn give_up(&mut self, packets: &[Held]) {
         self.tally.stray += packets.iter().filter(|held| held.counted.is_none()).count() as u64;
     }
 
-    /// The stream went on: packets that it came to are put down, and those that it left behind given up.
+    /// Puts down packets that the stream came to since the last look, and gives up those that it left behind.
     pub(super) fn settle(&mut self, now: Nanos) {
         if self.candidates.is_empty() || self.settled == self.progress.packets() {
             return;
         }
         self.settled = self.progress.packets();
+        // Taken out while `self` is asked where they belong.
         let mut candidates = std::mem::take(&mut self.candidates);
         let is_here = |part| self.standing(part) == Standing::Here && !self.is_there(part);
         let reached = candidates.reached(self.progress.packets(), is_here);
@@ -167,8 +199,8 @@ impl Assembly {
         }
     }
 
-    /// Whether a packet goes on with a course of others though its number is one of the stream's last ones: they are those of
-    /// a scan like the one before, and came while it was not known yet that one had begun.
+    /// Whether a packet goes on with a course of others though its number is one of the stream's last ones:
+    /// they are those of a scan like the one before, and came while it was not known yet that one had begun.
     fn repeats(&self, part: Part) -> bool {
         let goes_on = || {
             self.candidates.goes_on(&self.order, self.step_of_course(), part.frame, self.progress.packets())
@@ -176,7 +208,7 @@ impl Assembly {
         !self.candidates.is_empty() && self.is_there(part) && goes_on()
     }
 
-    /// Frames from one packet of a course to the next, at the most.
+    /// How many frames one packet of a course may be away from the next: a window of packets.
     fn step_of_course(&self) -> u64 {
         self.limits.window.div_ceil(self.shape.per_frame()) + 1
     }
@@ -189,7 +221,7 @@ impl Assembly {
         block.is_some_and(|block| block.has((place % self.shape.packets) as usize))
     }
 
-    /// Whether the stream will soon come to a packet.
+    /// Whether the stream will come to a packet soon: within a window behind what is near.
     fn is_ahead(&self, part: Part) -> bool {
         let next = self.next().cast_signed();
         let far = next.saturating_add(self.step()).saturating_add(self.limits.window.cast_signed());
@@ -198,6 +230,7 @@ impl Assembly {
 
     /// Puts down a packet that was kept, wherever the stream is by now.
     fn release(&mut self, now: Nanos, held: &Held) {
+        // It is counted again where it is put.
         match held.counted {
             Some(Behind::Late) => self.tally.late -= 1,
             Some(Behind::Duplicate) => self.tally.duplicates -= 1,
@@ -206,7 +239,8 @@ impl Assembly {
         self.put(now, held.inlet, held.part, &held.body);
     }
 
-    /// A look is over that began now: the stream goes on elsewhere if nothing came where it was.
+    /// All ports were looked at, from this time on: the stream goes on elsewhere if nothing came where it
+    /// was.
     pub(super) fn decide(&mut self, now: Nanos) {
         self.progress.look(now);
         if self.candidates.is_empty() {
@@ -214,6 +248,7 @@ impl Assembly {
         }
         let ReorderWindow { quiet, patience, .. } = self.limits;
         let has_ended = self.progress.is_silent(quiet, patience);
+        // A few packets are no proof, but better than nothing when the stream has been silent for long.
         let is_given_up = self.progress.is_silent(patience, patience);
         let moved = self.progress.packets();
         let is_stream = |candidate: &Candidate| {
@@ -224,7 +259,7 @@ impl Assembly {
         }
     }
 
-    /// Nothing comes any more: what follows the stream, as far as that can be known, is put down.
+    /// Puts down what follows the stream, as far as that can be known, when nothing comes any more.
     pub(super) fn decide_all(&mut self, now: Nanos) {
         let moved = self.progress.packets();
         if let Some(candidate) = self.candidates.take(|candidate| candidate.is_established(moved)) {
@@ -241,6 +276,7 @@ impl Assembly {
 
     /// The stream goes on with this course: over a gap, or anew.
     fn go_on(&mut self, now: Nanos, mut candidate: Candidate) {
+        // From the beginning of its earliest frame, whichever of its packets came first.
         let first = Part { frame: candidate.first(&self.order), part: 0 };
         let before = self.progress.packets();
         self.move_to(now, first);
@@ -254,20 +290,24 @@ impl Assembly {
         self.settle(now);
     }
 
-    /// What lies between the end of what came and this frame is missing, as far as the time allows for so many packets: it is
-    /// filled, or left out where that would take the slots that packets need, or where the storage was too slow for them. What
-    /// is further ahead, or behind, are numbers that were set anew.
+    /// Moves the stream to this frame. The packets between are missing, as far as the time allows for so
+    /// many: they are filled, or left out where filling would take the slots that packets need, or where the
+    /// storage was too slow for them. Numbers further ahead, or behind, were set anew.
     fn move_to(&mut self, now: Nanos, first: Part) {
         let was_crowded = self.crowded.take();
         let ahead = self.order.place(first).saturating_sub(self.next().cast_signed());
         let is_young = self.progress.is_young();
         let ReorderWindow { window, gap, .. } = self.limits;
+        // Of a young stream no rate is known, and its place may be wrong: it is worth a few windows and no
+        // more.
         let most = if is_young { window * 4 } else { gap.max(self.progress.possible(now)) };
         match u64::try_from(ahead) {
             Ok(count) if count <= most => {
                 if was_crowded.is_some() || !self.may_fill(count) {
                     self.skip_to(now, first);
                 }
+                // Otherwise nothing is to be done: blocks in between are opened, and filled when they are
+                // closed.
             }
             Ok(count) if !is_young => {
                 self.tally.jump(count);
@@ -277,6 +317,7 @@ impl Assembly {
         }
     }
 
+    /// Counts a new beginning: the numbers fell back, or those of a young stream jumped.
     fn begin_anew(&mut self, now: Nanos, first: Part) {
         self.tally.restarts += 1;
         self.begin_at(now, first.frame);
@@ -292,6 +333,8 @@ impl Assembly {
     fn skip_to(&mut self, now: Nanos, part: Part) {
         let here = self.next().next_multiple_of(self.shape.per_frame());
         let Ok(count) = u64::try_from(self.order.place(part) - here.cast_signed()) else { return };
+        // The frame gets the place where the stream is, and the gap stands before it. With no slot for it
+        // there is no block that could have the gap.
         self.order.move_down(count);
         if count == 0 || !self.reach(now, part) {
             return self.tally.lose_unfilled(count);
@@ -307,7 +350,8 @@ impl Assembly {
         }
     }
 
-    /// What a packet is whose place was closed a while ago: whether it had come before is known as long as its block is.
+    /// Whether a packet whose place is closed is late or a duplicate; none if that was so long ago that it is
+    /// neither. Which packets came is known of the last few blocks: before those, one counts as late.
     fn behind(&self, part: Part) -> Option<Behind> {
         let packets = self.shape.packets;
         let behind = (self.first * packets).cast_signed().saturating_sub(self.order.place(part));
@@ -316,6 +360,7 @@ impl Assembly {
             return None;
         }
         let behind = behind.unsigned_abs();
+        // From the end of the last block backwards: 1 is its last packet.
         let block = self.closed.len().checked_sub(behind.div_ceil(packets) as usize);
         let at = (packets - 1 - (behind - 1) % packets) as usize;
         let was_there = block.is_some_and(|block| self.closed[block][at / 64] >> (at % 64) & 1 == 1);

@@ -1,14 +1,28 @@
-//! Packets into blocks of frames: each goes to its place, whatever the order in which they come, and what does not come
-//! in time is filled or left out.
+//! Packets into blocks of frames: each goes to its place, whatever the order in which they come, and what
+//! does not come in time is filled or left out.
 //!
 //! ```text
 //! transport -> spots (where the next packets will lie) -> format (where they belong) -> blocks -> ring
 //! ```
 //!
-//! A block is a slot of the ring and holds a whole number of frames. Some blocks are open at once: a packet within them is
-//! put where it belongs, so reordering costs nothing. The kernel writes packets to where they are expected ([`Spot`]);
-//! only one that is not the expected one is copied. A block goes to the ring when it is full, or when packets so far ahead
-//! of it came that what is missing will not come any more.
+//! A block is a slot of the ring and holds a whole number of frames. Some blocks are open at once: a packet
+//! within them is put where it belongs, so reordering costs nothing. The kernel writes packets to where they
+//! are expected ([`Spot`]); only one that is not the expected one is copied. A block goes to the ring when it
+//! is full, or when packets so far ahead of it came that what is missing will not come any more. For example,
+//! blocks of 8 packets and a window of 16, so that at most 16 / 8 + 2 = 4 blocks are open; packets 0 to 7
+//! came and are in the ring:
+//!
+//! ```text
+//! spots          8  9  10  11  12  13  14  15     places that are given to the kernel, in block 1
+//! packets        8  9  10  12  13  11  14  15     written there in the order of arrival
+//!                =  =  =                          as expected: they stay where they are
+//!                         12  13  11  14  15      the first that is not, and all behind it, are copied
+//! block 1        8  9  10  11  12  13  14  15     full: to the ring; 11 was overtaken by two packets
+//!
+//! packets        16 17 18 20 .. 47                19 is lost; blocks 2 to 5 are open, 3 to 5 are full
+//! packet 48      needs block 6, a fifth           block 2 is closed: 19 is filled, and a gap says so;
+//!                                                 blocks 3 to 5 follow it to the ring
+//! ```
 //!
 //! No I/O and no clock: it is told the time.
 
@@ -35,7 +49,7 @@ use port::Port;
 use progress::StreamProgress;
 pub use tally::PacketTally;
 
-/// What becomes of frames that do not come.
+/// What stands in the recording in place of frames that do not come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Missing {
     /// A frame that is marked as invalid stands in their place, with the time that they would have had.
@@ -67,13 +81,13 @@ impl std::str::FromStr for Missing {
     }
 }
 
-/// How far from where they are expected packets may be.
+/// How far from where they are expected packets may be, in packets and in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReorderWindow {
     /// A packet may be overtaken by so many others, at least; after that it is missing.
     pub window: u64,
-    /// The most packets in a row that are filled. Numbers that jump further, and further than the rate of the stream allows in
-    /// the time, were set anew.
+    /// The most packets in a row that are filled. Numbers that jump further, and further than the rate of the
+    /// stream allows in the time, were set anew.
     pub gap: u64,
     /// After so long without a packet for them, frames are given up that others follow.
     pub patience: Nanos,
@@ -92,16 +106,19 @@ impl Default for ReorderWindow {
     }
 }
 
-/// Where the next packet will lie: its prefix, and its place in a block.
+/// Memory for the next packet: for its prefix, and for its place in a block.
 #[derive(Debug)]
 pub struct Spot<'a> {
-    /// As many bytes as the format drops.
+    /// As long as the prefix, which the format drops.
     pub prefix: &'a mut [u8],
-    /// As many as the part has that is expected.
+    /// As long as the part of a frame that is expected.
     pub body: &'a mut [u8],
 }
 
-/// See the module.
+/// Puts the packets of one stream, which come by one port or by several, into blocks for the ring.
+///
+/// The *place* of a packet is its number in the recording, counted from 0: place / packets of a block is its
+/// block.
 #[derive(Debug)]
 pub struct Assembly {
     ports: Vec<Port>,
@@ -114,9 +131,9 @@ pub struct Assembly {
     /// Blocks that packets may go into, the first of them being number `first`.
     open: VecDeque<Block>,
     first: u64,
-    /// Where the stream began anew, as far as that is still open.
+    /// The places at which the stream began, or began anew, as far as their blocks are open.
     starts: VecDeque<u64>,
-    /// Of blocks before the first: which packets were there, the last one at the end.
+    /// A bit for each packet that was there, of the last blocks before the first, the latest at the end.
     closed: VecDeque<Vec<u64>>,
     /// The last frame that came before the first block.
     last: Option<Last>,
@@ -127,13 +144,13 @@ pub struct Assembly {
     progress: StreamProgress,
     /// Packets by which the stream had gone on when the candidates were looked at.
     settled: u64,
-    /// The storage fell behind, and there was no slot for a packet: all that follow are lost until there is room again. The
-    /// place after the highest of them.
+    /// The storage fell behind, and there was no slot for a packet: all that follow are lost until there is
+    /// room again. The place after the highest of them.
     crowded: Option<i64>,
     tally: PacketTally,
 }
 
-/// As much of a frame as a format needs to make its neighbours.
+/// Bytes at the beginning of a frame, as many as a format needs to make its neighbours.
 const HEADER: usize = 64;
 type Header = [u8; HEADER];
 
@@ -151,8 +168,8 @@ struct Last {
 const CLOSED: usize = 8;
 
 impl Assembly {
-    /// Of blocks of so many frames; the ring's slots are as large. Packets come by as many ports as there are formats: each
-    /// brings as many parts of a frame, the first ones the first.
+    /// Of blocks of so many frames; the ring's slots are as large. Packets come by as many ports as there are
+    /// formats: each brings as many parts of a frame, the first ones the first.
     pub fn new(
         formats: Vec<Box<dyn WireFormat>>,
         ring: Arc<Ring>,
@@ -185,12 +202,12 @@ impl Assembly {
         }
     }
 
-    /// What was counted so far.
+    /// The counters so far.
     pub fn tally(&self) -> &PacketTally {
         &self.tally
     }
 
-    /// Blocks that went to the ring.
+    /// How many blocks went to the ring.
     pub fn blocks(&self) -> u64 {
         self.first
     }
@@ -200,7 +217,7 @@ impl Assembly {
         self.tally.of_stream() + self.candidates.waiting(self.progress.packets())
     }
 
-    /// Nobody is left to store a block.
+    /// Whether every writer of the ring has left.
     pub fn is_abandoned(&self) -> bool {
         self.ring.is_abandoned()
     }
@@ -215,21 +232,24 @@ impl Assembly {
         self.ports.len()
     }
 
-    /// The place after the highest that came.
+    /// The place after the highest that came, of all ports.
     fn next(&self) -> u64 {
         self.ports.iter().map(|port| port.next).max().unwrap_or(0)
     }
 
-    /// Blocks that may be open at once.
+    /// How many blocks may be open at once.
     fn most_open(&self) -> usize {
+        // So that the last packet of the first block may be overtaken by a whole window before the block is
+        // closed.
         (self.limits.window.div_ceil(self.shape.packets) + 2) as usize
     }
 
-    /// The places where the next packets of a port will lie if they come in order, in as many blocks as there are slots for:
-    /// at most so many.
+    /// The places where the next packets of a port will lie if they come in order, in as many blocks as there
+    /// are slots for: at most so many.
     pub fn spots(&mut self, now: Nanos, inlet: usize, most: usize) -> Vec<Spot<'_>> {
         let Port { next, .. } = self.ports[inlet];
         let end = (next + most as u64 * self.ports[inlet].count()) / self.shape.packets;
+        // Blocks are opened ahead of the packets: where the kernel finds no spot, a packet has to be copied.
         let may_open =
             |assembly: &Self| assembly.crowded.is_none() && assembly.open.len() < assembly.most_open();
         while self.first + self.open.len() as u64 <= end && may_open(self) {
@@ -244,6 +264,7 @@ impl Assembly {
         let mut spots = Vec::with_capacity(expected.len());
         let (mut prefixes, mut expected) = (prefixes.as_mut_slice(), expected.iter().peekable());
         for (number, block) in (*first..).zip(open) {
+            // Spots of a block are disjoint parts of it: what lies before the next one is cut off.
             let (mut rest, mut cut) = (&mut block.data[..], 0);
             while let Some(place) = expected.next_if(|place| *place / shape.packets == number) {
                 let range = shape.range((place % shape.packets) as usize);
@@ -265,6 +286,7 @@ impl Assembly {
             let block = &open[(place / shape.packets - *first) as usize];
             !block.has((place % shape.packets) as usize)
         };
+        // Its memory is used again: this is asked for with every batch of packets.
         let mut expected = std::mem::take(&mut ports[inlet].expected);
         expected.clear();
         if ports.len() == 1 {
@@ -294,6 +316,7 @@ impl Assembly {
 
     /// Takes packets that lie where they belong, up to the first that does not; how many.
     fn as_expected(&mut self, now: Nanos, inlet: usize, expected: &[u64]) -> usize {
+        // What follows is noted once for the whole batch, since nothing is between its packets.
         let (mut last, furthest) = (None, self.next());
         for (spot, &place) in expected.iter().enumerate() {
             let Some(part) = self.belongs(inlet, spot, place) else { break };
@@ -303,6 +326,8 @@ impl Assembly {
         }
         let Some((spot, part)) = last else { return 0 };
         let (first, last) = (expected[0], expected[spot]);
+        // Where places between them were filled before, or are another port's, only the last is noted: enough
+        // to know that a packet was overtaken, but extents become smaller.
         let begin = if last - first == spot as u64 { first } else { last };
         self.ports[inlet].arrivals.add(begin, last - begin + 1);
         self.order.follow(part, last);
@@ -310,18 +335,20 @@ impl Assembly {
         spot + 1
     }
 
-    /// What the packet in a spot says of itself, if it belongs there.
+    /// The frame and part of the packet in a spot, if it belongs there.
     #[inline]
     fn belongs(&mut self, inlet: usize, spot: usize, place: u64) -> Option<Part> {
         let Assembly { ports, open, shape, first, prefix, .. } = self;
         let Port { format, prefixes, .. } = &mut ports[inlet];
+        // The number is read where the kernel put the packet: nothing was copied for it.
         let block = &open[(place / shape.packets - *first) as usize];
         let body = &block.data[shape.range((place % shape.packets) as usize)];
         let part = format.place(Packet { prefix: &prefixes[spot * *prefix..][..*prefix], body }).ok()?;
         (self.order.has_begun() && self.order.place(part) == place.cast_signed()).then_some(part)
     }
 
-    /// Packets lie in these places, and belong elsewhere, or nowhere. Each is lifted before one is put down.
+    /// Takes packets that lie in these places, and belong elsewhere, or nowhere. All are copied before one is
+    /// put down, since its place may be where another still lies.
     fn misplaced(&mut self, now: Nanos, inlet: usize, places: &[u64], first_spot: usize) {
         let mut lifted = Vec::with_capacity(places.len());
         for (spot, &place) in (first_spot..).zip(places) {
@@ -335,7 +362,7 @@ impl Assembly {
         }
     }
 
-    /// A packet came by a port that lies elsewhere: it is copied to where it belongs.
+    /// Takes a packet that the transport received beside the spots: it is copied to where it belongs.
     pub fn aside(&mut self, now: Nanos, inlet: usize, packet: &[u8]) {
         let Some((prefix, body)) = packet.split_at_checked(self.prefix) else {
             return self.ignored(Ignored::Size);
@@ -354,13 +381,15 @@ impl Assembly {
         self.close_full(now);
     }
 
-    /// A packet came that is none of the stream.
+    /// Counts a packet that is none of the stream.
     pub fn ignored(&mut self, why: Ignored) {
         self.tally.ignore(why);
     }
 
+    /// Puts a packet of the stream into its block, which is opened if need be.
     fn put(&mut self, now: Nanos, inlet: usize, part: Part, body: &[u8]) {
         let is_open = self.reach(now, part);
+        // Only now: where frames are left out, closing a block moves all places down.
         let place = self.order.place(part).cast_unsigned();
         if !is_open {
             return self.refuse(place.cast_signed());
@@ -381,6 +410,7 @@ impl Assembly {
         let furthest = self.next();
         let Port { next, arrivals, .. } = &mut self.ports[inlet];
         if place < *next {
+            // It was overtaken: the numbers go on from the packet that is furthest ahead.
             self.tally.reorder(arrivals.extent(place));
         } else {
             *next = place + 1;
@@ -390,6 +420,7 @@ impl Assembly {
         arrivals.add(place, 1);
     }
 
+    /// Notes that the packet of an open place is there.
     #[inline]
     fn mark(&mut self, now: Nanos, place: u64) {
         let at = (place % self.shape.packets) as usize;
@@ -400,7 +431,8 @@ impl Assembly {
         self.tally.bytes += self.shape.parts[at % self.shape.parts.len()] as u64;
     }
 
-    /// Opens blocks up to that of a packet, closing the first if there are too many; false if no slot is free.
+    /// Opens blocks up to that of a packet, closing the first if there are too many; false if no slot is
+    /// free.
     fn reach(&mut self, now: Nanos, part: Part) -> bool {
         loop {
             // What is left out moves everything down.
@@ -408,6 +440,8 @@ impl Assembly {
             if place / self.shape.packets < self.first + self.open.len() as u64 {
                 return true;
             }
+            // Past its window a block is closed even if more may be open, but not because of one packet that
+            // may be wrong.
             let is_past = (self.first + 1) * self.shape.packets + self.limits.window <= place;
             if self.open.len() >= self.most_open() || is_past && self.is_followed(1) {
                 self.close_first(now, place);
@@ -417,6 +451,7 @@ impl Assembly {
         }
     }
 
+    /// Opens the next block in a free slot of the ring; false if there is none.
     fn open_one(&mut self, now: Nanos) -> bool {
         if self.spares.is_empty() {
             self.ring.put(now, &mut self.full, &mut self.spares, false);
