@@ -1,13 +1,23 @@
-//! Where each frame of a recording is, in little memory: a writer puts frames one behind the other, so that where the next one
-//! is follows from where the last one is. Kept are the writers, and the places that do not follow.
+//! Where each frame of a recording is, in little memory: a lane puts frames one behind the other, so that
+//! where the next one is follows from where the last one is. Kept are the lane of each frame, and the places
+//! that do not follow. For example, two lanes A and B whose files have 4 frames, 100 B apart:
 //!
 //! ```text
-//! frame        0  1  2  3  4  5  6  7 ..
-//! writer       0  1  0  0  1  1  0  1 ..         a label for each number, or runs of them
-//! place        a  b  .  .  .  .  c  .            a, b: the first of each writer in a page; c: one that does not follow
+//! frame         0     1     2     3     4     5     6     7
+//! lane          A     B     A     A     B     A     A     B       a label for each number, or runs of them
+//! file:offset   0:0   0:0   0:100 0:200 0:100 0:300 1:0   0:300
+//! kept          0:0   0:0   -     -     -     -     -     0:300
 //! ```
 //!
-//! Of one writer that is 0.3 B a frame, of several between 1 and 2 B.
+//! Frames 0 and 1 are the first of their lanes in this page (1024 frames). Frame 6 is the fourth of A behind
+//! 0:0: one more than the rest of the file takes, so that it begins file 1. Frame 7 would be at 0:200 if B
+//! had no hole, and is kept.
+//!
+//! Frames are noted as they were acknowledged, not always in order. If 3 comes before 2, it is taken for the
+//! first of A behind 0, which would be at 0:100, and 0:200 is kept. When 2 comes, 3 follows from it, and is
+//! kept no more.
+//!
+//! Of one lane that is 0.3 B a frame, of several between 1 and 2 B.
 
 use std::ops::Range;
 
@@ -19,33 +29,34 @@ use super::{
 };
 use crate::journal::{Encoding, FrameExtent, Head};
 
-/// See the module.
+/// The lanes and extents of all frames of a recording, by their numbers.
 #[derive(Debug, Clone, Default)]
 pub struct Placements {
-    /// Lane + 1, and what does not follow in a page.
+    /// The label of a frame is its lane + 1; with each page of labels go the places in it that do not follow.
     lanes: Labels<Exceptions>,
+    /// How places follow from each other in each lane.
     courses: Vec<Course>,
 }
 
-/// What does not follow, in a page.
+/// The places and forms of frames in a page of 1024 numbers that do not follow from others.
 #[derive(Debug, Clone, Default)]
 struct Exceptions {
-    /// In the order of offsets.
+    /// Offset in the page, label and place, in the order of offsets.
     spots: Vec<(u16, Label, Spot)>,
-    /// The form of the first frame that was put here, which most others have.
+    /// The form of the first frame that was put into the page, which most others have.
     form: Option<Form>,
-    /// Those that have not, in the order of offsets.
+    /// The forms of those that have another, in the order of offsets.
     forms: Vec<(u16, Form)>,
 }
 
-/// Where a frame is in its lane.
+/// The place of a frame in its lane: a file, and an offset in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Spot {
     file: u64,
     offset: u64,
 }
 
-/// Of what size a frame is, and how it is stored.
+/// The stored length and the size of a frame, in bytes, and how it is encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Form {
     length: u32,
@@ -62,19 +73,23 @@ fn put_together(spot: Spot, form: Form) -> FrameExtent {
     FrameExtent { file, offset, length, encoding, size }
 }
 
-/// How a lane goes on.
+/// How places follow from each other in a lane.
 #[derive(Debug, Clone, Copy)]
 struct Course {
     frames_per_file: u64,
+    /// From the beginning of a frame to the begin of the next, in bytes.
     stride: u64,
     storing: Storing,
 }
 
 impl Course {
-    /// Where a frame is that was stored so many frames behind another, and has a number so much higher.
+    /// The place of a frame that was stored so many `frames` of the lane behind another, and has a number so
+    /// many `numbers` higher.
     fn advance(self, Spot { file, offset }: Spot, frames: u64, numbers: u64) -> Spot {
-        // Guesses: a number that can't be is not that of a frame, and none wraps around.
+        // A guess, which is compared with the place before it is relied on: it may be wrong, but must not
+        // overflow.
         let ahead = |count: u64| offset.saturating_add(count.saturating_mul(self.stride));
+        // In the shared file each frame is at its number, whichever lane wrote it.
         if self.storing.kind().one_for_all {
             return Spot { file, offset: ahead(numbers) };
         }
@@ -84,20 +99,21 @@ impl Course {
         }
         let (files, rest) = (within / self.frames_per_file, within % self.frames_per_file);
         let own = rest.saturating_mul(self.stride);
+        // Where a lane has one file, `file` counts parts of it and the offset goes on.
         let offset = if self.storing.is_many_files() { own } else { ahead(frames) };
         Spot { file: file + files, offset }
     }
 }
 
 impl Placements {
-    /// One more lane comes, whose journal begins like this.
+    /// Adds a lane, whose journal begins with this head.
     pub(super) fn add_lane(&mut self, head: &Head) {
         let Head { frames_per_file, stride, storing, .. } = *head;
         let (frames_per_file, stride) = (frames_per_file.max(1), stride.max(1));
         self.courses.push(Course { frames_per_file, stride, storing });
     }
 
-    /// How many frames there are.
+    /// How many frames are there.
     pub fn len(&self) -> usize {
         self.lanes.count() as usize
     }
@@ -145,19 +161,19 @@ impl Placements {
         self.range(0..u64::MAX)
     }
 
-    /// Where a frame is.
+    /// The lane and extent of a frame, if it is there.
     pub fn get(&self, number: u64) -> Option<FrameLocation> {
         let (page, exceptions, at) = self.lanes.page(number)?;
         exceptions.place(page, &self.courses, at)
     }
 
-    /// Puts a frame into a place: where it was before.
+    /// Notes the place of a frame; returns the place that it had before.
     pub(super) fn insert(&mut self, number: u64, place: FrameLocation) -> Option<FrameLocation> {
         let courses = &self.courses;
         self.lanes.change(number, |page, exceptions, at| exceptions.insert(page, courses, at, place))
     }
 
-    /// Forgets a frame: where it was.
+    /// Forgets a frame; returns the place that it had.
     pub(super) fn remove(&mut self, number: u64) -> Option<FrameLocation> {
         let courses = &self.courses;
         self.lanes.change(number, |page, exceptions, at| exceptions.remove(page, courses, at))
@@ -165,6 +181,7 @@ impl Placements {
 }
 
 impl Exceptions {
+    /// The place of the frame at an offset in the page.
     fn place(&self, page: &Page, courses: &[Course], at: u16) -> Option<FrameLocation> {
         let label = page.get(at);
         let lane = usize::from(label.checked_sub(1)?);
@@ -172,6 +189,7 @@ impl Exceptions {
         Some(FrameLocation { lane, extent: put_together(spot, self.form_at(at)?) })
     }
 
+    /// Notes the place of the frame at an offset in the page; returns the one that it had.
     fn insert(
         &mut self,
         page: &mut Page,
@@ -179,9 +197,12 @@ impl Exceptions {
         at: u16,
         place: FrameLocation,
     ) -> Option<FrameLocation> {
+        // It may have been in another lane, in which others followed from it.
         let before = self.remove(page, courses, at);
         let (spot, form) = taken_apart(place.extent);
         let label = place.lane as Label + 1;
+        // Asked before the frame is there: with it, the place of the next one of its lane would come out
+        // another.
         let behind = self.behind(page, courses, at, label);
         if page.end() == 0 {
             self.form = Some(form);
@@ -195,6 +216,7 @@ impl Exceptions {
         before
     }
 
+    /// Forgets the frame at an offset in the page; returns its place.
     fn remove(&mut self, page: &mut Page, courses: &[Course], at: u16) -> Option<FrameLocation> {
         let place = self.place(page, courses, at)?;
         let label = page.get(at);
@@ -208,21 +230,24 @@ impl Exceptions {
         Some(place)
     }
 
-    /// The frame of a lane that follows in the page, and where it is: it stays there, whatever becomes of those before it.
+    /// The next frame of a lane in the page, and its place: it stays there, whatever becomes of those before
+    /// it. Those behind it follow from it as before.
     fn behind(&self, page: &Page, courses: &[Course], at: u16, label: Label) -> Option<(u16, Spot)> {
         let behind = page.next(at + 1, |other| other == label)?;
         Some((behind, self.spot(page, courses, behind, label)?))
     }
 
-    /// Notes where a frame is, unless that follows from the frames before it.
+    /// Keeps the place of a frame, unless it follows from the frames before it.
     fn settle(&mut self, page: &Page, courses: &[Course], label: Label, (at, spot): (u16, Spot)) {
+        // Without what is kept of it: what follows is compared with the place.
         self.set_spot(at, label, None);
         if self.spot(page, courses, at, label) != Some(spot) {
             self.set_spot(at, label, Some(spot));
         }
     }
 
-    /// Where a frame is that has this label.
+    /// The place of a frame with this label: from the last one before it in its lane that is kept, counting
+    /// the frames of the lane in between.
     fn spot(&self, page: &Page, courses: &[Course], at: u16, label: Label) -> Option<Spot> {
         let before = &self.spots[..self.spots.partition_point(|(other, ..)| *other <= at)];
         let &(from, _, spot) = before.iter().rev().find(|(_, of, _)| *of == label)?;
@@ -240,6 +265,7 @@ impl Exceptions {
             (Ok(here), None) => _ = self.spots.remove(here),
             (Ok(here), Some(spot)) => self.spots[here] = (at, label, spot),
             (Err(here), Some(spot)) => {
+                // A page of one lane keeps one place: the usual room for four would be three for nothing.
                 self.spots.reserve_exact(usize::from(self.spots.is_empty()));
                 self.spots.insert(here, (at, label, spot));
             }
@@ -247,12 +273,13 @@ impl Exceptions {
         }
     }
 
+    /// The form of the frame at an offset.
     fn form_at(&self, at: u16) -> Option<Form> {
         let found = self.forms.binary_search_by_key(&at, |(other, _)| *other);
         found.map_or(self.form, |here| Some(self.forms[here].1))
     }
 
-    /// None forgets it.
+    /// Keeps the form of the frame at an offset, unless most have it. None forgets it.
     fn set_form(&mut self, at: u16, form: Option<Form>) {
         let found = self.forms.binary_search_by_key(&at, |(other, _)| *other);
         let other = form.filter(|_| form != self.form);
@@ -265,12 +292,13 @@ impl Exceptions {
     }
 }
 
-/// The places of frames of a page, asked for in order: each follows from that before.
+/// The places of frames of a page, asked for in order: each follows from the one before in its lane, so that
+/// nothing is counted or looked for again.
 struct Walk<'a> {
     page: &'a Page,
     exceptions: &'a Exceptions,
     courses: &'a [Course],
-    /// Of each lane that was met: its last frame.
+    /// The last frame of each lane that was met.
     last: Vec<(Label, u16, Spot)>,
 }
 
@@ -286,6 +314,7 @@ impl Walk<'_> {
             (Err(_), Some((_, before, spot))) => {
                 courses.get(lane)?.advance(*spot, 1, u64::from(at - *before))
             }
+            // The first of its lane in the range that is asked for: others may stand before it in the page.
             (Err(_), None) => exceptions.spot(page, courses, at, label)?,
         };
         match known {
@@ -338,7 +367,8 @@ mod tests {
     }
 
     proptest! {
-        /// Frames that come out of order, are in the wrong place, are of odd lengths, are put elsewhere and forgotten.
+        /// Frames that come out of order, are in the wrong place, are of odd lengths, are put elsewhere and
+        /// forgotten.
         #[test]
         fn they_are_what_a_plain_map_says(
             storing in prop::sample::select(vec![Storing::Files, Storing::Growing, Storing::Ring, Storing::Shared]),
@@ -382,7 +412,8 @@ mod tests {
         }
     }
 
-    /// Places that are kept of frames that lanes take in turns or at random, their completions somewhat out of order.
+    /// Places that are kept of frames that lanes take in turns or at random, their completions somewhat out
+    /// of order.
     fn kept(storing: Storing) -> usize {
         let (mut placements, mut counts) = (placements(storing), [0; 3]);
         let frames = (0..100 * 1024_u64).map(|number| {

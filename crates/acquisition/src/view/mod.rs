@@ -1,11 +1,24 @@
-//! A recording as one file: all blocks in order, wherever they lie, with frames that are marked as invalid where there are
-//! none.
+//! A recording as one file: all blocks in order, wherever they lie, with frames that are marked as invalid
+//! where there are none.
 //!
 //! ```text
 //! directories -> Recording (journals united) -> RecordingView -> export, mount, replay
 //! ```
 //!
-//! Any number of threads may read at once, also while the recording is still made: then what lies below the mark is there.
+//! For example, five blocks of 100 B in two lanes, of which block 2 is lost and block 4, the last, has only
+//! 60 B:
+//!
+//! ```text
+//! offset        0        100      200      300      400   460
+//! block         |   0    |   1    |   2    |   3    |  4  |
+//! lies in       lane 0   lane 1   -        lane 0   lane 1
+//! read_at(150, 200 B)         1111.........3333            50 B of lane 1, 100 B filled, 50 B of lane 0
+//! ```
+//!
+//! Any number of threads may read at once, also while the recording is still made: then what lies below the
+//! watermark is there. With blocks 0, 1 and 3 in the journals so far, 200 B are shown: block 2 may be on its
+//! way. When it comes, or when a block behind it was complete 10 s later than block 3, what follows is shown
+//! as well. What was shown stays where it is.
 
 mod blocks;
 mod continuity;
@@ -45,16 +58,17 @@ use runs::Run;
 pub use scan::{Hole, Read, Scan};
 pub use survey::Survey;
 
-/// How much of a recording is shown.
+/// The part of a recording that is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
     /// All that is known now.
     All,
-    /// What lies below the mark, and more with each [`RecordingView::refresh`].
+    /// The blocks below the watermark, and more with each [`RecordingView::refresh`].
     Mark,
 }
 
-/// See the module.
+/// A recording as one file. Its offsets are bytes of blocks one behind the other, without what lies between
+/// them on disk.
 #[derive(Debug)]
 pub struct RecordingView {
     state: RwLock<State>,
@@ -70,6 +84,7 @@ pub struct RecordingView {
     faults: Mutex<ReadFaults>,
 }
 
+/// The part of a view that changes while the recording is still made.
 #[derive(Debug)]
 struct State {
     recording: Recording,
@@ -79,6 +94,7 @@ struct State {
 }
 
 impl State {
+    /// Shows the blocks that the journals say are there by now.
     fn extend(&mut self, extent: Extent) {
         let State { recording, blocks, over } = self;
         let all = extent == Extent::All || *over;
@@ -88,8 +104,8 @@ impl State {
     }
 }
 
-/// The block that a recording begins with. Who follows a ring while it is made begins two parts behind the oldest one: that will
-/// be overwritten at any moment.
+/// The number of the block that a view begins with. That of a ring of frames which is still made begins two
+/// parts behind the oldest one: that will be overwritten at any moment.
 fn begin(recording: &Recording, extent: Extent) -> u64 {
     let (index, head) = (&recording.index, recording.head());
     let moves = extent == Extent::Mark && head.storing.kind().overwrites && !recording.is_over();
@@ -101,7 +117,7 @@ fn begin(recording: &Recording, extent: Extent) -> u64 {
 }
 
 impl RecordingView {
-    /// Of a recording that was opened.
+    /// A view of a recording that was opened.
     pub fn new(recording: Recording, extent: Extent) -> Self {
         let head = *recording.head();
         let stream = recording.index.stream.as_ref();
@@ -148,12 +164,13 @@ impl RecordingView {
         &self.name
     }
 
-    /// What its frames are, once they are unpacked; the suffix of the file that it would be.
+    /// The format of its frames once they are unpacked; its name is the suffix of the file that the view
+    /// would be.
     pub fn format(&self) -> Format {
         self.format
     }
 
-    /// How its packets came, if it is of packets and that is known.
+    /// The description of its packets as they came, if it is of packets and that is known.
     pub fn wire(&self) -> Option<Wire> {
         self.state().recording.index.stream.as_ref().and_then(|stream| stream.wire()).cloned()
     }
@@ -163,7 +180,8 @@ impl RecordingView {
         self.frame_size
     }
 
-    /// The number of the block that it begins with: not 0 where older ones had been overwritten when it was opened.
+    /// The number of the block that it begins with: not 0 where older ones had been overwritten when it was
+    /// opened.
     pub fn first_block(&self) -> u64 {
         self.state().blocks.first()
     }
@@ -178,19 +196,20 @@ impl RecordingView {
         self.length() / self.frame_size
     }
 
-    /// Looks whether something looks at the recording as it was opened.
+    /// Asks something of the recording as its journals say it is now.
     pub fn recording<T>(&self, look: impl FnOnce(&Recording) -> T) -> T {
         look(&self.state().recording)
     }
 
-    /// Takes in what the journals gained: whether there was anything. More is shown only if what lies below the mark is. While
-    /// disks are asked, others may read, and refresh too.
+    /// Takes in what the journals gained: whether there was anything. More is shown only if what lies below
+    /// the mark is. While disks are asked, others may read, and refresh too.
     pub fn refresh(&self) -> bool {
         let before = self.length();
         let mut news = self.gain(Recording::look);
         let ends = !self.is_over() && self.recording(Recording::is_over);
         if ends {
-            // A journal that was read before the one whose end was seen may have more; none gets more from here on.
+            // A journal that was read before the one whose end was seen may have more; none gets more from
+            // here on.
             self.gain(Recording::look);
             news = true;
         }
@@ -203,17 +222,19 @@ impl RecordingView {
         news || self.length() != before
     }
 
-    /// Asks some journals and takes in what they say: whether there was anything new.
+    /// Reads some journals and takes in what they gained: whether there was anything new.
     fn gain(&self, look: impl FnOnce(&Recording) -> Look) -> bool {
         self.gain_by(look, Look::read)
     }
 
-    /// The same, asked this way, which may take for ever.
+    /// The same, read by `ask`, which waits for as long as a disk does.
     fn gain_by(&self, look: impl FnOnce(&Recording) -> Look, ask: impl FnOnce(&Look) -> News) -> bool {
+        // The lock is free while disks are read: one that hangs stops no reader of the others.
         let look = look(&self.state().recording);
         self.take_in(ask(&look))
     }
 
+    /// Takes in what journals gained: whether there was anything new.
     fn take_in(&self, news: News) -> bool {
         if news.is_empty() {
             return false;
@@ -229,7 +250,8 @@ impl RecordingView {
         gained
     }
 
-    /// Has the journals of lanes that are not known looked for in these directories too, from the next refresh on.
+    /// Has the journals of lanes that are not known looked for in these directories too, from the next
+    /// refresh on.
     pub fn look_in(&self, directories: &[PathBuf]) {
         self.state_mut().recording.look_in(directories);
     }
@@ -251,7 +273,7 @@ impl RecordingView {
         (0..recording.index.heads.len()).map(|lane| recording.journal(lane)).collect()
     }
 
-    /// The file that a place is in.
+    /// The path of the file that a place is in, by the first of its names that is there.
     fn path(&self, place: FrameLocation) -> PathBuf {
         let paths = self.state().recording.paths(place);
         first_there(paths)
@@ -262,12 +284,13 @@ impl RecordingView {
         self.state().over
     }
 
-    /// Reads from an offset on: how many bytes there were, fewer than the buffer has only at the end. What is missing, or
-    /// can't be read, is filled.
+    /// Reads from an offset on: how many bytes there were, fewer than the buffer has only at the end. What is
+    /// missing, or can't be read, is filled.
     pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> usize {
         let total = (buffer.len() as u64).min(self.length().saturating_sub(offset)) as usize;
         let mut done = 0;
         while done < total {
+            // Block by block: neighbours may lie on other disks, or be missing.
             let (block, within, length) = self.piece(offset + done as u64);
             let length = length.min((total - done) as u64) as usize;
             self.read_block(block, within, &mut buffer[done..done + length]);
@@ -276,7 +299,8 @@ impl RecordingView {
         total
     }
 
-    /// The file that is all of it, open, if there is one, byte for byte: nothing is missing, and nothing lies between blocks.
+    /// The file that is all of it, open, if there is one, byte for byte: nothing is missing, and nothing lies
+    /// between blocks.
     pub fn only_file(&self) -> Option<File> {
         let (place, all) = self.only_place()?;
         let user = self.recording(|recording| recording.user(place.lane));
@@ -286,7 +310,7 @@ impl RecordingView {
         (length == all).then_some(file)
     }
 
-    /// A place in that file, and how long it must be, by the journals.
+    /// A place in the only file, and the length that it must have in bytes, by the journals.
     fn only_place(&self) -> Option<(FrameLocation, u64)> {
         let State { recording, blocks, over } = &*self.state();
         let index = &recording.index;
@@ -306,7 +330,7 @@ impl RecordingView {
         recording.index.frames.next(block).filter(|next| *next < blocks.end())
     }
 
-    /// Where a block lies, in bytes.
+    /// The offsets of a block in the view, in bytes.
     pub(crate) fn range_of(&self, block: u64) -> Range<u64> {
         let blocks = &self.state().blocks;
         blocks.begin(block)..blocks.begin(block + 1)
@@ -317,7 +341,7 @@ impl RecordingView {
         self.state().recording.index.places(block).collect()
     }
 
-    /// The block that has the byte at an offset, where in it, and how many bytes follow there.
+    /// The block that has the byte at an offset, the offset in that block, and how many bytes of it follow.
     fn piece(&self, offset: u64) -> (u64, u64, u64) {
         let blocks = &self.state().blocks;
         let block = blocks.at(offset);
@@ -329,7 +353,7 @@ impl RecordingView {
         self.block_size / self.frame_size
     }
 
-    /// How the headers of its frames are read, if they have times.
+    /// The reader of time stamps in the headers of its frames, if they have any.
     pub fn stamps(&self) -> Option<Stamps> {
         self.stamps
     }
@@ -353,8 +377,8 @@ impl RecordingView {
         filled
     }
 
-    /// What was read of a place is what was stored there. In a ring it may have been overwritten meanwhile: of that there is a
-    /// note in the journal before.
+    /// Checks, after a read, that what was read of a place is what was stored there. In a ring it may have
+    /// been overwritten meanwhile: the note of that was in the journal before the first byte was.
     fn stays(&self, place: FrameLocation) -> io::Result<()> {
         let ring = self.recording(|recording| recording.index.heads[place.lane].storing.kind().overwrites);
         if ring && !self.is_over() {
@@ -364,8 +388,8 @@ impl RecordingView {
         if ring && self.is_gone(place) { Err(io::ErrorKind::NotFound.into()) } else { Ok(()) }
     }
 
-    /// Whether something of a range was removed or overwritten since it was recorded. Who read it before asking may have got
-    /// halves of frames: what was there, and what stands in its place now.
+    /// Whether something of a range was removed or overwritten since it was recorded. Who read it before
+    /// asking may have got halves of frames: what was there, and what stands in its place now.
     pub fn is_overwritten(&self, range: Range<u64>) -> bool {
         let State { recording, blocks, .. } = &*self.state();
         let range = range.start..range.end.min(blocks.length());
@@ -373,16 +397,19 @@ impl RecordingView {
         !range.is_empty() && recording.index.removed.count_in(among(range)) > 0
     }
 
+    /// Whether a place was removed or overwritten, by the journals so far.
     fn is_gone(&self, place: FrameLocation) -> bool {
         self.recording(|recording| recording.index.is_gone(place))
     }
 
+    /// Reads a part of a block from the first of its places that can be read, or makes what stands for it.
     fn read_block(&self, block: u64, within: u64, into: &mut [u8]) {
         let places = self.places(block);
         let mut fault = None;
         for place in places {
             match self.read_place(place, within, into) {
                 Ok(()) => return,
+                // Removed on purpose: no fault of a disk.
                 Err(_) if self.is_gone(place) => {}
                 Err(error) => fault = fault.or(Some((place, error))),
             }
@@ -393,6 +420,7 @@ impl RecordingView {
         self.fill_block(block, within, into);
     }
 
+    /// Reads a part of a block from one place.
     fn read_place(&self, place: FrameLocation, within: u64, into: &mut [u8]) -> io::Result<()> {
         let extent = place.extent;
         let there = u64::from(extent.size);
@@ -400,6 +428,7 @@ impl RecordingView {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         if extent.encoding != Encoding::Raw {
+            // A compressed frame can only be decoded from its beginning on.
             let mut frame = vec![0; extent.size as usize];
             let file = files::open(self, place, |path| {
                 open_of(path, self.recording(|recording| recording.user(place.lane)), PageCache::Through)
@@ -411,7 +440,7 @@ impl RecordingView {
         self.files.read(self, place, extent.offset.saturating_add(within), into)
     }
 
-    /// What the header of a frame says, if it is there and says it.
+    /// The time stamp in the header of a frame, if the frame is there and its format has one.
     pub fn stamp(&self, frame: u64) -> Option<Stamp> {
         let mut bytes = [0; Stamps::BYTES];
         let offset = frame.checked_mul(self.frame_size)?;
@@ -421,18 +450,19 @@ impl RecordingView {
         self.stamps?.read(bytes, self.frame_size)
     }
 
-    /// What the first bytes of a frame say, which were read.
+    /// The time stamp in the first bytes of a frame, which were read.
     pub fn read_stamp(&self, bytes: &[u8]) -> Option<Stamp> {
         self.stamps?.read(bytes.get(..Stamps::BYTES).unwrap_or(bytes), self.frame_size)
     }
 
-    /// The bytes in a block, if they are there.
+    /// Reads bytes of a block; none if they are not there, so that a stamp is never one that was filled.
     fn head(&self, block: u64, within: u64, into: &mut [u8]) -> Option<()> {
         let places = self.places(block);
         places.into_iter().find_map(|place| self.read_place(place, within, into).ok())
     }
 
-    /// What the headers say together: looked up until it is known.
+    /// The rate and lanes of the stream by the headers of its frames: looked up again until the rate is
+    /// known.
     pub fn survey(&self) -> Survey {
         let known = self.survey.lock().unwrap_or_else(PoisonError::into_inner).clone();
         known.unwrap_or_else(|| {

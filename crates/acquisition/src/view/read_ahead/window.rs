@@ -1,8 +1,26 @@
 //! How far ahead of a reader a recording is read: pure.
+//!
+//! As much is read ahead as the reader has read since it last jumped, so that one who looks at a few frames
+//! costs little: two pieces at least, and a limit at most. For example, pieces of 4 MiB (so 8 MiB are asked
+//! for at least), a limit of 64 MiB, and a reader that goes on in reads of 128 KiB:
+//!
+//! ```text
+//! read so far     asked for (KiB)      asked ahead of the reader
+//!    128 KiB        128 ..  8320       8 MiB
+//!    256 KiB      -                    another 128 KiB are too little: it waits until it is 8 MiB
+//!   8320 KiB       8320 .. 16640       8.125 MiB: as much as was read
+//!  12416 KiB      16640 .. 24832       12.125 MiB
+//!  16512 KiB      24832 .. 33024       16.125 MiB
+//!   ..
+//!  65792 KiB     123136 .. 131328      64 MiB: the limit, from here on 8 MiB each time that 8 MiB were read
+//! ```
+//!
+//! Everything is asked for once. A read that begins more than 16 MiB from the end of what was read is a jump:
+//! all begins anew there.
 
 use std::ops::Range;
 
-/// How much is read at once, and ahead.
+/// The limits of reading at once, and ahead.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sizes {
     /// Bytes of a piece at the most, and what files are cut at multiples of.
@@ -12,32 +30,34 @@ pub(super) struct Sizes {
 }
 
 impl Sizes {
-    /// What is asked for first; then always as much as the reader has read, so that who looks at a few frames costs little.
-    /// It is asked for in parts of this size at least.
+    /// The bytes that are asked for first, and the fewest that are asked for at once later, but for the end.
     const fn part(self) -> u64 {
         2 * self.piece
     }
 
-    /// Reads of one reader may come in another order: the kernel asks for several at once.
+    /// How far from where the last read ended the next may begin, to either side, and be no jump: the kernel
+    /// asks for several reads at once, and they come in any order.
     const fn near(self) -> u64 {
         4 * self.piece
     }
 }
 
-/// A reader that goes through a recording.
+/// The position of one reader that goes through a recording, and the end of what was asked for ahead of it.
+/// All in bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Window {
     sizes: Sizes,
-    /// Where it began to go on, and where its last read ended.
+    /// The offset at which it began, or to which it jumped last.
     begun: u64,
+    /// The end of what it read, the furthest since then.
     next: u64,
-    /// What was asked for ends here.
+    /// The end of what was asked for.
     asked: u64,
     /// Not more than this now, because others read too.
     most: u64,
 }
 
-/// What a read means for what is read ahead.
+/// The effect of a read on what is read ahead.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// The reader goes on: this is to be read now, if anything.
@@ -57,16 +77,18 @@ impl Window {
         self.most = most;
     }
 
-    /// A read of so many bytes, of a recording that is so long now.
+    /// Takes a read of `length` bytes at `offset`, of a recording of `total` bytes by now.
     pub(super) fn read(&mut self, offset: u64, length: u64, total: u64) -> Step {
         let most = self.sizes.most.min(self.most.max(self.sizes.part()));
         let end = offset + length;
         if offset.abs_diff(self.next) > self.sizes.near() {
+            // Nothing is asked for yet: a reader that only looks at places here and there never goes on.
             *self = Window { begun: offset, next: end, asked: end, ..*self };
             return Step::Jump;
         }
         self.next = self.next.max(end);
         let ahead = self.next.saturating_sub(self.begun).clamp(self.sizes.part().min(most), most);
+        // The reader may have overtaken what was asked for, where that was limited or the recording grew.
         let (begin, end) = (self.asked.max(self.next), (self.next + ahead).min(total));
         // Little is not worth it, but for the end.
         if begin >= end || (end - begin < self.sizes.part() && end < total) {
@@ -76,7 +98,7 @@ impl Window {
         Step::On(Some(begin..end))
     }
 
-    /// What lies before this is not read again.
+    /// Below this offset nothing is read again without a jump.
     pub(super) const fn behind(&self) -> u64 {
         self.next.saturating_sub(self.sizes.near())
     }
