@@ -1,4 +1,26 @@
-//! The highest rate that is carried without loss with a given buffer.
+//! The highest rate that a storage carries without loss with a given buffer. A search makes several passes,
+//! and unites what they found: a storage that others share is faster in one minute than in the next.
+//!
+//! A pass tries rates of a grid, each one 5 % above the one before. From the hint it goes up or down in steps
+//! that double, and halves the range between the highest rate that is carried and the lowest that is not. For
+//! example, a storage that carries 500 MB/s, and a hint of 400 MB/s (`c`: a trial that lost nothing, `L`: one
+//! that lost frames):
+//!
+//! ```text
+//! MB/s         382  401  421  442  464  487  511  537
+//! trials 1, 2  cc                                         the hint, rounded down to the grid; 2 of 3 decide
+//!        3, 4       cc                                    one step up
+//!        5, 6                 cc                          two steps up
+//!        7, 8                                     LL      four steps up: lost
+//!        9, 10                          cc                half way between 442 and 537
+//!        11, 12                              LL           half way between 487 and 537: neighbours now
+//!        13                                  L            the upper end must lose 3 of 5
+//!        14                             c                 the lower end must carry 3 of 3
+//! ```
+//!
+//! The pass found: carries 487, loses at 511. The next one begins at 487 and needs 6 trials if nothing has
+//! changed. If the storage has become slower meanwhile, so that the last of three passes finds 382 and 401,
+//! the search says: carries 382, loses at 511, in passes that lie within 28 %.
 
 use std::fmt;
 
@@ -8,13 +30,11 @@ use super::{
 };
 use crate::{ByteRate, Nanos, statistics::poisson_upper};
 
-/// A search over rates of a fixed grid, so that rates repeat, also between searches.
-///
-/// It finds the limit several times anew, in passes, and unites their intervals: a storage that others share is faster in
-/// one minute than in the next, and a single pass would know that minute only.
+/// A search over rates of a fixed grid, so that rates repeat, also between searches. It finds the limit
+/// several times anew, in passes, and unites their intervals.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RateSearch {
-    /// Where to begin: the rate that the storage took as fast as it could.
+    /// The rate to begin with: what the storage took as fast as it could.
     pub hint: ByteRate,
     /// No lower rate is tried. Above zero.
     pub least: ByteRate,
@@ -36,8 +56,8 @@ pub const GRID: f64 = 0.05;
 /// How often the limit is found anew, unless said otherwise.
 pub const PASSES: u32 = 3;
 
-/// Trials at the most: half of all searches of three passes need 43, one pass some 20. A search that needs more says what
-/// it found so far.
+/// Trials at the most: half of all searches of three passes need 43, one pass some 20. A search that needs
+/// more says what it found so far.
 pub const TRIALS: u32 = 60;
 
 /// A trial at a rate that the search asked for.
@@ -49,13 +69,14 @@ pub struct RateTrial {
     pub ended: SearchEnd,
 }
 
-/// What a search found.
+/// The result of a search.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RateLimit {
-    /// The highest rate that each pass carried: three of three trials of one of them, and no fewer of the others; none if
-    /// a pass found none.
+    /// The highest rate that every pass carried: the lowest of theirs, at each of which three of three trials
+    /// lost nothing; none if a pass found none.
     pub carried: Option<ByteRate>,
-    /// The lowest rate at which each pass lost most trials; none if a pass lost none.
+    /// The lowest rate at which every pass lost: the highest of theirs, at each of which most trials lost;
+    /// none if a pass lost none.
     pub lost: Option<ByteRate>,
     /// Trials at `carried` that lost nothing, of all passes.
     pub clean: u32,
@@ -69,7 +90,7 @@ pub struct RateLimit {
     pub moved: f64,
     /// Trials in all.
     pub trials: u32,
-    /// Of these, invalid.
+    /// How many of them were invalid.
     pub invalid: u32,
 }
 
@@ -79,8 +100,10 @@ impl RateSearch {
         RateSearch { hint, least, most, grid: GRID, duration, passes: PASSES, trials: TRIALS }
     }
 
-    /// What to do after these trials, in the order in which they were made.
+    /// The rate of the next trial after these, in the order in which they were made; or the result.
     pub fn advise(&self, trials: &[RateTrial]) -> Advice<ByteRate, RateLimit> {
+        // All passes are made again from the history, so that nothing but the trials needs to be kept: a
+        // search that was interrupted goes on where it was.
         let mut found = Vec::new();
         let mut rest = trials;
         let mut hint = self.hint;
@@ -91,6 +114,7 @@ impl RateSearch {
             };
             found.push(bracket);
             rest = &rest[used..];
+            // A pass that begins where the last one ended needs the fewest trials.
             hint = bracket.carried.or(bracket.lost).unwrap_or(self.hint);
         }
         Advice::Found(self.limit(&found, trials))
@@ -107,6 +131,7 @@ impl RateSearch {
     ) -> Advice<ByteRate, RateLimit> {
         match pass.advise(rest) {
             Advice::Next(rate) if all.len() < self.trials as usize => Advice::Next(rate),
+            // Trials are used up: a pass that is not complete says something only if there is no other.
             _ if found.is_empty() => {
                 Advice::Found(RateLimit { passes: 0, ..self.limit(&[pass.so_far(rest)], all) })
             }
@@ -114,12 +139,16 @@ impl RateSearch {
         }
     }
 
+    /// Unites what passes found.
     fn limit(&self, found: &[Bracket], trials: &[RateTrial]) -> RateLimit {
+        // None if any pass found none: then no rate is known to be safe all the time.
         let carried =
             found.iter().map(|bracket| bracket.carried.map(|rate| rate.0)).collect::<Option<Vec<_>>>();
         let lost = found.iter().map(|bracket| bracket.lost.map(|rate| rate.0)).collect::<Option<Vec<_>>>();
         let least = carried.iter().flatten().copied().reduce(f64::min);
         let most = carried.iter().flatten().copied().reduce(f64::max);
+        // Trials of all passes at the rate that is carried, also those of a pass that found a higher one: a
+        // loss there counts. Rates of one place in the grid differ by rounding only.
         let mut there = Votes::default();
         let near = |trial: &&RateTrial| {
             least.is_some_and(|rate| (trial.rate.0 / rate - 1.0).abs() < self.grid / 4.0)
@@ -139,8 +168,9 @@ impl RateSearch {
     }
 }
 
-/// What the pass found with the first of these trials, and how many it needed; none if it needs more.
+/// The result of a pass from the first of these trials, and how many it needed; none if it needs more.
 fn complete(pass: &Pass<'_>, trials: &[RateTrial]) -> Option<(Bracket, usize)> {
+    // The fewest that suffice: those behind them belong to the next pass.
     (0..=trials.len()).find_map(|used| match pass.advise(&trials[..used]) {
         Advice::Found(bracket) => Some((bracket, used)),
         Advice::Next(_) => None,
@@ -148,14 +178,16 @@ fn complete(pass: &Pass<'_>, trials: &[RateTrial]) -> Option<(Bracket, usize)> {
 }
 
 impl RateLimit {
-    /// Losses at the rate that is carried are rarer than one in this time, at 95 %: the time of its trials over the most
-    /// events that are compatible with those seen. It holds for trials made beforehand; these were chosen as the first
-    /// that lost nothing, which flatters a storage that stalls now and then. None if no rate is carried.
+    /// Losses at the rate that is carried are rarer than one in this time, at 95 %: the time of its trials
+    /// over the most events that are compatible with those seen. It holds for trials made beforehand; these
+    /// were chosen as the first that lost nothing, which flatters a storage that stalls now and then. None if
+    /// no rate is carried.
     pub fn rarer_than(&self) -> Option<Nanos> {
         let time = self.duration.seconds() * f64::from(self.clean + self.stalled);
         self.carried.map(|_| Nanos::from_seconds(time / poisson_upper(u64::from(self.stalled))))
     }
 
+    /// Writes both ends.
     fn interval(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.carried, self.lost) {
             (Some(carried), Some(lost)) => write!(f, "carries {carried} and loses frames at {lost}"),
@@ -361,8 +393,9 @@ mod tests {
         }
     }
 
-    /// A storage that loses one trial in `stalls` of them by a stall, whatever the rate, and the others by a logistic
-    /// function of the logarithm of the rate: half of them at 500 MB/s, from 12 % to 88 % within +- 10 %.
+    /// A storage that loses one trial in `stalls` of them by a stall, whatever the rate, and the others by a
+    /// logistic function of the logarithm of the rate: half of them at 500 MB/s, from 12 % to 88 % within +-
+    /// 10 %.
     fn noisy(stream: &mut RandomStream, rate: ByteRate, stalls: f64) -> SearchEnd {
         if stream.unit() < chance(rate, stalls) { SearchEnd::Lost } else { SearchEnd::Carried }
     }
@@ -427,8 +460,8 @@ mod tests {
         }
     }
 
-    /// A threshold that drifts: it comes back to 500 MB/s within some `correlated` trials, with a standard deviation of
-    /// `spread` of its logarithm.
+    /// A threshold that drifts: it comes back to 500 MB/s within some `correlated` trials, with a standard
+    /// deviation of `spread` of its logarithm.
     struct Drifting {
         stream: RandomStream,
         away: f64,

@@ -1,12 +1,36 @@
-//! Where a cache was full.
+//! The step in a rate where a cache was full: how much was taken until then, and how fast before and behind
+//! it.
+//!
+//! For example, 400 bins of one level, of which the first 50 hold four times as much, with independent noise
+//! of 0.1 (all in units of the level):
+//!
+//! ```text
+//! 4  ######                                             before: the cache takes part of it
+//! 3        #
+//! 2        #
+//! 1        #######################################      after: the storage by itself
+//! bin      50                                   399
+//! ```
+//!
+//! 1. No bin is below half of the median of the later half, 0.5: nothing is left out as a stall.
+//! 2. Two levels fit best when cut at bin 50: that lowers the sum of squares by 50 * 350 / 400 * (4 - 1)^2 =
+//!    394. Cut at 49 or 51, it would be 385.
+//! 3. It never comes back: no 43 neighbours behind the step (an eighth of 350 bins) have a mean above 0.8 * 4
+//!    = 3.2.
+//! 4. It is clear: 394 is more than 30 times the variance of the noise, 0.01.
+//! 5. It is abrupt: around two levels the sum of squares is 400 * 0.01 = 4, around the best straight line it
+//!    is 268.
+//!
+//! So the step is at bin 50, and the volume 50 * 4 = 200 bins of the level. With bins 200 to 299 four times
+//! as high as well, there would be none, already by point 3: the rate came back.
 
 use super::bins::{self, mean, stall_below};
 use crate::{ByteRate, Bytes, Series};
 
-/// Where a cache was full.
+/// A fall of the rate from one level to another: a cache was full.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RateStep {
-    /// What was taken up to there. The cache is smaller: it drained meanwhile.
+    /// How much was taken up to there. The cache is smaller than that: it drained meanwhile.
     pub volume: Bytes,
     /// The mean rate up to there.
     pub before: ByteRate,
@@ -14,27 +38,29 @@ pub struct RateStep {
     pub after: ByteRate,
 }
 
-/// Where the rate comes back to more than this share of what it was, it did not fall.
+/// If the rate comes back to more than this share of what it was, it did not fall.
 const LARGE: f64 = 0.8;
 
-/// How many times its variance by noise the square of a step must be. For one point that is given, 8 would do for a false
-/// alarm in two hundred series (F for 1 and 22 degrees of freedom is 9.7); the best of all points needs more. Simulated in
-/// the tests.
+/// How many times its variance by noise the square of a step must be. For one point that is given, 8 would do
+/// for a false alarm in two hundred series (F for 1 and 22 degrees of freedom is 9.7); the best of all points
+/// needs more. Simulated in the tests.
 const CLEAR: f64 = 30.0;
 
 /// Batches from which the noise is estimated.
 const BATCHES: usize = 24;
 
-/// Where the rate fell from one level to another, if it did so clearly: two constant pieces fitted by least squares, the
-/// later one a third of the run at least, the earlier one a fiftieth. None unless
+/// The step of a pass at full speed, if the rate fell clearly: two constant pieces fitted by least squares,
+/// the later one a third of the run at least, the earlier one a fiftieth. None unless
 ///
-/// - it never came back to four fifths of what it was, in any stretch as long as the earlier piece (or an eighth of the later
-///   one, if that is shorter): after a stall it comes back, and so it does between the syncs of files;
-/// - the step is large against the noise: the variance of the residuals in the long run, from the means of 24 batches,
-///   which counts what neighbouring bins have in common, as the sawtooth of synced files;
+/// - it never came back to four fifths of what it was, in any stretch as long as the earlier piece (or an
+///   eighth of the later one, if that is shorter): after a stall it comes back, and so it does between the
+///   syncs of files;
+/// - the step is large against the noise: the variance of the residuals in the long run, from the means of 24
+///   batches, which counts what neighbouring bins have in common, as the sawtooth of synced files;
 /// - two levels fit better than a straight line, which is a drift.
 ///
-/// A rise is no step: so a recording begins. Stalls are left out before: they come from elsewhere, and would hide it.
+/// A rise is no step: so a recording begins. Stalls are left out before: they come from elsewhere, and would
+/// hide it.
 pub fn step(series: &Series) -> Option<RateStep> {
     let all = bins::common(&[series]);
     let bins = all.passes.first()?;
@@ -48,6 +74,7 @@ pub fn step(series: &Series) -> Option<RateStep> {
 /// The bin with which the lower level begins.
 pub(super) fn position(bins: &[f64]) -> Option<usize> {
     let below = stall_below(bins);
+    // Without stalls, which would hide the step or look like one. The place is translated back below.
     let goes = |bin: &f64| *bin >= below;
     let going: Vec<f64> = bins.iter().copied().filter(goes).collect();
     let at = fall(&going)?;
@@ -55,21 +82,24 @@ pub(super) fn position(bins: &[f64]) -> Option<usize> {
     places.map(|(place, _)| place).nth(at)
 }
 
-/// The same among bins without stalls.
+/// The bin with which the lower level begins, among bins without stalls.
 fn fall(bins: &[f64]) -> Option<usize> {
     let (at, gain) = split(bins)?;
     let (before, after) = bins.split_at(at);
     let residuals: Vec<f64> = [before, after].into_iter().flat_map(residuals).collect();
+    // A stretch as long as the earlier piece: shorter ones reach its height by chance, or after a stall.
     let fell = highest(after, at.min(after.len() / 8).max(1)) <= LARGE * mean(before);
     let clear = gain > CLEAR * long_run_variance(&residuals)?;
     let abrupt = squares(&residuals) < squares_around_line(bins);
     (fell && clear && abrupt).then_some(at)
 }
 
-/// Where two constant pieces, the second below the first, fit best, and by how much the sum of squares is smaller then.
+/// The first bin of the second of two constant pieces, lower than the first, that fit best; and by how much
+/// the sum of squares is smaller than around one mean.
 fn split(bins: &[f64]) -> Option<(usize, f64)> {
     let count = bins.len();
     let total = bins.iter().sum::<f64>();
+    // A later piece of a third at least: what was fast for most of the run is what the storage does.
     let first = (count / 50).max(3);
     let last = count - count.div_ceil(3);
     let (mut at, mut sum, mut best) = (None, 0.0, 0.0);
@@ -78,6 +108,8 @@ fn split(bins: &[f64]) -> Option<(usize, f64)> {
         let left = (i + 1) as f64;
         let right = (count - i - 1) as f64;
         let fall = sum / left - (total - sum) / right;
+        // The sum of squares between two groups: all cuts are compared in one pass over the bins, with one
+        // running sum.
         let gain = left * right / count as f64 * fall * fall;
         if i + 1 >= first && fall > 0.0 && gain > best {
             at = Some(i + 1);
@@ -110,8 +142,10 @@ fn blocks(bins: &[f64], count: usize) -> Option<Vec<f64>> {
 
 /// The variance of a sum for each of its bins, from the means of batches. None of fewer bins than batches.
 fn long_run_variance(residuals: &[f64]) -> Option<f64> {
+    // Means of long batches have in them what neighbours have in common; single bins would not.
     let batches = blocks(residuals, BATCHES)?;
     let length = residuals.len() as f64 / BATCHES as f64;
+    // Two means were fitted: as many degrees of freedom fewer.
     Some(length * squares(&batches) / (BATCHES - 2) as f64)
 }
 
@@ -123,6 +157,7 @@ fn squares_around_line(bins: &[f64]) -> f64 {
     let along = |(i, bin): (usize, &f64)| (i as f64 - middle) * (bin - level);
     let explained: f64 = bins.iter().enumerate().map(along).sum();
     let around = squares(&residuals(bins).collect::<Vec<_>>());
+    // The squares of positions around their middle add up to n (n^2 - 1) / 12.
     around - explained * explained / (count * (count * count - 1.0) / 12.0)
 }
 
@@ -159,8 +194,8 @@ mod tests {
         White(f64),
         /// Each bin has 0.8 of the deviation of the one before.
         Slow(f64),
-        /// A pause in each period, of up to half of it: files are synced when they are full. The period is up to this share
-        /// of the run.
+        /// A pause in each period, of up to half of it: files are synced when they are full. The period is up
+        /// to this share of the run.
         Sawtooth(f64),
         /// One stall of up to a tenth of the run, anywhere, and some noise.
         Stall,
