@@ -1,7 +1,32 @@
-//! The loop that joins a workload and an engine. Everything that Nilometer writes or reads under load passes here.
+//! The loop that joins a workload and an engine. Everything that Nilometer writes or reads under load passes
+//! here.
 //!
-//! `run` is for a thread of its own; `turn` takes one step in company, and [`interleave`] steps many drives on one
-//! virtual clock, so that a whole recorder or a ten-hour campaign is a test of milliseconds.
+//! `run` is for a thread of its own. For example, three writes on an engine of depth 2, of 4 ms each:
+//!
+//! ```text
+//! time   workload            engine                 in flight
+//! 0 ms   next: Issue(a)      submit(a)              1
+//!        next: Issue(b)      submit(b)              2    as many as the depth: `next` is not called
+//!                            reap(ForOne) waits
+//! 4 ms   completed(a), (b)   returns a and b        0
+//!        next: Issue(c)      submit(c)              1
+//!        next: Done          reap(ForOne) waits     1    what is in flight is awaited
+//! 8 ms   completed(c)        returns c              0
+//!        next: Done                                 0    the run has ended
+//! ```
+//!
+//! `turn` takes one step in company, and [`interleave`] steps many drives on one virtual clock, so that a
+//! whole recorder or a ten-hour campaign is a test of milliseconds. For example, a source with a frame each
+//! 10 ms, and a writer before it in the list that waits for news:
+//!
+//! ```text
+//! round   turn of the writer     turn of the source                      clock
+//! 1       Idle(never)            gives a frame, wakes: Idle(10 ms)       0 ms: the wake is an event of now
+//! 2       issues: Progress       Idle(10 ms)                             0 ms: a drive went on
+//! 3       Idle(4 ms)             Idle(10 ms)                             moves to 4 ms, the end of the write
+//! 4       completed: Progress    Idle(10 ms)                             4 ms
+//! 5       Idle(never)            Idle(10 ms)                             moves to 10 ms
+//! ```
 
 use std::{cell::Cell, ops::ControlFlow};
 
@@ -21,18 +46,18 @@ pub trait Workload {
     fn completed(&mut self, completion: Completion);
 }
 
-/// What a workload wants.
+/// The next step of a workload.
 #[derive(Debug)]
 pub enum Step {
     /// Do this; it should have been issued at the time given.
     Issue(Operation, Nanos),
-    /// Nothing now.
+    /// Nothing now: ask again when this has come.
     Wait(Wait),
     /// Nothing more, once what is in flight is done.
     Done,
 }
 
-/// What one turn came to.
+/// The outcome of one turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Turn {
     /// Something was issued or completed.
@@ -43,12 +68,12 @@ pub enum Turn {
     Done,
 }
 
-/// How a run came to its end.
+/// The reason for which a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
     /// The workload was done.
     Done,
-    /// Who observed it wanted no more of it.
+    /// The observer broke it off.
     BrokenOff,
 }
 
@@ -56,8 +81,11 @@ pub enum Ended {
 pub struct Drive<'a> {
     workload: &'a mut dyn Workload,
     engine: &'a mut dyn Engine,
+    /// The most operations that may be in flight.
     depth: usize,
+    /// Operations in flight.
     flying: usize,
+    /// Memory for completions that are taken over: nothing is allocated in the loop.
     done: Vec<Completion>,
 }
 
@@ -86,9 +114,11 @@ impl<'a> Drive<'a> {
         });
     }
 
-    /// Runs to the end, or until `observe` breaks it off: then nothing more is issued, and what is in flight is awaited.
+    /// Runs to the end, or until `observe` breaks it off: then nothing more is issued, and what is in flight
+    /// is awaited.
     pub fn run_while(mut self, mut observe: impl FnMut(&Completion) -> ControlFlow<()>) -> Ended {
         let broken = Cell::new(false);
+        // Several completions may come at once: all of them are observed, whichever breaks it off.
         let mut observe = |completion: &Completion| {
             if observe(completion).is_break() {
                 broken.set(true);
@@ -102,6 +132,7 @@ impl<'a> Drive<'a> {
                     return if broken.get() { Ended::BrokenOff } else { Ended::Done };
                 }
                 Step::Wait(wait) => wait,
+                // Done, and some are in flight: their buffers are the kernel's until they come back.
                 _ => Wait::ForOne,
             };
             assert!(
@@ -115,12 +146,14 @@ impl<'a> Drive<'a> {
     /// One step that never blocks.
     pub fn turn(&mut self, observe: &mut impl FnMut(&Completion)) -> Turn {
         self.engine.tick();
+        // First, so that a wake is taken and the workload is asked behind it: none is lost between the two.
         let collected = self.collect(Wait::Poll, observe);
         let before = self.flying;
         let step = self.issue();
         match step {
             Step::Done if self.flying == 0 => Turn::Done,
             _ if collected > 0 || self.flying > before => Turn::Progress,
+            // What is in flight may come back before the time that the workload waits for.
             Step::Wait(Wait::Until(time)) => {
                 Turn::Idle(Some(self.engine.next_event().map_or(time, |e| e.min(time))))
             }
@@ -128,10 +161,12 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// Issues all that may be issued; the step that ended it.
+    /// Issues operations until the depth is reached or the workload pauses; returns the step that ended it.
     #[inline]
     fn issue(&mut self) -> Step {
         while self.flying < self.depth {
+            // The time of the last completion or tick: a reading for each operation would cost as much as all
+            // the rest.
             match self.workload.next(self.engine.now()) {
                 Step::Issue(operation, due) => {
                     self.flying += 1;
@@ -143,6 +178,7 @@ impl<'a> Drive<'a> {
         Step::Wait(Wait::ForOne)
     }
 
+    /// Takes over completions, waiting as told; returns how many.
     #[inline]
     fn collect(&mut self, wait: Wait, observe: &mut impl FnMut(&Completion)) -> usize {
         self.engine.reap(wait, &mut self.done);
@@ -156,9 +192,9 @@ impl<'a> Drive<'a> {
     }
 }
 
-/// Runs several drives on one virtual clock to their ends; the time moves only when none can go on, and a wake counts
-/// as an event of the present. `observe` sees every completion with its drive's index. Stops at `until`, as if the
-/// power went off there.
+/// Runs several drives on one virtual clock to their ends; the time moves only when none can go on, and a
+/// wake counts as an event of the present. `observe` sees every completion with its drive's index. Stops at
+/// `until`, as if the power went off there.
 ///
 /// Panics if all wait and nothing can ever happen: that is a deadlock, found without waiting for it.
 pub fn interleave(
@@ -182,8 +218,10 @@ pub fn interleave(
         if !open || clock.now() >= until {
             return;
         }
+        // While any drive goes on, nothing later than now may happen.
         if !progress {
-            // A drive may have been woken by one whose turn came after its own.
+            // A drive may have been woken by one whose turn came after its own: its event is now, and the
+            // clock stays.
             let events = drives.iter().filter_map(|drive| drive.engine.next_event());
             let next = events
                 .chain(next)

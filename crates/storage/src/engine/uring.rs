@@ -1,9 +1,26 @@
-//! Many operations in flight from one thread: reads, writes and syncs go through the kernel's ring, everything else is
-//! done at once in the calling thread, since the kernel would hand it to worker threads at twice the cost.
+//! The engine of `io_uring`, with many operations in flight from one thread: reads, writes and syncs go
+//! through the kernel's ring, everything else is done at once in the calling thread, since the kernel would
+//! hand it to worker threads at twice the cost.
 //!
-//! Slots are fixed files, registered arenas are fixed buffers. `submit` only queues; `reap` hands over what is queued
-//! and waits in one system call, and reads the clock once for all that it finds. What has no order is what is in flight
-//! together; only slots keep it: an open or a close acts on the operations that are submitted behind it.
+//! Slots are fixed files, registered arenas are fixed buffers. `submit` only queues; `reap` hands over what
+//! is queued and waits in one system call, and reads the clock once for all that it finds. What has no order
+//! is what is in flight together; only slots keep it: an open or a close acts on the operations that are
+//! submitted behind it. For example:
+//!
+//! ```text
+//! call                       system calls   what happens
+//! submit(read of slot 2)     -              queued
+//! submit(sync of slot 2)     -              queued
+//! reap(ForOne)               1              both are handed over, and one is waited for: the read comes back
+//! submit(close of slot 2)    1 or more      waits for the sync: its worker thread may not have the file yet
+//!                            2              closes the file, and empties the slot in the kernel's table
+//! submit(open in slot 2)     2              opens another file at once, and enters it there
+//! submit(write of slot 2)    -              queued: it will go to the new file
+//! reap(Poll)                 1              hands the write over; the sync, the close and the open come back
+//! ```
+//!
+//! Had only the read been in flight, the close would have been done at once: the kernel takes hold of the
+//! file of a read or a write when it is handed over.
 
 mod bell;
 mod flights;
@@ -31,10 +48,10 @@ use crate::{
 
 const NAME: &str = "io_uring";
 
-/// So long a dropped engine waits for operations in flight before it leaves their memory to the kernel.
+/// How long a dropped engine waits for operations in flight before it leaves their memory to the kernel.
 const LAST_WAIT: Nanos = Nanos::from_millis(1000);
 
-/// See the module.
+/// An engine on the files of a directory, by `io_uring`. It belongs to the thread that made it.
 pub struct Uring {
     // Dropped first: the kernel lets go before the memory and the files go.
     ring: IoUring,
@@ -42,8 +59,10 @@ pub struct Uring {
     flights: Flights,
     files: Files,
     bell: Bell,
+    /// What is completed and was not given out by `reap` yet.
     done: Vec<Completion>,
     clock: Clock,
+    /// The last reading of the clock: when something finished, or by `tick`.
     last: Nanos,
     depth: usize,
 }
@@ -58,11 +77,11 @@ impl std::fmt::Debug for Uring {
     }
 }
 
-/// How the ring is set up, the best first; older kernels refuse what they don't know.
+/// Setups of the ring, the best first; older kernels refuse what they don't know.
 const SETUPS: [fn(&mut Builder); 3] = [
-    // Linux 6.0. Completions wait for the next system call and never interrupt this thread. Deferring them further
-    // (`DEFER_TASKRUN`, 6.1) costs more: 4210 against 3440 ns of processor time a 4 KiB read at depth 32, and 2990 against
-    // 2510 ns of the whole machine's.
+    // Linux 6.0. Completions wait for the next system call and never interrupt this thread. Deferring them
+    // further (`DEFER_TASKRUN`, 6.1) costs more: 4210 against 3440 ns of processor time a 4 KiB read at depth
+    // 32, and 2990 against 2510 ns of the whole machine's.
     |builder| {
         builder.setup_single_issuer().setup_coop_taskrun().setup_taskrun_flag().setup_submit_all();
     },
@@ -73,6 +92,7 @@ const SETUPS: [fn(&mut Builder); 3] = [
     |_| (),
 ];
 
+/// A ring with room for so many entries, set up as well as this kernel can.
 fn ring(entries: u32) -> Result<IoUring, EngineError> {
     let mut refused = io::Error::from_raw_os_error(libc::EINVAL);
     for setup in SETUPS {
@@ -110,8 +130,11 @@ impl Uring {
     /// For the calling thread. `depth` from 1 to 4096.
     pub(super) fn new(reach: Reach, slots: u32, depth: u32, clock: Clock) -> Result<Self, EngineError> {
         assert!((1..=4096).contains(&depth), "limits are checked where they are configured");
-        // One place more is for the bell.
+        // One place more is for the bell. The kernel's queue of completions is twice as long, so that it
+        // never overflows.
         let ring = ring((depth + 1).next_power_of_two())?;
+        // All slots are registered now, as empty: later only single entries change, which costs the kernel
+        // less.
         let mut table = vec![-1; slots.max(1) as usize];
         table[0] = reach.root.as_raw_fd();
         ring.submitter()
@@ -135,8 +158,8 @@ impl Uring {
     fn launch(&mut self, operation: Operation, due: Nanos) {
         let (number, operation) = self.flights.put(Flight { operation, due, issued: self.last });
         let entry = entry(operation, &self.memory).user_data(u64::from(number));
-        // SAFETY: the entry's memory belongs to the operation, which stays in `flights` until its completion, and is
-        // never freed if that does not come.
+        // SAFETY: the entry's memory belongs to the operation, which stays in `flights` until its completion,
+        // and is never freed if that does not come.
         unsafe { self.push(&entry) }
     }
 
@@ -152,7 +175,8 @@ impl Uring {
         }
     }
 
-    /// Hands over what is queued and waits for so many completions, but not longer than the limit. May return early.
+    /// Hands over what is queued and waits for `want` completions, but not longer than the limit. May return
+    /// early.
     fn enter(&mut self, want: usize, limit: Option<Nanos>) {
         if let Err(error) = self.try_enter(want, limit) {
             match error.raw_os_error() {
@@ -166,6 +190,7 @@ impl Uring {
         }
     }
 
+    /// One system call that hands over what is queued and waits.
     fn try_enter(&self, want: usize, limit: Option<Nanos>) -> io::Result<usize> {
         let Some(limit) = limit else { return self.ring.submit_and_wait(want) };
         let limit = types::Timespec::from(limit.duration());
@@ -175,6 +200,7 @@ impl Uring {
     /// Takes over what the kernel has completed, with one reading of the clock.
     fn collect(&mut self) {
         let completed = self.ring.completion();
+        // No reading of the clock for nothing: this is asked for in every turn of a poll.
         if completed.is_empty() {
             return;
         }
@@ -194,6 +220,8 @@ impl Uring {
     /// Hands over what is queued and takes over what is completed, without waiting.
     fn look(&mut self) {
         let queue = self.ring.submission();
+        // Without this completions could stay away: with `coop_taskrun` the kernel posts them only in a
+        // system call of this thread, and says by the flag that some wait for one.
         let call = !queue.is_empty() || queue.taskrun() || queue.cq_overflow();
         drop(queue);
         if call {
@@ -202,6 +230,7 @@ impl Uring {
         self.collect();
     }
 
+    /// Waits for a completion; a wake does not end it.
     fn wait_for_one(&mut self) {
         while self.done.is_empty() && self.flights.count() > 0 {
             self.enter(1, None);
@@ -209,20 +238,24 @@ impl Uring {
         }
     }
 
+    /// Waits for a completion or a wake.
     fn wait_for_news(&mut self) {
+        // A wake since the last wait ends this one before it begins.
         if self.bell.answer() {
             return self.look();
         }
         self.arm();
         self.enter(1, None);
         self.collect();
+        // With a completion a wake is kept for the next wait; without one it is what ended this.
         if self.done.is_empty() {
             self.bell.answer();
             self.tick();
         }
     }
 
-    /// Asleep until shortly before the time, then awake.
+    /// Waits for a completion, a wake or this time: asleep until shortly before it, then awake, since a
+    /// sleeping thread wakes 50 to 90 us late.
     fn wait_until(&mut self, time: Nanos) {
         if self.bell.answer() {
             return self.look();
@@ -243,6 +276,7 @@ impl Uring {
         }
     }
 
+    /// Queues the watch on wakes of other threads, if there is none.
     fn arm(&mut self) {
         if let Some(watch) = self.bell.watch() {
             // SAFETY: a watch on a descriptor has no memory.
@@ -252,6 +286,7 @@ impl Uring {
 
     /// Does an operation at once, in the calling thread.
     fn execute(&mut self, mut operation: Operation, due: Nanos) {
+        // Operations that were submitted before keep the file that the slot has now.
         let changes = matches!(operation.kind, OpKind::Open(_) | OpKind::OpenDir | OpKind::Close);
         if changes {
             self.settle(operation.file);
@@ -265,8 +300,8 @@ impl Uring {
         self.done.push(Completion { operation, result, due, issued, finished });
     }
 
-    /// Makes sure that all operations so far have got hold of the file in the slot. The kernel takes hold of a file
-    /// when it is handed a read or a write, but of a sync only when a worker thread begins it.
+    /// Makes sure that all operations so far have got hold of the file in the slot. The kernel takes hold of
+    /// a file when it is handed a read or a write, but of a sync only when a worker thread begins it.
     fn settle(&mut self, slot: Slot) {
         while !self.ring.submission().is_empty() {
             self.enter(0, None);
@@ -277,12 +312,14 @@ impl Uring {
         }
     }
 
-    /// Makes the ring's table agree with ours.
+    /// Makes the kernel's entry of a slot the same as in our table.
     fn mirror(&mut self, slot: Slot) -> Result<u32, Errno> {
         let descriptor = self.files.descriptor(slot).map_or(-1, |file| file.as_raw_fd());
         match self.ring.submitter().register_files_update(slot.0, &[descriptor]) {
             Ok(_) => Ok(0),
             Err(error) => {
+                // Whoever opened a file is told that it failed: then the slot must not have it in our table
+                // either.
                 self.files.put(slot, None).ok();
                 Err(Errno(error.raw_os_error().unwrap_or(libc::EIO)))
             }
@@ -291,13 +328,14 @@ impl Uring {
 
     /// Tells the kernel all registered memory anew. Nothing is in flight.
     fn pin(&mut self) -> io::Result<()> {
+        // The kernel takes all regions in one call: those that it has are given up before.
         self.memory.registered(&[]);
         // Fails if nothing was registered.
         self.ring.submitter().unregister_buffers().ok();
         let vectors = self.memory.vectors();
         if !vectors.is_empty() {
-            // SAFETY: the regions are those of arenas that `memory` keeps alive until they are unregistered here or
-            // the ring, dropped before `memory`, is gone.
+            // SAFETY: the regions are those of arenas that `memory` keeps alive until they are unregistered
+            // here or the ring, dropped before `memory`, is gone.
             unsafe { self.ring.submitter().register_buffers(&vectors)? };
             self.memory.registered(&vectors);
         }
@@ -314,6 +352,8 @@ fn entry(operation: &mut Operation, memory: &Memory) -> squeue::Entry {
         OpKind::Read => {
             let bytes = &mut buffer[..length as usize];
             let fixed = memory.index_of(bytes);
+            // A fixed buffer needs an index: memory that is not registered is mapped by the kernel for each
+            // operation.
             let start = bytes.as_mut_ptr();
             match fixed {
                 Some(index) => opcode::ReadFixed::new(file, start, length, index).offset(offset).build(),
@@ -362,6 +402,8 @@ impl Engine for Uring {
 
     fn reap(&mut self, wait: Wait, done: &mut Vec<Completion>) {
         match wait {
+            // What was done at once, or came while something else was waited for: there is something to give
+            // out.
             _ if !self.done.is_empty() => self.look(),
             Wait::Poll => self.look(),
             Wait::ForOne => self.wait_for_one(),
@@ -379,7 +421,8 @@ impl Engine for Uring {
         self.bell.waker()
     }
 
-    /// Waits for what is in flight. If the kernel refuses (it counts against `ulimit -l`), the engine goes on without.
+    /// Waits for what is in flight. If the kernel refuses (it counts against `ulimit -l`), the engine goes on
+    /// without.
     fn register(&mut self, arena: &Arc<Arena>) -> Result<(), EngineError> {
         if self.memory.holds(arena) {
             return Ok(());
@@ -401,6 +444,8 @@ impl Engine for Uring {
 
 impl Drop for Uring {
     fn drop(&mut self) {
+        // Buffers can be freed only when the kernel is done with them, but no storage that hangs may hold
+        // this thread.
         let end = self.clock.now() + LAST_WAIT;
         while self.flights.count() > 0 && self.clock.now() < end {
             match self.try_enter(1, Some(end.since(self.clock.now()))) {
