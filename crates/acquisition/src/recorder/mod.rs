@@ -54,7 +54,7 @@ const FILE_SLOTS: u32 = 8;
 /// Operations in flight a lane, where several are of use.
 const DEPTH: u32 = 4;
 
-/// How a lane's operations are best issued, several at once if that is of use: [`RawLayout::is_deep`]. Otherwise each is a copy
+/// How a lane's operations are best issued, several at once if that is of use: `RawLayout::is_deep`. Otherwise each is a copy
 /// into the cache, one at a time in a lane.
 pub fn suited_engine(target: &dyn Target, deep: bool, clock: Clock) -> Result<Options, EngineError> {
     let sync = Options { kind: EngineKind::Sync, depth: 1, slots: FILE_SLOTS, clock };

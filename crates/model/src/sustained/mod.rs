@@ -11,7 +11,7 @@
 //! ```
 //!
 //! Bins of a series are not independent: a cache is flushed, a file is synced, a stall is followed by a rush. So the noise
-//! of a mean is not that of single bins but what is left at low frequencies ([`waves::variance_of_mean`]).
+//! of a mean is not that of single bins but what is left at low frequencies (`waves::variance_of_mean`).
 
 mod bins;
 mod change;

@@ -1,4 +1,4 @@
-//! Packets over UDP, in batches: [`receive`] is how they come, [`threads`] how they come by several threads, [`send`] how they
+//! Packets over UDP, in batches: `receive` is how they come, `threads` how they come by several threads, `send` how they
 //! leave.
 
 mod address;
