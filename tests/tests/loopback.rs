@@ -73,7 +73,8 @@ fn an_instrument_of_packets_is_evaluated_over_loopback() {
     let home = home(TELESCOPE);
     let options = ["--for", "./it.toml", "--duration", "2 s", "--buffer", "64 MiB", "--keep", "64 MiB"];
     let (ended, results) = evaluated(home.path(), RECORDINGS_ONLY, &options);
-    assert!(ended.stdout.contains("over loopback"), "{ended:?}");
+    // The verdict says so too, unless a busy machine leaves it undecided.
+    assert!(ended.stderr.contains("over loopback"), "{ended:?}");
     assert!(of(&results, Goal::Limit).iter().all(|ingest| ingest.packets.is_none()), "made in place");
     let [ingest] = of(&results, Goal::Pace)[..] else { panic!("one at its pace") };
     let packets = ingest.packets.expect("it was of packets");

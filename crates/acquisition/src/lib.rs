@@ -28,6 +28,7 @@ pub mod reader;
 mod receiver;
 mod recorder;
 pub mod recording_file;
+mod recording_plan;
 pub mod replay;
 mod reserved;
 mod ring;
@@ -49,6 +50,7 @@ pub use recorder::{
     Came, Copied, Ending, Feed, Lane, LaneStatus, Lost, Network, Outcome, Port, Recorder, RecordingError,
     RingStatus, Setup, Status, ring_of, suited_engine,
 };
+pub use recording_plan::{LayoutOptions, PART, RecordingPlan, Retention, StoredFrames};
 pub use reserved::free_reserved;
 pub use ring::{Due, Frame, Gap, Packed, Ring, RingCounters, RingSnapshot, Taken, WhenFull};
 pub use source::{Delivery, FillFrame, Pace, Source};

@@ -1,7 +1,12 @@
 //! What the measurement ran on: facts that explain a figure years later. What this machine does not tell is left out.
 
-use nilometer_model::TargetDescription;
+use nilometer_model::{
+    TargetDescription,
+    plan::{Onto, PlannedCampaign},
+};
 use std::{fs, path::Path};
+
+use crate::ingest::Shape;
 
 use rustix::process::{Resource, getrlimit};
 
@@ -21,6 +26,21 @@ pub fn environment(targets: &[TargetDescription]) -> Vec<Fact> {
         }
     }
     facts.retain(|(_, value)| !value.is_empty());
+    facts
+}
+
+/// How recordings are laid out on the targets, for the record: see [`nilometer_model::plan::RecordingRun::layout_key`].
+pub fn layouts(campaign: &PlannedCampaign) -> Vec<Fact> {
+    let mut facts: Vec<Fact> = Vec::new();
+    for (cell, run) in campaign.plan.recordings().filter(|(_, run)| run.onto == Onto::Target) {
+        for target in campaign.asked().filter(|&target| campaign.applies(cell, target)) {
+            let description = &campaign.targets[target];
+            let key = run.layout_key(&description.address.to_string());
+            if facts.iter().all(|(known, _)| *known != key) {
+                facts.push((key, Shape::of(run, description).plan.to_string()));
+            }
+        }
+    }
     facts
 }
 

@@ -21,7 +21,7 @@ mod turns;
 pub mod workload;
 
 pub use condition::leave_conditions;
-pub use environment::environment;
+pub use environment::{environment, layouts};
 pub use ingest::{Pass, sample_of};
 pub use patience::{in_time, within};
 pub use resolve::{ResolveError, resolve, with_archive, with_ceiling, with_source};

@@ -84,7 +84,7 @@ pub enum ResolveError {
     /// Too little space for what stays of a recording.
     #[error(
         "the recording of `{instrument}` needs {needed} on {path}, which has {free} free, and {reserve} must stay free: \
-         name larger storage, or an instrument with fewer frames_per_file"
+         name larger storage, an instrument with fewer frames_per_file, or a smaller --keep, of which the latest stay"
     )]
     Recording {
         /// Its name.

@@ -10,7 +10,7 @@ use anyhow::{Context, anyhow};
 use clap::Args;
 use nilometer_analysis::{Study, report::terminal};
 use nilometer_campaign::{
-    Campaign, Ran, Trials, environment, resolve, with_archive, with_ceiling, with_source, within,
+    Campaign, Ran, Trials, environment, layouts, resolve, with_archive, with_ceiling, with_source, within,
 };
 use nilometer_model::{
     Instrument, Invalid, Key, Nanos, Results, Seed, TargetAddress, TargetDescription, TargetEntry,
@@ -272,7 +272,7 @@ fn head(resolved: &PlannedCampaign) -> Results {
         repeats: resolved.plan.repeats,
         targets,
         cells: resolved.plan.cells.clone(),
-        environment: environment(&resolved.targets),
+        environment: environment(&resolved.targets).into_iter().chain(layouts(resolved)).collect(),
         ..Results::default()
     }
 }

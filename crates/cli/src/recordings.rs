@@ -30,9 +30,10 @@ pub(crate) struct Recordings {
     #[arg(long, default_value = "1 GiB", requires = "instruments")]
     buffer: Bytes,
     /// What stays of a recording, older frames being removed: a size, or up to which level the target is filled, as in
-    /// "90 %"; the default is behind the caches of most devices and does not fill them
-    #[arg(long, default_value = "2 GiB", requires = "instruments")]
-    keep: Keep,
+    /// "90 %" [default: of packets at their own pace all, as the recorder stores them; else 2 GiB, which is behind the
+    /// caches of most devices and does not fill them]
+    #[arg(long, requires = "instruments")]
+    keep: Option<Keep>,
     /// A .toml file that names a condition with the commands that bring it about and take it back: each instrument is
     /// recorded once more in it. Where a record is gone on with, its commands are those that may be run
     #[arg(long, value_name = "FILE", requires = RECORDED)]
@@ -67,6 +68,8 @@ pub(crate) struct Recordings {
 /// How often the limit of the storage is looked for, with each number of readers alike, and how long each time at the most.
 const LIMIT_REPEATS: u32 = 3;
 const LIMIT_DURATION: Nanos = Nanos::from_millis(40_000);
+/// What stays of a recording where nothing else is said.
+const USUAL_KEEP: Bytes = Bytes(2 << 30);
 /// As many recorders are more than any node has.
 const COUNT_MOST: u32 = 1000;
 
@@ -140,7 +143,8 @@ impl Recordings {
     /// The same as fast as the storage takes frames, which no network is asked for.
     fn limit(&self, paced: RecordingRun) -> RecordingRun {
         let duration = LIMIT_DURATION.min(self.duration);
-        RecordingRun { goal: Goal::Limit, duration, route: Route::InPlace, ..paced }
+        let keep = if self.keep.is_none() { USUAL_KEEP } else { paced.keep };
+        RecordingRun { goal: Goal::Limit, duration, route: Route::InPlace, keep, ..paced }
     }
 
     /// The condition of the file.
@@ -153,10 +157,11 @@ impl Recordings {
 
     fn cell(&self, Member { instrument, count }: &Member, readers: Readers) -> RecordingRun {
         let (keep, fill) = match self.keep {
-            Keep::Size(size) => (size, None),
-            Keep::Level(level) => (Bytes(0), Some(Fill { level, share: 1.0 / f64::from(*count) })),
+            Some(Keep::Size(size)) => (size, None),
+            Some(Keep::Level(level)) => (Bytes(0), Some(Fill { level, share: 1.0 / f64::from(*count) })),
+            None => (USUAL_KEEP, None),
         };
-        RecordingRun {
+        let run = RecordingRun {
             count: *count,
             duration: self.duration,
             buffer: self.buffer,
@@ -165,7 +170,11 @@ impl Recordings {
             readers,
             route: self.route(instrument),
             ..RecordingRun::new(instrument.clone())
+        };
+        if self.keep.is_none() && run.route == Route::Loopback {
+            return RecordingRun { keep: run.keep.max(run.all()), ..run };
         }
+        run
     }
 
     /// Over a network, if it is known how its frames come over one.

@@ -11,7 +11,7 @@ mod raw;
 pub use encode::{EncodeStage, Encoded, FrameEncoder};
 pub use lane::{LaneOptions, LaneSetup, encode_stage, lanes_of};
 pub use null::NullSink;
-pub use raw::{Durability, Gauge, Numbering, RawFiles, RawLayout, Spacing, Streamer, frames_per_file};
+pub use raw::{Durability, Gauge, Numbering, RawFiles, RawLayout, Spacing, Streamer};
 
 use std::{fmt::Debug, sync::Arc};
 

@@ -12,8 +12,8 @@ use serde_json::Value as Json;
 use super::packets::FIGURES;
 use crate::{
     Basis, CellOutcome, Comparison, LimitKind, LimitSource, MeasuredLimit, Predictions, Prospect, Prospects,
-    Quantity, Reason, Study, StudyStage, Value, Withheld, Without, ceiling::ceiling_of, curve::cost, effect::Answer,
-    effect::Effect, letter,
+    Quantity, Reason, Study, StudyStage, Value, Withheld, Without, ceiling::ceiling_of, curve::cost,
+    effect::Answer, effect::Effect, letter,
 };
 use incomplete::{Incomplete, incomplete};
 use verdicts::{Answered, verdicts};

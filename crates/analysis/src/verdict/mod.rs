@@ -38,6 +38,9 @@ pub struct Verdict {
     pub cache: Option<RateStep>,
     /// What the recording at the instrument's pace came to, without readers.
     pub finding: Finding,
+    /// How its frames are stored at its own pace, and as fast as they are taken if that is another way; none in records that
+    /// do not say.
+    pub stored: Option<String>,
     /// The target is memory of this machine: nothing there is durable, whatever is synced.
     pub volatile: bool,
     /// It was recorded by itself; if not, the finding is of all recordings that there are.
@@ -189,6 +192,7 @@ fn verdict(results: &Results, recorded: &Recorded<'_>) -> Option<Verdict> {
         limit: long_run(limits.clone()),
         limit_tried: !tried.is_empty(),
         cache: steps.max_by_key(|step| step.volume),
+        stored: stored(results, recorded),
         volatile: results.targets.get(recorded.target).is_some_and(TargetEntry::is_volatile),
         by_itself: !alone.is_empty(),
         finding: worst(if alone.is_empty() { recorded.of(Goal::Pace).collect() } else { alone.clone() }),
@@ -199,6 +203,21 @@ fn verdict(results: &Results, recorded: &Recorded<'_>) -> Option<Verdict> {
         ceiling,
         smallest,
     })
+}
+
+/// How the frames are laid out, as the record's environment says it.
+fn stored(results: &Results, recorded: &Recorded<'_>) -> Option<String> {
+    let target = &results.targets.get(recorded.target)?.path;
+    let layout = |goal: Goal| {
+        let mut runs = recorded.samples.iter().filter_map(|measured| results.recording(measured.key));
+        let key = runs.find(|run| run.goal == goal)?.layout_key(target);
+        results.environment.iter().find(|(name, _)| *name == key).map(|(_, layout)| layout.clone())
+    };
+    let paced = layout(Goal::Pace)?;
+    match layout(Goal::Limit).filter(|limit| *limit != paced) {
+        Some(limit) => Some(format!("{paced}; as fast as they are taken as {limit}")),
+        None => Some(paced),
+    }
 }
 
 /// What the storage took in the long run.

@@ -135,7 +135,7 @@ impl Verdict {
 
     /// What is to be said besides, a sentence each.
     pub fn more(&self) -> Vec<String> {
-        let mut more = Vec::new();
+        let mut more: Vec<String> = self.stored.iter().map(|stored| format!("stored as {stored}")).collect();
         if !self.by_itself {
             more.push("it was recorded with readers, with others or in a condition only".to_owned());
         }

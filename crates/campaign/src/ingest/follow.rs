@@ -11,12 +11,13 @@ use std::{
 };
 
 use nilometer_acquisition::{
-    Copied, Expected, Feed, Follower, Following, Outcome, Purpose, Recorder, RecordingError, Setup,
+    Copied, Expected, Feed, Follower, Following, LayoutOptions, Outcome, Purpose, Recorder, RecordingError,
+    RecordingPlan, Retention, Setup, StoredFrames,
     journal::Head,
-    sink::{LaneOptions, RawLayout, Spacing, lanes_of},
+    sink::{LaneOptions, RawLayout, lanes_of},
     suited_engine,
 };
-use nilometer_model::{Histogram, Nanos, ReaderTotals, Readers, plan::EngineKind};
+use nilometer_model::{Bytes, Histogram, Nanos, ReaderTotals, Readers, TargetDescription, plan::EngineKind};
 use nilometer_storage::{Clock, Drive, Target, TargetError, engine::Options, process::Usage};
 
 use crate::{patience::within, phase::Run};
@@ -181,16 +182,12 @@ fn copy_setup(
     following: Following,
     (clock, hang_after, stop): (Clock, Nanos, Arc<AtomicBool>),
 ) -> Result<Setup, NoCopy> {
-    let first = what.lanes.first().expect("a recording has a lane");
-    let Head { frame_size, storing, format, .. } = first.head;
-    let Spacing { direct, stride } = Spacing::suited(archive.description(), frame_size, storing, format);
-    let head = Head { lane: 0, lanes: 1, stride, ..first.head };
-    let layout = RawLayout { head, direct, ..first.clone() };
+    let layout = layout_of_copy(&what.lanes, archive.description());
     let deep = layout.is_deep();
     let engine = within(hang_after, archive, move |archive| suited_engine(archive, deep, clock));
     let engine = engine.map_err(|error| NoCopy::of(&error))?;
     let engine = engine.map_err(|error| NoCopy::Failed(error.to_string()))?;
-    let room = stride.max(Follower::room(&what.lanes));
+    let room = layout.head.stride.max(Follower::room(&what.lanes));
     let (target, lanes) = (what.target.clone(), what.lanes.clone());
     Ok(Setup {
         lanes: lanes_of(vec![(archive.clone(), layout)], LaneOptions::default())
@@ -202,6 +199,31 @@ fn copy_setup(
         allowance: Nanos::MAX,
         hang_after,
     })
+}
+
+/// How the only lane of a copy is laid out on the archive: as much stays there as of what is copied.
+fn layout_of_copy(lanes: &[RawLayout], archive: &TargetDescription) -> RawLayout {
+    let first = lanes.first().expect("a recording has a lane");
+    let Head { frame_size, frames_per_file, storing, format, recording, .. } = first.head;
+    let frames = StoredFrames {
+        size: frame_size,
+        format,
+        storing,
+        per_file: Some(frames_per_file),
+        picture: first.picture,
+        packets: first.stream.is_some(),
+        padded: first.stream.is_none(),
+    };
+    let kept = first.keep.map(|keep| keep * first.file_size() * lanes.len() as u64);
+    let options = LayoutOptions {
+        retention: kept.map_or(Retention::All, |kept| Retention::Latest(Bytes(kept))),
+        writers: Some(1),
+        checksums: first.checksums,
+        ..LayoutOptions::with_buffer(Bytes(COPY_BUFFER))
+    };
+    let plan = RecordingPlan::of(frames, std::slice::from_ref(archive), &options);
+    let layout = plan.layout(&first.name, recording, 0);
+    RawLayout { origin: first.origin.clone(), stream: first.stream.clone(), ..layout }
 }
 
 /// What kept a copy from beginning.

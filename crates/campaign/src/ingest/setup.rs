@@ -3,14 +3,13 @@
 use std::sync::{Arc, atomic::AtomicBool};
 
 use nilometer_acquisition::{
-    Delivery, Expected, Feed, Pace, Setup, Stream,
+    Delivery, Expected, Feed, LayoutOptions, Pace, RecordingPlan, Retention, Setup, StoredFrames, Stream,
     instrument::Content,
-    journal::Head,
-    sink::{LaneOptions, RawLayout, Spacing, frames_per_file, lanes_of},
+    sink::{LaneOptions, RawLayout, lanes_of},
     suited_engine,
 };
 use nilometer_model::{
-    Bytes, Instrument, Invalid, Seed, Storing, TargetDescription,
+    Bytes, Instrument, Invalid, Seed, TargetDescription,
     plan::{Goal, RecordingRun, Route},
 };
 use nilometer_storage::{Target, TargetError, engine::Options};
@@ -48,35 +47,24 @@ pub(super) fn setup(
     name: &str,
 ) -> Result<Ready, Invalid> {
     let shape = Shape::of(cell, target.description());
-    let (recorded, stop) = (cell.recorded(), Arc::default());
+    let stop = Arc::default();
     let Source { feed, expected, stream, sends } = source(run, cell, seed, &shape, &stop)?;
     let origin = if let Expected::Frames(content) = &expected { content.origin() } else { None };
     let lane = |lane| {
-        let head = Head {
-            recording: seed.0,
-            lane,
-            lanes: shape.lanes,
-            frame_size: recorded.frame_size().0,
-            stride: shape.spacing.stride,
-            frames_per_file: shape.frames_per_file,
-            storing: recorded.storing,
-            format: recorded.format,
-        };
-        let suited = RawLayout::suited(name.into(), head, shape.spacing.direct);
-        let (origin, stream, picture) = (origin.clone(), stream.clone(), recorded.picture());
-        RawLayout { keep: shape.keep, origin, stream, picture, ..suited }
+        let layout = shape.plan.layout(name, seed.0, lane);
+        RawLayout { origin: origin.clone(), stream: stream.clone(), ..layout }
     };
-    let layouts: Vec<_> = (0..shape.lanes).map(lane).collect();
+    let layouts: Vec<_> = (0..shape.plan.lanes()).map(lane).collect();
     let deep = layouts.iter().all(RawLayout::is_deep);
     let lanes = layouts.iter().map(|layout| (target.clone(), layout.clone())).collect();
     let setup = Setup {
         lanes: lanes_of(lanes, LaneOptions::default())
             .map_err(|error| Invalid::Refused(error.to_string()))?,
         engine: engine(run, target, deep)?,
-        slots: shape.slots,
+        slots: shape.plan.slots(),
         feed,
         stop,
-        allowance: recorded.allowance(),
+        allowance: cell.recorded().allowance(),
         hang_after: run.hang_after,
     };
     Ok(Ready { setup, layouts, expected, sends })
@@ -119,78 +107,64 @@ fn engine(run: &Run, target: &Arc<dyn Target>, deep: bool) -> Result<Options, In
     }
 }
 
-/// How an instrument's frames lie in memory and in files.
+/// What recorders of a cell's instrument do on a target, each like the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Shape {
-    spacing: Spacing,
-    frames_per_file: u64,
-    slots: usize,
-    /// Full files that stay in a lane, where old ones can be removed.
-    keep: Option<u64>,
-    /// Frames at the most, where nothing can be removed.
+    pub(crate) plan: RecordingPlan,
+    /// Frames at the most of each, where nothing makes room for what comes.
     frames: u64,
-    /// They go into chunks.
-    chunked: bool,
-    lanes: u32,
     /// As many recorders as streams that have one each.
     rings: u64,
 }
 
-/// Through the cache a write is a copy by one processor, and the writes of one file exclude each other: two lanes copy
-/// at the same time.
-const BUFFERED_LANES: u32 = 2;
-
 impl Shape {
     /// On a target that is described so.
     pub(crate) fn of(cell: &RecordingRun, target: &TargetDescription) -> Self {
-        let (recorded, rings) = (cell.recorded(), cell.rings());
-        let frame = recorded.frame_size().0;
-        let spacing = Spacing::suited(target, frame, recorded.storing, recorded.format);
-        // There is nothing between blocks of packets.
-        let spacing = if cell.route == Route::InPlace { spacing } else { spacing.unpadded(frame) };
-        let stride = spacing.stride;
-        let frames_per_file = frames_per_file(&recorded, stride);
-        let lanes = if spacing.direct { 1 } else { BUFFERED_LANES };
-        let slots = spacing.slots(Bytes(cell.buffer.0 / rings));
-        let (keep, frames) = if recorded.storing == Storing::Files {
-            let keep =
-                cell.fill.map_or(cell.keep, |fill| fill.keep(target.space.usable(), target.space.free));
-            let file = frames_per_file * stride * u64::from(lanes) * rings;
-            (Some((keep.0 / file).max(1)), u64::MAX)
-        } else {
-            (None, frames_in_one_file(cell, &recorded, stride).div_ceil(rings))
+        let recorded = cell.recorded();
+        let rings = cell.rings();
+        // What comes over a network is recorded in blocks, with nothing between them.
+        let padded = cell.route == Route::InPlace;
+        let frames = StoredFrames { padded, ..StoredFrames::of(&recorded) };
+        let options = LayoutOptions {
+            retention: retention(cell, target, &recorded),
+            ..LayoutOptions::with_buffer(Bytes(cell.buffer.0 / rings))
         };
-        let chunked = recorded.storing.is_chunked();
-        Shape { spacing, frames_per_file, slots, keep, frames, chunked, lanes, rings }
+        let plan = RecordingPlan::of(frames, std::slice::from_ref(target), &options);
+        let bound = frames_at_the_most(cell, plan.spacing().stride).div_ceil(rings);
+        Shape { plan, frames: if plan.is_bounded() { u64::MAX } else { bound }, rings }
     }
 
-    /// The most that lies on the target at once: what is kept and three open files a lane, or all frames.
+    /// The most that lies on the target at once.
     pub(crate) fn footprint(&self) -> Bytes {
-        let frames = match self.keep {
-            Some(keep) => u64::from(self.lanes) * (keep + 3) * self.frames_per_file,
-            None => self.frames,
-        };
-        Bytes(frames * self.spacing.stride * self.rings)
+        Bytes(self.plan.space(self.frames).0.saturating_mul(self.rings))
     }
 
     /// Files that lie there at once, the journals included.
     pub(crate) fn files(&self) -> u64 {
-        let lanes = u64::from(self.lanes);
-        // A chunk may be in two pieces, where one writer leaves it to another.
-        let chunks = if self.chunked { 2 * self.frames.div_ceil(self.frames_per_file) } else { 0 };
-        self.rings * (lanes * self.keep.map_or(2, |keep| keep + 4) + chunks)
+        self.rings * self.plan.files(self.frames)
     }
 
     /// All rings.
     pub(crate) fn memory(&self) -> Bytes {
-        Bytes(self.rings * self.slots as u64 * self.spacing.slot())
+        Bytes(self.rings * self.plan.memory().0)
     }
 }
 
-/// Frames of an instrument that puts all into one file: at its pace what comes in its time, else as much as is kept.
-fn frames_in_one_file(cell: &RecordingRun, recorded: &Instrument, stride: u64) -> u64 {
+/// What stays of each recording. Packets at their own pace are recorded as the recorder does it by itself, into one growing
+/// file, if all of them may stay; else, as it does with `--keep`, only the latest are.
+fn retention(cell: &RecordingRun, target: &TargetDescription, recorded: &Instrument) -> Retention {
+    let space = target.space;
+    let keep = cell.fill.map_or(cell.keep, |fill| fill.keep(space.usable(), space.free));
+    if recorded.packets.is_some() && cell.goal == Goal::Pace && cell.all() <= keep {
+        return Retention::All;
+    }
+    Retention::Latest(Bytes(keep.0 / cell.rings()))
+}
+
+/// Frames of an instrument of which all stay: at its pace what comes in its time, else as much as is kept.
+fn frames_at_the_most(cell: &RecordingRun, stride: u64) -> u64 {
     if cell.goal == Goal::Limit {
         return (cell.keep.0 / stride).max(1);
     }
-    cell.duration.0.div_ceil(recorded.period().0) + recorded.streams
+    cell.frames()
 }

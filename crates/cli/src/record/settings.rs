@@ -8,7 +8,8 @@ use std::{
 
 use anyhow::{Context, ensure};
 use nilometer_acquisition::{
-    Feed, Network, Port, Recorder, Setup, Stream, Until,
+    Feed, LayoutOptions, Network, PART, Port, Recorder, RecordingPlan, Retention, Setup, StoredFrames,
+    Stream, Until,
     assembly::{Missing, ReorderWindow},
     journal::Head,
     sink::{Durability, LaneOptions, RawLayout, lanes_of},
@@ -19,11 +20,8 @@ use nilometer_acquisition::{
     },
 };
 use nilometer_campaign::in_time;
-use nilometer_model::{
-    Bytes, Instrument, Nanos, Storing, TargetDescription,
-    packets::{Packets, frames_of_block},
-};
-use nilometer_storage::{Calendar, Clock, Target, buffer::ALIGNMENT, target::Directory};
+use nilometer_model::{Bytes, Instrument, Nanos, packets::Packets};
+use nilometer_storage::{Calendar, Clock, Target, target::Directory};
 use nilometer_wire::{Known, WireFormat};
 
 use super::{
@@ -65,42 +63,10 @@ pub(crate) struct Prepared {
 const BUFFER: Bytes = Bytes(1 << 30);
 const RESERVE: Bytes = Bytes(1 << 30);
 const HANG_AFTER: Nanos = Nanos::from_millis(60_000);
-/// One file is synced by parts of it; a chunk is as large, unless another size is asked for.
-const PART: u64 = 256 << 20;
-/// Parts are so small that little storage is left when no other one fits: this many fit at first.
-const PARTS: u64 = 16;
-/// Of what is kept of a recording, one part at a time is overwritten: these are small enough that little is.
-const PARTS_KEPT: u64 = 64;
-/// Smaller ones would be synced so often that it holds up a disk.
-const PART_LEAST: u64 = 16 << 20;
 /// Larger chunks would keep too much memory waiting for one disk.
 const CHUNK_MOST: u64 = 2 << 30;
 /// From 1970-01-01 to 2000-01-01 00:00 UTC, in seconds.
 const YEAR_2000: u64 = 946_684_800;
-
-/// How frames lie in blocks.
-#[derive(Debug, Clone, Copy)]
-struct Blocks {
-    frames: u64,
-    size: u64,
-    direct: bool,
-    /// Bytes of a part of a file.
-    part: u64,
-}
-
-/// What a directory keeps, where that is not all: so many full parts, and two more that are being overwritten.
-#[derive(Debug, Clone, Copy)]
-struct Kept {
-    frames_of_part: u64,
-    parts: u64,
-}
-
-impl Kept {
-    /// Bytes of its file.
-    fn file_size(self, blocks: Blocks) -> Bytes {
-        Bytes((self.parts + 2).saturating_mul(self.frames_of_part * blocks.size))
-    }
-}
 
 impl Settings {
     /// All that can be refused before the storage is looked at.
@@ -163,17 +129,18 @@ impl Settings {
         let format = &formats[0];
         let described = self.wishes.to.iter().map(|path| described_directory(path));
         let described = described.collect::<anyhow::Result<Vec<_>>>().input()?;
-        let blocks = Blocks::of(format.as_ref(), &described, self.reserve());
+        let blocks = StoredFrames::blocks(format.geometry().frame_size(), self.packets.stored());
         let id = run_id().0;
         let name = self.wishes.name.clone().unwrap_or_else(|| format!("{}-{id:016x}", self.instrument.name));
         self.check_memory(blocks, format.as_ref()).input()?;
         self.check_chunks(blocks, &name).input()?;
-        let kept = self.kept(blocks).input()?;
-        let least = kept.map_or(("block", Bytes(blocks.size)), |kept| (KEPT, kept.file_size(blocks)));
+        self.check_kept(blocks).input()?;
+        let plan = RecordingPlan::of(blocks, &described, &self.layout_options());
+        let least = plan.ring_size().map_or(("block", Bytes(blocks.size)), |size| (KEPT, size));
         for description in &described {
             let beside = described.iter().filter(|other| other.shares_space_with(description)).count() as u64;
             let (what, size) = least;
-            let size = if kept.is_some() { Bytes(size.0.saturating_mul(beside)) } else { size };
+            let size = if plan.ring_size().is_some() { Bytes(size.0.saturating_mul(beside)) } else { size };
             check_place(description, &name, self.reserve(), (what, size)).input()?;
         }
         let listening = self.listening().input()?;
@@ -181,10 +148,14 @@ impl Settings {
         let room = Bytes(inlets.iter().map(|inlet| inlet.room()).min().unwrap_or(0));
         let targets = make(described, &name).input()?;
         let stream = Stream::new(self.packets.stored(), format.geometry(), self.missing());
-        let network = self.network(formats, inlets, blocks.frames);
-        let layout = self.layout(stream, (id, &name), blocks, kept);
+        let frames_of_block = blocks.size / format.geometry().frame_size() as u64;
+        // What its file says of the rate is better than nothing for whoever reads the recording.
+        let stream = stream.sent_as(&self.packets, &said(&self.instrument));
+        let network = self.network(formats, inlets, frames_of_block);
+        let layout = RawLayout { stream: Some(stream), ..plan.layout(&name, id, 0) };
         let durability = layout.durability;
         let setup = self.setup(&targets, &layout, network, stop);
+        tell::note(format_args!("stored as {plan}"));
         tell::note(format_args!("preparing {} of memory", self.buffer()));
         match setup.and_then(|setup| Ok(Recorder::prepare(setup)?)) {
             Ok(recorder) => {
@@ -214,7 +185,7 @@ impl Settings {
         self.wishes.missing.unwrap_or_default()
     }
 
-    fn check_memory(&self, blocks: Blocks, format: &dyn WireFormat) -> anyhow::Result<()> {
+    fn check_memory(&self, blocks: StoredFrames, format: &dyn WireFormat) -> anyhow::Result<()> {
         let (buffer, window) = (self.buffer(), self.limits().window);
         check_buffer(buffer, Bytes(blocks.size))?;
         let waiting = window.saturating_mul(format.geometry().packet_size() as u64);
@@ -224,7 +195,7 @@ impl Settings {
     }
 
     /// Whether other readers of chunks will take them.
-    fn check_chunks(&self, blocks: Blocks, name: &str) -> anyhow::Result<()> {
+    fn check_chunks(&self, blocks: StoredFrames, name: &str) -> anyhow::Result<()> {
         if !self.is_scattered() {
             let why = match self.wishes.keep {
                 Some(_) => "what only the latest --keep is kept of has no chunks",
@@ -254,18 +225,22 @@ impl Settings {
         self.wishes.to.len() > 1 && self.wishes.keep.is_none()
     }
 
-    /// What each directory keeps, if that is not all.
-    fn kept(&self, blocks: Blocks) -> anyhow::Result<Option<Kept>> {
-        let Some(keep) = self.wishes.keep else { return Ok(None) };
-        let directories = self.wishes.to.len() as u64;
-        let least = Bytes(blocks.size.saturating_mul(directories));
+    /// Whether each directory keeps a block at least.
+    fn check_kept(&self, blocks: StoredFrames) -> anyhow::Result<()> {
+        let Some(keep) = self.wishes.keep else { return Ok(()) };
+        let least = Bytes(blocks.size.saturating_mul(self.wishes.to.len() as u64));
         ensure!(keep >= least, "--keep {keep}: write {least}, which is a block in each directory, or more");
-        let share = keep.0.div_ceil(directories);
-        let part = (share / PARTS_KEPT).max(PART_LEAST.min(share / PARTS)).min(PART);
-        let frames_of_part = (part / blocks.size).max(1);
-        // The last part may end anywhere.
-        let parts = share.div_ceil(frames_of_part * blocks.size) + 1;
-        Ok(Some(Kept { frames_of_part, parts }))
+        Ok(())
+    }
+
+    fn layout_options(&self) -> LayoutOptions {
+        LayoutOptions {
+            retention: self.wishes.keep.map_or(Retention::All, Retention::Latest),
+            chunk_size: self.wishes.chunk_size,
+            reserve: self.reserve(),
+            checksums: self.wishes.checksums,
+            ..LayoutOptions::with_buffer(self.buffer())
+        }
     }
 
     fn chunk_size(&self) -> Bytes {
@@ -327,40 +302,6 @@ impl Settings {
                 silence: self.wishes.silence.unwrap_or(until.silence),
             },
             cpu: self.wishes.cpus.first().copied(),
-        }
-    }
-
-    /// Of the first lane.
-    fn layout(
-        &self,
-        stream: Stream,
-        (recording, name): (u64, &str),
-        blocks: Blocks,
-        kept: Option<Kept>,
-    ) -> RawLayout {
-        let (storing, file_size) = match kept {
-            Some(_) => (Storing::Ring, 0),
-            None if self.is_scattered() => (Storing::Scattered, self.chunk_size().0),
-            None => (Storing::Shared, blocks.part),
-        };
-        let frames_of_part = kept.map(|kept| kept.frames_of_part);
-        let head = Head {
-            recording,
-            lane: 0,
-            lanes: self.wishes.to.len() as u32,
-            frame_size: blocks.size,
-            stride: blocks.size,
-            frames_per_file: frames_of_part.unwrap_or((file_size / blocks.size).max(1)),
-            storing,
-            format: self.packets.stored(),
-        };
-        RawLayout {
-            keep: kept.map(|kept| kept.parts),
-            checksums: self.wishes.checksums,
-            durability: Durability::EachFile,
-            // What its file says of the rate is better than nothing for whoever reads the recording.
-            stream: Some(stream.sent_as(&self.packets, &said(&self.instrument))),
-            ..RawLayout::suited(name.into(), head, blocks.direct)
         }
     }
 
@@ -447,16 +388,4 @@ fn known(instrument: &Instrument, packets: &Packets) -> Known {
     let known = said(instrument);
     let frames_per_second = known.frames_per_second.filter(|_| packets.serial().is_none());
     Known { frames_per_second, ..known }
-}
-
-impl Blocks {
-    /// Past the cache only where that is possible on each storage. So much stays free there.
-    fn of(format: &dyn WireFormat, to: &[TargetDescription], reserve: Bytes) -> Self {
-        let frame = format.geometry().frame_size();
-        let aligned = frames_of_block(frame, ALIGNMENT);
-        let frames = aligned.or_else(|| frames_of_block(frame, 1)).unwrap_or(1);
-        let direct = aligned.is_some() && to.iter().all(|to| to.direct_alignment().is_some());
-        let room = to.iter().map(|to| to.space.free.0.saturating_sub(reserve.0)).min().unwrap_or(0);
-        Blocks { frames, size: frames * frame as u64, direct, part: PART.min(room / PARTS) }
-    }
 }

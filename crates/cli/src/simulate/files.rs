@@ -5,13 +5,13 @@ use std::{
     sync::{Arc, atomic::Ordering},
 };
 
-use anyhow::{Context, ensure};
+use anyhow::ensure;
 use clap::{Args, builder::PossibleValuesParser};
 use nilometer_acquisition::{
-    Delivery, Feed, Outcome as Recorded, Pace, Recorder, Setup, WhenFull,
+    Delivery, Feed, LayoutOptions, Outcome as Recorded, Pace, Recorder, RecordingPlan, Setup, StoredFrames,
+    WhenFull,
     instrument::Content,
-    journal::Head,
-    sink::{LaneOptions, RawLayout, Spacing, frames_per_file, lanes_of},
+    sink::{LaneOptions, RawLayout, lanes_of},
     suited_engine,
 };
 use nilometer_model::{ByteRate, Bytes, Format, Instrument, Nanos, Storing, TargetDescription};
@@ -42,7 +42,8 @@ pub(super) struct Files {
     /// How frames are written, instead of what the instrument says: their bytes, or CBF files as Pilatus detectors make them
     #[arg(long, value_parser = PossibleValuesParser::new(Format::ALL.map(Format::name)))]
     format: Option<String>,
-    /// Writers in each directory, each with a lane of its own [default: 1, and 2 into a shared file]
+    /// Writers in each directory, each with a lane of its own [default: 1; 2 into a shared file, and where all frames go
+    /// through the cache of one directory]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=64))]
     writers: Option<u32>,
     /// Threads that encode frames, where the format asks for it: at least one a writer [default: as many as there are
@@ -109,13 +110,17 @@ impl Files {
         let described = described.collect::<anyhow::Result<Vec<_>>>().input()?;
         let id = run_id().0;
         let name = self.name.clone().unwrap_or_else(|| format!("{}-{id:016x}", instrument.name));
-        self.check(instrument, &described, &name).input()?;
+        let plan = self.plan(instrument, &described);
+        self.check(instrument, &plan, &described, &name).input()?;
         let stop = stop_on_signal().run()?;
         let targets = make(described, &name).input()?;
-        let lanes = self.lanes(asked, &targets, (id, &name)).run()?;
+        let seed = asked.seed.named("content");
+        let content = Content::prepare(&instrument.data, &instrument.shape, instrument.pixel, seed).run()?;
+        let lanes = lanes_on(&plan, &targets, id, &name, &content);
         let durability = lanes[0].1.durability;
-        let mut setup = self.setup(asked, lanes).run()?;
+        let mut setup = self.setup(asked, &plan, lanes, content).run()?;
         setup.stop = stop.clone();
+        tell::note(format_args!("stored as {plan}"));
         tell::note(format_args!("recording {name}: {} for {}", instrument.mean_rate(), asked.duration));
         let outcome = Recorder::start(setup).run()?.wait_to_end();
         tell::result(summary(&outcome, instrument, &targets));
@@ -124,7 +129,7 @@ impl Files {
         tell::result_line(format_args!("\nnilometer verify {}", paths.join(" ")));
         // A directory on storage that hangs must not be closed: the program is to end.
         std::mem::forget(targets);
-        let what = if self.writers(instrument) > 1 { "writers" } else { "directories" };
+        let what = if plan.writers() > 1 { "writers" } else { "directories" };
         went_well(&outcome, what, stop.load(Ordering::Relaxed)).run()
     }
 
@@ -136,13 +141,27 @@ impl Files {
         self.reserve.unwrap_or(RESERVE)
     }
 
-    /// Writers in each directory.
-    fn writers(&self, instrument: &Instrument) -> u32 {
-        self.writers.unwrap_or(if instrument.storing.kind().one_for_all { 2 } else { 1 })
+    /// How frames of the instrument are laid out in these directories.
+    fn plan(&self, instrument: &Instrument, to: &[TargetDescription]) -> RecordingPlan {
+        let options = LayoutOptions {
+            writers: self.writers,
+            reserve: self.reserve(),
+            checksums: self.checksums,
+            ..LayoutOptions::with_buffer(self.buffer())
+        };
+        // They are made here, frame by frame, however they would come over a network.
+        let frames = StoredFrames { packets: false, ..StoredFrames::of(instrument) };
+        RecordingPlan::of(frames, to, &options)
     }
 
     /// What can be refused is refused before anything is made.
-    fn check(&self, instrument: &Instrument, to: &[TargetDescription], name: &str) -> anyhow::Result<()> {
+    fn check(
+        &self,
+        instrument: &Instrument,
+        plan: &RecordingPlan,
+        to: &[TargetDescription],
+        name: &str,
+    ) -> anyhow::Result<()> {
         check_name(name)?;
         ensure!(
             instrument.storing != Storing::Scattered || !name.contains('.'),
@@ -150,74 +169,20 @@ impl Files {
         );
         check_buffer(self.buffer(), instrument.frame_size())?;
         for description in to {
-            self.check_directory(instrument, description, name)?;
+            check_place(description, name, self.reserve(), ("file", Bytes(plan.file_size())))?;
         }
         Ok(())
     }
 
-    fn check_directory(
-        &self,
-        instrument: &Instrument,
-        description: &TargetDescription,
-        name: &str,
-    ) -> anyhow::Result<()> {
-        let layout = self.layout(instrument, description, (0, 0, 1), name);
-        check_place(description, name, self.reserve(), ("file", Bytes(layout.file_size())))
-    }
-
-    fn layout(
-        &self,
-        instrument: &Instrument,
-        description: &TargetDescription,
-        (recording, lane, lanes): (u64, u32, u32),
-        name: &str,
-    ) -> RawLayout {
-        let frame_size = instrument.frame_size().0;
-        let spacing = Spacing::suited(description, frame_size, instrument.storing, instrument.format);
-        let Spacing { direct, stride } = spacing;
-        let mut frames_per_file = frames_per_file(instrument, stride);
-        if instrument.storing.is_chunked() && instrument.frames_per_file.is_none() {
-            // A chunk waits for each lane while the lanes before are busy.
-            let room = self.buffer().0 / (2 * u64::from(lanes) * stride);
-            frames_per_file = frames_per_file.min(room).max(1);
-        }
-        let (storing, format) = (instrument.storing, instrument.format);
-        let head = Head { recording, lane, lanes, frame_size, stride, frames_per_file, storing, format };
-        RawLayout { checksums: self.checksums, ..RawLayout::suited(name.into(), head, direct) }
-    }
-
-    /// The writers in each directory.
-    fn lanes(
+    fn setup(
         &self,
         asked: &Asked,
-        targets: &[Arc<Directory>],
-        (id, name): (u64, &str),
-    ) -> anyhow::Result<Vec<(Arc<dyn Target>, RawLayout)>> {
+        plan: &RecordingPlan,
+        lanes: Vec<(Arc<dyn Target>, RawLayout)>,
+        content: Content,
+    ) -> anyhow::Result<Setup> {
         let instrument = &asked.instrument;
-        let writers = self.writers(instrument);
-        let count = u32::try_from(targets.len()).ok().and_then(|count| count.checked_mul(writers));
-        let count = count.context("too many directories")?;
-        let mut lanes: Vec<(Arc<dyn Target>, RawLayout)> = Vec::new();
-        let each = targets.iter().flat_map(|target| std::iter::repeat_n(target, writers as usize));
-        for (target, lane) in each.zip(0..) {
-            let layout = self.layout(instrument, target.description(), (id, lane, count), name);
-            lanes.push((target.clone(), layout));
-        }
-        Ok(lanes)
-    }
-
-    fn setup(&self, asked: &Asked, mut lanes: Vec<(Arc<dyn Target>, RawLayout)>) -> anyhow::Result<Setup> {
-        let instrument = &asked.instrument;
-        let seed = asked.seed.named("content");
-        let content = Content::prepare(&instrument.data, &instrument.shape, instrument.pixel, seed)?;
-        for (_, layout) in &mut lanes {
-            (layout.origin, layout.picture) = (content.origin(), instrument.picture());
-            // What can't be made again is checked by its checksum.
-            layout.checksums |= layout.origin.is_none();
-        }
-        // One engine for all lanes: with several operations in flight only where that is of use on each.
         let deep = lanes.iter().all(|(_, layout)| layout.is_deep());
-        let slots = lanes.iter().map(|(_, layout)| layout.spacing().slots(self.buffer())).min();
         let when_full = WhenFull::ALL.into_iter().find(|policy| Some(policy.name()) == self.full.as_deref());
         let delivery = Delivery {
             pace: Pace::Due(instrument.schedule()),
@@ -229,7 +194,7 @@ impl Files {
         let options = LaneOptions { reserve: Some(self.reserve()), encoders };
         Ok(Setup {
             engine: suited_engine(lanes[0].0.as_ref(), deep, Clock::start())?,
-            slots: slots.unwrap_or(2),
+            slots: plan.slots(),
             feed: Feed::Instrument { content, delivery },
             lanes: lanes_of(lanes, options)?,
             stop: Arc::default(),
@@ -237,6 +202,25 @@ impl Files {
             hang_after: self.hang_after.unwrap_or(HANG_AFTER),
         })
     }
+}
+
+/// The writers in each directory.
+fn lanes_on(
+    plan: &RecordingPlan,
+    targets: &[Arc<Directory>],
+    id: u64,
+    name: &str,
+    content: &Content,
+) -> Vec<(Arc<dyn Target>, RawLayout)> {
+    let each = targets.iter().flat_map(|target| std::iter::repeat_n(target, plan.writers() as usize));
+    let lane = |(target, lane): (&Arc<Directory>, u32)| {
+        let mut layout = plan.layout(name, id, lane);
+        layout.origin = content.origin();
+        // What can't be made again is checked by its checksum.
+        layout.checksums |= layout.origin.is_none();
+        (target.clone() as Arc<dyn Target>, layout)
+    };
+    each.zip(0..).map(lane).collect()
 }
 
 /// What became of the frames, a line each.

@@ -261,6 +261,12 @@ impl RecordingRun {
         Capabilities::of(&needs)
     }
 
+    /// Under which key the record's environment says how this is stored on a target.
+    pub fn layout_key(&self, target: &str) -> String {
+        let pace = if self.goal == Goal::Limit { "as fast as it is taken" } else { "at a pace" };
+        format!("layout of {} {pace} on {target}", self.who())
+    }
+
     /// Of what it is.
     pub fn recorded_instrument(&self) -> RecordedInstrument {
         RecordedInstrument { name: self.instrument.name.clone(), swept: self.swept, count: self.count }
@@ -285,6 +291,17 @@ impl RecordingRun {
     /// What is to be recorded of all of them: of VDIF and Mark5B with the headers.
     pub fn rate(&self) -> ByteRate {
         ByteRate(self.recorded().rate().0 * f64::from(self.count))
+    }
+
+    /// Frames that come of each in its time, at the most.
+    pub fn frames(&self) -> u64 {
+        let recorded = self.recorded();
+        self.duration.0.div_ceil(recorded.period().0) + recorded.streams
+    }
+
+    /// Bytes of these.
+    pub fn all(&self) -> Bytes {
+        Bytes(self.frames().saturating_mul(self.recorded().frame_size().0))
     }
 
     /// The least time that it can be recorded for: a shorter recording would show nothing. Of packets that come over a

@@ -1,6 +1,6 @@
 //! How a lane's files are laid out, named and synced.
 
-use nilometer_model::{Bytes, Format, Instrument, Nanos, Storing, TargetDescription};
+use nilometer_model::{Bytes, Format, Nanos, Storing, TargetDescription};
 use nilometer_storage::{
     Arena, Slot,
     buffer::{ALIGNMENT, Alignment},
@@ -26,10 +26,6 @@ pub enum Durability {
 
 /// Files smaller than this are not synced one by one.
 const SYNCED_MIN: u64 = 64 << 20;
-
-/// Frames go into files of about this size, unless the instrument says otherwise, and one file is synced by parts of it:
-/// large enough that making and syncing one costs little, small enough that little is not yet durable.
-const FILE_SIZE: u64 = 256 << 20;
 
 /// Three files can be open at once: one draining, one being filled, one made ahead.
 pub(super) const OPEN: u64 = 3;
@@ -90,12 +86,6 @@ impl Spacing {
     pub fn slots(self, memory: Bytes) -> usize {
         (memory.0 / self.slot()).max(2) as usize
     }
-}
-
-/// How many frames of this stride an instrument has in a file, or in a part that is synced as a whole.
-pub fn frames_per_file(instrument: &Instrument, stride: u64) -> u64 {
-    let suited = if instrument.format == Format::Cbf { 1 } else { FILE_SIZE / stride };
-    instrument.frames_per_file.unwrap_or(suited).max(1)
 }
 
 /// How a lane's files are laid out.

@@ -54,7 +54,7 @@ use files::Files;
 pub use gauge::Gauge;
 use grouping::{FrameGroup, Grouping};
 use layout::STREAMER;
-pub use layout::{Durability, RawLayout, Spacing, Streamer, frames_per_file};
+pub use layout::{Durability, RawLayout, Spacing, Streamer};
 use log::Log;
 pub use numbering::Numbering;
 use placement::{LastFile, Placement};

@@ -1,0 +1,472 @@
+//! How a recording is laid out: decided here, once, for the recorder of packets, for simulated instruments, for evaluations
+//! and for copies, so that what is measured is what will run, in its layout too. Pure: from what is recorded, where, and
+//! what was wished, to lanes, files and memory.
+
+use std::fmt;
+
+use nilometer_model::{Bytes, Format, Instrument, Storing, TargetDescription, packets::frames_of_block};
+use nilometer_storage::buffer::ALIGNMENT;
+
+use crate::{
+    journal::Head,
+    sink::{Durability, RawLayout, Spacing},
+};
+
+/// What is stored: an instrument's frames, or blocks of its packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StoredFrames {
+    /// Bytes of each.
+    pub size: u64,
+    /// How each is written.
+    pub format: Format,
+    /// Into which files they go. Of packets the plan decides: see [`RecordingPlan::of`].
+    pub storing: Storing,
+    /// How many go into a file, where that is said.
+    pub per_file: Option<u64>,
+    /// Rows and columns, of pictures.
+    pub picture: Option<[usize; 2]>,
+    /// They come as packets: the plan decides how they are stored.
+    pub packets: bool,
+    /// They may begin at pages of a file, with something between them: not blocks of packets, which are one stream.
+    pub padded: bool,
+}
+
+impl StoredFrames {
+    /// The frames of an instrument, as it says that they are stored.
+    pub fn of(instrument: &Instrument) -> Self {
+        StoredFrames {
+            size: instrument.frame_size().0,
+            format: instrument.format,
+            storing: instrument.storing,
+            per_file: instrument.frames_per_file,
+            picture: instrument.picture(),
+            packets: instrument.packets.is_some(),
+            padded: true,
+        }
+    }
+
+    /// Blocks of packets whose frames have so many bytes: in order and without gaps, as one stream.
+    pub fn blocks(frame_size: usize, format: Format) -> Self {
+        let frames = frames_of_block(frame_size, ALIGNMENT).or_else(|| frames_of_block(frame_size, 1));
+        StoredFrames {
+            size: frames.unwrap_or(1) * frame_size as u64,
+            format,
+            storing: Storing::Shared,
+            per_file: None,
+            picture: None,
+            packets: true,
+            padded: false,
+        }
+    }
+
+    /// Blocks of this size.
+    pub fn blocks_of(size: u64, format: Format) -> Self {
+        StoredFrames { size, ..StoredFrames::blocks(1, format) }
+    }
+}
+
+/// What stays of a recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Retention {
+    /// All of it.
+    #[default]
+    All,
+    /// The latest frames: at least so many bytes of them, in all directories together.
+    Latest(Bytes),
+}
+
+/// What is wished for, beside what is recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LayoutOptions {
+    /// Memory between what delivers frames and the storage.
+    pub buffer: Bytes,
+    /// What stays.
+    pub retention: Retention,
+    /// Writers in each directory; as suits the storage, if none.
+    pub writers: Option<u32>,
+    /// Bytes of a chunk of packets.
+    pub chunk_size: Option<Bytes>,
+    /// What stays free on each storage.
+    pub reserve: Bytes,
+    /// A checksum of each frame is kept.
+    pub checksums: bool,
+}
+
+impl LayoutOptions {
+    /// With so much memory: all stays, and nothing is left free.
+    pub fn with_buffer(buffer: Bytes) -> Self {
+        LayoutOptions {
+            buffer,
+            retention: Retention::All,
+            writers: None,
+            chunk_size: None,
+            reserve: Bytes(0),
+            checksums: false,
+        }
+    }
+}
+
+/// Frames go into files of about this size, and one file is synced by parts of it, unless another size is asked for: large
+/// enough that making and syncing one costs little, small enough that little is not yet durable.
+pub const PART: u64 = 256 << 20;
+/// Parts are so small that little storage is left when no other one fits: this many fit at first.
+const PARTS: u64 = 16;
+/// Of what is kept of a recording, one part at a time is overwritten: these are small enough that little is.
+const PARTS_KEPT: u64 = 64;
+/// Smaller ones would be synced so often that it holds up a disk.
+const PART_LEAST: u64 = 16 << 20;
+/// Where frames go through the cache, a write is a copy by one processor, and the writes of one file exclude each other:
+/// two lanes copy at the same time.
+const BUFFERED_WRITERS: u32 = 2;
+
+/// A recording as it is laid out: the same in every directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RecordingPlan {
+    frames: StoredFrames,
+    spacing: Spacing,
+    /// Or of a part, where there is one file.
+    frames_per_file: u64,
+    /// Full files, or parts, that stay in a lane.
+    keep: Option<u64>,
+    directories: u32,
+    writers: u32,
+    buffer: Bytes,
+    checksums: bool,
+}
+
+impl RecordingPlan {
+    /// For frames onto directories that are described so, of which there is at least one.
+    ///
+    /// An instrument's frames are stored as it says. Packets go into one growing file; into chunks scattered over the
+    /// directories, if there are several; and where only the latest stay, into a file in each that is overwritten from its
+    /// beginning.
+    pub fn of(frames: StoredFrames, onto: &[TargetDescription], options: &LayoutOptions) -> Self {
+        let directories = onto.len().max(1) as u32;
+        let storing = if frames.packets { storing_of_packets(directories, options) } else { frames.storing };
+        let frames = StoredFrames { storing, ..frames };
+        let spacing = spacing(frames, onto);
+        let writers = options.writers.unwrap_or_else(|| suited_writers(frames, spacing, directories));
+        let mut plan = RecordingPlan {
+            frames,
+            spacing,
+            frames_per_file: 1,
+            keep: None,
+            directories,
+            writers,
+            buffer: options.buffer,
+            checksums: options.checksums,
+        };
+        plan.frames_per_file = plan.suited_file(onto, options);
+        plan.keep = plan.kept(options);
+        plan
+    }
+
+    /// Frames of a file, or of a part of the only one.
+    fn suited_file(&self, onto: &[TargetDescription], options: &LayoutOptions) -> u64 {
+        let Spacing { stride, .. } = self.spacing;
+        if !self.frames.packets {
+            let suited = if self.frames.format == Format::Cbf { 1 } else { PART / stride };
+            let asked = self.frames.per_file.unwrap_or(suited).max(1);
+            if self.frames.storing.is_chunked() && self.frames.per_file.is_none() {
+                // A chunk waits for each lane while the lanes before are busy.
+                let room = self.buffer.0 / (2 * u64::from(self.lanes()) * stride);
+                return asked.min(room).max(1);
+            }
+            return asked;
+        }
+        let room = onto.iter().map(|onto| onto.space.free.0.saturating_sub(options.reserve.0)).min();
+        let size = match (options.retention, self.frames.storing) {
+            (Retention::Latest(keep), _) => {
+                let share = keep.0.div_ceil(u64::from(self.directories));
+                (share / PARTS_KEPT).max(PART_LEAST.min(share / PARTS)).min(PART)
+            }
+            (Retention::All, Storing::Scattered) => options.chunk_size.map_or(PART, |size| size.0),
+            (Retention::All, _) => PART.min(room.unwrap_or(0) / PARTS),
+        };
+        (size / stride).max(1)
+    }
+
+    /// Full files or parts that stay in a lane.
+    fn kept(&self, options: &LayoutOptions) -> Option<u64> {
+        let Retention::Latest(keep) = options.retention else { return None };
+        let share = keep.0 / u64::from(self.lanes());
+        match self.frames.storing {
+            Storing::Files => Some((share / self.file_size()).max(1)),
+            // The last part may end anywhere.
+            Storing::Ring => Some(keep.0.div_ceil(u64::from(self.lanes())).div_ceil(self.file_size()) + 1),
+            _ => None,
+        }
+    }
+
+    /// Into which files frames go.
+    pub fn storing(&self) -> Storing {
+        self.frames.storing
+    }
+
+    /// How frames lie in files and in memory.
+    pub fn spacing(&self) -> Spacing {
+        self.spacing
+    }
+
+    /// Writers in all directories.
+    pub fn lanes(&self) -> u32 {
+        self.directories.saturating_mul(self.writers)
+    }
+
+    /// Writers in each directory.
+    pub fn writers(&self) -> u32 {
+        self.writers
+    }
+
+    /// Slots of the ring between what delivers frames and the storage.
+    pub fn slots(&self) -> usize {
+        self.spacing.slots(self.buffer)
+    }
+
+    /// Memory of the ring.
+    pub fn memory(&self) -> Bytes {
+        Bytes(self.slots() as u64 * self.spacing.slot())
+    }
+
+    /// Bytes of a full file, or of a part of the only one.
+    pub fn file_size(&self) -> u64 {
+        self.frames_per_file.saturating_mul(self.spacing.stride)
+    }
+
+    /// Bytes of the file that only the latest frames stay in, and two parts more that are being overwritten.
+    pub fn ring_size(&self) -> Option<Bytes> {
+        let overwrites = self.frames.storing.kind().overwrites;
+        self.keep.filter(|_| overwrites).map(|parts| Bytes((parts + 2).saturating_mul(self.file_size())))
+    }
+
+    /// Whether old frames make room for new ones: then it goes on for as long as frames come.
+    pub fn is_bounded(&self) -> bool {
+        self.keep.is_some()
+    }
+
+    /// The most that lies in a directory at once of so many frames: what is kept and what is being filled, or all of them.
+    pub fn space(&self, frames: u64) -> Bytes {
+        let lanes = u64::from(self.writers);
+        let open = if self.frames.storing.kind().overwrites { 2 } else { 3 };
+        match self.keep {
+            Some(keep) => Bytes((lanes * (keep + open)).saturating_mul(self.file_size())),
+            None => Bytes(frames.saturating_mul(self.spacing.stride)),
+        }
+    }
+
+    /// Files that lie in a directory at once of so many frames, the journals included.
+    pub fn files(&self, frames: u64) -> u64 {
+        let many = self.frames.storing.is_many_files();
+        // A chunk may be in two pieces, where one writer leaves it to another.
+        let chunked = self.frames.storing.is_chunked();
+        let chunks = if chunked { 2 * frames.div_ceil(self.frames_per_file) } else { 0 };
+        let each = self.keep.filter(|_| many).map_or(2, |keep| keep + 4);
+        u64::from(self.writers) * each + chunks
+    }
+
+    /// A lane of the recording of this number and name.
+    pub fn layout(&self, name: &str, recording: u64, lane: u32) -> RawLayout {
+        let head = Head {
+            recording,
+            lane,
+            lanes: self.lanes(),
+            frame_size: self.frames.size,
+            stride: self.spacing.stride,
+            frames_per_file: self.frames_per_file,
+            storing: self.frames.storing,
+            format: self.frames.format,
+        };
+        let suited = RawLayout::suited(name.into(), head, self.spacing.direct);
+        let durability = if self.frames.packets { Durability::EachFile } else { suited.durability };
+        RawLayout {
+            keep: self.keep,
+            durability,
+            checksums: self.checksums,
+            picture: self.frames.picture,
+            ..suited
+        }
+    }
+}
+
+/// Past the cache only where that is possible on each.
+fn spacing(frames: StoredFrames, onto: &[TargetDescription]) -> Spacing {
+    let StoredFrames { size, storing, format, padded, .. } = frames;
+    let each = onto.iter().map(|onto| Spacing::suited(onto, size, storing, format));
+    let spacing = each.min_by_key(|spacing| spacing.direct);
+    let spacing = spacing.unwrap_or(Spacing { direct: false, stride: size });
+    if padded { spacing } else { spacing.unpadded(size) }
+}
+
+fn storing_of_packets(directories: u32, options: &LayoutOptions) -> Storing {
+    match options.retention {
+        Retention::Latest(_) => Storing::Ring,
+        Retention::All if directories > 1 => Storing::Scattered,
+        Retention::All => Storing::Shared,
+    }
+}
+
+/// Packets have one stream to be written. Frames that go through the cache are copied by two writers, unless there are
+/// several directories with one each; who shares a file is one of two.
+fn suited_writers(frames: StoredFrames, spacing: Spacing, directories: u32) -> u32 {
+    let shared = frames.storing.kind().one_for_all;
+    let copied = !spacing.direct && directories == 1;
+    if !frames.packets && (shared || copied) { BUFFERED_WRITERS } else { 1 }
+}
+
+impl fmt::Display for RecordingPlan {
+    /// In a line: files, writers, through the cache or past it, memory.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let file = Bytes(self.file_size());
+        match (self.ring_size(), self.frames.storing) {
+            (Some(size), _) => write!(f, "one file of {size} that is overwritten from its beginning")?,
+            (None, Storing::Shared) if self.writers == 1 => {
+                write!(f, "one growing file, synced every {file}")?;
+            }
+            (None, Storing::Shared | Storing::Growing) => {
+                write!(f, "{}, synced every {file}", self.frames.storing.kind().words)?;
+            }
+            (None, storing) => write!(f, "{}, of {file} each", storing.kind().words)?,
+        }
+        if let Some(keep) = self.keep.filter(|_| self.ring_size().is_none()) {
+            write!(f, ", the last {} kept", keep * u64::from(self.lanes()))?;
+        }
+        let cache = if self.spacing.direct { "past the cache" } else { "through the cache" };
+        let writers = self.lanes();
+        let plural = if writers == 1 { "" } else { "s" };
+        write!(f, "; {cache}, {writers} writer{plural}, {} of memory", self.memory())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nilometer_storage::{
+        Target,
+        clock::VirtualClock,
+        target::{Device, Memory, Simulated},
+    };
+
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    fn disk() -> TargetDescription {
+        let disk = Simulated::new(Device::default(), VirtualClock::default());
+        let mut description = disk.description().clone();
+        description.space.free = Bytes(1 << 40);
+        description
+    }
+
+    fn memory() -> TargetDescription {
+        Memory::new(Bytes(1 << 40)).description().clone()
+    }
+
+    fn frames(size: u64, storing: Storing) -> StoredFrames {
+        StoredFrames { storing, packets: false, padded: true, ..StoredFrames::blocks_of(size, Format::Raw) }
+    }
+
+    fn packets() -> StoredFrames {
+        StoredFrames::blocks(8032, Format::Vdif)
+    }
+
+    fn latest(gibibytes: u64) -> LayoutOptions {
+        let retention = Retention::Latest(Bytes(gibibytes << 30));
+        LayoutOptions { retention, ..LayoutOptions::with_buffer(Bytes(1 << 30)) }
+    }
+
+    #[test]
+    fn packets_go_into_one_file_into_chunks_or_into_one_that_is_overwritten() {
+        let all = LayoutOptions::with_buffer(Bytes(1 << 30));
+        for (onto, options, storing, lanes) in [
+            (vec![disk()], all, Storing::Shared, 1),
+            (vec![memory()], all, Storing::Shared, 1),
+            (vec![disk(), memory()], all, Storing::Scattered, 2),
+            (vec![disk()], latest(2), Storing::Ring, 1),
+            (vec![disk(), disk()], latest(2), Storing::Ring, 2),
+        ] {
+            let plan = RecordingPlan::of(packets(), &onto, &options);
+            assert_eq!((plan.storing(), plan.lanes()), (storing, lanes), "{plan}");
+            assert_eq!(plan.spacing().stride, plan.frames.size, "nothing between blocks: {plan}");
+            assert_eq!(plan.is_bounded(), storing == Storing::Ring);
+            assert_eq!(plan.layout("n", 7, 0).durability, Durability::EachFile, "{plan}");
+        }
+    }
+
+    #[test]
+    fn what_is_kept_of_packets_is_there_whichever_part_is_overwritten() {
+        for gibibytes in [1, 2, 100] {
+            for onto in [vec![disk()], vec![disk(); 3]] {
+                let plan = RecordingPlan::of(packets(), &onto, &latest(gibibytes));
+                let keep = plan.keep.expect("only the latest stay") - 1;
+                let all = keep * plan.file_size() * u64::from(plan.lanes());
+                assert!(all >= gibibytes << 30, "{plan}");
+                let size = plan.ring_size().expect("it is overwritten").0 * onto.len() as u64;
+                assert!(size < (gibibytes << 30) * 11 / 10 + 300 * MIB * onto.len() as u64, "{plan}");
+                assert_eq!(plan.space(u64::MAX), plan.ring_size().expect("the same"));
+            }
+        }
+    }
+
+    #[test]
+    fn an_instruments_frames_are_stored_as_it_says() {
+        let options = latest(2);
+        for (onto, storing, lanes, keep) in [
+            (disk(), Storing::Files, 1, Some(8)),
+            (memory(), Storing::Files, 2, Some(4)),
+            (disk(), Storing::Growing, 1, None),
+            (memory(), Storing::Growing, 2, None),
+            (disk(), Storing::Shared, 2, None),
+            (disk(), Storing::Scattered, 1, None),
+        ] {
+            let plan = RecordingPlan::of(frames(MIB, storing), &[onto], &options);
+            assert_eq!((plan.storing(), plan.lanes(), plan.keep), (storing, lanes, keep), "{plan}");
+            assert_eq!(plan.slots(), 1024, "{plan}");
+        }
+    }
+
+    #[test]
+    fn writers_are_as_many_as_asked_or_as_directories_that_copy() {
+        let buffer = LayoutOptions::with_buffer(Bytes(1 << 30));
+        let lanes = |onto: &[TargetDescription], options: &LayoutOptions| {
+            RecordingPlan::of(frames(MIB, Storing::Files), onto, options).lanes()
+        };
+        assert_eq!(lanes(&[memory()], &buffer), 2);
+        assert_eq!(lanes(&[memory(), memory()], &buffer), 2, "one each copies too");
+        let three = LayoutOptions { writers: Some(3), ..buffer };
+        assert_eq!((lanes(&[disk()], &three), lanes(&[disk(), disk()], &three)), (3, 6));
+    }
+
+    #[test]
+    fn chunks_leave_room_in_memory_for_every_lane() {
+        let options = LayoutOptions::with_buffer(Bytes(64 * MIB));
+        let plan = RecordingPlan::of(frames(MIB, Storing::Scattered), &vec![disk(); 4], &options);
+        assert_eq!(plan.frames_per_file, 8);
+        let asked = StoredFrames { per_file: Some(100), ..frames(MIB, Storing::Scattered) };
+        assert_eq!(RecordingPlan::of(asked, &[disk()], &options).frames_per_file, 100, "as it was asked for");
+    }
+
+    #[test]
+    fn little_storage_has_small_parts() {
+        let mut little = disk();
+        little.space.free = Bytes(1 << 30);
+        let options =
+            LayoutOptions { reserve: Bytes(512 * MIB), ..LayoutOptions::with_buffer(Bytes(1 << 30)) };
+        let plan = RecordingPlan::of(packets(), &[little], &options);
+        assert!(plan.file_size() <= 32 * MIB, "{plan}");
+    }
+
+    #[test]
+    fn it_says_in_words_what_lies_there() {
+        let all = LayoutOptions::with_buffer(Bytes(1 << 30));
+        let words =
+            |frames, onto, options: &LayoutOptions| RecordingPlan::of(frames, &[onto], options).to_string();
+        let growing = words(packets(), disk(), &all);
+        assert!(growing.starts_with("one growing file, synced every 2"), "{growing}");
+        let ring = words(packets(), disk(), &latest(2));
+        assert!(ring.contains("that is overwritten from its beginning"), "{ring}");
+        assert_eq!(
+            words(frames(MIB, Storing::Files), memory(), &latest(2)),
+            "files of a writer's own, one after the other, of 256 MiB each, the last 8 kept; through the cache, \
+             2 writers, 1 GiB of memory"
+        );
+    }
+}
