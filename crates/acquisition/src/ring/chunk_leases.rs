@@ -183,7 +183,12 @@ impl ChunkLeases {
         // No frame will come that could wake this writer: it asks again when the others have hung for long
         // enough.
         let others = self.claims.iter().flatten().any(|claim| !claim.waiting.is_empty());
-        if asked.closed && others { Taken::Later(now + PATIENCE) } else { Taken::Nothing }
+        if asked.closed && others {
+            return Taken::Later(now + PATIENCE);
+        }
+        // The one that the oldest frame is left to may never ask, and frames may be seconds apart.
+        let left = free.front().filter(|frame| self.leaves_to_another(asked, frame.due));
+        left.map_or(Taken::Nothing, |frame| Taken::Later(frame.due + POLITE))
     }
 
     fn hand_out(&mut self, writer: usize, batch: usize, frames: &mut VecDeque<Frame>) {

@@ -398,8 +398,9 @@ impl State {
 
     fn take(&mut self, now: Nanos, writer: usize, batch: usize, frames: &mut VecDeque<Frame>) -> Taken {
         let Some(leases) = &mut self.leases else {
-            // One writer must not take all that waits: the others write at the same time.
-            let fair = self.full.len() / self.writers.len();
+            // One writer must not take all that waits: the others, as far as they are left, write at the same time.
+            let there = self.writers.iter().filter(|seat| !seat.left).count();
+            let fair = self.full.len() / there.max(1);
             let count = fair.clamp(1, batch).min(self.full.len());
             frames.extend(self.full.drain(..count));
             return if count > 0 { Taken::Frames } else { Taken::Nothing };

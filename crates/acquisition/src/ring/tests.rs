@@ -8,6 +8,8 @@ use nilometer_storage::Arena;
 use super::*;
 
 const NOW: Nanos = Nanos(1);
+/// Until then a frame that is due now waits for the writer with the fewest chunks.
+const POLITE_END: Nanos = Nanos(20_000_001);
 
 fn ring(slots: usize, writers: usize, size: u64) -> Arc<Ring> {
     let (_, slots) = Arena::shared_out(slots, 1 << 20);
@@ -48,13 +50,27 @@ fn writers_get_frames_of_a_parcel_each_at_the_same_time() {
     assert_eq!(get(1), (Taken::Frames, vec![3]));
     assert_eq!(get(1), (Taken::Over, vec![]));
     put(&ring, 5..7);
-    assert_eq!(get(1), (Taken::Nothing, vec![]), "it had more chunks than the third");
+    assert_eq!(get(1), (Taken::Later(POLITE_END), vec![]), "it had more chunks than the third");
     assert_eq!(get(2), (Taken::Chunk, vec![6]));
     assert_eq!(get(0), (Taken::Frames, vec![5]));
     assert_eq!(get(0), (Taken::Over, vec![]));
     ring.close(7);
     ring.release(NOW, &mut hands);
     assert_eq!(take(&ring, 0).0, Taken::Closed(Due { frames: 7, last: None }));
+}
+
+#[test]
+fn a_frame_that_is_left_to_another_does_not_wait_for_one_that_never_asks() {
+    let ring = ring(64, 2, 1);
+    put(&ring, 0..1);
+    assert_eq!(take(&ring, 0).0, Taken::Chunk);
+    assert_eq!(take(&ring, 1).0, Taken::Nothing, "it has nothing to do");
+    put(&ring, 1..2);
+    let mut frames = VecDeque::new();
+    assert_eq!(ring.take(NOW, 0, &mut frames), Taken::Over);
+    let Taken::Later(time) = ring.take(NOW, 0, &mut frames) else { panic!("the other has fewer chunks") };
+    assert_eq!(time, POLITE_END);
+    assert_eq!(ring.take(time, 0, &mut frames), Taken::Chunk, "the other has hung for long enough");
 }
 
 #[test]

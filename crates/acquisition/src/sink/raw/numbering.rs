@@ -113,7 +113,10 @@ impl Numbering {
     /// No file of the lane is to be renamed, as far as that is known now.
     pub(super) fn is_settled(&self, lane: u32) -> bool {
         let order = self.lock();
-        !order.moves || !order.chunks.iter().any(|chunk| chunk.lane == lane && chunk.is_to_move())
+        // A rename that is going on may free a number for a chunk that has none.
+        let comes_free = order.chunks.iter().any(|chunk| chunk.moving.is_some() && !chunk.fixed);
+        let waits = |chunk: &Chunk| chunk.is_to_move() || comes_free && chunk.is_without_number();
+        !order.moves || !order.chunks.iter().any(|chunk| chunk.lane == lane && waits(chunk))
     }
 
     /// The lane ended or failed: it renames nothing any more.
@@ -138,6 +141,10 @@ impl Chunk {
     /// The lowest number that the name of its file may have after a crash: renames only go up.
     fn lowest(&self) -> Option<u32> {
         self.held.or(self.moving)
+    }
+
+    fn is_without_number(&self) -> bool {
+        self.made && !self.fixed && self.wanted.is_none()
     }
 
     fn is_to_move(&self) -> bool {
@@ -309,6 +316,21 @@ mod tests {
         assert_eq!((order.name(1, 0), order.name(0, 0)), (Some(1), Some(0)));
         assert_eq!(make(&mut order, 0, 1, 200), Some(2));
         assert!(!order.moves);
+    }
+
+    #[test]
+    fn a_chunk_whose_number_is_about_to_be_free_is_not_settled() {
+        let numbering = Numbering::default();
+        for lane in 0..3 {
+            make(&mut numbering.lock(), lane, 0, u64::from(lane) * 100);
+        }
+        numbering.leave(0);
+        make(&mut numbering.lock(), 1, 1, 40);
+        assert_eq!(numbering.lock().next_move(2), Some((0, 3)));
+        assert_eq!(make(&mut numbering.lock(), 3, 0, 60), None);
+        assert!(!numbering.is_settled(3), "it gets a number when that rename is over");
+        numbering.moved(2, 0);
+        assert!(!numbering.is_settled(3) && numbering.lock().chunks[2].wanted == Some(2));
     }
 
     #[test]
