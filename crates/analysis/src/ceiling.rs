@@ -42,7 +42,8 @@ impl NearestCeiling {
         let label = stage.cell(self.cell).map_or("", |cell| cell.label.as_str());
         let of = if label.is_empty() { String::new() } else { format!(" ({label})") };
         let rate = self.quantity.show(self.ceiling);
-        let (phase, target) = (self.phase.name(), letter(self.target));
+        let phase = self.phase.name();
+        let target = letter(self.target);
         let times =
             if self.times < 10.0 { format!("{:.1}", self.times) } else { format!("{:.0}", self.times) };
         let times = if self.at_least { format!("at least {times}") } else { times };

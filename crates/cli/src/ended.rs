@@ -26,13 +26,8 @@ fn not_carried(study: &Study<'_>) -> Option<anyhow::Error> {
 
 /// What went wrong with the storage or with the campaign.
 fn fault(results: &Results, missing: usize, record: &Path) -> Option<anyhow::Error> {
-    let failed = |measured: &&Measured| {
-        matches!(
-            measured.sample.invalid,
-            Some(Invalid::Hung | Invalid::Errors | Invalid::Wrong | Invalid::Refused(_))
-        )
-    };
-    let (failed, all) = (results.samples.iter().filter(failed).count(), results.samples.len());
+    let failed = results.samples.iter().filter(|measured| has_failed(measured)).count();
+    let all = results.samples.len();
     if failed > 0 {
         return Some(anyhow!("{failed} of {all} samples failed: the report says which"));
     }
@@ -45,6 +40,11 @@ fn fault(results: &Results, missing: usize, record: &Path) -> Option<anyhow::Err
             "interrupted: {missing} measurements are missing; `nilometer evaluate --resume --record {record}` goes on"
         )
     })
+}
+
+fn has_failed(measured: &Measured) -> bool {
+    let invalid = &measured.sample.invalid;
+    matches!(invalid, Some(Invalid::Hung | Invalid::Errors | Invalid::Wrong | Invalid::Refused(_)))
 }
 
 /// What was asked and has no answer: an instrument, or, where none was asked for, a stage without any figure that may be

@@ -19,7 +19,7 @@ use nilometer_model::{
 use nilometer_record::Record;
 use nilometer_storage::{
     Target,
-    target::{CopySource, open, run_handle},
+    target::{CopySource, TargetError, open, run_handle},
 };
 
 use crate::{
@@ -108,9 +108,11 @@ impl Evaluate {
         let Ready { path, resolved, mut record, done, trials, in_use } = ready;
         warn_of_record_on_target(&path, &resolved);
         let targets = make_targets(&resolved, &in_use, &mut record).run()?;
-        let (stop, patience) = (stop_on_signal().run()?, resolved.plan.hang_after);
+        let stop = stop_on_signal().run()?;
+        let patience = resolved.plan.hang_after;
         let archive = make_archive(&resolved, &mut record).run()?;
-        let (in_use, second) = (targets.clone(), archive.clone());
+        let in_use = targets.clone();
+        let second = archive.clone();
         let ending = stop.clone();
         let campaign = Campaign { targets: in_use, archive: second, resolved, record, done, trials, stop };
         let mut show = Show::new(&head);
@@ -138,7 +140,8 @@ impl Evaluate {
         let head = head(&resolved);
         let record = Record::create(&path, &head, resolved.plan.warm_up).input()?;
         let in_use = vec![true; resolved.targets.len()];
-        let (done, trials) = (BTreeMap::new(), Trials::default());
+        let done = BTreeMap::new();
+        let trials = Trials::default();
         Ok(Ready { path, resolved, record, done, trials, in_use })
     }
 
@@ -371,20 +374,21 @@ fn remove_targets(
 const TRIES: u32 = 40;
 const STEP: Nanos = Nanos::from_millis(50);
 
+fn remove_patiently(target: &dyn Target) -> Result<(), TargetError> {
+    let mut removed = target.remove();
+    for _ in 1..TRIES {
+        if removed.is_ok() {
+            break;
+        }
+        std::thread::sleep(STEP.duration());
+        removed = target.remove();
+    }
+    removed
+}
+
 fn removed(patience: Nanos, target: &Arc<dyn Target>) -> anyhow::Result<()> {
     let path = target.description().address.to_string();
-    let tries = |target: &dyn Target| {
-        let mut removed = target.remove();
-        for _ in 1..TRIES {
-            if removed.is_ok() {
-                break;
-            }
-            std::thread::sleep(STEP.duration());
-            removed = target.remove();
-        }
-        removed
-    };
-    within(patience, target, tries)
+    within(patience, target, remove_patiently)
         .and_then(|removed| removed)
         .with_context(|| format!("what is left on {path} can be removed with `nilometer clean {path}`"))
 }

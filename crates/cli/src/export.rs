@@ -132,7 +132,8 @@ impl Export {
             directory_of(description).display()
         );
         ensure!(self.rate.is_none_or(|rate| rate.0 > 0.0), "--rate 0: write more than 0");
-        let (needed, free) = (Bytes(whole.length()), description.space.free);
+        let needed = Bytes(whole.length());
+        let free = description.space.free;
         ensure!(needed.0 > 0, "{}: nothing is recorded there yet", whole.name());
         let left = partial_files(directory_of(description), name);
         if !left.is_empty() {
@@ -208,8 +209,10 @@ fn summary(whole: &RecordingView, checksum: u32, path: &Path, copied: Option<&Ex
 
 /// What of a recording is not here, a line each: frames that are marked as invalid stand for it.
 fn not_here(recording: &Recording) -> Vec<String> {
-    let (index, what) = (&recording.index, what(recording));
-    let (missing, absent) = (index.missing(), absent_lanes(recording));
+    let index = &recording.index;
+    let what = what(recording);
+    let missing = index.missing();
+    let absent = absent_lanes(recording);
     let mut lines = Vec::new();
     if !missing.is_empty() {
         let count: u64 = missing.iter().map(|(_, count)| count).sum();

@@ -26,7 +26,8 @@ pub(crate) fn refuse_twice(targets: &[TargetDescription]) -> Result<()> {
         let metadata = path.metadata().with_context(|| format!("can't look at {}", path.display()))?;
         let identity = (metadata.dev(), metadata.ino());
         if let Some((_, other)) = seen.iter().find(|(known, _)| *known == identity) {
-            let (path, other) = (path.display(), other.display());
+            let path = path.display();
+            let other = other.display();
             bail!("{path} is the same directory as {other}: name each target once");
         }
         seen.push((identity, path));

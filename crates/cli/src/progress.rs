@@ -46,12 +46,14 @@ impl<'a> Show<'a> {
             }
             Progress::Searches { target, cell, bound } => {
                 self.clear();
-                let (path, name) = (called(self.head, *target), &self.head.cells[*cell]);
+                let path = called(self.head, *target);
+                let name = &self.head.cells[*cell];
                 tell::note(format_args!("{path}: searching: {name}: {bound}"));
             }
             Progress::Found { target, cell, found } => {
                 self.clear();
-                let (path, stage) = (called(self.head, *target), &self.head.cells[*cell].stage);
+                let path = called(self.head, *target);
+                let stage = &self.head.cells[*cell].stage;
                 tell::note(format_args!("{path}: {stage}: searched: {found}"));
             }
             Progress::LeftOut { target, why } => {
@@ -90,14 +92,17 @@ fn called(head: &Results, index: usize) -> &str {
 
 /// The line of a sample.
 fn line(head: &Results, Measured { key, sample }: &Measured) -> String {
-    let (target, cell) = (called(head, key.target), &head.cells[key.cell]);
-    let (phase, result) = (key.phase.name(), result(sample));
+    let target = called(head, key.target);
+    let cell = &head.cells[key.cell];
+    let phase = key.phase.name();
+    let result = result(sample);
     format!("{target}: {phase} {cell}: {result}")
 }
 
 /// The line of a trial of a search: what was tried, and how it ended.
 fn tried(head: &Results, number: u32, Measured { key, sample }: &Measured) -> String {
-    let (target, instrument) = (called(head, key.target), &head.cells[key.cell].stage);
+    let target = called(head, key.target);
+    let instrument = &head.cells[key.cell].stage;
     let what = match &sample.ingest {
         Some(ingest) if ingest.goal == Goal::Buffer => {
             let buffer = Bytes(ingest.slots * ingest.frame_size.0);

@@ -3,7 +3,7 @@
 use std::{path::Path, sync::Arc};
 
 use anyhow::{bail, ensure};
-use nilometer_acquisition::{Chronicle, Ending, Lane, Outcome as Recorded, sink::Durability};
+use nilometer_acquisition::{Chronicle, Ending, Outcome as Recorded, sink::Durability};
 use nilometer_campaign::in_time;
 use nilometer_model::{Bytes, Nanos, TargetDescription};
 use nilometer_storage::{
@@ -43,7 +43,8 @@ pub(crate) fn check_place(
     description: &TargetDescription,
     name: &str,
     reserve: Bytes,
-    (part, size): (&str, Bytes),
+    part: &str,
+    size: Bytes,
 ) -> anyhow::Result<()> {
     let path = &description.address;
     ensure!(description.writable, "{path}: can't be written: name a directory that this user may write to");
@@ -87,14 +88,15 @@ pub(crate) fn make(described: Vec<TargetDescription>, name: &str) -> anyhow::Res
 /// How each lane ended, a line each.
 pub(crate) fn lanes(outcome: &Recorded, targets: &[Arc<Directory>], what: &str) -> Vec<String> {
     let writers = outcome.lanes.len() / targets.len();
-    let line = |((number, lane), (ending, ended)): ((usize, &Option<Lane>), _)| {
+    let mut lines = Vec::new();
+    for ((number, lane), (ending, ended)) in outcome.lanes.iter().enumerate().zip(outcome.endings()) {
         let path = targets[number / writers].path().display();
         let writer = if writers > 1 { format!(" (writer {})", number % writers + 1) } else { String::new() };
         // What a lane that hangs has acknowledged is known of all lanes together only.
         let stored = lane.as_ref().map(|lane| format!("{} {what}, ", lane.totals.stored)).unwrap_or_default();
-        format!("{path}{writer}: {stored}{}", ended_how(ending, ended))
-    };
-    outcome.lanes.iter().enumerate().zip(outcome.endings()).map(line).collect()
+        lines.push(format!("{path}{writer}: {stored}{}", ended_how(ending, ended)));
+    }
+    lines
 }
 
 /// What went wrong with lanes, and whether the user ended it.

@@ -16,7 +16,8 @@ pub(crate) fn what(recording: &Recording) -> &'static str {
 pub(crate) fn absent_lanes(recording: &Recording) -> String {
     let mut here: Vec<u64> = recording.index.heads.iter().map(|head| head.lane.into()).collect();
     here.sort_unstable();
-    let (mut absent, mut next) = (Vec::new(), 0);
+    let mut absent = Vec::new();
+    let mut next = 0;
     for lane in here.into_iter().chain([recording.head().lanes.into()]) {
         if lane > next {
             absent.push((next, lane - next));

@@ -76,17 +76,16 @@ impl Replay {
     /// To each of so many ports from that one on.
     fn udp(&self, to: SocketAddr, ports: usize) -> anyhow::Result<Vec<Box<dyn Outlet>>> {
         let sending = Sending { hops: self.ttl, interface: self.interface.clone(), ..Sending::default() };
-        let one = |port: usize| -> anyhow::Result<Box<dyn Outlet>> {
+        let mut outlets: Vec<Box<dyn Outlet>> = Vec::new();
+        for port in usize::from(to.port())..usize::from(to.port()) + ports {
             let last = usize::from(to.port()) + ports - 1;
-            let number = u16::try_from(usize::from(to.port()) + port).map_err(|_| {
+            let number = u16::try_from(port).map_err(|_| {
                 anyhow!("--to {}: there is no port {last}: name the first of {ports}", self.to)
             })?;
-            let to = SocketAddr::new(to.ip(), number);
-            Ok(Box::new(
-                UdpOutlet::connect(to, &sending).with_context(|| format!("can't send to {}", self.to))?,
-            ))
-        };
-        (0..ports).map(one).collect()
+            let outlet = UdpOutlet::connect(SocketAddr::new(to.ip(), number), &sending);
+            outlets.push(Box::new(outlet.with_context(|| format!("can't send to {}", self.to))?));
+        }
+        Ok(outlets)
     }
 
     /// Whether it is one of TCP, and where.

@@ -185,7 +185,8 @@ fn take_back(record: &mut Record, resolved: &PlannedCampaign, begun: &Begun, in_
     let note = |record: &mut Record, what: String| record.note(&Event { at: Calendar::now().time, what });
     let host = rustix::system::uname();
     let host = host.nodename().to_string_lossy();
-    let (version, done) = (env!("CARGO_PKG_VERSION"), begun.done.len());
+    let version = env!("CARGO_PKG_VERSION");
+    let done = begun.done.len();
     note(record, format!("resumed by nilometer {version} on {host}, with {done} samples"))?;
     for (index, why) in begun.left_out.iter().enumerate() {
         if let (Some(why), true) = (why, in_use[index]) {

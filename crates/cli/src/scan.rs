@@ -143,7 +143,8 @@ fn names(scan: &Scanned) -> (Vec<String>, Vec<u16>) {
 
 fn lanes(whole: &RecordingView) -> String {
     whole.recording(|recording| {
-        let (index, head) = (&recording.index, recording.head());
+        let index = &recording.index;
+        let head = recording.head();
         let ended = if recording.is_over() { "ended in order" } else { "not ended" };
         format!(
             "lanes       {} of {}, {ended}, recording {:016x}",

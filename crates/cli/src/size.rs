@@ -80,7 +80,7 @@ impl Size {
     pub(crate) fn execute(&self) -> Outcome {
         let (facility, instruments) = self.facility().input()?;
         let mut demand = Demand::of(&facility, &instruments);
-        let found = self.limits.found((self.headroom, self.spare), &mut demand, &instruments).input()?;
+        let found = self.limits.found(self.headroom, self.spare, &mut demand, &instruments).input()?;
         let FoundLimits { limits, remarks } = found;
         let trial = self.trial(&demand, &limits).input()?;
         let sizing =

@@ -70,7 +70,8 @@ impl Verify {
 
 /// What there is, a line each; of what is right so many frames may be damaged after all.
 fn told(recording: &Recording, verified: &Verified, unproved: u64) -> String {
-    let (index, head) = (&recording.index, recording.head());
+    let index = &recording.index;
+    let head = recording.head();
     let right = verified.right - unproved;
     let bytes = Bytes(right * head.frame_size);
     let what = what(recording);
@@ -118,7 +119,8 @@ fn told(recording: &Recording, verified: &Verified, unproved: u64) -> String {
     lines.push(format!("missing     {missing}"));
     lines.extend(verified.headers.iter().flat_map(times));
     for Damaged { number, place, why } in &verified.damaged {
-        let (path, one) = (recording.path(*place), what.trim_end_matches('s'));
+        let path = recording.path(*place);
+        let one = what.trim_end_matches('s');
         lines.push(format!(
             "damaged     {one} {number} {why}: it begins at byte {} of {}",
             place.extent.offset,
@@ -155,8 +157,8 @@ fn times(headers: &Headers) -> Vec<String> {
 
 /// How many chunks there are, and whether others find all of them.
 fn chunks(index: &Index) -> String {
-    let (count, unnumbered) =
-        (index.chunks.len(), index.chunks.values().filter(|names| names.last.is_none()).count());
+    let count = index.chunks.len();
+    let unnumbered = index.chunks.values().filter(|names| names.last.is_none()).count();
     if unnumbered == 0 {
         return count.to_string();
     }
@@ -168,7 +170,8 @@ fn chunks(index: &Index) -> String {
 
 /// Why it is not whole, if it is not.
 fn faults(recording: &Recording, verified: &Verified) -> Vec<String> {
-    let (index, lanes) = (&recording.index, recording.head().lanes as usize);
+    let index = &recording.index;
+    let lanes = recording.head().lanes as usize;
     if verified.overwritten > 0 {
         return vec![OVERWRITTEN.into()];
     }

@@ -102,7 +102,8 @@ pub(super) fn reference() -> String {
     lines.join("\n")
 }
 
-fn row((name, value, about): &Row) -> [String; 2] {
+fn row(row: &Row) -> [String; 2] {
+    let (name, value, about) = row;
     [format!("  {name} = {value}"), format!("      {about}")]
 }
 

@@ -160,18 +160,19 @@ fn needs_source(plan: &ResolvedPlan) -> bool {
 fn sees(plan: &ResolvedPlan) -> Vec<(&'static str, String)> {
     let Some((_, first, _)) = plan.workloads().next() else { return Vec::new() };
     let cells = plan.workloads().filter(|(_, stage, _)| *stage == first).count();
-    let line = |(at, spread): (usize, f64)| {
+    let percent = |value: Option<f64>| value.map_or("none".into(), |v| format!("{:.1} %", 100.0 * v));
+    let mut lines = Vec::new();
+    for (key, spread) in [("sees", 0.02), ("", 0.1)] {
         let (cell, stage) = detectable(cells, plan.repeats, spread);
-        let percent = |value: Option<f64>| value.map_or("none".into(), |v| format!("{:.1} %", 100.0 * v));
         let found = format!(
             "differences above {} in a cell, {} in `{first}` as a whole, if repeats spread by {:.0} %",
             percent(cell),
             percent(stage),
             100.0 * spread
         );
-        (if at == 0 { "sees" } else { "" }, found)
-    };
-    [0.02, 0.1].into_iter().enumerate().map(line).collect()
+        lines.push((key, found));
+    }
+    lines
 }
 
 #[cfg(test)]

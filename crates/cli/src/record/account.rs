@@ -125,13 +125,14 @@ impl Account {
     pub(crate) fn keep(&self, directories: &[Arc<Directory>], at_most: Nanos) -> io::Result<()> {
         let text = serde_json::to_string_pretty(self).expect("numbers and texts can be written") + "\n";
         let name = format!("{}.summary.json", self.name);
-        let put = |directory: &Arc<Directory>| {
-            let (directory, name, text) = (directory.clone(), name.clone(), text.clone());
-            within(at_most, move || directory.put(&name, text.as_bytes()))
-        };
-        let kept = directories.iter().map(put);
+        let mut kept = Vec::new();
         // All are tried: no directory is special.
-        let kept: Vec<_> = kept.collect();
+        for directory in directories {
+            let directory = directory.clone();
+            let name = name.clone();
+            let text = text.clone();
+            kept.push(within(at_most, move || directory.put(&name, text.as_bytes())));
+        }
         kept.into_iter().reduce(io::Result::or).unwrap_or(Ok(()))
     }
 }

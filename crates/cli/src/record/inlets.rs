@@ -60,18 +60,23 @@ pub(super) fn inlets(
         let inlets = UdpInlet::open_all(listening, ports);
         inlets.map(|inlets| inlets.into_iter().map(|inlet| Box::new(inlet) as Box<dyn Transport>).collect())
     } else {
-        let port = |number| {
-            let port = listening.at.port().saturating_add(number);
-            let at = SocketAddr::new(listening.at.ip(), port);
-            let inlet =
-                UdpThreads::open(&Listening { at, ..listening.clone() }, threads.each, threads.others());
-            inlet.map(|inlet| Box::new(inlet) as Box<dyn Transport>)
-        };
-        (0..ports).map(port).collect()
+        (0..ports).map(|number| with_threads(listening, number, threads)).collect()
     };
     opened.with_context(|| {
         format!("can't listen at udp://{}: name an address of this machine and a free port", listening.at)
     })
+}
+
+/// At the port so many behind the first, with threads of its own.
+fn with_threads(
+    listening: &Listening,
+    number: u16,
+    threads: Threads<'_>,
+) -> std::io::Result<Box<dyn Transport>> {
+    let port = listening.at.port().saturating_add(number);
+    let at = SocketAddr::new(listening.at.ip(), port);
+    let inlet = UdpThreads::open(&Listening { at, ..listening.clone() }, threads.each, threads.others())?;
+    Ok(Box::new(inlet))
 }
 
 #[cfg(test)]

@@ -141,7 +141,7 @@ impl Settings {
             let beside = described.iter().filter(|other| other.shares_space_with(description)).count() as u64;
             let (what, size) = least;
             let size = if plan.ring_size().is_some() { Bytes(size.0.saturating_mul(beside)) } else { size };
-            check_place(description, &name, self.reserve(), (what, size)).input()?;
+            check_place(description, &name, self.reserve(), what, size).input()?;
         }
         let listening = self.listening().input()?;
         let inlets = inlets(&listening, self.packets.ports(), self.threads()).input()?;
@@ -186,7 +186,8 @@ impl Settings {
     }
 
     fn check_memory(&self, blocks: StoredFrames, format: &dyn WireFormat) -> anyhow::Result<()> {
-        let (buffer, window) = (self.buffer(), self.limits().window);
+        let buffer = self.buffer();
+        let window = self.limits().window;
         check_buffer(buffer, Bytes(blocks.size))?;
         let waiting = window.saturating_mul(format.geometry().packet_size() as u64);
         let needed = Bytes(waiting.saturating_add(4 * blocks.size));
@@ -205,7 +206,9 @@ impl Settings {
             return Ok(());
         }
         ensure!(!name.contains('.'), "--name {name}: readers of chunks take no name with a dot in it");
-        let (chunk, buffer, lanes) = (self.chunk_size(), self.buffer(), self.wishes.to.len() as u64);
+        let chunk = self.chunk_size();
+        let buffer = self.buffer();
+        let lanes = self.wishes.to.len() as u64;
         ensure!(
             chunk.0 >= blocks.size && chunk.0 <= CHUNK_MOST,
             "--chunk-size {chunk}: write {} to {}",

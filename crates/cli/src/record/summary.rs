@@ -62,7 +62,8 @@ fn rate(traffic: &Traffic) -> String {
 
 /// Which packets should be there and are not.
 fn missing(traffic: &Traffic) -> String {
-    let (tally, dropped) = (&traffic.tally, traffic.kernel_dropped());
+    let tally = &traffic.tally;
+    let dropped = traffic.kernel_dropped();
     if tally.lost() == 0 && dropped == 0 {
         return "none".into();
     }

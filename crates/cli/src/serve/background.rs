@@ -56,6 +56,15 @@ pub(super) struct BackgroundTask {
     pub(super) answer: Option<SyncSender<Answer>>,
 }
 
+/// Where the service has ended meanwhile, what was armed for it is given up.
+fn report(to: &SyncSender<TaskOutcome>, outcome: TaskOutcome) {
+    if let Err(unheard) = to.send(outcome)
+        && let TaskOutcome::Armed(current, _) = unheard.0
+    {
+        current.prepared.discard();
+    }
+}
+
 impl BackgroundTask {
     /// Begins a task; the answer to the order goes there when its outcome is applied.
     pub(super) fn begin(
@@ -63,15 +72,7 @@ impl BackgroundTask {
         work: impl FnOnce() -> Result<TaskOutcome, Refused> + Send + 'static,
     ) -> Result<Self, Refused> {
         let (sender, outcome) = sync_channel(1);
-        let run = move || {
-            let outcome = work().unwrap_or_else(TaskOutcome::Refused);
-            // The service has ended meanwhile: what was armed for it is given up.
-            if let Err(unheard) = sender.send(outcome)
-                && let TaskOutcome::Armed(current, _) = unheard.0
-            {
-                current.prepared.discard();
-            }
-        };
+        let run = move || report(&sender, work().unwrap_or_else(TaskOutcome::Refused));
         let started = thread::Builder::new().name("background".into()).spawn(run);
         started.map_err(|error| Refused::Failed(format!("can't start a thread: {error}")))?;
         Ok(BackgroundTask { outcome, answer })

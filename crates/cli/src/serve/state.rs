@@ -146,7 +146,8 @@ impl Configuration {
 
     /// Of what can't be recorded with yet, and why.
     pub(crate) fn missing(wishes: &RecordOptions, why: String) -> Self {
-        let (mode, to) = (wishes.mode, wishes.to.clone());
+        let mode = wishes.mode;
+        let to = wishes.to.clone();
         Configuration { mode, to, missing: Some(why), ..Configuration::default() }
     }
 }

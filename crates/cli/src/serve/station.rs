@@ -122,7 +122,9 @@ impl Station {
 
     fn enter(&self, state: State) {
         self.report(|report| {
-            (report.state, report.since, report.stopping) = (state, now(), false);
+            report.state = state;
+            report.since = now();
+            report.stopping = false;
             report.version = env!("CARGO_PKG_VERSION");
         });
     }
@@ -147,7 +149,8 @@ impl Station {
 
     /// Has done for an order what it needs of storage.
     fn send(&mut self, order: Order, answer: &SyncSender<Answer>) {
-        let (permission, wishes) = (self.permission.clone(), self.wishes.clone());
+        let permission = self.permission.clone();
+        let wishes = self.wishes.clone();
         let work: Box<dyn FnOnce() -> Result<TaskOutcome, Refused> + Send> = match order {
             Order::Configure(asked) => {
                 Box::new(move || background::configure(&permission, asked, &permission.file))
@@ -238,10 +241,14 @@ impl Station {
     }
 
     fn armed(&mut self, current: Current) {
-        let (name, asked) = (current.prepared.name.clone(), current.settings.wishes());
+        let name = current.prepared.name.clone();
+        let asked = current.settings.wishes();
         self.report(|report| {
-            (report.name, report.start, report.stop) = (Some(name), asked.start, asked.stop);
-            (report.fault, report.recording) = (None, None);
+            report.name = Some(name);
+            report.start = asked.start;
+            report.stop = asked.stop;
+            report.fault = None;
+            report.recording = None;
         });
         self.current = Some(current);
         self.enter(State::Armed);
@@ -250,7 +257,8 @@ impl Station {
     /// What came since it was armed is none of the recording.
     fn start(&mut self) -> Result<(), Refused> {
         let Some(current) = &mut self.current else { return Err(Refused::Failed("nothing is armed".into())) };
-        let (recorder, before) = (&mut current.prepared.recorder, Before::now());
+        let recorder = &mut current.prepared.recorder;
+        let before = Before::now();
         if let Err(error) = recorder.discard().and_then(|()| recorder.begin()) {
             self.disarm();
             return Err(Refused::Failed(error.to_string()));
@@ -294,7 +302,8 @@ impl Station {
         let asked = current.settings.wishes();
         let is_over = |moment: Option<Moment>| moment.is_some_and(|moment| left_until(moment) == Nanos(0));
         if current.before.is_none() {
-            let (begins, ends) = (is_over(asked.start), is_over(asked.stop));
+            let begins = is_over(asked.start);
+            let ends = is_over(asked.stop);
             if ends {
                 self.disarm();
             } else if begins && let Err(Refused::Failed(why)) = self.start() {
@@ -323,7 +332,8 @@ impl Station {
     fn ended(&mut self, outcome: &Recorded, status: Status) {
         let Some(current) = self.current.take() else { return };
         let scan = current.scan(outcome, &status);
-        let (fault, broken) = (scan.fault.clone(), is_broken(outcome));
+        let fault = scan.fault.clone();
+        let broken = is_broken(outcome);
         current.keep(outcome, &status);
         let mut news = self.news.lock().unwrap_or_else(PoisonError::into_inner);
         news.report.recording = Some(status);

@@ -77,7 +77,8 @@ impl Visitors {
             inside.remove_one();
         }
         let number = inside.next;
-        (inside.next, inside.served) = (inside.next + 1, inside.served + 1);
+        inside.next += 1;
+        inside.served += 1;
         inside.visitors.push(Entry { number, stream: entry, spoke: false, heard: self.clock.now() });
         Ok(Visitor { visitors: self.clone(), number, stream })
     }
@@ -131,7 +132,8 @@ impl Visitor {
         let now = self.visitors.clock.now();
         let mut inside = self.visitors.lock();
         if let Some(entry) = inside.visitors.iter_mut().find(|entry| entry.number == self.number) {
-            (entry.spoke, entry.heard) = (entry.spoke || sensible, now);
+            entry.spoke |= sensible;
+            entry.heard = now;
         }
     }
 }

@@ -57,8 +57,10 @@ impl Window {
     /// A recording is prepared, or runs.
     pub(crate) fn enter(&self, state: State, name: &str, settings: &Settings) {
         let report = &mut self.news.lock().unwrap_or_else(PoisonError::into_inner).report;
-        (report.state, report.since) = (state, Moment(Calendar::now().time));
-        (report.start, report.stop) = (settings.wishes().start, settings.wishes().stop);
+        report.state = state;
+        report.since = Moment(Calendar::now().time);
+        report.start = settings.wishes().start;
+        report.stop = settings.wishes().stop;
         report.name = Some(name.to_owned());
         report.configuration = Configuration::of(settings);
         report.version = env!("CARGO_PKG_VERSION");

@@ -169,7 +169,7 @@ impl Files {
         );
         check_buffer(self.buffer(), instrument.frame_size())?;
         for description in to {
-            check_place(description, name, self.reserve(), ("file", Bytes(plan.file_size())))?;
+            check_place(description, name, self.reserve(), "file", Bytes(plan.file_size()))?;
         }
         Ok(())
     }
@@ -213,19 +213,21 @@ fn lanes_on(
     content: &Content,
 ) -> Vec<(Arc<dyn Target>, RawLayout)> {
     let each = targets.iter().flat_map(|target| std::iter::repeat_n(target, plan.writers() as usize));
-    let lane = |(target, lane): (&Arc<Directory>, u32)| {
+    let mut lanes: Vec<(Arc<dyn Target>, RawLayout)> = Vec::new();
+    for (target, lane) in each.zip(0..) {
         let mut layout = plan.layout(name, id, lane);
         layout.origin = content.origin();
         // What can't be made again is checked by its checksum.
         layout.checksums |= layout.origin.is_none();
-        (target.clone() as Arc<dyn Target>, layout)
-    };
-    each.zip(0..).map(lane).collect()
+        lanes.push((target.clone(), layout));
+    }
+    lanes
 }
 
 /// What became of the frames, a line each.
 fn summary(outcome: &Recorded, instrument: &Instrument, targets: &[Arc<Directory>]) -> String {
-    let (books, frame) = (outcome.books, instrument.frame_size());
+    let books = outcome.books;
+    let frame = instrument.frame_size();
     let bytes = outcome.stored() * frame.0;
     let longest = outcome.lanes.iter().flatten().map(|lane| lane.totals.longest).max().unwrap_or_default();
     let mut lines = vec![
@@ -249,7 +251,8 @@ fn summary(outcome: &Recorded, instrument: &Instrument, targets: &[Arc<Directory
 /// What was written for the frames, and at which rate.
 fn written(outcome: &Recorded, instrument: &Instrument) -> String {
     let frames: u64 = outcome.lanes.iter().flatten().map(|lane| lane.totals.stored).sum();
-    let (written, frames) = (outcome.written(), frames * instrument.frame_size().0);
+    let written = outcome.written();
+    let frames = frames * instrument.frame_size().0;
     let rate = ByteRate::of(written, outcome.wall);
     let smaller = frames as f64 / written.max(1) as f64;
     match instrument.format {

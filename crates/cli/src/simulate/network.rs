@@ -185,7 +185,8 @@ impl Network {
 
 /// What was sent, a line each.
 fn summary(left: &Left, simulation: &Simulation, shape: &Shape) -> String {
-    let (sent, counts) = (sent(left), counts(left));
+    let sent = sent(left);
+    let counts = counts(left);
     let packets = Frequency(sent.packets as f64 / left.wall.seconds().max(1e-9));
     let rate = sent.rate(left.wall);
     let size = shape.geometry.packet_size();
@@ -231,7 +232,9 @@ fn per_call(sent: &Sent) -> f64 {
 
 fn lateness(left: &Left) -> String {
     let quantile = |share| Nanos(left.lateness.quantile(share));
-    let (half, most, nearly) = (quantile(0.5), quantile(0.99), quantile(0.9999));
+    let half = quantile(0.5);
+    let most = quantile(0.99);
+    let nearly = quantile(0.9999);
     format!("half by {half}, 1 % by {most}, 0.01 % by {nearly}, at most {}", Nanos(left.lateness.max()))
 }
 

@@ -78,7 +78,8 @@ impl Options {
     /// said of them, is put into the demand, whose kinds are of these instruments.
     pub(crate) fn found(
         &self,
-        (headroom, spare): (f64, u64),
+        headroom: f64,
+        spare: u64,
         demand: &mut Demand,
         instruments: &[Instrument],
     ) -> anyhow::Result<FoundLimits> {

@@ -31,7 +31,8 @@ const ORDER: Duration = Duration::from_secs(10);
 
 /// Answers for ever.
 pub(super) fn serve(listener: &TcpListener, console: &Console) {
-    let (console, local) = (console.clone(), listener.local_addr().is_ok_and(|at| at.ip().is_loopback()));
+    let console = console.clone();
+    let local = listener.local_addr().is_ok_and(|at| at.ip().is_loopback());
     Visitors::new(MOST).receive("http", listener, move |visitor| answer(visitor, &console, local));
 }
 
@@ -50,7 +51,8 @@ fn answer(visitor: &Visitor, console: &Console, local: bool) -> io::Result<()> {
         }
         Err(Bad(status, why)) => refusal(status, why),
     };
-    let (reason, length) = (reason(status), body.len());
+    let reason = reason(status);
+    let length = body.len();
     let head = format!(
         "HTTP/1.1 {status} {reason}\r\nContent-Type: {content}\r\nContent-Length: {length}\r\n\
          Cache-Control: no-store\r\nConnection: close\r\n\r\n"
@@ -60,7 +62,9 @@ fn answer(visitor: &Visitor, console: &Console, local: bool) -> io::Result<()> {
 
 /// The request, once it is whole. A client that is too slow is told so.
 fn read(visitor: &Visitor) -> io::Result<Result<Request, Bad>> {
-    let (clock, mut bytes, mut piece) = (Clock::start(), Vec::new(), [0; 4096]);
+    let clock = Clock::start();
+    let mut bytes = Vec::new();
+    let mut piece = [0; 4096];
     loop {
         match request::parse(&bytes) {
             Ok(Some(request)) => return Ok(Ok(request)),

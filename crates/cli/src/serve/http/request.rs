@@ -41,7 +41,8 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Option<Request>, Bad> {
         return Ok(None);
     }
     let one = |name: &str| headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.clone());
-    let (host, origin) = (one("host"), one("origin"));
+    let host = one("host");
+    let origin = one("origin");
     Ok(Some(Request { method, path, host, origin, body: body[..length].to_vec() }))
 }
 
@@ -83,7 +84,8 @@ fn body_length(headers: &[(String, String)]) -> Result<usize, Bad> {
         return Err(Bad(501, "send a body with its Content-Length, not chunked"));
     }
     let mut lengths = headers.iter().filter(|(name, _)| name == "content-length").map(|(_, value)| value);
-    let (first, second) = (lengths.next(), lengths.next());
+    let first = lengths.next();
+    let second = lengths.next();
     let digits = first.is_none_or(|text| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()));
     if second.is_some() || !digits {
         return Err(Bad(400, "its Content-Length is no number"));

@@ -25,13 +25,15 @@ const MOST: usize = 64;
 
 /// Answers for ever. `beyond` says whether commands may have data from beyond this machine.
 pub(super) fn serve(listener: &TcpListener, console: &Console, beyond: bool) {
-    let (console, noted) = (console.clone(), Arc::<Mutex<Noted>>::default());
+    let console = console.clone();
+    let noted = Arc::<Mutex<Noted>>::default();
     let session = move || Session::new(console.clone(), noted.clone(), beyond);
     Visitors::new(MOST).receive("mark5", listener, move |visitor| answer(visitor, session()));
 }
 
 fn answer(visitor: &Visitor, mut session: Session) -> io::Result<()> {
-    let (mut heard, mut piece) = (Heard::default(), [0; 4096]);
+    let mut heard = Heard::default();
+    let mut piece = [0; 4096];
     let mut stream = &visitor.stream;
     loop {
         let count = match stream.read(&mut piece) {

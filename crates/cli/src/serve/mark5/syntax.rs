@@ -105,7 +105,8 @@ pub(super) fn parse(text: &str) -> Option<Result<Command, &'static str>> {
     if !keyword.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
         return Some(Err("not a command or query"));
     }
-    let (query, fields) = (rest.starts_with('?'), &rest[1..]);
+    let query = rest.starts_with('?');
+    let fields = &rest[1..];
     let fields = if fields.is_empty() { Vec::new() } else { fields.split(':').map(str::to_owned).collect() };
     Some(Ok(Command { keyword: keyword.to_ascii_lowercase(), query, fields }))
 }
