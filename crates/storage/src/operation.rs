@@ -103,11 +103,13 @@ pub enum OpKind {
     MakeDir,
     /// Renames: two names in the buffer with a NUL between, from `dir` to `file`. `length` is that of the first.
     Rename,
+    /// Nothing is asked of the storage, whatever the slots: what an operation costs besides.
+    Nop,
 }
 
 impl OpKind {
     /// Every kind, for suites and tables.
-    pub const ALL: [OpKind; 15] = [
+    pub const ALL: [OpKind; 16] = [
         OpKind::Read,
         OpKind::Write,
         OpKind::Sync,
@@ -123,6 +125,7 @@ impl OpKind {
         OpKind::RemoveDir,
         OpKind::MakeDir,
         OpKind::Rename,
+        OpKind::Nop,
     ];
 
     /// Moves file data.

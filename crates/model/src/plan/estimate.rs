@@ -66,7 +66,8 @@ impl WorkloadRun {
         let parameters = self.workload.parameters();
         let phases = parameters.phases().into_iter().map(|phase| {
             let work = parameters.work(phase, self.workers);
-            let whole = speed.time(work.bytes, work.operations);
+            let least = parameters.least_time(phase).seconds();
+            let whole = speed.time(work.bytes, work.operations).max(least);
             let limit = self.time_limit.filter(|_| parameters.may_end_early(phase));
             OVERHEAD + limit.map_or(whole, |limit| whole.min(limit.seconds()))
         });

@@ -6,41 +6,27 @@
 mod cell;
 mod choices;
 mod estimate;
-mod frames;
 mod ingest;
 mod parameters;
-mod phase;
 mod planned;
-mod random;
 mod recording;
 mod reference;
-mod small_writes;
-mod stream;
 mod sweep;
-mod tree;
-mod walk;
 mod workload;
 mod written;
 
 pub use cell::{Cell, Measurement, Volumes, WorkloadRun};
 pub use choices::{Access, EngineKind, SyncPolicy};
 pub use estimate::{Estimate, EstimatedSpeed};
-pub use frames::{FrameFile, FrameRead, FramesCell, FramesSweep, Split};
 pub use ingest::{
     Condition, DURATION_LEAST, FRAMES_LEAST, Fill, Goal, Onto, RecordedInstrument, RecordingRun, Route, Swept,
 };
 pub use parameters::{Footprint, Parameters, Work};
-pub use phase::Phase;
 pub use planned::PlannedCampaign;
-pub use random::{Coverage, Mode, RandomCell, RandomSweep};
 pub use recording::{Catalogue, IngestSweep};
 pub use reference::PlanKey;
-pub use small_writes::{COLLECTED, SmallWritesCell, SmallWritesSweep, Way};
-pub use stream::{DataSource, FileLayout, StreamCell, StreamSweep};
 pub use sweep::Sweep;
-pub use tree::{Directories, Items, TreeCell, TreeSweep};
-pub use walk::{WalkCell, WalkSweep};
-pub use workload::{WorkloadCell, WorkloadSweep};
+pub use workload::*;
 pub use written::{Plan, Stage};
 
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,7 @@
 //! The parameters of a workload, listed once: as written in a plan, where each may be a list, and as one combination.
 
 use super::{Access, Phase};
-use crate::{Bytes, Capability};
+use crate::{Bytes, Capability, Nanos};
 
 /// What a campaign must know of a workload's parameters, whichever workload it is.
 pub trait Parameters {
@@ -27,6 +27,11 @@ pub trait Parameters {
     /// be a multiple of what the target asks for.
     fn alignments(&self, _workers: u32) -> Vec<(&'static str, Bytes)> {
         vec![("block_size", self.block_size())]
+    }
+
+    /// How long a phase lasts at the least, however fast the storage is.
+    fn least_time(&self, _phase: Phase) -> Nanos {
+        Nanos(0)
     }
 
     /// What a target must be able to do beside what [`Phase::needs`] says.

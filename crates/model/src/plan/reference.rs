@@ -26,6 +26,7 @@ impl PlanKey {
     ) -> Self {
         let value = match kind {
             "Bytes" => "a size, such as \"4 MiB\" or \"4 MB\"".to_owned(),
+            "Nanos" => "a time, such as \"100 ms\"".to_owned(),
             "bool" => "true or false".to_owned(),
             "u32" | "u64" => "a whole number".to_owned(),
             _ => choices.unwrap_or_else(|| kind.to_owned()),

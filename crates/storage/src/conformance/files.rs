@@ -6,7 +6,7 @@ use super::checked::{Check, Checked};
 use crate::{Buffer, Errno, OpKind, Open, Operation, ROOT, SOURCE, Slot};
 
 /// Each for an engine with one slot besides the directory's, with what it must be able to do.
-pub(super) const ALL: [Check; 9] = [
+pub(super) const ALL: [Check; 10] = [
     (data_comes_back, &[Keep, Read, WriteAnywhere]),
     (holes_are_zeros, &[Keep, Read, WriteAnywhere]),
     (sizes_change, &[Keep, Read, Write, Resize]),
@@ -16,6 +16,7 @@ pub(super) const ALL: [Check; 9] = [
     (the_directory_stays_open, &[Keep, Write, List]),
     (slots_are_used_again, &[Keep, Read, Write, Remove]),
     (as_many_as_the_depth_are_in_flight, &[Keep, Read, WriteAnywhere]),
+    (nothing_is_asked_by_a_nop, &[]),
 ];
 
 const FILE: Slot = Slot(1);
@@ -24,6 +25,12 @@ const READ: OpKind = OpKind::Open(Open::READ);
 const WRITE: OpKind = OpKind::Open(Open::WRITE);
 const READ_WRITE: OpKind = OpKind::Open(Open::READ_WRITE);
 const SHARED: OpKind = OpKind::Open(Open::SHARED);
+
+fn nothing_is_asked_by_a_nop(engine: &mut Checked) {
+    for slot in [ROOT, FILE, SOURCE] {
+        assert_eq!(engine.on(OpKind::Nop, slot, 0), Ok(0), "whether or not {slot:?} is open");
+    }
+}
 
 fn data_comes_back(engine: &mut Checked) {
     engine.expect_named(CREATE, FILE, b"f", Ok(0));

@@ -124,6 +124,7 @@ fn perform_rare(table: &impl Table, operation: &mut Operation) -> Result<Outcome
         OpKind::Allocate => fs::fallocate(table.at(file)?, FallocateFlags::KEEP_SIZE, 0, offset)?,
         OpKind::Truncate => fs::ftruncate(table.at(file)?, offset)?,
         OpKind::Close => return Ok(Outcome::Closed),
+        OpKind::Nop => {}
         OpKind::List => return list(table.at(file)?.as_fd(), operation).map(Outcome::Answer),
         _ if operation.dir == SOURCE => return open_source(table, operation),
         _ => return perform_named(table.at(operation.dir)?.as_fd(), table, operation),

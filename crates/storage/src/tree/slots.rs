@@ -86,6 +86,7 @@ impl Slots {
             OpKind::Allocate => self.allocate(tree, file, offset),
             OpKind::Close => self.close(tree, file),
             OpKind::List => self.list(tree, operation),
+            OpKind::Nop => Ok(0),
             _ => self.execute_named(tree, operation),
         }
     }

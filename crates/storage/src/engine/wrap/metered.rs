@@ -84,6 +84,7 @@ const fn place(kind: OpKind) -> usize {
         OpKind::RemoveDir => 12,
         OpKind::MakeDir => 13,
         OpKind::Rename => 14,
+        OpKind::Nop => 15,
     }
 }
 

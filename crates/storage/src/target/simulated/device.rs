@@ -155,6 +155,7 @@ impl Device {
             OpKind::Read => self.read,
             OpKind::Write => self.write,
             OpKind::Sync | OpKind::SyncData => self.sync,
+            OpKind::Nop => Cost::fixed(Nanos(0)),
             _ => Cost::fixed(self.metadata.base),
         }
     }

@@ -1,0 +1,178 @@
+//! The workloads that a stage can name, and the phases that they are measured in. A new workload is a file of parameters
+//! beside this one, its lines in the lists here, and a phase if none of these is one of its own.
+
+mod frames;
+mod random;
+mod small_writes;
+mod stream;
+mod tree;
+mod walk;
+
+pub use frames::{FrameFile, FrameRead, FramesCell, FramesSweep, Split};
+pub use random::{Coverage, Mode, RandomCell, RandomSweep};
+pub use small_writes::{COLLECTED, SmallWritesCell, SmallWritesSweep, Way};
+pub use stream::{DataSource, FileLayout, StreamCell, StreamSweep};
+pub use tree::{Directories, Items, TreeCell, TreeSweep};
+pub use walk::{WalkCell, WalkSweep};
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Access, PlanKey, Sweep, SyncPolicy, parameters, parameters::Parameters, reference};
+use crate::Capability;
+
+macro_rules! phases {
+    ($($(#[$doc:meta])* $name:ident = $word:literal needs [$($need:ident),*],)*) => {
+        /// A part of a cell that is measured by itself, with a barrier before it.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        pub enum Phase {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl Phase {
+            /// Every phase, in the order in which reports show them.
+            pub const ALL: &'static [Phase] = &[$(Phase::$name),*];
+
+            /// The word in the record and in reports.
+            pub const fn name(self) -> &'static str {
+                match self { $(Phase::$name => $word,)* }
+            }
+
+            /// What a target must be able to do for it, whatever the workload.
+            pub const fn needs(self) -> &'static [Capability] {
+                match self { $(Phase::$name => &[$(Capability::$need),*],)* }
+            }
+        }
+    };
+}
+
+phases! {
+    /// What a later phase needs is made; not reported.
+    LayOut = "lay out" needs [Write],
+    /// The source of a copy is read by itself, cold: the ceiling of the copy.
+    Source = "source" needs [Keep, Read],
+    /// Data are written.
+    Write = "write" needs [Write],
+    /// They are read, cold.
+    Read = "read" needs [Read],
+    /// Reads and writes of existing data, mixed.
+    Mix = "mix" needs [Read, WriteAnywhere],
+    /// Every directory is listed, every entry is looked at.
+    Walk = "walk" needs [Keep, List],
+    /// The directories of the tree, which hold the items, are made. An operation is a directory.
+    MakeTree = "tree creation" needs [Directories],
+    /// Directories are made in them. An operation is a directory, as in the next two.
+    MakeDirectories = "directory creation" needs [Directories],
+    /// Directories are looked at.
+    StatDirectories = "directory stat" needs [List],
+    /// Directories are removed.
+    RemoveDirectories = "directory removal" needs [Remove],
+    /// Files are made and filled. An operation is a file, from its open (which creates it) to its close.
+    CreateFiles = "file creation" needs [Write],
+    /// Files are looked at. An operation is a file.
+    StatFiles = "file stat" needs [List],
+    /// Files are opened and read to their end. An operation is a file, from its open to its close. Nothing is dropped from a
+    /// cache before: no claim is made where the data come from, and what this machine wrote it may find in its memory.
+    ReadFiles = "file read" needs [Read],
+    /// Files get another name in the same directory. An operation is a file.
+    RenameFiles = "file rename" needs [Rename],
+    /// Files are removed. An operation is a file.
+    RemoveFiles = "file removal" needs [Remove],
+    /// The directories of the tree are removed. An operation is a directory.
+    RemoveTree = "tree removal" needs [Remove],
+    /// The recorder takes an instrument's frames.
+    Ingest = "ingest" needs [WriteAnywhere, Sync],
+}
+
+impl Phase {
+    /// The opposite of [`Phase::name`].
+    pub fn from_name(name: &str) -> Option<Self> {
+        Phase::ALL.iter().copied().find(|phase| phase.name() == name)
+    }
+
+    /// It only makes what a later phase needs, and is reported only if it fails.
+    pub const fn is_setup(self) -> bool {
+        matches!(self, Phase::LayOut)
+    }
+}
+
+macro_rules! workloads {
+    ($($(#[doc = $doc:literal])* $name:ident($sweep:ident, $cell:ident) = $word:literal,)*) => {
+        /// A workload with its parameters, each of which may be a list.
+        #[derive(Debug, Clone, Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        pub enum WorkloadSweep {
+            $($(#[doc = $doc])* $name($sweep),)*
+        }
+
+        /// One combination of a workload's parameters.
+        #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        pub enum WorkloadCell {
+            $($(#[doc = $doc])* $name($cell),)*
+        }
+
+        impl WorkloadSweep {
+            /// The matrix of the workload's own parameters.
+            pub(super) fn cells(&self) -> Vec<WorkloadCell> {
+                match self {
+                    $(WorkloadSweep::$name(sweep) => {
+                        sweep.cells().into_iter().map(WorkloadCell::$name).collect()
+                    })*
+                }
+            }
+        }
+
+        impl WorkloadCell {
+            /// The workload's word in plans and reports.
+            pub const fn name(&self) -> &'static str {
+                match self { $(WorkloadCell::$name(_) => $word,)* }
+            }
+
+            /// Every workload: its word, what it is, its parameters.
+            pub fn reference() -> Vec<(&'static str, String, Vec<PlanKey>)> {
+                vec![$(($word, [$($doc),*].join(" ").trim().to_owned(), $cell::keys()),)*]
+            }
+
+            /// Its parameters.
+            pub fn parameters(&self) -> &dyn Parameters {
+                match self { $(WorkloadCell::$name(cell) => cell,)* }
+            }
+
+            pub(super) fn parameters_mut(&mut self) -> &mut dyn Parameters {
+                match self { $(WorkloadCell::$name(cell) => cell,)* }
+            }
+        }
+    };
+}
+
+workloads! {
+    /// Sequential write of files, then a cold sequential read.
+    Stream(StreamSweep, StreamCell) = "stream",
+    /// Aligned random reads, writes or both.
+    Random(RandomSweep, RandomCell) = "random",
+    /// One large amount as tiny writes, against the same amount at once.
+    SmallWrites(SmallWritesSweep, SmallWritesCell) = "small_writes",
+    /// Two-dimensional frames into one file of three dimensions or one each, then a cold read.
+    Frames(FramesSweep, FramesCell) = "frames",
+    /// What mdtest does.
+    Tree(TreeSweep, TreeCell) = "tree",
+    /// What `ls -lR` does.
+    Walk(WalkSweep, WalkCell) = "walk",
+}
+
+impl WorkloadCell {
+    /// Data come from files in the plan's source directory.
+    pub fn copies(&self) -> bool {
+        self.parameters().phases().contains(&Phase::Source)
+    }
+}
+
+impl fmt::Display for WorkloadCell {
+    /// The parameters, as reports name the cell.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.parameters().phrases().join(", "))
+    }
+}
