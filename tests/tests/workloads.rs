@@ -4,7 +4,7 @@
 use std::{fs, time::Duration};
 
 use nilometer_model::{
-    Coldness, Results, Sample,
+    Coldness, Nanos, Results, Sample,
     plan::{Cell, FileLayout, Phase, SyncPolicy, WorkloadCell, WorkloadRun},
 };
 use nilometer_tests::{run_directories, start};
@@ -75,6 +75,14 @@ workers = 2
 [stage.workload.small_writes]
 total = "100 kB"
 way = ["each", "collected", "at_once"]
+
+[[stage]]
+name = "waits"
+workers = 2
+engine = ["sync", "io_uring", "pool"]
+[stage.workload.wait]
+duration = "20 ms"
+operations = 3
 
 [[stage]]
 name = "stonewall"
@@ -149,6 +157,7 @@ fn every_parameter_does_what_it_says_on_a_real_directory() {
     copies(&results);
     random(&results);
     small_writes(&results);
+    waits(&results);
     limits(&results);
     assert_eq!(
         of(&results, "written only").iter().map(|(_, phase, _)| *phase).collect::<Vec<_>>(),
@@ -221,6 +230,40 @@ fn small_writes(results: &Results) {
     for writes in [1000, 2, 1] {
         assert!(operations.contains(&(2 * (writes + 3))), "{writes} writes a worker: {operations:?}");
     }
+}
+
+/// Each time counts once, and none comes before it is due.
+fn waits(results: &Results) {
+    for (cell, phase, sample) in of(results, "waits") {
+        assert_eq!((phase, sample.operations, sample.bytes), (Phase::Wait, 2 * 3, 0), "{cell}");
+        let soonest = sample.workers.iter().map(|worker| worker.last_done).min();
+        assert!(soonest >= Some(Nanos::from_millis(3 * 20)), "{cell}: {soonest:?}");
+    }
+}
+
+const NOTHING_ASKED: &str = r#"
+title = "nothing is asked"
+repeats = 5
+[[stage]]
+name = "waits"
+workers = 2
+[stage.workload.wait]
+duration = "100 ms"
+operations = 5
+"#;
+
+/// A test of the machine as much as of the program: a margin of 10 % are 50 ms, which no wake-up should be late by.
+#[test]
+fn two_targets_of_which_nothing_is_asked_are_alike() {
+    let home = tempfile::tempdir().expect("a temporary directory");
+    for name in ["a", "b"] {
+        fs::create_dir(home.path().join(name)).expect("a directory");
+    }
+    fs::write(home.path().join("plan.toml"), format!("margin = 10\n{NOTHING_ASKED}")).expect("space");
+    let arguments = ["evaluate", "a", "b", "--plan", "plan.toml", "--record", "r.sqlite"];
+    let ended = start(home.path(), &arguments).end(Duration::from_mins(3));
+    assert!(ended.has_answered(), "{}\n{}", ended.stdout, ended.stderr);
+    assert!(ended.stdout.contains("A and B: no difference larger than 10 %"), "{}", ended.stdout);
 }
 
 /// What was not written is not read, and what ends early is still synced and closed.

@@ -17,6 +17,7 @@ mod stonewall;
 mod stream;
 mod transfer;
 mod tree;
+mod wait;
 mod walk;
 mod writing;
 
@@ -30,6 +31,7 @@ pub use permutation::Permutation;
 pub use stonewall::Stonewall;
 pub use transfer::{Direction, Transfer};
 pub use tree::Tree;
+pub use wait::Waiting;
 pub use walk::Walk;
 pub use writing::Writing;
 
@@ -131,6 +133,7 @@ pub fn build(cell: &WorkloadCell, phase: Phase, part: WorkerPart) -> Box<dyn Wor
         (WorkloadCell::Stream(cell), phase) => stream::build(cell, phase, part),
         (WorkloadCell::Random(cell), phase) => Box::new(random::build(cell, phase, part)),
         (WorkloadCell::SmallWrites(cell), _) => Box::new(small_writes::build(cell, part)),
+        (WorkloadCell::Wait(cell), _) => Box::new(Waiting::new(cell, &part)),
     }
 }
 
@@ -168,6 +171,7 @@ pub fn counted(phase: Phase) -> Counted {
         | Phase::Read
         | Phase::Mix
         | Phase::Walk
+        | Phase::Wait
         | Phase::Ingest => Counted::All,
     }
 }

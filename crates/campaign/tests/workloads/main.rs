@@ -8,6 +8,7 @@ mod small_writes;
 mod stonewall;
 mod stream;
 mod tree;
+mod wait;
 mod walk;
 
 use nilometer_campaign::workload::{WorkerPart, build};

@@ -6,6 +6,7 @@ mod random;
 mod small_writes;
 mod stream;
 mod tree;
+mod wait;
 mod walk;
 
 pub use frames::{FrameFile, FrameRead, FramesCell, FramesSweep, Split};
@@ -13,6 +14,7 @@ pub use random::{Coverage, Mode, RandomCell, RandomSweep};
 pub use small_writes::{COLLECTED, SmallWritesCell, SmallWritesSweep, Way};
 pub use stream::{DataSource, FileLayout, StreamCell, StreamSweep};
 pub use tree::{Directories, Items, TreeCell, TreeSweep};
+pub use wait::{WaitCell, WaitSweep};
 pub use walk::{WalkCell, WalkSweep};
 
 use std::fmt;
@@ -82,6 +84,8 @@ phases! {
     RemoveFiles = "file removal" needs [Remove],
     /// The directories of the tree are removed. An operation is a directory.
     RemoveTree = "tree removal" needs [Remove],
+    /// Given times are waited for. An operation is one of them, and asks nothing of the storage.
+    Wait = "wait" needs [],
     /// The recorder takes an instrument's frames.
     Ingest = "ingest" needs [WriteAnywhere, Sync],
 }
@@ -161,6 +165,8 @@ workloads! {
     Tree(TreeSweep, TreeCell) = "tree",
     /// What `ls -lR` does.
     Walk(WalkSweep, WalkCell) = "walk",
+    /// Nothing but waiting until given times: what the tool and its machine do to a figure.
+    Wait(WaitSweep, WaitCell) = "wait",
 }
 
 impl WorkloadCell {
