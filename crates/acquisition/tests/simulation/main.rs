@@ -35,7 +35,6 @@ mod overtaken;
 mod packets;
 mod positions;
 mod pretending;
-mod reading;
 mod room;
 mod scattered;
 mod storing;
