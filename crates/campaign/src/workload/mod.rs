@@ -31,7 +31,7 @@ pub use permutation::Permutation;
 pub use stonewall::Stonewall;
 pub use transfer::{Direction, Transfer};
 pub use tree::Tree;
-pub use wait::Waiting;
+pub use wait::TimedWaits;
 pub use walk::Walk;
 pub use writing::Writing;
 
@@ -133,7 +133,7 @@ pub fn build(cell: &WorkloadCell, phase: Phase, part: WorkerPart) -> Box<dyn Wor
         (WorkloadCell::Stream(cell), phase) => stream::build(cell, phase, part),
         (WorkloadCell::Random(cell), phase) => Box::new(random::build(cell, phase, part)),
         (WorkloadCell::SmallWrites(cell), _) => Box::new(small_writes::build(cell, part)),
-        (WorkloadCell::Wait(cell), _) => Box::new(Waiting::new(cell, &part)),
+        (WorkloadCell::Wait(cell), _) => Box::new(TimedWaits::new(cell, &part)),
     }
 }
 

@@ -8,7 +8,7 @@ use super::WorkerPart;
 
 /// A worker that waits.
 #[derive(Debug)]
-pub struct Waiting {
+pub struct TimedWaits {
     duration: Nanos,
     /// Times that are still to come.
     left: u64,
@@ -17,14 +17,14 @@ pub struct Waiting {
     stop_at: Nanos,
 }
 
-impl Waiting {
+impl TimedWaits {
     /// What a worker does in the phase of a cell. It needs no memory.
     pub fn new(cell: &WaitCell, part: &WorkerPart) -> Self {
-        Waiting { duration: cell.duration, left: cell.operations, next: None, stop_at: part.stop_at }
+        TimedWaits { duration: cell.duration, left: cell.operations, next: None, stop_at: part.stop_at }
     }
 }
 
-impl Workload for Waiting {
+impl Workload for TimedWaits {
     fn next(&mut self, now: Nanos) -> Step {
         if self.left == 0 || now >= self.stop_at {
             self.left = 0;
