@@ -47,6 +47,13 @@ fn names(directory: &Path) -> Vec<String> {
     names
 }
 
+/// Whether a frame was stored in this lane, whose file grows.
+fn has_frames(lane: &Path) -> bool {
+    let is_frames = |name: &String| name.ends_with(".raw");
+    let length = |name: String| fs::metadata(lane.join(name)).expect("it is there").len();
+    names(lane).into_iter().find(is_frames).is_some_and(|name| length(name) > 0)
+}
+
 /// The first file of frames in the directory of a lane.
 fn frames_in(lane: &Path) -> PathBuf {
     let is_frames = |path: &PathBuf| path.extension().is_some_and(|suffix| suffix == "raw");
