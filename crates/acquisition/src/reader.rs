@@ -4,6 +4,7 @@ mod below;
 mod checksums;
 mod frames;
 mod grow;
+mod index;
 mod labels;
 mod pieces;
 mod placements;
@@ -14,9 +15,10 @@ pub use checksums::Checksums;
 pub use frames::FrameReader;
 pub(crate) use frames::read_encoded;
 pub(crate) use grow::{Look, News};
+pub(crate) use index::Change;
+pub use index::{ChunkNames, FrameLocation, Index, Trust};
 pub use labels::Numbers;
 pub use placements::Placements;
-pub(crate) use recent::Recent;
 
 use std::{
     collections::BTreeMap,
@@ -25,210 +27,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use nilometer_model::Nanos;
-use nilometer_storage::process::BootId;
-
 use crate::{
-    Gap, Ranges, Stream,
-    instrument::Origin,
-    journal::{self, Entry, FrameExtent, Head, RECORD},
+    journal::{Head, RECORD},
     recording_file::{self, PageCache, ReadAccess, RecordingFile},
 };
-use pieces::Lasting;
-
-/// What must have survived for a frame to count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Trust {
-    /// The process may have died: acknowledged frames are there.
-    Acknowledged,
-    /// The machine may have lost power: durable frames are there.
-    Durable,
-}
-
-/// Where a frame is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FrameLocation {
-    /// Index of the lane's head in [`Index::heads`].
-    pub lane: usize,
-    /// Where in the lane's files.
-    pub extent: FrameExtent,
-}
-
-impl FrameLocation {
-    /// Which file of the lane, or part of its only one.
-    pub fn file(&self) -> u64 {
-        self.extent.file
-    }
-}
-
-/// Which frames there are, and where: pure, from the journals' bytes.
-#[derive(Debug, Clone, Default)]
-pub struct Index {
-    /// The lanes whose journals belong together.
-    pub heads: Vec<Head>,
-    /// What the frames are made from, if they are simulated and follow from a seed.
-    pub origin: Option<Origin>,
-    /// What packets its frames are blocks of, if they are.
-    pub stream: Option<Stream>,
-    /// Packets that are missing, by the block that they are missing in.
-    pub gaps: BTreeMap<u64, Vec<Gap>>,
-    /// The names of chunks, by lane and file: the number in the last one that was noted, and in the one before. A file has
-    /// the last, or that before if the recorder died between noting and renaming.
-    pub chunks: BTreeMap<(usize, u64), ChunkNames>,
-    /// By frame number.
-    pub frames: Placements,
-    /// Those that were complete last.
-    pub(crate) recent: Recent,
-    /// A frame may be in two lanes, if the first failed when it was stored but not yet acknowledged.
-    pub copies: BTreeMap<u64, Vec<FrameLocation>>,
-    /// Frames that were removed to make room.
-    pub removed: Numbers,
-    /// By lane: the last of its files that was removed. Older ones were before.
-    pub(crate) gone: BTreeMap<usize, u64>,
-    /// How many frames the recording was due, if it was ended in order.
-    pub due: Option<u64>,
-    /// Bytes of the last one, if it is a block of packets and that is known.
-    pub last: Option<u32>,
-    /// Lanes that were ended in order.
-    pub ended: usize,
-    /// In which start of which machine it was recorded, if it says so.
-    pub boot: Option<BootId>,
-}
-
-/// What the name of a chunk may be: by the number in it, if there is one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ChunkNames {
-    /// As noted last.
-    pub last: Option<u32>,
-    /// As noted before, if ever.
-    pub before: Option<Option<u32>>,
-}
-
-impl Index {
-    /// Unites journals. Those of another recording than the first valid one's are left out.
-    pub fn unite<'a>(journals: impl IntoIterator<Item = &'a [u8]>, trust: Trust) -> Self {
-        let mut index = Index::default();
-        for journal in journals {
-            index.join_entries(&journal::prefix(journal), trust);
-        }
-        index.prune();
-        index
-    }
-
-    /// What is in another lane is not removed.
-    fn prune(&mut self) {
-        let Index { frames, removed, .. } = self;
-        if !removed.is_empty() {
-            for number in frames.numbers(0..u64::MAX) {
-                removed.remove(number);
-            }
-        }
-    }
-
-    /// What a lane's journal says behind the first so many records. Frames of files that were removed are gone, and of the
-    /// others those that are `lasting` count.
-    fn take(&mut self, (lane, before): (usize, u64), entries: &[Entry], removed: &Ranges, lasting: Lasting) {
-        if let Some(last) = removed.last() {
-            self.gone.insert(lane, last);
-        }
-        let mut gaps: BTreeMap<u64, Vec<Gap>> = BTreeMap::new();
-        for (entry, record) in entries.iter().zip(before..) {
-            match *entry {
-                Entry::Frame { number, extent, .. } if removed.contains(extent.file) => {
-                    self.removed.add(number);
-                }
-                Entry::Frame { number, extent, due, .. } if lasting.has(extent.file, record) => {
-                    self.gaps.extend(gaps.remove_entry(&number));
-                    self.recent.add(number, Nanos(due));
-                    self.found(number, FrameLocation { lane, extent });
-                }
-                Entry::Chunk { file, number } => {
-                    let before = self.chunks.get(&(lane, file)).map(|names| names.last);
-                    self.chunks.insert((lane, file), ChunkNames { last: number, before });
-                }
-                Entry::Gap { number, gap } => gaps.entry(number).or_default().push(gap),
-                Entry::End { due } => {
-                    self.ended += 1;
-                    self.due = self.due.max(due.map(|due| due.frames));
-                    self.last = self.last.or(due.and_then(|due| due.last));
-                }
-                _ => {}
-            }
-        }
-    }
-
-    fn found(&mut self, number: u64, place: FrameLocation) {
-        if let Some(other) = self.frames.insert(number, place) {
-            self.copies.entry(number).or_default().push(other);
-        }
-    }
-
-    /// What a file of frames may be called in a recording of this name, as it should be first.
-    pub fn file_names(&self, name: &str, location: FrameLocation) -> Vec<String> {
-        let (lane, file) = (location.lane, location.file());
-        let head = &self.heads[lane];
-        let named = |number: Option<u32>| {
-            number.map_or_else(|| head.file_name(name, file), |number| head.chunk_name(name, number))
-        };
-        let Some(&ChunkNames { last, before }) = self.chunks.get(&(lane, file)) else {
-            return vec![named(None)];
-        };
-        // Not if another chunk has that name meanwhile.
-        let taken = |number| self.chunks.iter().any(|((of, _), names)| *of == lane && names.last == number);
-        let before = before.filter(|number| number.is_none() || !taken(*number));
-        [Some(last), before].into_iter().flatten().map(named).collect()
-    }
-
-    /// Which file of a lane a place is in: the same for all that are in one, whichever part of it that is.
-    pub fn file_of(&self, location: FrameLocation) -> (usize, u64) {
-        let many = self.heads[location.lane].storing.is_many_files();
-        (location.lane, if many { location.file() } else { 0 })
-    }
-
-    /// Whether the file that a place was in is removed, or overwritten there.
-    pub fn is_gone(&self, location: FrameLocation) -> bool {
-        self.gone.get(&location.lane).is_some_and(|last| location.file() <= *last)
-    }
-
-    /// Every place where a frame is.
-    pub fn places(&self, number: u64) -> impl Iterator<Item = FrameLocation> {
-        let copies = self.copies.get(&number).into_iter().flatten();
-        self.frames.get(number).into_iter().chain(copies.copied())
-    }
-
-    /// How many frames there should be, as far as is known: as many as were due, or up to the last that is there.
-    pub fn expected(&self) -> u64 {
-        let last = [self.frames.last(), self.removed.last()];
-        let known = last.into_iter().flatten().max().map_or(0, |last| last + 1);
-        self.due.unwrap_or(0).max(known)
-    }
-
-    /// The first frame from which on none was removed.
-    pub fn first(&self) -> u64 {
-        self.removed.last().map_or(0, |last| last + 1)
-    }
-
-    /// Numbers that are missing though they should be there, as ranges: first and count. None is missing before the last one
-    /// that was removed to make room.
-    pub fn missing(&self) -> Vec<(u64, u64)> {
-        let (mut missing, mut next) = (Vec::new(), self.first());
-        for number in self.frames.numbers(next..u64::MAX).chain([self.expected()]) {
-            if number > next {
-                missing.push((next, number - next));
-            }
-            next = number + 1;
-        }
-        missing
-    }
-}
-
-fn removed(entry: Entry) -> Option<u64> {
-    if let Entry::Removed { file } = entry { Some(file) } else { None }
-}
-
-fn durable(entry: Entry) -> Option<u64> {
-    if let Entry::Durable { file } = entry { Some(file) } else { None }
-}
 
 /// What can't be read, and why: a directory, a journal.
 pub type Unreadable = Vec<(PathBuf, io::Error)>;
@@ -271,8 +73,6 @@ pub struct Recording {
     stems: Vec<Stem>,
     /// Where it was looked for.
     directories: Vec<PathBuf>,
-    /// By lane: how many records of its journal were taken.
-    taken: Vec<u64>,
 }
 
 impl Recording {
@@ -318,15 +118,14 @@ impl Recording {
     }
 
     fn of(found: &[Found], mut unreadable: Unreadable, directories: &[PathBuf], trust: Trust) -> Self {
-        let (mut index, mut taken) = (Index::default(), Vec::new());
+        let mut index = Index::default();
         for found in found {
-            let (records, read) = index.join_journal(found, trust);
-            taken.push(records);
+            let read = index.join_journal(found, trust);
             unreadable.extend(read.err().map(|error| (found.path.clone(), error)));
         }
         index.prune();
         let stems = found.iter().filter_map(Stem::of).collect();
-        Recording { index, unreadable, stems, directories: directories.to_vec(), taken }
+        Recording { index, unreadable, stems, directories: directories.to_vec() }
     }
 
     /// Its name.

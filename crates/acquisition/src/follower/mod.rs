@@ -8,7 +8,7 @@ mod names;
 mod tail;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -19,8 +19,9 @@ use nilometer_model::{ByteRate, Histogram, Nanos, ReaderTotals};
 use nilometer_storage::{Arena, Buffer, Completion, Errno, OpKind, Operation, Step, Wait, Workload};
 
 use crate::{
-    Expected, Frame, Gap, Ranges, Ring,
-    journal::{Entry, FrameExtent},
+    Expected, Frame, Ranges, Ring,
+    journal::Entry,
+    reader::{Change, FrameLocation, Index},
     sink::RawLayout,
 };
 use tail::{Tail, decode};
@@ -58,18 +59,18 @@ pub struct Follower {
     purpose: Purpose,
     following: Following,
     over: Arc<AtomicBool>,
-    /// Acknowledged and not read yet, by number.
-    pending: BTreeMap<u64, PendingFrame>,
-    /// What did not come of blocks that were not read yet.
-    gaps: BTreeMap<u64, Vec<Gap>>,
+    /// What the journals say of frames that were not read yet.
+    index: Index,
+    /// When those of them that are to be read were due, by number.
+    pending: BTreeMap<u64, Nanos>,
     /// Packets that were left out in blocks.
     left_out: BTreeMap<u64, u64>,
     /// Numbers of the frames that were read: one that a lane gave back when it failed may be in the journals of two.
     seen: Ranges,
-    /// Frames of files that were not there when they were to be read, by lane and file, until the journal says why.
-    gone: BTreeMap<(usize, u64), u64>,
+    /// Frames of files that were not there when they were to be read, until the journal says why.
+    gone: BTreeSet<u64>,
     /// The frame that is being read.
-    current: Option<(u64, PendingFrame)>,
+    current: Option<PendingFrame>,
     /// The lane whose journal is looked at next, if one is, and whether there was anything new in this round.
     looking: Option<(usize, bool)>,
     look_at: Nanos,
@@ -78,8 +79,6 @@ pub struct Follower {
     scratch: Option<Buffer>,
     /// Where the next frames go, if there is room.
     room: Vec<Buffer>,
-    /// How many frames were due, as far as the journals say.
-    due: Option<u64>,
     first: Option<Nanos>,
     totals: ReaderTotals,
     late: Histogram,
@@ -88,8 +87,8 @@ pub struct Follower {
 /// A frame that is to be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct PendingFrame {
-    lane: usize,
-    extent: FrameExtent,
+    number: u64,
+    location: FrameLocation,
     due: Nanos,
 }
 
@@ -102,6 +101,10 @@ impl Follower {
     /// `over` is set.
     pub fn new(lanes: Vec<RawLayout>, purpose: Purpose, following: Following, over: Arc<AtomicBool>) -> Self {
         let room = Follower::room(&lanes);
+        let mut index = Index::default();
+        for layout in &lanes {
+            index.add_lane(layout.head).expect("lanes of one recording are followed");
+        }
         let lanes: Vec<_> =
             lanes.into_iter().zip(0..).map(|(layout, number)| Tail::new(layout, number)).collect();
         let one = |size| Arena::shared_out(1, size).1.pop();
@@ -112,18 +115,17 @@ impl Follower {
             purpose,
             following,
             over,
+            index,
             pending: BTreeMap::new(),
-            gaps: BTreeMap::new(),
             left_out: BTreeMap::new(),
             seen: Ranges::default(),
-            gone: BTreeMap::new(),
+            gone: BTreeSet::new(),
             current: None,
             looking: None,
             look_at: Nanos(0),
             read_at: Nanos(0),
             scratch: one(SCRATCH),
             room,
-            due: None,
             first: None,
             totals: ReaderTotals { copies, ..ReaderTotals::default() },
             late: Histogram::default(),
@@ -152,26 +154,31 @@ impl Follower {
     }
 
     /// The next operation for the frame that is being read.
-    fn go_on(&mut self, place: PendingFrame) -> Option<Operation> {
-        let lane = &mut self.lanes[place.lane];
-        match lane.open {
-            _ if lane.names.is_in_doubt() => Some(lane.look(self.scratch.take()?)),
-            Some(file) if file == place.extent.file && !lane.names.is_stale() => {
-                Some(lane.read(&place.extent, self.room.pop()?))
+    fn go_on(&mut self, frame: PendingFrame) -> Option<Operation> {
+        let FrameLocation { lane, extent } = frame.location;
+        let records = self.index.records(lane);
+        let tail = &mut self.lanes[lane];
+        match tail.open {
+            _ if tail.names.is_in_doubt() => Some(tail.look(records, self.scratch.take()?)),
+            Some(file) if file == extent.file && !tail.names.is_stale() => {
+                Some(tail.read(&extent, self.room.pop()?))
             }
             Some(_) => {
-                let (slot, buffer) = (lane.frames, self.scratch.take()?);
-                lane.closed();
-                Some(Operation::on(OpKind::Close, slot, buffer))
+                let buffer = self.scratch.take()?;
+                tail.closed();
+                Some(Operation::on(OpKind::Close, tail.frames, buffer))
             }
-            None => Some(lane.open(place.extent.file, self.scratch.take()?)),
+            None => {
+                let names = self.index.file_names(&tail.layout.name, frame.location);
+                Some(tail.open(names, self.scratch.take()?))
+            }
         }
     }
 
     /// When the next frame may be read.
     fn next_read(&self) -> Option<Nanos> {
-        let (_, place) = self.pending.first_key_value()?;
-        Some(self.read_at.max(place.due + self.following.distance))
+        let (_, due) = self.pending.first_key_value()?;
+        Some(self.read_at.max(*due + self.following.distance))
     }
 
     /// Whether there is room for another frame.
@@ -182,54 +189,65 @@ impl Follower {
         !self.room.is_empty()
     }
 
+    /// The next frame that is to be read.
+    fn take_pending(&mut self) -> Option<PendingFrame> {
+        let (number, due) = self.pending.pop_first()?;
+        let location = self.index.frames.get(number)?;
+        Some(PendingFrame { number, location, due })
+    }
+
+    /// All journals are read to their ends.
+    fn has_ended(&self) -> bool {
+        self.index.ended >= self.lanes.len()
+    }
+
     fn is_over(&self) -> bool {
-        let read = self.pending.is_empty() && self.lanes.iter().all(|lane| lane.ended);
+        let read = self.pending.is_empty() && self.has_ended();
         read || self.over.load(Ordering::Relaxed)
     }
 
-    fn note(&mut self, number: u64, gap: Gap) {
-        if !gap.filled {
-            *self.left_out.entry(number).or_default() += gap.count;
-        }
-        self.gaps.entry(number).or_default().push(gap);
+    /// Takes in what was read of a lane's journal: whether anything in it is new. A torn record is not finished yet.
+    fn take_records(&mut self, lane: usize, bytes: &[u8]) -> bool {
+        let from = self.index.records(lane);
+        let (entries, _) = self.lanes[lane].layout.head.entries_within_limits(from, bytes);
+        self.take(lane, &entries);
+        !entries.is_empty()
     }
 
     /// What is new in the journals.
-    fn take(&mut self, lane: usize, entries: Vec<Entry>) {
-        for entry in entries {
-            match entry {
-                Entry::Frame { number, .. } if self.seen.contains(number) => {}
-                Entry::Frame { number, extent, due, .. } => {
-                    self.pending.insert(number, PendingFrame { lane, extent, due: Nanos(due) });
+    fn take(&mut self, lane: usize, entries: &[Entry]) {
+        let from = self.index.records(lane);
+        let mut changes = Vec::new();
+        self.index.follow(lane, from, entries, &mut |change| changes.push(change));
+        for change in changes {
+            self.changed(change);
+        }
+    }
+
+    fn changed(&mut self, change: Change) {
+        match change {
+            Change::Added { number, due, left_out } => {
+                if left_out > 0 {
+                    self.left_out.insert(number, left_out);
                 }
-                Entry::Removed { file } => {
-                    self.totals.missed += self.gone.remove(&(lane, file)).unwrap_or_default();
-                    self.totals.missed += self.forget(lane, file);
+                if self.seen.contains(number) {
+                    self.index.forget(number);
+                } else {
+                    self.gone.remove(&number);
+                    self.pending.insert(number, due);
                 }
-                Entry::End { due } => self.due = self.due.max(due.map(|due| due.frames)),
-                Entry::Gap { number, gap } => self.note(number, gap),
-                Entry::Head(_)
-                | Entry::Origin(_)
-                | Entry::Stream(_)
-                | Entry::Chunk { .. }
-                | Entry::Checkpoint { .. }
-                | Entry::Boot(_)
-                | Entry::Durable { .. } => {}
+            }
+            Change::Removed { number } => {
+                let awaited = self.pending.remove(&number).is_some() || self.gone.remove(&number);
+                self.totals.missed += u64::from(awaited);
             }
         }
     }
 
-    /// The frames of a file can't be read any more: how many there were.
-    fn forget(&mut self, lane: usize, file: u64) -> u64 {
-        let before = self.pending.len();
-        self.pending.retain(|_, place| (place.lane, place.extent.file) != (lane, file));
-        (before - self.pending.len()) as u64
-    }
-
     /// What became of files that were not there: where the journals end, every removal is in them.
     fn account_for_gone(&mut self) {
-        let gone: u64 = std::mem::take(&mut self.gone).into_values().sum();
-        if self.lanes.iter().all(|lane| lane.ended) {
+        let gone = std::mem::take(&mut self.gone).len() as u64;
+        if self.has_ended() {
             self.totals.failed += gone;
         } else {
             self.totals.missed += gone;
@@ -238,22 +256,22 @@ impl Follower {
 
     fn looked(&mut self, lane: usize, completion: Completion) {
         let Completion { operation, result, finished, .. } = completion;
-        let tail = &mut self.lanes[lane];
         let mut news = false;
         match (operation.kind, result) {
             (OpKind::Read, Ok(length)) => {
-                let entries = tail.take(&operation.buffer[..length as usize]);
-                news = !entries.is_empty();
-                self.take(lane, entries);
+                news = self.take_records(lane, &operation.buffer[..length as usize]);
             }
             (_, Ok(_)) => {
-                tail.opened();
+                self.lanes[lane].opened();
                 news = true;
             }
             // It will be there.
             (_, Err(Errno::ENOENT)) => {}
             // It is looked at every 2 ms: one fault, however long it lasts.
-            (_, Err(_)) => self.totals.failed += u64::from(!std::mem::replace(&mut tail.fails, true)),
+            (_, Err(_)) => {
+                let failed_before = std::mem::replace(&mut self.lanes[lane].fails, true);
+                self.totals.failed += u64::from(!failed_before);
+            }
         }
         self.lanes[lane].fails &= result.is_err();
         self.scratch = Some(operation.buffer);
@@ -264,77 +282,103 @@ impl Follower {
         }
     }
 
-    fn opened(&mut self, (number, place): (u64, PendingFrame), completion: Completion) {
+    fn opened(&mut self, frame: PendingFrame, completion: Completion) {
         self.scratch = Some(completion.operation.buffer);
+        let FrameLocation { lane, extent } = frame.location;
+        let may_be_renamed = self.index.chunks.contains_key(&(lane, extent.file));
+        let tail = &mut self.lanes[lane];
         match completion.result {
             Ok(_) => {
-                self.lanes[place.lane].opened_file(place.extent.file, true);
-                self.current = Some((number, place));
+                tail.opened_file(extent.file, true, may_be_renamed);
+                self.current = Some(frame);
             }
-            Err(Errno::ENOENT) if self.lanes[place.lane].opened_file(place.extent.file, false) => {
-                self.current = Some((number, place));
+            Err(Errno::ENOENT) => {
+                tail.opened_file(extent.file, false, may_be_renamed);
+                if may_be_renamed {
+                    self.current = Some(frame);
+                } else {
+                    self.is_gone(frame);
+                }
             }
-            Err(Errno::ENOENT) => self.is_gone(place),
             Err(_) => self.totals.failed += 1,
         }
     }
 
     /// The file of the frame that is read is not there, nor are those in it.
-    fn is_gone(&mut self, place: PendingFrame) {
-        let frames = 1 + self.forget(place.lane, place.extent.file);
-        *self.gone.entry((place.lane, place.extent.file)).or_default() += frames;
+    fn is_gone(&mut self, frame: PendingFrame) {
+        let file = self.index.file_of(frame.location);
+        let Follower { index, pending, .. } = self;
+        let lost = pending.extract_if(.., |number, _| {
+            index.frames.get(*number).is_none_or(|location| index.file_of(location) == file)
+        });
+        let lost = lost.map(|(number, _)| number).chain([frame.number]);
+        if index.is_gone(frame.location) {
+            self.totals.missed += lost.count() as u64;
+        } else {
+            self.gone.extend(lost);
+        }
     }
 
     /// The journal of a lane was looked at to see whether the right file is open.
-    fn made_sure(&mut self, (number, place): (u64, PendingFrame), completion: Completion) {
+    fn made_sure(&mut self, frame: PendingFrame, completion: Completion) {
         let Completion { operation, result, .. } = completion;
-        let lane = &mut self.lanes[place.lane];
-        let entries = lane.take(&operation.buffer[..result.unwrap_or(0) as usize]);
+        let lane = frame.location.lane;
+        let news = self.take_records(lane, &operation.buffer[..result.unwrap_or(0) as usize]);
         self.scratch = Some(operation.buffer);
-        self.current = Some((number, place));
-        if entries.is_empty() && !lane.names.make_sure(place.extent.file, lane.open.is_some()) {
+        self.current = Some(frame);
+        let names = self.index.file_names(&self.lanes[lane].layout.name, frame.location);
+        let tail = &mut self.lanes[lane];
+        tail.names.update(names);
+        if !news && !tail.names.make_sure(tail.open.is_some()) {
             self.current = None;
-            self.is_gone(place);
+            self.is_gone(frame);
         }
-        self.take(place.lane, entries);
     }
 
-    fn read(&mut self, (number, place): (u64, PendingFrame), completion: Completion) {
-        let Completion { operation, result, finished, .. } = completion;
-        let (lane, due, mut data) = (&self.lanes[place.lane], place.due, operation.buffer);
-        let length = place.extent.size as usize;
-        let whole = result.is_ok_and(|read| decode(&place.extent, read, &mut data));
-        let gaps = self.gaps.remove(&number).unwrap_or_default();
-        let right = match &self.purpose {
-            Purpose::Check(expected) if whole => {
-                let before = self.left_out.range(..number).map(|(_, count)| count).sum();
-                expected.verify(number, &data[..length], &gaps, before).is_ok()
-            }
-            _ => true,
-        };
-        match &self.purpose {
-            Purpose::Copy(ring) if whole => {
-                let stream = lane.layout.stream.as_ref();
-                let packed = stream.map(|stream| Box::new(stream.packed(length, gaps)));
-                ring.put(
-                    finished,
-                    &mut vec![Frame { number, due, data, packed, encoded: None }],
-                    &mut self.room,
-                    false,
-                );
-            }
-            _ => self.room.push(data),
+    fn read(&mut self, frame: PendingFrame, completion: Completion) {
+        let Completion { operation, result, finished, issued, .. } = completion;
+        let PendingFrame { number, location, due } = frame;
+        let length = location.extent.size as usize;
+        let mut data = operation.buffer;
+        let whole = result.is_ok_and(|read| decode(&location.extent, read, &mut data));
+        if !whole {
+            self.totals.failed += 1;
+            self.room.push(data);
+            return;
         }
-        self.totals.failed += u64::from(!whole);
-        self.totals.wrong += u64::from(!right);
-        if whole {
-            self.seen.add(number);
-        }
-        if whole && right {
+        if self.put(frame, data, finished) {
             self.totals.frames += 1;
             self.totals.bytes += length as u64;
             self.late.add(finished.since(due).0);
-            self.totals.wall = finished.since(*self.first.get_or_insert(completion.issued));
+            self.totals.wall = finished.since(*self.first.get_or_insert(issued));
+        } else {
+            self.totals.wrong += 1;
+        }
+        self.seen.add(number);
+        // Another lane may have noted it meanwhile.
+        self.pending.remove(&number);
+        self.index.forget(number);
+    }
+
+    /// Does with a frame what it was read for: whether it is right.
+    fn put(&mut self, frame: PendingFrame, data: Buffer, now: Nanos) -> bool {
+        let PendingFrame { number, location, due } = frame;
+        let length = location.extent.size as usize;
+        let gaps = self.index.gaps.remove(&number).unwrap_or_default();
+        match &self.purpose {
+            Purpose::Check(expected) => {
+                let before = self.left_out.range(..number).map(|(_, count)| count).sum();
+                let right = expected.verify(number, &data[..length], &gaps, before).is_ok();
+                self.room.push(data);
+                right
+            }
+            Purpose::Copy(ring) => {
+                let stream = self.lanes[location.lane].layout.stream.as_ref();
+                let packed = stream.map(|stream| Box::new(stream.packed(length, gaps)));
+                let frame = Frame { number, due, data, packed, encoded: None };
+                ring.put(now, &mut vec![frame], &mut self.room, false);
+                true
+            }
         }
     }
 
@@ -348,8 +392,8 @@ impl Follower {
 impl Workload for Follower {
     fn next(&mut self, now: Nanos) -> Step {
         loop {
-            if let Some((_, place)) = self.current {
-                let operation = self.go_on(place);
+            if let Some(frame) = self.current {
+                let operation = self.go_on(frame);
                 return operation.map_or(Step::Wait(Wait::ForOne), |operation| Step::Issue(operation, now));
             }
             if self.scratch.is_none() {
@@ -358,16 +402,16 @@ impl Workload for Follower {
             if self.is_over() {
                 self.account_for_gone();
                 if let Purpose::Copy(ring) = &self.purpose {
-                    ring.close(self.due.unwrap_or(self.totals.frames));
+                    ring.close(self.index.due.unwrap_or(self.totals.frames));
                 }
                 return Step::Done;
             }
             if let Some((lane, _)) = self.looking {
                 let buffer = self.scratch.take().expect("it was there just now");
-                return Step::Issue(self.lanes[lane].look(buffer), now);
+                return Step::Issue(self.lanes[lane].look(self.index.records(lane), buffer), now);
             }
             if self.next_read().is_some_and(|read| read <= now) && self.has_room(now) {
-                self.current = self.pending.pop_first();
+                self.current = self.take_pending();
                 self.read_at = now + self.following.gap;
             } else if now >= self.look_at {
                 self.looking = Some((0, false));
@@ -378,24 +422,21 @@ impl Workload for Follower {
     }
 
     fn completed(&mut self, completion: Completion) {
-        match (self.current, completion.operation.kind) {
-            (None, _) => {
-                let (lane, _) = self.looking.expect("what completes was issued");
-                self.looked(lane, completion);
+        let Some(frame) = self.current else {
+            let (lane, _) = self.looking.expect("what completes was issued");
+            return self.looked(lane, completion);
+        };
+        if completion.operation.kind == OpKind::Close {
+            self.scratch = Some(completion.operation.buffer);
+            return;
+        }
+        self.current = None;
+        match completion.operation.kind {
+            OpKind::Read if self.lanes[frame.location.lane].is_journal(&completion.operation) => {
+                self.made_sure(frame, completion);
             }
-            (Some(_), OpKind::Close) => self.scratch = Some(completion.operation.buffer),
-            (Some((_, place)), OpKind::Read) if self.lanes[place.lane].is_journal(&completion.operation) => {
-                let current = self.current.take().expect("it was there just now");
-                self.made_sure(current, completion);
-            }
-            (Some(_), OpKind::Read) => {
-                let current = self.current.take().expect("it was there just now");
-                self.read(current, completion);
-            }
-            (Some(_), _) => {
-                let current = self.current.take().expect("it was there just now");
-                self.opened(current, completion);
-            }
+            OpKind::Read => self.read(frame, completion),
+            _ => self.opened(frame, completion),
         }
     }
 }
@@ -405,7 +446,7 @@ mod tests {
     use super::*;
     use crate::{
         instrument::{Content, Pattern},
-        journal::{Encoding, Head},
+        journal::{Encoding, FrameExtent, Head},
     };
     use nilometer_model::{Format, Seed, Storing};
 
@@ -445,14 +486,14 @@ mod tests {
     #[test]
     fn a_frame_that_two_lanes_have_is_read_once() {
         let mut follower = follower();
-        follower.take(0, vec![frame(5, 0)]);
+        follower.take(0, &[frame(5, 0)]);
         assert!(matches!(answer(&mut follower, Ok(0)), OpKind::Open(_)));
         assert_eq!(answer(&mut follower, Ok(16)), OpKind::Read);
-        follower.take(1, vec![frame(5, 0), frame(6, 0)]);
+        follower.take(1, &[frame(5, 0), frame(6, 0)]);
         assert_eq!(follower.pending.keys().collect::<Vec<_>>(), [&6]);
         // One that could not be read where it was first may be read where it went then.
         assert!(matches!(answer(&mut follower, Err(Errno::EIO)), OpKind::Open(_)));
-        follower.take(0, vec![frame(6, 1)]);
+        follower.take(0, &[frame(6, 1)]);
         assert_eq!(follower.pending.keys().collect::<Vec<_>>(), [&6]);
     }
 
@@ -460,10 +501,10 @@ mod tests {
     fn a_file_that_is_gone_was_removed_only_if_the_journal_says_so() {
         for (removed, expected) in [(true, (2, 0)), (false, (0, 2))] {
             let mut follower = follower();
-            follower.take(0, vec![frame(0, 7), frame(1, 7)]);
+            follower.take(0, &[frame(0, 7), frame(1, 7)]);
             assert!(matches!(answer(&mut follower, Err(Errno::ENOENT)), OpKind::Open(_)));
-            follower.take(0, removed.then_some(Entry::Removed { file: 7 }).into_iter().collect());
-            follower.lanes.iter_mut().for_each(|lane| lane.ended = true);
+            follower.take(0, removed.then_some(Entry::Removed { file: 7 }).as_slice());
+            (0..2).for_each(|lane| follower.take(lane, &[Entry::End { due: None }]));
             assert!(matches!(follower.next(Nanos(1)), Step::Done));
             assert_eq!((follower.totals.missed, follower.totals.failed), expected, "removed: {removed}");
         }

@@ -1,19 +1,15 @@
-//! Under which name the file of a chunk is, while the recorder may rename it and give its name to another.
+//! Under which name the file of a frame is, while the recorder may rename a chunk and give its name to another.
 
-use std::collections::BTreeMap;
-
-use crate::journal::Entry;
-
-/// The chunks of a lane, and the one that is opened or being read. A file is opened first and made sure of then: a journal
-/// in which nothing is new after that says that no other chunk had the name.
+/// The file that is opened or being read. One that may be renamed is opened first and made sure of then: a journal in
+/// which nothing is new after that says that no other chunk had the name.
 #[derive(Debug, Default)]
 pub(super) struct Names {
-    /// By chunk: the numbers that its name may have, the last two that were noted.
-    noted: BTreeMap<u64, Vec<Option<u32>>>,
-    /// How many names of the file were tried in vain.
+    /// What it may be called by now, as it should be first.
+    candidates: Vec<String>,
+    /// How many of these were tried in vain.
     tried: usize,
-    /// The number in the name under which it was opened.
-    opened_as: Option<u32>,
+    /// The name under which it was opened.
+    opened_as: Option<String>,
     /// What is open may be another chunk.
     doubt: bool,
     /// It is another.
@@ -21,30 +17,27 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// What is new in the journal.
-    pub(super) fn note(&mut self, entry: Entry) {
-        if let Entry::Chunk { file, number } = entry {
-            let names = self.noted.entry(file).or_default();
-            names.drain(..names.len().saturating_sub(1));
-            names.push(number);
+    /// What the file may be called, by what the journals say now.
+    pub(super) fn update(&mut self, names: Vec<String>) {
+        if self.candidates != names {
+            self.candidates = names;
             self.tried = 0;
         }
     }
 
-    /// The number in the name to be tried next.
-    pub(super) fn number(&self, file: u64) -> Option<u32> {
-        self.noted.get(&file)?.iter().rev().nth(self.tried).copied().flatten()
+    /// The name to be tried next.
+    pub(super) fn next(&self) -> Option<&String> {
+        self.candidates.get(self.tried)
     }
 
-    /// A file was opened under the name that was tried, or is not there. Whether that is to be made sure of.
-    pub(super) fn opened(&mut self, file: u64, there: bool) -> bool {
-        self.doubt = self.noted.contains_key(&file);
+    /// The file was opened under the name that was tried, or is not there. One that may be renamed is to be made sure of.
+    pub(super) fn opened(&mut self, there: bool, may_be_renamed: bool) {
+        self.doubt = may_be_renamed;
         if there {
-            self.opened_as = self.number(file);
+            self.opened_as = self.next().cloned();
         } else {
             self.tried += 1;
         }
-        self.doubt
     }
 
     /// The journal is to be looked at.
@@ -58,19 +51,20 @@ impl Names {
     }
 
     /// The journal has nothing new. Whether a file is open, or another name is to be tried.
-    pub(super) fn make_sure(&mut self, file: u64, is_open: bool) -> bool {
+    pub(super) fn make_sure(&mut self, is_open: bool) -> bool {
         self.doubt = false;
         if is_open {
-            self.stale = self.number(file) != self.opened_as;
+            self.stale = self.next() != self.opened_as.as_ref();
             return true;
         }
-        let more = self.noted.get(&file).is_some_and(|names| self.tried < names.len());
+        let more = self.next().is_some();
         self.tried = if more { self.tried } else { 0 };
         more
     }
 
     /// Nothing is open any more.
     pub(super) fn closed(&mut self) {
-        (self.stale, self.tried) = (false, 0);
+        self.stale = false;
+        self.tried = 0;
     }
 }

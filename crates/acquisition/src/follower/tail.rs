@@ -4,7 +4,7 @@ use nilometer_storage::{Buffer, OpKind, Open, Operation, ROOT, Slot};
 
 use super::names::Names;
 use crate::{
-    journal::{Encoding, Entry, FrameExtent, RECORD},
+    journal::{Encoding, FrameExtent, RECORD},
     sink::RawLayout,
 };
 
@@ -19,9 +19,6 @@ pub(super) struct Tail {
     /// Of its chunks, if it writes such.
     pub(super) names: Names,
     journal_is_open: bool,
-    /// Records taken so far.
-    records: u64,
-    pub(super) ended: bool,
     /// The last look at the journal failed.
     pub(super) fails: bool,
 }
@@ -36,17 +33,15 @@ impl Tail {
             open: None,
             names: Names::default(),
             journal_is_open: false,
-            records: 0,
-            ended: false,
             fails: false,
         }
     }
 
-    /// Looks what is new: the journal is opened, or as much of it read as the buffer takes.
-    pub(super) fn look(&self, buffer: Buffer) -> Operation {
+    /// Looks what is new behind so many records: the journal is opened, or as much of it read as the buffer takes.
+    pub(super) fn look(&self, records: u64, buffer: Buffer) -> Operation {
         if self.journal_is_open {
             let length = buffer.len() / RECORD * RECORD;
-            return Operation::read(self.journal, self.records * RECORD as u64, length as u32, buffer);
+            return Operation::read(self.journal, records * RECORD as u64, length as u32, buffer);
         }
         let name = self.layout.journal_name();
         Operation::named(OpKind::Open(Open::READ), ROOT, self.journal, name.as_bytes(), buffer)
@@ -57,26 +52,15 @@ impl Tail {
         self.journal_is_open = true;
     }
 
-    /// Takes the records that are whole. A torn one is not finished yet.
-    pub(super) fn take(&mut self, bytes: &[u8]) -> Vec<Entry> {
-        let entries = self.layout.head.entries(self.records, bytes);
-        self.records += entries.len() as u64;
-        for entry in &entries {
-            self.names.note(*entry);
-        }
-        self.ended |= entries.iter().any(|entry| matches!(entry, Entry::End { .. }));
-        entries
-    }
-
     /// The journal's slot is that of an operation.
     pub(super) fn is_journal(&self, operation: &Operation) -> bool {
         operation.file == self.journal
     }
 
-    /// A file was opened, or is not there. Whether that is to be made sure of.
-    pub(super) fn opened_file(&mut self, file: u64, there: bool) -> bool {
+    /// A file was opened, or is not there. One that may be renamed is to be made sure of.
+    pub(super) fn opened_file(&mut self, file: u64, there: bool, may_be_renamed: bool) {
         self.open = there.then_some(file);
-        self.names.opened(file, there)
+        self.names.opened(there, may_be_renamed);
     }
 
     /// Nothing is open any more.
@@ -85,12 +69,10 @@ impl Tail {
         self.names.closed();
     }
 
-    /// Opens a file of frames.
-    pub(super) fn open(&self, file: u64, buffer: Buffer) -> Operation {
-        let name = match self.names.number(file) {
-            Some(number) => self.layout.head.chunk_name(&self.layout.name, number),
-            None => self.layout.file_name(file),
-        };
+    /// Opens the file of frames that has these names by now.
+    pub(super) fn open(&mut self, names: Vec<String>, buffer: Buffer) -> Operation {
+        self.names.update(names);
+        let name = self.names.next().map_or("", String::as_str);
         let kind = OpKind::Open(Open::READ.direct_if(self.layout.direct));
         Operation::named(kind, ROOT, self.frames, name.as_bytes(), buffer)
     }

@@ -100,6 +100,20 @@ impl Head {
         }
     }
 
+    /// Those of consecutive records, the first with this sequence number, that are whole and have numbers that may be; and
+    /// what is wrong with the one that they end before, if that is why.
+    pub(crate) fn entries_within_limits(&self, first: u64, records: &[u8]) -> (Vec<Entry>, io::Result<()>) {
+        let mut entries = self.entries(first, records);
+        let checked = entries.iter().map(|entry| self.check_entry(entry));
+        let Some((at, wrong)) = checked.enumerate().find_map(|(at, checked)| Some((at, checked.err()?)))
+        else {
+            return (entries, Ok(()));
+        };
+        entries.truncate(at);
+        let why = format!("its record {} says {wrong}", first + at as u64);
+        (entries, Err(io::Error::new(io::ErrorKind::InvalidData, why)))
+    }
+
     fn check_extent(&self, extent: FrameExtent) -> Result<(), OutOfLimits> {
         let FrameExtent { file, offset, length, encoding, size } = extent;
         within("file", file, 0, NUMBER_MAX)?;

@@ -94,7 +94,7 @@ impl LaneChecksums {
             Some(journal) => journal,
             none => none.insert(open_of(&self.journal, self.user, PageCache::Through)?.file),
         };
-        let entries = read_from(journal, &self.head, self.taken, AT_ONCE)?;
+        let (entries, _) = read_from(journal, &self.head, self.taken, AT_ONCE)?;
         self.taken += entries.len() as u64;
         self.read.extend(entries.iter().filter_map(|entry| match *entry {
             Entry::Frame { number, extent, checksum, .. } => {

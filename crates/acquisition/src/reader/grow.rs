@@ -3,15 +3,8 @@
 
 use std::{collections::BTreeSet, io, path::PathBuf};
 
-use super::{
-    Found, Index, Lasting, Recording, Stem, Trust, journals_in, parts_of,
-    pieces::{gained, settled},
-    read_heads, removed,
-};
-use crate::{
-    Ranges,
-    journal::{Entry, Head},
-};
+use super::{Found, Index, Recording, Stem, Trust, journals_in, parts_of, pieces::gained, read_heads};
+use crate::journal::{Entry, Head};
 
 /// Which journals are asked, and from where on.
 #[derive(Debug)]
@@ -85,16 +78,13 @@ impl News {
 }
 
 impl Recording {
-    /// At all journals, and for those of lanes that are not known. As long as there is no frame they are read from the
-    /// beginning: half of what stands in front of the first one may have been there.
+    /// At all journals, and for those of lanes that are not known.
     pub(crate) fn look(&self) -> Look {
-        let anew = self.index.frames.is_empty();
         let missing = self.index.heads.len() < self.head().lanes as usize;
-        let lane = |lane| self.tail(lane, if anew { 0 } else { self.taken[lane] });
         Look {
             recording: self.head().recording,
             name: self.name().to_owned(),
-            lanes: (0..self.stems.len()).map(lane).collect(),
+            lanes: (0..self.stems.len()).map(|lane| self.tail(lane)).collect(),
             directories: if missing { self.directories.clone() } else { Vec::new() },
             known: self.index.heads.iter().map(|head| head.lane).collect(),
         }
@@ -105,15 +95,20 @@ impl Recording {
         Look {
             recording: self.head().recording,
             name: self.name().to_owned(),
-            lanes: vec![self.tail(lane, self.taken[lane])],
+            lanes: vec![self.tail(lane)],
             directories: Vec::new(),
             known: BTreeSet::new(),
         }
     }
 
-    fn tail(&self, lane: usize, taken: u64) -> LaneTail {
-        let head = self.index.heads[lane];
-        LaneTail { lane, journal: self.journal(lane), head, user: self.user(lane), taken }
+    fn tail(&self, lane: usize) -> LaneTail {
+        LaneTail {
+            lane,
+            journal: self.journal(lane),
+            head: self.index.heads[lane],
+            user: self.user(lane),
+            taken: self.index.records(lane),
+        }
     }
 
     /// Takes in what the journals said: whether there was anything new. Every frame that is acknowledged counts. What is known
@@ -121,44 +116,15 @@ impl Recording {
     pub(crate) fn take_in(&mut self, news: News) -> bool {
         let state = |index: &Index| (index.frames.len(), index.ended);
         let known = state(&self.index);
-        if self.index.frames.is_empty() {
-            self.begin_again(&news);
-        }
         let mut gained = false;
         for (lane, from, entries) in &news.lanes {
-            gained |= self.follow(*lane, *from, entries);
+            gained |= self.index.follow(*lane, *from, entries, &mut |_| {}) > 0;
         }
         for found in news.others {
             self.add_lane(&found);
         }
-        gained || state(&self.index) != known
-    }
-
-    /// All from the beginning, if every journal was read from there.
-    fn begin_again(&mut self, News { lanes, .. }: &News) {
-        let begins = |(lane, from, entries): &(usize, u64, Vec<Entry>)| {
-            let head = &self.index.heads[*lane];
-            *from == 0 && matches!(entries.first(), Some(Entry::Head(first)) if first == head)
-        };
-        if lanes.len() < self.stems.len() || !lanes.iter().all(begins) {
-            return;
-        }
-        self.index = Index::default();
-        for (lane, _, entries) in lanes {
-            self.index.join_entries(entries, Trust::Acknowledged);
-            self.taken[*lane] = settled(entries) as u64;
-        }
-        self.index.prune();
-    }
-
-    /// Takes in a lane's records from one on. Others may have taken in some of them meanwhile.
-    fn follow(&mut self, lane: usize, from: u64, entries: &[Entry]) -> bool {
-        let known = self.taken[lane].saturating_sub(from) as usize;
-        let entries = entries.get(known..).unwrap_or_default();
-        let settled = settled(entries);
-        self.index.follow(lane, &entries[..settled]);
-        self.taken[lane] += settled as u64;
-        settled > 0
+        // What stands in front of the first frame shows nothing.
+        gained && !self.index.frames.is_empty() || state(&self.index) != known
     }
 
     /// Behind those that are known.
@@ -167,10 +133,9 @@ impl Recording {
         let ours = !known && found.head.recording == self.head().recording;
         let Some(stem) = Stem::of(found).filter(|_| ours) else { return };
         // What can't be read now is looked for again.
-        let (records, _) = self.index.join_journal(found, Trust::Acknowledged);
+        drop(self.index.join_journal(found, Trust::Acknowledged));
         self.index.prune();
         self.stems.push(stem);
-        self.taken.push(records);
     }
 
     /// Has the journals of lanes that are not known looked for in these directories too.
@@ -189,33 +154,5 @@ impl Recording {
     pub fn journal(&self, lane: usize) -> PathBuf {
         let name = self.index.heads[lane].journal_name(self.name());
         self.directory(lane).join(name)
-    }
-}
-
-impl Index {
-    fn follow(&mut self, lane: usize, entries: &[Entry]) {
-        let removed: Ranges = entries.iter().filter_map(|entry| removed(*entry)).collect();
-        if !removed.is_empty() {
-            self.forget(lane, &removed);
-        }
-        self.take((lane, 0), entries, &removed, Lasting::ALL);
-    }
-
-    /// The frames of files that were removed are gone, but for those that are in another lane too.
-    fn forget(&mut self, lane: usize, files: &Ranges) {
-        let gone = self.frames.iter().filter(|(_, place)| place.lane == lane && files.contains(place.file()));
-        // Old ones stand first: seldom are all looked at.
-        let most = self.heads[lane].frames_per_file.saturating_mul(files.count());
-        let gone: Vec<u64> = gone.map(|(number, _)| number).take(most as usize).collect();
-        for number in gone {
-            if let Some(copy) = self.copies.get_mut(&number).and_then(Vec::pop) {
-                self.frames.insert(number, copy);
-            } else {
-                self.frames.remove(number);
-                self.recent.forget(number);
-                self.removed.add(number);
-                self.gaps.remove(&number);
-            }
-        }
     }
 }
