@@ -1,25 +1,28 @@
 //! A recording into one new file, in order: what a [`RecordingView`] shows is written through an engine.
 //!
 //! ```text
-//! RecordingView -> Export (workload) -> file under a temporary name -> read back and checked -> its own name
+//! RecordingView -> a thread that reads -> Export (workload) -> file under a temporary name -> read back -> its own name
 //! ```
 
 mod read_back;
+mod reading;
 
 pub use read_back::{DamagedBlocks, ExportReadBack, read_back};
 
 use std::sync::{
     Arc,
     atomic::{AtomicBool, Ordering},
+    mpsc::TryRecvError,
 };
 
 use nilometer_model::{ByteRate, Nanos};
 use nilometer_storage::{
     Arena, Buffer, Completion, Errno, OpKind, Open, Operation, ROOT, Slot, Step, Wait, Workload,
-    buffer::ALIGNMENT,
+    buffer::ALIGNMENT, engine::Wake,
 };
 
-use crate::view::{ReadAhead, RecordingView};
+use crate::view::RecordingView;
+use reading::{ExportPart, Reading};
 
 /// How it is written.
 #[derive(Debug, Clone)]
@@ -37,16 +40,21 @@ pub struct Exporting {
 /// See the module. A workload: the file is synced when it is done.
 #[derive(Debug)]
 pub struct Export {
-    ahead: ReadAhead,
+    reading: Reading,
     exporting: Exporting,
     stop: Arc<AtomicBool>,
     length: u64,
+    /// Bytes before the last page, if that can't be written as the others.
+    body: u64,
     stage: Stage,
-    buffers: Vec<Buffer>,
+    /// For names, and for what needs no bytes.
+    scratch: Option<Buffer>,
     flying: usize,
+    /// Up to where it was given to the engine.
     offset: u64,
+    /// CRC-32 of that.
+    checksum: u32,
     begun: Option<Nanos>,
-    hasher: crc32fast::Hasher,
     fault: Option<Errno>,
     overwritten: bool,
     opened: bool,
@@ -71,36 +79,49 @@ const FILE: Slot = Slot(1);
 const TAIL: Slot = Slot(2);
 /// Bytes that are written at once.
 const AT_ONCE: u64 = 4 << 20;
+/// Of the buffer for names.
+const SCRATCH: usize = 4096;
+/// How often it is looked whether an end is asked for, while nothing is read.
+const LOOK: Nanos = Nanos::from_millis(100);
 
 impl Export {
-    /// All that is shown now; an end that is asked for is one before the end.
-    pub fn new(whole: Arc<RecordingView>, exporting: Exporting, stop: Arc<AtomicBool>) -> Self {
-        let (_, buffers) = Arena::shared_out(exporting.depth + 1, AT_ONCE as usize);
+    /// All that is shown now, onto the engine of this waker; an end that is asked for is one before the end.
+    pub fn new(
+        whole: Arc<RecordingView>,
+        exporting: Exporting,
+        stop: Arc<AtomicBool>,
+        waker: Arc<dyn Wake>,
+    ) -> Self {
+        let length = whole.length();
+        let body = if exporting.direct { length / ALIGNMENT as u64 * ALIGNMENT as u64 } else { length };
+        let (_, buffers) = Arena::shared_out(2 * exporting.depth, AT_ONCE as usize);
+        let (_, mut scratch) = Arena::shared_out(1, SCRATCH);
         Export {
-            length: whole.length(),
-            ahead: ReadAhead::new(whole),
+            length,
+            body,
+            reading: Reading::new(whole, [body, length], buffers, waker),
             exporting,
             stop,
             stage: Stage::Open,
-            buffers,
+            scratch: scratch.pop(),
             flying: 0,
             offset: 0,
+            checksum: 0,
             begun: None,
-            hasher: crc32fast::Hasher::new(),
             fault: None,
             overwritten: false,
             opened: false,
         }
     }
 
-    /// Bytes that were read so far.
+    /// Bytes that were written so far, or are on their way.
     pub fn done(&self) -> u64 {
         self.offset
     }
 
     /// CRC-32 (ISO-HDLC) of them.
     pub fn checksum(&self) -> u32 {
-        self.hasher.clone().finalize()
+        self.checksum
     }
 
     /// Something was overwritten before it was read: it was not finished.
@@ -119,46 +140,60 @@ impl Export {
         self.stage == Stage::Done && !failed && self.offset == self.length
     }
 
-    /// Bytes before the last page, if that can't be written as the others.
-    fn body(&self) -> u64 {
-        if self.exporting.direct { self.length / ALIGNMENT as u64 * ALIGNMENT as u64 } else { self.length }
-    }
-
-    fn write(&mut self, file: Slot, end: u64) -> Operation {
-        let mut buffer = self.buffers.pop().expect("one is left for each write in flight");
-        let length = (end - self.offset).min(AT_ONCE) as usize;
-        self.ahead.read_at(self.offset, &mut buffer[..length]);
-        if self.ahead.whole().is_overwritten(self.offset..self.offset + length as u64) {
+    /// Writes the next part, if it is read.
+    fn write(&mut self, file: Slot, now: Nanos) -> Result<Operation, Step> {
+        let ExportPart { buffer, length, checksum, overwritten } = match self.reading.next() {
+            Ok(part) => part,
+            Err(TryRecvError::Empty) => return Err(Step::Wait(Wait::Until(now + LOOK))),
+            // It has said where.
+            Err(TryRecvError::Disconnected) => {
+                self.fault = Some(Errno::EIO);
+                return Err(self.end());
+            }
+        };
+        if overwritten {
             self.overwritten = true;
+            return Err(self.end());
         }
-        self.hasher.update(&buffer[..length]);
         let operation = Operation::write(file, self.offset, length as u32, buffer);
         self.offset += length as u64;
-        operation
+        self.checksum = checksum;
+        Ok(operation)
+    }
+
+    /// Nothing more is done than what is in flight.
+    fn end(&self) -> Step {
+        if self.flying > 0 { Step::Wait(Wait::ForOne) } else { Step::Done }
     }
 
     /// The next stage begins when all of the one before is done.
-    fn next_stage(&mut self) -> Option<Operation> {
-        let buffer = |export: &mut Self| export.buffers.pop().expect("nothing is in flight");
-        let direct = self.exporting.direct;
-        let named = |export: &mut Self, open, slot| {
-            let buffer = buffer(export);
-            Operation::named(OpKind::Open(open), ROOT, slot, export.exporting.name.as_bytes(), buffer)
-        };
+    fn next_stage(&mut self, now: Nanos) -> Result<Operation, Step> {
+        if self.stage == Stage::Write && self.body < self.length {
+            self.stage = Stage::OpenTail;
+        }
         let (operation, next) = match self.stage {
-            Stage::Open => (named(self, Open::WRITE.direct_if(direct), FILE), Stage::Write),
-            Stage::Write if self.body() < self.length => {
-                self.stage = Stage::OpenTail;
-                return self.next_stage();
-            }
-            Stage::OpenTail => (named(self, Open::WRITE, TAIL), Stage::Tail),
-            Stage::Tail => (self.write(TAIL, self.length), Stage::Sync),
-            Stage::Write | Stage::Sync => (Operation::on(OpKind::Sync, FILE, buffer(self)), Stage::Close),
-            Stage::Close => (Operation::on(OpKind::Close, FILE, buffer(self)), Stage::Done),
-            Stage::Done => return None,
+            Stage::Open => (self.open(Open::WRITE.direct_if(self.exporting.direct), FILE), Stage::Write),
+            Stage::OpenTail => (self.open(Open::WRITE, TAIL), Stage::Tail),
+            Stage::Tail => (self.write(TAIL, now)?, Stage::Sync),
+            Stage::Write | Stage::Sync => (self.on_file(OpKind::Sync), Stage::Close),
+            Stage::Close => (self.on_file(OpKind::Close), Stage::Done),
+            Stage::Done => return Err(Step::Done),
         };
         self.stage = next;
-        Some(operation)
+        Ok(operation)
+    }
+
+    fn scratch(&mut self) -> Buffer {
+        self.scratch.take().expect("nothing is in flight")
+    }
+
+    fn open(&mut self, open: Open, slot: Slot) -> Operation {
+        let buffer = self.scratch();
+        Operation::named(OpKind::Open(open), ROOT, slot, self.exporting.name.as_bytes(), buffer)
+    }
+
+    fn on_file(&mut self, kind: OpKind) -> Operation {
+        Operation::on(kind, FILE, self.scratch())
     }
 
     /// When the next bytes may be written.
@@ -171,43 +206,46 @@ impl Export {
 
 impl Workload for Export {
     fn next(&mut self, now: Nanos) -> Step {
-        let over = self.fault.is_some()
-            || self.overwritten
-            || self.stop.load(Ordering::Relaxed) && self.stage == Stage::Write;
-        if over {
-            return if self.flying > 0 { Step::Wait(Wait::ForOne) } else { Step::Done };
+        let stopped = self.stop.load(Ordering::Relaxed) && self.stage == Stage::Write;
+        if self.fault.is_some() || self.overwritten || stopped {
+            return self.end();
         }
-        let operation = if self.stage == Stage::Write && self.opened && self.offset < self.body() {
-            if self.buffers.len() < 2 {
-                return Step::Wait(Wait::ForOne);
-            }
+        let operation = if self.stage == Stage::Write && self.opened && self.offset < self.body {
             let due = self.due(now);
             if due > now {
                 return Step::Wait(Wait::Until(due));
             }
-            Some(self.write(FILE, self.body()))
+            self.write(FILE, now)
         } else if self.flying > 0 {
             return Step::Wait(Wait::ForOne);
         } else {
-            self.next_stage()
+            self.next_stage(now)
         };
-        let Some(operation) = operation else { return Step::Done };
-        self.flying += 1;
-        Step::Issue(operation, now)
+        match operation {
+            Ok(operation) => {
+                self.flying += 1;
+                Step::Issue(operation, now)
+            }
+            Err(step) => step,
+        }
     }
 
     fn completed(&mut self, completion: Completion) {
         let Completion { operation, result, .. } = completion;
         self.flying -= 1;
-        let whole = |written| operation.kind != OpKind::Write || written == operation.length;
+        let is_write = operation.kind == OpKind::Write;
         let fault = match result {
-            Ok(written) if whole(written) => None,
-            Ok(_) => Some(Errno::ENOSPC),
+            Ok(written) if is_write && written != operation.length => Some(Errno::ENOSPC),
+            Ok(_) => None,
             Err(errno) => Some(errno),
         };
         self.opened |= fault.is_none() && matches!(operation.kind, OpKind::Open(_));
         self.fault = self.fault.or(fault);
-        self.buffers.push(operation.buffer);
+        if is_write {
+            self.reading.give_back(operation.buffer);
+        } else {
+            self.scratch = Some(operation.buffer);
+        }
     }
 }
 
@@ -244,8 +282,10 @@ mod tests {
         let depth = if kind == EngineKind::Sync { 1 } else { 4 };
         File::create(directory.path().join("all")).expect("room");
         let exporting = Exporting { name: "all".into(), direct, at_most: Some(ByteRate(1e12)), depth };
-        let mut export = Export::new(whole.clone(), exporting, Arc::new(AtomicBool::new(stop)));
-        Drive::new(&mut export, engine(directory, kind).as_mut()).run(|_| {});
+        let mut engine = engine(directory, kind);
+        let stop = Arc::new(AtomicBool::new(stop));
+        let mut export = Export::new(whole.clone(), exporting, stop, engine.waker());
+        Drive::new(&mut export, engine.as_mut()).run(|_| {});
         export
     }
 
@@ -272,6 +312,36 @@ mod tests {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let export = exported(&Arc::new(whole), &directory, EngineKind::Sync, false, false);
         assert_eq!((export.is_whole(), export.is_overwritten(), export.ending()), (false, true, Ok(())));
+    }
+
+    /// Nobody wakes it: what it is told it has to ask for.
+    struct Deaf;
+
+    impl Wake for Deaf {
+        fn wake(&self) {}
+    }
+
+    #[test]
+    fn what_is_not_read_yet_is_waited_for_and_never_read_while_it_decides() {
+        let (lanes, _) = laid_out(COURSES[0], Storing::Files, 1, &[Some(0); 9], 4);
+        let whole = Arc::new(lanes.whole(Extent::All));
+        let length = whole.length();
+        let exporting = Exporting { name: "all".into(), direct: false, at_most: None, depth: 1 };
+        let mut export = Export::new(whole.clone(), exporting, Arc::default(), Arc::new(Deaf));
+        // A thread that does not get to its disk.
+        export.reading = Reading::new(whole, [length; 2], Vec::new(), Arc::new(Deaf));
+        let Step::Issue(open, _) = export.next(Nanos(0)) else { panic!("it opens the file") };
+        export.completed(Completion {
+            operation: open,
+            result: Ok(0),
+            due: Nanos(0),
+            issued: Nanos(0),
+            finished: Nanos(1),
+        });
+        assert!(matches!(export.next(Nanos(1)), Step::Wait(Wait::Until(time)) if time == Nanos(1) + LOOK));
+        assert_eq!((export.done(), export.is_whole()), (0, false));
+        export.stop.store(true, Ordering::Relaxed);
+        assert!(matches!(export.next(Nanos(2)), Step::Done), "it does not wait for the disk");
     }
 
     #[test]

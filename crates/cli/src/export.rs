@@ -22,7 +22,7 @@ use nilometer_acquisition::{
 };
 use nilometer_model::{ByteRate, Bytes, TargetDescription, plan::EngineKind};
 use nilometer_storage::{
-    Clock, Drive,
+    Clock, Drive, Engine,
     engine::{EngineError, Options, on_directory},
     new_file::{NewFile, partial_files},
 };
@@ -98,11 +98,11 @@ impl Export {
             at_most: self.rate,
             depth: DEPTH as usize,
         };
-        let mut export = export::Export::new(whole.clone(), exporting, stop.clone());
+        let mut engine = engine(description)?;
+        let mut export = export::Export::new(whole.clone(), exporting, stop.clone(), engine.waker());
         let mut share = Share::new("written", Bytes(whole.length()));
-        let driven = drive(&mut export, description, &mut share);
+        drive(&mut export, engine.as_mut(), &mut share);
         share.clear();
-        driven?;
         ended(&export, description)?;
         Ok(export.checksum())
     }
@@ -152,30 +152,29 @@ impl Export {
     }
 }
 
-/// Writes it, as far as it goes.
-fn drive(
-    export: &mut export::Export,
-    description: &TargetDescription,
-    share: &mut Share,
-) -> anyhow::Result<()> {
+/// The engine that writes into the directory.
+fn engine(description: &TargetDescription) -> anyhow::Result<Box<dyn Engine>> {
     let directory = || File::open(directory_of(description)).context("can't open the directory");
     let options = Options { kind: EngineKind::IoUring, depth: DEPTH, slots: SLOTS, clock: Clock::start() };
-    let mut engine = match on_directory(std::os::fd::OwnedFd::from(directory()?), &options) {
+    match on_directory(std::os::fd::OwnedFd::from(directory()?), &options) {
         Err(EngineError::NotPermitted { .. }) => {
             let options = Options { kind: EngineKind::Sync, depth: 1, ..options };
-            on_directory(std::os::fd::OwnedFd::from(directory()?), &options)?
+            Ok(on_directory(std::os::fd::OwnedFd::from(directory()?), &options)?)
         }
-        engine => engine?,
-    };
+        engine => Ok(engine?),
+    }
+}
+
+/// Writes it, as far as it goes.
+fn drive(export: &mut export::Export, engine: &mut dyn Engine, share: &mut Share) {
     let mut written = 0;
-    Drive::new(export, engine.as_mut()).run_while(|completion| {
+    Drive::new(export, engine).run_while(|completion| {
         if completion.operation.kind.is_data() {
             written += u64::from(completion.result.unwrap_or(0));
             share.tell(Bytes(written));
         }
         ControlFlow::Continue(())
     });
-    Ok(())
 }
 
 /// Whether all of it is written.
