@@ -29,6 +29,7 @@ mod receiver;
 mod recorder;
 pub mod recording_file;
 mod recording_plan;
+pub mod recording_storage;
 pub mod replay;
 mod reserved;
 mod ring;

@@ -22,14 +22,15 @@ pub use placements::Placements;
 
 use std::{
     collections::BTreeMap,
-    fs, io,
-    os::unix::fs::FileExt,
+    io,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use crate::{
     journal::{Head, RECORD},
-    recording_file::{self, PageCache, ReadAccess, RecordingFile},
+    recording_file::{PageCache, ReadAccess, RecordingFile},
+    recording_storage::{MountedDirectories, RecordingStorage},
 };
 
 /// What can't be read, and why: a directory, a journal.
@@ -62,7 +63,7 @@ pub enum OpenError {
     },
 }
 
-/// A recording in mounted directories.
+/// A recording in directories, wherever these are.
 #[derive(Debug)]
 pub struct Recording {
     /// Which frames there are.
@@ -71,6 +72,8 @@ pub struct Recording {
     pub unreadable: Unreadable,
     /// By lane: its directory, the recording's name and the user to whom its journal belongs.
     stems: Vec<Stem>,
+    /// Where its files are opened.
+    storage: Arc<dyn RecordingStorage>,
     /// Where it was looked for.
     directories: Vec<PathBuf>,
 }
@@ -79,19 +82,28 @@ impl Recording {
     /// Finds the journals `<name>.<lane>.journal` in the directories and unites them. A directory that is there but can't
     /// be read is a lane that is lost.
     pub fn open(directories: &[PathBuf], trust: Trust) -> Result<Self, OpenError> {
-        let (found, mut unreadable) = find(directories)?;
+        Recording::open_on(Arc::new(MountedDirectories), directories, trust)
+    }
+
+    /// The same, in directories of this storage.
+    pub fn open_on(
+        storage: Arc<dyn RecordingStorage>,
+        directories: &[PathBuf],
+        trust: Trust,
+    ) -> Result<Self, OpenError> {
+        let (found, mut unreadable) = find(&*storage, directories)?;
         if found.is_empty() && !unreadable.is_empty() {
             let (path, source) = unreadable.swap_remove(0);
             return Err(OpenError::Directory { path, source });
         }
         check_one(directories, &found)?;
-        Ok(Recording::of(&found, unreadable, directories, trust))
+        Ok(Recording::of(storage, &found, unreadable, directories, trust))
     }
 
     /// The same, where the journals of many recordings may be: each by itself, in the order of their names; and what can't be
     /// read, of whichever recording that is.
     pub fn open_each(directories: &[PathBuf], trust: Trust) -> Result<(Vec<Self>, Unreadable), OpenError> {
-        let (found, unreadable) = find(directories)?;
+        let (found, unreadable) = find(&MountedDirectories, directories)?;
         Ok((Recording::each(found, directories, trust), unreadable))
     }
 
@@ -103,7 +115,7 @@ impl Recording {
         trust: Trust,
     ) -> (Vec<Self>, Unreadable) {
         let lane = |path: &PathBuf| parts_of(path).map(|(_, lane)| (lane, path.clone()));
-        let (found, unreadable) = read_heads(journals.iter().filter_map(lane));
+        let (found, unreadable) = read_heads(&MountedDirectories, journals.iter().filter_map(lane));
         (Recording::each(found, directories, trust), unreadable)
     }
 
@@ -113,19 +125,27 @@ impl Recording {
             let name = parts_of(&found.path).map_or("", |(name, _)| name).to_owned();
             by_recording.entry((name, found.head.recording)).or_default().push(found);
         }
-        let each = by_recording.into_values();
-        each.map(|found| Recording::of(&found, Vec::new(), directories, trust)).collect()
+        let of = |found: Vec<Found>| {
+            Recording::of(Arc::new(MountedDirectories), &found, Vec::new(), directories, trust)
+        };
+        by_recording.into_values().map(of).collect()
     }
 
-    fn of(found: &[Found], mut unreadable: Unreadable, directories: &[PathBuf], trust: Trust) -> Self {
+    fn of(
+        storage: Arc<dyn RecordingStorage>,
+        found: &[Found],
+        mut unreadable: Unreadable,
+        directories: &[PathBuf],
+        trust: Trust,
+    ) -> Self {
         let mut index = Index::default();
         for found in found {
-            let read = index.join_journal(found, trust);
+            let read = index.join_journal(&*storage, found, trust);
             unreadable.extend(read.err().map(|error| (found.path.clone(), error)));
         }
         index.prune();
         let stems = found.iter().filter_map(Stem::of).collect();
-        Recording { index, unreadable, stems, directories: directories.to_vec() }
+        Recording { index, unreadable, stems, storage, directories: directories.to_vec() }
     }
 
     /// Its name.
@@ -145,7 +165,7 @@ impl Recording {
 
     /// The file of frames that a place is in.
     pub fn path(&self, place: FrameLocation) -> PathBuf {
-        first_there(self.paths(place))
+        first_there(&*self.storage, self.paths(place))
     }
 
     /// What that file may be called, as it should be first.
@@ -168,14 +188,18 @@ impl Recording {
 
     /// Opens the file of frames that a place is in.
     pub(crate) fn open_frames(&self, place: FrameLocation) -> io::Result<RecordingFile> {
-        recording_file::open_of(&self.path(place), self.user(place.lane), PageCache::Through)
+        self.storage.open_of(&self.path(place), self.user(place.lane), PageCache::Through)
+    }
+
+    /// Where its files are opened.
+    pub(crate) fn storage(&self) -> &Arc<dyn RecordingStorage> {
+        &self.storage
     }
 }
 
 /// Of names that a file may have, of which there is at least one: that which is there, or else the first.
-pub(crate) fn first_there(mut paths: Vec<PathBuf>) -> PathBuf {
-    let there =
-        if paths.len() > 1 { paths.iter().position(|path| fs::symlink_metadata(path).is_ok()) } else { None };
+pub(crate) fn first_there(storage: &dyn RecordingStorage, mut paths: Vec<PathBuf>) -> PathBuf {
+    let there = if paths.len() > 1 { paths.iter().position(|path| storage.is_there(path)) } else { None };
     paths.swap_remove(there.unwrap_or(0))
 }
 
@@ -190,8 +214,8 @@ struct Found {
 
 impl Found {
     /// None if it does not begin with one.
-    fn read(lane: u64, path: PathBuf) -> io::Result<Option<Self>> {
-        let RecordingFile { file, access } = recording_file::open(&path)?;
+    fn read(storage: &dyn RecordingStorage, lane: u64, path: PathBuf) -> io::Result<Option<Self>> {
+        let RecordingFile { file, access } = storage.open(&path)?;
         let mut record = [0; RECORD];
         match file.read_exact_at(&mut record, 0) {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
@@ -222,10 +246,13 @@ impl Stem {
 
 /// The journals that are there, in the order of lanes, and what could not be read. A directory that is there but can't be read
 /// is a lane that is lost.
-fn find(directories: &[PathBuf]) -> Result<(Vec<Found>, Unreadable), OpenError> {
+fn find(
+    storage: &dyn RecordingStorage,
+    directories: &[PathBuf],
+) -> Result<(Vec<Found>, Unreadable), OpenError> {
     let (mut journals, mut unreadable) = (Vec::new(), Vec::new());
     for directory in directories {
-        match journals_in(directory) {
+        match journals_in(storage, directory) {
             Ok(paths) => journals.extend(paths),
             Err(source) if source.kind() == io::ErrorKind::NotFound => {
                 return Err(OpenError::Directory { path: directory.clone(), source });
@@ -233,16 +260,19 @@ fn find(directories: &[PathBuf]) -> Result<(Vec<Found>, Unreadable), OpenError> 
             Err(error) => unreadable.push((directory.clone(), error)),
         }
     }
-    let (found, more) = read_heads(journals.into_iter());
+    let (found, more) = read_heads(storage, journals.into_iter());
     unreadable.extend(more);
     Ok((found, unreadable))
 }
 
 /// Those of the journals that begin with a head, in the order of lanes, and those that can't be read.
-fn read_heads(journals: impl Iterator<Item = (u64, PathBuf)>) -> (Vec<Found>, Unreadable) {
+fn read_heads(
+    storage: &dyn RecordingStorage,
+    journals: impl Iterator<Item = (u64, PathBuf)>,
+) -> (Vec<Found>, Unreadable) {
     let (mut found, mut unreadable) = (Vec::new(), Vec::new());
     for (lane, path) in journals {
-        match Found::read(lane, path.clone()) {
+        match Found::read(storage, lane, path.clone()) {
             Ok(read) => found.extend(read),
             Err(error) => unreadable.push((path, error)),
         }
@@ -269,9 +299,9 @@ fn check_one(directories: &[PathBuf], found: &[Found]) -> Result<(), OpenError> 
 }
 
 /// Lane and path of each journal `<name>.<lane>.journal` in a directory.
-fn journals_in(directory: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
+fn journals_in(storage: &dyn RecordingStorage, directory: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
     let mut journals = Vec::new();
-    recording_file::each_name(directory, |name, _| {
+    storage.each_name(directory, &mut |name, _| {
         let path = directory.join(name);
         journals.extend(parts_of(&path).map(|(_, lane)| lane).map(|lane| (lane, path)));
     })?;

@@ -30,13 +30,22 @@ use rustix::{
     process::geteuid,
 };
 
+use crate::recording_storage::StoredFile;
+
 /// A file of a recording that is open, and whose it is.
 #[derive(Debug)]
-pub struct RecordingFile {
+pub struct RecordingFile<F = Box<dyn StoredFile>> {
     /// To read from.
-    pub file: File,
+    pub file: F,
     /// Who may read it where it lies.
     pub access: ReadAccess,
+}
+
+impl<F: StoredFile + 'static> RecordingFile<F> {
+    /// The same, wherever it lies.
+    pub fn stored(self) -> RecordingFile {
+        RecordingFile { file: Box::new(self.file), access: self.access }
+    }
 }
 
 /// Who may read a file, or every one of several files.
@@ -50,7 +59,7 @@ pub struct ReadAccess {
     pub mode: u32,
 }
 
-const USER: u32 = 0o400;
+pub(crate) const USER: u32 = 0o400;
 const GROUP: u32 = 0o040;
 const OTHERS: u32 = 0o004;
 
@@ -93,12 +102,12 @@ pub enum PageCache {
 }
 
 /// Opens a journal, or whatever stands for itself.
-pub fn open(path: &Path) -> io::Result<RecordingFile> {
+pub fn open(path: &Path) -> io::Result<RecordingFile<File>> {
     open_past(path, PageCache::Through)
 }
 
 /// Opens a file that belongs to a journal of this user.
-pub fn open_of(path: &Path, journal_user: u32, cache: PageCache) -> io::Result<RecordingFile> {
+pub fn open_of(path: &Path, journal_user: u32, cache: PageCache) -> io::Result<RecordingFile<File>> {
     let opened = open_past(path, cache)?;
     let user = opened.access.user;
     if user == journal_user || journal_user == geteuid().as_raw() {
@@ -118,7 +127,7 @@ pub(crate) fn open_named(path: &Path) -> io::Result<File> {
     Ok(file.into())
 }
 
-fn open_past(path: &Path, cache: PageCache) -> io::Result<RecordingFile> {
+fn open_past(path: &Path, cache: PageCache) -> io::Result<RecordingFile<File>> {
     let wrong = || io::Error::new(io::ErrorKind::InvalidInput, "it is not the name of a file");
     let (name, above) = (path.file_name().ok_or_else(wrong)?, path.parent().ok_or_else(wrong)?);
     let directory = open_directory(if above.as_os_str().is_empty() { Path::new(".") } else { above })?;

@@ -7,10 +7,14 @@ use nilometer_acquisition::{
     instrument::{Content, Pattern},
     journal::Head,
     reader::{Recording, Trust},
+    recording_storage::TargetDirectories,
     sink::{Durability, LaneOptions, RawLayout, lanes_of},
+    verify,
+    view::{Extent, RecordingView, Scan},
 };
 use nilometer_model::{
-    Coldness, FileSystemSpace, Format, Nanos, Schedule, Seed, Storing, TargetDescription, plan::EngineKind,
+    Bytes, Coldness, FileSystemSpace, Format, Nanos, Schedule, Seed, Storing, TargetDescription,
+    plan::EngineKind,
 };
 use nilometer_storage::{
     Clock, Engine, EngineError, OpKind, Target,
@@ -18,7 +22,7 @@ use nilometer_storage::{
         Options,
         wrap::{FaultEffect, Faulty, Rule, When},
     },
-    target::{Posix, TargetError, probe},
+    target::{Memory, Posix, TargetError, probe},
 };
 
 const FRAME: u64 = 100_000;
@@ -33,21 +37,25 @@ fn lanes(directory: &std::path::Path, count: u32) -> (Lanes, Vec<std::path::Path
     for lane in 0..count {
         let target = Posix::create(description.clone(), lane.into()).expect("a run directory can be made");
         directories.push(target.directory().to_owned());
-        let stride = if direct { FRAME.next_multiple_of(4096) } else { FRAME };
-        let head = Head {
-            recording: 4,
-            lane,
-            lanes: count,
-            frame_size: FRAME,
-            stride,
-            frames_per_file: 16,
-            storing: Storing::Files,
-            format: Format::Raw,
-        };
-        let suited = RawLayout::suited("n_rec".into(), head, direct);
-        lanes.push((Arc::new(target), RawLayout { durability: Durability::EachFile, ..suited }));
+        lanes.push((Arc::new(target), layout(lane, count, direct)));
     }
     (lanes, directories)
+}
+
+fn layout(lane: u32, lanes: u32, direct: bool) -> RawLayout {
+    let stride = if direct { FRAME.next_multiple_of(4096) } else { FRAME };
+    let head = Head {
+        recording: 4,
+        lane,
+        lanes,
+        frame_size: FRAME,
+        stride,
+        frames_per_file: 16,
+        storing: Storing::Files,
+        format: Format::Raw,
+    };
+    let suited = RawLayout::suited("n_rec".into(), head, direct);
+    RawLayout { durability: Durability::EachFile, ..suited }
 }
 
 fn feed(delivery: Delivery) -> Feed {
@@ -88,6 +96,31 @@ fn two_lanes_store_what_the_instrument_delivers() {
             "run directories are gone"
         );
     }
+}
+
+#[test]
+fn what_is_recorded_into_memory_is_verified_there() {
+    let targets = [0, 1].map(|_| Arc::new(Memory::new(Bytes(1 << 26))) as Arc<dyn Target>);
+    let lanes = targets.iter().zip(0..).map(|(target, lane)| (target.clone(), layout(lane, 2, false)));
+    let setup = Setup {
+        lanes: lanes_of(lanes.collect(), LaneOptions::default()).expect("threads"),
+        engine: Options { kind: EngineKind::Sync, depth: 1, slots: 8, clock: Clock::start() },
+        slots: 200,
+        feed: feed(Delivery::lasting(Pace::Due(Schedule::every(Nanos(500_000))), Nanos(100_000_000))),
+        stop: Arc::new(AtomicBool::new(false)),
+        allowance: Nanos::from_millis(10),
+        hang_after: Nanos::from_millis(60_000),
+    };
+    let outcome = Recorder::start(setup).expect("nothing is in the way").wait_to_end();
+    assert_eq!((outcome.stored(), outcome.faults.len()), (200, 0), "{outcome:?}");
+    let directories = ["first", "second"].map(std::path::PathBuf::from);
+    let storage = TargetDirectories::new(directories.iter().cloned().zip(targets)).expect("engines");
+    let recording =
+        Recording::open_on(Arc::new(storage), &directories, Trust::Durable).expect("two journals");
+    let whole = RecordingView::new(recording, Extent::All);
+    let verified = verify(&whole);
+    assert_eq!((verified.right, verified.damaged_frames, verified.missing_frames()), (200, 0, 0));
+    assert_eq!(Scan::of(&whole).read_all(&whole, |_| {}).frames, 200);
 }
 
 #[test]

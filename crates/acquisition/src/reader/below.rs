@@ -8,7 +8,7 @@ use std::{
 use rustix::fs::FileType;
 
 use super::{OpenError, journals_in};
-use crate::recording_file;
+use crate::{recording_file, recording_storage::MountedDirectories};
 
 /// These directories, and those in them that hold journals. Each must be there.
 pub fn with_below(directories: &[PathBuf]) -> Result<Vec<PathBuf>, OpenError> {
@@ -29,7 +29,8 @@ pub fn with_below(directories: &[PathBuf]) -> Result<Vec<PathBuf>, OpenError> {
 
 /// The journals in directories; none in those that can't be read.
 pub fn journals_below(directories: &[PathBuf]) -> Vec<PathBuf> {
-    let journals = directories.iter().filter_map(|directory| journals_in(directory).ok()).flatten();
+    let journals =
+        directories.iter().filter_map(|directory| journals_in(&MountedDirectories, directory).ok()).flatten();
     journals.map(|(_, path)| path).collect()
 }
 
@@ -42,7 +43,7 @@ fn below(directory: &Path) -> io::Result<Vec<PathBuf>> {
             below.push(directory.join(name));
         }
     })?;
-    below.retain(|path| journals_in(path).is_ok_and(|journals| !journals.is_empty()));
+    below.retain(|path| journals_in(&MountedDirectories, path).is_ok_and(|journals| !journals.is_empty()));
     below.sort();
     Ok(below)
 }

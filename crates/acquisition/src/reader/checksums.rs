@@ -2,9 +2,9 @@
 
 use std::{
     collections::{BTreeMap, VecDeque},
-    fs::File,
     io,
     path::PathBuf,
+    sync::Arc,
 };
 
 use super::{
@@ -13,7 +13,8 @@ use super::{
 };
 use crate::{
     journal::{Entry, Head},
-    recording_file::{PageCache, open_of},
+    recording_file::PageCache,
+    recording_storage::{RecordingStorage, StoredFile},
 };
 
 /// Checksums of frames, asked for in the order of numbers: each journal is read once, a piece at a time.
@@ -24,11 +25,12 @@ pub struct Checksums {
 
 #[derive(Debug)]
 struct LaneChecksums {
+    storage: Arc<dyn RecordingStorage>,
     journal: PathBuf,
     head: Head,
     /// To whom it belongs.
     user: u32,
-    open: Option<File>,
+    open: Option<Box<dyn StoredFile>>,
     /// Records of it that were read.
     taken: u64,
     /// Frames of these.
@@ -44,6 +46,7 @@ impl Recording {
     /// The checksums of its frames.
     pub fn checksums(&self) -> Checksums {
         let lane = |lane| LaneChecksums {
+            storage: self.storage.clone(),
             journal: self.journal(lane),
             head: self.index.heads[lane],
             user: self.user(lane),
@@ -92,9 +95,9 @@ impl LaneChecksums {
     fn read_on(&mut self) -> io::Result<usize> {
         let journal = match &mut self.open {
             Some(journal) => journal,
-            none => none.insert(open_of(&self.journal, self.user, PageCache::Through)?.file),
+            none => none.insert(self.storage.open_of(&self.journal, self.user, PageCache::Through)?.file),
         };
-        let (entries, _) = read_from(journal, &self.head, self.taken, AT_ONCE)?;
+        let (entries, _) = read_from(&**journal, &self.head, self.taken, AT_ONCE)?;
         self.taken += entries.len() as u64;
         self.read.extend(entries.iter().filter_map(|entry| match *entry {
             Entry::Frame { number, extent, checksum, .. } => {

@@ -1,15 +1,21 @@
 //! Frames of a recording, one after the other.
 
-use std::{fs::File, io, os::unix::fs::FileExt};
+use std::io;
 
 use super::{FrameLocation, Recording};
-use crate::journal::{Encoding, FrameExtent};
+use crate::{
+    journal::{Encoding, FrameExtent},
+    recording_storage::StoredFile,
+};
+
+/// Bytes of an encoded frame that are read at once.
+const STEP: usize = 16 << 20;
 
 /// Keeps the file that was read last in each lane open.
 #[derive(Debug)]
 pub struct FrameReader<'a> {
     recording: &'a Recording,
-    open: Vec<Option<(u64, File)>>,
+    open: Vec<Option<(u64, Box<dyn StoredFile>)>>,
     bytes: Vec<u8>,
 }
 
@@ -25,7 +31,7 @@ impl FrameReader<'_> {
         let frame = &mut self.bytes[..size];
         match (open, encoding) {
             (Some((_, file)), Encoding::Raw) => file.read_exact_at(frame, offset)?,
-            (Some((_, file)), Encoding::Cbf) => read_encoded(file, &place.extent, frame)?,
+            (Some((_, file)), Encoding::Cbf) => read_encoded(&**file, &place.extent, frame)?,
             (None, _) => {}
         }
         Ok(&self.bytes[..size])
@@ -49,11 +55,18 @@ impl Recording {
 }
 
 /// The bytes of a frame that is encoded, of an extent of this file.
-pub(crate) fn read_encoded(file: &File, extent: &FrameExtent, frame: &mut [u8]) -> io::Result<()> {
+pub(crate) fn read_encoded(file: &dyn StoredFile, extent: &FrameExtent, frame: &mut [u8]) -> io::Result<()> {
+    let length = extent.length as usize;
     let mut stored = Vec::new();
-    // No more memory than there are bytes, whatever the journal says.
-    let there = file.metadata()?.len().saturating_sub(extent.offset);
-    stored.resize(there.min(extent.length.into()) as usize, 0);
-    file.read_exact_at(&mut stored, extent.offset)?;
+    // No more memory than there are bytes, and a step, whatever the journal says.
+    while stored.len() < length {
+        let begin = stored.len();
+        stored.resize(length.min(begin + STEP), 0);
+        let read = file.read_at(&mut stored[begin..], extent.offset + begin as u64)?;
+        stored.truncate(begin + read);
+        if read == 0 {
+            break;
+        }
+    }
     Ok(extent.encoding.decode(&stored, frame)?)
 }

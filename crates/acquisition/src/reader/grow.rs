@@ -1,14 +1,18 @@
 //! A recording that is still made: what the journals gained since they were read. Nothing of the recording is held while
 //! disks are asked: one that hangs keeps nobody else waiting.
 
-use std::{collections::BTreeSet, io, path::PathBuf};
+use std::{collections::BTreeSet, io, path::PathBuf, sync::Arc};
 
 use super::{Found, Index, Recording, Stem, Trust, journals_in, parts_of, pieces::gained, read_heads};
-use crate::journal::{Entry, Head};
+use crate::{
+    journal::{Entry, Head},
+    recording_storage::RecordingStorage,
+};
 
 /// Which journals are asked, and from where on.
 #[derive(Debug)]
 pub(crate) struct Look {
+    storage: Arc<dyn RecordingStorage>,
     recording: u64,
     name: String,
     lanes: Vec<LaneTail>,
@@ -30,8 +34,9 @@ struct LaneTail {
 }
 
 impl LaneTail {
-    fn read(&self) -> io::Result<(usize, u64, Vec<Entry>)> {
-        Ok((self.lane, self.taken, gained(&self.journal, &self.head, self.user, self.taken)?))
+    fn read(&self, storage: &dyn RecordingStorage) -> io::Result<(usize, u64, Vec<Entry>)> {
+        let entries = gained(storage, &self.journal, &self.head, self.user, self.taken)?;
+        Ok((self.lane, self.taken, entries))
     }
 }
 
@@ -46,25 +51,26 @@ pub(crate) struct News {
 impl Look {
     /// Asks the disks. A journal that can't be read any more says nothing new.
     pub(crate) fn read(&self) -> News {
-        let lanes = self.lanes.iter().filter_map(|lane| lane.read().ok());
+        let lanes = self.lanes.iter().filter_map(|lane| lane.read(&*self.storage).ok());
         News { lanes: lanes.collect(), others: self.others() }
     }
 
     /// The same, but whoever says that there is nothing new could be asked.
     pub(crate) fn read_each(&self) -> io::Result<News> {
-        let lanes = self.lanes.iter().map(LaneTail::read).collect::<io::Result<_>>()?;
+        let lanes = self.lanes.iter().map(|lane| lane.read(&*self.storage)).collect::<io::Result<_>>()?;
         Ok(News { lanes, others: self.others() })
     }
 
     /// Journals of other lanes.
     fn others(&self) -> Vec<Found> {
-        let there = self.directories.iter().filter_map(|directory| journals_in(directory).ok()).flatten();
+        let there = self.directories.iter().filter_map(|path| journals_in(&*self.storage, path).ok());
+        let there = there.flatten();
         let named = there.filter(|(lane, path)| {
             let ours = parts_of(path).is_some_and(|(name, _)| name == self.name);
             let known = self.known.iter().any(|known| u64::from(*known) == *lane);
             ours && !known
         });
-        let mut found = read_heads(named).0;
+        let mut found = read_heads(&*self.storage, named).0;
         found.retain(|found| found.head.recording == self.recording);
         found
     }
@@ -82,6 +88,7 @@ impl Recording {
     pub(crate) fn look(&self) -> Look {
         let missing = self.index.heads.len() < self.head().lanes as usize;
         Look {
+            storage: self.storage.clone(),
             recording: self.head().recording,
             name: self.name().to_owned(),
             lanes: (0..self.stems.len()).map(|lane| self.tail(lane)).collect(),
@@ -93,6 +100,7 @@ impl Recording {
     /// At the journal of one lane.
     pub(crate) fn look_at(&self, lane: usize) -> Look {
         Look {
+            storage: self.storage.clone(),
             recording: self.head().recording,
             name: self.name().to_owned(),
             lanes: vec![self.tail(lane)],
@@ -133,7 +141,7 @@ impl Recording {
         let ours = !known && found.head.recording == self.head().recording;
         let Some(stem) = Stem::of(found).filter(|_| ours) else { return };
         // What can't be read now is looked for again.
-        drop(self.index.join_journal(found, Trust::Acknowledged));
+        drop(self.index.join_journal(&*self.storage, found, Trust::Acknowledged));
         self.index.prune();
         self.stems.push(stem);
     }

@@ -1,11 +1,12 @@
 //! Journals, a piece at a time: one of a recorder that runs for days is larger than memory.
 
-use std::{fs::File, io, os::unix::fs::FileExt, path::Path};
+use std::{io, path::Path};
 
 use super::{Found, Index, Trust, index::Counted};
 use crate::{
     journal::{Entry, Head, RECORD},
-    recording_file::{PageCache, open_of},
+    recording_file::PageCache,
+    recording_storage::{RecordingStorage, StoredFile},
 };
 
 /// Records that are read of a journal at once.
@@ -14,27 +15,37 @@ pub(super) const AT_ONCE: usize = 4096;
 impl Index {
     /// Takes in the journal of one more lane, if it is of the same recording: what kept it from all of it. Then the index is
     /// to be pruned.
-    pub(super) fn join_journal(&mut self, found: &Found, trust: Trust) -> io::Result<()> {
+    pub(super) fn join_journal(
+        &mut self,
+        storage: &dyn RecordingStorage,
+        found: &Found,
+        trust: Trust,
+    ) -> io::Result<()> {
         let mut counted = Counted::by(trust);
         let mut records = 0;
-        let read = each(found, u64::MAX, |entries| {
+        let read = each(storage, found, u64::MAX, |entries| {
             counted.take(entries);
             records += entries.len() as u64;
         });
         let Some(lane) = self.add_lane(found.head) else { return read };
         // The same records: more may have come.
-        let again = each(found, records, |entries| self.take(lane, entries, &counted, &mut |_| {}));
+        let again = each(storage, found, records, |entries| self.take(lane, entries, &counted, &mut |_| {}));
         self.stream_of(lane).map(drop).and(read).and(again)
     }
 }
 
 /// Hands out the first so many records that are whole, a piece at a time.
-fn each(found: &Found, upto: u64, mut take: impl FnMut(&[Entry])) -> io::Result<()> {
-    let file = open_of(&found.path, found.access.user, PageCache::Through)?.file;
+fn each(
+    storage: &dyn RecordingStorage,
+    found: &Found,
+    upto: u64,
+    mut take: impl FnMut(&[Entry]),
+) -> io::Result<()> {
+    let file = storage.open_of(&found.path, found.access.user, PageCache::Through)?.file;
     let mut taken = 0;
     while taken < upto {
         let count = AT_ONCE.min((upto - taken).try_into().unwrap_or(usize::MAX));
-        let (entries, wrong) = read_from(&file, &found.head, taken, count)?;
+        let (entries, wrong) = read_from(&*file, &found.head, taken, count)?;
         take(&entries);
         taken += entries.len() as u64;
         wrong?;
@@ -46,12 +57,18 @@ fn each(found: &Found, upto: u64, mut take: impl FnMut(&[Entry])) -> io::Result<
 }
 
 /// All records of a journal with this head, which belongs to this user, behind the first so many that are whole.
-pub(super) fn gained(journal: &Path, head: &Head, user: u32, taken: u64) -> io::Result<Vec<Entry>> {
-    let file = open_of(journal, user, PageCache::Through)?.file;
+pub(super) fn gained(
+    storage: &dyn RecordingStorage,
+    journal: &Path,
+    head: &Head,
+    user: u32,
+    taken: u64,
+) -> io::Result<Vec<Entry>> {
+    let file = storage.open_of(journal, user, PageCache::Through)?.file;
     let mut all = Vec::new();
     loop {
         // Behind a number that can't be, nothing is read.
-        let entries = match read_from(&file, head, taken + all.len() as u64, AT_ONCE) {
+        let entries = match read_from(&*file, head, taken + all.len() as u64, AT_ONCE) {
             Err(error) if all.is_empty() => return Err(error),
             read => read.map(|(entries, _)| entries).unwrap_or_default(),
         };
@@ -65,7 +82,7 @@ pub(super) fn gained(journal: &Path, head: &Head, user: u32, taken: u64) -> io::
 
 /// The next so many, or fewer, and what is wrong with the one that they end before, if that is why.
 pub(super) fn read_from(
-    journal: &File,
+    journal: &dyn StoredFile,
     head: &Head,
     taken: u64,
     count: usize,
@@ -86,7 +103,7 @@ mod tests {
     use nilometer_model::{Format, Storing};
 
     use super::*;
-    use crate::{Due, Gap};
+    use crate::{Due, Gap, recording_storage::MountedDirectories};
 
     fn head() -> Head {
         Head {
@@ -134,8 +151,10 @@ mod tests {
         for trust in [Trust::Acknowledged, Trust::Durable] {
             let (mut once, mut pieces) = (Index::default(), Index::default());
             once.join(&entries, trust);
-            let found = Found::read(0, path.clone()).expect("it is there").expect("it has a head");
-            pieces.join_journal(&found, trust).expect("it is whole");
+            let found = Found::read(&MountedDirectories, 0, path.clone())
+                .expect("it is there")
+                .expect("it has a head");
+            pieces.join_journal(&MountedDirectories, &found, trust).expect("it is whole");
             assert_eq!(pieces.records(0), entries.len() as u64);
             assert_eq!(format!("{once:?}"), format!("{pieces:?}"));
             assert_eq!(

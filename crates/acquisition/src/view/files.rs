@@ -2,9 +2,7 @@
 
 use std::{
     collections::VecDeque,
-    fs::File,
     io,
-    os::unix::fs::FileExt,
     path::Path,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
@@ -14,7 +12,8 @@ use nilometer_storage::buffer::ALIGNMENT;
 use super::RecordingView;
 use crate::{
     reader::{FrameLocation, Recording},
-    recording_file::{PageCache, ReadAccess, RecordingFile, open_of},
+    recording_file::{PageCache, ReadAccess, RecordingFile},
+    recording_storage::StoredFile,
 };
 
 /// How many are kept open.
@@ -26,7 +25,7 @@ type Key = (usize, u64, PageCache);
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Files {
-    open: Mutex<VecDeque<(Key, Arc<File>)>>,
+    open: Mutex<VecDeque<(Key, Arc<dyn StoredFile>)>>,
     access: Mutex<FileAccess>,
 }
 
@@ -80,28 +79,29 @@ impl Files {
         whole: &RecordingView,
         place: FrameLocation,
         cache: PageCache,
-        mut read: impl FnMut(&File) -> io::Result<T>,
+        mut read: impl FnMut(&dyn StoredFile) -> io::Result<T>,
     ) -> io::Result<T> {
         let (lane, number) = whole.state().recording.index.file_of(place);
         let key = (lane, number, cache);
         if let Some(file) = self.opened(key) {
-            match read(&file) {
+            match read(&*file) {
                 Ok(done) => return Ok(done),
                 Err(_) => self.forget(&file),
             }
         }
         let user = whole.recording(|recording| recording.user(place.lane));
-        let file = open(whole, place, |path| open_of(path, user, cache))?;
-        let done = read(&file)?;
+        let storage = whole.storage();
+        let file = open(whole, place, |path| storage.open_of(path, user, cache))?;
+        let done = read(&*file)?;
         self.keep(key, file);
         Ok(done)
     }
 
-    fn lock(&self) -> MutexGuard<'_, VecDeque<(Key, Arc<File>)>> {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<(Key, Arc<dyn StoredFile>)>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn opened(&self, key: Key) -> Option<Arc<File>> {
+    fn opened(&self, key: Key) -> Option<Arc<dyn StoredFile>> {
         let mut open = self.lock();
         let at = open.iter().position(|(kept, _)| *kept == key)?;
         // The one that was used last stands last.
@@ -111,18 +111,18 @@ impl Files {
         Some(file)
     }
 
-    fn forget(&self, file: &Arc<File>) {
+    fn forget(&self, file: &Arc<dyn StoredFile>) {
         self.lock().retain(|(_, kept)| !Arc::ptr_eq(kept, file));
     }
 
-    fn keep(&self, key: Key, file: File) {
+    fn keep(&self, key: Key, file: Box<dyn StoredFile>) {
         let mut open = self.lock();
         // Another thread may have opened it meanwhile.
         open.retain(|(kept, _)| *kept != key);
         if open.len() == OPEN {
             open.pop_front();
         }
-        open.push_back((key, Arc::new(file)));
+        open.push_back((key, Arc::from(file)));
     }
 }
 
@@ -141,7 +141,7 @@ impl RecordingView {
     }
 
     /// A file of frames that was opened, if it may be read.
-    pub(super) fn admit(&self, opened: RecordingFile) -> io::Result<File> {
+    pub(super) fn admit(&self, opened: RecordingFile) -> io::Result<Box<dyn StoredFile>> {
         let access = &mut *self.files.access();
         if access.shown_to.is_some_and(|shown| !shown.may_read(opened.access)) {
             let why =
@@ -154,7 +154,7 @@ impl RecordingView {
 }
 
 /// Reads as many whole pages as there are, up to so many.
-fn read_pages(file: &File, at: u64, into: &mut [u8]) -> io::Result<usize> {
+fn read_pages(file: &dyn StoredFile, at: u64, into: &mut [u8]) -> io::Result<usize> {
     let mut done = 0;
     while done < into.len() {
         match file.read_at(&mut into[done..], at + done as u64)? {
@@ -173,7 +173,7 @@ pub(super) fn open(
     whole: &RecordingView,
     place: FrameLocation,
     open: impl Fn(&Path) -> io::Result<RecordingFile>,
-) -> io::Result<File> {
+) -> io::Result<Box<dyn StoredFile>> {
     let mut names_stay = whole.is_over();
     let mut path = whole.path(place);
     loop {

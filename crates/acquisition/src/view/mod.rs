@@ -34,9 +34,8 @@ use std::{
     fs::File,
     io,
     ops::Range,
-    os::unix::fs::FileExt,
     path::PathBuf,
-    sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
+    sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
 };
 
 use nilometer_model::Format;
@@ -45,7 +44,8 @@ use crate::{
     Stream, Wire,
     journal::{Encoding, RECORD},
     reader::{FrameLocation, Look, News, Recording, first_there, read_encoded},
-    recording_file::{PageCache, open as open_journal, open_of},
+    recording_file::PageCache,
+    recording_storage::RecordingStorage,
 };
 use blocks::{Blocks, mark};
 pub use continuity::{Continuity, Jump};
@@ -263,7 +263,8 @@ impl RecordingView {
 
     /// Whether the storage of every lane can be read, as far as their journals show.
     pub fn is_readable(&self) -> bool {
-        let head = |journal: &PathBuf| open_journal(journal)?.file.read_exact_at(&mut [0; RECORD], 0);
+        let storage = self.storage();
+        let head = |journal: &PathBuf| storage.open(journal)?.file.read_exact_at(&mut [0; RECORD], 0);
         self.journals().iter().all(|journal| head(journal).is_ok())
     }
 
@@ -276,7 +277,12 @@ impl RecordingView {
     /// The path of the file that a place is in, by the first of its names that is there.
     fn path(&self, place: FrameLocation) -> PathBuf {
         let paths = self.state().recording.paths(place);
-        first_there(paths)
+        first_there(&*self.storage(), paths)
+    }
+
+    /// Where its files are opened.
+    fn storage(&self) -> Arc<dyn RecordingStorage> {
+        self.state().recording.storage().clone()
     }
 
     /// Whether the recording was ended in order, and all of it is known.
@@ -304,8 +310,8 @@ impl RecordingView {
     pub fn only_file(&self) -> Option<File> {
         let (place, all) = self.only_place()?;
         let user = self.recording(|recording| recording.user(place.lane));
-        let opened = open_of(&self.path(place), user, PageCache::Through).ok()?;
-        let file = self.admit(opened).ok()?;
+        let opened = self.storage().open_of(&self.path(place), user, PageCache::Through).ok()?;
+        let file = self.admit(opened).ok()?.into_file()?;
         let length = file.metadata().ok()?.len();
         (length == all).then_some(file)
     }
@@ -430,10 +436,10 @@ impl RecordingView {
         if extent.encoding != Encoding::Raw {
             // A compressed frame can only be decoded from its beginning on.
             let mut frame = vec![0; extent.size as usize];
-            let file = files::open(self, place, |path| {
-                open_of(path, self.recording(|recording| recording.user(place.lane)), PageCache::Through)
-            })?;
-            read_encoded(&file, &extent, &mut frame)?;
+            let storage = self.storage();
+            let user = self.recording(|recording| recording.user(place.lane));
+            let file = files::open(self, place, |path| storage.open_of(path, user, PageCache::Through))?;
+            read_encoded(&*file, &extent, &mut frame)?;
             into.copy_from_slice(&frame[within as usize..][..into.len()]);
             return Ok(());
         }

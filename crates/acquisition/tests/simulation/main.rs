@@ -35,6 +35,7 @@ mod overtaken;
 mod packets;
 mod positions;
 mod pretending;
+mod reading;
 mod room;
 mod scattered;
 mod storing;

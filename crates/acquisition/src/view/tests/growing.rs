@@ -3,7 +3,7 @@
 use std::{sync::mpsc, thread, time::Duration};
 
 use super::*;
-use crate::view::files;
+use crate::{recording_file::RecordingFile, view::files};
 
 /// What hangs so long hangs.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -217,7 +217,7 @@ fn a_chunk_that_is_renamed_while_it_is_opened_is_found() {
     // Between the name and the file, somebody else takes the news.
     let opened = files::open(&whole, place, |path| {
         whole.refresh();
-        crate::recording_file::open(path)
+        crate::recording_file::open(path).map(RecordingFile::stored)
     });
     let mut bytes = vec![0; lanes.head.frame_size as usize];
     opened.expect("it is there").read_exact_at(&mut bytes, 0).expect("it is whole");

@@ -1,0 +1,291 @@
+//! Where recordings lie, for those who read them and may wait: directories that are mounted, or targets behind engines.
+//!
+//! ```text
+//! Recording, RecordingView -> RecordingStorage -> MountedDirectories -> files, by the rules of `recording_file`
+//!                                              -> TargetDirectories  -> engine -> target
+//! ```
+
+use std::{
+    fs::{self, File},
+    io,
+    os::unix::fs::FileExt,
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        mpsc::{self, Receiver, SyncSender},
+    },
+    thread,
+};
+
+use nilometer_model::plan::EngineKind;
+use nilometer_storage::{
+    Buffer, Clock, Completion, Engine, OpKind, Open, Operation, ROOT, Slot, Target, Wait,
+    engine::{EngineError, Options},
+    listing,
+};
+use rustix::{
+    fs::FileType,
+    process::{getegid, geteuid},
+};
+
+use crate::recording_file::{self, PageCache, ReadAccess, RecordingFile};
+
+/// Opens what it is asked for by path: a directory as the recording was named, and a name in it. All of it may wait for
+/// as long as the storage does.
+pub trait RecordingStorage: std::fmt::Debug + Send + Sync {
+    /// Opens a journal, or whatever stands for itself.
+    fn open(&self, path: &Path) -> io::Result<RecordingFile>;
+    /// Opens a file that belongs to a journal of this user.
+    fn open_of(&self, path: &Path, journal_user: u32, cache: PageCache) -> io::Result<RecordingFile>;
+    /// Hands out the names in a directory, and what they are of; those that are text.
+    fn each_name(&self, directory: &Path, take: &mut dyn FnMut(&str, FileType)) -> io::Result<()>;
+    /// Whether something has this name.
+    fn is_there(&self, path: &Path) -> bool;
+}
+
+/// A file of a recording that is open. It stays the same file, whatever is renamed.
+pub trait StoredFile: std::fmt::Debug + Send + Sync {
+    /// Reads from an offset on, in bytes: how many there were, 0 at the end.
+    fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize>;
+
+    /// The plain file that it is, if it is one.
+    fn into_file(self: Box<Self>) -> Option<File> {
+        None
+    }
+
+    /// Reads all of `into`, or fails at the end of the file.
+    fn read_exact_at(&self, into: &mut [u8], offset: u64) -> io::Result<()> {
+        let mut done = 0;
+        while done < into.len() {
+            match self.read_at(&mut into[done..], offset + done as u64) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(more) => done += more,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Directories of this machine.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct MountedDirectories;
+
+impl RecordingStorage for MountedDirectories {
+    fn open(&self, path: &Path) -> io::Result<RecordingFile> {
+        recording_file::open(path).map(RecordingFile::stored)
+    }
+
+    fn open_of(&self, path: &Path, journal_user: u32, cache: PageCache) -> io::Result<RecordingFile> {
+        recording_file::open_of(path, journal_user, cache).map(RecordingFile::stored)
+    }
+
+    fn each_name(&self, directory: &Path, take: &mut dyn FnMut(&str, FileType)) -> io::Result<()> {
+        recording_file::each_name(directory, take)
+    }
+
+    fn is_there(&self, path: &Path) -> bool {
+        fs::symlink_metadata(path).is_ok()
+    }
+}
+
+impl StoredFile for File {
+    fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
+        FileExt::read_at(self, into, offset)
+    }
+
+    fn into_file(self: Box<Self>) -> Option<File> {
+        Some(*self)
+    }
+}
+
+/// Targets whose engines are asked, each by the path of a directory that stands for it.
+#[derive(Debug)]
+pub struct TargetDirectories(Vec<(PathBuf, Arc<TargetDirectory>)>);
+
+/// The run's directory of a target, and the thread whose engine reads there.
+#[derive(Debug)]
+struct TargetDirectory {
+    target: Arc<dyn Target>,
+    requests: SyncSender<Request>,
+    free: Mutex<Vec<Slot>>,
+}
+
+/// An operation, and where it goes when it is done.
+#[derive(Debug)]
+struct Request {
+    operation: Operation,
+    reply: SyncSender<Completion>,
+}
+
+/// Files of a target that may be open at once.
+const OPEN_MAX: u32 = 256;
+/// Bytes of a buffer for a name or some of a listing.
+const NAMES: usize = 1 << 16;
+
+impl TargetDirectories {
+    /// Targets by the directories that they are asked for as. An engine that can't be made is an error.
+    pub fn new(targets: impl IntoIterator<Item = (PathBuf, Arc<dyn Target>)>) -> Result<Self, EngineError> {
+        let directories = targets.into_iter().map(|(path, target)| {
+            let directory = TargetDirectory::new(target)?;
+            Ok((path, Arc::new(directory)))
+        });
+        directories.collect::<Result<_, _>>().map(TargetDirectories)
+    }
+
+    fn directory(&self, path: &Path) -> io::Result<&Arc<TargetDirectory>> {
+        let found = self.0.iter().find(|(named, _)| named == path);
+        found.map(|(_, directory)| directory).ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    /// The directory of a file, and its name there.
+    fn place<'a>(&self, path: &'a Path) -> io::Result<(&Arc<TargetDirectory>, &'a str)> {
+        let name = path.file_name().and_then(|name| name.to_str());
+        let name = name.ok_or(io::ErrorKind::InvalidInput)?;
+        Ok((self.directory(path.parent().unwrap_or(Path::new("")))?, name))
+    }
+}
+
+impl RecordingStorage for TargetDirectories {
+    fn open(&self, path: &Path) -> io::Result<RecordingFile> {
+        let (directory, name) = self.place(path)?;
+        let file = directory.open(name)?;
+        // Whoever reads a run's directory has made it.
+        let access =
+            ReadAccess { user: geteuid().as_raw(), group: getegid().as_raw(), mode: recording_file::USER };
+        Ok(RecordingFile { file: Box::new(file), access })
+    }
+
+    fn open_of(&self, path: &Path, _: u32, _: PageCache) -> io::Result<RecordingFile> {
+        self.open(path)
+    }
+
+    fn each_name(&self, directory: &Path, take: &mut dyn FnMut(&str, FileType)) -> io::Result<()> {
+        self.directory(directory)?.each_name(take)
+    }
+
+    fn is_there(&self, path: &Path) -> bool {
+        let found = self.place(path).and_then(|(directory, name)| directory.stat(name));
+        found.is_ok()
+    }
+}
+
+fn options() -> Options {
+    Options { kind: EngineKind::Sync, depth: 1, slots: 1 + OPEN_MAX, clock: Clock::start() }
+}
+
+impl TargetDirectory {
+    fn new(target: Arc<dyn Target>) -> Result<Self, EngineError> {
+        let (requests, requested) = mpsc::sync_channel(0);
+        let (ready, is_ready) = mpsc::sync_channel(1);
+        let of = target.clone();
+        let begun = thread::Builder::new().name("read".into()).spawn(move || match of.engine(&options()) {
+            Ok(engine) => {
+                drop(ready.send(Ok(())));
+                serve(engine, &requested);
+            }
+            Err(error) => drop(ready.send(Err(error))),
+        });
+        let setup = |source| EngineError::Setup { engine: "sync", what: "a thread for reading", source };
+        begun.map_err(setup)?;
+        is_ready.recv().unwrap_or_else(|_| Err(setup(io::ErrorKind::BrokenPipe.into())))?;
+        let free = Mutex::new((1..=OPEN_MAX).map(Slot).collect());
+        Ok(TargetDirectory { target, requests, free })
+    }
+
+    fn free(&self) -> MutexGuard<'_, Vec<Slot>> {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has the thread do it: how many bytes, and the buffer.
+    fn carry_out(&self, operation: Operation) -> io::Result<(usize, Buffer)> {
+        let (reply, replied) = mpsc::sync_channel(1);
+        let gone = || io::Error::from(io::ErrorKind::BrokenPipe);
+        self.requests.send(Request { operation, reply }).map_err(|_| gone())?;
+        let Completion { operation, result, .. } = replied.recv().map_err(|_| gone())?;
+        let done = result.map_err(|errno| io::Error::from_raw_os_error(errno.0))?;
+        Ok((done as usize, operation.buffer))
+    }
+
+    fn open(self: &Arc<Self>, name: &str) -> io::Result<TargetFile> {
+        let slot = self.free().pop().ok_or(rustix::io::Errno::MFILE)?;
+        let opened = self.carry_out(named(OpKind::Open(Open::READ), slot, name));
+        // Closed, and free, when it is dropped; a slot into which nothing was opened too.
+        let file = TargetFile { directory: self.clone(), slot };
+        opened.map(|_| file)
+    }
+
+    fn stat(&self, name: &str) -> io::Result<usize> {
+        self.carry_out(named(OpKind::Stat, ROOT, name)).map(|(length, _)| length)
+    }
+
+    fn each_name(&self, take: &mut dyn FnMut(&str, FileType)) -> io::Result<()> {
+        // A listing goes on where it was: each begins with an engine of its own.
+        let directory = TargetDirectory::new(self.target.clone()).map_err(io::Error::other)?;
+        loop {
+            let list = Operation::on(OpKind::List, ROOT, Buffer::alone(NAMES));
+            let (length, buffer) = directory.carry_out(list)?;
+            if length == 0 {
+                return Ok(());
+            }
+            for (name, kind) in listing::entries(&buffer[..length]) {
+                if let Ok(name) = std::str::from_utf8(name) {
+                    take(name, kind_of(kind));
+                }
+            }
+        }
+    }
+}
+
+fn named(kind: OpKind, slot: Slot, name: &str) -> Operation {
+    Operation::named(kind, ROOT, slot, name.as_bytes(), Buffer::alone(NAMES))
+}
+
+fn kind_of(kind: u8) -> FileType {
+    match kind {
+        listing::DIRECTORY => FileType::Directory,
+        listing::FILE => FileType::RegularFile,
+        _ => FileType::Unknown,
+    }
+}
+
+/// Carries out what is asked for, one operation after the other, until nobody can ask any more.
+fn serve(mut engine: Box<dyn Engine>, requested: &Receiver<Request>) {
+    let mut done = Vec::new();
+    for Request { operation, reply } in requested {
+        let now = engine.tick();
+        engine.submit(operation, now);
+        while done.is_empty() {
+            engine.reap(Wait::ForOne, &mut done);
+        }
+        // Whoever asked may not wait any more.
+        done.drain(..).for_each(|completion| drop(reply.send(completion)));
+    }
+}
+
+/// A file in a slot of a target's engine.
+#[derive(Debug)]
+struct TargetFile {
+    directory: Arc<TargetDirectory>,
+    slot: Slot,
+}
+
+impl StoredFile for TargetFile {
+    fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
+        let length = into.len().try_into().unwrap_or(u32::MAX);
+        let read = Operation::read(self.slot, offset, length, Buffer::alone(length as usize));
+        let (length, buffer) = self.directory.carry_out(read)?;
+        into[..length].copy_from_slice(&buffer[..length]);
+        Ok(length)
+    }
+}
+
+impl Drop for TargetFile {
+    fn drop(&mut self) {
+        let close = Operation::on(OpKind::Close, self.slot, Buffer::alone(1));
+        // A slot that can't be closed is empty.
+        drop(self.directory.carry_out(close));
+        self.directory.free().push(self.slot);
+    }
+}
