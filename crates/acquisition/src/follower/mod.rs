@@ -71,6 +71,8 @@ pub struct Follower {
     gone: BTreeSet<u64>,
     /// The frame that is being read.
     current: Option<PendingFrame>,
+    /// What is wrong with it, unless its lane's journal says by now that its file was removed or is written over.
+    suspect: Option<ReadFault>,
     /// The lane whose journal is looked at next, if one is, and whether there was anything new in this round.
     looking: Option<(usize, bool)>,
     look_at: Nanos,
@@ -90,6 +92,15 @@ struct PendingFrame {
     number: u64,
     location: FrameLocation,
     due: Nanos,
+}
+
+/// What is wrong with a frame that was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ReadFault {
+    /// It can't be read whole.
+    Failed,
+    /// It is not what the instrument delivered.
+    Wrong,
 }
 
 /// How often journals are looked at while nothing new is in them.
@@ -121,6 +132,7 @@ impl Follower {
             seen: Ranges::default(),
             gone: BTreeSet::new(),
             current: None,
+            suspect: None,
             looking: None,
             look_at: Nanos(0),
             read_at: Nanos(0),
@@ -159,7 +171,9 @@ impl Follower {
         let records = self.index.records(lane);
         let tail = &mut self.lanes[lane];
         match tail.open {
-            _ if tail.names.is_in_doubt() => Some(tail.look(records, self.scratch.take()?)),
+            _ if tail.names.is_in_doubt() || self.suspect.is_some() => {
+                Some(tail.look(records, self.scratch.take()?))
+            }
             Some(file) if file == extent.file && !tail.names.is_stale() => {
                 Some(tail.read(&extent, self.room.pop()?))
             }
@@ -325,6 +339,10 @@ impl Follower {
         let lane = frame.location.lane;
         let news = self.take_records(lane, &operation.buffer[..result.unwrap_or(0) as usize]);
         self.scratch = Some(operation.buffer);
+        if let Some(fault) = self.suspect.take() {
+            self.judge(frame, fault, news);
+            return;
+        }
         self.current = Some(frame);
         let names = self.index.file_names(&self.lanes[lane].layout.name, frame.location);
         let tail = &mut self.lanes[lane];
@@ -342,22 +360,41 @@ impl Follower {
         let mut data = operation.buffer;
         let whole = result.is_ok_and(|read| decode(&location.extent, read, &mut data));
         if !whole {
-            self.totals.failed += 1;
             self.room.push(data);
-            return;
+            return self.judge(frame, ReadFault::Failed, true);
         }
-        if self.put(frame, data, finished) {
-            self.totals.frames += 1;
-            self.totals.bytes += length as u64;
-            self.late.add(finished.since(due).0);
-            self.totals.wall = finished.since(*self.first.get_or_insert(issued));
-        } else {
-            self.totals.wrong += 1;
+        if !self.put(frame, data, finished) {
+            return self.judge(frame, ReadFault::Wrong, true);
         }
+        self.totals.frames += 1;
+        self.totals.bytes += length as u64;
+        self.late.add(finished.since(due).0);
+        self.totals.wall = finished.since(*self.first.get_or_insert(issued));
+        self.was_read(number);
+    }
+
+    /// A frame was read, and is not read again.
+    fn was_read(&mut self, number: u64) {
         self.seen.add(number);
         // Another lane may have noted it meanwhile.
         self.pending.remove(&number);
         self.index.forget(number);
+    }
+
+    /// Something is wrong with a frame. Its file may have been removed, or written over, while it was read: that is noted
+    /// before it is done, so that nothing is said until the journal has no `news`.
+    fn judge(&mut self, frame: PendingFrame, fault: ReadFault, news: bool) {
+        if self.index.is_gone(frame.location) {
+            self.totals.missed += 1;
+        } else if news {
+            self.current = Some(frame);
+            self.suspect = Some(fault);
+        } else if fault == ReadFault::Failed {
+            self.totals.failed += 1;
+        } else {
+            self.totals.wrong += 1;
+            self.was_read(frame.number);
+        }
     }
 
     /// Does with a frame what it was read for: whether it is right.
@@ -446,9 +483,10 @@ mod tests {
     use super::*;
     use crate::{
         instrument::{Content, Pattern},
-        journal::{Encoding, FrameExtent, Head},
+        journal::{Encoding, FrameExtent, Head, RECORD},
     };
     use nilometer_model::{Format, Seed, Storing};
+    use nilometer_storage::Open;
 
     fn follower() -> Follower {
         let head = |lane| Head {
@@ -486,9 +524,12 @@ mod tests {
     #[test]
     fn a_frame_that_two_lanes_have_is_read_once() {
         let mut follower = follower();
+        follower.lanes[0].opened();
         follower.take(0, &[frame(5, 0)]);
         assert!(matches!(answer(&mut follower, Ok(0)), OpKind::Open(_)));
         assert_eq!(answer(&mut follower, Ok(16)), OpKind::Read);
+        // It is wrong, and the journal has nothing to say of it.
+        assert_eq!(answer(&mut follower, Ok(0)), OpKind::Read);
         follower.take(1, &[frame(5, 0), frame(6, 0)]);
         assert_eq!(follower.pending.keys().collect::<Vec<_>>(), [&6]);
         // One that could not be read where it was first may be read where it went then.
@@ -499,14 +540,57 @@ mod tests {
 
     #[test]
     fn a_file_that_is_gone_was_removed_only_if_the_journal_says_so() {
-        for (removed, expected) in [(true, (2, 0)), (false, (0, 2))] {
+        for (removed, expected) in [(true, (3, 0)), (false, (0, 3))] {
             let mut follower = follower();
             follower.take(0, &[frame(0, 7), frame(1, 7)]);
             assert!(matches!(answer(&mut follower, Err(Errno::ENOENT)), OpKind::Open(_)));
+            // Its journal goes on: a frame more, of the same file.
+            follower.take(0, &[frame(2, 7)]);
+            let Step::Issue(operation, _) = follower.next(Nanos(1)) else { panic!("it has something to do") };
+            let name = follower.lanes[0].layout.head.file_name("n", 7);
+            assert_eq!((operation.name(), operation.kind), (name.as_bytes(), OpKind::Open(Open::READ)));
+            follower.completed(done(operation, Err(Errno::ENOENT)));
             follower.take(0, removed.then_some(Entry::Removed { file: 7 }).as_slice());
             (0..2).for_each(|lane| follower.take(lane, &[Entry::End { due: None }]));
             assert!(matches!(follower.next(Nanos(1)), Step::Done));
             assert_eq!((follower.totals.missed, follower.totals.failed), expected, "removed: {removed}");
+        }
+    }
+    #[test]
+    fn what_is_written_over_while_it_is_read_is_missed_and_what_is_wrong_else_is_wrong() {
+        for (result, removed, expected) in [
+            (Ok(16), true, (1, 0, 0)),
+            (Ok(8), true, (1, 0, 0)),
+            (Ok(16), false, (0, 1, 0)),
+            (Ok(8), false, (0, 0, 1)),
+            (Err(Errno::EIO), false, (0, 0, 1)),
+        ] {
+            let mut follower = follower();
+            follower.lanes[0].opened();
+            follower.take(0, &[frame(3, 0), frame(4, 1)]);
+            assert!(matches!(answer(&mut follower, Ok(0)), OpKind::Open(_)));
+            // All zeros: not what was delivered.
+            assert_eq!(answer(&mut follower, result), OpKind::Read);
+            let totals = |follower: &Follower| {
+                let ReaderTotals { missed, wrong, failed, .. } = follower.totals();
+                (missed, wrong, failed)
+            };
+            assert_eq!(totals(&follower), (0, 0, 0), "the journal may know more: {result:?}");
+            let Step::Issue(mut operation, _) = follower.next(Nanos(1)) else {
+                panic!("it has something to do")
+            };
+            assert_eq!((operation.kind, operation.offset), (OpKind::Read, 2 * RECORD as u64));
+            let file = if removed { 0 } else { 9 };
+            let entry = if removed { Entry::Removed { file } } else { Entry::Durable { file } };
+            entry.put(2, &mut operation.buffer[..RECORD]);
+            follower.completed(done(operation, Ok(RECORD as u32)));
+            if !removed {
+                assert_eq!(totals(&follower), (0, 0, 0), "there was something new");
+                assert_eq!(answer(&mut follower, Ok(0)), OpKind::Read);
+            }
+            assert_eq!(totals(&follower), expected, "{result:?}, removed: {removed}");
+            // The next one is read.
+            assert_eq!(answer(&mut follower, Ok(0)), OpKind::Close);
         }
     }
 }

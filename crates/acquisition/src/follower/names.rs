@@ -30,12 +30,13 @@ impl Names {
         self.candidates.get(self.tried)
     }
 
-    /// The file was opened under the name that was tried, or is not there. One that may be renamed is to be made sure of.
+    /// The file was opened under the name that was tried, or is not there. One that may be renamed is to be made sure of;
+    /// another has one name, under which each of its frames is asked for.
     pub(super) fn opened(&mut self, there: bool, may_be_renamed: bool) {
         self.doubt = may_be_renamed;
         if there {
             self.opened_as = self.next().cloned();
-        } else {
+        } else if may_be_renamed {
             self.tried += 1;
         }
     }
