@@ -9,7 +9,7 @@ mod simulated;
 pub use memory::Memory;
 pub use null::NullTarget;
 pub use open::{CopySource, clean_run, describe, describe_in_child, is_run_at, open, run_handle};
-pub use posix::{Cleaned, Directory, Holder, Posix, clean, in_use, probe};
+pub use posix::{Cleaned, Directory, Holder, Posix, SharedRun, clean, in_use, probe};
 pub(crate) use simulated::Volume;
 pub use simulated::{Cost, Device, Simulated, Speed, WriteCache};
 

@@ -3,6 +3,7 @@
 mod cache;
 mod clean;
 mod directory;
+mod joined;
 mod mounts;
 mod probe;
 mod run_directory;
@@ -12,6 +13,7 @@ pub use clean::{Cleaned, Holder, clean, in_use};
 pub use directory::Directory;
 pub use probe::probe;
 pub(super) use probe::probe_in_child;
+pub use run_directory::SharedRun;
 
 use std::{
     os::fd::OwnedFd,
@@ -49,6 +51,18 @@ impl Posix {
     pub fn create(description: TargetDescription, id: u64) -> Result<Self, TargetError> {
         let run = RunDirectory::create(directory_of(&description)?, id)?;
         Ok(Posix { description, run, source: None, default_layout: OnceLock::new() })
+    }
+
+    /// Works in the run's directory that another process of the campaign made at the described path: it stays when this is
+    /// dropped, and to clear it is left to its maker.
+    pub fn join(description: TargetDescription, shared: &SharedRun) -> Result<Self, TargetError> {
+        let run = RunDirectory::join(directory_of(&description)?, shared)?;
+        Ok(Posix { description, run, source: None, default_layout: OnceLock::new() })
+    }
+
+    /// Lets other processes of the campaign work in the run's directory: what they must be told.
+    pub fn share(&self) -> Result<SharedRun, TargetError> {
+        self.run.share()
     }
 
     /// Engines can also read the files in the run directory of `source`, by [`crate::SOURCE`]. It is cleared and removed

@@ -5,6 +5,10 @@
 //! mounted anew still counts. The marker is locked while the run lives, and names its process. All entries that the run makes in it begin with
 //! [`OURS`]; nothing else is ever removed. Symlinks are not followed, mount points are not crossed, and every step is
 //! relative to an open descriptor, so that a path which changes in the meantime leads nowhere else.
+//!
+//! Other processes of the same campaign may work in it ([`RunDirectory::join`]), on this node or on others. Who made it says
+//! what its marker holds, which is the proof; it alone clears and removes. Each of the others holds a lock of its own
+//! ([`joined`]), so that neither its maker nor `clean` removes what one of them still uses, even when the maker is gone.
 
 use std::{
     ffi::{CStr, OsStr},
@@ -20,7 +24,10 @@ use rustix::{
     io::Errno,
 };
 
-use super::super::TargetError;
+use super::{
+    super::TargetError,
+    joined::{self, JOINED},
+};
 
 /// The prefix of every name that a run makes in its directory.
 pub(super) const OURS: &[u8] = b"n_";
@@ -43,8 +50,19 @@ pub(super) struct RunDirectory {
     path: PathBuf,
     parent: OwnedFd,
     root: OwnedFd,
-    /// Keeps the lock. Gone once the directory was removed or given up.
+    /// Keeps the lock. Gone once the directory was removed or given up. Of one that was joined, the lock of those who did.
     marker: Mutex<Option<OwnedFd>>,
+    /// Another process made it, and removes what is in it.
+    is_joined: bool,
+}
+
+/// By what another process of the campaign finds a run's directory, and knows that it is this one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SharedRun {
+    /// Its name below the path under test.
+    pub name: String,
+    /// What its marker holds: the inode and birth of the directory, and the process that made it.
+    pub marker: String,
 }
 
 impl RunDirectory {
@@ -56,9 +74,7 @@ impl RunDirectory {
             fs::open(parent, DIRECTORY, Mode::empty()).map_err(TargetError::io(parent, "open"))?;
         fs::mkdirat(&parent_fd, &name, Mode::RWXU).map_err(TargetError::io(&path, "make the directory"))?;
         match open_marked(&parent_fd, &name) {
-            Ok((root, marker)) => {
-                Ok(RunDirectory { path, parent: parent_fd, root, marker: Mutex::new(Some(marker)) })
-            }
+            Ok((root, marker)) => Ok(RunDirectory::held(path, parent_fd, root, marker)),
             Err(errno) => {
                 // On a full disk nothing is to stay behind; if this fails too, the first error says why.
                 fs::unlinkat(&parent_fd, &name, AtFlags::REMOVEDIR).ok();
@@ -79,10 +95,49 @@ impl RunDirectory {
             open_marker(&root, MARKER).map_err(|errno| not_ours(format!("no marker {MARKER}: {errno}")))?;
         verify(&root, &marker, name).map_err(not_ours)?;
         match fs::flock(&marker, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(RunDirectory { path, parent: parent_fd, root, marker: Mutex::new(Some(marker)) }),
+            Ok(()) if joined::claim(&root).is_err() => Err(TargetError::InUse { path, process: None }),
+            Ok(()) => Ok(RunDirectory::held(path, parent_fd, root, marker)),
             Err(Errno::WOULDBLOCK) => Err(TargetError::InUse { path, process: process(&marker) }),
             Err(errno) => Err(TargetError::io(&path, "lock the marker in")(errno)),
         }
+    }
+
+    fn held(path: PathBuf, parent: OwnedFd, root: OwnedFd, marker: OwnedFd) -> Self {
+        RunDirectory { path, parent, root, marker: Mutex::new(Some(marker)), is_joined: false }
+    }
+
+    /// Lets other processes of the campaign join: what they must be told.
+    pub(super) fn share(&self) -> Result<SharedRun, TargetError> {
+        joined::allow(&self.root).map_err(TargetError::io(&self.path, "let others join"))?;
+        let marker = open_marker(&self.root, MARKER).and_then(|marker| content(&marker));
+        let marker = marker.map_err(TargetError::io(&self.path, "read the marker in"))?;
+        let name = self.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        Ok(SharedRun { name, marker })
+    }
+
+    /// Works in the directory that another process of the campaign made and shares. It stays when this is dropped.
+    pub(super) fn join(parent: &Path, shared: &SharedRun) -> Result<Self, TargetError> {
+        let SharedRun { name, marker: expected } = shared;
+        let path = parent.join(name);
+        let not_ours = |why: String| TargetError::NotOurs { path: path.clone(), why };
+        if !well_named(name) {
+            return Err(not_ours(NOT_WELL_NAMED.into()));
+        }
+        let parent_fd =
+            fs::open(parent, DIRECTORY, Mode::empty()).map_err(TargetError::io(parent, "open"))?;
+        let root = fs::openat(&parent_fd, name.as_str(), DIRECTORY, Mode::empty())
+            .map_err(|errno| not_ours(format!("it can't be opened as a directory: {errno}")))?;
+        let lock = joined::hold(&root).map_err(|errno| not_ours(format!("it can't be joined: {errno}")))?;
+        // Behind the lock: from here on nobody removes it.
+        let marker =
+            open_marker(&root, MARKER).map_err(|errno| not_ours(format!("no marker {MARKER}: {errno}")))?;
+        verify_plain(&root, &marker).map_err(not_ours)?;
+        if content(&marker).ok().as_ref() != Some(expected) || !names_inode(expected, &root) {
+            return Err(not_ours("its marker is not that of this campaign".into()));
+        }
+        let mut run = RunDirectory::held(path, parent_fd, root, lock);
+        run.is_joined = true;
+        Ok(run)
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -98,8 +153,12 @@ impl RunDirectory {
         self.root.try_clone()
     }
 
-    /// Removes all entries that are ours; foreign ones stay, and the first is told as an error.
+    /// Removes all entries that are ours; foreign ones stay, and the first is told as an error. Where another process made the
+    /// directory it is that one's to do.
     pub(super) fn clear(&self) -> Result<(), TargetError> {
+        if self.is_joined {
+            return Ok(());
+        }
         let kept = remove_ours(&self.root).map_err(TargetError::io(&self.path, "clear"))?;
         kept.map_or(Ok(()), |Kept { path, why }| Err(TargetError::Kept { path: self.path.join(path), why }))
     }
@@ -107,11 +166,20 @@ impl RunDirectory {
     /// Removes it all: contents, marker, directory. Does nothing the second time.
     pub(super) fn remove(&self) -> Result<(), TargetError> {
         let mut marker = self.marker.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if self.is_joined {
+            *marker = None;
+        }
         if marker.is_none() {
             return Ok(());
         }
+        // Kept to the end of this function, so that nobody joins meanwhile.
+        let Ok(_claimed) = joined::claim(&self.root) else {
+            return Err(TargetError::InUse { path: self.path.clone(), process: None });
+        };
         self.clear()?;
         let gone = |result: Result<(), Errno>| if result == Err(Errno::NOENT) { Ok(()) } else { result };
+        gone(fs::unlinkat(&self.root, JOINED, AtFlags::empty()))
+            .map_err(TargetError::io(&self.path, "remove the second lock in"))?;
         gone(fs::unlinkat(&self.root, MARKER, AtFlags::empty()))
             .map_err(TargetError::io(&self.path, "remove the marker in"))?;
         *marker = None;
@@ -192,8 +260,21 @@ fn birth(directory: &OwnedFd) -> Option<String> {
 /// Why this is not ours, if it is not.
 fn verify(root: &OwnedFd, marker: &OwnedFd, name: &str) -> Result<(), String> {
     if !well_named(name) {
-        return Err(format!("the name is not {PREFIX} and 16 hexadecimal digits"));
+        return Err(NOT_WELL_NAMED.into());
     }
+    verify_plain(root, marker)?;
+    let content = content(marker).map_err(text)?;
+    let valid = marker_texts(root).map_err(text)?;
+    if !valid.iter().any(|valid| content.strip_prefix(valid.as_str()).is_some_and(is_process_or_nothing)) {
+        return Err("the marker was made for another directory".into());
+    }
+    Ok(())
+}
+
+const NOT_WELL_NAMED: &str = "the name is not nilometer- and 16 hexadecimal digits";
+
+/// Why directory and marker are not a user's own and plain, if they are not.
+fn verify_plain(root: &OwnedFd, marker: &OwnedFd) -> Result<(), String> {
     let directory = fs::fstat(root).map_err(text)?;
     let file = fs::fstat(marker).map_err(text)?;
     let user = rustix::process::geteuid().as_raw();
@@ -206,12 +287,13 @@ fn verify(root: &OwnedFd, marker: &OwnedFd, name: &str) -> Result<(), String> {
     {
         return Err("the marker is not a plain file of its own".into());
     }
-    let content = content(marker).map_err(text)?;
-    let valid = marker_texts(root).map_err(text)?;
-    if !valid.iter().any(|valid| content.strip_prefix(valid.as_str()).is_some_and(is_process_or_nothing)) {
-        return Err("the marker was made for another directory".into());
-    }
     Ok(())
+}
+
+/// Whether a marker's text names the inode of this directory. Its birth or device was compared where it was made: another
+/// node may see another device, and what it sees must be what the maker says.
+fn names_inode(marker: &str, root: &OwnedFd) -> bool {
+    fs::fstat(root).is_ok_and(|stat| marker.starts_with(marker_text(stat.st_ino, "").trim_end_matches('\n')))
 }
 
 /// Whether an unfinished marker is the beginning of one of this directory.
@@ -251,7 +333,7 @@ pub(super) fn held_marker(parent: &OwnedFd, name: &str) -> Option<OwnedFd> {
     let root = fs::openat(parent, name, DIRECTORY, Mode::empty()).ok()?;
     let marker = open_marker(&root, MARKER).ok()?;
     let locked = fs::flock(&marker, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK);
-    locked.then_some(marker)
+    (locked || joined::claim(&root).is_err()).then_some(marker)
 }
 
 fn text(errno: Errno) -> String {
@@ -283,7 +365,7 @@ fn remove_ours(root: &OwnedFd) -> Result<Option<Kept>, Errno> {
     let mount = mount_of(root)?;
     let mut kept = None;
     for (name, kind) in names(root)? {
-        if ![MARKER, NEW_MARKER].map(str::as_bytes).contains(&name.to_bytes()) {
+        if ![MARKER, NEW_MARKER, JOINED].map(str::as_bytes).contains(&name.to_bytes()) {
             let stays = remove_entry(root, &name, kind, mount);
             kept = kept.or(stays);
         }
@@ -391,5 +473,65 @@ mod tests {
         std::fs::write(&marker, identity).expect("space");
         RunDirectory::adopt(parent.path(), NAME).expect("it is ours").remove().expect("and can be removed");
         assert!(!marker.exists());
+    }
+
+    fn shared(parent: &Path) -> (RunDirectory, SharedRun) {
+        let run = RunDirectory::create(parent, 0x0123_4567_89ab_cdef).expect("space");
+        let shared = run.share().expect("space");
+        (run, shared)
+    }
+
+    fn is_in_use<T: std::fmt::Debug>(result: Result<T, TargetError>) {
+        assert!(matches!(result, Err(TargetError::InUse { .. })), "{result:?}");
+    }
+
+    /// Locks belong to descriptors, so that two of one process stand for two processes.
+    #[test]
+    fn who_joins_keeps_the_directory_from_being_removed_and_removes_nothing() {
+        let parent = tempfile::tempdir().expect("a temporary directory");
+        let (run, shared) = shared(parent.path());
+        let [one, other] = [(); 2].map(|()| RunDirectory::join(parent.path(), &shared).expect("it is ours"));
+        std::fs::write(run.path().join("n_w0"), "data").expect("space");
+        one.clear().expect("nothing to do");
+        one.remove().expect("it is left");
+        drop(one);
+        assert!(run.path().join("n_w0").exists(), "who joined removes nothing");
+        is_in_use(run.remove());
+        is_in_use(RunDirectory::adopt(parent.path(), NAME));
+        run.clear().expect("its maker may clear it between cells");
+        assert!(!run.path().join("n_w0").exists() && run.path().join(MARKER).exists());
+        // The maker dies, another lives on: `clean` takes nothing from under it.
+        *run.marker.lock().expect("not poisoned") = None;
+        is_in_use(RunDirectory::adopt(parent.path(), NAME));
+        assert!(held_marker(&run.parent, NAME).is_some(), "a campaign still runs there");
+        drop(other);
+        assert!(held_marker(&run.parent, NAME).is_none());
+        RunDirectory::adopt(parent.path(), NAME).expect("all are gone").remove().expect("and so is it");
+        assert_eq!(std::fs::read_dir(parent.path()).expect("listed").count(), 0);
+    }
+
+    #[test]
+    fn only_what_the_maker_shares_is_joined_and_only_by_its_marker() {
+        let parent = tempfile::tempdir().expect("a temporary directory");
+        let refused = |shared: &SharedRun| {
+            let refused = RunDirectory::join(parent.path(), shared);
+            assert!(matches!(refused, Err(TargetError::NotOurs { .. })), "{shared:?}: {refused:?}");
+        };
+        let alone = RunDirectory::create(parent.path(), 7).expect("space");
+        let marker = std::fs::read_to_string(alone.path().join(MARKER)).expect("a marker");
+        refused(&SharedRun { name: name(7), marker });
+        let (run, shared) = shared(parent.path());
+        refused(&SharedRun { name: name(8), ..shared.clone() });
+        refused(&SharedRun { name: format!("../{NAME}"), ..shared.clone() });
+        let others = shared.marker.replace("process ", "process 1");
+        refused(&SharedRun { marker: others, ..shared.clone() });
+        // A copy of the directory has the marker's text, and another inode.
+        let copy = parent.path().join(name(9));
+        std::fs::create_dir(&copy).expect("space");
+        for file in [MARKER, JOINED] {
+            std::fs::copy(run.path().join(file), copy.join(file)).expect("space");
+        }
+        refused(&SharedRun { name: name(9), ..shared.clone() });
+        RunDirectory::join(parent.path(), &shared).expect("as its maker says");
     }
 }
