@@ -102,6 +102,29 @@ impl Invalid {
         matches!(self, Invalid::Starved(_) | Invalid::Slow(_) | Invalid::Bursts(_))
     }
 
+    /// How much less there is of a figure: the phase never ran, or hung; what it did is wrong; what it did is not what was asked;
+    /// only the machine was busy.
+    const fn gravity(&self) -> u32 {
+        match self {
+            // A target that hangs on one node must be left out, whatever another node says.
+            Invalid::Hung => 9,
+            Invalid::Refused(_) => 8,
+            Invalid::Errors => 7,
+            Invalid::Wrong => 6,
+            Invalid::WarmRead => 5,
+            Invalid::NotDirect => 4,
+            Invalid::NotPreallocated => 3,
+            Invalid::Starved(_) | Invalid::Slow(_) | Invalid::Bursts(_) => 2,
+        }
+    }
+
+    /// Of two reasons, either of which may be none, the graver; of two as grave, the one further beyond what is allowed.
+    pub fn gravest(one: Option<Invalid>, other: Option<Invalid>) -> Option<Invalid> {
+        let graver =
+            |a: &Invalid, b: &Invalid| a.gravity().cmp(&b.gravity()).then(a.excess().total_cmp(&b.excess()));
+        [one, other].into_iter().flatten().max_by(graver)
+    }
+
     /// What happened, without figures.
     pub fn what(&self) -> &str {
         match self {

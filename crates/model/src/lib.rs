@@ -13,6 +13,7 @@ mod invalid;
 mod moment;
 pub mod packets;
 pub mod plan;
+mod ranks;
 mod readers;
 mod results;
 mod sample;
@@ -37,6 +38,7 @@ pub use instrument::{Format, Instrument, InstrumentError, PixelType};
 pub use invalid::{Invalid, SentAtOnce, SourceLag, Waited};
 pub use moment::{Moment, MomentError};
 pub use packets::Packets;
+pub use ranks::{RankPart, RankSample};
 pub use readers::Readers;
 pub use results::{
     Event, Group, Ingest, Key, Measured, PacketTotals, ReaderTotals, Results, Stall, TargetEntry, is_volatile,

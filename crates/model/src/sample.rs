@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::{ByteRate, Histogram, Ingest, Invalid, Nanos, Series, plan::Goal, sustained::sustained};
+use crate::{
+    ByteRate, Histogram, Ingest, Invalid, Nanos, RankPart, Series, plan::Goal, sustained::sustained,
+};
 
 /// What one phase of one repeat gave.
 #[derive(Debug, Clone)]
@@ -47,8 +49,10 @@ pub struct Sample {
     pub series: Series,
     /// Failed operations by the kernel's error number, or [`Sample::SHORT`].
     pub errors: BTreeMap<i32, u64>,
-    /// What each worker did.
+    /// What each worker did, of all processes in the order of their ranks.
     pub workers: Vec<WorkerTotals>,
+    /// What each process did, where several measured together; see [`Sample::united`]. Empty where one did alone.
+    pub parts: Vec<RankPart>,
     /// For reads: whether the data came from the storage.
     pub coldness: Option<Coldness>,
     /// In an ingest phase: what became of the frames.
@@ -134,6 +138,15 @@ impl Coldness {
         }
     }
 
+    /// Of several findings about one figure the one of the greatest severity holds.
+    pub const fn severity(self) -> u32 {
+        match self {
+            Coldness::Proved => 0,
+            Coldness::NotProvable => 1,
+            Coldness::Contradicted => 2,
+        }
+    }
+
     /// The opposite of [`Coldness::name`].
     pub fn from_name(name: &str) -> Option<Self> {
         [Coldness::Proved, Coldness::Contradicted, Coldness::NotProvable]
@@ -175,6 +188,7 @@ impl Sample {
             series: Series::new(start),
             errors: BTreeMap::new(),
             workers: Vec::new(),
+            parts: Vec::new(),
             coldness: None,
             ingest: None,
             invalid: None,

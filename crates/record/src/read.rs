@@ -196,12 +196,13 @@ impl Places {
     }
 }
 
+/// A row of another rank than the first is a part of a repeat and no repeat of its own.
 fn samples(connection: &Connection, warm_up: u32) -> rusqlite::Result<Vec<Numbered>> {
     let query =
         "SELECT id, target, cell, repeat, phase, bytes, operations, wall, user, system, client, machine,
                      voluntary, involuntary, run_delay, filling, settling, started, load, device_read,
                      device_written, coldness, invalid
-                 FROM sample WHERE repeat >= ?1 ORDER BY id";
+                 FROM sample WHERE repeat >= ?1 AND rank = 0 ORDER BY id";
     connection.prepare(query)?.query_map([warm_up], |row| Ok((row.get(0)?, measured(row)?)))?.collect()
 }
 

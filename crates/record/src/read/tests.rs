@@ -172,6 +172,26 @@ fn a_spoilt_sample_gives_way_to_one_that_is_not() {
     assert!(record.replace(key(2), &full_sample()).is_err(), "there is none");
 }
 
+#[test]
+fn a_row_of_another_rank_is_no_repeat() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("r.sqlite");
+    let key = Key { target: 0, cell: 0, repeat: 0, phase: Phase::Read };
+    let mut record = Record::create(&path, &head(), 0).expect("a new record");
+    record.add(key, &full_sample()).expect("space");
+    drop(record);
+    let connection = Connection::open(&path).expect("a database");
+    let of_rank_1 = "CREATE TEMP TABLE copied AS SELECT * FROM sample;
+                     UPDATE copied SET id = 2, rank = 1, node = 1, invalid = 'hung';
+                     INSERT INTO sample SELECT * FROM copied";
+    connection.execute_batch(of_rank_1).expect("the key has the rank");
+    let results = read(&path).expect("readable");
+    assert_eq!(results.samples.len(), 1, "two rows of one repeat");
+    assert_eq!(results.samples[0].sample.invalid, full_sample().invalid);
+    let (_, begun) = Record::resume(&path).expect("nobody writes");
+    assert_eq!(begun.done, BTreeMap::from([(key, full_sample().invalid)]));
+}
+
 /// What stood in the column before it had codes.
 #[test]
 fn a_sentence_of_an_older_record_is_read_as_its_kind() {

@@ -1,0 +1,251 @@
+//! A repeat that several processes measure together is one sample. This is how their parts become it.
+
+use crate::{Activity, Invalid, Nanos, Pressure, Sample, Switches};
+
+/// What one process of several did in a phase.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RankPart {
+    /// Which process, from 0.
+    pub rank: u32,
+    /// The name of the machine that it ran on.
+    pub node: String,
+    /// How many nanoseconds its clock was ahead of that of rank 0.
+    pub clock_offset: i64,
+    /// Its workers: so many of the sample's, in the order of ranks.
+    pub workers: u32,
+    /// Bytes moved.
+    pub bytes: u64,
+    /// Operations finished.
+    pub operations: u64,
+    /// When its first operation was done, from the agreed start.
+    pub first_done: Nanos,
+    /// When its last operation was done, from the agreed start.
+    pub last_done: Nanos,
+    /// Processor time in user space.
+    pub user: Nanos,
+    /// Processor time in the kernel.
+    pub system: Nanos,
+    /// How long its workers waited for a processor.
+    pub run_delay: Nanos,
+}
+
+/// What a process measured of a phase on one target, as it tells rank 0.
+#[derive(Debug, Clone)]
+pub struct RankSample {
+    /// Which process, from 0.
+    pub rank: u32,
+    /// The name of the machine that it ran on.
+    pub node: String,
+    /// How many nanoseconds its clock was ahead of that of rank 0.
+    pub clock_offset: i64,
+    /// Its times count from the agreed start.
+    pub sample: Sample,
+}
+
+impl RankSample {
+    fn part(&self) -> RankPart {
+        let sample = &self.sample;
+        let working = sample.workers.iter().filter(|worker| worker.operations > 0);
+        RankPart {
+            rank: self.rank,
+            node: self.node.clone(),
+            clock_offset: self.clock_offset,
+            workers: sample.workers.len() as u32,
+            bytes: sample.bytes,
+            operations: sample.operations,
+            first_done: working.map(|worker| worker.first_done).min().unwrap_or_default(),
+            last_done: sample.wall,
+            user: sample.user,
+            system: sample.system,
+            run_delay: sample.run_delay,
+        }
+    }
+}
+
+impl Sample {
+    /// One sample of what several processes measured of the same phase, in the order of their ranks; what one measured alone is
+    /// its sample, without parts.
+    ///
+    /// - Bytes, operations, processor times, context switches, delays and errors add up; latencies and series are those of all.
+    /// - The wall time is from the agreed start to the last operation of all; filling and settling are the longest.
+    /// - What is of a machine (its activity, its client, its device) counts once a node, from the first rank there.
+    /// - The worst coldness and the gravest reason not to use the figure hold for all.
+    pub fn united(ranks: Vec<RankSample>) -> Sample {
+        let parts: Vec<RankPart> = ranks.iter().map(RankSample::part).collect();
+        let mut ranks = ranks.into_iter();
+        let Some(RankSample { sample: mut whole, .. }) = ranks.next() else { return Sample::new(Nanos(0)) };
+        for (at, rank) in ranks.enumerate() {
+            let first_on_node = !parts[..=at].iter().any(|part| part.node == rank.node);
+            if first_on_node {
+                whole.add_machine(&rank.sample);
+            }
+            whole.add_rank(rank.sample);
+        }
+        if parts.len() > 1 {
+            whole.parts = parts;
+        }
+        whole
+    }
+
+    fn add_rank(&mut self, other: Sample) {
+        self.bytes += other.bytes;
+        self.operations += other.operations;
+        self.wall = self.wall.max(other.wall);
+        self.user += other.user;
+        self.system += other.system;
+        self.switches = self.switches.and(other.switches);
+        self.run_delay += other.run_delay;
+        self.filling = self.filling.max(other.filling);
+        self.settling = self.settling.max(other.settling);
+        self.load = self.load.max(other.load);
+        self.latency.merge(&other.latency);
+        self.lateness.merge(&other.lateness);
+        self.series.merge(other.series);
+        for (errno, count) in other.errors {
+            *self.errors.entry(errno).or_default() += count;
+        }
+        self.workers.extend(other.workers);
+        let findings = [self.coldness, other.coldness].into_iter().flatten();
+        self.coldness = findings.max_by_key(|coldness| coldness.severity());
+        self.invalid = Invalid::gravest(self.invalid.take(), other.invalid);
+    }
+
+    fn add_machine(&mut self, other: &Sample) {
+        self.client += other.client;
+        self.machine += other.machine;
+        self.before = self.before.and(other.before);
+        self.during = self.during.and(other.during);
+        self.device = match (self.device, other.device) {
+            (Some((read, written)), Some((more_read, more_written))) => {
+                Some((read + more_read, written + more_written))
+            }
+            (one, another) => one.or(another),
+        };
+    }
+}
+
+impl Switches {
+    fn and(self, other: Switches) -> Switches {
+        Switches {
+            voluntary: self.voluntary + other.voluntary,
+            involuntary: self.involuntary + other.involuntary,
+        }
+    }
+}
+
+impl Activity {
+    /// Of two machines that were looked at for about as long.
+    fn and(self, other: Activity) -> Activity {
+        Activity {
+            over: self.over.max(other.over),
+            busy: self.busy + other.busy,
+            stolen: self.stolen + other.stolen,
+            switches: self.switches + other.switches,
+            disk_read: self.disk_read + other.disk_read,
+            disk_written: self.disk_written + other.disk_written,
+            received: self.received + other.received,
+            sent: self.sent + other.sent,
+            pressure: match (self.pressure, other.pressure) {
+                (Some(one), Some(another)) => Some(one.worst(another)),
+                (one, another) => one.or(another),
+            },
+        }
+    }
+}
+
+impl Pressure {
+    /// Some task was delayed for so long on the worse of two machines: shares of a time do not add up.
+    fn worst(self, other: Pressure) -> Pressure {
+        Pressure {
+            cpu: self.cpu.max(other.cpu),
+            io: self.io.max(other.io),
+            memory: self.memory.max(other.memory),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Coldness, Waited, WorkerTotals};
+
+    fn of_rank(rank: u32, node: &str, sample: Sample) -> RankSample {
+        RankSample { rank, node: node.into(), clock_offset: i64::from(rank) * 10, sample }
+    }
+
+    /// What a rank measured: `size` in every figure.
+    fn sample(size: u64) -> Sample {
+        let worker =
+            WorkerTotals { bytes: size, operations: 1, first_done: Nanos(size), last_done: Nanos(size) };
+        let machine = Activity { over: Nanos(100), busy: Nanos(size), sent: size, ..Activity::default() };
+        let mut sample = Sample {
+            bytes: size,
+            operations: 1,
+            wall: Nanos(size),
+            user: Nanos(size),
+            system: Nanos(size),
+            client: Nanos(size),
+            filling: Nanos(size),
+            run_delay: Nanos(size),
+            during: machine,
+            device: Some((size, 1)),
+            workers: vec![worker],
+            ..Sample::new(Nanos(7))
+        };
+        sample.latency.add(size);
+        sample.series.add(Nanos(7 + size), size);
+        sample.errors.insert(5, size);
+        sample
+    }
+
+    #[test]
+    fn what_one_measured_alone_is_its_sample() {
+        let alone = Sample { invalid: Some(Invalid::WarmRead), ..sample(3) };
+        let united = Sample::united(vec![of_rank(0, "a", alone.clone())]);
+        assert_eq!(format!("{united:?}"), format!("{alone:?}"));
+    }
+
+    #[test]
+    fn amounts_add_up_and_the_last_ends_it() {
+        let ranks = [of_rank(0, "a", sample(10)), of_rank(1, "a", sample(30)), of_rank(2, "b", sample(20))];
+        let whole = Sample::united(ranks.to_vec());
+        assert_eq!((whole.bytes, whole.operations, whole.wall), (60, 3, Nanos(30)));
+        assert_eq!((whole.user, whole.system, whole.run_delay), (Nanos(60), Nanos(60), Nanos(60)));
+        assert_eq!((whole.filling, whole.latency.count(), whole.workers.len()), (Nanos(30), 3, 3));
+        assert_eq!(whole.errors.get(&5), Some(&60));
+        assert_eq!(whole.series.bins().iter().map(|bin| bin.bytes).sum::<u64>(), 60);
+        // Two ranks were on one machine, which counts once.
+        assert_eq!((whole.client, whole.during.busy, whole.during.sent), (Nanos(30), Nanos(30), 30));
+        assert_eq!((whole.device, whole.during.over), (Some((30, 2)), Nanos(100)));
+        let parts: Vec<_> = whole.parts.iter().map(|part| (part.rank, &*part.node, part.bytes)).collect();
+        assert_eq!(parts, [(0, "a", 10), (1, "a", 30), (2, "b", 20)]);
+        let second = &whole.parts[1];
+        assert_eq!((second.clock_offset, second.workers, second.last_done), (10, 1, Nanos(30)));
+    }
+
+    #[test]
+    fn the_worst_finding_holds_for_all() {
+        let found = |coldness, invalid| Sample { coldness, invalid, ..sample(1) };
+        let waited = |waited| Waited { waited: Nanos(waited), of: Nanos(9), allowed: Nanos(1) };
+        let starved = |time| Some(Invalid::Starved(Some(waited(time))));
+        for (one, other, expected) in [
+            (
+                found(Some(Coldness::Proved), None),
+                found(Some(Coldness::Contradicted), starved(3)),
+                starved(3),
+            ),
+            (found(Some(Coldness::Contradicted), starved(3)), found(None, starved(5)), starved(5)),
+            (
+                found(Some(Coldness::Contradicted), Some(Invalid::Hung)),
+                found(Some(Coldness::NotProvable), Some(Invalid::Errors)),
+                Some(Invalid::Hung),
+            ),
+        ] {
+            for ranks in [[one.clone(), other.clone()], [other, one]] {
+                let [a, b] = ranks;
+                let whole = Sample::united(vec![of_rank(0, "a", a), of_rank(1, "b", b)]);
+                assert_eq!((whole.coldness, &whole.invalid), (Some(Coldness::Contradicted), &expected));
+            }
+        }
+    }
+}
