@@ -481,7 +481,7 @@ mod tests {
         (run, shared)
     }
 
-    fn is_in_use<T: std::fmt::Debug>(result: Result<T, TargetError>) {
+    fn is_in_use<T: std::fmt::Debug>(result: &Result<T, TargetError>) {
         assert!(matches!(result, Err(TargetError::InUse { .. })), "{result:?}");
     }
 
@@ -496,13 +496,13 @@ mod tests {
         one.remove().expect("it is left");
         drop(one);
         assert!(run.path().join("n_w0").exists(), "who joined removes nothing");
-        is_in_use(run.remove());
-        is_in_use(RunDirectory::adopt(parent.path(), NAME));
+        is_in_use(&run.remove());
+        is_in_use(&RunDirectory::adopt(parent.path(), NAME));
         run.clear().expect("its maker may clear it between cells");
         assert!(!run.path().join("n_w0").exists() && run.path().join(MARKER).exists());
         // The maker dies, another lives on: `clean` takes nothing from under it.
         *run.marker.lock().expect("not poisoned") = None;
-        is_in_use(RunDirectory::adopt(parent.path(), NAME));
+        is_in_use(&RunDirectory::adopt(parent.path(), NAME));
         assert!(held_marker(&run.parent, NAME).is_some(), "a campaign still runs there");
         drop(other);
         assert!(held_marker(&run.parent, NAME).is_none());
