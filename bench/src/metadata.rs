@@ -9,7 +9,7 @@ use std::{
     sync::Barrier,
 };
 
-use nilometer_campaign::workload::{self, SLOTS, Tree, WorkerPart};
+use nilometer_campaign::workload::{self, SLOTS, Tree, WorkerPart, WorkerPlace};
 use nilometer_model::{
     Bytes,
     plan::{Directories, Items, Phase, TreeCell},
@@ -178,7 +178,12 @@ fn driven(path: &Path, number: u64, load: Load) -> anyhow::Result<Vec<Cost>> {
         assert_ne!(counted, Counted::All, "an operation is a file");
         let crew = Crew { workers, counted, block: 512 };
         ours.drive_all(f64::from(load.files), &crew, &|worker, buffers| {
-            Box::new(Tree::new(&cell, phase, SLOTS, WorkerPart::new((worker, workers), SEED, buffers)))
+            Box::new(Tree::new(
+                &cell,
+                phase,
+                SLOTS,
+                WorkerPart::new(WorkerPlace::alone(worker, workers), SEED, buffers),
+            ))
         })
     };
     one(Phase::MakeTree)?;

@@ -4,7 +4,7 @@
 use std::{path::Path, sync::Barrier};
 
 use anyhow::Context;
-use nilometer_campaign::workload::{Direction, Order, Transfer, WorkerPart, Writing};
+use nilometer_campaign::workload::{Direction, Order, Transfer, WorkerPart, WorkerPlace, Writing};
 use nilometer_model::{Bytes, Nanos, Sample, Seed, plan::EngineKind};
 use nilometer_storage::{
     Arena, Buffer, Clock, Counted, Drive, Engine, Tally, Target, Workload,
@@ -153,7 +153,8 @@ impl Ours {
     ) -> anyhow::Result<Cost> {
         let (driving, direct) = how;
         let amount = if order.is_random() { order.count() as f64 } else { order.bytes() as f64 / GIB };
-        let part = |buffers| WorkerPart { direct, ..WorkerPart::new((0, 1), SEED, buffers) };
+        let part =
+            |buffers| WorkerPart { direct, ..WorkerPart::new(WorkerPlace::alone(0, 1), SEED, buffers) };
         let make = |buffers| Transfer::new(name, order, direction, part(buffers));
         self.drive(amount, driving, make).map(|(cost, _)| cost).with_context(|| format!("moving {name}"))
     }

@@ -4,7 +4,7 @@
 
 use std::ops::ControlFlow;
 
-use nilometer_campaign::workload::{Direction, Order, Transfer, WorkerPart};
+use nilometer_campaign::workload::{Direction, Order, Transfer, WorkerPart, WorkerPlace};
 use nilometer_model::{Bytes, Nanos};
 use nilometer_storage::{
     Arena, Clock, Completion, Drive, Tally,
@@ -58,7 +58,7 @@ fn drive(observe: impl FnMut(&Completion) -> ControlFlow<()>) -> anyhow::Result<
     let (arena, buffers) = Arena::shared_out(1, BLOCK as usize);
     engine.register(&arena)?;
     let order = Order::uniform(Bytes(1 << 30), Bytes(BLOCK), OPERATIONS, SEED.stream());
-    let part = WorkerPart::new((0, 1), SEED, buffers);
+    let part = WorkerPart::new(WorkerPlace::alone(0, 1), SEED, buffers);
     let mut workload = Transfer::new("n_none", order, Direction::Read, part);
     let work = || {
         Drive::new(&mut workload, &mut engine).run_while(observe);

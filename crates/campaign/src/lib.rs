@@ -5,8 +5,10 @@
 mod barrier;
 mod calendar;
 mod calm;
+mod cluster;
 mod condition;
 mod environment;
+mod follow;
 mod ingest;
 mod patience;
 mod phase;
@@ -20,8 +22,10 @@ mod surroundings;
 mod turns;
 pub mod workload;
 
+pub use cluster::{Alone, Cluster, ClusterDecision, RankReport};
 pub use condition::leave_conditions;
 pub use environment::{environment, layouts};
+pub use follow::follow;
 pub use ingest::{Pass, sample_of};
 pub use patience::{in_time, within};
 pub use resolve::{ResolveError, resolve, with_archive, with_ceiling, with_source};

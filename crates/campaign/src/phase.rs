@@ -14,7 +14,7 @@ use std::{
 };
 
 use nilometer_model::{
-    Activity, Coldness, DirectIo, Invalid, Nanos, Sample, Seed, Waited,
+    Activity, Coldness, DirectIo, Invalid, Nanos, RankSample, Sample, Seed, Waited,
     plan::{Access, EngineKind, Phase, WorkloadRun},
 };
 use nilometer_storage::{
@@ -26,11 +26,12 @@ use nilometer_storage::{
 
 use crate::{
     barrier::Barrier,
+    cluster::{Cluster, ClusterDecision, RankReport, failed_on_any, measured_by_all},
     patience::within,
     settle::{Baseline, settle},
     supervise::{Crew, Heartbeat, Report, SoFar, Watch, Work},
     surroundings::{Moment, Surroundings},
-    workload::{self, Stonewall, WorkerPart},
+    workload::{self, Stonewall, WorkerPart, WorkerPlace},
 };
 
 /// What stays the same throughout a campaign.
@@ -75,11 +76,18 @@ pub(crate) struct Task<'a> {
     pub(crate) cell: &'a WorkloadRun,
     pub(crate) phase: Phase,
     pub(crate) seed: Seed,
-    /// How far the workers came in the phases before.
+    /// How far the workers of this process came in the phases before.
     pub(crate) reached: &'a Reached,
+    /// The processes that run it together.
+    pub(crate) cluster: &'a dyn Cluster,
 }
 
 impl Task<'_> {
+    /// Where the workers of this process stand among all.
+    fn places(&self) -> impl Iterator<Item = WorkerPlace> + use<> {
+        WorkerPlace::of_rank(self.cluster.rank(), self.cluster.size(), self.cell.workers)
+    }
+
     /// What a later phase needs is made whole.
     fn may_end_early(&self) -> bool {
         self.cell.workload.parameters().may_end_early(self.phase)
@@ -98,8 +106,8 @@ impl Task<'_> {
     }
 }
 
-/// Runs a phase and says what came of it on each target. Never fails: what goes wrong is in the samples. None if the
-/// campaign ended before the phase did.
+/// Runs a phase and says, at rank 0, what came of it on each target. Never fails: what goes wrong is in the samples. None if the
+/// campaign ended before the phase did, and at other ranks.
 pub(crate) fn run_phase(
     run: &Run,
     surroundings: &mut Surroundings,
@@ -121,20 +129,45 @@ pub(crate) fn run_phase(
     // The supervisor's own end of the channel would hide that all workers are gone.
     drop(sender);
     watch.await_all(Nanos::MAX, &mut |_, _| {});
-    if run.is_over() {
+    if !all_begin(&mut watch, task) {
         watch.crews.iter().for_each(|crew| crew.gate.cancel());
         return None;
     }
-    if !measure(&mut watch, surroundings, task) {
-        return None;
-    }
+    let whole = measure(&mut watch, surroundings, task);
     let crews = watch.crews.into_iter().zip(chilled).zip(task.targets);
     let samples = crews.map(|((crew, coldness), (_, target))| {
         let mut sample = Sample { settling, load, coldness: coldness.unwrap_or(None), ..crew.sample };
         sample.invalid = judge(&sample, target.as_ref(), task);
-        sample
+        of_rank(task.cluster, sample)
     });
-    Some(samples.collect())
+    let reports = task.cluster.gather(RankReport::Measured { whole, samples: samples.collect() });
+    let by_target = measured_by_all(reports).filter(|_| task.cluster.rank() == 0)?;
+    Some(by_target.into_iter().map(Sample::united).collect())
+}
+
+fn of_rank(cluster: &dyn Cluster, sample: Sample) -> RankSample {
+    RankSample { rank: cluster.rank(), node: cluster.node(), clock_offset: cluster.clock_offset(), sample }
+}
+
+/// Whether the phase begins, as rank 0 decides. A target on which a rank is not ready is measured by none.
+fn all_begin(watch: &mut Watch<'_>, task: &Task<'_>) -> bool {
+    let cluster = task.cluster;
+    let failed = |crew: &Crew| if crew.is_sound() { None } else { crew.sample.invalid.clone() };
+    let reports = cluster.gather(RankReport::Ready(watch.crews.iter().map(failed).collect()));
+    let decided = (cluster.rank() == 0).then(|| {
+        if watch.run.is_over() {
+            ClusterDecision::Cancel
+        } else {
+            ClusterDecision::Begin(failed_on_any(reports))
+        }
+    });
+    let ClusterDecision::Begin(failed) = cluster.broadcast(decided) else { return false };
+    for (crew, why) in watch.crews.iter_mut().zip(failed) {
+        if let Some(why) = why.filter(|_| crew.is_sound()) {
+            crew.fail(why);
+        }
+    }
+    true
 }
 
 /// Starts the workers on a target.
@@ -142,13 +175,14 @@ fn muster(run: &Run, crew: &mut Crew, number: usize, task: &Task<'_>, sender: &S
     let wall = (task.cell.stonewall && task.may_end_early()).then(Arc::default);
     let (index, target) = &task.targets[number];
     let target = task.at_work(target);
-    for worker in 0..task.cell.workers {
+    for place in task.places() {
+        let worker = place.worker;
         let job = Job {
             target: target.clone(),
             cell: task.cell.clone(),
             phase: task.phase,
             seed: task.seed,
-            worker,
+            place,
             pulse: crew.pulse.clone(),
             gate: crew.gate.clone(),
             clock: run.clock,
@@ -175,12 +209,15 @@ struct Begun {
     traffic: Vec<Option<(u64, u64)>>,
 }
 
-/// Opens the gates and waits for all; whether all came to their end.
+/// Opens the gates at the agreed time and waits for all workers of this process; whether all came to their end.
 fn measure(watch: &mut Watch<'_>, surroundings: &mut Surroundings, task: &Task<'_>) -> bool {
     let clock = watch.run.clock;
     let traffic = task.targets.iter().map(|(_, target)| task.at_work(target).traffic()).collect();
+    // A start is agreed upon when all listen, so that it can be near.
+    task.cluster.barrier();
     let (moment, before) = surroundings.begin(&clock);
-    let at = clock.now();
+    let at = task.cluster.agree_start(&clock);
+    thread::sleep(at.since(clock.now()).duration());
     let begun = Begun { calendar: Calendar::now().time, moment, before, traffic };
     for crew in watch.crews.iter_mut().filter(|crew| crew.is_sound()) {
         crew.sample = Sample { filling: crew.sample.filling, ..Sample::new(at) };
@@ -223,27 +260,26 @@ pub(crate) fn traffic_since(was: Option<(u64, u64)>, target: &dyn Target) -> Opt
 
 /// Drops from the cache what will be read.
 fn chilled(run: &Run, target: &Arc<dyn Target>, task: &Task<'_>) -> Result<Option<Coldness>, Invalid> {
-    let (cell, phase) = (task.cell.clone(), task.phase);
-    if workload::files_of(&cell.workload, phase, cell.workers).next().is_none() {
+    let cell = task.cell.clone();
+    let phase = task.phase;
+    let places = task.places();
+    if workload::files_of(&cell.workload, phase, task.places()).next().is_none() {
         return Ok(None);
     }
     let target = task.read_from(target);
-    within(run.hang_after, target, move |target| chill(target, &cell, phase)).map_err(|_| Invalid::Hung)
+    within(run.hang_after, target, move |target| {
+        chill(target, workload::files_of(&cell.workload, phase, places))
+    })
+    .map_err(|_| Invalid::Hung)
 }
 
 /// Drops the phase's files from the cache; the worst of what was found. A time limit may have kept some from being made.
-fn chill(target: &dyn Target, cell: &WorkloadRun, phase: Phase) -> Option<Coldness> {
+fn chill(target: &dyn Target, files: impl Iterator<Item = String>) -> Option<Coldness> {
     let state = |name: String| match target.chill(&name) {
         Err(TargetError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => None,
         state => Some(state.unwrap_or(Coldness::NotProvable)),
     };
-    workload::files_of(&cell.workload, phase, cell.workers).filter_map(state).max_by_key(|coldness| {
-        match coldness {
-            Coldness::Proved => 0,
-            Coldness::NotProvable => 1,
-            Coldness::Contradicted => 2,
-        }
-    })
+    files.filter_map(state).max_by_key(|coldness| coldness.severity())
 }
 
 /// Why the figure must not be used, if so.
@@ -281,7 +317,7 @@ struct Job {
     cell: WorkloadRun,
     phase: Phase,
     seed: Seed,
-    worker: u32,
+    place: WorkerPlace,
     pulse: Arc<Heartbeat>,
     gate: Arc<Barrier>,
     clock: Clock,
@@ -304,7 +340,7 @@ fn run_worker(job: &Job, report: &dyn Fn(Report)) -> Result<Report, String> {
     let begun = clock.now();
     let size = workload::buffer_size(&cell.workload, job.phase);
     let (arena, mut buffers) = Arena::shared_out(workload::buffer_count(cell, job.phase), size);
-    let mut content = job.seed.named("filling").part(u64::from(job.worker)).stream();
+    let mut content = job.seed.named("filling").part(u64::from(job.place.number())).stream();
     for buffer in &mut buffers {
         content.fill(buffer);
     }
@@ -314,8 +350,7 @@ fn run_worker(job: &Job, report: &dyn Fn(Report)) -> Result<Report, String> {
     let start = job.gate.pass().ok_or("another worker could not start")?;
     let real = job.target.description().direct_alignment().is_some();
     let part = WorkerPart {
-        worker: job.worker,
-        workers: cell.workers,
+        place: job.place,
         seed: job.seed,
         direct: workload::is_direct(cell.access(), real),
         stop_at: job.time_limit.map_or(Nanos::MAX, |limit| start + limit),

@@ -10,7 +10,8 @@ use anyhow::{Context, anyhow};
 use clap::Args;
 use nilometer_analysis::{Study, report::terminal};
 use nilometer_campaign::{
-    Campaign, Ran, Trials, environment, layouts, resolve, with_archive, with_ceiling, with_source, within,
+    Alone, Campaign, Ran, Trials, environment, layouts, resolve, with_archive, with_ceiling, with_source,
+    within,
 };
 use nilometer_model::{
     Instrument, Invalid, Key, Nanos, Results, Seed, TargetAddress, TargetDescription, TargetEntry,
@@ -114,7 +115,9 @@ impl Evaluate {
         let in_use = targets.clone();
         let second = archive.clone();
         let ending = stop.clone();
-        let campaign = Campaign { targets: in_use, archive: second, resolved, record, done, trials, stop };
+        let cluster = Arc::new(Alone);
+        let campaign =
+            Campaign { targets: in_use, archive: second, resolved, record, done, trials, stop, cluster };
         let mut show = Show::new(&head);
         let ran = campaign.run(&mut |progress| show.tell(&progress));
         show.clear();

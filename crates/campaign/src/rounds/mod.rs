@@ -16,6 +16,7 @@ use nilometer_storage::{Calendar, Clock, Target, process::daemons, target::Targe
 
 use crate::{
     calendar::Watched,
+    cluster::{Cluster, ClusterDecision},
     patience::within,
     phase::{Reached, Run, Task, run_phase},
     remaining::{Planned, Remaining},
@@ -43,6 +44,8 @@ pub struct Campaign {
     pub trials: Trials,
     /// Set from elsewhere to end the campaign within a second.
     pub stop: Arc<AtomicBool>,
+    /// The processes that measure together; this one is rank 0.
+    pub cluster: Arc<dyn Cluster>,
 }
 
 /// What a campaign tells while it runs.
@@ -151,7 +154,14 @@ struct State<'a> {
 impl Campaign {
     /// Runs all rounds, without what is done already. Faults of a target are in its samples, and the others go on; only a
     /// fault of the record ends it.
-    pub fn run(mut self, tell: Tell<'_>) -> Result<Ran, CampaignError> {
+    pub fn run(self, tell: Tell<'_>) -> Result<Ran, CampaignError> {
+        let cluster = self.cluster.clone();
+        let ran = self.run_rounds(tell);
+        cluster.broadcast(Some(ClusterDecision::End));
+        ran
+    }
+
+    fn run_rounds(mut self, tell: Tell<'_>) -> Result<Ran, CampaignError> {
         let turns = turns::turns(&self.resolved);
         let mut state = self.begin(&turns, tell);
         let plan = self.resolved.plan.clone();
@@ -270,6 +280,8 @@ impl Campaign {
     ) -> Result<(), CampaignError> {
         let seed = self.seed(turn);
         let reached = Reached::new(&turn.targets, cell.workers);
+        let run = Box::new(cell.clone());
+        self.cluster.broadcast(Some(ClusterDecision::Repeat { run, seed, targets: turn.targets.clone() }));
         let mut going = Vec::new();
         for &number in &turn.targets {
             match self.lay_out(state, number, cell)? {
@@ -288,7 +300,10 @@ impl Campaign {
             if targets.is_empty() {
                 break;
             }
-            let task = Task { targets: &targets, cell, phase, seed, reached: &reached };
+            let numbers = targets.iter().map(|(number, _)| *number).collect();
+            self.cluster.broadcast(Some(ClusterDecision::Phase { phase, targets: numbers }));
+            let cluster = self.cluster.as_ref();
+            let task = Task { targets: &targets, cell, phase, seed, reached: &reached, cluster };
             let Some(samples) = state.measure(turn, &task) else { return Ok(()) };
             for (&(number, _), sample) in targets.iter().zip(samples) {
                 if let Some(why) = sample.invalid.clone().filter(is_broken) {

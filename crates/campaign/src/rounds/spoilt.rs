@@ -138,7 +138,7 @@ mod tests {
     use std::sync::{Arc, atomic::AtomicBool};
 
     use super::*;
-    use crate::{Progress, Trials};
+    use crate::{Alone, Progress, Trials};
     use nilometer_model::{
         Results, Sample, TargetEntry, Waited,
         plan::PlannedCampaign,
@@ -209,6 +209,7 @@ access = "buffered"
             done: Done::new(),
             trials: Trials::default(),
             stop: Arc::new(AtomicBool::new(false)),
+            cluster: Arc::new(Alone),
         }
     }
 

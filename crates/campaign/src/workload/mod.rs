@@ -11,6 +11,7 @@ mod name;
 mod names;
 mod order;
 mod permutation;
+mod place;
 mod random;
 mod small_writes;
 mod stonewall;
@@ -28,6 +29,7 @@ pub use make_tree::MakeTree;
 pub use names::Names;
 pub use order::Order;
 pub use permutation::Permutation;
+pub use place::WorkerPlace;
 pub use stonewall::Stonewall;
 pub use transfer::{Direction, Transfer};
 pub use tree::Tree;
@@ -46,10 +48,8 @@ use nilometer_storage::{Buffer, Counted, OpKind, Operation, Step, Wait, Workload
 /// What a worker needs to build its workload for a phase.
 #[derive(Debug)]
 pub struct WorkerPart {
-    /// Which worker of the cell, from 0.
-    pub worker: u32,
-    /// Workers of the cell.
-    pub workers: u32,
+    /// Which worker of the cell it is.
+    pub place: WorkerPlace,
     /// Of this repeat of the cell; each worker and purpose derives its own.
     pub seed: Seed,
     /// `O_DIRECT`.
@@ -65,9 +65,14 @@ pub struct WorkerPart {
 
 impl WorkerPart {
     /// Of a worker that may work through the page cache for as long as it likes, with all that there is to be read.
-    pub fn new((worker, workers): (u32, u32), seed: Seed, buffers: Vec<Buffer>) -> Self {
+    pub fn new(place: WorkerPlace, seed: Seed, buffers: Vec<Buffer>) -> Self {
         let reached = Arc::new(AtomicU64::new(EVERY_BLOCK));
-        WorkerPart { worker, workers, seed, direct: false, stop_at: Nanos::MAX, reached, buffers }
+        WorkerPart { place, seed, direct: false, stop_at: Nanos::MAX, reached, buffers }
+    }
+
+    /// A seed of the worker's own for a purpose.
+    fn seed_for(&self, purpose: &str) -> Seed {
+        self.seed.named(purpose).part(u64::from(self.place.number()))
     }
 
     /// For files that are laid out whole, perhaps in other blocks than they are read in.
@@ -79,19 +84,25 @@ impl WorkerPart {
 /// More blocks than any file has.
 pub const EVERY_BLOCK: u64 = u64::MAX;
 
-/// The name of a worker's file or directory in the run's directory.
-pub fn name_of(worker: u32) -> String {
-    format!("n_w{worker}")
+/// The name of the file or directory, in the run's directory, of the worker with this number among all.
+pub fn name_of(number: u32) -> String {
+    format!("n_w{number}")
 }
 
-/// The files that so many workers of a cell read in a phase and that must be cold before: of a copy those on the source,
-/// else those on the target.
-pub fn files_of(cell: &WorkloadCell, phase: Phase, workers: u32) -> Box<dyn Iterator<Item = String> + '_> {
+/// The files that workers of a process read in a phase of a cell and that must be cold on its node before: of a copy those on
+/// the source, else those on the target.
+pub fn files_of<'a>(
+    cell: &'a WorkloadCell,
+    phase: Phase,
+    places: impl Iterator<Item = WorkerPlace> + 'a,
+) -> Box<dyn Iterator<Item = String> + 'a> {
     match (cell, phase) {
         (WorkloadCell::Stream(cell), phase) => {
-            Box::new((0..workers).flat_map(move |worker| stream::files(cell, phase, worker)))
+            Box::new(places.flat_map(move |place| stream::files(cell, phase, place)))
         }
-        (WorkloadCell::Random(_), Phase::Read | Phase::Mix) => Box::new((0..workers).map(name_of)),
+        (WorkloadCell::Random(_), Phase::Read | Phase::Mix) => {
+            Box::new(places.map(|place| name_of(place.number())))
+        }
         (WorkloadCell::Frames(cell), Phase::Read) => frames::files(cell),
         _ => Box::new(std::iter::empty()),
     }
@@ -124,7 +135,7 @@ pub fn buffer_count(cell: &WorkloadRun, phase: Phase) -> usize {
 
 /// The workload of one worker in one phase.
 pub fn build(cell: &WorkloadCell, phase: Phase, part: WorkerPart) -> Box<dyn Workload> {
-    let name = name_of(part.worker);
+    let name = name_of(part.place.number());
     match (cell, phase) {
         (WorkloadCell::Frames(frames), phase) => Box::new(Frames::new(frames, phase, SLOTS, part)),
         (WorkloadCell::Tree(tree), phase) => Box::new(Tree::new(tree, phase, SLOTS, part)),

@@ -6,16 +6,18 @@ use super::{Direction, Order, Transfer, WorkerPart, Writing, laid_out, name_of};
 
 /// The workload of one worker in one phase.
 pub(super) fn build(cell: &RandomCell, phase: Phase, part: WorkerPart) -> Transfer {
-    let (name, part) = (name_of(part.worker), part.of_whole_files());
+    let name = name_of(part.place.number());
+    let part = part.of_whole_files();
     if phase == Phase::LayOut {
         let order = Order::sequential(cell.file_size, laid_out(cell.file_size, cell.block_size));
         return Transfer::new(&*name, order, Direction::Write(Writing::NEW), part);
     }
-    let seed = |purpose| part.seed.named(purpose).part(u64::from(part.worker));
     let RandomCell { file_size, block_size, operations, .. } = *cell;
     let order = match cell.coverage {
-        Coverage::Uniform => Order::uniform(file_size, block_size, operations, seed("offsets").stream()),
-        Coverage::Full => Order::full(file_size, block_size, operations, seed("offsets")),
+        Coverage::Uniform => {
+            Order::uniform(file_size, block_size, operations, part.seed_for("offsets").stream())
+        }
+        Coverage::Full => Order::full(file_size, block_size, operations, part.seed_for("offsets")),
     };
     let direction = match cell.mode {
         Mode::Read => Direction::Read,

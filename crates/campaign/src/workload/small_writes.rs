@@ -28,8 +28,8 @@ pub(super) fn pools(cell: &SmallWritesCell) -> usize {
 
 /// The workload of one worker. The last buffer becomes the pool, unless all is written at once.
 pub(super) fn build(cell: &SmallWritesCell, mut part: WorkerPart) -> Transfer {
-    let names = Names::from(&*name_of(part.worker));
-    let seed = part.seed.named("content").part(u64::from(part.worker));
+    let names = Names::from(&*name_of(part.place.number()));
+    let seed = part.seed_for("content");
     let (block, pooled) = match cell.way {
         Way::Each => (cell.write_size, true),
         Way::Collected => (COLLECTED, true),

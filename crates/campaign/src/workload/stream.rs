@@ -3,11 +3,14 @@
 use nilometer_model::plan::{DataSource, FileLayout, Phase, StreamCell};
 use nilometer_storage::{Open, Workload};
 
-use super::{Copy, Direction, Names, Order, Transfer, WorkerPart, Writing, laid_out, name_of, names};
+use super::{
+    Copy, Direction, Names, Order, Transfer, WorkerPart, WorkerPlace, Writing, laid_out, name_of, names,
+};
 
 /// The workload of one worker in one phase.
 pub(super) fn build(cell: &StreamCell, phase: Phase, part: WorkerPart) -> Box<dyn Workload> {
-    let (sources, names) = (source_names(cell, part.worker), target_names(cell, part.worker));
+    let sources = source_names(cell, part.place);
+    let names = target_names(cell, part.place);
     match phase {
         // As a copy reads its source: through the page cache.
         Phase::LayOut | Phase::Source => {
@@ -19,7 +22,8 @@ pub(super) fn build(cell: &StreamCell, phase: Phase, part: WorkerPart) -> Box<dy
             Box::new(Transfer::new(sources, Order::sequential(cell.file_size, block), direction, part))
         }
         Phase::Write => {
-            let (order, writing) = (order(cell, &part), writing(cell, &part));
+            let order = order(cell, &part);
+            let writing = writing(cell, &part);
             match cell.source {
                 DataSource::Memory => Box::new(Transfer::new(names, order, Direction::Write(writing), part)),
                 DataSource::Disk => Box::new(Copy::new(sources, names, order, writing, part)),
@@ -30,25 +34,25 @@ pub(super) fn build(cell: &StreamCell, phase: Phase, part: WorkerPart) -> Box<dy
 }
 
 /// See [`super::files_of`].
-pub(super) fn files(cell: &StreamCell, phase: Phase, worker: u32) -> Box<dyn Iterator<Item = String>> {
+pub(super) fn files(cell: &StreamCell, phase: Phase, place: WorkerPlace) -> Box<dyn Iterator<Item = String>> {
     let copies = cell.source == DataSource::Disk;
     match phase {
-        Phase::Source | Phase::Write if copies => Box::new(source_names(cell, worker).all()),
-        // What all share is dropped from the cache once.
-        Phase::Read if cell.layout == FileLayout::Own || worker == 0 => {
-            Box::new(target_names(cell, worker).all())
+        Phase::Source | Phase::Write if copies => Box::new(source_names(cell, place).all()),
+        // What all share is dropped from the cache of each process's node once.
+        Phase::Read if cell.layout == FileLayout::Own || place.worker == 0 => {
+            Box::new(target_names(cell, place).all())
         }
         _ => Box::new(std::iter::empty()),
     }
 }
 
-fn source_names(cell: &StreamCell, worker: u32) -> Names {
-    Names::new(name_of(worker), cell.files)
+fn source_names(cell: &StreamCell, place: WorkerPlace) -> Names {
+    Names::new(name_of(place.number()), cell.files)
 }
 
-fn target_names(cell: &StreamCell, worker: u32) -> Names {
+fn target_names(cell: &StreamCell, place: WorkerPlace) -> Names {
     match cell.layout {
-        FileLayout::Own => Names::new(name_of(worker), cell.files),
+        FileLayout::Own => source_names(cell, place),
         FileLayout::Segmented | FileLayout::Strided => names::SHARED.into(),
     }
 }
@@ -57,8 +61,8 @@ fn order(cell: &StreamCell, part: &WorkerPart) -> Order {
     let StreamCell { file_size, block_size, .. } = *cell;
     match cell.layout {
         FileLayout::Own => Order::sequential(file_size, block_size),
-        FileLayout::Segmented => Order::segmented(file_size, block_size, part.worker),
-        FileLayout::Strided => Order::strided(file_size, block_size, part.worker, part.workers),
+        FileLayout::Segmented => Order::segmented(file_size, block_size, part.place.number()),
+        FileLayout::Strided => Order::strided(file_size, block_size, part.place.number(), part.place.total()),
     }
 }
 
@@ -66,8 +70,8 @@ fn order(cell: &StreamCell, part: &WorkerPart) -> Order {
 fn writing(cell: &StreamCell, part: &WorkerPart) -> Writing {
     let (open, reserved) = match cell.layout {
         FileLayout::Own => (Open::CREATE, Some(cell.file_size.0)),
-        _ if part.worker == 0 => {
-            (Open::SHARED, Some(cell.file_size.0.saturating_mul(u64::from(part.workers))))
+        _ if part.place.number() == 0 => {
+            (Open::SHARED, Some(cell.file_size.0.saturating_mul(u64::from(part.place.total()))))
         }
         _ => (Open::SHARED, None),
     };

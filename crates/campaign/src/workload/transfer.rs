@@ -111,7 +111,7 @@ impl Progress {
 impl Transfer {
     /// Moves data between the part's buffers, which hold a block each, and the named files.
     pub fn new(names: impl Into<Names>, order: Order, direction: Direction, part: WorkerPart) -> Self {
-        let seed = part.seed.named("content").part(u64::from(part.worker));
+        let seed = part.seed_for("content");
         Transfer::with_content(names.into(), order, direction, BlockContent::Stamped(seed), part)
     }
 
@@ -123,6 +123,7 @@ impl Transfer {
         content: BlockContent,
         part: WorkerPart,
     ) -> Self {
+        let choice = part.seed_for("reads").stream();
         let writing = direction.writing();
         let writing = Writing { open: writing.open.direct_if(part.direct), ..writing };
         let progress = match direction {
@@ -133,7 +134,7 @@ impl Transfer {
             names,
             order,
             direction,
-            choice: part.seed.named("reads").part(u64::from(part.worker)).stream(),
+            choice,
             content,
             writing,
             stop_at: part.stop_at,

@@ -6,7 +6,7 @@ use std::{
 };
 
 use nilometer_campaign::workload::{
-    Copy, EVERY_BLOCK, Names, Order, WorkerPart, Writing, buffer_size, build, files_of,
+    Copy, EVERY_BLOCK, Names, Order, WorkerPart, WorkerPlace, Writing, buffer_size, build, files_of,
 };
 use nilometer_model::{
     Bytes, Nanos,
@@ -140,7 +140,7 @@ fn phase_of(
         nilometer_model::Seed(number).stream().fill(buffer);
     }
     made.register(&arena).ok();
-    let part = WorkerPart { worker, workers: 2, reached: reached.clone(), ..part(buffers) };
+    let part = WorkerPart { place: WorkerPlace::alone(worker, 2), reached: reached.clone(), ..part(buffers) };
     let done = watched(build(&cell, phase, part).as_mut(), made.as_mut());
     let moved = |of: OpKind| -> u64 {
         let lengths = done.iter().filter(|(kind, ..)| *kind == of).map(|(.., length)| u64::from(*length));
@@ -216,7 +216,7 @@ fn copies_into_a_shared_file_lie_where_each_worker_s_part_is() {
 #[test]
 fn the_source_must_be_cold_when_it_is_read_and_when_it_is_copied() {
     let cell = WorkloadCell::Stream(StreamCell { layout: FileLayout::Strided, ..COPY });
-    let names = |phase| files_of(&cell, phase, 2).collect::<Vec<_>>();
+    let names = |phase| files_of(&cell, phase, WorkerPlace::of_rank(0, 1, 2)).collect::<Vec<_>>();
     assert_eq!(names(Phase::LayOut), Vec::<String>::new());
     assert_eq!(names(Phase::Source), ["n_w0", "n_w1"]);
     assert_eq!(names(Phase::Write), ["n_w0", "n_w1"]);

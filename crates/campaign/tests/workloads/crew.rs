@@ -1,6 +1,6 @@
 //! All workers of a cell, phase by phase: on one virtual clock, or one after the other on a real directory.
 
-use nilometer_campaign::workload::{SLOTS, WorkerPart, build};
+use nilometer_campaign::workload::{SLOTS, WorkerPart, WorkerPlace, build};
 use nilometer_model::{
     Nanos,
     plan::{EngineKind, Phase, WorkloadCell},
@@ -26,7 +26,7 @@ pub(crate) fn work(
     depth: usize,
 ) -> Box<dyn Workload> {
     let (_, buffers) = Arena::shared_out(depth, BUFFER);
-    let part = WorkerPart { worker, workers, ..crate::part(buffers) };
+    let part = WorkerPart { place: WorkerPlace::alone(worker, workers), ..crate::part(buffers) };
     build(cell, phase, part)
 }
 

@@ -3,6 +3,7 @@
 mod copy;
 mod crew;
 mod frames;
+mod place;
 mod random;
 mod small_writes;
 mod stonewall;
@@ -11,7 +12,7 @@ mod tree;
 mod wait;
 mod walk;
 
-use nilometer_campaign::workload::{WorkerPart, build};
+use nilometer_campaign::workload::{WorkerPart, WorkerPlace, build};
 use nilometer_model::{
     Seed,
     plan::{Phase, WorkloadCell},
@@ -23,7 +24,7 @@ use nilometer_storage::{
 
 /// A worker's part in a phase, with its memory.
 fn part(buffers: Vec<Buffer>) -> WorkerPart {
-    WorkerPart::new((0, 1), Seed(3), buffers)
+    WorkerPart::new(WorkerPlace::alone(0, 1), Seed(3), buffers)
 }
 
 /// The least of a workload with one buffer.

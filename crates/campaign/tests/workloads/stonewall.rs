@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, atomic::AtomicBool};
 
-use nilometer_campaign::workload::{Stonewall, WorkerPart, build};
+use nilometer_campaign::workload::{Stonewall, WorkerPart, WorkerPlace, build};
 use nilometer_model::{
     Bytes, Nanos,
     plan::{FramesCell, Phase, StreamCell, WorkloadCell},
@@ -37,7 +37,7 @@ fn the_first_to_be_done_ends_all_and_all_sync_and_close() {
     let device = Device { parallel: 8, ..Device::with_cost(Cost::fixed(Nanos(1000))) };
     let target = Simulated::new(device, clock.clone());
     let wall = Arc::default();
-    let part = |worker| WorkerPart { worker, workers: 3, ..part(buffers(2)) };
+    let part = |worker| WorkerPart { place: WorkerPlace::alone(worker, 3), ..part(buffers(2)) };
     let mut workers: Vec<_> = [10, 500, 800]
         .iter()
         .zip(0..)
@@ -69,7 +69,7 @@ fn a_worker_without_a_part_does_not_end_that_of_others() {
     let (target, wall) = (Simulated::new(Device::default(), VirtualClock::default()), Arc::default());
     let mut writes = 0;
     for worker in [1, 0] {
-        let part = WorkerPart { worker, workers: 2, ..part(buffers(1)) };
+        let part = WorkerPart { place: WorkerPlace::alone(worker, 2), ..part(buffers(1)) };
         let mut walled = Stonewall::new(build(&cell, Phase::Write, part), Arc::clone(&wall));
         Drive::new(&mut walled, &mut target.attach(1, 1024))
             .run(|completion| writes += u32::from(completion.operation.kind == OpKind::Write));

@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use nilometer_campaign::workload::{
-    Direction, EVERY_BLOCK, Order, Transfer, WorkerPart, Writing, build, files_of,
+    Direction, EVERY_BLOCK, Order, Transfer, WorkerPart, WorkerPlace, Writing, build, files_of,
 };
 use nilometer_model::{
     Bytes, Nanos, Seed,
@@ -64,7 +64,7 @@ fn files_are_written_one_after_the_other_and_all_read_back() {
     let (target, stream) = (target(), WorkloadCell::Stream(cell));
     let mut engine = target.attach(1, 2);
     run_phase(&mut engine, &stream, Phase::Write);
-    let names: Vec<_> = files_of(&stream, Phase::Read, 1).collect();
+    let names: Vec<_> = files_of(&stream, Phase::Read, WorkerPlace::of_rank(0, 1, 1)).collect();
     assert_eq!(names, ["n_w0_f0", "n_w0_f1", "n_w0_f2"]);
     for name in &names {
         assert_eq!(content(&mut engine, name, 20_000).len(), 20_000, "{name}");
@@ -79,12 +79,12 @@ fn shared(layout: FileLayout, workers: u32, depth: usize) -> (Vec<Vec<u64>>, Vec
     let (target, cell) = (target(), WorkloadCell::Stream(StreamCell { layout, ..PLAIN }));
     let mut each = Vec::new();
     for worker in 0..workers {
-        let part = WorkerPart { worker, workers, ..part(buffers(depth as u64)) };
+        let part = WorkerPart { place: WorkerPlace::alone(worker, workers), ..part(buffers(depth as u64)) };
         let mut workload = build(&cell, Phase::Write, part);
         each.push(offsets(&watched(workload.as_mut(), &mut target.attach(depth, 2)), OpKind::Write));
     }
     for worker in 0..workers {
-        let part = WorkerPart { worker, workers, ..part(buffers(1)) };
+        let part = WorkerPart { place: WorkerPlace::alone(worker, workers), ..part(buffers(1)) };
         let done = watched(build(&cell, Phase::Read, part).as_mut(), &mut target.attach(1, 2));
         let mut written = each[worker as usize].clone();
         written.sort_unstable();
@@ -119,9 +119,13 @@ fn workers_cover_a_shared_file_exactly_once() {
 #[test]
 fn a_shared_file_is_dropped_from_the_cache_once() {
     let cell = WorkloadCell::Stream(StreamCell { layout: FileLayout::Strided, ..PLAIN });
-    let names: Vec<_> = files_of(&cell, Phase::Read, 3).collect();
+    let names: Vec<_> = files_of(&cell, Phase::Read, WorkerPlace::of_rank(0, 1, 3)).collect();
     assert_eq!(names, ["n_shared"]);
-    assert_eq!(files_of(&cell, Phase::Write, 3).count(), 0, "what is written need not be cold");
+    assert_eq!(
+        files_of(&cell, Phase::Write, WorkerPlace::of_rank(0, 1, 3)).count(),
+        0,
+        "what is written need not be cold"
+    );
 }
 
 #[test]
@@ -150,7 +154,7 @@ fn syncs_come_every_so_many_blocks_with_nothing_in_flight() {
 fn space_is_reserved_once_for_a_shared_file_and_for_each_other() {
     let reserved = |layout, worker| {
         let cell = WorkloadCell::Stream(StreamCell { layout, preallocate: true, files: 1, ..PLAIN });
-        let part = WorkerPart { worker, workers: 4, ..part(buffers(1)) };
+        let part = WorkerPart { place: WorkerPlace::alone(worker, 4), ..part(buffers(1)) };
         offsets(
             &watched(build(&cell, Phase::Write, part).as_mut(), &mut target().attach(1, 2)),
             OpKind::Allocate,
@@ -239,8 +243,7 @@ fn what_a_time_limit_left_unwritten_is_not_read() {
             let part = |stop_at| WorkerPart {
                 stop_at,
                 reached: reached.clone(),
-                worker: 1,
-                workers: 2,
+                place: WorkerPlace::alone(1, 2),
                 ..part(buffers(1))
             };
             let mut write = build(&cell, Phase::Write, part(Nanos(limit)));
@@ -261,7 +264,13 @@ fn workers_that_run_at_the_same_time_open_one_shared_file() {
     let target = Simulated::new(Device::with_cost(Cost::fixed(Nanos(700))), clock.clone());
     let cell = WorkloadCell::Stream(StreamCell { layout: FileLayout::Strided, ..PLAIN });
     let mut workers: Vec<_> = (0..5)
-        .map(|worker| build(&cell, Phase::Write, WorkerPart { worker, workers: 5, ..part(buffers(2)) }))
+        .map(|worker| {
+            build(
+                &cell,
+                Phase::Write,
+                WorkerPart { place: WorkerPlace::alone(worker, 5), ..part(buffers(2)) },
+            )
+        })
         .collect();
     let mut engines: Vec<_> = (0..5).map(|_| target.attach(2, 2)).collect();
     let pairs = workers.iter_mut().zip(&mut engines);

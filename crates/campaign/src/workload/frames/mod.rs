@@ -81,7 +81,7 @@ impl Frames {
         };
         assert!(part.buffers.iter().all(|buffer| buffer.len() >= BUFFER_MIN), "see `workload::buffer_size`");
         Frames {
-            course: Course::of(cell, phase, part.worker, part.workers),
+            course: Course::of(cell, phase, part.place.number(), part.place.total()),
             file: cell.file,
             open: open.direct_if(part.direct),
             sync: writes && cell.sync == SyncPolicy::Close,

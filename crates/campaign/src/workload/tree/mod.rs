@@ -81,15 +81,16 @@ impl Tree {
     /// A worker's part of a phase of the cell, with so many slots, the run's directory included: at least one for each
     /// level, the first directory and a file. One buffer is enough; each takes a file's bytes and two names.
     pub fn new(cell: &TreeCell, phase: Phase, slots: u32, part: WorkerPart) -> Self {
-        let WorkerPart { worker, workers, buffers, .. } = part;
+        let content = part.seed_for("content");
+        let WorkerPart { place, buffers, .. } = part;
         assert!(buffers.iter().all(|buffer| buffer.len() >= BUFFER_MIN), "see `workload::buffer_size`");
-        let task = Task::of(cell, phase, worker, workers);
+        let task = Task::of(cell, phase, place.number(), place.total());
         let at_once = (buffers.len() as u32).min(slots.saturating_sub(2 + cell.entered_levels()));
         let files = slots - at_once.max(1);
         Tree {
             stage: Stage::first(&task),
             stop_at: part.stop_at,
-            content: part.seed.named("content").part(u64::from(worker)),
+            content,
             ready: Vec::with_capacity(buffers.len()),
             buffers,
             directories: vec![Directory::opening(&task, ROOT, 0); files as usize],

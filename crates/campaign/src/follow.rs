@@ -1,0 +1,70 @@
+//! A process of a campaign that is not rank 0: it decides nothing, and has no record.
+
+use std::sync::{Arc, atomic::AtomicBool};
+
+use nilometer_model::{
+    Nanos, Seed,
+    plan::{Phase, WorkloadRun},
+};
+use nilometer_storage::{Clock, Target, process::daemons};
+
+use crate::{
+    cluster::{Cluster, ClusterDecision},
+    phase::{Reached, Run, Task, run_phase},
+    settle::Baseline,
+    surroundings::Surroundings,
+};
+
+/// Takes part in what rank 0 decides, to the end of the campaign. `targets` are in the order of the plan's, each joined to what
+/// rank 0 made there.
+pub fn follow(cluster: &dyn Cluster, targets: &[Option<Arc<dyn Target>>], hang_after: Nanos) {
+    let clock = Clock::start();
+    // Only rank 0 decides when it is over.
+    let stop = Arc::new(AtomicBool::new(false));
+    let run = Run { clock, hang_after, stop, ends: Nanos::MAX, usual: Baseline::now() };
+    let served_by = |target: &Option<Arc<dyn Target>>| {
+        target.as_ref().map_or_else(Vec::new, |target| daemons(target.description()))
+    };
+    let surroundings = Surroundings::look(&clock, targets.iter().map(served_by).collect());
+    let mut follower = Follower { cluster, targets, run, surroundings, repeat: None };
+    loop {
+        match cluster.broadcast(None) {
+            ClusterDecision::Repeat { run, seed, targets } => follower.begin(*run, seed, &targets),
+            ClusterDecision::Phase { phase, targets } => follower.take(phase, &targets),
+            ClusterDecision::Begin(_) | ClusterDecision::Cancel => {
+                unreachable!("a phase asks for it, and all are in the same one")
+            }
+            ClusterDecision::End => return,
+        }
+    }
+}
+
+struct Follower<'a> {
+    cluster: &'a dyn Cluster,
+    targets: &'a [Option<Arc<dyn Target>>],
+    run: Run,
+    surroundings: Surroundings,
+    repeat: Option<Repeat>,
+}
+
+/// The repeat of a cell that runs.
+struct Repeat {
+    cell: WorkloadRun,
+    seed: Seed,
+    reached: Reached,
+}
+
+impl Follower<'_> {
+    fn begin(&mut self, cell: WorkloadRun, seed: Seed, targets: &[usize]) {
+        let reached = Reached::new(targets, cell.workers);
+        self.repeat = Some(Repeat { cell, seed, reached });
+    }
+
+    fn take(&mut self, phase: Phase, targets: &[usize]) {
+        let Repeat { cell, seed, reached } = self.repeat.as_ref().expect("a repeat comes before its phases");
+        let targets: Vec<_> =
+            targets.iter().filter_map(|&number| Some((number, self.targets[number].clone()?))).collect();
+        let task = Task { targets: &targets, cell, phase, seed: *seed, reached, cluster: self.cluster };
+        run_phase(&self.run, &mut self.surroundings, &task, &mut |_| {});
+    }
+}
