@@ -17,7 +17,9 @@ fn what_is_not_whole_is_told_by_an_exit_code_of_its_own() {
     let mut lanes = recorded(&[first, second], 60, &["--storing", "growing"]);
     // A lane that a busy machine keeps from writing has none.
     while !lanes.iter().all(|lane| has_frames(lane)) {
-        lanes.iter().for_each(|lane| fs::remove_dir_all(lane).expect("it was written"));
+        for lane in &lanes {
+            fs::remove_dir_all(lane).expect("it was written");
+        }
         lanes = recorded(&[first, second], 60, &["--storing", "growing"]);
     }
     let to = tempfile::tempdir().expect("a temporary directory");

@@ -49,13 +49,15 @@ fn names(directory: &Path) -> Vec<String> {
 
 /// Whether a frame was stored in this lane, whose file grows.
 fn has_frames(lane: &Path) -> bool {
-    let is_frames = |name: &String| name.ends_with(".raw");
-    let length = |name: String| fs::metadata(lane.join(name)).expect("it is there").len();
-    names(lane).into_iter().find(is_frames).is_some_and(|name| length(name) > 0)
+    first_file(lane).is_some_and(|file| fs::metadata(file).expect("it is there").len() > 0)
 }
 
-/// The first file of frames in the directory of a lane.
+/// The first file of frames in the directory of a lane, which has some.
 fn frames_in(lane: &Path) -> PathBuf {
+    first_file(lane).expect("it has frames")
+}
+
+fn first_file(lane: &Path) -> Option<PathBuf> {
     let is_frames = |path: &PathBuf| path.extension().is_some_and(|suffix| suffix == "raw");
-    names(lane).into_iter().map(|name| lane.join(name)).find(is_frames).expect("it has frames")
+    names(lane).into_iter().map(|name| lane.join(name)).find(is_frames)
 }
