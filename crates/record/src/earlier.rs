@@ -19,28 +19,63 @@ pub(super) struct EarlierSchema {
     version: i64,
     /// The statements that made it.
     pub(super) statements: &'static str,
-    /// What gives today's columns, in today's order, of each table that is another one: name, and columns of the old one.
-    tables: &'static [(&'static str, &'static str)],
+    /// Its tables that are others today.
+    changed: &'static [ChangedTable],
+    /// Today's tables that it did not have.
+    added: &'static [&'static str],
 }
 
+/// A table of an earlier schema that has other columns today.
+#[derive(Debug)]
+struct ChangedTable {
+    name: &'static str,
+    /// What gives today's columns, in today's order, of the columns that it had.
+    columns: &'static str,
+    /// Which of its rows are rows today.
+    rows: &'static str,
+}
+
+const fn changed(name: &'static str, columns: &'static str) -> ChangedTable {
+    ChangedTable { name, columns, rows: "TRUE" }
+}
+
+/// Until schema 4 a process had rows of its own, and there was no other than the first.
+const SAMPLES_OF_RANKS: ChangedTable = ChangedTable {
+    name: "sample",
+    columns: "id, target, cell, repeat, phase, bytes, operations, wall, user, system, wait, client, machine, \
+              voluntary, involuntary, run_delay, filling, settling, started, load, device_read, device_written, \
+              coldness, invalid",
+    rows: "rank = 0",
+};
+
 /// All of them, the oldest first.
-pub(super) const EARLIER: [EarlierSchema; 1] = [EarlierSchema {
-    version: 3,
-    statements: include_str!("earlier/3.sql"),
-    tables: &[
-        (
-            "campaign",
-            "id, title, nilometer, started, plan_of_schema_3(plan) AS plan, warm_up, repeats, margin",
-        ),
-        ("target", "id, path, file_system, description, left_out"),
-        ("cell", "id, stage, name, measurement_of_schema_3(parameters) AS measurement"),
-        (
-            "ingest",
-            "sample, count, goal, frame_size, period, duration, due, stored, lost, slots, slots_high, longest_stall, \
-             allowance, late, stalls, stalled, slowest, company, condition, written",
-        ),
-    ],
-}];
+pub(super) const EARLIER: [EarlierSchema; 2] = [
+    EarlierSchema {
+        version: 3,
+        statements: include_str!("earlier/3.sql"),
+        changed: &[
+            changed(
+                "campaign",
+                "id, title, nilometer, started, plan_of_schema_3(plan) AS plan, warm_up, repeats, margin",
+            ),
+            changed("target", "id, path, file_system, description, left_out"),
+            changed("cell", "id, stage, name, measurement_of_schema_3(parameters) AS measurement"),
+            SAMPLES_OF_RANKS,
+            changed(
+                "ingest",
+                "sample, count, goal, frame_size, period, duration, due, stored, lost, slots, slots_high, \
+                 longest_stall, allowance, late, stalls, stalled, slowest, company, condition, written",
+            ),
+        ],
+        added: &["part"],
+    },
+    EarlierSchema {
+        version: 4,
+        statements: include_str!("earlier/4.sql"),
+        changed: &[SAMPLES_OF_RANKS],
+        added: &["part"],
+    },
+];
 
 impl EarlierSchema {
     /// The one with this version; none for today's, and for one that was never written.
@@ -52,9 +87,14 @@ impl EarlierSchema {
     pub(super) fn show_as_current(&self, connection: &Connection) -> rusqlite::Result<()> {
         add_functions(connection)?;
         connection.pragma_update(None, "temp_store", "MEMORY")?;
-        for (table, columns) in self.tables {
-            connection
-                .execute_batch(&format!("CREATE TEMP VIEW {table} AS SELECT {columns} FROM main.{table}"))?;
+        for ChangedTable { name, columns, rows } in self.changed {
+            connection.execute_batch(&format!(
+                "CREATE TEMP VIEW {name} AS SELECT {columns} FROM main.{name} WHERE {rows}"
+            ))?;
+        }
+        for table in self.added {
+            let statement = schema::statement_of(table).replacen("CREATE TABLE", "CREATE TEMP TABLE", 1);
+            connection.execute_batch(&statement)?;
         }
         Ok(())
     }
@@ -64,16 +104,20 @@ impl EarlierSchema {
         // A table that others refer to goes for a moment. The switch has no effect within a transaction.
         connection.pragma_update(None, "foreign_keys", false)?;
         let transaction = connection.transaction()?;
-        for (table, columns) in self.tables {
+        for ChangedTable { name, columns, rows } in self.changed {
             transaction.execute_batch(&format!(
-                "DROP VIEW temp.{table};
-                 CREATE TEMP TABLE carried_over AS SELECT {columns} FROM main.{table};
-                 DROP TABLE main.{table};
+                "DROP VIEW temp.{name};
+                 CREATE TEMP TABLE carried_over AS SELECT {columns} FROM main.{name} WHERE {rows};
+                 DROP TABLE main.{name};
                  {};
-                 INSERT INTO main.{table} SELECT * FROM carried_over;
+                 INSERT INTO main.{name} SELECT * FROM carried_over;
                  DROP TABLE carried_over;",
-                schema::statement_of(table)
+                schema::statement_of(name)
             ))?;
+        }
+        for table in self.added {
+            transaction.execute_batch(&format!("DROP TABLE temp.{table}"))?;
+            transaction.execute_batch(&schema::statement_of(table))?;
         }
         transaction.pragma_update(None, "user_version", SCHEMA_VERSION)?;
         transaction.commit()?;
@@ -113,12 +157,13 @@ fn measurement_of_schema_3(mut run: Value) -> Value {
     let kind = if run.get("instrument").is_some() { "recording" } else { "workload" };
     json!({ kind: run })
 }
+
 #[cfg(test)]
 mod tests {
     use std::path::{Path, PathBuf};
 
     use nilometer_model::{
-        Event, Invalid, Nanos, Sample,
+        Event, Invalid, Nanos, RankPart, Sample,
         plan::{Goal, Phase},
     };
     use tempfile::TempDir;
@@ -128,13 +173,20 @@ mod tests {
 
     /// The rows of a record that version 0.1.0 wrote: five cells of two workloads, and recordings at two rates.
     const ROWS_OF_SCHEMA_3: &str = include_str!("earlier/record_3.sql");
+    /// The rows of a record of a workload and of recordings at two rates, on a directory and onto nothing.
+    const ROWS_OF_SCHEMA_4: &str = include_str!("earlier/record_4.sql");
+
+    fn record_of(version: i64, rows: &str, directory: &TempDir) -> PathBuf {
+        let path = directory.path().join(format!("{version}.sqlite"));
+        let connection = Connection::open(&path).expect("a database");
+        let schema = EarlierSchema::of(version).expect("one of them");
+        connection.execute_batch(schema.statements).expect("the tables that it made");
+        connection.execute_batch(rows).expect("what it wrote");
+        path
+    }
 
     fn record_3(directory: &TempDir) -> PathBuf {
-        let path = directory.path().join("r.sqlite");
-        let connection = Connection::open(&path).expect("a database");
-        connection.execute_batch(EARLIER[0].statements).expect("the tables that it made");
-        connection.execute_batch(ROWS_OF_SCHEMA_3).expect("what it wrote");
-        path
+        record_of(3, ROWS_OF_SCHEMA_3, directory)
     }
 
     fn version(path: &Path) -> i64 {
@@ -167,34 +219,53 @@ mod tests {
     }
 
     #[test]
-    fn a_campaign_goes_on_with_a_record_of_schema_3_and_finds_all_that_was_there() {
+    fn a_record_of_schema_4_is_read_for_ever_after() {
         let directory = tempfile::tempdir().expect("a directory");
-        let path = record_3(&directory);
-        Connection::open(&path)
-            .and_then(|connection| {
-                connection.execute_batch("CREATE TABLE notes (x); INSERT INTO notes VALUES (7)")
-            })
-            .expect("a table of the user's");
-        let before = read(&path).expect("readable");
-        let (mut record, begun) = Record::resume(&path).expect("nobody writes");
-        assert_eq!(version(&path), 3, "nothing was written yet");
-        assert_eq!((Some(&begun.campaign), begun.done.len()), (before.campaign.as_ref(), 58));
-        let resumed = Event { at: Nanos(5), what: "resumed".into() };
-        record.note(&resumed).expect("space");
-        assert_eq!(version(&path), SCHEMA_VERSION);
-        let after = read(&path).expect("readable");
-        assert_eq!((&after.cells, &after.campaign), (&before.cells, &before.campaign));
-        assert_eq!(after.targets, before.targets);
-        assert_eq!(format!("{:?}", after.samples), format!("{:?}", before.samples));
-        assert_eq!(after.events.last(), Some(&resumed));
-        record.replace(before.samples[0].key, &Sample::invalid(Invalid::Hung)).expect("space");
-        drop(record);
-        assert_eq!(read(&path).expect("readable").samples[0].sample.invalid, Some(Invalid::Hung));
-        let notes: i64 = Connection::open(&path)
-            .and_then(|connection| connection.query_row("SELECT x FROM notes", [], |row| row.get(0)))
-            .expect("the user's table");
-        assert_eq!(notes, 7);
-        assert_eq!(Record::resume(&path).expect("nobody writes").1.done.len(), 58);
+        let results = read(&record_of(4, ROWS_OF_SCHEMA_4, &directory)).expect("readable");
+        let cells: Vec<_> = results.cells.iter().map(ToString::to_string).collect();
+        assert_eq!(cells[0], "1 MiB by 256 KiB, direct if real, 2 workers");
+        let names: Vec<&str> = results.targets.iter().map(|target| target.path.as_str()).collect();
+        assert_eq!((cells.len(), names), (3, vec!["/data/target", "null:"]));
+        assert!(results.samples.iter().all(|measured| measured.sample.parts.is_empty()));
+        let paced = results.samples.iter().find(|measured| measured.key.cell == 2).expect("it was recorded");
+        let ingest = paced.sample.ingest.as_ref().expect("a recording");
+        assert_eq!((ingest.lost, ingest.stored, paced.sample.workers.len()), (0, 50, 0));
+    }
+
+    #[test]
+    fn a_campaign_goes_on_with_an_earlier_record_and_finds_all_that_was_there() {
+        for (schema, rows, repeats) in [(3, ROWS_OF_SCHEMA_3, 58), (4, ROWS_OF_SCHEMA_4, 16)] {
+            let directory = tempfile::tempdir().expect("a directory");
+            let path = record_of(schema, rows, &directory);
+            Connection::open(&path)
+                .and_then(|connection| {
+                    connection.execute_batch("CREATE TABLE notes (x); INSERT INTO notes VALUES (7)")
+                })
+                .expect("a table of the user's");
+            let before = read(&path).expect("readable");
+            let (mut record, begun) = Record::resume(&path).expect("nobody writes");
+            assert_eq!(version(&path), schema, "nothing was written yet");
+            assert_eq!((Some(&begun.campaign), begun.done.len()), (before.campaign.as_ref(), repeats));
+            let resumed = Event { at: Nanos(5), what: "resumed".into() };
+            record.note(&resumed).expect("space");
+            assert_eq!(version(&path), SCHEMA_VERSION);
+            let after = read(&path).expect("readable");
+            assert_eq!((&after.cells, &after.campaign), (&before.cells, &before.campaign));
+            assert_eq!(after.targets, before.targets);
+            assert_eq!(format!("{:?}", after.samples), format!("{:?}", before.samples));
+            assert_eq!(after.events.last(), Some(&resumed));
+            let part = RankPart { rank: 1, ..RankPart::default() };
+            let hung = Sample { parts: vec![part.clone()], ..Sample::invalid(Invalid::Hung) };
+            record.replace(before.samples[0].key, &hung).expect("space");
+            drop(record);
+            let sample = read(&path).expect("readable").samples.swap_remove(0).sample;
+            assert_eq!((sample.invalid, sample.parts), (Some(Invalid::Hung), vec![part]));
+            let notes: i64 = Connection::open(&path)
+                .and_then(|connection| connection.query_row("SELECT x FROM notes", [], |row| row.get(0)))
+                .expect("the user's table");
+            assert_eq!(notes, 7);
+            assert_eq!(Record::resume(&path).expect("nobody writes").1.done.len(), repeats);
+        }
     }
 
     /// The order of columns is that of today's tables: a record is filled by it.

@@ -7,8 +7,8 @@ use std::{
 };
 
 use nilometer_model::{
-    Activity, Bin, Coldness, Event, Group, Histogram, Invalid, Key, Measured, Nanos, Pressure, Results,
-    Sample, Series, Switches, TargetEntry, WorkerTotals,
+    Activity, Bin, Coldness, Event, Group, Histogram, Invalid, Key, Measured, Nanos, Pressure, RankPart,
+    Results, Sample, Series, Switches, TargetEntry, WorkerTotals,
     plan::{Cell, Phase, PlannedCampaign},
 };
 use rusqlite::{Connection, ErrorCode, OpenFlags, Row, types::Type};
@@ -196,13 +196,12 @@ impl Places {
     }
 }
 
-/// A row of another rank than the first is a part of a repeat and no repeat of its own.
 fn samples(connection: &Connection, warm_up: u32) -> rusqlite::Result<Vec<Numbered>> {
     let query =
         "SELECT id, target, cell, repeat, phase, bytes, operations, wall, user, system, client, machine,
                      voluntary, involuntary, run_delay, filling, settling, started, load, device_read,
                      device_written, coldness, invalid
-                 FROM sample WHERE repeat >= ?1 AND rank = 0 ORDER BY id";
+                 FROM sample WHERE repeat >= ?1 ORDER BY id";
     connection.prepare(query)?.query_map([warm_up], |row| Ok((row.get(0)?, measured(row)?)))?.collect()
 }
 
@@ -263,6 +262,10 @@ fn read_details(connection: &Connection, samples: &mut [Numbered], places: &Plac
         });
         Ok(())
     })?;
+    each(connection, "SELECT * FROM part ORDER BY sample, rank", samples, places, |row, sample| {
+        sample.parts.push(part(row)?);
+        Ok(())
+    })?;
     each(connection, "SELECT * FROM activity", samples, places, |row, sample| {
         let before = row.get_ref("moment")?.as_str()? == "before";
         *if before { &mut sample.before } else { &mut sample.during } = activity(row)?;
@@ -290,6 +293,22 @@ pub(super) fn each(
         }
     }
     Ok(())
+}
+
+fn part(row: &Row<'_>) -> rusqlite::Result<RankPart> {
+    Ok(RankPart {
+        rank: row.get("rank")?,
+        node: row.get("node")?,
+        clock_offset: row.get("clock_offset")?,
+        workers: row.get("workers")?,
+        bytes: number(row, "bytes")?,
+        operations: number(row, "operations")?,
+        first_done: nanos(row, "first_done")?,
+        last_done: nanos(row, "last_done")?,
+        user: nanos(row, "user")?,
+        system: nanos(row, "system")?,
+        run_delay: nanos(row, "run_delay")?,
+    })
 }
 
 fn activity(row: &Row<'_>) -> rusqlite::Result<Activity> {

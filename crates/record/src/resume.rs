@@ -59,8 +59,7 @@ impl Record {
 
 fn begun(connection: &Connection) -> rusqlite::Result<Option<Begun>> {
     let Some(campaign) = read::campaign(connection, &read::cells(connection)?)? else { return Ok(None) };
-    let mut done =
-        connection.prepare("SELECT target, cell, repeat, phase, invalid FROM sample WHERE rank = 0")?;
+    let mut done = connection.prepare("SELECT target, cell, repeat, phase, invalid FROM sample")?;
     let mut left_out = connection.prepare("SELECT left_out FROM target ORDER BY id")?;
     let mut runs = connection.prepare("SELECT target, directory FROM run ORDER BY id")?;
     Ok(Some(Begun {

@@ -52,16 +52,14 @@ CREATE TABLE cell (
     measurement TEXT NOT NULL            -- JSON: {"workload": ...} or {"recording": ...}, with all parameters
 );
 
--- One repeat of one phase of one cell on one target: the unit of every comparison.
+-- One repeat of one phase of one cell on one target: the unit of every comparison. What several processes measured of it
+-- is one row: bytes, operations and processor times are those of all.
 CREATE TABLE sample (
     id             INTEGER PRIMARY KEY,
     target         INTEGER NOT NULL REFERENCES target (id),
     cell           INTEGER NOT NULL REFERENCES cell (id),
     repeat         INTEGER NOT NULL,
     phase          TEXT NOT NULL,
-    node           INTEGER NOT NULL,
-    rank           INTEGER NOT NULL,
-    clock_offset   INTEGER NOT NULL,     -- of this node's clock to that of node 0
     bytes          INTEGER NOT NULL,
     operations     INTEGER NOT NULL,
     wall           INTEGER NOT NULL,     -- barrier to last worker done
@@ -83,7 +81,7 @@ CREATE TABLE sample (
     invalid        TEXT,                 -- why the figure must not be used: a code, then its figures (docs/invalid.md):
                                          -- hung, errors, warm-read, not-direct, not-preallocated, wrong, starved, slow,
                                          -- bursts, refused: and why
-    UNIQUE (target, cell, repeat, phase, node, rank)
+    UNIQUE (target, cell, repeat, phase)
 );
 
 -- What the whole machine did just before a phase and during it.
@@ -102,6 +100,23 @@ CREATE TABLE activity (
     pressure_io     INTEGER,
     pressure_memory INTEGER,
     PRIMARY KEY (sample, moment)
+) WITHOUT ROWID;
+
+-- What each process did in a sample that several measured together; nothing of one that one process measured alone.
+CREATE TABLE part (
+    sample       INTEGER NOT NULL REFERENCES sample (id),
+    rank         INTEGER NOT NULL,       -- which process, from 0
+    node         TEXT NOT NULL,          -- the name of its machine
+    clock_offset INTEGER NOT NULL,       -- how far its clock was ahead of that of rank 0
+    workers      INTEGER NOT NULL,       -- so many rows of worker are its own, in the order of ranks
+    bytes        INTEGER NOT NULL,
+    operations   INTEGER NOT NULL,
+    first_done   INTEGER NOT NULL,       -- from the agreed start
+    last_done    INTEGER NOT NULL,
+    user         INTEGER NOT NULL,       -- processor time, user space
+    system       INTEGER NOT NULL,       -- the same in the kernel
+    run_delay    INTEGER NOT NULL,       -- workers ready to run, waiting for a processor
+    PRIMARY KEY (sample, rank)
 ) WITHOUT ROWID;
 
 CREATE TABLE worker (

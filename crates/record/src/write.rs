@@ -8,7 +8,7 @@ use std::{
 };
 
 use nilometer_model::{
-    Activity, Coldness, Event, Histogram, Invalid, Key, Results, Sample, Series, TargetEntry,
+    Activity, Coldness, Event, Histogram, Invalid, Key, RankPart, Results, Sample, Series, TargetEntry,
     plan::PlannedCampaign,
 };
 use rusqlite::{Connection, OpenFlags, Transaction, named_params, params};
@@ -87,7 +87,7 @@ impl Record {
     pub fn replace(&mut self, key: Key, sample: &Sample) -> Result<(), RecordError> {
         self.within("replace a sample in", |transaction| {
             let id = transaction.query_row(
-                "SELECT id FROM sample WHERE (target, cell, repeat, phase, node, rank) = (?1, ?2, ?3, ?4, 0, 0)",
+                "SELECT id FROM sample WHERE (target, cell, repeat, phase) = (?1, ?2, ?3, ?4)",
                 params![key.target, key.cell, key.repeat, key.phase.name()],
                 |row| row.get(0),
             )?;
@@ -214,8 +214,19 @@ fn json(value: &impl Serialize) -> rusqlite::Result<String> {
 }
 
 /// The tables whose rows belong to a sample.
-const DETAILS: [&str; 10] =
-    ["activity", "worker", "histogram", "series", "error", "ingest", "packet", "level", "stall", "reader"];
+const DETAILS: [&str; 11] = [
+    "activity",
+    "part",
+    "worker",
+    "histogram",
+    "series",
+    "error",
+    "ingest",
+    "packet",
+    "level",
+    "stall",
+    "reader",
+];
 
 /// A sample with all that belongs to it, under a given id or the next one.
 fn insert(transaction: &Transaction<'_>, id: Option<i64>, key: Key, sample: &Sample) -> rusqlite::Result<()> {
@@ -240,9 +251,6 @@ fn insert_sample(
             ("cell", &key.cell),
             ("repeat", &key.repeat),
             ("phase", &key.phase.name()),
-            ("node", &0),
-            ("rank", &0),
-            ("clock_offset", &0),
             ("bytes", &sample.bytes),
             ("operations", &sample.operations),
             ("wall", &sample.wall.0),
@@ -295,7 +303,31 @@ fn insert_activity(
     )
 }
 
+fn insert_part(transaction: &Transaction<'_>, id: i64, part: &RankPart) -> rusqlite::Result<()> {
+    insert_row(
+        transaction,
+        "part",
+        &[
+            ("sample", &id),
+            ("rank", &part.rank),
+            ("node", &part.node),
+            ("clock_offset", &part.clock_offset),
+            ("workers", &part.workers),
+            ("bytes", &part.bytes),
+            ("operations", &part.operations),
+            ("first_done", &part.first_done.0),
+            ("last_done", &part.last_done.0),
+            ("user", &part.user.0),
+            ("system", &part.system.0),
+            ("run_delay", &part.run_delay.0),
+        ],
+    )
+}
+
 fn insert_details(transaction: &Transaction<'_>, id: i64, sample: &Sample) -> rusqlite::Result<()> {
+    for part in &sample.parts {
+        insert_part(transaction, id, part)?;
+    }
     for (worker, totals) in sample.workers.iter().enumerate() {
         let columns: [Column<'_>; 6] = [
             ("sample", &id),

@@ -3,7 +3,7 @@
 use super::*;
 use crate::Record;
 use nilometer_model::{
-    Bytes, Ingest, PacketTotals, ReaderTotals, Stall, Waited,
+    Bytes, Ingest, PacketTotals, RankPart, ReaderTotals, Stall, Waited,
     plan::{Goal, ResolvedPlan, parse},
 };
 
@@ -49,6 +49,7 @@ fn full_sample() -> Sample {
         },
         ingest: Some(full_ingest()),
         workers: vec![WorkerTotals { bytes: 3, last_done: Nanos(9), ..WorkerTotals::default() }],
+        parts: vec![full_part(0), full_part(1)],
         ..Sample::new(Nanos(0))
     };
     sample.latency.add(1000);
@@ -56,6 +57,23 @@ fn full_sample() -> Sample {
     sample.series.add(Nanos(3_000_000), 4);
     sample.errors.insert(5, 2);
     sample
+}
+
+/// No two figures are alike.
+fn full_part(rank: u32) -> RankPart {
+    RankPart {
+        rank,
+        node: format!("node{rank}"),
+        clock_offset: -2,
+        workers: 3,
+        bytes: 4,
+        operations: 5,
+        first_done: Nanos(6),
+        last_done: Nanos(7),
+        user: Nanos(8),
+        system: Nanos(9),
+        run_delay: Nanos(10),
+    }
 }
 
 fn full_ingest() -> Ingest {
@@ -161,7 +179,7 @@ fn a_spoilt_sample_gives_way_to_one_that_is_not() {
         names.iter().map(|name| (name.clone(), count(name))).collect()
     };
     let before = rows();
-    assert!(before.len() == 10 && before.iter().all(|(_, count)| *count > 0), "{before:?}");
+    assert!(before.len() == 11 && before.iter().all(|(_, count)| *count > 0), "{before:?}");
     record.replace(key(0), &full_sample()).expect("space");
     assert_eq!(rows(), before);
     let results = read(&path).expect("readable");
@@ -170,26 +188,6 @@ fn a_spoilt_sample_gives_way_to_one_that_is_not() {
     assert_eq!(repeats, [(0, bytes), (1, bytes)], "in the old order");
     assert!(results.samples.iter().all(|one| one.sample.invalid == full_sample().invalid));
     assert!(record.replace(key(2), &full_sample()).is_err(), "there is none");
-}
-
-#[test]
-fn a_row_of_another_rank_is_no_repeat() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let path = directory.path().join("r.sqlite");
-    let key = Key { target: 0, cell: 0, repeat: 0, phase: Phase::Read };
-    let mut record = Record::create(&path, &head(), 0).expect("a new record");
-    record.add(key, &full_sample()).expect("space");
-    drop(record);
-    let connection = Connection::open(&path).expect("a database");
-    let of_rank_1 = "CREATE TEMP TABLE copied AS SELECT * FROM sample;
-                     UPDATE copied SET id = 2, rank = 1, node = 1, invalid = 'hung';
-                     INSERT INTO sample SELECT * FROM copied";
-    connection.execute_batch(of_rank_1).expect("the key has the rank");
-    let results = read(&path).expect("readable");
-    assert_eq!(results.samples.len(), 1, "two rows of one repeat");
-    assert_eq!(results.samples[0].sample.invalid, full_sample().invalid);
-    let (_, begun) = Record::resume(&path).expect("nobody writes");
-    assert_eq!(begun.done, BTreeMap::from([(key, full_sample().invalid)]));
 }
 
 /// What stood in the column before it had codes.
@@ -244,7 +242,7 @@ fn foreign_and_missing_files_are_refused() {
     let connection = Connection::open(&path).expect("a database");
     connection.pragma_update(None, "user_version", SCHEMA_VERSION + 1).expect("writable");
     let error = read(&path).expect_err("a newer schema").to_string();
-    assert!(error.contains("schema 5, written by") && error.contains("reads 3 to 4"), "{error}");
+    assert!(error.contains("schema 6, written by") && error.contains("reads 3 to 5"), "{error}");
 }
 
 #[test]
@@ -257,7 +255,7 @@ fn a_record_of_an_older_program_is_refused_with_a_word() {
     connection.execute_batch(older).expect("as the schema before was");
     let refused = [read(&path).map(drop), Record::resume(&path).map(drop)];
     for error in refused.map(|refused| refused.expect_err("an older schema").to_string()) {
-        for part in ["the record has schema 2, written by", "reads 3 to 4", "take the program that wrote it"]
+        for part in ["the record has schema 2, written by", "reads 3 to 5", "take the program that wrote it"]
         {
             assert!(error.contains(part), "{part} is missing in: {error}");
         }
@@ -272,7 +270,7 @@ fn another_schema_has_another_version() {
     let seed = nilometer_model::Seed(0).named(&words.join(" ")).0;
     assert_eq!(
         (SCHEMA_VERSION, seed),
-        (4, 7_331_709_007_167_431_459),
+        (5, 2_391_485_457_190_756_266),
         "the schema was changed: raise its version, note its hash"
     );
 }
