@@ -82,7 +82,7 @@ pub struct Stated {
 }
 
 /// Files that are large enough for each to be synced.
-const FILES: &str = "frames_per_file = 68\n";
+const FILES: &str = "recording.frames_per_file = 68\n";
 
 /// How long each recording is; the shortest pass at full speed.
 const DURATION: &str = "20 s";

@@ -83,7 +83,8 @@ fn readers_and_a_copy_get_every_frame_while_it_is_recorded() {
 #[test]
 fn a_copy_of_an_instrument_whose_frames_are_scattered_is_made_while_it_is_recorded() {
     let home = home();
-    let scattered = format!("storing = \"scattered\"\nframes_per_file = 10\n{}", camera(50));
+    let scattered =
+        format!("recording.storing = \"scattered\"\nrecording.frames_per_file = 10\n{}", camera(50));
     fs::write(home.path().join("camera.toml"), scattered).expect("space");
     let second = tempfile::tempdir().expect("a temporary directory");
     let to = second.path().to_str().expect("a plain name");
@@ -260,7 +261,7 @@ fn a_target_is_filled_up_to_a_level() {
     }
     let disk = FileSystem::tmpfs("size=400m");
     let home = home();
-    let frames = camera(50) + "frames_per_file = 10\n";
+    let frames = camera(50) + "recording.frames_per_file = 10\n";
     fs::write(home.path().join("camera.toml"), frames).expect("space");
     let target = disk.path().to_str().expect("a plain name");
     let arguments = [

@@ -36,9 +36,9 @@ impl StoredFrames {
     pub fn of(instrument: &Instrument) -> Self {
         StoredFrames {
             size: instrument.frame_size().0,
-            format: instrument.format,
-            storing: instrument.storing,
-            per_file: instrument.frames_per_file,
+            format: instrument.recording.format,
+            storing: instrument.recording.storing,
+            per_file: instrument.recording.frames_per_file,
             picture: instrument.picture(),
             packets: instrument.packets.is_some(),
             padded: true,

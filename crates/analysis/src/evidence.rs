@@ -55,7 +55,7 @@ impl Evidence<'_> {
         let stored = &self.stored;
         let wanted = instrument.received();
         let (one, other) = (&stored.data, &wanted.data);
-        stored.format == wanted.format
+        stored.recording.format == wanted.recording.format
             && stored.pixel == wanted.pixel
             && one.kind == other.kind
             && one.intensity == other.intensity
@@ -64,12 +64,12 @@ impl Evidence<'_> {
 
     /// The same, and into files of the same kind: a recorder works as hard for each byte.
     pub(crate) fn is_like(&self, instrument: &Instrument) -> bool {
-        self.packs_like(instrument) && self.stored.storing == instrument.storing
+        self.packs_like(instrument) && self.stored.recording.storing == instrument.recording.storing
     }
 
     /// The recorder packed them.
     pub(crate) fn packs(&self) -> bool {
-        self.stored.format.packs()
+        self.stored.recording.format.packs()
     }
 
     /// How many times smaller frames were written than they came.

@@ -133,7 +133,12 @@ fn measured_kind(recordings: &[Evidence<'_>], instrument: &Instrument, place: &P
 fn described(of: &Evidence<'_>) -> String {
     let name = named(&of.instrument);
     let stored = &of.stored;
-    format!("{name} ({}, {}, {})", stored.format.name(), stored.storing.name(), stored.data.kind)
+    format!(
+        "{name} ({}, {}, {})",
+        stored.recording.format.name(),
+        stored.recording.storing.name(),
+        stored.data.kind
+    )
 }
 
 fn distinct(names: impl Iterator<Item = String>) -> Vec<String> {
@@ -203,7 +208,9 @@ mod tests {
             ..RecordingRun::new(instrument(more))
         };
         let three = RecordingRun { count: 3, ..cell("") };
-        [cell(""), cell("format = \"cbf\"\n"), three].map(|run| Cell::recording("images", run)).into()
+        [cell(""), cell("recording.format = \"cbf\"\n"), three]
+            .map(|run| Cell::recording("images", run))
+            .into()
     }
 
     fn recording(target: usize, paced: bool, rate: u64, seconds: f64) -> Measured {
@@ -298,11 +305,11 @@ mod tests {
 
     #[test]
     fn what_recording_costs_is_measured_from_the_like_only() {
-        let growing = "storing = \"growing\"\n";
+        let growing = "recording.storing = \"growing\"\n";
         let other = RAW.replace("\"diffraction\"", "\"tomography\"");
         let asked = [
             instrument(""),
-            instrument("format = \"cbf\"\n"),
+            instrument("recording.format = \"cbf\"\n"),
             instrument(growing),
             Instrument::parse(&other, "camera").expect("valid"),
         ];
@@ -316,7 +323,7 @@ mod tests {
     fn a_processor_that_is_busy_says_nothing_of_a_server() {
         let mut results = results();
         results.samples = vec![packed(600_000_000, 9.9)];
-        let asked = [instrument("format = \"cbf\"\n")];
+        let asked = [instrument("recording.format = \"cbf\"\n")];
         let found = limits(&results, &asked);
         assert_eq!((&found.write, &found.writer), (&None, &None), "it packed all the time");
         assert_eq!(found.bound_elsewhere, ["camera"]);

@@ -176,14 +176,17 @@ impl Table<'_> {
     ) -> Result<Prospect, Withheld> {
         let on = &self.targets[target];
         let own = on.limit(LimitKind::Written);
-        let bytes =
-            if instrument.storing.kind().one_for_all { on.limit(LimitKind::Shared).or(own) } else { own };
+        let bytes = if instrument.recording.storing.kind().one_for_all {
+            on.limit(LimitKind::Shared).or(own)
+        } else {
+            own
+        };
         let mut needs = vec![Need { limit: bytes?.clone(), needed: rate.0 }];
         if let Some(needed) = files(instrument) {
             needs.push(Need { limit: on.limit(LimitKind::Files)?.clone(), needed });
         }
         let mut without = Vec::new();
-        if instrument.format.packs() {
+        if instrument.recording.format.packs() {
             match self.found.packed(instrument) {
                 Some(limit) => {
                     let needed = instrument.received().rate().0;

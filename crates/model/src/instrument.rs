@@ -2,7 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Burst, ByteRate, Bytes, Data, DataKind, Frequency, Nanos, Packets, Readers, Schedule, Storing};
+use crate::{
+    Burst, ByteRate, Bytes, Data, DataKind, FrameShape, Frequency, Nanos, Packets, Readers, RecordingLayout,
+    Schedule,
+};
 
 /// A source of frames at a fixed rate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -29,15 +32,9 @@ pub struct Instrument {
     /// Frames come in bursts, with a pause after each.
     #[serde(default)]
     pub burst: Option<Burst>,
-    /// Into which files frames go.
+    /// Into which files its frames go, and how each is written, unless a plan or the command line says otherwise.
     #[serde(default)]
-    pub storing: Storing,
-    /// How a frame is written.
-    #[serde(default)]
-    pub format: Format,
-    /// Frames of a file, where there are many. If none, the recorder chooses files of a size that suits storage.
-    #[serde(default)]
-    pub frames_per_file: Option<u64>,
+    pub recording: RecordingLayout,
     /// What is in the frames. Random bytes, if it is not said.
     #[serde(default = "incompressible")]
     pub data: Data,
@@ -70,19 +67,8 @@ fn one() -> u64 {
 }
 
 /// Keys of an instrument's file that may stand in `assumed`.
-const FIGURES: [&str; 11] = [
-    "shape",
-    "pixel",
-    "frame_rate",
-    "streams",
-    "burst",
-    "storing",
-    "format",
-    "frames_per_file",
-    "data",
-    "readers",
-    "packets",
-];
+const FIGURES: [&str; 9] =
+    ["shape", "pixel", "frame_rate", "streams", "burst", "recording", "data", "readers", "packets"];
 
 /// How a frame is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -183,9 +169,6 @@ pub enum InstrumentError {
 }
 
 const FRAME_MAX: u64 = 2 << 30;
-const FILE_MAX: u64 = 1 << 40;
-/// Of a frame in CBF, which may become almost four times as large.
-const CBF_MAX: u64 = 1 << 30;
 const STREAMS_MAX: u64 = 1000;
 /// Published rates are rounded.
 const PUBLISHED_TOLERANCE: f64 = 0.05;
@@ -220,30 +203,16 @@ impl Instrument {
         if !(1..=STREAMS_MAX).contains(streams) {
             return Err(format!("streams = {streams}: write 1 to {STREAMS_MAX}"));
         }
-        self.check_storing()
+        self.check_rest()
     }
 
-    fn check_storing(&self) -> Result<(), String> {
-        let file = self.frames_per_file.map(|frames| frames.saturating_mul(self.frame_size().0));
-        if file.is_some_and(|bytes| bytes == 0 || bytes > FILE_MAX) {
-            let frames = self.frames_per_file.unwrap_or_default();
-            return Err(format!(
-                "frames_per_file = {frames}: write at least 1 and so many that a file has at most 1 TiB, or leave it out"
-            ));
-        }
-        if !self.storing.is_many_files() && self.frames_per_file.is_some() {
-            return Err(
-                "frames_per_file: all frames go into one file here, leave it out, or write storing = \"files\", \
-                 \"scattered\" or \"positions\""
-                    .into(),
-            );
-        }
-        if self.storing == Storing::Positions && self.frames_per_file.is_none() {
-            return Err(
-                "storing = \"positions\": write how many frames a position has, frames_per_file".into()
-            );
-        }
-        self.check_format()?;
+    fn check_recording(&self) -> Result<(), String> {
+        let frame = FrameShape { shape: &self.shape, pixel: self.pixel, size: self.frame_size() };
+        self.recording.check(frame).map_err(|why| format!("recording: {why}"))
+    }
+
+    fn check_rest(&self) -> Result<(), String> {
+        self.check_recording()?;
         self.check_compressed()?;
         if self.burst.is_some_and(|burst| burst.frames == 0) {
             return Err("burst.frames = 0: write at least 1, or leave burst out".into());
@@ -267,7 +236,7 @@ impl Instrument {
     }
 
     fn check_compressed(&self) -> Result<(), String> {
-        let comes_as_it_is = self.format == Format::Raw && self.packets.is_none();
+        let comes_as_it_is = self.recording.format == Format::Raw && self.packets.is_none();
         if self.compressed && !(comes_as_it_is && self.data.compressibility.is_some()) {
             return Err(
                 "compressed = true: write data with its compressibility, and leave format and packets out"
@@ -281,33 +250,6 @@ impl Instrument {
         let Some(packets) = &self.packets else { return Ok(()) };
         let checked = packets.check(self.frame_size(), self.stream_rate(), self.streams);
         checked.map_err(|why| format!("packets: {why}"))
-    }
-
-    fn check_format(&self) -> Result<(), String> {
-        if self.format != Format::Cbf {
-            return Ok(());
-        }
-        let Instrument { shape, pixel, storing, frames_per_file, .. } = self;
-        if *pixel != PixelType::Int32 || shape.len() != 2 || self.frame_size().0 > CBF_MAX {
-            let name = pixel.name();
-            return Err(format!(
-                "format = \"cbf\": a file holds a picture of int32 with rows and columns and at most 1 GiB, and this is \
-                 {shape:?} of {name}; write format = \"raw\""
-            ));
-        }
-        if *storing != Storing::Files || frames_per_file.is_some_and(|frames| frames != 1) {
-            return Err(
-                "format = \"cbf\": a file holds one frame: write frames_per_file = 1, and leave storing out"
-                    .into(),
-            );
-        }
-        Ok(())
-    }
-
-    /// Stores frames in another way. What was said of many files holds for many files only.
-    pub fn store(&mut self, storing: Storing) {
-        self.storing = storing;
-        self.frames_per_file = self.frames_per_file.filter(|_| storing.is_many_files());
     }
 
     /// Rows and columns of a frame that is one picture.
@@ -412,7 +354,7 @@ frame_rate = "25 Hz"
             ("shape", "shap", "`shape`"),
             (
                 "pixel = \"int32\"",
-                "pixel = \"uint32\"\nformat = \"cbf\"",
+                "pixel = \"uint32\"\nrecording.format = \"cbf\"",
                 "[2527, 2463] of uint32; write format = \"raw\"",
             ),
         ] {
@@ -421,19 +363,24 @@ frame_rate = "25 Hz"
         }
         for (more, part) in [
             ("streams = 0", "write 1 to 1000"),
-            ("frames_per_file = 0", "at least 1"),
-            ("frames_per_file = 9000000000000000000", "at most 1 TiB"),
+            ("recording.frames_per_file = 0", "at least 1"),
+            ("recording.frames_per_file = 9000000000000000000", "at most 1 TiB"),
             ("burst = { frames = 0, pause = \"1 s\" }", "at least 1"),
             ("burst = { frames = 1, pause = \"1\" }", "no unit"),
             ("burst = { frames = 1, rest = \"1 s\" }", "`pause`"),
             ("assumed = [\"colour\"]", "shape, pixel, frame_rate"),
-            ("compression = 3", "`frames_per_file`"),
-            ("format = \"tiff\"", "`raw` or `cbf`"),
-            ("format = \"cbf\"\nframes_per_file = 3", "frames_per_file = 1"),
-            ("format = \"cbf\"\nstoring = \"shared\"", "leave storing out"),
-            ("format = \"cbf\"\nstoring = \"scattered\"", "leave storing out"),
-            ("storing = \"one\"", "`files`, `growing`, `shared`, `scattered`"),
-            ("storing = \"growing\"\nframes_per_file = 3", "leave it out"),
+            ("compression = 3", "`recording`"),
+            ("recording.format = \"tiff\"", "`raw` or `cbf`"),
+            (
+                "recording.format = \"cbf\"\nrecording.frames_per_file = 3",
+                "recording: format = \"cbf\": a file holds one frame: write frames_per_file = 1",
+            ),
+            ("recording.format = \"cbf\"\nrecording.storing = \"shared\"", "leave storing out"),
+            ("recording.format = \"cbf\"\nrecording.storing = \"scattered\"", "leave storing out"),
+            ("recording.encoders = 2", "frames are written as they are"),
+            ("recording = { format = \"cbf\", encoders = 0 }", "encoders = 0: write 1 to 1024"),
+            ("recording.storing = \"one\"", "`files`, `growing`, `shared`, `scattered`"),
+            ("recording.storing = \"growing\"\nrecording.frames_per_file = 3", "leave it out"),
             ("data = \"diffraktion\"", "write one of `incompressible`, `diffraction`"),
             ("[data]\nkind = \"vlbi\"\nintensity = 1.0", "vlbi has none"),
         ] {

@@ -15,6 +15,7 @@ pub mod packets;
 pub mod plan;
 mod ranks;
 mod readers;
+mod recording_layout;
 mod results;
 mod sample;
 mod schedule;
@@ -40,6 +41,7 @@ pub use moment::{Moment, MomentError};
 pub use packets::Packets;
 pub use ranks::{RankPart, RankSample};
 pub use readers::Readers;
+pub use recording_layout::{FrameShape, RecordingLayout};
 pub use results::{
     Event, Group, Ingest, Key, Measured, PacketTotals, ReaderTotals, Results, Stall, TargetEntry, is_volatile,
 };

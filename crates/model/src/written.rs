@@ -39,7 +39,7 @@ impl Instrument {
     /// Byte offset takes a byte for a pixel that differs by less than 128 from the one before, else 3, 5 or 7: of an image
     /// with few photons nearly all take one, which is the least there is.
     pub fn packing(&self) -> f64 {
-        if !self.format.packs() {
+        if !self.recording.format.packs() {
             return 1.0;
         }
         let of_pixel = match self.data.kind {
@@ -61,7 +61,7 @@ impl Instrument {
     /// published, it does not matter from which frames it is made.
     pub fn assumed_of_rate(&self) -> Vec<&str> {
         let made_from = RATE_KEYS.iter().filter(|_| self.published.is_none()).copied();
-        let data = (self.compressed || self.format.packs()).then_some("data");
+        let data = (self.compressed || self.recording.format.packs()).then_some("data");
         made_from.chain(data).filter(|key| self.assumed.iter().any(|assumed| assumed == key)).collect()
     }
 }
@@ -90,12 +90,12 @@ mod tests {
     #[test]
     fn cbf_takes_a_byte_a_pixel() {
         let raw = camera("pixel = \"int32\"\ndata = \"diffraction\"");
-        let cbf = camera("pixel = \"int32\"\ndata = \"diffraction\"\nformat = \"cbf\"");
+        let cbf = camera("pixel = \"int32\"\ndata = \"diffraction\"\nrecording.format = \"cbf\"");
         assert_eq!(
             (megabytes(raw.written_rate()), megabytes(cbf.written_rate())),
             ("400.0".into(), "100.5".into())
         );
-        let noise = camera("pixel = \"int32\"\nformat = \"cbf\"");
+        let noise = camera("pixel = \"int32\"\nrecording.format = \"cbf\"");
         assert!(noise.packing() < 1.0, "random pixels become larger: {}", noise.packing());
     }
 
@@ -138,6 +138,9 @@ mod tests {
         };
         assert_eq!(assumed(""), ["shape"]);
         assert_eq!(assumed("published = \"400 MB/s\""), [""; 0]);
-        assert_eq!(assumed("published = \"400 MB/s\"\nformat = \"cbf\"\ndata = \"diffraction\""), ["data"]);
+        assert_eq!(
+            assumed("published = \"400 MB/s\"\nrecording.format = \"cbf\"\ndata = \"diffraction\""),
+            ["data"]
+        );
     }
 }

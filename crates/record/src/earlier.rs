@@ -59,7 +59,10 @@ pub(super) const EARLIER: [EarlierSchema; 2] = [
                 "id, title, nilometer, started, plan_of_schema_3(plan) AS plan, warm_up, repeats, margin",
             ),
             changed("target", "id, path, file_system, description, left_out"),
-            changed("cell", "id, stage, name, measurement_of_schema_3(parameters) AS measurement"),
+            changed(
+                "cell",
+                "id, stage, name, measurement_of_schema_4(measurement_of_schema_3(parameters)) AS measurement",
+            ),
             SAMPLES_OF_RANKS,
             changed(
                 "ingest",
@@ -72,7 +75,10 @@ pub(super) const EARLIER: [EarlierSchema; 2] = [
     EarlierSchema {
         version: 4,
         statements: include_str!("earlier/4.sql"),
-        changed: &[SAMPLES_OF_RANKS],
+        changed: &[
+            changed("cell", "id, stage, name, measurement_of_schema_4(measurement) AS measurement"),
+            SAMPLES_OF_RANKS,
+        ],
         added: &["part"],
     },
 ];
@@ -128,7 +134,13 @@ impl EarlierSchema {
 fn add_functions(connection: &Connection) -> rusqlite::Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
     connection.create_scalar_function("plan_of_schema_3", 1, flags, of_text(plan_of_schema_3))?;
-    connection.create_scalar_function("measurement_of_schema_3", 1, flags, of_text(measurement_of_schema_3))
+    connection.create_scalar_function(
+        "measurement_of_schema_3",
+        1,
+        flags,
+        of_text(measurement_of_schema_3),
+    )?;
+    connection.create_scalar_function("measurement_of_schema_4", 1, flags, of_text(measurement_of_schema_4))
 }
 
 /// A function of SQL that converts a text of JSON.
@@ -156,6 +168,23 @@ fn measurement_of_schema_3(mut run: Value) -> Value {
     }
     let kind = if run.get("instrument").is_some() { "recording" } else { "workload" };
     json!({ kind: run })
+}
+
+/// Until schema 4 an instrument said itself, among its figures, into which files its frames go.
+fn measurement_of_schema_4(mut measurement: Value) -> Value {
+    if let Some(instrument) = measurement.pointer_mut("/recording/instrument").and_then(Value::as_object_mut)
+    {
+        let keys = ["storing", "format", "frames_per_file"];
+        let said = keys.map(|key| Some((key.to_owned(), instrument.remove(key)?)));
+        let recording: serde_json::Map<_, _> = said.into_iter().flatten().collect();
+        instrument.insert("recording".into(), recording.into());
+        for key in instrument.get_mut("assumed").and_then(Value::as_array_mut).into_iter().flatten() {
+            if keys.iter().any(|before| key == before) {
+                *key = "recording".into();
+            }
+        }
+    }
+    measurement
 }
 
 #[cfg(test)]

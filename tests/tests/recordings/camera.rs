@@ -17,7 +17,7 @@ source = "none"
 shape = [1024, 1024]
 pixel = "uint16"
 frame_rate = "50 Hz"
-frames_per_file = 32
+recording.frames_per_file = 32
 "#;
 
 pub(crate) const LIMIT: Duration = Duration::from_mins(2);

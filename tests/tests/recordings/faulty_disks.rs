@@ -13,29 +13,29 @@ fn a_lane_on_a_disk_whose_writes_fail_leaves_its_frames_to_the_other() {
     }
     let (mut failing, sound) = (FaultyDisk::ext4(600, Duration::ZERO), FileSystem::tmpfs("size=900m"));
     let recording = Recording::new(&[&failing.path(), sound.path()]);
-    let running = recording.start(&["--frames", "250"]);
-    recording.await_file(0, 3);
-    // Into the middle of a file.
+    let running = recording.start(&["--frames", "400"]);
+    recording.await_file(0, 2);
+    // Two files are full. Into the middle of the next one.
     std::thread::sleep(Duration::from_millis(300));
     failing.fail_writes();
     let ended = running.end(LIMIT);
-    assert_eq!((ended.code, number(&ended, "stored")), (Some(1), 250), "{ended:?}");
+    assert_eq!((ended.code, number(&ended, "stored")), (Some(1), 400), "{ended:?}");
     let lane = ended.stdout.lines().find(|line| line.contains("failed after") && line.contains("EIO"));
     let lane = lane.and_then(|line| line.split(": ").nth(1)?.split(' ').next()?.parse().ok());
     let acknowledged: u64 = lane.unwrap_or_else(|| panic!("which, when and how many: {ended:?}"));
     assert!(acknowledged >= 64 && ended.stderr.contains("1 of 2 directories dropped out"), "{ended:?}");
-    assert_whole(&recording.verify(&[]), 250);
+    assert_whole(&recording.verify(&[]), 400);
     // What the disk never had is gone: the newest frames of this lane.
     failing.remount();
     let back = recording.verify(&["--durable"]);
     let gone = missing(&back);
-    assert_eq!((number(&back, "expected"), number(&back, "right") + gone), (250, 250), "{back:?}");
+    assert_eq!((number(&back, "expected"), number(&back, "right") + gone), (400, 400), "{back:?}");
     assert!(gone <= acknowledged - 32 && !back.stdout.contains("damaged"), "two files were synced: {back:?}");
     failing.remount();
     failing.fail_reads();
     let unreadable = recording.verify(&[]);
     assert_eq!((unreadable.code, missing(&unreadable)), (Some(1), acknowledged), "{unreadable:?}");
-    assert_eq!(number(&unreadable, "right"), 250 - acknowledged, "{unreadable:?}");
+    assert_eq!(number(&unreadable, "right"), 400 - acknowledged, "{unreadable:?}");
     assert!(unreadable.stdout.contains("unreadable") && unreadable.stderr.contains("1 of 2 lanes"));
 }
 

@@ -69,7 +69,9 @@ fn one_file_grows_or_is_shared_and_is_verified_as_many_files_are() {
 fn a_scan_has_a_file_for_each_position() {
     let (one, other) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
     let recording = Recording::new(&[one.path(), other.path()]);
-    let camera = CAMERA.replace("frames_per_file = 32", "frames_per_file = 8").replace("50 Hz", "200 Hz");
+    let camera = CAMERA
+        .replace("recording.frames_per_file = 32", "recording.frames_per_file = 8")
+        .replace("50 Hz", "200 Hz");
     fs::write(recording.directory.path().join("camera.toml"), camera).expect("space");
     let ended = recording.start(&["--frames", "50", "--storing", "positions"]).end(LIMIT);
     assert_eq!((ended.code, number(&ended, "stored")), (Some(0), 50), "{ended:?}");
@@ -81,7 +83,7 @@ fn a_scan_has_a_file_for_each_position() {
         let frames = if position == 6 { 2 } else { 8 };
         assert!(there.len() == 1 && there[0].len() == frames << 21, "{name}: {there:?}");
     }
-    let all = CAMERA.replace("frames_per_file = 32\n", "");
+    let all = CAMERA.replace("recording.frames_per_file = 32\n", "");
     fs::write(recording.directory.path().join("camera.toml"), all).expect("space");
     let refused = recording.start(&["--frames", "50", "--storing", "positions"]).end(LIMIT);
     assert!(refused.code == Some(2) && refused.stderr.contains("frames_per_file"), "{refused:?}");
@@ -93,7 +95,7 @@ fn small_frames_take_no_more_space_than_they_have_bytes() {
         let kept = tempfile::tempdir().expect("a temporary directory");
         let recording = Recording::new(&[kept.path()]);
         let camera = CAMERA.replace("1024, 1024", "512").replace("50 Hz", "10 kHz");
-        let camera = camera.replace("frames_per_file = 32", "frames_per_file = 900");
+        let camera = camera.replace("recording.frames_per_file = 32", "recording.frames_per_file = 900");
         fs::write(recording.directory.path().join("camera.toml"), camera).expect("space");
         let ended = recording.start(&["--frames", "2000", "--storing", storing]).end(LIMIT);
         assert_eq!((ended.code, number(&ended, "stored")), (Some(0), 2000), "{storing}: {ended:?}");
@@ -112,7 +114,7 @@ fn frames_in_cbf_are_verified_and_read_by_others() {
     let recording = Recording::new(&[kept.path()]);
     let data = "[data]\nkind = \"diffraction\"\n";
     let camera = CAMERA.replace("1024, 1024", "407, 487").replace("uint16", "int32");
-    let camera = camera.replace("frames_per_file = 32", "format = \"cbf\"") + data;
+    let camera = camera.replace("recording.frames_per_file = 32", "recording.format = \"cbf\"") + data;
     fs::write(recording.directory.path().join("camera.toml"), camera).expect("space");
     let ended = recording.start(&["--frames", "20", "--writers", "2"]).end(LIMIT);
     assert_eq!((ended.code, number(&ended, "stored")), (Some(0), 20), "{ended:?}");

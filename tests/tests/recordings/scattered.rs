@@ -51,7 +51,7 @@ fn chunks_in_three_directories_are_one_stream_for_others() {
         fs::create_dir(path).expect("space");
     }
     let recording = Recording::new(&to.each_ref().map(PathBuf::as_path));
-    let chunk = CAMERA.replace("frames_per_file = 32", "frames_per_file = 8");
+    let chunk = CAMERA.replace("recording.frames_per_file = 32", "recording.frames_per_file = 8");
     fs::write(recording.directory.path().join("camera.toml"), chunk).expect("space");
     let ended =
         recording.start(&["--frames", "100", "--storing", "scattered", "--rate", "200 Hz"]).end(LIMIT);

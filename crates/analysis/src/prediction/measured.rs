@@ -21,7 +21,7 @@
 use std::fmt;
 
 use nilometer_model::{
-    Format, Instrument, Results,
+    Format, Instrument, RecordingLayout, Results,
     plan::{
         DataSource, FileLayout, Phase, StreamCell, SyncPolicy, TreeCell, Volumes, WorkloadCell, WorkloadRun,
     },
@@ -213,7 +213,7 @@ impl Found<'_> {
         let margin = verdict.margin()?;
         let at_limit = self.of_verdict(verdict).find(|of| of.is_limit())?;
         let files = files(&at_limit.stored);
-        let is_shared = at_limit.stored.storing.kind().one_for_all;
+        let is_shared = at_limit.stored.recording.storing.kind().one_for_all;
         let bytes = verdict.rate.0 / at_limit.packing().unwrap_or(1.0);
         let needed = match kind {
             LimitKind::Files => files? * f64::from(verdict.instrument.count),
@@ -317,9 +317,10 @@ fn dirty_limit(results: &Results) -> Option<u64> {
 
 /// Files a second that an instrument asks for; none where the recorder chooses files that are large enough.
 pub(super) fn files(instrument: &Instrument) -> Option<f64> {
-    let frames = match (instrument.format, instrument.storing) {
+    let RecordingLayout { format, storing, frames_per_file, .. } = instrument.recording;
+    let frames = match (format, storing) {
         (Format::Cbf, _) => Some(1),
-        (_, storing) if storing.is_many_files() => instrument.frames_per_file,
+        (_, storing) if storing.is_many_files() => frames_per_file,
         _ => None,
     };
     frames.map(|frames| instrument.frame_rate.0 * instrument.streams as f64 / frames.max(1) as f64)

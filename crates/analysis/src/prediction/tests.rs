@@ -20,9 +20,9 @@ fn camera(name: &str, more: &str) -> Instrument {
 fn catalogue() -> Vec<Instrument> {
     vec![
         camera("large", ""),
-        camera("single", "frames_per_file = 1"),
-        camera("tenths", "frames_per_file = 10"),
-        camera("shared", "storing = \"shared\""),
+        camera("single", "recording.frames_per_file = 1"),
+        camera("tenths", "recording.frames_per_file = 10"),
+        camera("shared", "recording.storing = \"shared\""),
     ]
 }
 
@@ -309,7 +309,7 @@ fn a_lower_bound_that_is_too_little_predicts_nothing() {
 fn detector(name: &str) -> Instrument {
     let text = format!(
         "name = \"{name}\"\ntitle = \"t\"\nsource = \"s\"\nshape = [1000, 1000]\npixel = \"int32\"\nframe_rate = \"100 Hz\"\n\
-         format = \"cbf\"\ndata = \"diffraction\"\nassumed = [\"data\"]\n"
+         recording.format = \"cbf\"\ndata = \"diffraction\"\nassumed = [\"data\"]\n"
     );
     Instrument::parse(&text, name).expect("valid")
 }

@@ -57,9 +57,10 @@ pub(super) fn setup(
     let layouts: Vec<_> = (0..shape.plan.lanes()).map(lane).collect();
     let deep = layouts.iter().all(RawLayout::is_deep);
     let lanes = layouts.iter().map(|layout| (target.clone(), layout.clone())).collect();
+    let encoders = cell.instrument.recording.encoders.map(|count| count as usize);
+    let options = LaneOptions { encoders, ..LaneOptions::default() };
     let setup = Setup {
-        lanes: lanes_of(lanes, LaneOptions::default())
-            .map_err(|error| Invalid::Refused(error.to_string()))?,
+        lanes: lanes_of(lanes, options).map_err(|error| Invalid::Refused(error.to_string()))?,
         engine: engine(run, target, deep)?,
         slots: shape.plan.slots(),
         feed,

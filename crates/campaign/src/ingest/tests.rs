@@ -205,7 +205,7 @@ fn a_target_that_hangs_while_a_recorder_is_set_up_is_hung() {
 
 #[test]
 fn frames_that_grow_when_they_are_compressed_are_copied() {
-    let text = CAMERA.replace("uint8", "int32") + "format = \"cbf\"\ndata = \"incompressible\"\n";
+    let text = CAMERA.replace("uint8", "int32") + "recording.format = \"cbf\"\ndata = \"incompressible\"\n";
     let instrument = Instrument::parse(&text, "camera").expect("a valid instrument");
     let (target, archive) = (Counted::target(), Counted::target());
     let copied = RecordingRun { instrument, ..cell(Readers { copy: true, ..Readers::default() }) };

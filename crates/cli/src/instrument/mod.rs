@@ -65,11 +65,11 @@ fn list() -> anyhow::Result<String> {
 }
 
 fn shown(instrument: &Instrument) -> String {
-    let Instrument { name, title, source, shape, pixel, frame_rate, streams, .. } = instrument;
+    let Instrument { name, title, source, shape, pixel, frame_rate, streams, recording, .. } = instrument;
     let sides: Vec<_> = shape.iter().rev().map(ToString::to_string).collect();
     let streams = if *streams == 1 { String::new() } else { format!(", {streams} streams in step") };
-    let files = match (instrument.storing, instrument.frames_per_file) {
-        (Storing::Files, _) if instrument.format == Format::Cbf => "a CBF file a frame".into(),
+    let files = match (recording.storing, recording.frames_per_file) {
+        (Storing::Files, _) if recording.format == Format::Cbf => "a CBF file a frame".into(),
         (Storing::Files, Some(1)) => "a file a frame".into(),
         (Storing::Files, Some(frames)) => format!("{frames} frames a file"),
         (Storing::Files, None) => "files of about 256 MiB".into(),
@@ -101,7 +101,7 @@ fn shown(instrument: &Instrument) -> String {
 
 /// What reaches the storage of frames that are compressed; none of others.
 fn written(instrument: &Instrument) -> Option<String> {
-    let compressed = match (instrument.compressed, instrument.format.packs()) {
+    let compressed = match (instrument.compressed, instrument.recording.format.packs()) {
         (true, _) => "compressed by the detector",
         (false, true) => "compressed by the recorder",
         (false, false) => return None,

@@ -32,7 +32,7 @@ const STAGE: [Row; 8] = [
 ];
 
 /// In the ingest of a stage.
-const INGEST: [Row; 14] = [
+const INGEST: [Row; 15] = [
     ("instrument", "a text", "What delivers frames: a name of the catalogue, or the path of a .toml file."),
     (
         "rate",
@@ -46,6 +46,11 @@ const INGEST: [Row; 14] = [
         "Of a frame, instead of the instrument's; no list of shapes.",
     ),
     ("format", "\"raw\", \"cbf\"", "How a frame is written, instead of what the instrument says."),
+    (
+        "encoders",
+        "a whole number",
+        "Threads that encode frames, where the format asks for it, instead of what the instrument says.",
+    ),
     (
         "storing",
         "\"files\", \"growing\", \"shared\", \"scattered\", \"positions\"",

@@ -95,11 +95,14 @@ impl Files {
     pub(super) fn change(&self, instrument: &mut Instrument) {
         if let Some(named) = &self.storing {
             let storing = Storing::ALL.into_iter().find(|storing| storing.name() == named);
-            instrument.store(storing.unwrap_or_default());
+            instrument.recording.store(storing.unwrap_or_default());
         }
         if let Some(named) = &self.format {
             let format = Format::ALL.into_iter().find(|format| format.name() == named);
-            instrument.format = format.unwrap_or_default();
+            instrument.recording.write_as(format.unwrap_or_default());
+        }
+        if self.encoders.is_some() {
+            instrument.recording.encoders = self.encoders;
         }
     }
 
@@ -164,7 +167,7 @@ impl Files {
     ) -> anyhow::Result<()> {
         check_name(name)?;
         ensure!(
-            instrument.storing != Storing::Scattered || !name.contains('.'),
+            instrument.recording.storing != Storing::Scattered || !name.contains('.'),
             "--name {name}: those who read scattered recordings take no name with a dot: write another --name"
         );
         check_buffer(self.buffer(), instrument.frame_size())?;
@@ -190,7 +193,7 @@ impl Files {
             frames: asked.frames.unwrap_or(u64::MAX),
             when_full: when_full.unwrap_or_default(),
         };
-        let encoders = self.encoders.map(|count| count as usize);
+        let encoders = instrument.recording.encoders.map(|count| count as usize);
         let options = LaneOptions { reserve: Some(self.reserve()), encoders };
         Ok(Setup {
             engine: suited_engine(lanes[0].0.as_ref(), deep, Clock::start())?,
@@ -255,7 +258,7 @@ fn written(outcome: &Recorded, instrument: &Instrument) -> String {
     let frames = frames * instrument.frame_size().0;
     let rate = ByteRate::of(written, outcome.wall);
     let smaller = frames as f64 / written.max(1) as f64;
-    match instrument.format {
+    match instrument.recording.format {
         Format::Raw | Format::Vdif | Format::Mark5b => format!("{} of raw frames, {rate}", Bytes(written)),
         Format::Cbf => {
             format!("{} of CBF files, {rate}, {smaller:.2} times smaller than the frames", Bytes(written))

@@ -1,7 +1,7 @@
 //! Packets as they are recorded: in blocks, each of a whole number of frames.
 
 use super::{Mark5b, PacketFormat, Packets};
-use crate::{ByteRate, Bytes, Format, Frequency, Instrument, PixelType};
+use crate::{ByteRate, Bytes, Format, Frequency, Instrument, PixelType, RecordingLayout};
 
 /// Blocks of about this size go to storage in one write each.
 const BLOCK: u64 = 1 << 20;
@@ -78,8 +78,11 @@ impl Instrument {
             pixel: PixelType::Uint8,
             frame_rate: Frequency(frames * kept.0 as f64 / block.0 as f64),
             burst: None,
-            format: packets.stored(),
-            frames_per_file: self.frames_per_file.map(per_file),
+            recording: RecordingLayout {
+                format: packets.stored(),
+                frames_per_file: self.recording.frames_per_file.map(per_file),
+                ..self.recording
+            },
             ..self.clone()
         })
     }
@@ -158,7 +161,7 @@ mod tests {
             let blocks = instrument.in_blocks().expect("it sends packets");
             assert!((blocks.rate().0 / rate - 1.0).abs() < 1e-9, "{packets}: {}", blocks.rate());
             assert_eq!((blocks.frame_size().0 % kept, blocks.frame_size().0 % PAGE), (0, 0), "{packets}");
-            assert_eq!(blocks.format, format);
+            assert_eq!(blocks.recording.format, format);
         }
         assert_eq!(telescope("").in_blocks(), None);
     }

@@ -61,6 +61,9 @@ pub struct Swept {
     pub format: Option<Format>,
     /// Into which files frames go.
     pub storing: Option<Storing>,
+    /// Threads that encode frames, over all writers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub encoders: Option<u32>,
 }
 
 /// Of what recordings are: those of one are compared with each other, whatever each was to show.
@@ -93,12 +96,13 @@ impl fmt::Display for RecordedInstrument {
 
 impl fmt::Display for Swept {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Swept { payload, rate, streams, format, storing } = self;
+        let Swept { payload, rate, streams, format, storing, encoders } = self;
         payload.map_or(Ok(()), |payload| write!(f, " in packets of {payload}"))?;
         rate.map_or(Ok(()), |rate| write!(f, " at {rate}"))?;
         streams.map_or(Ok(()), |streams| write!(f, " in {streams} streams"))?;
         format.map_or(Ok(()), |format| write!(f, " as {}", format.name()))?;
-        storing.map_or(Ok(()), |storing| write!(f, ", {}", storing.name()))
+        storing.map_or(Ok(()), |storing| write!(f, ", {}", storing.name()))?;
+        encoders.map_or(Ok(()), |encoders| write!(f, ", encoded by {encoders}"))
     }
 }
 

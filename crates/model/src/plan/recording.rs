@@ -21,6 +21,8 @@ pub struct IngestSweep {
     pub format: Option<Sweep<Format>>,
     /// Into which files frames go, instead of what the instrument says.
     pub storing: Option<Sweep<Storing>>,
+    /// Threads that encode frames, over all writers, instead of what the instrument says; only where the format asks for it.
+    pub encoders: Option<Sweep<u32>>,
     /// How many frames come, over all streams.
     pub frames: Option<u64>,
     /// How long frames come, if it is not said how many.
@@ -149,14 +151,20 @@ impl IngestSweep {
         }
         if let Some(format) = &self.format {
             all = format.over(all, |(instrument, swept), format| {
-                instrument.format = format;
+                instrument.recording.write_as(format);
                 swept.format = Some(format);
             });
         }
         if let Some(storing) = &self.storing {
             all = storing.over(all, |(instrument, swept), storing| {
-                instrument.store(storing);
+                instrument.recording.store(storing);
                 swept.storing = Some(storing);
+            });
+        }
+        if let Some(encoders) = &self.encoders {
+            all = encoders.over(all, |(instrument, swept), encoders| {
+                instrument.recording.encoders = Some(encoders);
+                swept.encoders = Some(encoders);
             });
         }
         Ok(all)

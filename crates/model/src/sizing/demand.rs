@@ -97,7 +97,7 @@ impl Kind {
                 "as much as images with few photons allow: a byte a pixel",
             ),
             assumed: instrument.assumed_of_rate().into_iter().map(str::to_owned).collect(),
-            cost: usual_cost(instrument.format),
+            cost: usual_cost(instrument.recording.format),
             schedule,
             duty: member.duty,
             reading: ByteRate(0.0),

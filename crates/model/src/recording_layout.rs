@@ -1,0 +1,111 @@
+//! Into which files a recording's frames go, and how each is written: what an instrument's file says under `[recording]`, and
+//! plans and the command line say instead. Nothing of it changes what the instrument delivers.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Bytes, Format, PixelType, Storing};
+
+/// See the module.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RecordingLayout {
+    /// Into which files frames go.
+    pub storing: Storing,
+    /// How a frame is written.
+    pub format: Format,
+    /// Frames of a file, where there are many. If none, the recorder chooses files of a size that suits storage.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub frames_per_file: Option<u64>,
+    /// Threads that encode frames, over all writers, where the format asks for it; as many as there are processors, if none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub encoders: Option<u32>,
+}
+
+/// The frames that are to be stored, as far as it matters where they go.
+#[derive(Debug, Clone, Copy)]
+pub struct FrameShape<'a> {
+    /// Pixels, slowest dimension first.
+    pub shape: &'a [u64],
+    /// Of one pixel.
+    pub pixel: PixelType,
+    /// Bytes, uncompressed.
+    pub size: Bytes,
+}
+
+const FILE_MAX: u64 = 1 << 40;
+/// Of a frame in CBF, which may become almost four times as large.
+const CBF_MAX: u64 = 1 << 30;
+/// More threads would only wait for each other.
+const ENCODERS_MAX: u32 = 1024;
+
+impl RecordingLayout {
+    /// What makes no sense for such frames, with what would.
+    pub fn check(&self, frame: FrameShape<'_>) -> Result<(), String> {
+        let file = self.frames_per_file.map(|frames| frames.saturating_mul(frame.size.0));
+        if file.is_some_and(|bytes| bytes == 0 || bytes > FILE_MAX) {
+            let frames = self.frames_per_file.unwrap_or_default();
+            return Err(format!(
+                "frames_per_file = {frames}: write at least 1 and so many that a file has at most 1 TiB, or leave it out"
+            ));
+        }
+        if !self.storing.is_many_files() && self.frames_per_file.is_some() {
+            return Err(
+                "frames_per_file: all frames go into one file here, leave it out, or write storing = \"files\", \
+                 \"scattered\" or \"positions\""
+                    .into(),
+            );
+        }
+        if self.storing == Storing::Positions && self.frames_per_file.is_none() {
+            return Err(
+                "storing = \"positions\": write how many frames a position has, frames_per_file".into()
+            );
+        }
+        self.check_encoders()?;
+        self.check_format(frame)
+    }
+
+    fn check_encoders(&self) -> Result<(), String> {
+        match self.encoders {
+            Some(_) if !self.format.packs() => {
+                Err("encoders: frames are written as they are; write format = \"cbf\", or leave it out"
+                    .into())
+            }
+            Some(count) if !(1..=ENCODERS_MAX).contains(&count) => {
+                Err(format!("encoders = {count}: write 1 to {ENCODERS_MAX}, or leave it out"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn check_format(&self, FrameShape { shape, pixel, size }: FrameShape<'_>) -> Result<(), String> {
+        if self.format != Format::Cbf {
+            return Ok(());
+        }
+        if pixel != PixelType::Int32 || shape.len() != 2 || size.0 > CBF_MAX {
+            let name = pixel.name();
+            return Err(format!(
+                "format = \"cbf\": a file holds a picture of int32 with rows and columns and at most 1 GiB, and this is \
+                 {shape:?} of {name}; write format = \"raw\""
+            ));
+        }
+        if self.storing != Storing::Files || self.frames_per_file.is_some_and(|frames| frames != 1) {
+            return Err(
+                "format = \"cbf\": a file holds one frame: write frames_per_file = 1, and leave storing out"
+                    .into(),
+            );
+        }
+        Ok(())
+    }
+
+    /// Stores frames in another way. What was said of many files holds for many files only.
+    pub fn store(&mut self, storing: Storing) {
+        self.storing = storing;
+        self.frames_per_file = self.frames_per_file.filter(|_| storing.is_many_files());
+    }
+
+    /// Writes frames in another format. What was said of encoding holds where there is some.
+    pub fn write_as(&mut self, format: Format) {
+        self.format = format;
+        self.encoders = self.encoders.filter(|_| format.packs());
+    }
+}
