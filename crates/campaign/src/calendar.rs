@@ -24,7 +24,8 @@ impl Watched {
 }
 
 fn said(step: i64) -> Option<String> {
-    let (size, way) = (step.unsigned_abs(), if step < 0 { "back" } else { "forward" });
+    let size = step.unsigned_abs();
+    let way = if step < 0 { "back" } else { "forward" };
     (size > STEP.0).then(|| {
         let seconds = Nanos(size).seconds();
         format!(

@@ -1,6 +1,6 @@
-//! One campaign in several processes: the seam between them. Rank 0 decides and keeps the record; the others do as they are
-//! told ([`crate::follow`]). What is measured is the same for all: each phase begins at an agreed time, and what the ranks
-//! report becomes one sample.
+//! One campaign in several processes: the seam between them. Rank 0 decides and keeps the record; the others do as they
+//! are told ([`crate::follow`]). What is measured is the same for all: each phase begins at an agreed time, and what
+//! the ranks report becomes one sample.
 
 use std::fmt;
 
@@ -10,8 +10,9 @@ use nilometer_model::{
 };
 use nilometer_storage::Clock;
 
-/// The processes of a campaign, as one of them sees them. All call the same methods in the same order, but for `broadcast`,
-/// to which only rank 0 has something to say. Whoever waits here sleeps: others may be measuring on the same machine.
+/// The processes of a campaign, as one of them sees them. All call the same methods in the same order, but for
+/// `broadcast`, to which only rank 0 has something to say. Whoever waits here sleeps: others may be measuring on the
+/// same machine.
 ///
 /// There are no errors: where a process is lost the campaign has ended, and is resumed from the record.
 pub trait Cluster: fmt::Debug + Send + Sync {

@@ -15,8 +15,8 @@ use crate::{
     surroundings::Surroundings,
 };
 
-/// Takes part in what rank 0 decides, to the end of the campaign. `targets` are in the order of the plan's, each joined to what
-/// rank 0 made there.
+/// Takes part in what rank 0 decides, to the end of the campaign. `targets` are in the order of the plan's, each joined
+/// to what rank 0 made there.
 pub fn follow(cluster: &dyn Cluster, targets: &[Option<Arc<dyn Target>>], hang_after: Nanos) {
     let clock = Clock::start();
     // Only rank 0 decides when it is over.

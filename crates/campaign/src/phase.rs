@@ -106,8 +106,8 @@ impl Task<'_> {
     }
 }
 
-/// Runs a phase and says, at rank 0, what came of it on each target. Never fails: what goes wrong is in the samples. None if the
-/// campaign ended before the phase did, and at other ranks.
+/// Runs a phase and says, at rank 0, what came of it on each target. Never fails: what goes wrong is in the samples.
+/// None if the campaign ended before the phase did, and at other ranks.
 pub(crate) fn run_phase(
     run: &Run,
     surroundings: &mut Surroundings,
@@ -224,7 +224,7 @@ fn measure(watch: &mut Watch<'_>, surroundings: &mut Surroundings, task: &Task<'
         crew.gate.open(at);
     }
     let whole = watch.await_all(at, &mut |number, crew| {
-        settle_accounts(surroundings, &clock, crew, &begun, (number, task));
+        settle_accounts(surroundings, &clock, crew, &begun, number, task);
     });
     for crew in &mut watch.crews {
         (crew.sample.started, crew.sample.before) = (begun.calendar, begun.before);
@@ -232,18 +232,21 @@ fn measure(watch: &mut Watch<'_>, surroundings: &mut Surroundings, task: &Task<'
     whole
 }
 
-/// What was spent while a crew worked goes into its sample. Processor time is that of its workers' threads in the phase; where
-/// other threads work for them, the kernel's for `io_uring` or those of a pool, that of the whole process, which has some of
-/// what comes before and after. Where several targets were measured at once, it is that of each one's own threads only.
+/// What was spent while a crew worked goes into its sample. Processor time is that of its workers' threads in the
+/// phase; where other threads work for them, the kernel's for `io_uring` or those of a pool, that of the whole process,
+/// which has some of what comes before and after. Where several targets were measured at once, it is that of each one's
+/// own threads only.
 fn settle_accounts(
     surroundings: &mut Surroundings,
     clock: &Clock,
     crew: &mut Crew,
     begun: &Begun,
-    (number, task): (usize, &Task<'_>),
+    number: usize,
+    task: &Task<'_>,
 ) {
     let spent = surroundings.end(clock, &begun.moment);
-    let (target, all) = (&task.targets[number], task.targets.len());
+    let target = &task.targets[number];
+    let all = task.targets.len();
     let alone = task.cell.engine == EngineKind::Sync;
     let Usage { user, system, switches } = if all == 1 && !alone { spent.ours } else { crew.usage };
     let sample = &mut crew.sample;
@@ -370,7 +373,8 @@ fn run_worker(job: &Job, report: &dyn Fn(Report)) -> Result<Report, String> {
 
 /// Drives a worker's part to its end, and shows from time to time how far it is.
 fn driven(drive: Drive<'_>, mut tally: Tally, start: Nanos, pulse: &Heartbeat) -> Work {
-    let (usage, run_delay) = (Usage::of_thread(), process::run_delay());
+    let usage = Usage::of_thread();
+    let run_delay = process::run_delay();
     let (mut beat, mut bytes, mut operations) = (start, 0, 0);
     let ended = drive.run_while(|completion| {
         tally.observe(completion);

@@ -276,7 +276,9 @@ fn check_space(
     plan: &ResolvedPlan,
 ) -> Result<(), ResolveError> {
     let FileSystemSpace { free, free_inodes, .. } = target.space;
-    let (stage, path, reserve) = (stage.to_owned(), target.address.to_string(), plan.reserve);
+    let stage = stage.to_owned();
+    let path = target.address.to_string();
+    let reserve = plan.reserve;
     if needed.0.saturating_add(reserve.0) > free.0 {
         let scale = fitting(plan.scale, needed, Bytes(free.0.saturating_sub(reserve.0)));
         return Err(ResolveError::Space { stage, path, needed, free, reserve, scale });
@@ -313,9 +315,11 @@ fn check_recording<'a>(
     }
     for target in targets {
         check_writable(target)?;
-        let (mut memory, mut footprint) = (0, Footprint::default());
+        let mut memory = 0;
+        let mut footprint = Footprint::default();
         for cell in &members {
-            let (shape, count) = (Shape::of(cell, target), u64::from(cell.count));
+            let shape = Shape::of(cell, target);
+            let count = u64::from(cell.count);
             memory += count * shape.memory().0;
             footprint.bytes.0 += count * shape.footprint().0;
             footprint.entries += count * shape.files();

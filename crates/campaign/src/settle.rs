@@ -45,7 +45,8 @@ impl Baseline {
 pub(crate) fn settle(run: &Run) -> Nanos {
     let start = run.clock.now();
     loop {
-        let (dirty, waited) = (process::dirty_bytes(), run.clock.now().since(start));
+        let dirty = process::dirty_bytes();
+        let waited = run.clock.now().since(start);
         if run.usual.is_calm(dirty) || run.is_over() {
             return waited;
         }

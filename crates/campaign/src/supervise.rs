@@ -138,7 +138,8 @@ impl Crew {
         if !self.is_sound() {
             return;
         }
-        (self.awaited, self.heard) = (self.awaited - 1, now);
+        self.awaited -= 1;
+        self.heard = now;
         match report {
             Report::Ready(took) => self.sample.filling = self.sample.filling.max(took),
             Report::Done(work) => {

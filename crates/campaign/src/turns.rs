@@ -61,17 +61,20 @@ impl ScheduledRepeat {
     /// was given up.
     pub(crate) fn is_done(&self, plan: &ResolvedPlan, done: &Done, trials: &Trials) -> bool {
         let phases = plan.cells[self.cell].measured_phases();
-        let is_done = |turn: &ScheduledRepeat, target: usize| {
-            let (first, last) = (turn.key(target, Phase::ALL[0]), turn.key(target, Phase::Ingest));
-            let broken = done.range(first..=last).any(|(_, invalid)| invalid.as_ref().is_some_and(is_broken));
-            broken || phases.iter().all(|&phase| done.contains_key(&turn.key(target, phase)))
-        };
         let turns: Vec<ScheduledRepeat> =
             self.cells(plan).into_iter().map(|cell| ScheduledRepeat { cell, ..self.clone() }).collect();
         self.targets.iter().all(|&target| match self.search(plan) {
-            Some(cell) => trials.next(done, cell, (self.cell, target)).is_none(),
-            None => turns.iter().all(|turn| is_done(turn, target)),
+            Some(run) => trials.next(done, run, self.cell, target).is_none(),
+            None => turns.iter().all(|turn| turn.has_all(&phases, done, target)),
         })
+    }
+
+    /// Whether these phases of the one cell have their samples on a target, or one failed.
+    fn has_all(&self, phases: &[Phase], done: &Done, target: usize) -> bool {
+        let first = self.key(target, Phase::ALL[0]);
+        let last = self.key(target, Phase::Ingest);
+        let broken = done.range(first..=last).any(|(_, invalid)| invalid.as_ref().is_some_and(is_broken));
+        broken || phases.iter().all(|&phase| done.contains_key(&self.key(target, phase)))
     }
 }
 
@@ -140,39 +143,40 @@ impl Trials {
     pub(crate) fn next(
         &self,
         done: &Done,
-        cell: &RecordingRun,
-        of: (usize, usize),
+        run: &RecordingRun,
+        cell: usize,
+        target: usize,
     ) -> Option<(u32, RecordingRun)> {
-        let made = self.count(of);
-        if done.keys().filter(|key| (key.cell, key.target) == of).count() > made as usize {
+        let made = self.count(cell, target);
+        if done.keys().filter(|key| (key.cell, key.target) == (cell, target)).count() > made as usize {
             return None;
         }
-        match self.advise(cell, of) {
+        match self.advise(run, cell, target) {
             Advice::Next(next) => Some((made, next)),
             Advice::Found(_) => None,
         }
     }
 
     /// What a search found, a cell and a target, if it has come to its end.
-    pub(crate) fn found(&self, cell: &RecordingRun, of: (usize, usize)) -> Option<Found> {
-        match self.advise(cell, of) {
+    pub(crate) fn found(&self, run: &RecordingRun, cell: usize, target: usize) -> Option<Found> {
+        match self.advise(run, cell, target) {
             Advice::Next(_) => None,
             Advice::Found(found) => Some(found),
         }
     }
 
     /// How many trials of a search were made.
-    pub(crate) fn count(&self, of: (usize, usize)) -> u32 {
-        self.made.keys().filter(|key| (key.cell, key.target) == of).count() as u32
+    pub(crate) fn count(&self, cell: usize, target: usize) -> u32 {
+        self.made.keys().filter(|key| (key.cell, key.target) == (cell, target)).count() as u32
     }
 
-    fn advise(&self, cell: &RecordingRun, of: (usize, usize)) -> Advice<RecordingRun, Found> {
+    fn advise(&self, run: &RecordingRun, cell: usize, target: usize) -> Advice<RecordingRun, Found> {
         let mut made: Vec<(&Key, &Trial)> =
-            self.made.iter().filter(|(key, _)| (key.cell, key.target) == of).collect();
+            self.made.iter().filter(|(key, _)| (key.cell, key.target) == (cell, target)).collect();
         made.sort_by_key(|(key, _)| key.repeat);
         let trials: Vec<Trial> = made.into_iter().map(|(_, trial)| *trial).collect();
-        let known = self.limit(&LimitOf::new(cell, of.1));
-        advise(cell, known.map_or(cell.rate(), |limit| limit.rate), &trials)
+        let known = self.limit(&LimitOf::new(run, target));
+        advise(run, known.map_or(run.rate(), |limit| limit.rate), &trials)
     }
 }
 
@@ -237,10 +241,7 @@ impl Purpose {
 /// The recordings for a purpose, in rounds: a repeat of each on each target. What is made once stands in the plan's order,
 /// what is repeated is compared, and its order is drawn anew in each round: drift hits all alike.
 fn recordings(resolved: &PlannedCampaign, purpose: Purpose) -> Vec<ScheduledRepeat> {
-    let PlannedCampaign { plan, targets, .. } = resolved;
-    let applies = |cell: usize, target: usize| {
-        company(plan, cell).into_iter().all(|(member, _)| resolved.applies(member, target))
-    };
+    let plan = &resolved.plan;
     let is_first = |cell: usize| company(plan, cell).first().is_some_and(|(first, _)| *first == cell);
     let of_purpose = plan.recordings().filter(|(_, run)| Purpose::of(run) == purpose);
     let cells: Vec<(usize, u32)> =
@@ -252,15 +253,9 @@ fn recordings(resolved: &PlannedCampaign, purpose: Purpose) -> Vec<ScheduledRepe
         let made = cells.iter().copied().filter(|(_, repeats)| *repeats > repeat);
         let (repeated, once): (Vec<_>, Vec<_>) = made.partition(|(_, repeats)| *repeats > 1);
         // Repeats below `warm_up` count for nothing, and a recording has no warm-up.
-        let turn =
-            |cell, target| ScheduledRepeat { targets: vec![target], cell, repeat: plan.warm_up + repeat };
         let on_all = |cells: Vec<(usize, u32)>| -> Vec<ScheduledRepeat> {
-            let pairs =
-                cells.into_iter().flat_map(|(cell, _)| (0..targets.len()).map(move |target| (cell, target)));
-            pairs
-                .filter(|&(cell, target)| applies(cell, target))
-                .map(|(cell, target)| turn(cell, target))
-                .collect()
+            let turns = cells.iter().map(|(cell, _)| on_each_target(resolved, *cell, plan.warm_up + repeat));
+            turns.flatten().collect()
         };
         let mut drawn = on_all(repeated);
         drawn.sort_by_key(|turn| seed.part(turn.cell as u64).part(turn.targets[0] as u64).0);
@@ -268,6 +263,14 @@ fn recordings(resolved: &PlannedCampaign, purpose: Purpose) -> Vec<ScheduledRepe
         turns.extend(drawn);
     }
     turns
+}
+
+/// A repeat of a recording, and of those that are made at the same time, on each target that all of them apply to.
+fn on_each_target(resolved: &PlannedCampaign, cell: usize, repeat: u32) -> Vec<ScheduledRepeat> {
+    let members = company(&resolved.plan, cell);
+    let applies = |target: &usize| members.iter().all(|(member, _)| resolved.applies(*member, *target));
+    let targets = (0..resolved.targets.len()).filter(applies);
+    targets.map(|target| ScheduledRepeat { targets: vec![target], cell, repeat }).collect()
 }
 
 /// The recordings that are made at the same time as this one, itself included: one turn, that of the first.
@@ -423,7 +426,6 @@ access = "buffered"
         let cell = RecordingRun { goal: Goal::Search, ..recording(None) };
         let plan = recordings([cell.clone()]);
         let search = ScheduledRepeat { targets: vec![0], cell: 0, repeat: 1 };
-        let of = (search.cell, 0);
         let (mut trials, mut done) = (Trials::default(), Done::new());
         let key = |cell, repeat| Key { target: 0, cell, repeat, phase: Phase::Ingest };
         let sample = |goal, invalid| {
@@ -438,18 +440,19 @@ access = "buffered"
             Sample { bytes, wall, invalid, ingest: Some(ingest), ..Sample::new(Nanos(0)) }
         };
         trials.add(&cell, key(7, 0), &sample(Goal::Limit, None));
-        let (before, first) = trials.next(&done, &cell, of).expect("nothing was tried");
+        let (before, first) = trials.next(&done, &cell, search.cell, 0).expect("nothing was tried");
         assert_eq!(before, 0);
         let ratio = first.rate().0 / (7_u64 << 30) as f64;
         assert!((0.9..1.1).contains(&ratio), "it begins at {ratio} of the limit");
         let starved = sample(Goal::Search, Some(Invalid::Starved(None)));
         trials.add(&cell, key(search.cell, 1), &starved);
         done.insert(key(search.cell, 1), starved.invalid);
-        assert_eq!(trials.next(&done, &cell, of).map(|(before, _)| before), Some(1));
+        assert_eq!(trials.next(&done, &cell, search.cell, 0).map(|(before, _)| before), Some(1));
         assert!(!search.is_done(&plan, &done, &trials));
         let refused = Sample::invalid(Invalid::Refused("no memory".into()));
         trials.add(&cell, key(search.cell, 2), &refused);
         done.insert(key(search.cell, 2), refused.invalid);
-        assert!(trials.next(&done, &cell, of).is_none() && search.is_done(&plan, &done, &trials));
+        assert!(trials.next(&done, &cell, search.cell, 0).is_none());
+        assert!(search.is_done(&plan, &done, &trials));
     }
 }

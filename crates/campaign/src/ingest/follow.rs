@@ -104,16 +104,9 @@ impl LiveReaders {
         let mut follower = Follower::new(what.lanes.clone(), purpose, following, self.over.clone());
         let options =
             Options { kind: EngineKind::Sync, depth: 1, slots: Follower::slots(lanes), clock: self.clock };
-        let (target, sender) = (what.target.clone(), self.sender.clone());
-        let mut work = move || {
-            let mut engine = match target.engine(&options) {
-                Ok(engine) => engine,
-                Err(error) => return Report { member, fault: Some(error.to_string()), ..Report::default() },
-            };
-            Drive::new(&mut follower, engine.as_mut()).run(|_| {});
-            let reader = Some((follower.totals(), follower.late().clone()));
-            Report { member, reader, usage: Usage::of_thread(), ..Report::default() }
-        };
+        let target = what.target.clone();
+        let sender = self.sender.clone();
+        let mut work = move || run_reader(member, target.as_ref(), &options, &mut follower);
         // A report that nobody waits for any more is dropped.
         let spawned = thread::Builder::new().name("reader".into()).spawn(move || drop(sender.send(work())));
         spawned.map_err(|error| format!("can't start a thread: {error}"))?;
@@ -123,7 +116,8 @@ impl LiveReaders {
 
     /// A second recording of what is recorded. One that can't begin is none of the first one's faults.
     fn copy(&mut self, member: usize, what: &Followed, archive: &Arc<dyn Target>, following: Following) {
-        let begun = copy_setup(what, archive, following, (self.clock, self.hang_after, self.over.clone()));
+        let stop = self.over.clone();
+        let begun = copy_setup(what, archive, following, self.clock, self.hang_after, stop);
         let begun =
             begun.and_then(|setup| Recorder::start(setup).map_err(|error| NoCopy::of_recorder(&error)));
         match begun {
@@ -175,12 +169,25 @@ impl LiveReaders {
     }
 }
 
+/// A reader's thread: reads and checks to the end.
+fn run_reader(member: usize, target: &dyn Target, options: &Options, follower: &mut Follower) -> Report {
+    let mut engine = match target.engine(options) {
+        Ok(engine) => engine,
+        Err(error) => return Report { member, fault: Some(error.to_string()), ..Report::default() },
+    };
+    Drive::new(follower, engine.as_mut()).run(|_| {});
+    let reader = Some((follower.totals(), follower.late().clone()));
+    Report { member, reader, usage: Usage::of_thread(), ..Report::default() }
+}
+
 /// A recording of one lane, on the archive, of what is recorded.
 fn copy_setup(
     what: &Followed,
     archive: &Arc<dyn Target>,
     following: Following,
-    (clock, hang_after, stop): (Clock, Nanos, Arc<AtomicBool>),
+    clock: Clock,
+    hang_after: Nanos,
+    stop: Arc<AtomicBool>,
 ) -> Result<Setup, NoCopy> {
     let layout = layout_of_copy(&what.lanes, archive.description());
     let deep = layout.is_deep();
@@ -188,7 +195,8 @@ fn copy_setup(
     let engine = engine.map_err(|error| NoCopy::of(&error))?;
     let engine = engine.map_err(|error| NoCopy::Failed(error.to_string()))?;
     let room = layout.head.stride.max(Follower::room(&what.lanes));
-    let (target, lanes) = (what.target.clone(), what.lanes.clone());
+    let target = what.target.clone();
+    let lanes = what.lanes.clone();
     Ok(Setup {
         lanes: lanes_of(vec![(archive.clone(), layout)], LaneOptions::default())
             .map_err(|error| NoCopy::Failed(error.to_string()))?,

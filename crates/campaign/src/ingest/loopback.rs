@@ -74,7 +74,8 @@ pub(super) fn stream(
     instrument: &Instrument,
     duration: Nanos,
     seed: Seed,
-    (clock, recording): (Clock, Arc<AtomicBool>),
+    clock: Clock,
+    recording: Arc<AtomicBool>,
 ) -> Result<Loopback, Invalid> {
     let refused = |why: String| Invalid::Refused(format!("over loopback: {why}"));
     let instrument = Instrument { streams: 1, ..instrument.clone() };
@@ -92,7 +93,7 @@ pub(super) fn stream(
         ports: inlets.len(),
     };
     let stream = Stream::new(packets.stored(), geometry, Missing::Filled).sent_as(packets, &known);
-    let simulation = simulation(&instrument, (to, duration), begins, seed).in_lots(shape.of_block);
+    let simulation = simulation(&instrument, to, duration, begins, seed).in_lots(shape.of_block);
     let made = simulation.and_then(|it| Ok((it.sender()?, it.expected(0)?)));
     let (sender, expected) = made.map_err(|error| refused(error.to_string()))?;
     let network = Network {
@@ -132,7 +133,8 @@ fn learning(packets: &Packets, known: Known) -> Known {
 
 fn simulation(
     instrument: &Instrument,
-    (to, duration): (SocketAddr, Nanos),
+    to: SocketAddr,
+    duration: Nanos,
     begins: u64,
     seed: Seed,
 ) -> Simulation {
@@ -155,7 +157,9 @@ impl Sends {
     pub(super) fn begin(&mut self) -> io::Result<()> {
         let Some(sender) = self.sender.take() else { return Ok(()) };
         let (report, reports) = sync_channel(1);
-        let (clock, cease, recording) = (self.clock, self.cease.clone(), self.recording.clone());
+        let clock = self.clock;
+        let cease = self.cease.clone();
+        let recording = self.recording.clone();
         self.report = Some(reports);
         thread::Builder::new().name("instrument".into()).spawn(move || {
             let left = sender.run(clock, &cease);

@@ -73,9 +73,11 @@ pub(crate) fn run_ingest(
     tell(step(CampaignStep::Settling));
     let settling = settle(run);
     tell(step(CampaignStep::Preparing(memory(job))));
-    let (load, traffic) = (process::load_average(), job.target.traffic());
+    let load = process::load_average();
+    let traffic = job.target.traffic();
     let members = prepared(run, job);
-    let ((moment, before), started) = (surroundings.begin(&run.clock), Calendar::now().time);
+    let (moment, before) = surroundings.begin(&run.clock);
+    let started = Calendar::now().time;
     let recorded = members.and_then(|members| recorded(run, job, members, tell));
     let spent = surroundings.end(&run.clock, &moment);
     let device = traffic_since(traffic, job.target.as_ref());
@@ -178,7 +180,8 @@ fn recorded(
 
 /// Waits for all recorders; whether the campaign ended first.
 fn watched(run: &Run, job: &Job<'_>, members: &mut [Member], tell: &mut dyn FnMut(SoFar)) -> bool {
-    let (begun, mut cut) = (run.clock.now(), false);
+    let begun = run.clock.now();
+    let mut cut = false;
     while let Some(open) = members.iter_mut().find(|member| member.outcome.is_none()) {
         open.outcome = open.recorder.wait(GLANCE);
         let over = run.is_over() && members.iter().any(|member| member.outcome.is_none());
@@ -258,14 +261,16 @@ fn is_read_back(job: &Job<'_>, cell: &RecordingRun) -> bool {
 
 /// Frames that are there to be read back: as many as came, or as are kept.
 fn kept(job: &Job<'_>, recorded: &Recorded) -> u64 {
-    let of = |member: &Member| {
-        let (cell, _) = &job.cells[member.cell];
-        let stored = member.outcome.as_ref().map_or(0, Outcome::stored);
-        let room =
-            if cell.fill.is_some() { u64::MAX } else { cell.keep.0 / cell.recorded().frame_size().0.max(1) };
-        if is_read_back(job, cell) { stored.min(room) } else { 0 }
-    };
-    recorded.members.iter().map(of).sum()
+    recorded.members.iter().map(|member| kept_of(job, member)).sum()
+}
+
+/// Those of one recording.
+fn kept_of(job: &Job<'_>, member: &Member) -> u64 {
+    let (cell, _) = &job.cells[member.cell];
+    let stored = member.outcome.as_ref().map_or(0, Outcome::stored);
+    let room =
+        if cell.fill.is_some() { u64::MAX } else { cell.keep.0 / cell.recorded().frame_size().0.max(1) };
+    if is_read_back(job, cell) { stored.min(room) } else { 0 }
 }
 
 /// Reads what is kept of recordings at the instrument's pace, and checks it. The recording is over: what this costs is none

@@ -22,7 +22,8 @@ const STALLS_MOST: usize = 200;
 
 /// One sample of all recordings of a cell and those who read them.
 pub(super) fn sample(cell: &RecordingRun, company: String, made: Vec<Made>, readers: Vec<Report>) -> Sample {
-    let (mut sample, recorded) = (Sample::new(Nanos(0)), cell.recorded());
+    let mut sample = Sample::new(Nanos(0));
+    let recorded = cell.recorded();
     let mut ingest = Ingest {
         count: cell.count,
         goal: cell.goal,
@@ -33,7 +34,8 @@ pub(super) fn sample(cell: &RecordingRun, company: String, made: Vec<Made>, read
         company,
         ..Ingest::default()
     };
-    let (mut faults, mut packets) = (Vec::new(), None);
+    let mut faults = Vec::new();
+    let mut packets = None;
     let mut longest = Nanos(0);
     for Made { outcome, went } in made {
         if outcome.hung {
@@ -58,7 +60,8 @@ pub(super) fn sample(cell: &RecordingRun, company: String, made: Vec<Made>, read
         let failed = u64::from(report.fault.is_some());
         match report.reader {
             Some((totals, late)) => {
-                let (failed, hung) = (totals.failed + failed, report.hung);
+                let failed = totals.failed + failed;
+                let hung = report.hung;
                 ingest.readers.push(ReaderTotals { failed, hung, ..totals });
                 ingest.read.merge(&late);
             }

@@ -80,7 +80,7 @@ fn source(
     stop: &Arc<AtomicBool>,
 ) -> Result<Source, Invalid> {
     if cell.route == Route::Loopback {
-        let loopback = loopback::stream(&cell.instrument, cell.duration, seed, (run.clock, stop.clone()))?;
+        let loopback = loopback::stream(&cell.instrument, cell.duration, seed, run.clock, stop.clone())?;
         return Ok(Source {
             feed: Feed::Network(loopback.network),
             expected: loopback.expected,

@@ -169,17 +169,9 @@ impl Campaign {
             let taken = self.take_round(&mut state, &turns, round)?;
             self.take_again(&mut state, &taken)?;
         }
-        let open = |turn: &&ScheduledRepeat| {
-            let targets = state.in_use(&turn.targets);
-            !ScheduledRepeat { targets, ..(*turn).clone() }.is_done(
-                &self.resolved.plan,
-                &self.done,
-                &self.trials,
-            )
-        };
         let asked: Vec<_> = turns.iter().filter(|turn| !turns::is_ceiling(&self.resolved, turn)).collect();
         let all = asked.len();
-        let missing = asked.into_iter().filter(open).count();
+        let missing = asked.into_iter().filter(|turn| !self.is_done(&state, turn)).count();
         if missing > 0 && state.run.clock.now() >= state.run.ends {
             let limit = self.resolved.plan.time_limit;
             self.note(
@@ -190,6 +182,12 @@ impl Campaign {
             )?;
         }
         Ok(Ran { record: self.record, missing })
+    }
+
+    /// Whether nothing of a turn is to be measured any more on targets that are in use.
+    fn is_done(&self, state: &State<'_>, turn: &ScheduledRepeat) -> bool {
+        let turn = ScheduledRepeat { targets: state.in_use(&turn.targets), ..turn.clone() };
+        turn.is_done(&self.resolved.plan, &self.done, &self.trials)
     }
 
     /// Measures those turns of a round that are not done yet, unless the campaign ends before.
@@ -224,8 +222,10 @@ impl Campaign {
     }
 
     fn begin<'a>(&self, turns: &[ScheduledRepeat], tell: Tell<'a>) -> State<'a> {
-        let (plan, clock) = (&self.resolved.plan, Clock::start());
-        let (hang_after, stop) = (plan.hang_after, self.stop.clone());
+        let plan = &self.resolved.plan;
+        let clock = Clock::start();
+        let hang_after = plan.hang_after;
+        let stop = self.stop.clone();
         let served_by = |target: &Option<Arc<dyn Target>>| {
             target.as_ref().map_or_else(Vec::new, |target| daemons(target.description()))
         };
@@ -288,7 +288,7 @@ impl Campaign {
                 Ok(()) => going.push(number),
                 Err(error) => {
                     let refused = Sample::invalid(Invalid::Refused(error.to_string()));
-                    self.keep_broken(state, turn, (number, cell.phases()[0]), refused)?;
+                    self.keep_broken(state, turn, number, cell.phases()[0], refused)?;
                 }
             }
         }
@@ -308,7 +308,7 @@ impl Campaign {
             for (&(number, _), sample) in targets.iter().zip(samples) {
                 if let Some(why) = sample.invalid.clone().filter(is_broken) {
                     going.retain(|&going| going != number);
-                    self.keep_broken(state, turn, (number, phase), sample)?;
+                    self.keep_broken(state, turn, number, phase, sample)?;
                     if why == Invalid::Hung {
                         self.leave_out(state, number, &format!("hung in {}: {cell}", phase.name()))?;
                     }
@@ -353,7 +353,8 @@ impl Campaign {
         &mut self,
         state: &mut State<'_>,
         turn: &ScheduledRepeat,
-        (target, phase): (usize, Phase),
+        target: usize,
+        phase: Phase,
         sample: Sample,
     ) -> Result<(), CampaignError> {
         let phases = self.resolved.plan.cells[turn.cell].measured_phases();
@@ -384,8 +385,9 @@ impl Campaign {
         if let Some(run) = run {
             self.trials.add(run, key, &sample);
         }
-        let ((done, of), left) = (state.place, state.left());
-        let trial = searches.then(|| self.trials.count((key.cell, key.target)));
+        let (done, of) = state.place;
+        let left = state.left();
+        let trial = searches.then(|| self.trials.count(key.cell, key.target));
         (state.tell)(Progress::Measured { done, of, left, measured: &Measured { key, sample }, trial });
         Ok(())
     }
@@ -422,8 +424,11 @@ impl State<'_> {
     /// A phase of a cell; none if the campaign ended first.
     fn measure(&mut self, turn: &ScheduledRepeat, task: &Task<'_>) -> Option<Vec<Sample>> {
         let State { run, surroundings, place, tell, remaining, turn_begun, turn: running, .. } = self;
+        let (done, of) = *place;
         let left = || remaining.time(running, run.clock.now().since(*turn_begun));
-        run_phase(run, surroundings, task, &mut |so_far| tell(now(turn, task.phase, so_far, *place, left())))
+        run_phase(run, surroundings, task, &mut |so_far| {
+            tell(now(turn, task.phase, so_far, done, of, left()));
+        })
     }
 
     /// How long the rest will take from now on, as far as that is known.
@@ -446,7 +451,8 @@ fn now(
     turn: &ScheduledRepeat,
     phase: Phase,
     so_far: SoFar,
-    (done, of): (usize, usize),
+    done: usize,
+    of: usize,
     left: Option<Nanos>,
 ) -> Progress<'_> {
     Progress::Now(Now { targets: &turn.targets, cell: turn.cell, phase, so_far, done, of, left })

@@ -87,16 +87,15 @@ impl Campaign {
     ) -> Result<(), CampaignError> {
         let Some(cell) = turn.search(&self.resolved.plan).cloned() else { return Ok(()) };
         for &number in &turn.targets {
-            let of = (turn.cell, number);
             let bound = SearchBound::of(&cell);
             (state.tell)(Progress::Searches { target: number, cell: turn.cell, bound });
-            while let Some((made, next)) = self.trials.next(&self.done, &cell, of) {
+            while let Some((made, next)) = self.trials.next(&self.done, &cell, turn.cell, number) {
                 let trial = ScheduledRepeat { repeat: turn.repeat + made, ..turn.clone() };
                 if !self.take_trial(state, &trial, number, next)? {
                     return Ok(());
                 }
             }
-            if let Some(found) = self.trials.found(&cell, of) {
+            if let Some(found) = self.trials.found(&cell, turn.cell, number) {
                 (state.tell)(Progress::Found { target: number, cell: turn.cell, found: &found });
             }
         }
@@ -151,9 +150,10 @@ impl State<'_> {
     /// A recording; none if the campaign ended first.
     fn record(&mut self, turn: &ScheduledRepeat, job: &Job<'_>) -> Option<Vec<Sample>> {
         let State { run, surroundings, place, tell, remaining, turn_begun, turn: running, .. } = self;
+        let (done, of) = *place;
         let left = || remaining.time(running, run.clock.now().since(*turn_begun));
         run_ingest(run, surroundings, job, &mut |so_far| {
-            tell(now(turn, Phase::Ingest, so_far, *place, left()));
+            tell(now(turn, Phase::Ingest, so_far, done, of, left()));
         })
     }
 }

@@ -78,13 +78,21 @@ pub(super) fn spoilt<'a>(turn: &ScheduledRepeat, plan: &ResolvedPlan, done: &'a 
     if turn.repeat < plan.warm_up || turn.search(plan).is_some() {
         return None;
     }
-    let of_target = |&target: &usize| {
-        let keys = turn.keys(plan, target);
-        let reasons: Vec<&Invalid> = keys.iter().filter_map(|key| done.get(key)?.as_ref()).collect();
-        let broken = reasons.iter().any(|why| is_broken(why));
-        reasons.into_iter().filter(move |why| !broken && why.is_spoilt())
-    };
-    turn.targets.iter().flat_map(of_target).max_by(|a, b| a.excess().total_cmp(&b.excess()))
+    let reasons = turn.targets.iter().flat_map(|&target| spoilt_on(turn, plan, done, target));
+    reasons.max_by(|a, b| a.excess().total_cmp(&b.excess()))
+}
+
+/// What spoilt the samples on one target, if nothing broke there.
+fn spoilt_on<'a>(
+    turn: &ScheduledRepeat,
+    plan: &ResolvedPlan,
+    done: &'a Done,
+    target: usize,
+) -> impl Iterator<Item = &'a Invalid> + use<'a> {
+    let keys = turn.keys(plan, target);
+    let reasons: Vec<&Invalid> = keys.iter().filter_map(|key| done.get(key)?.as_ref()).collect();
+    let broken = reasons.iter().any(|why| is_broken(why));
+    reasons.into_iter().filter(move |why| !broken && why.is_spoilt())
 }
 
 impl Campaign {
@@ -241,7 +249,7 @@ access = "buffered"
         let read_again = turn(&[0], 1).key(0, Phase::Read);
         campaign.keep(&mut state, read_again, sample(1, Some(starved(2)))).expect("space");
         let failed = sample(0, Some(Invalid::Errors));
-        campaign.keep_broken(&mut state, &turn(&[0], 1), (0, Phase::Write), failed).expect("space");
+        campaign.keep_broken(&mut state, &turn(&[0], 1), 0, Phase::Write, failed).expect("space");
         let why = read(&place).samples[1].sample.invalid.clone();
         let Some(Invalid::Refused(why)) = why else { panic!("a failure of the repetition is lost: {why:?}") };
         assert!(why.contains("write was run again"), "{why}");

@@ -70,7 +70,9 @@ impl Pieces {
             }
             let length = self.left.min(block.len() - filled);
             block[filled..filled + length].copy_from_slice(&self.pool[self.at..self.at + length]);
-            (filled, self.at, self.left) = (filled + length, self.at + length, self.left - length);
+            filled += length;
+            self.at += length;
+            self.left -= length;
         }
     }
 
@@ -79,7 +81,8 @@ impl Pieces {
         if self.at + self.size > self.pool.len() {
             self.at = 0;
         }
-        let (mark, length) = (mark(self.seed, self.number), self.size.min(8));
+        let mark = mark(self.seed, self.number);
+        let length = self.size.min(8);
         self.pool[self.at..self.at + length].copy_from_slice(&mark[..length]);
         self.number += 1;
         self.left = self.size;

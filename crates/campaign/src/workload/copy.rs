@@ -72,7 +72,8 @@ impl Copy {
 
     fn advance(&mut self, now: Nanos) -> Step {
         if let Some((number, buffer)) = self.full.pop_front() {
-            let (length, offset) = (self.order.length(number), self.order.offset(number));
+            let length = self.order.length(number);
+            let offset = self.order.offset(number);
             self.flying += 1;
             return Step::Issue(Operation::write(TO, offset, length, buffer), now);
         }
@@ -80,7 +81,8 @@ impl Copy {
             return self.pause(now);
         }
         let Some(buffer) = self.free.pop_front() else { return Step::Wait(Wait::ForOne) };
-        let (number, length) = (self.issued, self.order.length(self.issued));
+        let number = self.issued;
+        let length = self.order.length(number);
         self.issued += 1;
         self.flying += 1;
         Step::Issue(Operation::read(FROM, number * self.order.block(), length, buffer), now)
@@ -113,14 +115,15 @@ impl Copy {
             self.state = State::Done;
             return Step::Done;
         };
-        let (kind, name) = (OpKind::Open(Open::READ), self.sources.name(self.file));
-        let operation = Operation::named(kind, SOURCE, FROM, name, buffer);
+        let name = self.sources.name(self.file);
+        let operation = Operation::named(OpKind::Open(Open::READ), SOURCE, FROM, name, buffer);
         self.issue(operation, now)
     }
 
     fn open_copy(&mut self, now: Nanos) -> Step {
         let buffer = self.free.pop_front().expect("nothing is in flight");
-        let (kind, name) = (OpKind::Open(self.writing.open), self.names.name(self.file));
+        let kind = OpKind::Open(self.writing.open);
+        let name = self.names.name(self.file);
         let operation = Operation::named(kind, ROOT, TO, name, buffer);
         self.issue(operation, now)
     }

@@ -38,7 +38,8 @@ enum State {
 impl MakeTree {
     /// The tree stands in the named directory. One buffer is enough.
     pub fn new(root: &str, shape: &WalkCell, buffers: Vec<Buffer>) -> Self {
-        let (shape, root) = (*shape, root.to_owned());
+        let shape = *shape;
+        let root = root.to_owned();
         MakeTree { shape, root, buffers, path: Vec::new(), state: State::Begin, failed: false, flying: false }
     }
 
@@ -56,7 +57,8 @@ impl MakeTree {
 
     fn fill(&mut self, buffer: Buffer) -> Operation {
         let depth = self.path.len() as u32;
-        let (file_slot, shape) = (self.file_slot(), self.shape);
+        let file_slot = self.file_slot();
+        let shape = self.shape;
         let top = self.path.last().copied().unwrap_or_default();
         if top.files < shape.files {
             self.state = State::CloseFile;

@@ -89,8 +89,8 @@ pub fn name_of(number: u32) -> String {
     format!("n_w{number}")
 }
 
-/// The files that workers of a process read in a phase of a cell and that must be cold on its node before: of a copy those on
-/// the source, else those on the target.
+/// The files that workers of a process read in a phase of a cell and that must be cold on its node before: of a copy
+/// those on the source, else those on the target.
 pub fn files_of<'a>(
     cell: &'a WorkloadCell,
     phase: Phase,
@@ -152,7 +152,8 @@ pub fn build(cell: &WorkloadCell, phase: Phase, part: WorkerPart) -> Box<dyn Wor
 #[inline]
 fn decided(
     decided: Result<Operation, Buffer>,
-    (buffers, flying): (&mut Vec<Buffer>, &mut u32),
+    buffers: &mut Vec<Buffer>,
+    flying: &mut u32,
     now: Nanos,
 ) -> Step {
     match decided {

@@ -28,7 +28,8 @@ impl Order {
     /// A whole file from its first block to its last, which may be shorter.
     pub fn sequential(size: Bytes, block: Bytes) -> Self {
         let step = block.0;
-        let (count, rest) = (size.0.div_ceil(step), size.0 % step);
+        let count = size.0.div_ceil(step);
+        let rest = size.0 % step;
         let last = if rest == 0 { step } else { rest };
         Order { last: last as u32, ..Order::whole(block, count, Course::Even { first: 0, step }) }
     }

@@ -45,7 +45,8 @@ impl Permutation {
     /// Each round adds something of one half to the other, so each can be undone.
     #[inline]
     fn step(&self, number: u64) -> u64 {
-        let (mut high, mut low) = (number >> self.right, number & mask(self.right));
+        let mut high = number >> self.right;
+        let mut low = number & mask(self.right);
         for pair in self.keys.chunks_exact(2) {
             high ^= blend(low, pair[0]) & mask(self.left);
             low ^= blend(high, pair[1]) & mask(self.right);

@@ -155,7 +155,8 @@ impl Transfer {
             return self.pause(now);
         }
         let Some(buffer) = self.buffers.pop_front() else { return Step::Wait(Wait::ForOne) };
-        let (length, offset) = (self.order.length(self.issued), self.order.offset(self.issued));
+        let length = self.order.length(self.issued);
+        let offset = self.order.offset(self.issued);
         self.issued += 1;
         self.flying += 1;
         let reads = match self.direction {
@@ -208,7 +209,8 @@ impl Transfer {
             self.state = State::Done;
             return Step::Done;
         };
-        let (kind, name) = (OpKind::Open(self.writing.open), self.names.name(self.file));
+        let kind = OpKind::Open(self.writing.open);
+        let name = self.names.name(self.file);
         let operation = Operation::named(kind, ROOT, FILE, name, buffer);
         self.issue(operation, now)
     }

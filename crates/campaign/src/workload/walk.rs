@@ -177,7 +177,8 @@ impl Walk {
         directory.pending -= 1;
         directory.listed = if bytes.is_empty() { Listed::Whole } else { Listed::Partly };
         for (name, _) in listing::entries(bytes) {
-            let (start, length) = (directory.names.len() as u32, name.len() as u16);
+            let start = directory.names.len() as u32;
+            let length = name.len() as u16;
             directory.names.extend_from_slice(name);
             directory.left.push(Entry { start, length, enter: false });
         }
@@ -201,7 +202,8 @@ impl Walk {
         if worked {
             let seen = Stat::take(&operation.buffer);
             if seen.directory {
-                let (start, length) = (operation.tag as u32, operation.length as u16);
+                let start = operation.tag as u32;
+                let length = operation.length as u16;
                 directory.left.push(Entry { start, length, enter: true });
             } else {
                 self.found.files += 1;
@@ -286,7 +288,8 @@ impl Workload for Walk {
 
     fn completed(&mut self, completion: Completion) {
         self.flying -= 1;
-        let (operation, worked) = (completion.operation, completion.result.is_ok());
+        let operation = completion.operation;
+        let worked = completion.result.is_ok();
         self.found.errors += u64::from(!worked);
         match operation.kind {
             OpKind::Stat => self.looked_at(&operation, worked),

@@ -52,7 +52,9 @@ impl Course {
             (_, FrameRead::Row) => What::Row,
             (_, FrameRead::Region) => What::Region,
         };
-        let (k, n, frames) = (u64::from(worker), u64::from(workers), cell.frames);
+        let k = u64::from(worker);
+        let n = u64::from(workers);
+        let frames = cell.frames;
         let turns = |all: u64| (k, n, all.saturating_sub(k).div_ceil(n));
         let (first, step, count) = match (what, cell.split) {
             (What::Module, _) => (0, 1, frames),

@@ -181,7 +181,7 @@ impl Workload for Frames {
         let Some(buffer) = self.buffers.pop() else { return Step::Wait(Wait::ForOne) };
         self.over |= self.failed || now >= self.stop_at;
         let operation = self.decide(buffer);
-        decided(operation, (&mut self.buffers, &mut self.flying), now)
+        decided(operation, &mut self.buffers, &mut self.flying, now)
     }
 
     #[inline]

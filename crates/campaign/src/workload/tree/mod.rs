@@ -295,7 +295,7 @@ impl Workload for Tree {
         let Some(buffer) = self.buffers.pop() else { return Step::Wait(Wait::ForOne) };
         self.over |= now >= self.stop_at;
         let operation = if self.stage == Stage::Inside { self.inside(buffer) } else { self.outside(buffer) };
-        decided(operation, (&mut self.buffers, &mut self.flying), now)
+        decided(operation, &mut self.buffers, &mut self.flying, now)
     }
 
     #[inline]
