@@ -91,7 +91,9 @@ pub const fn size_max(pixels: u64) -> u64 {
 /// Writes the file of a picture of this height and width, whose pixels were packed by [`byte_offset`], into memory that has
 /// room for it.
 pub fn put(name: &str, [height, width]: [usize; 2], packed: &[u8], file: &mut impl Write) {
-    let (digest, size, count) = (BASE64_STANDARD.encode(Md5::digest(packed)), packed.len(), height * width);
+    let digest = BASE64_STANDARD.encode(Md5::digest(packed));
+    let size = packed.len();
+    let count = height * width;
     let header = header(name);
     let lines = format!(
         "{header}_array_data.data\r\n;\r\n{BOUNDARY}\r\n\
@@ -147,7 +149,8 @@ pub fn read(file: &[u8]) -> Result<([usize; 2], Vec<i32>), CbfError> {
 /// Reads a file's picture into the bytes of a frame, little-endian; its shape is not looked at.
 pub fn read_frame(file: &[u8], frame: &mut [u8]) -> Result<(), CbfError> {
     let (_, pixels) = read(file)?;
-    let (wanted, there) = (frame.len(), 4 * pixels.len());
+    let wanted = frame.len();
+    let there = 4 * pixels.len();
     if wanted != there {
         return Err(CbfError::Frame { wanted, there });
     }

@@ -49,9 +49,11 @@ impl Blocks {
 
     fn verify(&self, number: u64, bytes: &[u8], gaps: &[Gap], before: u64) -> Result<(), usize> {
         let format = self.format();
-        let (parts, size) = (&format.geometry().parts, format.geometry().frame_size());
+        let parts = &format.geometry().parts;
+        let size = format.geometry().frame_size();
         let frames = self.packets.frames_of_block(self.known.frame);
-        let (mut frame, mut prefix) = (vec![0; size], vec![0; format.geometry().prefix]);
+        let mut frame = vec![0; size];
+        let mut prefix = vec![0; format.geometry().prefix];
         self.content.prepare_slot(&mut frame);
         for (at, bytes) in (0..).zip(bytes.chunks(size)) {
             let left_out = before + left_out(gaps, at * parts.len() as u64);

@@ -140,7 +140,9 @@ impl Head {
 
     /// The name of a file of frames; of a chunk, while it has no number.
     pub fn file_name(&self, name: &str, file: u64) -> String {
-        let (lane, suffix, kind) = (self.lane, self.format.name(), self.storing.kind());
+        let lane = self.lane;
+        let suffix = self.format.name();
+        let kind = self.storing.kind();
         match (kind.many_files, kind.one_for_all) {
             (true, _) => format!("{name}.{lane}.{file:08}.{suffix}"),
             (false, false) => format!("{name}.{lane}.{suffix}"),

@@ -58,7 +58,8 @@ impl Ranges {
         let Range { mut start, mut end } = numbers;
         for range in touched {
             self.0.remove(&range.start);
-            (start, end) = (start.min(range.start), end.max(range.end));
+            start = start.min(range.start);
+            end = end.max(range.end);
         }
         self.0.insert(start, end);
     }

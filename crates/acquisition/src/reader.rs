@@ -250,7 +250,8 @@ fn find(
     storage: &dyn RecordingStorage,
     directories: &[PathBuf],
 ) -> Result<(Vec<Found>, Unreadable), OpenError> {
-    let (mut journals, mut unreadable) = (Vec::new(), Vec::new());
+    let mut journals = Vec::new();
+    let mut unreadable = Vec::new();
     for directory in directories {
         match journals_in(storage, directory) {
             Ok(paths) => journals.extend(paths),
@@ -270,7 +271,8 @@ fn read_heads(
     storage: &dyn RecordingStorage,
     journals: impl Iterator<Item = (u64, PathBuf)>,
 ) -> (Vec<Found>, Unreadable) {
-    let (mut found, mut unreadable) = (Vec::new(), Vec::new());
+    let mut found = Vec::new();
+    let mut unreadable = Vec::new();
     for (lane, path) in journals {
         match Found::read(storage, lane, path.clone()) {
             Ok(read) => found.extend(read),

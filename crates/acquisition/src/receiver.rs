@@ -115,8 +115,19 @@ impl Receiver {
         assert_eq!(transports.len(), assembly.ports(), "each port has its transport");
         let room = transports.iter().map(|transport| transport.room()).min().unwrap_or(0);
         let live = Arc::new(Mutex::new(Traffic { room, ..Traffic::default() }));
-        let (begun, first, last, heard, told) = (None, None, Nanos(0), Nanos(0), Nanos(0));
-        Receiver { transports, assembly, until, room, begun, first, last, bytes: [0; 2], heard, told, live }
+        Receiver {
+            transports,
+            assembly,
+            until,
+            room,
+            begun: None,
+            first: None,
+            last: Nanos(0),
+            bytes: [0; 2],
+            heard: Nanos(0),
+            told: Nanos(0),
+            live,
+        }
     }
 
     /// What came so far: a tenth of a second old at the most.
@@ -149,9 +160,11 @@ impl Receiver {
             for number in 0..came.aside {
                 self.assembly.aside(now, port, transport.aside(number));
             }
-            let (before, after) = (of_stream, self.assembly.of_stream());
+            let before = of_stream;
+            let after = self.assembly.of_stream();
             transport.accepted(now, after.saturating_sub(before));
-            (received, of_stream) = (received.and(came), after);
+            received = received.and(came);
+            of_stream = after;
         }
         if received.packets() > 0 {
             self.heard = now;
@@ -183,7 +196,8 @@ impl Receiver {
 
     fn tell(&mut self, now: Nanos, fault: Option<String>) {
         let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
-        let (tally, counted) = (self.assembly.tally().clone(), self.counted());
+        let tally = self.assembly.tally().clone();
+        let counted = self.counted();
         let fault = fault.or(live.fault.take());
         let time = self.last.since(self.first.unwrap_or(self.last));
         let span = Span { time, bytes: self.bytes[1] - self.bytes[0] };

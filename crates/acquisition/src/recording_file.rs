@@ -129,7 +129,8 @@ pub(crate) fn open_named(path: &Path) -> io::Result<File> {
 
 fn open_past(path: &Path, cache: PageCache) -> io::Result<RecordingFile<File>> {
     let wrong = || io::Error::new(io::ErrorKind::InvalidInput, "it is not the name of a file");
-    let (name, above) = (path.file_name().ok_or_else(wrong)?, path.parent().ok_or_else(wrong)?);
+    let name = path.file_name().ok_or_else(wrong)?;
+    let above = path.parent().ok_or_else(wrong)?;
     let directory = open_directory(if above.as_os_str().is_empty() { Path::new(".") } else { above })?;
     // What is not a file may do something when it is only opened.
     regular(&rustix::fs::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW)?)?;
@@ -143,7 +144,8 @@ fn open_past(path: &Path, cache: PageCache) -> io::Result<RecordingFile<File>> {
         },
     };
     // It may have become another since it was looked at.
-    let (status, around) = (rustix::fs::fstat(&file)?, rustix::fs::fstat(&directory)?);
+    let status = rustix::fs::fstat(&file)?;
+    let around = rustix::fs::fstat(&directory)?;
     regular(&status)?;
     only_name(&status, &around)?;
     Ok(RecordingFile { file: file.into(), access: ReadAccess::of(&status, &around) })

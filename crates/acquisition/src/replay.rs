@@ -141,7 +141,8 @@ impl Replay {
         let (pieces, full) = mpsc::sync_channel(waiting as usize);
         let over = Arc::new(AtomicBool::new(false));
         let reader = thread::Builder::new().name("ahead".into()).spawn({
-            let (whole, over) = (self.whole.clone(), over.clone());
+            let whole = self.whole.clone();
+            let over = over.clone();
             move || read_ahead(&whole, &over, &pieces)
         })?;
         let sent = Sending::new(&self, clock).all(outlets, &full, stop, &mut tell);
@@ -178,7 +179,8 @@ fn running() -> Nanos {
 /// Hands over all frames, also those that are still to be recorded, or up to the first that was overwritten: whether there was
 /// one.
 fn read_ahead(whole: &Arc<RecordingView>, over: &AtomicBool, pieces: &SyncSender<Vec<u8>>) -> bool {
-    let (size, ahead) = (whole.frame_size(), ReadAhead::new(whole.clone()));
+    let size = whole.frame_size();
+    let ahead = ReadAhead::new(whole.clone());
     let piece = (PIECE / size).max(1) * size;
     let (mut offset, mut quiet) = (0, 0);
     while !over.load(Ordering::Relaxed) {
@@ -275,7 +277,8 @@ impl<'a> Sending<'a> {
         if self.begun.is_none() || now.since(asked) > STARVED {
             self.replayed.waited += u64::from(self.begun.is_some());
             self.begun.get_or_insert(now);
-            (self.in_step, self.paced) = (InStep::new(now, running()), 0);
+            self.in_step = InStep::new(now, running());
+            self.paced = 0;
         }
         Some(piece)
     }
@@ -329,7 +332,8 @@ impl<'a> Sending<'a> {
             (0..geometry.parts.len()).map(|part| geometry.prefix + copied(&geometry, part)).sum();
         let frames = bytes.len() / geometry.frame_size();
         let mut wrapped = vec![0; frames * wrapping];
-        let (mut places, mut kept) = (wrapped.as_mut_slice(), bytes);
+        let mut places = wrapped.as_mut_slice();
+        let mut kept = bytes;
         for frame in self.frames..self.frames + frames as u64 {
             for (part, length) in geometry.parts.iter().enumerate() {
                 let (prefix, behind) = places.split_at_mut(geometry.prefix);
@@ -356,7 +360,9 @@ fn copied(geometry: &Geometry, part: usize) -> usize {
 
 /// The packets of these frames, each with the part that it is.
 fn packets<'a>(geometry: &Geometry, bytes: &'a [u8], wrapped: &'a [u8]) -> Vec<(usize, Packet<'a>)> {
-    let (mut packets, mut kept, mut wraps) = (Vec::new(), bytes, wrapped);
+    let mut packets = Vec::new();
+    let mut kept = bytes;
+    let mut wraps = wrapped;
     for (part, length) in geometry.parts.iter().enumerate().cycle() {
         if kept.is_empty() {
             break;

@@ -84,16 +84,18 @@ fn stem(journal: &Path) -> Option<String> {
 fn is_of_this_machine(journal: &Path, directory: &OwnedFd) -> bool {
     let is_local =
         || fs::fstatfs(directory).is_ok_and(|found| OF_ONE_MACHINE.contains(&(found.f_type.cast_unsigned())));
-    let boot = || {
-        let file = recording_file::open(journal).ok()?.file;
-        let mut records = [0; FIRST_RECORDS * RECORD];
-        let length = rustix::io::pread(&file, &mut records, 0).ok()?;
-        prefix(&records[..length]).into_iter().find_map(|entry| match entry {
-            Entry::Boot(boot) => Some(boot),
-            _ => None,
-        })
-    };
-    is_local() || boot().is_some_and(|boot| BootId::now() == Some(boot))
+    is_local() || boot(journal).is_some_and(|boot| BootId::now() == Some(boot))
+}
+
+/// In which start of a machine it was begun, by its journal.
+fn boot(journal: &Path) -> Option<BootId> {
+    let file = recording_file::open(journal).ok()?.file;
+    let mut records = [0; FIRST_RECORDS * RECORD];
+    let length = rustix::io::pread(&file, &mut records, 0).ok()?;
+    prefix(&records[..length]).into_iter().find_map(|entry| match entry {
+        Entry::Boot(boot) => Some(boot),
+        _ => None,
+    })
 }
 
 /// Frees what is reserved behind the end of a file of this user's: how many bytes.

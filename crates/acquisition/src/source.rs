@@ -71,7 +71,8 @@ impl std::fmt::Debug for Source {
 impl Source {
     /// Frames from the first call on, until `stop` at the latest. `fill` makes frame `number` in its slot.
     pub fn new(ring: Arc<Ring>, delivery: Delivery, stop: Arc<AtomicBool>, fill: FillFrame) -> Self {
-        let (spares, filled) = (Vec::with_capacity(ring.batch()), Vec::with_capacity(ring.batch()));
+        let spares = Vec::with_capacity(ring.batch());
+        let filled = Vec::with_capacity(ring.batch());
         let lateness = Histogram::default();
         Source {
             ring,

@@ -62,7 +62,8 @@ impl Verified {
 
 /// Reads and compares every frame, and the headers in blocks of packets.
 pub fn verify(whole: &RecordingView) -> Verified {
-    let (headers, first) = (Headers::of(whole), whole.recording(|recording| recording.index.first()));
+    let headers = Headers::of(whole);
+    let first = whole.recording(|recording| recording.index.first());
     let verified = whole.recording(|recording| compare(recording, headers));
     if whole.recording(|recording| recording.head().storing.kind().overwrites) {
         whole.refresh();
@@ -73,8 +74,8 @@ pub fn verify(whole: &RecordingView) -> Verified {
 
 fn compare(recording: &Recording, headers: Option<Headers>) -> Verified {
     let index = &recording.index;
-    let (mut frames, mut verified) =
-        (recording.frames(), Verified { missing: index.missing(), headers, ..Verified::default() });
+    let mut frames = recording.frames();
+    let mut verified = Verified { missing: index.missing(), headers, ..Verified::default() };
     let content = match index.origin.as_ref().map(Origin::content) {
         Some(Err(why)) => {
             verified.not_made_again = Some(why);

@@ -188,7 +188,8 @@ impl Folded {
     fn pass(&mut self, passed: &mut dyn FnMut(Settled)) -> u64 {
         let Some(&Run::Settled { frames, stored, due: (first, last) }) = self.runs.front() else { return 0 };
         // In 128 bits: nanoseconds of hours times millions of frames are more than 2^64.
-        let (steps, time) = (u128::from(stored.saturating_sub(1)).max(1), u128::from(last.since(first).0));
+        let steps = u128::from(stored.saturating_sub(1)).max(1);
+        let time = u128::from(last.since(first).0);
         for step in 0..u128::from(stored) {
             passed(Settled::Stored(first + Nanos((time * step / steps) as u64)));
         }

@@ -45,7 +45,8 @@ impl Shape {
     /// Where the packet at this place in a block lies.
     #[inline]
     pub(super) fn range(&self, place: usize) -> Range<usize> {
-        let (frame, part) = (place / self.parts.len(), place % self.parts.len());
+        let frame = place / self.parts.len();
+        let part = place % self.parts.len();
         let begin = frame * self.frame_size + self.offsets[part];
         begin..begin + self.parts[part]
     }
@@ -87,7 +88,8 @@ impl Block {
     /// A packet is there; whether it was not before.
     #[inline]
     pub(super) fn set(&mut self, place: usize) -> bool {
-        let (word, bit) = (&mut self.present[place / 64], 1 << (place % 64));
+        let word = &mut self.present[place / 64];
+        let bit = 1 << (place % 64);
         let new = *word & bit == 0;
         *word |= bit;
         self.count += u64::from(new);

@@ -98,7 +98,8 @@ impl Assembly {
         self.lose(range.start, range.len() as u64, true);
         let per_frame = self.shape.per_frame() as usize;
         for place in range {
-            let (frame, part) = (place / per_frame, place % per_frame);
+            let frame = place / per_frame;
+            let part = place % per_frame;
             // Frames may have been left out between any two.
             let near = self.near(frame).map(|(at, bytes)| (at - self.left_out(at, frame), bytes));
             let near =
@@ -130,7 +131,8 @@ impl Assembly {
     /// (before it if negative), and its first bytes.
     fn near(&self, frame: usize) -> Option<(i64, Header)> {
         let per_frame = self.shape.per_frame();
-        let (begin, block) = (self.first * self.shape.packets, self.open.front()?);
+        let begin = self.first * self.shape.packets;
+        let block = self.open.front()?;
         let place = begin + frame as u64 * per_frame;
         let start = self.starts.iter().rev().find(|start| **start <= place).copied().unwrap_or(0);
         let end = self.starts.iter().find(|start| **start > place).copied().unwrap_or(u64::MAX);
@@ -215,7 +217,8 @@ impl Assembly {
         let per_frame = self.shape.per_frame() as usize;
         let frames = self.shape.packets as usize / per_frame;
         let size = self.shape.frame_size;
-        let (source, target) = (from % frames * size, to % frames * size);
+        let source = from % frames * size;
+        let target = to % frames * size;
         let open = self.open.make_contiguous();
         if from / frames == to / frames {
             open[to / frames].data.copy_within(source..source + size, target);

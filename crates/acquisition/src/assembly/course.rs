@@ -339,7 +339,8 @@ impl Assembly {
         if count == 0 || !self.reach(now, part) {
             return self.tally.lose_unfilled(count);
         }
-        let (block, at) = (here / self.shape.packets, (here % self.shape.packets) as u32);
+        let block = here / self.shape.packets;
+        let at = (here % self.shape.packets) as u32;
         match block.checked_sub(self.first).and_then(|block| self.open.get_mut(block as usize)) {
             Some(block) => {
                 block.gaps.push(Gap { at, count, filled: false });

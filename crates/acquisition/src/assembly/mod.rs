@@ -262,10 +262,12 @@ impl Assembly {
         let Port { expected, prefixes, .. } = &mut ports[inlet];
         prefixes.resize(most * *prefix, 0);
         let mut spots = Vec::with_capacity(expected.len());
-        let (mut prefixes, mut expected) = (prefixes.as_mut_slice(), expected.iter().peekable());
+        let mut prefixes = prefixes.as_mut_slice();
+        let mut expected = expected.iter().peekable();
         for (number, block) in (*first..).zip(open) {
             // Spots of a block are disjoint parts of it: what lies before the next one is cut off.
-            let (mut rest, mut cut) = (&mut block.data[..], 0);
+            let mut rest = &mut block.data[..];
+            let mut cut = 0;
             while let Some(place) = expected.next_if(|place| *place / shape.packets == number) {
                 let range = shape.range((place % shape.packets) as usize);
                 let (body, behind) = rest[range.start - cut..].split_at_mut(range.len());
@@ -317,7 +319,8 @@ impl Assembly {
     /// Takes packets that lie where they belong, up to the first that does not; how many.
     fn as_expected(&mut self, now: Nanos, inlet: usize, expected: &[u64]) -> usize {
         // What follows is noted once for the whole batch, since nothing is between its packets.
-        let (mut last, furthest) = (None, self.next());
+        let mut last = None;
+        let furthest = self.next();
         for (spot, &place) in expected.iter().enumerate() {
             let Some(part) = self.belongs(inlet, spot, place) else { break };
             self.mark(now, place);
@@ -325,7 +328,8 @@ impl Assembly {
             last = Some((spot, part));
         }
         let Some((spot, part)) = last else { return 0 };
-        let (first, last) = (expected[0], expected[spot]);
+        let first = expected[0];
+        let last = expected[spot];
         // Where places between them were filled before, or are another port's, only the last is noted: enough
         // to know that a packet was overtaken, but extents become smaller.
         let begin = if last - first == spot as u64 { first } else { last };

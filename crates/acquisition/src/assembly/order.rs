@@ -22,7 +22,8 @@ struct Anchor {
 
 impl Order {
     pub(super) fn new(geometry: &Geometry) -> Self {
-        let (shift, per_frame) = (64 - geometry.number_bits.clamp(1, 64), geometry.parts.len() as u64);
+        let shift = 64 - geometry.number_bits.clamp(1, 64);
+        let per_frame = geometry.parts.len() as u64;
         Order { shift, per_frame, anchor: None }
     }
 

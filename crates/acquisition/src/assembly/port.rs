@@ -27,16 +27,20 @@ impl Port {
         let per_frame = formats.first().map_or(0, |format| format.geometry().parts.len() as u64);
         assert!(count > 0 && per_frame.is_multiple_of(count), "each port brings as many packets of a frame");
         let each = per_frame / count;
-        let port = |(number, format)| Port {
+        let parts = |number: u64| number * each..(number + 1) * each;
+        (0..).zip(formats).map(|(number, format)| Port::new(format, parts(number), per_frame)).collect()
+    }
+
+    fn new(format: Box<dyn WireFormat>, parts: Range<u64>, per_frame: u64) -> Port {
+        Port {
             format,
-            parts: number * each..(number + 1) * each,
+            parts,
             per_frame,
             next: 0,
             arrivals: Arrivals::default(),
             expected: Vec::new(),
             prefixes: Vec::new(),
-        };
-        (0..).zip(formats).map(port).collect()
+        }
     }
 
     /// How many ports there are.

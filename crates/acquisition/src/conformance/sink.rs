@@ -21,7 +21,10 @@ const FRAMES: u64 = 40;
 /// once, and it ends. `make` gives the same sink each time, with what encodes frames for it; what it makes must take 40 frames.
 pub fn sink_suite(file_slots: u32, make: &mut dyn FnMut() -> (Box<dyn Sink>, Option<EncodeStage>)) {
     let demands = Demands { buffers: 1, bytes: make().0.needs().slot, slots: file_slots };
-    workload_suite(demands, &|_| {}, &mut |slots| Box::new(Fed::new(slots, make())));
+    workload_suite(demands, &|_| {}, &mut |slots| {
+        let (sink, encode) = make();
+        Box::new(Fed::new(slots, sink, encode))
+    });
 }
 
 /// A writer, and what puts frames into its ring as long as there is room.
@@ -37,7 +40,7 @@ struct Fed {
 }
 
 impl Fed {
-    fn new(slots: Vec<Buffer>, (sink, encode): (Box<dyn Sink>, Option<EncodeStage>)) -> Self {
+    fn new(slots: Vec<Buffer>, sink: Box<dyn Sink>, encode: Option<EncodeStage>) -> Self {
         let ring = ring_of(sink.needs(), slots, 1, Chronicle::new(1, Nanos(0)));
         let writer = Writer::new(ring.clone(), 0, sink).encoding(encode);
         Fed { ring, writer, number: 0, spares: Vec::new(), closed: false, in_flight: 0 }
@@ -63,7 +66,8 @@ impl Fed {
 
     /// Every frame that came is stored, or nobody was left to take it.
     fn account(&self) {
-        let (stored, lost) = (self.writer.totals().stored, self.ring.books().lost());
+        let stored = self.writer.totals().stored;
+        let lost = self.ring.books().lost();
         assert_eq!(stored + lost, self.number, "{stored} frames were stored, and {lost} given back");
         let fault = self.writer.totals().fault;
         assert!(lost == 0 || fault.is_some(), "{lost} frames were given back without a fault");

@@ -97,7 +97,8 @@ pub fn read_back(
             }
             Found::Wrong(why) => copied.damaged.add(number, why),
         }
-        (next, block) = (range.end, number + 1);
+        next = range.end;
+        block = number + 1;
     }
     reading.pass(next..whole.length())?;
     copied.checksum = reading.all.finalize();

@@ -45,7 +45,8 @@ impl Argon {
 
     fn tracks(&self, frame: u64) -> Vec<Track> {
         let mut stream = self.seed.part(frame).named("tracks").stream();
-        let (samples, wires) = (self.grid.width as f64, self.grid.height as f64);
+        let samples = self.grid.width as f64;
+        let wires = self.grid.height as f64;
         let track = |stream: &mut RandomStream| Track {
             start: stream.unit() * samples,
             slope: (stream.unit() - 0.5) * 2.0 * samples / wires,
@@ -95,7 +96,8 @@ impl Track {
 impl Scene for Argon {
     fn rows(&self, frame: u64, rows: Range<usize>, bytes: &mut [u8]) {
         let tracks = self.tracks(frame);
-        let (mut common, mut board) = (vec![0.0; self.grid.width], None);
+        let mut common = vec![0.0; self.grid.width];
+        let mut board = None;
         let mut values = vec![0; self.grid.width];
         let count_max = COUNT_MAX.min(self.grid.count_max());
         for (row, bytes) in rows.zip(bytes.chunks_exact_mut(self.grid.row_bytes())) {

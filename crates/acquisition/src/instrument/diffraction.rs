@@ -93,14 +93,10 @@ impl Diffraction {
     }
 
     fn spots(&self, frame: u64) -> Vec<Spot> {
-        let (normal, mut stream) = (Normal::new(), self.seed.part(frame).named("spots").stream());
-        let spot = |stream: &mut RandomStream| Spot {
-            x: stream.unit() * self.grid.width as f64,
-            y: stream.unit() * self.grid.rows as f64,
-            width: 0.8 + 0.8 * stream.unit(),
-            peak: PEAK * (PEAK_SPREAD * normal.draw(stream)).exp(),
-        };
-        (0..self.grid.rows * self.grid.width / PIXELS_PER_SPOT).map(|_| spot(&mut stream)).collect()
+        let normal = Normal::new();
+        let mut stream = self.seed.part(frame).named("spots").stream();
+        let count = self.grid.rows * self.grid.width / PIXELS_PER_SPOT;
+        (0..count).map(|_| Spot::random(self.grid, &normal, &mut stream)).collect()
     }
 
     fn row(&self, spots: &[Spot], stream: &mut RandomStream, row: usize, values: &mut [i32]) {
@@ -126,13 +122,25 @@ impl Diffraction {
 }
 
 impl Spot {
+    /// Anywhere on a frame.
+    fn random(grid: Grid, normal: &Normal, stream: &mut RandomStream) -> Self {
+        Spot {
+            x: stream.unit() * grid.width as f64,
+            y: stream.unit() * grid.rows as f64,
+            width: 0.8 + 0.8 * stream.unit(),
+            peak: PEAK * (PEAK_SPREAD * normal.draw(stream)).exp(),
+        }
+    }
+
     /// Adds the spot's photons in this row.
     fn add(&self, row: usize, values: &mut [i32], stream: &mut RandomStream) {
-        let (reach, up) = (REACH * self.width, row as f64 - self.y);
+        let reach = REACH * self.width;
+        let up = row as f64 - self.y;
         if up.abs() > reach {
             return;
         }
-        let (first, end) = (place(self.x - reach), (place(self.x + reach) + 1).min(values.len()));
+        let first = place(self.x - reach);
+        let end = (place(self.x + reach) + 1).min(values.len());
         for (x, value) in values[..end].iter_mut().enumerate().skip(first) {
             let across = x as f64 - self.x;
             let part = (-(across * across + up * up) / (2.0 * self.width * self.width)).exp();
@@ -166,14 +174,15 @@ fn distance(x: f32, y: f32) -> usize {
 fn profile(grid: Grid) -> Vec<f64> {
     let [y, x] = centre(grid);
     let corner = distance(x, y) + 2;
-    let share = |radius: usize| {
-        let radius = radius as f64 / corner as f64;
-        // The strongest rings of ice lie close together.
-        let rings = [(0.33, 0.25), (0.35, 0.3), (0.37, 0.2), (0.48, 0.1), (0.62, 0.12), (0.65, 0.06)];
-        let ring = |(at, height): (f64, f64)| height * (-0.5 * ((radius - at) / 0.004).powi(2)).exp();
-        0.1 + 0.9 * (-5.0 * radius).exp() + rings.into_iter().map(ring).sum::<f64>()
-    };
-    (0..corner).map(share).collect()
+    (0..corner).map(|radius| share(radius as f64 / corner as f64)).collect()
+}
+
+/// The same at one distance, in parts of that of a corner.
+fn share(radius: f64) -> f64 {
+    // The strongest rings of ice lie close together.
+    let rings = [(0.33, 0.25), (0.35, 0.3), (0.37, 0.2), (0.48, 0.1), (0.62, 0.12), (0.65, 0.06)];
+    let ring = |(at, height): (f64, f64)| height * (-0.5 * ((radius - at) / 0.004).powi(2)).exp();
+    0.1 + 0.9 * (-5.0 * radius).exp() + rings.into_iter().map(ring).sum::<f64>()
 }
 
 /// The mean of a profile over the pixels of a frame; every eighth row and column stands for the others.

@@ -199,16 +199,10 @@ fn incompressible(data: &Data, grid: Grid, seed: Seed) -> Result<Content, Conten
 fn made(data: &Data, shape: &[u64], stamp: Stamp, pixel: PixelType) -> Result<FramePool, ContentError> {
     let grid = Grid::new(shape, pixel);
     let distinct = distinct(data, grid)?;
+    let resolved = Data { compressibility: None, distinct: Some(distinct as u64), ..data.clone() };
     let frames = |intensity: Option<f64>| {
-        let resolved =
-            Data { intensity, compressibility: None, distinct: Some(distinct as u64), ..data.clone() };
-        let intensity = intensity.unwrap_or(1.0);
-        let scene = recipe::scene(&data.kind, grid, stamp.seed, intensity).expect("it is made by a recipe");
-        let frames = pool::by_all_processors(distinct, |frame| {
-            let mut bytes = vec![0; grid.frame_bytes()];
-            scene.rows(frame as u64, 0..grid.rows, &mut bytes);
-            bytes
-        });
+        let resolved = Data { intensity, ..resolved.clone() };
+        let frames = frames(&resolved, grid, stamp.seed, distinct);
         FramePool::new(frames, stamp).with_origin(resolved, shape, pixel)
     };
     let usual = data.kind.usual_intensity();
@@ -219,6 +213,17 @@ fn made(data: &Data, shape: &[u64], stamp: Stamp, pixel: PixelType) -> Result<Fr
         measured if tune::is_near(measured, wished, tune::TOLERANCE) => Ok(pool),
         measured => Err(ContentError::NotMet { wished, measured }),
     }
+}
+
+/// So many frames by the recipe of their kind.
+fn frames(data: &Data, grid: Grid, seed: Seed, count: usize) -> Vec<Vec<u8>> {
+    let intensity = data.intensity.unwrap_or(1.0);
+    let scene = recipe::scene(&data.kind, grid, seed, intensity).expect("it is made by a recipe");
+    pool::by_all_processors(count, |frame| {
+        let mut bytes = vec![0; grid.frame_bytes()];
+        scene.rows(frame as u64, 0..grid.rows, &mut bytes);
+        bytes
+    })
 }
 
 /// How many frames are made.

@@ -20,7 +20,8 @@ impl Normal {
     pub(super) fn new() -> Self {
         let mut ends = [0.0; LAYERS + 1];
         let mut height = density(TAIL);
-        (ends[0], ends[1]) = (AREA / height, TAIL);
+        ends[0] = AREA / height;
+        ends[1] = TAIL;
         for layer in 2..LAYERS {
             ends[layer] = (-2.0 * (AREA / ends[layer - 1] + height).ln()).sqrt();
             height = density(ends[layer]);
@@ -42,7 +43,8 @@ impl Normal {
             if layer == 0 {
                 return tail(stream).copysign(across);
             }
-            let (low, high) = (density(self.ends[layer]), density(self.ends[layer + 1]));
+            let low = density(self.ends[layer]);
+            let high = density(self.ends[layer + 1]);
             if low + stream.unit() * (high - low) < density(drawn) {
                 return drawn;
             }
@@ -86,7 +88,8 @@ impl Poisson {
         }
         let b = 0.931 + 2.53 * mean.sqrt();
         let a = -0.059 + 0.024_83 * b;
-        let (log_alpha, sure) = ((1.1239 + 1.1328 / (b - 3.4)).ln(), 0.9277 - 3.6224 / (b - 2.0));
+        let log_alpha = (1.1239 + 1.1328 / (b - 3.4)).ln();
+        let sure = 0.9277 - 3.6224 / (b - 2.0);
         Poisson::Rejected { mean, log_mean: mean.ln(), a, b, log_alpha, sure }
     }
 
@@ -103,7 +106,8 @@ impl Poisson {
             unreachable!("only called for it")
         };
         loop {
-            let (u, v) = (stream.unit() - 0.5, 1.0 - stream.unit());
+            let u = stream.unit() - 0.5;
+            let v = 1.0 - stream.unit();
             let edge = 0.5 - u.abs();
             let count = ((2.0 * a / edge + b) * u + mean + 0.43).floor();
             if edge >= 0.07 && v <= sure {

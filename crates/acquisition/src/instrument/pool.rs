@@ -53,7 +53,9 @@ impl FramePool {
     pub(super) fn with_origin(mut self, data: Data, shape: &[u64], pixel: PixelType) -> Self {
         let sums = by_all_processors(self.distinct(), |frame| crc32fast::hash(&self.frames[frame]));
         let sums: Vec<u8> = sums.into_iter().flat_map(u32::to_le_bytes).collect();
-        let (shape, seed, checksum) = (shape.to_vec(), self.stamp.seed.0, crc32fast::hash(&sums));
+        let shape = shape.to_vec();
+        let seed = self.stamp.seed.0;
+        let checksum = crc32fast::hash(&sums);
         self.origin = Some(Origin { data, shape, pixel, seed, checksum });
         self
     }
@@ -96,7 +98,7 @@ impl FramePool {
             return self.fill(number, slot);
         }
         for (index, page) in slot[..self.frame_size()].chunks_mut(PAGE).enumerate() {
-            self.stamp.change((before, number), index, page);
+            self.stamp.change(before, number, index, page);
         }
     }
 
@@ -145,23 +147,31 @@ pub(super) fn compressed_bytes(pixels: &[u8], unit: usize) -> usize {
 /// Does `work` for 0 to `count` - 1 on all processors; the results are in order.
 pub(super) fn by_all_processors<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let threads = thread::available_parallelism().map_or(1, NonZero::get).min(count);
-    let (next, results) = (AtomicUsize::new(0), Mutex::new(Vec::with_capacity(count)));
-    let take = || {
-        loop {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            if index >= count {
-                break;
-            }
-            let result = work(index);
-            results.lock().expect("nobody panics while holding it").push((index, result));
-        }
-    };
+    let next = AtomicUsize::new(0);
+    let results = Mutex::new(Vec::with_capacity(count));
     thread::scope(|scope| {
         for _ in 0..threads {
-            scope.spawn(take);
+            scope.spawn(|| work_off(count, &next, &work, &results));
         }
     });
     let mut results = results.into_inner().expect("all threads ended in order");
     results.sort_by_key(|(index, _)| *index);
     results.into_iter().map(|(_, result)| result).collect()
+}
+
+/// Does the work of numbers that no other thread has begun, until all `count` are.
+fn work_off<T>(
+    count: usize,
+    next: &AtomicUsize,
+    work: &impl Fn(usize) -> T,
+    results: &Mutex<Vec<(usize, T)>>,
+) {
+    loop {
+        let index = next.fetch_add(1, Ordering::Relaxed);
+        if index >= count {
+            break;
+        }
+        let result = work(index);
+        results.lock().expect("nobody panics while holding it").push((index, result));
+    }
 }

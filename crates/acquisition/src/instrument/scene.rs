@@ -20,7 +20,8 @@ pub(super) struct Grid {
 impl Grid {
     pub(super) fn new(shape: &[u64], pixel: PixelType) -> Self {
         let (width, slower) = shape.split_last().expect("an instrument's shape has a dimension");
-        let (rows, width) = (slower.iter().product::<u64>() as usize, *width as usize);
+        let rows = slower.iter().product::<u64>() as usize;
+        let width = *width as usize;
         if !(width as u64 * pixel.bits()).is_multiple_of(8) {
             // Packed pixels of which a row does not end with a byte: all are in one row.
             return Grid { height: 1, width: rows * width, rows: 1, pixel };

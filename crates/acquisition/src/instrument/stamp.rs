@@ -46,7 +46,7 @@ impl Stamp {
 
     /// Makes page `index` of frame `before` that of frame `number`: bits that are turned twice are as they were.
     #[inline]
-    pub(super) fn change(self, (before, number): (u64, u64), index: usize, page: &mut [u8]) {
+    pub(super) fn change(self, before: u64, number: u64, index: usize, page: &mut [u8]) {
         self.turn_two(before, index, page);
         self.turn_two(number, index, page);
         self.put_head(number, index, page);

@@ -34,17 +34,18 @@ impl Tomography {
 
     /// The share of light that comes through, by column: a cylinder with a rod and two holes in it, turning.
     fn transmission(&self, frame: u64) -> Vec<f64> {
-        let (width, turn) = (self.grid.width as f64, frame as f64 / PROJECTIONS * std::f64::consts::PI);
+        let width = self.grid.width as f64;
+        let turn = frame as f64 / PROJECTIONS * std::f64::consts::PI;
         let chord = |x: f64, at: f64, radius: f64| 2.0 * (radius * radius - (x - at).powi(2)).max(0.0).sqrt();
         // Distance from the axis, angle, radius, absorption: in parts of the width.
         let parts =
-            [(0.0, 0.0, 0.4, 1.2), (0.2, 0.5, 0.05, 4.0), (0.25, 2.5, 0.07, -1.2), (0.1, 4.0, 0.1, -1.2)];
+            [[0.0, 0.0, 0.4, 1.2], [0.2, 0.5, 0.05, 4.0], [0.25, 2.5, 0.07, -1.2], [0.1, 4.0, 0.1, -1.2]];
+        let depth = |x: f64, [from_axis, angle, radius, absorption]: [f64; 4]| {
+            absorption * chord(x, from_axis * (turn + angle).cos(), radius)
+        };
         let column = |x: usize| {
             let x = x as f64 / width - 0.5;
-            let depth = parts.iter().map(|(from_axis, angle, radius, absorption)| {
-                absorption * chord(x, from_axis * (turn + angle).cos(), *radius)
-            });
-            (-depth.sum::<f64>()).exp()
+            (-parts.iter().map(|part| depth(x, *part)).sum::<f64>()).exp()
         };
         (0..self.grid.width).map(column).collect()
     }

@@ -24,7 +24,8 @@ pub(super) fn intensity(kind: &DataKind, grid: Grid, seed: Seed, wished: f64) ->
     let [mut low, mut high] = recipe::intensities(kind, grid);
     let ratio = |intensity| sampled(kind, grid, seed, intensity);
     // The more intensity, the less it compresses.
-    let (greatest, least) = (ratio(low), ratio(high));
+    let greatest = ratio(low);
+    let least = ratio(high);
     for (end, at) in [(greatest, low), (least, high)] {
         if is_near(end, wished, NEAR) {
             return Ok(at);

@@ -34,7 +34,8 @@ impl Scene for Vlbi {
 
 /// 64 samples.
 fn sixty_four(stream: &mut RandomStream) -> u128 {
-    let (positive, outer) = (stream.next(), with_probability(OUTER, stream));
+    let positive = stream.next();
+    let outer = with_probability(OUTER, stream);
     // Values 0 to 3: far below, below, above, far above the mean.
     let low = !(positive ^ outer);
     spread(low) | spread(positive) << 1

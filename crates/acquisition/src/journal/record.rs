@@ -73,7 +73,8 @@ impl Entry {
             }
             Entry::Checkpoint { records } => (10, [records, 0, 0, 0, 0, 0]),
             Entry::Boot(BootId(id)) => {
-                let (low, high) = (id as u64, (id >> 64) as u64);
+                let low = id as u64;
+                let high = (id >> 64) as u64;
                 (11, [low, high, 0, 0, 0, 0])
             }
         }
@@ -121,7 +122,9 @@ impl Entry {
             10 => Some(Entry::Checkpoint { records: a }),
             11 => Some(Entry::Boot(BootId(u128::from(a) | u128::from(b) << 64))),
             12 => {
-                let (file, length, size) = (b & FILE_MASK, f as u32, (f >> 32) as u32);
+                let file = b & FILE_MASK;
+                let length = f as u32;
+                let size = (f >> 32) as u32;
                 let encoding = *Encoding::ALL.get((b >> FILE_BITS) as usize)?;
                 let extent = FrameExtent { file, offset: c, length, encoding, size };
                 Some(Entry::Frame { number: a, extent, due: d, checksum: checksum() })

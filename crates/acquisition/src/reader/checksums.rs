@@ -45,17 +45,8 @@ type Key = (u64, u64, u64);
 impl Recording {
     /// The checksums of its frames.
     pub fn checksums(&self) -> Checksums {
-        let lane = |lane| LaneChecksums {
-            storage: self.storage.clone(),
-            journal: self.journal(lane),
-            head: self.index.heads[lane],
-            user: self.user(lane),
-            open: None,
-            taken: 0,
-            read: VecDeque::new(),
-            passed: BTreeMap::new(),
-        };
-        Checksums { lanes: (0..self.index.heads.len()).map(lane).collect() }
+        let lanes = 0..self.index.heads.len();
+        Checksums { lanes: lanes.map(|lane| LaneChecksums::new(self, lane)).collect() }
     }
 }
 
@@ -63,12 +54,25 @@ impl Checksums {
     /// CRC-32 (ISO-HDLC) of the bytes of the frame that is in a place; none if the recording was to have none. A number lower
     /// than one that was asked for before is not found.
     pub fn of(&mut self, number: u64, place: FrameLocation) -> io::Result<Option<u32>> {
-        self.lanes[place.lane].of(number, (place.extent.file, place.extent.offset))
+        self.lanes[place.lane].of(number, place.extent.file, place.extent.offset)
     }
 }
 
 impl LaneChecksums {
-    fn of(&mut self, number: u64, (file, offset): (u64, u64)) -> io::Result<Option<u32>> {
+    fn new(recording: &Recording, lane: usize) -> Self {
+        LaneChecksums {
+            storage: recording.storage.clone(),
+            journal: recording.journal(lane),
+            head: recording.index.heads[lane],
+            user: recording.user(lane),
+            open: None,
+            taken: 0,
+            read: VecDeque::new(),
+            passed: BTreeMap::new(),
+        }
+    }
+
+    fn of(&mut self, number: u64, file: u64, offset: u64) -> io::Result<Option<u32>> {
         let key = (number, file, offset);
         if let Some(checksum) = self.passed.remove(&key) {
             return Ok(checksum);

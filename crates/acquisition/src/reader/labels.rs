@@ -310,7 +310,8 @@ fn set_in_runs(runs: &mut Vec<Run>, at: u16, label: Label) {
     // Those that touch now.
     let from = here.saturating_sub(1);
     for first in (from..(here + 3).min(runs.len().saturating_sub(1))).rev() {
-        let (run, next) = (runs[first], runs[first + 1]);
+        let run = runs[first];
+        let next = runs[first + 1];
         if (run.end, run.label) == (next.first, next.label) {
             runs[first].end = next.end;
             runs.remove(first + 1);

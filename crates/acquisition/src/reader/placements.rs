@@ -97,7 +97,8 @@ impl Course {
         if within < self.frames_per_file {
             return Spot { file, offset: ahead(frames) };
         }
-        let (files, rest) = (within / self.frames_per_file, within % self.frames_per_file);
+        let files = within / self.frames_per_file;
+        let rest = within % self.frames_per_file;
         let own = rest.saturating_mul(self.stride);
         // Where a lane has one file, `file` counts parts of it and the offset goes on.
         let offset = if self.storing.is_many_files() { own } else { ahead(frames) };
@@ -109,7 +110,8 @@ impl Placements {
     /// Adds a lane, whose journal begins with this head.
     pub(super) fn add_lane(&mut self, head: &Head) {
         let Head { frames_per_file, stride, storing, .. } = *head;
-        let (frames_per_file, stride) = (frames_per_file.max(1), stride.max(1));
+        let frames_per_file = frames_per_file.max(1);
+        let stride = stride.max(1);
         self.courses.push(Course { frames_per_file, stride, storing });
     }
 
@@ -209,9 +211,9 @@ impl Exceptions {
         }
         self.set_form(at, Some(form));
         page.set(at, label);
-        self.settle(page, courses, label, (at, spot));
-        if let Some(behind) = behind {
-            self.settle(page, courses, label, behind);
+        self.settle(page, courses, label, at, spot);
+        if let Some((behind, spot)) = behind {
+            self.settle(page, courses, label, behind, spot);
         }
         before
     }
@@ -224,8 +226,8 @@ impl Exceptions {
         page.set(at, 0);
         self.set_spot(at, label, None);
         self.set_form(at, self.form);
-        if let Some(behind) = behind {
-            self.settle(page, courses, label, behind);
+        if let Some((behind, spot)) = behind {
+            self.settle(page, courses, label, behind, spot);
         }
         Some(place)
     }
@@ -238,7 +240,7 @@ impl Exceptions {
     }
 
     /// Keeps the place of a frame, unless it follows from the frames before it.
-    fn settle(&mut self, page: &Page, courses: &[Course], label: Label, (at, spot): (u16, Spot)) {
+    fn settle(&mut self, page: &Page, courses: &[Course], label: Label, at: u16, spot: Spot) {
         // Without what is kept of it: what follows is compared with the place.
         self.set_spot(at, label, None);
         if self.spot(page, courses, at, label) != Some(spot) {

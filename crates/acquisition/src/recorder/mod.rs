@@ -138,7 +138,8 @@ impl Recorder {
     /// Makes all lanes ready. Packets that come from then on are recorded; frames of an instrument come from [`Recorder::begin`] on.
     pub fn prepare(setup: Setup) -> Result<Self, RecordingError> {
         let Setup { lanes, engine, feed, stop, allowance, hang_after, .. } = setup;
-        let (count, clock) = (lanes.len(), engine.clock);
+        let count = lanes.len();
+        let clock = engine.clock;
         let reserved = lanes.iter().any(|lane| lane.sink.reserves_all());
         let needs = lanes.iter().map(|lane| lane.sink.needs()).reduce(RingNeeds::and);
         let needs = needs.expect("a recording has a lane");
@@ -150,8 +151,11 @@ impl Recorder {
         let (sender, reports) = sync_channel(2 * count + 2);
         let watched = LaneWatch::of(&lanes);
         for (seat, lane) in lanes.into_iter().enumerate() {
-            let (ring, arena, sender) = (ring.clone(), arena.clone(), sender.clone());
-            let (written, counts) = (watched[seat].written(), watched[seat].counts());
+            let ring = ring.clone();
+            let arena = arena.clone();
+            let sender = sender.clone();
+            let written = watched[seat].written();
+            let counts = watched[seat].counts();
             let job = LaneJob { ring, seat, lane, written, counts, options: engine, arena };
             thread::Builder::new().name(format!("lane {seat}")).spawn(move || threads::lane(job, &sender))?;
         }
@@ -280,7 +284,8 @@ impl Recorder {
             }
             Report::Ready(_) | Report::Refused(..) => return,
         }
-        (self.open, self.heard) = (self.open - 1, self.clock.now());
+        self.open -= 1;
+        self.heard = self.clock.now();
     }
 
     /// Until when somebody must report: for so long after the last frame, or after what was heard last if that is later. A
@@ -304,7 +309,8 @@ impl Recorder {
 
     fn outcome(&mut self, hung: bool) -> Outcome {
         self.watched.iter_mut().for_each(|lane| lane.end(Ending::Hung));
-        let (source, lanes) = (std::mem::take(&mut self.source), std::mem::take(&mut self.lanes));
+        let source = std::mem::take(&mut self.source);
+        let lanes = std::mem::take(&mut self.lanes);
         let mut faults = Vec::new();
         for (lane, result) in lanes.iter().enumerate() {
             if let Some(errno) = result.as_ref().and_then(|result| result.totals.fault) {
@@ -353,7 +359,8 @@ pub fn ring_of(needs: RingNeeds, slots: Vec<Buffer>, lanes: usize, chronicle: Ch
 
 /// Waits until every lane is, or some are and others do not answer. What those reported meanwhile that have failed already.
 fn all_ready(reports: &Receiver<Report>, lanes: usize, limit: Nanos) -> Result<Vec<Report>, RecordingError> {
-    let (mut waiting, mut early): (BTreeSet<usize>, _) = ((0..lanes).collect(), Vec::new());
+    let mut waiting: BTreeSet<usize> = (0..lanes).collect();
+    let mut early = Vec::new();
     while let Some(&lane) = waiting.first() {
         match reports.recv_timeout(limit.duration()) {
             Ok(Report::Refused(lane, why)) => return Err(RecordingError::Lane { lane, why }),

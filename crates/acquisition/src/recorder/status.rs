@@ -154,14 +154,17 @@ pub(super) struct LaneWatch {
 
 impl LaneWatch {
     pub(super) fn of(lanes: &[LaneSetup]) -> Vec<Self> {
-        let watch = |lane: &LaneSetup| LaneWatch {
+        lanes.iter().map(LaneWatch::new).collect()
+    }
+
+    fn new(lane: &LaneSetup) -> Self {
+        LaneWatch {
             path: lane.target.description().address.to_string().into(),
             written: Arc::default(),
             counts: Arc::default(),
             gauge: lane.gauge.clone(),
             ended: None,
-        };
-        lanes.iter().map(watch).collect()
+        }
     }
 
     /// Where the lane counts.
@@ -237,11 +240,11 @@ impl Stored {
     }
 }
 
-/// Everything put together; `rates` are packets and bytes a second.
+/// Everything put together.
 fn of(
     now: Nanos,
     traffic: &Traffic,
-    rates: (f64, f64),
+    rates: RecentRates,
     glance: RingSnapshot,
     stored: Stored,
     lanes: Vec<LaneStatus>,
@@ -255,8 +258,8 @@ fn of(
         came: Came {
             packets: counted.packets,
             bytes: counted.bytes,
-            packets_per_second: rates.0,
-            bytes_per_second: rates.1,
+            packets_per_second: rates.packets,
+            bytes_per_second: rates.bytes,
             mean_bytes_per_second: traffic.mean_rate().map_or(0.0, |rate| rate.0),
         },
         received_packets: tally.placed,
@@ -299,6 +302,13 @@ fn of(
     }
 }
 
+/// Packets and bytes a second, over about the last second.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct RecentRates {
+    packets: f64,
+    bytes: f64,
+}
+
 /// What was counted in about the last second: time, packets, bytes.
 #[derive(Debug, Default)]
 pub(super) struct Recent(VecDeque<(Nanos, u64, u64)>);
@@ -307,7 +317,7 @@ impl Recent {
     const OVER: Nanos = Nanos::from_millis(1000);
 
     /// So much was counted until now; packets and bytes a second since about a second ago.
-    pub(super) fn see(&mut self, now: Nanos, packets: u64, bytes: u64) -> (f64, f64) {
+    pub(super) fn see(&mut self, now: Nanos, packets: u64, bytes: u64) -> RecentRates {
         self.0.push_back((now, packets, bytes));
         while self.0.get(1).is_some_and(|second| now.since(second.0) >= Self::OVER) {
             self.0.pop_front();
@@ -315,10 +325,10 @@ impl Recent {
         let (then, packets_then, bytes_then) = self.0[0];
         let seconds = now.since(then).seconds();
         if seconds == 0.0 {
-            return (0.0, 0.0);
+            return RecentRates::default();
         }
         let rate = |count: u64, before: u64| count.saturating_sub(before) as f64 / seconds;
-        (rate(packets, packets_then), rate(bytes, bytes_then))
+        RecentRates { packets: rate(packets, packets_then), bytes: rate(bytes, bytes_then) }
     }
 }
 
@@ -331,15 +341,16 @@ mod tests {
     fn the_rate_is_of_the_last_second_whenever_it_is_asked() {
         let mut recent = Recent::default();
         let at = Nanos::from_millis;
-        assert_eq!(recent.see(at(0), 5, 50), (0.0, 0.0), "nothing to compare with");
-        assert_eq!(recent.see(at(500), 10, 100), (10.0, 100.0));
+        let rates = |packets, bytes| RecentRates { packets, bytes };
+        assert_eq!(recent.see(at(0), 5, 50), rates(0.0, 0.0), "nothing to compare with");
+        assert_eq!(recent.see(at(500), 10, 100), rates(10.0, 100.0));
         for step in 2..20 {
             recent.see(at(500 * step), 5 + 5 * step, 50 + 50 * step);
         }
         assert!(recent.0.len() <= 4, "it keeps no more than it needs");
         // Nothing more comes.
-        assert_eq!(recent.see(at(10_000), 100, 1000), (5.0, 50.0));
-        assert_eq!(recent.see(at(12_000), 100, 1000), (0.0, 0.0));
+        assert_eq!(recent.see(at(10_000), 100, 1000), rates(5.0, 50.0));
+        assert_eq!(recent.see(at(12_000), 100, 1000), rates(0.0, 0.0));
     }
 
     #[test]
@@ -380,7 +391,8 @@ mod tests {
         let stalled = (3, Nanos::from_millis(500));
         let glance = RingSnapshot { books, in_use: 14, stalled, longest_stall: Nanos::from_millis(250) };
         let stored = Stored { acknowledged: (80, 800), durable: (70, 700) };
-        let status = of(Nanos::from_millis(3000), &traffic, (1.0, 2.0), glance, stored, Vec::new());
+        let rates = RecentRates { packets: 1.0, bytes: 2.0 };
+        let status = of(Nanos::from_millis(3000), &traffic, rates, glance, stored, Vec::new());
         let json = serde_json::to_value(&status).expect("numbers and texts");
         let expected = serde_json::json!({
             "seconds": 2.0,

@@ -151,6 +151,7 @@ impl<R: FnOnce()> Workload for Starting<R> {
 pub(super) fn source(job: feed::Job, reports: &SyncSender<Report>) {
     let totals = job.run();
     // The thread has done nothing else.
-    let (usage, run_delay) = (Usage::of_thread(), process::run_delay());
+    let usage = Usage::of_thread();
+    let run_delay = process::run_delay();
     drop(reports.send(Report::Source(Box::new(SourceTotals { usage, run_delay, ..totals }))));
 }

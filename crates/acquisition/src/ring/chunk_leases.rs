@@ -169,7 +169,8 @@ impl ChunkLeases {
         // A lease is emptied before another is claimed: a chunk ends where its writer claims the next.
         let begins = !has_some && (self.claim(asked, free) || self.take_over(asked));
         let seat = &mut self.seats[writer];
-        (seat.idle, seat.chunks) = (!has_some && !begins, seat.chunks + u64::from(begins));
+        seat.idle = !has_some && !begins;
+        seat.chunks += u64::from(begins);
         if has_some || begins {
             seat.active = now;
             self.hand_out(writer, batch, frames);
@@ -210,7 +211,8 @@ impl ChunkLeases {
             return false;
         }
         while let Some(frame) = free.get(at) {
-            let (begin, end) = (frame.number, self.end(frame.number));
+            let begin = frame.number;
+            let end = self.end(frame.number);
             // The last chunk that begins here or before: a writer that left may still hold frames of it.
             let before = self.starts.range(..=begin).next_back().copied().unwrap_or(0);
             // Those held will be given back, and with them the rest is one chunk instead of two. That is not

@@ -405,7 +405,8 @@ impl State {
             frames.extend(self.full.drain(..count));
             return if count > 0 { Taken::Frames } else { Taken::Nothing };
         };
-        let (pressed, closed) = (4 * self.in_use >= 3 * self.books.slots, self.closed.is_some());
+        let pressed = 4 * self.in_use >= 3 * self.books.slots;
+        let closed = self.closed.is_some();
         let asked = Asked { now, writer, batch, mark: self.mark.below(), pressed, closed };
         leases.take(asked, &mut self.full, frames)
     }

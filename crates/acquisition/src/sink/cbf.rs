@@ -36,7 +36,8 @@ impl FrameEncoder for CbfEncoder {
     fn encode(&self, number: u64, slot: &[u8], scratch: &mut Vec<u8>, into: &mut [u8]) -> u32 {
         scratch.clear();
         byte_offset::encode_bytes(&slot[..4 * self.pixels()], scratch);
-        let (name, mut rest) = (format!("{}_{number:05}", self.name), into);
+        let name = format!("{}_{number:05}", self.name);
+        let mut rest = into;
         let room = rest.len();
         cbf::put(&name, self.picture, scratch, &mut rest);
         (room - rest.len()) as u32

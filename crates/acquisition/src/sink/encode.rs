@@ -128,7 +128,8 @@ impl EncodeStage {
     pub fn new(encoder: Arc<dyn FrameEncoder>, threads: usize) -> std::io::Result<Self> {
         let (_, buffers) = Arena::shared_out(threads + READY, encoder.length_max());
         let spent = vec![Usage::default(); threads];
-        let (work, done) = (Condvar::new(), Condvar::new());
+        let work = Condvar::new();
+        let done = Condvar::new();
         let shared = Arc::new(Shared {
             encoder: encoder.clone(),
             state: Mutex::new(State { spent, ..State::default() }),

@@ -60,15 +60,16 @@ pub fn lanes_of(
     let gauges = gauges(&lanes, options.reserve);
     let numbering = lanes.first().map(|(_, layout)| Numbering::of(&layout.head)).unwrap_or_default();
     let encoders = options.encoders.unwrap_or_else(|| processors().len());
-    let (boot, threads) = (BootId::now(), encoders.div_ceil(lanes.len().max(1)).max(1));
-    let lane = |((target, layout), gauge): ((Arc<dyn Target>, RawLayout), Option<Gauge>)| {
+    let boot = BootId::now();
+    let threads = encoders.div_ceil(lanes.len().max(1)).max(1);
+    let lanes = lanes.into_iter().zip(gauges).map(|((target, layout), gauge)| {
         // Where the storage can't say, there is room until a write fails.
         let gauging = gauge.clone().unwrap_or(Gauge::with_reserve(0));
         let encode = encode_stage(&layout, threads)?;
         let sink = RawFiles::new(RawLayout { boot, ..layout }, gauging).numbered(numbering.clone());
         Ok(LaneSetup { target, sink: Box::new(sink), gauge, encode })
-    };
-    lanes.into_iter().zip(gauges).map(lane).collect()
+    });
+    lanes.collect()
 }
 
 /// What each lane knows of its storage, if some of that is left free: those on one file system together.

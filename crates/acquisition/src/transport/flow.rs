@@ -71,7 +71,8 @@ impl Flow {
     pub fn new(format: Box<dyn WireFormat>, content: Content, course: StreamCourse, window: u64) -> Self {
         let geometry = format.geometry().clone();
         assert!(content.frame_size() <= geometry.frame_size(), "content is prepared for its format");
-        let (parts, distinct) = (geometry.parts.len() as u64, content.distinct());
+        let parts = geometry.parts.len() as u64;
+        let distinct = content.distinct();
         // One more where a window may begin and end within a frame.
         let slots = (window.div_ceil(parts) + u64::from(parts > 1)).max(1).next_multiple_of(distinct);
         let packets = slots * parts;
@@ -81,7 +82,8 @@ impl Flow {
         let begins = geometry.parts.iter().scan(0, |end, part| Some(std::mem::replace(end, *end + part)));
         let offsets = begins.collect();
         let spare = (vec![0; geometry.prefix], vec![0; geometry.packet_size() - geometry.prefix]);
-        let (holds, made) = (vec![None; slots as usize], vec![None; packets as usize]);
+        let holds = vec![None; slots as usize];
+        let made = vec![None; packets as usize];
         let mut flow = Flow {
             format,
             geometry,
@@ -119,7 +121,8 @@ impl Flow {
     #[inline]
     pub fn make(&mut self, number: u64) -> Made {
         let parts = self.geometry.parts.len() as u64;
-        let (index, part) = (number / parts, (number % parts) as usize);
+        let index = number / parts;
+        let part = (number % parts) as usize;
         let slot = (index % self.slots) as usize;
         let made = self.place(slot, part);
         let at = slot * self.geometry.parts.len() + part;
@@ -147,8 +150,10 @@ impl Flow {
     /// Makes what stands around the content of a packet.
     fn wrap(&mut self, index: u64, part: usize, made: Made) {
         let (before, behind) = self.memory.split_at_mut(made.body);
-        let (prefix, body) = (&mut before[made.prefix..][..self.geometry.prefix], &mut behind[..made.length]);
-        let (frame, serial) = (self.course.frame(index), self.course.serial(index));
+        let prefix = &mut before[made.prefix..][..self.geometry.prefix];
+        let body = &mut behind[..made.length];
+        let frame = self.course.frame(index);
+        let serial = self.course.serial(index);
         if frame == serial {
             self.format.make(frame, part, prefix, body);
         } else {
@@ -180,7 +185,8 @@ impl Flow {
     /// frame's parts must touch, and all prefixes come before them.
     fn place(&self, slot: usize, part: usize) -> Made {
         let Geometry { prefix, ref parts, .. } = self.geometry;
-        let (body, length) = (self.body(slot, part), self.geometry.sent(part));
+        let body = self.body(slot, part);
+        let length = self.geometry.sent(part);
         if self.is_in_one_piece() {
             return Made { prefix: body - prefix, body, length };
         }
@@ -217,13 +223,13 @@ struct Copies {
 impl Copies {
     fn of(geometry: &Geometry, begin: usize) -> Self {
         let mut size = 0;
-        let place = |part: usize| {
-            let at = size;
-            let has_more = geometry.sent(part) > geometry.parts[part];
-            size += if has_more { geometry.sent(part) } else { 0 };
-            has_more.then_some(at)
-        };
-        let places = (0..geometry.parts.len()).map(place).collect();
+        let mut places = Vec::with_capacity(geometry.parts.len());
+        for (part, kept) in geometry.parts.iter().enumerate() {
+            let sent = geometry.sent(part);
+            let has_more = sent > *kept;
+            places.push(has_more.then_some(size));
+            size += if has_more { sent } else { 0 };
+        }
         Copies { begin, size, places }
     }
 

@@ -93,7 +93,8 @@ impl InStep {
     pub fn look(&mut self, now: Nanos, running: impl FnOnce() -> Nanos) {
         if now.since(self.looked) >= LOOK {
             self.looked = now;
-            let (mine, systems) = (now.since(self.begun).0, running().since(self.running).0);
+            let mine = now.since(self.begun).0;
+            let systems = running().since(self.running).0;
             let ahead = mine.cast_signed() - systems.cast_signed();
             self.ahead = ahead.clamp(self.ahead - MOVE, self.ahead + MOVE);
         }
@@ -152,7 +153,8 @@ impl Waiting {
     /// that one disturbance does not keep the thread awake.
     fn woken(&mut self, wake: Nanos, now: Nanos) {
         let late = now.since(wake).0;
-        let (awake, wished) = (self.awake.0, late + late / 2);
+        let awake = self.awake.0;
+        let wished = late + late / 2;
         let stepped =
             if wished > awake { wished.min(awake + awake / 8) } else { awake - (awake - wished) / 256 };
         self.awake = Nanos(stepped).clamp(AWAKE_MIN, AWAKE_MAX);

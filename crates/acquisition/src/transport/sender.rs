@@ -74,7 +74,8 @@ impl SendingStation {
             bytes
         };
         let foreign = (0..FOREIGN).zip(sizes.iter().cycle()).map(random).collect();
-        let (leaving, ready) = (Vec::new(), Vec::new());
+        let leaving = Vec::new();
+        let ready = Vec::new();
         SendingStation { flow, departures, outlets, stranger, foreign, leaving, ready }
     }
 
@@ -137,7 +138,8 @@ impl SendingStation {
 
     /// By which of its ports a packet leaves: a frame's parts are shared out evenly.
     fn port(&self, number: u64) -> usize {
-        let (parts, outlets) = (self.flow.geometry().parts.len(), self.outlets.len());
+        let parts = self.flow.geometry().parts.len();
+        let outlets = self.outlets.len();
         if outlets == 1 { 0 } else { (number % parts as u64) as usize / (parts / outlets) }
     }
 
@@ -216,8 +218,10 @@ impl Sender {
 
     /// Sends all of it by the calling thread, or until it is stopped. An error is what would befall every packet.
     pub fn run(mut self, clock: Clock, stop: &AtomicBool) -> io::Result<Left> {
-        let (mut waiting, usage) = (Waiting::here(), Usage::of_thread());
-        let (mut lateness, start) = (Histogram::default(), clock.now());
+        let mut waiting = Waiting::here();
+        let usage = Usage::of_thread();
+        let mut lateness = Histogram::default();
+        let start = clock.now();
         let (mut now, mut first) = (start, 0);
         let running = || Calendar::now().running;
         let mut in_step = InStep::new(start, running());
@@ -236,7 +240,8 @@ impl Sender {
             first = next;
         }
         self.stations.iter_mut().try_for_each(SendingStation::finish)?;
-        let (wall, usage) = (clock.now().since(start), Usage::of_thread().since(usage));
+        let wall = clock.now().since(start);
+        let usage = Usage::of_thread().since(usage);
         let due = first.checked_sub(1).map_or(Nanos(0), |last| self.pace.due(last));
         let stopped = first < self.packets;
         Ok(Left { lateness, due, wall, usage, stopped, ..self.told() })

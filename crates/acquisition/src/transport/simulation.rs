@@ -77,7 +77,8 @@ impl Simulation {
     /// What a stream's packets are.
     pub fn shape(&self) -> Result<Shape, SimulationError> {
         let (format, known) = self.format()?;
-        let (geometry, packets) = (format.geometry().clone(), self.packets()?);
+        let geometry = format.geometry().clone();
+        let packets = self.packets()?;
         let parts = geometry.parts.len() as f64;
         let clock = known.frames_per_second.map(|frames| frames * lanes(packets));
         let rate = match (&packets.format, clock) {
@@ -200,7 +201,8 @@ impl Simulation {
         let last = u64::from(self.to.port()) + self.instrument.streams * ports - 1;
         let number = u16::try_from(u64::from(self.to.port()) + stream * ports + u64::from(port));
         number.map_err(|_| {
-            let (port, name) = (self.to.port(), &self.instrument.name);
+            let port = self.to.port();
+            let name = &self.instrument.name;
             SimulationError::Format(format!(
                 "port {port}: {name} sends to ports up to {last} from there, write one with which these are below 65536"
             ))

@@ -32,7 +32,8 @@ impl RecordingView {
         if filling.is_none() {
             // Looks at frames.
             drop(filling);
-            let (survey, wire) = (self.survey(), self.wire());
+            let survey = self.survey();
+            let wire = self.wire();
             let format = wire.and_then(|wire| format_of(&wire.packets, &wire.known(), &survey));
             filling = self.filling();
             filling.get_or_insert(Filling { format, near: None });
@@ -42,9 +43,11 @@ impl RecordingView {
             *near = self.neighbour(block).map(|neighbour| (block, neighbour));
         }
         let near = near.as_ref().map(|(_, neighbour)| neighbour);
-        let (mut at, end) = (within, within + into.len() as u64);
+        let mut at = within;
+        let end = within + into.len() as u64;
         while at < end {
-            let (number, begin) = (at / self.frame_size, at % self.frame_size);
+            let number = at / self.frame_size;
+            let begin = at % self.frame_size;
             let length = (self.frame_size - begin).min(end - at);
             let number = block.cast_signed() * frames_of_block + number.cast_signed();
             let to = &mut into[(at - within) as usize..][..length as usize];
@@ -100,10 +103,12 @@ impl RecordingView {
 /// Makes the bytes of the frame of this number from one of them on, part by part.
 fn make(format: &dyn WireFormat, near: Option<&Neighbour>, number: i64, from: usize, into: &mut [u8]) {
     let near = near.map(|near| Near { bytes: &near.head, ahead: number - near.number });
-    let (mut begin, to) = (0, from + into.len());
+    let mut begin = 0;
+    let to = from + into.len();
     let mut bytes = Vec::new();
     for (part, length) in format.geometry().parts.iter().enumerate() {
-        let (first, end) = (begin.max(from), (begin + length).min(to));
+        let first = begin.max(from);
+        let end = (begin + length).min(to);
         if first < end {
             bytes.resize(*length, 0);
             format.fill(near, part, &mut bytes);

@@ -107,7 +107,8 @@ impl State {
 /// The number of the block that a view begins with. That of a ring of frames which is still made begins two
 /// parts behind the oldest one: that will be overwritten at any moment.
 fn begin(recording: &Recording, extent: Extent) -> u64 {
-    let (index, head) = (&recording.index, recording.head());
+    let index = &recording.index;
+    let head = recording.head();
     let moves = extent == Extent::Mark && head.storing.kind().overwrites && !recording.is_over();
     if !moves || index.removed.is_empty() {
         return index.first();
@@ -371,8 +372,10 @@ impl RecordingView {
         if range.is_empty() {
             return Vec::new();
         }
-        let (first, last) = (blocks.at(range.start), blocks.at(range.end - 1));
-        let (mut filled, mut next) = (Vec::new(), first);
+        let first = blocks.at(range.start);
+        let last = blocks.at(range.end - 1);
+        let mut filled = Vec::new();
+        let mut next = first;
         let present = recording.index.frames.numbers(first..last + 1);
         for block in present.chain([last + 1]) {
             if block > next {

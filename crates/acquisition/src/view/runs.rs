@@ -20,7 +20,8 @@ impl RecordingView {
     pub(super) fn runs(&self, range: Range<u64>, most: u64) -> Vec<(Range<u64>, Option<Run>)> {
         let state = &*self.state();
         let end = range.end.min(state.blocks.length());
-        let (mut parts, mut next) = (Vec::new(), range.start.min(end));
+        let mut parts = Vec::new();
+        let mut next = range.start.min(end);
         let runs = state.consecutive(next..end);
         for (range, run) in runs.into_iter().filter(|(range, _)| range.end - range.start >= most / 4) {
             cut(&mut parts, next..range.start, None, most);
@@ -59,7 +60,8 @@ impl State {
         // What is encoded is made of all of its bytes.
         let raw = |(_, place): &(u64, FrameLocation)| place.extent.encoding == Encoding::Raw;
         for (block, place) in recording.index.frames.range(among).filter(raw) {
-            let (begin, end) = (blocks.begin(block).max(range.start), blocks.begin(block + 1).min(range.end));
+            let begin = blocks.begin(block).max(range.start);
+            let end = blocks.begin(block + 1).min(range.end);
             let at = place.extent.offset.saturating_add(begin - blocks.begin(block));
             let file = |place| recording.index.file_of(place);
             let follows = |(range, run): &(Range<u64>, Run)| {

@@ -72,11 +72,9 @@ impl Scan {
         let (gaps, missing) =
             whole.recording(|recording| (holes(whole, begin, &recording.index), recording.index.missing()));
         let parts = whole.packets_of_frame();
-        let frames = |filled| -> u64 {
-            gaps.iter()
-                .filter(|gap| gap.filled == filled)
-                .map(|gap| gap.packets.div_ceil(parts))
-                .fold(0, u64::saturating_add)
+        let frames = |filled: bool| -> u64 {
+            let those = gaps.iter().filter(|gap| gap.filled == filled);
+            those.map(|gap| gap.packets.div_ceil(parts)).fold(0, u64::saturating_add)
         };
         let blocks: u64 = missing.iter().map(|(_, count)| count).sum();
         Scan {
@@ -99,13 +97,15 @@ impl Scan {
     #[must_use]
     pub fn read_all(self, whole: &RecordingView, mut tell: impl FnMut(u64)) -> Self {
         let mut reading = Reading::of(&self, whole);
-        let (mut next, end) = (0, self.frames * whole.frame_size);
+        let mut next = 0;
+        let end = self.frames * whole.frame_size;
         let mut block = whole.first_block();
         while let Some(number) = whole.next_there(block) {
             let range = whole.range_of(number);
             reading.pass(next..range.start);
             reading.block(number, range.clone(), &mut tell);
-            (next, block) = (range.end, number + 1);
+            next = range.end;
+            block = number + 1;
         }
         reading.pass(next..end);
         let lanes = reading.continuity.lanes().collect();
@@ -205,7 +205,8 @@ impl RecordingView {
 /// The last frame whose header can be read.
 fn last_stamp(whole: &RecordingView) -> Option<(u64, Stamp)> {
     whole.stamps?;
-    let (frames, step) = (whole.frames(), whole.frames_of_block().max(1));
+    let frames = whole.frames();
+    let step = whole.frames_of_block().max(1);
     // Within the last two blocks each, as far as these are few; further back one of each block.
     let near = 1..=(2 * step).min(LAST);
     let far = (2..=LAST).map(|blocks| blocks * step);

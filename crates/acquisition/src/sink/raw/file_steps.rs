@@ -168,7 +168,8 @@ impl Program {
     pub(super) fn start(
         &mut self,
         step: FileStep,
-        (layout, placement): (&RawLayout, &dyn Placement),
+        layout: &RawLayout,
+        placement: &dyn Placement,
         name: String,
         buffer: Buffer,
     ) -> Operation {

@@ -47,7 +47,8 @@ impl Files {
 
     /// No more frames go into the file being filled.
     pub(super) fn end(&mut self) {
-        (self.current, self.issued) = (self.current + 1, 0);
+        self.current += 1;
+        self.issued = 0;
     }
 
     /// A write came back.

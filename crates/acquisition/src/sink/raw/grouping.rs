@@ -139,7 +139,8 @@ impl FrameGroup {
     }
 
     fn add(&mut self, frame: Frame, bytes: u32) {
-        let (start, length) = (self.length as usize, bytes as usize);
+        let start = self.length as usize;
+        let length = bytes as usize;
         self.bytes[start..start + length].copy_from_slice(&frame.data[..length]);
         self.length += bytes;
         self.frames.push(frame);

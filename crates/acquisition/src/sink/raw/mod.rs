@@ -140,7 +140,8 @@ const SCRATCH_OF_GROUPS: usize = 1 << 16;
 impl RawFiles {
     /// A new recording; nothing is made yet.
     pub fn new(layout: RawLayout, gauge: Gauge) -> Self {
-        let (grouping, placement) = (grouping(&layout), placement::of(&layout));
+        let grouping = grouping(&layout);
+        let placement = placement::of(&layout);
         let size = if grouping.is_some() { SCRATCH_OF_GROUPS } else { SCRATCH_SIZE };
         let (_, scratch) = Arena::shared_out(SCRATCH, size);
         let mut sink = RawFiles {
@@ -224,7 +225,8 @@ impl RawFiles {
     /// The file being filled is the last, or its chunk is over.
     fn add_end(&mut self) {
         let (file, frames) = self.files.last();
-        let (made, next_made) = (self.is_made(file), self.is_made(file + 1));
+        let made = self.is_made(file);
+        let next_made = self.is_made(file + 1);
         let end = self.end;
         self.program.add(self.placement.end(LastFile { file, frames, end, made, next_made }));
     }

@@ -47,7 +47,7 @@ impl RawFiles {
             chunks.closed(file);
         }
         let name = self.name_for(step);
-        self.program.start(step, (&self.layout, self.placement.as_ref()), name, buffer)
+        self.program.start(step, &self.layout, self.placement.as_ref(), name, buffer)
     }
 
     /// The name that a step needs, or the text.

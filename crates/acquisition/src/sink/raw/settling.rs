@@ -141,7 +141,8 @@ impl RawFiles {
     fn step_completed(&mut self, stored: &mut Stored) {
         let done = self.program.completed();
         self.chunk_step_completed(done);
-        let (last, records) = (self.program.durable(), self.program.durable_records());
+        let last = self.program.durable();
+        let records = self.program.durable_records();
         let is_durable = |undurable: &Undurable| {
             last.is_some_and(|last| undurable.file <= last) || undurable.record < records
         };

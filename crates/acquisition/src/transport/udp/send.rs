@@ -129,7 +129,8 @@ impl UdpOutlet {
             Some(libc::EINTR) => Ok(0),
             // An earlier packet came to a port where nobody listens; this one was not sent yet.
             Some(libc::ECONNREFUSED) => {
-                (*refusals, self.sent.refused) = (*refusals + 1, self.sent.refused + 1);
+                *refusals += 1;
+                self.sent.refused += 1;
                 Ok(if *refusals < REFUSALS_MAX { 0 } else { self.give_up(tried) })
             }
             // The way there cuts no messages: packets beyond its size, or a network card without checksums.

@@ -97,7 +97,8 @@ impl UdpThreads {
         *lock(&shared.counted) = vec![TransportCounts::default(); self.ready.len()];
         let mut threads = Vec::new();
         for (number, inlet) in self.ready.drain(..).enumerate() {
-            let (shared, give) = (shared.clone(), give.clone());
+            let shared = shared.clone();
+            let give = give.clone();
             let cpu = self.cpus.get(number % self.cpus.len().max(1)).copied();
             threads.push(thread::Builder::new().name("receive".into()).spawn(move || {
                 // Where it runs is a wish that was checked before.

@@ -265,7 +265,9 @@ fn lane(whole: &Arc<RecordingView>, pool: &Arc<Pool>) -> io::Result<SyncSender<A
     let (ask, asked) = mpsc::sync_channel(WAITING);
     let asked = Arc::new(Mutex::new(asked));
     for _ in 0..DEPTH {
-        let (whole, pool, asked) = (whole.clone(), pool.clone(), asked.clone());
+        let whole = whole.clone();
+        let pool = pool.clone();
+        let asked = asked.clone();
         thread::Builder::new().name("ahead".into()).spawn(move || {
             for piece in iter::from_fn(|| next(&asked)) {
                 // Nobody may want it any more.

@@ -89,7 +89,8 @@ impl Window {
         self.next = self.next.max(end);
         let ahead = self.next.saturating_sub(self.begun).clamp(self.sizes.part().min(most), most);
         // The reader may have overtaken what was asked for, where that was limited or the recording grew.
-        let (begin, end) = (self.asked.max(self.next), (self.next + ahead).min(total));
+        let begin = self.asked.max(self.next);
+        let end = (self.next + ahead).min(total);
         // Little is not worth it, but for the end.
         if begin >= end || (end - begin < self.sizes.part() && end < total) {
             return Step::On(None);

@@ -120,7 +120,8 @@ impl Batch {
     /// over: it would end what the pointer may be used for.
     fn describe(&mut self, messages: usize) {
         let pieces = self.pieces.as_mut_ptr();
-        let (controls, senders) = (self.controls.as_mut_ptr(), self.senders.as_mut_ptr());
+        let controls = self.controls.as_mut_ptr();
+        let senders = self.senders.as_mut_ptr();
         let mut first = 0;
         for (message, header) in self.headers[..messages].iter_mut().enumerate() {
             let header = &mut header.msg_hdr;

@@ -230,7 +230,8 @@ fn fills(spots: &[Spot<'_>], message: &Message) -> Option<usize> {
         if packet != prefix.len() + body.len() {
             return None;
         }
-        (left, count) = (left - packet, count + 1);
+        left -= packet;
+        count += 1;
     }
     (count > 0).then_some(count)
 }

@@ -58,7 +58,8 @@ pub(super) fn join_group(socket: &UdpSocket, at: SocketAddr, interface: Option<I
     match group {
         IpAddr::V4(group) => {
             let address = |address: Ipv4Addr| libc::in_addr { s_addr: u32::from_ne_bytes(address.octets()) };
-            let (imr_multiaddr, imr_address) = (address(group), address(Ipv4Addr::UNSPECIFIED));
+            let imr_multiaddr = address(group);
+            let imr_address = address(Ipv4Addr::UNSPECIFIED);
             let request = libc::ip_mreqn { imr_multiaddr, imr_address, imr_ifindex: index.cast_signed() };
             set(socket, libc::IPPROTO_IP, libc::IP_ADD_MEMBERSHIP, request)
         }
