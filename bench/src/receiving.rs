@@ -101,7 +101,7 @@ fn run(stop: &Stop, load: Load) -> anyhow::Result<Outcome> {
 pub(crate) fn send(noise: &Content, load: Load, to: SocketAddr) -> anyhow::Result<()> {
     let outlet = UdpOutlet::connect(to, &Sending { segments: load.segments, ..Sending::default() })?;
     let flow = Flow::new(Box::new(Serial::new()), noise.clone(), StreamCourse::default(), 64);
-    let station = SendingStation::new(flow, (Faults::default(), SEED), vec![Box::new(outlet)], None);
+    let station = SendingStation::new(flow, Faults::default(), SEED, vec![Box::new(outlet)], None);
     let left = Sender::new(vec![station], SendPace::new(load.rate), load.packets)
         .run(Clock::start(), &AtomicBool::new(false))?;
     anyhow::ensure!(left.sent[0].packets == load.packets, "{:?}", left.sent[0]);

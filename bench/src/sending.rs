@@ -97,7 +97,7 @@ fn ours(noise: &Content, segments: bool) -> anyhow::Result<Vec<Cost>> {
 fn sent(noise: &Content, outlet: impl Outlet + 'static) -> anyhow::Result<Cost> {
     let window = outlet.burst(PREFIX + BODY) as u64;
     let flow = Flow::new(Box::new(Serial::new()), noise.clone(), StreamCourse::default(), window);
-    let station = SendingStation::new(flow, (Faults::default(), SEED), vec![Box::new(outlet)], None);
+    let station = SendingStation::new(flow, Faults::default(), SEED, vec![Box::new(outlet)], None);
     // Nothing can be that fast: every packet is overdue.
     let sender = Sender::new(vec![station], SendPace::new(Frequency(1e9)), PACKETS);
     let mut sent = 0;

@@ -10,10 +10,6 @@ use syn::{
     spanned::Spanned, visit::Visit,
 };
 
-/// Crates that keep all of it. The rest follows, crate by crate, until this is all there are.
-const DENSITY_HOLDS_IN: [&str; 10] =
-    ["analysis", "model", "codec", "wire", "mount", "record", "storage", "fuzz", "cli", "campaign"];
-
 /// A closure with a name is short enough to be read in passing; what is longer is a function.
 const NAMED_CLOSURE_LINES_MAX: usize = 5;
 
@@ -181,10 +177,8 @@ fn density_of(name: &str) -> Vec<String> {
 #[test]
 fn a_line_holds_one_statement() {
     let known = crates();
-    for name in DENSITY_HOLDS_IN {
-        assert!(known.iter().any(|known| known == name), "crates/{name} is not there");
-    }
-    assert_none(&DENSITY_HOLDS_IN.iter().flat_map(|name| density_of(name)).collect::<Vec<_>>());
+    assert!(known.len() > 5, "{known:?}: the crates of this repository");
+    assert_none(&known.iter().flat_map(|name| density_of(name)).collect::<Vec<_>>());
 }
 
 fn complaints(text: &str) -> Vec<String> {

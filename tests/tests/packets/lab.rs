@@ -119,7 +119,7 @@ impl Lab {
     pub(crate) fn send_with(&self, packets: u64, hurry: f64, faults: Faults) {
         let address = ([127, 0, 0, 1], self.port).into();
         let outlet = UdpOutlet::connect(address, &Sending::default()).expect("loopback is there");
-        let station = SendingStation::new(self.flow(128), (faults, SEED), vec![Box::new(outlet)], None);
+        let station = SendingStation::new(self.flow(128), faults, SEED, vec![Box::new(outlet)], None);
         let pace = SendPace::new(Frequency(self.rate as f64 * hurry));
         let left = Sender::new(vec![station], pace, packets).run(Clock::start(), &AtomicBool::new(false));
         assert!(!left.expect("it leaves").stopped);

@@ -119,7 +119,7 @@ impl Lab {
         let outlet = || UdpOutlet::connect(address, &Sending::default()).expect("loopback is there");
         let flow = self.flow(course, 128);
         let station =
-            SendingStation::new(flow, (faults, SEED), vec![Box::new(outlet())], Some(Box::new(outlet())));
+            SendingStation::new(flow, faults, SEED, vec![Box::new(outlet())], Some(Box::new(outlet())));
         let sender = Sender::new(vec![station], SendPace::new(Frequency(rate)), packets);
         sender.run(Clock::start(), &AtomicBool::new(false)).expect("it leaves").counts[0]
     }

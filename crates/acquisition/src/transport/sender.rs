@@ -60,7 +60,8 @@ impl SendingStation {
     /// random bytes, in a size that the stream has.
     pub fn new(
         flow: Flow,
-        (faults, seed): (Faults, Seed),
+        faults: Faults,
+        seed: Seed,
         outlets: Vec<Box<dyn Outlet>>,
         stranger: Option<Box<dyn Outlet>>,
     ) -> Self {
@@ -289,7 +290,7 @@ mod tests {
         let flow = Flow::new(format, content, StreamCourse::default(), 8 + faults.distance);
         let (kept, other) = (Kept::default(), Kept::default());
         let second: Option<Box<dyn Outlet>> = stranger.then(|| Box::new(other.clone()) as Box<dyn Outlet>);
-        (SendingStation::new(flow, (faults, Seed(seed)), vec![Box::new(kept.clone())], second), kept, other)
+        (SendingStation::new(flow, faults, Seed(seed), vec![Box::new(kept.clone())], second), kept, other)
     }
 
     fn run(stations: Vec<SendingStation>, stop: bool) -> Left {
@@ -370,7 +371,7 @@ mod tests {
         let flow = Flow::new(format, content.expect("it can be made"), StreamCourse::default(), 8);
         let ports = [Kept::default(), Kept::default()];
         let outlets = ports.iter().map(|kept| Box::new(kept.clone()) as Box<dyn Outlet>).collect();
-        run(vec![SendingStation::new(flow, (Faults::default(), Seed(1)), outlets, None)], false);
+        run(vec![SendingStation::new(flow, Faults::default(), Seed(1), outlets, None)], false);
         for (port, kept) in ports.iter().enumerate() {
             let packets = kept.packets();
             assert_eq!(packets.len() as u64, PACKETS / 2);

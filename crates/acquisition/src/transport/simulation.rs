@@ -166,12 +166,7 @@ impl Simulation {
         let flow = Flow::new(format, content, course, window);
         let stranger =
             if self.faults.foreign > 0.0 { Some(self.outlet(self.port(stream, 0)?)?) } else { None };
-        Ok(SendingStation::new(
-            flow,
-            (self.faults, self.seed.named("faults").part(stream)),
-            outlets,
-            stranger,
-        ))
+        Ok(SendingStation::new(flow, self.faults, self.seed.named("faults").part(stream), outlets, stranger))
     }
 
     /// Data for the format's frames. Where these have more in them than the instrument's pixels, or cut them otherwise, data
