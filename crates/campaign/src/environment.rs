@@ -30,7 +30,7 @@ pub fn environment(targets: &[TargetDescription]) -> Vec<Fact> {
 }
 
 /// How recordings are laid out on the targets, for the record: see [`nilometer_model::plan::RecordingRun::layout_key`].
-pub fn layouts(campaign: &PlannedCampaign) -> Vec<Fact> {
+pub(crate) fn layouts(campaign: &PlannedCampaign) -> Vec<Fact> {
     let mut facts: Vec<Fact> = Vec::new();
     for (cell, run) in campaign.plan.recordings().filter(|(_, run)| run.onto == Onto::Target) {
         for target in campaign.asked().filter(|&target| campaign.applies(cell, target)) {

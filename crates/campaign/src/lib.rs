@@ -3,10 +3,12 @@
 #![forbid(unsafe_code)]
 
 mod barrier;
+mod begin;
 mod calendar;
 mod calm;
 mod cluster;
 mod condition;
+mod difference;
 mod environment;
 mod follow;
 mod ingest;
@@ -22,14 +24,16 @@ mod surroundings;
 mod turns;
 pub mod workload;
 
+pub use begin::{BeginError, make_archive, make_targets, record_head, run_id};
 pub use cluster::{Alone, Cluster, ClusterDecision, RankReport};
 pub use condition::leave_conditions;
-pub use environment::{environment, layouts};
+pub use difference::difference;
+pub use environment::environment;
 pub use follow::follow;
 pub use ingest::{Pass, sample_of};
 pub use patience::{in_time, within};
 pub use resolve::{ResolveError, resolve, with_archive, with_ceiling, with_source};
-pub use resume::difference;
+pub use resume::{go_on, recorded_trials, remove_left_runs};
 pub use rounds::{Campaign, CampaignError, Now, Progress, Ran};
 pub use supervise::{CampaignStep, SoFar};
 pub use turns::Trials;

@@ -1,104 +1,88 @@
-//! Whether what is asked for is the campaign of a record, or another one.
+//! A campaign that goes on from its record: what the killed one left is removed, what was left out is used again.
 
-use serde::Serialize;
-use serde_json::Value;
+use nilometer_model::{Event, Nanos, Results, RunHandle, TargetDescription, plan::PlannedCampaign};
+use nilometer_record::{Begun, Record, RecordError};
+use nilometer_storage::{
+    Calendar,
+    target::{Cleaned, TargetError, clean_run, is_run_at},
+};
 
-/// Where two values of a type differ first, with both; none if they are the same.
-pub fn difference<T: Serialize>(recorded: &T, given: &T) -> Option<String> {
-    let value = |of: &T| serde_json::to_value(of).unwrap_or_default();
-    first(&value(recorded), &value(given), "").map(|(place, recorded, given)| {
-        // Of what kind a cell is goes without saying: its keys tell.
-        let place = KINDS.iter().fold(place, |place, kind| place.replace(kind, ""));
-        format!("{place} is {recorded} there and {given} here")
-    })
-}
+use crate::{patience::in_time, turns::Trials};
 
-/// On the way to the parameters of a cell.
-const KINDS: [&str; 2] = [".measurement.workload", ".measurement.recording"];
-
-fn first(recorded: &Value, given: &Value, place: &str) -> Option<(String, String, String)> {
-    let null = Value::Null;
-    match (recorded, given) {
-        (Value::Object(one), Value::Object(other)) => {
-            let mut keys = one.keys().chain(other.keys().filter(|key| !one.contains_key(*key)));
-            keys.find_map(|key| {
-                let place = if place.is_empty() { key.clone() } else { format!("{place}.{key}") };
-                first(one.get(key).unwrap_or(&null), other.get(key).unwrap_or(&null), &place)
-            })
+/// The trials of searches in a record: each of them follows from those before.
+pub fn recorded_trials(results: &Results) -> Trials {
+    let mut trials = Trials::default();
+    for measured in &results.samples {
+        if let Some(run) = results.recording(measured.key) {
+            trials.add(run, measured.key, &measured.sample);
         }
-        (Value::Array(one), Value::Array(other)) if one.len() == other.len() => {
-            let mut pairs = one.iter().zip(other).enumerate();
-            pairs.find_map(|(at, (one, other))| first(one, other, &format!("{place}[{at}]")))
-        }
-        (Value::Array(one), Value::Array(other)) => {
-            Some((format!("the length of {place}"), one.len().to_string(), other.len().to_string()))
-        }
-        (one, other) => (one != other).then(|| (place.into(), one.to_string(), other.to_string())),
     }
+    trials
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// Removes those of the runs that a killed campaign left which are in a place; whether there was anything. `tell` is told what
+/// stays, and why.
+pub fn remove_left_runs(place: &TargetDescription, left: &[&RunHandle], tell: &mut dyn FnMut(&str)) -> bool {
+    let there = left.iter().filter(|handle| is_run_at(handle, place));
+    there.filter(|handle| remove(handle, tell)).count() > 0
+}
 
-    use nilometer_model::{
-        Instrument,
-        plan::PlannedCampaign,
-        plan::{Cell, RecordingRun, ResolvedPlan, parse_with},
+/// How long the removal of what a killed campaign left may take.
+const PATIENCE: Nanos = Nanos::from_millis(600_000);
+/// A process that was killed lets go a moment later.
+const TRIES: u32 = 40;
+const STEP: Nanos = Nanos::from_millis(50);
+
+/// Removes what a killed campaign made; whether it was there, and is gone.
+fn remove(run: &RunHandle, tell: &mut dyn FnMut(&str)) -> bool {
+    let held = run.clone();
+    let why = match in_time(PATIENCE, run.0.clone().into(), move || cleaned(&held)) {
+        Ok(Ok(was_there)) => return was_there,
+        Ok(Err(error)) | Err(error) => error,
     };
-    use std::fs;
+    tell(&format!(
+        "{run}: the killed campaign left it, and it stays: {why}: `nilometer clean {run}` removes it"
+    ));
+    false
+}
 
-    /// Every built-in plan, with every instrument of the catalogue to be recorded.
-    fn built_in() -> Vec<ResolvedPlan> {
-        let texts = |directory: &str| {
-            let entries = fs::read_dir(format!("../../{directory}")).expect("it is there");
-            let paths = entries.map(|entry| entry.expect("an entry").path());
-            let toml = paths.filter(|path| path.extension().is_some_and(|extension| extension == "toml"));
-            toml.map(|path| fs::read_to_string(path).expect("a text")).collect::<Vec<_>>()
-        };
-        let instruments = texts("instruments");
-        let named = |name: &str| {
-            let text = fs::read_to_string(format!("../../instruments/{name}.toml")).expect("it is there");
-            Instrument::parse(&text, name).map_err(|error| error.to_string())
-        };
-        let recording = |text: &String| {
-            Cell::recording("it", RecordingRun::new(Instrument::parse(text, "it").expect("valid")))
-        };
-        let scales = [1.0, 1.0 / 3.0, 0.01];
-        let plans = texts("plans");
-        let plans = plans.iter().flat_map(|text| scales.map(|scale| parse_with(text, "it", scale, &named)));
-        let mut plans: Vec<ResolvedPlan> = plans.map(|plan| plan.expect("a valid plan")).collect();
-        for plan in &mut plans {
-            plan.cells.extend(instruments.iter().map(recording));
+/// Whether there was something, which is gone.
+fn cleaned(run: &RunHandle) -> Result<bool, TargetError> {
+    let mut held = None;
+    for _ in 0..TRIES {
+        let Some(Cleaned { left, .. }) = clean_run(run)? else { return Ok(false) };
+        match left.into_iter().next() {
+            None => return Ok(true),
+            Some(error @ TargetError::InUse { .. }) => held = Some(error),
+            Some(error) => return Err(error),
         }
-        plans
+        std::thread::sleep(STEP.duration());
     }
+    held.map_or(Ok(true), Err)
+}
 
-    #[test]
-    fn every_built_in_plan_comes_back_from_the_record_as_it_was() {
-        let plans = built_in();
-        assert!(!plans.is_empty() && plans[0].recordings().count() > 0);
-        for plan in plans {
-            let target = nilometer_storage::target::probe(std::path::Path::new(".")).expect("a directory");
-            let resolved = PlannedCampaign::new(plan, vec![target]);
-            let text = serde_json::to_string(&resolved).expect("it is plain data");
-            let read: PlannedCampaign = serde_json::from_str(&text).expect("it was written so");
-            assert_eq!(read, resolved);
-            assert_eq!(difference(&read.plan, &resolved.plan), None);
+/// Notes that the campaign goes on, by this version of the program, and gives targets that were left out another chance.
+///
+/// # Errors
+/// If the record can't be written.
+pub fn go_on(
+    record: &mut Record,
+    resolved: &PlannedCampaign,
+    begun: &Begun,
+    in_use: &[bool],
+    version: &str,
+) -> Result<(), RecordError> {
+    let note = |record: &mut Record, what: String| record.note(&Event { at: Calendar::now().time, what });
+    let host = rustix::system::uname();
+    let host = host.nodename().to_string_lossy();
+    let done = begun.done.len();
+    note(record, format!("resumed by nilometer {version} on {host}, with {done} samples"))?;
+    for (index, why) in begun.left_out.iter().enumerate() {
+        if let (Some(why), true) = (why, in_use[index]) {
+            let path = &resolved.targets[index].address;
+            record.take_back(index)?;
+            note(record, format!("{path}: used again, after it was left out: {why}"))?;
         }
     }
-
-    #[test]
-    fn the_first_difference_is_named() {
-        let plan = built_in().remove(0);
-        let mut other = plan.clone();
-        other.repeats += 1;
-        let text = difference(&plan, &other).expect("another number of rounds");
-        assert_eq!(text, format!("repeats is {} there and {} here", plan.repeats, other.repeats));
-        let mut other = plan.clone();
-        other.cells[1].stage = "another".into();
-        assert!(difference(&plan, &other).expect("a stage").starts_with("cells[1].stage is "));
-        other.cells.pop();
-        assert!(difference(&plan, &other).expect("a cell less").starts_with("the length of cells is "));
-    }
+    Ok(())
 }

@@ -10,18 +10,15 @@ use anyhow::{Context, anyhow};
 use clap::Args;
 use nilometer_analysis::{Study, report::terminal};
 use nilometer_campaign::{
-    Alone, Campaign, Ran, Trials, environment, layouts, resolve, with_archive, with_ceiling, with_source,
-    within,
+    Alone, Campaign, Ran, Trials, make_archive, make_targets, record_head, resolve, with_archive,
+    with_ceiling, with_source, within,
 };
 use nilometer_model::{
-    Instrument, Invalid, Key, Nanos, Results, Seed, TargetAddress, TargetDescription, TargetEntry,
+    Instrument, Invalid, Key, Nanos, TargetAddress, TargetDescription,
     plan::{Cell, Condition, PlannedCampaign, ResolvedPlan},
 };
 use nilometer_record::Record;
-use nilometer_storage::{
-    Target,
-    target::{CopySource, TargetError, open, run_handle},
-};
+use nilometer_storage::{Target, target::TargetError};
 
 use crate::{
     Blame, Failure, Outcome, catalogue,
@@ -105,7 +102,7 @@ pub(crate) struct Ready {
 impl Evaluate {
     pub(crate) fn execute(&self) -> Outcome {
         let ready = if self.resume { resumed(self)? } else { self.begun()? };
-        let head = head(&ready.resolved);
+        let head = record_head(&ready.resolved, VERSION);
         let Ready { path, resolved, mut record, done, trials, in_use } = ready;
         warn_of_record_on_target(&path, &resolved);
         let targets = make_targets(&resolved, &in_use, &mut record).run()?;
@@ -140,7 +137,7 @@ impl Evaluate {
     fn begun(&self) -> Result<Ready, Failure> {
         let resolved = self.resolved().input()?;
         let path = self.record.clone().unwrap_or_else(free_name);
-        let head = head(&resolved);
+        let head = record_head(&resolved, VERSION);
         let record = Record::create(&path, &head, resolved.plan.warm_up).input()?;
         let in_use = vec![true; resolved.targets.len()];
         let done = BTreeMap::new();
@@ -224,16 +221,11 @@ fn remove_last_recordings(cells: &mut Vec<Cell>, count: usize) {
     }
 }
 
+/// As records have it.
+pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
+
 /// What is measured if no plan is named.
 const DEFAULT_PLAN: &str = "quick";
-
-/// The plan's title; a small scale is a part of it, since it is another measurement.
-fn titled(plan: &ResolvedPlan) -> String {
-    if (plan.scale - 1.0).abs() < f64::EPSILON {
-        return plan.title.clone();
-    }
-    format!("{} (at scale {})", plan.title, plan.scale)
-}
 
 /// What a plan is called where there are several: its name, or that of its file.
 fn stem(name: &str) -> String {
@@ -260,29 +252,6 @@ fn warn_of_record_on_target(record: &Path, resolved: &PlannedCampaign) {
     }
 }
 
-fn head(resolved: &PlannedCampaign) -> Results {
-    let mut targets = Vec::new();
-    for description in &resolved.targets {
-        targets.push(TargetEntry {
-            path: description.address.to_string(),
-            file_system: description.file_system.clone(),
-            description: Some(description.clone()),
-            left_out: None,
-        });
-    }
-    Results {
-        title: titled(&resolved.plan),
-        version: env!("CARGO_PKG_VERSION").into(),
-        campaign: Some(resolved.clone()),
-        margin: resolved.plan.margin,
-        repeats: resolved.plan.repeats,
-        targets,
-        cells: resolved.plan.cells.clone(),
-        environment: environment(&resolved.targets).into_iter().chain(layouts(resolved)).collect(),
-        ..Results::default()
-    }
-}
-
 /// With the storage that copies come from and go to, if there are any.
 pub(crate) fn sourced(resolved: PlannedCampaign) -> anyhow::Result<PlannedCampaign> {
     let resolved = match resolved.plan.source.clone() {
@@ -295,48 +264,6 @@ pub(crate) fn sourced(resolved: PlannedCampaign) -> anyhow::Result<PlannedCampai
         }
         _ => Ok(resolved),
     }
-}
-
-/// Where recordings are copied to, a directory as on a target. The record knows of it with the first target's.
-fn make_archive(resolved: &PlannedCampaign, record: &mut Record) -> anyhow::Result<Option<Arc<dyn Target>>> {
-    let Some(archive) = &resolved.archive else { return Ok(None) };
-    let id = run_id().named("archive").0;
-    record.note_runs(&run_handle(archive, id).map(|handle| (0, handle)).into_iter().collect::<Vec<_>>())?;
-    Ok(Some(open(archive, id, None)?))
-}
-
-/// The record knows of all that is made on the targets before it is made, so that a resumed campaign finds it.
-fn make_targets(
-    resolved: &PlannedCampaign,
-    in_use: &[bool],
-    record: &mut Record,
-) -> anyhow::Result<Vec<Option<Arc<dyn Target>>>> {
-    let id = run_id();
-    let used: Vec<_> = resolved.targets.iter().enumerate().filter(|(index, _)| in_use[*index]).collect();
-    let run = |index: usize| id.part(index as u64);
-    // Sources are one for each target, since several may be written at the same time.
-    let origin = |index: usize| {
-        let description = resolved.source.clone()?;
-        Some(CopySource { description, run: run(index).named("source").0 })
-    };
-    let mut handles = Vec::new();
-    for &(index, target) in &used {
-        let of_source = origin(index).and_then(|origin| run_handle(&origin.description, origin.run));
-        let of_both = run_handle(target, run(index).0).into_iter().chain(of_source);
-        handles.extend(of_both.map(|handle| (index, handle)));
-    }
-    record.note_runs(&handles)?;
-    let mut targets: Vec<Option<Arc<dyn Target>>> = vec![None; resolved.targets.len()];
-    for (index, description) in used {
-        targets[index] = Some(open(description, run(index).0, origin(index))?);
-    }
-    Ok(targets)
-}
-
-/// Different for each run: names of run directories are never used twice.
-pub(crate) fn run_id() -> Seed {
-    let since_epoch = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    Seed(since_epoch.as_nanos() as u64).part(u64::from(std::process::id()))
 }
 
 /// Tells what was measured; the verdicts become the exit code.

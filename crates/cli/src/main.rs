@@ -12,7 +12,6 @@ mod ended;
 mod evaluate;
 mod export;
 mod facility;
-mod host;
 mod instrument;
 mod mount;
 mod occupied;

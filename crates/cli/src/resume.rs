@@ -3,21 +3,18 @@
 use std::path::Path;
 
 use anyhow::{Result, anyhow, bail};
-use nilometer_campaign::{Trials, difference, in_time, leave_conditions, resolve};
+use nilometer_campaign::{difference, go_on, leave_conditions, recorded_trials, remove_left_runs, resolve};
 use nilometer_model::{
-    Event, Nanos, Results, RunHandle, TargetAddress, TargetDescription,
+    Event, Results, RunHandle, TargetAddress, TargetDescription,
     plan::{PlannedCampaign, ResolvedPlan},
 };
 use nilometer_record::{Begun, Record};
-use nilometer_storage::{
-    Calendar,
-    target::{Cleaned, TargetError, clean_run, is_run_at},
-};
+use nilometer_storage::Calendar;
 
 use crate::{
     Blame, Failure,
     describe::described,
-    evaluate::{Evaluate, Ready, sourced},
+    evaluate::{Evaluate, Ready, VERSION, sourced},
     occupied::refuse_in_use,
     tell,
     trusted::refuse_to_act_for_others,
@@ -45,11 +42,11 @@ pub(crate) fn resumed(asked: &Evaluate) -> Result<Ready, Failure> {
     refuse_in_use(&resolved).input()?;
     resolved.ceiling = recorded.ceiling;
     resolved.plan.time_limit = asked.time_limit.unwrap_or(resolved.plan.time_limit);
-    take_back(&mut record, &resolved, &begun, &in_use).run()?;
+    go_on(&mut record, &resolved, &begun, &in_use, VERSION).run()?;
     for (index, why) in stuck.iter().enumerate() {
         why.as_ref().map_or(Ok(()), |why| record.leave_out(index, why)).run()?;
     }
-    let trials = trials(&results);
+    let trials = recorded_trials(&results);
     Ok(Ready { path, resolved, record, done: begun.done, trials, in_use })
 }
 
@@ -70,17 +67,6 @@ fn leave_all(
         record.note(&Event { at: Calendar::now().time, what })?;
     }
     Ok(stuck)
-}
-
-/// The trials of searches: each of them follows from those before.
-fn trials(results: &Results) -> Trials {
-    let mut trials = Trials::default();
-    for measured in &results.samples {
-        if let Some(run) = results.recording(measured.key) {
-            trials.add(run, measured.key, &measured.sample);
-        }
-    }
-    trials
 }
 
 /// What the user asks for besides must be what the record is of.
@@ -115,7 +101,7 @@ fn find_again(recorded: &PlannedCampaign, begun: &Begun) -> Result<Vec<Option<Ta
         let left: Vec<&RunHandle> =
             begun.runs.iter().filter(|(target, _)| *target == index).map(|(_, handle)| handle).collect();
         if let Some(source) = &recorded.source {
-            left_in(source, &left);
+            remove_left_runs(source, &left, &mut |why| tell::note(why));
         }
         match again(was, &left) {
             Ok(is) => found.push(Some(is)),
@@ -137,63 +123,5 @@ fn again(was: &TargetDescription, left: &[&RunHandle]) -> Result<TargetDescripti
         bail!("{path}: is not what it was: {} there, {} here", identity(was), identity(&is));
     }
     // What was left took space.
-    if left_in(was, left) { described(&was.address) } else { Ok(is) }
-}
-
-/// Removes what the killed campaign left in a place; whether there was anything.
-fn left_in(place: &TargetDescription, left: &[&RunHandle]) -> bool {
-    let there = left.iter().filter(|handle| is_run_at(handle, place));
-    there.filter(|handle| remove(handle)).count() > 0
-}
-
-/// How long the removal of what a killed campaign left may take.
-const PATIENCE: Nanos = Nanos::from_millis(600_000);
-/// A process that was killed lets go a moment later.
-const TRIES: u32 = 40;
-const STEP: Nanos = Nanos::from_millis(50);
-
-/// Removes what a killed campaign made; whether it was there, and is gone.
-fn remove(run: &RunHandle) -> bool {
-    let held = run.clone();
-    let why = match in_time(PATIENCE, run.0.clone().into(), move || cleaned(&held)) {
-        Ok(Ok(was_there)) => return was_there,
-        Ok(Err(error)) | Err(error) => error,
-    };
-    tell::note(format_args!(
-        "{run}: the killed campaign left it, and it stays: {why}: `nilometer clean {run}` removes it"
-    ));
-    false
-}
-
-/// Whether there was something, which is gone.
-fn cleaned(run: &RunHandle) -> Result<bool, TargetError> {
-    let mut held = None;
-    for _ in 0..TRIES {
-        let Some(Cleaned { left, .. }) = clean_run(run)? else { return Ok(false) };
-        match left.into_iter().next() {
-            None => return Ok(true),
-            Some(error @ TargetError::InUse { .. }) => held = Some(error),
-            Some(error) => return Err(error),
-        }
-        std::thread::sleep(STEP.duration());
-    }
-    held.map_or(Ok(true), Err)
-}
-
-/// Notes that the campaign goes on, and gives targets that were left out another chance.
-fn take_back(record: &mut Record, resolved: &PlannedCampaign, begun: &Begun, in_use: &[bool]) -> Result<()> {
-    let note = |record: &mut Record, what: String| record.note(&Event { at: Calendar::now().time, what });
-    let host = rustix::system::uname();
-    let host = host.nodename().to_string_lossy();
-    let version = env!("CARGO_PKG_VERSION");
-    let done = begun.done.len();
-    note(record, format!("resumed by nilometer {version} on {host}, with {done} samples"))?;
-    for (index, why) in begun.left_out.iter().enumerate() {
-        if let (Some(why), true) = (why, in_use[index]) {
-            let path = &resolved.targets[index].address;
-            record.take_back(index)?;
-            note(record, format!("{path}: used again, after it was left out: {why}"))?;
-        }
-    }
-    Ok(())
+    if remove_left_runs(was, left, &mut |why| tell::note(why)) { described(&was.address) } else { Ok(is) }
 }

@@ -13,6 +13,7 @@ pub mod drive;
 pub mod engine;
 mod in_flight;
 pub mod listing;
+pub mod network;
 pub mod new_file;
 pub mod operation;
 pub mod process;

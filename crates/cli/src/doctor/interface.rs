@@ -6,9 +6,9 @@ use std::{fs, path::PathBuf, process::Command};
 use nilometer_model::ByteRate;
 
 use super::{Finding, Verdict, Wish};
-use crate::host::{
-    counters::{Counters, LOST},
-    text,
+use nilometer_storage::network::{
+    counters::{LOST, NetworkCounters},
+    kernel_text,
 };
 
 /// Headers of IPv4 and UDP.
@@ -22,13 +22,13 @@ fn folder(name: &str) -> PathBuf {
 
 /// Whether packets come by it from other machines.
 pub(super) fn is_up(name: &str) -> bool {
-    let is = |what: &str| text(folder(name).join(what));
+    let is = |what: &str| kernel_text(folder(name).join(what));
     // ARPHRD_ETHER and its like; loopback is 772.
     is("operstate").as_deref() == Some("up") && is("type").as_deref() != Some("772")
 }
 
 pub(super) fn findings(name: &str, wish: Wish) -> Vec<Finding> {
-    let number = |what: &str| text(folder(name).join(what)).and_then(|text| text.parse::<i64>().ok());
+    let number = |what: &str| kernel_text(folder(name).join(what)).and_then(|text| text.parse::<i64>().ok());
     let mut findings = vec![speed(name, number("speed"), wish.rate)];
     findings.extend(number("mtu").map(|mtu| mtu_of(name, mtu.unsigned_abs(), wish.packet.0 + HEADERS)));
     if folder(name).join("device").exists() {
@@ -37,7 +37,7 @@ pub(super) fn findings(name: &str, wish: Wish) -> Vec<Finding> {
         findings.push(interrupts(name));
     }
     findings.extend(filter(name));
-    findings.push(drops(name, &Counters::now()));
+    findings.push(drops(name, &NetworkCounters::now()));
     findings
 }
 
@@ -106,7 +106,7 @@ fn interrupts(name: &str) -> Finding {
         let entries = fs::read_dir(folder).ok()?.flatten();
         Some(entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect::<Vec<_>>())
     });
-    let table = text("/proc/interrupts").unwrap_or_default();
+    let table = kernel_text("/proc/interrupts").unwrap_or_default();
     spread(name, &table, &numbers.unwrap_or_default())
 }
 
@@ -140,7 +140,8 @@ fn spread(name: &str, table: &str, numbers: &[String]) -> Finding {
 
 /// Whether packets are dropped whose sender would not be reached by the same way.
 fn filter(name: &str) -> Option<Finding> {
-    let read = |which: &str| text(format!("/proc/sys/net/ipv4/conf/{which}/rp_filter"))?.parse::<u8>().ok();
+    let read =
+        |which: &str| kernel_text(format!("/proc/sys/net/ipv4/conf/{which}/rp_filter"))?.parse::<u8>().ok();
     let mode = read("all")?.max(read(name)?);
     let what = format!("{name} rp_filter");
     Some(if mode == 1 {
@@ -151,7 +152,7 @@ fn filter(name: &str) -> Option<Finding> {
     })
 }
 
-fn drops(name: &str, counters: &Counters) -> Finding {
+fn drops(name: &str, counters: &NetworkCounters) -> Finding {
     let what = format!("{name} dropped");
     let counts = counters.interfaces.get(name);
     let lost = LOST.iter().filter_map(|what| Some((what, counts?.get(what)?)));

@@ -9,9 +9,9 @@ use nilometer_acquisition::transport::{
 use nilometer_model::Bytes;
 
 use super::{Finding, Verdict, Wish};
-use crate::host::{
-    counters::{Counters, UDP_LOST},
-    text,
+use nilometer_storage::network::{
+    counters::{NetworkCounters, UDP_LOST},
+    kernel_text,
 };
 
 /// A receiver that is ready may have to wait so long for a processor.
@@ -28,9 +28,9 @@ pub(super) fn findings(wish: Wish) -> Vec<Finding> {
     let given = given(needed);
     let number = |key: &str| {
         let path = format!("/proc/sys/{}", key.replace('.', "/"));
-        text(path).and_then(|text| text.parse::<u64>().ok())
+        kernel_text(path).and_then(|text| text.parse::<u64>().ok())
     };
-    let counters = Counters::now();
+    let counters = NetworkCounters::now();
     let mut findings = vec![buffer(given, needed)];
     findings.extend(number(MAX).map(|most| limit(most, needed, given)));
     findings.extend(number(QUEUE).map(|most| backlog(most, wish.packets(BACKLOG))));
@@ -79,7 +79,7 @@ fn backlog(most: u64, needed: u64) -> Finding {
 }
 
 /// What was dropped before may have been at another time, by another program.
-fn dropped(counters: &Counters) -> Finding {
+fn dropped(counters: &NetworkCounters) -> Finding {
     let counts = UDP_LOST.iter().filter_map(|what| Some((*what, *counters.udp.get(*what)?)));
     let mut lost: Vec<_> =
         counts.filter(|(_, count)| *count > 0).map(|(what, count)| format!("{what} {count}")).collect();
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn what_was_dropped_is_told_and_condemns_nobody() {
-        let mut counters = Counters::default();
+        let mut counters = NetworkCounters::default();
         assert_eq!(dropped(&counters).verdict, Verdict::Good);
         counters.udp.insert("RcvbufErrors".into(), 5);
         counters.softnet_dropped = 6;

@@ -11,7 +11,9 @@ use anyhow::{anyhow, ensure};
 use clap::Args;
 use nilometer_model::{ByteRate, Bytes};
 
-use crate::{Blame, Failure, Outcome, host::interfaces, tell};
+use nilometer_storage::network::interfaces;
+
+use crate::{Blame, Failure, Outcome, tell};
 
 /// Says what to set on this machine so that packets at a rate are received without loss, and checks it; it changes nothing
 #[derive(Debug, Args)]

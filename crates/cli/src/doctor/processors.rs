@@ -6,7 +6,7 @@ use nilometer_model::Bytes;
 use rustix::process::{Resource, getrlimit};
 
 use super::{Finding, Verdict};
-use crate::host::text;
+use nilometer_storage::network::kernel_text;
 
 /// What the recorder's memory has, as a rule.
 const BUFFER: Bytes = Bytes(1 << 30);
@@ -20,7 +20,7 @@ pub(super) fn findings() -> Vec<Finding> {
 fn governors() -> BTreeMap<String, usize> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir("/sys/devices/system/cpu").into_iter().flatten().flatten() {
-        if let Some(name) = text(entry.path().join("cpufreq/scaling_governor")) {
+        if let Some(name) = kernel_text(entry.path().join("cpufreq/scaling_governor")) {
             *found.entry(name).or_insert(0) += 1;
         }
     }

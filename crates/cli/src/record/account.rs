@@ -15,13 +15,15 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{Prepared, Settings, summary::went_well};
-use crate::{host::counters::Counters, recorded::ended_how};
+use nilometer_storage::network::counters::NetworkCounters;
+
+use crate::recorded::ended_how;
 
 /// What was there before a recording, to compare with.
 #[derive(Debug)]
 pub(crate) struct Before {
     begun: Moment,
-    counters: Counters,
+    counters: NetworkCounters,
 }
 
 /// See the module.
@@ -46,9 +48,9 @@ pub(crate) struct Account {
 /// Counters since the machine was started, and what was counted while the recording ran.
 #[derive(Debug, Serialize)]
 struct Network {
-    before: Counters,
-    after: Counters,
-    meanwhile: Counters,
+    before: NetworkCounters,
+    after: NetworkCounters,
+    meanwhile: NetworkCounters,
 }
 
 #[derive(Debug, Serialize)]
@@ -60,7 +62,7 @@ struct Ended {
 impl Before {
     /// A recording begins now.
     pub(crate) fn now() -> Self {
-        Before { begun: Moment(Calendar::now().time), counters: Counters::now() }
+        Before { begun: Moment(Calendar::now().time), counters: NetworkCounters::now() }
     }
 
     /// When it began.
@@ -71,8 +73,8 @@ impl Before {
 
 impl Network {
     /// Until now.
-    fn since(before: &Counters) -> Self {
-        let after = Counters::now();
+    fn since(before: &NetworkCounters) -> Self {
+        let after = NetworkCounters::now();
         Network { meanwhile: after.since(before), before: before.clone(), after }
     }
 }

@@ -19,7 +19,7 @@ use nilometer_acquisition::{
         udp::{Allowed, Listening, ROOM},
     },
 };
-use nilometer_campaign::in_time;
+use nilometer_campaign::{in_time, run_id};
 use nilometer_model::{Bytes, Instrument, Nanos, packets::Packets};
 use nilometer_storage::{Calendar, Clock, Target, target::Directory};
 use nilometer_wire::{Known, WireFormat};
@@ -31,7 +31,6 @@ use super::{
 use crate::{
     Blame, Failure,
     describe::{PATIENCE, described_directory},
-    evaluate::run_id,
     instrument,
     recorded::{KEPT, check_buffer, check_name, check_place, make},
     tell,

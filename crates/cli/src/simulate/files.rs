@@ -14,6 +14,7 @@ use nilometer_acquisition::{
     sink::{LaneOptions, RawLayout, lanes_of},
     suited_engine,
 };
+use nilometer_campaign::run_id;
 use nilometer_model::{ByteRate, Bytes, Format, Instrument, Nanos, Storing, TargetDescription};
 use nilometer_storage::{Clock, Target, target::Directory};
 
@@ -21,7 +22,6 @@ use super::Asked;
 use crate::{
     Blame, Outcome,
     describe::described_directory,
-    evaluate::run_id,
     recorded::{check_buffer, check_name, check_place, durable_when, early_ends, lanes, make, stalls},
     signals::stop_on_signal,
     tell,

@@ -9,9 +9,10 @@ use std::path::PathBuf;
 use anyhow::{anyhow, bail, ensure};
 use clap::Args;
 use nilometer_acquisition::transport::udp::Address;
+use nilometer_campaign::run_id;
 use nilometer_model::{Instrument, Nanos, Seed};
 
-use crate::{Blame, Outcome, evaluate::run_id, instrument};
+use crate::{Blame, Outcome, instrument};
 use asked::{Rate, Shape, shape};
 use files::Files;
 use network::Network;

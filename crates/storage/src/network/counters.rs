@@ -5,25 +5,26 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::{interfaces, text};
+use super::{interfaces, kernel_text};
 
 /// Counted since the machine was started, or between two looks.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub(crate) struct Counters {
+pub struct NetworkCounters {
     /// By interface, and by name as in `/sys/class/net/*/statistics`.
-    pub(crate) interfaces: BTreeMap<String, BTreeMap<&'static str, u64>>,
+    pub interfaces: BTreeMap<String, BTreeMap<&'static str, u64>>,
     /// By name as in `/proc/net/snmp`, of UDP on this machine.
-    pub(crate) udp: BTreeMap<String, u64>,
+    pub udp: BTreeMap<String, u64>,
     /// Packets that processors dropped because too many waited, and times that they were stopped with more to do
     /// (`/proc/net/softnet_stat`).
-    pub(crate) softnet_dropped: u64,
-    pub(crate) softnet_squeezed: u64,
+    pub softnet_dropped: u64,
+    /// See `softnet_dropped`.
+    pub softnet_squeezed: u64,
 }
 
 /// What came.
 const CAME: [&str; 2] = ["rx_packets", "rx_bytes"];
 /// What was lost at an interface.
-pub(crate) const LOST: [&str; 7] = [
+pub const LOST: [&str; 7] = [
     "rx_dropped",
     "rx_errors",
     "rx_missed_errors",
@@ -33,16 +34,16 @@ pub(crate) const LOST: [&str; 7] = [
     "rx_nohandler",
 ];
 /// What was lost in UDP.
-pub(crate) const UDP_LOST: [&str; 4] = ["RcvbufErrors", "InErrors", "InCsumErrors", "MemErrors"];
+pub const UDP_LOST: [&str; 4] = ["RcvbufErrors", "InErrors", "InCsumErrors", "MemErrors"];
 
-impl Counters {
+impl NetworkCounters {
     /// As they are now. What the kernel does not tell is not there.
-    pub(crate) fn now() -> Self {
+    pub fn now() -> Self {
         let (softnet_dropped, softnet_squeezed) =
-            softnet(&text("/proc/net/softnet_stat").unwrap_or_default());
-        Counters {
+            softnet(&kernel_text("/proc/net/softnet_stat").unwrap_or_default());
+        NetworkCounters {
             interfaces: interfaces().into_iter().map(|name| (name.clone(), of_interface(&name))).collect(),
-            udp: udp(&text("/proc/net/snmp").unwrap_or_default()),
+            udp: udp(&kernel_text("/proc/net/snmp").unwrap_or_default()),
             softnet_dropped,
             softnet_squeezed,
         }
@@ -50,7 +51,7 @@ impl Counters {
 
     /// What was counted since `earlier`; interfaces by which nothing came are left out.
     #[must_use]
-    pub(crate) fn since(&self, earlier: &Counters) -> Self {
+    pub fn since(&self, earlier: &NetworkCounters) -> Self {
         let none = BTreeMap::new();
         let of = |(name, now): (&String, &BTreeMap<&'static str, u64>)| {
             let before = earlier.interfaces.get(name).unwrap_or(&none);
@@ -58,7 +59,7 @@ impl Counters {
         };
         let mut interfaces: BTreeMap<_, _> = self.interfaces.iter().map(of).collect();
         interfaces.retain(|_, counts: &mut BTreeMap<_, u64>| counts.values().any(|count| *count > 0));
-        Counters {
+        NetworkCounters {
             interfaces,
             udp: difference(&self.udp, &earlier.udp),
             softnet_dropped: self.softnet_dropped.saturating_sub(earlier.softnet_dropped),
@@ -67,7 +68,7 @@ impl Counters {
     }
 
     /// All that was lost on the way, by where; empty if nothing was.
-    pub(crate) fn losses(&self) -> Vec<String> {
+    pub fn losses(&self) -> Vec<String> {
         let mut losses = Vec::new();
         for (name, counts) in &self.interfaces {
             let lost = LOST.iter().filter_map(|what| Some((*what, *counts.get(what)?)));
@@ -94,7 +95,7 @@ fn difference<K: Ord + Clone>(now: &BTreeMap<K, u64>, before: &BTreeMap<K, u64>)
 
 fn of_interface(name: &str) -> BTreeMap<&'static str, u64> {
     let read = |what: &'static str| {
-        let count = text(format!("/sys/class/net/{name}/statistics/{what}"))?.parse().ok()?;
+        let count = kernel_text(format!("/sys/class/net/{name}/statistics/{what}"))?.parse().ok()?;
         Some((what, count))
     };
     CAME.into_iter().chain(LOST).filter_map(read).collect()
@@ -134,11 +135,11 @@ mod tests {
 
     #[test]
     fn what_was_lost_is_named_by_where() {
-        let counters = |dropped, errors| Counters {
+        let counters = |dropped, errors| NetworkCounters {
             interfaces: [("eth0".to_owned(), [("rx_packets", 100), ("rx_dropped", dropped)].into())].into(),
             udp: [("RcvbufErrors".to_owned(), errors)].into(),
             softnet_dropped: errors,
-            ..Counters::default()
+            ..NetworkCounters::default()
         };
         let since = counters(5, 9).since(&counters(3, 9));
         assert_eq!(since.losses(), ["eth0 rx_dropped 2"]);
@@ -149,7 +150,7 @@ mod tests {
 
     #[test]
     fn this_machine_has_counters() {
-        let now = Counters::now();
+        let now = NetworkCounters::now();
         assert!(now.interfaces.contains_key("lo") && now.udp.contains_key("RcvbufErrors"), "{now:?}");
     }
 }

@@ -1,0 +1,110 @@
+//! The beginning of a campaign: what stands at the head of its record, and the places that it makes on its targets.
+
+use std::sync::Arc;
+
+use nilometer_model::{
+    Results, Seed, TargetEntry,
+    plan::{PlannedCampaign, ResolvedPlan},
+};
+use nilometer_record::{Record, RecordError};
+use nilometer_storage::{
+    Target,
+    target::{CopySource, TargetError, open, run_handle},
+};
+
+use crate::environment::{environment, layouts};
+
+/// A campaign that can't begin.
+#[derive(Debug, thiserror::Error)]
+pub enum BeginError {
+    /// The record could not be written.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// A target can't be used.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+}
+
+/// The plan's title; a small scale is a part of it, since it is another measurement.
+fn titled(plan: &ResolvedPlan) -> String {
+    if (plan.scale - 1.0).abs() < f64::EPSILON {
+        return plan.title.clone();
+    }
+    format!("{} (at scale {})", plan.title, plan.scale)
+}
+
+/// What stands at the head of the record of a campaign, which this version of the program runs.
+pub fn record_head(resolved: &PlannedCampaign, version: &str) -> Results {
+    let mut targets = Vec::new();
+    for description in &resolved.targets {
+        targets.push(TargetEntry {
+            path: description.address.to_string(),
+            file_system: description.file_system.clone(),
+            description: Some(description.clone()),
+            left_out: None,
+        });
+    }
+    Results {
+        title: titled(&resolved.plan),
+        version: version.into(),
+        campaign: Some(resolved.clone()),
+        margin: resolved.plan.margin,
+        repeats: resolved.plan.repeats,
+        targets,
+        cells: resolved.plan.cells.clone(),
+        environment: environment(&resolved.targets).into_iter().chain(layouts(resolved)).collect(),
+        ..Results::default()
+    }
+}
+
+/// Where recordings are copied to, a directory as on a target. The record knows of it with the first target's.
+///
+/// # Errors
+/// If it can't be made, or the record not be written.
+pub fn make_archive(
+    resolved: &PlannedCampaign,
+    record: &mut Record,
+) -> Result<Option<Arc<dyn Target>>, BeginError> {
+    let Some(archive) = &resolved.archive else { return Ok(None) };
+    let id = run_id().named("archive").0;
+    record.note_runs(&run_handle(archive, id).map(|handle| (0, handle)).into_iter().collect::<Vec<_>>())?;
+    Ok(Some(open(archive, id, None)?))
+}
+
+/// Makes the run's place on each target that is used; none of others. The record knows of all before it is made, so that a
+/// resumed campaign finds it.
+///
+/// # Errors
+/// If one can't be made, or the record not be written.
+pub fn make_targets(
+    resolved: &PlannedCampaign,
+    in_use: &[bool],
+    record: &mut Record,
+) -> Result<Vec<Option<Arc<dyn Target>>>, BeginError> {
+    let id = run_id();
+    let used: Vec<_> = resolved.targets.iter().enumerate().filter(|(index, _)| in_use[*index]).collect();
+    let run = |index: usize| id.part(index as u64);
+    // Sources are one for each target, since several may be written at the same time.
+    let origin = |index: usize| {
+        let description = resolved.source.clone()?;
+        Some(CopySource { description, run: run(index).named("source").0 })
+    };
+    let mut handles = Vec::new();
+    for &(index, target) in &used {
+        let of_source = origin(index).and_then(|origin| run_handle(&origin.description, origin.run));
+        let of_both = run_handle(target, run(index).0).into_iter().chain(of_source);
+        handles.extend(of_both.map(|handle| (index, handle)));
+    }
+    record.note_runs(&handles)?;
+    let mut targets: Vec<Option<Arc<dyn Target>>> = vec![None; resolved.targets.len()];
+    for (index, description) in used {
+        targets[index] = Some(open(description, run(index).0, origin(index))?);
+    }
+    Ok(targets)
+}
+
+/// Different for each run: names of run directories are never used twice.
+pub fn run_id() -> Seed {
+    let since_epoch = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    Seed(since_epoch.as_nanos() as u64).part(u64::from(std::process::id()))
+}
