@@ -3,8 +3,8 @@
 
 use std::hint::black_box;
 
-use nilometer_acquisition::instrument::Content;
 use nilometer_model::{Data, DataKind, PixelType, Seed};
+use nilometer_recording::instrument::Content;
 use nilometer_storage::{Arena, Buffer};
 
 use crate::{

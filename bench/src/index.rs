@@ -11,11 +11,11 @@ use std::{
 };
 
 use anyhow::Context;
-use nilometer_acquisition::{
+use nilometer_model::{Format, Seed, Storing};
+use nilometer_recording::{
     Due,
     journal::{Entry, Head, RECORD},
 };
-use nilometer_model::{Format, Seed, Storing};
 
 use crate::{contest::Stop, place};
 

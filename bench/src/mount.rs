@@ -9,13 +9,15 @@ use std::{ffi::OsStr, fs::File, path::PathBuf, sync::Arc};
 use anyhow::Context;
 use nilometer_acquisition::{
     Delivery, Feed, Pace, Recorder, Setup,
-    instrument::{Content, Pattern},
-    journal::Head,
     sink::{LaneOptions, RawLayout, lanes_of},
     suited_engine,
 };
 use nilometer_model::{Format, Nanos, Storing};
 use nilometer_mount::{MountReaders, Mounted};
+use nilometer_recording::{
+    instrument::{Content, Pattern},
+    journal::Head,
+};
 use nilometer_storage::{
     Buffer, Clock, Target,
     target::{Posix, probe},

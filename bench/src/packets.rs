@@ -11,15 +11,14 @@ use std::{cell::Cell, fs, os::unix::fs::FileExt, path::Path, sync::Arc, thread, 
 
 use anyhow::Context;
 use nilometer_acquisition::{
-    Feed, Network, Port, Recorder, Setup, Stream, Traffic, Until,
-    assembly::{Missing, ReorderWindow},
-    instrument::Content,
-    journal::Head,
+    Feed, Network, Port, Recorder, Setup, Traffic, Until,
+    assembly::ReorderWindow,
     sink::{LaneOptions, RawLayout, lanes_of},
     suited_engine,
     transport::udp::{Listening, UdpInlet},
 };
 use nilometer_model::{DataKind, Format, Frequency, Nanos, PixelType, Storing, packets::frames_of_block};
+use nilometer_recording::{Missing, Stream, instrument::Content, journal::Head};
 use nilometer_storage::{
     Clock, Target,
     process::Usage,

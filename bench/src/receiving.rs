@@ -15,8 +15,7 @@ use std::{
 use anyhow::Context;
 use nilometer_acquisition::{
     Chronicle, Receiver, Ring, Until, Writer,
-    assembly::{Assembly, Missing, ReorderWindow},
-    instrument::Content,
+    assembly::{Assembly, ReorderWindow},
     sink::NullSink,
     transport::{
         Flow, SendPace, Sender, SendingStation, StreamCourse,
@@ -25,6 +24,7 @@ use nilometer_acquisition::{
     },
 };
 use nilometer_model::{DataKind, Frequency, Nanos, PixelType, packets::frames_of_block};
+use nilometer_recording::{Missing, instrument::Content};
 use nilometer_storage::{Arena, Clock, Drive, Engine, engine::Null, process::Usage};
 
 use crate::{

@@ -14,12 +14,14 @@ use std::{
 
 use nilometer_acquisition::{
     Delivery, Feed, Pace, Recorder, Setup,
-    instrument::{Content, Pattern},
-    journal::Head,
     sink::{LaneOptions, RawLayout, lanes_of},
     suited_engine,
 };
 use nilometer_model::{Format, Nanos, Storing};
+use nilometer_recording::{
+    instrument::{Content, Pattern},
+    journal::Head,
+};
 use nilometer_storage::{
     Arena, Buffer, Clock, Target,
     target::{Posix, probe},

@@ -20,15 +20,13 @@ use std::{
 };
 
 use anyhow::Context;
-use nilometer_acquisition::{
-    instrument::Content,
-    transport::{
-        Flow, Outlet, SendPace, Sender, SendingStation, Sent, StreamCourse,
-        faults::Faults,
-        udp::{Sending, UdpOutlet},
-    },
+use nilometer_acquisition::transport::{
+    Flow, Outlet, SendPace, Sender, SendingStation, Sent, StreamCourse,
+    faults::Faults,
+    udp::{Sending, UdpOutlet},
 };
 use nilometer_model::{DataKind, Frequency, PixelType};
+use nilometer_recording::instrument::Content;
 use nilometer_storage::Clock;
 use nilometer_wire::{Geometry, Ignored, Near, Packet, Part, WireFormat};
 

@@ -2,9 +2,9 @@
 
 use std::{fs, path::Path};
 
-use nilometer_acquisition::{cbf, instrument::Content};
 use nilometer_codec::{Bitshuffle, ElementSize, Method};
 use nilometer_model::{Data, DataKind, PixelType, Seed};
+use nilometer_recording::{cbf, instrument::Content};
 use nilometer_tests::{python, root};
 
 /// Has the other side do its part in this directory; what it printed. Nothing if it is not here.

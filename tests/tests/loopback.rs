@@ -3,8 +3,8 @@
 
 use std::{fs, net::UdpSocket, path::Path, time::Duration};
 
-use nilometer_acquisition::instrument::Content;
 use nilometer_model::{Ingest, Instrument, Results, Seed, plan::Goal};
+use nilometer_recording::instrument::Content;
 use nilometer_tests::{Ended, RECORDINGS_ONLY, run, start};
 use tempfile::TempDir;
 

@@ -2,7 +2,7 @@
 
 use std::{fs, net::SocketAddr, path::Path, time::Duration};
 
-use nilometer_acquisition::reader::{Recording, Trust};
+use nilometer_recording::reader::{Recording, Trust};
 use nilometer_tests::{Ended, FileSystem, PowerLoss, address, await_some, may_mount, run, start, status};
 use serde_json::Value;
 

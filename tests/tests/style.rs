@@ -10,19 +10,23 @@ use nilometer_tests::{assert_none, crates, files, is_for_tests, read, root};
 use syn::{File, ItemFn, ItemMod, spanned::Spanned, visit::Visit};
 
 /// Which crates a crate may depend on, as in the layout of the design. What stands under `tests` and `bench` may use all.
-const ARROWS: [(&str, &[&str]); 14] = [
+const ARROWS: [(&str, &[&str]); 15] = [
     ("fuzz", &[]),
     ("model", &["fuzz"]),
     ("codec", &[]),
     ("storage", &["model"]),
     ("record", &["model", "fuzz"]),
     ("wire", &["model"]),
-    ("acquisition", &["model", "codec", "storage", "wire", "fuzz"]),
-    ("hdf5", &["acquisition", "codec"]),
-    ("mount", &["acquisition"]),
+    ("recording", &["model", "codec", "storage", "wire"]),
+    ("acquisition", &["model", "codec", "storage", "wire", "recording", "fuzz"]),
+    ("hdf5", &["recording", "acquisition", "codec"]),
+    ("mount", &["recording"]),
     ("remote", &["storage"]),
     ("cluster", &["model", "storage"]),
-    ("campaign", &["model", "storage", "record", "wire", "acquisition", "cluster", "hdf5", "remote"]),
+    (
+        "campaign",
+        &["model", "storage", "record", "wire", "recording", "acquisition", "cluster", "hdf5", "remote"],
+    ),
     ("analysis", &["model"]),
     (
         "cli",
@@ -32,6 +36,7 @@ const ARROWS: [(&str, &[&str]); 14] = [
             "storage",
             "record",
             "wire",
+            "recording",
             "acquisition",
             "hdf5",
             "mount",

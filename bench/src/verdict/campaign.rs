@@ -7,7 +7,6 @@ use std::sync::{
 
 use nilometer_acquisition::{
     Chronicle, Delivery, Lane, Outcome, Pace, Ring, Source, Writer,
-    journal::Head,
     sink::{Gauge, RawFiles, RawLayout},
 };
 use nilometer_campaign::{Pass, sample_of};
@@ -16,6 +15,7 @@ use nilometer_model::{
     plan::{Cell, Goal, Phase, RecordingRun},
     sustained::step,
 };
+use nilometer_recording::journal::Head;
 use nilometer_storage::{
     Arena, Drive, Engine,
     clock::VirtualClock,

@@ -6,8 +6,8 @@
 
 use std::sync::Arc;
 
-use nilometer_acquisition::journal;
 use nilometer_model::{ByteRate, Nanos, RandomStream, Seed};
+use nilometer_recording::journal;
 use nilometer_storage::target::{Cost, Device, Speed, WriteCache};
 
 /// Bytes of a frame, of 256 x 256 pixels.

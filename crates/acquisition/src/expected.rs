@@ -2,7 +2,7 @@
 
 use nilometer_model::Packets;
 
-use crate::{Gap, instrument::Content};
+use nilometer_recording::{Gap, instrument::Content};
 use nilometer_wire::{Known, WireFormat};
 
 /// See the module.

@@ -21,7 +21,7 @@ use nilometer_storage::{
     buffer::ALIGNMENT, engine::Wake,
 };
 
-use crate::view::RecordingView;
+use nilometer_recording::view::RecordingView;
 use reading::{ExportPart, Reading};
 
 /// How it is written.
@@ -261,9 +261,9 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
-    use crate::view::{
+    use nilometer_recording::view::{
         Extent,
-        tests::{COURSES, laid_out, overtaken},
+        laid_out::{COURSES, laid_out, overtaken},
     };
 
     fn engine(directory: &TempDir, kind: EngineKind) -> Box<dyn Engine> {

@@ -7,7 +7,8 @@
 //! [`Source`] and [`Writer`] are workloads: threads drive them in production ([`Recorder`]), a test steps all of them on
 //! one virtual clock. A lane is a directory on a target with a writer of its own. A writer takes frames whenever its sink
 //! has room for one, so that a lane gets as many as it is fast at this moment, and no figure of its speed has to be kept
-//! or guessed. A lane that fails, or whose storage is full, hands its frames to the others. Each lane keeps its own journal, and a [`reader`] unites them, so that no lane is special.
+//! or guessed. A lane that fails, or whose storage is full, hands its frames to the others. Each lane keeps its own journal,
+//! and a [reader](nilometer_recording::reader) unites them, so that no lane is special.
 //!
 //! Two words: a frame is *acknowledged* when it survives the death of the process, *durable* when it survives the loss
 //! of power. A slot of the ring is free again when its frame is acknowledged.
@@ -15,37 +16,26 @@
 #![deny(unsafe_code)]
 
 pub mod assembly;
-pub mod cbf;
 mod chronicle;
 pub mod conformance;
 mod expected;
 pub mod export;
 mod follower;
-pub mod instrument;
-pub mod journal;
-mod ranges;
-pub mod reader;
 mod receiver;
 mod recorder;
-pub mod recording_file;
 mod recording_plan;
-pub mod recording_storage;
 pub mod replay;
 mod reserved;
 mod ring;
 pub mod sink;
 mod source;
-mod stream;
 pub mod transport;
-mod verify;
-pub mod view;
 mod watermark;
 mod writer;
 
 pub use chronicle::Chronicle;
 pub use expected::{Blocks, Expected};
 pub use follower::{Follower, Following, Purpose};
-pub use ranges::Ranges;
 pub use receiver::{Receiver, Span, Traffic, Until};
 pub use recorder::{
     Came, Copied, Ending, Feed, Lane, LaneStatus, Lost, Network, Outcome, Port, Recorder, RecordingError,
@@ -53,9 +43,7 @@ pub use recorder::{
 };
 pub use recording_plan::{LayoutOptions, PART, RecordingPlan, Retention, StoredFrames};
 pub use reserved::free_reserved;
-pub use ring::{Due, Frame, Gap, Packed, Ring, RingCounters, RingSnapshot, Taken, WhenFull};
+pub use ring::{Frame, Ring, RingCounters, RingSnapshot, Taken, WhenFull};
 pub use source::{Delivery, FillFrame, Pace, Source};
-pub use stream::{Stream, Wire};
-pub use verify::{Damaged, Headers, OVERWRITTEN, Verified, verify};
 pub use watermark::{Settled, Watermark};
 pub use writer::{PacketCount, StoredCounts, Writer, WriterTotals};

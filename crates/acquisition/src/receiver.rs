@@ -277,12 +277,13 @@ mod tests {
     use super::*;
     use crate::{
         Chronicle, Ring,
-        assembly::{Missing, ReorderWindow},
+        assembly::ReorderWindow,
         transport::{
             MemoryTransport, Outlet,
             udp::{Listening, Sending, UdpInlet, UdpOutlet},
         },
     };
+    use nilometer_recording::Missing;
     use nilometer_wire::{Known, Packet};
     use std::net::UdpSocket;
 

@@ -7,10 +7,8 @@ use std::fmt;
 use nilometer_model::{Bytes, Format, Instrument, Storing, TargetDescription, packets::frames_of_block};
 use nilometer_storage::buffer::ALIGNMENT;
 
-use crate::{
-    journal::Head,
-    sink::{Durability, RawLayout, Spacing},
-};
+use crate::sink::{Durability, RawLayout, Spacing};
+use nilometer_recording::journal::Head;
 
 /// What is stored: an instrument's frames, or blocks of its packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

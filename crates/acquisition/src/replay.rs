@@ -18,9 +18,9 @@ use std::{
 use nilometer_model::{ByteRate, Frequency, Nanos};
 use nilometer_storage::{Calendar, Clock};
 
-use crate::{
-    transport::{InStep, Outlet, SendPace, Sent, Waiting},
-    verify::OVERWRITTEN,
+use crate::transport::{InStep, Outlet, SendPace, Sent, Waiting};
+use nilometer_recording::{
+    OVERWRITTEN,
     view::{ReadAhead, RecordingView},
 };
 use nilometer_wire::{Geometry, Known, Packet, WireFormat};
@@ -164,7 +164,7 @@ fn own_rate(whole: &RecordingView) -> Option<f64> {
         return Some(rate as f64 * survey.lanes.len().max(1) as f64);
     }
     whole.recording(|recording| {
-        let [(first, begin), (last, end)] = recording.index.recent.span()?;
+        let [(first, begin), (last, end)] = recording.index.recent_span()?;
         let seconds = end.since(begin).seconds();
         let count = (last - first) * whole.frames_of_block();
         (seconds > 0.0 && count > 0).then(|| count as f64 / seconds)
@@ -381,12 +381,10 @@ mod tests {
     use nilometer_model::Storing;
 
     use super::*;
-    use crate::{
-        transport::trial::Kept,
-        view::{
-            Extent,
-            tests::{COURSES, laid_out, overtaken},
-        },
+    use crate::transport::trial::Kept;
+    use nilometer_recording::view::{
+        Extent,
+        laid_out::{COURSES, laid_out, overtaken},
     };
 
     fn replayed(which: usize, replaying: Replaying, stop: bool) -> (Vec<Vec<u8>>, Vec<u8>, Replayed) {

@@ -16,7 +16,7 @@ use rustix::{
     process::geteuid,
 };
 
-use crate::{
+use nilometer_recording::{
     journal::{Entry, RECORD, prefix},
     reader::journals_below,
     recording_file,

@@ -14,9 +14,10 @@ use nilometer_model::{Histogram, Nanos};
 use nilometer_storage::{Completion, Errno, Step, Wait, Workload, process::Usage};
 
 use crate::{
-    Due, Frame, Ring, Taken,
+    Frame, Ring, Taken,
     sink::{EncodeStage, FrameCount, Sink, Stored},
 };
+use nilometer_recording::Due;
 
 /// A lane of the recorder as a workload; `S` points to its sink.
 #[derive(Debug)]

@@ -3,12 +3,12 @@
 
 use std::{fs, hint::black_box, path::Path};
 
-use nilometer_acquisition::{
+use nilometer_fuzz::fuzz;
+use nilometer_model::{Format, Instrument, Storing};
+use nilometer_recording::{
     cbf::{self, Image},
     journal::{self, Entry, Head, RECORD},
 };
-use nilometer_fuzz::fuzz;
-use nilometer_model::{Format, Instrument, Storing};
 use nilometer_wire::{Known, Near, Packet};
 
 /// The instruments of the repository whose packets are known.

@@ -21,14 +21,16 @@ use std::{
 
 use nilometer_acquisition::{
     export::{Export, Exporting, SLOTS, read_back},
-    journal::RECORD,
-    reader::{Recording, Trust, with_below},
     replay::{Replay, Replaying},
     transport::{Outlet, Sent},
+};
+use nilometer_model::{ByteRate, plan::EngineKind};
+use nilometer_recording::{
+    journal::RECORD,
+    reader::{Recording, Trust, with_below},
     verify,
     view::{Extent, ReadAhead, RecordingView, Scan},
 };
-use nilometer_model::{ByteRate, plan::EngineKind};
 use nilometer_storage::{
     Clock, Drive,
     engine::{Options, on_directory},

@@ -4,17 +4,19 @@ use std::sync::{Arc, atomic::AtomicBool};
 
 use nilometer_acquisition::{
     Delivery, Ending, Feed, Pace, Recorder, Setup,
-    instrument::{Content, Pattern},
-    journal::Head,
-    reader::{Recording, Trust},
-    recording_storage::TargetDirectories,
     sink::{Durability, LaneOptions, RawLayout, lanes_of},
-    verify,
-    view::{Extent, RecordingView, Scan},
 };
 use nilometer_model::{
     Bytes, Coldness, FileSystemSpace, Format, Nanos, Schedule, Seed, Storing, TargetDescription,
     plan::EngineKind,
+};
+use nilometer_recording::{
+    instrument::{Content, Pattern},
+    journal::Head,
+    reader::{Recording, Trust},
+    recording_storage::TargetDirectories,
+    verify,
+    view::{Extent, RecordingView, Scan},
 };
 use nilometer_storage::{
     Clock, Engine, EngineError, OpKind, Target,

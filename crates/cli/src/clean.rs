@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
 use clap::Args;
-use nilometer_acquisition::{free_reserved, reader::with_below};
+use nilometer_acquisition::free_reserved;
 use nilometer_model::Bytes;
+use nilometer_recording::reader::with_below;
 use nilometer_storage::target::{self, TargetError};
 
 use crate::{Blame, Failure, Outcome, tell};

@@ -14,13 +14,13 @@ use std::{
 
 use anyhow::{Context, anyhow, ensure};
 use clap::Args;
-use nilometer_acquisition::{
+use nilometer_acquisition::export::{self, DamagedBlocks, ExportReadBack, Exporting, SLOTS};
+use nilometer_model::{ByteRate, Bytes, TargetDescription, plan::EngineKind};
+use nilometer_recording::{
     OVERWRITTEN,
-    export::{self, DamagedBlocks, ExportReadBack, Exporting, SLOTS},
     reader::{Recording, Trust},
     view::{Extent, RecordingView},
 };
-use nilometer_model::{ByteRate, Bytes, TargetDescription, plan::EngineKind};
 use nilometer_storage::{
     Clock, Drive, Engine,
     engine::{EngineError, Options, on_directory},

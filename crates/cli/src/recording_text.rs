@@ -2,7 +2,7 @@
 
 use std::{fmt::Display, io, path::PathBuf};
 
-use nilometer_acquisition::reader::{Recording, Unreadable};
+use nilometer_recording::reader::{Recording, Unreadable};
 
 /// As many ranges are named, of whatever there are many.
 const NAMED: usize = 20;

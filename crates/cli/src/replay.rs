@@ -5,15 +5,17 @@ use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 use anyhow::{Context, anyhow, ensure};
 use clap::Args;
 use nilometer_acquisition::{
-    reader::{Recording, Trust},
     replay::{Replay as Replayer, ReplayError, Replayed, Replaying},
     transport::{
         Outlet, TcpOutlet,
         udp::{Address, Sending, UdpOutlet},
     },
-    view::{Extent, RecordingView},
 };
 use nilometer_model::{ByteRate, Bytes};
+use nilometer_recording::{
+    reader::{Recording, Trust},
+    view::{Extent, RecordingView},
+};
 use nilometer_storage::Clock;
 
 use crate::{Blame, Failure, Outcome, recording_text::in_line, share::Share, signals::stop_on_signal, tell};

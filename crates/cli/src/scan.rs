@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use nilometer_acquisition::{
+use nilometer_model::{ByteRate, Bytes, Nanos, packets::Station};
+use nilometer_recording::{
     OVERWRITTEN,
     reader::{Recording, Trust, with_below},
     view::{Extent, Hole, Jump, RecordingView, Scan as Scanned},
 };
-use nilometer_model::{ByteRate, Bytes, Nanos, packets::Station};
 use nilometer_wire::Stamp;
 use serde_json::{Value, json};
 

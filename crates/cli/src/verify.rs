@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use anyhow::anyhow;
 use clap::Args;
-use nilometer_acquisition::{
+use nilometer_model::Bytes;
+use nilometer_recording::{
     Damaged, Headers, OVERWRITTEN, Verified,
     reader::{Index, OpenError, Recording, Trust},
     verify,
     view::{Extent, Jump, RecordingView},
 };
-use nilometer_model::Bytes;
 use nilometer_storage::process::BootId;
 use nilometer_wire::Stamp;
 

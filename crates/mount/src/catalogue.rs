@@ -12,7 +12,7 @@ use std::{
     time::SystemTime,
 };
 
-use nilometer_acquisition::{
+use nilometer_recording::{
     reader::{OpenError, Recording, Trust, Unreadable, journals_below, with_below},
     view::{Extent, RecordingView},
 };

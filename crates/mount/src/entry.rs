@@ -11,7 +11,7 @@ use std::{
     time::SystemTime,
 };
 
-use nilometer_acquisition::{recording_file::ReadAccess, view::RecordingView};
+use nilometer_recording::{recording_file::ReadAccess, view::RecordingView};
 
 use crate::{MountReaders, crew::Crew};
 

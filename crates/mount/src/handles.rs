@@ -11,7 +11,7 @@ use std::{
 };
 
 use fuser::{BackingId, Errno, FileHandle, FopenFlags, INodeNo, ReplyData, ReplyOpen};
-use nilometer_acquisition::view::{Asked, ReadAhead};
+use nilometer_recording::view::{Asked, ReadAhead};
 
 use crate::{crew::Crew, entry::Entry};
 

@@ -29,7 +29,7 @@ use std::{
 };
 
 use fuser::{BackgroundSession, Config, MountOption, Notifier, Session, SessionACL};
-use nilometer_acquisition::reader::OpenError;
+use nilometer_recording::reader::OpenError;
 
 use catalogue::{Catalogue, Forget};
 use files::{Files, inode};

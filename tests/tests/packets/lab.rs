@@ -9,15 +9,13 @@ use std::{
     time::Duration,
 };
 
-use nilometer_acquisition::{
-    instrument::Content,
-    transport::{
-        Flow, SendPace, Sender, SendingStation, StreamCourse,
-        faults::Faults,
-        udp::{Sending, UdpOutlet},
-    },
+use nilometer_acquisition::transport::{
+    Flow, SendPace, Sender, SendingStation, StreamCourse,
+    faults::Faults,
+    udp::{Sending, UdpOutlet},
 };
 use nilometer_model::{Frequency, Instrument, Seed};
+use nilometer_recording::instrument::Content;
 use nilometer_storage::Clock;
 use nilometer_tests::{Running, await_some, python, root, start};
 use nilometer_wire::{Known, vdif::VdifHeader};

@@ -14,16 +14,16 @@ use std::{
     time::Duration,
 };
 
-use nilometer_acquisition::{
-    instrument::Content,
-    reader::{Index, Trust},
-    transport::{
-        Flow, SendPace, Sender, SendingStation, StreamCourse,
-        faults::{FaultCounts, Faults},
-        udp::{Sending, UdpOutlet},
-    },
+use nilometer_acquisition::transport::{
+    Flow, SendPace, Sender, SendingStation, StreamCourse,
+    faults::{FaultCounts, Faults},
+    udp::{Sending, UdpOutlet},
 };
 use nilometer_model::{Frequency, Instrument, Seed};
+use nilometer_recording::{
+    instrument::Content,
+    reader::{Index, Trust},
+};
 use nilometer_storage::Clock;
 use nilometer_tests::{Ended, FileSystem, Running, await_some, may_mount, run, start};
 use nilometer_wire::{Known, WireFormat, vdif::VdifHeader};

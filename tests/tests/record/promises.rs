@@ -3,10 +3,10 @@
 
 use std::{fs, net::SocketAddr, os::unix::fs::MetadataExt, path::Path};
 
-use nilometer_acquisition::{
+use nilometer_acquisition::transport::{StreamCourse, faults::Faults};
+use nilometer_recording::{
     journal::{Entry, RECORD, prefix},
     reader::{Recording, Trust},
-    transport::{StreamCourse, faults::Faults},
 };
 use nilometer_storage::process::BootId;
 use nilometer_tests::{FileSystem, Running, address, await_some, may_mount, run, status};

@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use nilometer_acquisition::reader;
+use nilometer_recording::reader;
 use nilometer_tests::{FileSystem, await_some, may_mount, python, root, run, start};
 use rustix::process::{Signal, kill_process};
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 use nilometer_model::Nanos;
 use nilometer_storage::Buffer;
 
-use crate::ring::Gap;
+use nilometer_recording::Gap;
 use nilometer_wire::Geometry;
 
 /// Where packets lie in a block: frames one after the other, each of all its parts.

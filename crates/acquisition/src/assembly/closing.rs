@@ -4,11 +4,9 @@ use std::ops::Range;
 
 use nilometer_model::Nanos;
 
-use super::{Assembly, Block, CLOSED, HEADER, Header, Last, Missing};
-use crate::{
-    Frame,
-    ring::{Gap, Packed},
-};
+use super::{Assembly, Block, CLOSED, HEADER, Header, Last};
+use crate::Frame;
+use nilometer_recording::{Gap, Missing, Packed};
 use nilometer_wire::Near;
 
 impl Assembly {

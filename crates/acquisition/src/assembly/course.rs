@@ -27,7 +27,8 @@ use super::{
     candidates::{Behind, Candidate, Held},
     progress::StreamProgress,
 };
-use crate::{Gap, RingSnapshot};
+use crate::RingSnapshot;
+use nilometer_recording::Gap;
 
 /// Where no slot was free, the stream goes on when one in so many is free again: with one block at a time
 /// there would be a gap behind each.

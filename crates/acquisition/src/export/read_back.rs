@@ -2,7 +2,7 @@
 
 use std::{fs::File, io, ops::Range, os::unix::fs::FileExt};
 
-use crate::{
+use nilometer_recording::{
     instrument::{Content, ContentError, Origin},
     reader::{Checksums, FrameLocation, Recording},
     view::RecordingView,
@@ -179,9 +179,9 @@ mod tests {
     use nilometer_model::Storing;
 
     use super::*;
-    use crate::view::{
+    use nilometer_recording::view::{
         Extent,
-        tests::{COURSES, laid_out},
+        laid_out::{COURSES, laid_out},
     };
 
     #[test]

@@ -11,7 +11,7 @@ use std::{
 
 use nilometer_storage::{Buffer, engine::Wake};
 
-use crate::view::{ReadAhead, RecordingView};
+use nilometer_recording::view::{ReadAhead, RecordingView};
 
 /// A part of a recording that was read.
 #[derive(Debug)]

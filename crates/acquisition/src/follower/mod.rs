@@ -18,11 +18,12 @@ use std::{
 use nilometer_model::{ByteRate, Histogram, Nanos, ReaderTotals};
 use nilometer_storage::{Arena, Buffer, Completion, Errno, OpKind, Operation, Step, Wait, Workload};
 
-use crate::{
-    Expected, Frame, Ranges, Ring,
+use crate::Expected;
+use crate::{Frame, Ring, sink::RawLayout};
+use nilometer_recording::{
+    Ranges,
     journal::Entry,
     reader::{Change, FrameLocation, Index},
-    sink::RawLayout,
 };
 use tail::{Tail, decode};
 
@@ -481,11 +482,11 @@ impl Workload for Follower {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
+    use nilometer_model::{Format, Seed, Storing};
+    use nilometer_recording::{
         instrument::{Content, Pattern},
         journal::{Encoding, FrameExtent, Head, RECORD},
     };
-    use nilometer_model::{Format, Seed, Storing};
     use nilometer_storage::Open;
 
     fn follower() -> Follower {

@@ -3,10 +3,8 @@
 use nilometer_storage::{Buffer, OpKind, Open, Operation, ROOT, Slot};
 
 use super::names::Names;
-use crate::{
-    journal::{Encoding, FrameExtent, RECORD},
-    sink::RawLayout,
-};
+use crate::sink::RawLayout;
+use nilometer_recording::journal::{Encoding, FrameExtent, RECORD};
 
 /// A lane that is followed.
 #[derive(Debug)]

@@ -16,12 +16,12 @@ use nilometer_storage::{
 use super::threads::SourceTotals;
 use crate::{
     Delivery, Follower, Following, Purpose, Ring, Source,
-    assembly::{Assembly, Missing, ReorderWindow},
-    instrument::Content,
+    assembly::{Assembly, ReorderWindow},
     receiver::{Receiver, Traffic, Until},
     sink::RawLayout,
     transport::Transport,
 };
+use nilometer_recording::{Missing, instrument::Content};
 use nilometer_wire::WireFormat;
 
 /// See the module.

@@ -33,11 +33,12 @@ use std::{
 };
 
 use nilometer_model::Nanos;
+use nilometer_recording::Due;
 use nilometer_storage::{Buffer, Wake};
 
 use crate::{Chronicle, Watermark, watermark::Settled};
 use chunk_leases::{Asked, ChunkLeases};
-pub use frame::{Frame, Gap, Packed};
+pub use frame::Frame;
 
 /// The number of frames of this size, in bytes, that change hands at once: 256 KiB of them, 1 to 16.
 pub(crate) const fn batch(frame_size: usize) -> usize {
@@ -73,15 +74,6 @@ impl WhenFull {
             WhenFull::DropOldest => "drop-oldest",
         }
     }
-}
-
-/// The length of a recording that was ended in order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Due {
-    /// How many frames were due in all.
-    pub frames: u64,
-    /// Bytes of the last one, if it is a block of packets.
-    pub last: Option<u32>,
 }
 
 /// Shared by one source and any number of writers.

@@ -3,7 +3,7 @@
 use nilometer_codec::byte_offset;
 
 use super::FrameEncoder;
-use crate::{cbf, journal::Encoding};
+use nilometer_recording::{cbf, journal::Encoding};
 
 /// Makes files from frames of one size.
 #[derive(Debug)]

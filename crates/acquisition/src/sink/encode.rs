@@ -18,7 +18,8 @@ use std::{
 
 use nilometer_storage::{Arena, Buffer, engine::Wake, process::Usage};
 
-use crate::{Frame, journal::Encoding};
+use crate::Frame;
+use nilometer_recording::journal::Encoding;
 
 /// What is written in place of a frame's own bytes.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use nilometer_storage::{
 };
 
 use super::{EncodeStage, Gauge, Numbering, RawFiles, RawLayout, Sink, cbf::CbfEncoder};
-use crate::journal::Encoding;
+use nilometer_recording::journal::Encoding;
 
 /// A writer of a recording: where it writes, and what becomes of its frames there.
 #[derive(Debug)]

@@ -18,7 +18,8 @@ use std::{fmt::Debug, sync::Arc};
 use nilometer_model::Nanos;
 use nilometer_storage::{Completion, Errno, Operation, Wait, buffer::Alignment, engine::Wake};
 
-use crate::{Due, Frame};
+use crate::Frame;
+use nilometer_recording::Due;
 
 /// What became of frames.
 #[derive(Debug, Default)]

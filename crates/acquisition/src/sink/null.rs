@@ -4,7 +4,8 @@ use nilometer_model::Nanos;
 use nilometer_storage::{Completion, Errno, InFlightTable, Operation, ROOT, buffer::Alignment};
 
 use super::{RingNeeds, Sink, Stored};
-use crate::{Due, Frame, Packed};
+use crate::Frame;
+use nilometer_recording::{Due, Packed};
 
 /// See the module. Drive it with a null engine: its operations have no file.
 #[derive(Debug, Default)]

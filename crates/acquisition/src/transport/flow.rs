@@ -4,7 +4,7 @@
 //! Frames lie in slots, one after the other and round again. As many slots as there are distinct frames, or a multiple of
 //! them: what a slot gets next differs from what it holds in its stamp only.
 
-use crate::instrument::Content;
+use nilometer_recording::instrument::Content;
 use nilometer_wire::{Geometry, Packet, WireFormat};
 
 /// How the numbers of a stream go on, where they do not just go up.

@@ -271,13 +271,11 @@ mod tests {
     use nilometer_model::{DataKind, Frequency, PixelType};
 
     use super::*;
-    use crate::{
-        instrument::Content,
-        transport::{
-            StreamCourse,
-            trial::{Kept, Numbered},
-        },
+    use crate::transport::{
+        StreamCourse,
+        trial::{Kept, Numbered},
     };
+    use nilometer_recording::instrument::Content;
     use nilometer_wire::WireFormat;
 
     const FRAME: usize = 200;

@@ -9,10 +9,8 @@ use super::{
     faults::Faults,
     udp::{Sending, UdpOutlet},
 };
-use crate::{
-    Blocks,
-    instrument::{Content, ContentError},
-};
+use crate::Blocks;
+use nilometer_recording::instrument::{Content, ContentError};
 use nilometer_wire::{Geometry, Known, WireFormat};
 
 /// What is to be sent, and where to.

@@ -2,10 +2,10 @@
 
 use nilometer_acquisition::{
     conformance::sink_suite,
-    journal::Head,
     sink::{Durability, Gauge, NullSink, RawFiles, RawLayout, encode_stage},
 };
 use nilometer_model::{Format, Storing};
+use nilometer_recording::journal::Head;
 
 #[test]
 fn raw_files_are_a_proper_sink_in_each_way_of_storing() {

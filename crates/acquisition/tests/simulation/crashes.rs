@@ -1,12 +1,12 @@
 //! The recorder loses its power, or its process, at random moments, on targets that forget what was not synced. What it
 //! called durable, or acknowledged, is there afterwards. An engine that only pretends to sync must be found out.
 
-use nilometer_acquisition::{
+use nilometer_acquisition::sink::Durability;
+use nilometer_model::{Format, Nanos, Seed, Storing};
+use nilometer_recording::{
     instrument::Content,
     reader::{FrameLocation, Trust},
-    sink::Durability,
 };
-use nilometer_model::{Format, Nanos, Seed, Storing};
 use nilometer_storage::{
     OpKind,
     target::{Cost, Device, Simulated},

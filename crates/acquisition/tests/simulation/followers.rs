@@ -2,14 +2,16 @@
 
 use std::sync::{Arc, atomic::AtomicBool};
 
+use nilometer_acquisition::Expected;
 use nilometer_acquisition::{
-    Chronicle, Expected, Follower, Following, Purpose, Writer,
-    instrument::{Content, Pattern},
-    reader::Trust,
-    ring_of,
+    Chronicle, Follower, Following, Purpose, Writer, ring_of,
     sink::{Gauge, RawFiles, Sink},
 };
 use nilometer_model::{ByteRate, Format, Nanos, Seed, Storing};
+use nilometer_recording::{
+    instrument::{Content, Pattern},
+    reader::Trust,
+};
 use nilometer_storage::{
     Arena, Completion, Engine, Errno, OpKind, Step, Wait, Workload,
     clock::VirtualClock,

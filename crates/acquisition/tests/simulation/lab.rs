@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use nilometer_acquisition::{
     Chronicle, Delivery, Pace, Ring, Source, WhenFull, Writer, WriterTotals,
-    instrument::{Content, Pattern},
-    journal::{Entry, FrameExtent, Head, prefix},
-    reader::{Index, Trust},
     sink::{Durability, Gauge, Numbering, RawFiles, RawLayout, Streamer, encode_stage},
 };
 use nilometer_model::{Format, Nanos, Schedule, Seed, Storing};
+use nilometer_recording::{
+    instrument::{Content, Pattern},
+    journal::{Entry, FrameExtent, Head, prefix},
+    reader::{Index, Trust},
+};
 use nilometer_storage::{
     Arena, Buffer, Drive, Engine, OpKind, Open, Operation, ROOT, Slot, Target, Wait, Workload,
     clock::VirtualClock,

@@ -16,7 +16,7 @@ use nilometer_storage::target::{Cost, Device};
 use crate::lab::{Lab, PAGE, Run};
 
 /// A frame and its record in the journal, in bytes.
-const WRITTEN: u64 = PAGE + nilometer_acquisition::journal::RECORD as u64;
+const WRITTEN: u64 = PAGE + nilometer_recording::journal::RECORD as u64;
 
 /// A target that stands still once.
 #[derive(Debug, Clone, Copy)]

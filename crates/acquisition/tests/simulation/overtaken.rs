@@ -1,7 +1,8 @@
 //! A write that takes longer than those behind it: what is acknowledged then, and what a reader finds after a kill.
 
-use nilometer_acquisition::{reader::Trust, sink::Durability};
+use nilometer_acquisition::sink::Durability;
 use nilometer_model::{Nanos, Storing};
+use nilometer_recording::reader::Trust;
 use nilometer_storage::{Completion, Engine, OpKind, Operation, Wait, target::Simulated};
 
 use crate::lab::{Lab, PAGE};

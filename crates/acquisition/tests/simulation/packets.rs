@@ -8,14 +8,17 @@ use std::{
 };
 
 use nilometer_acquisition::{
-    Chronicle, Follower, Following, Purpose, Receiver, Ring, Stream, Traffic, Until, Writer,
-    assembly::{Assembly, Missing, ReorderWindow},
-    journal::{self, Entry, Head},
-    reader::{Index, Trust},
+    Chronicle, Follower, Following, Purpose, Receiver, Ring, Traffic, Until, Writer,
+    assembly::{Assembly, ReorderWindow},
     sink::{Durability, Gauge, RawFiles, RawLayout},
     transport::MemoryTransport,
 };
 use nilometer_model::{Format, Nanos, Seed, Storing};
+use nilometer_recording::{
+    Missing, Stream,
+    journal::{self, Entry, Head},
+    reader::{Index, Trust},
+};
 use nilometer_storage::{
     Arena, Completion, Drive, Engine, Step, Wait, Workload,
     clock::VirtualClock,

@@ -5,14 +5,14 @@ use std::{
     sync::Arc,
 };
 
-use nilometer_acquisition::{
-    export::{Export, Exporting, SLOTS},
+use nilometer_acquisition::export::{Export, Exporting, SLOTS};
+use nilometer_model::{Bytes, Format, Nanos, Storing, plan::EngineKind};
+use nilometer_recording::{
     reader::{OpenError, Recording, Trust},
     recording_storage::{RecordingStorage, TargetDirectories},
     verify,
     view::{Extent, RecordingView, Scan},
 };
-use nilometer_model::{Bytes, Format, Nanos, Storing, plan::EngineKind};
 use nilometer_storage::{
     Buffer, Clock, Drive, Engine, OpKind, Open, Operation, ROOT, Slot, Target, Wait, engine::Options,
     target::Memory,

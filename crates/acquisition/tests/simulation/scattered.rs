@@ -5,11 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use nilometer_acquisition::{
     WhenFull,
-    instrument::Pattern,
-    reader::{Index, Trust},
     sink::{Numbering, Streamer},
 };
 use nilometer_model::{Nanos, Seed, Storing};
+use nilometer_recording::{
+    instrument::Pattern,
+    reader::{Index, Trust},
+};
 use nilometer_storage::{OpKind, target::Device};
 
 use crate::{

@@ -1,7 +1,8 @@
 //! One file instead of many: growing, or shared by lanes.
 
-use nilometer_acquisition::{reader::Trust, sink::Durability};
+use nilometer_acquisition::sink::Durability;
 use nilometer_model::{Nanos, Storing};
+use nilometer_recording::reader::Trust;
 use nilometer_storage::{
     Completion, Engine, Errno, OpKind, Operation, Slot, Wait,
     target::{Cost, Device},

@@ -1,7 +1,7 @@
 //! The recorder's stages on one virtual clock, against what theory says.
 
-use nilometer_acquisition::reader::Trust;
 use nilometer_model::{Histogram, Nanos, Seed};
+use nilometer_recording::reader::Trust;
 use nilometer_storage::{
     Engine, Errno, OpKind,
     engine::wrap::{FaultEffect, Faulty, Rule, When},

@@ -10,14 +10,15 @@ use std::{
     thread,
 };
 
+use nilometer_acquisition::Expected;
 use nilometer_acquisition::{
-    Copied, Expected, Feed, Follower, Following, LayoutOptions, Outcome, Purpose, Recorder, RecordingError,
+    Copied, Feed, Follower, Following, LayoutOptions, Outcome, Purpose, Recorder, RecordingError,
     RecordingPlan, Retention, Setup, StoredFrames,
-    journal::Head,
     sink::{LaneOptions, RawLayout, lanes_of},
     suited_engine,
 };
 use nilometer_model::{Bytes, Histogram, Nanos, ReaderTotals, Readers, TargetDescription, plan::EngineKind};
+use nilometer_recording::journal::Head;
 use nilometer_storage::{Clock, Drive, Target, TargetError, engine::Options, process::Usage};
 
 use crate::{patience::within, phase::Run};

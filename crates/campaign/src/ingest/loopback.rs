@@ -11,9 +11,10 @@ use std::{
     thread,
 };
 
+use nilometer_acquisition::Expected;
 use nilometer_acquisition::{
-    Expected, Network, Port, Stream, Until,
-    assembly::{Missing, ReorderWindow},
+    Network, Port, Until,
+    assembly::ReorderWindow,
     transport::{
         Left, Sender, Simulation, Transport,
         faults::Faults,
@@ -21,6 +22,7 @@ use nilometer_acquisition::{
     },
 };
 use nilometer_model::{Bytes, Instrument, Invalid, Nanos, Packets, Seed};
+use nilometer_recording::{Missing, Stream};
 use nilometer_storage::{Calendar, Clock};
 use nilometer_wire::Known;
 

@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, atomic::AtomicBool};
 
+use nilometer_acquisition::Expected;
 use nilometer_acquisition::{
-    Delivery, Expected, Feed, LayoutOptions, Pace, RecordingPlan, Retention, Setup, StoredFrames, Stream,
-    instrument::Content,
+    Delivery, Feed, LayoutOptions, Pace, RecordingPlan, Retention, Setup, StoredFrames,
     sink::{LaneOptions, RawLayout, lanes_of},
     suited_engine,
 };
@@ -12,6 +12,7 @@ use nilometer_model::{
     Bytes, Instrument, Invalid, Seed, TargetDescription,
     plan::{Goal, RecordingRun, Route},
 };
+use nilometer_recording::{Stream, instrument::Content};
 use nilometer_storage::{Target, TargetError, engine::Options};
 
 use super::loopback::{self, Sends};

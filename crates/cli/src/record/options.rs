@@ -5,8 +5,9 @@ use std::{fmt::Display, net::IpAddr, path::PathBuf, str::FromStr};
 
 use anyhow::Context;
 use clap::{Args, builder::PossibleValuesParser, builder::TypedValueParser};
-use nilometer_acquisition::{assembly::Missing, transport::udp::Address};
+use nilometer_acquisition::transport::udp::Address;
 use nilometer_model::{Bytes, Moment, Nanos, packets::VlbiMode};
+use nilometer_recording::Missing;
 use serde::{Deserialize, Deserializer, de};
 
 use crate::small_file;

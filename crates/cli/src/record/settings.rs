@@ -8,10 +8,8 @@ use std::{
 
 use anyhow::{Context, ensure};
 use nilometer_acquisition::{
-    Feed, LayoutOptions, Network, PART, Port, Recorder, RecordingPlan, Retention, Setup, StoredFrames,
-    Stream, Until,
-    assembly::{Missing, ReorderWindow},
-    journal::Head,
+    Feed, LayoutOptions, Network, PART, Port, Recorder, RecordingPlan, Retention, Setup, StoredFrames, Until,
+    assembly::ReorderWindow,
     sink::{Durability, LaneOptions, RawLayout, lanes_of},
     suited_engine,
     transport::{
@@ -21,6 +19,7 @@ use nilometer_acquisition::{
 };
 use nilometer_campaign::{in_time, run_id};
 use nilometer_model::{Bytes, Instrument, Nanos, packets::Packets};
+use nilometer_recording::{Missing, Stream, journal::Head};
 use nilometer_storage::{Calendar, Clock, Target, target::Directory};
 use nilometer_wire::{Known, WireFormat};
 

@@ -10,12 +10,12 @@ use clap::{Args, builder::PossibleValuesParser};
 use nilometer_acquisition::{
     Delivery, Feed, LayoutOptions, Outcome as Recorded, Pace, Recorder, RecordingPlan, Setup, StoredFrames,
     WhenFull,
-    instrument::Content,
     sink::{LaneOptions, RawLayout, lanes_of},
     suited_engine,
 };
 use nilometer_campaign::run_id;
 use nilometer_model::{ByteRate, Bytes, Format, Instrument, Nanos, Storing, TargetDescription};
+use nilometer_recording::instrument::Content;
 use nilometer_storage::{Clock, Target, target::Directory};
 
 use super::Asked;

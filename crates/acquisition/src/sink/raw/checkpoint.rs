@@ -11,7 +11,8 @@
 use nilometer_model::Nanos;
 
 use super::{FileStep, RawFiles};
-use crate::{Frame, journal::Entry, sink::FrameCount};
+use crate::{Frame, sink::FrameCount};
+use nilometer_recording::journal::Entry;
 
 /// A frame that is written, and its record is not.
 #[derive(Debug)]

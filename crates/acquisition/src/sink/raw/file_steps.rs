@@ -8,7 +8,7 @@ use super::{
     Files, Log, Placement, RawLayout,
     layout::{STREAMER, THROUGH},
 };
-use crate::journal::Entry;
+use nilometer_recording::journal::Entry;
 
 /// A step of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

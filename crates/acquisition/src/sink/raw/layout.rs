@@ -8,8 +8,9 @@ use nilometer_storage::{
 };
 
 use super::FileOffset;
-use crate::{
-    Frame, Packed, Stream,
+use crate::Frame;
+use nilometer_recording::{
+    Packed, Stream,
     instrument::Origin,
     journal::{Encoding, FrameExtent, Head},
 };

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use nilometer_storage::{Buffer, Operation, Slot};
 
-use crate::journal::{Entry, RECORD};
+use nilometer_recording::journal::{Entry, RECORD};
 
 /// See the module.
 #[derive(Debug, Default)]

@@ -43,10 +43,7 @@ use nilometer_model::Nanos;
 use nilometer_storage::{Arena, Buffer, Completion, Errno, InFlightTable, OpKind, Operation, Wait};
 
 use super::{RingNeeds, Sink, Stored};
-use crate::{
-    Due, Frame, Packed,
-    journal::{Encoding, Entry, RECORD, origin_entries, stream_entries},
-};
+use crate::Frame;
 use checkpoint::{Undurable, Unlogged};
 use chunks::Chunks;
 use file_steps::{FileStep, Program};
@@ -56,6 +53,10 @@ use grouping::{FrameGroup, Grouping};
 use layout::STREAMER;
 pub use layout::{Durability, RawLayout, Spacing, Streamer};
 use log::Log;
+use nilometer_recording::{
+    Due, Packed,
+    journal::{Encoding, Entry, RECORD, origin_entries, stream_entries},
+};
 pub use numbering::Numbering;
 use placement::{LastFile, Placement};
 

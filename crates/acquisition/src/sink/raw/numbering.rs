@@ -29,7 +29,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nilometer_model::ChunkNumber;
 
-use crate::journal::Head;
+use nilometer_recording::journal::Head;
 
 /// The numbers of all chunks of a recording, shared by its lanes: a clone refers to the same numbers.
 #[derive(Debug, Clone, Default)]

@@ -5,7 +5,7 @@ use nilometer_model::Nanos;
 use nilometer_storage::{Buffer, Operation};
 
 use super::{RawFiles, file_steps::FileStep, layout::OPEN};
-use crate::journal::Entry;
+use nilometer_recording::journal::Entry;
 
 impl RawFiles {
     pub(super) fn has_room_for_a_chunk(&self) -> bool {

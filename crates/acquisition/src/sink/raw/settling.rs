@@ -25,9 +25,9 @@ use super::{
 };
 use crate::{
     Frame,
-    journal::Entry,
     sink::{Encoded, FrameCount, Stored},
 };
+use nilometer_recording::journal::Entry;
 
 impl RawFiles {
     /// Takes a write of one frame, or of a group, that came back. A write that moved fewer bytes than asked

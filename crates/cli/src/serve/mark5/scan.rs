@@ -1,11 +1,11 @@
 //! What a recording says of its time: that of its first frame, and how long its frames last.
 
 use anyhow::Result;
-use nilometer_acquisition::{
+use nilometer_model::{Moment, Nanos};
+use nilometer_recording::{
     reader::{Recording, Trust},
     view::{Extent, RecordingView, Scan as Scanned},
 };
-use nilometer_model::{Moment, Nanos};
 use nilometer_wire::EPOCH;
 
 use crate::serve::state::Scan;

@@ -23,7 +23,7 @@ use super::{
     Durability, FileStep, RawLayout,
     layout::{FIRST, OPEN},
 };
-use crate::journal::{Entry, Head};
+use nilometer_recording::journal::{Entry, Head};
 
 /// See the module.
 pub(super) trait Placement: Debug + Send {

@@ -115,7 +115,7 @@ const TEXTS_MAX: usize = 1 << 16;
 
 /// A frame that came or went, for whoever follows a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Change {
+pub enum Change {
     /// It is acknowledged.
     Added {
         /// The frame.
@@ -193,7 +193,7 @@ impl Index {
     }
 
     /// Adds a lane of which no record is taken yet, if it is of the same recording: its number.
-    pub(crate) fn add_lane(&mut self, head: Head) -> Option<usize> {
+    pub fn add_lane(&mut self, head: Head) -> Option<usize> {
         if self.heads.first().is_some_and(|first| first.recording != head.recording) {
             return None;
         }
@@ -205,12 +205,12 @@ impl Index {
     }
 
     /// How many records of a lane's journal were taken: what comes next is that of this number.
-    pub(crate) fn records(&self, lane: usize) -> u64 {
+    pub fn records(&self, lane: usize) -> u64 {
         self.lanes[lane].records
     }
 
     /// Takes in records of a lane from one on, as they come: those that are new to it. How many there were.
-    pub(crate) fn follow(
+    pub fn follow(
         &mut self,
         lane: usize,
         from: u64,
@@ -344,7 +344,7 @@ impl Index {
     }
 
     /// Forgets a frame that nobody will ask for any more.
-    pub(crate) fn forget(&mut self, number: u64) {
+    pub fn forget(&mut self, number: u64) {
         self.frames.remove(number);
         self.copies.remove(&number);
         self.recent.forget(number);
@@ -377,6 +377,11 @@ impl Index {
     /// Whether the file that a place was in is removed, or overwritten there.
     pub fn is_gone(&self, location: FrameLocation) -> bool {
         self.lanes[location.lane].removed.is_some_and(|last| location.file() <= last)
+    }
+
+    /// The first and the last of the frames that were complete last, each with when it was due; none if there are none.
+    pub fn recent_span(&self) -> Option<[(u64, Nanos); 2]> {
+        self.recent.span()
     }
 
     /// Every place where a frame is.

@@ -178,7 +178,7 @@ pub(crate) fn follows(path: &Path) -> io::Result<()> {
 }
 
 /// Hands out the names in a directory, opened by the same rule, and what they are of; those that are text.
-pub(crate) fn each_name(path: &Path, mut take: impl FnMut(&str, FileType)) -> io::Result<()> {
+pub fn each_name(path: &Path, mut take: impl FnMut(&str, FileType)) -> io::Result<()> {
     let directory = open_directory(path)?;
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let listed = rustix::fs::openat(directory.as_fd(), ".", flags, Mode::empty())?;

@@ -15,7 +15,7 @@ pub use checksums::Checksums;
 pub use frames::FrameReader;
 pub(crate) use frames::read_encoded;
 pub(crate) use grow::{Look, News};
-pub(crate) use index::Change;
+pub use index::Change;
 pub use index::{ChunkNames, FrameLocation, Index, Trust};
 pub use labels::Numbers;
 pub use placements::Placements;

@@ -45,7 +45,7 @@ impl RecordingView {
     }
 
     /// Whether this block could not be read, when that was tried.
-    pub(crate) fn is_faulted(&self, block: u64) -> bool {
+    pub fn is_faulted(&self, block: u64) -> bool {
         self.lock_faults().blocks.contains(block)
     }
 

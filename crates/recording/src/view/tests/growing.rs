@@ -14,8 +14,8 @@ fn block(number: u64) -> Vec<u8> {
     (first..first + FRAMES_OF_BLOCK).flat_map(|number| frame(&*format, COURSES[0].2, number, false)).collect()
 }
 
-fn lanes(count: usize, storing: Storing) -> Lanes {
-    Lanes::new(count, storing, &stream(COURSES[0], &known(COURSES[0].1)))
+fn lanes(count: usize, storing: Storing) -> LaidOut {
+    LaidOut::new(count, storing, &stream(COURSES[0], &known(COURSES[0].1)))
 }
 
 fn read_all(whole: &RecordingView) -> Vec<u8> {
@@ -28,7 +28,7 @@ fn read_all(whole: &RecordingView) -> Vec<u8> {
 fn a_recording_that_grows_is_shown_up_to_the_mark() {
     let course = COURSES[0];
     let format = sender(course.0);
-    let mut lanes = Lanes::new(2, Storing::Growing, &stream(course, &known(course.1)));
+    let mut lanes = LaidOut::new(2, Storing::Growing, &stream(course, &known(course.1)));
     let bytes = |block: u64| -> Vec<u8> {
         let first = block * FRAMES_OF_BLOCK;
         (first..first + 4).flat_map(|number| frame(&*format, course.2, number, false)).collect()

@@ -46,7 +46,8 @@ impl Ranges {
         self.0.iter().map(|(&first, &end)| first..end)
     }
 
-    pub(crate) fn add(&mut self, number: u64) {
+    /// Adds a number.
+    pub fn add(&mut self, number: u64) {
         self.add_all(number..number + 1);
     }
 

@@ -6,7 +6,7 @@ use nilometer_model::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::{Gap, Packed, assembly::Missing, journal};
+use crate::{Gap, Missing, Packed, journal};
 use nilometer_wire::{Geometry, Known};
 
 /// Blocks of frames, each of which came in packets.

@@ -25,6 +25,8 @@ mod continuity;
 mod faults;
 mod files;
 mod fill;
+#[cfg(any(test, feature = "test-kit"))]
+pub mod laid_out;
 mod read_ahead;
 mod runs;
 mod scan;
@@ -332,19 +334,19 @@ impl RecordingView {
     }
 
     /// The first block from this one on that is there, by the journals.
-    pub(crate) fn next_there(&self, block: u64) -> Option<u64> {
+    pub fn next_there(&self, block: u64) -> Option<u64> {
         let State { recording, blocks, .. } = &*self.state();
         recording.index.frames.next(block).filter(|next| *next < blocks.end())
     }
 
     /// The offsets of a block in the view, in bytes.
-    pub(crate) fn range_of(&self, block: u64) -> Range<u64> {
+    pub fn range_of(&self, block: u64) -> Range<u64> {
         let blocks = &self.state().blocks;
         blocks.begin(block)..blocks.begin(block + 1)
     }
 
     /// Every place where a block is recorded.
-    pub(crate) fn places(&self, block: u64) -> Vec<FrameLocation> {
+    pub fn places(&self, block: u64) -> Vec<FrameLocation> {
         self.state().recording.index.places(block).collect()
     }
 
@@ -485,4 +487,4 @@ impl RecordingView {
 }
 
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;

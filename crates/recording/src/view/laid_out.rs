@@ -1,0 +1,238 @@
+//! For tests: recordings of packets that are laid out by hand, block by block, without a recorder.
+
+use std::{
+    fs::{self, File},
+    ops::Range,
+    os::unix::fs::FileExt,
+    path::PathBuf,
+};
+
+use nilometer_model::{Format, Instrument, Storing};
+use nilometer_wire::{Known, WireFormat};
+use tempfile::TempDir;
+
+use super::{Extent, RecordingView};
+use crate::{
+    Due, Gap, Missing, Stream,
+    journal::{Entry, Head, RECORD, stream_entries},
+    reader::{Recording, Trust},
+};
+
+/// Frames in each block.
+pub const FRAMES_OF_BLOCK: u64 = 4;
+const BEGINS: u64 = 812_345_678;
+const TELESCOPE: &str = "shape = [40_000]\npixel = \"uint2\"\nframe_rate = \"100 Hz\"\n";
+
+/// The most threads of a course that the recorder was not told of.
+pub const THREADS: u64 = 2;
+
+/// As it is sent, as the recorder was told, and as it is stored.
+pub type Course = (&'static str, &'static str, Format);
+/// One of each kind of packets.
+pub const COURSES: [Course; 5] = [
+    (
+        "format.vdif = { payload = \"1000 B\", threads = [2, 0, 1, 3, 7], stations = [\"Mc\"] }",
+        "format.vdif = { payload = \"1000 B\", threads = [2, 0, 1, 3, 7], stations = [\"Mc\"] }",
+        Format::Vdif,
+    ),
+    (
+        "format.vdif = { payload = \"1000 B\", threads = [9, 4] }",
+        "serial = { at = { offset = 1, bytes = 4 } }\nprefix = \"5 B\"\nformat.vdif = { payload = \"1000 B\" }",
+        Format::Vdif,
+    ),
+    (
+        "format.vdif = { payload = \"5000 B\", threads = [5], edv = 2 }",
+        "format.vdif = { payload = \"5000 B\" }",
+        Format::Vdif,
+    ),
+    ("format.mark5b = { frame = \"whole\" }", "format.mark5b = {}", Format::Mark5b),
+    ("format.raw = { payload = \"1234 B\" }", "format.raw = { payload = \"1234 B\" }", Format::Raw),
+];
+
+/// An instrument with these packets.
+pub fn instrument(shape: &str, packets: &str) -> Instrument {
+    let head = "name = \"t\"\ntitle = \"t\"\nsource = \"t\"\n";
+    Instrument::parse(&format!("{head}{shape}[packets]\n{packets}\n"), "t.toml").expect("it is one")
+}
+
+/// What is known of them.
+pub fn known(packets: &str) -> Known {
+    Known { begins: BEGINS, ..Known::of(&instrument(TELESCOPE, packets)) }
+}
+
+/// As they are sent.
+pub fn sender(packets: &str) -> Box<dyn WireFormat> {
+    nilometer_wire::of(&instrument(TELESCOPE, packets).packets.expect("it has some"), &known(packets))
+        .expect("it can be made")
+}
+
+/// As the journal says what they are.
+pub fn stream((_, told, stored): Course, known: &Known) -> Stream {
+    let packets = instrument(TELESCOPE, told).packets.expect("it has some");
+    let format = nilometer_wire::of(&packets, known).expect("it can be made");
+    Stream::new(stored, format.geometry(), Missing::Filled).sent_as(&packets, known)
+}
+
+/// A frame as it was sent, or as it must stand where it is missing.
+pub fn frame(format: &dyn WireFormat, stored: Format, number: u64, missing: bool) -> Vec<u8> {
+    let mut bytes: Vec<u8> =
+        (0..format.geometry().frame_size()).map(|at| (at as u64 * 7 + number * 13) as u8).collect();
+    if missing {
+        bytes.as_chunks_mut().0.fill(0x1122_3344_u32.to_le_bytes());
+        let rest = bytes.len() % 4;
+        let end = bytes.len() - rest;
+        bytes[end..].copy_from_slice(&0x1122_3344_u32.to_le_bytes()[..rest]);
+    }
+    format.make(number, 0, &mut vec![0; format.geometry().prefix], &mut bytes);
+    if missing && stored == Format::Vdif {
+        bytes[3] |= 0x80;
+    }
+    bytes
+}
+
+/// Of a ring.
+const PARTS: u64 = 3;
+
+/// A recording that somebody writes.
+#[derive(Debug)]
+pub struct LaidOut {
+    pub(super) directories: Vec<TempDir>,
+    pub(super) head: Head,
+    pub(super) journals: Vec<Vec<Entry>>,
+    blocks: Vec<u64>,
+}
+
+impl LaidOut {
+    /// With so many lanes, each in a directory of its own.
+    pub fn new(lanes: usize, storing: Storing, stream: &Stream) -> Self {
+        let size = stream.frame_size() as u64 * FRAMES_OF_BLOCK;
+        let head = Head {
+            recording: 5,
+            lane: 0,
+            lanes: lanes as u32,
+            frame_size: size,
+            stride: size,
+            frames_per_file: 3,
+            storing,
+            format: stream.format(),
+        };
+        let journal = |lane| {
+            let head = [Entry::Head(Head { lane, ..head })];
+            head.into_iter().chain(stream_entries(&stream.text())).collect()
+        };
+        LaidOut {
+            directories: (0..lanes).map(|_| tempfile::tempdir().expect("a temporary directory")).collect(),
+            head,
+            journals: (0..lanes as u32).map(journal).collect(),
+            blocks: vec![0; lanes],
+        }
+    }
+
+    /// Stores a block, complete at this second, with these gaps.
+    pub fn store(&mut self, lane: usize, number: u64, bytes: &[u8], due: u64, gaps: &[Gap]) {
+        let Head { frames_per_file, stride, storing, .. } = self.head;
+        let (file, issued) = (self.blocks[lane] / frames_per_file, self.blocks[lane] % frames_per_file);
+        let stored = self.blocks[lane];
+        let round = stored % (PARTS * frames_per_file);
+        let positions = [(Storing::Files, issued), (Storing::Growing, stored), (Storing::Ring, round)];
+        let position =
+            positions.iter().find(|(of, _)| *of == storing).map_or(number, |(_, position)| *position);
+        self.blocks[lane] += 1;
+        let path =
+            self.directories[lane].path().join(Head { lane: lane as u32, ..self.head }.file_name("n", file));
+        let file_there = File::options().create(true).truncate(false).write(true).open(path).expect("a file");
+        file_there.write_all_at(bytes, position * stride).expect("room");
+        let extent = self.head.extent(file, position * stride, bytes.len() as u32);
+        self.journals[lane].extend(gaps.iter().map(|gap| Entry::Gap { number, gap: *gap }));
+        let due = due * 1_000_000_000;
+        let checksum = Some(crc32fast::hash(bytes));
+        self.journals[lane].push(Entry::Frame { number, extent, due, checksum });
+    }
+
+    /// Writes the journals, but for so many of their last records.
+    pub fn publish(&self, but: usize) {
+        for (lane, entries) in self.journals.iter().enumerate() {
+            let mut bytes = vec![0; (entries.len() - but) * RECORD];
+            for (sequence, (record, entry)) in bytes.chunks_exact_mut(RECORD).zip(entries).enumerate() {
+                entry.put(sequence as u64, record);
+            }
+            fs::write(self.directories[lane].path().join(format!("n.{lane}.journal")), bytes).expect("room");
+        }
+    }
+
+    /// What is in this file will be overwritten.
+    pub fn remove(&mut self, lane: usize, file: u64) {
+        self.journals[lane].push(Entry::Removed { file });
+    }
+
+    /// It ends in order, with whole blocks.
+    pub fn end(&mut self, frames: u64) {
+        self.end_with(Due { frames, last: None });
+    }
+
+    /// It ends in order.
+    pub fn end_with(&mut self, due: Due) {
+        self.journals.iter_mut().for_each(|journal| journal.push(Entry::End { due: Some(due) }));
+    }
+
+    /// Where its lanes are.
+    pub fn paths(&self) -> Vec<PathBuf> {
+        self.directories.iter().map(|directory| directory.path().to_owned()).collect()
+    }
+
+    /// As it is read.
+    pub fn whole(&self, extent: Extent) -> RecordingView {
+        let recording = Recording::open(&self.paths(), Trust::Acknowledged).expect("a recording");
+        RecordingView::new(recording, extent)
+    }
+}
+
+/// Blocks by the lane that has them, none if they are missing; as many frames in the last one.
+pub fn laid_out(
+    course: Course,
+    storing: Storing,
+    lanes: usize,
+    blocks: &[Option<usize>],
+    last: u64,
+) -> (LaidOut, Vec<u8>) {
+    let (sent, told, stored) = course;
+    let format = sender(sent);
+    let mut recorded = LaidOut::new(lanes, storing, &stream(course, &known(told)));
+    let mut reference = Vec::new();
+    for (number, lane) in (0..).zip(blocks) {
+        let is_last = number + 1 == blocks.len() as u64;
+        let frames = if is_last { last } else { FRAMES_OF_BLOCK };
+        let first = number * FRAMES_OF_BLOCK;
+        let bytes: Vec<u8> = (first..first + frames)
+            .flat_map(|number| frame(&*format, stored, number, lane.is_none()))
+            .collect();
+        if let Some(lane) = lane {
+            recorded.store(*lane, number, &bytes, 0, &[]);
+        }
+        reference.extend(bytes);
+    }
+    let last = (last * format.geometry().frame_size() as u64) as u32;
+    recorded.end_with(Due { frames: blocks.len() as u64, last: Some(last) });
+    recorded.publish(0);
+    (recorded, reference)
+}
+
+/// A ring that is overwritten in part since it was opened, though nobody was told so.
+pub fn overtaken() -> (LaidOut, RecordingView) {
+    let course = COURSES[0];
+    let format = sender(course.0);
+    let mut lanes = LaidOut::new(1, Storing::Ring, &stream(course, &known(course.1)));
+    let store = |lanes: &mut LaidOut, blocks: Range<u64>| {
+        for block in blocks {
+            let frames = block * FRAMES_OF_BLOCK..(block + 1) * FRAMES_OF_BLOCK;
+            let bytes: Vec<u8> = frames.flat_map(|number| frame(&*format, course.2, number, false)).collect();
+            lanes.store(0, block, &bytes, 0, &[]);
+        }
+        lanes.publish(0);
+    };
+    store(&mut lanes, 0..8);
+    let whole = lanes.whole(Extent::Mark);
+    lanes.remove(0, 0);
+    store(&mut lanes, 8..11);
+    (lanes, whole)
+}
