@@ -242,6 +242,16 @@ rate = ["1 Hz", "50 Hz"]
         let more = read(&more, 1.0).expect("a valid plan");
         let names: std::collections::BTreeSet<_> = more.cells.iter().map(ToString::to_string).collect();
         assert_eq!((more.cells.len(), names.len(), run(&more, 0).instrument.shape), (8, 8, vec![30, 40]));
+        let encoded = PLAN.replace("rate = [\"1 Hz\", \"50 Hz\"]", "format = \"cbf\"\nencoders = [1, 2]");
+        let encoded = read(&encoded, 1.0).expect("a valid plan");
+        let encoders: Vec<_> =
+            encoded.recordings().map(|(_, run)| run.instrument.recording.encoders).collect();
+        assert_eq!(encoders, [Some(1), Some(2)]);
+        assert!(
+            encoded.cells[1].to_string().starts_with("camera as cbf, encoded by 2 at"),
+            "{}",
+            encoded.cells[1]
+        );
     }
 
     #[test]
@@ -261,6 +271,12 @@ rate = ["1 Hz", "50 Hz"]
             ("\"1 Hz\"", "\"1 fps\"", &["line 9", "the unit `fps`"]),
             ("frames = 100", "frames = 100\nbuffer = \"1 kB\"", &["my.toml:5", "two frames of 800 B"]),
             ("frames = 100", "frames = 100\nformat = \"tiff\"", &["line 9", "`raw` or `cbf`"]),
+            ("frames = 100", "frames = 100\nencoders = 2", &["my.toml:5", "frames are written as they are"]),
+            (
+                "frames = 100",
+                "frames = 100\nformat = \"cbf\"\nencoders = 0",
+                &["my.toml:5", "write 1 to 1024"],
+            ),
             ("frames = 100", "frames = 100\nreaders = { copy = true }", &["my.toml:5", "--copy-to"]),
             ("instrument", "instrumnt", &["line 7", "`instrument`"]),
             ("[stage.ingest]", "workers = 2\n[stage.ingest]", &["my.toml:5", "a recording has none"]),
