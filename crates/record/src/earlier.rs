@@ -178,9 +178,11 @@ fn measurement_of_schema_4(mut measurement: Value) -> Value {
         let said = keys.map(|key| Some((key.to_owned(), instrument.remove(key)?)));
         let recording: serde_json::Map<_, _> = said.into_iter().flatten().collect();
         instrument.insert("recording".into(), recording.into());
-        for key in instrument.get_mut("assumed").and_then(Value::as_array_mut).into_iter().flatten() {
-            if keys.iter().any(|before| key == before) {
-                *key = "recording".into();
+        if let Some(assumed) = instrument.get_mut("assumed").and_then(Value::as_array_mut) {
+            let before = assumed.len();
+            assumed.retain(|key| !keys.iter().any(|moved| key == moved));
+            if assumed.len() < before {
+                assumed.push("recording".into());
             }
         }
     }
@@ -259,6 +261,23 @@ mod tests {
         let paced = results.samples.iter().find(|measured| measured.key.cell == 2).expect("it was recorded");
         let ingest = paced.sample.ingest.as_ref().expect("a recording");
         assert_eq!((ingest.lost, ingest.stored, paced.sample.workers.len()), (0, 50, 0));
+    }
+
+    #[test]
+    fn what_an_instrument_said_of_its_files_is_kept() {
+        let instrument = json!({
+            "name": "camera", "storing": "positions", "format": "raw", "frames_per_file": 7, "streams": 1,
+            "assumed": ["storing", "data", "frames_per_file"],
+        });
+        let told =
+            measurement_of_schema_4(json!({ "recording": { "instrument": instrument, "goal": "pace" } }));
+        let expected = json!({
+            "name": "camera", "streams": 1, "assumed": ["data", "recording"],
+            "recording": { "storing": "positions", "format": "raw", "frames_per_file": 7 },
+        });
+        assert_eq!(told, json!({ "recording": { "instrument": expected, "goal": "pace" } }));
+        let workload = json!({ "workload": { "storing": "files" } });
+        assert_eq!(measurement_of_schema_4(workload.clone()), workload, "it has no instrument");
     }
 
     #[test]

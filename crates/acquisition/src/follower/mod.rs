@@ -338,10 +338,14 @@ impl Follower {
     fn made_sure(&mut self, frame: PendingFrame, completion: Completion) {
         let Completion { operation, result, .. } = completion;
         let lane = frame.location.lane;
-        let news = self.take_records(lane, &operation.buffer[..result.unwrap_or(0) as usize]);
+        let length = result.unwrap_or(0) as usize;
+        let is_all = length < operation.length as usize;
+        let news = self.take_records(lane, &operation.buffer[..length]);
         self.scratch = Some(operation.buffer);
         if let Some(fault) = self.suspect.take() {
-            self.judge(frame, fault, news);
+            // What can't be looked up is not known to be wrong.
+            let fault = if result.is_ok() { fault } else { ReadFault::Failed };
+            self.judge(frame, fault, news && !is_all);
             return;
         }
         self.current = Some(frame);
@@ -383,11 +387,11 @@ impl Follower {
     }
 
     /// Something is wrong with a frame. Its file may have been removed, or written over, while it was read: that is noted
-    /// before it is done, so that nothing is said until the journal has no `news`.
-    fn judge(&mut self, frame: PendingFrame, fault: ReadFault, news: bool) {
+    /// before it is done, so that nothing is said while the journal has `more` that was written before.
+    fn judge(&mut self, frame: PendingFrame, fault: ReadFault, more: bool) {
         if self.index.is_gone(frame.location) {
             self.totals.missed += 1;
-        } else if news {
+        } else if more {
             self.current = Some(frame);
             self.suspect = Some(fault);
         } else if fault == ReadFault::Failed {
@@ -581,14 +585,19 @@ mod tests {
                 panic!("it has something to do")
             };
             assert_eq!((operation.kind, operation.offset), (OpKind::Read, 2 * RECORD as u64));
-            let file = if removed { 0 } else { 9 };
-            let entry = if removed { Entry::Removed { file } } else { Entry::Durable { file } };
-            entry.put(2, &mut operation.buffer[..RECORD]);
-            follower.completed(done(operation, Ok(RECORD as u32)));
-            if !removed {
-                assert_eq!(totals(&follower), (0, 0, 0), "there was something new");
-                assert_eq!(answer(&mut follower, Ok(0)), OpKind::Read);
+            let length = operation.length as usize;
+            for (sequence, record) in (2..).zip(operation.buffer[..length].chunks_exact_mut(RECORD)) {
+                Entry::Durable { file: 9 }.put(sequence, record);
             }
+            let next = 2 + (length / RECORD) as u64;
+            follower.completed(done(operation, Ok(length as u32)));
+            assert_eq!(totals(&follower), (0, 0, 0), "as much as was looked at: there may be more");
+            let Step::Issue(mut operation, _) = follower.next(Nanos(1)) else {
+                panic!("it has something to do")
+            };
+            let entry = if removed { Entry::Removed { file: 0 } } else { Entry::Durable { file: 9 } };
+            entry.put(next, &mut operation.buffer[..RECORD]);
+            follower.completed(done(operation, Ok(RECORD as u32)));
             assert_eq!(totals(&follower), expected, "{result:?}, removed: {removed}");
             // The next one is read.
             assert_eq!(answer(&mut follower, Ok(0)), OpKind::Close);

@@ -328,7 +328,11 @@ impl Index {
         if files.is_empty() {
             return;
         }
-        let gone = self.frames.iter().filter(|(_, place)| place.lane == lane && files.contains(place.file()));
+        let is_gone = |place: &FrameLocation| place.lane == lane && files.contains(place.file());
+        for places in self.copies.values_mut() {
+            places.retain(|place| !is_gone(place));
+        }
+        let gone = self.frames.iter().filter(|(_, place)| is_gone(place));
         // Old ones stand first: seldom are all looked at.
         let most = self.heads[lane].frames_per_file.saturating_mul(files.count());
         let gone: Vec<u64> = gone.map(|(number, _)| number).take(most as usize).collect();
@@ -505,6 +509,12 @@ mod tests {
         assert_eq!((location.lane, location.file(), index.is_gone(location)), (1, 5, false));
         assert_eq!(follow(&mut index, 0, &[frame(1, 0), Entry::Removed { file: 0 }]), [added(1, 0)]);
         assert_eq!(numbers(&index), [1]);
+        assert_eq!(
+            follow(&mut index, 1, &[Entry::Removed { file: 5 }]),
+            [removed(1)],
+            "and in no lane any more"
+        );
+        assert_eq!((numbers(&index), index.first()), (vec![], 2));
     }
 
     #[test]

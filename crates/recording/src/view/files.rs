@@ -112,17 +112,23 @@ impl Files {
     }
 
     fn forget(&self, file: &Arc<dyn StoredFile>) {
-        self.lock().retain(|(_, kept)| !Arc::ptr_eq(kept, file));
+        let mut open = self.lock();
+        let at = open.iter().position(|(_, kept)| Arc::ptr_eq(kept, file));
+        let forgotten = at.and_then(|at| open.remove(at));
+        drop(open);
+        // Closed without the lock: that may wait for a disk.
+        drop(forgotten);
     }
 
     fn keep(&self, key: Key, file: Box<dyn StoredFile>) {
         let mut open = self.lock();
         // Another thread may have opened it meanwhile.
-        open.retain(|(kept, _)| *kept != key);
-        if open.len() == OPEN {
-            open.pop_front();
-        }
+        let other = open.iter().position(|(kept, _)| *kept == key).and_then(|at| open.remove(at));
+        let oldest = if open.len() == OPEN { open.pop_front() } else { None };
         open.push_back((key, Arc::from(file)));
+        drop(open);
+        // Closed without the lock: that may wait for a disk.
+        drop((other, oldest));
     }
 }
 
