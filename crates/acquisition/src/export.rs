@@ -263,7 +263,7 @@ mod tests {
     use super::*;
     use nilometer_recording::view::{
         Extent,
-        laid_out::{COURSES, laid_out, overtaken},
+        laid_out::{PACKET_CASES, laid_out, overtaken},
     };
 
     fn engine(directory: &TempDir, kind: EngineKind) -> Box<dyn Engine> {
@@ -292,7 +292,7 @@ mod tests {
     #[test]
     fn a_file_has_every_byte() {
         let blocks: Vec<_> = (0..900).map(|block| Some(block % 2).filter(|_| block % 7 != 3)).collect();
-        let (lanes, reference) = laid_out(COURSES[2], Storing::Files, 2, &blocks, 3);
+        let (lanes, reference) = laid_out(PACKET_CASES[2], Storing::Files, 2, &blocks, 3);
         let whole = Arc::new(lanes.whole(Extent::All));
         assert!(whole.length() > 4 * AT_ONCE && !whole.length().is_multiple_of(ALIGNMENT as u64));
         for (kind, direct) in [(EngineKind::Sync, false), (EngineKind::Pool, false), (EngineKind::Pool, true)]
@@ -323,7 +323,7 @@ mod tests {
 
     #[test]
     fn what_is_not_read_yet_is_waited_for_and_never_read_while_it_decides() {
-        let (lanes, _) = laid_out(COURSES[0], Storing::Files, 1, &[Some(0); 9], 4);
+        let (lanes, _) = laid_out(PACKET_CASES[0], Storing::Files, 1, &[Some(0); 9], 4);
         let whole = Arc::new(lanes.whole(Extent::All));
         let length = whole.length();
         let exporting = Exporting { name: "all".into(), direct: false, at_most: None, depth: 1 };
@@ -346,7 +346,7 @@ mod tests {
 
     #[test]
     fn a_stop_is_one_before_the_end() {
-        let (lanes, _) = laid_out(COURSES[0], Storing::Files, 1, &[Some(0); 9], 4);
+        let (lanes, _) = laid_out(PACKET_CASES[0], Storing::Files, 1, &[Some(0); 9], 4);
         let directory = tempfile::tempdir().expect("a temporary directory");
         let export = exported(&Arc::new(lanes.whole(Extent::All)), &directory, EngineKind::Sync, false, true);
         assert_eq!((export.is_whole(), export.ending(), export.done()), (false, Ok(()), 0));

@@ -384,12 +384,12 @@ mod tests {
     use crate::transport::trial::Kept;
     use nilometer_recording::view::{
         Extent,
-        laid_out::{COURSES, laid_out, overtaken},
+        laid_out::{PACKET_CASES, laid_out, overtaken},
     };
 
     fn replayed(which: usize, replaying: Replaying, stop: bool) -> (Vec<Vec<u8>>, Vec<u8>, Replayed) {
         let blocks: Vec<_> = (0..40).map(|block| Some(block % 2).filter(|_| block % 7 != 3)).collect();
-        let (lanes, reference) = laid_out(COURSES[which], Storing::Files, 2, &blocks, 3);
+        let (lanes, reference) = laid_out(PACKET_CASES[which], Storing::Files, 2, &blocks, 3);
         let replay = Replay::new(Arc::new(lanes.whole(Extent::All)), replaying).expect("it was packets");
         let kept = Kept::default();
         let told = replay
@@ -454,7 +454,7 @@ mod tests {
     #[test]
     fn it_stops_before_the_next_burst() {
         let blocks = [Some(0); 10];
-        let (lanes, _) = laid_out(COURSES[0], Storing::Files, 1, &blocks, 3);
+        let (lanes, _) = laid_out(PACKET_CASES[0], Storing::Files, 1, &blocks, 3);
         let slow = Replaying { serial: 0, rate: Some(ByteRate(1e6)) };
         let replay = Replay::new(Arc::new(lanes.whole(Extent::All)), slow).expect("it was packets");
         let (kept, stop) = (Kept::default(), Arc::new(AtomicBool::new(false)));

@@ -181,13 +181,13 @@ mod tests {
     use super::*;
     use nilometer_recording::view::{
         Extent,
-        laid_out::{COURSES, laid_out},
+        laid_out::{PACKET_CASES, laid_out},
     };
 
     #[test]
     fn what_is_missing_damaged_or_not_known_is_named() {
         let blocks: Vec<_> = (0..40).map(|block| Some(block % 2).filter(|_| block != 7)).collect();
-        let (lanes, reference) = laid_out(COURSES[0], Storing::Files, 2, &blocks, 3);
+        let (lanes, reference) = laid_out(PACKET_CASES[0], Storing::Files, 2, &blocks, 3);
         let whole = lanes.whole(Extent::All);
         let found = |bytes: &[u8]| {
             let mut copy = tempfile::tempfile().expect("room");
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn a_copy_of_all_is_whole() {
-        let (lanes, reference) = laid_out(COURSES[0], Storing::Growing, 1, &[Some(0); 9], 4);
+        let (lanes, reference) = laid_out(PACKET_CASES[0], Storing::Growing, 1, &[Some(0); 9], 4);
         let mut copy = tempfile::tempfile().expect("room");
         copy.write_all(&reference).expect("room");
         let copied = read_back(&lanes.whole(Extent::All), &copy, |_| Ok(())).expect("it can be read");

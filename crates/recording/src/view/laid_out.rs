@@ -27,9 +27,9 @@ const TELESCOPE: &str = "shape = [40_000]\npixel = \"uint2\"\nframe_rate = \"100
 pub const THREADS: u64 = 2;
 
 /// As it is sent, as the recorder was told, and as it is stored.
-pub type Course = (&'static str, &'static str, Format);
+pub type PacketCase = (&'static str, &'static str, Format);
 /// One of each kind of packets.
-pub const COURSES: [Course; 5] = [
+pub const PACKET_CASES: [PacketCase; 5] = [
     (
         "format.vdif = { payload = \"1000 B\", threads = [2, 0, 1, 3, 7], stations = [\"Mc\"] }",
         "format.vdif = { payload = \"1000 B\", threads = [2, 0, 1, 3, 7], stations = [\"Mc\"] }",
@@ -67,7 +67,8 @@ pub fn sender(packets: &str) -> Box<dyn WireFormat> {
 }
 
 /// As the journal says what they are.
-pub fn stream((_, told, stored): Course, known: &Known) -> Stream {
+pub fn stream(course: PacketCase, known: &Known) -> Stream {
+    let (_, told, stored) = course;
     let packets = instrument(TELESCOPE, told).packets.expect("it has some");
     let format = nilometer_wire::of(&packets, known).expect("it can be made");
     Stream::new(stored, format.geometry(), Missing::Filled).sent_as(&packets, known)
@@ -131,8 +132,9 @@ impl LaidOut {
     /// Stores a block, complete at this second, with these gaps.
     pub fn store(&mut self, lane: usize, number: u64, bytes: &[u8], due: u64, gaps: &[Gap]) {
         let Head { frames_per_file, stride, storing, .. } = self.head;
-        let (file, issued) = (self.blocks[lane] / frames_per_file, self.blocks[lane] % frames_per_file);
         let stored = self.blocks[lane];
+        let file = stored / frames_per_file;
+        let issued = stored % frames_per_file;
         let round = stored % (PARTS * frames_per_file);
         let positions = [(Storing::Files, issued), (Storing::Growing, stored), (Storing::Ring, round)];
         let position =
@@ -147,6 +149,17 @@ impl LaidOut {
         let due = due * 1_000_000_000;
         let checksum = Some(crc32fast::hash(bytes));
         self.journals[lane].push(Entry::Frame { number, extent, due, checksum });
+    }
+
+    /// Stores these blocks of a course in the first lane, and writes the journals.
+    fn store_all(&mut self, course: PacketCase, blocks: Range<u64>) {
+        let format = sender(course.0);
+        for block in blocks {
+            let frames = block * FRAMES_OF_BLOCK..(block + 1) * FRAMES_OF_BLOCK;
+            let bytes: Vec<u8> = frames.flat_map(|number| frame(&*format, course.2, number, false)).collect();
+            self.store(0, block, &bytes, 0, &[]);
+        }
+        self.publish(0);
     }
 
     /// Writes the journals, but for so many of their last records.
@@ -189,7 +202,7 @@ impl LaidOut {
 
 /// Blocks by the lane that has them, none if they are missing; as many frames in the last one.
 pub fn laid_out(
-    course: Course,
+    course: PacketCase,
     storing: Storing,
     lanes: usize,
     blocks: &[Option<usize>],
@@ -219,20 +232,11 @@ pub fn laid_out(
 
 /// A ring that is overwritten in part since it was opened, though nobody was told so.
 pub fn overtaken() -> (LaidOut, RecordingView) {
-    let course = COURSES[0];
-    let format = sender(course.0);
+    let course = PACKET_CASES[0];
     let mut lanes = LaidOut::new(1, Storing::Ring, &stream(course, &known(course.1)));
-    let store = |lanes: &mut LaidOut, blocks: Range<u64>| {
-        for block in blocks {
-            let frames = block * FRAMES_OF_BLOCK..(block + 1) * FRAMES_OF_BLOCK;
-            let bytes: Vec<u8> = frames.flat_map(|number| frame(&*format, course.2, number, false)).collect();
-            lanes.store(0, block, &bytes, 0, &[]);
-        }
-        lanes.publish(0);
-    };
-    store(&mut lanes, 0..8);
+    lanes.store_all(course, 0..8);
     let whole = lanes.whole(Extent::Mark);
     lanes.remove(0, 0);
-    store(&mut lanes, 8..11);
+    lanes.store_all(course, 8..11);
     (lanes, whole)
 }

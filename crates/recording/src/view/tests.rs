@@ -11,7 +11,7 @@ use nilometer_model::Storing;
 use proptest::prelude::*;
 
 use super::{
-    laid_out::{COURSES, FRAMES_OF_BLOCK, LaidOut, THREADS, frame, known, laid_out, sender, stream},
+    laid_out::{FRAMES_OF_BLOCK, LaidOut, PACKET_CASES, THREADS, frame, known, laid_out, sender, stream},
     *,
 };
 use crate::{
@@ -51,12 +51,12 @@ proptest! {
 
     #[test]
     fn any_bytes_of_a_recording_are_those_that_were_sent_or_marked_as_invalid(
-        which in 0..COURSES.len(), storing in prop::sample::select(&Storing::ALL[..3]), blocks in blocks(),
+        which in 0..PACKET_CASES.len(), storing in prop::sample::select(&Storing::ALL[..3]), blocks in blocks(),
         last in 1..=FRAMES_OF_BLOCK, lengths in prop::collection::vec(1..30_000_usize, 1..9), reads in prop::collection::vec((0.0..1.1_f64, 1..40_000_usize), 1..12),
     ) {
         // From fewer frames than there are threads, nobody can tell which come in between.
         prop_assume!(last >= THREADS || blocks[..blocks.len() - 1].iter().any(Option::is_some));
-        let (lanes, reference) = laid_out(COURSES[which], storing, 3, &blocks, last);
+        let (lanes, reference) = laid_out(PACKET_CASES[which], storing, 3, &blocks, last);
         let whole = lanes.whole(Extent::All);
         prop_assert_eq!(whole.length(), reference.len() as u64);
         for (share, length) in reads {
@@ -82,9 +82,9 @@ proptest! {
 #[test]
 fn a_lane_that_is_not_there_and_files_that_are_gone_are_filled_and_named() {
     let blocks: Vec<_> = (0..20).map(|block| Some(block % 3)).collect();
-    let (lanes, _) = laid_out(COURSES[0], Storing::Files, 3, &blocks, 4);
+    let (lanes, _) = laid_out(PACKET_CASES[0], Storing::Files, 3, &blocks, 4);
     let absent: Vec<_> = (0..20).map(|block| Some(block % 3).filter(|lane| *lane != 1)).collect();
-    let (_, expected) = laid_out(COURSES[0], Storing::Files, 3, &absent, 4);
+    let (_, expected) = laid_out(PACKET_CASES[0], Storing::Files, 3, &absent, 4);
     let read = |whole: &RecordingView| {
         let mut bytes = vec![0; whole.length() as usize];
         whole.read_at(0, &mut bytes);
@@ -113,8 +113,8 @@ fn a_lane_that_is_not_there_and_files_that_are_gone_are_filled_and_named() {
 
 #[test]
 fn what_was_read_ahead_of_a_block_that_is_lost_later_is_forgotten() {
-    let (lanes, reference) = laid_out(COURSES[2], Storing::Shared, 2, &[Some(0), Some(1)], 4);
-    let (_, filled) = laid_out(COURSES[2], Storing::Shared, 2, &[None, Some(1)], 4);
+    let (lanes, reference) = laid_out(PACKET_CASES[2], Storing::Shared, 2, &[Some(0), Some(1)], 4);
+    let (_, filled) = laid_out(PACKET_CASES[2], Storing::Shared, 2, &[None, Some(1)], 4);
     let ahead = ReadAhead::small(Arc::new(lanes.whole(Extent::All)));
     let read = |range: Range<usize>| {
         let mut bytes = vec![0; range.len()];
@@ -134,7 +134,7 @@ fn what_was_read_ahead_of_a_block_that_is_lost_later_is_forgotten() {
 fn a_file_that_is_all_of_a_recording_is_named() {
     let blocks = [Some(0); 8];
     let only = |storing, blocks: &[Option<usize>], last| {
-        let (lanes, reference) = laid_out(COURSES[0], storing, 1, blocks, last);
+        let (lanes, reference) = laid_out(PACKET_CASES[0], storing, 1, blocks, last);
         let file = lanes.whole(Extent::All).only_file()?;
         let path = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).expect("it is open");
         assert!(fs::read(&path).expect("it is there") == reference);
@@ -151,7 +151,7 @@ fn a_file_that_is_all_of_a_recording_is_named() {
 #[test]
 fn frames_are_counted_in_a_second_where_nobody_said_how_many() {
     for hole in [0..0, 20..40, 100..140] {
-        let (sent, told, stored) = COURSES[1];
+        let (sent, told, stored) = PACKET_CASES[1];
         let format = sender(sent);
         let known = Known { frames_per_second: None, ..known(told) };
         let mut lanes = LaidOut::new(1, Storing::Shared, &stream((sent, told, stored), &known));
@@ -173,7 +173,7 @@ fn frames_are_counted_in_a_second_where_nobody_said_how_many() {
 
 #[test]
 fn what_was_left_out_before_a_missing_block_counts() {
-    let course = COURSES[0];
+    let course = PACKET_CASES[0];
     let format = sender(course.0);
     let mut lanes = LaidOut::new(1, Storing::Growing, &stream(course, &known(course.1)));
     let bytes = |first: u64| -> Vec<u8> {

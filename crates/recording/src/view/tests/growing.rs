@@ -9,13 +9,15 @@ use crate::{recording_file::RecordingFile, view::files};
 const LIMIT: Duration = Duration::from_secs(30);
 
 fn block(number: u64) -> Vec<u8> {
-    let format = sender(COURSES[0].0);
+    let format = sender(PACKET_CASES[0].0);
     let first = number * FRAMES_OF_BLOCK;
-    (first..first + FRAMES_OF_BLOCK).flat_map(|number| frame(&*format, COURSES[0].2, number, false)).collect()
+    (first..first + FRAMES_OF_BLOCK)
+        .flat_map(|number| frame(&*format, PACKET_CASES[0].2, number, false))
+        .collect()
 }
 
 fn lanes(count: usize, storing: Storing) -> LaidOut {
-    LaidOut::new(count, storing, &stream(COURSES[0], &known(COURSES[0].1)))
+    LaidOut::new(count, storing, &stream(PACKET_CASES[0], &known(PACKET_CASES[0].1)))
 }
 
 fn read_all(whole: &RecordingView) -> Vec<u8> {
@@ -26,7 +28,7 @@ fn read_all(whole: &RecordingView) -> Vec<u8> {
 
 #[test]
 fn a_recording_that_grows_is_shown_up_to_the_mark() {
-    let course = COURSES[0];
+    let course = PACKET_CASES[0];
     let format = sender(course.0);
     let mut lanes = LaidOut::new(2, Storing::Growing, &stream(course, &known(course.1)));
     let bytes = |block: u64| -> Vec<u8> {
