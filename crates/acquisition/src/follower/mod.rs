@@ -5,6 +5,7 @@
 //! so a copy is a recording like the first, with a journal of its own.
 
 mod names;
+mod outcome;
 mod tail;
 
 use std::{
@@ -19,13 +20,14 @@ use nilometer_model::{ByteRate, Histogram, Nanos, ReaderTotals};
 use nilometer_storage::{Arena, Buffer, Completion, Errno, OpKind, Operation, Step, Wait, Workload};
 
 use crate::Expected;
-use crate::{Frame, Ring, sink::RawLayout};
+use crate::{Ring, sink::RawLayout};
 use nilometer_recording::{
     Ranges,
     journal::Entry,
     reader::{Change, FrameLocation, Index},
 };
-use tail::{Tail, decode};
+use outcome::ReadOutcome;
+use tail::Tail;
 
 /// What a follower does with frames.
 #[derive(Debug)]
@@ -72,8 +74,8 @@ pub struct Follower {
     gone: BTreeSet<u64>,
     /// The frame that is being read.
     current: Option<PendingFrame>,
-    /// What is wrong with it, unless its lane's journal says by now that its file was removed or is written over.
-    suspect: Option<ReadFault>,
+    /// What came of reading it, unless its lane's journal says by now that its file was removed or is written over.
+    suspect: Option<ReadOutcome>,
     /// The lane whose journal is looked at next, if one is, and whether there was anything new in this round.
     looking: Option<(usize, bool)>,
     look_at: Nanos,
@@ -93,15 +95,6 @@ struct PendingFrame {
     number: u64,
     location: FrameLocation,
     due: Nanos,
-}
-
-/// What is wrong with a frame that was read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ReadFault {
-    /// It can't be read whole.
-    Failed,
-    /// It is not what the instrument delivered.
-    Wrong,
 }
 
 /// How often journals are looked at while nothing new is in them.
@@ -211,9 +204,10 @@ impl Follower {
         Some(PendingFrame { number, location, due })
     }
 
-    /// All journals are read to their ends.
+    /// All journals are read to their ends, or as far as they can be.
     fn has_ended(&self) -> bool {
-        self.index.ended >= self.lanes.len()
+        let broken = self.lanes.iter().filter(|lane| lane.is_broken).count();
+        self.index.ended + broken >= self.lanes.len()
     }
 
     fn is_over(&self) -> bool {
@@ -224,7 +218,12 @@ impl Follower {
     /// Takes in what was read of a lane's journal: whether anything in it is new. A torn record is not finished yet.
     fn take_records(&mut self, lane: usize, bytes: &[u8]) -> bool {
         let from = self.index.records(lane);
-        let (entries, _) = self.lanes[lane].layout.head.entries_within_limits(from, bytes);
+        let tail = &mut self.lanes[lane];
+        let (entries, within_limits) = tail.layout.head.entries_within_limits(from, bytes);
+        if within_limits.is_err() {
+            let broken_before = std::mem::replace(&mut tail.is_broken, true);
+            self.totals.failed += u64::from(!broken_before);
+        }
         self.take(lane, &entries);
         !entries.is_empty()
     }
@@ -342,10 +341,10 @@ impl Follower {
         let is_all = length < operation.length as usize;
         let news = self.take_records(lane, &operation.buffer[..length]);
         self.scratch = Some(operation.buffer);
-        if let Some(fault) = self.suspect.take() {
-            // What can't be looked up is not known to be wrong.
-            let fault = if result.is_ok() { fault } else { ReadFault::Failed };
-            self.judge(frame, fault, news && !is_all);
+        if let Some(outcome) = self.suspect.take() {
+            // What can't be looked up is known neither to be wrong nor to be right.
+            let outcome = if result.is_ok() { outcome } else { self.failed(outcome) };
+            self.judge(frame, outcome, news && !is_all);
             return;
         }
         self.current = Some(frame);
@@ -358,70 +357,12 @@ impl Follower {
         }
     }
 
-    fn read(&mut self, frame: PendingFrame, completion: Completion) {
-        let Completion { operation, result, finished, issued, .. } = completion;
-        let PendingFrame { number, location, due } = frame;
-        let length = location.extent.size as usize;
-        let mut data = operation.buffer;
-        let whole = result.is_ok_and(|read| decode(&location.extent, read, &mut data));
-        if !whole {
-            self.room.push(data);
-            return self.judge(frame, ReadFault::Failed, true);
-        }
-        if !self.put(frame, data, finished) {
-            return self.judge(frame, ReadFault::Wrong, true);
-        }
-        self.totals.frames += 1;
-        self.totals.bytes += length as u64;
-        self.late.add(finished.since(due).0);
-        self.totals.wall = finished.since(*self.first.get_or_insert(issued));
-        self.was_read(number);
-    }
-
     /// A frame was read, and is not read again.
     fn was_read(&mut self, number: u64) {
         self.seen.add(number);
         // Another lane may have noted it meanwhile.
         self.pending.remove(&number);
         self.index.forget(number);
-    }
-
-    /// Something is wrong with a frame. Its file may have been removed, or written over, while it was read: that is noted
-    /// before it is done, so that nothing is said while the journal has `more` that was written before.
-    fn judge(&mut self, frame: PendingFrame, fault: ReadFault, more: bool) {
-        if self.index.is_gone(frame.location) {
-            self.totals.missed += 1;
-        } else if more {
-            self.current = Some(frame);
-            self.suspect = Some(fault);
-        } else if fault == ReadFault::Failed {
-            self.totals.failed += 1;
-        } else {
-            self.totals.wrong += 1;
-            self.was_read(frame.number);
-        }
-    }
-
-    /// Does with a frame what it was read for: whether it is right.
-    fn put(&mut self, frame: PendingFrame, data: Buffer, now: Nanos) -> bool {
-        let PendingFrame { number, location, due } = frame;
-        let length = location.extent.size as usize;
-        let gaps = self.index.gaps.remove(&number).unwrap_or_default();
-        match &self.purpose {
-            Purpose::Check(expected) => {
-                let before = self.left_out.range(..number).map(|(_, count)| count).sum();
-                let right = expected.verify(number, &data[..length], &gaps, before).is_ok();
-                self.room.push(data);
-                right
-            }
-            Purpose::Copy(ring) => {
-                let stream = self.lanes[location.lane].layout.stream.as_ref();
-                let packed = stream.map(|stream| Box::new(stream.packed(length, gaps)));
-                let frame = Frame { number, due, data, packed, encoded: None };
-                ring.put(now, &mut vec![frame], &mut self.room, false);
-                true
-            }
-        }
     }
 
     /// What to wait for when nothing can be done.
@@ -484,123 +425,4 @@ impl Workload for Follower {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use nilometer_model::{Format, Seed, Storing};
-    use nilometer_recording::{
-        instrument::{Content, Pattern},
-        journal::{Encoding, FrameExtent, Head, RECORD},
-    };
-    use nilometer_storage::Open;
-
-    fn follower() -> Follower {
-        let head = |lane| Head {
-            recording: 1,
-            lane,
-            lanes: 2,
-            frame_size: 16,
-            stride: 16,
-            frames_per_file: 10,
-            storing: Storing::Files,
-            format: Format::Raw,
-        };
-        let lanes = [0, 1].map(|lane| RawLayout::suited("n".into(), head(lane), false));
-        let purpose = Purpose::Check(Expected::Frames(Content::Pattern(Pattern::new(Seed(1), 16))));
-        Follower::new(lanes.into(), purpose, Following::default(), Arc::default())
-    }
-
-    fn frame(number: u64, file: u64) -> Entry {
-        let extent = FrameExtent { file, offset: 0, length: 16, encoding: Encoding::Raw, size: 16 };
-        Entry::Frame { number, extent, due: 0, checksum: None }
-    }
-
-    fn done(operation: Operation, result: Result<u32, Errno>) -> Completion {
-        Completion { operation, result, due: Nanos(0), issued: Nanos(0), finished: Nanos(1) }
-    }
-
-    /// Gives the follower's next operation this result.
-    fn answer(follower: &mut Follower, result: Result<u32, Errno>) -> OpKind {
-        let Step::Issue(operation, _) = follower.next(Nanos(1)) else { panic!("it has something to do") };
-        let kind = operation.kind;
-        follower.completed(done(operation, result));
-        kind
-    }
-
-    #[test]
-    fn a_frame_that_two_lanes_have_is_read_once() {
-        let mut follower = follower();
-        follower.lanes[0].opened();
-        follower.take(0, &[frame(5, 0)]);
-        assert!(matches!(answer(&mut follower, Ok(0)), OpKind::Open(_)));
-        assert_eq!(answer(&mut follower, Ok(16)), OpKind::Read);
-        // It is wrong, and the journal has nothing to say of it.
-        assert_eq!(answer(&mut follower, Ok(0)), OpKind::Read);
-        follower.take(1, &[frame(5, 0), frame(6, 0)]);
-        assert_eq!(follower.pending.keys().collect::<Vec<_>>(), [&6]);
-        // One that could not be read where it was first may be read where it went then.
-        assert!(matches!(answer(&mut follower, Err(Errno::EIO)), OpKind::Open(_)));
-        follower.take(0, &[frame(6, 1)]);
-        assert_eq!(follower.pending.keys().collect::<Vec<_>>(), [&6]);
-    }
-
-    #[test]
-    fn a_file_that_is_gone_was_removed_only_if_the_journal_says_so() {
-        for (removed, expected) in [(true, (3, 0)), (false, (0, 3))] {
-            let mut follower = follower();
-            follower.take(0, &[frame(0, 7), frame(1, 7)]);
-            assert!(matches!(answer(&mut follower, Err(Errno::ENOENT)), OpKind::Open(_)));
-            // Its journal goes on: a frame more, of the same file.
-            follower.take(0, &[frame(2, 7)]);
-            let Step::Issue(operation, _) = follower.next(Nanos(1)) else { panic!("it has something to do") };
-            let name = follower.lanes[0].layout.head.file_name("n", 7);
-            assert_eq!((operation.name(), operation.kind), (name.as_bytes(), OpKind::Open(Open::READ)));
-            follower.completed(done(operation, Err(Errno::ENOENT)));
-            follower.take(0, removed.then_some(Entry::Removed { file: 7 }).as_slice());
-            (0..2).for_each(|lane| follower.take(lane, &[Entry::End { due: None }]));
-            assert!(matches!(follower.next(Nanos(1)), Step::Done));
-            assert_eq!((follower.totals.missed, follower.totals.failed), expected, "removed: {removed}");
-        }
-    }
-    #[test]
-    fn what_is_written_over_while_it_is_read_is_missed_and_what_is_wrong_else_is_wrong() {
-        for (result, removed, expected) in [
-            (Ok(16), true, (1, 0, 0)),
-            (Ok(8), true, (1, 0, 0)),
-            (Ok(16), false, (0, 1, 0)),
-            (Ok(8), false, (0, 0, 1)),
-            (Err(Errno::EIO), false, (0, 0, 1)),
-        ] {
-            let mut follower = follower();
-            follower.lanes[0].opened();
-            follower.take(0, &[frame(3, 0), frame(4, 1)]);
-            assert!(matches!(answer(&mut follower, Ok(0)), OpKind::Open(_)));
-            // All zeros: not what was delivered.
-            assert_eq!(answer(&mut follower, result), OpKind::Read);
-            let totals = |follower: &Follower| {
-                let ReaderTotals { missed, wrong, failed, .. } = follower.totals();
-                (missed, wrong, failed)
-            };
-            assert_eq!(totals(&follower), (0, 0, 0), "the journal may know more: {result:?}");
-            let Step::Issue(mut operation, _) = follower.next(Nanos(1)) else {
-                panic!("it has something to do")
-            };
-            assert_eq!((operation.kind, operation.offset), (OpKind::Read, 2 * RECORD as u64));
-            let length = operation.length as usize;
-            for (sequence, record) in (2..).zip(operation.buffer[..length].chunks_exact_mut(RECORD)) {
-                Entry::Durable { file: 9 }.put(sequence, record);
-            }
-            let next = 2 + (length / RECORD) as u64;
-            follower.completed(done(operation, Ok(length as u32)));
-            assert_eq!(totals(&follower), (0, 0, 0), "as much as was looked at: there may be more");
-            let Step::Issue(mut operation, _) = follower.next(Nanos(1)) else {
-                panic!("it has something to do")
-            };
-            let entry = if removed { Entry::Removed { file: 0 } } else { Entry::Durable { file: 9 } };
-            entry.put(next, &mut operation.buffer[..RECORD]);
-            follower.completed(done(operation, Ok(RECORD as u32)));
-            assert_eq!(totals(&follower), expected, "{result:?}, removed: {removed}");
-            // The next one is read.
-            assert_eq!(answer(&mut follower, Ok(0)), OpKind::Close);
-        }
-    }
-}
+mod tests;

@@ -19,6 +19,8 @@ pub(super) struct Tail {
     journal_is_open: bool,
     /// The last look at the journal failed.
     pub(super) fails: bool,
+    /// A record of the journal says what can't be: it is read no further.
+    pub(super) is_broken: bool,
 }
 
 impl Tail {
@@ -32,6 +34,7 @@ impl Tail {
             names: Names::default(),
             journal_is_open: false,
             fails: false,
+            is_broken: false,
         }
     }
 

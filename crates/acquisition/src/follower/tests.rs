@@ -1,0 +1,156 @@
+use super::*;
+use crate::Chronicle;
+use nilometer_model::{Format, Seed, Storing};
+use nilometer_recording::{
+    instrument::{Content, Pattern},
+    journal::{Encoding, FrameExtent, Head, RECORD},
+};
+use nilometer_storage::Open;
+
+fn follower() -> Follower {
+    let purpose = Purpose::Check(Expected::Frames(Content::Pattern(Pattern::new(Seed(1), 16))));
+    following(Storing::Files, purpose)
+}
+
+fn following(storing: Storing, purpose: Purpose) -> Follower {
+    let head = |lane| Head {
+        recording: 1,
+        lane,
+        lanes: 2,
+        frame_size: 16,
+        stride: 16,
+        frames_per_file: 10,
+        storing,
+        format: Format::Raw,
+    };
+    let lanes = [0, 1].map(|lane| RawLayout::suited("n".into(), head(lane), false));
+    Follower::new(lanes.into(), purpose, Following::default(), Arc::default())
+}
+
+fn frame(number: u64, file: u64) -> Entry {
+    let extent = FrameExtent { file, offset: 0, length: 16, encoding: Encoding::Raw, size: 16 };
+    Entry::Frame { number, extent, due: 0, checksum: None }
+}
+
+fn done(operation: Operation, result: Result<u32, Errno>) -> Completion {
+    Completion { operation, result, due: Nanos(0), issued: Nanos(0), finished: Nanos(1) }
+}
+
+/// Gives the follower's next operation this result.
+fn answer(follower: &mut Follower, result: Result<u32, Errno>) -> OpKind {
+    let Step::Issue(operation, _) = follower.next(Nanos(1)) else { panic!("it has something to do") };
+    let kind = operation.kind;
+    follower.completed(done(operation, result));
+    kind
+}
+
+#[test]
+fn a_frame_that_two_lanes_have_is_read_once() {
+    let mut follower = follower();
+    follower.lanes[0].opened();
+    follower.take(0, &[frame(5, 0)]);
+    assert!(matches!(answer(&mut follower, Ok(0)), OpKind::Open(_)));
+    assert_eq!(answer(&mut follower, Ok(16)), OpKind::Read);
+    // It is wrong, and the journal has nothing to say of it.
+    assert_eq!(answer(&mut follower, Ok(0)), OpKind::Read);
+    follower.take(1, &[frame(5, 0), frame(6, 0)]);
+    assert_eq!(follower.pending.keys().collect::<Vec<_>>(), [&6]);
+    // One that could not be read where it was first may be read where it went then.
+    assert!(matches!(answer(&mut follower, Err(Errno::EIO)), OpKind::Open(_)));
+    follower.take(0, &[frame(6, 1)]);
+    assert_eq!(follower.pending.keys().collect::<Vec<_>>(), [&6]);
+}
+
+#[test]
+fn a_file_that_is_gone_was_removed_only_if_the_journal_says_so() {
+    for (removed, expected) in [(true, (3, 0)), (false, (0, 3))] {
+        let mut follower = follower();
+        follower.take(0, &[frame(0, 7), frame(1, 7)]);
+        assert!(matches!(answer(&mut follower, Err(Errno::ENOENT)), OpKind::Open(_)));
+        // Its journal goes on: a frame more, of the same file.
+        follower.take(0, &[frame(2, 7)]);
+        let Step::Issue(operation, _) = follower.next(Nanos(1)) else { panic!("it has something to do") };
+        let name = follower.lanes[0].layout.head.file_name("n", 7);
+        assert_eq!((operation.name(), operation.kind), (name.as_bytes(), OpKind::Open(Open::READ)));
+        follower.completed(done(operation, Err(Errno::ENOENT)));
+        follower.take(0, removed.then_some(Entry::Removed { file: 7 }).as_slice());
+        (0..2).for_each(|lane| follower.take(lane, &[Entry::End { due: None }]));
+        assert!(matches!(follower.next(Nanos(1)), Step::Done));
+        assert_eq!((follower.totals.missed, follower.totals.failed), expected, "removed: {removed}");
+    }
+}
+#[test]
+fn what_is_written_over_while_it_is_read_is_missed_and_what_is_wrong_else_is_wrong() {
+    for (result, removed, expected) in [
+        (Ok(16), true, (1, 0, 0)),
+        (Ok(8), true, (1, 0, 0)),
+        (Ok(16), false, (0, 1, 0)),
+        (Ok(8), false, (0, 0, 1)),
+        (Err(Errno::EIO), false, (0, 0, 1)),
+    ] {
+        let mut follower = follower();
+        follower.lanes[0].opened();
+        follower.take(0, &[frame(3, 0), frame(4, 1)]);
+        assert!(matches!(answer(&mut follower, Ok(0)), OpKind::Open(_)));
+        // All zeros: not what was delivered.
+        assert_eq!(answer(&mut follower, result), OpKind::Read);
+        let totals = |follower: &Follower| {
+            let ReaderTotals { missed, wrong, failed, .. } = follower.totals();
+            (missed, wrong, failed)
+        };
+        assert_eq!(totals(&follower), (0, 0, 0), "the journal may know more: {result:?}");
+        let Step::Issue(mut operation, _) = follower.next(Nanos(1)) else { panic!("it has something to do") };
+        assert_eq!((operation.kind, operation.offset), (OpKind::Read, 2 * RECORD as u64));
+        let length = operation.length as usize;
+        for (sequence, record) in (2..).zip(operation.buffer[..length].chunks_exact_mut(RECORD)) {
+            Entry::Durable { file: 9 }.put(sequence, record);
+        }
+        let next = 2 + (length / RECORD) as u64;
+        follower.completed(done(operation, Ok(length as u32)));
+        assert_eq!(totals(&follower), (0, 0, 0), "as much as was looked at: there may be more");
+        let Step::Issue(mut operation, _) = follower.next(Nanos(1)) else { panic!("it has something to do") };
+        let entry = if removed { Entry::Removed { file: 0 } } else { Entry::Durable { file: 9 } };
+        entry.put(next, &mut operation.buffer[..RECORD]);
+        follower.completed(done(operation, Ok(RECORD as u32)));
+        assert_eq!(totals(&follower), expected, "{result:?}, removed: {removed}");
+        // The next one is read.
+        assert_eq!(answer(&mut follower, Ok(0)), OpKind::Close);
+    }
+}
+
+#[test]
+fn what_a_ring_wrote_over_while_it_was_read_is_not_copied() {
+    for (overwritten, expected) in [(false, (1, 0)), (true, (0, 1))] {
+        let (_, room) = Arena::shared_out(2, 16);
+        let ring = Ring::new(room, 1, Chronicle::new(16, Nanos(0)));
+
+        let mut follower = following(Storing::Ring, Purpose::Copy(ring));
+        follower.lanes[0].opened();
+        follower.take(0, &[frame(3, 0), frame(4, 1)]);
+        assert!(matches!(answer(&mut follower, Ok(0)), OpKind::Open(_)));
+        assert_eq!(answer(&mut follower, Ok(16)), OpKind::Read);
+        assert_eq!(follower.totals().frames, 0, "its journal may know more");
+        let Step::Issue(mut operation, _) = follower.next(Nanos(1)) else { panic!("it has something to do") };
+        assert_eq!((operation.kind, operation.offset), (OpKind::Read, 2 * RECORD as u64));
+        Entry::Removed { file: 0 }.put(2, &mut operation.buffer[..RECORD]);
+        let length = if overwritten { RECORD as u32 } else { 0 };
+        follower.completed(done(operation, Ok(length)));
+        let ReaderTotals { frames, missed, wrong, failed, .. } = follower.totals();
+        assert_eq!((frames, missed), expected, "overwritten: {overwritten}");
+        assert_eq!((wrong, failed), (0, 0));
+    }
+}
+
+#[test]
+fn a_journal_that_says_what_can_not_be_is_one_fault_and_the_end_of_its_lane() {
+    let mut follower = follower();
+    let mut records = vec![0; RECORD];
+    Entry::Removed { file: u64::MAX }.put(0, &mut records);
+    for _ in 0..3 {
+        assert!(!follower.take_records(0, &records));
+    }
+    assert_eq!(follower.totals().failed, 1);
+    follower.take(1, &[Entry::End { due: None }]);
+    assert!(matches!(follower.next(Nanos(1)), Step::Done));
+    assert_eq!(follower.totals().failed, 1);
+}

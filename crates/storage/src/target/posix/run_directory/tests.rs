@@ -1,0 +1,90 @@
+use super::*;
+
+const NAME: &str = "nilometer-0123456789abcdef";
+
+/// A run directory with its marker as if its process had ended.
+fn left_behind(parent: &Path) -> PathBuf {
+    let run = RunDirectory::create(parent, 0x0123_4567_89ab_cdef).expect("space");
+    let held = RunDirectory::adopt(parent, NAME).expect_err("it is held");
+    let ours = Some(std::process::id());
+    assert!(matches!(held, TargetError::InUse { process, .. } if process == ours), "{held}");
+    *run.marker.lock().expect("not poisoned") = None;
+    run.path().join(MARKER)
+}
+
+#[test]
+fn a_marker_names_its_process_and_nothing_else_may_stand_at_its_end() {
+    let parent = tempfile::tempdir().expect("a temporary directory");
+    let marker = left_behind(parent.path());
+    let ours = std::fs::read_to_string(&marker).expect("a text");
+    let (identity, _) = ours.rsplit_once(PROCESS).expect("it names its process");
+    for foreign in ["process \n", "process 12\nmore\n", "process x\n", "process 12", "more\n"] {
+        std::fs::write(&marker, format!("{identity}{foreign}")).expect("space");
+        let refused = RunDirectory::adopt(parent.path(), NAME);
+        assert!(matches!(refused, Err(TargetError::NotOurs { .. })), "{foreign}: {refused:?}");
+    }
+    // As versions before wrote it.
+    std::fs::write(&marker, identity).expect("space");
+    RunDirectory::adopt(parent.path(), NAME).expect("it is ours").remove().expect("and can be removed");
+    assert!(!marker.exists());
+}
+
+fn shared(parent: &Path) -> (RunDirectory, SharedRun) {
+    let run = RunDirectory::create(parent, 0x0123_4567_89ab_cdef).expect("space");
+    let shared = run.share().expect("space");
+    (run, shared)
+}
+
+fn is_in_use<T: std::fmt::Debug>(result: &Result<T, TargetError>) {
+    assert!(matches!(result, Err(TargetError::InUse { .. })), "{result:?}");
+}
+
+/// Locks belong to descriptors, so that two of one process stand for two processes.
+#[test]
+fn who_joins_keeps_the_directory_from_being_removed_and_removes_nothing() {
+    let parent = tempfile::tempdir().expect("a temporary directory");
+    let (run, shared) = shared(parent.path());
+    let [one, other] = [(); 2].map(|()| RunDirectory::join(parent.path(), &shared).expect("it is ours"));
+    std::fs::write(run.path().join("n_w0"), "data").expect("space");
+    one.clear().expect("nothing to do");
+    one.remove().expect("it is left");
+    drop(one);
+    assert!(run.path().join("n_w0").exists(), "who joined removes nothing");
+    is_in_use(&run.remove());
+    is_in_use(&RunDirectory::adopt(parent.path(), NAME));
+    run.clear().expect("its maker may clear it between cells");
+    assert!(!run.path().join("n_w0").exists() && run.path().join(MARKER).exists());
+    // The maker dies, another lives on: `clean` takes nothing from under it.
+    *run.marker.lock().expect("not poisoned") = None;
+    is_in_use(&RunDirectory::adopt(parent.path(), NAME));
+    assert!(held_marker(&run.parent, NAME).is_some(), "a campaign still runs there");
+    drop(other);
+    assert!(held_marker(&run.parent, NAME).is_none());
+    RunDirectory::adopt(parent.path(), NAME).expect("all are gone").remove().expect("and so is it");
+    assert_eq!(std::fs::read_dir(parent.path()).expect("listed").count(), 0);
+}
+
+#[test]
+fn only_what_the_maker_shares_is_joined_and_only_by_its_marker() {
+    let parent = tempfile::tempdir().expect("a temporary directory");
+    let refused = |shared: &SharedRun| {
+        let refused = RunDirectory::join(parent.path(), shared);
+        assert!(matches!(refused, Err(TargetError::NotOurs { .. })), "{shared:?}: {refused:?}");
+    };
+    let alone = RunDirectory::create(parent.path(), 7).expect("space");
+    let marker = std::fs::read_to_string(alone.path().join(MARKER)).expect("a marker");
+    refused(&SharedRun { name: name(7), marker });
+    let (run, shared) = shared(parent.path());
+    refused(&SharedRun { name: name(8), ..shared.clone() });
+    refused(&SharedRun { name: format!("../{NAME}"), ..shared.clone() });
+    let others = shared.marker.replace("process ", "process 1");
+    refused(&SharedRun { marker: others, ..shared.clone() });
+    // A copy of the directory has the marker's text, and another inode.
+    let copy = parent.path().join(name(9));
+    std::fs::create_dir(&copy).expect("space");
+    for file in [MARKER, JOINED] {
+        std::fs::copy(run.path().join(file), copy.join(file)).expect("space");
+    }
+    refused(&SharedRun { name: name(9), ..shared.clone() });
+    RunDirectory::join(parent.path(), &shared).expect("as its maker says");
+}
