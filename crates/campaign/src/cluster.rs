@@ -128,7 +128,10 @@ pub(crate) fn measured_by_all(reports: Vec<RankReport>) -> Option<Vec<Vec<RankSa
     let mut by_target: Vec<Vec<RankSample>> = Vec::new();
     for report in reports {
         let RankReport::Measured { whole: true, samples } = report else { return None };
-        by_target.resize_with(samples.len(), Vec::new);
+        if by_target.is_empty() {
+            by_target.resize_with(samples.len(), Vec::new);
+        }
+        assert_eq!(by_target.len(), samples.len(), "every rank measures every target of the phase");
         for (of_target, sample) in by_target.iter_mut().zip(samples) {
             of_target.push(sample);
         }

@@ -15,9 +15,13 @@ use crate::{
     surroundings::Surroundings,
 };
 
-/// Takes part in what rank 0 decides, to the end of the campaign. `targets` are in the order of the plan's, each joined
-/// to what rank 0 made there.
-pub fn follow(cluster: &dyn Cluster, targets: &[Option<Arc<dyn Target>>], hang_after: Nanos) {
+/// Takes part in what rank 0 decides, to the end of the campaign, and leaves the targets then, before rank 0 removes what
+/// it made there. `targets` are in the order of the plan's, each joined to what rank 0 made.
+///
+/// # Panics
+///
+/// If rank 0 measures a target that this rank has not joined: who can't join all that rank 0 made must not come here.
+pub fn follow(cluster: &dyn Cluster, targets: Vec<Option<Arc<dyn Target>>>, hang_after: Nanos) {
     let clock = Clock::start();
     // Only rank 0 decides when it is over.
     let stop = Arc::new(AtomicBool::new(false));
@@ -34,14 +38,16 @@ pub fn follow(cluster: &dyn Cluster, targets: &[Option<Arc<dyn Target>>], hang_a
             ClusterDecision::Begin(_) | ClusterDecision::Cancel => {
                 unreachable!("a phase asks for it, and all are in the same one")
             }
-            ClusterDecision::End => return,
+            ClusterDecision::End => break,
         }
     }
+    drop(follower);
+    cluster.barrier();
 }
 
 struct Follower<'a> {
     cluster: &'a dyn Cluster,
-    targets: &'a [Option<Arc<dyn Target>>],
+    targets: Vec<Option<Arc<dyn Target>>>,
     run: Run,
     surroundings: Surroundings,
     repeat: Option<Repeat>,
@@ -62,8 +68,8 @@ impl Follower<'_> {
 
     fn take(&mut self, phase: Phase, targets: &[usize]) {
         let Repeat { cell, seed, reached } = self.repeat.as_ref().expect("a repeat comes before its phases");
-        let targets: Vec<_> =
-            targets.iter().filter_map(|&number| Some((number, self.targets[number].clone()?))).collect();
+        let joined = |number: usize| self.targets[number].clone().expect("what rank 0 measures was joined");
+        let targets: Vec<_> = targets.iter().map(|&number| (number, joined(number))).collect();
         let task = Task { targets: &targets, cell, phase, seed: *seed, reached, cluster: self.cluster };
         run_phase(&self.run, &mut self.surroundings, &task, &mut |_| {});
     }

@@ -152,7 +152,7 @@ fn a_repeat_of_two_ranks_is_one_sample_with_their_parts() {
     let [first, second] = Threads::all();
     let (campaign, joined) = campaign(&place, first);
     let follower = thread::spawn(move || {
-        follow(&second, &[Some(Arc::new(joined))], Nanos::from_millis(60_000));
+        follow(&second, vec![Some(Arc::new(joined))], Nanos::from_millis(60_000));
     });
     let mut parts = Vec::new();
     let ran = campaign.run(&mut |progress| {
@@ -162,6 +162,10 @@ fn a_repeat_of_two_ranks_is_one_sample_with_their_parts() {
     });
     assert_eq!(ran.expect("space").missing, 0);
     follower.join().expect("it was told that the campaign is over");
+    let left =
+        std::fs::read_dir(place.path()).expect("readable").map(|entry| entry.expect("readable").path());
+    let left: Vec<_> = left.filter(|path| path.is_dir()).collect();
+    assert!(left.is_empty(), "no run directory stays, though another rank had joined it: {left:?}");
     let results = nilometer_record::read(&place.path().join("r.sqlite")).expect("readable");
     let phases = [Phase::Write, Phase::Read];
     for (cell, repeat, phase) in

@@ -1,3 +1,5 @@
+//! A follower whose operations are answered by hand: what it counts, and what it asks for next.
+
 use super::*;
 use crate::Chronicle;
 use nilometer_model::{Format, Seed, Storing};

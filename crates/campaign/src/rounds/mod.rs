@@ -156,8 +156,12 @@ impl Campaign {
     /// fault of the record ends it.
     pub fn run(self, tell: Tell<'_>) -> Result<Ran, CampaignError> {
         let cluster = self.cluster.clone();
+        let held = self.targets.clone();
         let ran = self.run_rounds(tell);
         cluster.broadcast(Some(ClusterDecision::End));
+        // What is on the targets is removed after the others have left it.
+        cluster.barrier();
+        drop(held);
         ran
     }
 

@@ -1,3 +1,5 @@
+//! What an index knows after entries of journals in orders that occur, and in some that should not.
+
 use nilometer_model::{Format, Storing};
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Run directories of a temporary directory: made, marked, locked, removed, and found again after a crash.
+
 use super::*;
 
 const NAME: &str = "nilometer-0123456789abcdef";
