@@ -22,12 +22,12 @@ use nilometer_storage::{
     engine::Options,
     process::{self, Usage},
     target::TargetError,
+    within,
 };
 
 use crate::{
     barrier::Barrier,
     cluster::{Cluster, ClusterDecision, RankReport, failed_on_any, measured_by_all},
-    patience::within,
     settle::{Baseline, settle},
     supervise::{Crew, Heartbeat, Report, SoFar, Watch, Work},
     surroundings::{Moment, Surroundings},

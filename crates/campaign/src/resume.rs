@@ -3,11 +3,11 @@
 use nilometer_model::{Event, Nanos, Results, RunHandle, TargetDescription, plan::PlannedCampaign};
 use nilometer_record::{Begun, Record, RecordError};
 use nilometer_storage::{
-    Calendar,
+    Calendar, in_time,
     target::{Cleaned, TargetError, clean_run, is_run_at},
 };
 
-use crate::{patience::in_time, turns::Trials};
+use crate::turns::Trials;
 
 /// The trials of searches in a record: each of them follows from those before.
 pub fn recorded_trials(results: &Results) -> Trials {

@@ -11,14 +11,14 @@ use clap::Args;
 use nilometer_analysis::{Study, report::terminal};
 use nilometer_campaign::{
     Alone, Campaign, Ran, Trials, make_archive, make_targets, record_head, resolve, with_archive,
-    with_ceiling, with_source, within,
+    with_ceiling, with_source,
 };
 use nilometer_model::{
     Instrument, Invalid, Key, Nanos, TargetAddress, TargetDescription,
     plan::{Cell, Condition, PlannedCampaign, ResolvedPlan},
 };
 use nilometer_record::Record;
-use nilometer_storage::{Target, target::TargetError};
+use nilometer_storage::{Target, target::TargetError, within};
 
 use crate::{
     Blame, Failure, Outcome, catalogue,

@@ -8,8 +8,10 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use nilometer_campaign::in_time;
-use nilometer_storage::target::{Holder, in_use};
+use nilometer_storage::{
+    in_time,
+    target::{Holder, in_use},
+};
 
 use crate::describe::PATIENCE;
 

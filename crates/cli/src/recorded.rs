@@ -4,10 +4,9 @@ use std::{path::Path, sync::Arc};
 
 use anyhow::{bail, ensure};
 use nilometer_acquisition::{Chronicle, Ending, Outcome as Recorded, sink::Durability};
-use nilometer_campaign::in_time;
 use nilometer_model::{Bytes, Nanos, TargetDescription};
 use nilometer_storage::{
-    Target, process,
+    Target, in_time, process,
     target::{Directory, TargetError},
 };
 

@@ -8,8 +8,8 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
-use nilometer_campaign::in_time;
 use nilometer_model::Bytes;
+use nilometer_storage::in_time;
 use rustix::fs::OFlags;
 
 use crate::describe::PATIENCE;

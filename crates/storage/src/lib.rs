@@ -9,6 +9,7 @@
 pub mod buffer;
 pub mod clock;
 pub mod conformance;
+pub mod detached;
 pub mod drive;
 pub mod engine;
 mod in_flight;
@@ -23,6 +24,7 @@ mod tree;
 
 pub use buffer::{Arena, Buffer};
 pub use clock::{Calendar, Clock};
+pub use detached::{DetachedTask, NoOutcome, in_time, within};
 pub use drive::{Drive, Ended, Step, Turn, Workload, interleave};
 pub use engine::{Engine, EngineError, Wait, Wake};
 pub use in_flight::InFlightTable;

@@ -19,9 +19,9 @@ use nilometer_acquisition::{
 };
 use nilometer_model::{Bytes, Histogram, Nanos, ReaderTotals, Readers, TargetDescription, plan::EngineKind};
 use nilometer_recording::journal::Head;
-use nilometer_storage::{Clock, Drive, Target, TargetError, engine::Options, process::Usage};
+use nilometer_storage::{Clock, Drive, Target, TargetError, engine::Options, process::Usage, within};
 
-use crate::{patience::within, phase::Run};
+use crate::phase::Run;
 
 /// What is followed.
 #[derive(Debug, Clone)]

@@ -6,9 +6,7 @@ use std::{
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
-        mpsc::{Receiver, sync_channel},
     },
-    thread,
 };
 
 use nilometer_acquisition::Expected;
@@ -23,7 +21,7 @@ use nilometer_acquisition::{
 };
 use nilometer_model::{Bytes, Instrument, Invalid, Nanos, Packets, Seed};
 use nilometer_recording::{Missing, Stream};
-use nilometer_storage::{Calendar, Clock};
+use nilometer_storage::{Calendar, Clock, DetachedTask};
 use nilometer_wire::Known;
 
 /// A stream of packets, ready to be sent and to be recorded.
@@ -44,7 +42,7 @@ pub(super) struct Sends {
     cease: Arc<AtomicBool>,
     /// Ends what records its packets.
     recording: Arc<AtomicBool>,
-    report: Option<Receiver<io::Result<Left>>>,
+    task: Option<DetachedTask<io::Result<Left>>>,
     shape: Shape,
 }
 
@@ -106,7 +104,7 @@ pub(super) fn stream(
         until: Until::default(),
         cpu: None,
     };
-    let sends = Sends { sender: Some(sender), clock, cease: Arc::default(), recording, report: None, shape };
+    let sends = Sends { sender: Some(sender), clock, cease: Arc::default(), recording, task: None, shape };
     Ok(Loopback { network, stream, expected: Expected::Blocks(Box::new(expected)), sends })
 }
 
@@ -158,17 +156,15 @@ impl Sends {
     /// The first packet is due now.
     pub(super) fn begin(&mut self) -> io::Result<()> {
         let Some(sender) = self.sender.take() else { return Ok(()) };
-        let (report, reports) = sync_channel(1);
         let clock = self.clock;
         let cease = self.cease.clone();
         let recording = self.recording.clone();
-        self.report = Some(reports);
-        thread::Builder::new().name("instrument".into()).spawn(move || {
+        let task = DetachedTask::begin("instrument", move || {
             let left = sender.run(clock, &cease);
             recording.store(true, Ordering::Relaxed);
-            // A report that nobody waits for any more is dropped.
-            drop(report.send(left));
+            left
         })?;
+        self.task = Some(task);
         Ok(())
     }
 
@@ -180,8 +176,7 @@ impl Sends {
     /// What was sent, if it ends within this time; or why it could not be.
     pub(super) fn went(&mut self, at_most: Nanos) -> Result<Went, Invalid> {
         self.cease();
-        let report = self.report.take().and_then(|reports| reports.recv_timeout(at_most.duration()).ok());
-        match report {
+        match self.task.take().and_then(|task| task.outcome_within(at_most).ok()) {
             Some(Ok(left)) => Ok(Went { left, shape: self.shape }),
             Some(Err(error)) => Err(Invalid::Refused(format!("over loopback: {error}"))),
             None => Err(Invalid::Refused("over loopback: the instrument did not end".into())),

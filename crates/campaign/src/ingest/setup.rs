@@ -13,10 +13,10 @@ use nilometer_model::{
     plan::{Goal, RecordingRun, Route},
 };
 use nilometer_recording::{Stream, instrument::Content};
-use nilometer_storage::{Target, TargetError, engine::Options};
+use nilometer_storage::{Target, TargetError, engine::Options, within};
 
 use super::loopback::{self, Sends};
-use crate::{patience::within, phase::Run};
+use crate::phase::Run;
 
 /// A recording that can be made.
 #[derive(Debug)]

@@ -12,12 +12,11 @@ use nilometer_model::{
     search::{Found, SearchBound},
 };
 use nilometer_record::{Record, RecordError};
-use nilometer_storage::{Calendar, Clock, Target, process::daemons, target::TargetError};
+use nilometer_storage::{Calendar, Clock, Target, process::daemons, target::TargetError, within};
 
 use crate::{
     calendar::Watched,
     cluster::{Cluster, ClusterDecision},
-    patience::within,
     phase::{Reached, Run, Task, run_phase},
     remaining::{Planned, Remaining},
     settle::Baseline,

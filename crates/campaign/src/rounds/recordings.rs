@@ -5,12 +5,12 @@ use nilometer_model::{
     plan::{Condition, Phase, RecordingRun},
     search::SearchBound,
 };
+use nilometer_storage::within;
 
 use super::{Campaign, CampaignError, Progress, State, now};
 use crate::{
     condition,
     ingest::{Job, Pass, run_ingest},
-    patience::within,
     turns::{self, ScheduledRepeat},
 };
 

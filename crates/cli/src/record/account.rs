@@ -1,16 +1,11 @@
 //! What a recording came to, in a file of its own beside it: `NAME.summary.json`. With it belongs what the user wished to
 //! have noted, and what the network of the machine counted meanwhile.
 
-use std::{
-    io,
-    path::PathBuf,
-    sync::{Arc, mpsc::sync_channel},
-    thread,
-};
+use std::{io, path::PathBuf, sync::Arc};
 
 use nilometer_acquisition::{Outcome as Recorded, Status};
 use nilometer_model::{Moment, Nanos, packets::VlbiMode};
-use nilometer_storage::{Calendar, target::Directory};
+use nilometer_storage::{Calendar, DetachedTask, target::Directory};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -133,15 +128,10 @@ impl Account {
             let directory = directory.clone();
             let name = name.clone();
             let text = text.clone();
-            kept.push(within(at_most, move || directory.put(&name, text.as_bytes())));
+            let put = DetachedTask::begin("summary", move || directory.put(&name, text.as_bytes()));
+            let in_time = put.map(|put| put.outcome_within(at_most));
+            kept.push(in_time.and_then(|done| done.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))));
         }
         kept.into_iter().reduce(io::Result::or).unwrap_or(Ok(()))
     }
-}
-
-/// Does it on a thread of its own, so that storage which hangs holds up nobody for longer.
-fn within(at_most: Nanos, put: impl FnOnce() -> io::Result<()> + Send + 'static) -> io::Result<()> {
-    let (sender, done) = sync_channel(1);
-    thread::Builder::new().name("summary".into()).spawn(move || drop(sender.send(put())))?;
-    done.recv_timeout(at_most.duration()).unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }

@@ -17,10 +17,10 @@ use nilometer_acquisition::{
         udp::{Allowed, Listening, ROOM},
     },
 };
-use nilometer_campaign::{in_time, run_id};
+use nilometer_campaign::run_id;
 use nilometer_model::{Bytes, Instrument, Nanos, packets::Packets};
 use nilometer_recording::{Missing, Stream, journal::Head};
-use nilometer_storage::{Calendar, Clock, Target, target::Directory};
+use nilometer_storage::{Calendar, Clock, Target, in_time, target::Directory};
 use nilometer_wire::{Known, WireFormat};
 
 use super::{

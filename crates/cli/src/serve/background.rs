@@ -3,16 +3,11 @@
 
 use std::{
     path::PathBuf,
-    sync::{
-        Arc,
-        atomic::AtomicBool,
-        mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync_channel},
-    },
-    thread,
-    time::Duration,
+    sync::{Arc, atomic::AtomicBool, mpsc::SyncSender},
 };
 
-use nilometer_storage::target::TargetError;
+use nilometer_model::Nanos;
+use nilometer_storage::{DetachedTask, NoOutcome, target::TargetError};
 
 use super::{
     console::Answer,
@@ -51,7 +46,7 @@ pub(super) enum TaskOutcome {
 /// A task that is under way.
 #[derive(Debug)]
 pub(super) struct BackgroundTask {
-    outcome: Receiver<TaskOutcome>,
+    task: DetachedTask<TaskOutcome>,
     /// Where the answer of the order goes.
     pub(super) answer: Option<SyncSender<Answer>>,
 }
@@ -71,34 +66,30 @@ impl BackgroundTask {
         answer: Option<SyncSender<Answer>>,
         work: impl FnOnce() -> Result<TaskOutcome, Refused> + Send + 'static,
     ) -> Result<Self, Refused> {
-        let (sender, outcome) = sync_channel(1);
-        let run = move || report(&sender, work().unwrap_or_else(TaskOutcome::Refused));
-        let started = thread::Builder::new().name("background".into()).spawn(run);
-        started.map_err(|error| Refused::Failed(format!("can't start a thread: {error}")))?;
-        Ok(BackgroundTask { outcome, answer })
+        let run = move |to: &SyncSender<TaskOutcome>| report(to, work().unwrap_or_else(TaskOutcome::Refused));
+        let started = DetachedTask::begin_reporting("background", run);
+        let task = started.map_err(|error| Refused::Failed(format!("can't start a thread: {error}")))?;
+        Ok(BackgroundTask { task, answer })
     }
 
     /// Its outcome, if it is done.
     pub(super) fn outcome(&self) -> Option<TaskOutcome> {
-        match self.outcome.try_recv() {
-            Ok(outcome) => Some(outcome),
-            Err(TryRecvError::Empty) => None,
-            Err(TryRecvError::Disconnected) => Some(TaskOutcome::Refused(broken())),
-        }
+        done(self.task.outcome())
     }
 
     /// Its outcome, if it is done within this time.
-    pub(super) fn outcome_within(&self, patience: Duration) -> Option<TaskOutcome> {
-        match self.outcome.recv_timeout(patience) {
-            Ok(outcome) => Some(outcome),
-            Err(RecvTimeoutError::Timeout) => None,
-            Err(RecvTimeoutError::Disconnected) => Some(TaskOutcome::Refused(broken())),
-        }
+    pub(super) fn outcome_within(&self, limit: Nanos) -> Option<TaskOutcome> {
+        done(self.task.outcome_within(limit))
     }
 }
 
-fn broken() -> Refused {
-    Refused::Failed("a fault of the recorder itself: its log says which".into())
+fn done(outcome: Result<TaskOutcome, NoOutcome>) -> Option<TaskOutcome> {
+    let broken = || Refused::Failed("a fault of the recorder itself: its log says which".into());
+    match outcome {
+        Ok(outcome) => Some(outcome),
+        Err(NoOutcome::Unfinished) => None,
+        Err(NoOutcome::Gone) => Some(TaskOutcome::Refused(broken())),
+    }
 }
 
 /// Checks what is asked for and keeps it, if it can be recorded with.

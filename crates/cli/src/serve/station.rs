@@ -1,12 +1,9 @@
 //! The thread that runs the recorder: carries out orders, begins and ends recordings at their times, and reports.
 
-use std::{
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
-        mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError},
-    },
-    time::Duration,
+use std::sync::{
+    Arc, Mutex, PoisonError,
+    atomic::{AtomicBool, Ordering},
+    mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError},
 };
 
 use nilometer_acquisition::{Outcome as Recorded, Status};
@@ -50,7 +47,7 @@ const WAITING: usize = 64;
 /// Recordings that are remembered.
 const SCANS: usize = 10_000;
 /// How long the end of the service waits for storage on which nothing is recorded.
-const LEAVE: Duration = Duration::from_secs(5);
+const LEAVE: Nanos = Nanos::from_millis(5_000);
 
 fn now() -> Moment {
     Moment(Calendar::now().time)
