@@ -81,7 +81,8 @@ fn arrows(folder: &str, manifest: &str) -> Vec<String> {
         targets.iter().flat_map(|target| kinds.iter().filter_map(|kind| target.get(*kind)?.as_table()));
     let names = tables.flatten().map(|(key, value)| package(key, value));
     let ours = names.filter_map(|name| name.strip_prefix("nilometer-").map(str::to_owned));
-    ours.filter(|name| !allowed.contains(&name.as_str()))
+    // A crate depends on itself where its own tests need a feature of it.
+    ours.filter(|name| name != folder && !allowed.contains(&name.as_str()))
         .map(|name| format!("crates/{folder} must not depend on {name}: the arrows allow {allowed:?}"))
         .collect()
 }

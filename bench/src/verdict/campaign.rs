@@ -21,7 +21,7 @@ use nilometer_storage::{
     clock::VirtualClock,
     interleave,
     process::Usage,
-    target::{Device, Simulated},
+    testing::{Device, Simulated},
 };
 
 use super::storage::{Case, FRAME};

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use nilometer_model::{ByteRate, Nanos, RandomStream, Seed};
 use nilometer_recording::journal;
-use nilometer_storage::target::{Cost, Device, Speed, WriteCache};
+use nilometer_storage::testing::{Cost, Device, Speed, WriteCache};
 
 /// Bytes of a frame, of 256 x 256 pixels.
 pub(super) const FRAME: u64 = 64 << 10;

@@ -17,6 +17,7 @@
 
 pub mod assembly;
 mod chronicle;
+#[cfg(any(test, feature = "test-kit"))]
 pub mod conformance;
 mod expected;
 pub mod export;

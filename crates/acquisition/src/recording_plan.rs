@@ -340,7 +340,7 @@ mod tests {
     use nilometer_storage::{
         Target,
         clock::VirtualClock,
-        target::{Device, Memory, Simulated},
+        testing::{Device, Memory, Simulated},
     };
 
     use super::*;

@@ -20,11 +20,10 @@ use nilometer_recording::{
 };
 use nilometer_storage::{
     Clock, Engine, EngineError, OpKind, Target,
-    engine::{
-        Options,
-        wrap::{FaultEffect, Faulty, Rule, When},
-    },
-    target::{Memory, Posix, TargetError, probe},
+    engine::Options,
+    target::{Posix, TargetError, probe},
+    testing::Memory,
+    testing::wrap::{FaultEffect, Faulty, Rule, When},
 };
 
 const FRAME: u64 = 100_000;

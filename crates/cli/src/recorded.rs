@@ -163,7 +163,7 @@ mod tests {
     use super::*;
     use nilometer_storage::{
         clock::VirtualClock,
-        target::{Device, Simulated},
+        testing::{Device, Simulated},
     };
 
     #[test]

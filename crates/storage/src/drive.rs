@@ -243,7 +243,7 @@ mod tests {
     use super::*;
     use crate::{
         engine::Wake,
-        target::{Device, Simulated},
+        testing::{Device, Simulated},
     };
 
     /// Passes a token every millisecond and wakes the taker.

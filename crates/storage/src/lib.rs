@@ -8,7 +8,6 @@
 
 pub mod buffer;
 pub mod clock;
-pub mod conformance;
 pub mod detached;
 pub mod drive;
 pub mod engine;
@@ -20,7 +19,8 @@ pub mod operation;
 pub mod process;
 pub mod tally;
 pub mod target;
-mod tree;
+#[cfg(any(test, feature = "test-kit"))]
+pub mod testing;
 
 pub use buffer::{Arena, Buffer};
 pub use clock::{Calendar, Clock};

@@ -9,7 +9,7 @@ use nilometer_storage::{
     clock::VirtualClock,
     engine::{self, Options},
     listing::{self, Stat},
-    target::{Device, Memory, Simulated},
+    testing::{Device, Memory, Simulated},
 };
 use proptest::prelude::*;
 

@@ -7,7 +7,7 @@ use nilometer_model::{Nanos, Seed};
 use nilometer_storage::{
     Arena, Buffer, Completion, Engine, EngineError, OpKind, Open, Operation, ROOT, Slot, Wait, Wake,
     clock::VirtualClock,
-    target::{Cost, Device, Simulated},
+    testing::{Cost, Device, Simulated},
 };
 
 const FILES: u32 = 3;
@@ -103,7 +103,7 @@ fn holds(engine: &mut dyn Engine, file: u32, blocks: u64) -> bool {
 }
 
 /// The seeds for which something that was acknowledged as safe is lost.
-fn losing_seeds(wrap: impl Fn(nilometer_storage::engine::SimulatedEngine) -> Box<dyn Engine>) -> Vec<u64> {
+fn losing_seeds(wrap: impl Fn(nilometer_storage::testing::SimulatedEngine) -> Box<dyn Engine>) -> Vec<u64> {
     let loses = |seed: &u64| {
         let device = Device { write: Cost::fixed(Nanos(1000)), ..Device::default() };
         let target = Simulated::new(device, VirtualClock::default());

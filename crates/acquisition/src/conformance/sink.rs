@@ -5,7 +5,7 @@ use std::sync::Arc;
 use nilometer_model::Nanos;
 use nilometer_storage::{
     Buffer, Completion, Step, Wait, Workload,
-    conformance::{Demands, workload_suite},
+    testing::conformance::{Demands, workload_suite},
 };
 
 use crate::{

@@ -9,7 +9,7 @@ use nilometer_recording::{
 };
 use nilometer_storage::{
     OpKind,
-    target::{Cost, Device, Simulated},
+    testing::{Cost, Device, Simulated},
 };
 
 use crate::{

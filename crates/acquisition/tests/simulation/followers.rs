@@ -15,8 +15,8 @@ use nilometer_recording::{
 use nilometer_storage::{
     Arena, Completion, Engine, Errno, OpKind, Step, Wait, Workload,
     clock::VirtualClock,
-    engine::wrap::{FaultEffect, Faulty, Rule, When},
-    target::{Cost, Device, Simulated},
+    testing::wrap::{FaultEffect, Faulty, Rule, When},
+    testing::{Cost, Device, Simulated},
 };
 
 use crate::lab::{Beside, Lab, PAGE, Run};

@@ -16,7 +16,7 @@ use nilometer_storage::{
     Arena, Buffer, Drive, Engine, OpKind, Open, Operation, ROOT, Slot, Target, Wait, Workload,
     clock::VirtualClock,
     interleave, listing,
-    target::{Cost, Device, Simulated},
+    testing::{Cost, Device, Simulated},
 };
 
 pub(crate) const PAGE: u64 = 4096;

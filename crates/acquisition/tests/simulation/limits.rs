@@ -11,7 +11,7 @@ use nilometer_model::{
     ByteRate, Nanos, Seed,
     search::{Advice, BufferLimit, BufferSearch, BufferTrial, RateSearch, RateTrial, SearchEnd},
 };
-use nilometer_storage::target::{Cost, Device};
+use nilometer_storage::testing::{Cost, Device};
 
 use crate::lab::{Lab, PAGE, Run};
 

@@ -3,7 +3,7 @@
 use nilometer_acquisition::sink::Durability;
 use nilometer_model::{Nanos, Storing};
 use nilometer_recording::reader::Trust;
-use nilometer_storage::{Completion, Engine, OpKind, Operation, Wait, target::Simulated};
+use nilometer_storage::{Completion, Engine, OpKind, Operation, Wait, testing::Simulated};
 
 use crate::lab::{Lab, PAGE};
 

@@ -23,7 +23,7 @@ use nilometer_storage::{
     Arena, Completion, Drive, Engine, Step, Wait, Workload,
     clock::VirtualClock,
     interleave,
-    target::{Cost, Device, Simulated},
+    testing::{Cost, Device, Simulated},
 };
 use nilometer_wire::{Geometry, Ignored, Near, Packet, Part, WireFormat};
 

@@ -15,7 +15,7 @@ use nilometer_recording::{
 };
 use nilometer_storage::{
     Buffer, Clock, Drive, Engine, OpKind, Open, Operation, ROOT, Slot, Target, Wait, engine::Options,
-    target::Memory,
+    testing::Memory,
 };
 
 use crate::lab::{Lab, PAGE, Run};

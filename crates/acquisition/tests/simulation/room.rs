@@ -5,7 +5,7 @@ use nilometer_model::{Nanos, Seed, Storing};
 use nilometer_recording::reader::Trust;
 use nilometer_storage::{
     Target,
-    target::{Cost, Device},
+    testing::{Cost, Device},
 };
 
 use crate::lab::{Lab, PAGE, Run};

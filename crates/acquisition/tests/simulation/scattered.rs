@@ -12,7 +12,7 @@ use nilometer_recording::{
     instrument::Pattern,
     reader::{Index, Trust},
 };
-use nilometer_storage::{OpKind, target::Device};
+use nilometer_storage::{OpKind, testing::Device};
 
 use crate::{
     lab::{Lab, PAGE, Run, disk},

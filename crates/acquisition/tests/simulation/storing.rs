@@ -5,7 +5,7 @@ use nilometer_model::{Nanos, Storing};
 use nilometer_recording::reader::Trust;
 use nilometer_storage::{
     Completion, Engine, Errno, OpKind, Operation, Slot, Wait,
-    target::{Cost, Device},
+    testing::{Cost, Device},
 };
 
 use crate::lab::{Lab, PAGE};
@@ -185,7 +185,7 @@ fn a_ring_whose_journal_has_no_room_left_ends_in_order() {
 
 #[test]
 fn a_ring_whose_space_can_not_be_reserved_is_not_begun() {
-    use nilometer_storage::engine::wrap::{FaultEffect, Faulty, Rule, When};
+    use nilometer_storage::testing::wrap::{FaultEffect, Faulty, Rule, When};
     fn wrap(inner: Box<dyn Engine>) -> Box<dyn Engine> {
         let effect = FaultEffect::Error(Errno::ENOSPC);
         let rule = Rule { on: Some(OpKind::Allocate), when: When::Every(1), effect };
@@ -218,7 +218,7 @@ fn a_shared_file_has_each_frame_at_its_number_whoever_wrote_it() {
 fn a_writer_of_a_shared_file_that_fails_leaves_its_frames_to_the_others() {
     /// The first engine that is made fails after some operations.
     fn wrap(inner: Box<dyn Engine>) -> Box<dyn Engine> {
-        use nilometer_storage::engine::wrap::{FaultEffect, Faulty, Rule, When};
+        use nilometer_storage::testing::wrap::{FaultEffect, Faulty, Rule, When};
         let rule = Rule {
             on: Some(OpKind::SyncData),
             when: When::FromNth(4),

@@ -4,8 +4,8 @@ use nilometer_model::{Histogram, Nanos, Seed};
 use nilometer_recording::reader::Trust;
 use nilometer_storage::{
     Engine, Errno, OpKind,
-    engine::wrap::{FaultEffect, Faulty, Rule, When},
-    target::{Cost, Device},
+    testing::wrap::{FaultEffect, Faulty, Rule, When},
+    testing::{Cost, Device},
 };
 
 use crate::lab::{Lab, PAGE};

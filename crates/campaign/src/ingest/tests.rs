@@ -11,11 +11,10 @@ use nilometer_model::{
 };
 use nilometer_storage::{
     Clock, Engine, EngineError, OpKind,
-    engine::{
-        Options,
-        wrap::{Cap, Meter, Metered, Throttled},
-    },
-    target::{Memory, TargetError},
+    engine::Options,
+    target::TargetError,
+    testing::Memory,
+    testing::wrap::{Cap, Meter, Metered, Throttled},
 };
 
 use crate::settle::Baseline;

@@ -15,9 +15,10 @@ use nilometer_model::{
 use nilometer_storage::{
     Arena, Buffer, Clock, Engine, OpKind, Open, Operation, ROOT, Slot, Target,
     clock::VirtualClock,
-    conformance::{Demands, workload_suite},
     engine::Options,
-    target::{Cost, Device, Posix, Simulated, probe},
+    target::{Posix, probe},
+    testing::conformance::{Demands, workload_suite},
+    testing::{Cost, Device, Simulated},
 };
 
 use crate::{buffers, offsets, part, stream::PLAIN, watched};

@@ -10,7 +10,8 @@ use nilometer_storage::{
     clock::VirtualClock,
     engine::Options,
     interleave,
-    target::{Cost, Device, Posix, Simulated, probe},
+    target::{Posix, probe},
+    testing::{Cost, Device, Simulated},
 };
 use tempfile::TempDir;
 

@@ -9,7 +9,7 @@ use nilometer_model::{
         Access, FrameFile, FrameRead, FramesCell, Parameters, Phase, Split, SyncPolicy, Work, WorkloadCell,
     },
 };
-use nilometer_storage::{Arena, Completion, Drive, Engine, OpKind, conformance::workload_suite};
+use nilometer_storage::{Arena, Completion, Drive, Engine, OpKind, testing::conformance::workload_suite};
 use proptest::prelude::*;
 
 use crate::{

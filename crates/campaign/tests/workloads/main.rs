@@ -19,7 +19,7 @@ use nilometer_model::{
 };
 use nilometer_storage::{
     Buffer, Completion, Drive, Engine, OpKind, Open, Operation, ROOT, Slot, Wait, Workload,
-    conformance::Demands,
+    testing::conformance::Demands,
 };
 
 /// A worker's part in a phase, with its memory.

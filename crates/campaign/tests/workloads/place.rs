@@ -8,7 +8,7 @@ use nilometer_model::{
 use nilometer_storage::{
     Drive, OpKind,
     clock::VirtualClock,
-    target::{Device, Simulated},
+    testing::{Device, Simulated},
 };
 
 use crate::{buffers, content, part};

@@ -8,8 +8,8 @@ use nilometer_model::{
 use nilometer_storage::{
     Engine, OpKind,
     clock::VirtualClock,
-    conformance::{Demands, workload_suite},
-    target::{Cost, Device, Simulated},
+    testing::conformance::{Demands, workload_suite},
+    testing::{Cost, Device, Simulated},
 };
 
 use crate::{buffers, content, offsets, part, run_phase, watched};

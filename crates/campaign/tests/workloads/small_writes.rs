@@ -8,8 +8,8 @@ use nilometer_model::{
 use nilometer_storage::{
     OpKind,
     clock::VirtualClock,
-    conformance::{Demands, workload_suite},
-    target::{Device, Simulated},
+    testing::conformance::{Demands, workload_suite},
+    testing::{Device, Simulated},
 };
 
 use crate::{buffers, content, offsets, part, watched};

@@ -10,9 +10,9 @@ use nilometer_model::{
 use nilometer_storage::{
     Drive, OpKind, Workload,
     clock::VirtualClock,
-    conformance::workload_suite,
     interleave,
-    target::{Cost, Device, Simulated},
+    testing::conformance::workload_suite,
+    testing::{Cost, Device, Simulated},
 };
 
 use crate::{buffers, demands, frames::CELL as FRAMES, part, stream::PLAIN};

@@ -15,9 +15,9 @@ use nilometer_model::{
 use nilometer_storage::{
     Arena, Buffer, Drive, Engine, Errno, OpKind, Workload,
     clock::VirtualClock,
-    conformance::{Demands, workload_suite},
     interleave,
-    target::{Cost, Device, Simulated},
+    testing::conformance::{Demands, workload_suite},
+    testing::{Cost, Device, Simulated},
 };
 
 use crate::{buffers, content, offsets, part, run, run_phase, watched};

@@ -7,7 +7,9 @@ use nilometer_model::{
     Bytes, Nanos, Sample,
     plan::{Directories, Items, Parameters, Phase, TreeCell, WorkloadCell},
 };
-use nilometer_storage::{Arena, Drive, Engine, OpKind, Open, Tally, Target, conformance::workload_suite};
+use nilometer_storage::{
+    Arena, Drive, Engine, OpKind, Open, Tally, Target, testing::conformance::workload_suite,
+};
 
 use crate::{
     crew::{Real, Virtual},

@@ -8,8 +8,8 @@ use nilometer_model::{
 use nilometer_storage::{
     Drive, OpKind,
     clock::VirtualClock,
-    conformance::workload_suite,
-    target::{Cost, Device, Simulated},
+    testing::conformance::workload_suite,
+    testing::{Cost, Device, Simulated},
 };
 
 use crate::{demands, part};

@@ -8,8 +8,8 @@ use nilometer_model::{
 use nilometer_storage::{
     Arena, Buffer,
     clock::VirtualClock,
-    conformance::workload_suite,
-    target::{Cost, Device, Simulated},
+    testing::conformance::workload_suite,
+    testing::{Cost, Device, Simulated},
 };
 
 use crate::{demands, part, run, run_phase};

@@ -2,25 +2,19 @@
 
 mod files;
 mod immediate;
-mod memory;
 mod null;
 mod pause;
 mod pool;
 mod shared;
-mod simulated;
 mod sync;
-#[cfg(test)]
-mod trial;
 mod uring;
-pub mod wrap;
 
 pub use files::Reach;
+#[cfg(any(test, feature = "test-kit"))]
 pub(crate) use files::plain;
 pub use immediate::{Execute, Immediate};
-pub use memory::{Copies, MemoryEngine};
 pub use null::{Nothing, Null};
 pub use pool::{Blocking, Pool};
-pub use simulated::SimulatedEngine;
 pub use sync::{Sync, SystemCalls};
 pub use uring::Uring;
 

@@ -151,16 +151,11 @@ impl Drop for Pool {
 
 #[cfg(test)]
 mod tests {
-    use super::{
-        super::{
-            shared::SharedFiles,
-            trial::{self, FILE},
-        },
-        *,
-    };
+    use super::{super::shared::SharedFiles, *};
     use crate::{
         Buffer,
         operation::{OpKind, ROOT},
+        testing::trial::{self, FILE},
     };
 
     fn engine(depth: u32) -> (tempfile::TempDir, Pool) {

@@ -263,7 +263,7 @@ mod tests {
     use nilometer_storage::{
         Target,
         clock::VirtualClock,
-        target::{Device, Simulated},
+        testing::{Device, Simulated},
     };
 
     fn suited(frame: u64, storing: Storing, format: Format) -> Spacing {

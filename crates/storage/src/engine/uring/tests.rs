@@ -2,11 +2,12 @@
 
 use std::{os::fd::OwnedFd, time::Duration};
 
-use super::{
-    super::trial::{self, FILE},
-    *,
+use super::*;
+use crate::{
+    Buffer,
+    operation::Open,
+    testing::trial::{self, FILE},
 };
-use crate::{Buffer, operation::Open};
 
 fn engine(depth: u32) -> (tempfile::TempDir, Uring) {
     let (directory, root) = trial::directory();

@@ -147,12 +147,10 @@ impl Engine for Metered {
 
 #[cfg(test)]
 mod tests {
+    use nilometer_model::plan::EngineKind;
+
     use super::*;
-    use crate::{
-        Buffer, Clock, Slot,
-        engine::{files::Files, sync::Sync, trial},
-        operation::Open,
-    };
+    use crate::{Buffer, Slot, operation::Open, testing::trial};
 
     #[test]
     fn each_kind_has_its_place() {
@@ -165,7 +163,7 @@ mod tests {
     fn another_thread_reads_what_was_done() {
         let (_directory, root) = trial::directory();
         let meter = Arc::new(Meter::default());
-        let inner = Box::new(Sync::new(Files::new(root.into(), 2), Clock::start()));
+        let inner = trial::on_directory(root, EngineKind::Sync, 1);
         let mut engine = Metered::new(inner, meter.clone());
         for name in [b"one", b"one"] {
             let open = trial::named(OpKind::Open(Open::CREATE), Slot(1), name);

@@ -12,7 +12,7 @@ pub use throttled::{Cap, Throttled};
 
 use nilometer_model::Nanos;
 
-use super::Wait;
+use crate::Wait;
 
 /// How to wait inside if something outside is to happen at `event`, too. Ends early rather than late.
 fn sooner(wait: Wait, event: Option<Nanos>) -> Wait {

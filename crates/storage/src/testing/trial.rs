@@ -2,19 +2,19 @@
 
 use std::{os::fd::OwnedFd, sync::mpsc, time::Duration};
 
-use nilometer_model::{Nanos, Seed};
+use nilometer_model::{Nanos, Seed, plan::EngineKind};
 
-use super::{Engine, Wait};
 use crate::{
-    Arena, Buffer, Completion, Drive, Step, Workload,
+    Arena, Buffer, Clock, Completion, Drive, Engine, Step, Wait, Workload,
     clock::VirtualClock,
+    engine::{self, Options},
     operation::{Errno, OpKind, Open, Operation, ROOT, Slot},
-    target::{Cost, Device, Simulated},
+    testing::{Cost, Device, Simulated},
 };
 
-pub(super) const FILE: Slot = Slot(1);
+pub(crate) const FILE: Slot = Slot(1);
 
-pub(super) fn directory() -> (tempfile::TempDir, OwnedFd) {
+pub(crate) fn directory() -> (tempfile::TempDir, OwnedFd) {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let root = OwnedFd::from(std::fs::File::open(directory.path()).expect("it can be opened"));
     (directory, root)
@@ -22,20 +22,20 @@ pub(super) fn directory() -> (tempfile::TempDir, OwnedFd) {
 
 /// Creates a file, writes it in blocks, syncs, closes, opens, reads it back and closes, without waiting between but
 /// where the data demand it.
-pub(super) struct RoundTrip {
+pub(crate) struct RoundTrip {
     blocks: u64,
     length: u32,
     direct: bool,
     step: u64,
     free: Vec<Buffer>,
     flying: usize,
-    pub(super) most_flying: usize,
-    pub(super) read: u64,
+    pub(crate) most_flying: usize,
+    pub(crate) read: u64,
 }
 
 impl RoundTrip {
     /// `length` at most that of the buffers.
-    pub(super) fn new(blocks: u64, length: u32, direct: bool, free: Vec<Buffer>) -> Self {
+    pub(crate) fn new(blocks: u64, length: u32, direct: bool, free: Vec<Buffer>) -> Self {
         RoundTrip { blocks, length, direct, step: 0, free, flying: 0, most_flying: 0, read: 0 }
     }
 
@@ -104,7 +104,7 @@ impl Workload for RoundTrip {
 }
 
 /// A round trip with so many buffers, all of which must be in flight at once and come back.
-pub(super) fn round_trip(engine: &mut dyn Engine, buffers: u32, direct: bool, registered: bool) {
+pub(crate) fn round_trip(engine: &mut dyn Engine, buffers: u32, direct: bool, registered: bool) {
     let count = buffers as usize;
     let (arena, buffers) = Arena::shared_out(count, 16384);
     if registered {
@@ -125,7 +125,7 @@ pub(super) fn round_trip(engine: &mut dyn Engine, buffers: u32, direct: bool, re
 }
 
 /// Does one operation and waits for it.
-pub(super) fn once(engine: &mut dyn Engine, operation: Operation) -> Completion {
+pub(crate) fn once(engine: &mut dyn Engine, operation: Operation) -> Completion {
     let now = engine.tick();
     engine.submit(operation, now);
     let mut done = Vec::new();
@@ -136,12 +136,12 @@ pub(super) fn once(engine: &mut dyn Engine, operation: Operation) -> Completion 
     done.remove(0)
 }
 
-pub(super) fn named(kind: OpKind, file: Slot, name: &[u8]) -> Operation {
+pub(crate) fn named(kind: OpKind, file: Slot, name: &[u8]) -> Operation {
     Operation::named(kind, ROOT, file, name, Buffer::alone(64))
 }
 
 /// Faults are data, and bring the buffer back.
-pub(super) fn faults(engine: &mut dyn Engine) {
+pub(crate) fn faults(engine: &mut dyn Engine) {
     let cases = [
         (named(OpKind::Open(Open::READ), FILE, b"missing"), Errno::ENOENT),
         (named(OpKind::Stat, ROOT, b"missing"), Errno::ENOENT),
@@ -171,7 +171,7 @@ pub(super) fn faults(engine: &mut dyn Engine) {
 }
 
 /// A wake from another thread breaks `News` and `Until`, also one that came before; `Until` ends in time.
-pub(super) fn waits(engine: &mut dyn Engine) {
+pub(crate) fn waits(engine: &mut dyn Engine) {
     let waker = engine.waker();
     let mut done = Vec::new();
     let late = Nanos::from_millis(20_000);
@@ -206,7 +206,7 @@ pub(super) fn waits(engine: &mut dyn Engine) {
 }
 
 /// Fails a test that hangs, instead of hanging with it.
-pub(super) fn within(limit: Duration, test: impl FnOnce() + Send + 'static) {
+pub(crate) fn within(limit: Duration, test: impl FnOnce() + Send + 'static) {
     let (end, ended) = mpsc::sync_channel(1);
     let thread = std::thread::spawn(move || {
         test();
@@ -218,19 +218,23 @@ pub(super) fn within(limit: Duration, test: impl FnOnce() + Send + 'static) {
     }
 }
 
+/// An engine on the files of a real directory, with room for one open file.
+pub(crate) fn on_directory(root: OwnedFd, kind: EngineKind, depth: u32) -> Box<dyn Engine> {
+    let options = Options { kind, depth, slots: 2, clock: Clock::start() };
+    engine::on_directory(root, &options).expect("each is permitted here")
+}
+
 /// An engine in virtual time: every operation takes the same, however many are in flight.
-pub(super) fn in_virtual_time(depth: usize, clock: VirtualClock, took: Nanos) -> Box<dyn Engine> {
+pub(crate) fn in_virtual_time(depth: usize, clock: VirtualClock, took: Nanos) -> Box<dyn Engine> {
     let device = Device { parallel: depth, ..Device::with_cost(Cost::fixed(took)) };
     Box::new(Simulated::new(device, clock).attach(depth, 2))
 }
 
 #[test]
 fn each_engine_on_a_directory_is_made_as_it_is_named() {
-    use nilometer_model::plan::EngineKind;
     for (kind, depth) in [(EngineKind::Sync, 1), (EngineKind::IoUring, 5), (EngineKind::Pool, 5)] {
         let (_directory, root) = directory();
-        let options = super::Options { kind, depth, slots: 2, clock: crate::Clock::start() };
-        let mut engine = super::on_directory(root, &options).expect("each is permitted here");
+        let mut engine = on_directory(root, kind, depth);
         assert_eq!(engine.depth(), depth as usize);
         round_trip(&mut *engine, depth, false, true);
     }

@@ -5,10 +5,12 @@
 //! their directory. `O_DIRECT` is no exception, since devices have caches of their own.
 
 mod device;
+mod engine;
 mod volume;
 
 pub use device::{Cost, Device, Speed, WriteCache};
-pub(crate) use volume::Volume;
+pub use engine::SimulatedEngine;
+use volume::Volume;
 
 use std::{
     path::PathBuf,
@@ -19,10 +21,10 @@ use nilometer_model::{
     Bytes, Capabilities, Coldness, DirectIo, FileSystemSpace, Seed, TargetDescription, plan::EngineKind,
 };
 
-use super::{Target, TargetError};
 use crate::{
+    Target, TargetError,
     clock::VirtualClock,
-    engine::{self, Engine, EngineError, Options},
+    engine::{Engine, EngineError, Options},
 };
 
 /// A simulated storage system. Clones are the same system.
@@ -41,8 +43,8 @@ impl Simulated {
     }
 
     /// An engine for `depth` operations in flight with `slots` for open files, the run's directory included.
-    pub fn attach(&self, depth: usize, slots: u32) -> engine::SimulatedEngine {
-        engine::SimulatedEngine::new(self.volume.clone(), self.clock.clone(), depth, slots)
+    pub fn attach(&self, depth: usize, slots: u32) -> SimulatedEngine {
+        SimulatedEngine::new(self.volume.clone(), self.clock.clone(), depth, slots)
     }
 
     /// The power is lost now. Each write since the last sync of its file is kept, lost or torn at a sector, each change

@@ -8,10 +8,10 @@ use std::{
 
 use nilometer_model::{Bytes, Capabilities, DirectIo, FileSystemSpace, TargetDescription};
 
-use super::{Target, TargetError};
+use super::{memory_engine::MemoryEngine, tree::Tree};
 use crate::{
-    engine::{self, Engine, EngineError, Options},
-    tree::Tree,
+    Target, TargetError,
+    engine::{Engine, EngineError, Options},
 };
 
 /// See the module.
@@ -51,7 +51,7 @@ impl Target for Memory {
 
     /// Copying is done in the calling thread, whatever engine the options name.
     fn engine(&self, options: &Options) -> Result<Box<dyn Engine>, EngineError> {
-        Ok(Box::new(engine::MemoryEngine::new(self.tree.clone(), options.slots, options.clock)))
+        Ok(Box::new(MemoryEngine::new(self.tree.clone(), options.slots, options.clock)))
     }
 
     fn space(&self) -> Result<FileSystemSpace, TargetError> {

@@ -10,7 +10,7 @@ use nilometer_model::Nanos;
 use crate::{
     Arena, Buffer, Completion, Drive, Engine, EngineError, Errno, Operation, Step, Wait, Wake, Workload,
     clock::VirtualClock,
-    target::{Cost, Device, Simulated},
+    testing::{Cost, Device, Simulated},
 };
 use watched::{Watched, Words};
 

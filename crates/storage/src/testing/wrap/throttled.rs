@@ -108,11 +108,8 @@ impl Engine for Throttled {
 mod tests {
     use super::*;
     use crate::{
-        Buffer, Clock, Drive, Slot, Step, Workload,
-        clock::VirtualClock,
-        drive::interleave,
-        engine::{Null, trial},
-        operation::OpKind,
+        Buffer, Clock, Drive, Slot, Step, Workload, clock::VirtualClock, drive::interleave, engine::Null,
+        operation::OpKind, testing::trial,
     };
 
     struct Writes {

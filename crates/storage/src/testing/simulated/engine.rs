@@ -8,8 +8,8 @@ use std::sync::{
 
 use nilometer_model::Nanos;
 
-use super::{Engine, EngineError, Wait, Wake};
-use crate::{Arena, Completion, Operation, clock::VirtualClock, target::Volume};
+use super::Volume;
+use crate::{Arena, Completion, Engine, EngineError, Operation, Wait, Wake, clock::VirtualClock};
 
 /// See the module.
 #[derive(Debug)]

@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, Mutex};
 
-use super::immediate::{Execute, Immediate};
+use super::tree::{Slots, Tree};
 use crate::{
     Clock, Errno, Operation,
-    tree::{Slots, Tree},
+    engine::{Execute, Immediate},
 };
 
 /// See the module.

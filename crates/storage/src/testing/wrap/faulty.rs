@@ -260,13 +260,10 @@ impl Engine for Faulty {
 
 #[cfg(test)]
 mod tests {
+    use nilometer_model::plan::EngineKind;
+
     use super::*;
-    use crate::{
-        Buffer, Clock,
-        clock::VirtualClock,
-        engine::{Null, files::Files, sync::Sync, trial},
-        operation::Open,
-    };
+    use crate::{Buffer, Clock, clock::VirtualClock, engine::Null, operation::Open, testing::trial};
 
     const FILE: Slot = Slot(1);
 
@@ -307,7 +304,7 @@ mod tests {
     #[test]
     fn a_short_write_leaves_the_rest_unwritten() {
         let (directory, root) = trial::directory();
-        let inner = Box::new(Sync::new(Files::new(root.into(), 2), Clock::start()));
+        let inner = trial::on_directory(root, EngineKind::Sync, 1);
         let mut engine = Faulty::new(inner, &[rule(When::Every(1), FaultEffect::Short)], Seed(1));
         let open = trial::named(OpKind::Open(Open::CREATE), FILE, b"short");
         trial::once(&mut engine, open).result.expect("opens are not touched");

@@ -9,7 +9,7 @@ use nilometer_model::{Nanos, Seed};
 use super::Device;
 use crate::{
     operation::{Completion, Errno, OpKind, Operation},
-    tree::{Journal, Slots, Tree},
+    testing::tree::{Journal, Slots, Tree},
 };
 
 /// See the module.

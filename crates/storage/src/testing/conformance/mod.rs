@@ -72,11 +72,10 @@ mod tests {
     use crate::{
         Buffer, Clock, Errno, OpKind, Open, Operation, ROOT, Slot, Wait,
         clock::VirtualClock,
-        engine::{
-            self, Options, Reach,
-            wrap::{Cap, FaultEffect, Faulty, Metered, Rule, Throttled, When},
-        },
-        target::{Cost, Device, Memory, NullTarget, Posix, Simulated, Target, probe},
+        engine::{self, Options, Reach},
+        target::{NullTarget, Posix, Target, probe},
+        testing::wrap::{Cap, FaultEffect, Faulty, Metered, Rule, Throttled, When},
+        testing::{Cost, Device, Memory, Simulated},
     };
 
     #[test]
