@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+mod answer;
 mod ceiling;
 mod comparison;
 mod curve;
@@ -22,6 +23,7 @@ mod study;
 mod verdict;
 mod warning;
 
+pub use answer::{ShortAnswer, ShortAnswers};
 pub use ceiling::NearestCeiling;
 pub use comparison::{Comparison, Question};
 pub use curve::{AtRate, Curve, LossBegins, curves};

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::{CellOutcome, Grade, Study, StudyStage, letter};
+use crate::{CellOutcome, Grade, ShortAnswers, Study, StudyStage, letter};
 
 use super::{prospects, words};
 
@@ -15,14 +15,15 @@ pub fn markdown(study: &Study<'_>) -> String {
 
 fn write_report(text: &mut String, study: &Study<'_>) -> std::fmt::Result {
     let results = study.results;
-    writeln!(text, "# {}\n\n{}\n", plain(&results.title), plain(&words::origin(results)))?;
+    let question = ShortAnswers::of(study).question;
+    writeln!(text, "# {}\n\n{}\n", plain(&question), plain(&words::origin(results)))?;
     for index in 0..results.targets.len() {
         writeln!(text, "- **{}** {}", letter(index), plain(&words::target(results, index)))?;
     }
     write_missing(text, study)?;
-    write_prospects(text, study)?;
     write_verdicts(text, study)?;
     write_comparisons(text, study)?;
+    write_prospects(text, study)?;
     write_warnings(text, study)?;
     for stage in &study.stages {
         write_stage(text, stage)?;
@@ -116,7 +117,7 @@ fn write_warnings(text: &mut String, study: &Study<'_>) -> std::fmt::Result {
     if study.warnings.is_empty() {
         return Ok(());
     }
-    writeln!(text, "\n## To be kept in mind\n")?;
+    writeln!(text, "\n## Keep in mind\n")?;
     for warning in &study.warnings {
         let grave = if warning.grade() == Grade::Grave { "**Grave:** " } else { "" };
         let advice = warning.advice().map(|advice| format!(" ({advice})")).unwrap_or_default();

@@ -256,7 +256,7 @@ impl Page {
             return;
         }
         self.line("", "");
-        self.line(BOLD, "TO BE KEPT IN MIND");
+        self.line(BOLD, "KEEP IN MIND");
         for warning in &study.warnings {
             let (sign, code) = match warning.grade() {
                 Grade::Grave => ("!!", RED),

@@ -231,9 +231,9 @@ fn a_page_says_what_was_found() {
     let page = html(&studied(&results));
     for part in [
         "A is 30 % faster than B",
-        "Can it carry",
+        "✗ No",
         "does not carry it",
-        "frames at its own pace, from due until",
+        "delay of frames at the instrument&#39;s rate, from due until",
         "The seed of all random decisions was 77",
         "write: latency",
         "read: over time",
@@ -299,12 +299,13 @@ fn the_table_tells_what_was_recorded_from_what_is_predicted() {
     assert!(table.contains("RECORDED AND PREDICTED") && table.contains("no: 2.0 x *"), "{table}");
     assert!(!verdict.contains("PREDICTED"), "{verdict}");
     let page = html(&study);
-    let places = ["Recorded and predicted", "Can it carry"].map(|part| page.find(part).expect(part));
-    assert!(places[0] < places[1], "the table opens the page");
+    let places = ["<h1>Can ", "class=\"answer no\"", "The verdict for", "Recorded and predicted"];
+    let places = places.map(|part| page.find(part).expect(part));
+    assert!(places.is_sorted(), "the question and its answer open the page: {places:?}");
     assert_eq!(page.matches("class=\"f no recorded\"").count(), 1);
     let text = markdown(&study);
     assert!(text.contains("| **no: 2.0 x** | – |"), "{text}");
-    assert!(text.find("Recorded and predicted") < text.find("## Verdict for"), "{text}");
+    assert!(text.find("## Verdict for") < text.find("Recorded and predicted"), "the answer first: {text}");
 }
 
 #[test]
@@ -411,7 +412,7 @@ fn the_terminal_gives_a_reason_once() {
     let mut results = results(2, vec![writes("one", "1048576 B", 1)], &[Phase::Read, Phase::Write], 3);
     results.samples.iter_mut().for_each(|m| m.sample.invalid = Some(Invalid::WarmRead));
     let text = terminal(&studied(&results), Palette::Plain);
-    let stage = text.split("TO BE KEPT IN MIND").next().unwrap_or_default();
+    let stage = text.split("KEEP IN MIND").next().unwrap_or_default();
     let count = |part: &str| stage.matches(part).count();
     let counts = [count("the read came from the page cache"), count("INVALID in 3 of 3 repeats: as above")];
     assert_eq!(counts, [1, 3], "{text}");

@@ -16,6 +16,7 @@ use nilometer_model::{
 pub use beside::Beside;
 use beside::beside;
 pub use decision::Decision;
+pub(crate) use words::{fewer_losses, lost_frames};
 
 use crate::study::stages_of;
 

@@ -52,7 +52,7 @@ fn no_loss_is_carried_with_its_uncertainty() {
     assert!(carried);
     for part in [
         "carries 2.4 times its rate (2.4 to 2.4)",
-        "no frame was lost in 60 s: with 95 % fewer than 180 losses an hour",
+        "no frame lost in 60 s: fewer than 180 an hour (95 %)",
         "to claim fewer than 1 a day, record 72 h",
         "310 ms",
         "50 MB covers",
@@ -119,12 +119,12 @@ fn nothing_is_green_without_evidence() {
 fn losses_are_told_in_the_readers_terms() {
     let seconds = |seconds: u64| Nanos(seconds * SECOND.0);
     for (duration, expected) in [
-        (40, "with 95 % fewer than 270 losses an hour; to claim fewer than 1 a day, record 72 h"),
-        (3600, "with 95 % fewer than 3 losses an hour; to claim fewer than 1 a day, record 72 h"),
-        (86_400, "with 95 % fewer than 3 losses a day; to claim fewer than 1 a day, record 72 h"),
-        (72 * 3600, "with 95 % fewer than 370 losses a year"),
+        (40, "fewer than 270 an hour (95 %); to claim fewer than 1 a day, record 72 h"),
+        (3600, "fewer than 3 an hour (95 %); to claim fewer than 1 a day, record 72 h"),
+        (86_400, "fewer than 3 a day (95 %); to claim fewer than 1 a day, record 72 h"),
+        (72 * 3600, "fewer than 370 a year (95 %)"),
     ] {
-        assert_eq!(words::fewer_than(seconds(duration)), expected);
+        assert_eq!(words::fewer_losses(seconds(duration)).join("; "), expected);
     }
 }
 
@@ -184,10 +184,10 @@ fn what_readers_cost_is_said_both_ways() {
     assert!((beside.got.0 - 6e9).abs() < 1.0 && (beside.alone.expect("read back").0 - 12e9).abs() < 1.0);
     let more = verdict.more().join("\n");
     for part in [
-        "beside 1 reader: no frame was lost, the longest stall was 500 ms (alone 310 ms)",
+        "beside 1 reader: no frame lost, the longest stall was 500 ms (alone 310 ms)",
         "1 reader cost the writer 25 % (25 to 25 %): 150 MB/s instead of 200 MB/s",
-        "had read half of the frames",
-        "none was missed, at 6 GB/s together; one alone, afterwards, by way of whatever cache there is: 12 GB/s",
+        "latency from due until read p50",
+        "none was missed; 6 GB/s in all; one alone, afterwards (possibly from the page cache): 12 GB/s",
     ] {
         assert!(more.contains(part), "{part} is missing in: {more}");
     }
@@ -257,7 +257,7 @@ fn stalls_durability_and_what_was_read_back_are_said() {
         "7 of 6000 frames",
         "2 stalls longer than that, 90 ms in all",
         "durable within",
-        "2000 that were kept",
+        "2000 of those kept were re-read and verified",
     ] {
         assert!(more.contains(part), "{part} is missing in: {more}");
     }
@@ -283,7 +283,7 @@ fn nothing_is_called_durable_in_memory() {
         };
         verdicts(&results)[0].more().join(" ")
     };
-    assert!(on("xfs").contains("99 % were durable within"), "{}", on("xfs"));
+    assert!(on("xfs").contains("99 % durable within"), "{}", on("xfs"));
     assert!(!on("tmpfs").contains("durable") && on("tmpfs").contains("is memory"), "{}", on("tmpfs"));
 }
 

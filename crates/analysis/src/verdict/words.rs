@@ -76,6 +76,46 @@ impl Verdict {
         }
     }
 
+    /// The answer without what it rests on: a sentence without its subject.
+    pub fn claim(&self) -> String {
+        let loopback = |trial: &TrialVerdict| if trial.packets.is_some() { " over loopback" } else { "" };
+        let place = self.place_of_decision();
+        match (&self.finding, self.decision()) {
+            (_, Decision::DoesNotCarry) if place.is_some() => {
+                format!("loses frames {}", place.unwrap_or_default())
+            }
+            (Finding::Carried(trial), Decision::Carries) => {
+                let margin = self.margins().map(|_| format!(": {}", self.times())).unwrap_or_default();
+                format!("carries it{}{margin}", loopback(trial))
+            }
+            (Finding::Carried(_), Decision::DoesNotCarry) => {
+                format!("takes only {} in the long run", self.times())
+            }
+            (Finding::Carried(trial), Decision::NotDecided) => match (place, self.doubt(trial)) {
+                (Some(place), _) => format!("not decided {place}"),
+                (None, doubt) => doubt.map(|doubt| doubt.to_string()).unwrap_or_default(),
+            },
+            (Finding::Lost(trial), _) => {
+                let taken = self.limit.map(|limit| format!("; in the long run it takes {}", between(&limit)));
+                format!("loses frames{} at {}{}", loopback(trial), self.rate, taken.unwrap_or_default())
+            }
+            (Finding::Undecided(why), _) => why.clone(),
+        }
+    }
+
+    /// Beside whom or in which condition the answer is another than that of the instrument by itself.
+    fn place_of_decision(&self) -> Option<String> {
+        let decision = self.decision();
+        if decision == self.decision_alone() {
+            return None;
+        }
+        let decides = |finding: &Finding| match decision {
+            Decision::DoesNotCarry => matches!(finding, Finding::Lost(_)),
+            _ => matches!(finding, Finding::Undecided(_)),
+        };
+        self.besides().into_iter().find(|(_, finding)| decides(finding)).map(|(place, _)| place)
+    }
+
     /// `2.4 times its rate (2.3 to 2.5)`; nothing where it is not known.
     fn times(&self) -> String {
         let Some(margin) = self.margins() else { return String::new() };
@@ -94,10 +134,10 @@ impl Verdict {
         let TrialVerdict { duration, longest_stall, cores, .. } = trial;
         write!(
             f,
-            "no {} was lost in {duration}: {}; the longest stall was {longest_stall}, which a buffer of {} covers; the \
-             recorder spent {cores:.2} cores",
+            "no {} lost in {duration}: {}; the longest stall was {longest_stall}, which a buffer of {} covers; the \
+             recorder used {cores:.2} cores",
             trial.smallest(),
-            fewer_than(*duration),
+            fewer_losses(*duration).join("; "),
             decimal(trial.covering(self.rate))
         )?;
         let Some(packets) = &trial.packets else { return Ok(()) };
@@ -195,10 +235,9 @@ impl Verdict {
             };
             let alone = beside
                 .alone
-                .map(|alone| format!("; one alone, afterwards, by way of whatever cache there is: {alone}"));
+                .map(|alone| format!("; one alone, afterwards (possibly from the page cache): {alone}"));
             sentences.push(format!(
-                "{who} had read half of the frames {half} and 99 % {most} after they were due, {missed}{failed}, at {} \
-                 together{}",
+                "{who}: latency from due until read p50 {half}, p99 {most}; {missed}{failed}; {} in all{}",
                 beside.got,
                 alone.unwrap_or_default()
             ));
@@ -254,7 +293,7 @@ impl Verdict {
         match finding {
             Finding::Carried(trial) => {
                 let what = trial.smallest();
-                format!("no {what} was lost, the longest stall was {}{alone}", trial.longest_stall)
+                format!("no {what} lost, the longest stall was {}{alone}", trial.longest_stall)
             }
             Finding::Lost(trial) => {
                 format!(
@@ -270,7 +309,7 @@ impl Verdict {
 
 impl TrialVerdict {
     /// What is lost or not.
-    fn smallest(&self) -> &'static str {
+    pub(crate) fn smallest(&self) -> &'static str {
         if self.packets.is_some() { "packet" } else { "frame" }
     }
 
@@ -299,17 +338,18 @@ fn percents(change: &RateChange) -> Result<String, String> {
 /// Times in which losses are counted, the shortest first.
 const COUNTED_IN: [(&str, f64); 3] = [("an hour", 3600.0), ("a day", 86_400.0), ("a year", 31_557_600.0)];
 
-/// What no loss in so long a time says: how many there may be at the most, and what would have to be recorded to say more.
-pub(super) fn fewer_than(duration: Nanos) -> String {
+/// What no loss in so long a time says: how many there may be at the most, and what would have to be recorded to claim less.
+pub(crate) fn fewer_losses(duration: Nanos) -> Vec<String> {
     let most = poisson_upper(0) / duration.seconds().max(1e-9);
     let in_time = |(_, seconds): &&(&str, f64)| most * seconds >= 1.0;
     let (time, seconds) = COUNTED_IN.iter().find(in_time).unwrap_or(&COUNTED_IN[2]);
-    let shown = format!("with 95 % fewer than {} losses {time}", rounded_up(most * seconds));
+    let mut said = vec![format!("fewer than {} {time} (95 %)", rounded_up(most * seconds))];
     let day = Nanos::from_seconds(COUNTED_IN[1].1 * poisson_upper(0));
-    if duration >= day {
-        return shown;
+    if duration < day {
+        let hours = (day.seconds() / 3600.0).ceil();
+        said.push(format!("to claim fewer than 1 a day, record {hours:.0} h"));
     }
-    format!("{shown}; to claim fewer than 1 a day, record {:.0} h", (day.seconds() / 3600.0).ceil())
+    said
 }
 
 /// To two digits.
@@ -319,7 +359,7 @@ fn rounded_up(value: f64) -> String {
 }
 
 /// `1.20 % of frames (72 of 6000)`.
-fn lost_frames(trial: &TrialVerdict) -> String {
+pub(crate) fn lost_frames(trial: &TrialVerdict) -> String {
     let of_frames = (trial.lost, trial.due);
     let (lost, due) =
         trial.packets.map_or(of_frames, |packets| (packets.lost().max(trial.lost), packets.due));
@@ -365,9 +405,9 @@ fn late(trial: &TrialVerdict, volatile: bool) -> Option<String> {
         trial;
     let what = trial.stored();
     let mut parts = vec![if *late == 0 {
-        format!("no {what} was acknowledged later than {allowance}")
+        format!("write latency below {allowance} for every {what}")
     } else {
-        format!("{late} of {due} {what}s were acknowledged later than {allowance}, the latest by {latest}")
+        format!("write latency above {allowance} for {late} of {due} {what}s, worst {latest}")
     }];
     if *stalls > 0 {
         let plural = if *stalls == 1 { "stall" } else { "stalls" };
@@ -375,12 +415,12 @@ fn late(trial: &TrialVerdict, volatile: bool) -> Option<String> {
     }
     parts.push(match durable {
         _ if volatile => "the target is memory of this machine: none survives the loss of power".into(),
-        Some(durable) => format!("99 % were durable within {durable}"),
+        Some(durable) => format!("99 % durable within {durable}"),
         None => "none was synced: they survive the death of the program, not the loss of power".into(),
     });
     if *read_back > 0 {
         parts.push(format!(
-            "{read_back} that were kept were read back, by way of whatever cache there is, and are right"
+            "{read_back} of those kept were re-read and verified (possibly from the page cache)"
         ));
     }
     (*due > 0).then(|| parts.join("; "))

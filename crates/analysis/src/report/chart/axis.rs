@@ -138,7 +138,7 @@ impl Axis {
             .map(|(share, label)| (nines(*share), (*label).to_owned()))
             .filter(|(place, _)| *place <= to + 1e-9)
             .collect();
-        Axis { from: 0.0, to, is_log: false, ticks, name: format!("% of {what} took at most this") }
+        Axis { from: 0.0, to, is_log: false, ticks, name: format!("% of {what} with at most this delay") }
     }
 
     /// With what it is before the unit.

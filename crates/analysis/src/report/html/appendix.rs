@@ -67,7 +67,7 @@ fn write_numbers(page: &mut String, study: &Study<'_>) -> std::fmt::Result {
     let rows: usize = study.stages.iter().map(|stage| stage.outcomes.len()).sum();
     write!(
         page,
-        "<section class=\"card\" id=\"numbers\"><h2>All numbers</h2><details><summary>A table of {rows} rows</summary>\
+        "<section class=\"card screen\" id=\"numbers\"><h2>All numbers</h2><details><summary>A table of {rows} rows</summary>\
          <div class=\"scroll\"><table><thead><tr>"
     )?;
     for (number, name) in COLUMNS.iter().enumerate() {
@@ -132,7 +132,7 @@ fn figures(stage: &StudyStage<'_>, outcome: &CellOutcome<'_>) -> Vec<String> {
 
 fn write_environment(page: &mut String, study: &Study<'_>) -> std::fmt::Result {
     page.push_str(
-        "<section class=\"card\"><h2>Measured on</h2><div class=\"scroll\"><table class=\"facts\"><tbody>",
+        "<section class=\"card screen\"><h2>Measured on</h2><div class=\"scroll\"><table class=\"facts\"><tbody>",
     );
     for (key, value) in &study.results.environment {
         write!(page, "<tr><td>{}</td><td>{}</td></tr>", Escaped(key), Escaped(value))?;

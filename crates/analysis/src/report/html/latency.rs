@@ -22,8 +22,11 @@ pub(super) const POINTS_MOST: usize = 150;
 /// Fewer bins than this are no course of time.
 pub(super) const BINS_LEAST: usize = 8;
 
-/// Fewer operations a point make a rate that jumps between none and one, as many as there is room for.
-const OPERATIONS_LEAST: usize = 6;
+/// An operation more or less falls into a point by where its edges are: of fewer operations a point that would look like
+/// storage whose rate goes up and down.
+const OPERATIONS_LEAST: usize = 20;
+/// Fewer points than this are not drawn for that.
+const POINTS_LEAST: usize = 4;
 
 /// A pair of charts for each cell and phase.
 pub(super) fn write(page: &mut String, stage: &StudyStage<'_>) -> std::fmt::Result {
@@ -225,7 +228,8 @@ fn time_line(target: usize, series: &Series, quantity: Quantity) -> Line {
     let whole = if bins.len() > 3 { &bins[..bins.len() - 1] } else { bins };
     let operations: u64 = whole.iter().map(|bin| bin.operations).sum();
     let steady = (whole.len() * OPERATIONS_LEAST).div_ceil(operations.max(1) as usize);
-    let together = whole.len().div_ceil(POINTS_MOST).max(steady).clamp(1, whole.len().div_ceil(8).max(1));
+    let together =
+        whole.len().div_ceil(POINTS_MOST).max(steady).clamp(1, whole.len().div_ceil(POINTS_LEAST).max(1));
     let width = series.width().0 as f64 * together as f64;
     let points = whole.chunks_exact(together).enumerate().map(|(number, bins)| {
         let amount: u64 = match quantity {

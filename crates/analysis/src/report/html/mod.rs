@@ -1,7 +1,10 @@
 //! The report as one HTML file: opens offline, without scripts, on a telephone and on paper.
 //!
-//! The answer comes first, then a section a stage with its charts, then all the numbers and how to repeat them.
+//! The question and its answers come first, on one screen; then what they rest on, a section for each instrument and each
+//! stage with its charts, all the numbers, and how to repeat them. On paper stand the answers and what they rest on: stages
+//! and tables of numbers are left to the screen.
 
+mod answer;
 mod appendix;
 mod latency;
 mod packets;
@@ -11,7 +14,7 @@ mod summary;
 
 use std::fmt::Write;
 
-use crate::{Study, letter};
+use crate::{ShortAnswers, Study, letter};
 
 use super::{
     chart::{Escaped, sign},
@@ -19,10 +22,6 @@ use super::{
 };
 
 const STYLE: &str = include_str!("page.css");
-
-/// On paper everything is open. The page needs no script for anything else.
-const SCRIPT: &str =
-    "addEventListener('beforeprint',()=>document.querySelectorAll('details').forEach(d=>d.open=true))";
 
 /// The page.
 pub fn html(study: &Study<'_>) -> String {
@@ -32,38 +31,45 @@ pub fn html(study: &Study<'_>) -> String {
 }
 
 fn write_page(page: &mut String, study: &Study<'_>) -> std::fmt::Result {
-    let title = Escaped(&study.results.title);
+    let short = ShortAnswers::of(study);
+    let title = Escaped(&short.question);
     write!(
         page,
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\
          <title>{title} – Nilometer</title><style>{STYLE}</style></head><body>"
     )?;
-    write_header(page, study)?;
+    write_header(page, study, &short)?;
     page.push_str("<main>");
-    summary::write(page, study)?;
+    summary::write_missing(page, study)?;
+    answer::write(page, study, &short)?;
+    write_contents(page, study)?;
+    summary::write_verdicts(page, study)?;
     for (number, recording) in study.recordings.iter().enumerate() {
         recording::write(page, study, recording, number)?;
     }
     packets::write(page, study)?;
+    summary::write(page, study)?;
     for (number, stage) in study.stages.iter().enumerate() {
         stage::write(page, study, stage, number)?;
     }
     appendix::write(page, study)?;
     writeln!(
         page,
-        "</main><footer><p>Written by Nilometer {}. This page holds everything it shows and opens offline.</p></footer>\
-         <script>{SCRIPT}</script></body></html>",
+        "</main><footer><p>Written by Nilometer {}. This page holds everything it shows and opens offline.\
+         <span class=\"paper\"> Each stage, all numbers and what was measured on are on the page, not on this paper.</span></p></footer>\
+         </body></html>",
         Escaped(env!("CARGO_PKG_VERSION"))
     )
 }
 
-fn write_header(page: &mut String, study: &Study<'_>) -> std::fmt::Result {
+fn write_header(page: &mut String, study: &Study<'_>, short: &ShortAnswers) -> std::fmt::Result {
     let results = study.results;
     write!(
         page,
-        "<header><p class=\"brand\">Nilometer</p><h1>{}</h1><p class=\"soft\">{}</p><ul class=\"targets\">",
-        Escaped(&results.title),
+        "<header><p class=\"brand\">Nilometer</p><h1>{}</h1><p class=\"soft\">{}{}</p><ul class=\"targets\">",
+        Escaped(&short.question),
+        Escaped(&if short.answers.is_empty() { String::new() } else { format!("{}; ", results.title) }),
         Escaped(&words::origin(results))
     )?;
     for (index, target) in results.targets.iter().enumerate() {
@@ -81,7 +87,13 @@ fn write_header(page: &mut String, study: &Study<'_>) -> std::fmt::Result {
         }
         page.push_str("</span></li>");
     }
-    page.push_str("</ul><nav aria-label=\"Sections\">");
+    page.push_str("</ul></header>");
+    Ok(())
+}
+
+/// Links to the sections.
+fn write_contents(page: &mut String, study: &Study<'_>) -> std::fmt::Result {
+    page.push_str("<nav aria-label=\"Sections\">");
     for (number, recording) in study.recordings.iter().enumerate() {
         write!(page, "<a href=\"#recording-{number}\">{}</a>", Escaped(&recording.instrument.to_string()))?;
     }
@@ -91,9 +103,7 @@ fn write_header(page: &mut String, study: &Study<'_>) -> std::fmt::Result {
     for (number, stage) in study.stages.iter().enumerate() {
         write!(page, "<a href=\"#stage-{number}\">{}</a>", Escaped(stage.name))?;
     }
-    page.push_str(
-        "<a href=\"#numbers\">all numbers</a><a href=\"#repeat\">how to repeat it</a></nav></header>",
-    );
+    page.push_str("<a href=\"#numbers\">all numbers</a><a href=\"#repeat\">how to repeat it</a></nav>");
     Ok(())
 }
 

@@ -34,7 +34,7 @@ pub(super) fn write(
 ) -> std::fmt::Result {
     write!(
         page,
-        "<section class=\"card\" id=\"stage-{number}\"><h2>{}</h2><p class=\"soft\">{}</p>",
+        "<section class=\"card screen\" id=\"stage-{number}\"><h2>{}</h2><p class=\"soft\">{}</p>",
         Escaped(stage.name),
         Escaped(&stage.common)
     )?;
@@ -50,6 +50,10 @@ pub(super) fn write(
 }
 
 fn write_overview(page: &mut String, stage: &StudyStage<'_>) -> std::fmt::Result {
+    // A bar by itself is always of full length: the rates stand at a glance and in the table.
+    if stage.cells.len() < 2 && stage.targets().len() < 2 {
+        return Ok(());
+    }
     let panels: Vec<String> = match &stage.varying.axis {
         Some(axis) => stage.questions.iter().flat_map(|question| curves(stage, question, axis)).collect(),
         None => stage.questions.iter().map(|question| bar_chart(stage, question)).collect(),

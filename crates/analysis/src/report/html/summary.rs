@@ -1,27 +1,28 @@
-//! The answer: verdicts, how the targets compare, what to keep in mind.
+//! What the answers rest on: verdicts in full, how the targets compare, what is predicted, what to keep in mind.
 
 use std::fmt::Write;
 
 use nilometer_model::Results;
 
 use crate::{
-    Basis, CellOutcome, Decision, Grade, Predictions, Prospect, Quantity, Question, Study, StudyStage,
-    Verdict, Withheld, effect::Answer, letter,
+    Basis, CellOutcome, Grade, Predictions, Prospect, Quantity, Question, Study, StudyStage, Verdict,
+    Withheld, effect::Answer, letter,
 };
 
-use super::super::{chart::Escaped, prospects, words};
+use super::{
+    super::{chart::Escaped, prospects, words},
+    answer::class_and_sign,
+};
 
 /// The sections above the stages.
 pub(super) fn write(page: &mut String, study: &Study<'_>) -> std::fmt::Result {
-    write_missing(page, study)?;
-    write_prospects(page, study)?;
-    write_verdicts(page, study)?;
     write_questions(page, study)?;
+    write_prospects(page, study)?;
     write_warnings(page, study)
 }
 
 /// What a reader would else take for measured.
-fn write_missing(page: &mut String, study: &Study<'_>) -> std::fmt::Result {
+pub(super) fn write_missing(page: &mut String, study: &Study<'_>) -> std::fmt::Result {
     if study.missing.is_empty() {
         return Ok(());
     }
@@ -105,11 +106,12 @@ fn write_prospect(
     write!(page, "<td class=\"f {class}{basis}\" title=\"{}\"><span>{says}</span></td>", Escaped(&why))
 }
 
-fn write_verdicts(page: &mut String, study: &Study<'_>) -> std::fmt::Result {
+/// Each answer in full.
+pub(super) fn write_verdicts(page: &mut String, study: &Study<'_>) -> std::fmt::Result {
     for instrument in study.verdicts.chunk_by(|a, b| a.instrument == b.instrument) {
         write!(
             page,
-            "<section class=\"card\"><h2>Can it carry {}?</h2>",
+            "<section class=\"card\"><h2>The verdict for {}</h2>",
             Escaped(&words::instrument(&instrument[0]))
         )?;
         for verdict in instrument {
@@ -120,7 +122,7 @@ fn write_verdicts(page: &mut String, study: &Study<'_>) -> std::fmt::Result {
     for open in &study.missing.open {
         write!(
             page,
-            "<section class=\"card\"><h2>Can it carry {}, {}?</h2><div class=\"verdict maybe\"><strong>? Not decided</strong> \
+            "<section class=\"card\"><h2>The verdict for {}, {}</h2><div class=\"verdict maybe\"><strong>? Not decided</strong> \
              · {} {}: {}.</div></section>",
             Escaped(&open.instrument.to_string()),
             open.rate,
@@ -133,14 +135,11 @@ fn write_verdicts(page: &mut String, study: &Study<'_>) -> std::fmt::Result {
 }
 
 fn write_verdict(page: &mut String, results: &Results, verdict: &Verdict) -> std::fmt::Result {
-    let (class, word) = match verdict.decision() {
-        Decision::Carries => ("yes", "✓ Yes"),
-        Decision::DoesNotCarry => ("no", "✗ No"),
-        Decision::NotDecided => ("maybe", "? Not decided"),
-    };
+    let (class, sign) = class_and_sign(verdict.decision());
     write!(
         page,
-        "<div class=\"verdict {class}\"><strong>{word}</strong> · {} {}: {}.",
+        "<div class=\"verdict {class}\"><strong>{sign} {}</strong> · {} {}: {}.",
+        verdict.decision().reply(),
         letter(verdict.target),
         Escaped(&words::target(results, verdict.target)),
         Escaped(&verdict.to_string())
@@ -197,8 +196,10 @@ fn write_question(
     let best: Vec<(usize, Option<&CellOutcome<'_>>)> = best.collect();
     let mean = |outcome: &CellOutcome<'_>| outcome.summary(question.quantity).map_or(0.0, |s| s.mean);
     let most = best.iter().filter_map(|(_, outcome)| outcome.map(mean)).fold(f64::MIN_POSITIVE, f64::max);
+    // A single bar is always of full length and says nothing.
+    let lone = best.len() < 2;
     for (target, outcome) in best {
-        let share = outcome.map_or(0.0, |outcome| 100.0 * mean(outcome) / most);
+        let share = outcome.filter(|_| !lone).map_or(0.0, |outcome| 100.0 * mean(outcome) / most);
         write_rate(page, target, outcome, question.quantity, share)?;
     }
     page.push_str("</div><div>");
@@ -245,7 +246,7 @@ fn write_warnings(page: &mut String, study: &Study<'_>) -> std::fmt::Result {
     if study.warnings.is_empty() {
         return Ok(());
     }
-    page.push_str("<section class=\"card\"><h2>To be kept in mind</h2><ul class=\"warn\">");
+    page.push_str("<section class=\"card\" id=\"mind\"><h2>Keep in mind</h2><ul class=\"warn\">");
     for warning in &study.warnings {
         let (class, word) = match warning.grade() {
             Grade::Grave => ("no", "grave"),

@@ -83,13 +83,15 @@ fn section<'a>(page: &'a str, heading: &str) -> &'a str {
 fn a_recording_is_shown_by_itself_beside_readers_and_in_company() {
     let results = recorded(results(1, Vec::new(), &[], 0));
     let page = html(&studied(&results));
-    for heading in
-        ["At its own pace, by itself", "At its own pace, beside 2 readers", "At its own pace, together with"]
-    {
+    for heading in [
+        "At the instrument's rate, by itself",
+        "At the instrument's rate, beside 2 readers",
+        "At the instrument's rate, together with",
+    ] {
         let part = section(&page, heading);
         for shown in [
             "rate over time",
-            "the ring over time",
+            "buffer in use over time",
             "a stall of 30 ms after 600 ms",
             "1 frame lost after",
             ">durable<",
@@ -99,7 +101,7 @@ fn a_recording_is_shown_by_itself_beside_readers_and_in_company() {
         assert!(part.contains("The simulated source itself was late"), "{heading}");
         assert_eq!(part.contains(">read<"), heading.contains("2 readers"), "{heading}");
     }
-    let limits = section(&page, "As fast as it is taken");
+    let limits = section(&page, "As fast as the storage takes frames");
     assert!(limits.contains("read together, ") && limits.contains("beside 2 readers: "), "{limits}");
     let trials = section(&page, "Search for the highest rate");
     assert_eq!(
@@ -150,7 +152,7 @@ fn what_has_nothing_to_say_is_not_drawn() {
     }
     let page = html(&studied(&results));
     for part in [
-        "the ring over time",
+        "buffer in use over time",
         "rate over time",
         ">durable<",
         "Search for",

@@ -21,7 +21,7 @@ pub(super) fn charts(study: &Study<'_>, title: &str, samples: &[&Measured]) -> V
 fn chart(title: &str, measured: &Measured, kinds: &[Distribution<'_>], extent: Extent) -> Option<String> {
     let ingest = measured.sample.ingest.as_ref()?;
     let buffer = Nanos(ingest.slots * ingest.period.0);
-    let title = format!("{}: frames {title}, from due until", letter(measured.key.target));
+    let title = format!("{}: delay of frames {title}, from due until", letter(measured.key.target));
     quantiles(&title, "frames", kinds, Some(buffer), extent)
 }
 

@@ -81,7 +81,7 @@ pub(super) fn write(
     let stages = if stages.is_empty() { stages } else { format!("{stages}: ") };
     write!(
         page,
-        "<section class=\"card\" id=\"recording-{number}\"><h2>StudyRecording {}</h2><p class=\"soft\">{}frames of {} every {}, \
+        "<section class=\"card\" id=\"recording-{number}\"><h2>Recordings of {}</h2><p class=\"soft\">{}frames of {} every {}, \
          {rate}; a buffer of {}</p>",
         Escaped(&recording.instrument.to_string()),
         Escaped(&stages),
@@ -152,18 +152,20 @@ fn write_paced(
     rate: ByteRate,
 ) -> std::fmt::Result {
     let mut charts: Vec<String> = over_time::rate("rate over time", samples, rate).into_iter().collect();
-    charts.extend(over_time::ring("the ring over time", samples));
-    charts.extend(lateness::charts(study, "at its own pace", samples));
+    charts.extend(over_time::ring("buffer in use over time", samples));
+    charts.extend(lateness::charts(study, "at the instrument's rate", samples));
     if charts.is_empty() {
         return Ok(());
     }
-    write!(page, "<h3>At its own pace, {}</h3>", Escaped(&setting.to_string()))?;
+    write!(page, "<h3>At the instrument's rate, {}</h3>", Escaped(&setting.to_string()))?;
     write_charts(page, &charts)?;
     let source = lateness::source(samples).unwrap_or_default();
     write!(
         page,
-        "<p class=\"soft\">Dashed: the instrument's rate, the slots there are, the time that the buffer covers. Bands are \
-         stalls; a sign at the top of the ring is where frames were lost. {}</p>",
+        "<p class=\"soft\">Rate: what the storage acknowledged; dashed, what the instrument delivers. Buffer: frames that wait \
+         in memory; dashed, how many it holds; a sign at the top is where frames were lost. Delay: what so many percent of \
+         the frames do not exceed; dashed, what the buffer can bridge. Shaded: stalls, in which frames waited and none was \
+         acknowledged. {}</p>",
         Escaped(&source)
     )
 }
@@ -172,15 +174,16 @@ fn write_paced(
 fn write_unpaced(page: &mut String, recording: &StudyRecording<'_>, rate: ByteRate) -> std::fmt::Result {
     let alone = Setting { company: "", readers: 0, copied: false };
     let limit = chosen(recording, Goal::Limit, alone);
-    let mut charts: Vec<String> =
-        over_time::rate("rate over time, by itself", &limit, rate).into_iter().collect();
+    let mut charts: Vec<String> = over_time::rate("rate over time", &limit, rate).into_iter().collect();
     let surface = surface::charts(recording);
     let note = if surface.is_empty() { "" } else { " The numbers at the points are those of the readers." };
+    let beside = !surface.is_empty();
     charts.extend(surface);
     if charts.is_empty() {
         return Ok(());
     }
-    page.push_str("<h3>As fast as it is taken, and beside readers</h3>");
+    let beside = if beside { ", and beside readers" } else { "" };
+    write!(page, "<h3>As fast as the storage takes frames{beside}</h3>")?;
     write_charts(page, &charts)?;
-    write!(page, "<p class=\"soft\">Dashed: the instrument's rate. Bands are stalls.{note}</p>")
+    write!(page, "<p class=\"soft\">Dashed: the instrument's rate. Shaded: stalls.{note}</p>")
 }

@@ -49,8 +49,8 @@ pub(super) fn ring(title: &str, samples: &[&Measured]) -> Option<String> {
     lines.extend(sizes.into_iter().map(|slots| reference(slots as f64, end)));
     let mut x = Axis::from_zero(Unit::Time, end);
     x.until(end);
-    let y = Axis::from_zero(Unit::Count("slots in use"), most as f64);
-    let description = format!("{title}: the most slots in use at once");
+    let y = Axis::from_zero(Unit::Count("frames in the buffer"), most as f64);
+    let description = format!("{title}: the most frames in the buffer at once");
     Some(plot(&Plot {
         title: clipped(title, LETTERS),
         description,
