@@ -4,7 +4,6 @@
 
 #![forbid(unsafe_code)]
 
-mod catalogue;
 mod clean;
 mod describe;
 mod doctor;
@@ -31,7 +30,6 @@ mod share;
 mod signals;
 mod simulate;
 mod size;
-mod small_file;
 mod status_line;
 mod tell;
 mod trusted;

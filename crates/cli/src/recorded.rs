@@ -6,11 +6,11 @@ use anyhow::{bail, ensure};
 use nilometer_acquisition::{Chronicle, Ending, Outcome as Recorded, sink::Durability};
 use nilometer_model::{Bytes, Nanos, TargetDescription};
 use nilometer_storage::{
-    Target, in_time, process,
+    PATIENCE, Target, in_time, process,
     target::{Directory, TargetError},
 };
 
-use crate::describe::{PATIENCE, directory_of};
+use crate::describe::directory_of;
 
 /// A recording's name is also that of a directory.
 pub(crate) fn check_name(name: &str) -> anyhow::Result<()> {

@@ -21,10 +21,11 @@ pub mod process;
 pub mod tally;
 pub mod target;
 mod tree;
+pub mod user_file;
 
 pub use buffer::{Arena, Buffer};
 pub use clock::{Calendar, Clock};
-pub use detached::{DetachedTask, NoOutcome, in_time, within};
+pub use detached::{DetachedTask, NoOutcome, PATIENCE, in_time, within};
 pub use drive::{Drive, Ended, Step, Turn, Workload, interleave};
 pub use engine::{Engine, EngineError, Wait, Wake};
 pub use in_flight::InFlightTable;

@@ -88,7 +88,7 @@ impl Record {
         let clock = Clock::start();
         let mut live = Live::new(self.quiet, clock.now());
         let outcome = loop {
-            let left = stop.map_or(LOOK, left_until);
+            let left = stop.map_or(LOOK, Calendar::left_until);
             if left == Nanos(0) {
                 recorder.stop();
             }
@@ -136,7 +136,7 @@ fn told(prepared: &Prepared, outcome: &Recorded, account: &Account, keep: Option
 fn until_start(mut prepared: Prepared, start: Moment, stop: &Arc<AtomicBool>) -> Result<Prepared, Failure> {
     tell::note(format_args!("{} is prepared, and begins at {start}", prepared.name));
     loop {
-        let left = left_until(start);
+        let left = Calendar::left_until(start);
         if left == Nanos(0) {
             break;
         }
@@ -148,9 +148,4 @@ fn until_start(mut prepared: Prepared, start: Moment, stop: &Arc<AtomicBool>) ->
     }
     prepared.recorder.discard().run()?;
     Ok(prepared)
-}
-
-/// How long it still is until then, by the calendar's clock.
-pub(crate) fn left_until(moment: Moment) -> Nanos {
-    moment.0.since(Calendar::now().time)
 }

@@ -10,7 +10,7 @@ use nilometer_model::{Bytes, Moment, Nanos, packets::VlbiMode};
 use nilometer_recording::Missing;
 use serde::{Deserialize, Deserializer, de};
 
-use crate::small_file;
+use nilometer_storage::user_file;
 
 /// See the module. What is not asked is none.
 #[derive(Debug, Clone, Default, PartialEq, Args, Deserialize)]
@@ -158,7 +158,7 @@ fn one_or_many<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<PathBuf
 impl RecordOptions {
     /// From a file that has them and nothing else.
     pub(crate) fn read(file: &std::path::Path) -> anyhow::Result<Self> {
-        let text = small_file::read(file, "configuration")?;
+        let text = user_file::read(file, "configuration")?;
         toml::from_str(&text).with_context(|| file.display().to_string())
     }
 

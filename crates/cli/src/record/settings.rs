@@ -17,10 +17,13 @@ use nilometer_acquisition::{
         udp::{Allowed, Listening, ROOM},
     },
 };
-use nilometer_campaign::run_id;
 use nilometer_model::{Bytes, Instrument, Nanos, packets::Packets};
 use nilometer_recording::{Missing, Stream, journal::Head};
-use nilometer_storage::{Calendar, Clock, Target, in_time, target::Directory};
+use nilometer_storage::{
+    Calendar, Clock, PATIENCE, Target, in_time,
+    target::{Directory, run_id},
+    user_file,
+};
 use nilometer_wire::{Known, WireFormat};
 
 use super::{
@@ -29,8 +32,7 @@ use super::{
 };
 use crate::{
     Blame, Failure,
-    describe::{PATIENCE, described_directory},
-    instrument,
+    describe::described_directory,
     recorded::{KEPT, check_buffer, check_name, check_place, make},
     tell,
 };
@@ -126,7 +128,7 @@ impl Settings {
         let formats = self.formats().map_err(anyhow::Error::msg).input()?;
         let format = &formats[0];
         let described = self.wishes.to.iter().map(|path| described_directory(path));
-        let described = described.collect::<anyhow::Result<Vec<_>>>().input()?;
+        let described = described.collect::<Result<Vec<_>, _>>().input()?;
         let blocks = StoredFrames::blocks(format.geometry().frame_size(), self.packets.stored());
         let id = run_id().0;
         let name = self.wishes.name.clone().unwrap_or_else(|| format!("{}-{id:016x}", self.instrument.name));
@@ -370,7 +372,7 @@ fn allowed(allow: &[Allow]) -> anyhow::Result<Allowed> {
 
 /// The instrument that is named, as its mode changes it.
 fn asked(wishes: &RecordOptions) -> anyhow::Result<Instrument> {
-    let named = wishes.instrument.as_deref().map(instrument::load).transpose()?;
+    let named = wishes.instrument.as_deref().map(user_file::instrument).transpose()?;
     match &wishes.mode {
         Some(mode) => mode.instrument(named.as_ref()).map_err(anyhow::Error::msg),
         None => named.context("no instrument: name one of the catalogue, or a .toml file, or its --mode"),

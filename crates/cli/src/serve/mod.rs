@@ -20,9 +20,10 @@ use std::{net::TcpListener, path::PathBuf};
 
 use anyhow::Context;
 use clap::Args;
+use nilometer_storage::user_file;
 use serde::Deserialize;
 
-use crate::{Blame, Outcome, record::RecordOptions, signals::stop_on_signal, small_file, tell};
+use crate::{Blame, Outcome, record::RecordOptions, signals::stop_on_signal, tell};
 use console::Console;
 use doors::{HTTP, listen, spawn};
 use permission::Permission;
@@ -99,7 +100,7 @@ impl Serve {
 
     fn configured(&self) -> anyhow::Result<Configured> {
         let Some(file) = &self.config else { return Ok(Configured::default()) };
-        let text = small_file::read(file, "configuration")?;
+        let text = user_file::read(file, "configuration")?;
         toml::from_str(&text).with_context(|| file.display().to_string())
     }
 }

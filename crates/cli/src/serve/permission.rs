@@ -6,9 +6,12 @@ use std::path::PathBuf;
 
 use anyhow::{Context, bail, ensure};
 
+use nilometer_model::catalogue;
+use nilometer_storage::user_file;
+
 use super::state::Refused;
 use crate::{
-    Failure, catalogue, explained,
+    Failure, explained,
     record::{RecordOptions, Settings},
     tell,
 };
@@ -53,7 +56,7 @@ impl Permission {
         };
         if !name.contains('/') {
             // The message says which there are.
-            catalogue::find(name, &catalogue::INSTRUMENTS, "instrument")?;
+            user_file::find(name, &catalogue::INSTRUMENTS, "instrument")?;
         }
         let refused = || {
             "instrument: write a name of the catalogue, or the path of a file below a directory that `instruments` of the \
@@ -111,7 +114,8 @@ mod tests {
     #[test]
     fn only_instruments_are_read_and_nothing_of_a_file_is_told() {
         let allowed = tempfile::tempdir().expect("a temporary directory");
-        let good = catalogue::find("fila10g-1g", &catalogue::INSTRUMENTS, "instrument").expect("built in").1;
+        let good =
+            user_file::find("fila10g-1g", &catalogue::INSTRUMENTS, "instrument").expect("built in").text;
         let path = |name: &str| allowed.path().join(name).to_str().expect("a plain name").to_owned();
         std::fs::write(path("fila10g-1g.toml"), &good).expect("space");
         std::fs::write(path("bad.toml"), "TOKEN = hunter2\n").expect("space");

@@ -17,7 +17,7 @@ use super::{
     state::{Configuration, Metadata, Order, Refused, Report, Scan, State},
 };
 use crate::{
-    record::{Account, Before, RecordOptions, left_until, went_well},
+    record::{Account, Before, RecordOptions, went_well},
     tell,
 };
 
@@ -297,7 +297,8 @@ impl Station {
         }
         let Some(current) = &mut self.current else { return };
         let asked = current.settings.wishes();
-        let is_over = |moment: Option<Moment>| moment.is_some_and(|moment| left_until(moment) == Nanos(0));
+        let is_over =
+            |moment: Option<Moment>| moment.is_some_and(|moment| Calendar::left_until(moment) == Nanos(0));
         if current.before.is_none() {
             let begins = is_over(asked.start);
             let ends = is_over(asked.stop);

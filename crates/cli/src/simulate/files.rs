@@ -13,10 +13,12 @@ use nilometer_acquisition::{
     sink::{LaneOptions, RawLayout, lanes_of},
     suited_engine,
 };
-use nilometer_campaign::run_id;
 use nilometer_model::{ByteRate, Bytes, Format, Instrument, Nanos, Storing, TargetDescription};
 use nilometer_recording::instrument::Content;
-use nilometer_storage::{Clock, Target, target::Directory};
+use nilometer_storage::{
+    Clock, Target,
+    target::{Directory, run_id},
+};
 
 use super::Asked;
 use crate::{
@@ -110,7 +112,7 @@ impl Files {
     pub(super) fn record(&self, asked: &Asked, to: &[PathBuf]) -> Outcome {
         let instrument = &asked.instrument;
         let described = to.iter().map(|path| described_directory(path));
-        let described = described.collect::<anyhow::Result<Vec<_>>>().input()?;
+        let described = described.collect::<Result<Vec<_>, _>>().input()?;
         let id = run_id().0;
         let name = self.name.clone().unwrap_or_else(|| format!("{}-{id:016x}", instrument.name));
         let plan = self.plan(instrument, &described);

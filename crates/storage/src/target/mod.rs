@@ -8,7 +8,7 @@ mod simulated;
 
 pub use memory::Memory;
 pub use null::NullTarget;
-pub use open::{CopySource, clean_run, describe, describe_in_child, is_run_at, open, run_handle};
+pub use open::{CopySource, clean_run, describe, describe_in_child, is_run_at, open, run_handle, run_id};
 pub use posix::{Cleaned, Directory, Holder, Posix, SharedRun, clean, in_use, probe};
 pub(crate) use simulated::Volume;
 pub use simulated::{Cost, Device, Simulated, Speed, WriteCache};
