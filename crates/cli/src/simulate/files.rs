@@ -15,6 +15,10 @@ use nilometer_acquisition::{
 };
 use nilometer_model::{ByteRate, Bytes, Format, Instrument, Nanos, Storing, TargetDescription};
 use nilometer_recording::instrument::Content;
+use nilometer_service::recording::{
+    ended::early_ends,
+    place::{check_buffer, check_name, check_place, make},
+};
 use nilometer_storage::{
     Clock, Target,
     target::{Directory, run_id},
@@ -24,7 +28,7 @@ use super::Asked;
 use crate::{
     Blame, Outcome,
     describe::described_directory,
-    recorded::{check_buffer, check_name, check_place, durable_when, early_ends, lanes, make, stalls},
+    recorded::{durable_when, lanes, stalls},
     signals::stop_on_signal,
     tell,
 };
