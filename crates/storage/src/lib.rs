@@ -4,6 +4,9 @@
 //! An operation owns its buffer until it is completed, files are slots that the workload chooses, and names are
 //! relative to a slot, so nothing is allocated or formatted in the loop and nothing can leave the run's directory.
 //!
+//! Storage may hang. What asks it is given up after a time ([`in_time`]), also where it only holds the small files that users
+//! write for this program ([`user_file`]).
+//!
 //! Where unsafe code is, and why, stands in ARCHITECTURE.md.
 
 pub mod buffer;
