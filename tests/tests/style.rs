@@ -10,7 +10,7 @@ use nilometer_tests::{assert_none, crates, files, is_for_tests, read, root};
 use syn::{File, ItemFn, ItemMod, spanned::Spanned, visit::Visit};
 
 /// Which crates a crate may depend on, as in the layout of the design. What stands under `tests` and `bench` may use all.
-const ARROWS: [(&str, &[&str]); 15] = [
+const ARROWS: [(&str, &[&str]); 16] = [
     ("fuzz", &[]),
     ("model", &["fuzz"]),
     ("codec", &[]),
@@ -28,6 +28,7 @@ const ARROWS: [(&str, &[&str]); 15] = [
         &["model", "storage", "record", "wire", "recording", "acquisition", "cluster", "hdf5", "remote"],
     ),
     ("analysis", &["model"]),
+    ("service", &["model", "storage", "wire", "recording", "acquisition", "fuzz"]),
     (
         "cli",
         &[
@@ -44,6 +45,7 @@ const ARROWS: [(&str, &[&str]); 15] = [
             "cluster",
             "campaign",
             "analysis",
+            "service",
             "fuzz",
         ],
     ),

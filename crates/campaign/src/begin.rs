@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use nilometer_model::{
-    Results, Seed, TargetEntry,
+    Results, TargetEntry,
     plan::{PlannedCampaign, ResolvedPlan},
 };
 use nilometer_record::{Record, RecordError};
 use nilometer_storage::{
     Target,
-    target::{CopySource, TargetError, open, run_handle},
+    target::{CopySource, TargetError, open, run_handle, run_id},
 };
 
 use crate::environment::{environment, layouts};
@@ -101,10 +101,4 @@ pub fn make_targets(
         targets[index] = Some(open(description, run(index).0, origin(index))?);
     }
     Ok(targets)
-}
-
-/// Different for each run: names of run directories are never used twice.
-pub fn run_id() -> Seed {
-    let since_epoch = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    Seed(since_epoch.as_nanos() as u64).part(u64::from(std::process::id()))
 }

@@ -23,7 +23,7 @@ mod surroundings;
 mod turns;
 pub mod workload;
 
-pub use begin::{BeginError, make_archive, make_targets, record_head, run_id};
+pub use begin::{BeginError, make_archive, make_targets, record_head};
 pub use cluster::{Alone, Cluster, ClusterDecision, RankReport};
 pub use condition::leave_conditions;
 pub use difference::difference;

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use clap::Args;
-use nilometer_model::{Nanos, TargetAddress, TargetDescription};
-use nilometer_storage::target::{describe, describe_in_child};
+use nilometer_model::{TargetAddress, TargetDescription};
+use nilometer_storage::target::{TargetError, describe, describe_in_child};
 
 use crate::{Blame, Outcome, tell};
 
@@ -19,9 +19,6 @@ pub(crate) struct Describe {
     json: bool,
 }
 
-/// How long a file system may take to answer, or to make a directory.
-pub(crate) const PATIENCE: Nanos = Nanos::from_millis(30_000);
-
 impl Describe {
     pub(crate) fn execute(&self) -> Outcome {
         for (index, address) in self.targets.iter().enumerate() {
@@ -30,24 +27,16 @@ impl Describe {
                 tell::result_line(serde_json::to_string(&description).run()?);
                 continue;
             }
-            let description = described(address).input()?;
+            let description = describe_in_child(address).input()?;
             tell::result_line(format_args!("{}{description}", if index > 0 { "\n" } else { "" }));
         }
         Ok(())
     }
 }
 
-/// The file that this process runs, also when another one has its name by now.
-const THIS_PROGRAM: &str = "/proc/self/exe";
-
-/// Asks through a child process, because a hung file system never answers.
-pub(crate) fn described(address: &TargetAddress) -> anyhow::Result<TargetDescription> {
-    Ok(describe_in_child(Path::new(THIS_PROGRAM), address, PATIENCE)?)
-}
-
 /// What is at a path, and the path without symlinks: recordings and exports go into directories.
-pub(crate) fn described_directory(path: &Path) -> anyhow::Result<TargetDescription> {
-    described(&path.into())
+pub(crate) fn described_directory(path: &Path) -> Result<TargetDescription, TargetError> {
+    describe_in_child(&path.into())
 }
 
 /// Where a target is that was described as a directory.

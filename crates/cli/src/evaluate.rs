@@ -14,15 +14,18 @@ use nilometer_campaign::{
     with_ceiling, with_source,
 };
 use nilometer_model::{
-    Instrument, Invalid, Key, Nanos, TargetAddress, TargetDescription,
+    Instrument, Invalid, Key, Nanos, TargetAddress, TargetDescription, catalogue,
     plan::{Cell, Condition, PlannedCampaign, ResolvedPlan},
 };
 use nilometer_record::Record;
-use nilometer_storage::{Target, target::TargetError, within};
+use nilometer_storage::{
+    Target,
+    target::{TargetError, describe_in_child},
+    within,
+};
 
 use crate::{
-    Blame, Failure, Outcome, catalogue,
-    describe::described,
+    Blame, Failure, Outcome,
     ended::ended,
     explained,
     occupied::{refuse_in_use, refuse_twice},
@@ -149,7 +152,7 @@ impl Evaluate {
     fn resolved(&self) -> anyhow::Result<PlannedCampaign> {
         let mut plan = self.plans()?;
         plan.cells.extend(self.recordings.cells()?);
-        let descriptions = self.targets.iter().map(described).collect::<anyhow::Result<Vec<_>>>()?;
+        let descriptions = self.targets.iter().map(describe_in_child).collect::<Result<Vec<_>, _>>()?;
         refuse_twice(&descriptions)?;
         let resolved = sourced(resolve(self.changed(plan), descriptions)?)?;
         refuse_in_use(&resolved)?;
@@ -255,12 +258,14 @@ fn warn_of_record_on_target(record: &Path, resolved: &PlannedCampaign) {
 /// With the storage that copies come from and go to, if there are any.
 pub(crate) fn sourced(resolved: PlannedCampaign) -> anyhow::Result<PlannedCampaign> {
     let resolved = match resolved.plan.source.clone() {
-        Some(source) if resolved.copies() => with_source(resolved, described(&Path::new(&source).into())?)?,
+        Some(source) if resolved.copies() => {
+            with_source(resolved, describe_in_child(&Path::new(&source).into())?)?
+        }
         _ => resolved,
     };
     match resolved.plan.copy_to.clone() {
         Some(archive) if resolved.plan.recordings().any(|(_, run)| run.readers.copy) => {
-            Ok(with_archive(resolved, described(&Path::new(&archive).into())?)?)
+            Ok(with_archive(resolved, describe_in_child(&Path::new(&archive).into())?)?)
         }
         _ => Ok(resolved),
     }

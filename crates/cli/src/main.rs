@@ -4,7 +4,6 @@
 
 #![forbid(unsafe_code)]
 
-mod catalogue;
 mod clean;
 mod describe;
 mod doctor;
@@ -31,7 +30,6 @@ mod share;
 mod signals;
 mod simulate;
 mod size;
-mod small_file;
 mod status_line;
 mod tell;
 mod trusted;
@@ -42,6 +40,7 @@ use std::process::ExitCode;
 
 use anyhow::anyhow;
 use clap::{Parser, Subcommand};
+use nilometer_service::{ServiceError, with_causes};
 
 /// Finds out whether a storage system can carry an instrument.
 #[derive(Debug, Parser)]
@@ -97,6 +96,15 @@ enum Failure {
 }
 
 type Outcome = Result<(), Failure>;
+
+impl From<ServiceError> for Failure {
+    fn from(error: ServiceError) -> Self {
+        match error {
+            ServiceError::AskedWrongly(_) => Failure::Input(error.into()),
+            ServiceError::Failed(_) => Failure::Run(error.into()),
+        }
+    }
+}
 
 /// Marks an error as the user's or as one of the run.
 trait Blame<T> {
@@ -181,12 +189,5 @@ fn told(error: &anyhow::Error, code: u8) -> u8 {
 
 /// An error with its causes, in a line.
 fn explained(error: &anyhow::Error) -> String {
-    let mut text = error.to_string();
-    for cause in error.chain().skip(1).map(ToString::to_string) {
-        // Many messages end in their cause already.
-        if !text.ends_with(&cause) {
-            text = format!("{text}: {cause}");
-        }
-    }
-    text
+    with_causes(error.as_ref())
 }

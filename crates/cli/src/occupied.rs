@@ -9,11 +9,9 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use nilometer_storage::{
-    in_time,
+    PATIENCE, in_time,
     target::{Holder, in_use},
 };
-
-use crate::describe::PATIENCE;
 
 /// One directory is one target, by whatever paths it is named.
 pub(crate) fn refuse_twice(targets: &[TargetDescription]) -> Result<()> {

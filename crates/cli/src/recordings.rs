@@ -8,8 +8,9 @@ use nilometer_model::{
     ByteRate, Bytes, Instrument, Nanos, Readers, UnitError,
     plan::{Cell, Condition, Fill, Goal, RecordingRun, Route},
 };
+use nilometer_storage::user_file;
 
-use crate::{facility, instrument, small_file};
+use crate::facility;
 
 /// The options that say that there are recordings: those that name them, and that which goes on with a record.
 pub(crate) const RECORDED: &str = "recorded";
@@ -151,7 +152,7 @@ impl Recordings {
     pub(crate) fn condition(&self) -> Result<Option<Condition>> {
         let Some(path) = &self.condition else { return Ok(None) };
         let file = path.display().to_string();
-        let text = small_file::read(path, "condition")?;
+        let text = user_file::read(path, "condition")?;
         Condition::parse(&text, &file).map(Some).map_err(|why| anyhow!(why))
     }
 
@@ -251,7 +252,7 @@ fn member(asked: &str) -> Result<Member> {
         count.trim().parse().with_context(|| format!("--for {asked}: `{count}` is no number"))?;
     ensure!((1..=COUNT_MOST).contains(&count), "--for {asked}: write 1 to {COUNT_MOST} of an instrument");
     ensure!(!name.trim().is_empty(), "--for {asked}: an instrument is missing: write a+b, or 6*a+b");
-    Ok(Member { instrument: instrument::load(name.trim())?.delivered().into_owned(), count })
+    Ok(Member { instrument: user_file::instrument(name.trim())?.delivered().into_owned(), count })
 }
 
 /// The instruments of one kind in a facility. One recorder is not more than a node can have.

@@ -12,9 +12,10 @@ use nilometer_analysis::{
     Study,
     report::{Palette, csv, html, json, markdown, terminal},
 };
-use nilometer_model::Results;
+use nilometer_model::{Results, catalogue};
+use nilometer_storage::user_file;
 
-use crate::{Blame, Outcome, catalogue, small_file, tell};
+use crate::{Blame, Outcome, tell};
 
 /// Prints or writes the report of a record
 #[derive(Debug, Args)]
@@ -95,7 +96,7 @@ fn refuse_foreign(page: &Path) -> anyhow::Result<()> {
     if page.symlink_metadata().is_err() {
         return Ok(());
     }
-    let begins = small_file::beginning(page).unwrap_or_default();
+    let begins = user_file::beginning(page).unwrap_or_default();
     let shown = page.display();
     ensure!(
         begins.starts_with("<!DOCTYPE html>") && begins.contains("– Nilometer</title>"),

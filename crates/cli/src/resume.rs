@@ -9,11 +9,10 @@ use nilometer_model::{
     plan::{PlannedCampaign, ResolvedPlan},
 };
 use nilometer_record::{Begun, Record};
-use nilometer_storage::Calendar;
+use nilometer_storage::{Calendar, target::describe_in_child};
 
 use crate::{
     Blame, Failure,
-    describe::described,
     evaluate::{Evaluate, Ready, VERSION, sourced},
     occupied::refuse_in_use,
     tell,
@@ -116,12 +115,16 @@ fn find_again(recorded: &PlannedCampaign, begun: &Begun) -> Result<Vec<Option<Ta
 }
 
 fn again(was: &TargetDescription, left: &[&RunHandle]) -> Result<TargetDescription> {
-    let is = described(&was.address)?;
+    let is = describe_in_child(&was.address)?;
     let identity = |of: &TargetDescription| format!("{} of {}", of.file_system, of.source);
     if (&is.address, identity(&is)) != (&was.address, identity(was)) {
         let path = &was.address;
         bail!("{path}: is not what it was: {} there, {} here", identity(was), identity(&is));
     }
     // What was left took space.
-    if remove_left_runs(was, left, &mut |why| tell::note(why)) { described(&was.address) } else { Ok(is) }
+    if remove_left_runs(was, left, &mut |why| tell::note(why)) {
+        Ok(describe_in_child(&was.address)?)
+    } else {
+        Ok(is)
+    }
 }

@@ -75,6 +75,11 @@ pub(crate) fn note(text: impl Display) {
     }
 }
 
+/// The same for those who know notes as an [`OperatorLog`](nilometer_service::OperatorLog).
+pub(crate) fn log(text: &str) {
+    note(text);
+}
+
 /// Why the program ends.
 pub(crate) fn last_note(text: impl Display) {
     write_in_time(&format!("nilometer: {}\n", visible(&text.to_string())), LAST_PATIENCE);

@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod catalogue;
 mod data;
 mod facility;
 mod histogram;

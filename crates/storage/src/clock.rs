@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use nilometer_model::Nanos;
+use nilometer_model::{Moment, Nanos};
 use rustix::time::{ClockId, clock_gettime};
 
 /// A monotonic clock with an origin.
@@ -57,6 +57,11 @@ impl Calendar {
     /// Reads both.
     pub fn now() -> Self {
         Calendar { time: system(ClockId::Realtime), running: system(ClockId::Boottime) }
+    }
+
+    /// How long it still is until then; nothing if that is over.
+    pub fn left_until(moment: Moment) -> Nanos {
+        moment.0.since(Calendar::now().time)
     }
 
     /// By how many nanoseconds the calendar's clock was set forward since `earlier`; negative if it was set back.

@@ -15,6 +15,9 @@ use nilometer_model::Nanos;
 
 use crate::{Target, TargetError};
 
+/// How long a file system may take to answer, or to make a directory.
+pub const PATIENCE: Nanos = Nanos::from_millis(30_000);
+
 /// A task on a detached thread. Dropping it leaves the thread to itself, wherever it is.
 #[derive(Debug)]
 pub struct DetachedTask<T>(Receiver<T>);

@@ -4,6 +4,9 @@
 //! An operation owns its buffer until it is completed, files are slots that the workload chooses, and names are
 //! relative to a slot, so nothing is allocated or formatted in the loop and nothing can leave the run's directory.
 //!
+//! Storage may hang. What asks it is given up after a time ([`in_time`]), also where it only holds the small files that users
+//! write for this program ([`user_file`]).
+//!
 //! Where unsafe code is, and why, stands in ARCHITECTURE.md.
 
 pub mod buffer;
@@ -21,10 +24,11 @@ pub mod tally;
 pub mod target;
 #[cfg(any(test, feature = "test-kit"))]
 pub mod testing;
+pub mod user_file;
 
 pub use buffer::{Arena, Buffer};
 pub use clock::{Calendar, Clock};
-pub use detached::{DetachedTask, NoOutcome, in_time, within};
+pub use detached::{DetachedTask, NoOutcome, PATIENCE, in_time, within};
 pub use drive::{Drive, Ended, Step, Turn, Workload, interleave};
 pub use engine::{Engine, EngineError, Wait, Wake};
 pub use in_flight::InFlightTable;

@@ -5,13 +5,13 @@ mod packets;
 use std::fmt::Write;
 
 use clap::{Args, Subcommand};
-use nilometer_model::{Burst, Data, DataKind, Format, Instrument, Storing};
-
-use crate::{
-    Blame, Outcome,
-    catalogue::{INSTRUMENTS, find},
-    tell,
+use nilometer_model::{
+    Burst, Data, DataKind, Format, Instrument, Storing,
+    catalogue::{BuiltIn, INSTRUMENTS},
 };
+use nilometer_storage::user_file::{NamedText, find, instrument};
+
+use crate::{Blame, Outcome, tell};
 
 /// Lists the instruments of the catalogue, or shows what one delivers
 #[derive(Debug, Args)]
@@ -39,26 +39,20 @@ impl Command {
         match &self.action {
             Action::List => tell::result(list().input()?),
             Action::Show { name, toml: true } => {
-                let (file, text) = find(name, &INSTRUMENTS, "instrument").input()?;
+                let NamedText { name: file, text } = find(name, &INSTRUMENTS, "instrument").input()?;
                 Instrument::parse(&text, &file).input()?;
                 tell::result(text);
             }
-            Action::Show { name, toml: false } => tell::result(shown(&load(name).input()?)),
+            Action::Show { name, toml: false } => tell::result(shown(&instrument(name).input()?)),
         }
         Ok(())
     }
 }
 
-/// An instrument by its name or path.
-pub(crate) fn load(name: &str) -> anyhow::Result<Instrument> {
-    let (file, text) = find(name, &INSTRUMENTS, "instrument")?;
-    Ok(Instrument::parse(&text, &file)?)
-}
-
 fn list() -> anyhow::Result<String> {
     let mut text = String::new();
-    for (name, _) in INSTRUMENTS {
-        let instrument = load(name)?;
+    for BuiltIn { name, .. } in INSTRUMENTS {
+        let instrument = instrument(name)?;
         writeln!(text, "{name:<16} {:>9}  {}", instrument.mean_rate(), instrument.title)?;
     }
     Ok(text)
@@ -154,11 +148,11 @@ mod tests {
             ("wa105-compressed", 20e9 / 8.0, 1e-9),
             ("small-files", 20.0 * 100.0 * 65536.0, 1e-9),
         ] {
-            let rate = load(name).expect(name).mean_rate().0;
+            let rate = instrument(name).expect(name).mean_rate().0;
             assert!((rate / published - 1.0).abs() <= tolerance, "{name}: {rate} B/s");
         }
         for name in ["eiger-4m", "eiger2-16m"] {
-            let rate = load(name).expect(name).mean_rate().0 * 8.0;
+            let rate = instrument(name).expect(name).mean_rate().0 * 8.0;
             assert!((10e9..100e9).contains(&rate), "{name}: {rate} bit/s");
         }
     }
@@ -172,7 +166,7 @@ mod tests {
 
     #[test]
     fn the_template_has_every_word_that_an_instrument_may_say() {
-        let (_, text) = find("template", &INSTRUMENTS, "instrument").expect("built in");
+        let text = find("template", &INSTRUMENTS, "instrument").expect("built in").text;
         for line in ["storing = \"files\"", "format = \"raw\"", "pixel = \"uint16\"", "kind = \"tomography\""]
         {
             let (key, _) = line.split_once(" =").expect("a key");
@@ -189,13 +183,13 @@ mod tests {
 
     #[test]
     fn what_is_assumed_is_said() {
-        let text = shown(&load("template").expect("built in"));
+        let text = shown(&instrument("template").expect("built in"));
         for part in
             ["2048 x 1024 pixels of uint16, 4 MiB", "2 streams in step", "then none for 2 s", "assumed"]
         {
             assert!(text.contains(part), "{part} in {text}");
         }
-        assert!(shown(&load("pco-edge").expect("built in")).contains("assumed     data\n"));
+        assert!(shown(&instrument("pco-edge").expect("built in")).contains("assumed     data\n"));
     }
 
     #[test]
@@ -204,10 +198,10 @@ mod tests {
             ("pilatus-6m", "written     156 MB/s, compressed by the recorder, assumed\n"),
             ("eiger2-16m", "written     507 MB/s, compressed by the detector, assumed\n"),
         ] {
-            let text = shown(&load(name).expect(name));
+            let text = shown(&instrument(name).expect(name));
             assert!(text.contains(said), "{text}");
         }
-        assert!(!shown(&load("pco-edge").expect("built in")).contains("\nwritten"));
+        assert!(!shown(&instrument("pco-edge").expect("built in")).contains("\nwritten"));
     }
 
     #[test]
@@ -219,7 +213,7 @@ mod tests {
             ("wa105-raw", "liquid_argon, 3 counts of noise, 4 distinct frames"),
             ("small-files", "incompressible"),
         ] {
-            let text = shown(&load(name).expect(name));
+            let text = shown(&instrument(name).expect(name));
             assert!(text.contains(&format!("data        {said}\n")), "{name}: {text}");
         }
     }

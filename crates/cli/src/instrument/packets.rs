@@ -116,12 +116,12 @@ fn ports(packets: &Packets, instrument: &Instrument) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::instrument::load;
+    use nilometer_storage::user_file::instrument;
 
     #[test]
     fn packets_are_shown_as_they_come() {
         let shown = |name: &str| {
-            let rows = rows(&load(name).expect("it is in the catalogue"));
+            let rows = rows(&instrument(name).expect("it is in the catalogue"));
             rows.iter().map(|(key, text)| format!("{key}: {text}")).collect::<Vec<_>>()
         };
         let expected = [

@@ -5,15 +5,13 @@ mod keys;
 use anyhow::bail;
 use clap::{Args, Subcommand};
 use nilometer_model::{
+    catalogue::{BuiltIn, PLANS},
     plan::{Cell, Estimate, EstimatedSpeed, Measurement, Phase, ResolvedPlan, parse_with},
     statistics::detectable,
 };
+use nilometer_storage::user_file::{NamedText, find, instrument};
 
-use crate::{
-    Blame, Outcome,
-    catalogue::{PLANS, find},
-    instrument, tell,
-};
+use crate::{Blame, Outcome, tell};
 
 /// Lists the built-in plans, or shows what one measures
 #[derive(Debug, Args)]
@@ -69,7 +67,7 @@ impl Plan {
     pub(crate) fn execute(&self) -> Outcome {
         match &self.action {
             Action::List => {
-                for (name, text) in PLANS {
+                for BuiltIn { name, text } in PLANS {
                     tell::result_line(format_args!("{name:<8} {}", read(text, name, 1.0).input()?.title));
                 }
             }
@@ -82,13 +80,15 @@ impl Plan {
 
 /// A plan by its name or path.
 pub(crate) fn load(name: &str, Scale { scale }: Scale) -> anyhow::Result<ResolvedPlan> {
-    let (file, text) = find(name, &PLANS, "plan")?;
+    let NamedText { name: file, text } = find(name, &PLANS, "plan")?;
     read(&text, &file, scale)
 }
 
 /// A plan from its text, with the instruments of the catalogue.
 pub(crate) fn read(text: &str, file: &str, scale: f64) -> anyhow::Result<ResolvedPlan> {
-    Ok(parse_with(text, file, scale, &|name| instrument::load(name).map_err(|error| format!("{error:#}")))?)
+    Ok(parse_with(text, file, scale, &|name| {
+        instrument(name).map_err(|error| format!("{:#}", anyhow::Error::from(error)))
+    })?)
 }
 
 fn shown(plan: &ResolvedPlan) -> String {
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn every_built_in_plan_is_shown_within_a_terminal_and_fits_at_a_small_scale() {
-        for (name, text) in PLANS {
+        for BuiltIn { name, text } in PLANS {
             for scale in [1.0, 0.01, 1e-6] {
                 let plan = read(text, name, scale).expect(name);
                 let shown = shown(&plan);

@@ -1,10 +1,6 @@
 //! `nilometer record`: packets from the network, through the recorder, into a directory that stays.
 
-mod account;
-mod inlets;
 mod live;
-mod options;
-mod settings;
 mod summary;
 
 use std::{
@@ -19,20 +15,15 @@ use anyhow::{Context, anyhow};
 use clap::Args;
 use nilometer_acquisition::{Outcome as Recorded, Recorder};
 use nilometer_model::{Bytes, Moment, Nanos};
+use nilometer_service::{
+    BeforeRecording, PreparedRecording, RecordOptions, RecordingAccount, RecordingSettings, ServiceError,
+    ServiceState, StatusServer, recording::ended::fault_of,
+};
 use nilometer_storage::{Calendar, Clock};
 
-use crate::{
-    Blame, Failure, Outcome,
-    recorded::durable_when,
-    serve::{Shown, State, Window},
-    signals::stop_on_signal,
-    tell,
-};
-pub(crate) use account::{Account, Before};
+use crate::{Blame, Failure, Outcome, recorded::durable_when, signals::stop_on_signal, tell};
 use live::Live;
-pub(crate) use options::RecordOptions;
-pub(crate) use settings::{Prepared, Settings};
-pub(crate) use summary::{summary, went_well};
+use summary::summary;
 
 /// Records the packets of an instrument from the network, in order and complete, until it is stopped
 #[derive(Debug, Args)]
@@ -49,46 +40,61 @@ pub(crate) struct Record {
     quiet: bool,
 }
 
+/// Where a recording that runs can be looked at.
+#[derive(Debug, Clone, Default, Args)]
+struct Shown {
+    /// Answer GET /status (JSON) and GET /metrics (Prometheus) at this address and port while it runs, such as
+    /// 127.0.0.1:9620
+    #[arg(long, value_name = "ADDRESS")]
+    http: Option<String>,
+    /// Let other machines look too: there is no password
+    #[arg(long)]
+    listen_beyond_loopback: bool,
+}
+
 /// Longest without a look at the time and at signals.
 const LOOK: Nanos = Nanos::from_millis(50);
 
 impl Record {
     pub(crate) fn execute(&self) -> Outcome {
-        let settings = self.settings().input()?;
-        let mut window = self.shown.open().input()?;
+        let settings = self.settings()?;
+        let Shown { http, listen_beyond_loopback } = &self.shown;
+        let mut server = StatusServer::open(http.as_deref(), *listen_beyond_loopback, tell::log)?;
         let stop = stop_on_signal().run()?;
-        let mut prepared = settings.prepare(stop.clone())?;
-        window.enter(State::Armed, &prepared.name, &settings);
+        let mut prepared = settings.prepare(stop.clone(), tell::log)?;
+        server.enter(ServiceState::Armed, &prepared.name, &settings);
         if let Some(start) = settings.wishes().start {
             prepared = until_start(prepared, start, &stop)?;
         }
         tell::note(format_args!("{}", begins(&prepared)));
         let name = &prepared.name;
-        let before = Before::now();
+        let before = BeforeRecording::now();
         prepared.recorder.begin().run()?;
-        window.enter(State::Recording, name, &settings);
-        let outcome = self.follow(&mut prepared.recorder, settings.wishes().stop, &mut window);
+        server.enter(ServiceState::Recording, name, &settings);
+        let outcome = self.follow(&mut prepared.recorder, settings.wishes().stop, &mut server);
         let status = prepared.recorder.status();
-        let account = Account::of(&prepared, &settings, &before, &outcome, status);
+        let account = RecordingAccount::of(&prepared, &settings, &before, &outcome, status);
         let kept = if outcome.hung { Ok(()) } else { account.keep(&prepared.targets, settings.patience()) };
         tell::result(told(&prepared, &outcome, &account, settings.wishes().keep));
         // A directory on storage that hangs must not be closed: the program is to end.
         std::mem::forget(prepared);
-        went_well(&outcome).run()?;
+        if let Some(fault) = fault_of(&outcome) {
+            return Err(Failure::Run(anyhow!(fault)));
+        }
         kept.context("can't write the summary beside the recording").run()
     }
 
-    fn settings(&self) -> anyhow::Result<Settings> {
+    fn settings(&self) -> Result<RecordingSettings, ServiceError> {
         let file = self.config.as_deref().map(RecordOptions::read).transpose()?;
-        Settings::of(self.wishes.clone().over(file.unwrap_or_default()))
+        RecordingSettings::of(self.wishes.clone().over(file.unwrap_or_default()))
     }
 
     /// Until it is over, or this time has come.
-    fn follow(&self, recorder: &mut Recorder, stop: Option<Moment>, window: &mut Window) -> Recorded {
+    fn follow(&self, recorder: &mut Recorder, stop: Option<Moment>, server: &mut StatusServer) -> Recorded {
         let clock = Clock::start();
         let mut live = Live::new(self.quiet, clock.now());
         let outcome = loop {
-            let left = stop.map_or(LOOK, left_until);
+            let left = stop.map_or(LOOK, Calendar::left_until);
             if left == Nanos(0) {
                 recorder.stop();
             }
@@ -96,7 +102,7 @@ impl Record {
                 break outcome;
             }
             live.tell(clock.now(), || recorder.status());
-            window.tell(clock.now(), || recorder.status());
+            server.tell(clock.now(), || recorder.status());
         };
         live.clear();
         outcome
@@ -104,8 +110,8 @@ impl Record {
 }
 
 /// That packets are recorded from now on, and how many came too early.
-fn begins(prepared: &Prepared) -> String {
-    let Prepared { recorder, name, at, room, .. } = prepared;
+fn begins(prepared: &PreparedRecording) -> String {
+    let PreparedRecording { recorder, name, at, room, .. } = prepared;
     let early = match recorder.traffic().unwrap_or_default().counted.early {
         0 => String::new(),
         early => format!("; {early} packets came before and are none of it"),
@@ -114,7 +120,12 @@ fn begins(prepared: &Prepared) -> String {
 }
 
 /// What it came to, a line each.
-fn told(prepared: &Prepared, outcome: &Recorded, account: &Account, keep: Option<Bytes>) -> String {
+fn told(
+    prepared: &PreparedRecording,
+    outcome: &Recorded,
+    account: &RecordingAccount,
+    keep: Option<Bytes>,
+) -> String {
     let targets = &prepared.targets;
     let paths: Vec<_> = targets.iter().map(|target| target.path().display().to_string()).collect();
     let lost = account.network_losses();
@@ -133,10 +144,14 @@ fn told(prepared: &Prepared, outcome: &Recorded, account: &Account, keep: Option
 }
 
 /// Waits for the time to begin, with everything prepared. What came before is none of the recording.
-fn until_start(mut prepared: Prepared, start: Moment, stop: &Arc<AtomicBool>) -> Result<Prepared, Failure> {
+fn until_start(
+    mut prepared: PreparedRecording,
+    start: Moment,
+    stop: &Arc<AtomicBool>,
+) -> Result<PreparedRecording, Failure> {
     tell::note(format_args!("{} is prepared, and begins at {start}", prepared.name));
     loop {
-        let left = left_until(start);
+        let left = Calendar::left_until(start);
         if left == Nanos(0) {
             break;
         }
@@ -148,9 +163,4 @@ fn until_start(mut prepared: Prepared, start: Moment, stop: &Arc<AtomicBool>) ->
     }
     prepared.recorder.discard().run()?;
     Ok(prepared)
-}
-
-/// How long it still is until then, by the calendar's clock.
-pub(crate) fn left_until(moment: Moment) -> Nanos {
-    moment.0.since(Calendar::now().time)
 }

@@ -2,16 +2,15 @@
 
 use std::sync::Arc;
 
-use anyhow::ensure;
 use nilometer_acquisition::{Outcome as Recorded, Status, Traffic};
 use nilometer_model::Bytes;
 use nilometer_storage::target::Directory;
 use nilometer_wire::Ignored;
 
-use crate::recorded::{early_ends, lanes, stalls};
+use crate::recorded::{lanes, stalls};
 
 /// What became of the packets, a line each.
-pub(crate) fn summary(outcome: &Recorded, status: &Status, targets: &[Arc<Directory>]) -> String {
+pub(super) fn summary(outcome: &Recorded, status: &Status, targets: &[Arc<Directory>]) -> String {
     let traffic = outcome.traffic.clone().unwrap_or_default();
     let Traffic { tally, counted, .. } = &traffic;
     let books = outcome.books;
@@ -117,33 +116,6 @@ fn dropped(Traffic { tally, counted, .. }: &Traffic) -> String {
     if all.is_empty() { "none".into() } else { format!("packets: {}", all.join(", ")) }
 }
 
-/// That nothing was recorded, if so.
-fn nothing(Traffic { tally, counted, .. }: &Traffic) -> Option<&'static str> {
-    match (counted.packets, tally.placed) {
-        (0, _) => Some("no packet came"),
-        (_, 0) => Some("no packet of the stream came: all that came were others"),
-        _ => None,
-    }
-}
-
-/// Losses and storage that failed become the exit code, and a recording of nothing.
-pub(crate) fn went_well(outcome: &Recorded) -> anyhow::Result<()> {
-    let traffic = outcome.traffic.clone().unwrap_or_default();
-    let mut faults: Vec<String> = nothing(&traffic).into_iter().map(Into::into).collect();
-    let missing = traffic.tally.lost();
-    if missing > 0 {
-        faults.push(format!("{missing} packets are missing"));
-    }
-    let lost = outcome.due.saturating_sub(outcome.stored());
-    if lost > 0 {
-        faults.push(format!("{lost} of {} blocks were not stored", outcome.due));
-    }
-    faults.extend(traffic.fault.map(|why| format!("the network: {why}")));
-    faults.extend(early_ends(outcome, "directories", false));
-    ensure!(faults.is_empty(), "{}", faults.join("; "));
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -186,19 +158,5 @@ mod tests {
             "recorded    5 packets, 40 kB; none of them known to survive a loss of power",
         ];
         assert_eq!(texts, expected);
-    }
-
-    #[test]
-    fn a_recording_of_nothing_is_none() {
-        let of = |packets, placed| {
-            let (tally, counted) = (
-                PacketTally { placed, ..PacketTally::default() },
-                TransportCounts { packets, ..TransportCounts::default() },
-            );
-            nothing(&Traffic { tally, counted, ..Traffic::default() })
-        };
-        assert_eq!(of(0, 0), Some("no packet came"));
-        assert!(of(5, 0).is_some_and(|why| why.starts_with("no packet of the stream came")));
-        assert_eq!(of(5, 5), None);
     }
 }

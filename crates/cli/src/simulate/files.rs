@@ -13,16 +13,22 @@ use nilometer_acquisition::{
     sink::{LaneOptions, RawLayout, lanes_of},
     suited_engine,
 };
-use nilometer_campaign::run_id;
 use nilometer_model::{ByteRate, Bytes, Format, Instrument, Nanos, Storing, TargetDescription};
 use nilometer_recording::instrument::Content;
-use nilometer_storage::{Clock, Target, target::Directory};
+use nilometer_service::recording::{
+    ended::early_ends,
+    place::{check_buffer, check_name, check_place, make},
+};
+use nilometer_storage::{
+    Clock, Target,
+    target::{Directory, run_id},
+};
 
 use super::Asked;
 use crate::{
     Blame, Outcome,
     describe::described_directory,
-    recorded::{check_buffer, check_name, check_place, durable_when, early_ends, lanes, make, stalls},
+    recorded::{durable_when, lanes, stalls},
     signals::stop_on_signal,
     tell,
 };
@@ -110,7 +116,7 @@ impl Files {
     pub(super) fn record(&self, asked: &Asked, to: &[PathBuf]) -> Outcome {
         let instrument = &asked.instrument;
         let described = to.iter().map(|path| described_directory(path));
-        let described = described.collect::<anyhow::Result<Vec<_>>>().input()?;
+        let described = described.collect::<Result<Vec<_>, _>>().input()?;
         let id = run_id().0;
         let name = self.name.clone().unwrap_or_else(|| format!("{}-{id:016x}", instrument.name));
         let plan = self.plan(instrument, &described);

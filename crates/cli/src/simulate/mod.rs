@@ -9,10 +9,10 @@ use std::path::PathBuf;
 use anyhow::{anyhow, bail, ensure};
 use clap::Args;
 use nilometer_acquisition::transport::udp::Address;
-use nilometer_campaign::run_id;
 use nilometer_model::{Instrument, Nanos, Seed};
+use nilometer_storage::{target::run_id, user_file};
 
-use crate::{Blame, Outcome, instrument};
+use crate::{Blame, Outcome};
 use asked::{Rate, Shape, shape};
 use files::Files;
 use network::Network;
@@ -88,7 +88,7 @@ impl Simulate {
 
     /// The instrument as it was asked for.
     fn asked(&self, over_network: bool) -> anyhow::Result<Asked> {
-        let mut instrument = instrument::load(&self.instrument)?;
+        let mut instrument = user_file::instrument(&self.instrument)?;
         if let Some(Shape(shape)) = &self.shape {
             instrument.shape.clone_from(shape);
         }

@@ -5,7 +5,7 @@ mod open;
 mod posix;
 
 pub use null::NullTarget;
-pub use open::{CopySource, clean_run, describe, describe_in_child, is_run_at, open, run_handle};
+pub use open::{CopySource, clean_run, describe, describe_in_child, is_run_at, open, run_handle, run_id};
 pub use posix::{Cleaned, Directory, Holder, Posix, SharedRun, clean, in_use, probe};
 
 use std::{path::PathBuf, sync::Arc};

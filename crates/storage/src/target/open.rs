@@ -3,9 +3,12 @@
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
+    time::{SystemTime, UNIX_EPOCH},
 };
 
-use nilometer_model::{Nanos, RunHandle, TargetAddress, TargetDescription};
+use nilometer_model::{RunHandle, Seed, TargetAddress, TargetDescription};
+
+use crate::PATIENCE;
 
 use super::{
     NullTarget, Target, TargetError,
@@ -20,14 +23,14 @@ pub fn describe(address: &TargetAddress) -> Result<TargetDescription, TargetErro
     }
 }
 
-/// [`describe`] in a child process, `program describe --json -- ADDRESS`, with a time limit.
-pub fn describe_in_child(
-    program: &Path,
-    address: &TargetAddress,
-    limit: Nanos,
-) -> Result<TargetDescription, TargetError> {
+/// The file that this process runs, also when another one has its name by now.
+const THIS_PROGRAM: &str = "/proc/self/exe";
+
+/// [`describe`] in a child process that is given up after [`PATIENCE`], because a hung file system never answers. The child
+/// runs the program of this process, which has to answer `describe --json -- ADDRESS` as `nilometer` does.
+pub fn describe_in_child(address: &TargetAddress) -> Result<TargetDescription, TargetError> {
     match address {
-        TargetAddress::Directory(path) => posix::probe_in_child(program, path, limit),
+        TargetAddress::Directory(path) => posix::probe_in_child(Path::new(THIS_PROGRAM), path, PATIENCE),
         TargetAddress::Null => describe(address),
     }
 }
@@ -56,6 +59,12 @@ pub fn open(
         // Nothing that copies is run there: what it reads would be kept nowhere.
         TargetAddress::Null => Ok(Arc::new(NullTarget::new())),
     }
+}
+
+/// Different for each run: names of run directories are never used twice.
+pub fn run_id() -> Seed {
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Seed(since_epoch.as_nanos() as u64).part(u64::from(std::process::id()))
 }
 
 /// What [`open`] makes there and a later campaign would have to clean; none if it makes nothing.

@@ -11,23 +11,21 @@ use nilometer_acquisition::Status;
 use nilometer_model::packets::VlbiMode;
 
 use super::{
-    noted::Noted,
+    noted::NotedSettings,
     scan,
-    syntax::{Code, Command, Reply},
+    syntax::{Mark5Command, Mark5Reply, ReturnCode},
 };
 use crate::{
-    record::RecordOptions,
-    serve::{
-        console::{Console, Done},
-        state::{Order, Refused, Report, Scan, State},
-    },
+    console::{Console, OrderOutcome},
+    recording::options::RecordOptions,
+    state::{EndedScan, RecorderOrder, RefusedOrder, ServiceReport, ServiceState},
 };
 
 /// One connection.
 #[derive(Debug)]
-pub(super) struct Session {
+pub(super) struct Mark5Session {
     console: Console,
-    noted: Arc<Mutex<Noted>>,
+    noted: Arc<Mutex<NotedSettings>>,
     /// Whether data may be taken from beyond this machine by command.
     beyond: bool,
     /// Which recording is looked at; the last one, if none was chosen.
@@ -41,21 +39,21 @@ const LABEL_MAX: usize = 64;
 const PATIENCE: Duration = Duration::from_millis(1500);
 
 /// There is no such keyword.
-pub(super) fn unknown(command: &Command) -> Reply {
-    Reply::to(command, Code::Unknown).field("no such keyword")
+pub(super) fn unknown(command: &Mark5Command) -> Mark5Reply {
+    Mark5Reply::to(command, ReturnCode::Unknown).field("no such keyword")
 }
 
-impl Session {
-    pub(super) fn new(console: Console, noted: Arc<Mutex<Noted>>, beyond: bool) -> Self {
-        Session { console, noted, beyond, chosen: None }
+impl Mark5Session {
+    pub(super) fn new(console: Console, noted: Arc<Mutex<NotedSettings>>, beyond: bool) -> Self {
+        Mark5Session { console, noted, beyond, chosen: None }
     }
 
-    fn noted(&self) -> MutexGuard<'_, Noted> {
+    fn noted(&self) -> MutexGuard<'_, NotedSettings> {
         self.noted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What a command is answered; none if it is not known.
-    pub(super) fn reply(&mut self, command: &Command) -> Option<Reply> {
+    pub(super) fn reply(&mut self, command: &Mark5Command) -> Option<Mark5Reply> {
         let query = command.query;
         Some(match command.keyword.as_str() {
             "record" if query => self.recording(command),
@@ -67,12 +65,12 @@ impl Session {
             "scan_set" if query => self.scan(command),
             "scan_set" => self.set_scan(command),
             "evlbi" => self.statistics(command),
-            "mtu" if query => Reply::to(command, Code::Done).field(self.noted().mtu()),
+            "mtu" if query => Mark5Reply::to(command, ReturnCode::Done).field(self.noted().mtu()),
             "mtu" => note(command, self.noted().set_mtu(&command.fields)),
             "net_protocol" if query => self.protocol(command),
             "net_protocol" => note(command, self.noted().set_protocol(&command.fields)),
             "status" | "error" | "scan_check" | "dts_id" | "version" if !query => {
-                Reply::to(command, Code::Irrelevant).field("only available as query")
+                Mark5Reply::to(command, ReturnCode::Irrelevant).field("only available as query")
             }
             "status" => self.status(command),
             "error" => self.error(command),
@@ -83,55 +81,56 @@ impl Session {
         })
     }
 
-    fn order(&mut self, command: &Command, order: Order) -> Reply {
+    fn order(&mut self, command: &Mark5Command, order: RecorderOrder) -> Mark5Reply {
         match self.console.order(order, PATIENCE) {
-            Ok(Done::Yes(_)) => Reply::to(command, Code::Done),
-            Ok(Done::NotYet(_)) => Reply::to(command, Code::Begun),
-            Err(Refused::Order(why)) => Reply::to(command, Code::Conflict).field(why),
-            Err(Refused::Input(why)) => Reply::to(command, Code::Parameter).field(why),
-            Err(Refused::Failed(why)) => Reply::to(command, Code::Failed).field(why),
-            Err(Refused::Busy) => Reply::to(command, Code::Busy),
+            Ok(OrderOutcome::Done(_)) => Mark5Reply::to(command, ReturnCode::Done),
+            Ok(OrderOutcome::UnderWay(_)) => Mark5Reply::to(command, ReturnCode::Begun),
+            Err(RefusedOrder::WrongState(why)) => Mark5Reply::to(command, ReturnCode::Conflict).field(why),
+            Err(RefusedOrder::AskedWrongly(why)) => Mark5Reply::to(command, ReturnCode::Parameter).field(why),
+            Err(RefusedOrder::Failed(why)) => Mark5Reply::to(command, ReturnCode::Failed).field(why),
+            Err(RefusedOrder::Busy) => Mark5Reply::to(command, ReturnCode::Busy),
         }
     }
 
     /// `record = on : <label> [: <experiment> : <station>]`, `record = off`.
-    fn record(&mut self, command: &Command) -> Reply {
+    fn record(&mut self, command: &Mark5Command) -> Mark5Reply {
         let field = |at: usize| command.fields.get(at).map_or("", String::as_str);
         match field(0).to_ascii_lowercase().as_str() {
             "on" => match label([field(2), field(3), field(1)]) {
-                Some(name) => self.order(command, Order::Record(name)),
-                None => {
-                    Reply::to(command, Code::Parameter).field("write a label of letters, digits and _ + - .")
-                }
+                Some(name) => self.order(command, RecorderOrder::Record(name)),
+                None => Mark5Reply::to(command, ReturnCode::Parameter)
+                    .field("write a label of letters, digits and _ + - ."),
             },
             "off" => {
                 self.chosen = None;
-                self.order(command, Order::Stop)
+                self.order(command, RecorderOrder::Stop)
             }
             "nthread" => note(command, self.noted().set_threads(&command.fields[1..])),
-            "mk6" if field(1) == "0" => Reply::to(command, Code::Done),
-            "mk6" => Reply::to(command, Code::Parameter).field("files are no Mark 6 ones, write 0"),
-            _ => Reply::to(command, Code::Parameter).field("write on or off"),
+            "mk6" if field(1) == "0" => Mark5Reply::to(command, ReturnCode::Done),
+            "mk6" => {
+                Mark5Reply::to(command, ReturnCode::Parameter).field("files are no Mark 6 ones, write 0")
+            }
+            _ => Mark5Reply::to(command, ReturnCode::Parameter).field("write on or off"),
         }
     }
 
     /// `<on or off> : <number of the recording> : <label> : <bytes>`; of the last one when it is off. Bytes are those that a
     /// kill leaves; behind them stand, while it records, those that were received and those that a loss of power leaves. Of
     /// `nthread` how many read and write, of `mk6` that files are none.
-    fn recording(&self, command: &Command) -> Reply {
+    fn recording(&self, command: &Mark5Command) -> Mark5Reply {
         let report = self.console.report();
-        let reply = Reply::to(command, Code::Done);
+        let reply = Mark5Reply::to(command, ReturnCode::Done);
         match command.fields.first().map(String::as_str) {
-            Some("nthread") => return self.noted().threads().into_iter().fold(reply, Reply::field),
+            Some("nthread") => return self.noted().threads().into_iter().fold(reply, Mark5Reply::field),
             Some("mk6") => return reply.field(0),
             _ => {}
         }
         match (report.state, &report.name, report.last) {
-            (State::Recording, Some(name), _) => {
+            (ServiceState::Recording, Some(name), _) => {
                 let status = report.recording.unwrap_or_default();
                 let bytes = [status.acknowledged_bytes, status.received_bytes, status.durable_bytes];
                 let reply = reply.field("on").field(report.recordings + 1).field(name);
-                bytes.into_iter().fold(reply, Reply::field)
+                bytes.into_iter().fold(reply, Mark5Reply::field)
             }
             (_, _, Some(last)) => {
                 reply.field("off").field(report.recordings).field(last.name).field(last.bytes)
@@ -142,9 +141,9 @@ impl Session {
 
     /// Bits as Mark 5 recorders have them: 0 ready, 1 error pending, 3 and 4 something goes on, 6 recording, 7 media full,
     /// 10 data were lost, 20 and 21 there is a bank.
-    fn status(&self, command: &Command) -> Reply {
+    fn status(&self, command: &Mark5Command) -> Mark5Reply {
         let report = self.report();
-        let reply = Reply::to(command, Code::Done).field(format!("0x{:08x}", word(&report)));
+        let reply = Mark5Reply::to(command, ReturnCode::Done).field(format!("0x{:08x}", word(&report)));
         match report.fault {
             Some(why) => reply.field(ERROR).field(why).field(report.since.vex()),
             None => reply,
@@ -152,39 +151,39 @@ impl Session {
     }
 
     /// `<number> : <message> : <time> : :`, once; without an error all are empty. The last two are of errors that came again.
-    fn error(&self, command: &Command) -> Reply {
+    fn error(&self, command: &Mark5Command) -> Mark5Reply {
         let report = self.report();
-        let Some(why) = report.fault else { return empty(Reply::to(command, Code::Done), 5) };
+        let Some(why) = report.fault else { return empty(Mark5Reply::to(command, ReturnCode::Done), 5) };
         self.noted().was_read(report.since);
-        empty(Reply::to(command, Code::Done).field(ERROR).field(why).field(report.since.vex()), 2)
+        empty(Mark5Reply::to(command, ReturnCode::Done).field(ERROR).field(why).field(report.since.vex()), 2)
     }
 
     /// How it is; without a fault that was read.
-    fn report(&self) -> Report {
+    fn report(&self) -> ServiceReport {
         let report = self.console.report();
         let is_pending = self.noted().is_pending(report.since);
-        Report { fault: report.fault.filter(|_| is_pending), ..report }
+        ServiceReport { fault: report.fault.filter(|_| is_pending), ..report }
     }
 
-    fn protocol(&self, command: &Command) -> Reply {
+    fn protocol(&self, command: &Mark5Command) -> Mark5Reply {
         let noted = self.noted();
         let (protocol, buffers) = noted.protocol();
-        buffers.into_iter().fold(Reply::to(command, Code::Done).field(protocol), Reply::field)
+        buffers.into_iter().fold(Mark5Reply::to(command, ReturnCode::Done).field(protocol), Mark5Reply::field)
     }
 
     /// `evlbi?`, or `evlbi = <format>` with `%t` and so on.
-    fn statistics(&self, command: &Command) -> Reply {
+    fn statistics(&self, command: &Mark5Command) -> Mark5Reply {
         const USUAL: [&str; 8] =
             ["total", "%t", "loss", "%l (%L)", "out-of-order", "%o (%O)", "extent", "%R"];
         let asked = command.fields.iter().map(String::as_str).collect::<Vec<_>>();
         let fields = if command.query { &USUAL[..] } else { &asked[..] };
         let status = self.console.report().recording.unwrap_or_default();
-        let reply = Reply::to(command, Code::Done);
+        let reply = Mark5Reply::to(command, ReturnCode::Done);
         fields.iter().fold(reply, |reply, field| reply.field(formatted(field, &status)))
     }
 
-    fn port(&self, command: &Command) -> Reply {
-        let reply = Reply::to(command, Code::Done);
+    fn port(&self, command: &Mark5Command) -> Mark5Reply {
+        let reply = Mark5Reply::to(command, ReturnCode::Done);
         match self.console.report().configuration.listen {
             Some(listen) => {
                 let (host, port) = listen.rsplit_once(':').unwrap_or(("", &listen));
@@ -200,8 +199,8 @@ impl Session {
     }
 
     /// `net_port = [<host>@]<port>`. The host stays as it is unless it is said.
-    fn set_port(&mut self, command: &Command) -> Reply {
-        let wrong = |why: &str| Reply::to(command, Code::Parameter).field(why);
+    fn set_port(&mut self, command: &Mark5Command) -> Mark5Reply {
+        let wrong = |why: &str| Mark5Reply::to(command, ReturnCode::Parameter).field(why);
         let [text] = &command.fields[..] else { return wrong("write one port, or host@port") };
         let (host, port) =
             text.split_once('@').map_or((None, text.as_str()), |(host, port)| (Some(host), port));
@@ -215,35 +214,35 @@ impl Session {
         match format!("udp://{host}:{port}").parse() {
             Ok(listen) if digits => self.order(
                 command,
-                Order::Change(RecordOptions { listen: Some(listen), ..RecordOptions::default() }),
+                RecorderOrder::Change(RecordOptions { listen: Some(listen), ..RecordOptions::default() }),
             ),
             _ => wrong("write a port from 1 to 65535"),
         }
     }
 
     /// `<mode> : <format> : <tracks> : <bit/s a track> [: <bytes of a frame>]`
-    fn mode(&self, command: &Command) -> Reply {
-        let reply = Reply::to(command, Code::Done);
+    fn mode(&self, command: &Mark5Command) -> Mark5Reply {
+        let reply = Mark5Reply::to(command, ReturnCode::Done);
         let Some(mode) = self.console.report().configuration.mode else { return reply.field("none") };
         let rate = mode.megabits() as f64 * 1e6 / mode.tracks() as f64;
         let reply = reply.field(mode).field(mode.format()).field(mode.tracks()).field(format!("{rate:.3}"));
         if mode.format() == "mark5b" { reply } else { reply.field(mode.frame_size().0) }
     }
 
-    fn set_mode(&mut self, command: &Command) -> Reply {
+    fn set_mode(&mut self, command: &Mark5Command) -> Mark5Reply {
         let mode = command.fields.join(":").parse::<VlbiMode>().map_err(|error| error.to_string());
         // One that is well written may still be none that can be.
         match mode.and_then(|mode| mode.instrument(None).map(|_| mode)) {
             Ok(mode) => self.order(
                 command,
-                Order::Change(RecordOptions { mode: Some(mode), ..RecordOptions::default() }),
+                RecorderOrder::Change(RecordOptions { mode: Some(mode), ..RecordOptions::default() }),
             ),
-            Err(why) => Reply::to(command, Code::Parameter).field(why),
+            Err(why) => Mark5Reply::to(command, ReturnCode::Parameter).field(why),
         }
     }
 
     /// The recording that is looked at, and its number from 1.
-    fn looked_at(&self) -> Option<(usize, Scan)> {
+    fn looked_at(&self) -> Option<(usize, EndedScan)> {
         let mut scans = self.console.scans();
         let at = match &self.chosen {
             Some(name) => scans.iter().rposition(|scan| scan.name == *name)?,
@@ -253,8 +252,8 @@ impl Session {
     }
 
     /// `<number> : <label> : <first byte> : <last byte>`
-    fn scan(&self, command: &Command) -> Reply {
-        let reply = Reply::to(command, Code::Done);
+    fn scan(&self, command: &Mark5Command) -> Mark5Reply {
+        let reply = Mark5Reply::to(command, ReturnCode::Done);
         match self.looked_at() {
             Some((number, scan)) => reply.field(number).field(scan.name).field(0).field(scan.bytes),
             None => reply.field(-1),
@@ -262,38 +261,39 @@ impl Session {
     }
 
     /// `scan_set = <number, label or a part of it, inc, dec, or nothing for the last>`.
-    fn set_scan(&mut self, command: &Command) -> Reply {
+    fn set_scan(&mut self, command: &Mark5Command) -> Mark5Reply {
         let scans = self.console.scans();
         if scans.is_empty() {
-            return Reply::to(command, Code::Conflict).field("nothing was recorded yet");
+            return Mark5Reply::to(command, ReturnCode::Conflict).field("nothing was recorded yet");
         }
         if command.fields.iter().skip(1).any(|field| !field.is_empty()) {
-            return Reply::to(command, Code::Irrelevant).field("a recording is looked at as a whole");
+            return Mark5Reply::to(command, ReturnCode::Irrelevant)
+                .field("a recording is looked at as a whole");
         }
         let now = self.looked_at().map_or(scans.len() - 1, |(number, _)| number - 1);
         let asked = command.fields.first().map_or("", String::as_str);
         match choice(asked, now, &scans) {
             Some(at) => {
                 self.chosen = Some(scans[at].name.clone());
-                Reply::to(command, Code::Done)
+                Mark5Reply::to(command, ReturnCode::Done)
             }
-            None => Reply::to(command, Code::Parameter).field("no such recording"),
+            None => Mark5Reply::to(command, ReturnCode::Parameter).field("no such recording"),
         }
     }
 
     /// `<number> : <label> : <format> : <tracks> : <start> : <length> : <rate> : <missing bytes> [: <bytes of samples>]`
-    fn check(&self, command: &Command) -> Reply {
-        if self.console.report().state == State::Recording {
-            return Reply::to(command, Code::Conflict).field("not while it records");
+    fn check(&self, command: &Mark5Command) -> Mark5Reply {
+        if self.console.report().state == ServiceState::Recording {
+            return Mark5Reply::to(command, ReturnCode::Conflict).field("not while it records");
         }
         let Some((number, scan)) = self.looked_at() else {
-            return Reply::to(command, Code::Conflict).field("nothing was recorded yet");
+            return Mark5Reply::to(command, ReturnCode::Conflict).field("nothing was recorded yet");
         };
         let times = match scan::span(&scan) {
             Ok(times) => times,
-            Err(error) => return Reply::to(command, Code::Failed).field(error),
+            Err(error) => return Mark5Reply::to(command, ReturnCode::Failed).field(error),
         };
-        let reply = Reply::to(command, Code::Done).field(number).field(&scan.name);
+        let reply = Mark5Reply::to(command, ReturnCode::Done).field(number).field(&scan.name);
         let (Some(times), Some(mode)) = (times, scan.mode) else { return reply.field('?') };
         let missing = scan.missing_packets * scan.bytes.checked_div(scan.packets).unwrap_or(0);
         let reply = reply.field(mode.format()).field(mode.tracks()).field(times.begin.vex());
@@ -306,22 +306,22 @@ impl Session {
 /// The number of an error in `status?`: jive5ab numbers its own from 1000 on.
 const ERROR: u32 = 1000;
 
-fn word(report: &Report) -> u32 {
+fn word(report: &ServiceReport) -> u32 {
     let (lost, full) = report.recording.as_ref().map_or((false, false), |status| {
         let lost = status.lost.ring_full > 0 || status.lost.blocks_not_stored > 0;
         (lost, status.lanes.iter().any(|lane| lane.state == "full"))
     });
-    let active = matches!(report.state, State::Armed | State::Recording);
+    let active = matches!(report.state, ServiceState::Armed | ServiceState::Recording);
     let bits = [
-        (0, report.state != State::Idle),
+        (0, report.state != ServiceState::Idle),
         (1, report.fault.is_some()),
         (3, active),
         (4, active),
-        (6, report.state == State::Recording),
+        (6, report.state == ServiceState::Recording),
         (7, full),
         (10, lost),
         (20, true),
-        (21, report.state != State::Idle),
+        (21, report.state != ServiceState::Idle),
     ];
     bits.into_iter().filter(|(_, set)| *set).map(|(bit, _)| 1 << bit).sum()
 }
@@ -337,7 +337,7 @@ fn label([experiment, station, scan]: [&str; 3]) -> Option<String> {
 
 /// Which recording is meant, where this one was looked at before: of those with a part of a name the oldest, as in jive5ab,
 /// but none before the one that has this name as a whole.
-fn choice(asked: &str, now: usize, scans: &[Scan]) -> Option<usize> {
+fn choice(asked: &str, now: usize, scans: &[EndedScan]) -> Option<usize> {
     let count = scans.len();
     match (asked.to_ascii_lowercase().as_str(), asked.parse::<usize>()) {
         ("", _) => Some(count - 1),
@@ -353,14 +353,14 @@ fn choice(asked: &str, now: usize, scans: &[Scan]) -> Option<usize> {
 }
 
 /// What was to be noted, or why it can't be.
-fn note(command: &Command, noted: Result<(), &'static str>) -> Reply {
+fn note(command: &Mark5Command, noted: Result<(), &'static str>) -> Mark5Reply {
     match noted {
-        Ok(()) => Reply::to(command, Code::Done),
-        Err(why) => Reply::to(command, Code::Parameter).field(why),
+        Ok(()) => Mark5Reply::to(command, ReturnCode::Done),
+        Err(why) => Mark5Reply::to(command, ReturnCode::Parameter).field(why),
     }
 }
 
-fn empty(reply: Reply, fields: usize) -> Reply {
+fn empty(reply: Mark5Reply, fields: usize) -> Mark5Reply {
     (0..fields).fold(reply, |reply, _| reply.field(""))
 }
 
@@ -387,18 +387,18 @@ fn formatted(field: &str, status: &Status) -> String {
 }
 
 /// `<type of system> : <date of the software> : <medium> : <serial number> : <inputs> : <outputs> : <command set> : - : -`
-fn identity(command: &Command) -> Reply {
+fn identity(command: &Mark5Command) -> Mark5Reply {
     let host = rustix::system::uname();
     let host = host.nodename().to_string_lossy();
     let host = host.split('.').next().unwrap_or("-");
     // A recorder on disks (medium 1) that is no Mark 5 machine.
     let fields = ["-", env!("CARGO_PKG_VERSION"), "1", host, "0", "0", "-", "-", "-"];
-    fields.into_iter().fold(Reply::to(command, Code::Done), Reply::field)
+    fields.into_iter().fold(Mark5Reply::to(command, ReturnCode::Done), Mark5Reply::field)
 }
 
-fn version(command: &Command) -> Reply {
+fn version(command: &Mark5Command) -> Mark5Reply {
     let word = format!("{}bit", usize::BITS);
-    Reply::to(command, Code::Done).field("nilometer").field(env!("CARGO_PKG_VERSION")).field(word)
+    Mark5Reply::to(command, ReturnCode::Done).field("nilometer").field(env!("CARGO_PKG_VERSION")).field(word)
 }
 
 #[cfg(test)]
@@ -436,7 +436,7 @@ mod tests {
 
     #[test]
     fn a_recording_is_chosen_by_number_name_or_step() {
-        let scan = |name: &str| Scan {
+        let scan = |name: &str| EndedScan {
             name: name.into(),
             paths: vec!["/x".into()],
             begun: Moment::default(),
@@ -456,10 +456,10 @@ mod tests {
 
     #[test]
     fn the_status_word_has_the_bits_of_the_command_set() {
-        let report = |state| Report { state, ..Report::default() };
-        assert_eq!(word(&report(State::Configured)), 0x0030_0001);
-        assert_eq!(word(&report(State::Recording)), 0x0030_0059);
-        let failed = Report { fault: Some("gone".into()), ..report(State::Failed) };
+        let report = |state| ServiceReport { state, ..ServiceReport::default() };
+        assert_eq!(word(&report(ServiceState::Configured)), 0x0030_0001);
+        assert_eq!(word(&report(ServiceState::Recording)), 0x0030_0059);
+        let failed = ServiceReport { fault: Some("gone".into()), ..report(ServiceState::Failed) };
         assert_eq!(word(&failed), 0x0030_0003);
     }
 }

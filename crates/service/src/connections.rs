@@ -12,18 +12,18 @@ use std::{
 use nilometer_model::Nanos;
 use nilometer_storage::Clock;
 
-/// Those of one listener.
+/// The connections of one listener, of which there are so many at the most.
 #[derive(Debug)]
-pub(super) struct Visitors {
+pub(crate) struct Connections {
     most: usize,
     clock: Clock,
-    inside: Mutex<Inside>,
+    open: Mutex<OpenConnections>,
 }
 
 #[derive(Debug, Default)]
-struct Inside {
+struct OpenConnections {
     next: u64,
-    visitors: Vec<Entry>,
+    connections: Vec<Entry>,
     /// Also those that were let out, as long as somebody works for them.
     served: usize,
 }
@@ -39,10 +39,10 @@ struct Entry {
 
 /// A connection; it leaves when this is dropped.
 #[derive(Debug)]
-pub(super) struct Visitor {
-    visitors: Arc<Visitors>,
+pub(crate) struct Connection {
+    connections: Arc<Connections>,
     number: u64,
-    pub(super) stream: TcpStream,
+    pub(crate) stream: TcpStream,
 }
 
 /// A thread that only reads, asks and writes needs little.
@@ -52,43 +52,43 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// How long a client may take to read an answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-impl Visitors {
-    pub(super) fn new(most: usize) -> Arc<Self> {
-        Arc::new(Visitors { most, clock: Clock::start(), inside: Mutex::default() })
+impl Connections {
+    pub(crate) fn new(most: usize) -> Arc<Self> {
+        Arc::new(Connections { most, clock: Clock::start(), open: Mutex::default() })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inside> {
-        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, OpenConnections> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether so many are still worked for that no other one is let in: twice as many as may be inside.
+    /// Whether so many are still worked for that no other one is let in: twice as many as may be open.
     fn is_crowded(&self) -> bool {
         self.lock().served >= 2 * self.most
     }
 
     /// Lets a connection in, and another out if there are too many.
-    fn admit(self: &Arc<Self>, stream: TcpStream) -> io::Result<Visitor> {
+    fn admit(self: &Arc<Self>, stream: TcpStream) -> io::Result<Connection> {
         stream.set_write_timeout(Some(PATIENCE))?;
         // Answers are short, and each is sent whole.
         stream.set_nodelay(true)?;
         let entry = stream.try_clone()?;
-        let mut inside = self.lock();
-        if inside.visitors.len() >= self.most {
-            inside.remove_one();
+        let mut open = self.lock();
+        if open.connections.len() >= self.most {
+            open.remove_one();
         }
-        let number = inside.next;
-        inside.next += 1;
-        inside.served += 1;
-        inside.visitors.push(Entry { number, stream: entry, spoke: false, heard: self.clock.now() });
-        Ok(Visitor { visitors: self.clone(), number, stream })
+        let number = open.next;
+        open.next += 1;
+        open.served += 1;
+        open.connections.push(Entry { number, stream: entry, spoke: false, heard: self.clock.now() });
+        Ok(Connection { connections: self.clone(), number, stream })
     }
 
     /// Serves each connection on a thread of its own, for ever.
-    pub(super) fn receive(
+    pub(crate) fn receive(
         self: &Arc<Self>,
         name: &str,
         listener: &TcpListener,
-        serve: impl Fn(&Visitor) -> io::Result<()> + Clone + Send + 'static,
+        serve: impl Fn(&Connection) -> io::Result<()> + Clone + Send + 'static,
     ) {
         loop {
             let Ok((stream, _)) = listener.accept() else {
@@ -102,11 +102,11 @@ impl Visitors {
                     continue;
                 }
             }
-            let Ok(visitor) = self.admit(stream) else { continue };
+            let Ok(connection) = self.admit(stream) else { continue };
             let serve = serve.clone();
             let work = move || {
                 // A client that is gone, or too slow, is its own affair.
-                drop(serve(&visitor));
+                drop(serve(&connection));
             };
             if thread::Builder::new().name(name.into()).stack_size(STACK).spawn(work).is_err() {
                 thread::sleep(PAUSE);
@@ -115,34 +115,34 @@ impl Visitors {
     }
 }
 
-impl Inside {
+impl OpenConnections {
     /// The least wanted goes: its reads and writes end.
     fn remove_one(&mut self) {
-        let least = self.visitors.iter().enumerate().min_by_key(|(_, entry)| (entry.spoke, entry.heard));
+        let least = self.connections.iter().enumerate().min_by_key(|(_, entry)| (entry.spoke, entry.heard));
         if let Some(at) = least.map(|(at, _)| at) {
-            let entry = self.visitors.swap_remove(at);
+            let entry = self.connections.swap_remove(at);
             drop(entry.stream.shutdown(Shutdown::Both));
         }
     }
 }
 
-impl Visitor {
+impl Connection {
     /// It said something; whether that was sensible.
-    pub(super) fn heard(&self, sensible: bool) {
-        let now = self.visitors.clock.now();
-        let mut inside = self.visitors.lock();
-        if let Some(entry) = inside.visitors.iter_mut().find(|entry| entry.number == self.number) {
+    pub(crate) fn heard(&self, sensible: bool) {
+        let now = self.connections.clock.now();
+        let mut open = self.connections.lock();
+        if let Some(entry) = open.connections.iter_mut().find(|entry| entry.number == self.number) {
             entry.spoke |= sensible;
             entry.heard = now;
         }
     }
 }
 
-impl Drop for Visitor {
+impl Drop for Connection {
     fn drop(&mut self) {
-        let mut inside = self.visitors.lock();
-        inside.visitors.retain(|entry| entry.number != self.number);
-        inside.served -= 1;
+        let mut open = self.connections.lock();
+        open.connections.retain(|entry| entry.number != self.number);
+        open.served -= 1;
     }
 }
 
@@ -151,34 +151,34 @@ mod tests {
     use super::*;
     use std::{io::Read, net::Ipv4Addr};
 
-    /// A client and its visitor.
-    fn enter(visitors: &Arc<Visitors>, listener: &TcpListener) -> (TcpStream, Visitor) {
+    /// A client and its connection.
+    fn enter(connections: &Arc<Connections>, listener: &TcpListener) -> (TcpStream, Connection) {
         let client = TcpStream::connect(listener.local_addr().expect("an address")).expect("it listens");
         let (stream, _) = listener.accept().expect("a client");
-        (client, visitors.admit(stream).expect("a connection"))
+        (client, connections.admit(stream).expect("a connection"))
     }
 
     #[test]
     fn who_said_nothing_sensible_gives_way_first_and_then_who_was_silent_longest() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
-        let visitors = Visitors::new(3);
-        let mut inside: Vec<_> = (0..3).map(|_| enter(&visitors, &listener)).collect();
-        inside[0].1.heard(true);
-        inside[2].1.heard(true);
-        inside[1].1.heard(false);
+        let connections = Connections::new(3);
+        let mut open: Vec<_> = (0..3).map(|_| enter(&connections, &listener)).collect();
+        open[0].1.heard(true);
+        open[2].1.heard(true);
+        open[1].1.heard(false);
         let is_out = |client: &mut TcpStream| client.read(&mut [0]).expect("no error") == 0;
-        let fourth = enter(&visitors, &listener);
-        assert!(is_out(&mut inside[1].0), "the one that said nothing sensible, though it spoke last");
+        let fourth = enter(&connections, &listener);
+        assert!(is_out(&mut open[1].0), "the one that said nothing sensible, though it spoke last");
         fourth.1.heard(true);
-        let fifth = enter(&visitors, &listener);
-        assert!(is_out(&mut inside[0].0), "the one that was silent longest");
-        assert_eq!(visitors.lock().visitors.len(), 3);
-        assert!(!visitors.is_crowded());
-        let sixth = enter(&visitors, &listener);
-        assert!(visitors.is_crowded(), "three inside, and three that were let out are still worked for");
+        let fifth = enter(&connections, &listener);
+        assert!(is_out(&mut open[0].0), "the one that was silent longest");
+        assert_eq!(connections.lock().connections.len(), 3);
+        assert!(!connections.is_crowded());
+        let sixth = enter(&connections, &listener);
+        assert!(connections.is_crowded(), "three inside, and three that were let out are still worked for");
         drop(sixth);
-        assert!(!visitors.is_crowded());
-        drop((fourth, fifth, inside));
-        assert_eq!(visitors.lock().visitors.len(), 0);
+        assert!(!connections.is_crowded());
+        drop((fourth, fifth, open));
+        assert_eq!(connections.lock().connections.len(), 0);
     }
 }

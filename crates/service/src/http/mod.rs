@@ -13,14 +13,14 @@ use nilometer_model::Nanos;
 use nilometer_storage::Clock;
 use serde_json::{Map, Value, json};
 
-use super::{
-    console::{Console, Done},
+use crate::{
+    connections::{Connection, Connections},
+    console::{Console, OrderOutcome},
     metrics::metrics,
-    state::{Order, Refused, Report},
-    visitors::{Visitor, Visitors},
+    recording::options::RecordOptions,
+    state::{RecorderOrder, RefusedOrder, ServiceReport},
 };
-use crate::record::RecordOptions;
-use request::{BODY_MAX, Bad, HEAD_MAX, Request};
+use request::{BODY_MAX, BadRequest, HEAD_MAX, HttpRequest};
 
 /// Connections at once.
 const MOST: usize = 64;
@@ -33,23 +33,23 @@ const ORDER: Duration = Duration::from_secs(10);
 pub(super) fn serve(listener: &TcpListener, console: &Console) {
     let console = console.clone();
     let local = listener.local_addr().is_ok_and(|at| at.ip().is_loopback());
-    Visitors::new(MOST).receive("http", listener, move |visitor| answer(visitor, &console, local));
+    Connections::new(MOST).receive("http", listener, move |connection| answer(connection, &console, local));
 }
 
 /// An answer: status, type of the content, content.
 #[derive(Debug, PartialEq, Eq)]
-struct Response(u16, &'static str, String);
+struct HttpResponse(u16, &'static str, String);
 
 const JSON: &str = "application/json";
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-fn answer(visitor: &Visitor, console: &Console, local: bool) -> io::Result<()> {
-    let Response(status, content, body) = match read(visitor)? {
+fn answer(connection: &Connection, console: &Console, local: bool) -> io::Result<()> {
+    let HttpResponse(status, content, body) = match read(connection)? {
         Ok(request) => {
-            visitor.heard(true);
+            connection.heard(true);
             respond(&request, console, local)
         }
-        Err(Bad(status, why)) => refusal(status, why),
+        Err(BadRequest(status, why)) => refusal(status, why),
     };
     let reason = reason(status);
     let length = body.len();
@@ -57,11 +57,11 @@ fn answer(visitor: &Visitor, console: &Console, local: bool) -> io::Result<()> {
         "HTTP/1.1 {status} {reason}\r\nContent-Type: {content}\r\nContent-Length: {length}\r\n\
          Cache-Control: no-store\r\nConnection: close\r\n\r\n"
     );
-    (&visitor.stream).write_all(&[head.as_bytes(), body.as_bytes()].concat())
+    (&connection.stream).write_all(&[head.as_bytes(), body.as_bytes()].concat())
 }
 
 /// The request, once it is whole. A client that is too slow is told so.
-fn read(visitor: &Visitor) -> io::Result<Result<Request, Bad>> {
+fn read(connection: &Connection) -> io::Result<Result<HttpRequest, BadRequest>> {
     let clock = Clock::start();
     let mut bytes = Vec::new();
     let mut piece = [0; 4096];
@@ -73,10 +73,10 @@ fn read(visitor: &Visitor) -> io::Result<Result<Request, Bad>> {
         }
         let left = PATIENCE.since(clock.now());
         if left == Nanos(0) || bytes.len() > HEAD_MAX + BODY_MAX + 4 {
-            return Ok(Err(Bad(408, "it did not come in time")));
+            return Ok(Err(BadRequest(408, "it did not come in time")));
         }
-        visitor.stream.set_read_timeout(Some(left.duration().max(Duration::from_millis(1))))?;
-        match (&visitor.stream).read(&mut piece) {
+        connection.stream.set_read_timeout(Some(left.duration().max(Duration::from_millis(1))))?;
+        match (&connection.stream).read(&mut piece) {
             Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(count) => bytes.extend_from_slice(&piece[..count]),
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {}
@@ -85,18 +85,18 @@ fn read(visitor: &Visitor) -> io::Result<Result<Request, Bad>> {
     }
 }
 
-fn respond(request: &Request, console: &Console, local: bool) -> Response {
-    if let Err(Bad(status, why)) = is_trusted(request, local) {
+fn respond(request: &HttpRequest, console: &Console, local: bool) -> HttpResponse {
+    if let Err(BadRequest(status, why)) = is_trusted(request, local) {
         return refusal(status, why);
     }
     match (request.method.as_str(), request.path.as_str()) {
-        ("GET", "/") => Response(200, TEXT, HELP.into()),
+        ("GET", "/") => HttpResponse(200, TEXT, HELP.into()),
         ("GET", "/status") => report(200, &console.report()),
-        ("GET", "/metrics") => Response(200, TEXT, metrics(&console.report())),
-        ("POST", "/configure") => ordered(console, wishes(&request.body).map(Order::Configure)),
+        ("GET", "/metrics") => HttpResponse(200, TEXT, metrics(&console.report())),
+        ("POST", "/configure") => ordered(console, wishes(&request.body).map(RecorderOrder::Configure)),
         ("POST", "/arm") => ordered(console, arm(&request.body)),
-        ("POST", "/start") => ordered(console, Ok(Order::Start)),
-        ("POST", "/stop") => ordered(console, Ok(Order::Stop)),
+        ("POST", "/start") => ordered(console, Ok(RecorderOrder::Start)),
+        ("POST", "/stop") => ordered(console, Ok(RecorderOrder::Stop)),
         (_, "/" | "/status" | "/metrics") => refusal(405, "use GET"),
         (_, "/configure" | "/arm" | "/start" | "/stop") => refusal(405, "use POST"),
         _ => refusal(404, "there is /status, /metrics, /configure, /arm, /start, /stop"),
@@ -107,15 +107,15 @@ const HELP: &str = "GET /status, GET /metrics; POST /configure, /arm, /start, /s
 
 /// A page in a browser on this machine must not command the recorder: browsers say which page sends a request, and a name
 /// that its owner points to this machine is not this machine's.
-fn is_trusted(request: &Request, local: bool) -> Result<(), Bad> {
+fn is_trusted(request: &HttpRequest, local: bool) -> Result<(), BadRequest> {
     if request.method != "GET" && request.origin.is_some() {
-        return Err(Bad(403, "pages in browsers may not command it"));
+        return Err(BadRequest(403, "pages in browsers may not command it"));
     }
     let host = request.host.as_deref().unwrap_or("localhost");
     let name = host.rsplit_once(':').filter(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit()));
     let name = name.map_or(host, |(name, _)| name).trim_matches(['[', ']']);
     if local && !name.eq_ignore_ascii_case("localhost") && name.parse::<IpAddr>().is_err() {
-        return Err(Bad(403, "name it by its address, or localhost"));
+        return Err(BadRequest(403, "name it by its address, or localhost"));
     }
     Ok(())
 }
@@ -135,39 +135,39 @@ fn wishes(body: &[u8]) -> Result<RecordOptions, String> {
 }
 
 /// The same, and `metadata`.
-fn arm(body: &[u8]) -> Result<Order, String> {
+fn arm(body: &[u8]) -> Result<RecorderOrder, String> {
     let mut keys = object(body)?;
     let metadata = keys.remove("metadata").map(serde_json::from_value).transpose();
     let metadata = metadata.map_err(|error| format!("metadata: {error}"))?.unwrap_or_default();
     let wishes = serde_json::from_value(Value::Object(keys)).map_err(|error| error.to_string())?;
-    Ok(Order::Arm(wishes, metadata))
+    Ok(RecorderOrder::Arm(wishes, metadata))
 }
 
-fn ordered(console: &Console, order: Result<Order, String>) -> Response {
+fn ordered(console: &Console, order: Result<RecorderOrder, String>) -> HttpResponse {
     let order = match order {
         Ok(order) => order,
         Err(why) => return refusal(400, &why),
     };
     match console.order(order, ORDER) {
-        Ok(Done::Yes(now)) => report(200, &now),
-        Ok(Done::NotYet(now)) => report(202, &now),
-        Err(Refused::Order(why)) => refused(409, &why, &console.report()),
-        Err(Refused::Input(why)) => refused(400, &why, &console.report()),
-        Err(Refused::Failed(why)) => refused(500, &why, &console.report()),
-        Err(Refused::Busy) => refused(503, "others are served first: ask again", &console.report()),
+        Ok(OrderOutcome::Done(now)) => report(200, &now),
+        Ok(OrderOutcome::UnderWay(now)) => report(202, &now),
+        Err(RefusedOrder::WrongState(why)) => refused(409, &why, &console.report()),
+        Err(RefusedOrder::AskedWrongly(why)) => refused(400, &why, &console.report()),
+        Err(RefusedOrder::Failed(why)) => refused(500, &why, &console.report()),
+        Err(RefusedOrder::Busy) => refused(503, "others are served first: ask again", &console.report()),
     }
 }
 
-fn report(status: u16, report: &Report) -> Response {
-    Response(status, JSON, json!(report).to_string() + "\n")
+fn report(status: u16, report: &ServiceReport) -> HttpResponse {
+    HttpResponse(status, JSON, json!(report).to_string() + "\n")
 }
 
-fn refusal(status: u16, why: &str) -> Response {
-    Response(status, JSON, json!({ "error": why }).to_string() + "\n")
+fn refusal(status: u16, why: &str) -> HttpResponse {
+    HttpResponse(status, JSON, json!({ "error": why }).to_string() + "\n")
 }
 
-fn refused(status: u16, why: &str, now: &Report) -> Response {
-    Response(status, JSON, json!({ "error": why, "state": now.state }).to_string() + "\n")
+fn refused(status: u16, why: &str, now: &ServiceReport) -> HttpResponse {
+    HttpResponse(status, JSON, json!({ "error": why, "state": now.state }).to_string() + "\n")
 }
 
 fn reason(status: u16) -> &'static str {
@@ -192,11 +192,11 @@ fn reason(status: u16) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Settings;
+    use crate::recording::settings::RecordingSettings;
 
-    fn request(method: &str, host: &str, origin: Option<&str>) -> Request {
+    fn request(method: &str, host: &str, origin: Option<&str>) -> HttpRequest {
         let (path, origin) = ("/stop".into(), origin.map(str::to_owned));
-        Request { method: method.into(), path, host: Some(host.into()), origin, body: Vec::new() }
+        HttpRequest { method: method.into(), path, host: Some(host.into()), origin, body: Vec::new() }
     }
 
     #[test]
@@ -220,7 +220,7 @@ mod tests {
                    \"window\": 8, \"buffer\": \"1 MiB\", \"cpus\": [0, 1], \"missing\": \"fill\", \"metadata\": {\"PI\": [1, null]}}";
         nilometer_fuzz::fuzz("wishes", vec![all.into(), b"{}".to_vec()], |input| {
             drop(arm(input));
-            drop(wishes(input).map(Settings::of));
+            drop(wishes(input).map(RecordingSettings::of));
         });
     }
 
@@ -231,7 +231,8 @@ mod tests {
             wishes(b"{\"instrument\": \"x\", \"packets\": 5, \"duration\": \"3 s\"}").expect("valid");
         assert_eq!((wished.packets, wished.duration), (Some(5), Some(Nanos::from_millis(3000))));
         assert!(wishes(b"{\"paket\": 5}").expect_err("a typo").contains("`packets`"));
-        let Ok(Order::Arm(wished, metadata)) = arm(b"{\"name\": \"n\", \"metadata\": {\"PI\": \"A. B.\"}}")
+        let Ok(RecorderOrder::Arm(wished, metadata)) =
+            arm(b"{\"name\": \"n\", \"metadata\": {\"PI\": \"A. B.\"}}")
         else {
             panic!("valid")
         };

@@ -2,13 +2,13 @@
 
 use nilometer_acquisition::{LaneStatus, Status};
 
-use super::state::{Report, State};
+use crate::state::{ServiceReport, ServiceState};
 
 /// The page.
-pub(super) fn metrics(report: &Report) -> String {
-    let mut page = Page::default();
+pub(crate) fn metrics(report: &ServiceReport) -> String {
+    let mut page = MetricsPage::default();
     page.head("state", "gauge", "1 for the state that the recorder is in.");
-    for state in State::ALL {
+    for state in ServiceState::ALL {
         page.value("state", &[("state", state.name())], u8::from(report.state == state).into());
     }
     page.one(
@@ -30,9 +30,9 @@ pub(super) fn metrics(report: &Report) -> String {
 }
 
 #[derive(Default)]
-struct Page(Vec<String>);
+struct MetricsPage(Vec<String>);
 
-impl Page {
+impl MetricsPage {
     fn head(&mut self, name: &str, kind: &str, help: &str) {
         let name = format!("nilometer_{name}");
         self.0.extend([format!("# HELP {name} {help}\n"), format!("# TYPE {name} {kind}\n")]);
@@ -78,7 +78,7 @@ fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
-fn traffic(page: &mut Page, status: &Status) {
+fn traffic(page: &mut MetricsPage, status: &Status) {
     let came = &status.came;
     page.counter("came_packets", "Packets that came, whatever they were.", came.packets);
     page.counter("came_bytes", "Their bytes, without the headers of the network.", came.bytes);
@@ -105,7 +105,7 @@ fn traffic(page: &mut Page, status: &Status) {
     );
 }
 
-fn losses(page: &mut Page, status: &Status) {
+fn losses(page: &mut MetricsPage, status: &Status) {
     let lost = &status.lost;
     page.counter("missing_packets", "Packets that did not come, or not in time.", lost.all());
     page.counter("gaps", "Times that packets were missing one after the other.", lost.gaps);
@@ -125,7 +125,7 @@ fn losses(page: &mut Page, status: &Status) {
     page.counter("jumped_numbers", "Numbers that they jumped over.", status.jumped_numbers);
 }
 
-fn ring(page: &mut Page, status: &Status) {
+fn ring(page: &mut MetricsPage, status: &Status) {
     let ring = &status.ring;
     page.gauge("ring_slots", "Blocks that the memory holds.", ring.slots as f64);
     page.gauge("ring_slots_in_use", "Blocks that wait for storage.", ring.in_use as f64);
@@ -144,7 +144,7 @@ fn ring(page: &mut Page, status: &Status) {
     );
 }
 
-fn lanes(page: &mut Page, lanes: &[LaneStatus]) {
+fn lanes(page: &mut MetricsPage, lanes: &[LaneStatus]) {
     let path = |lane: &LaneStatus| lane.path.display().to_string();
     page.head("written_bytes_total", "counter", "Bytes written to a directory.");
     for lane in lanes {
@@ -169,7 +169,11 @@ mod tests {
     fn labels_are_escaped_and_every_value_has_its_head() {
         let lane = LaneStatus { path: "/a\"b\\c\nd".into(), state: "failed", ..LaneStatus::default() };
         let status = Status { received_packets: 7, lanes: vec![lane], ..Status::default() };
-        let report = Report { recording: Some(status), state: State::Recording, ..Report::default() };
+        let report = ServiceReport {
+            recording: Some(status),
+            state: ServiceState::Recording,
+            ..ServiceReport::default()
+        };
         let page = metrics(&report);
         assert!(page.contains("nilometer_state{state=\"recording\"} 1\n"), "{page}");
         assert!(page.contains("nilometer_received_packets_total 7\n"), "{page}");

@@ -3,7 +3,7 @@
 
 /// What came.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Request {
+pub(super) struct HttpRequest {
     pub(super) method: String,
     /// Without what stands behind `?`.
     pub(super) path: String,
@@ -15,7 +15,7 @@ pub(super) struct Request {
 
 /// A request that is none, or is not served: the status to be answered, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Bad(pub(super) u16, pub(super) &'static str);
+pub(super) struct BadRequest(pub(super) u16, pub(super) &'static str);
 
 /// Bytes of the request line and the headers, at the most, and of a body.
 pub(super) const HEAD_MAX: usize = 8 << 10;
@@ -24,14 +24,18 @@ const HEADERS_MAX: usize = 64;
 const END: &[u8] = b"\r\n\r\n";
 
 /// The request in front of these bytes; none if it is not whole yet.
-pub(super) fn parse(bytes: &[u8]) -> Result<Option<Request>, Bad> {
+pub(super) fn parse(bytes: &[u8]) -> Result<Option<HttpRequest>, BadRequest> {
     let Some(end) = bytes.windows(END.len()).position(|window| window == END) else {
-        return if bytes.len() > HEAD_MAX { Err(Bad(431, "its headers are too long")) } else { Ok(None) };
+        return if bytes.len() > HEAD_MAX {
+            Err(BadRequest(431, "its headers are too long"))
+        } else {
+            Ok(None)
+        };
     };
     if end > HEAD_MAX {
-        return Err(Bad(431, "its headers are too long"));
+        return Err(BadRequest(431, "its headers are too long"));
     }
-    let head = std::str::from_utf8(&bytes[..end]).map_err(|_| Bad(400, "its headers are no text"))?;
+    let head = std::str::from_utf8(&bytes[..end]).map_err(|_| BadRequest(400, "its headers are no text"))?;
     let mut lines = head.split("\r\n");
     let (method, path) = request_line(lines.next().unwrap_or_default())?;
     let headers = lines.map(header).collect::<Result<Vec<_>, _>>()?;
@@ -43,31 +47,31 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Option<Request>, Bad> {
     let one = |name: &str| headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.clone());
     let host = one("host");
     let origin = one("origin");
-    Ok(Some(Request { method, path, host, origin, body: body[..length].to_vec() }))
+    Ok(Some(HttpRequest { method, path, host, origin, body: body[..length].to_vec() }))
 }
 
 /// `POST /arm HTTP/1.1`.
-fn request_line(line: &str) -> Result<(String, String), Bad> {
+fn request_line(line: &str) -> Result<(String, String), BadRequest> {
     let mut words = line.split(' ');
     let (Some(method), Some(target), Some(version), None) =
         (words.next(), words.next(), words.next(), words.next())
     else {
-        return Err(Bad(400, "its first line is not METHOD PATH HTTP/1.1"));
+        return Err(BadRequest(400, "its first line is not METHOD PATH HTTP/1.1"));
     };
     if !matches!(version, "HTTP/1.1" | "HTTP/1.0") {
-        return Err(Bad(505, "write HTTP/1.1"));
+        return Err(BadRequest(505, "write HTTP/1.1"));
     }
     let is_word = !method.is_empty() && method.bytes().all(|byte| byte.is_ascii_uppercase());
     if !is_word || !target.starts_with('/') {
-        return Err(Bad(400, "its first line is not METHOD PATH HTTP/1.1"));
+        return Err(BadRequest(400, "its first line is not METHOD PATH HTTP/1.1"));
     }
     let path = target.split('?').next().unwrap_or_default();
     Ok((method.into(), path.into()))
 }
 
 /// A header: its name in lower case, and its value.
-fn header(line: &str) -> Result<(String, String), Bad> {
-    let bad = Bad(400, "a header is not NAME: VALUE");
+fn header(line: &str) -> Result<(String, String), BadRequest> {
+    let bad = BadRequest(400, "a header is not NAME: VALUE");
     let (name, value) = line.split_once(':').ok_or(bad.clone())?;
     let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     if name.is_empty() || !name.bytes().all(is_token) || value.contains(['\0', '\r', '\n']) {
@@ -76,23 +80,23 @@ fn header(line: &str) -> Result<(String, String), Bad> {
     Ok((name.to_ascii_lowercase(), value.trim().into()))
 }
 
-fn body_length(headers: &[(String, String)]) -> Result<usize, Bad> {
+fn body_length(headers: &[(String, String)]) -> Result<usize, BadRequest> {
     if headers.len() > HEADERS_MAX {
-        return Err(Bad(431, "it has too many headers"));
+        return Err(BadRequest(431, "it has too many headers"));
     }
     if headers.iter().any(|(name, _)| name == "transfer-encoding") {
-        return Err(Bad(501, "send a body with its Content-Length, not chunked"));
+        return Err(BadRequest(501, "send a body with its Content-Length, not chunked"));
     }
     let mut lengths = headers.iter().filter(|(name, _)| name == "content-length").map(|(_, value)| value);
     let first = lengths.next();
     let second = lengths.next();
     let digits = first.is_none_or(|text| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()));
     if second.is_some() || !digits {
-        return Err(Bad(400, "its Content-Length is no number"));
+        return Err(BadRequest(400, "its Content-Length is no number"));
     }
     let length = first.map_or(0, |text| text.parse().unwrap_or(usize::MAX));
     if length > BODY_MAX {
-        return Err(Bad(413, "its body is longer than 64 KiB"));
+        return Err(BadRequest(413, "its body is longer than 64 KiB"));
     }
     Ok(length)
 }

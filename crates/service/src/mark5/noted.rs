@@ -4,9 +4,9 @@
 
 use nilometer_model::Moment;
 
-/// See the module.
+/// What stations set that has no effect here, told back as they set it; and the error that they read last.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Noted {
+pub(super) struct NotedSettings {
     /// Bytes of a packet on the network, with its headers.
     mtu: u64,
     protocol: String,
@@ -19,9 +19,9 @@ pub(super) struct Noted {
 }
 
 /// Until they are set: as those of jive5ab (src/netparms.h there), but for the protocol.
-impl Default for Noted {
+impl Default for NotedSettings {
     fn default() -> Self {
-        Noted {
+        NotedSettings {
             mtu: 1500,
             protocol: "udpsnor".into(),
             buffers: [4 << 20, 128 << 10, 8],
@@ -34,7 +34,7 @@ impl Default for Noted {
 /// Packets with a serial number: jive5ab calls them so, `udp` too.
 const PROTOCOLS: [&str; 3] = ["udpsnor", "udps", "udp"];
 
-impl Noted {
+impl NotedSettings {
     /// `mtu = <bytes>`, from 64 to 9000 as in jive5ab.
     pub(super) fn set_mtu(&mut self, fields: &[String]) -> Result<(), &'static str> {
         let [text] = fields else { return Err("write one number of bytes") };
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn what_is_set_is_told_back_and_what_is_not_said_stays() {
-        let mut noted = Noted::default();
+        let mut noted = NotedSettings::default();
         assert_eq!(noted.set_protocol(&fields("udps:64000000:256M:")), Ok(()));
         assert_eq!(noted.protocol(), ("udps", [64_000_000, 256 << 20, 8]));
         assert_eq!(noted.set_protocol(&fields(":128k")), Ok(()));
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn what_is_refused_changes_nothing() {
-        let mut noted = Noted::default();
+        let mut noted = NotedSettings::default();
         for wrong in
             ["tcp", "pudp:1k", "udps:1G", "udps:1k:x", "udps:0", "udps:+5", "udps:99999999999999999999"]
         {
@@ -144,6 +144,6 @@ mod tests {
             assert!(noted.set_mtu(&fields(wrong)).is_err(), "{wrong}");
         }
         assert!(noted.set_protocol(&[]).is_err() && noted.set_mtu(&[]).is_err());
-        assert_eq!(noted, Noted::default());
+        assert_eq!(noted, NotedSettings::default());
     }
 }

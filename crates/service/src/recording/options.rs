@@ -1,128 +1,140 @@
 //! What may be asked of a recording: on the command line, in a TOML file, or by a command to the service. The same keys
 //! everywhere; what is asked nearer to the user wins.
 
-use std::{fmt::Display, net::IpAddr, path::PathBuf, str::FromStr};
+use std::{
+    fmt::Display,
+    net::IpAddr,
+    path::{Path, PathBuf},
+    str::FromStr,
+};
 
-use anyhow::Context;
 use clap::{Args, builder::PossibleValuesParser, builder::TypedValueParser};
 use nilometer_acquisition::transport::udp::Address;
 use nilometer_model::{Bytes, Moment, Nanos, packets::VlbiMode};
 use nilometer_recording::Missing;
+use nilometer_storage::user_file;
 use serde::{Deserialize, Deserializer, de};
 
-use crate::small_file;
+use crate::error::{ServiceError, caused};
 
-/// See the module. What is not asked is none.
+/// What was asked of a recording; what was not asked is none.
+///
+/// One list is the command's options, the keys of a TOML file and those of a JSON request: an option that is added can't be
+/// forgotten in one of them, nor be called another name there. That is why this crate knows `clap`, and for nothing else.
 #[derive(Debug, Clone, Default, PartialEq, Args, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct RecordOptions {
+pub struct RecordOptions {
     /// A name of the catalogue (see `nilometer instrument list`), or the path of a .toml file, with `packets`
-    pub(crate) instrument: Option<String>,
+    pub instrument: Option<String>,
     /// The data format as station software writes it, such as VDIF_8000-4096-16-2 or Mark5B-2048-16-2, instead of what the
     /// instrument says; no instrument is needed then
     #[arg(long)]
-    pub(crate) mode: Option<VlbiMode>,
+    pub mode: Option<VlbiMode>,
     /// Where the recording goes, in a new directory of its name: one file in one directory, or chunks that are scattered
     /// over several, each on a disk of its own, as VLBI recorders lay them out; one that fails or is full leaves the rest
     /// to the others
     #[arg(long = "to", value_name = "DIRECTORY")]
     #[serde(deserialize_with = "one_or_many")]
-    pub(crate) to: Vec<PathBuf>,
+    pub to: Vec<PathBuf>,
     /// Bytes of a chunk, where there are several directories [default: 256 MiB]
     #[arg(long, value_name = "SIZE")]
-    pub(crate) chunk_size: Option<Bytes>,
+    pub chunk_size: Option<Bytes>,
     /// Keep the latest SIZE only, until it is stopped: in each directory a file with its share, which is reserved before the
     /// recording begins, is written again from its beginning when it is full. The journal beside it is not, and grows by 64 B
     /// for each block of about a megabyte [default: all]
     #[arg(long, value_name = "SIZE")]
-    pub(crate) keep: Option<Bytes>,
+    pub keep: Option<Bytes>,
     /// The name of the recording [default: the instrument and a number]
     #[arg(long)]
-    pub(crate) name: Option<String>,
+    pub name: Option<String>,
     /// Where packets come: an address of this machine, or of a group, and a port [default: `udp://127.0.0.1` and the port of
     /// the instrument, so that only this machine is heard]
     #[arg(long, value_name = "ADDRESS")]
     #[serde(deserialize_with = "written")]
-    pub(crate) listen: Option<Address>,
+    pub listen: Option<Address>,
     /// By which interface, given as its address, the group is joined
     #[arg(long, value_name = "ADDRESS")]
-    pub(crate) interface: Option<IpAddr>,
+    pub interface: Option<IpAddr>,
     /// Take packets of this sender only, may be given several times; or `any`: of everybody. Name the senders where an
     /// instrument has several that don't all begin within a second, such as boards of a digital backend [default: those that
     /// send the first packets of the stream, at each port for itself; with `--receive-threads`, everybody]
     #[arg(long, value_name = "ADDRESS")]
-    pub(crate) allow: Vec<Allow>,
+    pub allow: Vec<AllowedSender>,
     /// Begin at this time in UTC, with everything prepared before: 2026-11-22T18:00:00Z, or 2026y326d18h00m00s
     #[arg(long, value_name = "TIME")]
-    pub(crate) start: Option<Moment>,
+    pub start: Option<Moment>,
     /// End at this time in UTC
     #[arg(long, value_name = "TIME")]
-    pub(crate) stop: Option<Moment>,
+    pub stop: Option<Moment>,
     /// End so long after the first packet
     #[arg(long)]
-    pub(crate) duration: Option<Nanos>,
+    pub duration: Option<Nanos>,
     /// End after so many packets, and those that came at once with the last
     #[arg(long)]
-    pub(crate) packets: Option<u64>,
+    pub packets: Option<u64>,
     /// End when none came for so long after the last
     #[arg(long)]
-    pub(crate) silence: Option<Nanos>,
+    pub silence: Option<Nanos>,
     /// What stands in the place of frames that do not come: ones that are marked as invalid and carry the time that those
     /// would have had, or nothing [default: fill]
     #[arg(long, value_name = "HOW", value_parser = missing())]
     #[serde(deserialize_with = "written")]
-    pub(crate) missing: Option<Missing>,
+    pub missing: Option<Missing>,
     /// By how many others a packet may be overtaken before it counts as missing [default: 512]
     #[arg(long, value_name = "PACKETS")]
-    pub(crate) window: Option<u64>,
+    pub window: Option<u64>,
     /// Memory between the network and the storage [default: 1 GiB]
     #[arg(long)]
-    pub(crate) buffer: Option<Bytes>,
+    pub buffer: Option<Bytes>,
     /// Memory of the kernel for packets that wait; without root at most what `net.core.rmem_max` allows [default: 256 MiB]
     #[arg(long)]
-    pub(crate) receive_buffer: Option<Bytes>,
+    pub receive_buffer: Option<Bytes>,
     /// For how many microseconds the network card is asked before the processor sleeps [default: 0]
     #[arg(long, value_name = "MICROSECONDS")]
-    pub(crate) busy_poll: Option<u32>,
+    pub busy_poll: Option<u32>,
     /// Threads that receive at each port, each by a socket of its own (`SO_REUSEPORT`): for packets of many senders that are
     /// more than one thread takes from the kernel; all packets of one sender come to one of them [default: 1]
     #[arg(long, value_name = "THREADS")]
-    pub(crate) receive_threads: Option<usize>,
+    pub receive_threads: Option<usize>,
     /// Processors, by their numbers: the first for the thread that puts packets in their place, the others for the threads
     /// that receive [default: any]
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',')]
-    pub(crate) cpus: Vec<usize>,
+    pub cpus: Vec<usize>,
     /// What stays free on the storage; without that room the recording ends [default: 1 GiB]
     #[arg(long)]
-    pub(crate) reserve: Option<Bytes>,
+    pub reserve: Option<Bytes>,
     /// Write a checksum of each block of packets into the journal
     #[arg(long)]
-    pub(crate) checksums: bool,
+    pub checksums: bool,
     /// How long storage may be silent after the last packet [default: 60 s]
     #[arg(long)]
-    pub(crate) hang_after: Option<Nanos>,
+    pub hang_after: Option<Nanos>,
 }
 
 /// Whose packets are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
-pub(crate) enum Allow {
+pub enum AllowedSender {
+    /// Those of everybody.
     Any,
+    /// Those of this sender.
     Only(IpAddr),
 }
 
-impl FromStr for Allow {
+impl FromStr for AllowedSender {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         if text == "any" {
-            return Ok(Allow::Any);
+            return Ok(AllowedSender::Any);
         }
-        text.parse().map(Allow::Only).map_err(|_| format!("`{text}`: write the address of a sender, or any"))
+        text.parse()
+            .map(AllowedSender::Only)
+            .map_err(|_| format!("`{text}`: write the address of a sender, or any"))
     }
 }
 
-impl TryFrom<String> for Allow {
+impl TryFrom<String> for AllowedSender {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
@@ -156,15 +168,20 @@ fn one_or_many<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<PathBuf
 }
 
 impl RecordOptions {
-    /// From a file that has them and nothing else.
-    pub(crate) fn read(file: &std::path::Path) -> anyhow::Result<Self> {
-        let text = small_file::read(file, "configuration")?;
-        toml::from_str(&text).with_context(|| file.display().to_string())
+    /// From a TOML file that has these keys and no others.
+    ///
+    /// # Errors
+    ///
+    /// It can't be read, or says something else.
+    pub fn read(file: &Path) -> Result<Self, ServiceError> {
+        let text = user_file::read(file, "configuration").map_err(ServiceError::asked_wrongly)?;
+        let of_file = |error| ServiceError::AskedWrongly(caused(&file.display().to_string(), &error));
+        toml::from_str(&text).map_err(of_file)
     }
 
     /// These where they say something, otherwise the others.
     #[must_use]
-    pub(crate) fn over(self, below: RecordOptions) -> Self {
+    pub fn over(self, below: RecordOptions) -> Self {
         RecordOptions {
             instrument: self.instrument.or(below.instrument),
             mode: self.mode.or(below.mode),

@@ -1,34 +1,17 @@
-//! `nilometer serve`: a recorder that is commanded, over HTTP and as Mark 5 recorders are.
-//!
-//! ```text
-//! http, mark5, socket -> Console -> Station (one thread: the only one that has the recorder) -> Recorder
-//! ```
-
-mod background;
-mod console;
-mod doors;
-mod http;
-mod mark5;
-mod metrics;
-mod permission;
-mod state;
-mod station;
-mod visitors;
-mod window;
+//! `nilometer serve`: a recorder that is commanded, over HTTP and as Mark 5 recorders are. What it is told here; the recorder
+//! is the crate `service`.
 
 use std::{net::TcpListener, path::PathBuf};
 
 use anyhow::Context;
 use clap::Args;
+use nilometer_service::{
+    CommandPermission, HTTP_ADDRESS, RecordOptions, ServiceError, ServiceSetup, listen, serve,
+};
+use nilometer_storage::user_file;
 use serde::Deserialize;
 
-use crate::{Blame, Outcome, record::RecordOptions, signals::stop_on_signal, small_file, tell};
-use console::Console;
-use doors::{HTTP, listen, spawn};
-use permission::Permission;
-pub(crate) use state::State;
-use station::Station;
-pub(crate) use window::{Shown, Window};
+use crate::{Blame, Outcome, signals::stop_on_signal, tell};
 
 /// Runs a recorder that is commanded: over HTTP, and with the commands of Mark 5 recorders
 #[derive(Debug, Args)]
@@ -77,29 +60,17 @@ impl Serve {
         let Configured { service, record } = self.configured().input()?;
         let service = self.service.clone().over(service);
         let beyond = service.listen_beyond_loopback;
-        let http = service.listen("http", service.http.as_deref().unwrap_or(HTTP)).input()?;
-        let mark5 = service.listen("mark5", service.mark5.as_deref().unwrap_or(MARK5)).input()?;
+        let http = service.listen("http", service.http.as_deref().unwrap_or(HTTP_ADDRESS))?;
+        let mark5 = service.listen("mark5", service.mark5.as_deref().unwrap_or(MARK5))?;
         let end = stop_on_signal().run()?;
-        let (console, orders, news) = Console::new();
-        let permission = Permission { beyond, instruments: service.instruments.clone(), file: record };
-        let mut station = Station::new(permission, news);
-        if let Some(listener) = http {
-            let console = console.clone();
-            spawn("http", move || http::serve(&listener, &console)).run()?;
-        }
-        if let Some(listener) = mark5 {
-            let console = console.clone();
-            spawn("mark5", move || mark5::serve(&listener, &console, beyond)).run()?;
-        }
-        tell::note(format_args!("ready: {}", console.report().state.name()));
-        station.run(&orders, &end);
-        tell::note("ended");
-        Ok(())
+        let permission =
+            CommandPermission { beyond, instruments: service.instruments, file: record, log: tell::log };
+        Ok(serve(ServiceSetup { permission, http, mark5 }, &end)?)
     }
 
     fn configured(&self) -> anyhow::Result<Configured> {
         let Some(file) = &self.config else { return Ok(Configured::default()) };
-        let text = small_file::read(file, "configuration")?;
+        let text = user_file::read(file, "configuration")?;
         toml::from_str(&text).with_context(|| file.display().to_string())
     }
 }
@@ -115,8 +86,8 @@ impl Service {
     }
 
     /// A listener at this address, which is said; none if it is `off`.
-    fn listen(&self, what: &str, address: &str) -> anyhow::Result<Option<TcpListener>> {
+    fn listen(&self, what: &str, address: &str) -> Result<Option<TcpListener>, ServiceError> {
         let listens = address != OFF;
-        listens.then(|| listen(what, address, self.listen_beyond_loopback)).transpose()
+        listens.then(|| listen(what, address, self.listen_beyond_loopback, tell::log)).transpose()
     }
 }

@@ -9,7 +9,7 @@ use std::fmt;
 
 /// A command or a query.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Command {
+pub(super) struct Mark5Command {
     /// In lower case: case means nothing.
     pub(super) keyword: String,
     pub(super) query: bool,
@@ -19,7 +19,7 @@ pub(super) struct Command {
 
 /// The return codes of VSI-S.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Code {
+pub(super) enum ReturnCode {
     /// Done.
     Done = 0,
     /// Initiated or enabled, but not completed.
@@ -42,23 +42,23 @@ pub(super) enum Code {
 
 /// What is answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Reply {
+pub(super) struct Mark5Reply {
     keyword: String,
     query: bool,
-    code: Code,
+    code: ReturnCode,
     fields: Vec<String>,
 }
 
-impl Reply {
+impl Mark5Reply {
     /// To a command or query, without fields.
-    pub(super) fn to(command: &Command, code: Code) -> Self {
-        Reply { keyword: command.keyword.clone(), query: command.query, code, fields: Vec::new() }
+    pub(super) fn to(command: &Mark5Command, code: ReturnCode) -> Self {
+        Mark5Reply { keyword: command.keyword.clone(), query: command.query, code, fields: Vec::new() }
     }
 
     /// To what is no command.
     pub(super) fn no_command(why: &str) -> Self {
         let fields = vec![plain(why)];
-        Reply { keyword: "syntax".into(), query: false, code: Code::Syntax, fields }
+        Mark5Reply { keyword: "syntax".into(), query: false, code: ReturnCode::Syntax, fields }
     }
 
     /// One more field. Characters that end fields and replies become commas.
@@ -73,7 +73,7 @@ fn plain(text: &str) -> String {
     text.replace([':', ';'], ",").replace(|character: char| character.is_control(), " ")
 }
 
-impl fmt::Display for Reply {
+impl fmt::Display for Mark5Reply {
     /// `!record? 0 : on : 1 : name ;`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mark = if self.query { '?' } else { '=' };
@@ -89,7 +89,7 @@ impl fmt::Display for Reply {
 const LENGTH_MAX: usize = 1024;
 
 /// What stands between semicolons. Nothing is no command, and nothing to complain of.
-pub(super) fn parse(text: &str) -> Option<Result<Command, &'static str>> {
+pub(super) fn parse(text: &str) -> Option<Result<Mark5Command, &'static str>> {
     let plain: String = text.chars().filter(|character| !character.is_whitespace()).collect();
     if plain.is_empty() {
         return None;
@@ -108,20 +108,20 @@ pub(super) fn parse(text: &str) -> Option<Result<Command, &'static str>> {
     let query = rest.starts_with('?');
     let fields = &rest[1..];
     let fields = if fields.is_empty() { Vec::new() } else { fields.split(':').map(str::to_owned).collect() };
-    Some(Ok(Command { keyword: keyword.to_ascii_lowercase(), query, fields }))
+    Some(Ok(Mark5Command { keyword: keyword.to_ascii_lowercase(), query, fields }))
 }
 
 /// What a client has said and has not been answered.
 #[derive(Debug, Default)]
-pub(super) struct Heard(Vec<u8>);
+pub(super) struct CommandReader(Vec<u8>);
 
 /// More without an end of a command is none.
 const HEARD_MAX: usize = 8 << 10;
 
-impl Heard {
+impl CommandReader {
     /// Takes in what came; all that is complete by now. Commands end with semicolons, or with their line. An error if it
     /// goes on and on, or if no station says it.
-    pub(super) fn add(&mut self, bytes: &[u8]) -> Result<Option<Line>, &'static str> {
+    pub(super) fn add(&mut self, bytes: &[u8]) -> Result<Option<Mark5Line>, &'static str> {
         self.0.extend_from_slice(bytes);
         let Some(end) = self.0.iter().rposition(|byte| matches!(byte, b';' | b'\n')) else {
             return if self.0.len() > HEARD_MAX { Err("too long") } else { Ok(None) };
@@ -131,7 +131,7 @@ impl Heard {
         if text.starts_with(HANDSHAKE) || text.lines().any(is_request) {
             return Err("no commands from browsers");
         }
-        Ok(Some(Line { returns: text.contains("\r\n"), text }))
+        Ok(Some(Mark5Line { returns: text.contains("\r\n"), text }))
     }
 }
 
@@ -149,19 +149,19 @@ fn is_request(line: &str) -> bool {
 
 /// Commands that came together, and are answered in one line.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Line {
+pub(super) struct Mark5Line {
     text: String,
     /// Lines end as those of telnet do.
     returns: bool,
 }
 
-impl Line {
+impl Mark5Line {
     /// What is answered; nothing to nothing.
-    pub(super) fn answer(&self, mut reply: impl FnMut(&Command) -> Reply) -> String {
+    pub(super) fn answer(&self, mut reply: impl FnMut(&Mark5Command) -> Mark5Reply) -> String {
         let commands = self.text.split([';', '\n']).filter_map(parse);
         let replies = commands.map(|command| match command {
             Ok(command) => reply(&command).to_string(),
-            Err(why) => Reply::no_command(why).to_string(),
+            Err(why) => Mark5Reply::no_command(why).to_string(),
         });
         let replies: String = replies.collect();
         let end = if self.returns { "\r\n" } else { "\n" };
@@ -174,7 +174,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn command(text: &str) -> Command {
+    fn command(text: &str) -> Mark5Command {
         parse(text).expect("something").expect(text)
     }
 
@@ -196,16 +196,19 @@ mod tests {
     #[test]
     fn replies_are_written_as_clients_read_them() {
         let query = command("record?");
-        assert_eq!(Reply::to(&query, Code::Done).field("on").field(5).to_string(), "!record? 0 : on : 5 ;");
-        assert_eq!(Reply::to(&command("mode=x"), Code::Parameter).to_string(), "!mode= 8 ;");
-        let text = Reply::to(&query, Code::Failed).field("/data: full;\r\nsorry").to_string();
+        assert_eq!(
+            Mark5Reply::to(&query, ReturnCode::Done).field("on").field(5).to_string(),
+            "!record? 0 : on : 5 ;"
+        );
+        assert_eq!(Mark5Reply::to(&command("mode=x"), ReturnCode::Parameter).to_string(), "!mode= 8 ;");
+        let text = Mark5Reply::to(&query, ReturnCode::Failed).field("/data: full;\r\nsorry").to_string();
         assert_eq!(text, "!record? 4 : /data, full,  sorry ;");
     }
 
     #[test]
     fn what_comes_in_pieces_or_together_is_answered_once() {
-        let ok = |command: &Command| Reply::to(command, Code::Done);
-        let mut heard = Heard::default();
+        let ok = |command: &Mark5Command| Mark5Reply::to(command, ReturnCode::Done);
+        let mut heard = CommandReader::default();
         assert_eq!(heard.add(b"stat"), Ok(None));
         let line = heard.add(b"us?; mode?;\r\nrec").expect("short").expect("two");
         assert_eq!(line.answer(ok), "!status? 0 ;!mode? 0 ;\r\n");
@@ -227,10 +230,14 @@ mod tests {
             "version?;\nOPTIONS * HTTP/1.1\n",
             "\x16\x03\x01\nrecord=off;",
         ] {
-            assert_eq!(Heard::default().add(said.as_bytes()), Err("no commands from browsers"), "{said:?}");
+            assert_eq!(
+                CommandReader::default().add(said.as_bytes()),
+                Err("no commands from browsers"),
+                "{said:?}"
+            );
         }
         for said in ["record = on : /HTTP/ ;", "mode ? ; /", "/ /\n", "status /"] {
-            assert!(Heard::default().add(said.as_bytes()).is_ok(), "{said:?}");
+            assert!(CommandReader::default().add(said.as_bytes()).is_ok(), "{said:?}");
         }
     }
 
@@ -242,10 +249,12 @@ mod tests {
             b"scan_set=1:+1s:-1s;DTS_id?;evlbi=%t %l;",
         ];
         nilometer_fuzz::fuzz("mark5", said.map(<[u8]>::to_vec).to_vec(), |input| {
-            let mut heard = Heard::default();
+            let mut heard = CommandReader::default();
             for piece in input.chunks(7) {
                 if let Ok(Some(line)) = heard.add(piece) {
-                    line.answer(|command| Reply::to(command, Code::Unknown).field(&command.keyword));
+                    line.answer(|command| {
+                        Mark5Reply::to(command, ReturnCode::Unknown).field(&command.keyword)
+                    });
                 }
             }
         });
@@ -254,10 +263,10 @@ mod tests {
     proptest! {
         #[test]
         fn no_bytes_panic_and_replies_are_whole(pieces in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..10)) {
-            let mut heard = Heard::default();
+            let mut heard = CommandReader::default();
             for piece in pieces {
                 if let Ok(Some(line)) = heard.add(&piece) {
-                    let text = line.answer(|command| Reply::to(command, Code::Unknown).field(&command.keyword));
+                    let text = line.answer(|command| Mark5Reply::to(command, ReturnCode::Unknown).field(&command.keyword));
                     prop_assert!(text.is_empty() || text.starts_with('!') && text.ends_with('\n'));
                     prop_assert_eq!(text.matches('!').count(), text.matches(" ;").count());
                 }
@@ -268,7 +277,7 @@ mod tests {
         fn a_command_comes_back_as_it_was_said(keyword in "[a-z_0-9]{1,12}", query in any::<bool>(), fields in prop::collection::vec("[a-zA-Z0-9_.@+-]{1,8}", 0..5)) {
             let mark = if query { "?" } else { "=" };
             let text = format!(" {keyword} {mark} {}", fields.join(" : "));
-            prop_assert_eq!(command(&text), Command { keyword, query, fields });
+            prop_assert_eq!(command(&text), Mark5Command { keyword, query, fields });
         }
     }
 }

@@ -12,13 +12,13 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use super::{
+use crate::{
+    connections::{Connection, Connections},
     console::Console,
-    visitors::{Visitor, Visitors},
 };
-use commands::Session;
-use noted::Noted;
-use syntax::{Heard, Reply};
+use commands::Mark5Session;
+use noted::NotedSettings;
+use syntax::{CommandReader, Mark5Reply};
 
 /// Connections at once.
 const MOST: usize = 64;
@@ -26,15 +26,15 @@ const MOST: usize = 64;
 /// Answers for ever. `beyond` says whether commands may have data from beyond this machine.
 pub(super) fn serve(listener: &TcpListener, console: &Console, beyond: bool) {
     let console = console.clone();
-    let noted = Arc::<Mutex<Noted>>::default();
-    let session = move || Session::new(console.clone(), noted.clone(), beyond);
-    Visitors::new(MOST).receive("mark5", listener, move |visitor| answer(visitor, session()));
+    let noted = Arc::<Mutex<NotedSettings>>::default();
+    let session = move || Mark5Session::new(console.clone(), noted.clone(), beyond);
+    Connections::new(MOST).receive("mark5", listener, move |connection| answer(connection, session()));
 }
 
-fn answer(visitor: &Visitor, mut session: Session) -> io::Result<()> {
-    let mut heard = Heard::default();
+fn answer(connection: &Connection, mut session: Mark5Session) -> io::Result<()> {
+    let mut heard = CommandReader::default();
     let mut piece = [0; 4096];
-    let mut stream = &visitor.stream;
+    let mut stream = &connection.stream;
     loop {
         let count = match stream.read(&mut piece) {
             Ok(0) => return Ok(()),
@@ -44,7 +44,7 @@ fn answer(visitor: &Visitor, mut session: Session) -> io::Result<()> {
         };
         let line = match heard.add(&piece[..count]) {
             Ok(line) => line,
-            Err(why) => return writeln!(stream, "{}", Reply::no_command(why)),
+            Err(why) => return writeln!(stream, "{}", Mark5Reply::no_command(why)),
         };
         let Some(line) = line else { continue };
         let mut sensible = false;
@@ -53,7 +53,7 @@ fn answer(visitor: &Visitor, mut session: Session) -> io::Result<()> {
             sensible |= reply.is_some();
             reply.unwrap_or_else(|| commands::unknown(command))
         });
-        visitor.heard(sensible);
+        connection.heard(sensible);
         stream.write_all(text.as_bytes())?;
     }
 }

@@ -1,29 +1,34 @@
 //! What a recording came to, in a file of its own beside it: `NAME.summary.json`. With it belongs what the user wished to
 //! have noted, and what the network of the machine counted meanwhile.
 
-use std::{io, path::PathBuf, sync::Arc};
+use std::{collections::BTreeMap, io, path::PathBuf, sync::Arc};
 
 use nilometer_acquisition::{Outcome as Recorded, Status};
 use nilometer_model::{Moment, Nanos, packets::VlbiMode};
-use nilometer_storage::{Calendar, DetachedTask, target::Directory};
+use nilometer_storage::{Calendar, DetachedTask, network::counters::NetworkCounters, target::Directory};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Prepared, Settings, summary::went_well};
-use nilometer_storage::network::counters::NetworkCounters;
+use super::{
+    ended::{ended_how, fault_of},
+    prepare::PreparedRecording,
+    settings::RecordingSettings,
+};
 
-use crate::recorded::ended_how;
+/// Whatever the user wished to be written beside a recording, by name.
+pub type RecordingMetadata = BTreeMap<String, Value>;
 
-/// What was there before a recording, to compare with.
+/// The time at which a recording began, and the network counters of the machine then.
 #[derive(Debug)]
-pub(crate) struct Before {
+pub struct BeforeRecording {
     begun: Moment,
     counters: NetworkCounters,
 }
 
-/// See the module.
+/// The summary of a recording that has ended: its figures, how each directory ended, what the network counted meanwhile,
+/// and the metadata of the user. Written as JSON.
 #[derive(Debug, Serialize)]
-pub(crate) struct Account {
+pub struct RecordingAccount {
     name: String,
     instrument: String,
     mode: Option<String>,
@@ -32,94 +37,96 @@ pub(crate) struct Account {
     ended: Moment,
     /// What did not go well.
     fault: Option<String>,
-    directories: Vec<Ended>,
+    directories: Vec<EndedDirectory>,
     recording: Status,
     /// Counted by the kernel, on all sockets and interfaces.
-    network: Network,
-    metadata: std::collections::BTreeMap<String, Value>,
+    network: NetworkMeanwhile,
+    metadata: RecordingMetadata,
     version: &'static str,
 }
 
 /// Counters since the machine was started, and what was counted while the recording ran.
 #[derive(Debug, Serialize)]
-struct Network {
+struct NetworkMeanwhile {
     before: NetworkCounters,
     after: NetworkCounters,
     meanwhile: NetworkCounters,
 }
 
 #[derive(Debug, Serialize)]
-struct Ended {
+struct EndedDirectory {
     path: PathBuf,
     ended: String,
 }
 
-impl Before {
+impl BeforeRecording {
     /// A recording begins now.
-    pub(crate) fn now() -> Self {
-        Before { begun: Moment(Calendar::now().time), counters: NetworkCounters::now() }
+    pub fn now() -> Self {
+        BeforeRecording { begun: Moment(Calendar::now().time), counters: NetworkCounters::now() }
     }
 
     /// When it began.
-    pub(crate) fn begun(&self) -> Moment {
+    pub fn begun(&self) -> Moment {
         self.begun
     }
 }
 
-impl Network {
+impl NetworkMeanwhile {
     /// Until now.
     fn since(before: &NetworkCounters) -> Self {
         let after = NetworkCounters::now();
-        Network { meanwhile: after.since(before), before: before.clone(), after }
+        NetworkMeanwhile { meanwhile: after.since(before), before: before.clone(), after }
     }
 }
 
-impl Account {
+impl RecordingAccount {
     /// It has ended just now.
-    pub(crate) fn of(
-        prepared: &Prepared,
-        settings: &Settings,
-        before: &Before,
+    pub fn of(
+        prepared: &PreparedRecording,
+        settings: &RecordingSettings,
+        before: &BeforeRecording,
         outcome: &Recorded,
         recording: Status,
     ) -> Self {
         let ended = outcome.endings().map(|(ending, ended)| ended_how(ending, ended));
         let directories = recording.lanes.iter().zip(ended);
-        Account {
+        RecordingAccount {
             name: prepared.name.clone(),
             instrument: settings.instrument().name.clone(),
             mode: VlbiMode::of(settings.instrument()).map(|mode| mode.to_string()),
             listened_at: format!("udp://{}", prepared.at),
             begun: before.begun,
             ended: Moment(Calendar::now().time),
-            fault: went_well(outcome).err().map(|error| error.to_string()),
-            directories: directories.map(|(lane, ended)| Ended { path: lane.path.clone(), ended }).collect(),
+            fault: fault_of(outcome),
+            directories: directories
+                .map(|(lane, ended)| EndedDirectory { path: lane.path.clone(), ended })
+                .collect(),
             recording,
-            network: Network::since(&before.counters),
-            metadata: std::collections::BTreeMap::default(),
+            network: NetworkMeanwhile::since(&before.counters),
+            metadata: RecordingMetadata::new(),
             version: env!("CARGO_PKG_VERSION"),
         }
     }
 
     /// With what the user wished to have noted.
     #[must_use]
-    pub(crate) fn noting(self, metadata: std::collections::BTreeMap<String, Value>) -> Self {
-        Account { metadata, ..self }
+    pub fn noting(self, metadata: RecordingMetadata) -> Self {
+        RecordingAccount { metadata, ..self }
     }
 
     /// The figures at its end.
-    pub(crate) fn recording(&self) -> &Status {
+    pub fn recording(&self) -> &Status {
         &self.recording
     }
 
     /// Where packets were lost on their way through the machine.
-    pub(crate) fn network_losses(&self) -> Vec<String> {
+    pub fn network_losses(&self) -> Vec<String> {
         self.network.meanwhile.losses()
     }
 
     /// Writes it into each directory of the recording; that is well if one took it. Storage that hangs is waited for so
     /// long, and then left.
-    pub(crate) fn keep(&self, directories: &[Arc<Directory>], at_most: Nanos) -> io::Result<()> {
+    pub fn keep(&self, directories: &[Arc<Directory>], at_most: Nanos) -> io::Result<()> {
         let text = serde_json::to_string_pretty(self).expect("numbers and texts can be written") + "\n";
         let name = format!("{}.summary.json", self.name);
         let mut kept = Vec::new();

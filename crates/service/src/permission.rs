@@ -4,94 +4,110 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, bail, ensure};
+use nilometer_model::catalogue;
+use nilometer_storage::user_file;
 
-use super::state::Refused;
 use crate::{
-    Failure, catalogue, explained,
-    record::{RecordOptions, Settings},
-    tell,
+    error::{OperatorLog, ServiceError, require},
+    recording::{options::RecordOptions, settings::RecordingSettings},
+    state::RefusedOrder,
 };
 
-/// See the module.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Permission {
+/// What those who command the service may have it do.
+#[derive(Debug, Clone)]
+pub struct CommandPermission {
     /// Packets may be taken from beyond this machine by command.
-    pub(super) beyond: bool,
+    pub beyond: bool,
     /// Where files of instruments may be.
-    pub(super) instruments: Vec<PathBuf>,
+    pub instruments: Vec<PathBuf>,
     /// What the configuration of the service says of recordings: all of that may be asked for.
-    pub(super) file: RecordOptions,
+    pub file: RecordOptions,
+    /// Where that is noted which those who command must not be told, and what is done for them.
+    pub log: OperatorLog,
 }
 
-impl Permission {
+impl CommandPermission {
     /// What a command asks for, over what is asked for already. Looks at files, which takes its time.
-    pub(super) fn settings(&self, asked: RecordOptions, below: RecordOptions) -> Result<Settings, Refused> {
-        let (asked, is_file) = self.instrument(asked).map_err(|error| Refused::Input(explained(&error)))?;
+    pub(crate) fn settings(
+        &self,
+        asked: RecordOptions,
+        below: RecordOptions,
+    ) -> Result<RecordingSettings, RefusedOrder> {
+        let (asked, is_file) = self.instrument(asked).map_err(refused)?;
         let listens = asked.listen.clone();
-        let settings = Settings::of(asked.over(below)).map_err(|error| {
+        let settings = RecordingSettings::of(asked.over(below)).map_err(|error| {
             if !is_file {
-                return Refused::Input(explained(&error));
+                return refused(error);
             }
             // What stands in a file is not told to those who may not read it.
-            tell::note(explained(&error));
-            Refused::Input(
+            (self.log)(&error.to_string());
+            RefusedOrder::AskedWrongly(
                 "instrument: the file is not valid: what the service writes to its log says why".into(),
             )
         })?;
         if listens.is_some() && listens != self.file.listen {
-            self.listens(&settings).map_err(|error| Refused::Input(explained(&error)))?;
+            self.listens(&settings).map_err(refused)?;
         }
         Ok(settings)
     }
 
     /// With the real path of an instrument's file, and whether it is one.
-    fn instrument(&self, asked: RecordOptions) -> anyhow::Result<(RecordOptions, bool)> {
+    fn instrument(&self, asked: RecordOptions) -> Result<(RecordOptions, bool), ServiceError> {
         let named = asked.instrument.as_ref().filter(|_| asked.instrument != self.file.instrument);
         let Some(name) = named.filter(|name| !catalogue::has_instrument(name)) else {
             return Ok((asked, false));
         };
         if !name.contains('/') {
             // The message says which there are.
-            catalogue::find(name, &catalogue::INSTRUMENTS, "instrument")?;
+            user_file::find(name, &catalogue::INSTRUMENTS, "instrument")
+                .map_err(ServiceError::asked_wrongly)?;
         }
-        let refused = || {
-            "instrument: write a name of the catalogue, or the path of a file below a directory that `instruments` of the \
-             service's configuration names"
-        };
-        let real = PathBuf::from(name).canonicalize().ok().with_context(refused)?;
+        let outside = || ServiceError::AskedWrongly(OUTSIDE.into());
+        let real = PathBuf::from(name).canonicalize().map_err(|_| outside())?;
         let below =
             |directory: &PathBuf| directory.canonicalize().is_ok_and(|directory| real.starts_with(directory));
-        ensure!(self.instruments.iter().any(below), refused());
-        let Some(real) = real.to_str() else { bail!(refused()) };
+        if !self.instruments.iter().any(below) {
+            return Err(outside());
+        }
+        let real = real.to_str().ok_or_else(outside)?;
         Ok((RecordOptions { instrument: Some(real.to_owned()), ..asked }, true))
     }
 
-    fn listens(&self, settings: &Settings) -> anyhow::Result<()> {
+    fn listens(&self, settings: &RecordingSettings) -> Result<(), ServiceError> {
         let at = settings.address()?;
-        ensure!(
-            self.beyond || at.ip().is_loopback(),
-            "listen: udp://{at} is reached from beyond this machine, and the service was not told \
-             --listen-beyond-loopback"
-        );
-        Ok(())
+        require(self.beyond || at.ip().is_loopback(), || {
+            format!(
+                "listen: udp://{at} is reached from beyond this machine, and the service was not told \
+                 --listen-beyond-loopback"
+            )
+        })
     }
 }
 
+/// The same whether the path leads nowhere or to what must not be read: neither is told.
+const OUTSIDE: &str = "instrument: write a name of the catalogue, or the path of a file below a directory that \
+                       `instruments` of the service's configuration names";
+
 /// What is told of a failure to those who gave an order.
-pub(super) fn refused(failure: Failure) -> Refused {
-    match failure {
-        Failure::Input(error) => Refused::Input(explained(&error)),
-        Failure::Run(error)
-        | Failure::NotCarried(error)
-        | Failure::NotDecided(error)
-        | Failure::NotWhole(error) => Refused::Failed(explained(&error)),
+pub(crate) fn refused(error: ServiceError) -> RefusedOrder {
+    match error {
+        ServiceError::AskedWrongly(why) => RefusedOrder::AskedWrongly(why),
+        ServiceError::Failed(why) => RefusedOrder::Failed(why),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn nothing_permitted() -> CommandPermission {
+        CommandPermission {
+            beyond: false,
+            instruments: Vec::new(),
+            file: RecordOptions::default(),
+            log: |_| {},
+        }
+    }
 
     fn wished(instrument: &str) -> RecordOptions {
         RecordOptions {
@@ -101,9 +117,9 @@ mod tests {
         }
     }
 
-    fn why(permission: &Permission, asked: RecordOptions) -> String {
+    fn why(permission: &CommandPermission, asked: RecordOptions) -> String {
         match permission.settings(asked, RecordOptions::default()) {
-            Err(Refused::Input(why)) => why,
+            Err(RefusedOrder::AskedWrongly(why)) => why,
             other => panic!("not refused: {other:?}"),
         }
     }
@@ -111,13 +127,15 @@ mod tests {
     #[test]
     fn only_instruments_are_read_and_nothing_of_a_file_is_told() {
         let allowed = tempfile::tempdir().expect("a temporary directory");
-        let good = catalogue::find("fila10g-1g", &catalogue::INSTRUMENTS, "instrument").expect("built in").1;
+        let good =
+            user_file::find("fila10g-1g", &catalogue::INSTRUMENTS, "instrument").expect("built in").text;
         let path = |name: &str| allowed.path().join(name).to_str().expect("a plain name").to_owned();
         std::fs::write(path("fila10g-1g.toml"), &good).expect("space");
         std::fs::write(path("bad.toml"), "TOKEN = hunter2\n").expect("space");
         std::os::unix::fs::symlink("/etc/passwd", path("link.toml")).expect("a link");
-        let nothing = Permission::default();
-        let permission = Permission { instruments: vec![allowed.path().into()], ..Permission::default() };
+        let nothing = nothing_permitted();
+        let permission =
+            CommandPermission { instruments: vec![allowed.path().into()], ..nothing_permitted() };
         assert!(permission.settings(wished("fila10g-1g"), RecordOptions::default()).is_ok());
         assert!(permission.settings(wished(&path("fila10g-1g.toml")), RecordOptions::default()).is_ok());
         let dots = path("../../../../../../../../etc/passwd");
@@ -129,7 +147,7 @@ mod tests {
         assert!(why(&nothing, wished(&path("fila10g-1g.toml"))).contains("a name of the catalogue"));
         let told = why(&permission, wished(&path("bad.toml")));
         assert!(!told.contains("hunter2") && !told.contains("TOKEN"), "{told}");
-        let of_the_file = Permission { file: wished(&path("fila10g-1g.toml")), ..nothing };
+        let of_the_file = CommandPermission { file: wished(&path("fila10g-1g.toml")), ..nothing };
         assert!(
             of_the_file.settings(of_the_file.file.clone(), RecordOptions::default()).is_ok(),
             "its own file names it"
@@ -139,7 +157,7 @@ mod tests {
     #[test]
     fn packets_from_beyond_need_the_flag() {
         let listening = |at: &str| RecordOptions { listen: at.parse().ok(), ..wished("fila10g-1g") };
-        let [closed, open] = [false, true].map(|beyond| Permission { beyond, ..Permission::default() });
+        let [closed, open] = [false, true].map(|beyond| CommandPermission { beyond, ..nothing_permitted() });
         for beyond in
             ["udp://0.0.0.0:5000", "udp://192.0.2.1:5000", "udp://239.1.1.1:5000", "udp://[::]:5000"]
         {
@@ -148,7 +166,7 @@ mod tests {
         }
         assert!(closed.settings(listening("udp://127.0.0.1:5000"), RecordOptions::default()).is_ok());
         let file = listening("udp://0.0.0.0:5000");
-        let configured = Permission { file: file.clone(), ..closed };
+        let configured = CommandPermission { file: file.clone(), ..closed };
         assert!(
             configured.settings(RecordOptions::default(), file.clone()).is_ok(),
             "its configuration says so"

@@ -2,16 +2,17 @@
 
 use std::net::SocketAddr;
 
-use anyhow::{Context, ensure};
 use nilometer_acquisition::transport::{
     Transport,
     udp::{Listening, UdpInlet, UdpThreads},
 };
 use nilometer_storage::process::processors;
 
+use crate::error::{ServiceError, caused, require};
+
 /// How many threads receive at each port, and on which processors.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Threads<'a> {
+pub(super) struct InletThreads<'a> {
     /// 1: the one that puts packets in their place takes them from the kernel, too.
     pub(super) each: usize,
     /// The first for the thread that puts packets in their place, the others for those that receive; all may run
@@ -22,24 +23,25 @@ pub(super) struct Threads<'a> {
 /// Threads of a port, at the most.
 const MOST: usize = 64;
 
-impl Threads<'_> {
-    fn check(self, at: SocketAddr) -> anyhow::Result<()> {
+impl InletThreads<'_> {
+    fn check(self, at: SocketAddr) -> Result<(), ServiceError> {
         let there = processors();
         for cpu in self.cpus {
             let named: Vec<_> = there.iter().map(ToString::to_string).collect();
-            ensure!(there.contains(cpu), "--cpus {cpu}: this program may run on {}", named.join(", "));
+            require(there.contains(cpu), || {
+                format!("--cpus {cpu}: this program may run on {}", named.join(", "))
+            })?;
         }
-        ensure!(
-            (1..=MOST).contains(&self.each),
-            "--receive-threads {}: write a number from 1 to {MOST}",
-            self.each
-        );
-        ensure!(
-            self.each == 1 || !at.ip().is_multicast(),
-            "--receive-threads {}: {at} is a group, of which the kernel gives each packet to every thread: leave it out",
-            self.each
-        );
-        Ok(())
+        let each = self.each;
+        require((1..=MOST).contains(&each), || {
+            format!("--receive-threads {each}: write a number from 1 to {MOST}")
+        })?;
+        require(each == 1 || !at.ip().is_multicast(), || {
+            format!(
+                "--receive-threads {each}: {at} is a group, of which the kernel gives each packet to every thread: leave \
+                 it out"
+            )
+        })
     }
 
     /// Those of the threads that receive.
@@ -53,8 +55,8 @@ impl Threads<'_> {
 pub(super) fn inlets(
     listening: &Listening,
     ports: u16,
-    threads: Threads<'_>,
-) -> anyhow::Result<Vec<Box<dyn Transport>>> {
+    threads: InletThreads<'_>,
+) -> Result<Vec<Box<dyn Transport>>, ServiceError> {
     threads.check(listening.at)?;
     let opened = if threads.each == 1 {
         let inlets = UdpInlet::open_all(listening, ports);
@@ -62,8 +64,10 @@ pub(super) fn inlets(
     } else {
         (0..ports).map(|number| with_threads(listening, number, threads)).collect()
     };
-    opened.with_context(|| {
-        format!("can't listen at udp://{}: name an address of this machine and a free port", listening.at)
+    opened.map_err(|error| {
+        let at = listening.at;
+        let text = format!("can't listen at udp://{at}: name an address of this machine and a free port");
+        ServiceError::AskedWrongly(caused(&text, &error))
     })
 }
 
@@ -71,7 +75,7 @@ pub(super) fn inlets(
 fn with_threads(
     listening: &Listening,
     number: u16,
-    threads: Threads<'_>,
+    threads: InletThreads<'_>,
 ) -> std::io::Result<Box<dyn Transport>> {
     let port = listening.at.port().saturating_add(number);
     let at = SocketAddr::new(listening.at.ip(), port);
@@ -87,12 +91,12 @@ mod tests {
     fn what_can_not_be_is_said_before_anything_listens() {
         let refused = |at: &str, each, cpus: &[usize]| {
             let at = at.parse().expect("an address");
-            Threads { each, cpus }.check(at).expect_err("it can't be").to_string()
+            InletThreads { each, cpus }.check(at).expect_err("it can't be").to_string()
         };
         assert!(refused("127.0.0.1:5", 1, &[4000]).starts_with("--cpus 4000: this program may run on "));
         assert!(refused("127.0.0.1:5", 0, &[]).contains("from 1 to 64"));
         assert!(refused("239.1.2.3:5", 2, &[]).contains("is a group"));
         let (at, cpus) = ("127.0.0.1:5".parse().expect("an address"), processors());
-        Threads { each: 2, cpus: &cpus }.check(at).expect("these are there");
+        InletThreads { each: 2, cpus: &cpus }.check(at).expect("these are there");
     }
 }

@@ -1,17 +1,17 @@
 //! What a commanded recorder is doing, and what it may be told in each state.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::path::PathBuf;
 
 use nilometer_acquisition::Status;
 use nilometer_model::{Moment, packets::VlbiMode};
 use serde::Serialize;
 
-use crate::record::{RecordOptions, Settings};
+use crate::recording::{account::RecordingMetadata, options::RecordOptions, settings::RecordingSettings};
 
-/// In which state a recorder is.
+/// In which state a recorder is that is commanded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum State {
+pub enum ServiceState {
     /// Nothing says yet what is recorded and where it goes.
     #[default]
     Idle,
@@ -27,13 +27,13 @@ pub(crate) enum State {
 
 /// What a recorder is told.
 #[derive(Debug)]
-pub(crate) enum Order {
+pub(crate) enum RecorderOrder {
     /// This is to be recorded; the file of the service says the rest.
     Configure(RecordOptions),
     /// This is to be recorded instead; the rest stays.
     Change(RecordOptions),
     /// Make everything ready; the wishes hold for this recording only.
-    Arm(RecordOptions, Metadata),
+    Arm(RecordOptions, RecordingMetadata),
     /// Begin.
     Start,
     /// Arm under this name, or one that is like it if it is taken, and begin.
@@ -42,59 +42,62 @@ pub(crate) enum Order {
     Stop,
 }
 
-/// Whatever is to be written beside a recording.
-pub(crate) type Metadata = BTreeMap<String, serde_json::Value>;
-
 /// Why an order was not carried out.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Refused {
+pub(crate) enum RefusedOrder {
     /// Not in this state.
-    Order(String),
+    WrongState(String),
     /// What was asked can't be.
-    Input(String),
+    AskedWrongly(String),
     /// It was tried and did not work.
     Failed(String),
     /// Others are served first.
     Busy,
 }
 
-impl State {
+impl ServiceState {
     /// All of them.
-    pub(crate) const ALL: [State; 5] =
-        [State::Idle, State::Configured, State::Armed, State::Recording, State::Failed];
+    pub(crate) const ALL: [ServiceState; 5] = [
+        ServiceState::Idle,
+        ServiceState::Configured,
+        ServiceState::Armed,
+        ServiceState::Recording,
+        ServiceState::Failed,
+    ];
 
+    /// As it is told.
     pub(crate) const fn name(self) -> &'static str {
         match self {
-            State::Idle => "idle",
-            State::Configured => "configured",
-            State::Armed => "armed",
-            State::Recording => "recording",
-            State::Failed => "failed",
+            ServiceState::Idle => "idle",
+            ServiceState::Configured => "configured",
+            ServiceState::Armed => "armed",
+            ServiceState::Recording => "recording",
+            ServiceState::Failed => "failed",
         }
     }
 
     /// Whether this may be told now; otherwise what to do instead.
-    pub(crate) fn allows(self, order: &Order) -> Result<(), Refused> {
-        use State::{Armed, Configured, Failed, Idle, Recording};
+    pub(crate) fn allows(self, order: &RecorderOrder) -> Result<(), RefusedOrder> {
+        use ServiceState::{Armed, Configured, Failed, Idle, Recording};
         let instead = match (order, self) {
-            (Order::Configure(_) | Order::Change(_), Idle | Configured | Failed)
-            | (Order::Arm(..) | Order::Record(_), Configured | Failed)
-            | (Order::Start, Armed)
-            | (Order::Stop, Armed | Recording) => return Ok(()),
-            (Order::Arm(..) | Order::Record(_), Idle) => "configure it first",
-            (Order::Start, Recording) => "it records already",
-            (Order::Start, _) => "arm it first",
-            (Order::Stop, _) => "there is nothing to stop",
+            (RecorderOrder::Configure(_) | RecorderOrder::Change(_), Idle | Configured | Failed)
+            | (RecorderOrder::Arm(..) | RecorderOrder::Record(_), Configured | Failed)
+            | (RecorderOrder::Start, Armed)
+            | (RecorderOrder::Stop, Armed | Recording) => return Ok(()),
+            (RecorderOrder::Arm(..) | RecorderOrder::Record(_), Idle) => "configure it first",
+            (RecorderOrder::Start, Recording) => "it records already",
+            (RecorderOrder::Start, _) => "arm it first",
+            (RecorderOrder::Stop, _) => "there is nothing to stop",
             (_, _) => "stop it first",
         };
-        Err(Refused::Order(format!("it is {}: {instead}", self.name())))
+        Err(RefusedOrder::WrongState(format!("it is {}: {instead}", self.name())))
     }
 }
 
-/// All that is told of a recorder.
+/// All that is told of a recorder, as JSON or in words.
 #[derive(Debug, Clone, Default, Serialize)]
-pub(crate) struct Report {
-    pub(crate) state: State,
+pub(crate) struct ServiceReport {
+    pub(crate) state: ServiceState,
     /// Since when it is in this state.
     pub(crate) since: Moment,
     /// Its end was ordered, and what is there is still being stored.
@@ -107,19 +110,19 @@ pub(crate) struct Report {
     pub(crate) stop: Option<Moment>,
     /// Why it failed.
     pub(crate) fault: Option<String>,
-    pub(crate) configuration: Configuration,
+    pub(crate) configuration: ServiceConfiguration,
     /// The recording that runs, or the last one.
     pub(crate) recording: Option<Status>,
     /// Recordings of this service that have ended.
     pub(crate) recordings: u64,
     /// The last of them.
-    pub(crate) last: Option<Scan>,
+    pub(crate) last: Option<EndedScan>,
     pub(crate) version: &'static str,
 }
 
 /// What is to be recorded, as far as that is said.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub(crate) struct Configuration {
+pub(crate) struct ServiceConfiguration {
     pub(crate) instrument: Option<String>,
     /// Its data format in one word, if it has one.
     #[serde(serialize_with = "as_text")]
@@ -132,10 +135,10 @@ pub(crate) struct Configuration {
     pub(crate) missing: Option<String>,
 }
 
-impl Configuration {
+impl ServiceConfiguration {
     /// Of settings that can be recorded with.
-    pub(crate) fn of(settings: &Settings) -> Self {
-        Configuration {
+    pub(crate) fn of(settings: &RecordingSettings) -> Self {
+        ServiceConfiguration {
             instrument: Some(settings.instrument().name.clone()),
             mode: VlbiMode::of(settings.instrument()),
             to: settings.wishes().to.clone(),
@@ -148,7 +151,7 @@ impl Configuration {
     pub(crate) fn missing(wishes: &RecordOptions, why: String) -> Self {
         let mode = wishes.mode;
         let to = wishes.to.clone();
-        Configuration { mode, to, missing: Some(why), ..Configuration::default() }
+        ServiceConfiguration { mode, to, missing: Some(why), ..ServiceConfiguration::default() }
     }
 }
 
@@ -159,7 +162,7 @@ fn as_text<S: serde::Serializer>(mode: &Option<VlbiMode>, serializer: S) -> Resu
 
 /// A recording that has ended.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(crate) struct Scan {
+pub(crate) struct EndedScan {
     pub(crate) name: String,
     /// Its directories.
     pub(crate) paths: Vec<PathBuf>,
@@ -184,15 +187,16 @@ mod tests {
     fn orders_are_carried_out_in_their_state_only() {
         let orders = || {
             [
-                Order::Configure(RecordOptions::default()),
-                Order::Change(RecordOptions::default()),
-                Order::Arm(RecordOptions::default(), Metadata::new()),
-                Order::Start,
-                Order::Record(String::new()),
-                Order::Stop,
+                RecorderOrder::Configure(RecordOptions::default()),
+                RecorderOrder::Change(RecordOptions::default()),
+                RecorderOrder::Arm(RecordOptions::default(), RecordingMetadata::new()),
+                RecorderOrder::Start,
+                RecorderOrder::Record(String::new()),
+                RecorderOrder::Stop,
             ]
         };
-        let allowed = State::ALL.map(|state| orders().map(|order| u8::from(state.allows(&order).is_ok())));
+        let allowed =
+            ServiceState::ALL.map(|state| orders().map(|order| u8::from(state.allows(&order).is_ok())));
         assert_eq!(
             allowed,
             [
@@ -203,7 +207,8 @@ mod tests {
                 [1, 1, 1, 0, 1, 0]
             ]
         );
-        let Err(Refused::Order(why)) = State::Recording.allows(&Order::Configure(RecordOptions::default()))
+        let Err(RefusedOrder::WrongState(why)) =
+            ServiceState::Recording.allows(&RecorderOrder::Configure(RecordOptions::default()))
         else {
             panic!("it records")
         };

@@ -10,37 +10,39 @@ use nilometer_acquisition::{Outcome as Recorded, Status};
 use nilometer_model::{Moment, Nanos, packets::VlbiMode};
 use nilometer_storage::{Calendar, Clock};
 
-use super::{
-    background::{self, BackgroundTask, Current, TaskOutcome},
-    console::{Answer, Asked, News},
-    permission::Permission,
-    state::{Configuration, Metadata, Order, Refused, Report, Scan, State},
-};
 use crate::{
-    record::{Account, Before, RecordOptions, left_until, went_well},
-    tell,
+    background::{self, BackgroundTask, CurrentRecording, TaskOutcome},
+    console::{OrderAnswer, Published, QueuedOrder},
+    error::OperatorLog,
+    permission::CommandPermission,
+    recording::{
+        account::{BeforeRecording, RecordingAccount, RecordingMetadata},
+        ended::fault_of,
+        options::RecordOptions,
+    },
+    state::{EndedScan, RecorderOrder, RefusedOrder, ServiceConfiguration, ServiceReport, ServiceState},
 };
 
-/// See the module.
+/// A recorder, the recording that it makes or is to make, and the orders that it carries out one after the other.
 #[derive(Debug)]
-pub(super) struct Station {
-    permission: Arc<Permission>,
+pub(crate) struct CommandedRecorder {
+    permission: Arc<CommandPermission>,
     /// What is configured, and how that is told.
     wishes: RecordOptions,
-    configuration: Configuration,
+    configuration: ServiceConfiguration,
     /// What is done for an order.
     background: Option<BackgroundTask>,
-    news: Arc<Mutex<News>>,
-    current: Option<Current>,
+    published: Arc<Mutex<Published>>,
+    current: Option<CurrentRecording>,
     /// Who waits for the end of the recording.
-    waiting: Vec<SyncSender<Answer>>,
+    waiting: Vec<SyncSender<OrderAnswer>>,
     clock: Clock,
     told: Nanos,
 }
 
 /// Longest without a look at orders and times.
 const LOOK: Nanos = Nanos::from_millis(20);
-/// How often figures are outcome up to date.
+/// How often figures are brought up to date.
 const TELL: Nanos = Nanos::from_millis(200);
 /// Who may wait for the end of a recording at once.
 const WAITING: usize = 64;
@@ -53,30 +55,30 @@ fn now() -> Moment {
     Moment(Calendar::now().time)
 }
 
-impl Station {
-    pub(super) fn new(permission: Permission, news: Arc<Mutex<News>>) -> Self {
+impl CommandedRecorder {
+    pub(crate) fn new(permission: CommandPermission, published: Arc<Mutex<Published>>) -> Self {
         let wishes = permission.file.clone();
         let configuration = match background::change(&permission, RecordOptions::default(), &wishes) {
             TaskOutcome::Configured(configured) => configured.1,
-            _ => Configuration::missing(&wishes, "nothing is configured".into()),
+            _ => ServiceConfiguration::missing(&wishes, "nothing is configured".into()),
         };
-        let station = Station {
+        let recorder = CommandedRecorder {
             permission: Arc::new(permission),
             wishes,
             configuration,
             background: None,
-            news,
+            published,
             current: None,
             waiting: Vec::new(),
             clock: Clock::start(),
             told: Nanos(0),
         };
-        station.configured(State::Idle);
-        station
+        recorder.configured(ServiceState::Idle);
+        recorder
     }
 
     /// Until it is told to end by a signal; a recording is then ended in order.
-    pub(super) fn run(&mut self, orders: &Receiver<Asked>, end: &AtomicBool) {
+    pub(crate) fn run(&mut self, orders: &Receiver<QueuedOrder>, end: &AtomicBool) {
         while !end.load(Ordering::Relaxed) {
             match orders.recv_timeout(LOOK.duration()) {
                 Ok(asked) => self.hear(asked),
@@ -96,7 +98,7 @@ impl Station {
         {
             self.current = Some(*current);
         }
-        if self.state() != State::Recording
+        if self.state() != ServiceState::Recording
             && let Some(current) = self.current.take()
         {
             let given_up = BackgroundTask::begin(None, move || Ok(background::disarm(current)));
@@ -109,15 +111,15 @@ impl Station {
         }
     }
 
-    fn state(&self) -> State {
+    fn state(&self) -> ServiceState {
         self.report(|report| report.state)
     }
 
-    fn report<T>(&self, change: impl FnOnce(&mut Report) -> T) -> T {
-        change(&mut self.news.lock().unwrap_or_else(PoisonError::into_inner).report)
+    fn report<T>(&self, change: impl FnOnce(&mut ServiceReport) -> T) -> T {
+        change(&mut self.published.lock().unwrap_or_else(PoisonError::into_inner).report)
     }
 
-    fn enter(&self, state: State) {
+    fn enter(&self, state: ServiceState) {
         self.report(|report| {
             report.state = state;
             report.since = now();
@@ -126,17 +128,17 @@ impl Station {
         });
     }
 
-    fn hear(&mut self, Asked { order, answer }: Asked) {
+    fn hear(&mut self, QueuedOrder { order, answer }: QueuedOrder) {
         if let Err(why) = self.allows(&order) {
             drop(answer.try_send(Err(why)));
             return;
         }
         match order {
-            Order::Start => {
+            RecorderOrder::Start => {
                 let done = self.start();
                 self.answer(&answer, done);
             }
-            Order::Stop if self.state() != State::Armed => {
+            RecorderOrder::Stop if self.state() != ServiceState::Armed => {
                 self.stop_recording();
                 self.waiting.push(answer);
             }
@@ -145,18 +147,20 @@ impl Station {
     }
 
     /// Has done for an order what it needs of storage.
-    fn send(&mut self, order: Order, answer: &SyncSender<Answer>) {
+    fn send(&mut self, order: RecorderOrder, answer: &SyncSender<OrderAnswer>) {
         let permission = self.permission.clone();
         let wishes = self.wishes.clone();
-        let work: Box<dyn FnOnce() -> Result<TaskOutcome, Refused> + Send> = match order {
-            Order::Configure(asked) => {
+        let work: Box<dyn FnOnce() -> Result<TaskOutcome, RefusedOrder> + Send> = match order {
+            RecorderOrder::Configure(asked) => {
                 Box::new(move || background::configure(&permission, asked, &permission.file))
             }
-            Order::Change(asked) => Box::new(move || Ok(background::change(&permission, asked, &wishes))),
-            Order::Arm(asked, metadata) => {
+            RecorderOrder::Change(asked) => {
+                Box::new(move || Ok(background::change(&permission, asked, &wishes)))
+            }
+            RecorderOrder::Arm(asked, metadata) => {
                 Box::new(move || background::arm(&permission, asked, wishes, metadata, false))
             }
-            Order::Record(label) => Box::new(move || {
+            RecorderOrder::Record(label) => Box::new(move || {
                 let name = Some(background::free_name(&wishes.to, &label)?);
                 // The times of the configuration are those of a schedule; this is a command.
                 let wishes = RecordOptions { start: None, ..wishes };
@@ -164,11 +168,11 @@ impl Station {
                     &permission,
                     RecordOptions { name, ..RecordOptions::default() },
                     wishes,
-                    Metadata::new(),
+                    RecordingMetadata::new(),
                     true,
                 )
             }),
-            Order::Start | Order::Stop => {
+            RecorderOrder::Start | RecorderOrder::Stop => {
                 let Some(current) = self.current.take() else { return };
                 Box::new(move || Ok(background::disarm(current)))
             }
@@ -180,7 +184,7 @@ impl Station {
     }
 
     /// Applies what a background task came to.
-    fn apply(&mut self, outcome: TaskOutcome) -> Result<(), Refused> {
+    fn apply(&mut self, outcome: TaskOutcome) -> Result<(), RefusedOrder> {
         match outcome {
             TaskOutcome::Configured(configured) => {
                 (self.wishes, self.configuration) = *configured;
@@ -194,41 +198,45 @@ impl Station {
             }
             TaskOutcome::Disarmed => {
                 self.left();
-                self.configured(State::Configured);
+                self.configured(ServiceState::Configured);
             }
             TaskOutcome::Refused(why) => return Err(why),
         }
         Ok(())
     }
 
-    fn answer(&self, answer: &SyncSender<Answer>, done: Result<(), Refused>) {
+    fn answer(&self, answer: &SyncSender<OrderAnswer>, done: Result<(), RefusedOrder>) {
         let told = answer.try_send(done.map(|()| self.report(|report| report.clone())));
         // Who does not wait any more was told that it had begun: that it did not work is to be seen.
-        if let Err(TrySendError::Disconnected(Err(Refused::Input(why) | Refused::Failed(why)))) = told {
+        if let Err(TrySendError::Disconnected(Err(
+            RefusedOrder::AskedWrongly(why) | RefusedOrder::Failed(why),
+        ))) = told
+        {
             self.failed(why);
         }
     }
 
     /// Whether this may be told now.
-    fn allows(&self, order: &Order) -> Result<(), Refused> {
-        if self.background.is_some() || matches!(order, Order::Stop) && self.waiting.len() >= WAITING {
-            return Err(Refused::Busy);
+    fn allows(&self, order: &RecorderOrder) -> Result<(), RefusedOrder> {
+        if self.background.is_some() || matches!(order, RecorderOrder::Stop) && self.waiting.len() >= WAITING
+        {
+            return Err(RefusedOrder::Busy);
         }
         let missing = self.report(|report| report.configuration.missing.clone());
         self.state().allows(order).map_err(|refused| match (refused, missing) {
-            (Refused::Order(why), Some(missing)) if self.state() == State::Idle => {
-                Refused::Order(format!("{why}: {missing}"))
+            (RefusedOrder::WrongState(why), Some(missing)) if self.state() == ServiceState::Idle => {
+                RefusedOrder::WrongState(format!("{why}: {missing}"))
             }
             (refused, _) => refused,
         })
     }
 
     /// Tells what is configured; `before` is the state that it is in if that is not enough.
-    fn configured(&self, before: State) {
+    fn configured(&self, before: ServiceState) {
         let state = match (&self.configuration.missing, before) {
-            (None, _) => State::Configured,
-            (Some(_), State::Failed) => State::Failed,
-            (Some(_), _) => State::Idle,
+            (None, _) => ServiceState::Configured,
+            (Some(_), ServiceState::Failed) => ServiceState::Failed,
+            (Some(_), _) => ServiceState::Idle,
         };
         self.report(|report| {
             report.configuration = self.configuration.clone();
@@ -237,7 +245,7 @@ impl Station {
         self.enter(state);
     }
 
-    fn armed(&mut self, current: Current) {
+    fn armed(&mut self, current: CurrentRecording) {
         let name = current.prepared.name.clone();
         let asked = current.settings.wishes();
         self.report(|report| {
@@ -248,20 +256,22 @@ impl Station {
             report.recording = None;
         });
         self.current = Some(current);
-        self.enter(State::Armed);
+        self.enter(ServiceState::Armed);
     }
 
     /// What came since it was armed is none of the recording.
-    fn start(&mut self) -> Result<(), Refused> {
-        let Some(current) = &mut self.current else { return Err(Refused::Failed("nothing is armed".into())) };
+    fn start(&mut self) -> Result<(), RefusedOrder> {
+        let Some(current) = &mut self.current else {
+            return Err(RefusedOrder::Failed("nothing is armed".into()));
+        };
         let recorder = &mut current.prepared.recorder;
-        let before = Before::now();
+        let before = BeforeRecording::now();
         if let Err(error) = recorder.discard().and_then(|()| recorder.begin()) {
             self.disarm();
-            return Err(Refused::Failed(error.to_string()));
+            return Err(RefusedOrder::Failed(error.to_string()));
         }
         current.before = Some(before);
-        self.enter(State::Recording);
+        self.enter(ServiceState::Recording);
         Ok(())
     }
 
@@ -276,7 +286,11 @@ impl Station {
 
     /// Nothing is armed or recorded any more.
     fn left(&self) {
-        self.report(|report| (report.name, report.start, report.stop) = (None, None, None));
+        self.report(|report| {
+            report.name = None;
+            report.start = None;
+            report.stop = None;
+        });
     }
 
     fn stop_recording(&mut self) {
@@ -297,13 +311,14 @@ impl Station {
         }
         let Some(current) = &mut self.current else { return };
         let asked = current.settings.wishes();
-        let is_over = |moment: Option<Moment>| moment.is_some_and(|moment| left_until(moment) == Nanos(0));
+        let is_over =
+            |moment: Option<Moment>| moment.is_some_and(|moment| Calendar::left_until(moment) == Nanos(0));
         if current.before.is_none() {
             let begins = is_over(asked.start);
             let ends = is_over(asked.stop);
             if ends {
                 self.disarm();
-            } else if begins && let Err(Refused::Failed(why)) = self.start() {
+            } else if begins && let Err(RefusedOrder::Failed(why)) = self.start() {
                 self.failed(why);
             }
             return;
@@ -315,7 +330,7 @@ impl Station {
     }
 
     fn follow(&mut self) {
-        let Some(Current { prepared, .. }) = &mut self.current else { return };
+        let Some(CurrentRecording { prepared, .. }) = &mut self.current else { return };
         if let Some(outcome) = prepared.recorder.wait(Nanos(0)) {
             let status = prepared.recorder.status();
             self.ended(&outcome, status);
@@ -331,30 +346,35 @@ impl Station {
         let scan = current.scan(outcome, &status);
         let fault = scan.fault.clone();
         let broken = is_broken(outcome);
-        current.keep(outcome, &status);
-        let mut news = self.news.lock().unwrap_or_else(PoisonError::into_inner);
-        news.report.recording = Some(status);
-        news.report.recordings += 1;
-        news.report.last = Some(scan.clone());
-        news.scans.push(scan);
-        let excess = news.scans.len().saturating_sub(SCANS);
-        news.scans.drain(..excess);
-        drop(news);
+        current.keep(outcome, &status, self.permission.log);
+        let mut published = self.published.lock().unwrap_or_else(PoisonError::into_inner);
+        published.report.recording = Some(status);
+        published.report.recordings += 1;
+        published.report.last = Some(scan.clone());
+        published.scans.push(scan);
+        let excess = published.scans.len().saturating_sub(SCANS);
+        published.scans.drain(..excess);
+        drop(published);
         self.left();
         match fault.filter(|_| broken) {
             Some(why) => self.failed(why),
-            None => self.configured(State::Configured),
+            None => self.configured(ServiceState::Configured),
         }
         for answer in self.waiting.drain(..) {
             drop(
-                answer.try_send(Ok(self.news.lock().unwrap_or_else(PoisonError::into_inner).report.clone())),
+                answer.try_send(Ok(self
+                    .published
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .report
+                    .clone())),
             );
         }
     }
 
     fn failed(&self, why: String) {
         self.report(|report| report.fault = Some(why));
-        self.enter(State::Failed);
+        self.enter(ServiceState::Failed);
     }
 }
 
@@ -365,32 +385,33 @@ fn is_broken(outcome: &Recorded) -> bool {
     outcome.hung || lost || network || !outcome.faults.is_empty()
 }
 
-impl Current {
+impl CurrentRecording {
     /// Writes down what it came to, where the storage answers.
-    fn keep(self, outcome: &Recorded, status: &Status) {
-        let Current { prepared, settings, metadata, before, .. } = self;
+    fn keep(self, outcome: &Recorded, status: &Status, log: OperatorLog) {
+        let CurrentRecording { prepared, settings, metadata, before, .. } = self;
         if outcome.hung {
             // A directory on storage that hangs must not be closed.
             std::mem::forget(prepared);
             return;
         }
-        let before = before.unwrap_or_else(Before::now);
-        let account = Account::of(&prepared, &settings, &before, outcome, status.clone()).noting(metadata);
+        let before = before.unwrap_or_else(BeforeRecording::now);
+        let account =
+            RecordingAccount::of(&prepared, &settings, &before, outcome, status.clone()).noting(metadata);
         if let Err(error) = account.keep(&prepared.targets, settings.patience()) {
-            tell::note(format_args!("{}: can't write its summary: {error}", prepared.name));
+            log(&format!("{}: can't write its summary: {error}", prepared.name));
         }
     }
 
-    fn scan(&self, outcome: &Recorded, status: &Status) -> Scan {
-        Scan {
+    fn scan(&self, outcome: &Recorded, status: &Status) -> EndedScan {
+        EndedScan {
             name: self.prepared.name.clone(),
             paths: self.prepared.targets.iter().map(|target| target.path().to_owned()).collect(),
-            begun: self.before.as_ref().map(Before::begun).unwrap_or_default(),
+            begun: self.before.as_ref().map(BeforeRecording::begun).unwrap_or_default(),
             seconds: outcome.wall.seconds(),
             packets: status.acknowledged_packets,
             bytes: status.acknowledged_bytes,
             missing_packets: status.lost.all(),
-            fault: went_well(outcome).err().map(|error| error.to_string()),
+            fault: fault_of(outcome),
             mode: VlbiMode::of(self.settings.instrument()),
         }
     }
@@ -402,26 +423,27 @@ mod tests {
 
     use super::*;
 
-    /// A station with this to be recorded, and what it tells.
-    fn station(wishes: RecordOptions) -> (Station, Arc<Mutex<News>>) {
-        let news = Arc::new(Mutex::new(News::default()));
-        let permission = Permission { file: wishes, ..Permission::default() };
-        (Station::new(permission, news.clone()), news)
+    /// A recorder with this to be recorded, and what it tells.
+    fn commanded(wishes: RecordOptions) -> (CommandedRecorder, Arc<Mutex<Published>>) {
+        let published = Arc::new(Mutex::new(Published::default()));
+        let permission =
+            CommandPermission { beyond: false, instruments: Vec::new(), file: wishes, log: |_| {} };
+        (CommandedRecorder::new(permission, published.clone()), published)
     }
 
     /// Until what was ordered is done.
-    fn await_done(station: &mut Station) {
-        while station.background.is_some() {
+    fn await_done(recorder: &mut CommandedRecorder) {
+        while recorder.background.is_some() {
             std::thread::sleep(LOOK.duration());
-            station.look();
+            recorder.look();
         }
     }
 
     /// What an order is answered.
-    fn told(station: &mut Station, order: Order) -> Answer {
+    fn told(recorder: &mut CommandedRecorder, order: RecorderOrder) -> OrderAnswer {
         let (answer, answered) = sync_channel(1);
-        station.hear(Asked { order, answer });
-        await_done(station);
+        recorder.hear(QueuedOrder { order, answer });
+        await_done(recorder);
         answered.try_recv().expect("an answer")
     }
 
@@ -432,37 +454,40 @@ mod tests {
 
     #[test]
     fn what_fails_when_nobody_waits_for_it_any_more_is_a_fault() {
-        let (mut station, news) = station(nowhere());
-        let report = || news.lock().expect("nobody panics").report.clone();
-        let Err(Refused::Input(why)) = told(&mut station, Order::Record("scan".into())) else {
+        let (mut recorder, published) = commanded(nowhere());
+        let report = || published.lock().expect("nobody panics").report.clone();
+        let Err(RefusedOrder::AskedWrongly(why)) = told(&mut recorder, RecorderOrder::Record("scan".into()))
+        else {
             panic!("there is no such directory")
         };
-        assert_eq!((report().state, report().fault), (State::Configured, None), "it was told");
+        assert_eq!((report().state, report().fault), (ServiceState::Configured, None), "it was told");
         let (answer, answered) = sync_channel(1);
         drop(answered);
-        station.hear(Asked { order: Order::Record("scan".into()), answer });
-        await_done(&mut station);
-        assert_eq!((report().state, report().fault), (State::Failed, Some(why)));
+        recorder.hear(QueuedOrder { order: RecorderOrder::Record("scan".into()), answer });
+        await_done(&mut recorder);
+        assert_eq!((report().state, report().fault), (ServiceState::Failed, Some(why)));
     }
 
     #[test]
     fn an_order_that_comes_too_early_is_told_what_is_missing() {
-        let (mut station, _) = station(RecordOptions { mode: None, ..nowhere() });
-        let Err(Refused::Order(why)) = told(&mut station, Order::Start) else { panic!("nothing is armed") };
+        let (mut recorder, _) = commanded(RecordOptions { mode: None, ..nowhere() });
+        let Err(RefusedOrder::WrongState(why)) = told(&mut recorder, RecorderOrder::Start) else {
+            panic!("nothing is armed")
+        };
         assert!(why.starts_with("it is idle: ") && why.contains("no instrument"), "{why}");
     }
 
     #[test]
     fn no_more_than_so_many_wait_for_an_end() {
-        let (mut station, news) = station(nowhere());
-        news.lock().expect("nobody panics").report.state = State::Recording;
+        let (mut recorder, published) = commanded(nowhere());
+        published.lock().expect("nobody panics").report.state = ServiceState::Recording;
         let mut all = Vec::new();
         for _ in 0..WAITING {
             let (answer, answered) = sync_channel(1);
-            station.hear(Asked { order: Order::Stop, answer });
+            recorder.hear(QueuedOrder { order: RecorderOrder::Stop, answer });
             all.push(answered);
         }
         assert!(all.iter().all(|answered| answered.try_recv().is_err()), "they wait");
-        assert_eq!(told(&mut station, Order::Stop).expect_err("too many"), Refused::Busy);
+        assert_eq!(told(&mut recorder, RecorderOrder::Stop).expect_err("too many"), RefusedOrder::Busy);
     }
 }

@@ -1,5 +1,5 @@
 //! What an order needs of storage is done on a thread of its own: storage may not answer, and the thread that has the
-//! recorder must not wait for it. One task at a time; its outcome is applied by the station.
+//! recorder must not wait for it. One task at a time; its outcome is applied by that thread.
 
 use std::{
     path::PathBuf,
@@ -9,46 +9,49 @@ use std::{
 use nilometer_model::Nanos;
 use nilometer_storage::{DetachedTask, NoOutcome, target::TargetError};
 
-use super::{
-    console::Answer,
-    permission::{Permission, refused},
-    state::{Configuration, Metadata, Refused},
-};
 use crate::{
-    explained,
-    record::{Before, Prepared, RecordOptions, Settings},
-    recorded::is_taken,
+    console::OrderAnswer,
+    error::with_causes,
+    permission::{CommandPermission, refused},
+    recording::{
+        account::{BeforeRecording, RecordingMetadata},
+        options::RecordOptions,
+        place::is_taken,
+        prepare::PreparedRecording,
+        settings::RecordingSettings,
+    },
+    state::{RefusedOrder, ServiceConfiguration},
 };
 
 /// A recording that is armed or runs.
 #[derive(Debug)]
-pub(super) struct Current {
-    pub(super) prepared: Prepared,
-    pub(super) settings: Settings,
-    pub(super) metadata: Metadata,
-    pub(super) stop: Arc<AtomicBool>,
-    pub(super) before: Option<Before>,
+pub(crate) struct CurrentRecording {
+    pub(crate) prepared: PreparedRecording,
+    pub(crate) settings: RecordingSettings,
+    pub(crate) metadata: RecordingMetadata,
+    pub(crate) stop: Arc<AtomicBool>,
+    pub(crate) before: Option<BeforeRecording>,
 }
 
 /// What a background task came to.
 #[derive(Debug)]
-pub(super) enum TaskOutcome {
+pub(crate) enum TaskOutcome {
     /// What is wished from here on, and how that is told.
-    Configured(Box<(RecordOptions, Configuration)>),
+    Configured(Box<(RecordOptions, ServiceConfiguration)>),
     /// A recording that can begin, and whether it is to begin at once.
-    Armed(Box<Current>, bool),
+    Armed(Box<CurrentRecording>, bool),
     /// What was armed is gone.
     Disarmed,
     /// It did not work.
-    Refused(Refused),
+    Refused(RefusedOrder),
 }
 
 /// A task that is under way.
 #[derive(Debug)]
-pub(super) struct BackgroundTask {
+pub(crate) struct BackgroundTask {
     task: DetachedTask<TaskOutcome>,
     /// Where the answer of the order goes.
-    pub(super) answer: Option<SyncSender<Answer>>,
+    pub(crate) answer: Option<SyncSender<OrderAnswer>>,
 }
 
 /// Where the service has ended meanwhile, what was armed for it is given up.
@@ -62,29 +65,29 @@ fn report(to: &SyncSender<TaskOutcome>, outcome: TaskOutcome) {
 
 impl BackgroundTask {
     /// Begins a task; the answer to the order goes there when its outcome is applied.
-    pub(super) fn begin(
-        answer: Option<SyncSender<Answer>>,
-        work: impl FnOnce() -> Result<TaskOutcome, Refused> + Send + 'static,
-    ) -> Result<Self, Refused> {
+    pub(crate) fn begin(
+        answer: Option<SyncSender<OrderAnswer>>,
+        work: impl FnOnce() -> Result<TaskOutcome, RefusedOrder> + Send + 'static,
+    ) -> Result<Self, RefusedOrder> {
         let run = move |to: &SyncSender<TaskOutcome>| report(to, work().unwrap_or_else(TaskOutcome::Refused));
         let started = DetachedTask::begin_reporting("background", run);
-        let task = started.map_err(|error| Refused::Failed(format!("can't start a thread: {error}")))?;
+        let task = started.map_err(|error| RefusedOrder::Failed(format!("can't start a thread: {error}")))?;
         Ok(BackgroundTask { task, answer })
     }
 
     /// Its outcome, if it is done.
-    pub(super) fn outcome(&self) -> Option<TaskOutcome> {
+    pub(crate) fn outcome(&self) -> Option<TaskOutcome> {
         done(self.task.outcome())
     }
 
     /// Its outcome, if it is done within this time.
-    pub(super) fn outcome_within(&self, limit: Nanos) -> Option<TaskOutcome> {
+    pub(crate) fn outcome_within(&self, limit: Nanos) -> Option<TaskOutcome> {
         done(self.task.outcome_within(limit))
     }
 }
 
 fn done(outcome: Result<TaskOutcome, NoOutcome>) -> Option<TaskOutcome> {
-    let broken = || Refused::Failed("a fault of the recorder itself: its log says which".into());
+    let broken = || RefusedOrder::Failed("a fault of the recorder itself: its log says which".into());
     match outcome {
         Ok(outcome) => Some(outcome),
         Err(NoOutcome::Unfinished) => None,
@@ -93,23 +96,27 @@ fn done(outcome: Result<TaskOutcome, NoOutcome>) -> Option<TaskOutcome> {
 }
 
 /// Checks what is asked for and keeps it, if it can be recorded with.
-pub(super) fn configure(
-    permission: &Permission,
+pub(crate) fn configure(
+    permission: &CommandPermission,
     asked: RecordOptions,
     below: &RecordOptions,
-) -> Result<TaskOutcome, Refused> {
+) -> Result<TaskOutcome, RefusedOrder> {
     let settings = permission.settings(asked, below.clone())?;
-    let configuration = Configuration::of(&settings);
+    let configuration = ServiceConfiguration::of(&settings);
     Ok(TaskOutcome::Configured(Box::new((settings.wishes().clone(), configuration))))
 }
 
 /// The same for one thing of several that follow: what is still missing is told, and is no fault.
-pub(super) fn change(permission: &Permission, asked: RecordOptions, below: &RecordOptions) -> TaskOutcome {
+pub(crate) fn change(
+    permission: &CommandPermission,
+    asked: RecordOptions,
+    below: &RecordOptions,
+) -> TaskOutcome {
     match configure(permission, asked.clone(), below) {
         Ok(outcome) => outcome,
-        Err(Refused::Input(why)) => {
+        Err(RefusedOrder::AskedWrongly(why)) => {
             let wishes = asked.over(below.clone());
-            let configuration = Configuration::missing(&wishes, why);
+            let configuration = ServiceConfiguration::missing(&wishes, why);
             TaskOutcome::Configured(Box::new((wishes, configuration)))
         }
         Err(refused) => TaskOutcome::Refused(refused),
@@ -117,35 +124,38 @@ pub(super) fn change(permission: &Permission, asked: RecordOptions, below: &Reco
 }
 
 /// Makes a recording ready.
-pub(super) fn arm(
-    permission: &Permission,
+pub(crate) fn arm(
+    permission: &CommandPermission,
     asked: RecordOptions,
     below: RecordOptions,
-    metadata: Metadata,
+    metadata: RecordingMetadata,
     begins: bool,
-) -> Result<TaskOutcome, Refused> {
+) -> Result<TaskOutcome, RefusedOrder> {
     let settings = permission.settings(asked, below)?;
     let stop = Arc::new(AtomicBool::new(false));
-    let prepared = settings.prepare(stop.clone()).map_err(refused)?;
-    Ok(TaskOutcome::Armed(Box::new(Current { prepared, settings, metadata, stop, before: None }), begins))
+    let prepared = settings.prepare(stop.clone(), permission.log).map_err(refused)?;
+    Ok(TaskOutcome::Armed(
+        Box::new(CurrentRecording { prepared, settings, metadata, stop, before: None }),
+        begins,
+    ))
 }
 
 /// Gives up what is armed.
-pub(super) fn disarm(current: Current) -> TaskOutcome {
+pub(crate) fn disarm(current: CurrentRecording) -> TaskOutcome {
     current.prepared.discard();
     TaskOutcome::Disarmed
 }
 
 /// As Mark 5 recorders do: a letter is put behind a name that is taken.
-pub(super) fn free_name(to: &[PathBuf], label: &str) -> Result<String, Refused> {
+pub(crate) fn free_name(to: &[PathBuf], label: &str) -> Result<String, RefusedOrder> {
     let letters = ('a'..='z').chain('A'..='Z').map(|letter| format!("{label}{letter}"));
     for name in std::iter::once(label.to_owned()).chain(letters) {
         let mut places = to.iter().map(|to| is_taken(to, &name));
         let taken = places.try_fold(false, |taken, place| Ok(taken || place?));
-        let failed = |error: TargetError| Refused::Failed(explained(&error.into()));
+        let failed = |error: TargetError| RefusedOrder::Failed(with_causes(&error));
         if !taken.map_err(failed)? {
             return Ok(name);
         }
     }
-    Err(Refused::Input(format!("{label} and its 52 variants exist")))
+    Err(RefusedOrder::AskedWrongly(format!("{label} and its 52 variants exist")))
 }

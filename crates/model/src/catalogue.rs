@@ -1,0 +1,128 @@
+//! What is built in: plans, instruments and facilities, each from its own file in the repository, as text. What a user names
+//! is looked for here first; the files of users are read by whoever may do I/O.
+
+use std::path::Path;
+
+use crate::Instrument;
+
+/// A file of the repository that is part of the program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BuiltIn {
+    /// As users name it: the file's name without `.toml`.
+    pub name: &'static str,
+    /// What the file says, in TOML.
+    pub text: &'static str,
+}
+
+macro_rules! built_in {
+    ($folder:literal: $($name:literal),*) => {
+        [$(BuiltIn { name: $name, text: include_str!(concat!("../../../", $folder, "/", $name, ".toml")) }),*]
+    };
+}
+
+/// The plans of `plans/`.
+pub const PLANS: [BuiltIn; 7] =
+    built_in!("plans": "desy", "evlbi", "nus", "packets", "pandata", "quick", "wa105");
+
+/// The instruments of `instruments/`.
+pub const INSTRUMENTS: [BuiltIn; 19] = built_in!(
+    "instruments": "eiger-4m", "eiger2-16m", "excalibur-3m", "fila10g-1g", "fila10g-2g", "fila10g-4g", "fila10g-512m", "jungfrau-4m", "pco-4000", "pco-edge", "pco-edge-stack", "pilatus-2m", "pilatus-6m", "small-files", "template", "vlbi-16g", "vlbi-32g", "wa105-compressed", "wa105-raw"
+);
+
+/// The facilities of `facilities/`.
+pub const FACILITIES: [BuiltIn; 1] = built_in!("facilities": "wa105");
+
+/// It shows how a file is written, and is no instrument.
+const TEMPLATE: &str = "template";
+
+/// A name that is neither built in nor the path of a file.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("no {what} `{name}`: write one of {}, or the path of a .toml file", known.join(", "))]
+pub struct UnknownName {
+    /// What was looked for: a plan, an instrument.
+    pub what: String,
+    /// As the user wrote it.
+    pub name: String,
+    /// The names that are built in.
+    pub known: Vec<&'static str>,
+}
+
+/// The instruments of the catalogue.
+pub fn instruments() -> Vec<Instrument> {
+    let real = INSTRUMENTS.into_iter().filter(|built_in| built_in.name != TEMPLATE);
+    real.map(|BuiltIn { name, text }| Instrument::parse(text, name).expect("a test reads each of them"))
+        .collect()
+}
+
+/// Whether an instrument of this name is built in.
+pub fn has_instrument(name: &str) -> bool {
+    INSTRUMENTS.iter().any(|known| known.name == name)
+}
+
+/// The one of this name, none if it is the path of a file: a path has a slash in it, or ends in `.toml`. `what` names in the
+/// error what was looked for.
+///
+/// # Errors
+///
+/// It is neither.
+pub fn look_up(name: &str, among: &[BuiltIn], what: &str) -> Result<Option<BuiltIn>, UnknownName> {
+    if let Some(found) = among.iter().find(|known| known.name == name) {
+        return Ok(Some(*found));
+    }
+    if name.contains('/') || Path::new(name).extension().is_some_and(|extension| extension == "toml") {
+        return Ok(None);
+    }
+    let known = among.iter().map(|known| known.name).collect();
+    Err(UnknownName { what: what.into(), name: name.into(), known })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Facility, plan::parse_with};
+
+    fn names_in(folder: &str) -> Vec<String> {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder);
+        let entries =
+            std::fs::read_dir(folder).expect("the folder").map(|entry| entry.expect("an entry").path());
+        let mut names: Vec<String> =
+            entries.map(|path| path.file_stem().expect("a name").to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+
+    fn instrument(name: &str) -> Result<Instrument, String> {
+        let found = look_up(name, &INSTRUMENTS, "instrument").map_err(|error| error.to_string())?;
+        let BuiltIn { name, text } = found.ok_or("a path")?;
+        Instrument::parse(text, name).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn every_file_is_built_in_and_valid() {
+        assert_eq!(names_in("plans"), PLANS.map(|plan| plan.name));
+        for BuiltIn { name, text } in PLANS {
+            parse_with(text, name, 1.0, &instrument).expect(name);
+        }
+        assert_eq!(names_in("instruments"), INSTRUMENTS.map(|instrument| instrument.name));
+        for BuiltIn { name, .. } in INSTRUMENTS {
+            assert_eq!(instrument(name).expect(name).name, name);
+        }
+        assert_eq!(instruments().len(), INSTRUMENTS.len() - 1, "all but the template");
+        assert_eq!(names_in("facilities"), FACILITIES.map(|facility| facility.name));
+        for BuiltIn { name, text } in FACILITIES {
+            let facility = Facility::parse(text, name).expect(name);
+            for member in facility.instruments {
+                instrument(&member.name).expect("an instrument of the catalogue");
+            }
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_is_refused_with_the_known_ones() {
+        let error = look_up("quik", &PLANS, "plan").expect_err("unknown").to_string();
+        assert!(error.contains("`quik`") && error.contains("quick"), "{error}");
+        for path in ["./quik", "quik.toml", "/x/y"] {
+            assert_eq!(look_up(path, &PLANS, "plan"), Ok(None), "{path}");
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! A recorder that is commanded: what may be asked of a recording, the recorder's states and orders, and the two ways by which
+//! they are given, HTTP and the commands of Mark 5 recorders.
+//!
+//! ```text
+//! RecordOptions -> RecordingSettings (checked) -> PreparedRecording -> Recorder -> RecordingAccount (beside the recording)
+//! http, mark5 -> Console -> CommandedRecorder (one thread: the only one that has the recorder) -> the same
+//! ```
+//!
+//! Nothing is printed here: lines for whoever runs the program go to an [`OperatorLog`].
+
+#![forbid(unsafe_code)]
+
+mod background;
+mod commanded_recorder;
+mod connections;
+mod console;
+mod error;
+mod http;
+mod listener;
+mod mark5;
+mod metrics;
+mod permission;
+pub mod recording;
+mod serve;
+mod state;
+mod status_server;
+
+pub use error::{OperatorLog, ServiceError, with_causes};
+pub use listener::{HTTP_ADDRESS, listen};
+pub use permission::CommandPermission;
+pub use recording::{
+    account::{BeforeRecording, RecordingAccount, RecordingMetadata},
+    options::{AllowedSender, RecordOptions},
+    prepare::PreparedRecording,
+    settings::RecordingSettings,
+};
+pub use serve::{ServiceSetup, serve};
+pub use state::ServiceState;
+pub use status_server::StatusServer;

@@ -1,0 +1,77 @@
+//! How a recording ended: what did not go well of it, and how each of its lanes ended.
+
+use nilometer_acquisition::{Ending, Outcome as Recorded, Traffic};
+use nilometer_model::Nanos;
+
+/// What did not go well of a recording of packets, if anything: losses, storage that failed, and that nothing came.
+pub fn fault_of(outcome: &Recorded) -> Option<String> {
+    let traffic = outcome.traffic.clone().unwrap_or_default();
+    let mut faults: Vec<String> = nothing(&traffic).into_iter().map(Into::into).collect();
+    let missing = traffic.tally.lost();
+    if missing > 0 {
+        faults.push(format!("{missing} packets are missing"));
+    }
+    let lost = outcome.due.saturating_sub(outcome.stored());
+    if lost > 0 {
+        faults.push(format!("{lost} of {} blocks were not stored", outcome.due));
+    }
+    faults.extend(traffic.fault.map(|why| format!("the network: {why}")));
+    faults.extend(early_ends(outcome, "directories", false));
+    (!faults.is_empty()).then(|| faults.join("; "))
+}
+
+/// That nothing was recorded, if so.
+fn nothing(Traffic { tally, counted, .. }: &Traffic) -> Option<&'static str> {
+    match (counted.packets, tally.placed) {
+        (0, _) => Some("no packet came"),
+        (_, 0) => Some("no packet of the stream came: all that came were others"),
+        _ => None,
+    }
+}
+
+/// What went wrong with lanes, which `what` names, and whether the user ended the recording.
+pub fn early_ends(outcome: &Recorded, what: &str, interrupted: bool) -> Vec<String> {
+    let mut faults = Vec::new();
+    let early = outcome.endings().filter(|(ending, _)| *ending != Ending::InOrder).count();
+    if early > 0 {
+        faults.push(format!("{early} of {} {what} dropped out", outcome.lanes.len()));
+    }
+    if early == outcome.lanes.len() {
+        faults.push("no directory was left, and the recording ended there".into());
+    }
+    if interrupted {
+        faults.push("interrupted: the recording is whole up to there".into());
+    }
+    faults
+}
+
+/// How a lane ended, and after what time of the recording if that was before its end.
+pub fn ended_how(ending: Ending, ended: Option<Nanos>) -> String {
+    let after = ended.map_or_else(String::new, |ended| format!(" after {ended}"));
+    match ending {
+        Ending::InOrder => "ended in order".into(),
+        Ending::Full => format!("full up to the reserve{after}, ended in order"),
+        Ending::Failed(errno) => format!("failed{after}: {errno}"),
+        Ending::Hung => "hangs".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nilometer_acquisition::{assembly::PacketTally, transport::TransportCounts};
+
+    #[test]
+    fn a_recording_of_nothing_is_none() {
+        let of = |packets, placed| {
+            let (tally, counted) = (
+                PacketTally { placed, ..PacketTally::default() },
+                TransportCounts { packets, ..TransportCounts::default() },
+            );
+            nothing(&Traffic { tally, counted, ..Traffic::default() })
+        };
+        assert_eq!(of(0, 0), Some("no packet came"));
+        assert!(of(5, 0).is_some_and(|why| why.starts_with("no packet of the stream came")));
+        assert_eq!(of(5, 5), None);
+    }
+}

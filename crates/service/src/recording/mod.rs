@@ -1,0 +1,9 @@
+//! One recording: what is asked for, looked up and checked; made ready to begin; and what it came to, beside it.
+
+pub(crate) mod account;
+pub mod ended;
+mod inlets;
+pub(crate) mod options;
+pub mod place;
+pub(crate) mod prepare;
+pub(crate) mod settings;

@@ -1,0 +1,128 @@
+//! Where a new recording goes: what is refused before anything is made, and the directories of its name.
+
+use std::{path::Path, sync::Arc};
+
+use nilometer_model::{Bytes, TargetDescription};
+use nilometer_storage::{
+    PATIENCE, in_time, process,
+    target::{Directory, TargetError},
+};
+
+use crate::error::{ServiceError, require};
+
+/// The longest name of a recording, in bytes: suffixes of files are put behind it, and a file system takes 255.
+const NAME_MAX: usize = 200;
+
+/// Whether this may be the name of a recording, which is also that of its directories.
+pub fn check_name(name: &str) -> Result<(), ServiceError> {
+    let is_odd = |letter: char| letter == '/' || letter.is_control();
+    let plain =
+        !name.is_empty() && !name.starts_with('.') && !name.contains(is_odd) && name.len() <= NAME_MAX;
+    require(plain, || {
+        format!(
+            "--name {}: write a plain name of at most {NAME_MAX} bytes, without a slash or a control character",
+            name.escape_debug()
+        )
+    })
+}
+
+/// Whether so much memory holds two slots of a ring and can be had.
+pub fn check_buffer(buffer: Bytes, slot: Bytes) -> Result<(), ServiceError> {
+    let needed = Bytes(2 * slot.0);
+    require(buffer >= needed, || format!("--buffer {buffer}: two frames of {slot} need {needed}"))?;
+    let Some(available) = process::available_memory() else { return Ok(()) };
+    require(buffer.0 <= available.0 / 2, || {
+        format!("--buffer {buffer}: write at most half of the {available} of memory that are available")
+    })
+}
+
+/// The file of a recording of which only the latest is kept.
+pub(crate) const KEPT: &str = "file to be kept";
+
+/// Whether a new recording can begin on the described directory: its smallest part, named by `part` and of this size, fits
+/// beside the reserve, which must stay free.
+pub fn check_place(
+    description: &TargetDescription,
+    name: &str,
+    reserve: Bytes,
+    part: &str,
+    size: Bytes,
+) -> Result<(), ServiceError> {
+    let path = &description.address;
+    require(description.writable, || {
+        format!("{path}: can't be written: name a directory that this user may write to")
+    })?;
+    let taken = is_taken(directory_of(description), name).map_err(ServiceError::asked_wrongly)?;
+    require(!taken, || format!("{path}/{name} exists: choose another --name"))?;
+    let free = description.space.free;
+    let less = if part == KEPT { ", or --keep less" } else { "" };
+    require(free.0.saturating_sub(reserve.0) >= size.0, || {
+        format!(
+            "{path} has {free} free, and {reserve} must stay free: no {part} of {size} fits; name larger storage, or a \
+             smaller --reserve{less}"
+        )
+    })
+}
+
+/// Whether something of this name is there.
+///
+/// # Errors
+///
+/// The storage does not answer.
+pub(crate) fn is_taken(directory: &Path, name: &str) -> Result<bool, TargetError> {
+    let path = directory.join(name);
+    in_time(PATIENCE, directory.into(), move || path.exists())
+}
+
+/// Makes the recording's directory in each of the described ones: all, or none.
+///
+/// # Errors
+///
+/// One is there already or can't be made, or its storage does not answer.
+pub fn make(described: Vec<TargetDescription>, name: &str) -> Result<Vec<Arc<Directory>>, ServiceError> {
+    let mut made: Vec<Directory> = Vec::new();
+    for description in described {
+        let path = directory_of(&description).to_owned();
+        let name = name.to_owned();
+        match in_time(PATIENCE, path, move || Directory::create(description, &name)).flatten() {
+            Ok(directory) => made.push(directory),
+            Err(error) => {
+                // They are new and empty.
+                for directory in made {
+                    drop(directory.remove_if_empty());
+                }
+                return Err(ServiceError::asked_wrongly(error));
+            }
+        }
+    }
+    Ok(made.into_iter().map(Arc::new).collect())
+}
+
+fn directory_of(description: &TargetDescription) -> &Path {
+    description.directory().expect("recordings go to paths, which are described as directories")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_plain_and_leaves_room_for_suffixes() {
+        let long = "n".repeat(NAME_MAX);
+        for good in ["scan", "exp_ef_no0001", "a b", &long] {
+            check_name(good).expect(good);
+        }
+        for wrong in ["", ".hidden", "..", "a/b", "line\nbreak", &format!("{long}n")] {
+            let error = check_name(wrong).expect_err(wrong).to_string();
+            assert!(error.starts_with("--name ") && !error.contains('\n'), "{error}");
+        }
+    }
+
+    #[test]
+    fn memory_holds_two_slots_and_is_there() {
+        check_buffer(Bytes(8), Bytes(4)).expect("two slots of little memory");
+        assert!(check_buffer(Bytes(7), Bytes(4)).expect_err("too little").to_string().contains("need 8 B"));
+        let error = check_buffer(Bytes(1 << 60), Bytes(4)).expect_err("too much").to_string();
+        assert!(error.contains("at most half of the "), "{error}");
+    }
+}

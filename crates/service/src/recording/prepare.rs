@@ -1,0 +1,238 @@
+//! A recording made ready to begin: its directories, its memory and its sockets are there, and packets already wait in the
+//! kernel.
+
+use std::{
+    net::SocketAddr,
+    path::Path,
+    sync::{Arc, atomic::AtomicBool},
+};
+
+use nilometer_acquisition::{
+    Feed, Network, Port, Recorder, Setup, StoredFrames, Until,
+    sink::{Durability, LaneOptions, RawLayout, lanes_of},
+    suited_engine,
+    transport::{
+        Transport,
+        udp::{Allowed, Listening, ROOM},
+    },
+};
+use nilometer_model::{Bytes, Instrument, Nanos, TargetDescription, packets::Packets};
+use nilometer_recording::{Stream, journal::Head};
+use nilometer_storage::{
+    Calendar, Clock, PATIENCE, Target, in_time,
+    target::{Directory, TargetError, describe_in_child, run_id},
+};
+use nilometer_wire::{Known, WireFormat};
+
+use super::{
+    inlets::{InletThreads, inlets},
+    options::{AllowedSender, RecordOptions},
+    place::make,
+    settings::RecordingSettings,
+};
+use crate::error::{OperatorLog, ServiceError, require};
+
+/// A recording that is ready to begin.
+#[derive(Debug)]
+pub struct PreparedRecording {
+    /// It has everything, and records nothing yet.
+    pub recorder: Recorder,
+    /// The directories of the recording, a lane each.
+    pub targets: Vec<Arc<Directory>>,
+    /// As it was asked for, or the instrument and a number.
+    pub name: String,
+    /// Where packets are awaited: the first of the ports.
+    pub at: SocketAddr,
+    /// How many bytes of packets may wait in the kernel at each port, as the kernel granted it.
+    pub room: Bytes,
+    /// When what is recorded survives the loss of power.
+    pub durability: Durability,
+    /// Of the first lane.
+    layout: RawLayout,
+}
+
+/// How long nothing may be stored while blocks wait, before that counts as a stall.
+const ALLOWANCE: Nanos = Nanos::from_millis(10);
+/// From 1970-01-01 to 2000-01-01 00:00 UTC, in seconds.
+const YEAR_2000: u64 = 946_684_800;
+
+impl RecordingSettings {
+    /// Makes everything ready. When `stop` is set, the recording ends in order.
+    ///
+    /// # Errors
+    ///
+    /// What was asked can't be on this storage or network; or a thread, memory or a lane can't be had, and what was made is
+    /// removed.
+    pub fn prepare(
+        &self,
+        stop: Arc<AtomicBool>,
+        log: OperatorLog,
+    ) -> Result<PreparedRecording, ServiceError> {
+        let formats = self.formats().map_err(ServiceError::AskedWrongly)?;
+        let format = formats[0].as_ref();
+        let described = self.described().map_err(ServiceError::asked_wrongly)?;
+        let geometry = format.geometry();
+        let blocks = StoredFrames::blocks(geometry.frame_size(), self.packets.stored());
+        let id = run_id().0;
+        let name = self.wishes.name.clone().unwrap_or_else(|| format!("{}-{id:016x}", self.instrument.name));
+        let plan = self.checked_plan(blocks, format, &described, &name)?;
+        let listening = self.listening()?;
+        let inlets = inlets(&listening, self.packets.ports(), self.threads())?;
+        let room = Bytes(inlets.iter().map(|inlet| inlet.room()).min().unwrap_or(0));
+        let targets = make(described, &name)?;
+        let stream = Stream::new(self.packets.stored(), geometry, self.missing());
+        let frames_of_block = blocks.size / geometry.frame_size() as u64;
+        // What its file says of the rate is better than nothing for whoever reads the recording.
+        let stream = stream.sent_as(&self.packets, &said(&self.instrument));
+        let network = self.network(formats, inlets, frames_of_block);
+        let layout = RawLayout { stream: Some(stream), ..plan.layout(&name, id, 0) };
+        let durability = layout.durability;
+        let setup = self.setup(&targets, &layout, network, stop);
+        log(&format!("stored as {plan}"));
+        log(&format!("preparing {} of memory", self.buffer()));
+        match setup.and_then(|setup| Recorder::prepare(setup).map_err(ServiceError::failed)) {
+            Ok(recorder) => {
+                Ok(PreparedRecording { recorder, targets, name, at: listening.at, room, durability, layout })
+            }
+            Err(error) => {
+                remove_unused(targets, &layout);
+                Err(error)
+            }
+        }
+    }
+
+    /// What is there where the recording goes.
+    fn described(&self) -> Result<Vec<TargetDescription>, TargetError> {
+        let described = self.wishes.to.iter().map(|path| describe_in_child(&Path::new(path).into()));
+        described.collect()
+    }
+
+    fn listening(&self) -> Result<Listening, ServiceError> {
+        let RecordOptions { interface, allow, receive_buffer, busy_poll, .. } = &self.wishes;
+        let at = self.address()?;
+        if let Some(interface) = interface {
+            let hint = "leave --interface out, or --listen to a group";
+            require(at.ip().is_multicast(), || {
+                format!("--interface {interface}: udp://{at} is no group; {hint}")
+            })?;
+        }
+        Ok(Listening {
+            at,
+            interface: *interface,
+            room: receive_buffer.unwrap_or(ROOM),
+            allowed: allowed(allow)?,
+            busy_poll: busy_poll.unwrap_or(0),
+        })
+    }
+
+    fn threads(&self) -> InletThreads<'_> {
+        InletThreads { each: self.wishes.receive_threads.unwrap_or(1), cpus: &self.wishes.cpus }
+    }
+
+    /// One for each port.
+    fn formats(&self) -> Result<Vec<Box<dyn WireFormat>>, String> {
+        let known = known(&self.instrument, &self.packets);
+        (0..self.packets.ports())
+            .map(|port| nilometer_wire::of(&self.packets, &Known { port, ..known }))
+            .collect()
+    }
+
+    fn network(
+        &self,
+        formats: Vec<Box<dyn WireFormat>>,
+        inlets: Vec<Box<dyn Transport>>,
+        frames_of_block: u64,
+    ) -> Network {
+        let until = Until::default();
+        let port = |(transport, format)| Port { transport, format };
+        Network {
+            ports: inlets.into_iter().zip(formats).map(port).collect(),
+            frames_of_block,
+            limits: self.reorder_window(),
+            missing: self.missing(),
+            until: Until {
+                duration: self.wishes.duration.unwrap_or(until.duration),
+                packets: self.wishes.packets.unwrap_or(until.packets),
+                silence: self.wishes.silence.unwrap_or(until.silence),
+            },
+            cpu: self.wishes.cpus.first().copied(),
+        }
+    }
+
+    fn setup(
+        &self,
+        targets: &[Arc<Directory>],
+        layout: &RawLayout,
+        network: Network,
+        stop: Arc<AtomicBool>,
+    ) -> Result<Setup, ServiceError> {
+        let lane = |(lane, target): (u32, &Arc<Directory>)| {
+            let layout = RawLayout { head: Head { lane, ..layout.head }, ..layout.clone() };
+            (target.clone() as Arc<dyn Target>, layout)
+        };
+        let options = LaneOptions { reserve: Some(self.reserve()), ..LaneOptions::default() };
+        let engine = suited_engine(targets[0].as_ref(), layout.is_deep(), Clock::start());
+        Ok(Setup {
+            engine: engine.map_err(ServiceError::failed)?,
+            slots: layout.spacing().slots(self.buffer()),
+            lanes: lanes_of((0..).zip(targets).map(lane).collect(), options).map_err(ServiceError::failed)?,
+            feed: Feed::Network(network),
+            stop,
+            allowance: ALLOWANCE,
+            hang_after: self.patience(),
+        })
+    }
+}
+
+impl PreparedRecording {
+    /// It does not begin: what was made for it is removed, as far as its storage answers.
+    pub fn discard(self) {
+        let PreparedRecording { recorder, targets, layout, .. } = self;
+        if recorder.cancel() {
+            remove_unused(targets, &layout);
+        }
+    }
+}
+
+/// Removes directories in which nothing was recorded, with the files that lanes make before the first frame. What is foreign
+/// in one stays, and it with that. One that does not answer is given up.
+fn remove_unused(targets: Vec<Arc<Directory>>, layout: &RawLayout) {
+    for (lane, target) in (0..).zip(targets) {
+        let Some(directory) = Arc::into_inner(target) else { continue };
+        let own = RawLayout { head: Head { lane, ..layout.head }, ..layout.clone() };
+        let names = own.names_before_frames();
+        let path = directory.path().to_owned();
+        drop(in_time(PATIENCE, path, move || drop(directory.remove_unused(&names))));
+    }
+}
+
+/// Whose packets are taken.
+fn allowed(allow: &[AllowedSender]) -> Result<Allowed, ServiceError> {
+    let named = |allow: &AllowedSender| match allow {
+        AllowedSender::Any => None,
+        AllowedSender::Only(address) => Some(*address),
+    };
+    match allow {
+        [] => Ok(Allowed::First),
+        [AllowedSender::Any] => Ok(Allowed::Any),
+        allow => {
+            let named: Option<Vec<_>> = allow.iter().map(named).collect();
+            let contradiction = "--allow any is everybody: name no other beside it";
+            named.map(Allowed::Named).ok_or_else(|| ServiceError::AskedWrongly(contradiction.into()))
+        }
+    }
+}
+
+/// What an instrument's file says of its stream, and today's date.
+fn said(instrument: &Instrument) -> Known {
+    let today = (Calendar::now().time.0 / 1_000_000_000).saturating_sub(YEAR_2000);
+    Known { begins: today, ..Known::of(instrument) }
+}
+
+/// What is known of a stream before it comes. Where packets have serial numbers, the frames of a second are learned from
+/// them: the instrument may be set to another rate than its file says.
+fn known(instrument: &Instrument, packets: &Packets) -> Known {
+    let known = said(instrument);
+    let frames_per_second = known.frames_per_second.filter(|_| packets.serial().is_none());
+    Known { frames_per_second, ..known }
+}

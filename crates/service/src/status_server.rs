@@ -1,0 +1,66 @@
+//! The status of a recording that nobody commands, for programs that watch it while it runs: the same as the service
+//! tells.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use nilometer_acquisition::Status;
+use nilometer_model::{Moment, Nanos};
+use nilometer_storage::Calendar;
+
+use crate::{
+    console::{Console, Published},
+    error::{OperatorLog, ServiceError},
+    http,
+    listener::{listen, spawn},
+    recording::settings::RecordingSettings,
+    state::{ServiceConfiguration, ServiceState},
+};
+
+/// Answers what is asked of a recording over HTTP, and takes no orders.
+#[derive(Debug)]
+pub struct StatusServer {
+    published: Arc<Mutex<Published>>,
+    is_open: bool,
+    told: Option<Nanos>,
+}
+
+/// How often figures are brought up to date.
+const TELL: Nanos = Nanos::from_millis(200);
+
+impl StatusServer {
+    /// Listens at this address and port; without one nobody is answered. Other machines reach it only if `beyond` allows that.
+    ///
+    /// # Errors
+    ///
+    /// It can't listen there, or must not.
+    pub fn open(at: Option<&str>, beyond: bool, log: OperatorLog) -> Result<Self, ServiceError> {
+        let (console, published) = Console::without_orders();
+        let listener = at.map(|address| listen("http", address, beyond, log)).transpose()?;
+        let is_open = listener.is_some();
+        if let Some(listener) = listener {
+            spawn("http", move || http::serve(&listener, &console))?;
+        }
+        Ok(StatusServer { published, is_open, told: None })
+    }
+
+    /// A recording is prepared, or runs.
+    pub fn enter(&self, state: ServiceState, name: &str, settings: &RecordingSettings) {
+        let report = &mut self.published.lock().unwrap_or_else(PoisonError::into_inner).report;
+        report.state = state;
+        report.since = Moment(Calendar::now().time);
+        report.start = settings.wishes().start;
+        report.stop = settings.wishes().stop;
+        report.name = Some(name.to_owned());
+        report.configuration = ServiceConfiguration::of(settings);
+        report.version = env!("CARGO_PKG_VERSION");
+    }
+
+    /// Tells how the recording is, if somebody may look and it is due: every 200 ms.
+    pub fn tell(&mut self, now: Nanos, status: impl FnOnce() -> Status) {
+        let due = self.told.is_none_or(|told| now.since(told) >= TELL);
+        if self.is_open && due {
+            self.told = Some(now);
+            self.published.lock().unwrap_or_else(PoisonError::into_inner).report.recording = Some(status());
+        }
+    }
+}

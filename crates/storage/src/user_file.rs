@@ -1,0 +1,139 @@
+//! Reading what a user wrote for this program: plans, instruments, conditions, configurations.
+
+use std::{
+    fs::File,
+    io::{self, Read},
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+};
+
+use nilometer_model::{
+    Bytes, Instrument, InstrumentError,
+    catalogue::{self, BuiltIn, UnknownName},
+};
+use rustix::fs::OFlags;
+
+use crate::{PATIENCE, TargetError, in_time};
+
+/// No such file is longer.
+const LENGTH_MAX: Bytes = Bytes(1 << 20);
+
+/// A text that a user named, and what messages call it: a built-in name, or the path as it was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedText {
+    /// A name of the catalogue, or a path.
+    pub name: String,
+    /// What it says.
+    pub text: String,
+}
+
+/// Why there is nothing to be read of what a user named.
+#[derive(Debug, thiserror::Error)]
+pub enum UserFileError {
+    /// It is neither built in nor a path.
+    #[error(transparent)]
+    Unknown(#[from] UnknownName),
+    /// It is missing, no plain file, too long or no text.
+    #[error("can't read the {what} {path}")]
+    Unreadable {
+        /// What it was to be, such as a plan.
+        what: String,
+        /// As the user named it.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: io::Error,
+    },
+    /// The storage that it is on does not answer.
+    #[error(transparent)]
+    Hung(#[from] TargetError),
+    /// It was read, and is no instrument.
+    #[error(transparent)]
+    Instrument(#[from] InstrumentError),
+}
+
+/// The text of a small file; `what` names its kind in messages. A path may be wrong, or come from somebody else: nothing but
+/// a plain file of at most a mebibyte is opened, since a fifo or a device may give nothing, or no end, for ever, and storage
+/// that does not answer is given up after [`PATIENCE`].
+pub fn read(path: &Path, what: &str) -> Result<String, UserFileError> {
+    let place = path.to_owned();
+    let text = in_time(PATIENCE, path.into(), move || text(&place))?;
+    text.map_err(|source| UserFileError::Unreadable { what: what.into(), path: path.into(), source })
+}
+
+/// A text by its built-in name among these, or by the path of a small file.
+pub fn find(name: &str, among: &[BuiltIn], what: &str) -> Result<NamedText, UserFileError> {
+    let found = catalogue::look_up(name, among, what)?;
+    let text = match found {
+        Some(built_in) => built_in.text.to_owned(),
+        None => read(Path::new(name), what)?,
+    };
+    Ok(NamedText { name: name.to_owned(), text })
+}
+
+/// An instrument by its name in the catalogue, or by the path of its file.
+pub fn instrument(name: &str) -> Result<Instrument, UserFileError> {
+    let NamedText { name, text } = find(name, &catalogue::INSTRUMENTS, "instrument")?;
+    Ok(Instrument::parse(&text, &name)?)
+}
+
+/// The first kilobytes of a file, as far as it is text.
+pub fn beginning(path: &Path) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    open_plain(path)?.take(1 << 12).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn open_plain(path: &Path) -> io::Result<File> {
+    let no_plain_file = || io::Error::other("it is no plain file");
+    // To open a device may already do something.
+    if !path.metadata()?.is_file() {
+        return Err(no_plain_file());
+    }
+    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = File::options().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(no_plain_file()) }
+}
+
+fn text(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    open_plain(path)?.take(LENGTH_MAX.0 + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > LENGTH_MAX.0 {
+        return Err(io::Error::other(format!("it is longer than {LENGTH_MAX}")));
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_plain_small_file_is_refused_and_never_waited_for() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = |name: &str| directory.path().join(name);
+        std::fs::write(path("plan.toml"), "title = \"t\"\n").expect("space");
+        assert_eq!(read(&path("plan.toml"), "plan").expect("it can be read"), "title = \"t\"\n");
+        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+        rustix::fs::mkfifoat(rustix::fs::CWD, path("fifo"), mode).expect("a fifo");
+        std::fs::write(path("long"), vec![b' '; LENGTH_MAX.0 as usize + 1]).expect("space");
+        std::fs::write(path("binary"), [0xff; 9]).expect("space");
+        for name in ["fifo", "long", "binary", ".", "none"] {
+            let error = read(&path(name), "plan").expect_err(name).to_string();
+            assert!(error.starts_with("can't read the plan "), "{error}");
+        }
+        for device in ["/dev/zero", "/dev/tty", "/proc/self/mem"] {
+            read(Path::new(device), "plan").expect_err(device);
+        }
+    }
+
+    #[test]
+    fn an_instrument_is_found_by_its_name_and_by_its_path() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = directory.path().join("fila10g-1g.toml");
+        let built_in = find("fila10g-1g", &catalogue::INSTRUMENTS, "instrument").expect("built in");
+        std::fs::write(&path, &built_in.text).expect("space");
+        let own = instrument(path.to_str().expect("a plain name")).expect("valid");
+        assert_eq!(own.name, instrument("fila10g-1g").expect("built in").name);
+        assert!(matches!(instrument("fila10g"), Err(UserFileError::Unknown(_))));
+    }
+}
