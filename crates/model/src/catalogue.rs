@@ -25,8 +25,8 @@ pub const PLANS: [BuiltIn; 7] =
     built_in!("plans": "desy", "evlbi", "nus", "packets", "pandata", "quick", "wa105");
 
 /// The instruments of `instruments/`.
-pub const INSTRUMENTS: [BuiltIn; 19] = built_in!(
-    "instruments": "eiger-4m", "eiger2-16m", "excalibur-3m", "fila10g-1g", "fila10g-2g", "fila10g-4g", "fila10g-512m", "jungfrau-4m", "pco-4000", "pco-edge", "pco-edge-stack", "pilatus-2m", "pilatus-6m", "small-files", "template", "vlbi-16g", "vlbi-32g", "wa105-compressed", "wa105-raw"
+pub const INSTRUMENTS: [BuiltIn; 32] = built_in!(
+    "instruments": "citius-840k", "dune-readout-unit", "eht-64g", "eiger-4m", "eiger2-16m", "eiger2-4m-8bit", "em-movie", "excalibur-3m", "fila10g-1g", "fila10g-2g", "fila10g-4g", "fila10g-512m", "jungfrau-4m", "jungfrau-4m-2khz", "jungfrau-9m", "meerkat-visibilities", "pco-4000", "pco-edge", "pco-edge-stack", "pilatus-2m", "pilatus-6m", "pilatus4-4m", "sequencer", "small-files", "stem-480g", "template", "timepix4", "vgos-16g", "vgos-32g", "vlbi-16g", "wa105-compressed", "wa105-raw"
 );
 
 /// The facilities of `facilities/`.

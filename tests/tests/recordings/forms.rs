@@ -176,7 +176,7 @@ fn every_instrument_of_the_catalogue_simulates_and_verifies() {
     let to = kept.path().to_str().expect("plain names");
     let list = run(&["instrument", "list"]);
     let names: Vec<_> = list.stdout.lines().filter_map(|line| line.split_whitespace().next()).collect();
-    assert!(names.len() >= 18, "{list:?}");
+    assert!(names.len() >= 31, "{list:?}");
     for name in names {
         let arguments = ["simulate", name, "--to", to, "--name", name, "--reserve", "0 B", "--rate", "20 Hz"];
         let ended =

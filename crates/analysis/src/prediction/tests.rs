@@ -401,5 +401,5 @@ fn what_a_detector_compresses_is_predicted_as_it_comes() {
     let row = &study.predictions.rows[0];
     assert_eq!(row.rate.to_string(), "507 MB/s", "not the 9.6 GB/s of its pixels");
     assert_eq!(row.on[0].as_ref().expect("known").carried, Some(true));
-    assert_eq!(row.assumed, ["shape", "pixel", "frame_rate", "data"]);
+    assert_eq!(row.assumed, ["pixel", "frame_rate", "data"]);
 }

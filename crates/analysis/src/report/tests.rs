@@ -335,7 +335,7 @@ fn what_is_assumed_and_what_is_not_in_it_is_marked_and_explained() {
         let text = text.replace('\\', "").split_whitespace().collect::<Vec<_>>().join(" ");
         for part in [
             "~507 MB/s",
-            "~ rests on what no source gives but is assumed: data of pilatus-6m; shape, pixel, frame rate, data of \
+            "~ rests on what no source gives but is assumed: data of pilatus-6m; pixel, frame rate, data of \
              eiger2-16m.",
             "– not predicted: on A pilatus-6m: it was not measured how fast files are made.",
         ] {

@@ -143,13 +143,26 @@ mod tests {
             ("fila10g-2g", 2048e6 / 8.0, 1e-9),
             ("fila10g-4g", 4056e6 / 8.0, 1e-9),
             ("vlbi-16g", 16e9 / 8.0, 1e-9),
-            ("vlbi-32g", 32e9 / 8.0, 1e-9),
+            ("vgos-16g", 16e9 / 8.0, 1e-9),
+            ("vgos-32g", 32e9 / 8.0, 1e-9),
+            ("eht-64g", 64e9 / 8.0, 0.03),
+            ("meerkat-visibilities", 32768.0 * 8320.0 * 10.0 / 8.0, 1e-9),
+            ("jungfrau-4m-2khz", 17e9, 0.02),
+            ("jungfrau-9m", 36e9, 0.05),
+            // Printed as GB, and met by GiB.
+            ("citius-840k", 27.0 * 1_073_741_824.0, 0.01),
+            ("timepix4", 160e9 / 8.0, 1e-9),
             ("wa105-raw", 130e9 / 8.0, 1e-6),
             ("wa105-compressed", 20e9 / 8.0, 1e-9),
             ("small-files", 20.0 * 100.0 * 65536.0, 1e-9),
         ] {
             let rate = instrument(name).expect(name).mean_rate().0;
             assert!((rate / published - 1.0).abs() <= tolerance, "{name}: {rate} B/s");
+        }
+        // Pauses apart.
+        for (name, published) in [("dune-readout-unit", 10e9), ("stem-480g", 480e9 / 8.0)] {
+            let rate = instrument(name).expect(name).rate().0;
+            assert!((rate / published - 1.0).abs() <= 0.04, "{name}: {rate} B/s");
         }
         for name in ["eiger-4m", "eiger2-16m"] {
             let rate = instrument(name).expect(name).mean_rate().0 * 8.0;
@@ -189,7 +202,7 @@ mod tests {
         {
             assert!(text.contains(part), "{part} in {text}");
         }
-        assert!(shown(&instrument("pco-edge").expect("built in")).contains("assumed     data\n"));
+        assert!(shown(&instrument("pco-edge").expect("built in")).contains("assumed     frame_rate, data\n"));
     }
 
     #[test]
