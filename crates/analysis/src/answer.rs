@@ -1,7 +1,7 @@
 //! The question that a campaign answers and the answers in a few words: what stands at the top of a page, for somebody who
 //! reads no further.
 
-use nilometer_model::{ByteRate, Nanos};
+use nilometer_model::ByteRate;
 
 use crate::{
     Decision, Finding, OpenQuestion, Study, TrialVerdict, Verdict,
@@ -115,33 +115,23 @@ fn open(open: &OpenQuestion) -> ShortAnswer {
 
 fn evidence(verdict: &Verdict, trial: &TrialVerdict) -> Vec<String> {
     let TrialVerdict { duration, longest_stall, cores, .. } = trial;
-    let mut evidence = Vec::new();
+    let mut evidence = vec![format!("Tested for {duration} at {}", verdict.rate)];
     match &verdict.finding {
         Finding::Carried(_) => {
-            evidence.push(format!(
-                "No {} lost in {duration}: {}",
-                trial.smallest(),
-                fewer_losses(*duration).join("; ")
-            ));
+            evidence.push(format!("No {} lost: {}", trial.smallest(), fewer_losses(*duration).join("; ")));
             let covering = ByteRate(trial.covering(verdict.rate).0 as f64).to_string().replace("/s", "");
             evidence
                 .push(format!("The longest stall was {longest_stall}, which a buffer of {covering} covers"));
         }
         Finding::Lost(_) => {
-            evidence.push(format!("{} were lost in {duration}", lost_frames(trial)));
+            evidence.push(format!("{} were lost", lost_frames(trial)));
             evidence.push(format!("The longest stall was {longest_stall}"));
         }
         Finding::Undecided(_) => {}
     }
     evidence.push(format!("The recorder used {cores:.2} cores"));
-    if *duration < LONG {
-        evidence.push(format!("Tested for {duration} at {}", verdict.rate));
-    }
     evidence
 }
-
-/// A shorter test is said to be one, beside what it showed.
-const LONG: Nanos = Nanos::from_millis(3_600_000);
 
 #[cfg(test)]
 mod tests {

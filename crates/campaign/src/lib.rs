@@ -33,5 +33,5 @@ pub use ingest::{Pass, sample_of};
 pub use resolve::{ResolveError, resolve, with_archive, with_ceiling, with_source};
 pub use resume::{go_on, recorded_trials, remove_left_runs};
 pub use rounds::{Campaign, CampaignError, Now, Progress, Ran};
-pub use supervise::{CampaignStep, SoFar};
+pub use supervise::{BufferLevel, CampaignStep, SoFar};
 pub use turns::Trials;

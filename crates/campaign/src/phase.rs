@@ -29,7 +29,7 @@ use crate::{
     barrier::Barrier,
     cluster::{Cluster, ClusterDecision, RankReport, failed_on_any, measured_by_all},
     settle::{Baseline, settle},
-    supervise::{Crew, Heartbeat, Report, SoFar, Watch, Work},
+    supervise::{Crew, DoneSinceBeat, Heartbeat, Report, SoFar, Watch, Work},
     surroundings::{Moment, Surroundings},
     workload::{self, Stonewall, WorkerPart, WorkerPlace},
 };
@@ -375,13 +375,15 @@ fn run_worker(job: &Job, report: &dyn Fn(Report)) -> Result<Report, String> {
 fn driven(drive: Drive<'_>, mut tally: Tally, start: Nanos, pulse: &Heartbeat) -> Work {
     let usage = Usage::of_thread();
     let run_delay = process::run_delay();
-    let (mut beat, mut bytes, mut operations) = (start, 0, 0);
+    let mut beat = start;
+    let mut told = DoneSinceBeat::default();
     let ended = drive.run_while(|completion| {
         tally.observe(completion);
         if completion.finished.since(beat) > Heartbeat::BEAT {
-            let totals = tally.totals();
-            let cease = pulse.beat(completion.finished, totals.bytes - bytes, totals.operations - operations);
-            (beat, bytes, operations) = (completion.finished, totals.bytes, totals.operations);
+            let done = DoneSinceBeat::in_all(&tally);
+            let cease = pulse.beat(completion.finished, done.since(told));
+            beat = completion.finished;
+            told = done;
             if cease {
                 return ControlFlow::Break(());
             }

@@ -46,6 +46,9 @@ pub(crate) struct Heartbeat {
     last: AtomicU64,
     bytes: AtomicU64,
     operations: AtomicU64,
+    /// Nanoseconds.
+    latency_sum: AtomicU64,
+    errors: AtomicU64,
     /// The campaign ends: no more operations.
     cease: AtomicBool,
 }
@@ -55,11 +58,45 @@ impl Heartbeat {
     pub(crate) const BEAT: Nanos = Nanos::from_millis(50);
 
     /// A worker lives, and did so much since its last beat. Whether it must stop.
-    pub(crate) fn beat(&self, now: Nanos, bytes: u64, operations: u64) -> bool {
+    pub(crate) fn beat(&self, now: Nanos, done: DoneSinceBeat) -> bool {
         self.last.store(now.0, Ordering::Relaxed);
-        self.bytes.fetch_add(bytes, Ordering::Relaxed);
-        self.operations.fetch_add(operations, Ordering::Relaxed);
+        self.bytes.fetch_add(done.bytes, Ordering::Relaxed);
+        self.operations.fetch_add(done.operations, Ordering::Relaxed);
+        self.latency_sum.fetch_add(done.latency_sum.0, Ordering::Relaxed);
+        self.errors.fetch_add(done.errors, Ordering::Relaxed);
         self.cease.load(Ordering::Relaxed)
+    }
+}
+
+/// What a worker did between two beats.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct DoneSinceBeat {
+    bytes: u64,
+    operations: u64,
+    latency_sum: Nanos,
+    errors: u64,
+}
+
+impl DoneSinceBeat {
+    /// All that a worker did since it began.
+    pub(crate) fn in_all(tally: &Tally) -> Self {
+        let totals = tally.totals();
+        DoneSinceBeat {
+            bytes: totals.bytes,
+            operations: totals.operations,
+            latency_sum: tally.latency_sum(),
+            errors: tally.error_count(),
+        }
+    }
+
+    /// What is more than at the beat before.
+    pub(crate) fn since(self, before: DoneSinceBeat) -> Self {
+        DoneSinceBeat {
+            bytes: self.bytes - before.bytes,
+            operations: self.operations - before.operations,
+            latency_sum: self.latency_sum.since(before.latency_sum),
+            errors: self.errors - before.errors,
+        }
     }
 }
 
@@ -70,10 +107,27 @@ pub struct SoFar {
     pub bytes: u64,
     /// Operations finished.
     pub operations: u64,
+    /// The latencies of these operations, added up; nothing of a recording, whose frames are counted otherwise.
+    pub latency_sum: Nanos,
+    /// Errors of the storage, of all kinds; of a recording, frames that were lost.
+    pub errors: u64,
+    /// Of a recording, how full the memory is that frames wait in.
+    pub buffer: Option<BufferLevel>,
     /// Since the barrier; nothing while it is still prepared.
     pub elapsed: Nanos,
     /// What is done besides, where that takes seconds.
     pub step: CampaignStep,
+}
+
+/// How full the memory is that the frames of a recording wait in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct BufferLevel {
+    /// Frames that wait, or are being written.
+    pub frames: u64,
+    /// The most at once so far.
+    pub most: u64,
+    /// Frames there is room for.
+    pub room: u64,
 }
 
 /// Part of a recording in which no frames come.
@@ -238,8 +292,10 @@ impl Watch<'_> {
         SoFar {
             bytes: sum(|pulse| &pulse.bytes),
             operations: sum(|pulse| &pulse.operations),
+            latency_sum: Nanos(sum(|pulse| &pulse.latency_sum)),
+            errors: sum(|pulse| &pulse.errors),
             elapsed,
-            step: CampaignStep::Working,
+            ..SoFar::default()
         }
     }
 }

@@ -30,9 +30,9 @@ use crate::{
     explained,
     occupied::{refuse_in_use, refuse_twice},
     plan::{Scale, load},
-    progress::Show,
+    progress::{ProgressOptions, Show},
     recordings::{RECORDED, Recordings},
-    report::palette,
+    report,
     resume::resumed,
     signals::stop_on_signal,
     tell,
@@ -73,6 +73,8 @@ pub(crate) struct Evaluate {
     /// The seed of all random decisions, instead of the plan's
     #[arg(long)]
     seed: Option<u64>,
+    #[command(flatten)]
+    progress: ProgressOptions,
     // Last: its heading is that of all options behind it.
     #[command(flatten)]
     recordings: Recordings,
@@ -104,6 +106,7 @@ pub(crate) struct Ready {
 
 impl Evaluate {
     pub(crate) fn execute(&self) -> Outcome {
+        self.progress.apply();
         let ready = if self.resume { resumed(self)? } else { self.begun()? };
         let head = record_head(&ready.resolved, VERSION);
         let Ready { path, resolved, mut record, done, trials, in_use } = ready;
@@ -118,7 +121,7 @@ impl Evaluate {
         let cluster = Arc::new(Alone);
         let campaign =
             Campaign { targets: in_use, archive: second, resolved, record, done, trials, stop, cluster };
-        let mut show = Show::new(&head);
+        let mut show = Show::new(&head, self.progress);
         let ran = campaign.run(&mut |progress| show.tell(&progress));
         show.clear();
         // Where the record can't be written any more, a phase may still run.
@@ -276,8 +279,13 @@ fn answered(Ran { record, missing }: Ran, path: &Path) -> Outcome {
     drop(record);
     let results = nilometer_record::read(path).run()?;
     let study = Study::of(&results).with_catalogue(&catalogue::instruments());
-    tell::result(format_args!("\n{}", terminal(&study, palette())));
+    tell::result(format_args!("\n{}", terminal(&study, report::layout())));
     tell::result_line(format_args!("\nRecord: {}", path.display()));
+    // The campaign is done and its record is kept: that no page could be written is said, and is no fault of the answer.
+    match report::write_page(&study, path) {
+        Ok(page) => tell::result_line(format_args!("Page:   {}", page.display())),
+        Err(error) => tell::note(format_args!("no page was written: {}", explained(&error))),
+    }
     ended(&study, missing, path)
 }
 

@@ -1,6 +1,7 @@
 //! `nilometer report`: the report of a record, in one of five formats.
 
 use std::{
+    ffi::OsStr,
     fs,
     io::IsTerminal,
     path::{Path, PathBuf},
@@ -10,7 +11,7 @@ use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
 use nilometer_analysis::{
     Study,
-    report::{Palette, csv, html, json, markdown, terminal},
+    report::{Palette, TextLayout, csv, html, json, markdown, terminal},
 };
 use nilometer_model::{Results, catalogue};
 use nilometer_storage::user_file;
@@ -33,7 +34,7 @@ pub(crate) struct Report {
 /// How a report is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// Text of at most 100 columns
+    /// Text as wide as the terminal, 100 columns at the most
     Terminal,
     /// One file with charts, which opens offline
     Html,
@@ -50,14 +51,14 @@ impl Report {
         let results = nilometer_record::read(&self.record).input()?;
         let output = self.output.clone().or_else(|| self.default_output());
         let Some(path) = output else {
-            tell::result(self.text(&results, palette()));
+            tell::result(self.text(&results, layout()));
             return Ok(());
         };
         refuse_the_record(&path, &self.record).input()?;
         if self.output.is_none() {
             refuse_foreign(&path).input()?;
         }
-        fs::write(&path, self.text(&results, Palette::Plain))
+        fs::write(&path, self.text(&results, TextLayout::plain()))
             .with_context(|| format!("can't write {}", path.display()))
             .run()?;
         tell::note(format_args!("Report: {}", path.display()));
@@ -70,16 +71,25 @@ impl Report {
         (self.format == Format::Html).then(|| PathBuf::from(name).with_added_extension("html"))
     }
 
-    fn text(&self, results: &Results, palette: Palette) -> String {
+    fn text(&self, results: &Results, layout: TextLayout) -> String {
         let study = Study::of(results).with_catalogue(&catalogue::instruments());
         match self.format {
-            Format::Terminal => terminal(&study, palette),
+            Format::Terminal => terminal(&study, layout),
             Format::Html => html(&study),
             Format::Markdown => markdown(&study),
             Format::Csv => csv(&study),
             Format::Json => json(&study),
         }
     }
+}
+
+/// Writes the page of a record beside it, in the place of an earlier one of the same name; where it is.
+pub(crate) fn write_page(study: &Study<'_>, record: &Path) -> anyhow::Result<PathBuf> {
+    let page = record.with_extension("html");
+    refuse_the_record(&page, record)?;
+    refuse_foreign(&page)?;
+    fs::write(&page, html(study)).with_context(|| format!("can't write {}", page.display()))?;
+    Ok(page)
 }
 
 /// A report can be made again, a record can't: it is never overwritten, by whatever name.
@@ -99,14 +109,27 @@ fn refuse_foreign(page: &Path) -> anyhow::Result<()> {
     let begins = user_file::beginning(page).unwrap_or_default();
     let shown = page.display();
     ensure!(
-        begins.starts_with("<!DOCTYPE html>") && begins.contains("– Nilometer</title>"),
+        begins.starts_with("<!DOCTYPE html>") && begins.contains("content=\"Nilometer\""),
         "{shown} exists and is no report of nilometer: move it away, or choose an --output"
     );
     Ok(())
 }
 
-/// Colours only where a person reads them, and only if they did not ask for none (<https://no-color.org>).
-pub(crate) fn palette() -> Palette {
-    let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    if std::io::stdout().is_terminal() && !refused { Palette::Coloured } else { Palette::Plain }
+/// As wide as the terminal that results go to. Colours only where a person reads them, the terminal has some, and they did
+/// not ask for none (<https://no-color.org>).
+pub(crate) fn layout() -> TextLayout {
+    let stdout = std::io::stdout();
+    if !stdout.is_terminal() {
+        return TextLayout::plain();
+    }
+    let is =
+        |name: &str, wanted: fn(&OsStr) -> bool| std::env::var_os(name).is_some_and(|value| wanted(&value));
+    let refused = is("NO_COLOR", |value| !value.is_empty()) || is("TERM", |value| value == "dumb");
+    let palette = if refused { Palette::Plain } else { Palette::Coloured };
+    // A terminal that does not say how wide it is has 0 columns here.
+    let columns = rustix::termios::tcgetwinsize(&stdout).map_or(0, |size| usize::from(size.ws_col));
+    TextLayout::new(palette, if columns == 0 { USUAL_COLUMNS } else { columns })
 }
+
+/// Of a terminal that does not say.
+const USUAL_COLUMNS: usize = 80;

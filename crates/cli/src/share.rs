@@ -32,13 +32,13 @@ impl Share {
             return;
         }
         self.told = Some(now);
-        tell::rewrite_line(line(self.what, done, self.all, now));
+        tell::rewrite_lines(&line(self.what, done, self.all, now), 0);
     }
 
     /// Removes the line.
     pub(crate) fn clear(&mut self) {
         if self.told.take().is_some() {
-            tell::erase_line();
+            tell::rewrite_lines("", 1);
         }
     }
 }

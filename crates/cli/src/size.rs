@@ -11,7 +11,7 @@ use nilometer_model::{
     },
 };
 
-use crate::{Blame, Outcome, facility::load, report::palette, tell};
+use crate::{Blame, Outcome, facility::load, report::layout, tell};
 use limits::FoundLimits;
 
 mod limits;
@@ -90,7 +90,7 @@ impl Size {
         let sized =
             Sized { title, demand: &demand, limits: &limits, sizing: &sizing, remarks: &remarks, checked };
         match self.format {
-            Format::Text => tell::result(sizing_text(&sized, palette())),
+            Format::Text => tell::result(sizing_text(&sized, layout())),
             Format::Json => tell::result(sizing_json(&sized)),
         }
         Ok(())

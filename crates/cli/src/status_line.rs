@@ -1,4 +1,4 @@
-//! A line on a terminal that is rewritten in place while something runs.
+//! Lines on a terminal that are rewritten in place while something runs.
 
 use std::io::IsTerminal;
 
@@ -7,8 +7,8 @@ use crate::tell;
 /// See the module. What else is printed must [`StatusLine::clear`] it first.
 #[derive(Debug, Default)]
 pub(crate) struct StatusLine {
-    /// Whether the last line is one to be rewritten.
-    shown: bool,
+    /// How many lines are there to be rewritten.
+    shown: usize,
 }
 
 /// Wider lines are hard to follow, and narrower terminals than this can't show one.
@@ -22,7 +22,7 @@ impl StatusLine {
         std::io::stderr().is_terminal()
     }
 
-    /// Shows what `text` makes for a width, if there is a terminal.
+    /// Shows what `text` makes for a width, if there is a terminal: a line, or several.
     pub(crate) fn rewrite(&mut self, text: impl FnOnce(usize) -> String) {
         let stderr = std::io::stderr();
         if !stderr.is_terminal() {
@@ -32,14 +32,16 @@ impl StatusLine {
         let columns = if columns == 0 { USUAL } else { columns };
         // A line that fills the last column would wrap on some terminals.
         let width = columns.saturating_sub(1).clamp(*WIDTHS.start(), *WIDTHS.end());
-        tell::rewrite_line(text(width));
-        self.shown = true;
+        let text = text(width);
+        tell::rewrite_lines(&text, self.shown);
+        self.shown = text.lines().count();
     }
 
-    /// Removes the line, before something else is printed.
+    /// Removes the lines, before something else is printed.
     pub(crate) fn clear(&mut self) {
-        if std::mem::take(&mut self.shown) {
-            tell::erase_line();
+        let shown = std::mem::take(&mut self.shown);
+        if shown > 0 {
+            tell::rewrite_lines("", shown);
         }
     }
 }

@@ -32,6 +32,8 @@ const PIECE: usize = 4096;
 
 /// Notes that found no room since the last that did.
 static LEFT_OUT: AtomicU64 = AtomicU64::new(0);
+/// Whether notes are JSON objects.
+static AS_JSON: AtomicBool = AtomicBool::new(false);
 /// Whether the reader of the results has left.
 static LEFT: AtomicBool = AtomicBool::new(false);
 /// Why results could not be written.
@@ -64,13 +66,22 @@ pub(crate) fn lost_results() -> Option<io::Error> {
 
 /// A line of its own on stderr.
 pub(crate) fn note(text: impl Display) {
-    let left_out = LEFT_OUT.swap(0, Ordering::Relaxed);
-    let before = if left_out == 0 {
-        String::new()
+    let text = visible(&text.to_string());
+    if AS_JSON.load(Ordering::Relaxed) {
+        note_object(&serde_json::json!({ "event": "note", "text": text }));
     } else {
-        format!("({left_out} lines before this one found no room on the terminal or in the pipe)\n")
+        note_line(&text);
+    }
+}
+
+fn note_line(text: &str) {
+    let left_out = LEFT_OUT.swap(0, Ordering::Relaxed);
+    let before = match left_out {
+        0 => String::new(),
+        _ if AS_JSON.load(Ordering::Relaxed) => format!("{{\"event\":\"left_out\",\"lines\":{left_out}}}\n"),
+        _ => format!("({left_out} lines before this one found no room on the terminal or in the pipe)\n"),
     };
-    if !write_in_time(&format!("{before}{}\n", visible(&text.to_string())), PATIENCE) {
+    if !write_in_time(&format!("{before}{text}\n"), PATIENCE) {
         LEFT_OUT.fetch_add(left_out + 1, Ordering::Relaxed);
     }
 }
@@ -82,7 +93,13 @@ pub(crate) fn log(text: &str) {
 
 /// Why the program ends.
 pub(crate) fn last_note(text: impl Display) {
-    write_in_time(&format!("nilometer: {}\n", visible(&text.to_string())), LAST_PATIENCE);
+    let text = visible(&text.to_string());
+    let line = if AS_JSON.load(Ordering::Relaxed) {
+        serde_json::json!({ "event": "fault", "text": text }).to_string()
+    } else {
+        format!("nilometer: {text}")
+    };
+    write_in_time(&format!("{line}\n"), LAST_PATIENCE);
 }
 
 /// Without characters that would command a terminal: names of files and of recordings may hold any.
@@ -96,14 +113,29 @@ pub(crate) fn visible(text: &str) -> String {
     text.chars().map(shown).collect()
 }
 
-/// Puts a line in the place of the last one of the terminal on stderr. One that would wait is left out: another follows.
-pub(crate) fn rewrite_line(text: impl Display) {
-    write_in_time(&format!("\r\x1b[K{text}"), Nanos(0));
+/// Puts lines in the place of the last `shown` ones of the terminal on stderr. What would wait is left out: more follows.
+pub(crate) fn rewrite_lines(text: &str, shown: usize) {
+    write_in_time(&rewriting(text, shown), Nanos(0));
 }
 
-/// Removes that line.
-pub(crate) fn erase_line() {
-    rewrite_line("");
+/// What a terminal does for that: the cursor stands at the end of the last of the lines, before and after. `ESC [ A` moves it
+/// up, `ESC [ J` erases what is below (ECMA-48, 8.3.22 and 8.3.39).
+fn rewriting(text: &str, shown: usize) -> String {
+    let up = match shown {
+        0 | 1 => String::new(),
+        lines => format!("\x1b[{}A", lines - 1),
+    };
+    format!("\r{up}\x1b[J{text}")
+}
+
+/// Notes are objects from now on, a JSON object a line, for a program that reads them.
+pub(crate) fn notes_as_json() {
+    AS_JSON.store(true, Ordering::Relaxed);
+}
+
+/// A line of its own on stderr, as it is: one that would wait is left out and counted.
+pub(crate) fn note_object(object: &serde_json::Value) {
+    note_line(&object.to_string());
 }
 
 /// Writes to stderr as far as it takes it without waiting for longer; whether it took all.
@@ -136,6 +168,13 @@ fn has_room(stderr: &io::StderrLock<'_>, patience: Nanos) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_are_rewritten_from_the_first() {
+        assert_eq!(rewriting("a", 0), "\r\x1b[Ja");
+        assert_eq!(rewriting("a\nb", 1), "\r\x1b[Ja\nb");
+        assert_eq!(rewriting("", 2), "\r\x1b[1A\x1b[J");
+    }
 
     #[test]
     fn a_name_commands_no_terminal() {

@@ -29,6 +29,8 @@ pub struct Tally {
     files: Vec<Option<Begun>>,
     totals: WorkerTotals,
     latency: Histogram,
+    /// Of all operations that count, together.
+    latency_sum: Nanos,
     lateness: Histogram,
     series: Series,
     errors: BTreeMap<i32, u64>,
@@ -58,6 +60,7 @@ impl Tally {
             files: Vec::new(),
             totals: WorkerTotals::default(),
             latency: Histogram::default(),
+            latency_sum: Nanos(0),
             lateness: Histogram::default(),
             series: Series::new(start),
             errors: BTreeMap::new(),
@@ -101,7 +104,9 @@ impl Tally {
 
     #[inline]
     fn count(&mut self, what: Begun, finished: Nanos) {
-        self.latency.add(finished.since(what.issued).0);
+        let latency = finished.since(what.issued);
+        self.latency.add(latency.0);
+        self.latency_sum += latency;
         self.lateness.add(what.issued.since(what.due).0);
         if self.totals.operations == 0 {
             self.totals.first_done = finished.since(self.start);
@@ -167,6 +172,16 @@ impl Tally {
     /// What was done so far.
     pub fn totals(&self) -> &WorkerTotals {
         &self.totals
+    }
+
+    /// The latencies of all operations that counted so far, added up: over their number it is the mean.
+    pub fn latency_sum(&self) -> Nanos {
+        self.latency_sum
+    }
+
+    /// Errors so far, of all kinds.
+    pub fn error_count(&self) -> u64 {
+        self.errors.values().sum()
     }
 
     /// Adds the worker to its sample.

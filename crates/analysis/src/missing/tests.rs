@@ -9,7 +9,7 @@ use super::*;
 use crate::{
     Study,
     made_up::{camera, described},
-    report::{Palette, html, json, markdown, terminal},
+    report::{TextLayout, html, json, markdown, terminal},
 };
 
 const PLAN: &str = r#"
@@ -109,7 +109,7 @@ fn what_does_not_apply_on_a_target_is_said_and_is_not_incomplete() {
     let unused: Vec<_> =
         missing.unused.iter().map(|unused| (unused.target, unused.cells, unused.of)).collect();
     assert_eq!(unused, [(0, 2, 3), (1, 2, 3)]);
-    let text = terminal(&Study::of(&results), Palette::Plain);
+    let text = terminal(&Study::of(&results), TextLayout::plain());
     assert!(text.contains("NOT MEASURED\n  - large files: 2 of 3 cells are not measured on A"), "{text}");
 }
 
@@ -168,7 +168,8 @@ fn the_limit_that_was_recorded_is_the_answer_so_far() {
     let head = "17 of 18 measurements are there: the time limit of 3 min was reached; `nilometer evaluate --resume` goes on";
     assert_eq!(study.missing.sentences()[0], head);
     let flat = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    for text in [terminal(&study, Palette::Plain), html(&study), markdown(&study).replace('\\', "")].map(flat)
+    for text in
+        [terminal(&study, TextLayout::plain()), html(&study), markdown(&study).replace('\\', "")].map(flat)
     {
         let place = |part: &str| text.find(part).unwrap_or_else(|| panic!("`{part}` in {text}"));
         assert!(place("17 of 18 measurements") < place("large files: 2 of 3"), "{text}");

@@ -39,7 +39,7 @@ pub(super) const LEGEND: &str = "processor time of the recorder for each packet,
                                  behind it the share that was lost";
 
 /// Wide enough for a time and a share.
-const COLUMN: usize = 17;
+pub(super) const COLUMN: usize = 17;
 /// Headers of small packets take so much more than those of large ones.
 const ALIKE: f64 = 1.04;
 

@@ -12,10 +12,10 @@ use super::words::NONE;
 
 /// Stands in front of a rate that is assumed.
 const ASSUMED: &str = "~";
-/// Targets beside each other in a terminal.
+/// Targets beside each other in a terminal, at the most.
 const BESIDE: usize = 4;
-/// Columns of a terminal for a name, a rate, and a target.
-const NAME: usize = 30;
+/// Columns of a terminal for a name, a rate, and a target, which has two more behind it for a sign.
+const NAME: usize = 28;
 const RATE: usize = 10;
 const PROSPECT: usize = 13;
 
@@ -189,10 +189,12 @@ impl Page {
             return;
         }
         self.line("", "");
-        self.line(BOLD, &format!("{}: {SUBTITLE}", title(predictions).to_uppercase()));
+        self.paragraph(BOLD, "", &format!("{}: {SUBTITLE}", title(predictions).to_uppercase()));
         let targets: Vec<usize> = (0..study.results.targets.len()).collect();
         if is_table(predictions) {
-            targets.chunks(BESIDE).for_each(|targets| self.prospects_on(predictions, targets));
+            let room = self.width() - 2 - NAME - RATE;
+            let beside = (room / (PROSPECT + 2)).clamp(1, BESIDE);
+            targets.chunks(beside).for_each(|targets| self.prospects_on(predictions, targets));
         }
         if predictions.records() && predictions.predicts() {
             self.paragraph(DIM, "  ", "* recorded.");

@@ -1,10 +1,14 @@
-//! The report in a terminal: at most 100 columns, units everywhere, the answers last, where they are seen.
+//! The report in a terminal: as wide as that is, units everywhere, the answers last, where they are seen. Tables drop columns
+//! where there is no room for them, and paragraphs are wrapped: no line is wider than the terminal.
 
 use nilometer_model::plan::Phase;
 
 use crate::{CellOutcome, Decision, Grade, Quantity, Question, Study, StudyStage, Verdict, letter};
 
-use super::{packets, words};
+use super::{
+    latency_columns::{LatencyColumn, shown},
+    packets, words,
+};
 
 /// Whether the terminal shows colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,17 +34,44 @@ pub(super) const RED: &str = "1;31";
 pub(super) const GREEN: &str = "1;32";
 pub(super) const YELLOW: &str = "33";
 
-const WIDTH: usize = 100;
-/// What is left of the figures: parameters and phase.
-const LEFT: usize = 58;
+/// How wide a text is, in columns, and whether it has colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TextLayout {
+    palette: Palette,
+    width: usize,
+}
+
+/// Wider text is hard to read; in less no table has room.
+const WIDTHS: std::ops::RangeInclusive<usize> = 60..=100;
+
+impl TextLayout {
+    /// For so many columns, or the nearest number that text can be written in: 60 to 100.
+    pub fn new(palette: Palette, columns: usize) -> Self {
+        TextLayout { palette, width: columns.clamp(*WIDTHS.start(), *WIDTHS.end()) }
+    }
+
+    /// Without colours and as wide as is easy to read: for a file, or another program.
+    pub fn plain() -> Self {
+        TextLayout::new(Palette::Plain, usize::MAX)
+    }
+}
+
+/// Columns of real, user, system and wait time.
+const TIMES: usize = 4 * 9;
+/// Columns of a rate with its interval, and of a target's letter.
+const RATE: usize = 19;
+const LETTER: usize = 4;
 /// Stages with more rows than this are shown by target, rates only.
 const ROWS_MOST: usize = 40;
-/// Targets beside each other.
+/// Targets beside each other at the most, and the columns of each.
 const BESIDE: usize = 4;
+const BESIDE_WIDTH: usize = 18;
+/// What is left of them at the least.
+const BESIDE_LEFT: usize = 24;
 
 /// The whole report as text.
-pub fn terminal(study: &Study<'_>, palette: Palette) -> String {
-    let mut page = Page::new(palette);
+pub fn terminal(study: &Study<'_>, layout: TextLayout) -> String {
+    let mut page = Page::new(layout);
     page.head(study);
     page.missing(study);
     for stage in &study.stages {
@@ -58,12 +89,28 @@ pub fn terminal(study: &Study<'_>, palette: Palette) -> String {
 /// Text as it grows, line by line.
 pub(super) struct Page {
     text: String,
-    palette: Palette,
+    layout: TextLayout,
 }
 
 impl Page {
-    pub(super) fn new(palette: Palette) -> Self {
-        Page { text: String::new(), palette }
+    pub(super) fn new(layout: TextLayout) -> Self {
+        Page { text: String::new(), layout }
+    }
+
+    /// Columns there are.
+    pub(super) fn width(&self) -> usize {
+        self.layout.width
+    }
+
+    /// The columns of latencies that there is room for beside the rate.
+    fn latencies(&self) -> Vec<LatencyColumn> {
+        shown(self.width() - LETTER - RATE)
+    }
+
+    /// What is left of the figures: parameters and phase.
+    fn left(&self) -> usize {
+        let latencies: usize = self.latencies().iter().map(|column| column.width()).sum();
+        self.width() - LETTER - RATE - latencies
     }
 
     pub(super) fn text(self) -> String {
@@ -71,7 +118,7 @@ impl Page {
     }
 
     pub(super) fn line(&mut self, code: &str, text: &str) {
-        let painted = self.palette.paint(code, text.trim_end());
+        let painted = self.layout.palette.paint(code, text.trim_end());
         self.text.push_str(&painted);
         self.text.push('\n');
     }
@@ -84,7 +131,7 @@ impl Page {
         if let Some((_, last)) = parts.last_mut() {
             last.truncate(last.trim_end().len());
         }
-        let line: String = parts.iter().map(|(code, text)| self.palette.paint(code, text)).collect();
+        let line: String = parts.iter().map(|(code, text)| self.layout.palette.paint(code, text)).collect();
         self.text.push_str(&line);
         self.text.push('\n');
     }
@@ -92,7 +139,7 @@ impl Page {
     /// `first` before the first line, as much space before the others.
     pub(super) fn paragraph(&mut self, code: &str, first: &str, text: &str) {
         let indent = first.chars().count();
-        for (number, line) in wrapped(text, WIDTH - indent).iter().enumerate() {
+        for (number, line) in wrapped(text, self.width() - indent).iter().enumerate() {
             let before = if number == 0 { first.to_owned() } else { " ".repeat(indent) };
             self.text.push_str(&before);
             self.line(code, line);
@@ -125,21 +172,23 @@ impl Page {
     fn stage(&mut self, stage: &StudyStage<'_>) {
         self.line("", "");
         if stage.outcomes.len() > ROWS_MOST && stage.targets().len() > 1 {
-            self.line(BOLD, &clipped(&stage.name.to_uppercase(), WIDTH));
+            self.line(BOLD, &clipped(&stage.name.to_uppercase(), self.width()));
             self.paragraph(DIM, "  ", &stage.common);
             for question in &stage.questions {
-                for targets in stage.targets().chunks(BESIDE) {
+                for targets in stage.targets().chunks(self.beside_each_other()) {
                     self.beside(stage, question, targets);
                 }
             }
             self.ceiling(stage);
             return;
         }
-        let name = clipped(&stage.name.to_uppercase(), LEFT);
-        self.line(BOLD, &format!("{name:<LEFT$} {:>3} {:>18} {:>9} {:>7}", "", "rate", "p99", "cores"));
+        let left = self.left();
+        let name = padded(&clipped(&stage.name.to_uppercase(), left), left);
+        let latencies: String = self.latencies().iter().map(|column| column.heading()).collect();
+        self.line(BOLD, &format!("{name}{:LETTER$}{:>RATE$}{latencies}", "", "rate"));
         self.paragraph(DIM, "  ", &stage.common);
         let mut told = String::new();
-        self.rows(stage, &mut |page, left, outcome| {
+        self.rows(stage, left, &mut |page, left, outcome| {
             page.row(left, outcome, stage.quantity(outcome), &mut told);
         });
         self.ceiling(stage);
@@ -158,21 +207,28 @@ impl Page {
         if stage.question(Phase::Source).is_none() {
             return;
         }
+        let width = self.left().min(self.width() - LETTER - TIMES);
         let figures = |texts: [&str; 4]| texts.map(|text| format!(" {text:>8}")).concat();
-        self.line(DIM, &format!("{:<LEFT$} {:>3}{}", "  TIME", "", figures(words::TIMES)));
-        self.rows(stage, &mut |page, left, outcome| {
+        self.line(DIM, &format!("{}{:LETTER$}{}", padded("  TIME", width), "", figures(words::TIMES)));
+        self.rows(stage, width, &mut |page, left, outcome| {
             let times = words::times(outcome);
-            let [left, target] = [padded(left, LEFT), letter(outcome.target)];
-            page.line("", &format!("{left} {target:>3}{}", figures(times.each_ref().map(String::as_str))));
+            let [left, target] = [padded(left, width), letter(outcome.target)];
+            let times = figures(times.each_ref().map(String::as_str));
+            page.line("", &format!("{left}{target:>LETTER$}{times}"));
         });
     }
 
-    /// A row for each outcome; parameters and phase where they change.
-    fn rows(&mut self, stage: &StudyStage<'_>, row: &mut dyn FnMut(&mut Self, &str, &CellOutcome<'_>)) {
+    /// A row for each outcome; parameters and phase where they change, in so many columns.
+    fn rows(
+        &mut self,
+        stage: &StudyStage<'_>,
+        left: usize,
+        row: &mut dyn FnMut(&mut Self, &str, &CellOutcome<'_>),
+    ) {
         let phases = stage.questions.iter().map(|question| question.phase.name().len()).max();
         let phases = phases.unwrap_or(0);
         let labels = stage.cells.iter().map(|cell| chars(&cell.label)).max().unwrap_or(0);
-        let labels = if labels + phases + 4 > LEFT { 0 } else { labels };
+        let labels = if labels + phases + 4 > left { 0 } else { labels };
         let (mut last_cell, mut last_phase) = (None, None);
         for outcome in &stage.outcomes {
             let label = stage.cell(outcome.cell).map_or("", |cell| &cell.label);
@@ -190,19 +246,20 @@ impl Page {
 
     /// `told` is the kind of reason that was given last for invalid repeats: it is not repeated at every row.
     fn row(&mut self, left: &str, outcome: &CellOutcome<'_>, quantity: Quantity, told: &mut String) {
-        let left = padded(left, LEFT);
+        let left = padded(left, self.left());
+        let latencies = self.latencies();
         let target = letter(outcome.target);
         let again = matches!(outcome.invalid.as_slice(), [reason] if reason.worst.what() == told);
-        let figures = words::rate(outcome, quantity).map(|rate| figures(&rate, outcome));
-        let known = figures.or_else(|| Some(format!("{:>18}", words::at_least(outcome, quantity)?)));
+        let figures = words::rate(outcome, quantity).map(|rate| figures(&rate, outcome, &latencies));
+        let known = figures.or_else(|| Some(format!("{:>RATE$}", words::at_least(outcome, quantity)?)));
         let all = outcome.samples.len();
         match known {
-            Some(known) => self.line("", &format!("{left} {target:>3} {known}")),
+            Some(known) => self.line("", &format!("{left}{target:>LETTER$}{known}")),
             None if again => {
                 let invalid = format!("INVALID in {all} of {all} repeats: as above");
-                return self.line(RED, &format!("{left} {target:>3} {invalid}"));
+                return self.paragraph(RED, &format!("{left}{target:>LETTER$} "), &invalid);
             }
-            None => self.line("", &format!("{left} {target:>3}")),
+            None => self.line("", &format!("{left}{target:>LETTER$}")),
         }
         for (line, reason) in words::invalid(outcome).into_iter().zip(&outcome.invalid) {
             let what = reason.worst.what();
@@ -215,7 +272,7 @@ impl Page {
     /// A row for each cell, a column for each of a few targets.
     fn beside(&mut self, stage: &StudyStage<'_>, question: &Question, targets: &[usize]) {
         let letters = columns(targets.iter().map(|target| letter(*target)));
-        let left = WIDTH - 18 * BESIDE + 1;
+        let left = self.width() - BESIDE_WIDTH * self.beside_each_other() + 1;
         self.line(DIM, &format!("{}{letters}", padded(&format!("  {}", question.phase.name()), left)));
         for cell in &stage.cells {
             let in_row = |o: &&CellOutcome<'_>| o.cell == cell.index && o.phase == question.phase;
@@ -235,14 +292,20 @@ impl Page {
         }
     }
 
+    /// Targets that have room beside what they are compared in.
+    fn beside_each_other(&self) -> usize {
+        ((self.width() - BESIDE_LEFT) / BESIDE_WIDTH).clamp(1, BESIDE)
+    }
+
     /// What recording packets costs: a row for each rate, a column for each size.
     fn curves(&mut self, study: &Study<'_>) {
         let tables = study.curves.chunk_by(|a, b| (a.target, a.onto_nothing) == (b.target, b.onto_nothing));
         for curves in tables {
             self.line("", "");
-            self.line(BOLD, &packets::heading(&curves[0]).to_uppercase());
+            self.paragraph(BOLD, "", &packets::heading(&curves[0]).to_uppercase());
             self.paragraph(DIM, "  ", packets::LEGEND);
-            for row in packets::table(curves) {
+            let sizes = ((self.width() - 2) / packets::COLUMN).saturating_sub(1).max(1);
+            for row in curves.chunks(sizes).flat_map(packets::table) {
                 self.line("", &format!("  {row}"));
             }
             for sentence in curves.iter().map(packets::begins) {
@@ -316,12 +379,11 @@ impl Page {
     }
 }
 
-/// Rate, latency and cores in their columns.
-fn figures(rate: &str, outcome: &CellOutcome<'_>) -> String {
+/// Rate, latencies and cores in their columns.
+fn figures(rate: &str, outcome: &CellOutcome<'_>, latencies: &[LatencyColumn]) -> String {
     let gap = if rate.contains('±') { "" } else { "        " };
-    let p99 = words::quantile(outcome, 0.99);
-    let cores = words::cores(outcome, |cores| cores.own);
-    format!("{:>18} {p99:>9} {cores:>7}", format!("{rate}{gap}"))
+    let latencies: String = latencies.iter().map(|column| column.figure(outcome)).collect();
+    format!("{:>RATE$}{latencies}", format!("{rate}{gap}"))
 }
 
 /// Figures beside each other.

@@ -8,7 +8,7 @@ use nilometer_model::{
 
 mod recorded;
 
-use super::{Palette, csv, html, json, markdown, terminal};
+use super::{Palette, TextLayout, csv, html, json, markdown, terminal};
 use crate::{
     Study,
     made_up::{described, planned, writes},
@@ -233,7 +233,7 @@ fn a_page_says_what_was_found() {
         "A is 30 % faster than B",
         "✗ No",
         "does not carry it",
-        "delay of frames at the instrument&#39;s rate, from due until",
+        "delay of frames, from due until",
         "The seed of all random decisions was 77",
         "write: latency",
         "read: over time",
@@ -246,9 +246,12 @@ fn a_page_says_what_was_found() {
 #[test]
 fn the_terminal_is_never_wider_than_it_is_and_never_commanded() {
     for (name, results) in zoo() {
-        let text = terminal(&studied(&results), Palette::Plain);
-        let wide: Vec<&str> = text.lines().filter(|line| line.chars().count() > 100).collect();
-        assert_eq!(wide, [""; 0], "{name}");
+        for width in [60, 72, 80, 100] {
+            let text = terminal(&studied(&results), TextLayout::new(Palette::Plain, width));
+            let wide: Vec<&str> = text.lines().filter(|line| line.chars().count() > width).collect();
+            assert_eq!(wide, [""; 0], "{name} in {width} columns");
+        }
+        let text = terminal(&studied(&results), TextLayout::plain());
         assert!(text.chars().all(|letter| letter == '\n' || !letter.is_control()), "{name}: {text:?}");
         assert!(text.lines().all(|line| line.trim_end() == line), "{name}: blanks at a line's end");
     }
@@ -257,7 +260,7 @@ fn the_terminal_is_never_wider_than_it_is_and_never_commanded() {
 #[test]
 fn the_terminal_ends_with_the_answers() {
     let results = recorded(results(2, vec![writes("one", "1048576 B", 1)], &[Phase::Write], 6));
-    let text = terminal(&studied(&results), Palette::Plain);
+    let text = terminal(&studied(&results), TextLayout::plain());
     let place = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part} is missing in: {text}"));
     assert!(place("ONE  ") < place("COMPARED") && place("COMPARED") < place("VERDICT for"));
     assert!(text.contains("    write  A is 28 % faster than B (") && text.contains(" MB/s ±"), "{text}");
@@ -268,7 +271,7 @@ fn every_report_for_people_says_what_is_predicted_and_that_it_is() {
     let results = results(2, vec![writes("one", "1048576 B", 1)], &[Phase::Write], 6);
     let study = studied(&results);
     let table = "PREDICTED: how many times the rate of each instrument the storage takes";
-    let text = terminal(&study, Palette::Plain);
+    let text = terminal(&study, TextLayout::plain());
     let (_, end) = text.split_once(table).unwrap_or_else(|| panic!("{text}"));
     assert!(end.contains("hungry") && end.contains("900 GB/s") && end.contains("no: 0.00 x"), "{end}");
     let words: Vec<&str> = end.split_whitespace().collect();
@@ -281,7 +284,7 @@ fn every_report_for_people_says_what_is_predicted_and_that_it_is() {
             assert!(text.contains(part), "{part} is missing in: {text}");
         }
     }
-    let coloured = terminal(&study, Palette::Coloured);
+    let coloured = terminal(&study, TextLayout::new(Palette::Coloured, 100));
     assert!(coloured.contains("\u{1b}[1;31m   no: 0.00 x"), "what is not carried is seen: {coloured}");
     let document: serde_json::Value = serde_json::from_str(&json(&study)).expect("JSON");
     let hungry = &document["instruments"][2];
@@ -294,7 +297,7 @@ fn every_report_for_people_says_what_is_predicted_and_that_it_is() {
 fn the_table_tells_what_was_recorded_from_what_is_predicted() {
     let results = recorded(results(2, vec![writes("one", "1048576 B", 1)], &[Phase::Write], 6));
     let study = studied(&results);
-    let text = terminal(&study, Palette::Plain);
+    let text = terminal(&study, TextLayout::plain());
     let (table, verdict) = text.split_once("VERDICT for").expect("verdicts come last");
     assert!(table.contains("RECORDED AND PREDICTED") && table.contains("no: 2.0 x *"), "{table}");
     assert!(!verdict.contains("PREDICTED"), "{verdict}");
@@ -312,7 +315,7 @@ fn the_table_tells_what_was_recorded_from_what_is_predicted() {
 fn without_anything_to_predict_from_the_reason_stands_for_the_table() {
     let results = results(1, vec![writes("one", "1048576 B", 1)], &[Phase::Read], 6);
     let study = studied(&results);
-    for text in [terminal(&study, Palette::Plain), html(&study), markdown(&study)] {
+    for text in [terminal(&study, TextLayout::plain()), html(&study), markdown(&study)] {
         let text = text.replace('\\', "");
         assert!(text.contains("– not predicted: on A all 2: no sequential write was measured."), "{text}");
         assert!(!text.contains("hungry"), "a table of dashes says nothing: {text}");
@@ -331,7 +334,7 @@ fn what_is_assumed_and_what_is_not_in_it_is_marked_and_explained() {
         Instrument::parse(&std::fs::read_to_string(&path).expect("a file"), name).expect("valid")
     });
     let study = Study::of(&results).with_catalogue(&files);
-    for text in [terminal(&study, Palette::Plain), html(&study), markdown(&study)] {
+    for text in [terminal(&study, TextLayout::plain()), html(&study), markdown(&study)] {
         let text = text.replace('\\', "").split_whitespace().collect::<Vec<_>>().join(" ");
         for part in [
             "~507 MB/s",
@@ -349,7 +352,7 @@ fn invalid_repeats_are_named_in_every_report_for_people() {
     let mut results = results(1, vec![writes("one", "1048576 B", 1)], &[Phase::Read], 3);
     results.samples[0].sample.invalid = Some(Invalid::WarmRead);
     let study = studied(&results);
-    for text in [terminal(&study, Palette::Plain), html(&study), markdown(&study)] {
+    for text in [terminal(&study, TextLayout::plain()), html(&study), markdown(&study)] {
         assert!(text.contains("INVALID in 1 of 3 repeats: the read came from the page cache"), "{text}");
     }
 }
@@ -366,7 +369,7 @@ fn where_the_tool_waited_in_every_repeat_a_lower_bound_is_given() {
     }
     let study = studied(&results);
     let why = "INVALID in 3 of 3 repeats: the tool itself waited for a processor: at worst 700 ms of 1 s, allowed 200 ms";
-    for text in [terminal(&study, Palette::Plain), html(&study), markdown(&study)] {
+    for text in [terminal(&study, TextLayout::plain()), html(&study), markdown(&study)] {
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(text.contains("at least 412 MB/s") && text.contains(why), "{text}");
     }
@@ -379,7 +382,7 @@ fn where_the_tool_waited_in_every_repeat_a_lower_bound_is_given() {
     );
     assert!(figure["bytes_per_second"].is_null(), "a bound is no figure");
     results.samples[0].sample.invalid = None;
-    let text = terminal(&studied(&results), Palette::Plain);
+    let text = terminal(&studied(&results), TextLayout::plain());
     assert!(!text.contains("at least"), "a valid repeat says more: {text}");
 }
 
@@ -393,7 +396,7 @@ fn a_copy_shows_where_its_time_went() {
     }
     let study = studied(&results);
     for (text, row) in [
-        (terminal(&study, Palette::Plain), "  A      8 s    1.1 s    2.3 s    4.6 s"),
+        (terminal(&study, TextLayout::plain()), "  A      8 s    1.1 s    2.3 s    4.6 s"),
         (markdown(&study), " | 8 s | 1.1 s | 2.3 s | 4.6 s | "),
         (html(&study), "<td class=\"f\">8 s</td><td class=\"f\">1.1 s</td><td class=\"f\">2.3 s</td>"),
     ] {
@@ -403,7 +406,7 @@ fn a_copy_shows_where_its_time_went() {
     let fields = ["real", "user", "system", "wait"].map(|field| document["figures"][1][field].as_u64());
     assert_eq!(fields, [8000, 1100, 2300, 4600].map(|millis| Some(millis * 1_000_000)));
     results.samples.retain(|measured| measured.key.phase == Phase::Write);
-    let text = terminal(&studied(&results), Palette::Plain);
+    let text = terminal(&studied(&results), TextLayout::plain());
     assert!(!text.contains("  TIME"), "only where data are copied: {text}");
 }
 
@@ -411,7 +414,7 @@ fn a_copy_shows_where_its_time_went() {
 fn the_terminal_gives_a_reason_once() {
     let mut results = results(2, vec![writes("one", "1048576 B", 1)], &[Phase::Read, Phase::Write], 3);
     results.samples.iter_mut().for_each(|m| m.sample.invalid = Some(Invalid::WarmRead));
-    let text = terminal(&studied(&results), Palette::Plain);
+    let text = terminal(&studied(&results), TextLayout::plain());
     let stage = text.split("KEEP IN MIND").next().unwrap_or_default();
     let count = |part: &str| stage.matches(part).count();
     let counts = [count("the read came from the page cache"), count("INVALID in 3 of 3 repeats: as above")];

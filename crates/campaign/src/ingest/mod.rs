@@ -25,7 +25,7 @@ use nilometer_storage::{
 use crate::{
     phase::{Run, traffic_since},
     settle::settle,
-    supervise::{CampaignStep, GLANCE, SoFar},
+    supervise::{BufferLevel, CampaignStep, GLANCE, SoFar},
     surroundings::Surroundings,
 };
 use follow::{Followed, LiveReaders, Report};
@@ -200,9 +200,24 @@ fn watched(run: &Run, job: &Job<'_>, members: &mut [Member], tell: &mut dyn FnMu
         }
         let (bytes, operations) =
             work.bins().iter().fold((0, 0), |sum, bin| (sum.0 + bin.bytes, sum.1 + bin.operations));
-        tell(SoFar { bytes, operations, elapsed, ..SoFar::default() });
+        let (buffer, errors) = buffers(members, run.clock.now());
+        tell(SoFar { bytes, operations, errors, buffer: Some(buffer), elapsed, ..SoFar::default() });
     }
     cut
+}
+
+/// How full the memory of all recorders together is, and how many frames they lost.
+fn buffers(members: &[Member], now: Nanos) -> (BufferLevel, u64) {
+    let mut level = BufferLevel::default();
+    let mut lost = 0;
+    for member in members {
+        let seen = member.recorder.ring().glance(now);
+        level.frames += seen.in_use as u64;
+        level.most += seen.books.high as u64;
+        level.room += seen.books.slots as u64;
+        lost += seen.books.lost();
+    }
+    (level, lost)
 }
 
 /// All frames come as fast as they are taken.

@@ -101,6 +101,8 @@ pub struct Now<'a> {
     pub targets: &'a [usize],
     /// Which cell, or behind the cells which recording.
     pub cell: usize,
+    /// Which repeat of it, from 0; those of the warm-up come first.
+    pub repeat: u32,
     /// Which part of it.
     pub phase: Phase,
     /// What it did so far.
@@ -458,7 +460,16 @@ fn now(
     of: usize,
     left: Option<Nanos>,
 ) -> Progress<'_> {
-    Progress::Now(Now { targets: &turn.targets, cell: turn.cell, phase, so_far, done, of, left })
+    Progress::Now(Now {
+        targets: &turn.targets,
+        cell: turn.cell,
+        repeat: turn.repeat,
+        phase,
+        so_far,
+        done,
+        of,
+        left,
+    })
 }
 
 /// How long a storage system that still works may take to remove a file.

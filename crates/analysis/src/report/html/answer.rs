@@ -40,10 +40,12 @@ fn write_answer(
     names_instrument: bool,
 ) -> std::fmt::Result {
     let (class, sign) = class_and_sign(answer.decision);
+    // What is not decided is followed by why, and not by a verb.
+    let colon = if answer.decision == Decision::NotDecided { ":" } else { "" };
     let instrument = if names_instrument { format!("{}: ", answer.instrument) } else { String::new() };
     write!(
         page,
-        "<div class=\"answer {class}\"><p class=\"reply\">{sign} {}</p><div><p class=\"claim\">{}<b>{} {}</b> {}</p><ul>",
+        "<div class=\"answer {class}\"><p class=\"reply\">{sign} {}</p><div><p class=\"claim\">{}<b>{} {}</b>{colon} {}</p><ul>",
         answer.decision.reply(),
         Escaped(&instrument),
         letter(answer.target),

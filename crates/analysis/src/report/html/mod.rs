@@ -36,7 +36,7 @@ fn write_page(page: &mut String, study: &Study<'_>) -> std::fmt::Result {
     write!(
         page,
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\
+         <meta name=\"generator\" content=\"Nilometer\"/><meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\
          <title>{title} – Nilometer</title><style>{STYLE}</style></head><body>"
     )?;
     write_header(page, study, &short)?;

@@ -10,7 +10,7 @@ use nilometer_model::{
 };
 
 use super::{Checked, Sized, sizing_json, sizing_text};
-use crate::report::Palette;
+use crate::report::TextLayout;
 
 const WICKED: &str =
     "a facility \u{1b}[31m\nwith a name that goes on and on and on and on and on and on and on and on and on";
@@ -72,7 +72,7 @@ fn written(write: impl Fn(&Sized<'_>) -> String) -> String {
 
 #[test]
 fn the_text_is_narrow_and_has_the_answer_and_every_assumption() {
-    let text = written(|sized| sizing_text(sized, Palette::Plain));
+    let text = written(|sized| sizing_text(sized, TextLayout::plain()));
     for line in text.lines() {
         assert!(line.chars().count() <= 100 && !line.contains('\u{1b}'), "{line}");
     }

@@ -1,4 +1,4 @@
-//! A sizing in a terminal: the answer first, then the stages, then all that it rests on. At most 100 columns.
+//! A sizing in a terminal: the answer first, then the stages, then all that it rests on.
 
 use nilometer_model::{
     Nanos,
@@ -9,14 +9,14 @@ use super::{
     Checked, Sized,
     basis::{basis, counted, decimal, detail, is_assumed, origin, percent, word},
 };
-use crate::report::terminal::{Page, Palette, YELLOW};
+use crate::report::terminal::{Page, TextLayout, YELLOW};
 
 const BOLD: &str = "1";
 const DIM: &str = "2";
 
 /// The whole as text.
-pub fn sizing_text(sized: &Sized<'_>, palette: Palette) -> String {
-    let mut page = Page::new(palette);
+pub fn sizing_text(sized: &Sized<'_>, layout: TextLayout) -> String {
+    let mut page = Page::new(layout);
     page.paragraph(BOLD, "", &format!("SIZING for {}", sized.title));
     page.paragraph("", "  ", &comes(sized));
     page.line("", "");
@@ -107,23 +107,33 @@ fn space(sized: &Sized<'_>, buffer: &BufferCapacity) -> Vec<String> {
     sentences
 }
 
+/// Columns of the table with where each limit is from.
+const STAGES_WIDTH: usize = 97;
+
 fn stages(page: &mut Page, sized: &Sized<'_>) {
+    let wide = page.width() >= STAGES_WIDTH;
+    let origin_heading = if wide { "  limit is" } else { "" };
     let head = format!(
-        "{:<16} {:>13}  {:<26} {:>8} {:>8}  {:<8}",
-        "STAGE", "asked for", "one element gives", "needed", "left", "limit is"
+        "{:<16} {:>13}  {:<26} {:>8} {:>8}{origin_heading}",
+        "STAGE", "asked for", "one element gives", "needed", "left"
     );
     page.line(BOLD, &head);
     let limiting = sized.sizing.limiting().place;
     for stage in &sized.sizing.stages {
         let gives = format!("{} a {}", stage.limit, stage.place.element());
         let left = percent(1.0 - stage.used);
-        let mark = if stage.place == limiting { "  <- limits" } else { "" };
+        let mark = match (stage.place == limiting, wide) {
+            (false, _) => "",
+            (true, true) => "  <- limits",
+            (true, false) => " <",
+        };
         let code = if stage.place == limiting { BOLD } else { "" };
         let from = origin(stage.place, sized.limits);
+        let from = if wide { format!("  {from:<8}") } else { String::new() };
         page.line(
             code,
             &format!(
-                "{:<16} {:>13}  {gives:<26} {:>8} {left:>8}  {from:<8}{mark}",
+                "{:<16} {:>13}  {gives:<26} {:>8} {left:>8}{from}{mark}",
                 stage.place.what(),
                 asked(stage, sized),
                 stage.needed

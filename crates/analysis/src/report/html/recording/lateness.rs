@@ -10,18 +10,18 @@ use super::super::latency::{Distribution, Extent, extent, quantiles};
 const FIRST_SERIES: usize = 4;
 
 /// A chart for each target, all with the same axis of time. The time that the buffer covers is drawn as a reference.
-pub(super) fn charts(study: &Study<'_>, title: &str, samples: &[&Measured]) -> Vec<String> {
+pub(super) fn charts(study: &Study<'_>, samples: &[&Measured]) -> Vec<String> {
     let of_targets: Vec<(&Measured, Vec<Distribution<'_>>)> =
         samples.iter().map(|measured| (*measured, kinds(study, measured))).collect();
     let all: Vec<Distribution<'_>> = of_targets.iter().flat_map(|(_, kinds)| kinds.clone()).collect();
     let extent = extent(&all);
-    of_targets.iter().filter_map(|(measured, kinds)| chart(title, measured, kinds, extent)).collect()
+    of_targets.iter().filter_map(|(measured, kinds)| chart(measured, kinds, extent)).collect()
 }
 
-fn chart(title: &str, measured: &Measured, kinds: &[Distribution<'_>], extent: Extent) -> Option<String> {
+fn chart(measured: &Measured, kinds: &[Distribution<'_>], extent: Extent) -> Option<String> {
     let ingest = measured.sample.ingest.as_ref()?;
     let buffer = Nanos(ingest.slots * ingest.period.0);
-    let title = format!("{}: delay of frames {title}, from due until", letter(measured.key.target));
+    let title = format!("{}: delay of frames, from due until", letter(measured.key.target));
     quantiles(&title, "frames", kinds, Some(buffer), extent)
 }
 

@@ -153,7 +153,7 @@ fn write_paced(
 ) -> std::fmt::Result {
     let mut charts: Vec<String> = over_time::rate("rate over time", samples, rate).into_iter().collect();
     charts.extend(over_time::ring("buffer in use over time", samples));
-    charts.extend(lateness::charts(study, "at the instrument's rate", samples));
+    charts.extend(lateness::charts(study, samples));
     if charts.is_empty() {
         return Ok(());
     }

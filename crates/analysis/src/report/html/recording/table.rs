@@ -36,7 +36,7 @@ pub(super) fn write(page: &mut String, recording: &StudyRecording<'_>) -> std::f
         recording.samples.iter().filter_map(|&measured| Some((measured, measured.sample.ingest.as_ref()?)));
     let (trials, others): (Vec<_>, Vec<_>) = made.partition(|(_, ingest)| ingest.goal.searches());
     page.push_str(
-        "<h3>All recordings</h3><div class=\"scroll\"><table><thead><tr><th>target</th><th>pace</th><th>meanwhile</th>",
+        "<div class=\"screen\"><h3>All recordings</h3><div class=\"scroll\"><table><thead><tr><th>target</th><th>pace</th><th>meanwhile</th>",
     );
     for name in COLUMNS {
         write!(page, "<th class=\"f\">{name}</th>")?;
@@ -46,7 +46,9 @@ pub(super) fn write(page: &mut String, recording: &StudyRecording<'_>) -> std::f
         write_row(page, measured, ingest)?;
     }
     page.push_str("</tbody></table></div>");
-    write_trials(page, &trials)
+    write_trials(page, &trials)?;
+    page.push_str("</div>");
+    Ok(())
 }
 
 fn write_row(page: &mut String, measured: &Measured, ingest: &Ingest) -> std::fmt::Result {

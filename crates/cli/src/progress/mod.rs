@@ -1,21 +1,51 @@
-//! What a campaign says while it runs, on stderr: a line for every sample, and on a terminal one more, rewritten in place,
-//! for what runs now.
+//! What a campaign says while it runs, on stderr: a line for every sample, and on a terminal two more, rewritten in place, for
+//! what runs now; or a JSON object a line, for programs; or nothing.
+
+mod object;
 
 use std::collections::VecDeque;
 
-use nilometer_campaign::{CampaignStep, Now, Progress, SoFar};
+use clap::{Args, ValueEnum};
+
+use nilometer_campaign::{BufferLevel, CampaignStep, Now, Progress, SoFar};
 use nilometer_model::{
     ByteRate, Bytes, Ingest, Measured, Nanos, Results, Sample,
     plan::Goal,
     search::{SearchEnd, Trial},
 };
 
+use nilometer_storage::Clock;
+
 use crate::{status_line::StatusLine, tell};
+
+/// What is told while something runs.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct ProgressOptions {
+    /// How progress is told on stderr: a line a measurement, or one JSON object a line
+    #[arg(long, value_enum, default_value_t = ProgressForm::Text, value_name = "FORM")]
+    progress: ProgressForm,
+    /// Tell no progress: only the results, and what went wrong
+    #[arg(long, short, conflicts_with = "progress")]
+    quiet: bool,
+}
+
+/// How progress is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ProgressForm {
+    /// For people
+    Text,
+    /// For programs: one object a line, about once a second and for each measurement
+    Json,
+}
 
 /// Tells the progress of a campaign.
 #[derive(Debug)]
 pub(crate) struct Show<'a> {
     head: &'a Results,
+    options: ProgressOptions,
+    clock: Clock,
+    /// When it was last told what runs.
+    told: Option<Nanos>,
     recent: Recent,
     line: StatusLine,
     /// Which targets are not used any more.
@@ -24,9 +54,12 @@ pub(crate) struct Show<'a> {
 
 impl<'a> Show<'a> {
     /// `head` names targets and cells.
-    pub(crate) fn new(head: &'a Results) -> Self {
+    pub(crate) fn new(head: &'a Results, options: ProgressOptions) -> Self {
         Show {
             head,
+            options,
+            clock: Clock::start(),
+            told: None,
             recent: Recent::default(),
             line: StatusLine::default(),
             left_out: vec![false; head.targets.len()],
@@ -35,6 +68,31 @@ impl<'a> Show<'a> {
 
     /// Says it.
     pub(crate) fn tell(&mut self, progress: &Progress<'_>) {
+        if let Progress::LeftOut { target, .. } = progress {
+            self.left_out[*target] = true;
+        }
+        match self.options {
+            // That a target is not used any more went wrong.
+            ProgressOptions { quiet: true, .. } if !matches!(progress, Progress::LeftOut { .. }) => {}
+            ProgressOptions { progress: ProgressForm::Json, .. } => self.tell_object(progress),
+            ProgressOptions { progress: ProgressForm::Text, .. } => self.tell_text(progress),
+        }
+    }
+
+    fn tell_object(&mut self, progress: &Progress<'_>) {
+        let mut recent = SoFar::default();
+        if let Progress::Now(now) = progress {
+            recent = self.recent.see(now.so_far);
+            let time = self.clock.now();
+            if self.told.is_some_and(|told| time.since(told) < OBJECTS_EVERY) {
+                return;
+            }
+            self.told = Some(time);
+        }
+        tell::note_object(&object::object(self.head, progress, recent));
+    }
+
+    fn tell_text(&mut self, progress: &Progress<'_>) {
         match progress {
             Progress::Now(now) => self.rewrite(now),
             Progress::Measured { done, of, left, measured, trial } => {
@@ -58,7 +116,6 @@ impl<'a> Show<'a> {
             }
             Progress::LeftOut { target, why } => {
                 self.clear();
-                self.left_out[*target] = true;
                 tell::note(format_args!("{}: left out from here on: {why}", called(self.head, *target)));
             }
             Progress::Event(what) => {
@@ -82,6 +139,18 @@ impl<'a> Show<'a> {
         let recent = self.recent.see(now.so_far);
         let head = self.head;
         self.line.rewrite(|width| status(head, now, recent, width));
+    }
+}
+
+/// How often programs are told what runs.
+const OBJECTS_EVERY: Nanos = Nanos::from_millis(1000);
+
+impl ProgressOptions {
+    /// Everything that is printed on stderr from now on is told so.
+    pub(crate) fn apply(self) {
+        if self.progress == ProgressForm::Json {
+            tell::notes_as_json();
+        }
     }
 }
 
@@ -133,7 +202,8 @@ fn result(sample: &Sample) -> String {
     }
 }
 
-/// The line of what runs, no wider than this: first the names are shortened.
+/// What runs, in two lines no wider than this: which part of the campaign, and what it does now. First the names are
+/// shortened.
 fn status(head: &Results, now: &Now<'_>, recent: SoFar, width: usize) -> String {
     let target = match now.targets {
         [one] => called(head, *one).to_owned(),
@@ -141,11 +211,33 @@ fn status(head: &Results, now: &Now<'_>, recent: SoFar, width: usize) -> String 
     };
     let front = format!("[{}/{}] ", now.done, now.of);
     let left = now.left.map(|left| format!(", {} left", roughly(left))).unwrap_or_default();
-    let back = format!(": {}{left}", throughput(recent));
+    let back = format!(", repeat {}{left}", now.repeat + 1);
     let what = format!("{target}: {} {}", now.phase.name(), head.cells[now.cell]);
     let room = width.saturating_sub(front.chars().count() + back.chars().count());
-    let whole = front + &shortened(&what, room) + &back;
-    whole.chars().take(width).collect()
+    let first = front + &shortened(&what, room) + &back;
+    let second = format!("  {}", figures(now, recent));
+    [first, second].map(|line| line.chars().take(width).collect::<String>()).join("\n")
+}
+
+/// The figures of what runs: its rate and latency in the last second, how full the buffer is, and what went wrong so far.
+fn figures(now: &Now<'_>, recent: SoFar) -> String {
+    let mut parts = vec![throughput(recent)];
+    parts.extend(mean_latency(recent).map(|latency| format!("latency {latency} in the mean")));
+    if let Some(BufferLevel { frames, most, room }) = now.so_far.buffer {
+        let percent = |frames: u64| 100 * frames / room.max(1);
+        parts.push(format!("buffer {} %, at most {} %", percent(frames), percent(most)));
+    }
+    let what = if now.so_far.buffer.is_some() { "LOST" } else { "ERRORS" };
+    if now.so_far.errors > 0 {
+        parts.push(format!("{} {what}", now.so_far.errors));
+    }
+    parts.join(", ")
+}
+
+/// Of the operations of the last second; none where no operation was finished, or latencies are not told.
+fn mean_latency(recent: SoFar) -> Option<Nanos> {
+    let known = recent.operations > 0 && recent.latency_sum > Nanos(0);
+    known.then(|| Nanos(recent.latency_sum.0 / recent.operations))
 }
 
 fn shortened(text: &str, room: usize) -> String {
@@ -208,8 +300,9 @@ impl Recent {
         SoFar {
             bytes: now.bytes - first.bytes.min(now.bytes),
             operations: now.operations - first.operations,
+            latency_sum: now.latency_sum.since(first.latency_sum),
             elapsed: now.elapsed.since(first.elapsed),
-            step: now.step,
+            ..now
         }
     }
 }
@@ -234,21 +327,38 @@ mod tests {
 
     fn now(targets: &[usize]) -> Now<'_> {
         let left = Some(Nanos::from_millis(840_000));
-        Now { targets, cell: 0, phase: Phase::Write, so_far: SoFar::default(), done: 12, of: 360, left }
+        Now {
+            targets,
+            cell: 0,
+            repeat: 2,
+            phase: Phase::Write,
+            so_far: SoFar::default(),
+            done: 12,
+            of: 360,
+            left,
+        }
     }
 
     fn so_far(millis: u64, bytes: u64, operations: u64) -> SoFar {
-        SoFar { bytes, operations, elapsed: Nanos::from_millis(millis), step: CampaignStep::Working }
+        SoFar { bytes, operations, elapsed: Nanos::from_millis(millis), ..SoFar::default() }
     }
 
     #[test]
     fn the_line_says_what_runs_how_fast_and_how_long_still() {
-        let text = status(&head(), &now(&[0]), so_far(500, 600_000_000, 600), 100);
-        assert_eq!(text, "[12/360] /mnt/a: write 512 MiB by 1 MiB, direct, 2 workers: 1.2 GB/s, 14 min left");
+        let recent = SoFar { latency_sum: Nanos::from_millis(1200), ..so_far(500, 600_000_000, 600) };
+        let text = status(&head(), &now(&[0]), recent, 100);
+        let lines = "[12/360] /mnt/a: write 512 MiB by 1 MiB, direct, 2 workers, repeat 3, 14 min left\n  1.2 GB/s, latency 2 ms \
+                     in the mean";
+        assert_eq!(text, lines);
         let text = status(&head(), &now(&[0, 1]), so_far(500, 0, 600), 60);
-        assert_eq!(text, "[12/360] 2 targets at onc...: 1200 operations/s, 14 min left");
+        assert_eq!(text, "[12/360] 2 targets at once: write..., repeat 3, 14 min left\n  1200 operations/s");
+        let level = BufferLevel { frames: 30, most: 80, room: 200 };
+        let so_far = SoFar { buffer: Some(level), errors: 7, ..so_far(500, 600_000_000, 600) };
+        let text = status(&head(), &Now { so_far, ..now(&[0]) }, so_far, 100);
+        assert!(text.ends_with("1.2 GB/s, buffer 15 %, at most 40 %, 7 LOST"), "{text}");
         for width in WIDTHS {
-            assert!(status(&head(), &now(&[1]), SoFar::default(), width).chars().count() <= width);
+            let text = status(&head(), &now(&[1]), SoFar::default(), width);
+            assert!(text.lines().all(|line| line.chars().count() <= width), "{text}");
         }
     }
 
