@@ -240,7 +240,7 @@ fn what_can_not_be_is_refused_with_what_would_help() {
         ("pilatus-6m", vec!["--record", RECORD], &["several targets", "A (/data), B (/other)", "--target"]),
         ("pilatus-6m", vec!["--record", RECORD, "--target", "C"], &["no target `C`", "B (/other)"]),
         ("pilatus-6m", vec!["--record", "gone.sqlite"], &["gone.sqlite: no such record"]),
-        ("pilatus", with(&[]), &["no instrument or facility `pilatus`", "wa105", "pilatus-6m"]),
+        ("pilatus", with(&[]), &["no instrument or facility `pilatus`", "did you mean", "pilatus-6m"]),
         ("typo.toml", with(&[]), &["typo.toml", "line 4", "`cuont`", "`count`"]),
         ("zero.toml", with(&[]), &["zero.toml", "line 4", "write 1 to 100000"]),
         ("none.toml", with(&[]), &["none.toml: instrument `pilatus`", "pilatus-6m"]),

@@ -65,7 +65,7 @@ pub enum ResolveError {
     /// Too little space.
     #[error(
         "stage `{stage}` needs {needed} on {path}, which has {free} free, and {reserve} must stay free: name larger \
-         storage, or write --scale {scale}"
+         storage, or write {}", smaller(*scale)
     )]
     Space {
         /// The stage.
@@ -78,13 +78,14 @@ pub enum ResolveError {
         free: Bytes,
         /// What the plan leaves alone.
         reserve: Bytes,
-        /// A scale at which it would fit.
-        scale: f64,
+        /// A scale at which it would fit and still measure something; none where it is the reserve that leaves no room.
+        scale: Option<f64>,
     },
     /// Too little space for what stays of a recording.
     #[error(
         "the recording of `{instrument}` needs {needed} on {path}, which has {free} free, and {reserve} must stay free: \
-         name larger storage, an instrument with fewer frames_per_file, or a smaller --keep, of which the latest stay"
+         name larger storage, an instrument with fewer frames_per_file, a smaller --reserve, or a smaller --keep, of which the \
+         latest stay"
     )]
     Recording {
         /// Its name.
@@ -261,6 +262,14 @@ fn check_source(plan: &ResolvedPlan, stage: &str, run: &WorkloadRun) -> Result<(
     Ok(())
 }
 
+/// A plan that is made smaller than this measures nothing of what it was made for.
+const SCALE_LEAST: f64 = 1e-3;
+
+/// What to write where there is too little room.
+fn smaller(scale: Option<f64>) -> String {
+    scale.map_or_else(|| "a smaller --reserve".into(), |scale| format!("--scale {scale}"))
+}
+
 /// A scale, in one digit, at which what is `needed` now fits into what there is.
 fn fitting(scale: f64, needed: Bytes, room: Bytes) -> f64 {
     let whole = (scale * room.0 as f64 / needed.0.max(1) as f64).max(1e-9);
@@ -281,6 +290,7 @@ fn check_space(
     let reserve = plan.reserve;
     if needed.0.saturating_add(reserve.0) > free.0 {
         let scale = fitting(plan.scale, needed, Bytes(free.0.saturating_sub(reserve.0)));
+        let scale = Some(scale).filter(|scale| *scale >= SCALE_LEAST * plan.scale);
         return Err(ResolveError::Space { stage, path, needed, free, reserve, scale });
     }
     // The run's directory and its marker are two more.

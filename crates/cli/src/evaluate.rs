@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, atomic::Ordering},
 };
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, ensure};
 use clap::Args;
 use nilometer_analysis::{Study, report::terminal};
 use nilometer_campaign::{
@@ -14,7 +14,7 @@ use nilometer_campaign::{
     with_ceiling, with_source,
 };
 use nilometer_model::{
-    Instrument, Invalid, Key, Nanos, TargetAddress, TargetDescription, catalogue,
+    Bytes, Instrument, Invalid, Key, Nanos, TargetAddress, TargetDescription, catalogue,
     plan::{Cell, Condition, PlannedCampaign, ResolvedPlan},
 };
 use nilometer_record::Record;
@@ -29,7 +29,7 @@ use crate::{
     ended::ended,
     explained,
     occupied::{refuse_in_use, refuse_twice},
-    plan::{Scale, load},
+    plan::{self, Scale, load},
     progress::{ProgressOptions, Show},
     recordings::{RECORDED, Recordings},
     report,
@@ -46,33 +46,40 @@ pub(crate) struct Evaluate {
     #[arg(required_unless_present = "resume")]
     pub(crate) targets: Vec<TargetAddress>,
     /// What to measure: a built-in plan (see `nilometer plan list`), or the path of a .toml file; may be given several
-    /// times [default: quick]
-    #[arg(long = "plan", value_name = "PLAN")]
+    /// times; `none` for the recordings of --for only [default: quick]
+    #[arg(long = "plan", value_name = "PLAN", help_heading = "What is measured")]
     plans: Vec<String>,
     /// How often each cell is measured, instead of what the plan says
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = "What is measured")]
     repeats: Option<u32>,
     #[command(flatten)]
     scale: Scale,
     /// Where copies come from, in plans that copy from a disk
-    #[arg(long, value_name = "DIRECTORY")]
+    #[arg(long, value_name = "DIRECTORY", help_heading = "What is measured")]
     source: Option<PathBuf>,
     /// End after this time at the latest, instead of the plan's limit
-    #[arg(long)]
+    #[arg(long, help_heading = "What is measured")]
     pub(crate) time_limit: Option<Nanos>,
     /// Where the record goes [default: evaluation.sqlite, or the next free number]
-    #[arg(long)]
+    #[arg(long, help_heading = "The record")]
     pub(crate) record: Option<PathBuf>,
     /// Go on with the campaign of the record, where it was interrupted or killed: targets and plan are the record's
-    #[arg(long, group = RECORDED)]
+    #[arg(long, group = RECORDED, help_heading = "The record")]
     resume: bool,
     /// With --resume: run the commands and read the files that the record's plan names, also if they are not named again,
     /// and if the record is somebody else's
-    #[arg(long, requires = "resume")]
+    #[arg(long, requires = "resume", help_heading = "The record")]
     pub(crate) trust_record: bool,
     /// The seed of all random decisions, instead of the plan's
-    #[arg(long)]
+    #[arg(long, help_heading = "What is measured")]
     seed: Option<u64>,
+    /// What stays free on each target, instead of what the plan says
+    #[arg(long, value_name = "SIZE", help_heading = "What is measured")]
+    reserve: Option<Bytes>,
+    /// Start nothing: say what would be measured, how long that takes, how much space it needs, and which commands conditions
+    /// would run
+    #[arg(long, short = 'n', conflicts_with = "resume", help_heading = "What is measured")]
+    dry_run: bool,
     #[command(flatten)]
     progress: ProgressOptions,
     // Last: its heading is that of all options behind it.
@@ -107,6 +114,10 @@ pub(crate) struct Ready {
 impl Evaluate {
     pub(crate) fn execute(&self) -> Outcome {
         self.progress.apply();
+        if self.dry_run {
+            tell::result(self.would_do(&self.resolved().input()?));
+            return Ok(());
+        }
         let ready = if self.resume { resumed(self)? } else { self.begun()? };
         let head = record_head(&ready.resolved, VERSION);
         let Ready { path, resolved, mut record, done, trials, in_use } = ready;
@@ -162,8 +173,35 @@ impl Evaluate {
         Ok(with_ceiling(resolved))
     }
 
+    /// What a run with these options would do, and on what.
+    fn would_do(&self, resolved: &PlannedCampaign) -> String {
+        let mut lines = vec!["nothing is started (--dry-run)".to_owned()];
+        let on = |target: &TargetDescription| {
+            format!("on        {} ({}), {} free", target.address, target.file_system, target.space.free)
+        };
+        lines.extend(resolved.targets.iter().map(on));
+        let record = self.record.clone().unwrap_or_else(free_name);
+        lines.push(format!("record    {}", record.display()));
+        let conditions = resolved.plan.recordings().filter_map(|(_, run)| run.condition.as_ref());
+        let mut commands: Vec<String> = conditions
+            .flat_map(|of| [&of.enter, &of.leave])
+            .map(|command| format!("runs      {command}"))
+            .collect();
+        commands.dedup();
+        lines.extend(commands);
+        format!("{}\n\n{}\n", lines.join("\n"), plan::shown(&resolved.plan))
+    }
+
     /// The plans as they are written, as one.
     fn plans(&self) -> anyhow::Result<ResolvedPlan> {
+        if self.plans == [NO_PLAN] {
+            ensure!(self.recordings.any(), "--plan none: name an instrument with --for, or another plan");
+            return Ok(ResolvedPlan {
+                title: self.recordings.title(),
+                cells: Vec::new(),
+                ..load(DEFAULT_PLAN, self.scale)?
+            });
+        }
         let names = if self.plans.is_empty() { vec![DEFAULT_PLAN.to_owned()] } else { self.plans.clone() };
         let plans = names.iter().map(|name| Ok((stem(name), load(name, self.scale)?)));
         let plans = plans.collect::<anyhow::Result<Vec<_>>>()?;
@@ -175,6 +213,7 @@ impl Evaluate {
         plan.repeats = self.repeats.unwrap_or(plan.repeats);
         plan.seed = self.seed.unwrap_or(plan.seed);
         plan.time_limit = self.time_limit.unwrap_or(plan.time_limit);
+        plan.reserve = self.reserve.unwrap_or(plan.reserve);
         let source = self.source.as_ref().map(|source| source.display().to_string());
         plan.source = source.or(plan.source);
         plan.copy_to = self.recordings.copy_to().or(plan.copy_to);
@@ -232,6 +271,9 @@ pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// What is measured if no plan is named.
 const DEFAULT_PLAN: &str = "quick";
+
+/// In the place of a plan: nothing but recordings.
+const NO_PLAN: &str = "none";
 
 /// What a plan is called where there are several: its name, or that of its file.
 fn stem(name: &str) -> String {

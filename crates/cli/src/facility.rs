@@ -1,17 +1,85 @@
-//! A facility as the user names it, with its instruments: what `size` reckons with and `evaluate --for` records.
+//! `nilometer facility`: which facilities are built in and what they consist of; and a facility as the user names it, with its
+//! instruments, which `size` reckons with and `evaluate --for` records.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use clap::{Args, Subcommand};
 use nilometer_model::{
-    Facility, Instrument,
-    catalogue::{FACILITIES, INSTRUMENTS, has_instrument},
+    ByteRate, Facility, Instrument, Readers,
+    catalogue::{BuiltIn, FACILITIES, INSTRUMENTS, has_instrument},
 };
 use nilometer_storage::user_file::{self, NamedText, find};
 
+use crate::{Blame, Outcome, tell};
+
+/// Lists the facilities of the catalogue, or shows what one consists of
+#[derive(Debug, Args)]
+pub(crate) struct Command {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Names and titles
+    List,
+    /// Its instruments, who reads them, how long data stay and where the figures come from
+    Show {
+        /// A built-in name, or the path of a .toml file
+        name: String,
+        /// Print its file as it is written, to begin one of your own with
+        #[arg(long)]
+        toml: bool,
+    },
+}
+
+impl Command {
+    pub(crate) fn execute(&self) -> Outcome {
+        match &self.action {
+            Action::List => {
+                for BuiltIn { name, text } in FACILITIES {
+                    let title = Facility::parse(text, name).input()?.title;
+                    tell::result_line(format_args!("{name:<10} {title}"));
+                }
+            }
+            Action::Show { name, toml } => {
+                let NamedText { name: file, text } = find(name, &FACILITIES, "facility").input()?;
+                let facility = Facility::parse(&text, &file).input()?;
+                tell::result(if *toml { text } else { shown(&facility) });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn shown(facility: &Facility) -> String {
+    let Facility { title, source, instruments, copy_out, keep, capacity } = facility;
+    let mut lines = vec![title.clone()];
+    lines.extend(source.iter().map(|source| format!("source      {source}")));
+    for member in instruments {
+        let day = if member.duty < 1.0 {
+            format!(", {:.0} % of the day", 100.0 * member.duty)
+        } else {
+            String::new()
+        };
+        let readers = member.readers.map(read_by).unwrap_or_default();
+        lines.push(format!("instrument  {} x {}{day}{readers}", member.count, member.name));
+    }
+    lines.extend(copy_out.iter().map(|rate: &ByteRate| format!("copied out  at {rate} ({})", rate.bits())));
+    lines.extend(keep.iter().map(|time| format!("kept        {time} at least")));
+    lines.extend(capacity.iter().map(|size| format!("capacity    {size}")));
+    lines.join("\n") + "\n"
+}
+
+fn read_by(readers: Readers) -> String {
+    if readers.none() { String::new() } else { format!(", each read by {}", readers.count) }
+}
+
 /// A facility by its name or path; an instrument is a facility of one.
 pub(crate) fn load(name: &str) -> anyhow::Result<(Facility, Vec<Instrument>)> {
-    let known: Vec<_> = FACILITIES.into_iter().chain(INSTRUMENTS).collect();
+    let known: Vec<_> =
+        FACILITIES.into_iter().filter(|known| !has_instrument(known.name)).chain(INSTRUMENTS).collect();
     let NamedText { name: file, text } = find(name, &known, "instrument or facility")?;
     if !Facility::is_meant(&text) {
         let instrument = Instrument::parse(&text, &file)?;

@@ -11,6 +11,7 @@ mod ended;
 mod evaluate;
 mod export;
 mod facility;
+mod help;
 mod instrument;
 mod mount;
 mod occupied;
@@ -39,7 +40,7 @@ mod watch;
 use std::process::ExitCode;
 
 use anyhow::anyhow;
-use clap::{Parser, Subcommand};
+use clap::{FromArgMatches, Parser, Subcommand};
 use nilometer_service::{ServiceError, with_causes};
 
 /// Finds out whether a storage system can carry an instrument.
@@ -69,6 +70,7 @@ enum Command {
     Describe(describe::Describe),
     Plan(plan::Plan),
     Instrument(instrument::Command),
+    Facility(facility::Command),
     Simulate(Box<simulate::Simulate>),
     Record(record::Record),
     Mount(mount::Mount),
@@ -126,7 +128,8 @@ impl<T, E: Into<anyhow::Error>> Blame<T> for Result<T, E> {
 
 fn main() -> ExitCode {
     panics::watch();
-    let arguments = match Arguments::try_parse() {
+    let parsed = help::command().try_get_matches().and_then(|matches| Arguments::from_arg_matches(&matches));
+    let arguments = match parsed {
         Ok(arguments) => arguments,
         Err(error) => {
             let help = !error.use_stderr();
@@ -158,6 +161,7 @@ fn main() -> ExitCode {
         Command::Scan(scan) => code(scan.execute()),
         Command::Size(size) => code(size.execute()),
         Command::Instrument(instrument) => code(instrument.execute()),
+        Command::Facility(facility) => code(facility.execute()),
         Command::Report(report) => code(report.execute()),
         Command::Describe(describe) => code(describe.execute()),
         Command::Plan(plan) => code(plan.execute()),

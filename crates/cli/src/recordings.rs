@@ -80,6 +80,11 @@ impl Recordings {
         !self.instruments.is_empty()
     }
 
+    /// What a campaign of nothing else is called.
+    pub(crate) fn title(&self) -> String {
+        format!("Recordings of {}", self.instruments.join(", "))
+    }
+
     /// Where recordings are copied to.
     pub(crate) fn copy_to(&self) -> Option<String> {
         self.copy_to.as_ref().map(|path| path.display().to_string())

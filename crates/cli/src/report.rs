@@ -27,7 +27,7 @@ pub(crate) struct Report {
     #[arg(long, value_enum, default_value_t = Format::Terminal)]
     format: Format,
     /// Where it goes [default: for html, the record's name with .html in the current directory; else standard output]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 }
 

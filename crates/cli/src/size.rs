@@ -16,7 +16,7 @@ use limits::FoundLimits;
 
 mod limits;
 
-/// Says how many recorders, network links and storage servers carry an instrument or a facility
+/// Says how many recorders, links and servers an instrument needs, or a facility
 ///
 /// What one element gives comes from a record of `nilometer evaluate --for INSTRUMENT`, or from options. All that the
 /// answer rests on is listed with it, and a simulation in virtual time checks it.

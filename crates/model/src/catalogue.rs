@@ -30,14 +30,17 @@ pub const INSTRUMENTS: [BuiltIn; 32] = built_in!(
 );
 
 /// The facilities of `facilities/`.
-pub const FACILITIES: [BuiltIn; 1] = built_in!("facilities": "wa105");
+pub const FACILITIES: [BuiltIn; 2] = built_in!("facilities": "template", "wa105");
 
-/// It shows how a file is written, and is no instrument.
-const TEMPLATE: &str = "template";
+/// How the file of a condition is written.
+pub const CONDITION_TEMPLATE: &str = include_str!("../../../conditions/template.toml");
+
+/// It shows how a file is written, and is no instrument or facility.
+pub const TEMPLATE: &str = "template";
 
 /// A name that is neither built in nor the path of a file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("no {what} `{name}`: write one of {}, or the path of a .toml file", known.join(", "))]
+#[error("no {what} `{name}`: {}, or the path of a .toml file", choices(name, known))]
 pub struct UnknownName {
     /// What was looked for: a plan, an instrument.
     pub what: String,
@@ -46,6 +49,32 @@ pub struct UnknownName {
     /// The names that are built in.
     pub known: Vec<&'static str>,
 }
+
+/// Names that are less alike than this were hardly meant (Jaro-Winkler, 0 to 1).
+const ALIKE_LEAST: f64 = 0.85;
+
+/// What may be written instead: the names that are much like the one that was written, else all.
+fn choices(name: &str, known: &[&'static str]) -> String {
+    let mut alike: Vec<(f64, &str)> =
+        known.iter().map(|known| (strsim::jaro_winkler(name, known), *known)).collect();
+    alike.retain(|(alike, _)| *alike >= ALIKE_LEAST);
+    alike.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let names: Vec<&str> = alike.iter().take(SUGGESTIONS).map(|(_, name)| *name).collect();
+    match names.split_last() {
+        None => format!("write one of {}", known.join(", ")),
+        Some((one, [])) => format!("did you mean {one}? Write a name of the {} that there are", known.len()),
+        Some((last, others)) => {
+            format!(
+                "did you mean {} or {last}? Write a name of the {} that there are",
+                others.join(", "),
+                known.len()
+            )
+        }
+    }
+}
+
+/// More of them are a list to be read.
+const SUGGESTIONS: usize = 3;
 
 /// The instruments of the catalogue.
 pub fn instruments() -> Vec<Instrument> {
@@ -79,7 +108,10 @@ pub fn look_up(name: &str, among: &[BuiltIn], what: &str) -> Result<Option<Built
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Facility, plan::parse_with};
+    use crate::{
+        Facility,
+        plan::{Condition, parse_with},
+    };
 
     fn names_in(folder: &str) -> Vec<String> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder);
@@ -111,6 +143,7 @@ mod tests {
         assert_eq!(names_in("facilities"), FACILITIES.map(|facility| facility.name));
         for BuiltIn { name, text } in FACILITIES {
             let facility = Facility::parse(text, name).expect(name);
+            assert!(Facility::is_meant(text), "{name}");
             for member in facility.instruments {
                 instrument(&member.name).expect("an instrument of the catalogue");
             }
@@ -118,9 +151,18 @@ mod tests {
     }
 
     #[test]
+    fn the_template_of_a_condition_is_one() {
+        let condition = Condition::parse(CONDITION_TEMPLATE, "template").expect("valid");
+        assert_eq!(condition.name, "one disk lost");
+    }
+
+    #[test]
     fn an_unknown_name_is_refused_with_the_known_ones() {
         let error = look_up("quik", &PLANS, "plan").expect_err("unknown").to_string();
         assert!(error.contains("`quik`") && error.contains("quick"), "{error}");
+        assert!(error.contains("did you mean quick? "), "{error}");
+        let error = look_up("zebra", &PLANS, "plan").expect_err("unknown").to_string();
+        assert!(!error.contains("did you mean"), "{error}");
         for path in ["./quik", "quik.toml", "/x/y"] {
             assert_eq!(look_up(path, &PLANS, "plan"), Ok(None), "{path}");
         }

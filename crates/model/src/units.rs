@@ -1,7 +1,8 @@
 //! Quantities with their unit, as written in plans, instruments and on the command line.
 //!
 //! Decimal and binary prefixes are both read and never confused: `4 kB` is 4000 bytes, `4 KiB` is 4096, and `4 K` is
-//! refused because nobody can know which was meant. A rate in Gbit/s is a rate in Gbit/s.
+//! refused because nobody can know which was meant. A rate in Gbit/s is a rate in Gbit/s; `10G` alone is what the makers of
+//! links and VLBI recorders mean by it, 10 Gbit/s. What was read is always shown with its unit.
 
 use std::{fmt, str::FromStr};
 
@@ -61,7 +62,7 @@ const SIZES: [Unit; 11] = [
     ("PiB", 1_125_899_906_842_624.0),
 ];
 const SIZE_CHOICES: &str = "B, kB, MB, GB, TB, PB (powers of 1000), KiB, MiB, GiB, TiB, PiB (powers of 1024)";
-const RATES: [Unit; 11] = [
+const RATES: [Unit; 21] = [
     ("B/s", 1.0),
     ("kB/s", 1e3),
     ("MB/s", 1e6),
@@ -73,8 +74,19 @@ const RATES: [Unit; 11] = [
     ("kbit/s", 125.0),
     ("Mbit/s", 125e3),
     ("Gbit/s", 125e6),
+    ("Tbit/s", 125e9),
+    ("TB/s", 1e12),
+    ("bps", 0.125),
+    ("kbps", 125.0),
+    ("Mbps", 125e3),
+    ("Gbps", 125e6),
+    ("Tbps", 125e9),
+    ("M", 125e3),
+    ("G", 125e6),
+    ("T", 125e9),
 ];
-const RATE_CHOICES: &str = "B/s, kB/s, MB/s, GB/s, KiB/s, MiB/s, GiB/s, bit/s, kbit/s, Mbit/s, Gbit/s";
+const RATE_CHOICES: &str = "B/s, kB/s, MB/s, GB/s, TB/s, KiB/s, MiB/s, GiB/s, bit/s, kbit/s, Mbit/s, Gbit/s, Tbit/s (or bps, kbps, \
+                            Mbps, Gbps, Tbps), M, G, T (bits a second, as links and VLBI recorders are named)";
 const TIMES: [Unit; 8] = [
     ("ns", 1.0),
     ("us", 1e3),
@@ -292,6 +304,9 @@ mod tests {
         assert_eq!("4kB".parse(), Ok(Bytes(4000)));
         assert_eq!("1.5 GiB".parse(), Ok(Bytes(1_610_612_736)));
         assert_eq!("4 Gbit/s".parse(), Ok(ByteRate(5e8)));
+        for same in ["8Gbps", "8G", "8 Gbit/s", "8000 Mbps", "1 GB/s"] {
+            assert_eq!(same.parse(), Ok(ByteRate(1e9)), "{same}");
+        }
         for wrong in ["4K", "4", "4 kb"] {
             let error = wrong.parse::<Bytes>().expect_err(wrong).to_string();
             assert!(error.contains("KiB") && error.contains(wrong), "{error}");

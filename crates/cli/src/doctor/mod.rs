@@ -15,7 +15,7 @@ use nilometer_storage::network::interfaces;
 
 use crate::{Blame, Failure, Outcome, tell};
 
-/// Says what to set on this machine so that packets at a rate are received without loss, and checks it; it changes nothing
+/// Says what to set on this machine to receive packets without loss, and whether it is set; it changes nothing
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
     /// The rate at which packets are to come

@@ -5,7 +5,7 @@ mod keys;
 use anyhow::bail;
 use clap::{Args, Subcommand};
 use nilometer_model::{
-    catalogue::{BuiltIn, PLANS},
+    catalogue::{BuiltIn, CONDITION_TEMPLATE, PLANS},
     plan::{Cell, Estimate, EstimatedSpeed, Measurement, Phase, ResolvedPlan, parse_with},
     statistics::detectable,
 };
@@ -26,12 +26,17 @@ enum Action {
     List,
     /// What a plan may say: every key, its values and its default
     Keys,
+    /// How the file of a condition is written, to begin one of your own with (`evaluate --condition`)
+    Condition,
     /// Every cell of a plan, how long it takes, how much space it needs, which differences it can see
     Show {
         /// A built-in name, or the path of a .toml file
         name: String,
         #[command(flatten)]
         scale: Scale,
+        /// Print its file as it is written, to begin one of your own with
+        #[arg(long, conflicts_with = "scale")]
+        toml: bool,
     },
 }
 
@@ -39,7 +44,7 @@ enum Action {
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct Scale {
     /// Multiplies all sizes and counts of items, such as 0.01 or 1/100: a published study in minutes
-    #[arg(long, default_value = "1", value_parser = factor)]
+    #[arg(long, default_value = "1", value_parser = factor, help_heading = "What is measured")]
     scale: f64,
 }
 
@@ -72,7 +77,15 @@ impl Plan {
                 }
             }
             Action::Keys => tell::result_line(keys::reference()),
-            Action::Show { name, scale } => tell::result_line(shown(&load(name, *scale).input()?)),
+            Action::Condition => tell::result(CONDITION_TEMPLATE),
+            Action::Show { name, toml: true, .. } => {
+                let NamedText { name: file, text } = find(name, &PLANS, "plan").input()?;
+                read(&text, &file, 1.0).input()?;
+                tell::result(text);
+            }
+            Action::Show { name, scale, toml: false } => {
+                tell::result_line(shown(&load(name, *scale).input()?));
+            }
         }
         Ok(())
     }
@@ -91,7 +104,8 @@ pub(crate) fn read(text: &str, file: &str, scale: f64) -> anyhow::Result<Resolve
     })?)
 }
 
-fn shown(plan: &ResolvedPlan) -> String {
+/// All that a plan measures, how long that takes, and what it needs.
+pub(crate) fn shown(plan: &ResolvedPlan) -> String {
     let mut lines = vec![plan.title.clone(), String::new()];
     lines.extend(head(plan));
     let mut stage = "";
@@ -137,9 +151,13 @@ fn head(plan: &ResolvedPlan) -> Vec<String> {
             ("writes", format!("{written} in all to each target")),
         ]);
     }
-    if let Some((_, first)) = plan.recordings().next() {
-        let recordings = plan.recordings().count();
-        rows.push(("records", format!("{recordings} recordings, each {} times", first.repeats)));
+    let searches = plan.recordings().filter(|(_, run)| run.goal.searches()).count();
+    let recordings: u32 =
+        plan.recordings().filter(|(_, run)| !run.goal.searches()).map(|(_, run)| run.repeats).sum();
+    if recordings > 0 {
+        let plural = if recordings == 1 { "" } else { "s" };
+        let searched = if searches > 0 { format!(", and searches {searches} times") } else { String::new() };
+        rows.push(("records", format!("{recordings} recording{plural} a target{searched}")));
     }
     if plan.warm_up > 0 {
         rows.push(("warm-up", format!("{} rounds that count for nothing", plan.warm_up)));

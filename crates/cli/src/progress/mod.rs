@@ -22,10 +22,10 @@ use crate::{status_line::StatusLine, tell};
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct ProgressOptions {
     /// How progress is told on stderr: a line a measurement, or one JSON object a line
-    #[arg(long, value_enum, default_value_t = ProgressForm::Text, value_name = "FORM")]
+    #[arg(long, value_enum, default_value_t = ProgressForm::Text, value_name = "FORM", help_heading = "While it runs")]
     progress: ProgressForm,
     /// Tell no progress: only the results, and what went wrong
-    #[arg(long, short, conflicts_with = "progress")]
+    #[arg(long, short, conflicts_with = "progress", help_heading = "While it runs")]
     quiet: bool,
 }
 
@@ -351,7 +351,7 @@ mod tests {
                      in the mean";
         assert_eq!(text, lines);
         let text = status(&head(), &now(&[0, 1]), so_far(500, 0, 600), 60);
-        assert_eq!(text, "[12/360] 2 targets at once: write..., repeat 3, 14 min left\n  1200 operations/s");
+        assert_eq!(text, "[12/360] 2 targets at once: write ..., repeat 3, 14 min left\n  1200 operations/s");
         let level = BufferLevel { frames: 30, most: 80, room: 200 };
         let so_far = SoFar { buffer: Some(level), errors: 7, ..so_far(500, 600_000_000, 600) };
         let text = status(&head(), &Now { so_far, ..now(&[0]) }, so_far, 100);

@@ -31,12 +31,12 @@ pub(crate) struct Record {
     #[command(flatten)]
     wishes: RecordOptions,
     /// A TOML file with any of what can be said here, such as `to = "/data"`; options win over it
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "What is recorded")]
     config: Option<PathBuf>,
     #[command(flatten)]
     shown: Shown,
     /// Say nothing while it runs
-    #[arg(long)]
+    #[arg(long, short, help_heading = "While it runs")]
     quiet: bool,
 }
 
@@ -45,10 +45,10 @@ pub(crate) struct Record {
 struct Shown {
     /// Answer GET /status (JSON) and GET /metrics (Prometheus) at this address and port while it runs, such as
     /// 127.0.0.1:9620
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", help_heading = "While it runs")]
     http: Option<String>,
     /// Let other machines look too: there is no password
-    #[arg(long)]
+    #[arg(long, help_heading = "While it runs")]
     listen_beyond_loopback: bool,
 }
 

@@ -28,86 +28,86 @@ pub struct RecordOptions {
     pub instrument: Option<String>,
     /// The data format as station software writes it, such as VDIF_8000-4096-16-2 or Mark5B-2048-16-2, instead of what the
     /// instrument says; no instrument is needed then
-    #[arg(long)]
+    #[arg(long, help_heading = "What is recorded")]
     pub mode: Option<VlbiMode>,
     /// Where the recording goes, in a new directory of its name: one file in one directory, or chunks that are scattered
     /// over several, each on a disk of its own, as VLBI recorders lay them out; one that fails or is full leaves the rest
     /// to the others
-    #[arg(long = "to", value_name = "DIRECTORY")]
+    #[arg(long = "to", value_name = "DIRECTORY", help_heading = "Where it goes")]
     #[serde(deserialize_with = "one_or_many")]
     pub to: Vec<PathBuf>,
     /// Bytes of a chunk, where there are several directories [default: 256 MiB]
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", help_heading = "Where it goes")]
     pub chunk_size: Option<Bytes>,
     /// Keep the latest SIZE only, until it is stopped: in each directory a file with its share, which is reserved before the
     /// recording begins, is written again from its beginning when it is full. The journal beside it is not, and grows by 64 B
     /// for each block of about a megabyte [default: all]
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", help_heading = "Where it goes")]
     pub keep: Option<Bytes>,
     /// The name of the recording [default: the instrument and a number]
-    #[arg(long)]
+    #[arg(long, help_heading = "Where it goes")]
     pub name: Option<String>,
     /// Where packets come: an address of this machine, or of a group, and a port [default: `udp://127.0.0.1` and the port of
     /// the instrument, so that only this machine is heard]
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", help_heading = "What is recorded")]
     #[serde(deserialize_with = "written")]
     pub listen: Option<Address>,
     /// By which interface, given as its address, the group is joined
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", help_heading = "What is recorded")]
     pub interface: Option<IpAddr>,
     /// Take packets of this sender only, may be given several times; or `any`: of everybody. Name the senders where an
     /// instrument has several that don't all begin within a second, such as boards of a digital backend [default: those that
     /// send the first packets of the stream, at each port for itself; with `--receive-threads`, everybody]
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", help_heading = "What is recorded")]
     pub allow: Vec<AllowedSender>,
     /// Begin at this time in UTC, with everything prepared before: 2026-11-22T18:00:00Z, or 2026y326d18h00m00s
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", help_heading = "When")]
     pub start: Option<Moment>,
     /// End at this time in UTC
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", help_heading = "When")]
     pub stop: Option<Moment>,
     /// End so long after the first packet
-    #[arg(long)]
+    #[arg(long, help_heading = "When")]
     pub duration: Option<Nanos>,
     /// End after so many packets, and those that came at once with the last
-    #[arg(long)]
+    #[arg(long, help_heading = "When")]
     pub packets: Option<u64>,
     /// End when none came for so long after the last
-    #[arg(long)]
+    #[arg(long, help_heading = "When")]
     pub silence: Option<Nanos>,
     /// What stands in the place of frames that do not come: ones that are marked as invalid and carry the time that those
     /// would have had, or nothing [default: fill]
-    #[arg(long, value_name = "HOW", value_parser = missing())]
+    #[arg(long, value_name = "HOW", value_parser = missing(), help_heading = "Packets that do not come in order")]
     #[serde(deserialize_with = "written")]
     pub missing: Option<Missing>,
     /// By how many others a packet may be overtaken before it counts as missing [default: 512]
-    #[arg(long, value_name = "PACKETS")]
+    #[arg(long, value_name = "PACKETS", help_heading = "Packets that do not come in order")]
     pub window: Option<u64>,
     /// Memory between the network and the storage [default: 1 GiB]
-    #[arg(long)]
+    #[arg(long, help_heading = "This machine")]
     pub buffer: Option<Bytes>,
     /// Memory of the kernel for packets that wait; without root at most what `net.core.rmem_max` allows [default: 256 MiB]
-    #[arg(long)]
+    #[arg(long, help_heading = "This machine")]
     pub receive_buffer: Option<Bytes>,
     /// For how many microseconds the network card is asked before the processor sleeps [default: 0]
-    #[arg(long, value_name = "MICROSECONDS")]
+    #[arg(long, value_name = "MICROSECONDS", help_heading = "This machine")]
     pub busy_poll: Option<u32>,
     /// Threads that receive at each port, each by a socket of its own (`SO_REUSEPORT`): for packets of many senders that are
     /// more than one thread takes from the kernel; all packets of one sender come to one of them [default: 1]
-    #[arg(long, value_name = "THREADS")]
+    #[arg(long, value_name = "THREADS", help_heading = "This machine")]
     pub receive_threads: Option<usize>,
     /// Processors, by their numbers: the first for the thread that puts packets in their place, the others for the threads
     /// that receive [default: any]
-    #[arg(long, value_name = "NUMBERS", value_delimiter = ',')]
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',', help_heading = "This machine")]
     pub cpus: Vec<usize>,
     /// What stays free on the storage; without that room the recording ends [default: 1 GiB]
-    #[arg(long)]
+    #[arg(long, help_heading = "Where it goes")]
     pub reserve: Option<Bytes>,
     /// Write a checksum of each block of packets into the journal
-    #[arg(long)]
+    #[arg(long, help_heading = "Where it goes")]
     pub checksums: bool,
     /// How long storage may be silent after the last packet [default: 60 s]
-    #[arg(long)]
+    #[arg(long, help_heading = "This machine")]
     pub hang_after: Option<Nanos>,
 }
 

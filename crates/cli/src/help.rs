@@ -1,0 +1,218 @@
+//! What `--help` shows beside the options: the commands in the three groups of the README, and examples of each.
+
+use std::fmt::Write;
+
+use clap::{Command, CommandFactory};
+
+use crate::Arguments;
+
+/// Commands by what one has in mind, in the order in which one would use them.
+const GROUPS: [(&str, &[&str]); 3] = [
+    ("Evaluate storage", &["evaluate", "report", "plan", "size", "facility", "describe", "clean"]),
+    ("Simulate an instrument, and record one", &["instrument", "simulate", "record", "serve", "doctor"]),
+    ("Read what was recorded", &["verify", "scan", "mount", "export", "replay"]),
+];
+
+/// Three of each, from the usual to the special. Each is a command that the program takes.
+const EXAMPLES: [(&str, [&str; 3]); 17] = [
+    (
+        "evaluate",
+        [
+            "nilometer evaluate /data --for pco-edge",
+            "nilometer evaluate /data /scratch --plan pandata --scale 1/20 --repeats 5",
+            "nilometer evaluate /data --plan none --for 2*pco-edge+small-files --readers 0,1,2 --dry-run",
+        ],
+    ),
+    (
+        "report",
+        [
+            "nilometer report evaluation.sqlite",
+            "nilometer report evaluation.sqlite --format html -o page.html",
+            "nilometer report evaluation.sqlite --format json",
+        ],
+    ),
+    ("plan", ["nilometer plan show wa105", "nilometer plan show quick --toml", "nilometer plan keys"]),
+    (
+        "size",
+        [
+            "nilometer size pilatus-6m --record evaluation.sqlite",
+            "nilometer size wa105 --write-rate \"1.1 GB/s\" --link 10G",
+            "nilometer size ./my-facility.toml --record evaluation.sqlite --format json",
+        ],
+    ),
+    (
+        "facility",
+        [
+            "nilometer facility list",
+            "nilometer facility show wa105",
+            "nilometer facility show template --toml",
+        ],
+    ),
+    (
+        "describe",
+        ["nilometer describe /data", "nilometer describe /data /scratch", "nilometer describe /data --json"],
+    ),
+    ("clean", ["nilometer clean /data", "nilometer clean /data /scratch", "nilometer clean ."]),
+    (
+        "instrument",
+        [
+            "nilometer instrument list",
+            "nilometer instrument show pilatus-6m",
+            "nilometer instrument show template --toml",
+        ],
+    ),
+    (
+        "simulate",
+        [
+            "nilometer simulate pco-edge --to /disk1 --to /disk2 --duration \"10 s\"",
+            "nilometer simulate pilatus-6m --to /data --rate 8Gbps",
+            "nilometer simulate fila10g-1g --to udp://127.0.0.1:46227 --loss \"0.1 %\" --seed 7",
+        ],
+    ),
+    (
+        "record",
+        [
+            "nilometer record fila10g-1g --to /data --duration \"1 h\"",
+            "nilometer record --mode VDIF_8000-4096-16-2 --listen udp://192.0.2.7:46227 --to /disk1 --to /disk2",
+            "nilometer record fila10g-4g --to /data --keep \"1 TB\" --http 127.0.0.1:9620",
+        ],
+    ),
+    (
+        "serve",
+        [
+            "nilometer serve --config contrib/nilometer.toml",
+            "nilometer serve --http 127.0.0.1:9620 --mark5 off",
+            "nilometer serve --instruments /etc/nilometer/instruments",
+        ],
+    ),
+    (
+        "doctor",
+        [
+            "nilometer doctor",
+            "nilometer doctor --rate 10Gbps --interface eth0",
+            "nilometer doctor --rate \"8 Gbit/s\" --packet \"8040 B\"",
+        ],
+    ),
+    (
+        "verify",
+        [
+            "nilometer verify /data/NAME",
+            "nilometer verify /disk1/NAME /disk2/NAME",
+            "nilometer verify /data/NAME --durable",
+        ],
+    ),
+    ("scan", ["nilometer scan /data", "nilometer scan /disk1 /disk2 --all", "nilometer scan /data --json"]),
+    (
+        "mount",
+        [
+            "nilometer mount /data --at /mnt",
+            "nilometer mount /disk1 /disk2 --at /mnt",
+            "nilometer mount /data --at /mnt --allow-other",
+        ],
+    ),
+    (
+        "export",
+        [
+            "nilometer export /data/NAME --to /store",
+            "nilometer export /disk1/NAME /disk2/NAME --to /store/NAME.vdif --verify",
+            "nilometer export /data/NAME --to /store --rate \"200 MB/s\"",
+        ],
+    ),
+    (
+        "replay",
+        [
+            "nilometer replay /data/NAME --to udp://192.0.2.1:46227",
+            "nilometer replay /disk1/NAME /disk2/NAME --to udp://192.0.2.1:46227 --rate 1Gbps",
+            "nilometer replay /data/NAME --to tcp://192.0.2.1:46227",
+        ],
+    ),
+];
+
+/// The program's arguments with all that is shown of them.
+pub(crate) fn command() -> Command {
+    let mut command = Arguments::command();
+    for (name, examples) in EXAMPLES {
+        command = command.mut_subcommand(name, |sub| {
+            let codes = sub.get_after_help().map(|help| format!("\n\n{help}")).unwrap_or_default();
+            sub.after_help(format!("Examples:\n  {}{codes}", examples.join("\n  ")))
+        });
+    }
+    let groups = groups(&command);
+    command.help_template(format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{groups}Options:\n{{options}}{{after-help}}"
+    ))
+}
+
+/// The commands with what each does, group by group.
+fn groups(command: &Command) -> String {
+    let mut text = String::new();
+    for (title, names) in GROUPS {
+        writeln!(text, "{title}:").expect("writing to a string does not fail");
+        for name in names {
+            let about = command.find_subcommand(name).and_then(Command::get_about);
+            let about = about.map(ToString::to_string).unwrap_or_default();
+            writeln!(text, "  {name:<11} {}", beginning(&about)).expect("writing to a string does not fail");
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// As much of a sentence as fits beside a command in 80 columns, up to a comma, a colon or a semicolon.
+fn beginning(about: &str) -> &str {
+    if about.chars().count() <= ABOUT_MOST {
+        return about;
+    }
+    let ends = about.char_indices().take(ABOUT_MOST).filter(|(_, letter)| matches!(letter, ',' | ':' | ';'));
+    ends.last().map_or(about, |(end, _)| &about[..end])
+}
+
+/// Characters beside a command.
+const ABOUT_MOST: usize = 66;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As a shell would split it: words in double quotes stay together.
+    fn words(line: &str) -> Vec<String> {
+        let parts = line.split('"').enumerate();
+        let of_part = |(number, part): (usize, &str)| {
+            if number % 2 == 1 {
+                vec![part.to_owned()]
+            } else {
+                part.split_whitespace().map(str::to_owned).collect()
+            }
+        };
+        parts.flat_map(of_part).collect()
+    }
+
+    #[test]
+    fn every_command_is_in_one_group_and_has_examples_that_it_takes() {
+        let command = command();
+        let mut grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+        let mut shown: Vec<&str> = EXAMPLES.iter().map(|(name, _)| *name).collect();
+        let visible = command.get_subcommands().filter(|sub| !sub.is_hide_set());
+        let mut there: Vec<&str> = visible.map(Command::get_name).filter(|name| *name != "help").collect();
+        grouped.sort_unstable();
+        shown.sort_unstable();
+        there.sort_unstable();
+        assert_eq!((&grouped, &shown), (&there, &there));
+        for (name, examples) in EXAMPLES {
+            for example in examples {
+                let line = words(example);
+                assert_eq!(line[1], name, "{example}");
+                super::command()
+                    .try_get_matches_from(&line)
+                    .unwrap_or_else(|error| panic!("{example}: {error}"));
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_shown_is_wider_than_a_terminal() {
+        let help = command().render_help().to_string();
+        assert!(help.lines().all(|line| line.chars().count() <= 80), "{help}");
+        assert!(help.contains("Evaluate storage:\n  evaluate "), "{help}");
+    }
+}
