@@ -78,7 +78,7 @@ pub enum ResolveError {
         free: Bytes,
         /// What the plan leaves alone.
         reserve: Bytes,
-        /// A scale at which it would fit and still measure something; none where it is the reserve that leaves no room.
+        /// A scale at which it would fit; none where it is the reserve that leaves no room.
         scale: Option<f64>,
     },
     /// Too little space for what stays of a recording.
@@ -262,9 +262,6 @@ fn check_source(plan: &ResolvedPlan, stage: &str, run: &WorkloadRun) -> Result<(
     Ok(())
 }
 
-/// A plan that is made smaller than this measures nothing of what it was made for.
-const SCALE_LEAST: f64 = 1e-3;
-
 /// What to write where there is too little room.
 fn smaller(scale: Option<f64>) -> String {
     scale.map_or_else(|| "a smaller --reserve".into(), |scale| format!("--scale {scale}"))
@@ -290,7 +287,7 @@ fn check_space(
     let reserve = plan.reserve;
     if needed.0.saturating_add(reserve.0) > free.0 {
         let scale = fitting(plan.scale, needed, Bytes(free.0.saturating_sub(reserve.0)));
-        let scale = Some(scale).filter(|scale| *scale >= SCALE_LEAST * plan.scale);
+        let scale = Some(scale).filter(|_| reserve < free && needed > free);
         return Err(ResolveError::Space { stage, path, needed, free, reserve, scale });
     }
     // The run's directory and its marker are two more.

@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 use crate::{Blame, Outcome, signals::stop_on_signal, tell};
 
-/// Runs a recorder that is commanded over HTTP and as Mark 5 recorders are
+/// Runs a recorder that is commanded, over HTTP or as Mark 5 recorders are
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
     /// A TOML file: `[record]` with what `nilometer record` can be told, `[service]` with what can be told here; options

@@ -156,8 +156,9 @@ fn head(plan: &ResolvedPlan) -> Vec<String> {
         plan.recordings().filter(|(_, run)| !run.goal.searches()).map(|(_, run)| run.repeats).sum();
     if recordings > 0 {
         let plural = if recordings == 1 { "" } else { "s" };
-        let searched = if searches > 0 { format!(", and searches {searches} times") } else { String::new() };
-        rows.push(("records", format!("{recordings} recording{plural} a target{searched}")));
+        let limits =
+            if searches > 0 { format!(", and {searches} searches for limits") } else { String::new() };
+        rows.push(("records", format!("{recordings} recording{plural} a target{limits}")));
     }
     if plan.warm_up > 0 {
         rows.push(("warm-up", format!("{} rounds that count for nothing", plan.warm_up)));
