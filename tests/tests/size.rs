@@ -59,7 +59,7 @@ fn a_facility_of_ones_own_names_instruments_beside_it() {
                 .concat();
         let json = json(home.path(), "sub/ours.toml", &more);
         assert_eq!((&json["servers"], &json["recorders"]), (&servers.into(), &2.into()), "{json}");
-        assert_eq!(json["simulation"]["duration"], 5_000_000_000_u64);
+        assert_eq!(json["simulation"]["duration_s"], 5.0);
         assert_eq!(json["simulation"]["lost"], 0, "{json}");
     }
 }

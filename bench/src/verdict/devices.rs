@@ -46,7 +46,7 @@ fn row(device: &KnownDevice, stated: &Stated) -> String {
         number("frames_lost"),
         number("frames_due"),
         stated.longest_stall.as_secs_f64(),
-        number("longest_stall_seconds"),
+        number("longest_stall_s"),
         number("covering_buffer_bytes") / 1e6,
     )
 }
@@ -55,7 +55,7 @@ fn is_right(device: &KnownDevice, stated: &Stated) -> bool {
     let truth = device.margin();
     let decided = stated.decision() == if truth >= 1.0 { "carries" } else { "does not carry" };
     let near = stated.margin().is_some_and(|(margin, _)| (margin / truth - 1.0).abs() <= RATE_OFF_MOST);
-    let stall = stated.verdict["recording"]["longest_stall_seconds"].as_f64().unwrap_or(f64::NAN);
+    let stall = stated.verdict["recording"]["longest_stall_s"].as_f64().unwrap_or(f64::NAN);
     let off = stall / stated.longest_stall.as_secs_f64() - 1.0;
     decided && near && (device.stalls.is_none() || off.abs() <= STALL_OFF_MOST)
 }

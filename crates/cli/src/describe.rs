@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use clap::Args;
+use nilometer_analysis::report::units_in_keys;
 use nilometer_model::{TargetAddress, TargetDescription};
 use nilometer_storage::target::{TargetError, describe, describe_in_child};
 
@@ -17,17 +18,24 @@ pub(crate) struct Describe {
     /// Print JSON, one object a path
     #[arg(long)]
     json: bool,
+    /// As one process of this program tells another
+    #[arg(long, hide = true)]
+    exchange: bool,
 }
 
 impl Describe {
     pub(crate) fn execute(&self) -> Outcome {
         for (index, address) in self.targets.iter().enumerate() {
-            if self.json {
+            if self.exchange {
                 let description = describe(address).input()?;
                 tell::result_line(serde_json::to_string(&description).run()?);
                 continue;
             }
             let description = describe_in_child(address).input()?;
+            if self.json {
+                tell::result_line(units_in_keys(serde_json::to_value(&description).run()?));
+                continue;
+            }
             tell::result_line(format_args!("{}{description}", if index > 0 { "\n" } else { "" }));
         }
         Ok(())

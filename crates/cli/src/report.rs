@@ -1,4 +1,4 @@
-//! `nilometer report`: the report of a record, in one of five formats.
+//! `nilometer report`: the report of a record, in one of six formats.
 
 use std::{
     ffi::OsStr,
@@ -11,7 +11,7 @@ use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
 use nilometer_analysis::{
     Study,
-    report::{Palette, TextLayout, csv, html, json, markdown, terminal},
+    report::{Palette, TextLayout, csv, figures_csv, html, json, markdown, terminal},
 };
 use nilometer_model::{Results, catalogue};
 use nilometer_storage::user_file;
@@ -42,6 +42,8 @@ enum Format {
     Markdown,
     /// A row a sample
     Csv,
+    /// A row a figure, over its repeats
+    FiguresCsv,
     /// For programs
     Json,
 }
@@ -78,6 +80,7 @@ impl Report {
             Format::Html => html(&study),
             Format::Markdown => markdown(&study),
             Format::Csv => csv(&study),
+            Format::FiguresCsv => figures_csv(&study),
             Format::Json => json(&study),
         }
     }

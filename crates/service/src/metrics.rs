@@ -80,66 +80,117 @@ fn escaped(text: &str) -> String {
 
 fn traffic(page: &mut MetricsPage, status: &Status) {
     let came = &status.came;
-    page.counter("came_packets", "Packets that came, whatever they were.", came.packets);
-    page.counter("came_bytes", "Their bytes, without the headers of the network.", came.bytes);
-    page.gauge("receive_rate_bytes", "Bytes a second over about the last second.", came.bytes_per_second);
+    page.counter("came_packets", "Packets received from the network, of the stream or not.", came.packets);
+    page.counter(
+        "came_bytes",
+        "Bytes of the packets received from the network, without IP and UDP headers.",
+        came.bytes,
+    );
+    page.gauge(
+        "receive_rate_bytes",
+        "Bytes received from the network a second, over about the last second.",
+        came.bytes_per_second,
+    );
     let stages = [
-        ("received", "of the stream, in memory at least", status.received_packets, status.received_bytes),
+        (
+            "received",
+            "of the stream that were placed in memory",
+            status.received_packets,
+            status.received_bytes,
+        ),
         (
             "acknowledged",
-            "that a kill of the recorder leaves",
+            "of the stream that are written: they survive the death of the recorder",
             status.acknowledged_packets,
             status.acknowledged_bytes,
         ),
-        ("durable", "that a loss of power leaves", status.durable_packets, status.durable_bytes),
+        (
+            "durable",
+            "of the stream that are synced: they survive a loss of power",
+            status.durable_packets,
+            status.durable_bytes,
+        ),
     ];
     for (name, which, packets, bytes) in stages {
         page.counter(&format!("{name}_packets"), &format!("Packets {which}."), packets);
-        page.counter(&format!("{name}_bytes"), "Bytes of them.", bytes);
+        page.counter(&format!("{name}_bytes"), &format!("Bytes of packets {which}."), bytes);
     }
-    page.gauge("recording_seconds", "Time since the first packet.", status.seconds);
+    page.gauge("recording_seconds", "Seconds since the first packet of the recording.", status.seconds);
     page.gauge(
         "socket_buffer_bytes",
-        "What the kernel gave for packets that wait.",
+        "Bytes of the socket buffer that the kernel granted.",
         status.socket_buffer_bytes as f64,
     );
 }
 
 fn losses(page: &mut MetricsPage, status: &Status) {
     let lost = &status.lost;
-    page.counter("missing_packets", "Packets that did not come, or not in time.", lost.all());
-    page.counter("gaps", "Times that packets were missing one after the other.", lost.gaps);
+    page.counter(
+        "missing_packets",
+        "Packets of the stream that are missing: they did not come, or not in time.",
+        lost.all(),
+    );
+    page.counter("gaps", "Gaps in the stream: runs of missing packets.", lost.gaps);
     let causes = [("kernel", lost.kernel_dropped), ("ring_full", lost.ring_full), ("late", lost.late)];
-    page.counters("lost_packets", "Packets known to be lost, by cause.", "cause", causes);
-    page.counter("blocks_not_stored", "Blocks of packets that no storage took.", lost.blocks_not_stored);
+    page.counters("lost_packets", "Packets of the stream lost on this machine, by cause.", "cause", causes);
+    page.counter(
+        "blocks_not_stored",
+        "Blocks of packets that no directory could store.",
+        lost.blocks_not_stored,
+    );
     page.counter(
         "reordered_packets",
-        "Packets that came after one with a higher number.",
+        "Packets of the stream that arrived after one with a higher number.",
         status.reordered_packets,
     );
-    page.counter("duplicate_packets", "Packets that were there already.", status.duplicate_packets);
+    page.counter("duplicate_packets", "Packets of the stream that arrived twice.", status.duplicate_packets);
     let ignored = status.ignored_packets.iter().map(|(why, count)| (*why, *count));
-    page.counters("ignored_packets", "Packets that are none of the stream, by reason.", "reason", ignored);
-    page.counter("restarts", "Times that the numbers of packets began anew.", status.restarts);
-    page.counter("jumps", "Times that they jumped ahead further than packets can be missing.", status.jumps);
-    page.counter("jumped_numbers", "Numbers that they jumped over.", status.jumped_numbers);
+    page.counters(
+        "ignored_packets",
+        "Packets discarded because they are not of the stream, by reason.",
+        "reason",
+        ignored,
+    );
+    page.counter("restarts", "Times that the packet counter of the stream began anew.", status.restarts);
+    page.counter(
+        "jumps",
+        "Times that the packet counter of the stream jumped ahead further than packets can be missing.",
+        status.jumps,
+    );
+    page.counter(
+        "jumped_numbers",
+        "Numbers that the packet counter of the stream jumped over, all jumps together.",
+        status.jumped_numbers,
+    );
 }
 
 fn ring(page: &mut MetricsPage, status: &Status) {
     let ring = &status.ring;
-    page.gauge("ring_slots", "Blocks that the memory holds.", ring.slots as f64);
-    page.gauge("ring_slots_in_use", "Blocks that wait for storage.", ring.in_use as f64);
-    page.gauge("ring_slots_high_water", "The most that waited at once.", ring.high_water as f64);
-    page.counter("stalls", "Times in which blocks waited and none was stored.", ring.stalls);
+    page.gauge("ring_slots", "Blocks of packets that the ring buffer holds.", ring.slots as f64);
+    page.gauge(
+        "ring_slots_in_use",
+        "Blocks of packets in the ring buffer that are not stored yet.",
+        ring.in_use as f64,
+    );
+    page.gauge(
+        "ring_slots_high_water",
+        "The most blocks of packets that were in the ring buffer at once.",
+        ring.high_water as f64,
+    );
+    page.counter(
+        "stalls",
+        "Stalls: times in which blocks waited in the ring buffer and none was stored.",
+        ring.stalls,
+    );
     page.one(
         "stalled_seconds_total",
         "counter",
-        "Time in which blocks waited and none was stored: all stalls together.",
+        "Seconds in which blocks waited in the ring buffer and none was stored, all stalls together.",
         ring.stalled_seconds,
     );
     page.gauge(
         "longest_stall_seconds",
-        "The longest time in which blocks waited and none was stored, however short.",
+        "The longest time in seconds in which blocks waited in the ring buffer and none was stored, however short.",
         ring.longest_stall_seconds,
     );
 }

@@ -179,7 +179,7 @@ fn done(sample: &Sample, which: fn(std::vec::IntoIter<Nanos>) -> Option<Nanos>) 
 }
 
 /// A line; a field with a comma, a quote or a line break is quoted.
-fn row(fields: &[String]) -> String {
+pub(super) fn row(fields: &[String]) -> String {
     fields.iter().map(|field| quoted(field)).collect::<Vec<_>>().join(",") + "\r\n"
 }
 

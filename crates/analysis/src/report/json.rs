@@ -5,11 +5,11 @@ mod verdicts;
 
 use std::collections::BTreeMap;
 
-use nilometer_model::{ByteRate, Coldness, Measured, plan::Phase, statistics::Summary};
+use nilometer_model::{ByteRate, Coldness, Measured, Nanos, plan::Phase, statistics::Summary};
 use serde::Serialize;
 use serde_json::Value as Json;
 
-use super::packets::FIGURES;
+use super::{packets::FIGURES, units_in_keys::units_in_keys};
 use crate::{
     Basis, CellOutcome, Comparison, LimitKind, LimitSource, MeasuredLimit, Predictions, Prospect, Prospects,
     Quantity, Reason, Study, StudyStage, Value, Withheld, Without, ceiling::ceiling_of, curve::cost,
@@ -19,10 +19,10 @@ use incomplete::{Incomplete, incomplete};
 use verdicts::{Answered, verdicts};
 
 /// Raised when a field is renamed, removed or changes its meaning; not when one is added.
-pub const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 2;
 
-/// The document. Rates are a second, sizes in bytes, times in nanoseconds unless a name says otherwise; intervals are at
-/// 95 %.
+/// The document. Every number has its unit in its name: `_bytes`, `_s`, `_per_second`, `_percent`; a count has none.
+/// Intervals are at 95 %.
 #[derive(Serialize)]
 struct Document<'a> {
     /// `nilometer-report`.
@@ -62,7 +62,7 @@ struct Packets {
     /// What was to be recorded.
     bytes_per_second: f64,
     /// Of the recorder, for each packet that it stored.
-    cpu_per_packet: Option<u64>,
+    cpu_per_packet_s: Option<f64>,
     invalid: Option<String>,
     #[serde(flatten)]
     figures: BTreeMap<&'static str, Json>,
@@ -83,8 +83,8 @@ struct Target<'a> {
 struct Figure<'a> {
     stage: &'a str,
     cell: String,
-    /// Sizes in bytes, times in nanoseconds.
-    parameters: BTreeMap<&'a str, Json>,
+    /// Sizes in bytes, times in seconds: their names end so.
+    parameters: BTreeMap<String, Json>,
     phase: &'static str,
     target: String,
     repeats: usize,
@@ -106,15 +106,15 @@ struct Figure<'a> {
     cores_machine: Option<f64>,
     machine_cpu_seconds_per_gigabyte: Option<f64>,
     /// The mean times of a repeat: of the clock, and of this process.
-    real: Option<u64>,
-    user: Option<u64>,
-    system: Option<u64>,
+    real_s: Option<f64>,
+    user_s: Option<f64>,
+    system_s: Option<f64>,
     /// `real x workers - user - system`.
-    wait: Option<u64>,
+    wait_s: Option<f64>,
     /// Of the workers' time.
     wait_share: f64,
-    first_worker_done: Option<u64>,
-    last_worker_done: Option<u64>,
+    first_worker_done_s: Option<f64>,
+    last_worker_done_s: Option<f64>,
     coldness: Option<&'static str>,
 }
 
@@ -140,14 +140,19 @@ struct Numbers {
     greatest: f64,
 }
 
-/// Of all valid repeats together; each is the lower end of a bucket that is at most 3.2 % wide.
+/// In seconds, of all valid repeats together; each is the lower end of a bucket that is at most 3.2 % wide.
 #[derive(Serialize)]
 struct Latency {
-    p50: u64,
-    p90: u64,
-    p99: u64,
-    p999: u64,
-    max: u64,
+    #[serde(rename = "p50_s")]
+    p50: f64,
+    #[serde(rename = "p90_s")]
+    p90: f64,
+    #[serde(rename = "p99_s")]
+    p99: f64,
+    #[serde(rename = "p999_s")]
+    p999: f64,
+    #[serde(rename = "max_s")]
+    max: f64,
 }
 
 #[derive(Serialize)]
@@ -263,7 +268,7 @@ fn packets_of(study: &Study<'_>, measured: &Measured) -> Option<Packets> {
         cell: study.results.cells.get(measured.key.cell)?.to_string(),
         goal: ingest.goal.name(),
         bytes_per_second: ByteRate::of(ingest.frame_size.0, ingest.period).0,
-        cpu_per_packet: cost(&measured.sample, packets).map(|cost| cost.0),
+        cpu_per_packet_s: cost(&measured.sample, packets).map(Nanos::seconds),
         invalid: measured.sample.invalid.as_ref().map(ToString::to_string),
         figures: FIGURES.iter().map(|(name, value)| (*name, value(packets))).collect(),
     })
@@ -276,7 +281,7 @@ fn targets<'a>(study: &Study<'a>) -> Vec<Target<'a>> {
         path: &target.path,
         file_system: &target.file_system,
         left_out: target.left_out.as_deref(),
-        description: serde_json::to_value(&target.description).unwrap_or(Json::Null),
+        description: units_in_keys(serde_json::to_value(&target.description).unwrap_or(Json::Null)),
     });
     targets.collect()
 }
@@ -292,7 +297,7 @@ fn figure<'a>(study: &'a Study<'_>, stage: &'a StudyStage<'_>, outcome: &'a Cell
     Figure {
         stage: stage.name,
         cell: study.results.cells[outcome.cell].to_string(),
-        parameters: parameters.map(|(name, value)| (name.as_str(), plain(value))).collect(),
+        parameters: parameters.map(|(name, value)| (with_unit(name, value), plain(value))).collect(),
         phase: outcome.phase.name(),
         target: letter(outcome.target),
         repeats: outcome.samples.len(),
@@ -309,13 +314,13 @@ fn figure<'a>(study: &'a Study<'_>, stage: &'a StudyStage<'_>, outcome: &'a Cell
         cores_client: cores.map(|cores| cores.client),
         cores_machine: cores.map(|cores| cores.machine),
         machine_cpu_seconds_per_gigabyte: cores.and_then(|cores| cores.for_gigabyte),
-        real: outcome.times.map(|times| times.real.0),
-        user: outcome.times.map(|times| times.user.0),
-        system: outcome.times.map(|times| times.system.0),
-        wait: outcome.times.map(|times| times.wait.0),
+        real_s: outcome.times.map(|times| times.real.seconds()),
+        user_s: outcome.times.map(|times| times.user.seconds()),
+        system_s: outcome.times.map(|times| times.system.seconds()),
+        wait_s: outcome.times.map(|times| times.wait.seconds()),
         wait_share: outcome.wait,
-        first_worker_done: outcome.finished.map(|(first, _)| first.0),
-        last_worker_done: outcome.finished.map(|(_, last)| last.0),
+        first_worker_done_s: outcome.finished.map(|(first, _)| first.seconds()),
+        last_worker_done_s: outcome.finished.map(|(_, last)| last.seconds()),
         coldness: outcome.coldness.map(Coldness::name),
     }
 }
@@ -328,8 +333,16 @@ fn plain(value: &Value) -> Json {
     match value {
         Value::Number(number) => (*number).into(),
         Value::Size(bytes) => bytes.0.into(),
-        Value::Time(time) => time.0.into(),
+        Value::Time(time) => time.seconds().into(),
         Value::Word(word) => word.as_str().into(),
+    }
+}
+
+fn with_unit(name: &str, value: &Value) -> String {
+    match value {
+        Value::Size(_) => format!("{name}_bytes"),
+        Value::Time(_) => format!("{name}_s"),
+        Value::Number(_) | Value::Word(_) => name.to_owned(),
     }
 }
 
@@ -345,7 +358,7 @@ fn numbers(summary: &Summary) -> Numbers {
 }
 
 fn latency(outcome: &CellOutcome<'_>) -> Option<Latency> {
-    let quantile = |fraction| outcome.quantile(fraction).map(|latency| latency.0);
+    let quantile = |fraction| outcome.quantile(fraction).map(Nanos::seconds);
     Some(Latency {
         p50: quantile(0.5)?,
         p90: quantile(0.9)?,

@@ -2,6 +2,7 @@
 
 mod chart;
 mod csv;
+mod figures_csv;
 mod html;
 mod json;
 mod latency_columns;
@@ -12,11 +13,14 @@ mod sizing;
 mod terminal;
 #[cfg(test)]
 mod tests;
+mod units_in_keys;
 mod words;
 
 pub use csv::csv;
+pub use figures_csv::figures_csv;
 pub use html::html;
 pub use json::{FORMAT_VERSION, json};
 pub use markdown::markdown;
 pub use sizing::{Checked, Sized, sizing_json, sizing_text};
 pub use terminal::{Palette, TextLayout, terminal};
+pub use units_in_keys::units_in_keys;

@@ -8,7 +8,7 @@ use nilometer_model::{
 
 mod recorded;
 
-use super::{Palette, TextLayout, csv, html, json, markdown, terminal};
+use super::{Palette, TextLayout, csv, figures_csv, html, json, markdown, terminal};
 use crate::{
     Study,
     made_up::{described, planned, writes},
@@ -403,8 +403,11 @@ fn a_copy_shows_where_its_time_went() {
         assert!(text.contains(row), "{text}");
     }
     let document: serde_json::Value = serde_json::from_str(&json(&study)).expect("JSON");
-    let fields = ["real", "user", "system", "wait"].map(|field| document["figures"][1][field].as_u64());
-    assert_eq!(fields, [8000, 1100, 2300, 4600].map(|millis| Some(millis * 1_000_000)));
+    let fields =
+        ["real_s", "user_s", "system_s", "wait_s"].map(|field| document["figures"][1][field].as_f64());
+    let off =
+        fields.iter().zip([8.0, 1.1, 2.3, 4.6]).map(|(field, time)| field.map(|field| (field - time).abs()));
+    assert!(off.clone().all(|off| off.is_some_and(|off| off < 1e-9)), "{fields:?}");
     results.samples.retain(|measured| measured.key.phase == Phase::Write);
     let text = terminal(&studied(&results), TextLayout::plain());
     assert!(!text.contains("  TIME"), "only where data are copied: {text}");
@@ -428,8 +431,10 @@ fn json_is_json_and_csv_is_a_table() {
         let document: serde_json::Value = serde_json::from_str(&json(&study)).expect("JSON");
         let count = |field: &str| document[field].as_array().map_or(0, Vec::len);
         let outcomes: usize = study.stages.iter().map(|stage| stage.outcomes.len()).sum();
-        assert_eq!((count("figures"), document["format_version"].as_u64()), (outcomes, Some(1)), "{name}");
+        assert_eq!((count("figures"), document["format_version"].as_u64()), (outcomes, Some(2)), "{name}");
         assert_eq!(csv(&study).matches("\r\n").count(), results.samples.len() + 1, "{name}");
+        let figures = figures_csv(&study);
+        assert_eq!(figures.matches("\r\n").count(), outcomes + 1, "{name}");
         let rows = markdown(&study).lines().filter(|line| line.starts_with('|')).count();
         assert!(rows >= outcomes && !markdown(&study).contains("<script"), "{name}");
     }
@@ -444,5 +449,5 @@ fn json_says_what_is_faster() {
     assert_eq!(fields.map(|field| field.as_str().expect("a word")), ["A", "B", "faster", "write"]);
     let (low, high) = (pair["low"].as_f64().expect("bounded"), pair["high"].as_f64().expect("bounded"));
     assert!(low < 1.3 && 1.3 < high && low > 1.2 && high < 1.4, "{pair}");
-    assert_eq!(document["figures"][0]["parameters"]["block_size"], 1 << 20);
+    assert_eq!(document["figures"][0]["parameters"]["block_size_bytes"], 1 << 20);
 }

@@ -71,11 +71,16 @@ fn shown(instrument: &Instrument) -> String {
         (storing, None) if storing.is_many_files() => format!("{} of about 256 MiB", storing.kind().words),
         (storing, None) => storing.kind().words.into(),
     };
+    // A receiver has samples where a camera has pixels, and what is stored of them at a time is no picture.
+    let (frame, rate_of, elements) = match instrument.data.kind {
+        DataKind::Vlbi => ("block", "block rate", "samples"),
+        _ => ("frame", "frame rate", "pixels"),
+    };
     let mut rows = vec![
         ("name", name.clone()),
         ("title", title.clone()),
-        ("frame", format!("{} pixels of {}, {}", sides.join(" x "), pixel.name(), instrument.frame_size())),
-        ("frame rate", format!("{frame_rate}{streams}")),
+        (frame, format!("{} {elements} of {}, {}", sides.join(" x "), pixel.name(), instrument.frame_size())),
+        (rate_of, format!("{frame_rate}{streams}")),
     ];
     if let Some(Burst { frames, pause }) = instrument.burst {
         rows.push(("bursts", format!("{frames} frames, then none for {pause}: {}", instrument.rate())));

@@ -114,7 +114,7 @@ fn begins(prepared: &PreparedRecording) -> String {
     let PreparedRecording { recorder, name, at, room, .. } = prepared;
     let early = match recorder.traffic().unwrap_or_default().counted.early {
         0 => String::new(),
-        early => format!("; {early} packets came before and are none of it"),
+        early => format!("; {early} packets came earlier and are not recorded"),
     };
     format!("recording {name} from udp://{at}: listening, {room} of packets may wait in the kernel{early}")
 }
@@ -132,10 +132,7 @@ fn told(
     let lost = if lost.is_empty() { "nothing".into() } else { lost.join(", ") };
     let kept = keep.map(|keep| format!("kept        the latest {keep}: older packets are overwritten"));
     let lines = [
-        format!(
-            "kernel      {} of packets could wait; lost on this machine, for whomever: {lost}",
-            prepared.room
-        ),
+        format!("kernel      {} socket buffer; system-wide drops meanwhile: {lost}", prepared.room),
         format!("durable     {}", durable_when(prepared.durability, targets)),
         format!("\nnilometer verify {}", paths.join(" ")),
     ];

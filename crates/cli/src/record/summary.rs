@@ -16,24 +16,24 @@ pub(super) fn summary(outcome: &Recorded, status: &Status, targets: &[Arc<Direct
     let books = outcome.books;
     let longest = outcome.lanes.iter().flatten().map(|lane| lane.totals.longest).max().unwrap_or_default();
     let mut lines = vec![
-        format!("came        {} packets, {}{}", counted.packets, Bytes(counted.bytes), rate(&traffic)),
-        format!("received    {} packets of the stream, {}", tally.placed, Bytes(tally.bytes)),
+        format!("received    {} packets, {}{}", counted.packets, Bytes(counted.bytes), rate(&traffic)),
+        format!("in stream   {} packets, {}", tally.placed, Bytes(tally.bytes)),
         recorded(status),
         format!("missing     {}", missing(&traffic)),
         format!("reordered   {}", reordered(&traffic)),
-        format!("dropped     {}", dropped(&traffic)),
+        format!("discarded   {}", dropped(&traffic)),
     ];
     if tally.restarts > 0 {
-        lines.push(format!("anew        the numbers of packets began anew {} times", tally.restarts));
+        lines.push(format!("restarts    the packet counter began anew {} times", tally.restarts));
     }
     if tally.jumps > 0 {
         let (jumps, over) = (tally.jumps, tally.jumped);
         lines.push(format!(
-            "jumped      the numbers of packets were set ahead {jumps} times, by {over} in all, further than packets can be missing"
+            "jumps       the packet counter jumped ahead {jumps} times, by {over} in all, further than packets can be missing"
         ));
     }
     lines.extend([
-        format!("latest      {longest} from complete until acknowledged"),
+        format!("write       worst latency {longest}, from a complete block until it is acknowledged"),
         format!("stalls      {}", stalls(&outcome.chronicle)),
         format!("buffer      {} of {} blocks in use at the most", books.high, books.slots),
     ]);

@@ -27,7 +27,7 @@ pub fn describe(address: &TargetAddress) -> Result<TargetDescription, TargetErro
 const THIS_PROGRAM: &str = "/proc/self/exe";
 
 /// [`describe`] in a child process that is given up after [`PATIENCE`], because a hung file system never answers. The child
-/// runs the program of this process, which has to answer `describe --json -- ADDRESS` as `nilometer` does.
+/// runs the program of this process, which has to answer `describe --exchange -- ADDRESS` as `nilometer` does.
 pub fn describe_in_child(address: &TargetAddress) -> Result<TargetDescription, TargetError> {
     match address {
         TargetAddress::Directory(path) => posix::probe_in_child(Path::new(THIS_PROGRAM), path, PATIENCE),

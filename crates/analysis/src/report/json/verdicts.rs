@@ -31,13 +31,13 @@ pub(super) struct Answered {
 /// What a recording at the instrument's pace came to.
 #[derive(Serialize)]
 struct Paced {
-    seconds: f64,
+    duration_s: f64,
     frames_due: u64,
     frames_lost: u64,
     /// Without an acknowledged frame while some waited.
-    longest_stall_seconds: f64,
+    longest_stall_s: f64,
     /// From due until it could be read.
-    latest_frame_seconds: f64,
+    latest_frame_s: f64,
     /// What covers the longest stall.
     covering_buffer_bytes: u64,
 }
@@ -46,11 +46,11 @@ impl Paced {
     fn of(verdict: &Verdict) -> Option<Paced> {
         let trial = verdict.trial()?;
         Some(Paced {
-            seconds: trial.duration.seconds(),
+            duration_s: trial.duration.seconds(),
             frames_due: trial.due,
             frames_lost: trial.lost,
-            longest_stall_seconds: trial.longest_stall.seconds(),
-            latest_frame_seconds: trial.latest.seconds(),
+            longest_stall_s: trial.longest_stall.seconds(),
+            latest_frame_s: trial.latest.seconds(),
             covering_buffer_bytes: trial.covering(verdict.rate).0,
         })
     }

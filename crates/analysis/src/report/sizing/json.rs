@@ -1,6 +1,9 @@
 //! A sizing for programs. Rates are bytes a second, sizes bytes, times nanoseconds; what there is not is null.
 
-use nilometer_model::sizing::{Amount, SizingStage};
+use nilometer_model::{
+    Nanos,
+    sizing::{Amount, SizingStage},
+};
 use serde::Serialize;
 
 use super::{
@@ -10,7 +13,7 @@ use super::{
 };
 
 /// Raised when a field is renamed, removed or changes its meaning; not when one is added.
-const FORMAT_VERSION: u32 = 1;
+const FORMAT_VERSION: u32 = 2;
 
 #[derive(Serialize)]
 struct Document<'a> {
@@ -79,7 +82,7 @@ struct BufferCapacity {
     growth_bytes_per_second: f64,
     needed_bytes: Option<u64>,
     capacity_bytes: Option<u64>,
-    full_after: Option<u64>,
+    full_after_s: Option<f64>,
 }
 
 #[derive(Serialize)]
@@ -92,17 +95,17 @@ struct Assumption {
 
 #[derive(Serialize)]
 struct Simulation {
-    duration: u64,
+    duration_s: f64,
     lost: u64,
     grows: bool,
     memory_most_bytes: u64,
-    longest_wait: u64,
+    longest_wait_s: f64,
     servers_busy: f64,
     /// With one element of the limiting stage fewer and nothing kept free; null if there is only one.
     one_fewer_is_overloaded: Option<bool>,
     days: Option<u64>,
     buffer_most_bytes: Option<u64>,
-    full_after: Option<u64>,
+    full_after_s: Option<f64>,
 }
 
 /// The document.
@@ -172,7 +175,7 @@ fn buffer(sized: &Sized<'_>) -> BufferCapacity {
         growth_bytes_per_second: buffer.growth.0,
         needed_bytes: buffer.needed.map(|bytes| bytes.0),
         capacity_bytes: sized.demand.capacity.map(|bytes| bytes.0),
-        full_after: buffer.full_after.map(|time| time.0),
+        full_after_s: buffer.full_after.map(Nanos::seconds),
     }
 }
 
@@ -189,17 +192,17 @@ fn assumptions(sized: &Sized<'_>) -> Vec<Assumption> {
 fn simulation(checked: &Checked) -> Simulation {
     let Checked { trial, found, fewer, days } = checked;
     Simulation {
-        duration: trial.duration.0,
+        duration_s: trial.duration.seconds(),
         lost: found.lost,
         grows: found.grows,
         memory_most_bytes: found.memory.0,
-        longest_wait: found.longest_wait.0,
+        longest_wait_s: found.longest_wait.seconds(),
         servers_busy: found.servers_busy,
         one_fewer_is_overloaded: fewer
             .as_ref()
             .map(nilometer_model::sizing::simulation::SimulationResult::is_overloaded),
         days: days.map(|(days, ..)| days),
         buffer_most_bytes: days.map(|(_, most, _)| most.0),
-        full_after: days.and_then(|(_, _, full)| full).map(|time| time.0),
+        full_after_s: days.and_then(|(_, _, full)| full).map(Nanos::seconds),
     }
 }

@@ -105,7 +105,7 @@ fn tried_alignment(file: &OwnedFd, block: &Buffer) -> u32 {
     [512, 4096].into_iter().find(taken).unwrap_or(64 << 10)
 }
 
-/// [`probe`] in a child process, `program describe --json -- PATH`, with a time limit.
+/// [`probe`] in a child process, `program describe --exchange -- PATH`, with a time limit.
 pub(crate) fn probe_in_child(
     program: &Path,
     path: &Path,
@@ -113,7 +113,7 @@ pub(crate) fn probe_in_child(
 ) -> Result<TargetDescription, TargetError> {
     let failed = |action| move |source| TargetError::Io { path: program.into(), action, source };
     let mut child = Command::new(program)
-        .args(["describe", "--json", "--"])
+        .args(["describe", "--exchange", "--"])
         .arg(path)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
