@@ -2,11 +2,10 @@
 
 .PHONY: evaluate test test-long bench build
 
-# Measures the storage under the current directory and says what it can carry: about four minutes after the build. That it
-# carries nothing (3), or that it is not decided (4), is an answer and no error of make.
+# Measures the storage under the current directory, then records on it the largest instrument that it is then expected to
+# carry: about five minutes after the build.
 evaluate: build
-	@echo 'nilometer evaluate . --for pilatus-6m'
-	@target/release/nilometer evaluate . --for pilatus-6m || case $$? in 3|4) ;; *) exit 1 ;; esac
+	@scripts/evaluate target/release/nilometer
 
 build:
 	@scripts/bootstrap build

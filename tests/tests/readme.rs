@@ -7,8 +7,8 @@ use nilometer_model::{Invalid, Key, Nanos, Results, Sample, TargetEntry, plan::P
 use nilometer_record::Record;
 use nilometer_tests::{nilometer, one_cell, root, start};
 
-const DOCUMENTS: [&str; 5] =
-    ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/service.md", "docs/sizing.md"];
+const DOCUMENTS: [&str; 6] =
+    ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/service.md", "docs/sizing.md", "docs/words.md"];
 
 /// Arguments of each `nilometer` command in the document's `sh` blocks.
 fn commands(document: &str) -> Vec<Vec<String>> {
@@ -84,7 +84,8 @@ fn complaint(arguments: &[String]) -> Option<String> {
 fn plan_is_known(arguments: &[String]) -> bool {
     let Some(at) = arguments.iter().position(|word| word == "--plan") else { return true };
     let Some(name) = arguments.get(at + 1) else { return false };
-    let own = name.contains('/') || Path::new(name).extension().is_some_and(|end| end == "toml");
+    let own =
+        name == "none" || name.contains('/') || Path::new(name).extension().is_some_and(|end| end == "toml");
     own || Command::new(nilometer())
         .args(["plan", "show", name])
         .output()
@@ -225,16 +226,32 @@ fn exit_codes_are_in_the_help_and_options_stand_under_their_own_heading() {
 #[test]
 fn make_evaluate_takes_an_answer_for_no_error() {
     let home = tempfile::tempdir().expect("a temporary directory");
-    fs::copy(root().join("Makefile"), home.path().join("Makefile")).expect("space");
+    fs::create_dir(home.path().join("scripts")).expect("space");
+    for file in ["Makefile", "scripts/evaluate"] {
+        fs::copy(root().join(file), home.path().join(file)).expect("space");
+    }
     let program = home.path().join("target/release/nilometer");
     fs::create_dir_all(home.path().join("target/release")).expect("space");
     for (code, well) in [(0, true), (1, false), (2, false), (3, true), (4, true)] {
-        fs::write(&program, format!("#!/bin/sh\nexit {code}\n")).expect("space");
+        // The list names two instruments; what is asked is noted.
+        let listed = "camera-2 2 GB/s\\ncamera-1 1 GB/s\\n";
+        let script = format!(
+            "#!/bin/sh\necho \"$@\" >> asked\n[ \"$1\" = instrument ] && {{ printf '{listed}'; exit 0; }}\nexit {code}\n"
+        );
+        fs::write(&program, script).expect("space");
         fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("ours");
         // Without the build.
         let make = Command::new("make").args(["-o", "build", "evaluate"]).current_dir(home.path()).output();
         assert_eq!(make.expect("make").status.success(), well, "exit code {code}");
     }
+    let asked = fs::read_to_string(home.path().join("asked")).expect("it was asked");
+    let first = asked.lines().take(3).collect::<Vec<_>>();
+    let expected = [
+        "evaluate . --record first-look.sqlite",
+        "instrument list --carried-by first-look.sqlite",
+        "evaluate . --plan none --for camera-2",
+    ];
+    assert_eq!(first, expected, "{asked}");
 }
 
 #[test]

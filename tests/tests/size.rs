@@ -179,7 +179,7 @@ fn what_recording_costs_is_not_taken_from_another_format() {
 /// 156 MB/s reach the storage, not the 622 MB/s of the pixels; all else is answered by the program itself.
 #[test]
 fn what_is_packed_needs_the_space_that_it_is_written_into() {
-    let more = ["--write-rate", "400 MB/s", "--keep", "1 day", "--cores", "4"];
+    let more = ["--write-rate", "400 MB/s", "--retention", "1 day", "--cores", "4"];
     let ended = run(&[&["size", "pilatus-6m"][..], &more].concat());
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
     for part in [
@@ -246,7 +246,7 @@ fn what_can_not_be_is_refused_with_what_would_help() {
         ("none.toml", with(&[]), &["none.toml: instrument `pilatus`", "pilatus-6m"]),
         ("gone.toml", with(&[]), &["gone.toml", "No such file"]),
         ("pilatus-6m", with(&["--spare", "1", "--writers", "0"]), &["--writers: write 1 to 1000"]),
-        ("pilatus-6m", with(&["--keep", "0 s"]), &["--keep is zero"]),
+        ("pilatus-6m", with(&["--retention", "0 s"]), &["--retention is zero"]),
         ("pilatus-6m", with(&["--check", "9000 days"]), &["--check 9000 days", "shorter"]),
         ("wa105", with(&["--space", "1 PB"]), &[]),
         (
@@ -281,7 +281,7 @@ fn a_number_or_unit_that_makes_no_sense_is_refused() {
         ("--headroom", "95", "from 0 to 90"),
         ("--headroom", "much", "number of percent"),
         ("--link", "10 Gb/s", "Gbit/s"),
-        ("--keep", "3 weeks", "days"),
+        ("--retention", "3 weeks", "days"),
         ("--write-rate", "-1 GB/s", "negative"),
     ] {
         let option = format!("{option}={value}");

@@ -54,7 +54,7 @@ impl Command {
 }
 
 fn shown(facility: &Facility) -> String {
-    let Facility { title, source, instruments, copy_out, keep, capacity } = facility;
+    let Facility { title, source, instruments, copy_out, retention, capacity } = facility;
     let mut lines = vec![title.clone()];
     lines.extend(source.iter().map(|source| format!("source      {source}")));
     for member in instruments {
@@ -67,7 +67,7 @@ fn shown(facility: &Facility) -> String {
         lines.push(format!("instrument  {} x {}{day}{readers}", member.count, member.name));
     }
     lines.extend(copy_out.iter().map(|rate: &ByteRate| format!("copied out  at {rate} ({})", rate.bits())));
-    lines.extend(keep.iter().map(|time| format!("kept        {time} at least")));
+    lines.extend(retention.iter().map(|time| format!("kept        {time} at least")));
     lines.extend(capacity.iter().map(|size| format!("capacity    {size}")));
     lines.join("\n") + "\n"
 }

@@ -34,7 +34,7 @@ pub(crate) struct Size {
     spare: u64,
     /// How long data stay at least, such as "3 days" [default: as the facility says]
     #[arg(long, value_name = "TIME")]
-    keep: Option<Nanos>,
+    retention: Option<Nanos>,
     /// How fast data are copied to an archive [default: as the facility says]
     #[arg(long, value_name = "RATE")]
     copy_out: Option<ByteRate>,
@@ -99,11 +99,11 @@ impl Size {
     /// What is asked about, with its instruments, and with what the options say instead.
     fn facility(&self) -> anyhow::Result<(Facility, Vec<Instrument>)> {
         let (mut facility, instruments) = load(&self.name)?;
-        facility.keep = self.keep.or(facility.keep);
+        facility.retention = self.retention.or(facility.retention);
         facility.copy_out = self.copy_out.or(facility.copy_out);
         facility.capacity = self.capacity.or(facility.capacity);
         let zero = [
-            ("--keep", self.keep.is_some_and(|keep| keep.0 == 0)),
+            ("--retention", self.retention.is_some_and(|keep| keep.0 == 0)),
             ("--copy-out", self.copy_out.is_some_and(|rate| rate.0 <= 0.0)),
             ("--capacity", self.capacity.is_some_and(|space| space.0 == 0)),
             ("--check", self.check.is_some_and(|time| time.0 == 0)),
@@ -154,8 +154,8 @@ fn checked(trial: SizingTrial, demand: &Demand, limits: &Limits, sizing: &Sizing
     let fewer = Some(sizing).filter(|sizing| sizing.limiting().place != Place::Space);
     let fewer = fewer.and_then(|sizing| sizing.one_fewer(demand, limits));
     let fewer = fewer.map(|fewer| worst.run(demand, &limits.without_headroom(), &fewer));
-    let is_asked = demand.keep.is_some() || demand.copy_out.is_some() || demand.capacity.is_some();
-    let days = demand.keep.map_or(0, |keep| keep.0.div_ceil(86_400_000_000_000)) + 3;
+    let is_asked = demand.retention.is_some() || demand.copy_out.is_some() || demand.capacity.is_some();
+    let days = demand.retention.map_or(0, |keep| keep.0.div_ceil(86_400_000_000_000)) + 3;
     let Phases::Random(seed) = trial.phases else { return Checked { trial, found, fewer, days: None } };
     let days = (is_asked && days <= DAYS_MOST).then(|| {
         let (most, full) = fullest(demand, days, Some(seed));

@@ -4,7 +4,7 @@
 //! ```toml
 //! title = "Two beamlines"
 //! copy_out = "10 Gbit/s"
-//! keep = "3 days"
+//! retention = "3 days"
 //!
 //! [[instrument]]
 //! name = "pilatus-6m"
@@ -34,7 +34,7 @@ pub struct Facility {
     pub copy_out: Option<ByteRate>,
     /// How long data stay at least, from when they came. None if they may go as soon as they are copied.
     #[serde(default, deserialize_with = "some_time")]
-    pub keep: Option<Nanos>,
+    pub retention: Option<Nanos>,
     /// The space that there is for data. None if it is to be found.
     #[serde(default, deserialize_with = "some_space")]
     pub capacity: Option<Bytes>,
@@ -132,7 +132,7 @@ impl Facility {
             source: None,
             instruments: vec![member],
             copy_out: None,
-            keep: None,
+            retention: None,
             capacity: None,
         }
     }
@@ -150,7 +150,7 @@ mod tests {
 
     const TWO: &str = r#"title = "a test"
 copy_out = "10 Gbit/s"
-keep = "3 days"
+retention = "3 days"
 capacity = "1 PB"
 
 [[instrument]]
@@ -167,7 +167,7 @@ name = "mine.toml"
     fn all_that_can_be_said_is_read_and_the_rest_is_usual() {
         let facility = Facility::parse(TWO, "f.toml").expect("valid");
         assert_eq!(facility.copy_out, Some(ByteRate(1.25e9)));
-        assert_eq!(facility.keep, Some(Nanos(3 * 86_400_000_000_000)));
+        assert_eq!(facility.retention, Some(Nanos(3 * 86_400_000_000_000)));
         assert_eq!(facility.capacity, Some(Bytes(1_000_000_000_000_000)));
         let [six, mine] = facility.instruments.as_slice() else { panic!("{facility:?}") };
         assert_eq!((six.count, six.duty), (6, 0.5));

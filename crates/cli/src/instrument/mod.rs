@@ -2,12 +2,13 @@
 
 mod packets;
 
-use std::fmt::Write;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
+use nilometer_analysis::{Prospect, Study, Withheld};
 use nilometer_model::{
     Burst, Data, DataKind, Format, Instrument, Storing,
-    catalogue::{BuiltIn, INSTRUMENTS},
+    catalogue::{BuiltIn, INSTRUMENTS, instruments},
 };
 use nilometer_storage::user_file::{NamedText, find, instrument};
 
@@ -23,7 +24,13 @@ pub(crate) struct Command {
 #[derive(Debug, Subcommand)]
 enum Action {
     /// Names, rates and titles
-    List,
+    List {
+        /// Only those that every target of this record is expected to carry, the one that writes most first: what
+        /// `evaluate --for` may be asked next. Those that come over a network or are compressed are left out, since more than
+        /// the storage decides there
+        #[arg(long, value_name = "RECORD")]
+        carried_by: Option<PathBuf>,
+    },
     /// What an instrument delivers, how it is stored, and where the figures come from
     Show {
         /// A name of the catalogue, or the path of a .toml file
@@ -37,7 +44,8 @@ enum Action {
 impl Command {
     pub(crate) fn execute(&self) -> Outcome {
         match &self.action {
-            Action::List => tell::result(list().input()?),
+            Action::List { carried_by: None } => tell::result(list().input()?),
+            Action::List { carried_by: Some(record) } => tell::result(carried_by(record).input()?),
             Action::Show { name, toml: true } => {
                 let NamedText { name: file, text } = find(name, &INSTRUMENTS, "instrument").input()?;
                 Instrument::parse(&text, &file).input()?;
@@ -49,11 +57,40 @@ impl Command {
     }
 }
 
+/// What the figures of a record say of the catalogue.
+fn carried_by(record: &Path) -> anyhow::Result<String> {
+    let results = nilometer_record::read(record)?;
+    let study = Study::of(&results).with_catalogue(&instruments());
+    let is_carried = |on: &Result<Prospect, Withheld>| {
+        on.as_ref().is_ok_and(|prospect| {
+            let margin = prospect.margin.unwrap_or(0.0);
+            prospect.carried == Some(true) && prospect.without.is_empty() && margin >= MARGIN_LEAST
+        })
+    };
+    let carried = study.predictions.rows.iter().filter(|row| row.on.iter().all(is_carried));
+    let mut found = Vec::new();
+    for row in carried {
+        let Ok(instrument) = instrument(&row.instrument) else { continue };
+        if instrument.packets.is_none() && !instrument.compressed && !instrument.recording.format.packs() {
+            found.push(instrument);
+        }
+    }
+    found.sort_by(|a, b| b.rate().0.total_cmp(&a.rate().0));
+    Ok(found.iter().map(line).collect())
+}
+
+/// What is predicted with less is better not counted on: stalls are not in a prediction.
+const MARGIN_LEAST: f64 = 1.2;
+
+fn line(instrument: &Instrument) -> String {
+    format!("{:<20} {:>9}  {}\n", instrument.name, instrument.mean_rate(), instrument.title)
+}
+
 fn list() -> anyhow::Result<String> {
     let mut text = String::new();
     for BuiltIn { name, .. } in INSTRUMENTS {
         let instrument = instrument(name)?;
-        writeln!(text, "{name:<16} {:>9}  {}", instrument.mean_rate(), instrument.title)?;
+        text.push_str(&line(&instrument));
     }
     Ok(text)
 }

@@ -22,9 +22,9 @@ pub struct BufferCapacity {
 pub(super) fn buffer(demand: &Demand) -> BufferCapacity {
     let copied = demand.copy_out.map_or(0.0, |rate| rate.0);
     let inflow = brought(demand, DAY) / DAY;
-    let deleted_unseen = demand.copy_out.is_none() && demand.keep.is_some();
+    let deleted_unseen = demand.copy_out.is_none() && demand.retention.is_some();
     let growth = if deleted_unseen { 0.0 } else { rounded(inflow - copied, inflow) };
-    let kept = demand.keep.map(|keep| brought(demand, keep.seconds()));
+    let kept = demand.retention.map(|keep| brought(demand, keep.seconds()));
     let waiting = (growth == 0.0 && !deleted_unseen).then(|| highest(demand, copied));
     let needed = [kept, waiting].into_iter().flatten().reduce(f64::max);
     BufferCapacity {
@@ -76,7 +76,7 @@ fn highest(demand: &Demand, copied: f64) -> f64 {
 /// copied.
 fn full(demand: &Demand, growth: f64, space: f64) -> Option<f64> {
     let untouched = first_above(demand, 0.0, space);
-    match (demand.keep, demand.copy_out) {
+    match (demand.retention, demand.copy_out) {
         (None, None) => Some(untouched),
         (Some(keep), _) if untouched < keep.seconds() * (1.0 - 1e-9) => Some(untouched),
         (_, Some(rate)) if growth > 0.0 || highest(demand, rate.0) > space => {
@@ -128,7 +128,7 @@ mod tests {
         Demand {
             kinds: vec![kind],
             copy_out: copy_out.map(|gigabytes| ByteRate(gigabytes * GB)),
-            keep: keep_days.map(|days| Nanos(days * 86_400_000_000_000)),
+            retention: keep_days.map(|days| Nanos(days * 86_400_000_000_000)),
             capacity: space_tb.map(|terabytes| Bytes(terabytes * 1_000_000_000_000)),
         }
     }
@@ -156,7 +156,8 @@ mod tests {
         assert_eq!(needed(1.0, Some(0.5), None), None, "no space is enough");
         assert_eq!(needed(1.0, None, None), None);
         // What waits longer than it is to be kept decides.
-        let late = Demand { keep: Some(Nanos(3_600_000_000_000)), ..demand(0.25, Some(0.25), None, None) };
+        let late =
+            Demand { retention: Some(Nanos(3_600_000_000_000)), ..demand(0.25, Some(0.25), None, None) };
         assert_eq!(buffer(&late).needed, Some(Bytes(16_200_000_000_000)));
     }
 

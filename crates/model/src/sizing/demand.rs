@@ -11,7 +11,7 @@ pub struct Demand {
     /// How fast data are copied to an archive.
     pub copy_out: Option<ByteRate>,
     /// How long data stay at least.
-    pub keep: Option<Nanos>,
+    pub retention: Option<Nanos>,
     /// The space that there is.
     pub capacity: Option<Bytes>,
 }
@@ -49,7 +49,7 @@ impl Demand {
         Demand {
             kinds: kinds.collect(),
             copy_out: facility.copy_out,
-            keep: facility.keep,
+            retention: facility.retention,
             capacity: facility.capacity,
         }
     }

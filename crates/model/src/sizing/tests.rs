@@ -84,7 +84,7 @@ fn wa105_needs_twice_as_many_servers_for_its_readers() {
 fn what_is_packed_is_sized_as_it_is_written() {
     let pilatus = include_str!("../../../../instruments/pilatus-6m.toml");
     let instrument = Instrument::parse(pilatus, "pilatus-6m").expect("valid");
-    let facility = Facility { keep: Some(Nanos(86_400_000_000_000)), ..Facility::of(&instrument) };
+    let facility = Facility { retention: Some(Nanos(86_400_000_000_000)), ..Facility::of(&instrument) };
     let demand = sized(&facility, pilatus);
     let mut limits = limits(0.2);
     (limits.write.value, limits.writer.value) = (ByteRate(400e6), ByteRate(200e6));
@@ -107,9 +107,9 @@ fn wa105_fills_1_pb_in_17_hours_and_at_a_tenth_in_7_days() {
     };
     assert_eq!(full(&|_| ()), (Some("17.1 h".into()), Some(140)));
     let three_days = Some(Nanos(3 * 86_400_000_000_000));
-    assert_eq!(full(&|wa105| wa105.keep = three_days).1, Some(421), "3 days need 4.2 PB");
+    assert_eq!(full(&|wa105| wa105.retention = three_days).1, Some(421), "3 days need 4.2 PB");
     let (full, _) = full(&|wa105| {
-        (wa105.keep, wa105.copy_out, wa105.instruments[0].duty) = (None, None, 0.1);
+        (wa105.retention, wa105.copy_out, wa105.instruments[0].duty) = (None, None, 0.1);
     });
     // By days: a tenth of the day at the full rate. On the eighth it is full in the first hours.
     assert_eq!(full, Some("7.01 days".into()));
@@ -191,7 +191,7 @@ fn drawn() -> impl Strategy<Value = Drawn> {
 
 impl Drawn {
     fn demand(&self) -> Demand {
-        Demand { kinds: self.kinds.clone(), copy_out: self.copy_out, keep: None, capacity: None }
+        Demand { kinds: self.kinds.clone(), copy_out: self.copy_out, retention: None, capacity: None }
     }
 }
 

@@ -29,9 +29,9 @@ fn demand() -> Demand {
         assumed: Vec::new(),
         reading: ByteRate(2e8),
     };
-    let keep = Some(Nanos(2 * 86_400_000_000_000));
+    let retention = Some(Nanos(2 * 86_400_000_000_000));
     let kinds = vec![kind("steady", 20, None), kind("bursts", 8, burst)];
-    Demand { kinds, copy_out: Some(ByteRate(1e9)), keep, capacity: Some(Bytes(100_000_000_000_000)) }
+    Demand { kinds, copy_out: Some(ByteRate(1e9)), retention, capacity: Some(Bytes(100_000_000_000_000)) }
 }
 
 fn measured() -> LimitOrigin {

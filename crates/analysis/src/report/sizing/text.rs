@@ -84,7 +84,8 @@ pub(super) fn answer(sized: &Sized<'_>) -> Vec<String> {
 
 fn space(sized: &Sized<'_>, buffer: &BufferCapacity) -> Vec<String> {
     let mut sentences = Vec::new();
-    let kept = sized.demand.keep.map_or("waits for the copy".to_owned(), |keep| format!("comes in {keep}"));
+    let kept =
+        sized.demand.retention.map_or("waits for the copy".to_owned(), |keep| format!("comes in {keep}"));
     if let Some(needed) = buffer.needed.filter(|needed| needed.0 > 0) {
         let free = decimal(needed.0 as f64 / sized.limits.usable());
         let mark = if is_assumed(Place::Space, sized) { "~" } else { "" };

@@ -108,12 +108,12 @@ impl<'a> BufferCapacity<'a> {
 
     /// Deletes from the oldest on what is old enough, and copied if it is to be.
     fn delete(&mut self) {
-        let Demand { keep, copy_out, .. } = self.demand;
-        if keep.is_none() && copy_out.is_none() {
+        let Demand { retention, copy_out, .. } = self.demand;
+        if retention.is_none() && copy_out.is_none() {
             return;
         }
         while let Some(layer) = self.layers.front_mut() {
-            let old = keep.map_or(f64::INFINITY, |keep| self.now - keep.seconds());
+            let old = retention.map_or(f64::INFINITY, |retention| self.now - retention.seconds());
             let length = (layer.until - layer.from).max(f64::MIN_POSITIVE);
             let old = ((old - layer.from) / length).clamp(0.0, 1.0) * layer.bytes;
             let gone = if copy_out.is_some() { old.min(self.copied) } else { old };
@@ -171,7 +171,7 @@ mod tests {
     #[test]
     fn what_waits_for_the_copy_is_as_reckoned() {
         let kinds = vec![kind(1000, 0.25)];
-        let mut demand = Demand { kinds, copy_out: Some(ByteRate(25e7)), keep: None, capacity: None };
+        let mut demand = Demand { kinds, copy_out: Some(ByteRate(25e7)), retention: None, capacity: None };
         let (most, full) = fullest(&demand, 4, None);
         assert!((most.0 as f64 / 16.2e12 - 1.0).abs() < 1e-6, "{most}");
         assert_eq!(full, None);
@@ -190,7 +190,7 @@ mod tests {
             let kinds: Vec<Kind> = kinds.into_iter().map(|(rate, duty)| kind(rate, duty)).collect();
             let mean: f64 = kinds.iter().map(|kind| kind.mean() * kind.duty).sum();
             let keep = keep.map(|hours| Nanos(hours * 3_600_000_000_000));
-            let mut demand = Demand { kinds, copy_out: copy.map(|share| ByteRate(share * mean)), keep, capacity: None };
+            let mut demand = Demand { kinds, copy_out: copy.map(|share| ByteRate(share * mean)), retention: keep, capacity: None };
             let late = LOOK * demand.mean().0;
             if let Some(needed) = buffer(&demand).needed.filter(|_| buffer(&demand).growth.0 == 0.0) {
                 let (most, random) = (fullest(&demand, 8, None).0, fullest(&demand, 8, Some(Seed(seed))).0);
