@@ -424,8 +424,7 @@ mod tests {
         let whole = Arc::new(lanes.whole(Extent::All));
         let mut export = opened(&whole, false, 1);
         // It has nothing to read.
-        export.reading =
-            Reading::new(whole, [0; 2], Vec::new(), Arc::new(Deaf)).expect("a thread");
+        export.reading = Reading::new(whole, [0; 2], Vec::new(), Arc::new(Deaf)).expect("a thread");
         while matches!(export.next(Nanos(1)), Step::Wait(Wait::Until(_))) {
             std::thread::yield_now();
         }
