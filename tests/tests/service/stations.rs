@@ -124,6 +124,11 @@ fn schedules_ask_how_much_fits_and_how_it_goes() {
     assert!((rate - 4096.0 * 8032.0 / 8000.0).abs() < 0.001, "{left:?}");
     let bytes = number(&left[1], "GB") * 1e9;
     assert!((number(&left[0], "s") * rate * 125_000.0 / bytes - 1.0).abs() < 0.01, "{left:?}");
+    // As drudg writes it into schedules for the next scan.
+    let next = fields(&station.say("rtime?      8192;"));
+    assert_eq!(next[6], "8192Mbps");
+    assert!((number(&next[0], "s") * 8192.0 * 125_000.0 / bytes - 1.0).abs() < 0.01, "{next:?}");
+    assert!(station.say("rtime?fast;").starts_with("!rtime? 8 : "));
     let space = fields(&station.say("dir_info?"));
     let [taken, size] = [1, 2].map(|at| space[at].parse::<f64>().expect("bytes"));
     assert!(space[0] == "?" && taken <= size && bytes <= size, "{space:?}");

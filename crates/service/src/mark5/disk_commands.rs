@@ -3,7 +3,10 @@
 //! no others.
 //!
 //! Sources: "jive5ab command set" (doc/source/jive5ab-commands-sets.rst in its repository), sections `rtime` (G), `dir_info`,
-//! `set_disks` and `group_def`; its `src/mk5command/{rtime_vbs,dirinfo_vbs,set_disks,group_def}.cc` for order, units and codes.
+//! `set_disks` and `group_def`; the Mark 6 command set 1.0 (doc/Mark6_command_set-Release-1.0.pdf there), `rtime`, for the rate
+//! that schedules name; its `src/mk5command/{rtime_vbs,dirinfo_vbs,set_disks,group_def}.cc` for order, units and codes.
+
+use nilometer_model::ByteRate;
 
 use super::{
     commands::Mark5Session,
@@ -16,18 +19,25 @@ use crate::{
 };
 
 impl Mark5Session {
-    /// `<seconds>s : <GB>GB : <percent>% : <format> : <tracks> : 0MHz : <Mbit/s>Mbps` of what may still be recorded in the mode
-    /// that is set, headers of frames included, without the reserve that stays free. The rate of a track is always 0, as
-    /// jive5ab has it for recorders without such a clock; format and tracks of what has no mode are `<unknown>` and 0.
+    /// `rtime? [<Mbit/s>]`: `<seconds>s : <GB>GB : <percent>% : <format> : <tracks> : 0MHz : <Mbit/s>Mbps` of what may still be
+    /// recorded, without the reserve that stays free: at the rate that is named, as schedules name that of the next scan, or
+    /// in the mode that is set, headers of frames included. The rate of a track is always 0, as jive5ab has it for recorders
+    /// without such a clock. What is not known is `?`, format and tracks of what has no mode are `<unknown>` and 0.
     pub(super) fn remaining(&self, command: &Mark5Command) -> Mark5Reply {
-        let configuration = self.console.report().configuration;
+        let mut configuration = self.console.report().configuration;
+        if let Some(text) = command.fields.first().filter(|text| !text.is_empty()) {
+            let Some(rate) = text.parse().ok().filter(|rate: &f64| rate.is_finite() && *rate > 0.0) else {
+                return Mark5Reply::to(command, ReturnCode::Parameter).field("write a rate in Mbit/s");
+            };
+            configuration.rate = Some(ByteRate(rate * 125_000.0));
+        }
         let FreeSpace { size, recordable, .. } = match self.space_of(&configuration) {
             Ok(space) => space,
             Err((code, why)) => return Mark5Reply::to(command, code).field(why),
         };
         let (time, rate) = match configuration.rate.filter(|rate| rate.0 > 0.0) {
             Some(rate) => (format!("{:.1}s", recordable.0 as f64 / rate.0), megabits(rate.0)),
-            None => ("<unknown>".into(), "<unknown>".into()),
+            None => ("?".into(), "?".into()),
         };
         let format = configuration.mode.map_or("<unknown>", |mode| mode.format());
         let percent = recordable.0 as f64 * 100.0 / size.0.max(1) as f64;
@@ -38,7 +48,7 @@ impl Mark5Session {
             .field(format)
             .field(configuration.mode.map_or(0, |mode| mode.tracks()))
             .field("0MHz")
-            .field(format!("{rate}Mbps"))
+            .field(rate)
     }
 
     /// `? : <bytes taken> : <bytes in all>`. How many recordings lie there is always `?`, as on a `FlexBuff`: others than this
@@ -130,5 +140,5 @@ impl Mark5Session {
 
 /// Bytes a second in Mbit/s, with three decimals at the most.
 fn megabits(bytes: f64) -> String {
-    ((bytes * 8.0 / 1e3).round() / 1e3).to_string()
+    format!("{}Mbps", (bytes * 8.0 / 1e3).round() / 1e3)
 }
