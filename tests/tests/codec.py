@@ -3,7 +3,8 @@
 codec.py bitshuffle DIR   each NAME.SIZE.raw (unsigned integers of SIZE bytes) must be what HDF5 reads from the chunk
                           NAME.SIZE.ours by filter 32008; its own chunk goes to NAME.SIZE.theirs
 codec.py cbf DIR          each NAME.raw (int32) must be the pixels that fabio reads from NAME.ours.cbf, HEIGHT x WIDTH as
-                          there; its own file goes to NAME.theirs.cbf
+                          there, none of them above the Count_cutoff of the header, whose values it prints; its own file
+                          goes to NAME.theirs.cbf
 """
 import pathlib
 import sys
@@ -41,7 +42,10 @@ def cbf(directory):
         pixels = numpy.fromfile(path, "<i4").reshape(image.data.shape)
         assert image.data.dtype == numpy.int32 and numpy.array_equal(image.data, pixels), f"{path}: other pixels"
         fabio.cbfimage.CbfImage(data=pixels).write(str(path.with_suffix(".theirs.cbf")))
-        print(path.name, *image.data.shape, image.header["_array_data.header_contents"].splitlines()[0])
+        said = fabio.cbfimage.PilatusHeader(image.header["_array_data.header_contents"])
+        values = [line.removeprefix("# ") for line in str(said).splitlines()]
+        assert image.data.max() <= said["Count_cutoff"], f"{path}: pixels above the cutoff"
+        print(path.name, *image.data.shape, *values, sep=", ")
 
 
 {"bitshuffle": bitshuffle, "cbf": cbf}[sys.argv[1]](pathlib.Path(sys.argv[2]))

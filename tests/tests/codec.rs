@@ -2,8 +2,8 @@
 
 use std::{fs, path::Path};
 
-use nilometer_codec::{Bitshuffle, ElementSize, Method};
-use nilometer_model::{Data, DataKind, PixelType, Seed};
+use nilometer_codec::{Bitshuffle, ElementSize, Method, byte_offset};
+use nilometer_model::{Data, DataKind, Instrument, Picture, PixelType, Seed};
 use nilometer_recording::{cbf, instrument::Content};
 use nilometer_tests::{python, root};
 
@@ -66,6 +66,19 @@ fn pilatus() -> Vec<u8> {
     frame
 }
 
+/// What the files of instruments say: of one that counts photons, and of one that gives random bytes.
+fn picture(name: &str) -> Picture {
+    let said = match name {
+        "pilatus" => {
+            "shape = [2527, 2463]\nframe_rate = \"25 Hz\"\ndata = \"diffraction\"\n[cbf]\ndetector_distance = \"200 mm\"\n\
+             wavelength = \"1.0332 A\"\nexposure_time = \"38 ms\"\n"
+        }
+        _ => "shape = [33, 31]\nframe_rate = \"4 kHz\"\n",
+    };
+    let text = format!("name = \"x\"\ntitle = \"x\"\nsource = \"x\"\npixel = \"int32\"\n{said}");
+    Instrument::parse(&text, name).expect("valid").picture().expect("it has rows and columns")
+}
+
 #[test]
 fn fabio_reads_our_pictures_and_we_read_its() {
     let directory = tempfile::tempdir().expect("a temporary directory");
@@ -76,17 +89,27 @@ fn fabio_reads_our_pictures_and_we_read_its() {
     // The wildest steps, one pixel, and a frame as it is delivered.
     let wild = elements(1, ElementSize::Four, 31 * 33);
     let pictures =
-        [("wild", [33, 31], wild), ("one", [1, 1], vec![1; 4]), ("pilatus", [2527, 2463], pilatus())];
+        [("wild", [33, 31], wild), ("one", [1, 1], vec![1, 0, 0, 0]), ("pilatus", [2527, 2463], pilatus())];
     for (name, [height, width], raw) in &pictures {
         let mut file = Vec::new();
-        cbf::Image { width: *width, height: *height, pixels: &pixels(raw) }.write(name, &mut file);
+        if *name == "one" {
+            cbf::Image { width: *width, height: *height, pixels: &pixels(raw) }.write(name, &mut file);
+        } else {
+            let mut packed = Vec::new();
+            byte_offset::encode_bytes(raw, &mut packed);
+            cbf::put(name, &picture(name), &packed, &mut file);
+        }
         fs::write(path(name, "raw"), raw).expect("room");
         fs::write(path(name, "ours.cbf"), file).expect("room");
     }
     let Some(read) = other_side("cbf", &["fabio"], directory.path()) else { return };
-    let expected = "one.raw 1 1 # Detector: PILATUS, simulated\n\
-                    pilatus.raw 2527 2463 # Detector: PILATUS, simulated\n\
-                    wild.raw 33 31 # Detector: PILATUS, simulated\n";
+    let detector = "Detector: PILATUS simulated, Pixel_size 0.000172 m x 0.000172 m";
+    let expected = format!(
+        "one.raw, 1, 1, {detector}, Count_cutoff 1048575 counts\n\
+         pilatus.raw, 2527, 2463, {detector}, Exposure_time 0.038 s, Exposure_period 0.04 s, Count_cutoff 1048575 counts, \
+         Wavelength 1.0332 A, Detector_distance 0.2 m\n\
+         wild.raw, 33, 31, {detector}, Exposure_period 0.00025 s, Count_cutoff 2147483647 counts\n"
+    );
     assert_eq!(read, expected);
     for (name, shape, raw) in &pictures {
         let file = fs::read(path(name, "theirs.cbf")).expect("the other side wrote it");

@@ -9,10 +9,13 @@ mod reading;
 
 pub use read_back::{DamagedBlocks, ExportReadBack, read_back};
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
-    mpsc::TryRecvError,
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc::TryRecvError,
+    },
 };
 
 use nilometer_model::{ByteRate, Nanos};
@@ -55,9 +58,23 @@ pub struct Export {
     /// CRC-32 of that.
     checksum: u32,
     begun: Option<Nanos>,
-    fault: Option<Errno>,
+    fault: Option<ExportFault>,
     overwritten: bool,
     opened: bool,
+}
+
+/// Why an export was not finished.
+#[derive(Debug, thiserror::Error)]
+pub enum ExportFault {
+    /// The destination did not take what was written.
+    #[error("{0}")]
+    Destination(Errno),
+    /// The thread that reads the recording can't be started: neither the recording nor the destination is at fault.
+    #[error("can't start the thread that reads the recording: {0}")]
+    NoReader(#[source] io::Error),
+    /// The thread that reads the recording ended before all of it was read.
+    #[error("the thread that reads the recording ended before all of it was read")]
+    ReaderEnded,
 }
 
 /// What comes next.
@@ -86,20 +103,25 @@ const LOOK: Nanos = Nanos::from_millis(100);
 
 impl Export {
     /// All that is shown now, onto the engine of this waker; an end that is asked for is one before the end.
+    ///
+    /// # Errors
+    ///
+    /// The thread that reads the recording can't be started.
     pub fn new(
         whole: Arc<RecordingView>,
         exporting: Exporting,
         stop: Arc<AtomicBool>,
         waker: Arc<dyn Wake>,
-    ) -> Self {
+    ) -> Result<Self, ExportFault> {
         let length = whole.length();
         let body = if exporting.direct { length / ALIGNMENT as u64 * ALIGNMENT as u64 } else { length };
         let (_, buffers) = Arena::shared_out(2 * exporting.depth, AT_ONCE as usize);
         let (_, mut scratch) = Arena::shared_out(1, SCRATCH);
-        Export {
+        let reading = Reading::new(whole, [body, length], buffers, waker).map_err(ExportFault::NoReader)?;
+        Ok(Export {
             length,
             body,
-            reading: Reading::new(whole, [body, length], buffers, waker),
+            reading,
             exporting,
             stop,
             stage: Stage::Open,
@@ -111,7 +133,7 @@ impl Export {
             fault: None,
             overwritten: false,
             opened: false,
-        }
+        })
     }
 
     /// Bytes that were written so far, or are on their way.
@@ -129,9 +151,9 @@ impl Export {
         self.overwritten
     }
 
-    /// What went wrong, if it was not finished.
-    pub fn ending(&self) -> Result<(), Errno> {
-        self.fault.map_or(Ok(()), Err)
+    /// What went wrong, if anything did.
+    pub fn fault(&self) -> Option<&ExportFault> {
+        self.fault.as_ref()
     }
 
     /// Whether all of it is in the file.
@@ -145,9 +167,8 @@ impl Export {
         let ExportPart { buffer, length, checksum, overwritten } = match self.reading.next() {
             Ok(part) => part,
             Err(TryRecvError::Empty) => return Err(Step::Wait(Wait::Until(now + LOOK))),
-            // It has said where.
             Err(TryRecvError::Disconnected) => {
-                self.fault = Some(Errno::EIO);
+                self.fault = Some(ExportFault::ReaderEnded);
                 return Err(self.end());
             }
         };
@@ -206,9 +227,13 @@ impl Export {
 
 impl Workload for Export {
     fn next(&mut self, now: Nanos) -> Step {
-        let stopped = self.stop.load(Ordering::Relaxed) && self.stage == Stage::Write;
+        // What is given to the engine in whole is synced and closed as if nobody had stopped it.
+        let stopped = self.stop.load(Ordering::Relaxed) && self.offset < self.length;
         if self.fault.is_some() || self.overwritten || stopped {
             return self.end();
+        }
+        if self.flying >= self.exporting.depth {
+            return Step::Wait(Wait::ForOne);
         }
         let operation = if self.stage == Stage::Write && self.opened && self.offset < self.body {
             let due = self.due(now);
@@ -240,7 +265,7 @@ impl Workload for Export {
             Err(errno) => Some(errno),
         };
         self.opened |= fault.is_none() && matches!(operation.kind, OpKind::Open(_));
-        self.fault = self.fault.or(fault);
+        self.fault = self.fault.take().or(fault.map(ExportFault::Destination));
         if is_write {
             self.reading.give_back(operation.buffer);
         } else {
@@ -284,7 +309,7 @@ mod tests {
         let exporting = Exporting { name: "all".into(), direct, at_most: Some(ByteRate(1e12)), depth };
         let mut engine = engine(directory, kind);
         let stop = Arc::new(AtomicBool::new(stop));
-        let mut export = Export::new(whole.clone(), exporting, stop, engine.waker());
+        let mut export = Export::new(whole.clone(), exporting, stop, engine.waker()).expect("a thread");
         Drive::new(&mut export, engine.as_mut()).run(|_| {});
         export
     }
@@ -299,7 +324,7 @@ mod tests {
         {
             let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a directory on a disk");
             let export = exported(&whole, &directory, kind, direct, false);
-            assert!(export.is_whole(), "{:?}", export.ending());
+            assert!(export.is_whole(), "{:?}", export.fault());
             let written = fs::read(directory.path().join("all")).expect("it was made");
             assert!(written == reference, "{kind:?} {direct}");
             assert_eq!(export.checksum(), crc32fast::hash(&reference));
@@ -311,7 +336,7 @@ mod tests {
         let (_lanes, whole) = overtaken();
         let directory = tempfile::tempdir().expect("a temporary directory");
         let export = exported(&Arc::new(whole), &directory, EngineKind::Sync, false, false);
-        assert_eq!((export.is_whole(), export.is_overwritten(), export.ending()), (false, true, Ok(())));
+        assert!(!export.is_whole() && export.is_overwritten() && export.fault().is_none(), "{export:?}");
     }
 
     /// Nobody wakes it: what it is told it has to ask for.
@@ -321,23 +346,33 @@ mod tests {
         fn wake(&self) {}
     }
 
+    /// What the engine did at once.
+    fn done(operation: Operation) -> Completion {
+        let result = Ok(if operation.kind == OpKind::Write { operation.length } else { 0 });
+        Completion { operation, result, due: Nanos(0), issued: Nanos(0), finished: Nanos(1) }
+    }
+
+    /// An export whose file is open already.
+    fn opened(whole: &Arc<RecordingView>, direct: bool, depth: usize) -> Export {
+        let exporting = Exporting { name: "all".into(), direct, at_most: None, depth };
+        let export = Export::new(whole.clone(), exporting, Arc::default(), Arc::new(Deaf));
+        let mut export = export.expect("a thread");
+        let Step::Issue(open, _) = export.next(Nanos(0)) else { panic!("it opens the file") };
+        export.completed(done(open));
+        export
+    }
+
+    /// A thread that does not get to its disk.
+    fn stuck(whole: &Arc<RecordingView>) -> Reading {
+        Reading::new(whole.clone(), [whole.length(); 2], Vec::new(), Arc::new(Deaf)).expect("a thread")
+    }
+
     #[test]
     fn what_is_not_read_yet_is_waited_for_and_never_read_while_it_decides() {
         let (lanes, _) = laid_out(PACKET_CASES[0], Storing::Files, 1, &[Some(0); 9], 4);
         let whole = Arc::new(lanes.whole(Extent::All));
-        let length = whole.length();
-        let exporting = Exporting { name: "all".into(), direct: false, at_most: None, depth: 1 };
-        let mut export = Export::new(whole.clone(), exporting, Arc::default(), Arc::new(Deaf));
-        // A thread that does not get to its disk.
-        export.reading = Reading::new(whole, [length; 2], Vec::new(), Arc::new(Deaf));
-        let Step::Issue(open, _) = export.next(Nanos(0)) else { panic!("it opens the file") };
-        export.completed(Completion {
-            operation: open,
-            result: Ok(0),
-            due: Nanos(0),
-            issued: Nanos(0),
-            finished: Nanos(1),
-        });
+        let mut export = opened(&whole, false, 1);
+        export.reading = stuck(&whole);
         assert!(matches!(export.next(Nanos(1)), Step::Wait(Wait::Until(time)) if time == Nanos(1) + LOOK));
         assert_eq!((export.done(), export.is_whole()), (0, false));
         export.stop.store(true, Ordering::Relaxed);
@@ -345,10 +380,62 @@ mod tests {
     }
 
     #[test]
+    fn a_stop_is_heeded_while_the_tail_is_read() {
+        let (lanes, _) = laid_out(PACKET_CASES[0], Storing::Files, 1, &[Some(0); 9], 4);
+        let whole = Arc::new(lanes.whole(Extent::All));
+        let mut export = opened(&whole, true, 1);
+        assert!(export.body < export.length, "its last bytes fill no page");
+        export.reading = stuck(&whole);
+        export.offset = export.body;
+        let Step::Issue(open, _) = export.next(Nanos(1)) else { panic!("it opens the file for the tail") };
+        export.completed(done(open));
+        assert!(matches!(export.next(Nanos(2)), Step::Wait(Wait::Until(_))));
+        export.stop.store(true, Ordering::Relaxed);
+        assert!(matches!(export.next(Nanos(3)), Step::Done), "it does not wait for the disk");
+        assert!(!export.is_whole() && export.fault().is_none(), "{export:?}");
+    }
+
+    #[test]
+    fn no_more_writes_are_in_flight_than_were_asked_for() {
+        let blocks: Vec<_> = (0..900).map(|block| Some(block % 2)).collect();
+        let (lanes, _) = laid_out(PACKET_CASES[2], Storing::Files, 2, &blocks, 3);
+        let whole = Arc::new(lanes.whole(Extent::All));
+        assert!(whole.length() > 4 * AT_ONCE);
+        let mut export = opened(&whole, false, 2);
+        let mut flying = Vec::new();
+        // Parts are read meanwhile, into twice as many buffers.
+        while flying.len() < 4 {
+            match export.next(Nanos(1)) {
+                Step::Issue(write, _) => flying.push(write),
+                Step::Wait(Wait::ForOne) => break,
+                _ => std::thread::yield_now(),
+            }
+        }
+        assert_eq!(flying.len(), 2);
+        export.completed(done(flying.remove(0)));
+        while !matches!(export.next(Nanos(2)), Step::Issue(..)) {
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn a_reader_that_ends_early_is_no_fault_of_the_destination() {
+        let (lanes, _) = laid_out(PACKET_CASES[0], Storing::Files, 1, &[Some(0); 9], 4);
+        let whole = Arc::new(lanes.whole(Extent::All));
+        let mut export = opened(&whole, false, 1);
+        // It has nothing to read.
+        export.reading = Reading::new(whole, [0; 2], Vec::new(), Arc::new(Deaf)).expect("a thread");
+        while matches!(export.next(Nanos(1)), Step::Wait(Wait::Until(_))) {
+            std::thread::yield_now();
+        }
+        assert!(matches!(export.fault(), Some(ExportFault::ReaderEnded)), "{export:?}");
+    }
+
+    #[test]
     fn a_stop_is_one_before_the_end() {
         let (lanes, _) = laid_out(PACKET_CASES[0], Storing::Files, 1, &[Some(0); 9], 4);
         let directory = tempfile::tempdir().expect("a temporary directory");
         let export = exported(&Arc::new(lanes.whole(Extent::All)), &directory, EngineKind::Sync, false, true);
-        assert_eq!((export.is_whole(), export.ending(), export.done()), (false, Ok(()), 0));
+        assert!(!export.is_whole() && export.fault().is_none() && export.done() == 0, "{export:?}");
     }
 }

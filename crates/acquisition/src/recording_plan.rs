@@ -4,7 +4,9 @@
 
 use std::fmt;
 
-use nilometer_model::{Bytes, Format, Instrument, Storing, TargetDescription, packets::frames_of_block};
+use nilometer_model::{
+    Bytes, Format, Instrument, Picture, Storing, TargetDescription, packets::frames_of_block,
+};
 use nilometer_storage::buffer::ALIGNMENT;
 
 use crate::sink::{Durability, RawLayout, Spacing};
@@ -21,8 +23,8 @@ pub struct StoredFrames {
     pub storing: Storing,
     /// How many go into a file, where that is said.
     pub per_file: Option<u64>,
-    /// Rows and columns, of pictures.
-    pub picture: Option<[usize; 2]>,
+    /// Of pictures, what the header of a file says.
+    pub picture: Option<Picture>,
     /// They come as packets: the plan decides how they are stored.
     pub packets: bool,
     /// They may begin at pages of a file, with something between them: not blocks of packets, which are one stream.

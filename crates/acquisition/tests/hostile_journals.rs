@@ -352,7 +352,7 @@ fn exported(whole: &Arc<RecordingView>, directory: &Path) {
     let root = OwnedFd::from(File::open(directory).expect("it is there"));
     let options = Options { kind: EngineKind::Sync, depth: 1, slots: SLOTS, clock: Clock::start() };
     let mut engine = on_directory(root, &options).expect("an engine");
-    let mut export = Export::new(whole.clone(), exporting, Arc::default(), engine.waker());
+    let mut export = Export::new(whole.clone(), exporting, Arc::default(), engine.waker()).expect("a thread");
     Drive::new(&mut export, engine.as_mut()).run(|_| {});
     if export.is_whole() {
         let copied = read_back(whole, new.file(), |_| Ok(())).expect("it was written");

@@ -14,7 +14,7 @@ use std::{
 
 use anyhow::{Context, anyhow, ensure};
 use clap::Args;
-use nilometer_acquisition::export::{self, DamagedBlocks, ExportReadBack, Exporting, SLOTS};
+use nilometer_acquisition::export::{self, DamagedBlocks, ExportFault, ExportReadBack, Exporting, SLOTS};
 use nilometer_model::{ByteRate, Bytes, TargetDescription, plan::EngineKind};
 use nilometer_recording::{
     OVERWRITTEN,
@@ -99,7 +99,7 @@ impl Export {
             depth: DEPTH as usize,
         };
         let mut engine = engine(description)?;
-        let mut export = export::Export::new(whole.clone(), exporting, stop.clone(), engine.waker());
+        let mut export = export::Export::new(whole.clone(), exporting, stop.clone(), engine.waker())?;
         let mut share = Share::new("written", Bytes(whole.length()));
         drive(&mut export, engine.as_mut(), &mut share);
         share.clear();
@@ -180,11 +180,14 @@ fn drive(export: &mut export::Export, engine: &mut dyn Engine, share: &mut Share
 /// Whether all of it is written.
 fn ended(export: &export::Export, description: &TargetDescription) -> anyhow::Result<()> {
     let path = directory_of(description).display();
-    match export.ending() {
+    match export.fault() {
         _ if export.is_whole() => Ok(()),
         _ if export.is_overwritten() => Err(anyhow!("nothing is left in {path}: {OVERWRITTEN}")),
-        Err(errno) => Err(anyhow!("can't write to {path}, and nothing is left there: {errno}")),
-        Ok(()) => Err(anyhow!("interrupted: nothing is left in {path}")),
+        Some(ExportFault::Destination(errno)) => {
+            Err(anyhow!("can't write to {path}, and nothing is left there: {errno}"))
+        }
+        Some(fault) => Err(anyhow!("nothing is left in {path}: {fault}")),
+        None => Err(anyhow!("interrupted: nothing is left in {path}")),
     }
 }
 

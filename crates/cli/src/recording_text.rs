@@ -2,10 +2,15 @@
 
 use std::{fmt::Display, io, path::PathBuf};
 
-use nilometer_recording::reader::{Recording, Unreadable};
+use nilometer_recording::{
+    reader::{Recording, Unreadable},
+    view::{Hole, Scan},
+};
 
 /// As many ranges are named, of whatever there are many.
 const NAMED: usize = 20;
+/// As many gaps are written as text.
+const GAPS: usize = 10;
 
 /// What a recording is made of.
 pub(crate) fn what(recording: &Recording) -> &'static str {
@@ -38,6 +43,27 @@ pub(crate) fn ranges(ranges: &[(u64, u64)]) -> String {
     if more == 0 { text } else { format!("{text} and {more} more") }
 }
 
+/// How many frames did not come over the network, by the journals, and what became of their places; nothing if all came.
+pub(crate) fn not_come(scan: &Scan) -> Vec<String> {
+    let counts = [(scan.filled, "are marked as invalid"), (scan.left_out, "are left out")];
+    let there = counts.into_iter().filter(|(count, _)| *count > 0);
+    there.map(|(count, how)| format!("{count} frames did not come and {how}")).collect()
+}
+
+/// Where packets did not come, by the journals, a line each for the first gaps; `more` says who names all.
+pub(crate) fn gaps(scan: &Scan, more: &str) -> Vec<String> {
+    let line = |Hole { frame, packets, filled }: &Hole| {
+        let how = if *filled { "from" } else { "left out before" };
+        format!("gap         {packets} packets {how} frame {frame}")
+    };
+    let mut lines: Vec<_> = scan.gaps.iter().take(GAPS).map(line).collect();
+    let unnamed = scan.gaps.len() - lines.len();
+    if unnamed > 0 {
+        lines.push(format!("            and {unnamed} more gaps: {more} names all"));
+    }
+    lines
+}
+
 /// Directories and journals that could not be read, a line each.
 pub(crate) fn unreadable(unreadable: &Unreadable) -> Vec<String> {
     let line =
@@ -68,5 +94,21 @@ mod tests {
         let many: Vec<_> = (0..30).map(|number| (10 * number, 2)).collect();
         let text = ranges(&many);
         assert!(text.starts_with("0-1, 10-11, ") && text.ends_with(", 190-191 and 20 more"), "{text}");
+    }
+
+    #[test]
+    fn what_did_not_come_is_counted_and_the_first_gaps_are_named() {
+        assert_eq!((not_come(&Scan::default()).len(), gaps(&Scan::default(), "it").len()), (0, 0));
+        let gap = |frame| Hole { frame, packets: 2, filled: frame > 0 };
+        let scan = Scan { filled: 22, left_out: 2, gaps: (0..12).map(gap).collect(), ..Scan::default() };
+        assert_eq!(
+            not_come(&scan),
+            ["22 frames did not come and are marked as invalid", "2 frames did not come and are left out"]
+        );
+        let lines = gaps(&scan, "--json");
+        assert_eq!(lines.len(), 11);
+        assert_eq!(lines[0], "gap         2 packets left out before frame 0");
+        assert_eq!(lines[9], "gap         2 packets from frame 9");
+        assert_eq!(lines[10], "            and 2 more gaps: --json names all");
     }
 }

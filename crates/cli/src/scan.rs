@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use nilometer_model::{ByteRate, Bytes, Nanos, packets::Station};
+use nilometer_model::{ByteRate, Bytes, Format, Nanos, packets::Station};
 use nilometer_recording::{
     OVERWRITTEN,
     reader::{Recording, Trust, with_below},
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::{
     Blame, Failure, Outcome,
-    recording_text::{in_line, unreadable},
+    recording_text::{gaps, in_line, not_come, unreadable},
     share::Share,
     tell,
 };
@@ -86,7 +86,7 @@ fn ensure_read(wholes: &[RecordingView], all: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// As many gaps are written as text.
+/// As many runs of missing blocks, and as many jumps, are written as text.
 const SHOWN: usize = 10;
 
 /// A line each.
@@ -98,13 +98,7 @@ fn text(whole: &RecordingView, scan: &Scanned) -> String {
     ];
     lines.extend(times(scan));
     lines.push(format!("missing     {}", missing(scan)));
-    for Hole { frame, packets, filled } in scan.gaps.iter().take(SHOWN) {
-        let how = if *filled { "from" } else { "left out before" };
-        lines.push(format!("gap         {packets} packets {how} frame {frame}"));
-    }
-    if scan.gaps.len() > SHOWN {
-        lines.push(format!("            and {} more gaps: --json names all", scan.gaps.len() - SHOWN));
-    }
+    lines.extend(gaps(scan, "--json"));
     lines.extend(
         scan.missing
             .iter()
@@ -116,9 +110,17 @@ fn text(whole: &RecordingView, scan: &Scanned) -> String {
     lines.join("\n") + "\n"
 }
 
+/// The format of its files: what a view shows of CBF files are the pixels that are packed in them.
+fn stored_format(whole: &RecordingView) -> Format {
+    match whole.recording(|recording| recording.head().format) {
+        Format::Cbf => Format::Cbf,
+        _ => whole.format(),
+    }
+}
+
 fn of_format(whole: &RecordingView, scan: &Scanned) -> String {
     let (stations, threads) = names(scan);
-    let mut words = vec![whole.format().name().to_owned()];
+    let mut words = vec![stored_format(whole).name().to_owned()];
     if let Some(header) = &scan.survey.header {
         let version = header.edv().map_or("legacy header".into(), |edv| format!("EDV {edv}"));
         words.push(version);
@@ -184,15 +186,10 @@ fn times(scan: &Scanned) -> Vec<String> {
 }
 
 fn missing(scan: &Scanned) -> String {
-    let mut words = Vec::new();
-    let mut word = |count: u64, what: &str| {
-        if count > 0 {
-            words.push(format!("{count} {what}"));
-        }
-    };
-    word(scan.filled, "frames did not come and are marked as invalid");
-    word(scan.left_out, "frames did not come and are left out");
-    word(scan.missing_frames, "frames are in blocks that are not here");
+    let mut words = not_come(scan);
+    if scan.missing_frames > 0 {
+        words.push(format!("{} frames are in blocks that are not here", scan.missing_frames));
+    }
     if words.is_empty() { "none, by the journals".into() } else { words.join(", ") }
 }
 
@@ -237,7 +234,7 @@ fn value(whole: &RecordingView, scan: &Scanned) -> Value {
     whole.recording(|recording| {
         json!({
             "name": whole.name(), "recording": format!("{:016x}", recording.head().recording),
-            "format": whole.format().name(), "lanes": recording.head().lanes, "lanes_here": recording.index.heads.len(),
+            "format": stored_format(whole).name(), "lanes": recording.head().lanes, "lanes_here": recording.index.heads.len(),
             "ended": recording.is_over(), "stations": stations, "threads": threads,
             "edv": header.and_then(|header| header.edv()), "bits": header.map(|header| header.bits),
             "channels": header.map(|header| 1_u64 << header.channels_log2),

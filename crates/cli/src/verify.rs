@@ -9,14 +9,14 @@ use nilometer_recording::{
     Damaged, Headers, OVERWRITTEN, Verified,
     reader::{Index, OpenError, Recording, Trust},
     verify,
-    view::{Extent, Jump, RecordingView},
+    view::{Extent, Jump, RecordingView, Scan},
 };
 use nilometer_storage::process::BootId;
 use nilometer_wire::Stamp;
 
 use crate::{
     Blame, Failure, Outcome,
-    recording_text::{absent_lanes, in_line, ranges, unreadable, what},
+    recording_text::{absent_lanes, gaps, in_line, not_come, ranges, unreadable, what},
     tell,
 };
 
@@ -37,9 +37,10 @@ impl Verify {
         let recording = Recording::open(&self.directories, trust).input()?;
         let whole = RecordingView::new(recording, Extent::All);
         let verified = verify(&whole);
+        let scan = Scan::of(&whole);
         let unproved = self.unproved(&whole, &verified).input()?;
         let faults = whole.recording(|recording| {
-            tell::result(tell::visible(&told(recording, &verified, unproved)));
+            tell::result(tell::visible(&told(recording, &verified, unproved, &scan)));
             let mut faults = faults(recording, &verified);
             faults.extend((unproved > 0).then(|| format!("{unproved} {} may be damaged", what(recording))));
             faults
@@ -69,7 +70,7 @@ impl Verify {
 }
 
 /// What there is, a line each; of what is right so many frames may be damaged after all.
-fn told(recording: &Recording, verified: &Verified, unproved: u64) -> String {
+fn told(recording: &Recording, verified: &Verified, unproved: u64, scan: &Scan) -> String {
     let index = &recording.index;
     let head = recording.head();
     let right = verified.right - unproved;
@@ -112,11 +113,8 @@ fn told(recording: &Recording, verified: &Verified, unproved: u64) -> String {
     if let Some(why) = &verified.not_made_again {
         lines.push(format!("simulated   frames can't be made again: {why}"));
     }
-    let missing = match verified.missing_frames() {
-        0 => "none".into(),
-        count => format!("{count} {what}: {}", ranges(&verified.missing)),
-    };
-    lines.push(format!("missing     {missing}"));
+    lines.push(format!("missing     {}", missing(verified, what, scan)));
+    lines.extend(gaps(scan, "`nilometer scan --json`"));
     lines.extend(verified.headers.iter().flat_map(times));
     for Damaged { number, place, why } in &verified.damaged {
         let path = recording.path(*place);
@@ -131,6 +129,16 @@ fn told(recording: &Recording, verified: &Verified, unproved: u64) -> String {
     lines.extend((unnamed > 0).then(|| format!("damaged     {unnamed} {what} more")));
     lines.extend(unreadable(&recording.unreadable));
     lines.join("\n") + "\n"
+}
+
+/// Frames or blocks that are not there, and, in blocks that are, frames that did not come over the network.
+fn missing(verified: &Verified, what: &str, scan: &Scan) -> String {
+    let mut words = not_come(scan);
+    let count = verified.missing_frames();
+    if count > 0 {
+        words.insert(0, format!("{count} {what}: {}", ranges(&verified.missing)));
+    }
+    if words.is_empty() { "none".into() } else { words.join("; ") }
 }
 
 /// As many jumps are named.

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Burst, ByteRate, Bytes, Data, DataKind, FrameShape, Frequency, Nanos, Packets, Readers, RecordingLayout,
-    Schedule,
+    Burst, ByteRate, Bytes, COUNT_CUTOFF, CbfHeader, Data, DataKind, FrameShape, Frequency, Nanos, Packets,
+    Picture, Readers, RecordingLayout, Schedule,
 };
 
 /// A source of frames at a fixed rate.
@@ -35,6 +35,9 @@ pub struct Instrument {
     /// Into which files its frames go, and how each is written, unless a plan or the command line says otherwise.
     #[serde(default)]
     pub recording: RecordingLayout,
+    /// What the headers of its CBF files say of how pictures were exposed.
+    #[serde(default, skip_serializing_if = "CbfHeader::is_empty")]
+    pub cbf: CbfHeader,
     /// What is in the frames. Random bytes, if it is not said.
     #[serde(default = "incompressible")]
     pub data: Data,
@@ -179,6 +182,7 @@ impl Instrument {
         let instrument: Instrument = toml::from_str(text)
             .map_err(|source| InstrumentError::Written { file: file.into(), source: Box::new(source) })?;
         let checked = instrument.check().and_then(|()| instrument.check_published());
+        let checked = checked.and_then(|()| instrument.check_cbf());
         checked.map_err(|why| InstrumentError::Value { file: file.into(), why })?;
         Ok(instrument)
     }
@@ -235,6 +239,11 @@ impl Instrument {
         ))
     }
 
+    /// As the rate: changed elsewhere, it leaves the exposure as it is.
+    fn check_cbf(&self) -> Result<(), String> {
+        self.cbf.check(self.frame_rate.period()).map_err(|why| format!("cbf: {why}"))
+    }
+
     fn check_compressed(&self) -> Result<(), String> {
         let comes_as_it_is = self.recording.format == Format::Raw && self.packets.is_none();
         if self.compressed && !(comes_as_it_is && self.data.compressibility.is_some()) {
@@ -252,10 +261,15 @@ impl Instrument {
         checked.map_err(|why| format!("packets: {why}"))
     }
 
-    /// Rows and columns of a frame that is one picture.
-    pub fn picture(&self) -> Option<[usize; 2]> {
+    /// A frame, where it is one picture with rows and columns, as the header of its file describes it: pictures follow each
+    /// other at the frame rate, unless it is said otherwise, and random bytes are counts of any size.
+    pub fn picture(&self) -> Option<Picture> {
         let &[rows, columns] = self.shape.as_slice() else { return None };
-        Some([rows as usize, columns as usize])
+        let period = self.cbf.exposure_period.unwrap_or_else(|| self.frame_rate.period());
+        let header = CbfHeader { exposure_period: Some(period), ..self.cbf };
+        let is_noise = self.data.kind == DataKind::Incompressible;
+        let count_cutoff = if is_noise { i32::MAX.unsigned_abs() } else { COUNT_CUTOFF };
+        Some(Picture { header, count_cutoff, ..Picture::new(rows as usize, columns as usize) })
     }
 
     /// Bytes of a frame, uncompressed.
@@ -326,6 +340,25 @@ frame_rate = "25 Hz"
     }
 
     #[test]
+    fn a_picture_has_what_its_header_says() {
+        let said =
+            "cbf = { detector_distance = \"0.2 m\", wavelength = \"1.0332 A\", exposure_time = \"38 ms\" }";
+        let pilatus = with(&format!("{said}\ndata = \"diffraction\"")).expect("valid");
+        let picture = pilatus.picture().expect("it has rows and columns");
+        assert_eq!((picture.rows, picture.columns, picture.count_cutoff), (2527, 2463, COUNT_CUTOFF));
+        assert_eq!(picture.header.exposure_period, Some(Nanos::from_millis(40)), "it follows from the rate");
+        let said = "cbf.exposure_period = \"1 s\"\ncbf.exposure_time = \"1 s\"";
+        let noise = with(said).expect("valid").picture().expect("it has rows and columns");
+        assert_eq!(
+            (noise.header.exposure_period, noise.count_cutoff),
+            (Some(Nanos::from_millis(1000)), 0x7fff_ffff)
+        );
+        let again: Instrument =
+            serde_json::from_str(&serde_json::to_string(&pilatus).expect("JSON")).expect("written above");
+        assert_eq!(again, pilatus);
+    }
+
+    #[test]
     fn streams_multiply_and_pauses_divide() {
         let four = with("streams = 4\nburst = { frames = 50, pause = \"6 s\" }").expect("valid");
         assert_eq!(four.period(), Nanos::from_millis(10));
@@ -381,6 +414,12 @@ frame_rate = "25 Hz"
             ("recording = { format = \"cbf\", encoders = 0 }", "encoders = 0: write 1 to 1024"),
             ("recording.storing = \"one\"", "`files`, `growing`, `shared`, `scattered`"),
             ("recording.storing = \"growing\"\nrecording.frames_per_file = 3", "leave it out"),
+            ("cbf.detector_distance = \"0 m\"", "cbf: detector_distance: write more than 0 m"),
+            ("cbf.wavelength = \"1 mm\"", "cbf: wavelength: write more than 0 A"),
+            ("cbf.wavelength = \"1\"", "A (ångström)"),
+            ("cbf.exposure_time = \"0 s\"", "write more than 0 s"),
+            ("cbf.exposure_time = \"41 ms\"", "write at most 40 ms, the time between two pictures"),
+            ("cbf.beam = 1", "`detector_distance`"),
             ("data = \"diffraktion\"", "write one of `incompressible`, `diffraction`"),
             ("[data]\nkind = \"vlbi\"\nintensity = 1.0", "vlbi has none"),
         ] {

@@ -22,6 +22,10 @@ pub struct ByteRate(pub f64);
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
 pub struct Frequency(pub f64);
 
+/// A length, in femtometres: from the wavelength of hard X-rays to the distance of a detector.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Length(pub u64);
+
 /// Why a text is no quantity.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnitError {
@@ -41,8 +45,8 @@ pub enum UnitError {
         /// The valid units.
         choices: &'static str,
     },
-    /// The quantity does not fit, or is no whole number of bytes or nanoseconds.
-    #[error("`{0}` is not a whole number of bytes or nanoseconds below 2^63")]
+    /// The quantity does not fit, or is no whole number of bytes, nanoseconds or femtometres.
+    #[error("`{0}` is not a whole number of bytes, nanoseconds or femtometres below 2^63")]
     Range(String),
 }
 
@@ -101,6 +105,20 @@ const TIME_CHOICES: &str = "ns, us, ms, s, min, h, days";
 const FREQUENCIES: [Unit; 3] = [("Hz", 1.0), ("kHz", 1e3), ("MHz", 1e6)];
 const FREQUENCY_CHOICES: &str = "Hz, kHz, MHz";
 
+/// Ångström as CBF headers write it, too.
+const LENGTHS: [Unit; 9] = [
+    ("fm", 1.0),
+    ("pm", 1e3),
+    ("A", 1e5),
+    ("Å", 1e5),
+    ("nm", 1e6),
+    ("um", 1e9),
+    ("mm", 1e12),
+    ("cm", 1e13),
+    ("m", 1e15),
+];
+const LENGTH_CHOICES: &str = "m, cm, mm, um, nm, A (ångström), pm, fm";
+
 /// Number times unit, in the base unit.
 fn parse(text: &str, units: &[Unit], choices: &'static str) -> Result<f64, UnitError> {
     let text = text.trim();
@@ -144,6 +162,13 @@ impl FromStr for Nanos {
     type Err = UnitError;
     fn from_str(text: &str) -> Result<Self, UnitError> {
         whole(text, parse(text, &TIMES, TIME_CHOICES)?).map(Nanos)
+    }
+}
+
+impl FromStr for Length {
+    type Err = UnitError;
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        whole(text, parse(text, &LENGTHS, LENGTH_CHOICES)?).map(Length)
     }
 }
 
@@ -228,6 +253,18 @@ impl ByteRate {
     }
 }
 
+impl Length {
+    /// In metres.
+    pub fn metres(self) -> f64 {
+        self.0 as f64 / 1e15
+    }
+
+    /// In ångström, 10^-10 m.
+    pub fn angstrom(self) -> f64 {
+        self.0 as f64 / 1e5
+    }
+}
+
 impl Frequency {
     /// The time between two events. The frequency must be above zero.
     pub fn period(self) -> Nanos {
@@ -246,7 +283,7 @@ macro_rules! quantity {
         }
     )* };
 }
-quantity!(Bytes, ByteRate, Frequency, Nanos);
+quantity!(Bytes, ByteRate, Frequency, Length, Nanos);
 
 struct Written<T>(std::marker::PhantomData<T>);
 
@@ -284,6 +321,12 @@ impl Serialize for ByteRate {
 impl Serialize for Frequency {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&format!("{} Hz", self.0))
+    }
+}
+
+impl Serialize for Length {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&format!("{} fm", self.0))
     }
 }
 

@@ -2,13 +2,15 @@
 //!
 //! A data block with the detector's mini header (`PILATUS_1.2`: remarks, a line each), then `_array_data.data`: MIME lines
 //! that say how the pixels are stored, an empty line, the bytes 0C 1A 04 D5, the compressed pixels and a padding of 4095
-//! zeroes. (International Tables for Crystallography G, section 5.6; "Pilatus CBF header specification", version 1.4.)
+//! zeroes. (International Tables for Crystallography G, section 5.6; "Pilatus CBF header specification", version 1.4.) What the mini
+//! header says of the exposure is in [`Picture`].
 
 use std::io::Write;
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use md5::{Digest, Md5};
 use nilometer_codec::{CodecError, byte_offset};
+use nilometer_model::Picture;
 
 /// What the compressed pixels begin behind.
 const START: [u8; 4] = [0x0c, 0x1a, 0x04, 0xd5];
@@ -79,7 +81,7 @@ impl Image<'_> {
         assert_eq!(width * height, pixels.len(), "a picture has its pixels");
         let mut packed = Vec::new();
         byte_offset::encode(pixels, &mut packed);
-        put(name, [height, width], &packed, file);
+        put(name, &Picture::new(height, width), &packed, file);
     }
 }
 
@@ -88,13 +90,13 @@ pub const fn size_max(pixels: u64) -> u64 {
     byte_offset::encoded_max(pixels) + PADDING as u64 + 3000
 }
 
-/// Writes the file of a picture of this height and width, whose pixels were packed by [`byte_offset`], into memory that has
-/// room for it.
-pub fn put(name: &str, [height, width]: [usize; 2], packed: &[u8], file: &mut impl Write) {
+/// Writes the file of a picture whose pixels were packed by [`byte_offset`] into memory that has room for it.
+pub fn put(name: &str, picture: &Picture, packed: &[u8], file: &mut impl Write) {
     let digest = BASE64_STANDARD.encode(Md5::digest(packed));
     let size = packed.len();
-    let count = height * width;
-    let header = header(name);
+    let count = picture.pixels();
+    let Picture { rows: height, columns: width, .. } = *picture;
+    let header = header(name, picture);
     let lines = format!(
         "{header}_array_data.data\r\n;\r\n{BOUNDARY}\r\n\
          Content-Type: application/octet-stream;\r\n     conversions=\"{CONVERSION}\"\r\n\
@@ -111,13 +113,13 @@ pub fn put(name: &str, [height, width]: [usize; 2], packed: &[u8], file: &mut im
 }
 
 /// The data block's beginning, and the mini header.
-fn header(name: &str) -> String {
+fn header(name: &str, picture: &Picture) -> String {
     format!(
         "###CBF: VERSION 1.5, Nilometer {version}\r\n\r\ndata_{name}\r\n\r\n\
          _array_data.header_convention \"PILATUS_1.2\"\r\n_array_data.header_contents\r\n;\r\n\
-         # Detector: PILATUS, simulated\r\n# Pixel_size 172e-6 m x 172e-6 m\r\n\
-         # Count_cutoff 1048575 counts\r\n;\r\n\r\n",
+         # Detector: PILATUS, simulated\r\n# Pixel_size 172e-6 m x 172e-6 m\r\n{lines};\r\n\r\n",
         version = env!("CARGO_PKG_VERSION"),
+        lines = picture.header_lines(),
     )
 }
 

@@ -3,8 +3,13 @@
 use std::{net::TcpListener, sync::atomic::AtomicBool};
 
 use crate::{
-    commanded_recorder::CommandedRecorder, console::Console, error::ServiceError, http, listener::spawn,
-    mark5, permission::CommandPermission,
+    commanded_recorder::CommandedRecorder,
+    console::Console,
+    error::ServiceError,
+    http,
+    listener::spawn,
+    mark5::{self, StationState},
+    permission::CommandPermission,
 };
 
 /// What a service is made of.
@@ -26,7 +31,7 @@ pub struct ServiceSetup {
 /// A thread can't be started.
 pub fn serve(setup: ServiceSetup, end: &AtomicBool) -> Result<(), ServiceError> {
     let ServiceSetup { permission, http, mark5 } = setup;
-    let beyond = permission.beyond;
+    let stations = StationState::new(&permission);
     let log = permission.log;
     let (console, orders, published) = Console::new();
     let mut recorder = CommandedRecorder::new(permission, published);
@@ -36,7 +41,7 @@ pub fn serve(setup: ServiceSetup, end: &AtomicBool) -> Result<(), ServiceError> 
     }
     if let Some(listener) = mark5 {
         let console = console.clone();
-        spawn("mark5", move || mark5::serve(&listener, &console, beyond))?;
+        spawn("mark5", move || mark5::serve(&listener, &console, stations))?;
     }
     log(&format!("ready: {}", console.report().state.name()));
     recorder.run(&orders, end);

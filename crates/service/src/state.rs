@@ -3,10 +3,14 @@
 use std::path::PathBuf;
 
 use nilometer_acquisition::Status;
-use nilometer_model::{Moment, packets::VlbiMode};
+use nilometer_model::{ByteRate, Bytes, Moment, packets::VlbiMode};
 use serde::Serialize;
 
-use crate::recording::{account::RecordingMetadata, options::RecordOptions, settings::RecordingSettings};
+use crate::recording::{
+    account::RecordingMetadata,
+    options::RecordOptions,
+    settings::{RecordingSettings, reserve_of},
+};
 
 /// In which state a recorder is that is commanded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
@@ -133,17 +137,27 @@ pub(crate) struct ServiceConfiguration {
     pub(crate) listen: Option<String>,
     /// What is still missing or wrong.
     pub(crate) missing: Option<String>,
+    /// What is to be stored, headers of frames included, pauses apart.
+    #[serde(skip)]
+    pub(crate) rate: Option<ByteRate>,
+    /// What stays free on each storage.
+    #[serde(skip)]
+    pub(crate) reserve: Bytes,
 }
 
 impl ServiceConfiguration {
     /// Of settings that can be recorded with.
     pub(crate) fn of(settings: &RecordingSettings) -> Self {
+        let mode = VlbiMode::of(settings.instrument());
+        let rate = mode.map_or_else(|| settings.instrument().rate(), stored_rate);
         ServiceConfiguration {
             instrument: Some(settings.instrument().name.clone()),
-            mode: VlbiMode::of(settings.instrument()),
+            mode,
             to: settings.wishes().to.clone(),
             listen: Some(settings.listens_at()),
             missing: None,
+            rate: Some(rate),
+            reserve: settings.reserve(),
         }
     }
 
@@ -151,8 +165,17 @@ impl ServiceConfiguration {
     pub(crate) fn missing(wishes: &RecordOptions, why: String) -> Self {
         let mode = wishes.mode;
         let to = wishes.to.clone();
-        ServiceConfiguration { mode, to, missing: Some(why), ..ServiceConfiguration::default() }
+        let rate = mode.map(stored_rate);
+        let reserve = reserve_of(wishes);
+        let missing = Some(why);
+        ServiceConfiguration { mode, to, missing, rate, reserve, ..ServiceConfiguration::default() }
     }
+}
+
+/// What is stored of a mode, whose rate is that of the samples alone.
+fn stored_rate(mode: VlbiMode) -> ByteRate {
+    let share = mode.frame_size().0 as f64 / mode.payload().0 as f64;
+    ByteRate(mode.megabits() as f64 * 125_000.0 * share)
 }
 
 #[expect(clippy::ref_option, reason = "serde calls it so")]

@@ -67,6 +67,23 @@ fn what_the_network_lost_is_marked_and_time_goes_on() {
     let invalid = format!("{} ", missing.len());
     let line = scan.stdout.lines().find(|line| line.starts_with("missing")).unwrap_or_default();
     assert!(line.contains(&invalid), "{scan:?}");
+    says_what_scan_says(&about(&lab, "verify", &[]), &scan, &missing);
+}
+
+/// Verifying names the packets that are missing, as `scan` does, and fails for none of them: the recording has what came.
+fn says_what_scan_says(verified: &Ended, scan: &Ended, missing: &[u64]) {
+    assert_eq!(verified.code, Some(0), "{verified:?}");
+    let count = format!("missing     {} frames did not come and are marked as invalid\n", missing.len());
+    assert!(verified.stdout.contains(&count) && scan.stdout.contains(&count), "{verified:?}");
+    let gaps = |ended: &Ended| -> Vec<String> {
+        let lines = ended.stdout.lines().filter(|line| line.starts_with("gap  "));
+        lines.map(str::to_owned).collect()
+    };
+    let named = gaps(verified);
+    assert!(named == gaps(scan) && named.len() == 10, "{verified:?}");
+    let first = missing.iter().zip(missing[0]..).take_while(|(missing, next)| **missing == *next).count();
+    assert_eq!(named[0], format!("gap         {first} packets from frame {}", missing[0]));
+    assert!(verified.stdout.contains(" more gaps: `nilometer scan --json` names all\n"), "{verified:?}");
 }
 
 #[test]

@@ -112,7 +112,8 @@ fn small_frames_take_no_more_space_than_they_have_bytes() {
 fn frames_in_cbf_are_verified_and_read_by_others() {
     let kept = tempfile::tempdir().expect("a temporary directory");
     let recording = Recording::new(&[kept.path()]);
-    let data = "[data]\nkind = \"diffraction\"\n";
+    let data = "[data]\nkind = \"diffraction\"\n[cbf]\ndetector_distance = \"200 mm\"\nwavelength = \"1.0332 A\"\n\
+                exposure_time = \"18 ms\"\n";
     let camera = CAMERA.replace("1024, 1024", "407, 487").replace("uint16", "int32");
     let camera = camera.replace("recording.frames_per_file = 32", "recording.format = \"cbf\"") + data;
     fs::write(recording.directory.path().join("camera.toml"), camera).expect("space");
@@ -121,6 +122,8 @@ fn frames_in_cbf_are_verified_and_read_by_others() {
     assert!(ended.stdout.contains(" of CBF files, ") && ended.stdout.contains("times smaller"), "{ended:?}");
     assert_whole(&recording.verify(&[]), 20);
     fabio_reads(&recording.lanes()[0]);
+    let scan = run(&[Path::new("scan"), &recording.lanes()[0]]);
+    assert!(scan.code == Some(0) && scan.stdout.contains("recording   scan, cbf\n"), "{scan:?}");
     let file = recording.lanes()[0].join("scan.0.00000000.cbf");
     turn_bits(&file, 50_000);
     let verified = recording.verify(&[]);
@@ -143,7 +146,9 @@ fn fabio_reads(lane: &Path) {
     let output = python.arg(script).arg("cbf").arg(beside.path()).output().expect("it can be run");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let read = String::from_utf8(output.stdout).expect("names");
-    assert_eq!(read.matches(" 407 487 # Detector: PILATUS").count(), recording.index.frames.len(), "{read}");
+    let said = ", 407, 487, Detector: PILATUS simulated, Pixel_size 0.000172 m x 0.000172 m, Exposure_time 0.018 s, \
+                Exposure_period 0.02 s, Count_cutoff 1048575 counts, Wavelength 1.0332 A, Detector_distance 0.2 m\n";
+    assert_eq!(read.matches(said).count(), recording.index.frames.len(), "{read}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::{
     fs,
     io::{BufRead, BufReader, Read, Write},
     net::{Ipv4Addr, SocketAddr, TcpStream},
-    path::Path,
+    path::{Path, PathBuf},
     time::Duration,
 };
 
@@ -42,12 +42,21 @@ impl Service {
         Service::with(program, below, "", record)
     }
 
+    /// The same, into these directories.
+    pub(crate) fn onto(to: &[PathBuf], below: &Path, record: &str) -> Self {
+        let to: Vec<_> = to.iter().map(|path| format!("\"{}\"", path.display())).collect();
+        Service::configured(nilometer(), below, "", &format!("to = [{}]\n{record}", to.join(", ")))
+    }
+
     fn with(program: &Path, below: &Path, service: &str, record: &str) -> Self {
+        Service::configured(program, below, service, &format!("to = \"{}\"\n{record}", below.display()))
+    }
+
+    fn configured(program: &Path, below: &Path, service: &str, record: &str) -> Self {
         let config = below.join("service.toml");
         let text = format!(
             "[service]\nhttp = \"127.0.0.1:0\"\nmark5 = \"127.0.0.1:0\"\n{service}[record]\n\
-             to = \"{}\"\nbuffer = \"64 MiB\"\nreserve = \"0 B\"\n{record}",
-            below.display()
+             buffer = \"64 MiB\"\nreserve = \"0 B\"\n{record}"
         );
         fs::write(&config, text).expect("space");
         let options = ["serve", "--config", config.to_str().expect("plain")];

@@ -88,6 +88,148 @@ fn the_field_system_sets_what_it_sets_before_each_experiment() {
     assert_eq!(service.end(), Some(0));
 }
 
+/// The fields of a reply behind its code, which must be 0.
+fn fields(reply: &str) -> Vec<String> {
+    let (head, rest) = reply.split_once(" : ").unwrap_or_else(|| panic!("no fields: {reply}"));
+    assert!(head.ends_with(" 0"), "{reply}");
+    rest.trim_end_matches(" ;").split(" : ").map(str::to_owned).collect()
+}
+
+/// The number in front of a unit.
+fn number(field: &str, unit: &str) -> f64 {
+    let digits = field.strip_suffix(unit).unwrap_or_else(|| panic!("{field} is not in {unit}"));
+    digits.parse().unwrap_or_else(|error| panic!("{field}: {error}"))
+}
+
+#[test]
+fn schedules_ask_how_much_fits_and_how_it_goes() {
+    let (directory, sender, service) = service();
+    let mut station = Station::connect(service.mark5);
+    assert_replies(
+        &mut station,
+        &[
+            ("mode = VDIF_8000-4096-16-2 ;", "!mode= 0 ;"),
+            ("set_disks = mk6 ;", "!set_disks= 0 : 1 ;"),
+            ("set_disks?", &format!("!set_disks? 0 : 1 : {} ;", directory.path().display())),
+            ("task_id = 17;", "!task_id= 0 ;"),
+            ("task_id?", "!task_id? 0 : 17 ;"),
+            ("tstat?", "!tstat? 0 : 0.0 : no_transfer ;"),
+            ("rtime = 5;", "!rtime= 2 : only available as query ;"),
+        ],
+    );
+    let left = fields(&station.say("rtime?"));
+    assert_eq!(left[3..6], ["VDIF", "32", "0MHz"], "{left:?}");
+    // 8000 bytes of samples have a header of 32.
+    let rate = number(&left[6], "Mbps");
+    assert!((rate - 4096.0 * 8032.0 / 8000.0).abs() < 0.001, "{left:?}");
+    let bytes = number(&left[1], "GB") * 1e9;
+    assert!((number(&left[0], "s") * rate * 125_000.0 / bytes - 1.0).abs() < 0.01, "{left:?}");
+    // As drudg writes it into schedules for the next scan.
+    let next = fields(&station.say("rtime?      8192;"));
+    assert_eq!(next[6], "8192Mbps");
+    assert!((number(&next[0], "s") * 8192.0 * 125_000.0 / bytes - 1.0).abs() < 0.01, "{next:?}");
+    assert!(station.say("rtime?fast;").starts_with("!rtime? 8 : "));
+    let space = fields(&station.say("dir_info?"));
+    let [taken, size] = [1, 2].map(|at| space[at].parse::<f64>().expect("bytes"));
+    assert!(space[0] == "?" && taken <= size && bytes <= size, "{space:?}");
+    let percent = number(&left[2], "%");
+    assert!((percent - bytes / size * 100.0).abs() < 1.0, "{left:?}, {space:?}");
+    assert!(station.say("OS_rev?").starts_with("!os_rev? 0 : Linux version "));
+    drop(sender);
+    assert_eq!(service.end(), Some(0));
+}
+
+#[test]
+fn a_recording_is_watched_and_its_file_is_checked() {
+    let (directory, sender, service) = service();
+    let mut station = Station::connect(service.mark5);
+    assert!(
+        station.say("file_check?1:1000000:scan;").starts_with("!file_check? 4 : "),
+        "it is not there yet"
+    );
+    assert_eq!(station.say("record=on:scan;"), "!record= 0 ;");
+    assert_eq!(station.say("tstat?"), "!tstat? 1 : ask again in a second : vbsrecord ;");
+    sender.send(0..300);
+    service.await_packets(300);
+    let rates = await_some("rates", || {
+        let reply = station.say("tstat?");
+        reply.starts_with("!tstat? 0 : ").then(|| fields(&reply))
+    });
+    assert_eq!((rates.len(), rates[1].as_str()), (5, "vbsrecord"), "{rates:?}");
+    assert!(rates[2].starts_with("network ") && rates[2].ends_with("bps"), "{rates:?}");
+    assert!(rates[3].starts_with("storage ") && rates[4].starts_with('F'), "{rates:?}");
+    let counts = fields(&station.say("tstat = now;"));
+    assert_eq!(counts[1..5], ["vbsrecord", "network", "300000", "storage"], "{counts:?}");
+    for refused in ["set_disks=mk6;", "group_def=define:x:/data;", "task_id=1;", "file_check?::scan;"] {
+        let reply = station.say(refused);
+        assert!(reply.contains(" 6 : "), "{refused} {reply}");
+    }
+    assert!(fields(&station.say("rtime?")).len() == 7, "that may be asked at any time");
+    assert_eq!(station.say("record=off;"), "!record= 0 ;");
+    let path = directory.path().join("scan");
+    for file in ["scan", path.to_str().expect("plain"), path.join("scan.raw").to_str().expect("plain")] {
+        assert_eq!(station.say(&format!("file_check? : : {file};")), "!file_check? 0 : ? ;", "{file}");
+    }
+    for outside in ["/etc/passwd", "/dev/zero", "nothing"] {
+        let reply = station.say(&format!("file_check? 0 : 16M : {outside};"));
+        assert_eq!(reply, "!file_check? 4 : no recording of this service ;", "{outside}");
+    }
+    for wrong in ["file_check?;", "file_check?2::scan;", "file_check?:3G:scan;", "file_check?:0:scan;"] {
+        assert!(station.say(wrong).starts_with("!file_check? 8 : "), "{wrong}");
+    }
+    assert_eq!(service.end(), Some(0));
+}
+
+#[test]
+fn stations_choose_among_the_configured_directories_and_name_no_others() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let sender = Sender::new();
+    let disks = ["disk0", "disk1", "other"].map(|name| directory.path().join(name));
+    for disk in &disks {
+        fs::create_dir(disk).expect("space");
+    }
+    let raw = instrument(directory.path(), sender.port());
+    let service = Service::onto(&disks, directory.path(), &format!("instrument = \"{raw}\"\n"));
+    let mut station = Station::connect(service.mark5);
+    let below = directory.path().display();
+    let [first, second, other] = disks.each_ref().map(|disk| disk.display().to_string());
+    assert_replies(
+        &mut station,
+        &[
+            ("set_disks?", &format!("!set_disks? 0 : 3 : {first} : {second} : {other} ;")),
+            (&format!("group_def = define : pair : {below}/disk[01] ;"), "!group_def= 0 ;"),
+            ("group_def?", "!group_def? 0 : pair : 1 : 2 : 3 : 4 : flexbuf : flexbuff : mk6 ;"),
+            ("group_def? pair", &format!("!group_def? 0 : {below}/disk[01] ;")),
+            ("set_disks = pair ;", "!set_disks= 0 : 2 ;"),
+            ("set_disks?", &format!("!set_disks? 0 : 2 : {first} : {second} ;")),
+            (&format!("set_disks = {other} ;"), "!set_disks= 0 : 1 ;"),
+            ("group_def = delete : pair ;", "!group_def= 0 ;"),
+        ],
+    );
+    for (said, code) in [
+        ("set_disks = /tmp ;", 8),
+        ("set_disks = /tmp/* : /etc ;", 8),
+        ("set_disks = null ;", 8),
+        ("set_disks = 3 ;", 8),
+        ("set_disks = pair ;", 4),
+        ("set_disks = ;", 6),
+        ("group_def = define : mk6 : /tmp ;", 6),
+        ("group_def = delete : pair ;", 6),
+        ("group_def? pair", 6),
+    ] {
+        let reply = station.say(said);
+        assert!(reply.contains(&format!(" {code} : ")), "{said} {reply}");
+    }
+    assert_eq!(
+        station.say("set_disks?"),
+        format!("!set_disks? 0 : 1 : {other} ;"),
+        "none of that changed it"
+    );
+    assert_eq!(station.say("record=on:scan;record=off;"), "!record= 0 ;!record= 0 ;");
+    assert!(disks[2].join("scan").is_dir() && !disks[0].join("scan").exists(), "it went where it was told");
+    assert_eq!(service.end(), Some(0));
+}
+
 #[test]
 fn a_mode_that_can_not_be_recorded_changes_nothing() {
     let (_directory, _sender, service) = service();

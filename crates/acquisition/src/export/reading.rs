@@ -1,6 +1,7 @@
 //! The thread that reads a recording for an export: what it has read is taken by the workload, which waits for no disk.
 
 use std::{
+    io,
     ops::Range,
     sync::{
         Arc,
@@ -35,12 +36,26 @@ pub(super) struct Reading {
 impl Reading {
     /// Reads into these buffers, in parts that end where one is full and at these offsets in bytes. Wakes whoever waits
     /// for the next part.
+    ///
+    /// # Errors
+    ///
+    /// The thread can't be started.
     pub(super) fn new(
         whole: Arc<RecordingView>,
         ends: [u64; 2],
         buffers: Vec<Buffer>,
         waker: Arc<dyn Wake>,
-    ) -> Self {
+    ) -> io::Result<Self> {
+        Reading::on(thread::Builder::new(), whole, ends, buffers, waker)
+    }
+
+    fn on(
+        thread: thread::Builder,
+        whole: Arc<RecordingView>,
+        ends: [u64; 2],
+        buffers: Vec<Buffer>,
+        waker: Arc<dyn Wake>,
+    ) -> io::Result<Self> {
         // Room for every buffer: nobody waits to give one.
         let (free, to_fill) = mpsc::sync_channel(buffers.len());
         let (give, read) = mpsc::sync_channel(buffers.len());
@@ -55,9 +70,8 @@ impl Reading {
             waker,
             hasher: crc32fast::Hasher::new(),
         };
-        // Without a thread nothing is ever given, which is found at once.
-        drop(thread::Builder::new().name("export".into()).spawn(move || reader.read_all(ends)));
-        Reading { free, read }
+        thread.name("export".into()).spawn(move || reader.read_all(ends))?;
+        Ok(Reading { free, read })
     }
 
     /// The next part, if it is read.
@@ -111,5 +125,32 @@ impl Drop for Reader {
     fn drop(&mut self) {
         self.give = None;
         self.waker.wake();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nilometer_model::Storing;
+    use nilometer_recording::view::{
+        Extent,
+        laid_out::{PACKET_CASES, laid_out},
+    };
+
+    use super::*;
+
+    struct Deaf;
+
+    impl Wake for Deaf {
+        fn wake(&self) {}
+    }
+
+    #[test]
+    fn a_thread_that_can_not_be_started_is_said() {
+        let (lanes, _) = laid_out(PACKET_CASES[0], Storing::Files, 1, &[Some(0); 9], 4);
+        let whole = Arc::new(lanes.whole(Extent::All));
+        // More than a process may have.
+        let thread = thread::Builder::new().stack_size(1 << 60);
+        let started = Reading::on(thread, whole, [1; 2], Vec::new(), Arc::new(Deaf));
+        assert!(started.is_err(), "{started:?}");
     }
 }

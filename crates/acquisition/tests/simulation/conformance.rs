@@ -4,7 +4,7 @@ use nilometer_acquisition::{
     conformance::sink_suite,
     sink::{Durability, Gauge, NullSink, RawFiles, RawLayout, encode_stage},
 };
-use nilometer_model::{Format, Storing};
+use nilometer_model::{Format, Picture, Storing};
 use nilometer_recording::journal::Head;
 
 #[test]
@@ -45,7 +45,7 @@ fn raw_files_are_a_proper_sink_in_each_way_of_storing() {
             keep,
             durability,
             checksums: true,
-            picture: Some([10, 25]),
+            picture: Some(Picture::new(10, 25)),
             ..suited
         };
         sink_suite(5, &mut || {

@@ -6,7 +6,7 @@ use nilometer_acquisition::{
     Chronicle, Delivery, Pace, Ring, Source, WhenFull, Writer, WriterTotals,
     sink::{Durability, Gauge, Numbering, RawFiles, RawLayout, Streamer, encode_stage},
 };
-use nilometer_model::{Format, Nanos, Schedule, Seed, Storing};
+use nilometer_model::{Format, Nanos, Picture, Schedule, Seed, Storing};
 use nilometer_recording::{
     instrument::{Content, Pattern},
     journal::{Entry, FrameExtent, Head, prefix},
@@ -137,7 +137,7 @@ impl Lab {
             checksums,
             origin,
             stream: None,
-            picture: Some([1, self.frame_size as usize / 4]),
+            picture: Some(Picture::new(1, self.frame_size as usize / 4)),
             streamer: self.streamer,
             checkpoint: self.checkpoint,
             boot: None,

@@ -103,9 +103,9 @@ fn a_recording_is_exported_from_one_engine_to_another() {
     carry_out(&mut *engine, named(OpKind::Open(Open::CREATE), FILE, "all"));
     carry_out(&mut *engine, Operation::on(OpKind::Close, FILE, Buffer::alone(1)));
     let exporting = Exporting { name: "all".into(), direct: false, at_most: None, depth: 1 };
-    let mut export = Export::new(whole, exporting, Arc::default(), engine.waker());
+    let mut export = Export::new(whole, exporting, Arc::default(), engine.waker()).expect("a thread");
     Drive::new(&mut export, &mut *engine).run(|_| {});
-    assert!(export.is_whole(), "{:?}", export.ending());
+    assert!(export.is_whole(), "{:?}", export.fault());
     let storage = TargetDirectories::new([("to".into(), target as Arc<dyn Target>)]).expect("an engine");
     let mut written = vec![0; expected.len()];
     let file = storage.open(Path::new("to/all")).expect("it was made").file;

@@ -126,6 +126,7 @@ fn shown(instrument: &Instrument) -> String {
     rows.extend(written(instrument).map(|written| ("written", written)));
     rows.push(("data", data(&instrument.data)));
     rows.push(("stored as", files));
+    rows.extend((!instrument.cbf.is_empty()).then(|| ("cbf header", instrument.cbf.to_string())));
     rows.extend(packets::rows(instrument));
     rows.push(("source", source.clone()));
     let assumed =
@@ -236,12 +237,19 @@ mod tests {
         }
     }
 
+    /// Of the template.
+    const HEADER: &str = "cbf header  detector distance 0.2 m, wavelength 1.0332 A, exposure time 9 ms, exposure period 10 ms\n";
+
     #[test]
     fn what_is_assumed_is_said() {
         let text = shown(&instrument("template").expect("built in"));
-        for part in
-            ["2048 x 1024 pixels of uint16, 4 MiB", "2 streams in step", "then none for 2 s", "assumed"]
-        {
+        for part in [
+            "2048 x 1024 pixels of uint16, 4 MiB",
+            "2 streams in step",
+            "then none for 2 s",
+            "assumed",
+            HEADER,
+        ] {
             assert!(text.contains(part), "{part} in {text}");
         }
         assert!(shown(&instrument("pco-edge").expect("built in")).contains("assumed     frame_rate, data\n"));

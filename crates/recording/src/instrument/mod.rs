@@ -104,8 +104,18 @@ const DISTINCT: u64 = 32;
 impl Content {
     /// Makes what is needed to deliver frames, on all processors; takes seconds. `shape` has the slowest dimension first.
     pub fn prepare(data: &Data, shape: &[u64], pixel: PixelType, seed: Seed) -> Result<Self, ContentError> {
+        Content::prepare_stamped(data, shape, pixel, Stamp::new(seed, pixel))
+    }
+
+    /// The same with the stamp of another version.
+    fn prepare_stamped(
+        data: &Data,
+        shape: &[u64],
+        pixel: PixelType,
+        stamp: Stamp,
+    ) -> Result<Self, ContentError> {
         let grid = Grid::new(shape, pixel);
-        let stamp = Stamp::new(seed, pixel);
+        let seed = stamp.seed;
         match &data.kind {
             DataKind::Incompressible => incompressible(data, grid, seed),
             DataKind::Files(pattern) => Ok(Content::Pool(FramePool::new(files::load(pattern, grid)?, stamp))),

@@ -4,7 +4,10 @@
 use nilometer_model::{Data, DataKind, PixelType, Seed};
 use serde::{Deserialize, Serialize};
 
-use super::{Content, ContentError, POOL_MAX};
+use super::{
+    Content, ContentError, POOL_MAX,
+    stamp::{Stamp, StampHead},
+};
 
 /// The recipe of a recording's frames, without anything left to be chosen or searched.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -20,6 +23,9 @@ pub struct Origin {
     pub(super) seed: u64,
     /// CRC-32 (ISO-HDLC) of what was prepared: another build of the mathematical functions may round otherwise.
     pub(super) checksum: u32,
+    /// How a frame begins; packed in journals that do not say.
+    #[serde(default, skip_serializing_if = "StampHead::is_packed")]
+    pub(super) head: StampHead,
 }
 
 /// Frames that are larger are not made again: a journal that claims them would take all memory.
@@ -29,7 +35,9 @@ impl Origin {
     /// Frames of random bytes.
     pub(super) fn of_pattern(seed: Seed, frame_size: usize, checksum: u32) -> Self {
         let data = DataKind::Incompressible.into();
-        Origin { data, shape: vec![frame_size as u64], pixel: PixelType::Uint8, seed: seed.0, checksum }
+        let shape = vec![frame_size as u64];
+        let head = StampHead::default();
+        Origin { data, shape, pixel: PixelType::Uint8, seed: seed.0, checksum, head }
     }
 
     /// In one line.
@@ -54,7 +62,8 @@ impl Origin {
         if let DataKind::Files(pattern) = &self.data.kind {
             return Err(ContentError::NotNamed(pattern.clone()));
         }
-        let content = Content::prepare(&self.data, &self.shape, self.pixel, Seed(self.seed))?;
+        let stamp = Stamp::with_head(Seed(self.seed), self.pixel, self.head);
+        let content = Content::prepare_stamped(&self.data, &self.shape, self.pixel, stamp)?;
         match content.origin() {
             Some(Origin { checksum, .. }) if checksum == self.checksum => Ok(content),
             _ => Err(ContentError::Otherwise),
@@ -93,6 +102,34 @@ mod tests {
                 content.fill(number, &mut slot);
                 assert_eq!(again.verify(number, &slot), Ok(()), "frame {number} of {origin:?}");
             }
+        }
+    }
+
+    #[test]
+    fn frames_of_every_version_are_verified_by_what_their_journal_says() {
+        let data = Data { distinct: Some(2), ..DataKind::Diffraction.into() };
+        let shape = [30, 40];
+        let content = Content::prepare(&data, &shape, PixelType::Int32, Seed(7)).expect("it can be made");
+        let text = content.origin().expect("it follows from the seed").text();
+        let earlier = text.replace(",\"head\":\"spread\"", "");
+        assert_ne!(text, earlier, "new frames say so");
+        let made = |text: &str| {
+            let origin = Origin::read(text, 4800).expect("it was written");
+            let content = origin.content().expect("it can be made again");
+            let mut frame = vec![0; 4800];
+            content.fill(5, &mut frame);
+            (content, frame)
+        };
+        let (new, new_frame) = made(&text);
+        let (old, old_frame) = made(&earlier);
+        assert_eq!(old_frame[..16], [5, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(new_frame[32..], old_frame[32..], "only the head is another");
+        assert_eq!((new.verify(5, &new_frame), old.verify(5, &old_frame)), (Ok(()), Ok(())));
+        assert_eq!((new.verify(5, &old_frame), old.verify(5, &new_frame)), (Err(0), Err(0)));
+        for at in (0..4800).step_by(3) {
+            let mut damaged = new_frame.clone();
+            damaged[at] ^= 0x20;
+            assert_eq!(new.verify(5, &damaged), Err(at / 4096), "byte {at}");
         }
     }
 

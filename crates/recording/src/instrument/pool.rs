@@ -56,7 +56,8 @@ impl FramePool {
         let shape = shape.to_vec();
         let seed = self.stamp.seed.0;
         let checksum = crc32fast::hash(&sums);
-        self.origin = Some(Origin { data, shape, pixel, seed, checksum });
+        let head = self.stamp.head;
+        self.origin = Some(Origin { data, shape, pixel, seed, checksum, head });
         self
     }
 

@@ -1,18 +1,52 @@
 //! What makes each frame another, though frames are sent round: its number, and a photon more or less here and there.
 //!
-//! - The first 16 bytes are the frame's number and the content's seed, as two little-endian 64-bit numbers; a shorter frame
-//!   has the first of them. So a frame says which it is. Where pixels are signed, the two highest bits of each half of the
-//!   seed are left out: the difference of two pixels then fits into 32 bits, beyond which readers of CBF do not agree.
+//! - A frame begins with its number and the content's seed, so that it says which it is: see [`StampHead`]. A shorter frame
+//!   has the first bytes of that.
 //! - In each page of 4096 bytes the lowest bit of two pixels is turned, one in each half, at places that follow from the
 //!   number: 2^18 versions of a page of 32-bit pixels, so that what finds equal pages finds few. A count stays a count, a
 //!   gap becomes a bad pixel, and the data compress as before.
 
 use nilometer_model::{PixelType, Seed};
+use serde::{Deserialize, Serialize};
 
 /// What is stamped by itself.
 pub(super) const PAGE: usize = 4096;
-/// Bytes of number and seed.
-const HEAD: usize = 16;
+/// Bytes of number and seed, where they take the most.
+const HEAD_MAX: usize = 32;
+
+/// How number and seed, 64 bits each, stand at the beginning of a frame, least significant bytes first. The origin in a
+/// journal says which it is, so that recordings of every version are verified.
+///
+/// ```text
+/// packed   nnnnnnnn ssssssss                      16 bytes, pixels of any value
+/// spread   nn00 nn00 nn00 nn00 ss00 ss00 ss00 ss00   8 pixels of 32 bits, at most 65535 each
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum StampHead {
+    /// Two 64-bit numbers. Of signed pixels the two highest bits of each half of the seed are left out: the difference of
+    /// two pixels then fits into 32 bits, beyond which readers of CBF do not agree. So were all frames at first.
+    #[default]
+    Packed,
+    /// Sixteen bits in each pixel, for signed pixels: no value is above what a counting detector counts to, which CBF files
+    /// say (`Count_cutoff`) and processing programs take for the limit of valid pixels.
+    Spread,
+}
+
+impl StampHead {
+    /// That of new frames.
+    pub(super) const fn of(pixel: PixelType) -> Self {
+        match pixel {
+            PixelType::Int32 => StampHead::Spread,
+            _ => StampHead::Packed,
+        }
+    }
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+    pub(super) fn is_packed(&self) -> bool {
+        *self == StampHead::Packed
+    }
+}
 
 /// The stamp of frames with one seed.
 #[derive(Debug, Clone, Copy)]
@@ -20,21 +54,28 @@ pub(super) struct Stamp {
     pub(super) seed: Seed,
     /// Bytes of a pixel, or of as many as fill whole bytes. The lowest bit of a pixel is in the first of them.
     pub(super) unit: usize,
+    pub(super) head: StampHead,
     /// What the first bytes say of the seed.
     told: u64,
 }
 
 impl Stamp {
-    /// For pixels of this type.
+    /// For new frames with pixels of this type.
     pub(super) fn new(seed: Seed, pixel: PixelType) -> Self {
+        Stamp::with_head(seed, pixel, StampHead::of(pixel))
+    }
+
+    /// For frames that begin so.
+    pub(super) fn with_head(seed: Seed, pixel: PixelType, head: StampHead) -> Self {
         let unit = match pixel {
             PixelType::Uint2 | PixelType::Uint8 => 1,
             PixelType::Uint16 => 2,
             PixelType::Uint12 => 3,
             PixelType::Int32 | PixelType::Uint32 => 4,
         };
-        let told = if pixel == PixelType::Int32 { seed.0 & 0x3fff_ffff_3fff_ffff } else { seed.0 };
-        Stamp { seed, unit, told }
+        let is_cut = pixel == PixelType::Int32 && head == StampHead::Packed;
+        let told = if is_cut { seed.0 & 0x3fff_ffff_3fff_ffff } else { seed.0 };
+        Stamp { seed, unit, head, told }
     }
 
     /// Stamps page `index` of frame `number`.
@@ -87,11 +128,29 @@ impl Stamp {
         if index > 0 {
             return;
         }
-        let length = page.len().min(HEAD);
-        let mut head = [0; HEAD];
-        head[..8].copy_from_slice(&number.to_le_bytes());
-        head[8..].copy_from_slice(&self.told.to_le_bytes());
+        let (head, bytes) = self.head_of(number);
+        let length = page.len().min(bytes);
         page[..length].copy_from_slice(&head[..length]);
+    }
+
+    /// What a frame begins with, and how many bytes that is.
+    #[inline]
+    fn head_of(self, number: u64) -> ([u8; HEAD_MAX], usize) {
+        let mut head = [0; HEAD_MAX];
+        let words = [number, self.told];
+        let bytes = match self.head {
+            StampHead::Packed => 8,
+            StampHead::Spread => 16,
+        };
+        for (word, part) in words.into_iter().zip(head.chunks_exact_mut(bytes)) {
+            let word = word.to_le_bytes();
+            // A pixel takes four bytes, and has two of them.
+            match self.head {
+                StampHead::Packed => part.copy_from_slice(&word),
+                StampHead::Spread => (0..8).for_each(|at| part[at / 2 * 4 + at % 2] = word[at]),
+            }
+        }
+        (head, 2 * bytes)
     }
 }
 
@@ -152,11 +211,12 @@ mod tests {
     }
 
     #[test]
-    fn signed_pixels_of_a_head_differ_by_less_than_32_bits() {
+    fn signed_pixels_of_a_packed_head_differ_by_less_than_32_bits() {
         for number in 0..1000_u64 {
             let seed = Seed(1).part(number);
             let mut page = [0; PAGE];
-            Stamp::new(seed, PixelType::Int32).put(number << 20, 0, &mut page);
+            let stamp = Stamp::with_head(seed, PixelType::Int32, StampHead::Packed);
+            stamp.put(number << 20, 0, &mut page);
             let pixels =
                 page.as_chunks().0.iter().map(|pixel| i32::from_le_bytes(*pixel)).collect::<Vec<_>>();
             assert!(
@@ -165,5 +225,23 @@ mod tests {
                 &pixels[..5]
             );
         }
+    }
+
+    #[test]
+    fn signed_pixels_of_new_frames_say_number_and_seed_in_small_counts() {
+        let number = 0xfedc_ba98_7654_3210;
+        let stamp = Stamp::new(Seed(0x0123_4567_89ab_cdef), PixelType::Int32);
+        let mut page = [0xff; PAGE];
+        stamp.put(number, 0, &mut page);
+        let pixels: Vec<_> = page.as_chunks().0.iter().map(|pixel| i32::from_le_bytes(*pixel)).collect();
+        assert_eq!(
+            pixels[..8],
+            [0x3210, 0x7654, 0xba98, 0xfedc, 0xcdef, 0x89ab, 0x4567, 0x0123],
+            "least significant bits first"
+        );
+        assert_eq!(pixels[8], -1, "the next pixel is what it was");
+        let mut short = [9; 5];
+        stamp.put(number, 0, &mut short);
+        assert_eq!(short, [0x10, 0x32, 0, 0, 0x54]);
     }
 }

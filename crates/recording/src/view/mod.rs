@@ -168,7 +168,7 @@ impl RecordingView {
     }
 
     /// The format of its frames once they are unpacked; its name is the suffix of the file that the view
-    /// would be.
+    /// would be: of CBF files it is that of the pixels in them, one behind the other.
     pub fn format(&self) -> Format {
         self.format
     }

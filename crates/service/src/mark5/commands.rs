@@ -3,16 +3,19 @@
 //! src/mk5command/*.cc).
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, MutexGuard},
     time::Duration,
 };
 
 use nilometer_acquisition::Status;
 use nilometer_model::packets::VlbiMode;
+use nilometer_storage::Clock;
 
 use super::{
+    monitor_commands::system,
     noted::NotedSettings,
     scan,
+    station_state::StationState,
     syntax::{Mark5Command, Mark5Reply, ReturnCode},
 };
 use crate::{
@@ -24,10 +27,9 @@ use crate::{
 /// One connection.
 #[derive(Debug)]
 pub(super) struct Mark5Session {
-    console: Console,
-    noted: Arc<Mutex<NotedSettings>>,
-    /// Whether data may be taken from beyond this machine by command.
-    beyond: bool,
+    pub(super) console: Console,
+    pub(super) shared: Arc<StationState>,
+    pub(super) clock: Clock,
     /// Which recording is looked at; the last one, if none was chosen.
     chosen: Option<String>,
 }
@@ -38,57 +40,96 @@ const LABEL_MAX: usize = 64;
 /// and takes 1, begun, for well done.
 const PATIENCE: Duration = Duration::from_millis(1500);
 
+/// What is told and can't be set.
+const QUERIES: [&str; 9] =
+    ["status", "error", "scan_check", "file_check", "rtime", "dir_info", "dts_id", "version", "os_rev"];
+
 /// There is no such keyword.
 pub(super) fn unknown(command: &Mark5Command) -> Mark5Reply {
     Mark5Reply::to(command, ReturnCode::Unknown).field("no such keyword")
 }
 
 impl Mark5Session {
-    pub(super) fn new(console: Console, noted: Arc<Mutex<NotedSettings>>, beyond: bool) -> Self {
-        Mark5Session { console, noted, beyond, chosen: None }
+    pub(super) fn new(console: Console, shared: Arc<StationState>) -> Self {
+        Mark5Session { console, clock: shared.clock, shared, chosen: None }
     }
 
     fn noted(&self) -> MutexGuard<'_, NotedSettings> {
-        self.noted.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared.noted()
     }
 
     /// What a command is answered; none if it is not known.
     pub(super) fn reply(&mut self, command: &Mark5Command) -> Option<Mark5Reply> {
+        if !command.query && QUERIES.contains(&command.keyword.as_str()) {
+            return Some(Mark5Reply::to(command, ReturnCode::Irrelevant).field("only available as query"));
+        }
+        let reply = self.about_recordings(command);
+        reply.or_else(|| self.about_settings(command)).or_else(|| self.about_recorder(command))
+    }
+
+    fn about_recordings(&mut self, command: &Mark5Command) -> Option<Mark5Reply> {
         let query = command.query;
         Some(match command.keyword.as_str() {
             "record" if query => self.recording(command),
             "record" => self.record(command),
+            "scan_set" if query => self.scan(command),
+            "scan_set" => self.set_scan(command),
+            "scan_check" => self.check(command),
+            "file_check" => self.file_check(command),
+            "evlbi" => self.statistics(command),
+            "tstat" => self.transfer(command),
+            _ => return None,
+        })
+    }
+
+    fn about_settings(&mut self, command: &Mark5Command) -> Option<Mark5Reply> {
+        let query = command.query;
+        Some(match command.keyword.as_str() {
             "net_port" if query => self.port(command),
             "net_port" => self.set_port(command),
             "mode" if query => self.mode(command),
             "mode" => self.set_mode(command),
-            "scan_set" if query => self.scan(command),
-            "scan_set" => self.set_scan(command),
-            "evlbi" => self.statistics(command),
             "mtu" if query => Mark5Reply::to(command, ReturnCode::Done).field(self.noted().mtu()),
             "mtu" => note(command, self.noted().set_mtu(&command.fields)),
             "net_protocol" if query => self.protocol(command),
             "net_protocol" => note(command, self.noted().set_protocol(&command.fields)),
-            "status" | "error" | "scan_check" | "dts_id" | "version" if !query => {
-                Mark5Reply::to(command, ReturnCode::Irrelevant).field("only available as query")
-            }
+            "set_disks" if query => self.disks(command),
+            "set_disks" => self.set_disks(command),
+            "group_def" if query => self.groups(command),
+            "group_def" => self.define_group(command),
+            "task_id" if query => self.task(command),
+            "task_id" => self.set_task(command),
+            _ => return None,
+        })
+    }
+
+    fn about_recorder(&self, command: &Mark5Command) -> Option<Mark5Reply> {
+        Some(match command.keyword.as_str() {
             "status" => self.status(command),
             "error" => self.error(command),
-            "scan_check" => self.check(command),
+            "rtime" => self.remaining(command),
+            "dir_info" => self.directories(command),
             "dts_id" => identity(command),
             "version" => version(command),
+            "os_rev" => system(command),
             _ => return None,
         })
     }
 
     fn order(&mut self, command: &Mark5Command, order: RecorderOrder) -> Mark5Reply {
+        self.ordered(command, order).0
+    }
+
+    /// The reply to an order, and whether it was carried out or is under way.
+    pub(super) fn ordered(&mut self, command: &Mark5Command, order: RecorderOrder) -> (Mark5Reply, bool) {
+        let refused = |code, why: String| (Mark5Reply::to(command, code).field(why), false);
         match self.console.order(order, PATIENCE) {
-            Ok(OrderOutcome::Done(_)) => Mark5Reply::to(command, ReturnCode::Done),
-            Ok(OrderOutcome::UnderWay(_)) => Mark5Reply::to(command, ReturnCode::Begun),
-            Err(RefusedOrder::WrongState(why)) => Mark5Reply::to(command, ReturnCode::Conflict).field(why),
-            Err(RefusedOrder::AskedWrongly(why)) => Mark5Reply::to(command, ReturnCode::Parameter).field(why),
-            Err(RefusedOrder::Failed(why)) => Mark5Reply::to(command, ReturnCode::Failed).field(why),
-            Err(RefusedOrder::Busy) => Mark5Reply::to(command, ReturnCode::Busy),
+            Ok(OrderOutcome::Done(_)) => (Mark5Reply::to(command, ReturnCode::Done), true),
+            Ok(OrderOutcome::UnderWay(_)) => (Mark5Reply::to(command, ReturnCode::Begun), true),
+            Err(RefusedOrder::WrongState(why)) => refused(ReturnCode::Conflict, why),
+            Err(RefusedOrder::AskedWrongly(why)) => refused(ReturnCode::Parameter, why),
+            Err(RefusedOrder::Failed(why)) => refused(ReturnCode::Failed, why),
+            Err(RefusedOrder::Busy) => (Mark5Reply::to(command, ReturnCode::Busy), false),
         }
     }
 
@@ -204,7 +245,7 @@ impl Mark5Session {
         let [text] = &command.fields[..] else { return wrong("write one port, or host@port") };
         let (host, port) =
             text.split_once('@').map_or((None, text.as_str()), |(host, port)| (Some(host), port));
-        if host.is_some() && !self.beyond {
+        if host.is_some() && !self.shared.beyond {
             return wrong("the service was not told to listen beyond loopback");
         }
         let now = self.console.report().configuration.listen.unwrap_or_default();
@@ -289,18 +330,23 @@ impl Mark5Session {
         let Some((number, scan)) = self.looked_at() else {
             return Mark5Reply::to(command, ReturnCode::Conflict).field("nothing was recorded yet");
         };
-        let times = match scan::span(&scan) {
-            Ok(times) => times,
-            Err(error) => return Mark5Reply::to(command, ReturnCode::Failed).field(error),
-        };
-        let reply = Mark5Reply::to(command, ReturnCode::Done).field(number).field(&scan.name);
-        let (Some(times), Some(mode)) = (times, scan.mode) else { return reply.field('?') };
-        let missing = scan.missing_packets * scan.bytes.checked_div(scan.packets).unwrap_or(0);
-        let reply = reply.field(mode.format()).field(mode.tracks()).field(times.begin.vex());
-        let reply = reply.field(format!("{:.4}s", times.seconds)).field(format!("{}Mbps", mode.megabits()));
-        let reply = reply.field(missing);
-        if mode.format() == "mark5b" { reply } else { reply.field(mode.payload().0) }
+        checked(command, &scan, &[number.to_string(), scan.name.clone()])
     }
+}
+
+/// What is found of a recording, behind what names it.
+pub(super) fn checked(command: &Mark5Command, scan: &EndedScan, named: &[String]) -> Mark5Reply {
+    let times = match scan::span(scan) {
+        Ok(times) => times,
+        Err(error) => return Mark5Reply::to(command, ReturnCode::Failed).field(error),
+    };
+    let reply = named.iter().fold(Mark5Reply::to(command, ReturnCode::Done), Mark5Reply::field);
+    let (Some(times), Some(mode)) = (times, scan.mode) else { return reply.field('?') };
+    let missing = scan.missing_packets * scan.bytes.checked_div(scan.packets).unwrap_or(0);
+    let reply = reply.field(mode.format()).field(mode.tracks()).field(times.begin.vex());
+    let reply = reply.field(format!("{:.4}s", times.seconds)).field(format!("{}Mbps", mode.megabits()));
+    let reply = reply.field(missing);
+    if mode.format() == "mark5b" { reply } else { reply.field(mode.payload().0) }
 }
 
 /// The number of an error in `status?`: jive5ab numbers its own from 1000 on.
@@ -353,7 +399,7 @@ fn choice(asked: &str, now: usize, scans: &[EndedScan]) -> Option<usize> {
 }
 
 /// What was to be noted, or why it can't be.
-fn note(command: &Mark5Command, noted: Result<(), &'static str>) -> Mark5Reply {
+pub(super) fn note(command: &Mark5Command, noted: Result<(), &'static str>) -> Mark5Reply {
     match noted {
         Ok(()) => Mark5Reply::to(command, ReturnCode::Done),
         Err(why) => Mark5Reply::to(command, ReturnCode::Parameter).field(why),

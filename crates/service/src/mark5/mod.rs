@@ -2,14 +2,20 @@
 //! client likes; several at once.
 
 mod commands;
+mod directory_groups;
+mod disk_commands;
+mod free_space;
+mod monitor_commands;
 mod noted;
 mod scan;
+mod station_state;
 mod syntax;
+mod transfer;
 
 use std::{
     io::{self, Read, Write},
     net::TcpListener,
-    sync::{Arc, Mutex},
+    sync::Arc,
 };
 
 use crate::{
@@ -17,17 +23,17 @@ use crate::{
     console::Console,
 };
 use commands::Mark5Session;
-use noted::NotedSettings;
+pub(crate) use station_state::StationState;
 use syntax::{CommandReader, Mark5Reply};
 
 /// Connections at once.
 const MOST: usize = 64;
 
-/// Answers for ever. `beyond` says whether commands may have data from beyond this machine.
-pub(super) fn serve(listener: &TcpListener, console: &Console, beyond: bool) {
+/// Answers for ever.
+pub(super) fn serve(listener: &TcpListener, console: &Console, stations: StationState) {
     let console = console.clone();
-    let noted = Arc::<Mutex<NotedSettings>>::default();
-    let session = move || Mark5Session::new(console.clone(), noted.clone(), beyond);
+    let shared = Arc::new(stations);
+    let session = move || Mark5Session::new(console.clone(), shared.clone());
     Connections::new(MOST).receive("mark5", listener, move |connection| answer(connection, session()));
 }
 

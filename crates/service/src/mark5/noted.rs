@@ -14,6 +14,8 @@ pub(super) struct NotedSettings {
     buffers: [u64; 3],
     /// Threads that read, and that write.
     threads: [u64; 2],
+    /// The task's number, of a correlator.
+    task: Option<u32>,
     /// When the error was that was read last.
     read: Option<Moment>,
 }
@@ -26,6 +28,7 @@ impl Default for NotedSettings {
             protocol: "udpsnor".into(),
             buffers: [4 << 20, 128 << 10, 8],
             threads: [1, 1],
+            task: None,
             read: None,
         }
     }
@@ -83,6 +86,21 @@ impl NotedSettings {
         self.threads
     }
 
+    /// `task_id = <number>`, decimal or behind 0x, or `none`.
+    pub(super) fn set_task(&mut self, fields: &[String]) -> Result<(), &'static str> {
+        let [text] = fields else { return Err("write a number, or none") };
+        let number = match text.strip_prefix("0x") {
+            Some(digits) => u32::from_str_radix(digits, 16).ok(),
+            None => number(text).and_then(|number| number.try_into().ok()),
+        };
+        self.task = if text == "none" { None } else { Some(number.ok_or("write a number, or none")?) };
+        Ok(())
+    }
+
+    pub(super) fn task(&self) -> Option<u32> {
+        self.task
+    }
+
     /// The error of this time was read.
     pub(super) fn was_read(&mut self, at: Moment) {
         self.read = Some(at);
@@ -100,7 +118,7 @@ fn number(text: &str) -> Option<u64> {
 }
 
 /// A number above 0, in bytes, `k` or `M`.
-fn size(text: &str) -> Option<u64> {
+pub(super) fn size(text: &str) -> Option<u64> {
     let (digits, unit) = match text.as_bytes().last()? {
         b'k' => (&text[..text.len() - 1], 1 << 10),
         b'M' => (&text[..text.len() - 1], 1 << 20),
@@ -127,6 +145,9 @@ mod tests {
         assert_eq!(noted.set_threads(&fields(":4")), Ok(()));
         assert_eq!(noted.threads(), [1, 4]);
         assert_eq!((noted.set_mtu(&fields("6000")), noted.mtu()), (Ok(()), 6000));
+        for (said, told) in [("42", Some(42)), ("0x1F", Some(31)), ("none", None)] {
+            assert_eq!((noted.set_task(&fields(said)), noted.task()), (Ok(()), told));
+        }
     }
 
     #[test]
@@ -142,6 +163,9 @@ mod tests {
         }
         for wrong in ["", "63", "9001", "1500:5"] {
             assert!(noted.set_mtu(&fields(wrong)).is_err(), "{wrong}");
+        }
+        for wrong in ["", "x", "-1", "0x", "4294967296", "1:2"] {
+            assert!(noted.set_task(&fields(wrong)).is_err(), "{wrong}");
         }
         assert!(noted.set_protocol(&[]).is_err() && noted.set_mtu(&[]).is_err());
         assert_eq!(noted, NotedSettings::default());

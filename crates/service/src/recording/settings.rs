@@ -95,8 +95,9 @@ impl RecordingSettings {
         self.wishes.buffer.unwrap_or(BUFFER)
     }
 
-    pub(super) fn reserve(&self) -> Bytes {
-        self.wishes.reserve.unwrap_or(RESERVE)
+    /// What stays free on each storage.
+    pub(crate) fn reserve(&self) -> Bytes {
+        reserve_of(&self.wishes)
     }
 
     pub(super) fn reorder_window(&self) -> ReorderWindow {
@@ -206,6 +207,11 @@ impl RecordingSettings {
             None => Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, self.packets.port))),
         }
     }
+}
+
+/// What is to stay free on each storage.
+pub(crate) fn reserve_of(wishes: &RecordOptions) -> Bytes {
+    wishes.reserve.unwrap_or(RESERVE)
 }
 
 /// The instrument that is named, as its mode changes it.

@@ -1,6 +1,6 @@
 //! How a lane's files are laid out, named and synced.
 
-use nilometer_model::{Bytes, Format, Nanos, Storing, TargetDescription};
+use nilometer_model::{Bytes, Format, Nanos, Picture, Storing, TargetDescription};
 use nilometer_storage::{
     Arena, Slot,
     buffer::{ALIGNMENT, Alignment},
@@ -114,8 +114,8 @@ pub struct RawLayout {
     pub origin: Option<Origin>,
     /// What packets the frames are blocks of, if they are, into the journal.
     pub stream: Option<Stream>,
-    /// Rows and columns of a frame, which its CBF file says; needed for that format only.
-    pub picture: Option<[usize; 2]>,
+    /// What the CBF file of a frame says of it; needed for that format only.
+    pub picture: Option<Picture>,
     /// Beside chunks, what `VLBIstreamer`'s own reader wants to know, if it is to read them.
     pub streamer: Option<Streamer>,
     /// How long an acknowledged frame waits to be durable, where files are synced: what is in the file being filled is synced

@@ -1,0 +1,99 @@
+//! How much space the directories have that are recorded into. Storage may not answer: it is asked on a thread of its own, one
+//! question at a time, so that whoever asks again and again leaves no more than one thread behind.
+
+use std::{collections::BTreeSet, io, os::unix::fs::MetadataExt, path::PathBuf};
+
+use nilometer_model::{Bytes, Nanos};
+use nilometer_storage::{DetachedTask, NoOutcome};
+
+/// Of all file systems that have one of the directories.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct FreeSpace {
+    /// In all.
+    pub(super) size: Bytes,
+    /// Free for this user.
+    pub(super) free: Bytes,
+    /// Of this, what may be recorded: the rest is the reserve, which stays free on each file system.
+    pub(super) recordable: Bytes,
+}
+
+/// Where the space is asked for.
+#[derive(Debug, Default)]
+pub(super) struct SpaceQuery {
+    /// A question that was not answered yet.
+    pending: Option<DetachedTask<io::Result<FreeSpace>>>,
+}
+
+/// How long storage has for its answer, before the Field System gives up.
+const PATIENCE: Nanos = Nanos::from_millis(1500);
+const SILENT: &str = "the storage does not answer";
+
+impl SpaceQuery {
+    /// The space of these directories, or why it is not known.
+    pub(super) fn ask(&mut self, directories: Vec<PathBuf>, reserve: Bytes) -> Result<FreeSpace, String> {
+        let before = self.pending.as_ref().map(DetachedTask::outcome);
+        if matches!(before, Some(Err(NoOutcome::Unfinished))) {
+            return Err(SILENT.into());
+        }
+        self.pending = None;
+        let task = DetachedTask::begin("space", move || space_of(&directories, reserve));
+        let task = task.map_err(|error| format!("can't start a thread: {error}"))?;
+        let answer = task.outcome_within(PATIENCE);
+        if answer.is_err() {
+            self.pending = Some(task);
+        }
+        answer.map_or_else(|_| Err(SILENT.into()), |space| space.map_err(|error| error.to_string()))
+    }
+}
+
+/// File systems that have several of the directories count once.
+fn space_of(directories: &[PathBuf], reserve: Bytes) -> io::Result<FreeSpace> {
+    let mut space = FreeSpace::default();
+    let mut seen = BTreeSet::new();
+    for directory in directories {
+        if !seen.insert(directory.metadata()?.dev()) {
+            continue;
+        }
+        let stat = rustix::fs::statvfs(directory)?;
+        let free = stat.f_bavail.saturating_mul(stat.f_frsize);
+        space.size.0 += stat.f_blocks.saturating_mul(stat.f_frsize);
+        space.free.0 += free;
+        space.recordable.0 += free.saturating_sub(reserve.0);
+    }
+    Ok(space)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directories_of_one_file_system_count_once() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let mut query = SpaceQuery::default();
+        let at = directory.path().to_path_buf();
+        let one = query.ask(vec![at.clone()], Bytes(0)).expect("it answers");
+        let two = query.ask(vec![at.clone(), at.clone()], Bytes(0)).expect("it answers");
+        assert_eq!((one.size, one.recordable), (two.size, one.free));
+        let none = query.ask(vec![at.clone()], Bytes(u64::MAX)).expect("it answers");
+        assert_eq!(none.recordable, Bytes(0));
+        assert!(query.ask(vec![at.join("gone")], Bytes(0)).is_err());
+        assert_eq!(query.ask(Vec::new(), Bytes(0)), Ok(FreeSpace::default()));
+    }
+
+    #[test]
+    fn storage_that_is_silent_is_asked_once() {
+        let (answer, wait) = std::sync::mpsc::sync_channel::<()>(1);
+        let silent = move || {
+            wait.recv().map_err(io::Error::other)?;
+            Ok(FreeSpace::default())
+        };
+        let pending = DetachedTask::begin("space", silent).ok();
+        let mut query = SpaceQuery { pending };
+        assert_eq!(query.ask(Vec::new(), Bytes(0)), Err(SILENT.into()));
+        drop(answer);
+        while query.ask(Vec::new(), Bytes(0)).is_err() {
+            std::thread::yield_now();
+        }
+    }
+}
