@@ -11,6 +11,7 @@ mod ended;
 mod evaluate;
 mod export;
 mod facility;
+mod generate;
 mod instrument;
 mod mount;
 mod occupied;
@@ -34,6 +35,7 @@ mod status_line;
 mod tell;
 mod trusted;
 mod verify;
+mod version;
 mod watch;
 
 use std::process::ExitCode;
@@ -44,7 +46,7 @@ use nilometer_service::{ServiceError, with_causes};
 
 /// Finds out whether a storage system can carry an instrument.
 #[derive(Debug, Parser)]
-#[command(name = "nilometer", version, max_term_width = 100, after_help = EXIT_CODES)]
+#[command(name = "nilometer", version = version::SHORT, long_version = version::LONG, max_term_width = 100, after_help = EXIT_CODES)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -78,6 +80,8 @@ enum Command {
     Size(size::Size),
     Verify(verify::Verify),
     Clean(clean::Clean),
+    Generate(generate::Generate),
+    Version(version::Version),
 }
 
 /// How a command ended, if not well.
@@ -162,6 +166,11 @@ fn main() -> ExitCode {
         Command::Describe(describe) => code(describe.execute()),
         Command::Plan(plan) => code(plan.execute()),
         Command::Clean(clean) => code(clean.execute()),
+        Command::Generate(generate) => code(generate.execute()),
+        Command::Version(_) => {
+            version::tell();
+            code(Ok(()))
+        }
     })
 }
 
