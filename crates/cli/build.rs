@@ -15,7 +15,10 @@ fn main() {
         println!("cargo::rerun-if-env-changed={name}");
         let said = env::var(name).ok().filter(|text| !text.is_empty());
         let format = format!("--format={format}");
-        let of_git = || git(&root, &["show", "--no-patch", "--abbrev=12", &format, "HEAD"]).filter(|_| ours);
+        let of_git = || {
+            git(&root, &["show", "--no-patch", "--no-show-signature", "--abbrev=12", &format, "HEAD"])
+                .filter(|_| ours)
+        };
         println!("cargo::rustc-env={name}={}", said.or_else(of_git).unwrap_or_else(|| "unknown".to_owned()));
     }
     println!("cargo::rustc-env=NILOMETER_FEATURES={}", features());
