@@ -29,6 +29,7 @@ packages:
 
 # The packages, installed into a clean Debian 11 and run there. As root.
 test-packages: packages
+	@scripts/bootstrap test-packages
 	@scripts/test-packages
 
 # All tests, with real file systems on loop devices where this user may make them.
