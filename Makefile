@@ -1,6 +1,9 @@
 # Two commands do everything: `make evaluate` and `make test`. Both install what they need.
 
-.PHONY: evaluate test test-long bench build
+.PHONY: evaluate test test-long bench build install uninstall packages test-packages
+
+# Where `make install` puts it. DESTDIR, put before it, is for those who make packages.
+PREFIX ?= /usr/local
 
 # Measures the storage under the current directory, then records on it the largest instrument that it is then expected to
 # carry: about five minutes after the build.
@@ -10,6 +13,23 @@ evaluate: build
 build:
 	@scripts/bootstrap build
 	cargo build --release --locked --package nilometer-cli
+
+# What `make build` built, with man pages, completions and the unit of systemd. It builds nothing: root may have no Rust.
+install:
+	@PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' scripts/install
+
+uninstall:
+	@PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' scripts/install --remove
+
+# A .deb, an .rpm and an archive, in target/packages, that run from RHEL 7 and Debian 10 on.
+packages:
+	@scripts/bootstrap packages
+	@scripts/packages
+
+# The packages, installed into a clean Debian 11 and run there. As root.
+test-packages: packages
+	@scripts/bootstrap test-packages
+	@scripts/test-packages
 
 # All tests, with real file systems on loop devices where this user may make them.
 test:

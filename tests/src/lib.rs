@@ -15,6 +15,7 @@ mod power;
 mod program;
 mod python;
 mod sources;
+mod tool;
 
 pub use asked::{address, answer, ask, status};
 pub use faults::not_sent;
@@ -26,6 +27,7 @@ pub use power::PowerLoss;
 pub use program::{Ended, Running, command_of, nilometer, run, start, start_copy};
 pub use python::python;
 pub use sources::{assert_none, crates, files, is_for_tests, read};
+pub use tool::tool;
 
 use std::{
     path::{Path, PathBuf},

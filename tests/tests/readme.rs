@@ -7,8 +7,15 @@ use nilometer_model::{Invalid, Key, Nanos, Results, Sample, TargetEntry, plan::P
 use nilometer_record::Record;
 use nilometer_tests::{nilometer, one_cell, root, start};
 
-const DOCUMENTS: [&str; 6] =
-    ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/service.md", "docs/sizing.md", "docs/words.md"];
+const DOCUMENTS: [&str; 7] = [
+    "README.md",
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    "docs/install.md",
+    "docs/service.md",
+    "docs/sizing.md",
+    "docs/words.md",
+];
 
 /// Arguments of each `nilometer` command in the document's `sh` blocks.
 fn commands(document: &str) -> Vec<Vec<String>> {
@@ -114,6 +121,7 @@ fn is_in_repository(name: &str) -> bool {
         "scripts",
         "testbed",
         "contrib",
+        "packaging",
         "docs",
         ".ci",
     ];

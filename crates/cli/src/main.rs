@@ -11,6 +11,7 @@ mod ended;
 mod evaluate;
 mod export;
 mod facility;
+mod generate;
 mod help;
 mod instrument;
 mod mount;
@@ -35,6 +36,7 @@ mod status_line;
 mod tell;
 mod trusted;
 mod verify;
+mod version;
 mod watch;
 
 use std::process::ExitCode;
@@ -45,7 +47,7 @@ use nilometer_service::{ServiceError, with_causes};
 
 /// Finds out whether a storage system can carry an instrument.
 #[derive(Debug, Parser)]
-#[command(name = "nilometer", version, max_term_width = 100, after_help = EXIT_CODES)]
+#[command(name = "nilometer", version = version::SHORT, long_version = version::LONG, max_term_width = 100, after_help = EXIT_CODES)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -80,6 +82,8 @@ enum Command {
     Size(size::Size),
     Verify(verify::Verify),
     Clean(clean::Clean),
+    Generate(generate::Generate),
+    Version(version::Version),
 }
 
 /// How a command ended, if not well.
@@ -166,6 +170,11 @@ fn main() -> ExitCode {
         Command::Describe(describe) => code(describe.execute()),
         Command::Plan(plan) => code(plan.execute()),
         Command::Clean(clean) => code(clean.execute()),
+        Command::Generate(generate) => code(generate.execute()),
+        Command::Version(_) => {
+            version::tell();
+            code(Ok(()))
+        }
     })
 }
 

@@ -99,13 +99,24 @@ fn ring(entries: u32) -> Result<IoUring, EngineError> {
         let mut builder = IoUring::builder();
         setup(&mut builder);
         match builder.build(entries) {
-            Ok(ring) if ring.params().is_feature_ext_arg() => return Ok(ring),
-            Ok(_) => return Err(failed("wait with a time limit (Linux 5.11 or newer)", libc::ENOSYS)),
+            Ok(ring) => {
+                let limited = ring.params().is_feature_ext_arg();
+                return usable(ring, limited);
+            }
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => refused = error,
             Err(source) => return Err(not_made(source)),
         }
     }
     Err(not_made(refused))
+}
+
+/// A ring, if it can wait with a time limit. The recorder then goes on with another engine, as where there is no ring.
+fn usable<R>(ring: R, waits_with_limit: bool) -> Result<R, EngineError> {
+    if waits_with_limit {
+        return Ok(ring);
+    }
+    let source = io::Error::new(io::ErrorKind::Unsupported, "it needs Linux 5.11 or newer");
+    Err(EngineError::NotPermitted { engine: NAME, source, instead: "sync" })
 }
 
 fn not_made(source: io::Error) -> EngineError {
@@ -116,10 +127,6 @@ fn not_made(source: io::Error) -> EngineError {
         }
         _ => EngineError::Setup { engine: NAME, what: "make the ring", source },
     }
-}
-
-fn failed(what: &'static str, errno: i32) -> EngineError {
-    EngineError::Setup { engine: NAME, what, source: io::Error::from_raw_os_error(errno) }
 }
 
 fn setup(what: &'static str) -> impl FnOnce(io::Error) -> EngineError {

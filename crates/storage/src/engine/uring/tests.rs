@@ -154,6 +154,14 @@ fn where_the_ring_is_forbidden_another_engine_is_named() {
     .expect("the thread passes");
 }
 
+#[test]
+fn a_ring_of_an_older_kernel_is_none_and_another_engine_is_named() {
+    assert!(matches!(usable((), true), Ok(())));
+    let error = usable((), false).expect_err("Linux 5.1 to 5.10 has rings that can't wait with a limit");
+    assert!(matches!(error, EngineError::NotPermitted { instead: "sync", .. }), "{error}");
+    assert!(error.to_string().contains("Linux 5.11"), "{error}");
+}
+
 /// For the calling thread, as a container's seccomp filter does.
 fn forbid_rings() {
     const fn step(code: u32, jt: u8, jf: u8, k: u32) -> libc::sock_filter {

@@ -27,7 +27,7 @@ pub fn probe(path: &Path) -> Result<TargetDescription, TargetError> {
         return Err(TargetError::NotADirectory { path: path.into() });
     }
     let table = std::fs::read_to_string("/proc/self/mountinfo").map_err(io("read the mount table for"))?;
-    let mount = mount_of(&real, &table).ok_or_else(|| TargetError::NotADirectory { path: real.clone() })?;
+    let mount = mount_of(&real, &table).ok_or_else(|| io("find the mount of")(not_mounted()))?;
     let device = device_of(&mount.source);
     let direct = try_direct(&real);
     Ok(TargetDescription {
@@ -45,6 +45,12 @@ pub fn probe(path: &Path) -> Result<TargetDescription, TargetError> {
         direct: direct.unwrap_or(DirectIo::Unknown),
         facts: Vec::new(),
     })
+}
+
+/// In a chroot whose root is no mount, the table of mounts has none for it.
+fn not_mounted() -> std::io::Error {
+    let why = "/proc/self/mountinfo has none (a chroot needs one at its root: mount --bind ROOT ROOT)";
+    std::io::Error::new(std::io::ErrorKind::NotFound, why)
 }
 
 /// The name in `/sys/class/block` of a mounted device.

@@ -1,0 +1,82 @@
+//! `nilometer generate`: man pages and completions of shells, made of the same definition that reads the arguments. Those
+//! who package the program use it; it is in no help.
+
+use std::{
+    fs::{self, File},
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
+
+use anyhow::Context;
+use clap::{Args, Command, ValueEnum};
+use clap_complete::{Shell, generate_to};
+use clap_mangen::Man;
+
+use crate::{Blame, Outcome, help, version};
+
+/// Writes man pages, or completions for bash, zsh and fish, into a directory, for packages
+#[derive(Debug, Args)]
+#[command(hide = true)]
+pub(crate) struct Generate {
+    /// What is written
+    what: Generated,
+    /// Into this directory, which is made if it is not there
+    #[arg(long, value_name = "DIRECTORY")]
+    to: PathBuf,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Generated {
+    /// A page for the program and for each of its commands
+    Man,
+    /// A file for each shell
+    Completions,
+}
+
+impl Generate {
+    pub(crate) fn execute(&self) -> Outcome {
+        let to = &self.to;
+        let place = || format!("can't write into {}", to.display());
+        fs::create_dir_all(to).with_context(place).run()?;
+        let written = match self.what {
+            Generated::Man => man(&definition(), to),
+            Generated::Completions => completions(&mut definition(), to),
+        };
+        written.with_context(place).run()
+    }
+}
+
+/// What the program accepts. Pages have the version of the package and the day of the commit.
+fn definition() -> Command {
+    let command = help::command().disable_help_subcommand(true);
+    let mut command = command.version(version::PACKAGE).long_version(None::<&str>);
+    command.build();
+    command
+}
+
+/// The page of a command and those of its subcommands.
+fn man(command: &Command, to: &Path) -> io::Result<()> {
+    for subcommand in command.get_subcommands().filter(|subcommand| !subcommand.is_hide_set()) {
+        man(subcommand, to)?;
+    }
+    let name = command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned();
+    let page = Man::new(command.clone())
+        .title(name.to_uppercase())
+        .date(version::DAY)
+        .source(format!("Nilometer {}", version::PACKAGE))
+        .manual("Nilometer");
+    let mut file = File::create(to.join(format!("{name}.1")))?;
+    page.render(&mut file)?;
+    if name != "nilometer" {
+        write!(file, ".SH \"SEE ALSO\"\n\\fBnilometer\\fR(1)\n")?;
+    }
+    file.flush()
+}
+
+/// A file for each shell, with the name by which the shell finds it.
+fn completions(command: &mut Command, to: &Path) -> io::Result<()> {
+    for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
+        generate_to(shell, command, "nilometer", to)?;
+    }
+    Ok(())
+}
