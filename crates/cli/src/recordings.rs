@@ -41,8 +41,7 @@ pub(crate) struct Recordings {
     condition: Option<PathBuf>,
     /// How many readers follow each recording, reading every frame and checking it; several numbers, as in 0,1,2, are
     /// measured one after the other [default: none, and then as many as the instrument says]
-    #[arg(long, value_delimiter = ',', value_name = "N", value_parser = clap::value_parser!(u32).range(0..=1000),
-        requires = "instruments")]
+    #[arg(long, value_delimiter = ',', value_name = "N", value_parser = reader_count, requires = "instruments")]
     readers: Vec<u32>,
     /// How long after it was due a frame is read, at the earliest [default: as the instrument says, or at once]
     #[arg(long, requires = "instruments")]
@@ -64,6 +63,14 @@ pub(crate) struct Recordings {
     /// How long a trial of such a search lasts
     #[arg(long, default_value = "5 s", requires = "find_limit")]
     trial: Nanos,
+}
+
+/// More readers than this follow no recording.
+const READERS_MOST: u32 = 1000;
+
+fn reader_count(text: &str) -> Result<u32> {
+    let count = text.trim().parse().ok().filter(|count| *count <= READERS_MOST);
+    count.ok_or_else(|| anyhow!("write a number from 0 to {READERS_MOST}, or several as in 0,1,2"))
 }
 
 /// How often the limit of the storage is looked for, with each number of readers alike, and how long each time at the most.

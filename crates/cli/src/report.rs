@@ -26,7 +26,7 @@ pub(crate) struct Report {
     /// How it is written
     #[arg(long, value_enum, default_value_t = Format::Terminal)]
     format: Format,
-    /// Where it goes [default: for html, the record's name with .html in the current directory; else standard output]
+    /// Where it goes; `-` is standard output [default: for html, the record's name with .html in the current directory; else standard output]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -52,7 +52,7 @@ impl Report {
     pub(crate) fn execute(&self) -> Outcome {
         let results = nilometer_record::read(&self.record).input()?;
         let output = self.output.clone().or_else(|| self.default_output());
-        let Some(path) = output else {
+        let Some(path) = output.filter(|output| output != Path::new("-")) else {
             tell::result(self.text(&results, layout()));
             return Ok(());
         };

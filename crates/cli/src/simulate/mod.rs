@@ -4,7 +4,7 @@ mod asked;
 mod files;
 mod network;
 
-use std::path::PathBuf;
+use std::{net::SocketAddr, path::PathBuf};
 
 use anyhow::{anyhow, bail, ensure};
 use clap::Args;
@@ -74,6 +74,9 @@ impl Simulate {
     fn address(&self) -> anyhow::Result<Option<Address>> {
         let written: Vec<_> = self.to.iter().map(|to| to.to_string_lossy()).collect();
         let Some(first) = written.iter().find(|to| Address::is_meant_by(to)) else {
+            if let Some(address) = written.iter().find(|to| to.parse::<SocketAddr>().is_ok()) {
+                bail!("--to {address}: to send packets there write udp://{address}");
+            }
             let network = self.network.given();
             return network.map_or(Ok(None), |option| {
                 Err(anyhow!("{option}: only for packets: write --to udp://HOST:PORT, or leave it out"))

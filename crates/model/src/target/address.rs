@@ -51,11 +51,22 @@ impl From<&Path> for TargetAddress {
     }
 }
 
-/// An address with a known scheme that says more, or less, than the scheme allows.
+/// A text that is no address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{address}`: nothing stands behind `null:`; a directory of that name is written `./{address}`")]
-pub struct TargetAddressError {
-    address: String,
+pub enum TargetAddressError {
+    /// A known scheme that says more than it allows.
+    #[error("`{0}`: nothing stands behind `null:`; a directory of that name is written `./{0}`")]
+    BehindNull(String),
+    /// A scheme that is not known.
+    #[error("`{0}`: only mounted directories and `null:` can be evaluated: mount it, and name the directory")]
+    UnknownScheme(String),
+}
+
+/// Whether a text begins with a scheme as addresses on networks do: RFC 3986, section 3.1, and two slashes.
+fn has_scheme(text: &str) -> bool {
+    let Some((scheme, _)) = text.split_once("://") else { return false };
+    let is_inner = |letter: char| letter.is_ascii_alphanumeric() || "+-.".contains(letter);
+    scheme.starts_with(|letter: char| letter.is_ascii_alphabetic()) && scheme.chars().all(is_inner)
 }
 
 impl FromStr for TargetAddress {
@@ -64,7 +75,8 @@ impl FromStr for TargetAddress {
     fn from_str(text: &str) -> Result<Self, TargetAddressError> {
         match text.strip_prefix("null:") {
             Some("") => Ok(TargetAddress::Null),
-            Some(_) => Err(TargetAddressError { address: text.into() }),
+            Some(_) => Err(TargetAddressError::BehindNull(text.into())),
+            None if has_scheme(text) => Err(TargetAddressError::UnknownScheme(text.into())),
             None => Ok(TargetAddress::Directory(text.into())),
         }
     }
@@ -128,6 +140,10 @@ mod tests {
         }
         let error = "null:/data".parse::<TargetAddress>().expect_err("what would that be").to_string();
         assert!(error.contains("`./null:/data`"), "{error}");
+        for url in ["s3://bucket/x", "root://host//eos"] {
+            let error = url.parse::<TargetAddress>().expect_err(url).to_string();
+            assert!(error.contains("mount it, and name the directory"), "{error}");
+        }
         assert!(TargetAddress::SCHEMES.iter().all(|scheme| scheme.parse() == Ok(TargetAddress::Null)));
     }
 }
