@@ -9,7 +9,7 @@
 
 use std::{
     fmt::Display,
-    io::{self, Write},
+    io::{self, IsTerminal, Write},
     sync::{
         Mutex,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -70,8 +70,40 @@ pub(crate) fn note(text: impl Display) {
     if AS_JSON.load(Ordering::Relaxed) {
         note_object(&serde_json::json!({ "event": "note", "text": text }));
     } else {
-        note_line(&text);
+        note_line(&columns().map_or_else(|| text.clone(), |columns| wrapped(&text, columns)));
     }
+}
+
+/// Of the terminal on stderr; none if it is none, or does not say.
+fn columns() -> Option<usize> {
+    let stderr = io::stderr();
+    let size = stderr.is_terminal().then(|| rustix::termios::tcgetwinsize(&stderr).ok())??;
+    Some(usize::from(size.ws_col)).filter(|columns| *columns >= COLUMNS_LEAST)
+}
+
+/// A narrower terminal breaks lines itself.
+const COLUMNS_LEAST: usize = 40;
+
+/// Each line broken between words, so that none is wider; what goes on below is moved to the right.
+fn wrapped(text: &str, columns: usize) -> String {
+    let mut broken = String::new();
+    for (number, line) in text.split('\n').enumerate() {
+        if number > 0 {
+            broken.push('\n');
+        }
+        let mut used = 0;
+        for word in line.split_inclusive(' ') {
+            let width = word.trim_end().chars().count();
+            if used > 0 && used + width > columns {
+                broken.truncate(broken.trim_end_matches(' ').len());
+                broken.push_str("\n    ");
+                used = 4;
+            }
+            broken.push_str(word);
+            used += word.chars().count();
+        }
+    }
+    broken
 }
 
 fn note_line(text: &str) {
@@ -168,6 +200,13 @@ fn has_room(stderr: &io::StderrLock<'_>, patience: Nanos) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn notes_break_between_words() {
+        assert_eq!(wrapped("aaa bbb ccc", 40), "aaa bbb ccc");
+        assert_eq!(wrapped("aaa bbb ccc\n  dd eee", 8), "aaa bbb\n    ccc\n  dd eee");
+        assert_eq!(wrapped("longer-than-that b", 6), "longer-than-that\n    b");
+    }
 
     #[test]
     fn lines_are_rewritten_from_the_first() {
