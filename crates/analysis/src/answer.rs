@@ -1,7 +1,7 @@
 //! The question that a campaign answers and the answers in a few words: what stands at the top of a page, for somebody who
 //! reads no further.
 
-use nilometer_model::ByteRate;
+use nilometer_model::{ByteRate, Bytes};
 
 use crate::{
     Decision, Finding, OpenQuestion, Study, TrialVerdict, Verdict,
@@ -113,22 +113,45 @@ fn open(open: &OpenQuestion) -> ShortAnswer {
     }
 }
 
+/// What the answer rests on: where company or a condition decides, that comes first.
 fn evidence(verdict: &Verdict, trial: &TrialVerdict) -> Vec<String> {
-    let TrialVerdict { duration, longest_stall, cores, .. } = trial;
-    let mut evidence = vec![format!("Tested for {duration} at {}", verdict.rate)];
-    match &verdict.finding {
-        Finding::Carried(_) => {
-            evidence.push(format!("No {} lost: {}", trial.smallest(), fewer_losses(*duration).join("; ")));
-            let covering = ByteRate(trial.covering(verdict.rate).0 as f64).to_string().replace("/s", "");
-            evidence
-                .push(format!("The longest stall was {longest_stall}, which a buffer of {covering} covers"));
+    if let Some((_, finding)) = verdict.decided_beside() {
+        let mut evidence = Vec::new();
+        if let Finding::Lost(beside) = finding {
+            evidence.push(format!("{} were lost there", lost_frames(beside)));
+            evidence.push(format!("The longest stall was {} there", beside.longest_stall));
         }
-        Finding::Lost(_) => {
-            evidence.push(format!("{} were lost", lost_frames(trial)));
-            evidence.push(format!("The longest stall was {longest_stall}"));
-        }
-        Finding::Undecided(_) => {}
+        evidence
+            .extend(by_itself(verdict, trial).into_iter().map(|sentence| format!("By itself: {sentence}")));
+        return evidence;
     }
+    by_itself(verdict, trial)
+}
+
+/// Of the instrument by itself.
+fn by_itself(verdict: &Verdict, trial: &TrialVerdict) -> Vec<String> {
+    let TrialVerdict { duration, longest_stall, cores, .. } = trial;
+    let size = |bytes: Bytes| ByteRate(bytes.0 as f64).to_string().replace("/s", "");
+    let mut evidence = vec![format!("Tested for {duration} at {}", verdict.rate)];
+    match (&verdict.finding, verdict.decision_alone()) {
+        (Finding::Lost(_), _) => evidence.push(format!("{} were lost", lost_frames(trial))),
+        (_, Decision::DoesNotCarry) => {
+            evidence.push(format!(
+                "No {} lost meanwhile: a buffer of {} hid it",
+                trial.smallest(),
+                size(trial.buffer)
+            ));
+        }
+        _ => {
+            let bound = fewer_losses(*duration).join("; ");
+            evidence.push(format!("No {} lost: {bound}", trial.smallest()));
+        }
+    }
+    let covered = match verdict.decision_alone() {
+        Decision::Carries => format!(", which a buffer of {} covers", size(trial.covering(verdict.rate))),
+        _ => String::new(),
+    };
+    evidence.push(format!("The longest stall was {longest_stall}{covered}"));
     evidence.push(format!("The recorder used {cores:.2} cores"));
     evidence
 }
@@ -136,6 +159,80 @@ fn evidence(verdict: &Verdict, trial: &TrialVerdict) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{TrialVerdict, Under};
+    use nilometer_model::{Nanos, plan::RecordedInstrument};
+
+    /// A recording of a minute at 100 MB/s, of which so many frames were lost.
+    fn trial(lost: u64) -> TrialVerdict {
+        TrialVerdict {
+            duration: Nanos::from_millis(60_000),
+            due: 6000,
+            lost,
+            late: 0,
+            allowance: Nanos(0),
+            stalls: (0, Nanos(0)),
+            longest_stall: Nanos::from_millis(310),
+            latest: Nanos::from_millis(320),
+            buffer_used: Bytes(50_000_000),
+            buffer: Bytes(100_000_000),
+            frame_size: Bytes(1_000_000),
+            filling: false,
+            cores: 0.25,
+            read_back: 0,
+            durable: None,
+            compressed: 1.0,
+            packets: None,
+        }
+    }
+
+    fn verdict(finding: Finding, under: Option<Finding>) -> Verdict {
+        let condition = |finding| Under { condition: "a disk lost".into(), finding, limit: None };
+        Verdict {
+            target: 0,
+            instrument: RecordedInstrument { name: "camera".into(), ..RecordedInstrument::default() },
+            stages: Vec::new(),
+            rate: ByteRate(1e8),
+            limit: None,
+            limit_tried: false,
+            cache: None,
+            finding,
+            stored: None,
+            volatile: false,
+            by_itself: true,
+            read: Vec::new(),
+            together: Vec::new(),
+            under: under.into_iter().map(condition).collect(),
+            highest: None,
+            ceiling: None,
+            smallest: None,
+        }
+    }
+
+    fn said(finding: Finding, under: Option<Finding>) -> (Decision, String, String) {
+        let short = answer(&verdict(finding, under));
+        (short.decision, short.claim, short.evidence.join(". "))
+    }
+
+    #[test]
+    fn what_an_answer_rests_on_does_not_contradict_it() {
+        let carried = || Finding::Carried(trial(0));
+        let (decision, claim, evidence) = said(carried(), None);
+        assert_eq!((decision, claim.as_str()), (Decision::Carries, "carries it"));
+        assert!(evidence.contains("No frame lost: fewer than 180 an hour (95 %)"), "{evidence}");
+        assert!(evidence.contains("which a buffer of 50 MB covers"), "{evidence}");
+        let (decision, claim, evidence) = said(Finding::Lost(trial(60)), None);
+        assert_eq!((decision, claim.as_str()), (Decision::DoesNotCarry, "loses frames at 100 MB/s"));
+        assert!(evidence.contains("1.00 % of frames (60 of 6000) were lost"), "{evidence}");
+        let (decision, claim, evidence) = said(carried(), Some(Finding::Lost(trial(60))));
+        let place = "in the condition a disk lost";
+        assert_eq!((decision, claim), (Decision::DoesNotCarry, format!("loses frames {place}")));
+        assert!(evidence.starts_with("1.00 % of frames (60 of 6000) were lost there. "), "{evidence}");
+        assert!(evidence.contains("By itself: No frame lost"), "{evidence}");
+        let (decision, claim, _) = said(carried(), Some(Finding::Undecided("too busy".into())));
+        assert_eq!((decision, claim), (Decision::NotDecided, format!("not decided {place}: too busy")));
+        let (decision, claim, evidence) = said(Finding::Undecided("too busy".into()), None);
+        assert_eq!((decision, claim.as_str(), evidence.as_str()), (Decision::NotDecided, "too busy", ""));
+    }
 
     #[test]
     fn many_names_are_counted() {

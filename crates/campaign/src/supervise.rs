@@ -109,8 +109,10 @@ pub struct SoFar {
     pub operations: u64,
     /// The latencies of these operations, added up; nothing of a recording, whose frames are counted otherwise.
     pub latency_sum: Nanos,
-    /// Errors of the storage, of all kinds; of a recording, frames that were lost.
+    /// Errors of the storage, of all kinds; those of a recording are counted when it is over.
     pub errors: u64,
+    /// Of a recording, frames that found no free memory.
+    pub frames_lost: u64,
     /// Of a recording, how full the memory is that frames wait in.
     pub buffer: Option<BufferLevel>,
     /// Since the barrier; nothing while it is still prepared.

@@ -81,7 +81,7 @@ pub(crate) struct Evaluate {
     #[arg(long, short = 'n', conflicts_with = "resume", help_heading = "What is measured")]
     dry_run: bool,
     #[command(flatten)]
-    progress: ProgressOptions,
+    pub(crate) progress: ProgressOptions,
     // Last: its heading is that of all options behind it.
     #[command(flatten)]
     recordings: Recordings,
@@ -113,7 +113,6 @@ pub(crate) struct Ready {
 
 impl Evaluate {
     pub(crate) fn execute(&self) -> Outcome {
-        self.progress.apply();
         if self.dry_run {
             tell::result(self.would_do(&self.resolved().input()?));
             return Ok(());
@@ -236,8 +235,8 @@ impl Evaluate {
     pub(crate) fn plan_like(&self, recorded: &ResolvedPlan) -> anyhow::Result<ResolvedPlan> {
         let mut plan = recorded.clone();
         if !self.plans.is_empty() {
-            let ResolvedPlan { repeats, seed, ref source, .. } = *recorded;
-            plan = ResolvedPlan { repeats, seed, source: source.clone(), ..self.plans()? };
+            let ResolvedPlan { repeats, seed, reserve, ref source, .. } = *recorded;
+            plan = ResolvedPlan { repeats, seed, reserve, source: source.clone(), ..self.plans()? };
         } else if let Some(scale) = self.scale.given() {
             plan.scale = scale;
         }

@@ -144,6 +144,10 @@ fn main() -> ExitCode {
     if let Err(error) = signals::report_file_size_limit() {
         return ExitCode::from(told(&error, 1));
     }
+    if let Command::Evaluate(evaluate) = &arguments.command {
+        // Before anything is told, by whichever process: each line is an object then.
+        evaluate.progress.apply();
+    }
     ExitCode::from(match &arguments.command {
         Command::Evaluate(evaluate) => {
             watch::watched(|| code(evaluate.execute())).unwrap_or_else(|error| told(&error, 1))

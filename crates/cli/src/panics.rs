@@ -5,14 +5,20 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
+use crate::tell;
+
 static PANICKED: AtomicBool = AtomicBool::new(false);
 
 /// Notes panics from now on; each is told on stderr as ever.
 pub(crate) fn watch() {
-    let tell = panic::take_hook();
+    let usual = panic::take_hook();
     panic::set_hook(Box::new(move |info| {
         PANICKED.store(true, Ordering::Relaxed);
-        tell(info);
+        if tell::is_json() {
+            tell::note(info);
+        } else {
+            usual(info);
+        }
     }));
 }
 

@@ -165,9 +165,23 @@ pub(crate) fn notes_as_json() {
     AS_JSON.store(true, Ordering::Relaxed);
 }
 
-/// A line of its own on stderr, as it is: one that would wait is left out and counted.
+/// Whether notes are objects.
+pub(crate) fn is_json() -> bool {
+    AS_JSON.load(Ordering::Relaxed)
+}
+
+/// A line of its own on stderr: one that would wait is left out and counted.
 pub(crate) fn note_object(object: &serde_json::Value) {
-    note_line(&object.to_string());
+    note_line(&without_commands(&object.to_string()));
+}
+
+/// JSON leaves the control characters from U+007F on as they are, and a terminal may take them for commands.
+fn without_commands(json: &str) -> String {
+    let shown = |letter: char| match letter {
+        '\u{7f}'..='\u{9f}' => format!("\\u{:04x}", u32::from(letter)),
+        letter => letter.to_string(),
+    };
+    json.chars().map(shown).collect()
 }
 
 /// Writes to stderr as far as it takes it without waiting for longer; whether it took all.
@@ -200,6 +214,14 @@ fn has_room(stderr: &io::StderrLock<'_>, patience: Nanos) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_object_commands_no_terminal_and_says_the_same() {
+        let object = serde_json::json!({ "path": "a\u{9b}2J\u{1b}[31m" });
+        let line = without_commands(&object.to_string());
+        assert!(line.is_ascii(), "{line}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&line).ok(), Some(object));
+    }
 
     #[test]
     fn notes_break_between_words() {

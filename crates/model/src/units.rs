@@ -168,7 +168,8 @@ impl FromStr for Nanos {
 impl FromStr for Length {
     type Err = UnitError;
     fn from_str(text: &str) -> Result<Self, UnitError> {
-        whole(text, parse(text, &LENGTHS, LENGTH_CHOICES)?).map(Length)
+        // Finer than a femtometre no length is known.
+        whole(text, parse(text, &LENGTHS, LENGTH_CHOICES)?.round()).map(Length)
     }
 }
 

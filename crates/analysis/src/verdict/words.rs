@@ -78,12 +78,13 @@ impl Verdict {
 
     /// The answer without what it rests on: a sentence without its subject.
     pub fn claim(&self) -> String {
+        match self.decided_beside() {
+            Some((place, Finding::Undecided(why))) => return format!("not decided {place}: {why}"),
+            Some((place, _)) => return format!("loses frames {place}"),
+            None => {}
+        }
         let loopback = |trial: &TrialVerdict| if trial.packets.is_some() { " over loopback" } else { "" };
-        let place = self.place_of_decision();
         match (&self.finding, self.decision()) {
-            (_, Decision::DoesNotCarry) if place.is_some() => {
-                format!("loses frames {}", place.unwrap_or_default())
-            }
             (Finding::Carried(trial), Decision::Carries) => {
                 let margin = self.margins().map(|_| format!(": {}", self.times())).unwrap_or_default();
                 format!("carries it{}{margin}", loopback(trial))
@@ -91,10 +92,9 @@ impl Verdict {
             (Finding::Carried(_), Decision::DoesNotCarry) => {
                 format!("takes only {} in the long run", self.times())
             }
-            (Finding::Carried(trial), Decision::NotDecided) => match (place, self.doubt(trial)) {
-                (Some(place), _) => format!("not decided {place}"),
-                (None, doubt) => doubt.map(|doubt| doubt.to_string()).unwrap_or_default(),
-            },
+            (Finding::Carried(trial), Decision::NotDecided) => {
+                self.doubt(trial).map(|doubt| doubt.to_string()).unwrap_or_default()
+            }
             (Finding::Lost(trial), _) => {
                 let taken = self.limit.map(|limit| format!("; in the long run it takes {}", between(&limit)));
                 format!("loses frames{} at {}{}", loopback(trial), self.rate, taken.unwrap_or_default())
@@ -103,8 +103,9 @@ impl Verdict {
         }
     }
 
-    /// Beside whom or in which condition the answer is another than that of the instrument by itself.
-    fn place_of_decision(&self) -> Option<String> {
+    /// What was found beside whom, or in which condition, where that makes the answer another than that of the instrument by
+    /// itself.
+    pub(crate) fn decided_beside(&self) -> Option<(String, &Finding)> {
         let decision = self.decision();
         if decision == self.decision_alone() {
             return None;
@@ -113,7 +114,7 @@ impl Verdict {
             Decision::DoesNotCarry => matches!(finding, Finding::Lost(_)),
             _ => matches!(finding, Finding::Undecided(_)),
         };
-        self.besides().into_iter().find(|(_, finding)| decides(finding)).map(|(place, _)| place)
+        self.besides().into_iter().find(|(_, finding)| decides(finding))
     }
 
     /// `2.4 times its rate (2.3 to 2.5)`; nothing where it is not known.

@@ -200,8 +200,8 @@ fn watched(run: &Run, job: &Job<'_>, members: &mut [Member], tell: &mut dyn FnMu
         }
         let (bytes, operations) =
             work.bins().iter().fold((0, 0), |sum, bin| (sum.0 + bin.bytes, sum.1 + bin.operations));
-        let (buffer, errors) = buffers(members, run.clock.now());
-        tell(SoFar { bytes, operations, errors, buffer: Some(buffer), elapsed, ..SoFar::default() });
+        let (buffer, frames_lost) = buffers(members, run.clock.now());
+        tell(SoFar { bytes, operations, frames_lost, buffer: Some(buffer), elapsed, ..SoFar::default() });
     }
     cut
 }

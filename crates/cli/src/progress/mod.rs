@@ -227,9 +227,10 @@ fn figures(now: &Now<'_>, recent: SoFar) -> String {
         let percent = |frames: u64| 100 * frames / room.max(1);
         parts.push(format!("buffer {} %, at most {} %", percent(frames), percent(most)));
     }
-    let what = if now.so_far.buffer.is_some() { "LOST" } else { "ERRORS" };
-    if now.so_far.errors > 0 {
-        parts.push(format!("{} {what}", now.so_far.errors));
+    for (count, what) in [(now.so_far.frames_lost, "LOST"), (now.so_far.errors, "ERRORS")] {
+        if count > 0 {
+            parts.push(format!("{count} {what}"));
+        }
     }
     parts.join(", ")
 }
@@ -353,7 +354,7 @@ mod tests {
         let text = status(&head(), &now(&[0, 1]), so_far(500, 0, 600), 60);
         assert_eq!(text, "[12/360] 2 targets at once: write ..., repeat 3, 14 min left\n  1200 operations/s");
         let level = BufferLevel { frames: 30, most: 80, room: 200 };
-        let so_far = SoFar { buffer: Some(level), errors: 7, ..so_far(500, 600_000_000, 600) };
+        let so_far = SoFar { buffer: Some(level), frames_lost: 7, ..so_far(500, 600_000_000, 600) };
         let text = status(&head(), &Now { so_far, ..now(&[0]) }, so_far, 100);
         assert!(text.ends_with("1.2 GB/s, buffer 15 %, at most 40 %, 7 LOST"), "{text}");
         for width in WIDTHS {

@@ -57,6 +57,7 @@ fn running(head: &Results, now: &Now<'_>, recent: SoFar) -> Value {
         "bytes": now.so_far.bytes,
         "operations": now.so_far.operations,
         "errors": now.so_far.errors,
+        "frames_lost": now.so_far.buffer.map(|_| now.so_far.frames_lost),
         "bytes_per_second": rate(recent.bytes),
         "operations_per_second": rate(recent.operations),
         "mean_latency_s": super::mean_latency(recent).map(Nanos::seconds),
