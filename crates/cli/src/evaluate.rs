@@ -114,6 +114,7 @@ pub(crate) struct Ready {
 impl Evaluate {
     pub(crate) fn execute(&self) -> Outcome {
         if self.dry_run {
+            self.refuse_taken_record().input()?;
             tell::result(self.would_do(&self.resolved().input()?));
             return Ok(());
         }
@@ -172,6 +173,14 @@ impl Evaluate {
         Ok(with_ceiling(resolved))
     }
 
+    /// What a real run would refuse, too.
+    fn refuse_taken_record(&self) -> anyhow::Result<()> {
+        let taken = self.record.iter().find(|record| record.symlink_metadata().is_ok());
+        let shown = taken.map(|record| record.display().to_string()).unwrap_or_default();
+        ensure!(taken.is_none(), "--record {shown}: it exists: choose another, or go on with --resume");
+        Ok(())
+    }
+
     /// What a run with these options would do, and on what.
     fn would_do(&self, resolved: &PlannedCampaign) -> String {
         let mut lines = vec!["nothing is started (--dry-run)".to_owned()];
@@ -182,13 +191,16 @@ impl Evaluate {
         let record = self.record.clone().unwrap_or_else(free_name);
         lines.push(format!("record    {}", record.display()));
         let conditions = resolved.plan.recordings().filter_map(|(_, run)| run.condition.as_ref());
-        let mut commands: Vec<String> = conditions
-            .flat_map(|of| [&of.enter, &of.leave])
-            .map(|command| format!("runs      {command}"))
-            .collect();
-        commands.dedup();
-        lines.extend(commands);
-        format!("{}\n\n{}\n", lines.join("\n"), plan::shown(&resolved.plan))
+        let mut commands: Vec<&String> = Vec::new();
+        for command in conditions.flat_map(|of| [&of.enter, &of.leave]) {
+            if !commands.contains(&command) {
+                commands.push(command);
+            }
+        }
+        // A command is shown as it is, and not carried out by the terminal that shows it.
+        lines.extend(commands.iter().map(|command| format!("runs      {}", command.escape_debug())));
+        let shown = lines.join("\n");
+        tell::visible(&format!("{shown}\n\n{}\n", plan::shown(&resolved.plan)))
     }
 
     /// The plans as they are written, as one.
@@ -279,11 +291,12 @@ fn stem(name: &str) -> String {
     Path::new(name).file_stem().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// `evaluation.sqlite`, or the first `evaluation-N.sqlite` that is free.
+/// `evaluation.sqlite`, or the first `evaluation-N.sqlite` that is free and has no page either.
 fn free_name() -> PathBuf {
     let numbered = (2..).map(|number| PathBuf::from(format!("evaluation-{number}.sqlite")));
     let mut names = std::iter::once(PathBuf::from("evaluation.sqlite")).chain(numbered);
-    names.find(|name| name.symlink_metadata().is_err()).expect("numbers do not end")
+    let is_free = |name: &Path| name.symlink_metadata().is_err();
+    names.find(|name| is_free(name) && is_free(&report::page_of(name))).expect("numbers do not end")
 }
 
 fn warn_of_record_on_target(record: &Path, resolved: &PlannedCampaign) {

@@ -46,7 +46,7 @@ impl Command {
             Action::Show { name, toml } => {
                 let NamedText { name: file, text } = find(name, &FACILITIES, "facility").input()?;
                 let facility = Facility::parse(&text, &file).input()?;
-                tell::result(if *toml { text } else { shown(&facility) });
+                tell::result(tell::visible(&if *toml { text } else { shown(&facility) }));
             }
         }
         Ok(())

@@ -86,12 +86,26 @@ impl Report {
     }
 }
 
-/// Writes the page of a record beside it, in the place of an earlier one of the same name; where it is.
+/// Where the page of a record is: beside it, `.html` in the place of `.sqlite`, or behind another name.
+pub(crate) fn page_of(record: &Path) -> PathBuf {
+    let is_usual = record.extension().is_some_and(|extension| extension == "sqlite");
+    if is_usual { record.with_extension("html") } else { record.with_added_extension("html") }
+}
+
+/// Writes the page of a record beside it, in the place of an earlier one, whole or not at all; where it is.
 pub(crate) fn write_page(study: &Study<'_>, record: &Path) -> anyhow::Result<PathBuf> {
-    let page = record.with_extension("html");
-    refuse_the_record(&page, record)?;
-    refuse_foreign(&page)?;
-    fs::write(&page, html(study)).with_context(|| format!("can't write {}", page.display()))?;
+    let page = page_of(record);
+    let shown = page.display();
+    ensure!(
+        is_page_or_free(&page),
+        "{shown} exists and is no report of nilometer: `nilometer report` can write it elsewhere"
+    );
+    let new = page.with_added_extension("new");
+    let written = fs::write(&new, html(study)).and_then(|()| fs::rename(&new, &page));
+    if written.is_err() {
+        drop(fs::remove_file(&new));
+    }
+    written.with_context(|| format!("can't write {shown}"))?;
     Ok(page)
 }
 
@@ -106,16 +120,22 @@ fn refuse_the_record(output: &Path, record: &Path) -> anyhow::Result<()> {
 
 /// A page that nobody asked for by its name takes the place of another report only.
 fn refuse_foreign(page: &Path) -> anyhow::Result<()> {
-    if page.symlink_metadata().is_err() {
-        return Ok(());
-    }
-    let begins = user_file::beginning(page).unwrap_or_default();
     let shown = page.display();
     ensure!(
-        begins.starts_with("<!DOCTYPE html>") && begins.contains("content=\"Nilometer\""),
+        is_page_or_free(page),
         "{shown} exists and is no report of nilometer: move it away, or choose an --output"
     );
     Ok(())
+}
+
+/// Whether nothing of this name is there, or a page that this program wrote.
+fn is_page_or_free(page: &Path) -> bool {
+    if page.symlink_metadata().is_err() {
+        return true;
+    }
+    let begins = user_file::beginning(page).unwrap_or_default();
+    let marks = ["content=\"Nilometer\"", "– Nilometer</title>"];
+    begins.starts_with("<!DOCTYPE html>") && marks.iter().any(|mark| begins.contains(mark))
 }
 
 /// As wide as the terminal that results go to. Colours only where a person reads them, the terminal has some, and they did

@@ -59,4 +59,4 @@ pub use target::{
 };
 pub use time::Nanos;
 pub use timeline::Timeline;
-pub use units::{ByteRate, Bytes, Frequency, Length, UnitError};
+pub use units::{ByteRate, Bytes, Frequency, Length, LinkRate, UnitError};

@@ -1,8 +1,8 @@
 //! Quantities with their unit, as written in plans, instruments and on the command line.
 //!
 //! Decimal and binary prefixes are both read and never confused: `4 kB` is 4000 bytes, `4 KiB` is 4096, and `4 K` is
-//! refused because nobody can know which was meant. A rate in Gbit/s is a rate in Gbit/s; `10G` alone is what the makers of
-//! links and VLBI recorders mean by it, 10 Gbit/s. What was read is always shown with its unit.
+//! refused because nobody can know which was meant. A rate in Gbit/s is a rate in Gbit/s. `10G` is read where a network is
+//! meant, and nowhere else: there it is 10 Gbit/s, as links and VLBI recorders are named.
 
 use std::{fmt, str::FromStr};
 
@@ -17,6 +17,10 @@ pub struct Bytes(pub u64);
 /// Bytes a second.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default)]
 pub struct ByteRate(pub f64);
+
+/// The rate of a network link, or of what comes over one: as [`ByteRate`], and also as `10G`, which is 10 Gbit/s there.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default)]
+pub struct LinkRate(pub ByteRate);
 
 /// Events a second.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
@@ -66,7 +70,7 @@ const SIZES: [Unit; 11] = [
     ("PiB", 1_125_899_906_842_624.0),
 ];
 const SIZE_CHOICES: &str = "B, kB, MB, GB, TB, PB (powers of 1000), KiB, MiB, GiB, TiB, PiB (powers of 1024)";
-const RATES: [Unit; 21] = [
+const RATES: [Unit; 18] = [
     ("B/s", 1.0),
     ("kB/s", 1e3),
     ("MB/s", 1e6),
@@ -85,12 +89,11 @@ const RATES: [Unit; 21] = [
     ("Mbps", 125e3),
     ("Gbps", 125e6),
     ("Tbps", 125e9),
-    ("M", 125e3),
-    ("G", 125e6),
-    ("T", 125e9),
 ];
 const RATE_CHOICES: &str = "B/s, kB/s, MB/s, GB/s, TB/s, KiB/s, MiB/s, GiB/s, bit/s, kbit/s, Mbit/s, Gbit/s, Tbit/s (or bps, kbps, \
-                            Mbps, Gbps, Tbps), M, G, T (bits a second, as links and VLBI recorders are named)";
+                            Mbps, Gbps, Tbps)";
+/// What a link's rate may be called besides.
+const LINK_RATES: [Unit; 3] = [("M", 125e3), ("G", 125e6), ("T", 125e9)];
 const TIMES: [Unit; 8] = [
     ("ns", 1.0),
     ("us", 1e3),
@@ -155,6 +158,16 @@ impl FromStr for ByteRate {
     type Err = UnitError;
     fn from_str(text: &str) -> Result<Self, UnitError> {
         parse(text, &RATES, RATE_CHOICES).map(ByteRate)
+    }
+}
+
+impl FromStr for LinkRate {
+    type Err = UnitError;
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        let usual = text.parse().map(LinkRate);
+        usual.or_else(|error| {
+            parse(text, &LINK_RATES, RATE_CHOICES).map_or(Err(error), |rate| Ok(LinkRate(ByteRate(rate))))
+        })
     }
 }
 
@@ -348,9 +361,19 @@ mod tests {
         assert_eq!("4kB".parse(), Ok(Bytes(4000)));
         assert_eq!("1.5 GiB".parse(), Ok(Bytes(1_610_612_736)));
         assert_eq!("4 Gbit/s".parse(), Ok(ByteRate(5e8)));
-        for same in ["8Gbps", "8G", "8 Gbit/s", "8000 Mbps", "1 GB/s"] {
-            assert_eq!(same.parse(), Ok(ByteRate(1e9)), "{same}");
+        for same in ["8Gbps", "8 Gbit/s", "8000 Mbps", "1 GB/s"] {
+            assert_eq!(
+                (same.parse(), same.parse()),
+                (Ok(ByteRate(1e9)), Ok(LinkRate(ByteRate(1e9)))),
+                "{same}"
+            );
         }
+        assert_eq!("8G".parse(), Ok(LinkRate(ByteRate(1e9))));
+        assert!(
+            "8G".parse::<ByteRate>().is_err() && "8G".parse::<Bytes>().is_err(),
+            "of storage it could be bytes"
+        );
+        assert!("8X".parse::<LinkRate>().is_err());
         for wrong in ["4K", "4", "4 kb"] {
             let error = wrong.parse::<Bytes>().expect_err(wrong).to_string();
             assert!(error.contains("KiB") && error.contains(wrong), "{error}");

@@ -80,15 +80,19 @@ fn escaped(text: &str) -> String {
 
 fn traffic(page: &mut MetricsPage, status: &Status) {
     let came = &status.came;
-    page.counter("came_packets", "Packets received from the network, of the stream or not.", came.packets);
+    page.counter(
+        "came_packets",
+        "Packets that arrived from the network, of the stream or not.",
+        came.packets,
+    );
     page.counter(
         "came_bytes",
-        "Bytes of the packets received from the network, without IP and UDP headers.",
+        "Bytes of the packets that arrived from the network, without IP and UDP headers.",
         came.bytes,
     );
     page.gauge(
         "receive_rate_bytes",
-        "Bytes received from the network a second, over about the last second.",
+        "Bytes that arrived from the network a second, over about the last second.",
         came.bytes_per_second,
     );
     let stages = [

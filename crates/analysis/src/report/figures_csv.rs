@@ -11,7 +11,7 @@ type FigureColumn = (&'static str, fn(&CellOutcome<'_>) -> Option<f64>);
 const COLUMNS: [FigureColumn; 11] = [
     ("latency_p50_s", |outcome| quantile(outcome, 0.5)),
     ("latency_p99_s", |outcome| quantile(outcome, 0.99)),
-    ("latency_p99.9_s", |outcome| quantile(outcome, 0.999)),
+    ("latency_p999_s", |outcome| quantile(outcome, 0.999)),
     ("latency_max_s", |outcome| quantile(outcome, 1.0)),
     ("real_s", |outcome| outcome.times.map(|times| times.real.seconds())),
     ("user_s", |outcome| outcome.times.map(|times| times.user.seconds())),

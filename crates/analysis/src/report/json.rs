@@ -104,7 +104,7 @@ struct Figure<'a> {
     cores_process: Option<f64>,
     cores_client: Option<f64>,
     cores_machine: Option<f64>,
-    machine_cpu_seconds_per_gigabyte: Option<f64>,
+    machine_cpu_s_per_gigabyte: Option<f64>,
     /// The mean times of a repeat: of the clock, and of this process.
     real_s: Option<f64>,
     user_s: Option<f64>,
@@ -313,7 +313,7 @@ fn figure<'a>(study: &'a Study<'_>, stage: &'a StudyStage<'_>, outcome: &'a Cell
         cores_process: cores.map(|cores| cores.own),
         cores_client: cores.map(|cores| cores.client),
         cores_machine: cores.map(|cores| cores.machine),
-        machine_cpu_seconds_per_gigabyte: cores.and_then(|cores| cores.for_gigabyte),
+        machine_cpu_s_per_gigabyte: cores.and_then(|cores| cores.for_gigabyte),
         real_s: outcome.times.map(|times| times.real.seconds()),
         user_s: outcome.times.map(|times| times.user.seconds()),
         system_s: outcome.times.map(|times| times.system.seconds()),

@@ -15,8 +15,10 @@ pub fn markdown(study: &Study<'_>) -> String {
 
 fn write_report(text: &mut String, study: &Study<'_>) -> std::fmt::Result {
     let results = study.results;
-    let question = ShortAnswers::of(study).question;
-    writeln!(text, "# {}\n\n{}\n", plain(&question), plain(&words::origin(results)))?;
+    let short = ShortAnswers::of(study);
+    let plan = if short.answers.is_empty() { String::new() } else { format!("{}; ", results.title) };
+    let origin = format!("{plan}{}", words::origin(results));
+    writeln!(text, "# {}\n\n{}\n", plain(&short.question), plain(&origin))?;
     for index in 0..results.targets.len() {
         writeln!(text, "- **{}** {}", letter(index), plain(&words::target(results, index)))?;
     }

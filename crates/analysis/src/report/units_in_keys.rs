@@ -5,7 +5,8 @@ use nilometer_model::{ByteRate, Bytes, Frequency, Nanos};
 use serde_json::{Map, Value as Json};
 
 /// The same document, with `"size": "4096 B"` as `"size_bytes": 4096`: bytes, `_bytes_per_second`, seconds as `_s`, `_hertz`.
-/// Texts that are no quantities stay.
+/// Texts that are no quantities stay; one that only looks like a quantity in that form does not, so this is for descriptions of
+/// targets and not for texts of users.
 pub fn units_in_keys(document: Json) -> Json {
     match document {
         Json::Object(fields) => {

@@ -9,7 +9,7 @@ use std::fmt;
 
 use anyhow::{anyhow, ensure};
 use clap::Args;
-use nilometer_model::{ByteRate, Bytes};
+use nilometer_model::{ByteRate, Bytes, LinkRate};
 
 use nilometer_storage::network::interfaces;
 
@@ -20,7 +20,7 @@ use crate::{Blame, Failure, Outcome, tell};
 pub(crate) struct Doctor {
     /// The rate at which packets are to come
     #[arg(long, default_value = "8 Gbit/s")]
-    rate: ByteRate,
+    rate: LinkRate,
     /// The interface by which they come [default: all that are up, but loopback]
     #[arg(long, value_name = "NAME")]
     interface: Option<String>,
@@ -98,7 +98,7 @@ impl fmt::Display for Finding {
 impl Doctor {
     pub(crate) fn execute(&self) -> Outcome {
         let names = self.interfaces().input()?;
-        let wish = Wish { rate: self.rate, packet: self.packet };
+        let wish = Wish { rate: self.rate.0, packet: self.packet };
         let mut findings = kernel::findings(wish);
         for name in &names {
             findings.extend(interface::findings(name, wish));
@@ -121,7 +121,7 @@ impl Doctor {
     }
 
     fn interfaces(&self) -> anyhow::Result<Vec<String>> {
-        ensure!(self.rate.0 > 0.0, "--rate 0: write more than 0");
+        ensure!(self.rate.0.0 > 0.0, "--rate 0: write more than 0");
         ensure!(
             (1..=65_507).contains(&self.packet.0),
             "--packet {}: a packet of UDP has 1 to 65507 B",

@@ -49,9 +49,11 @@ impl Command {
             Action::Show { name, toml: true } => {
                 let NamedText { name: file, text } = find(name, &INSTRUMENTS, "instrument").input()?;
                 Instrument::parse(&text, &file).input()?;
-                tell::result(text);
+                tell::result(tell::visible(&text));
             }
-            Action::Show { name, toml: false } => tell::result(shown(&instrument(name).input()?)),
+            Action::Show { name, toml: false } => {
+                tell::result(tell::visible(&shown(&instrument(name).input()?)));
+            }
         }
         Ok(())
     }

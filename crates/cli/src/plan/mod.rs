@@ -81,10 +81,10 @@ impl Plan {
             Action::Show { name, toml: true, .. } => {
                 let NamedText { name: file, text } = find(name, &PLANS, "plan").input()?;
                 read(&text, &file, 1.0).input()?;
-                tell::result(text);
+                tell::result(tell::visible(&text));
             }
             Action::Show { name, scale, toml: false } => {
-                tell::result_line(shown(&load(name, *scale).input()?));
+                tell::result_line(tell::visible(&shown(&load(name, *scale).input()?)));
             }
         }
         Ok(())

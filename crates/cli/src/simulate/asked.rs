@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use anyhow::Context;
-use nilometer_model::{ByteRate, Bytes, Frequency, Nanos};
+use nilometer_model::{ByteRate, Bytes, Frequency, LinkRate, Nanos};
 
 /// Pixels of a frame, slowest dimension first.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,7 +37,9 @@ impl FromStr for Rate {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let frames = text.parse().map(Rate::Frames);
-        frames.or_else(|why| text.parse().map(Rate::Data).map_err(|also| format!("{why}; or, {also}")))
+        // An instrument's data rate is named as the link that carries it.
+        let data = |LinkRate(rate)| Rate::Data(rate);
+        frames.or_else(|why| text.parse().map(data).map_err(|also| format!("{why}; or, {also}")))
     }
 }
 

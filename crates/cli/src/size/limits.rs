@@ -7,7 +7,7 @@ use clap::Args;
 use nilometer_analysis::{MeasuredLimits, letter, measured_limits};
 use nilometer_campaign::environment;
 use nilometer_model::{
-    ByteRate, Bytes, Instrument, Nanos, Results,
+    ByteRate, Bytes, Instrument, LinkRate, Nanos, Results,
     sizing::{Demand, Figure, Kind, LimitOrigin, Limits},
 };
 
@@ -37,7 +37,7 @@ pub(crate) struct Options {
     writers: Option<u64>,
     /// A network link into a recorder, such as "10 Gbit/s" [default: the slowest Ethernet that carries a stream]
     #[arg(long, value_name = "RATE")]
-    link: Option<ByteRate>,
+    link: Option<LinkRate>,
     /// Links of a recorder over which instruments deliver [default: 1]
     #[arg(long, value_name = "NUMBER")]
     links: Option<u64>,
@@ -96,7 +96,7 @@ impl Options {
             read: given(self.read_rate, "--read-rate")
                 .unwrap_or_else(|| Figure::assumed(write.value, "as much as it takes")),
             space: given(self.space, "--space"),
-            link: given(self.link, "--link").unwrap_or_else(|| ethernet(demand, headroom)),
+            link: given(self.link.map(|link| link.0), "--link").unwrap_or_else(|| ethernet(demand, headroom)),
             links: given(self.links, "--links")
                 .unwrap_or_else(|| Figure::assumed(1, "one for the instruments")),
             stall: given(self.stall, "--stall")
@@ -199,7 +199,7 @@ impl Options {
             ("--write-rate", self.write_rate),
             ("--read-rate", self.read_rate),
             ("--writer-rate", self.writer_rate),
-            ("--link", self.link),
+            ("--link", self.link.map(|link| link.0)),
         ];
         for (option, rate) in rates {
             ensure!(

@@ -117,6 +117,9 @@ fn meant<'a>(pattern: &str, among: &'a [PathBuf]) -> Result<Vec<&'a PathBuf>, Gr
     if !pattern.starts_with('/') {
         return Err("no such group");
     }
+    if pattern.matches('*').count() > STARS_MOST {
+        return Err("too many * in a pattern");
+    }
     let path = pattern.trim_end_matches('/');
     let Ok(shell) = Pattern::new(path) else { return Err("no valid pattern") };
     let fits = |directory: &&PathBuf| {
@@ -124,6 +127,9 @@ fn meant<'a>(pattern: &str, among: &'a [PathBuf]) -> Result<Vec<&'a PathBuf>, Gr
     };
     Ok(among.iter().filter(fits).collect())
 }
+
+/// Matching takes a time that grows with the length of a name to the power of their number.
+const STARS_MOST: usize = 4;
 
 /// Whether a group that is always there has this directory.
 fn built_in_has(name: &str, directory: &Path) -> bool {

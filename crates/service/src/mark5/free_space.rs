@@ -74,7 +74,9 @@ mod tests {
         let at = directory.path().to_path_buf();
         let one = query.ask(vec![at.clone()], Bytes(0)).expect("it answers");
         let two = query.ask(vec![at.clone(), at.clone()], Bytes(0)).expect("it answers");
-        assert_eq!((one.size, one.recordable), (two.size, one.free));
+        // Others may write there meanwhile, but not as much as there is.
+        assert_eq!(one.size, two.size);
+        assert!(two.recordable.0 < one.recordable.0 / 2 * 3, "{two:?} where {one:?} is");
         let none = query.ask(vec![at.clone()], Bytes(u64::MAX)).expect("it answers");
         assert_eq!(none.recordable, Bytes(0));
         assert!(query.ask(vec![at.join("gone")], Bytes(0)).is_err());

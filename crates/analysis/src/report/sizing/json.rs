@@ -1,4 +1,4 @@
-//! A sizing for programs. Rates are bytes a second, sizes bytes, times nanoseconds; what there is not is null.
+//! A sizing for programs. Rates are bytes a second, sizes bytes, times seconds; what there is not is null.
 
 use nilometer_model::{
     Nanos,
