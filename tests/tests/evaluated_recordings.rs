@@ -73,7 +73,10 @@ fn readers_and_a_copy_get_every_frame_while_it_is_recorded() {
     }
     let copied = |ingest: &&Ingest| ingest.readers.iter().filter(|reader| reader.copies).count();
     assert_eq!(paced.iter().map(copied).collect::<Vec<_>>(), [0, 0, 1]);
-    assert!(said.contains("beside 2 readers and a copy:") && said.contains("were read back"), "{said}");
+    assert!(
+        said.contains("beside 2 readers and a copy:") && said.contains("were re-read and verified"),
+        "{said}"
+    );
     for directory in [&home.path().join("target"), second.path()] {
         assert_eq!(run_directories(directory).len(), 0, "nothing stays");
     }

@@ -27,14 +27,24 @@ fn generated(what: &str) -> TempDir {
     to
 }
 
+/// Under what a help lists commands: that of the program has groups.
+const COMMANDS: [&str; 4] =
+    ["Commands:", "Evaluate storage:", "Simulate an instrument, and record one:", "Read what was recorded:"];
+
 /// The commands that a help lists.
 fn listed(help: &str) -> Vec<String> {
-    let (_, commands) = help.split_once("\nCommands:\n").unwrap_or_default();
-    let lines = commands.lines().take_while(|line| !line.is_empty());
-    // A description goes on where the line is indented further.
-    let names = lines.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
-    let names = names.filter_map(|line| line.split_whitespace().next()).filter(|name| *name != "help");
-    names.map(str::to_owned).collect()
+    let mut names = Vec::new();
+    let mut is_list = false;
+    for line in help.lines() {
+        if !line.is_empty() && !line.starts_with(' ') {
+            is_list = COMMANDS.contains(&line);
+        }
+        // A description goes on where the line is indented further.
+        if is_list && line.starts_with("  ") && !line.starts_with("   ") {
+            names.extend(line.split_whitespace().next().filter(|name| *name != "help").map(str::to_owned));
+        }
+    }
+    names
 }
 
 /// Each command of the program, as the words that it is called by; the program itself has none.

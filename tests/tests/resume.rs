@@ -157,7 +157,7 @@ fn after_any_number_of_kills_at_any_moment_all_is_measured_once() {
         assert_complete(&home.results(), &all_keys(3));
         assert_eq!(home.left_behind(), Vec::<PathBuf>::new(), "seed {seed}, {killed} kills");
         let files = fs::read_dir(home.directory.path()).expect("a directory").count();
-        assert_eq!(files, 2, "the plan and the record: no lock, no journal");
+        assert_eq!(files, 3, "the plan, the record and its page: no lock, no journal");
     }
 }
 

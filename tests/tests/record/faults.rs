@@ -97,8 +97,8 @@ fn a_flood_of_foreign_packets_is_counted_apart_and_disturbs_nothing() {
     let sent = sent.into_inner();
     let (recorded, missing) = (count(&ended, "recorded", "packets"), count(&ended, "missing", "packets"));
     assert_eq!(recorded + missing, packets, "{ended:?}");
-    assert_eq!(count(&ended, "dropped", "twice"), 0, "{ended:?}");
-    let dropped = (count(&ended, "dropped", "of"), count(&ended, "dropped", "foreign"));
+    assert_eq!(count(&ended, "discarded", "twice"), 0, "{ended:?}");
+    let dropped = (count(&ended, "discarded", "of"), count(&ended, "discarded", "foreign"));
     if ended.stdout.contains("found no room in the kernel") {
         // Where the kernel gives less memory, it drops of all alike, and that is said.
         assert!(dropped.0 <= sent && dropped.1 <= sent && dropped.0 > 0, "{ended:?}");
@@ -121,7 +121,7 @@ fn a_stream_that_changes_its_frame_length_is_recorded_where_it_has_its_own() {
     });
     let ended = running.end(LIMIT);
     assert_eq!(ended.code, Some(1), "packets are missing: {ended:?}");
-    assert_eq!(count(&ended, "dropped", "odd-sized"), 1000, "{ended:?}");
+    assert_eq!(count(&ended, "discarded", "odd-sized"), 1000, "{ended:?}");
     assert_eq!(count(&ended, "recorded", "packets"), 2000, "{ended:?}");
     assert_eq!(count(&ended, "missing", "packets"), 1000, "{ended:?}");
     assert_frames(&lab, &lab.file(), 3000, &other.collect());

@@ -63,12 +63,6 @@ impl Command {
 fn carried_by(record: &Path) -> anyhow::Result<String> {
     let results = nilometer_record::read(record)?;
     let study = Study::of(&results).with_catalogue(&instruments());
-    let is_carried = |on: &Result<Prospect, Withheld>| {
-        on.as_ref().is_ok_and(|prospect| {
-            let margin = prospect.margin.unwrap_or(0.0);
-            prospect.carried == Some(true) && prospect.without.is_empty() && margin >= MARGIN_LEAST
-        })
-    };
     let carried = study.predictions.rows.iter().filter(|row| row.on.iter().all(is_carried));
     let mut found = Vec::new();
     for row in carried {
@@ -79,6 +73,14 @@ fn carried_by(record: &Path) -> anyhow::Result<String> {
     }
     found.sort_by(|a, b| b.rate().0.total_cmp(&a.rate().0));
     Ok(found.iter().map(line).collect())
+}
+
+/// Whether that much is expected that it can be counted on.
+fn is_carried(on: &Result<Prospect, Withheld>) -> bool {
+    on.as_ref().is_ok_and(|prospect| {
+        let margin = prospect.margin.unwrap_or(0.0);
+        prospect.carried == Some(true) && prospect.without.is_empty() && margin >= MARGIN_LEAST
+    })
 }
 
 /// What is predicted with less is better not counted on: stalls are not in a prediction.
