@@ -11,7 +11,7 @@ use nilometer_model::{
 };
 use nilometer_storage::user_file::{self, NamedText, find};
 
-use crate::{Blame, Outcome, tell};
+use crate::{Blame, Outcome, show::ShownFile, tell};
 
 /// Lists the facilities of the catalogue, or shows what one consists of
 #[derive(Debug, Args)]
@@ -25,13 +25,7 @@ enum Action {
     /// Names and titles
     List,
     /// Its instruments, who reads them, how long data stay and where the figures come from
-    Show {
-        /// A built-in name, or the path of a .toml file
-        name: String,
-        /// Print its file as it is written, to begin one of your own with
-        #[arg(long)]
-        toml: bool,
-    },
+    Show(ShownFile),
 }
 
 impl Command {
@@ -43,7 +37,7 @@ impl Command {
                     tell::result_line(format_args!("{name:<10} {title}"));
                 }
             }
-            Action::Show { name, toml } => {
+            Action::Show(ShownFile { name, toml }) => {
                 let NamedText { name: file, text } = find(name, &FACILITIES, "facility").input()?;
                 let facility = Facility::parse(&text, &file).input()?;
                 tell::result(tell::visible(&if *toml { text } else { shown(&facility) }));

@@ -29,6 +29,7 @@ mod resume;
 mod scan;
 mod serve;
 mod share;
+mod show;
 mod signals;
 mod simulate;
 mod size;

@@ -184,7 +184,7 @@ fn as_text<S: serde::Serializer>(mode: &Option<VlbiMode>, serializer: S) -> Resu
 }
 
 /// A recording that has ended.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub(crate) struct EndedScan {
     pub(crate) name: String,
     /// Its directories.

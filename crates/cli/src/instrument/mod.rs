@@ -12,7 +12,7 @@ use nilometer_model::{
 };
 use nilometer_storage::user_file::{NamedText, find, instrument};
 
-use crate::{Blame, Outcome, tell};
+use crate::{Blame, Outcome, show::ShownFile, tell};
 
 /// Lists the instruments of the catalogue, or shows what one delivers
 #[derive(Debug, Args)]
@@ -32,13 +32,7 @@ enum Action {
         carried_by: Option<PathBuf>,
     },
     /// What an instrument delivers, how it is stored, and where the figures come from
-    Show {
-        /// A name of the catalogue, or the path of a .toml file
-        name: String,
-        /// Print its file as it is written, to begin one of your own with
-        #[arg(long)]
-        toml: bool,
-    },
+    Show(ShownFile),
 }
 
 impl Command {
@@ -46,12 +40,12 @@ impl Command {
         match &self.action {
             Action::List { carried_by: None } => tell::result(list().input()?),
             Action::List { carried_by: Some(record) } => tell::result(carried_by(record).input()?),
-            Action::Show { name, toml: true } => {
+            Action::Show(ShownFile { name, toml: true }) => {
                 let NamedText { name: file, text } = find(name, &INSTRUMENTS, "instrument").input()?;
                 Instrument::parse(&text, &file).input()?;
                 tell::result(tell::visible(&text));
             }
-            Action::Show { name, toml: false } => {
+            Action::Show(ShownFile { name, toml: false }) => {
                 tell::result(tell::visible(&shown(&instrument(name).input()?)));
             }
         }

@@ -118,20 +118,13 @@ pub(super) fn system(command: &Mark5Command) -> Mark5Reply {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nilometer_model::Moment;
 
     #[test]
     fn a_file_is_that_of_a_recording_of_this_service_or_none() {
         let scan = EndedScan {
             name: "n11m2_ef_no0001".into(),
             paths: vec!["/disk1/n11m2_ef_no0001".into(), "/disk2/n11m2_ef_no0001".into()],
-            begun: Moment::default(),
-            seconds: 0.0,
-            packets: 0,
-            bytes: 0,
-            missing_packets: 0,
-            fault: None,
-            mode: None,
+            ..EndedScan::default()
         };
         for file in
             ["n11m2_ef_no0001", "/disk2/n11m2_ef_no0001", "/disk1/n11m2_ef_no0001/n11m2_ef_no0001.00000000"]

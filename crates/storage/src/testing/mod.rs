@@ -6,6 +6,23 @@
 //!   are made of one tree of files in memory, which a property test holds against a real directory.
 //! - Engines around engines: faults on purpose, a cap on the rate, counts ([`wrap`]).
 
+/// What every engine around another leaves to it: how many operations it takes, and the time.
+macro_rules! forward_depth_and_clock {
+    () => {
+        fn depth(&self) -> usize {
+            self.inner.depth()
+        }
+
+        fn now(&self) -> nilometer_model::Nanos {
+            self.inner.now()
+        }
+
+        fn tick(&mut self) -> nilometer_model::Nanos {
+            self.inner.tick()
+        }
+    };
+}
+
 pub mod conformance;
 mod memory;
 mod memory_engine;

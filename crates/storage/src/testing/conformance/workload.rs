@@ -102,17 +102,7 @@ struct Failing<E> {
 }
 
 impl<E: Engine> Engine for Failing<E> {
-    fn depth(&self) -> usize {
-        self.inner.depth()
-    }
-
-    fn now(&self) -> Nanos {
-        self.inner.now()
-    }
-
-    fn tick(&mut self) -> Nanos {
-        self.inner.tick()
-    }
+    forward_depth_and_clock!();
 
     fn submit(&mut self, operation: Operation, due: Nanos) {
         self.inner.submit(operation, due);

@@ -198,17 +198,7 @@ impl Faulty {
 }
 
 impl Engine for Faulty {
-    fn depth(&self) -> usize {
-        self.inner.depth()
-    }
-
-    fn now(&self) -> Nanos {
-        self.inner.now()
-    }
-
-    fn tick(&mut self) -> Nanos {
-        self.inner.tick()
-    }
+    forward_depth_and_clock!();
 
     fn submit(&mut self, mut operation: Operation, due: Nanos) {
         match self.effect(&operation) {

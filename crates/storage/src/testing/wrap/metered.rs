@@ -108,17 +108,7 @@ impl Metered {
 }
 
 impl Engine for Metered {
-    fn depth(&self) -> usize {
-        self.inner.depth()
-    }
-
-    fn now(&self) -> Nanos {
-        self.inner.now()
-    }
-
-    fn tick(&mut self) -> Nanos {
-        self.inner.tick()
-    }
+    forward_depth_and_clock!();
 
     fn submit(&mut self, operation: Operation, due: Nanos) {
         self.inner.submit(operation, due);

@@ -66,17 +66,7 @@ impl Throttled {
 }
 
 impl Engine for Throttled {
-    fn depth(&self) -> usize {
-        self.inner.depth()
-    }
-
-    fn now(&self) -> Nanos {
-        self.inner.now()
-    }
-
-    fn tick(&mut self) -> Nanos {
-        self.inner.tick()
-    }
+    forward_depth_and_clock!();
 
     fn submit(&mut self, operation: Operation, due: Nanos) {
         self.waiting.push_back((operation, due));

@@ -1,0 +1,100 @@
+//! What is refused when a plan meets its targets, and with which words.
+
+use super::*;
+use nilometer_model::{
+    Instrument,
+    plan::{Cell, RecordingRun, parse},
+};
+
+const COPIES: &str = r#"
+title = "copies"
+repeats = 1
+reserve = "0 B"
+source = "/source"
+
+[[stage]]
+name = "copies"
+volumes = "alone"
+[stage.workload.stream]
+file_size = "1 GiB"
+block_size = "1 MiB"
+access = "buffered"
+source = "disk"
+"#;
+
+fn plan(volumes: &str) -> ResolvedPlan {
+    parse(&COPIES.replace("alone", volumes), "copies", 1.0).expect("a valid plan")
+}
+
+/// A directory of a file system with so many GiB free.
+fn target(mount_point: &str, free: u64) -> TargetDescription {
+    let probed = nilometer_storage::target::probe(std::path::Path::new(".")).expect("a directory");
+    let space = FileSystemSpace { free: Bytes(free << 30), free_inodes: None, ..probed.space };
+    TargetDescription { mount_point: mount_point.into(), device: None, space, ..probed }
+}
+
+#[test]
+fn targets_on_one_file_system_that_are_written_together_need_the_space_of_both() {
+    let fits = |volumes, free| resolve(plan(volumes), vec![target("/a", free), target("/a", free)]).is_ok();
+    assert_eq!([fits("alone", 1), fits("together", 1), fits("together", 2)], [true, false, true]);
+    assert!(resolve(plan("together"), vec![target("/a", 1), target("/b", 1)]).is_ok());
+}
+
+#[test]
+fn a_source_on_the_file_system_of_its_target_takes_from_the_same_space() {
+    let fits = |volumes, targets: &[&str], free| {
+        let targets = targets.iter().map(|mount_point| target(mount_point, 9)).collect();
+        let campaign = resolve(plan(volumes), targets).expect("room for all");
+        with_source(campaign, target("/a", free)).is_ok()
+    };
+    assert_eq!(
+        [fits("alone", &["/b"], 1), fits("alone", &["/a"], 1), fits("alone", &["/a"], 2)],
+        [true, false, true]
+    );
+    assert!(fits("alone", &["/a", "/a"], 2), "one after the other");
+    assert!(
+        !fits("together", &["/a", "/a"], 3) && fits("together", &["/a", "/a"], 4),
+        "two copies of two sources"
+    );
+}
+
+#[test]
+fn one_device_mounted_twice_is_one_file_system() {
+    let [mut one, mut other] = ["/a", "/b"].map(|mount_point| target(mount_point, 1));
+    assert!(!one.shares_space_with(&other));
+    [one.device, other.device] = [Some("sda1".into()), Some("sda1".into())];
+    assert!(one.shares_space_with(&other));
+}
+
+#[test]
+fn a_recording_that_does_not_fit_is_told_what_would_help() {
+    let camera = "name = \"camera\"\ntitle = \"t\"\nsource = \"s\"\nshape = [1000, 1000]\npixel = \"uint8\"\n\
+                  frame_rate = \"1 Hz\"\n";
+    let ingest = RecordingRun {
+        duration: Nanos(1),
+        buffer: Bytes(4 << 20),
+        keep: Bytes(2 << 30),
+        ..RecordingRun::new(Instrument::parse(camera, "camera").expect("valid"))
+    };
+    let mut plan = plan("alone");
+    plan.cells = vec![Cell::recording("images", ingest)];
+    assert!(resolve(plan.clone(), vec![target("/a", 9)]).is_ok());
+    let error = resolve(plan, vec![target("/a", 1)]).expect_err("2 GiB stay").to_string();
+    assert!(error.contains("`camera`") && error.contains("frames_per_file"), "{error}");
+    assert!(!error.contains("--scale"), "a scale changes nothing: {error}");
+}
+
+#[test]
+fn a_scale_that_fits_is_one_digit_and_does_fit() {
+    let fits = |scale, needed, room| fitting(scale, Bytes(needed), Bytes(room));
+    for (scale, needed, room, expected) in [
+        (1.0, 100, 35, 0.3),
+        (1.0, 1_000_000, 9_999, 0.009),
+        (0.5, 10, 5, 0.2),
+        (1.0, 20 << 30, 1 << 30, 0.05),
+    ] {
+        let found = fits(scale, needed, room);
+        assert!((found - expected).abs() < 1e-12, "{found} for {needed} in {room}");
+    }
+    assert!(fits(1.0, 100, 0) > 0.0, "never a scale of nothing");
+}
