@@ -1,0 +1,18 @@
+//! Frames into HDF5 and NeXus: libhdf5 keeps the metadata and the index of chunks, and does no I/O.
+//!
+//! - [`tree`]: what a file has beside its frames, as a description;
+//! - [`FrameFile`]: a file that is being written. What the library would write comes out of it as [`FileWrite`]s, which its
+//!   owner carries out; the frames themselves never pass the library.
+
+mod driver;
+mod error;
+#[allow(unreachable_pub)]
+mod ffi;
+mod frame_file;
+mod handle;
+mod plant;
+pub mod tree;
+
+pub use driver::FileWrite;
+pub use error::Hdf5Error;
+pub use frame_file::{FrameFile, FrameFileOptions, StoredChunk};

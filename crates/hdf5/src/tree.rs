@@ -1,0 +1,337 @@
+//! What a file has beside its frames, as a description: groups, datasets, attributes, links. Pure; [`crate::FrameFile`] makes
+//! it.
+
+/// The type of numbers in a file; all little-endian.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "their names say it")]
+pub enum NumberType {
+    Uint8,
+    Uint16,
+    Uint32,
+    Uint64,
+    Int8,
+    Int16,
+    Int32,
+    Int64,
+    Float32,
+    Float64,
+}
+
+impl NumberType {
+    /// All there are.
+    pub const ALL: [NumberType; 10] = [
+        NumberType::Uint8,
+        NumberType::Uint16,
+        NumberType::Uint32,
+        NumberType::Uint64,
+        NumberType::Int8,
+        NumberType::Int16,
+        NumberType::Int32,
+        NumberType::Int64,
+        NumberType::Float32,
+        NumberType::Float64,
+    ];
+
+    /// Bytes of one.
+    pub const fn bytes(self) -> usize {
+        match self {
+            NumberType::Uint8 | NumberType::Int8 => 1,
+            NumberType::Uint16 | NumberType::Int16 => 2,
+            NumberType::Uint32 | NumberType::Int32 | NumberType::Float32 => 4,
+            NumberType::Uint64 | NumberType::Int64 | NumberType::Float64 => 8,
+        }
+    }
+}
+
+/// Numbers of one type, in rows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NumberArray {
+    /// What they are.
+    pub element: NumberType,
+    /// How many in each dimension, the slowest first; none for one number alone.
+    pub shape: Vec<u64>,
+    /// All of them, little-endian.
+    pub bytes: Vec<u8>,
+}
+
+impl NumberArray {
+    /// One number.
+    pub fn int(number: i64) -> Self {
+        NumberArray { element: NumberType::Int64, shape: Vec::new(), bytes: number.to_le_bytes().into() }
+    }
+
+    /// One number.
+    pub fn uint(number: u64) -> Self {
+        NumberArray { element: NumberType::Uint64, shape: Vec::new(), bytes: number.to_le_bytes().into() }
+    }
+
+    /// One number.
+    pub fn float(number: f64) -> Self {
+        NumberArray { element: NumberType::Float64, shape: Vec::new(), bytes: number.to_le_bytes().into() }
+    }
+
+    /// A row of numbers.
+    pub fn floats(numbers: &[f64]) -> Self {
+        let bytes = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+        NumberArray { element: NumberType::Float64, shape: vec![numbers.len() as u64], bytes }
+    }
+
+    /// A row of numbers.
+    pub fn ints(numbers: &[i64]) -> Self {
+        let bytes = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+        NumberArray { element: NumberType::Int64, shape: vec![numbers.len() as u64], bytes }
+    }
+
+    /// Whether there are as many bytes as the shape says.
+    pub fn is_whole(&self) -> bool {
+        let count = self.shape.iter().try_fold(1_u64, |all, dimension| all.checked_mul(*dimension));
+        let bytes = count.and_then(|count| count.checked_mul(self.element.bytes() as u64));
+        bytes == Some(self.bytes.len() as u64)
+    }
+}
+
+/// What an attribute or a dataset says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TreeValue {
+    /// UTF-8, of any length, as h5py writes text.
+    Text(String),
+    /// A row of such texts.
+    Texts(Vec<String>),
+    /// Numbers.
+    Numbers(NumberArray),
+}
+
+impl From<&str> for TreeValue {
+    fn from(text: &str) -> Self {
+        TreeValue::Text(text.into())
+    }
+}
+
+impl From<NumberArray> for TreeValue {
+    fn from(numbers: NumberArray) -> Self {
+        TreeValue::Numbers(numbers)
+    }
+}
+
+/// When something is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum WriteTime {
+    /// Before the first frame.
+    #[default]
+    Opening,
+    /// Behind the last: it is not there while the file grows.
+    Closing,
+}
+
+/// A named value of a group or dataset.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TreeAttribute {
+    /// Its name.
+    pub name: String,
+    /// What it says.
+    pub value: TreeValue,
+    /// When it is written.
+    pub when: WriteTime,
+}
+
+impl TreeAttribute {
+    /// One that is there from the start.
+    pub fn new(name: &str, value: impl Into<TreeValue>) -> Self {
+        TreeAttribute { name: name.into(), value: value.into(), when: WriteTime::Opening }
+    }
+}
+
+/// A group and what is in it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TreeGroup {
+    /// Its attributes.
+    pub attributes: Vec<TreeAttribute>,
+    /// What is in it, by name, in this order.
+    pub members: Vec<(String, TreeNode)>,
+}
+
+/// A member of a group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TreeNode {
+    /// A group.
+    Group(TreeGroup),
+    /// A dataset.
+    Dataset(TreeDataset),
+    /// The object at this path of the file, by another name. The object is made before, wherever it stands.
+    HardLink(String),
+    /// This path, whatever is there.
+    SoftLink(String),
+    /// An object of another file.
+    ExternalLink {
+        /// The file, relative to the directory of this one.
+        file: String,
+        /// The object's path there.
+        path: String,
+    },
+}
+
+/// A dataset.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TreeDataset {
+    /// Its attributes.
+    pub attributes: Vec<TreeAttribute>,
+    /// What is in it.
+    pub content: DatasetContent,
+}
+
+/// What is in a dataset.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DatasetContent {
+    /// A value.
+    Value(TreeValue, WriteTime),
+    /// The frames.
+    Frames(FramesShape),
+    /// A number for each frame.
+    Column(FrameColumn),
+    /// Parts of other files as one.
+    Virtual(VirtualDataset),
+}
+
+/// A dataset of frames, one chunk each.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FramesShape {
+    /// The type of pixels.
+    pub element: NumberType,
+    /// Dimensions of a frame, the slowest first.
+    pub frame: Vec<u64>,
+    /// Dimensions of a scan that frames stand in, but for the first, which has as many as there are frames for: none for a
+    /// row of frames, `[31]` for lines of 31.
+    pub scan: Vec<u64>,
+    /// How chunks are compressed, if they are.
+    pub filter: Option<FrameFilter>,
+    /// The pixel of frames that are not there, little-endian; 0 if none.
+    pub fill: Option<Vec<u8>>,
+}
+
+impl FramesShape {
+    /// Bytes of a frame.
+    pub fn frame_size(&self) -> u64 {
+        self.frame.iter().product::<u64>() * self.element.bytes() as u64
+    }
+
+    /// Where the chunk of a frame begins: in pixels of each dimension.
+    pub fn offset(&self, frame: u64) -> Vec<u64> {
+        let mut offset = vec![0; self.scan.len() + 1];
+        let mut rest = frame;
+        for (place, dimension) in offset[1..].iter_mut().zip(&self.scan).rev() {
+            *place = rest % dimension;
+            rest /= dimension;
+        }
+        offset[0] = rest;
+        offset.resize(offset.len() + self.frame.len(), 0);
+        offset
+    }
+
+    /// The dataset's dimensions when it has room for so many frames.
+    pub fn dimensions(&self, frames: u64) -> Vec<u64> {
+        let line = self.scan.iter().product::<u64>().max(1);
+        [frames.div_ceil(line)].into_iter().chain(self.scan.iter().copied()).chain(self.frame.iter().copied()).collect()
+    }
+}
+
+/// A filter of HDF5 by its registered number.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FrameFilter {
+    /// Its number.
+    pub number: u32,
+    /// What is said of it in the file (`cd_values`), as the filter itself would store it.
+    pub values: Vec<u32>,
+}
+
+/// A dataset with a number for each frame, as long as that of the frames is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FrameColumn {
+    /// By which it is set.
+    pub key: String,
+    /// The type of its numbers.
+    pub element: NumberType,
+    /// The number of a frame of which nothing is known, little-endian.
+    pub fill: Vec<u8>,
+}
+
+/// A dataset that is made of parts of others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VirtualDataset {
+    /// The type of its elements.
+    pub element: NumberType,
+    /// Its dimensions.
+    pub shape: Vec<u64>,
+    /// What it is made of.
+    pub parts: Vec<VirtualPart>,
+    /// The element where there is none, little-endian; 0 if none.
+    pub fill: Option<Vec<u8>>,
+}
+
+/// A run along the first dimension that is in another file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VirtualPart {
+    /// The file, relative to the directory of this one.
+    pub file: String,
+    /// The dataset's path there.
+    pub dataset: String,
+    /// How many there are in its first dimension.
+    pub length: u64,
+    /// Where it begins there.
+    pub from: u64,
+    /// Where it begins here.
+    pub to: u64,
+    /// How many.
+    pub count: u64,
+}
+
+impl TreeGroup {
+    /// Of a NeXus class.
+    pub fn nexus(class: &str) -> Self {
+        TreeGroup { attributes: vec![TreeAttribute::new("NX_class", class)], members: Vec::new() }
+    }
+
+    /// With one more attribute.
+    #[must_use]
+    pub fn attribute(mut self, name: &str, value: impl Into<TreeValue>) -> Self {
+        self.attributes.push(TreeAttribute::new(name, value));
+        self
+    }
+
+    /// With one more member.
+    #[must_use]
+    pub fn with(mut self, name: &str, node: TreeNode) -> Self {
+        self.members.push((name.into(), node));
+        self
+    }
+
+    /// With one more group.
+    #[must_use]
+    pub fn group(self, name: &str, group: TreeGroup) -> Self {
+        self.with(name, TreeNode::Group(group))
+    }
+
+    /// With one more dataset that is there from the start.
+    #[must_use]
+    pub fn value(self, name: &str, value: impl Into<TreeValue>) -> Self {
+        self.with(name, TreeNode::Dataset(TreeDataset::value(value)))
+    }
+}
+
+impl TreeDataset {
+    /// Of a value that is there from the start.
+    pub fn value(value: impl Into<TreeValue>) -> Self {
+        TreeDataset::of(DatasetContent::Value(value.into(), WriteTime::Opening))
+    }
+
+    /// With this in it, and no attributes.
+    pub fn of(content: DatasetContent) -> Self {
+        TreeDataset { attributes: Vec::new(), content }
+    }
+
+    /// With one more attribute.
+    #[must_use]
+    pub fn attribute(mut self, name: &str, value: impl Into<TreeValue>) -> Self {
+        self.attributes.push(TreeAttribute::new(name, value));
+        self
+    }
+}
