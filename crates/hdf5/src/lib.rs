@@ -15,4 +15,4 @@ pub mod tree;
 
 pub use driver::FileWrite;
 pub use error::Hdf5Error;
-pub use frame_file::{FrameFile, FrameFileOptions, StoredChunk};
+pub use frame_file::{ClosedFile, FrameFile, FrameFileOptions, StoredChunk};

@@ -114,7 +114,7 @@ impl From<NumberArray> for TreeValue {
 }
 
 /// When something is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum WriteTime {
     /// Before the first frame.
     #[default]

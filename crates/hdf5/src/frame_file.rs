@@ -1,0 +1,307 @@
+//! A file that is being written.
+
+use std::{collections::BTreeMap, ffi::CString};
+
+use crate::{
+    FileWrite, Hdf5Error,
+    driver::{self, CHUNK_IN_PLACE, FileImage, SharedImage, while_opening},
+    ffi::{self, H5P_DEFAULT},
+    handle::{Handle, PropertyClass, checked, name, number_type, properties, space},
+    plant::{self, Planted, run_of},
+    tree::{FrameColumn, FramesShape, NumberType, TreeGroup, WriteTime},
+};
+
+/// How a file is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FrameFileOptions {
+    /// Readers may have it open while it grows (single writer, multiple readers).
+    pub watched: bool,
+}
+
+impl Default for FrameFileOptions {
+    fn default() -> Self {
+        FrameFileOptions { watched: true }
+    }
+}
+
+/// A frame whose bytes are in the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StoredChunk {
+    /// Which of the file's datasets of frames it belongs to, in the order of the tree.
+    pub dataset: usize,
+    /// Which frame of it, from 0.
+    pub frame: u64,
+    /// Where its bytes begin in the file.
+    pub offset: u64,
+    /// How many they are.
+    pub bytes: u32,
+    /// They are those of the frame, though the dataset has a filter.
+    pub unfiltered: bool,
+}
+
+/// A file of frames while it is written. Nothing here waits for storage: what is to be written comes out of
+/// [`FrameFile::next_write`], and is to be carried out in this order, each when the one before is done.
+///
+/// The frames themselves are written by the owner: [`FrameFile::allocate`] says where, and [`FrameFile::insert`] is told
+/// once they are there. A reader finds them when what [`FrameFile::flush`] queued is written.
+#[derive(Debug)]
+pub struct FrameFile {
+    planted: Planted,
+    /// Closed behind the datasets.
+    file: Handle,
+    image: SharedImage,
+    name: CString,
+    /// Frames that there is room for in the datasets.
+    frames: u64,
+    inserted: Vec<StoredChunk>,
+    /// Of each column, what is to be written.
+    values: Vec<BTreeMap<u64, i64>>,
+}
+
+impl FrameFile {
+    /// A new file: all of the tree that is not to be written at its end is queued. The name is for messages.
+    ///
+    /// # Errors
+    /// If the tree describes what HDF5 can't have.
+    pub fn create(label: &str, tree: &TreeGroup, options: FrameFileOptions) -> Result<Self, Hdf5Error> {
+        let image = SharedImage::default();
+        let name = name(label)?;
+        let creation = properties(PropertyClass::FileCreation)?;
+        let access = access()?;
+        // SAFETY: identifiers that are open, and a text that ends with zero.
+        let file = unsafe {
+            let what = || format!("make {label}");
+            // All room is given by the driver.
+            let none = ffi::H5F_FSPACE_STRATEGY_NONE;
+            checked(ffi::H5Pset_file_space_strategy(creation.id(), none, false, 1), what)?;
+            let create = || ffi::H5Fcreate(name.as_ptr(), ffi::H5F_ACC_TRUNC, creation.id(), access.id());
+            Handle::of(while_opening(&image, create), what)?
+        };
+        let mut planted = Planted::default();
+        planted.group(file.id(), "", tree, WriteTime::Opening)?;
+        plant::hard_links(file.id(), "", tree)?;
+        if options.watched {
+            // SAFETY: the file is open.
+            checked(unsafe { ffi::H5Fstart_swmr_write(file.id()) }, || format!("let readers into {label}"))?;
+        }
+        let values = vec![BTreeMap::new(); planted.columns.len()];
+        let mut made = FrameFile { planted, file, image, name, frames: 0, inserted: Vec::new(), values };
+        made.flush()?;
+        Ok(made)
+    }
+
+    fn image(&self) -> std::sync::MutexGuard<'_, FileImage> {
+        driver::lock(&self.image)
+    }
+
+    /// The datasets of frames, in the order of the tree.
+    pub fn datasets(&self) -> impl Iterator<Item = &FramesShape> {
+        self.planted.frames.iter().map(|dataset| &dataset.description)
+    }
+
+    /// The columns, in the order of the tree.
+    pub fn columns(&self) -> impl Iterator<Item = &FrameColumn> {
+        self.planted.columns.iter().map(|dataset| &dataset.description)
+    }
+
+    /// Room for so many bytes of a frame, at a whole page; the rest of its last page is nobody's.
+    pub fn allocate(&mut self, bytes: u64) -> u64 {
+        self.image().allocate(bytes)
+    }
+
+    /// A frame is written.
+    pub fn insert(&mut self, chunk: StoredChunk) {
+        self.inserted.push(chunk);
+    }
+
+    /// The number of a frame in a column, by its place among [`FrameFile::columns`].
+    pub fn set(&mut self, column: usize, frame: u64, number: i64) {
+        self.values[column].insert(frame, number);
+    }
+
+    /// What was inserted and set is to be seen by readers: queues what has to be written for that.
+    ///
+    /// # Errors
+    /// If HDF5 refuses.
+    pub fn flush(&mut self) -> Result<(), Hdf5Error> {
+        self.grow()?;
+        for chunk in std::mem::take(&mut self.inserted) {
+            self.index(chunk)?;
+        }
+        for column in 0..self.values.len() {
+            let values = std::mem::take(&mut self.values[column]);
+            self.put(column, &values)?;
+        }
+        // SAFETY: the file is open.
+        checked(unsafe { ffi::H5Fflush(self.file.id(), ffi::H5F_SCOPE_LOCAL) }, || "flush".into())?;
+        self.image().queue_superblock();
+        Ok(())
+    }
+
+    /// The datasets get as long as what was inserted and set.
+    fn grow(&mut self) -> Result<(), Hdf5Error> {
+        let chunks = self.inserted.iter().map(|chunk| chunk.frame);
+        let set = self.values.iter().filter_map(|values| values.last_key_value()).map(|(frame, _)| *frame);
+        let last = chunks.chain(set).max();
+        self.grow_to(last.map_or(0, |last| last.saturating_add(1)))
+    }
+
+    fn grow_to(&mut self, frames: u64) -> Result<(), Hdf5Error> {
+        if frames <= self.frames {
+            return Ok(());
+        }
+        let what = || format!("have {frames} frames");
+        for dataset in &self.planted.frames {
+            let dimensions = dataset.description.dimensions(frames);
+            // SAFETY: as many numbers as the dataset has dimensions.
+            checked(unsafe { ffi::H5Dset_extent(dataset.handle.id(), dimensions.as_ptr()) }, what)?;
+        }
+        for column in &self.planted.columns {
+            // SAFETY: it has one dimension.
+            checked(unsafe { ffi::H5Dset_extent(column.handle.id(), [frames].as_ptr()) }, what)?;
+        }
+        self.frames = frames;
+        Ok(())
+    }
+
+    fn index(&mut self, chunk: StoredChunk) -> Result<(), Hdf5Error> {
+        let StoredChunk { dataset, frame, offset, bytes, unfiltered } = chunk;
+        let dataset = &self.planted.frames[dataset];
+        let position = dataset.description.offset(frame);
+        self.image().place(offset, bytes.into());
+        let from = CHUNK_IN_PLACE.as_ptr().cast();
+        let mask = u32::from(unfiltered);
+        // SAFETY: a place in each dimension; the driver knows the pointer, and nobody reads there.
+        let status = unsafe {
+            let id = dataset.handle.id();
+            ffi::H5Dwrite_chunk(id, H5P_DEFAULT, mask, position.as_ptr(), bytes as usize, from)
+        };
+        let asked = !self.image().forget_place();
+        checked(status, || format!("have frame {frame} with {bytes} B"))?;
+        if asked {
+            return Ok(());
+        }
+        Err(Hdf5Error::Description { what: format!("frame {frame} is there already") })
+    }
+
+    fn put(&mut self, column: usize, values: &BTreeMap<u64, i64>) -> Result<(), Hdf5Error> {
+        let mut run: Vec<u8> = Vec::new();
+        let mut first = 0;
+        let mut next = 0;
+        let element = self.planted.columns[column].description.element;
+        for (frame, number) in values {
+            if *frame != next && !run.is_empty() {
+                self.put_run(column, first, &run)?;
+                run.clear();
+            }
+            if run.is_empty() {
+                first = *frame;
+            }
+            run.extend(&encoded(element, *number)[..element.bytes()]);
+            next = frame + 1;
+        }
+        if run.is_empty() { Ok(()) } else { self.put_run(column, first, &run) }
+    }
+
+    fn put_run(&self, column: usize, first: u64, run: &[u8]) -> Result<(), Hdf5Error> {
+        let dataset = &self.planted.columns[column];
+        let kind = number_type(dataset.description.element);
+        let count = (run.len() / dataset.description.element.bytes()) as u64;
+        let memory = space(&[count], None)?;
+        let file = space(&[self.frames], None)?;
+        run_of(&file, &[self.frames], first, count)?;
+        // SAFETY: as many numbers as both spaces have selected.
+        let status = unsafe {
+            let from = run.as_ptr().cast();
+            ffi::H5Dwrite(dataset.handle.id(), kind, memory.id(), file.id(), H5P_DEFAULT, from)
+        };
+        checked(status, || format!("write {}", dataset.description.key))
+    }
+
+    /// What is to be written next, when the write before it is done.
+    pub fn next_write(&mut self) -> Option<FileWrite> {
+        self.image().next_write()
+    }
+
+    /// Whether something is to be written.
+    pub fn has_writes(&self) -> bool {
+        self.image().has_writes()
+    }
+
+    /// Where all that was given room ends, in bytes from the start of the file: as far as it may be reserved.
+    pub fn end(&self) -> u64 {
+        self.image().end()
+    }
+
+    /// No frame comes any more: the datasets get this length, and what of the tree is to be written at the end is queued,
+    /// with the values that it has now. [`ClosedFile`] has the rest of the writes.
+    ///
+    /// # Errors
+    /// If HDF5 refuses.
+    pub fn close(mut self, frames: u64, tree: &TreeGroup) -> Result<ClosedFile, Hdf5Error> {
+        self.grow()?;
+        self.grow_to(frames)?;
+        self.flush()?;
+        let FrameFile { planted, file, image, name, .. } = self;
+        drop(planted);
+        close(file)?;
+        let access = access()?;
+        // SAFETY: an identifier that is open, and a text that ends with zero.
+        let open = || unsafe { ffi::H5Fopen(name.as_ptr(), ffi::H5F_ACC_RDWR, access.id()) };
+        let file = Handle::of(while_opening(&image, open), || "open it again".into())?;
+        Planted::default().group(file.id(), "", tree, WriteTime::Closing)?;
+        close(file)?;
+        driver::lock(&image).queue_superblock();
+        Ok(ClosedFile { image })
+    }
+}
+
+/// What is left to be written of a file that is closed.
+#[derive(Debug)]
+pub struct ClosedFile {
+    image: SharedImage,
+}
+
+impl ClosedFile {
+    /// What is to be written next, when the write before it is done.
+    pub fn next_write(&mut self) -> Option<FileWrite> {
+        driver::lock(&self.image).next_write()
+    }
+
+    /// Bytes of the file.
+    pub fn size(&self) -> u64 {
+        driver::lock(&self.image).written()
+    }
+}
+
+fn close(file: Handle) -> Result<(), Hdf5Error> {
+    // SAFETY: it is open, and not used any more.
+    let closed = checked(unsafe { ffi::H5Fclose(file.id()) }, || "close it".into());
+    file.forget();
+    closed
+}
+
+/// By our driver, in the format that HDF5 1.10 and later read.
+fn access() -> Result<Handle, Hdf5Error> {
+    let access = properties(PropertyClass::FileAccess)?;
+    let what = || "choose how files are opened".to_owned();
+    // SAFETY: identifiers that are open; the driver takes no information.
+    unsafe {
+        checked(ffi::H5Pset_driver(access.id(), driver::driver(), std::ptr::null()), what)?;
+        checked(ffi::H5Pset_libver_bounds(access.id(), ffi::H5F_LIBVER_V110, ffi::H5F_LIBVER_V110), what)?;
+    }
+    Ok(access)
+}
+
+/// A number as it stands in the file, in its first bytes.
+fn encoded(element: NumberType, number: i64) -> [u8; 8] {
+    match element {
+        NumberType::Float32 => {
+            let mut bytes = [0; 8];
+            bytes[..4].copy_from_slice(&(number as f32).to_le_bytes());
+            bytes
+        }
+        NumberType::Float64 => (number as f64).to_le_bytes(),
+        _ => number.to_le_bytes(),
+    }
+}

@@ -1,0 +1,117 @@
+//! Identifiers of the library that are given back, and names as it wants them.
+
+use std::{ffi::CString, sync::OnceLock};
+
+use crate::{
+    Hdf5Error,
+    error::do_not_print,
+    ffi::{self, hid_t},
+    tree::NumberType,
+};
+
+/// An identifier: what it stands for is closed with it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Handle(hid_t);
+
+impl Handle {
+    /// What a call gave, unless it failed.
+    pub(crate) fn of(id: hid_t, what: impl FnOnce() -> String) -> Result<Self, Hdf5Error> {
+        if id < 0 { Err(Hdf5Error::last(what())) } else { Ok(Handle(id)) }
+    }
+
+    pub(crate) fn id(&self) -> hid_t {
+        self.0
+    }
+
+    /// It was closed by another call.
+    pub(crate) fn forget(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        // SAFETY: it is ours and was not given back.
+        unsafe { ffi::H5Idec_ref(self.0) };
+    }
+}
+
+/// What a call answered, unless it failed.
+pub(crate) fn checked(status: ffi::herr_t, what: impl FnOnce() -> String) -> Result<(), Hdf5Error> {
+    if status < 0 { Err(Hdf5Error::last(what())) } else { Ok(()) }
+}
+
+pub(crate) fn name(text: &str) -> Result<CString, Hdf5Error> {
+    let name = CString::new(text).ok().filter(|name| !name.is_empty());
+    name.ok_or_else(|| Hdf5Error::Name { name: text.into() })
+}
+
+/// Begins to use the library in this thread. It is started once, and filters that it has not are announced: they are
+/// called by others, and the library must only know that they exist.
+pub(crate) fn begin() {
+    static STARTED: OnceLock<()> = OnceLock::new();
+    STARTED.get_or_init(|| {
+        // SAFETY: no arguments.
+        let started = unsafe { ffi::H5open() };
+        assert!(started >= 0, "it needs nothing but memory to start");
+    });
+    do_not_print();
+}
+
+/// The library's type for numbers.
+pub(crate) fn number_type(element: NumberType) -> hid_t {
+    begin();
+    // SAFETY: set when the library was started, and never after.
+    unsafe {
+        match element {
+            NumberType::Uint8 => ffi::H5T_STD_U8LE_g,
+            NumberType::Uint16 => ffi::H5T_STD_U16LE_g,
+            NumberType::Uint32 => ffi::H5T_STD_U32LE_g,
+            NumberType::Uint64 => ffi::H5T_STD_U64LE_g,
+            NumberType::Int8 => ffi::H5T_STD_I8LE_g,
+            NumberType::Int16 => ffi::H5T_STD_I16LE_g,
+            NumberType::Int32 => ffi::H5T_STD_I32LE_g,
+            NumberType::Int64 => ffi::H5T_STD_I64LE_g,
+            NumberType::Float32 => ffi::H5T_IEEE_F32LE_g,
+            NumberType::Float64 => ffi::H5T_IEEE_F64LE_g,
+        }
+    }
+}
+
+/// A property list of a class.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum PropertyClass {
+    FileCreation,
+    FileAccess,
+    DatasetCreation,
+    DatasetAccess,
+}
+
+pub(crate) fn properties(class: PropertyClass) -> Result<Handle, Hdf5Error> {
+    begin();
+    // SAFETY: set when the library was started, and never after.
+    let id = unsafe {
+        ffi::H5Pcreate(match class {
+            PropertyClass::FileCreation => ffi::H5P_CLS_FILE_CREATE_ID_g,
+            PropertyClass::FileAccess => ffi::H5P_CLS_FILE_ACCESS_ID_g,
+            PropertyClass::DatasetCreation => ffi::H5P_CLS_DATASET_CREATE_ID_g,
+            PropertyClass::DatasetAccess => ffi::H5P_CLS_DATASET_ACCESS_ID_g,
+        })
+    };
+    Handle::of(id, || "make a property list".into())
+}
+
+/// A space of these dimensions, which may grow to those: as far as they like where it is `None`.
+pub(crate) fn space(dimensions: &[u64], maxima: Option<&[u64]>) -> Result<Handle, Hdf5Error> {
+    begin();
+    let maxima = maxima.map_or(std::ptr::null(), <[u64]>::as_ptr);
+    // SAFETY: both have as many numbers as the rank says.
+    let id = unsafe {
+        if dimensions.is_empty() {
+            ffi::H5Screate(ffi::H5S_SCALAR)
+        } else {
+            ffi::H5Screate_simple(dimensions.len() as i32, dimensions.as_ptr(), maxima)
+        }
+    };
+    Handle::of(id, || format!("make a space of {dimensions:?}"))
+}

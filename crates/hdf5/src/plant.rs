@@ -1,0 +1,370 @@
+//! Makes what a [`crate::tree`] describes.
+
+use std::ffi::{c_char, c_void};
+
+use crate::{
+    Hdf5Error,
+    ffi::{self, H5P_DEFAULT, H5S_UNLIMITED, hid_t},
+    handle::{Handle, PropertyClass, checked, name, number_type, properties, space},
+    tree::{
+        DatasetContent, FrameColumn, FramesShape, NumberArray, TreeAttribute, TreeDataset, TreeGroup, TreeNode,
+        TreeValue, VirtualDataset, WriteTime,
+    },
+};
+
+/// A dataset that is written frame by frame.
+#[derive(Debug)]
+pub(crate) struct GrowingDataset<D> {
+    pub(crate) handle: Handle,
+    pub(crate) description: D,
+}
+
+/// What was made that is written frame by frame.
+#[derive(Debug, Default)]
+pub(crate) struct Planted {
+    pub(crate) frames: Vec<GrowingDataset<FramesShape>>,
+    pub(crate) columns: Vec<GrowingDataset<FrameColumn>>,
+}
+
+/// Frames of a chunk of a column: a page of 8 bytes each.
+const COLUMN_CHUNK: u64 = 512;
+/// As h5py has it for small datasets: enough for a few chunks of each column.
+const COLUMN_CACHE: usize = 64 << 10;
+
+impl Planted {
+    /// Makes what is to be there at this time in the object at `at`, below the path `path`.
+    pub(crate) fn group(&mut self, at: hid_t, path: &str, group: &TreeGroup, when: WriteTime) -> Result<(), Hdf5Error> {
+        attributes(at, path, &group.attributes, when)?;
+        for (member, node) in &group.members {
+            self.member(at, path, member, node, when)?;
+        }
+        Ok(())
+    }
+
+    fn member(
+        &mut self,
+        at: hid_t,
+        path: &str,
+        member: &str,
+        node: &TreeNode,
+        when: WriteTime,
+    ) -> Result<(), Hdf5Error> {
+        let path = format!("{path}/{member}");
+        let text = name(member)?;
+        match node {
+            TreeNode::Group(group) => {
+                let handle = made_or_opened(at, &path, member, when)?;
+                self.group(handle.id(), &path, group, when)
+            }
+            TreeNode::Dataset(dataset) => self.dataset(at, &path, member, dataset, when),
+            TreeNode::SoftLink(target) if when == WriteTime::Opening => {
+                let target = name(target)?;
+                // SAFETY: texts that end with zero.
+                let status =
+                    unsafe { ffi::H5Lcreate_soft(target.as_ptr(), at, text.as_ptr(), H5P_DEFAULT, H5P_DEFAULT) };
+                checked(status, || format!("link {path}"))
+            }
+            TreeNode::ExternalLink { file, path: object } if when == WriteTime::Opening => {
+                let [file, object] = [name(file)?, name(object)?];
+                // SAFETY: texts that end with zero.
+                let status = unsafe {
+                    ffi::H5Lcreate_external(
+                        file.as_ptr(),
+                        object.as_ptr(),
+                        at,
+                        text.as_ptr(),
+                        H5P_DEFAULT,
+                        H5P_DEFAULT,
+                    )
+                };
+                checked(status, || format!("link {path}"))
+            }
+            TreeNode::SoftLink(_) | TreeNode::ExternalLink { .. } | TreeNode::HardLink(_) => Ok(()),
+        }
+    }
+
+    fn dataset(
+        &mut self,
+        at: hid_t,
+        path: &str,
+        member: &str,
+        dataset: &TreeDataset,
+        when: WriteTime,
+    ) -> Result<(), Hdf5Error> {
+        let made = match &dataset.content {
+            DatasetContent::Value(_, time) => *time,
+            _ => WriteTime::Opening,
+        };
+        if made > when {
+            return Ok(());
+        }
+        if made < when {
+            let late = dataset.attributes.iter().any(|attribute| attribute.when == when);
+            return if late { attributes(open(at, path, member)?.id(), path, &dataset.attributes, when) } else { Ok(()) };
+        }
+        let handle = match &dataset.content {
+            DatasetContent::Value(value, _) => value_dataset(at, path, member, value)?,
+            DatasetContent::Virtual(parts) => virtual_dataset(at, path, member, parts)?,
+            DatasetContent::Frames(shape) => frames_dataset(at, path, member, shape)?,
+            DatasetContent::Column(column) => column_dataset(at, path, member, column)?,
+        };
+        attributes(handle.id(), path, &dataset.attributes, WriteTime::Opening)?;
+        if when == WriteTime::Closing {
+            attributes(handle.id(), path, &dataset.attributes, WriteTime::Closing)?;
+        }
+        match &dataset.content {
+            DatasetContent::Frames(shape) => {
+                self.frames.push(GrowingDataset { handle, description: shape.clone() });
+            }
+            DatasetContent::Column(column) => {
+                self.columns.push(GrowingDataset { handle, description: column.clone() });
+            }
+            DatasetContent::Value(..) | DatasetContent::Virtual(_) => {}
+        }
+        Ok(())
+    }
+}
+
+/// Makes the hard links of a tree, once all objects are there.
+pub(crate) fn hard_links(root: hid_t, path: &str, group: &TreeGroup) -> Result<(), Hdf5Error> {
+    for (member, node) in &group.members {
+        let path = format!("{path}/{member}");
+        match node {
+            TreeNode::Group(group) => hard_links(root, &path, group)?,
+            TreeNode::HardLink(target) => {
+                let [from, to] = [name(target)?, name(&path)?];
+                // SAFETY: texts that end with zero.
+                let status = unsafe {
+                    ffi::H5Lcreate_hard(root, from.as_ptr(), root, to.as_ptr(), H5P_DEFAULT, H5P_DEFAULT)
+                };
+                checked(status, || format!("link {path} to {target}"))?;
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn made_or_opened(at: hid_t, path: &str, member: &str, when: WriteTime) -> Result<Handle, Hdf5Error> {
+    if when == WriteTime::Closing {
+        return open(at, path, member);
+    }
+    let text = name(member)?;
+    // SAFETY: a text that ends with zero.
+    let id = unsafe { ffi::H5Gcreate2(at, text.as_ptr(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT) };
+    Handle::of(id, || format!("make the group {path}"))
+}
+
+fn open(at: hid_t, path: &str, member: &str) -> Result<Handle, Hdf5Error> {
+    let text = name(member)?;
+    // SAFETY: a text that ends with zero.
+    let id = unsafe { ffi::H5Oopen(at, text.as_ptr(), H5P_DEFAULT) };
+    Handle::of(id, || format!("open {path}"))
+}
+
+fn attributes(at: hid_t, path: &str, attributes: &[TreeAttribute], when: WriteTime) -> Result<(), Hdf5Error> {
+    for attribute in attributes.iter().filter(|attribute| attribute.when == when) {
+        let text = name(&attribute.name)?;
+        let what = || format!("make the attribute {} of {path}", attribute.name);
+        let value = Prepared::of(&attribute.value, path)?;
+        // SAFETY: a text that ends with zero, and a value as type and space say.
+        unsafe {
+            let id = ffi::H5Acreate2(at, text.as_ptr(), value.kind(), value.space.id(), H5P_DEFAULT, H5P_DEFAULT);
+            let handle = Handle::of(id, what)?;
+            checked(ffi::H5Awrite(handle.id(), value.kind(), value.pointer()), what)?;
+        }
+    }
+    Ok(())
+}
+
+/// A value as the library takes it.
+struct Prepared<'a> {
+    text: Option<Handle>,
+    number: hid_t,
+    space: Handle,
+    numbers: &'a [u8],
+    /// Of texts.
+    pointers: Vec<*const c_char>,
+    _texts: Vec<std::ffi::CString>,
+}
+
+impl<'a> Prepared<'a> {
+    fn of(value: &'a TreeValue, path: &str) -> Result<Self, Hdf5Error> {
+        match value {
+            TreeValue::Numbers(array) => Self::of_numbers(array, path),
+            TreeValue::Text(text) => Self::of_texts(std::slice::from_ref(text), &[]),
+            TreeValue::Texts(texts) => Self::of_texts(texts, &[texts.len() as u64]),
+        }
+    }
+
+    fn of_numbers(array: &'a NumberArray, path: &str) -> Result<Self, Hdf5Error> {
+        if !array.is_whole() {
+            let what = format!("{path} has {} B of numbers, not {:?}", array.bytes.len(), array.shape);
+            return Err(Hdf5Error::Description { what });
+        }
+        let number = number_type(array.element);
+        let space = space(&array.shape, None)?;
+        Ok(Prepared { text: None, number, space, numbers: &array.bytes, pointers: Vec::new(), _texts: Vec::new() })
+    }
+
+    fn of_texts(texts: &[String], shape: &[u64]) -> Result<Self, Hdf5Error> {
+        let space = space(shape, None)?;
+        // A zero byte would end the text there.
+        let texts: Vec<_> =
+            texts.iter().map(|text| std::ffi::CString::new(text.replace('\0', "")).unwrap_or_default()).collect();
+        let pointers = texts.iter().map(|text| text.as_ptr()).collect();
+        Ok(Prepared { text: Some(text_type()?), number: 0, space, numbers: &[], pointers, _texts: texts })
+    }
+
+    fn kind(&self) -> hid_t {
+        self.text.as_ref().map_or(self.number, Handle::id)
+    }
+
+    fn pointer(&self) -> *const c_void {
+        if self.text.is_some() { self.pointers.as_ptr().cast() } else { self.numbers.as_ptr().cast() }
+    }
+}
+
+/// UTF-8 of any length.
+fn text_type() -> Result<Handle, Hdf5Error> {
+    crate::handle::begin();
+    let what = || "make a type for text".to_owned();
+    // SAFETY: the type is there since the library was started.
+    unsafe {
+        let handle = Handle::of(ffi::H5Tcopy(ffi::H5T_C_S1_g), what)?;
+        checked(ffi::H5Tset_size(handle.id(), ffi::H5T_VARIABLE), what)?;
+        checked(ffi::H5Tset_cset(handle.id(), ffi::H5T_CSET_UTF8), what)?;
+        Ok(handle)
+    }
+}
+
+fn created(
+    at: hid_t,
+    path: &str,
+    member: &str,
+    kind: hid_t,
+    space: &Handle,
+    creation: hid_t,
+    access: hid_t,
+) -> Result<Handle, Hdf5Error> {
+    let text = name(member)?;
+    // SAFETY: a text that ends with zero, and identifiers that are open.
+    let id = unsafe { ffi::H5Dcreate2(at, text.as_ptr(), kind, space.id(), H5P_DEFAULT, creation, access) };
+    Handle::of(id, || format!("make the dataset {path}"))
+}
+
+fn value_dataset(at: hid_t, path: &str, member: &str, value: &TreeValue) -> Result<Handle, Hdf5Error> {
+    let value = Prepared::of(value, path)?;
+    let handle = created(at, path, member, value.kind(), &value.space, H5P_DEFAULT, H5P_DEFAULT)?;
+    // SAFETY: a value as type and space say.
+    let status = unsafe {
+        ffi::H5Dwrite(handle.id(), value.kind(), ffi::H5S_ALL, ffi::H5S_ALL, H5P_DEFAULT, value.pointer())
+    };
+    checked(status, || format!("write {path}"))?;
+    Ok(handle)
+}
+
+fn frames_dataset(at: hid_t, path: &str, member: &str, shape: &FramesShape) -> Result<Handle, Hdf5Error> {
+    let what = || format!("describe the dataset {path}");
+    let mut maxima = shape.dimensions(0);
+    let mut chunk = vec![1; shape.scan.len() + 1];
+    chunk.extend(&shape.frame);
+    let space = {
+        let dimensions = maxima.clone();
+        maxima[0] = H5S_UNLIMITED;
+        space(&dimensions, Some(&maxima))?
+    };
+    let creation = properties(PropertyClass::DatasetCreation)?;
+    let access = properties(PropertyClass::DatasetAccess)?;
+    let kind = number_type(shape.element);
+    // SAFETY: so many dimensions, and a fill value of the type.
+    unsafe {
+        checked(ffi::H5Pset_chunk(creation.id(), chunk.len() as i32, chunk.as_ptr()), what)?;
+        checked(ffi::H5Pset_alloc_time(creation.id(), ffi::H5D_ALLOC_TIME_INCR), what)?;
+        // Whole chunks go in: none is ever kept.
+        checked(ffi::H5Pset_chunk_cache(access.id(), 1, 0, 0.0), what)?;
+    }
+    // Without one, readers get what was in their memory for a frame that is not there.
+    let zero = vec![0; shape.element.bytes()];
+    fill_value(&creation, kind, zero.len(), Some(shape.fill.as_deref().unwrap_or(&zero)), path)?;
+    if let Some(filter) = &shape.filter {
+        let (number, values) = (filter.number as i32, &filter.values);
+        // Optional, so that the library need not have it.
+        // SAFETY: so many values.
+        let status = unsafe {
+            ffi::H5Pset_filter(creation.id(), number, ffi::H5Z_FLAG_OPTIONAL, values.len(), values.as_ptr())
+        };
+        checked(status, what)?;
+    }
+    created(at, path, member, kind, &space, creation.id(), access.id())
+}
+
+fn fill_value(
+    creation: &Handle,
+    kind: hid_t,
+    size: usize,
+    fill: Option<&[u8]>,
+    path: &str,
+) -> Result<(), Hdf5Error> {
+    let Some(fill) = fill else { return Ok(()) };
+    if fill.len() != size {
+        let what = format!("{path} is to be filled with {} B, its elements have {size}", fill.len());
+        return Err(Hdf5Error::Description { what });
+    }
+    // SAFETY: an element of the type.
+    let status = unsafe { ffi::H5Pset_fill_value(creation.id(), kind, fill.as_ptr().cast()) };
+    checked(status, || format!("fill {path}"))
+}
+
+fn column_dataset(at: hid_t, path: &str, member: &str, column: &FrameColumn) -> Result<Handle, Hdf5Error> {
+    let what = || format!("describe the dataset {path}");
+    let creation = properties(PropertyClass::DatasetCreation)?;
+    let access = properties(PropertyClass::DatasetAccess)?;
+    let kind = number_type(column.element);
+    // SAFETY: one dimension, and a fill value of the type.
+    unsafe {
+        checked(ffi::H5Pset_chunk(creation.id(), 1, [COLUMN_CHUNK].as_ptr()), what)?;
+        checked(ffi::H5Pset_chunk_cache(access.id(), 11, COLUMN_CACHE, 0.0), what)?;
+    }
+    fill_value(&creation, kind, column.element.bytes(), Some(&column.fill), path)?;
+    let space = space(&[0], Some(&[H5S_UNLIMITED]))?;
+    created(at, path, member, kind, &space, creation.id(), access.id())
+}
+
+fn virtual_dataset(at: hid_t, path: &str, member: &str, dataset: &VirtualDataset) -> Result<Handle, Hdf5Error> {
+    let creation = properties(PropertyClass::DatasetCreation)?;
+    let kind = number_type(dataset.element);
+    let whole = space(&dataset.shape, None)?;
+    fill_value(&creation, kind, dataset.element.bytes(), dataset.fill.as_deref(), path)?;
+    for part in &dataset.parts {
+        let what = || format!("make {} a part of {path}", part.file);
+        let [file, source] = [name(&part.file)?, name(&part.dataset)?];
+        let mut from = dataset.shape.clone();
+        let Some(first) = from.first_mut() else { continue };
+        *first = part.length;
+        let there = space(&from, None)?;
+        run_of(&there, &from, part.from, part.count)?;
+        run_of(&whole, &dataset.shape, part.to, part.count)?;
+        // SAFETY: texts that end with zero, and spaces that are open.
+        let status = unsafe {
+            ffi::H5Pset_virtual(creation.id(), whole.id(), file.as_ptr(), source.as_ptr(), there.id())
+        };
+        checked(status, what)?;
+    }
+    let whole = space(&dataset.shape, None)?;
+    created(at, path, member, kind, &whole, creation.id(), H5P_DEFAULT)
+}
+
+/// Selects so many along the first dimension of a space.
+pub(crate) fn run_of(space: &Handle, shape: &[u64], first: u64, count: u64) -> Result<(), Hdf5Error> {
+    let mut start = vec![0; shape.len()];
+    let mut size = shape.to_vec();
+    start[0] = first;
+    size[0] = count;
+    let null = std::ptr::null();
+    // SAFETY: as many numbers as the space has dimensions.
+    let status = unsafe {
+        ffi::H5Sselect_hyperslab(space.id(), ffi::H5S_SELECT_SET, start.as_ptr(), null, size.as_ptr(), null)
+    };
+    checked(status, || format!("select {count} from {first} of {shape:?}"))
+}

@@ -1,0 +1,80 @@
+//! Files that are written, read by h5py while they grow and when they are closed.
+
+use std::{
+    fs::File,
+    os::unix::fs::FileExt,
+    path::Path,
+    process::Command,
+};
+
+use nilometer_hdf5::{
+    FrameFile, FrameFileOptions, StoredChunk,
+    tree::{DatasetContent, FrameColumn, FramesShape, NumberType, TreeDataset, TreeGroup, TreeNode},
+};
+
+fn tree() -> TreeGroup {
+    let shape = FramesShape {
+        element: NumberType::Uint16,
+        frame: vec![30, 100],
+        scan: Vec::new(),
+        filter: None,
+        fill: Some(vec![255, 255]),
+    };
+    let column = FrameColumn { key: "flag".into(), element: NumberType::Uint8, fill: vec![1] };
+    let data = TreeGroup::nexus("NXdata")
+        .attribute("signal", "data")
+        .with("data", TreeNode::Dataset(TreeDataset::of(DatasetContent::Frames(shape))))
+        .with("flag", TreeNode::Dataset(TreeDataset::of(DatasetContent::Column(column))));
+    let entry = TreeGroup::nexus("NXentry").value("title", "a try").group("data", data);
+    TreeGroup::default().attribute("default", "entry").group("entry", entry)
+}
+
+fn carry_out(file: &File, mut next: impl FnMut() -> Option<nilometer_hdf5::FileWrite>) {
+    while let Some(write) = next() {
+        file.write_all_at(&write.bytes, write.offset).expect("it is written");
+    }
+}
+
+fn python(script: &str, path: &Path) -> String {
+    let output = Command::new("/usr/bin/python3").arg("-c").arg(script).arg(path).output().expect("python runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("text").trim().into()
+}
+
+#[test]
+fn frames_are_read_while_the_file_grows_and_when_it_is_closed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("a.h5");
+    let file = File::create_new(&path).expect("a file");
+    let mut frames = FrameFile::create("a.h5", &tree(), FrameFileOptions::default()).expect("it is made");
+    carry_out(&file, || frames.next_write());
+    for number in [0_u64, 1, 3] {
+        let bytes = vec![number as u8 + 7; 6000];
+        let offset = frames.allocate(6000);
+        assert!(offset.is_multiple_of(4096));
+        file.write_all_at(&bytes, offset).expect("it is written");
+        frames.insert(StoredChunk { dataset: 0, frame: number, offset, bytes: 6000, unfiltered: false });
+        frames.set(0, number, 0);
+        frames.flush().expect("it is flushed");
+        carry_out(&file, || frames.next_write());
+        let script = "import h5py, sys
+f = h5py.File(sys.argv[1], 'r', libver='latest', swmr=True)
+d = f['entry/data/data']
+print(d.shape, d[-1].min(), d[-1].max(), f['entry/data/flag'][-1], f.attrs['default'])";
+        let value = (number + 7) * 257;
+        let expected = format!("({}, 30, 100) {value} {value} 0 entry", number + 1);
+        assert_eq!(python(script, &path), expected);
+        let plain = script.replace(", swmr=True", "");
+        assert_eq!(python(&plain, &path), expected);
+    }
+    let mut closed = frames.close(6, &tree()).expect("it is closed");
+    carry_out(&file, || closed.next_write());
+    file.set_len(closed.size()).expect("it is cut");
+    let script = "import h5py, sys
+f = h5py.File(sys.argv[1], 'r+')
+d = f['entry/data/data']
+print(d.shape, [int(x.max()) for x in d[:]], list(f['entry/data/flag'][:]), f['entry/title'][()].decode())
+f['entry/more'] = 5";
+    let expected = "(6, 30, 100) [1799, 2056, 65535, 2570, 65535, 65535] [0, 0, 1, 0, 1, 1] a try";
+    assert_eq!(python(script, &path), expected);
+}
