@@ -137,12 +137,18 @@ pub struct RecordingPlan {
 impl RecordingPlan {
     /// For frames onto directories that are described so, of which there is at least one.
     ///
-    /// An instrument's frames are stored as it says. Packets go into one growing file; into chunks scattered over the
+    /// An instrument's frames are stored as it says; in HDF5 they go into one file, or into one for each N of their numbers. Packets go into one growing file; into chunks scattered over the
     /// directories, if there are several; and where only the latest stay, into a file in each that is overwritten from its
     /// beginning.
     pub fn of(frames: StoredFrames, onto: &[TargetDescription], options: &LayoutOptions) -> Self {
         let directories = onto.len().max(1) as u32;
-        let storing = if frames.packets { storing_of_packets(directories, options) } else { frames.storing };
+        let storing = match (frames.format, frames.per_file) {
+            _ if frames.packets => storing_of_packets(directories, options),
+            // A file of N frames has those of its numbers, whichever came.
+            (Format::Hdf5, Some(_)) => Storing::Positions,
+            (Format::Hdf5, None) => Storing::Growing,
+            _ => frames.storing,
+        };
         let frames = StoredFrames { storing, ..frames };
         let spacing = spacing(frames, onto);
         let writers = options.writers.unwrap_or_else(|| suited_writers(frames, spacing, directories));
@@ -309,7 +315,8 @@ fn storing_of_packets(directories: u32, options: &LayoutOptions) -> Storing {
 /// several directories with one each; who shares a file is one of two.
 fn suited_writers(frames: StoredFrames, spacing: Spacing, directories: u32) -> u32 {
     let shared = frames.storing.kind().one_for_all;
-    let copied = !spacing.direct && directories == 1;
+    // One file that readers know, rather than two.
+    let copied = !spacing.direct && directories == 1 && frames.format != Format::Hdf5;
     if !frames.packets && (shared || copied) { BUFFERED_WRITERS } else { 1 }
 }
 

@@ -69,7 +69,7 @@ impl Evidence<'_> {
 
     /// The recorder packed them.
     pub(crate) fn packs(&self) -> bool {
-        self.stored.recording.format.packs()
+        self.stored.recording.packs()
     }
 
     /// How many times smaller frames were written than they came.

@@ -186,7 +186,7 @@ impl Table<'_> {
             needs.push(Need { limit: on.limit(LimitKind::Files)?.clone(), needed });
         }
         let mut without = Vec::new();
-        if instrument.recording.format.packs() {
+        if instrument.recording.packs() {
             match self.found.packed(instrument) {
                 Some(limit) => {
                     let needed = instrument.received().rate().0;

@@ -113,7 +113,7 @@ fn text(whole: &RecordingView, scan: &Scanned) -> String {
 /// The format of its files: what a view shows of CBF files are the pixels that are packed in them.
 fn stored_format(whole: &RecordingView) -> Format {
     match whole.recording(|recording| recording.head().format) {
-        Format::Cbf => Format::Cbf,
+        format @ (Format::Cbf | Format::Hdf5) => format,
         _ => whole.format(),
     }
 }

@@ -32,8 +32,8 @@ use std::{
 };
 
 use crate::ffi::{
-    H5_checksum_metadata, H5FD_CLASS_VERSION, H5FD_FEAT_SUPPORTS_SWMR_IO, H5FD_MEM_DRAW, H5FD_class_t, H5FD_t,
-    H5FDregister, haddr_t, herr_t, hid_t, hsize_t,
+    H5_checksum_metadata, H5FD_CLASS_VERSION, H5FD_FEAT_SUPPORTS_SWMR_IO, H5FD_MEM_DRAW, H5FD_class_t,
+    H5FD_t, H5FDregister, haddr_t, herr_t, hid_t, hsize_t,
 };
 
 /// Bytes that are to be written into the file, in order and each after the one before is done.
@@ -72,10 +72,10 @@ pub(crate) struct FileImage {
 }
 
 impl FileImage {
-    /// Room for so many bytes of a frame: whole pages.
-    pub(crate) fn allocate(&mut self, bytes: u64) -> u64 {
-        let offset = self.end.next_multiple_of(PAGE);
-        self.end = (offset + bytes).next_multiple_of(PAGE);
+    /// Room for so many bytes of a frame, whole pieces of so many.
+    pub(crate) fn allocate(&mut self, bytes: u64, alignment: u64) -> u64 {
+        let offset = self.end.next_multiple_of(alignment);
+        self.end = (offset + bytes).next_multiple_of(alignment);
         offset
     }
 
@@ -238,7 +238,12 @@ unsafe fn opened<'a>(file: *const H5FD_t) -> MutexGuard<'a, FileImage> {
     lock(unsafe { &(*file.cast::<OpenImage>()).image })
 }
 
-unsafe extern "C" fn open(_name: *const c_char, _flags: c_uint, _fapl: hid_t, maxaddr: haddr_t) -> *mut H5FD_t {
+unsafe extern "C" fn open(
+    _name: *const c_char,
+    _flags: c_uint,
+    _fapl: hid_t,
+    maxaddr: haddr_t,
+) -> *mut H5FD_t {
     let Some(image) = OPENING.with_borrow(Clone::clone) else { return ptr::null_mut() };
     let base = H5FD_t {
         driver_id: 0,
@@ -282,7 +287,13 @@ unsafe extern "C" fn alloc(file: *mut H5FD_t, kind: c_int, _dxpl: hid_t, size: h
     placed.unwrap_or_else(|| image.allocate_metadata(size))
 }
 
-unsafe extern "C" fn free(_: *mut H5FD_t, _kind: c_int, _dxpl: hid_t, _at: haddr_t, _size: hsize_t) -> herr_t {
+unsafe extern "C" fn free(
+    _: *mut H5FD_t,
+    _kind: c_int,
+    _dxpl: hid_t,
+    _at: haddr_t,
+    _size: hsize_t,
+) -> herr_t {
     // Little of what is made is given up, and readers of a file that grows may still look there.
     0
 }

@@ -169,11 +169,20 @@ unsafe extern "C" {
     pub fn H5Pset_libver_bounds(fapl: hid_t, low: c_int, high: c_int) -> herr_t;
     pub fn H5Pset_driver(fapl: hid_t, driver: hid_t, info: *const c_void) -> herr_t;
     pub fn H5Pset_fclose_degree(fapl: hid_t, degree: c_int) -> herr_t;
-    pub fn H5Pset_file_space_strategy(fcpl: hid_t, strategy: c_int, persist: bool, threshold: hsize_t)
-    -> herr_t;
+    pub fn H5Pset_file_space_strategy(
+        fcpl: hid_t,
+        strategy: c_int,
+        persist: bool,
+        threshold: hsize_t,
+    ) -> herr_t;
     pub fn H5Pset_chunk(dcpl: hid_t, rank: c_int, dimensions: *const hsize_t) -> herr_t;
-    pub fn H5Pset_filter(dcpl: hid_t, filter: c_int, flags: c_uint, count: usize, values: *const c_uint)
-    -> herr_t;
+    pub fn H5Pset_filter(
+        dcpl: hid_t,
+        filter: c_int,
+        flags: c_uint,
+        count: usize,
+        values: *const c_uint,
+    ) -> herr_t;
     pub fn H5Pset_alloc_time(dcpl: hid_t, time: c_int) -> herr_t;
     pub fn H5Pset_fill_time(dcpl: hid_t, time: c_int) -> herr_t;
     pub fn H5Pset_fill_value(dcpl: hid_t, kind: hid_t, value: *const c_void) -> herr_t;

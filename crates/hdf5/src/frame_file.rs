@@ -104,9 +104,10 @@ impl FrameFile {
         self.planted.columns.iter().map(|dataset| &dataset.description)
     }
 
-    /// Room for so many bytes of a frame, at a whole page; the rest of its last page is nobody's.
-    pub fn allocate(&mut self, bytes: u64) -> u64 {
-        self.image().allocate(bytes)
+    /// Room for so many bytes of a frame, which begins and ends at a multiple of the alignment: what is left behind its
+    /// bytes is nobody's.
+    pub fn allocate(&mut self, bytes: u64, alignment: u64) -> u64 {
+        self.image().allocate(bytes, alignment)
     }
 
     /// A frame is written.

@@ -7,8 +7,8 @@ use crate::{
     ffi::{self, H5P_DEFAULT, H5S_UNLIMITED, hid_t},
     handle::{Handle, PropertyClass, checked, name, number_type, properties, space},
     tree::{
-        DatasetContent, FrameColumn, FramesShape, NumberArray, TreeAttribute, TreeDataset, TreeGroup, TreeNode,
-        TreeValue, VirtualDataset, WriteTime,
+        DatasetContent, FrameColumn, FramesShape, NumberArray, TreeAttribute, TreeDataset, TreeGroup,
+        TreeNode, TreeValue, VirtualDataset, WriteTime,
     },
 };
 
@@ -33,7 +33,13 @@ const COLUMN_CACHE: usize = 64 << 10;
 
 impl Planted {
     /// Makes what is to be there at this time in the object at `at`, below the path `path`.
-    pub(crate) fn group(&mut self, at: hid_t, path: &str, group: &TreeGroup, when: WriteTime) -> Result<(), Hdf5Error> {
+    pub(crate) fn group(
+        &mut self,
+        at: hid_t,
+        path: &str,
+        group: &TreeGroup,
+        when: WriteTime,
+    ) -> Result<(), Hdf5Error> {
         attributes(at, path, &group.attributes, when)?;
         for (member, node) in &group.members {
             self.member(at, path, member, node, when)?;
@@ -60,8 +66,9 @@ impl Planted {
             TreeNode::SoftLink(target) if when == WriteTime::Opening => {
                 let target = name(target)?;
                 // SAFETY: texts that end with zero.
-                let status =
-                    unsafe { ffi::H5Lcreate_soft(target.as_ptr(), at, text.as_ptr(), H5P_DEFAULT, H5P_DEFAULT) };
+                let status = unsafe {
+                    ffi::H5Lcreate_soft(target.as_ptr(), at, text.as_ptr(), H5P_DEFAULT, H5P_DEFAULT)
+                };
                 checked(status, || format!("link {path}"))
             }
             TreeNode::ExternalLink { file, path: object } if when == WriteTime::Opening => {
@@ -100,7 +107,11 @@ impl Planted {
         }
         if made < when {
             let late = dataset.attributes.iter().any(|attribute| attribute.when == when);
-            return if late { attributes(open(at, path, member)?.id(), path, &dataset.attributes, when) } else { Ok(()) };
+            return if late {
+                attributes(open(at, path, member)?.id(), path, &dataset.attributes, when)
+            } else {
+                Ok(())
+            };
         }
         let handle = match &dataset.content {
             DatasetContent::Value(value, _) => value_dataset(at, path, member, value)?,
@@ -169,7 +180,8 @@ fn attributes(at: hid_t, path: &str, attributes: &[TreeAttribute], when: WriteTi
         let value = Prepared::of(&attribute.value, path)?;
         // SAFETY: a text that ends with zero, and a value as type and space say.
         unsafe {
-            let id = ffi::H5Acreate2(at, text.as_ptr(), value.kind(), value.space.id(), H5P_DEFAULT, H5P_DEFAULT);
+            let id =
+                ffi::H5Acreate2(at, text.as_ptr(), value.kind(), value.space.id(), H5P_DEFAULT, H5P_DEFAULT);
             let handle = Handle::of(id, what)?;
             checked(ffi::H5Awrite(handle.id(), value.kind(), value.pointer()), what)?;
         }
@@ -204,14 +216,23 @@ impl<'a> Prepared<'a> {
         }
         let number = number_type(array.element);
         let space = space(&array.shape, None)?;
-        Ok(Prepared { text: None, number, space, numbers: &array.bytes, pointers: Vec::new(), _texts: Vec::new() })
+        Ok(Prepared {
+            text: None,
+            number,
+            space,
+            numbers: &array.bytes,
+            pointers: Vec::new(),
+            _texts: Vec::new(),
+        })
     }
 
     fn of_texts(texts: &[String], shape: &[u64]) -> Result<Self, Hdf5Error> {
         let space = space(shape, None)?;
         // A zero byte would end the text there.
-        let texts: Vec<_> =
-            texts.iter().map(|text| std::ffi::CString::new(text.replace('\0', "")).unwrap_or_default()).collect();
+        let texts: Vec<_> = texts
+            .iter()
+            .map(|text| std::ffi::CString::new(text.replace('\0', "")).unwrap_or_default())
+            .collect();
         let pointers = texts.iter().map(|text| text.as_ptr()).collect();
         Ok(Prepared { text: Some(text_type()?), number: 0, space, numbers: &[], pointers, _texts: texts })
     }
@@ -331,7 +352,12 @@ fn column_dataset(at: hid_t, path: &str, member: &str, column: &FrameColumn) -> 
     created(at, path, member, kind, &space, creation.id(), access.id())
 }
 
-fn virtual_dataset(at: hid_t, path: &str, member: &str, dataset: &VirtualDataset) -> Result<Handle, Hdf5Error> {
+fn virtual_dataset(
+    at: hid_t,
+    path: &str,
+    member: &str,
+    dataset: &VirtualDataset,
+) -> Result<Handle, Hdf5Error> {
     let creation = properties(PropertyClass::DatasetCreation)?;
     let kind = number_type(dataset.element);
     let whole = space(&dataset.shape, None)?;

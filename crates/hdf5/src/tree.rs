@@ -230,7 +230,11 @@ impl FramesShape {
     /// The dataset's dimensions when it has room for so many frames.
     pub fn dimensions(&self, frames: u64) -> Vec<u64> {
         let line = self.scan.iter().product::<u64>().max(1);
-        [frames.div_ceil(line)].into_iter().chain(self.scan.iter().copied()).chain(self.frame.iter().copied()).collect()
+        [frames.div_ceil(line)]
+            .into_iter()
+            .chain(self.scan.iter().copied())
+            .chain(self.frame.iter().copied())
+            .collect()
     }
 }
 

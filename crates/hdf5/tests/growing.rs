@@ -1,11 +1,6 @@
 //! Files that are written, read by h5py while they grow and when they are closed.
 
-use std::{
-    fs::File,
-    os::unix::fs::FileExt,
-    path::Path,
-    process::Command,
-};
+use std::{fs::File, os::unix::fs::FileExt, path::Path, process::Command};
 
 use nilometer_hdf5::{
     FrameFile, FrameFileOptions, StoredChunk,
@@ -36,7 +31,8 @@ fn carry_out(file: &File, mut next: impl FnMut() -> Option<nilometer_hdf5::FileW
 }
 
 fn python(script: &str, path: &Path) -> String {
-    let output = Command::new("/usr/bin/python3").arg("-c").arg(script).arg(path).output().expect("python runs");
+    let output =
+        Command::new("/usr/bin/python3").arg("-c").arg(script).arg(path).output().expect("python runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).expect("text").trim().into()
 }
@@ -50,7 +46,7 @@ fn frames_are_read_while_the_file_grows_and_when_it_is_closed() {
     carry_out(&file, || frames.next_write());
     for number in [0_u64, 1, 3] {
         let bytes = vec![number as u8 + 7; 6000];
-        let offset = frames.allocate(6000);
+        let offset = frames.allocate(6000, 4096);
         assert!(offset.is_multiple_of(4096));
         file.write_all_at(&bytes, offset).expect("it is written");
         frames.insert(StoredChunk { dataset: 0, frame: number, offset, bytes: 6000, unfiltered: false });

@@ -82,6 +82,8 @@ pub enum Format {
     Raw,
     /// A CBF file each, compressed by byte offset, as Pilatus detectors write them.
     Cbf,
+    /// Chunks of a dataset in an HDF5 file with the structure of NeXus.
+    Hdf5,
     /// VDIF frames, as they come from the network.
     #[serde(skip)]
     Vdif,
@@ -92,15 +94,35 @@ pub enum Format {
 
 impl Format {
     /// Those that an instrument's frames can be written in.
-    pub const ALL: [Format; 2] = [Format::Raw, Format::Cbf];
-    /// With those that packets bring along.
-    pub const STORED: [Format; 4] = [Format::Raw, Format::Cbf, Format::Vdif, Format::Mark5b];
+    pub const ALL: [Format; 3] = [Format::Raw, Format::Cbf, Format::Hdf5];
+    /// With those that packets bring along; in the order of the numbers that journals have for them.
+    pub const STORED: [Format; 5] = [Format::Raw, Format::Cbf, Format::Vdif, Format::Mark5b, Format::Hdf5];
 
-    /// The word in instruments and on the command line, and the suffix of files.
+    /// The number that journals have for it.
+    pub const fn number(self) -> u32 {
+        match self {
+            Format::Raw => 0,
+            Format::Cbf => 1,
+            Format::Vdif => 2,
+            Format::Mark5b => 3,
+            Format::Hdf5 => 4,
+        }
+    }
+
+    /// The suffix of files.
+    pub const fn suffix(self) -> &'static str {
+        match self {
+            Format::Hdf5 => "h5",
+            _ => self.name(),
+        }
+    }
+
+    /// The word in instruments and on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Format::Raw => "raw",
             Format::Cbf => "cbf",
+            Format::Hdf5 => "hdf5",
             Format::Vdif => "vdif",
             Format::Mark5b => "m5b",
         }

@@ -8,6 +8,7 @@
 pub mod catalogue;
 mod data;
 mod facility;
+mod frame_compression;
 mod histogram;
 mod instrument;
 mod invalid;
@@ -36,6 +37,7 @@ mod written;
 
 pub use data::{Data, DataKind};
 pub use facility::{Facility, FacilityError, Member};
+pub use frame_compression::FrameCompression;
 pub use histogram::Histogram;
 pub use instrument::{Format, Instrument, InstrumentError, PixelType};
 pub use invalid::{Invalid, SentAtOnce, SourceLag, Waited};

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Bytes, Format, PixelType, Storing};
+use crate::{Bytes, Format, FrameCompression, PixelType, Storing};
 
 /// See the module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -13,6 +13,9 @@ pub struct RecordingLayout {
     pub storing: Storing,
     /// How a frame is written.
     pub format: Format,
+    /// How frames are compressed, where the format is HDF5. Not at all, if nothing is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compression: Option<FrameCompression>,
     /// Frames of a file, where there are many. If none, the recorder chooses files of a size that suits storage.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub frames_per_file: Option<u64>,
@@ -35,6 +38,8 @@ pub struct FrameShape<'a> {
 const FILE_MAX: u64 = 1 << 40;
 /// Of a frame in CBF, which may become almost four times as large.
 const CBF_MAX: u64 = 1 << 30;
+/// HDF5 has 32 dimensions at the most, `H5S_MAX_RANK`; some are left for a scan.
+const HDF5_DIMENSIONS_MAX: usize = 24;
 /// More threads would only wait for each other.
 const ENCODERS_MAX: u32 = 1024;
 
@@ -66,8 +71,8 @@ impl RecordingLayout {
 
     fn check_encoders(&self) -> Result<(), String> {
         match self.encoders {
-            Some(_) if !self.format.packs() => {
-                Err("encoders: frames are written as they are; write format = \"cbf\", or leave it out"
+            Some(_) if !self.packs() => {
+                Err("encoders: frames are written as they are; write format = \"cbf\" or a compression, or leave it out"
                     .into())
             }
             Some(count) if !(1..=ENCODERS_MAX).contains(&count) => {
@@ -77,10 +82,51 @@ impl RecordingLayout {
         }
     }
 
-    fn check_format(&self, FrameShape { shape, pixel, size }: FrameShape<'_>) -> Result<(), String> {
-        if self.format != Format::Cbf {
-            return Ok(());
+    /// The recorder makes frames smaller before it writes them, which keeps processors busy.
+    pub fn packs(&self) -> bool {
+        match self.format {
+            Format::Cbf => true,
+            Format::Hdf5 => !matches!(self.compression, None | Some(FrameCompression::None)),
+            Format::Raw | Format::Vdif | Format::Mark5b => false,
         }
+    }
+
+    fn check_format(&self, frame: FrameShape<'_>) -> Result<(), String> {
+        if self.compression.is_some() && self.format != Format::Hdf5 {
+            return Err(
+                "compression: only HDF5 has one to choose; write format = \"hdf5\", or leave it out".into()
+            );
+        }
+        match self.format {
+            Format::Cbf => self.check_cbf(frame),
+            Format::Hdf5 => self.check_hdf5(frame),
+            Format::Raw | Format::Vdif | Format::Mark5b => Ok(()),
+        }
+    }
+
+    fn check_hdf5(&self, FrameShape { shape, pixel, .. }: FrameShape<'_>) -> Result<(), String> {
+        if pixel.whole_bytes().is_none() {
+            let name = pixel.name();
+            return Err(format!(
+                "format = \"hdf5\": pixels of {name} are no whole bytes, as HDF5 has them; write format = \"raw\""
+            ));
+        }
+        if shape.is_empty() || shape.len() > HDF5_DIMENSIONS_MAX {
+            let sides = shape.len();
+            return Err(format!(
+                "format = \"hdf5\": frames of 1 to {HDF5_DIMENSIONS_MAX} dimensions can be stored, and this has {sides}"
+            ));
+        }
+        if !matches!(self.storing, Storing::Files | Storing::Growing) {
+            let name = self.storing.name();
+            return Err(format!(
+                "format = \"hdf5\": storing = \"{name}\" can't be; write \"growing\" for one file, or \"files\" with frames_per_file"
+            ));
+        }
+        Ok(())
+    }
+
+    fn check_cbf(&self, FrameShape { shape, pixel, size }: FrameShape<'_>) -> Result<(), String> {
         if pixel != PixelType::Int32 || shape.len() != 2 || size.0 > CBF_MAX {
             let name = pixel.name();
             return Err(format!(
@@ -106,6 +152,7 @@ impl RecordingLayout {
     /// Writes frames in another format. What was said of encoding holds where there is some.
     pub fn write_as(&mut self, format: Format) {
         self.format = format;
-        self.encoders = self.encoders.filter(|_| format.packs());
+        self.compression = self.compression.filter(|_| format == Format::Hdf5);
+        self.encoders = self.encoders.filter(|_| self.packs());
     }
 }

@@ -19,7 +19,9 @@
 //!
 //! Storing is 0 for files of N frames, 1 for a growing file, 2 for one that lanes share, 3 for chunks, 4 for one that is
 //! written again and again, 5 for a file for each position of a scan, which is a chunk too. In 1, 2 and 4, which are not made of files, a "file" is a part of so many frames of the lane, which is synced as a whole; an offset is always in the file
-//! that is there. Format is 0 for the bytes of frames, 1 for CBF; encoding is 0 for the bytes of the frame, 1 for a CBF file of it. The stride is
+//! that is there. Format is 0 for the bytes of frames, 1 for CBF, 2 and 3 for VDIF and Mark5B, 4 for HDF5; encoding is 0 for the bytes of the frame,
+//! 1 for a CBF file of it, from 2 on for a chunk of an HDF5 dataset: 2 + 4 x compression (1 bslz4, 2 bszstd, 3 lz4, 4 zstd) + the
+//! logarithm of bytes an element. The stride is
 //! the distance of frames that were written one behind the other: readers need no more than extents.
 //!
 //! A chunk is noted before its file is made and again before it is renamed: the file has the last name that is noted, or
@@ -141,7 +143,7 @@ impl Head {
     /// The name of a file of frames; of a chunk, while it has no number.
     pub fn file_name(&self, name: &str, file: u64) -> String {
         let lane = self.lane;
-        let suffix = self.format.name();
+        let suffix = self.format.suffix();
         let kind = self.storing.kind();
         match (kind.many_files, kind.one_for_all) {
             (true, _) => format!("{name}.{lane}.{file:08}.{suffix}"),
@@ -153,7 +155,7 @@ impl Head {
     /// The name of a chunk with this number.
     pub fn chunk_name(&self, name: &str, number: u32) -> String {
         match self.storing.kind().chunks {
-            Some(ChunkNumber::Position) => format!("{name}.{number:08}.{}", self.format.name()),
+            Some(ChunkNumber::Position) => format!("{name}.{number:08}.{}", self.format.suffix()),
             // As VLBI recorders name them.
             Some(ChunkNumber::InOrder) | None => format!("{name}.{number:08}"),
         }

@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod cbf;
+pub mod chunk;
 mod due;
 mod gap;
 pub mod instrument;

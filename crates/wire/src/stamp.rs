@@ -64,7 +64,7 @@ impl Stamps {
         match format {
             Format::Vdif => Some(Stamps::Vdif),
             Format::Mark5b => Some(Stamps::Mark5b { near }),
-            Format::Raw | Format::Cbf => None,
+            Format::Raw | Format::Cbf | Format::Hdf5 => None,
         }
     }
 

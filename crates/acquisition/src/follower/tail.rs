@@ -92,7 +92,7 @@ pub(super) fn decode(extent: &FrameExtent, read: u32, buffer: &mut [u8]) -> bool
     match encoding {
         // It is there already.
         Encoding::Raw => read >= length,
-        Encoding::Cbf => {
+        Encoding::Cbf | Encoding::Chunk(..) => {
             let mut frame = vec![0; size as usize];
             let stored = &buffer[..read.min(length) as usize];
             let whole = encoding.decode(stored, &mut frame).is_ok();

@@ -2,14 +2,13 @@
 
 use std::{io, sync::Arc};
 
-use nilometer_model::Bytes;
+use nilometer_model::{Bytes, Format};
 use nilometer_storage::{
     Target,
     process::{BootId, processors},
 };
 
-use super::{EncodeStage, Gauge, Numbering, RawFiles, RawLayout, Sink, cbf::CbfEncoder};
-use nilometer_recording::journal::Encoding;
+use super::{EncodeStage, FrameEncoder, Gauge, Numbering, RawFiles, RawLayout, Sink, cbf::CbfEncoder};
 
 /// A writer of a recording: where it writes, and what becomes of its frames there.
 #[derive(Debug)]
@@ -29,14 +28,19 @@ pub struct LaneSetup {
 /// # Errors
 /// If a thread can't be started.
 pub fn encode_stage(layout: &RawLayout, threads: usize) -> io::Result<Option<EncodeStage>> {
-    match Encoding::of(layout.head.format) {
-        Encoding::Raw => Ok(None),
-        Encoding::Cbf => {
+    let encoder: Arc<dyn FrameEncoder> = match layout.head.format {
+        Format::Raw | Format::Vdif | Format::Mark5b => return Ok(None),
+        Format::Cbf => {
             let picture = layout.picture.expect("an instrument whose format is CBF has pictures");
-            let encoder = Arc::new(CbfEncoder::new(&layout.name, picture));
-            EncodeStage::new(encoder, threads).map(Some)
+            Arc::new(CbfEncoder::new(&layout.name, picture))
         }
-    }
+        Format::Hdf5 => {
+            let hdf5 = layout.hdf5.as_ref().expect("a recording in HDF5 says what its files have in them");
+            let Some(encoder) = hdf5.encoder() else { return Ok(None) };
+            Arc::new(encoder)
+        }
+    };
+    EncodeStage::new(encoder, threads).map(Some)
 }
 
 /// What is asked of all lanes of a recording.

@@ -4,11 +4,13 @@
 
 mod cbf;
 mod encode;
+mod hdf5;
 mod lane;
 mod null;
 mod raw;
 
 pub use encode::{EncodeStage, Encoded, FrameEncoder};
+pub use hdf5::Hdf5Layout;
 pub use lane::{LaneOptions, LaneSetup, encode_stage, lanes_of};
 pub use null::NullSink;
 pub use raw::{Durability, Gauge, Numbering, RawFiles, RawLayout, Spacing, Streamer};

@@ -61,7 +61,7 @@ fn carried_by(record: &Path) -> anyhow::Result<String> {
     let mut found = Vec::new();
     for row in carried {
         let Ok(instrument) = instrument(&row.instrument) else { continue };
-        if instrument.packets.is_none() && !instrument.compressed && !instrument.recording.format.packs() {
+        if instrument.packets.is_none() && !instrument.compressed && !instrument.recording.packs() {
             found.push(instrument);
         }
     }
@@ -136,7 +136,7 @@ fn shown(instrument: &Instrument) -> String {
 
 /// What reaches the storage of frames that are compressed; none of others.
 fn written(instrument: &Instrument) -> Option<String> {
-    let compressed = match (instrument.compressed, instrument.recording.format.packs()) {
+    let compressed = match (instrument.compressed, instrument.recording.packs()) {
         (true, _) => "compressed by the detector",
         (false, true) => "compressed by the recorder",
         (false, false) => return None,

@@ -10,10 +10,12 @@ use clap::{Args, builder::PossibleValuesParser};
 use nilometer_acquisition::{
     Delivery, Feed, LayoutOptions, Outcome as Recorded, Pace, Recorder, RecordingPlan, Setup, StoredFrames,
     WhenFull,
-    sink::{LaneOptions, RawLayout, lanes_of},
+    sink::{Hdf5Layout, LaneOptions, RawLayout, lanes_of},
     suited_engine,
 };
-use nilometer_model::{ByteRate, Bytes, Format, Instrument, Nanos, Storing, TargetDescription};
+use nilometer_model::{
+    ByteRate, Bytes, Format, FrameCompression, Instrument, Nanos, Storing, TargetDescription,
+};
 use nilometer_recording::instrument::Content;
 use nilometer_service::recording::{
     ended::early_ends,
@@ -48,6 +50,9 @@ pub(super) struct Files {
     /// How frames are written, instead of what the instrument says: their bytes, or CBF files as Pilatus detectors make them
     #[arg(long, value_parser = PossibleValuesParser::new(Format::ALL.map(Format::name)))]
     format: Option<String>,
+    /// How frames in HDF5 are compressed, instead of what the instrument says
+    #[arg(long, value_parser = PossibleValuesParser::new(FrameCompression::ALL.map(FrameCompression::name)))]
+    compression: Option<String>,
     /// Writers in each directory, each with a lane of its own [default: 1; 2 into a shared file, and where all frames go
     /// through the cache of one directory]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=64))]
@@ -86,6 +91,7 @@ impl Files {
             ("--name", self.name.is_some()),
             ("--storing", self.storing.is_some()),
             ("--format", self.format.is_some()),
+            ("--compression", self.compression.is_some()),
             ("--writers", self.writers.is_some()),
             ("--buffer", self.buffer.is_some()),
             ("--full", self.full.is_some()),
@@ -107,6 +113,11 @@ impl Files {
             let format = Format::ALL.into_iter().find(|format| format.name() == named);
             instrument.recording.write_as(format.unwrap_or_default());
         }
+        if let Some(named) = &self.compression {
+            let all = FrameCompression::ALL;
+            instrument.recording.compression =
+                all.into_iter().find(|compression| compression.name() == named);
+        }
         if self.encoders.is_some() {
             instrument.recording.encoders = self.encoders;
         }
@@ -125,7 +136,7 @@ impl Files {
         let targets = make(described, &name).input()?;
         let seed = asked.seed.named("content");
         let content = Content::prepare(&instrument.data, &instrument.shape, instrument.pixel, seed).run()?;
-        let lanes = lanes_on(&plan, &targets, id, &name, &content);
+        let lanes = lanes_on(&plan, &targets, id, &name, &content, instrument);
         let durability = lanes[0].1.durability;
         let mut setup = self.setup(asked, &plan, lanes, content).run()?;
         setup.stop = stop.clone();
@@ -220,12 +231,14 @@ fn lanes_on(
     id: u64,
     name: &str,
     content: &Content,
+    instrument: &Instrument,
 ) -> Vec<(Arc<dyn Target>, RawLayout)> {
     let each = targets.iter().flat_map(|target| std::iter::repeat_n(target, plan.writers() as usize));
     let mut lanes: Vec<(Arc<dyn Target>, RawLayout)> = Vec::new();
     for (target, lane) in each.zip(0..) {
         let mut layout = plan.layout(name, id, lane);
         layout.origin = content.origin();
+        layout.hdf5 = Hdf5Layout::of(instrument);
         // What can't be made again is checked by its checksum.
         layout.checksums |= layout.origin.is_none();
         lanes.push((target.clone(), layout));
@@ -268,6 +281,12 @@ fn written(outcome: &Recorded, instrument: &Instrument) -> String {
         Format::Raw | Format::Vdif | Format::Mark5b => format!("{} of raw frames, {rate}", Bytes(written)),
         Format::Cbf => {
             format!("{} of CBF files, {rate}, {smaller:.2} times smaller than the frames", Bytes(written))
+        }
+        Format::Hdf5 => {
+            format!(
+                "{} of chunks in HDF5, {rate}, {smaller:.2} times smaller than the frames",
+                Bytes(written)
+            )
         }
     }
 }

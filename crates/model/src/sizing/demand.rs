@@ -1,7 +1,9 @@
 //! What comes: the streams of a facility's instruments, and the most that they can bring in a time.
 
 use super::Figure;
-use crate::{Burst, ByteRate, Bytes, Facility, Format, Instrument, Member, Nanos, Readers, Schedule};
+use crate::{
+    Burst, ByteRate, Bytes, Facility, Format, Instrument, Member, Nanos, Readers, RecordingLayout, Schedule,
+};
 
 /// What a facility asks of its storage.
 #[derive(Debug, Clone, PartialEq)]
@@ -97,7 +99,7 @@ impl Kind {
                 "as much as images with few photons allow: a byte a pixel",
             ),
             assumed: instrument.assumed_of_rate().into_iter().map(str::to_owned).collect(),
-            cost: usual_cost(instrument.recording.format),
+            cost: usual_cost(instrument.recording),
             schedule,
             duty: member.duty,
             reading: ByteRate(0.0),
@@ -167,9 +169,13 @@ impl Kind {
 
 /// What recording a gigabyte costs as a rule, the network included. On a shared virtual machine with two processors
 /// (bench/README.md) packets of 8 kB took 2.7 us each, 0.34 s for a gigabyte, with all that the storage needs; to pack it as CBF
-/// takes 1.2 s more.
-fn usual_cost(format: Format) -> Figure<f64> {
-    let seconds = if format.packs() { 1.6 } else { 0.4 };
+/// takes 1.2 s more, to transpose its bits and pack it with LZ4 0.5 s.
+fn usual_cost(recording: RecordingLayout) -> Figure<f64> {
+    let seconds = match recording.format {
+        Format::Cbf => 1.6,
+        _ if recording.packs() => 0.9,
+        _ => 0.4,
+    };
     Figure::assumed(seconds, "as on a virtual machine of 2026, receiving from a network included")
 }
 

@@ -1,9 +1,13 @@
 //! Where the bytes of a frame are in a file, and how the frame is made of them.
 
-use nilometer_model::Format;
+use nilometer_codec::{CodecError, ElementSize};
+use nilometer_model::{Format, FrameCompression};
 
 use super::Head;
-use crate::cbf::{self, CbfError};
+use crate::{
+    cbf::{self, CbfError},
+    chunk,
+};
 
 /// How the bytes in a file are made of those of the frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,18 +16,52 @@ pub enum Encoding {
     Raw,
     /// A CBF file with one compressed picture.
     Cbf,
+    /// A chunk of an HDF5 dataset, compressed so, of elements of so many bytes.
+    Chunk(FrameCompression, ElementSize),
 }
 
-impl Encoding {
-    /// All, in the order of the numbers that journals have for them.
-    pub const ALL: [Encoding; 2] = [Encoding::Raw, Encoding::Cbf];
+/// Numbers that journals have for encodings, before those of chunks.
+const CHUNKS: u64 = 2;
 
-    /// Of frames that are recorded in this format.
+impl Encoding {
+    /// Of frames that journals before version 6 have in this format.
     pub fn of(format: Format) -> Self {
         match format {
             Format::Cbf => Encoding::Cbf,
-            Format::Raw | Format::Vdif | Format::Mark5b => Encoding::Raw,
+            Format::Raw | Format::Hdf5 | Format::Vdif | Format::Mark5b => Encoding::Raw,
         }
+    }
+
+    /// Of chunks that are compressed so; those that are not compressed have the bytes of the frame.
+    pub const fn of_chunk(compression: FrameCompression, element: ElementSize) -> Self {
+        match compression {
+            FrameCompression::None => Encoding::Raw,
+            _ => Encoding::Chunk(compression, element),
+        }
+    }
+
+    /// The number that journals have for it.
+    pub(super) fn number(self) -> u64 {
+        match self {
+            Encoding::Raw => 0,
+            Encoding::Cbf => 1,
+            Encoding::Chunk(compression, element) => {
+                let sizes = ElementSize::ALL.len() as u64;
+                let size = ElementSize::ALL.iter().position(|size| *size == element).unwrap_or(0);
+                CHUNKS + compression as u64 * sizes + size as u64
+            }
+        }
+    }
+
+    /// The one of this number, if there is one.
+    pub(super) fn numbered(number: u64) -> Option<Self> {
+        let Some(of_chunks) = number.checked_sub(CHUNKS) else {
+            return Some(if number == 0 { Encoding::Raw } else { Encoding::Cbf });
+        };
+        let sizes = ElementSize::ALL.len() as u64;
+        let compression = FrameCompression::ALL.get((of_chunks / sizes) as usize)?;
+        let element = ElementSize::ALL[(of_chunks % sizes) as usize];
+        (*compression != FrameCompression::None).then_some(Encoding::Chunk(*compression, element))
     }
 
     /// The most bytes that a frame of so many takes in a file.
@@ -31,6 +69,7 @@ impl Encoding {
         match self {
             Encoding::Raw => size,
             Encoding::Cbf => cbf::size_max(size / 4),
+            Encoding::Chunk(compression, _) => chunk::length_max(compression, size),
         }
     }
 
@@ -47,6 +86,7 @@ impl Encoding {
                 Ok(())
             }
             Encoding::Cbf => Ok(cbf::read_frame(stored, frame)?),
+            Encoding::Chunk(compression, element) => Ok(chunk::decode(compression, element, stored, frame)?),
         }
     }
 }
@@ -60,13 +100,16 @@ pub enum DecodeError {
     /// Not the picture that was written.
     #[error(transparent)]
     Cbf(#[from] CbfError),
+    /// Not a chunk of such a frame.
+    #[error("the chunk {0}")]
+    Chunk(#[from] CodecError),
 }
 
 impl From<DecodeError> for std::io::Error {
     fn from(error: DecodeError) -> Self {
         let kind = match error {
             DecodeError::Short => std::io::ErrorKind::UnexpectedEof,
-            DecodeError::Cbf(_) => std::io::ErrorKind::InvalidData,
+            DecodeError::Cbf(_) | DecodeError::Chunk(_) => std::io::ErrorKind::InvalidData,
         };
         std::io::Error::new(kind, error)
     }

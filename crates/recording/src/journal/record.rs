@@ -48,13 +48,13 @@ impl Entry {
                 storing,
                 format,
             }) => {
-                let version = pair(VERSION, storing as u32 | (format as u32) << 16);
+                let version = pair(VERSION, storing as u32 | format.number() << 16);
                 (1, [recording, pair(lane, lanes), frame_size, stride, frames_per_file, version])
             }
             Entry::Frame { number, extent, due, checksum } => {
                 let FrameExtent { file, offset, length, encoding, size } = extent;
                 let checksum = checksum.map_or(0, |checksum| pair(checksum, 1));
-                let file = file | (encoding as u64) << FILE_BITS;
+                let file = file | encoding.number() << FILE_BITS;
                 (12, [number, file, offset, due, checksum, pair(length, size)])
             }
             Entry::Gap { number, gap: Gap { at, count, filled } } => {
@@ -125,7 +125,7 @@ impl Entry {
                 let file = b & FILE_MASK;
                 let length = f as u32;
                 let size = (f >> 32) as u32;
-                let encoding = *Encoding::ALL.get((b >> FILE_BITS) as usize)?;
+                let encoding = Encoding::numbered(b >> FILE_BITS)?;
                 let extent = FrameExtent { file, offset: c, length, encoding, size };
                 Some(Entry::Frame { number: a, extent, due: d, checksum: checksum() })
             }

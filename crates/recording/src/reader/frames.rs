@@ -31,7 +31,7 @@ impl FrameReader<'_> {
         let frame = &mut self.bytes[..size];
         match (open, encoding) {
             (Some((_, file)), Encoding::Raw) => file.read_exact_at(frame, offset)?,
-            (Some((_, file)), Encoding::Cbf) => read_encoded(&**file, &place.extent, frame)?,
+            (Some((_, file)), _) => read_encoded(&**file, &place.extent, frame)?,
             (None, _) => {}
         }
         Ok(&self.bytes[..size])

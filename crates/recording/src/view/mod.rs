@@ -126,7 +126,7 @@ impl RecordingView {
         let stream = recording.index.stream.as_ref();
         let format = stream.map_or(head.format, Stream::format);
         // A frame of a camera is a block by itself, and so are its bytes when they are unpacked.
-        let format = if format == Format::Cbf { Format::Raw } else { format };
+        let format = if matches!(format, Format::Cbf | Format::Hdf5) { Format::Raw } else { format };
         let frame_size = stream.map_or(head.frame_size, |stream| stream.frame_size() as u64);
         let near = stream.and_then(|stream| stream.wire()).map_or(0, |wire| wire.known().begins);
         let whole = RecordingView {

@@ -2,10 +2,10 @@
 
 use std::collections::VecDeque;
 
-use nilometer_storage::{Buffer, OpKind, Open, Operation, ROOT};
+use nilometer_storage::{Buffer, OpKind, Open, Operation, ROOT, Slot};
 
 use super::{
-    Files, Log, Placement, RawLayout,
+    Files, Log, Placement, RawLayout, indexed,
     layout::{STREAMER, THROUGH},
 };
 use nilometer_recording::journal::Entry;
@@ -57,6 +57,23 @@ pub(super) enum FileStep {
     Settle,
     /// The file of a chunk in which nothing is, after a failure.
     Discard(u64),
+    /// The file of frames once more, through the cache, for its index.
+    OpenIndex(u64),
+    /// What a file begins with is to be written.
+    BeginIndex(u64),
+    /// Frames that are written are put into the index of their file.
+    FlushIndex(u64),
+    /// The same, once its writes are done, and what the file ends with.
+    SealIndex(u64),
+    /// What changed of the index is written, piece by piece.
+    WriteIndex(u64),
+    /// Frames that are in the index of this file can be found by readers now.
+    Indexed(u64),
+    /// Space is reserved up to here.
+    ReserveIndexed(u64, u64),
+    /// The file ends where its index says.
+    CutIndexed(u64),
+    CloseIndex(u64),
     CreateStreamer,
     WriteStreamer,
     CloseStreamer,
@@ -82,10 +99,30 @@ impl FileStep {
             | FileStep::Rename(file, _)
             | FileStep::Moved(file)
             | FileStep::Discard(file)
+            | FileStep::OpenIndex(file)
+            | FileStep::BeginIndex(file)
+            | FileStep::FlushIndex(file)
+            | FileStep::SealIndex(file)
+            | FileStep::WriteIndex(file)
+            | FileStep::Indexed(file)
+            | FileStep::ReserveIndexed(file, _)
+            | FileStep::CutIndexed(file)
+            | FileStep::CloseIndex(file)
             | FileStep::Remove(file) => Some(file),
             _ => None,
         }
     }
+}
+
+/// What a step is about.
+#[derive(Debug)]
+pub(super) struct StepSubject {
+    /// The name of its file, or the text to be written.
+    pub(super) name: String,
+    /// Bytes that its file is to have, where it has an index.
+    pub(super) size: u64,
+    /// The slot by which that is written.
+    pub(super) index: Slot,
 }
 
 /// The steps to come, and whether one is being done.
@@ -152,6 +189,7 @@ impl Program {
                 FileStep::SyncFile(file)
                 | FileStep::Truncate(file, _)
                 | FileStep::Close(file)
+                | FileStep::SealIndex(file)
                 | FileStep::CloseThrough(file),
             ) => files.is_quiet(*file),
             (None, FileStep::SyncJournal | FileStep::Remove(_)) => log.has_written(self.notes),
@@ -164,15 +202,16 @@ impl Program {
         if may { self.steps.pop_front() } else { None }
     }
 
-    /// The operation that does a step; its file, if it is about one, has this name.
+    /// The operation that does a step.
     pub(super) fn start(
         &mut self,
         step: FileStep,
         layout: &RawLayout,
         placement: &dyn Placement,
-        name: String,
+        subject: StepSubject,
         buffer: Buffer,
     ) -> Operation {
+        let StepSubject { name, size, index } = subject;
         self.doing = Some(step);
         let named =
             |kind, slot, name: String, buffer| Operation::named(kind, ROOT, slot, name.as_bytes(), buffer);
@@ -209,16 +248,31 @@ impl Program {
             }
             FileStep::WriteStreamer => written(&name, buffer),
             FileStep::CloseStreamer => on(OpKind::Close, STREAMER, 0, buffer),
+            FileStep::OpenIndex(_) => named(OpKind::Open(indexed::OPENS), index, name, buffer),
+            FileStep::ReserveIndexed(_, bytes) => on(OpKind::Allocate, index, bytes, buffer),
+            FileStep::CutIndexed(_) => on(OpKind::Truncate, index, size, buffer),
+            FileStep::CloseIndex(_) => on(OpKind::Close, index, 0, buffer),
             FileStep::Note(_)
             | FileStep::Room(_)
             | FileStep::Ready(_)
             | FileStep::Overwrite(..)
             | FileStep::Name(_)
             | FileStep::Moved(_)
+            | FileStep::BeginIndex(_)
+            | FileStep::FlushIndex(_)
+            | FileStep::SealIndex(_)
+            | FileStep::WriteIndex(_)
+            | FileStep::Indexed(_)
             | FileStep::Settle => {
                 unreachable!("these need no operation, see `RawFiles::step`")
             }
         }
+    }
+
+    /// A step that an operation is now done for, and that is not done with it.
+    pub(super) fn do_again(&mut self, step: FileStep) {
+        self.steps.push_front(step);
+        self.doing = Some(step);
     }
 
     /// The step being done is done: which.

@@ -8,7 +8,7 @@ use nilometer_storage::{
 };
 
 use super::FileOffset;
-use crate::Frame;
+use crate::{Frame, sink::Hdf5Layout};
 use nilometer_recording::{
     Packed, Stream,
     instrument::Origin,
@@ -62,7 +62,8 @@ impl Spacing {
     pub fn suited(target: &TargetDescription, frame_size: u64, storing: Storing, format: Format) -> Self {
         let paged = frame_size.next_multiple_of(ALIGNMENT as u64);
         let padding = paged - frame_size;
-        let padded = !storing.is_chunked() && padding.saturating_mul(PADDING) <= frame_size;
+        let apart = format == Format::Hdf5 || !storing.is_chunked();
+        let padded = apart && padding.saturating_mul(PADDING) <= frame_size;
         let direct = target.direct_alignment().is_some() && format != Format::Cbf && (padding == 0 || padded);
         Spacing { direct, stride: if direct { paged } else { frame_size } }
     }
@@ -116,6 +117,8 @@ pub struct RawLayout {
     pub stream: Option<Stream>,
     /// What the CBF file of a frame says of it; needed for that format only.
     pub picture: Option<Picture>,
+    /// What HDF5 files have in them; needed for that format only.
+    pub hdf5: Option<Hdf5Layout>,
     /// Beside chunks, what `VLBIstreamer`'s own reader wants to know, if it is to read them.
     pub streamer: Option<Streamer>,
     /// How long an acknowledged frame waits to be durable, where files are synced: what is in the file being filled is synced
@@ -152,7 +155,8 @@ impl Streamer {
 
 /// How many bytes are written at once, if frames are so small that several are.
 fn together(head: &Head) -> u32 {
-    let small = head.stride < SMALL && head.frames_per_file > 1 && head.format != Format::Cbf;
+    let side_by_side = !matches!(head.format, Format::Cbf | Format::Hdf5);
+    let small = head.stride < SMALL && head.frames_per_file > 1 && side_by_side;
     if small { TOGETHER } else { 0 }
 }
 
@@ -180,6 +184,7 @@ impl RawLayout {
             origin: None,
             stream: None,
             picture: None,
+            hdf5: None,
             streamer: None,
             checkpoint: CHECKPOINT,
             boot: None,
@@ -227,7 +232,8 @@ impl RawLayout {
         let size = frame.packed.as_deref().map_or(self.whole(), |packed| packed.length);
         let encoding = frame.encoded.as_ref().map_or(Encoding::Raw, |encoded| encoded.encoding);
         // What is written behind a frame up to the next one is not of it.
-        let length = if encoding == Encoding::Raw { size } else { written };
+        let encoded = frame.encoded.as_ref().map_or(written, |encoded| encoded.length);
+        let length = if encoding == Encoding::Raw { size } else { encoded };
         FrameExtent { file, offset, length, encoding, size }
     }
 
@@ -248,6 +254,16 @@ impl RawLayout {
             Some(packed) if packed.length < self.whole() => packed.length,
             _ => self.head.stride as u32,
         }
+    }
+
+    /// Bytes that are written of so many that a frame was encoded to: past the cache whole pages, with zeroes behind it.
+    pub(super) fn padded(&self, length: u32, bytes: &mut [u8]) -> u32 {
+        if !self.direct {
+            return length;
+        }
+        let padded = (length as usize).next_multiple_of(ALIGNMENT);
+        bytes[length as usize..padded].fill(0);
+        padded as u32
     }
 
     /// Whether so many bytes can't be written past the cache, as all frames but a last, shorter block can.

@@ -29,6 +29,7 @@ mod file_steps;
 mod files;
 mod gauge;
 mod grouping;
+mod indexed;
 mod layout;
 mod log;
 mod numbering;
@@ -50,6 +51,7 @@ use file_steps::{FileStep, Program};
 use files::Files;
 pub use gauge::Gauge;
 use grouping::{FrameGroup, Grouping};
+use indexed::IndexedFiles;
 use layout::STREAMER;
 pub use layout::{Durability, RawLayout, Spacing, Streamer};
 use log::Log;
@@ -71,6 +73,8 @@ pub struct RawFiles {
     program: Program,
     /// Where frames go into chunks.
     chunks: Option<Chunks>,
+    /// Where files have an index of their frames.
+    index: Option<IndexedFiles>,
     waiting: Option<Frame>,
     /// Collects small frames.
     grouping: Option<Grouping>,
@@ -123,11 +127,20 @@ enum Carried {
         number: u64,
         due: Nanos,
         packed: Option<Box<Packed>>,
-        /// Its slot, where something else is written in its place, and what that is.
-        slot: Option<(Buffer, Encoding)>,
+        /// Its slot, where something else is written in its place.
+        slot: Option<EncodedSlot>,
     },
     /// Consecutive frames.
     Group(Vec<Frame>),
+}
+
+/// The slot of a frame in whose place something else is written.
+#[derive(Debug)]
+struct EncodedSlot {
+    data: Buffer,
+    /// What that is, and how many bytes of it are of the frame.
+    encoding: Encoding,
+    length: u32,
 }
 
 /// Bytes of a journal beside the records of a part.
@@ -143,13 +156,16 @@ impl RawFiles {
     pub fn new(layout: RawLayout, gauge: Gauge) -> Self {
         let grouping = grouping(&layout);
         let placement = placement::of(&layout);
-        let size = if grouping.is_some() { SCRATCH_OF_GROUPS } else { SCRATCH_SIZE };
+        let index = index(&layout);
+        let large = grouping.is_some() || index.is_some();
+        let size = if large { SCRATCH_OF_GROUPS } else { SCRATCH_SIZE };
         let (_, scratch) = Arena::shared_out(SCRATCH, size);
         let mut sink = RawFiles {
             files: Files::new(layout.head.frames_per_file),
             log: Log::default(),
             program: Program::default(),
             chunks: (!placement.makes_ahead()).then(|| Chunks::new(Numbering::default(), layout.head.lane)),
+            index,
             waiting: None,
             grouping,
             flush: false,
@@ -263,7 +279,8 @@ impl RawFiles {
     fn step(&mut self, now: Nanos) -> Option<Operation> {
         self.add_move();
         loop {
-            match self.program.next(&self.files, &self.log)? {
+            let step = self.program.next(&self.files, &self.log)?;
+            match step {
                 FileStep::Note(entry) => self.note(entry),
                 FileStep::Overwrite(file, _) if self.has_room_for_records(file) => self.ready(file),
                 FileStep::Overwrite(..) => {}
@@ -272,6 +289,20 @@ impl RawFiles {
                 FileStep::Room(file) => self.program.cancel(file),
                 FileStep::Name(file) => self.name(file),
                 FileStep::Moved(file) => self.moved(file),
+                FileStep::WriteIndex(file) => {
+                    if let Some(operation) = self.write_of_index(file) {
+                        return Some(operation);
+                    }
+                }
+                FileStep::BeginIndex(_)
+                | FileStep::FlushIndex(_)
+                | FileStep::SealIndex(_)
+                | FileStep::Indexed(_) => {
+                    if let Err(errno) = self.step_of_index(step) {
+                        self.failed = Some(errno);
+                        return None;
+                    }
+                }
                 FileStep::Settle if self.is_settled(now) => {}
                 FileStep::Settle => {
                     self.program.put_back(FileStep::Settle);
@@ -299,6 +330,13 @@ impl RawFiles {
         }
         self.scratch.pop().map(|buffer| self.log.write(buffer))
     }
+}
+
+/// What keeps the index of files that have one.
+fn index(layout: &RawLayout) -> Option<IndexedFiles> {
+    let hdf5 = layout.hdf5.clone()?;
+    let many = layout.head.storing.is_many_files().then_some(layout.head.frames_per_file);
+    Some(IndexedFiles::new(hdf5, &layout.name, many, layout.direct))
 }
 
 /// What collects frames, if they are so small that several are written together.
@@ -355,6 +393,7 @@ impl Sink for RawFiles {
             return self.salvage().map(|operation| (operation, now));
         }
         self.make_checkpoint(now);
+        self.add_flush_of_index();
         let other = self.journal().or_else(|| self.step(now)).or_else(|| self.journal());
         let other = other.map(|operation| (operation, now)).or_else(|| self.write());
         // A frame may need something to be done first.
@@ -407,7 +446,8 @@ impl Sink for RawFiles {
 
     fn is_finished(&self) -> bool {
         let collected = self.grouping.as_ref().is_some_and(|grouping| !grouping.is_empty());
-        let written = self.in_flight.is_empty() && self.unlogged.is_empty() && !collected;
+        let indexed = self.index.as_ref().is_none_or(IndexedFiles::is_quiet);
+        let written = self.in_flight.is_empty() && self.unlogged.is_empty() && !collected && indexed;
         self.finishing && self.program.is_done() && written
     }
 
@@ -419,6 +459,7 @@ impl Sink for RawFiles {
         let kept = if self.chunks.is_some() { self.log.flying_frames() } else { 0 };
         self.returned.extend(self.unlogged.drain(kept..).map(|unlogged| unlogged.frame));
         self.returned.extend(self.chunks.iter_mut().flat_map(Chunks::abandon));
+        self.returned.extend(self.index.iter_mut().flat_map(IndexedFiles::abandon));
         std::mem::take(&mut self.returned)
     }
 }

@@ -2,9 +2,13 @@
 //! another is put before it.
 
 use nilometer_model::Nanos;
-use nilometer_storage::{Buffer, Operation};
+use nilometer_storage::{Buffer, Operation, Slot};
 
-use super::{RawFiles, file_steps::FileStep, layout::OPEN};
+use super::{
+    RawFiles,
+    file_steps::{FileStep, StepSubject},
+    layout::OPEN,
+};
 use nilometer_recording::journal::Entry;
 
 impl RawFiles {
@@ -47,7 +51,11 @@ impl RawFiles {
             chunks.closed(file);
         }
         let name = self.name_for(step);
-        self.program.start(step, &self.layout, self.placement.as_ref(), name, buffer)
+        let file = step.file().unwrap_or(0);
+        let index = self.index.as_mut();
+        let (index, size) = index.map_or((Slot(0), None), |index| (index.slot(file), index.size(file)));
+        let subject = StepSubject { name, size: size.unwrap_or(0), index };
+        self.program.start(step, &self.layout, self.placement.as_ref(), subject, buffer)
     }
 
     /// The name that a step needs, or the text.
@@ -107,6 +115,9 @@ impl RawFiles {
             (Some(chunks), Some(FileStep::Rename(file, number))) => chunks.renamed(file, number),
             (Some(chunks), Some(FileStep::Create(file))) => chunks.created(file),
             _ => {}
+        }
+        if let (Some(index), Some(FileStep::CloseIndex(file))) = (&mut self.index, done) {
+            index.closed(file);
         }
     }
 

@@ -18,10 +18,12 @@
 //! came back, 5 would be acknowledged and the file cut behind it, so that a chunk has no frame of which the
 //! journal does not know.
 
+use nilometer_model::Nanos;
 use nilometer_storage::{Buffer, Completion, Errno, OpKind, Operation};
 
 use super::{
-    Carried, Chunks, Durability, FileOffset, FrameWrite, Log, RawFiles, Undurable, Unlogged, layout::STREAMER,
+    Carried, Chunks, Durability, EncodedSlot, FileOffset, FrameWrite, Log, RawFiles, Undurable, Unlogged,
+    layout::STREAMER,
 };
 use crate::{
     Frame,
@@ -29,10 +31,25 @@ use crate::{
 };
 use nilometer_recording::journal::Entry;
 
+/// How the write of a frame came back.
+#[derive(Debug, Clone, Copy)]
+struct Landing {
+    /// Bytes that were to be written.
+    length: u32,
+    /// All of them were.
+    whole: bool,
+    finished: Nanos,
+}
+
 impl RawFiles {
     /// Takes a write of one frame, or of a group, that came back. A write that moved fewer bytes than asked
     /// for failed.
-    fn data_completed(&mut self, operation: Operation, moved: Result<u32, Errno>) -> Result<(), Errno> {
+    fn data_completed(
+        &mut self,
+        operation: Operation,
+        moved: Result<u32, Errno>,
+        finished: Nanos,
+    ) -> Result<(), Errno> {
         let FrameWrite { begin, frames } = self.in_flight.remove(operation.tag);
         let length = operation.length;
         let whole = moved.and_then(|moved| if moved == length { Ok(()) } else { Err(Errno::EIO) });
@@ -40,24 +57,33 @@ impl RawFiles {
             Carried::One { number, due, packed, slot } => {
                 // The operation's buffer is the slot itself, or what was written in place of its bytes.
                 let (data, encoded) = match slot {
-                    Some((slot, encoding)) => {
-                        (slot, Some(Box::new(Encoded { bytes: operation.buffer, length, encoding })))
+                    Some(EncodedSlot { data, encoding, length }) => {
+                        (data, Some(Box::new(Encoded { bytes: operation.buffer, length, encoding })))
                     }
                     None => (operation.buffer, None),
                 };
                 let frame = Frame { number, due, data, packed, encoded };
-                self.landed(begin, frame, length, whole.is_ok());
+                self.landed(begin, frame, Landing { length, whole: whole.is_ok(), finished });
             }
-            Carried::Group(frames) => self.group_landed(begin, frames, operation.buffer, whole.is_ok()),
+            Carried::Group(frames) => {
+                let landing = Landing { length, whole: whole.is_ok(), finished };
+                self.group_landed(begin, frames, operation.buffer, landing);
+            }
         }
         whole
     }
 
     /// Takes frames that were written together; the first of them begins here.
-    fn group_landed(&mut self, mut begin: FileOffset, mut frames: Vec<Frame>, bytes: Buffer, whole: bool) {
+    fn group_landed(
+        &mut self,
+        mut begin: FileOffset,
+        mut frames: Vec<Frame>,
+        bytes: Buffer,
+        landing: Landing,
+    ) {
         for frame in frames.drain(..) {
             let length = self.layout.written(frame.packed.as_deref());
-            self.landed(begin, frame, length, whole);
+            self.landed(begin, frame, Landing { length, ..landing });
             begin.offset += u64::from(length);
         }
         if let Some(grouping) = &mut self.grouping {
@@ -65,11 +91,12 @@ impl RawFiles {
         }
     }
 
-    /// Takes a frame whose write came back, with so many bytes written if its write was whole.
-    fn landed(&mut self, begin: FileOffset, frame: Frame, length: u32, whole: bool) {
-        if self.chunks.is_none() {
+    /// Takes a frame whose write came back.
+    fn landed(&mut self, begin: FileOffset, frame: Frame, landing: Landing) {
+        let Landing { length, whole, finished } = landing;
+        if self.chunks.is_none() || self.index.is_some() {
             // The file may be closed and synced when no write is in flight to it; a chunk not before its
-            // frames are acknowledged.
+            // frames are acknowledged, as it may have to be cut, unless it has an index.
             self.files.landed(begin.file);
         }
         match &mut self.chunks {
@@ -79,16 +106,16 @@ impl RawFiles {
                 chunks.land(begin, frame, length);
                 // This frame may be the one that others waited for.
                 while let Some((begin, frame, length)) = self.chunks.as_mut().and_then(Chunks::next_landed) {
-                    self.queue_record(begin, frame, length);
+                    self.written(begin, frame, length, finished);
                 }
             }
-            None => self.queue_record(begin, frame, length),
+            None => self.written(begin, frame, length, finished),
         }
     }
 
     /// Queues the record of a frame that is written with so many bytes: it is acknowledged when that is
     /// written.
-    fn queue_record(&mut self, begin: FileOffset, frame: Frame, length: u32) {
+    pub(super) fn queue_record(&mut self, begin: FileOffset, frame: Frame, length: u32) {
         let Frame { number, due, .. } = frame;
         let checksum = self.layout.checksums.then(|| crc32fast::hash(self.layout.bytes(&frame)));
         self.written += u64::from(length);
@@ -128,7 +155,9 @@ impl RawFiles {
             self.undurable.extend(synced.then_some(undurable));
             if let Some(chunks) = &mut self.chunks {
                 // Until then a failure may cut the file.
-                self.files.landed(file);
+                if self.index.is_none() {
+                    self.files.landed(file);
+                }
                 chunks.acknowledge(file, end, self.layout.written(frame.packed.as_deref()).into());
             }
             stored.acknowledged.push(frame);
@@ -159,10 +188,10 @@ impl RawFiles {
 
     /// Takes any operation that came back. An error is one of the lane, which fails by it.
     pub(super) fn settle(&mut self, completion: Completion, stored: &mut Stored) -> Result<(), Errno> {
-        let Completion { operation, result, .. } = completion;
+        let Completion { operation, result, finished, .. } = completion;
         match (operation.kind, operation.file) {
             (OpKind::Write, Log::SLOT) => self.journal_completed(operation, result, stored),
-            (OpKind::Write, slot) if slot != STREAMER => self.data_completed(operation, result),
+            (OpKind::Write, slot) if slot < STREAMER => self.data_completed(operation, result, finished),
             (kind, _) => {
                 self.scratch.push(operation.buffer);
                 match result {
@@ -171,7 +200,7 @@ impl RawFiles {
                     // Of an only file more is reserved than it may need, but not of a ring.
                     Err(Errno::ENOSPC)
                         if kind == OpKind::Allocate
-                            && !self.placement.is_many_files()
+                            && (self.index.is_some() || !self.placement.is_many_files())
                             && !self.placement.reserves_all() => {}
                     Err(errno) => {
                         self.program.failed();

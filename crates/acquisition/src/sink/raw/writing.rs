@@ -3,7 +3,9 @@
 use nilometer_model::Nanos;
 use nilometer_storage::Operation;
 
-use super::{Carried, FileOffset, FrameGroup, FrameWrite, RawFiles, file_steps::FileStep, layout::THROUGH};
+use super::{
+    Carried, EncodedSlot, FileOffset, FrameGroup, FrameWrite, RawFiles, file_steps::FileStep, layout::THROUGH,
+};
 use crate::{Frame, sink::Encoded};
 
 impl RawFiles {
@@ -61,11 +63,16 @@ impl RawFiles {
             return None;
         }
         let Frame { number, due, data, packed, encoded } = self.waiting.take()?;
-        let begin = FileOffset { file, offset: self.placement.offset(file, issued, number) };
         let (buffer, length, slot) = match encoded.map(|encoded| *encoded) {
-            Some(Encoded { bytes, length, encoding }) => (bytes, length, Some((data, encoding))),
+            Some(Encoded { mut bytes, length, encoding }) => {
+                let padded = self.layout.padded(length, &mut bytes);
+                (bytes, padded, Some(EncodedSlot { data, encoding, length }))
+            }
             None => (data, written, None),
         };
+        let room = self.index.as_mut().and_then(|index| index.allocate(file, length));
+        let offset = room.unwrap_or_else(|| self.placement.offset(file, issued, number));
+        let begin = FileOffset { file, offset };
         let file_slot = if through { THROUGH } else { self.placement.slot(file) };
         let frames = Carried::One { number, due, packed, slot };
         let tag = self.in_flight.insert(FrameWrite { begin, frames });

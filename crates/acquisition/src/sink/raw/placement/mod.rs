@@ -10,13 +10,14 @@
 //! A "file" is one of many, or a part of the only one.
 
 mod chunked;
+mod indexed;
 mod only;
 mod overwritten;
 mod rolled;
 
 use std::fmt::Debug;
 
-use nilometer_model::{ChunkNumber, Storing};
+use nilometer_model::{ChunkNumber, Format, Storing};
 use nilometer_storage::{Open, Slot};
 
 use super::{
@@ -158,12 +159,21 @@ impl Rules {
 pub(super) fn of(layout: &RawLayout) -> Box<dyn Placement> {
     let RawLayout { head, preallocate, keep, durability, .. } = *layout;
     let rules = Rules { head, synced: durability == Durability::EachFile, preallocate, keep };
+    let plain = plain(rules);
+    if layout.hdf5.is_some() { Box::new(indexed::Indexed(plain)) } else { plain }
+}
+
+fn plain(rules: Rules) -> Box<dyn Placement> {
+    let head = rules.head;
     match head.storing {
         Storing::Files => Box::new(rolled::Rolled(rules)),
         Storing::Scattered => Box::new(chunked::Chunked { rules, number: ChunkNumber::InOrder }),
         Storing::Positions => Box::new(chunked::Chunked { rules, number: ChunkNumber::Position }),
-        Storing::Growing => Box::new(only::OnlyFile { rules, shared: false }),
-        Storing::Shared => Box::new(only::OnlyFile { rules, shared: true }),
+        // Appended to by one write at a time, unless frames go where an index says.
+        Storing::Growing => {
+            Box::new(only::OnlyFile { rules, shared: false, appends: head.format != Format::Hdf5 })
+        }
+        Storing::Shared => Box::new(only::OnlyFile { rules, shared: true, appends: false }),
         Storing::Ring => Box::new(overwritten::Overwritten(rules)),
     }
 }

@@ -10,6 +10,8 @@ pub(super) struct OnlyFile {
     pub(super) rules: Rules,
     /// It is that of all lanes, each frame at its number, whoever writes it. Otherwise the lane appends to its own.
     pub(super) shared: bool,
+    /// One write at a time, where the file ends.
+    pub(super) appends: bool,
 }
 
 impl Placement for OnlyFile {
@@ -23,7 +25,7 @@ impl Placement for OnlyFile {
     }
 
     fn appends(&self) -> bool {
-        !self.shared
+        self.appends
     }
 
     /// Part by part, as they are made.

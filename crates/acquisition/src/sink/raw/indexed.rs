@@ -1,0 +1,323 @@
+//! Files that have an index of their frames inside, as HDF5 has: where frames go in them, and when readers find them.
+//!
+//! The index is kept by [`FrameFile`], which does no I/O. A frame is written first, wherever there is room in the file; then
+//! it is put into the index, and what that changes in the file is written, a piece behind the other; then it gets its record
+//! in the journal, and is acknowledged. Frames do not wait for each other: while the index is written, others are, and the
+//! next turn takes all that came back meanwhile.
+//!
+//! ```text
+//! frame 5     write        index          journal      acknowledged
+//! frame 6     write .....................  index        journal      acknowledged
+//! frame 7           write ...............  index        journal      acknowledged
+//! ```
+//!
+//! So a reader of the file finds every frame that is acknowledged, and none that is not written, at each moment.
+
+use std::mem;
+
+use nilometer_hdf5::{ClosedFile, FrameFile, FrameFileOptions, Hdf5Error, StoredChunk};
+use nilometer_model::Nanos;
+use nilometer_storage::{Buffer, Errno, Open, Operation, Slot, buffer::ALIGNMENT};
+
+use super::{FileOffset, RawFiles, file_steps::FileStep, layout::OPEN};
+use crate::{
+    Frame,
+    sink::{Hdf5Layout, hdf5::ColumnKind},
+};
+use nilometer_recording::journal::Encoding;
+
+/// Of these files, those that are open.
+#[derive(Debug)]
+pub(super) struct IndexedFiles {
+    layout: Hdf5Layout,
+    /// The name of the recording.
+    name: String,
+    /// Frames of a file, where there are many.
+    frames_per_file: Option<u64>,
+    /// Frames begin at pages.
+    paged: bool,
+    open: Vec<IndexedFile>,
+    /// Written, and in no index yet.
+    unindexed: Vec<WrittenFrame>,
+    /// In an index that is being written.
+    indexing: Vec<WrittenFrame>,
+    /// One more than the greatest number of a frame.
+    frames: u64,
+}
+
+/// A frame that is in its file.
+#[derive(Debug)]
+pub(super) struct WrittenFrame {
+    pub(super) begin: FileOffset,
+    pub(super) frame: Frame,
+    /// Bytes that were written.
+    pub(super) length: u32,
+    /// When.
+    finished: Nanos,
+}
+
+#[derive(Debug)]
+struct IndexedFile {
+    number: u64,
+    state: IndexState,
+    /// Up to where space is reserved.
+    reserved: u64,
+    /// What is to be written next, if it was looked at.
+    columns: Vec<(usize, ColumnKind)>,
+}
+
+#[derive(Debug)]
+enum IndexState {
+    Open(Box<FrameFile>),
+    Closed(ClosedFile),
+    Failed,
+}
+
+/// Slots of the files for what their indices are written by: through the cache, as metadata are no whole pages.
+pub(super) const INDEX: u32 = super::layout::STREAMER.0 + 1;
+/// Space is reserved so far ahead of what is written.
+const AHEAD: u64 = 256 << 20;
+
+impl IndexedFiles {
+    pub(super) fn new(layout: Hdf5Layout, name: &str, frames_per_file: Option<u64>, paged: bool) -> Self {
+        IndexedFiles {
+            layout,
+            name: name.into(),
+            frames_per_file,
+            paged,
+            open: Vec::new(),
+            unindexed: Vec::new(),
+            indexing: Vec::new(),
+            frames: 0,
+        }
+    }
+
+    /// The file that a part is of.
+    fn file(&self, part: u64) -> u64 {
+        if self.frames_per_file.is_some() { part } else { 0 }
+    }
+
+    /// The slot of a file through the cache.
+    pub(super) fn slot(&self, part: u64) -> Slot {
+        Slot(INDEX + (self.file(part) % OPEN) as u32)
+    }
+
+    fn get(&mut self, part: u64) -> Option<&mut IndexedFile> {
+        let number = self.file(part);
+        self.open.iter_mut().find(|file| file.number == number)
+    }
+
+    /// A file was made: what it begins with is to be written.
+    pub(super) fn begin(&mut self, part: u64) -> Result<(), Errno> {
+        let number = self.file(part);
+        let file =
+            FrameFile::create(&self.name, &self.layout.tree, FrameFileOptions::default()).map_err(refused)?;
+        let columns = file.columns().enumerate();
+        let columns = columns.filter_map(|(at, column)| Some((at, ColumnKind::of(&column.key)?))).collect();
+        self.open.push(IndexedFile { number, state: IndexState::Open(Box::new(file)), reserved: 0, columns });
+        Ok(())
+    }
+
+    /// Room for a frame of so many bytes.
+    pub(super) fn allocate(&mut self, part: u64, bytes: u32) -> Option<u64> {
+        let alignment = if self.paged { ALIGNMENT as u64 } else { 8 };
+        match &mut self.get(part)?.state {
+            IndexState::Open(file) => Some(file.allocate(bytes.into(), alignment)),
+            IndexState::Closed(_) | IndexState::Failed => None,
+        }
+    }
+
+    /// A frame is written.
+    pub(super) fn land(&mut self, written: WrittenFrame) {
+        self.frames = self.frames.max(written.frame.number + 1);
+        self.unindexed.push(written);
+    }
+
+    /// Files with frames that their indices do not have.
+    pub(super) fn behind(&self) -> Vec<u64> {
+        let mut files: Vec<_> = self.unindexed.iter().map(|written| self.file(written.begin.file)).collect();
+        files.sort_unstable();
+        files.dedup();
+        files
+    }
+
+    /// Puts what is written of a file into its index.
+    pub(super) fn flush(&mut self, part: u64) -> Result<(), Errno> {
+        self.insert(part)?;
+        match &mut self.get(part).ok_or(Errno::EIO)?.state {
+            IndexState::Open(file) => file.flush().map_err(refused),
+            IndexState::Closed(_) | IndexState::Failed => Err(Errno::EIO),
+        }
+    }
+
+    fn insert(&mut self, part: u64) -> Result<(), Errno> {
+        let number = self.file(part);
+        let all = mem::take(&mut self.unindexed);
+        let (mine, others): (Vec<_>, Vec<_>) =
+            all.into_iter().partition(|written| self.file(written.begin.file) == number);
+        self.unindexed = others;
+        let frames_per_file = self.frames_per_file;
+        if let Some(IndexedFile { state: IndexState::Open(file), columns, .. }) = self.get(part) {
+            for written in &mine {
+                index(file, columns, frames_per_file, written);
+            }
+        }
+        self.indexing.extend(mine);
+        Ok(())
+    }
+
+    /// No frame comes into a file any more: what it ends with is to be written too.
+    pub(super) fn seal(&mut self, part: u64) -> Result<(), Errno> {
+        self.insert(part)?;
+        let number = self.file(part);
+        let frames = self.frames_per_file.map_or(self.frames, |frames| frames.min(self.frames));
+        let tree = self.layout.tree.clone();
+        let file = self.get(part).ok_or(Errno::EIO)?;
+        debug_assert_eq!(file.number, number);
+        if let IndexState::Open(open) = mem::replace(&mut file.state, IndexState::Failed) {
+            file.state = IndexState::Closed(open.close(frames, &tree).map_err(refused)?);
+        }
+        Ok(())
+    }
+
+    /// Writes the next piece of a file's index, if there is one.
+    pub(super) fn write(&mut self, part: u64, buffer: &mut Buffer) -> Option<(u64, u32)> {
+        let write = match &mut self.get(part)?.state {
+            IndexState::Open(file) => file.next_write(),
+            IndexState::Closed(file) => file.next_write(),
+            IndexState::Failed => None,
+        }?;
+        buffer[..write.bytes.len()].copy_from_slice(&write.bytes);
+        Some((write.offset, write.bytes.len() as u32))
+    }
+
+    /// What was written of a file's index is all of it: these frames can be found.
+    pub(super) fn indexed(&mut self, part: u64) -> Vec<WrittenFrame> {
+        let number = self.file(part);
+        let all = mem::take(&mut self.indexing);
+        let (mine, others) = all.into_iter().partition(|written| self.file(written.begin.file) == number);
+        self.indexing = others;
+        mine
+    }
+
+    /// Bytes of a file that is sealed.
+    pub(super) fn size(&mut self, part: u64) -> Option<u64> {
+        match &self.get(part)?.state {
+            IndexState::Closed(file) => Some(file.size()),
+            IndexState::Open(_) | IndexState::Failed => None,
+        }
+    }
+
+    /// It is closed.
+    pub(super) fn closed(&mut self, part: u64) {
+        let number = self.file(part);
+        self.open.retain(|file| file.number != number);
+    }
+
+    /// Up to where the space of a file is to be reserved now, if some is to be.
+    pub(super) fn to_reserve(&mut self) -> Option<(u64, u64)> {
+        for IndexedFile { number, state, reserved, .. } in &mut self.open {
+            if let IndexState::Open(file) = state
+                && file.end() + AHEAD / 2 > *reserved
+            {
+                *reserved = (file.end() + AHEAD).next_multiple_of(AHEAD);
+                return Some((*number, *reserved));
+            }
+        }
+        None
+    }
+
+    /// Nothing waits to be found.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.unindexed.is_empty() && self.indexing.is_empty()
+    }
+
+    /// After a failure: frames that are not acknowledged.
+    pub(super) fn abandon(&mut self) -> impl Iterator<Item = Frame> {
+        let indexing = mem::take(&mut self.indexing);
+        indexing.into_iter().chain(mem::take(&mut self.unindexed)).map(|written| written.frame)
+    }
+}
+
+/// Puts a frame into the index of its file, and what is known of it into the columns.
+fn index(file: &mut FrameFile, columns: &[(usize, ColumnKind)], frames: Option<u64>, written: &WrittenFrame) {
+    let WrittenFrame { begin, frame, length, finished } = written;
+    let number = frames.map_or(frame.number, |frames| frame.number % frames);
+    let encoded = frame.encoded.as_deref();
+    let bytes = encoded.map_or(*length, |encoded| encoded.length);
+    let filtered = encoded.is_some_and(|encoded| encoded.encoding != Encoding::Raw);
+    let chunk = StoredChunk { dataset: 0, frame: number, offset: begin.offset, bytes, unfiltered: !filtered };
+    file.insert(chunk);
+    for (column, kind) in columns {
+        file.set(*column, number, kind.value(frame, *finished));
+    }
+}
+
+/// What the library can't do with what it is given here is a fault of this program; the lane fails, and others go on.
+#[expect(clippy::needless_pass_by_value, reason = "handed over by `map_err`")]
+fn refused(error: Hdf5Error) -> Errno {
+    debug_assert!(false, "{error}");
+    Errno::EIO
+}
+
+impl RawFiles {
+    /// The next step for files with an index, if it costs no operation; whether one was done.
+    pub(super) fn step_of_index(&mut self, step: FileStep) -> Result<bool, Errno> {
+        let Some(index) = &mut self.index else { return Ok(false) };
+        match step {
+            FileStep::BeginIndex(file) => index.begin(file)?,
+            FileStep::FlushIndex(file) => index.flush(file)?,
+            FileStep::SealIndex(file) => index.seal(file)?,
+            FileStep::Indexed(file) => {
+                for WrittenFrame { begin, frame, length, .. } in index.indexed(file) {
+                    self.queue_record(begin, frame, length);
+                }
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// What is written gets into the indices, if nothing else is being done.
+    pub(super) fn add_flush_of_index(&mut self) {
+        let Some(index) = &mut self.index else { return };
+        if !self.program.is_done() {
+            return;
+        }
+        if self.layout.preallocate
+            && let Some((file, bytes)) = index.to_reserve()
+        {
+            self.program.add([FileStep::ReserveIndexed(file, bytes)]);
+        }
+        for file in index.behind() {
+            self.program.add([
+                FileStep::FlushIndex(file),
+                FileStep::WriteIndex(file),
+                FileStep::Indexed(file),
+            ]);
+        }
+    }
+
+    /// The write of the next piece of an index; the step is done again until there is none.
+    pub(super) fn write_of_index(&mut self, file: u64) -> Option<Operation> {
+        let mut buffer = self.scratch.pop()?;
+        let index = self.index.as_mut()?;
+        let Some((offset, length)) = index.write(file, &mut buffer) else {
+            self.scratch.push(buffer);
+            return None;
+        };
+        self.program.do_again(FileStep::WriteIndex(file));
+        Some(Operation::write(index.slot(file), offset, length, buffer))
+    }
+
+    /// A frame is written with so many bytes: it goes into the index, or gets its record at once.
+    pub(super) fn written(&mut self, begin: FileOffset, frame: Frame, length: u32, finished: Nanos) {
+        match &mut self.index {
+            Some(index) => index.land(WrittenFrame { begin, frame, length, finished }),
+            None => self.queue_record(begin, frame, length),
+        }
+    }
+}
+
+/// How files are opened once more, through the cache.
+pub(super) const OPENS: Open = Open::WRITE;

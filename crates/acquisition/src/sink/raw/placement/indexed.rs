@@ -1,0 +1,123 @@
+//! Files with an index inside, whatever way of storing they follow: the steps of that, and those of the index between them.
+
+use nilometer_storage::{Open, Slot};
+
+use super::{FileStep, LastFile, Placement};
+
+/// Around the placement of files that have none.
+#[derive(Debug)]
+pub(super) struct Indexed(pub(super) Box<dyn Placement>);
+
+/// The index is there before the first frame, complete before a file is synced or closed, and says itself where the
+/// file ends.
+fn with_index(steps: Vec<FileStep>) -> Vec<FileStep> {
+    let closes = |of: u64| steps.contains(&FileStep::Close(of));
+    let mut all = Vec::new();
+    for &step in &steps {
+        match step {
+            FileStep::Create(file) => {
+                all.extend([
+                    step,
+                    FileStep::OpenIndex(file),
+                    FileStep::BeginIndex(file),
+                    FileStep::WriteIndex(file),
+                ]);
+            }
+            // The index is behind the frames too.
+            FileStep::Truncate(..) | FileStep::Allocate(_) => {}
+            FileStep::SyncFile(file) if !closes(file) => {
+                all.extend([
+                    FileStep::FlushIndex(file),
+                    FileStep::WriteIndex(file),
+                    FileStep::Indexed(file),
+                    step,
+                ]);
+            }
+            FileStep::SyncFile(file) => {
+                all.extend(sealed(file));
+                all.push(step);
+            }
+            FileStep::Close(file) => {
+                if !steps.contains(&FileStep::SyncFile(file)) {
+                    all.extend(sealed(file));
+                }
+                all.extend([FileStep::CloseIndex(file), step]);
+            }
+            step => all.push(step),
+        }
+    }
+    all
+}
+
+fn sealed(file: u64) -> [FileStep; 4] {
+    [
+        FileStep::SealIndex(file),
+        FileStep::WriteIndex(file),
+        FileStep::Indexed(file),
+        FileStep::CutIndexed(file),
+    ]
+}
+
+impl Placement for Indexed {
+    /// Frames go where there is room: see [`super::super::indexed`].
+    fn offset(&self, file: u64, issued: u64, number: u64) -> u64 {
+        self.0.offset(file, issued, number)
+    }
+
+    fn slot(&self, file: u64) -> Slot {
+        self.0.slot(file)
+    }
+
+    fn opens(&self) -> Open {
+        self.0.opens()
+    }
+
+    fn is_many_files(&self) -> bool {
+        self.0.is_many_files()
+    }
+
+    fn makes_ahead(&self) -> bool {
+        self.0.makes_ahead()
+    }
+
+    fn reserves_all(&self) -> bool {
+        self.0.reserves_all()
+    }
+
+    fn reserved(&self, file: u64) -> u64 {
+        self.0.reserved(file)
+    }
+
+    fn unfilled(&self, file: u64, filling: u64) -> u64 {
+        self.0.unfilled(file, filling)
+    }
+
+    fn make(&self, file: u64) -> Vec<FileStep> {
+        with_index(self.0.make(file))
+    }
+
+    fn complete(&self, file: u64) -> Vec<FileStep> {
+        with_index(self.0.complete(file))
+    }
+
+    fn end(&self, last: LastFile) -> Vec<FileStep> {
+        with_index(self.0.end(last))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_index_is_whole_before_its_file_is_synced_and_closed() {
+        let steps = with_index(vec![FileStep::Truncate(3, 9), FileStep::SyncFile(3), FileStep::Close(3)]);
+        let at = |step| steps.iter().position(|other| *other == step).expect("it is done");
+        assert!(at(FileStep::SealIndex(3)) < at(FileStep::CutIndexed(3)));
+        assert!(at(FileStep::CutIndexed(3)) < at(FileStep::SyncFile(3)));
+        assert!(at(FileStep::CloseIndex(3)) < at(FileStep::Close(3)));
+        assert!(!steps.contains(&FileStep::Truncate(3, 9)));
+        let part = with_index(vec![FileStep::SyncFile(3)]);
+        assert_eq!(part[0], FileStep::FlushIndex(3));
+    }
+}
