@@ -4,7 +4,7 @@ use std::sync::{Arc, atomic::AtomicBool};
 
 use nilometer_acquisition::{
     Delivery, Ending, Feed, Pace, Recorder, Setup,
-    sink::{Durability, LaneOptions, RawLayout, lanes_of},
+    sink::{Durability, FILE_SLOTS, LaneOptions, RawLayout, lanes_of},
 };
 use nilometer_model::{
     Bytes, Coldness, FileSystemSpace, Format, Nanos, Schedule, Seed, Storing, TargetDescription,
@@ -70,7 +70,7 @@ fn two_lanes_store_what_the_instrument_delivers() {
         let (lanes, directories) = lanes(directory.path(), 2);
         let setup = Setup {
             lanes: lanes_of(lanes.clone(), LaneOptions::default()).expect("threads"),
-            engine: Options { kind, depth, slots: 8, clock: Clock::start() },
+            engine: Options { kind, depth, slots: FILE_SLOTS, clock: Clock::start() },
             slots: 200,
             feed: feed(Delivery::lasting(Pace::Due(Schedule::every(Nanos(500_000))), Nanos(100_000_000))),
             stop: Arc::new(AtomicBool::new(false)),
@@ -105,7 +105,7 @@ fn what_is_recorded_into_memory_is_verified_there() {
     let lanes = targets.iter().zip(0..).map(|(target, lane)| (target.clone(), layout(lane, 2, false)));
     let setup = Setup {
         lanes: lanes_of(lanes.collect(), LaneOptions::default()).expect("threads"),
-        engine: Options { kind: EngineKind::Sync, depth: 1, slots: 8, clock: Clock::start() },
+        engine: Options { kind: EngineKind::Sync, depth: 1, slots: FILE_SLOTS, clock: Clock::start() },
         slots: 200,
         feed: feed(Delivery::lasting(Pace::Due(Schedule::every(Nanos(500_000))), Nanos(100_000_000))),
         stop: Arc::new(AtomicBool::new(false)),
@@ -131,7 +131,7 @@ fn a_recording_is_ended_in_order_when_it_is_stopped() {
     let stop = Arc::new(AtomicBool::new(true));
     let setup = Setup {
         lanes: lanes_of(lanes.clone(), LaneOptions::default()).expect("threads"),
-        engine: Options { kind: EngineKind::Sync, depth: 1, slots: 8, clock: Clock::start() },
+        engine: Options { kind: EngineKind::Sync, depth: 1, slots: FILE_SLOTS, clock: Clock::start() },
         slots: 4,
         feed: feed(Delivery::lasting(Pace::AsTaken, Nanos::from_millis(3_600_000))),
         stop,
@@ -183,7 +183,7 @@ fn lanes_that_are_ready_end_when_another_is_refused() {
     let first = lanes[0].0.clone();
     let setup = Setup {
         lanes: lanes_of(lanes, LaneOptions::default()).expect("threads"),
-        engine: Options { kind: EngineKind::Sync, depth: 1, slots: 8, clock: Clock::start() },
+        engine: Options { kind: EngineKind::Sync, depth: 1, slots: FILE_SLOTS, clock: Clock::start() },
         slots: 4,
         feed: feed(Delivery::lasting(Pace::AsTaken, Nanos(1))),
         stop: Arc::new(AtomicBool::new(false)),
@@ -208,7 +208,7 @@ fn what_lanes_acknowledged_before_they_hung_is_stored() {
     }
     let setup = Setup {
         lanes: lanes_of(lanes, LaneOptions::default()).expect("threads"),
-        engine: Options { kind: EngineKind::Sync, depth: 1, slots: 8, clock: Clock::start() },
+        engine: Options { kind: EngineKind::Sync, depth: 1, slots: FILE_SLOTS, clock: Clock::start() },
         slots: 200,
         feed: feed(Delivery::lasting(Pace::Due(Schedule::every(Nanos(500_000))), Nanos(100_000_000))),
         stop: Arc::new(AtomicBool::new(false)),

@@ -68,7 +68,6 @@ pub(crate) struct FileImage {
     /// As the library wrote it last.
     superblock: Vec<u8>,
     writes: VecDeque<FileWrite>,
-    closed: bool,
 }
 
 impl FileImage {
@@ -174,6 +173,12 @@ impl FileImage {
 
     pub(crate) fn has_writes(&self) -> bool {
         !self.writes.is_empty()
+    }
+
+    /// These are the bytes of the file.
+    pub(crate) fn load(&mut self, bytes: &[u8]) {
+        self.keep(0, bytes);
+        self.end = bytes.len() as u64;
     }
 
     /// Where what is written ends.
@@ -343,14 +348,6 @@ unsafe extern "C" fn write(
     0
 }
 
-unsafe extern "C" fn truncate(file: *mut H5FD_t, _dxpl: hid_t, closing: bool) -> herr_t {
-    if closing {
-        // SAFETY: it is open.
-        unsafe { opened(file) }.closed = true;
-    }
-    0
-}
-
 /// What the library is handed in the place of a chunk's bytes. It never reads them.
 pub(crate) static CHUNK_IN_PLACE: [u8; 8] = [0; 8];
 
@@ -392,7 +389,7 @@ static CLASS: H5FD_class_t = H5FD_class_t {
     read_selection: None,
     write_selection: None,
     flush: None,
-    truncate: Some(truncate),
+    truncate: None,
     lock: None,
     unlock: None,
     del: None,

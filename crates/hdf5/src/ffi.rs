@@ -5,7 +5,7 @@
 
 #![allow(non_camel_case_types, non_upper_case_globals, missing_docs, missing_debug_implementations)]
 
-use std::ffi::{c_char, c_int, c_uchar, c_uint, c_ulong, c_void};
+use std::ffi::{c_char, c_int, c_uint, c_ulong, c_void};
 
 // Links the library.
 use hdf5_metno_sys as _;
@@ -31,15 +31,11 @@ pub const H5S_SELECT_SET: c_int = 0;
 pub const H5S_UNLIMITED: hsize_t = u64::MAX;
 pub const H5T_VARIABLE: usize = usize::MAX;
 pub const H5T_CSET_UTF8: c_int = 1;
-pub const H5D_CHUNKED: c_int = 2;
 pub const H5D_ALLOC_TIME_INCR: c_int = 3;
-pub const H5D_FILL_TIME_NEVER: c_int = 1;
-pub const H5Z_FLAG_MANDATORY: c_uint = 0;
 pub const H5Z_FLAG_OPTIONAL: c_uint = 1;
 pub const HADDR_UNDEF: haddr_t = u64::MAX;
 
 pub const H5FD_CLASS_VERSION: c_uint = 1;
-pub const H5FD_MEM_SUPER: c_int = 1;
 pub const H5FD_MEM_DRAW: c_int = 3;
 pub const H5FD_FEAT_SUPPORTS_SWMR_IO: c_ulong = 0x1000;
 
@@ -110,23 +106,6 @@ pub struct H5FD_class_t {
 unsafe impl Sync for H5FD_class_t {}
 
 #[repr(C)]
-pub struct H5Z_class2_t {
-    pub version: c_int,
-    pub id: c_int,
-    pub encoder_present: c_uint,
-    pub decoder_present: c_uint,
-    pub name: *const c_char,
-    pub can_apply: Absent,
-    pub set_local: Absent,
-    pub filter: Option<
-        unsafe extern "C" fn(c_uint, usize, *const c_uint, usize, *mut usize, *mut *mut c_void) -> usize,
-    >,
-}
-
-// SAFETY: as for the class of a driver.
-unsafe impl Sync for H5Z_class2_t {}
-
-#[repr(C)]
 pub struct H5E_error2_t {
     pub cls_id: hid_t,
     pub maj_num: hid_t,
@@ -162,13 +141,10 @@ unsafe extern "C" {
     pub fn H5Ewalk2(stack: hid_t, direction: c_int, walk: H5E_walk2_t, data: *mut c_void) -> herr_t;
     pub fn H5Idec_ref(id: hid_t) -> c_int;
     pub fn H5FDregister(class: *const H5FD_class_t) -> hid_t;
-    pub fn H5Zregister(class: *const c_void) -> herr_t;
-    pub fn H5Zfilter_avail(id: c_int) -> c_int;
 
     pub fn H5Pcreate(class: hid_t) -> hid_t;
     pub fn H5Pset_libver_bounds(fapl: hid_t, low: c_int, high: c_int) -> herr_t;
     pub fn H5Pset_driver(fapl: hid_t, driver: hid_t, info: *const c_void) -> herr_t;
-    pub fn H5Pset_fclose_degree(fapl: hid_t, degree: c_int) -> herr_t;
     pub fn H5Pset_file_space_strategy(
         fcpl: hid_t,
         strategy: c_int,
@@ -184,7 +160,6 @@ unsafe extern "C" {
         values: *const c_uint,
     ) -> herr_t;
     pub fn H5Pset_alloc_time(dcpl: hid_t, time: c_int) -> herr_t;
-    pub fn H5Pset_fill_time(dcpl: hid_t, time: c_int) -> herr_t;
     pub fn H5Pset_fill_value(dcpl: hid_t, kind: hid_t, value: *const c_void) -> herr_t;
     pub fn H5Pset_chunk_cache(dapl: hid_t, slots: usize, bytes: usize, preempt: f64) -> herr_t;
     pub fn H5Pset_virtual(
@@ -298,6 +273,3 @@ unsafe extern "C" {
     /// Of the library's own, `H5private.h`: Jenkins' lookup3, as all metadata blocks have it.
     pub fn H5_checksum_metadata(data: *const c_void, length: usize, seed: u32) -> u32;
 }
-
-/// A byte of what a driver is asked for.
-pub type Byte = c_uchar;

@@ -283,7 +283,7 @@ fn close(file: Handle) -> Result<(), Hdf5Error> {
 }
 
 /// By our driver, in the format that HDF5 1.10 and later read.
-fn access() -> Result<Handle, Hdf5Error> {
+pub(crate) fn access() -> Result<Handle, Hdf5Error> {
     let access = properties(PropertyClass::FileAccess)?;
     let what = || "choose how files are opened".to_owned();
     // SAFETY: identifiers that are open; the driver takes no information.

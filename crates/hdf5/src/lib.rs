@@ -4,6 +4,7 @@
 //! - [`FrameFile`]: a file that is being written. What the library would write comes out of it as [`FileWrite`]s, which its
 //!   owner carries out; the frames themselves never pass the library.
 
+mod declared;
 mod driver;
 mod error;
 #[allow(unreachable_pub)]
@@ -11,8 +12,12 @@ mod ffi;
 mod frame_file;
 mod handle;
 mod plant;
+mod reading;
 pub mod tree;
 
+#[doc(hidden)]
+pub use declared::declared;
 pub use driver::FileWrite;
 pub use error::Hdf5Error;
 pub use frame_file::{ClosedFile, FrameFile, FrameFileOptions, StoredChunk};
+pub use reading::{ChunkPlace, ReadDataset, ReadFile};

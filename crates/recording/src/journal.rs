@@ -147,6 +147,8 @@ impl Head {
         let kind = self.storing.kind();
         match (kind.many_files, kind.one_for_all) {
             (true, _) => format!("{name}.{lane}.{file:08}.{suffix}"),
+            // What readers of HDF5 are given has the name of the recording, if it is all of it.
+            (false, false) if self.format == Format::Hdf5 && self.lanes == 1 => format!("{name}.{suffix}"),
             (false, false) => format!("{name}.{lane}.{suffix}"),
             (false, true) => format!("{name}.{suffix}"),
         }

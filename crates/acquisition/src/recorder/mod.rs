@@ -27,7 +27,7 @@ use threads::{LaneJob, Report, SourceTotals};
 
 use crate::{
     Chronicle, Ring, Traffic,
-    sink::{LaneSetup, RingNeeds},
+    sink::{FILE_SLOTS, LaneSetup, RingNeeds},
 };
 
 /// A recording to be made.
@@ -49,8 +49,6 @@ pub struct Setup {
     pub hang_after: Nanos,
 }
 
-/// Slots for open files that a lane needs: the directory, the journal and three files, see [`RawFiles`].
-const FILE_SLOTS: u32 = 8;
 /// Operations in flight a lane, where several are of use.
 const DEPTH: u32 = 4;
 

@@ -70,11 +70,16 @@ impl Hdf5Layout {
             return None;
         }
         let compression = instrument.recording.compression.unwrap_or_default();
-        let number = number_type(instrument.pixel)?;
+        Self::of_frames(instrument.pixel, &instrument.shape, compression)
+    }
+
+    /// The files of such frames; none if their pixels are no whole bytes.
+    pub fn of_frames(pixel: PixelType, shape: &[u64], compression: FrameCompression) -> Option<Self> {
+        let number = number_type(pixel)?;
         let element = ElementSize::of(number.bytes() as u64)?;
         let shape = FramesShape {
             element: number,
-            frame: instrument.shape.clone(),
+            frame: shape.to_vec(),
             scan: Vec::new(),
             filter: filter(compression, element),
             fill: None,

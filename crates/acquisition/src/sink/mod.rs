@@ -13,7 +13,7 @@ pub use encode::{EncodeStage, Encoded, FrameEncoder};
 pub use hdf5::Hdf5Layout;
 pub use lane::{LaneOptions, LaneSetup, encode_stage, lanes_of};
 pub use null::NullSink;
-pub use raw::{Durability, Gauge, Numbering, RawFiles, RawLayout, Spacing, Streamer};
+pub use raw::{Durability, FILE_SLOTS, Gauge, Numbering, RawFiles, RawLayout, Spacing, Streamer};
 
 use std::{fmt::Debug, sync::Arc};
 

@@ -2,9 +2,9 @@
 
 use nilometer_acquisition::{
     conformance::sink_suite,
-    sink::{Durability, Gauge, NullSink, RawFiles, RawLayout, encode_stage},
+    sink::{Durability, Gauge, Hdf5Layout, NullSink, RawFiles, RawLayout, encode_stage},
 };
-use nilometer_model::{Format, Picture, Storing};
+use nilometer_model::{Format, FrameCompression, Picture, PixelType, Storing};
 use nilometer_recording::journal::Head;
 
 #[test]
@@ -37,7 +37,8 @@ fn raw_files_are_a_proper_sink_in_each_way_of_storing() {
     assert!(Storing::STORED.iter().all(|storing| cases.iter().any(|case| case.0 == *storing)));
     let raw = cases.map(|case| (Format::Raw, case));
     let cbf = [cases[0], cases[1]].map(|case| (Format::Cbf, case));
-    for (format, (storing, frames_per_file, keep, durability)) in raw.into_iter().chain(cbf) {
+    let hdf5 = [cases[4], cases[5], cases[10]].map(|case| (Format::Hdf5, case));
+    for (format, (storing, frames_per_file, keep, durability)) in raw.into_iter().chain(cbf).chain(hdf5) {
         let head = Head { frames_per_file, storing, format, ..head };
         let suited = RawLayout::suited("n_r".into(), head, false);
         let layout = RawLayout {
@@ -46,6 +47,7 @@ fn raw_files_are_a_proper_sink_in_each_way_of_storing() {
             durability,
             checksums: true,
             picture: Some(Picture::new(10, 25)),
+            hdf5: hdf5_of(format),
             ..suited
         };
         sink_suite(5, &mut || {
@@ -53,6 +55,11 @@ fn raw_files_are_a_proper_sink_in_each_way_of_storing() {
             (Box::new(RawFiles::new(layout.clone(), Gauge::with_reserve(0))), encode)
         });
     }
+}
+
+fn hdf5_of(format: Format) -> Option<Hdf5Layout> {
+    let layout = Hdf5Layout::of_frames(PixelType::Int32, &[10, 25], FrameCompression::Bslz4);
+    layout.filter(|_| format == Format::Hdf5)
 }
 
 #[test]

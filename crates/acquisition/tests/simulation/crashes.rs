@@ -2,7 +2,7 @@
 //! called durable, or acknowledged, is there afterwards. An engine that only pretends to sync must be found out.
 
 use nilometer_acquisition::sink::Durability;
-use nilometer_model::{Format, Nanos, Seed, Storing};
+use nilometer_model::{Format, FrameCompression, Nanos, Seed, Storing};
 use nilometer_recording::{
     instrument::Content,
     reader::{FrameLocation, Trust},
@@ -33,12 +33,20 @@ fn slowly_filled(lab: Lab) -> Lab {
     Lab { checkpoint: Nanos(10_000), frames_per_file: 20, period: Nanos(3000), ..lab }
 }
 
-fn each_by_itself() -> [Lab; 6] {
+fn each_by_itself() -> [Lab; 9] {
     let one_file = Lab { keep: None, ..lab() };
     [
         lab(),
         Lab { format: Format::Cbf, frame_size: 512, frames_per_file: 1, ..lab() },
         Lab { storing: Storing::Growing, ..one_file.clone() },
+        Lab { format: Format::Hdf5, storing: Storing::Growing, ..one_file.clone() },
+        Lab { format: Format::Hdf5, storing: Storing::Positions, frame_size: PAGE, ..one_file.clone() },
+        Lab {
+            format: Format::Hdf5,
+            compression: FrameCompression::Bslz4,
+            storing: Storing::Growing,
+            ..one_file.clone()
+        },
         Lab { storing: Storing::Scattered, frame_size: PAGE + 512, ..one_file.clone() },
         Lab { storing: Storing::Shared, writers: 2, ..one_file },
         Lab { storing: Storing::Ring, keep: Some(2), ..lab() },

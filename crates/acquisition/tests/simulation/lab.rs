@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use nilometer_acquisition::{
     Chronicle, Delivery, Pace, Ring, Source, WhenFull, Writer, WriterTotals,
-    sink::{Durability, Gauge, Numbering, RawFiles, RawLayout, Streamer, encode_stage},
+    sink::{
+        Durability, FILE_SLOTS, Gauge, Hdf5Layout, Numbering, RawFiles, RawLayout, Streamer, encode_stage,
+    },
 };
-use nilometer_model::{Format, Nanos, Picture, Schedule, Seed, Storing};
+use nilometer_model::{Format, FrameCompression, Nanos, Picture, PixelType, Schedule, Seed, Storing};
 use nilometer_recording::{
     instrument::{Content, Pattern},
     journal::{Entry, FrameExtent, Head, prefix},
@@ -38,6 +40,8 @@ pub(crate) struct Lab {
     pub(crate) storing: Storing,
     /// CBF needs frames of whole pixels.
     pub(crate) format: Format,
+    /// Of frames in HDF5.
+    pub(crate) compression: FrameCompression,
     pub(crate) devices: Vec<Device>,
     /// Lanes on each device.
     pub(crate) writers: usize,
@@ -68,6 +72,7 @@ impl Default for Lab {
             together: 0,
             storing: Storing::Files,
             format: Format::Raw,
+            compression: FrameCompression::None,
             devices: vec![Device::default()],
             writers: 1,
             when_full: WhenFull::DropNewest,
@@ -129,7 +134,7 @@ impl Lab {
         RawLayout {
             name: "n_r".into(),
             head,
-            direct: self.format == Format::Raw,
+            direct: self.format == Format::Raw || self.format == Format::Hdf5 && stride.is_multiple_of(PAGE),
             preallocate,
             keep,
             together: self.together,
@@ -138,10 +143,19 @@ impl Lab {
             origin,
             stream: None,
             picture: Some(Picture::new(1, self.frame_size as usize / 4)),
+            hdf5: self.hdf5(),
             streamer: self.streamer,
             checkpoint: self.checkpoint,
             boot: None,
         }
+    }
+
+    /// As in an instrument: whole pixels, if the frame has whole ones.
+    fn hdf5(&self) -> Option<Hdf5Layout> {
+        let pixel = if self.frame_size.is_multiple_of(4) { PixelType::Uint32 } else { PixelType::Uint8 };
+        let shape = [self.frame_size / pixel.whole_bytes().expect("chosen so")];
+        let layout = Hdf5Layout::of_frames(pixel, &shape, self.compression);
+        layout.filter(|_| self.format == Format::Hdf5)
     }
 
     /// Records to the end, or until the power goes off at `until`.
@@ -189,7 +203,7 @@ impl Lab {
         };
         let each = targets.iter().flat_map(|target| std::iter::repeat_n(target, self.writers));
         let mut engines: Vec<Box<dyn Engine>> =
-            each.map(|target| (self.wrap)(Box::new(target.attach(self.depth, 8)))).collect();
+            each.map(|target| (self.wrap)(Box::new(target.attach(self.depth, FILE_SLOTS)))).collect();
         let gauges = self.gauges();
         let (mut writers, numbering) = (Vec::new(), Numbering::of(&self.layout(0).head));
         for (seat, engine) in engines.iter().enumerate() {

@@ -29,6 +29,7 @@ mod conformance;
 mod crashes;
 mod failures;
 mod followers;
+mod hdf5;
 mod lab;
 mod limits;
 mod overtaken;

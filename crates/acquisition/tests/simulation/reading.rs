@@ -47,6 +47,8 @@ fn a_recording_is_verified_and_scanned_through_engines() {
         (Storing::Shared, Format::Raw),
         (Storing::Scattered, Format::Raw),
         (Storing::Files, Format::Cbf),
+        (Storing::Growing, Format::Hdf5),
+        (Storing::Positions, Format::Hdf5),
     ] {
         let lab = lab(storing, format);
         let run = lab.run(Nanos::MAX);

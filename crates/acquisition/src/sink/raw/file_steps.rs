@@ -61,6 +61,8 @@ pub(super) enum FileStep {
     OpenIndex(u64),
     /// What a file begins with is to be written.
     BeginIndex(u64),
+    /// Once its writes are done.
+    AwaitFrames(u64),
     /// Frames that are written are put into the index of their file.
     FlushIndex(u64),
     /// The same, once its writes are done, and what the file ends with.
@@ -101,6 +103,7 @@ impl FileStep {
             | FileStep::Discard(file)
             | FileStep::OpenIndex(file)
             | FileStep::BeginIndex(file)
+            | FileStep::AwaitFrames(file)
             | FileStep::FlushIndex(file)
             | FileStep::SealIndex(file)
             | FileStep::WriteIndex(file)
@@ -189,6 +192,7 @@ impl Program {
                 FileStep::SyncFile(file)
                 | FileStep::Truncate(file, _)
                 | FileStep::Close(file)
+                | FileStep::AwaitFrames(file)
                 | FileStep::SealIndex(file)
                 | FileStep::CloseThrough(file),
             ) => files.is_quiet(*file),
@@ -259,6 +263,7 @@ impl Program {
             | FileStep::Name(_)
             | FileStep::Moved(_)
             | FileStep::BeginIndex(_)
+            | FileStep::AwaitFrames(_)
             | FileStep::FlushIndex(_)
             | FileStep::SealIndex(_)
             | FileStep::WriteIndex(_)

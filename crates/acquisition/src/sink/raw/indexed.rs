@@ -73,8 +73,6 @@ enum IndexState {
     Failed,
 }
 
-/// Slots of the files for what their indices are written by: through the cache, as metadata are no whole pages.
-pub(super) const INDEX: u32 = super::layout::STREAMER.0 + 1;
 /// Space is reserved so far ahead of what is written.
 const AHEAD: u64 = 256 << 20;
 
@@ -99,7 +97,7 @@ impl IndexedFiles {
 
     /// The slot of a file through the cache.
     pub(super) fn slot(&self, part: u64) -> Slot {
-        Slot(INDEX + (self.file(part) % OPEN) as u32)
+        Slot(super::layout::INDEX + (self.file(part) % OPEN) as u32)
     }
 
     fn get(&mut self, part: u64) -> Option<&mut IndexedFile> {

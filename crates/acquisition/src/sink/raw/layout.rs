@@ -34,6 +34,10 @@ pub(super) const OPEN: u64 = 3;
 pub(super) const THROUGH: Slot = Slot(FIRST + OPEN as u32);
 /// What is written for another reader.
 pub(super) const STREAMER: Slot = Slot(THROUGH.0 + 1);
+/// Slots of files for what their indices are written by: through the cache, as these are no whole pages.
+pub(super) const INDEX: u32 = STREAMER.0 + 1;
+/// File slots that an engine must have for a lane.
+pub const FILE_SLOTS: u32 = INDEX + OPEN as u32;
 /// Slot 0 is the directory, slot 1 the journal.
 pub(super) const FIRST: u32 = 2;
 

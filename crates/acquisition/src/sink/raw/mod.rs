@@ -53,7 +53,7 @@ pub use gauge::Gauge;
 use grouping::{FrameGroup, Grouping};
 use indexed::IndexedFiles;
 use layout::STREAMER;
-pub use layout::{Durability, RawLayout, Spacing, Streamer};
+pub use layout::{Durability, FILE_SLOTS, RawLayout, Spacing, Streamer};
 use log::Log;
 use nilometer_recording::{
     Due, Packed,
@@ -294,6 +294,7 @@ impl RawFiles {
                         return Some(operation);
                     }
                 }
+                FileStep::AwaitFrames(_) => {}
                 FileStep::BeginIndex(_)
                 | FileStep::FlushIndex(_)
                 | FileStep::SealIndex(_)

@@ -27,6 +27,7 @@ fn with_index(steps: Vec<FileStep>) -> Vec<FileStep> {
             FileStep::Truncate(..) | FileStep::Allocate(_) => {}
             FileStep::SyncFile(file) if !closes(file) => {
                 all.extend([
+                    FileStep::AwaitFrames(file),
                     FileStep::FlushIndex(file),
                     FileStep::WriteIndex(file),
                     FileStep::Indexed(file),
@@ -118,6 +119,6 @@ mod tests {
         assert!(at(FileStep::CloseIndex(3)) < at(FileStep::Close(3)));
         assert!(!steps.contains(&FileStep::Truncate(3, 9)));
         let part = with_index(vec![FileStep::SyncFile(3)]);
-        assert_eq!(part[0], FileStep::FlushIndex(3));
+        assert_eq!(part[..2], [FileStep::AwaitFrames(3), FileStep::FlushIndex(3)]);
     }
 }

@@ -1,0 +1,87 @@
+//! HDF5 files of a recorder that dies: whatever of them is there is a file that HDF5 opens, with every frame that was
+//! acknowledged in its index, and nothing in it that is not written.
+
+use nilometer_hdf5::{ChunkPlace, ReadFile};
+use nilometer_model::{Format, FrameCompression, Nanos, Seed, Storing};
+use nilometer_recording::reader::{Index, Trust};
+use nilometer_storage::testing::Simulated;
+
+use crate::lab::{Lab, PAGE, Run, disk};
+
+fn labs() -> [Lab; 4] {
+    let lab = Lab {
+        format: Format::Hdf5,
+        storing: Storing::Growing,
+        frame_size: PAGE,
+        frames: 120,
+        period: Nanos(2000),
+        slots: 64,
+        depth: 3,
+        frames_per_file: 8,
+        devices: vec![disk(Nanos(500))],
+        ..Lab::default()
+    };
+    [
+        lab.clone(),
+        Lab { compression: FrameCompression::Bslz4, frame_size: 1024, ..lab.clone() },
+        Lab { storing: Storing::Positions, ..lab.clone() },
+        Lab { storing: Storing::Positions, devices: vec![disk(Nanos(500)), disk(Nanos(900))], ..lab },
+    ]
+}
+
+/// Where the index of a frame's file has it; nothing if it does not have it, or can't be read.
+fn indexed(run: &Run, lab: &Lab, index: &Index, number: u64) -> Option<ChunkPlace> {
+    let place = index.frames.get(number)?;
+    let target = index.heads[place.lane].lane as usize;
+    let names = index.file_names("n_r", place);
+    let bytes = names.iter().map(|name| run.read(target, name)).find(|bytes| !bytes.is_empty())?;
+    let file = ReadFile::of_bytes(&bytes).ok()?;
+    let data = file.dataset("/entry/data/data").ok()?;
+    let in_file = if lab.storing == Storing::Growing { number } else { number % lab.frames_per_file };
+    let found = data.chunk(&[in_file, 0]).ok()??;
+    let flag = file.dataset("/entry/recorder/flag").ok()?.numbers().ok()?;
+    (flag.get(in_file as usize) == Some(&0)).then_some(found)
+}
+
+/// Frames that are acknowledged and can't be found by readers of HDF5, or not where they are.
+fn not_found(run: &Run, lab: &Lab) -> Vec<u64> {
+    let index = run.index(Trust::Acknowledged);
+    let is_wrong = |number: &u64| {
+        let place = index.frames.get(*number).expect("it is there");
+        let found = indexed(run, lab, &index, *number);
+        found.is_none_or(|found| {
+            (found.offset, found.bytes) != (place.extent.offset, u64::from(place.extent.length))
+        })
+    };
+    index.frames.iter().map(|(number, _)| number).filter(is_wrong).collect()
+}
+
+#[test]
+fn every_acknowledged_frame_of_a_recorder_that_dies_is_in_the_index_of_its_file() {
+    for lab in labs() {
+        let mut seen = 0;
+        for seed in 0..40 {
+            let run = lab.run(Nanos(Seed(seed).named("moment").stream().below(400_000)));
+            run.targets.iter().for_each(Simulated::kill);
+            assert_eq!(not_found(&run, &lab), Vec::<u64>::new(), "{:?} seed {seed}", lab.storing);
+            let index = run.index(Trust::Acknowledged);
+            assert_eq!(run.wrong(&index, &lab.pattern()), Vec::<u64>::new(), "{:?} seed {seed}", lab.storing);
+            seen += index.frames.len();
+        }
+        assert!(
+            seen > 1000,
+            "{:?}: only {seen} frames were recorded: the moments are too early",
+            lab.storing
+        );
+    }
+}
+
+#[test]
+fn a_recording_that_ends_has_all_its_frames_in_files_that_are_closed() {
+    for lab in labs() {
+        let run = lab.run(Nanos::MAX);
+        let stored = run.index(Trust::Acknowledged).frames.len() as u64;
+        assert_eq!((stored + run.ring.books().lost(), run.due), (120, 120), "{:?}", lab.storing);
+        assert_eq!(not_found(&run, &lab), Vec::<u64>::new(), "{:?}", lab.storing);
+    }
+}

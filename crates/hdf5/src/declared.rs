@@ -1,0 +1,50 @@
+//! What the declarations say, to be held against the header: expressions of C, and their values here.
+
+use std::mem::{offset_of, size_of};
+
+use crate::ffi;
+
+macro_rules! structure {
+    ($all:ident, $name:ident: $($field:ident)*) => {
+        $all.push((concat!("sizeof(", stringify!($name), ")"), size_of::<ffi::$name>() as u64));
+        $($all.push((
+            concat!("offsetof(", stringify!($name), ", ", stringify!($field), ")"),
+            offset_of!(ffi::$name, $field) as u64,
+        ));)*
+    };
+}
+
+macro_rules! constants {
+    ($all:ident: $($name:ident)*) => {
+        $($all.push((stringify!($name), ffi::$name as u64));)*
+    };
+}
+
+/// Sizes, offsets and constants as they are declared here, by what a C compiler is to be asked for them.
+#[doc(hidden)]
+#[expect(clippy::cast_sign_loss, reason = "none of them is below zero")]
+pub fn declared() -> Vec<(&'static str, u64)> {
+    let mut all = Vec::new();
+    structure!(all, H5FD_t: driver_id cls fileno access_flags feature_flags maxaddr base_addr threshold alignment paged_aggr);
+    structure!(
+        all,
+        H5FD_class_t: version value name maxaddr fc_degree terminate sb_size sb_encode sb_decode fapl_size fapl_get fapl_copy fapl_free dxpl_size dxpl_copy dxpl_free open close cmp query get_type_map alloc free get_eoa set_eoa get_eof get_handle read write read_vector write_vector read_selection write_selection flush truncate lock unlock del ctl fl_map
+    );
+    structure!(all, H5E_error2_t: cls_id maj_num min_num line func_name file_name desc);
+    constants!(
+        all: H5F_ACC_RDONLY H5F_ACC_RDWR H5F_ACC_TRUNC H5F_SCOPE_LOCAL H5F_LIBVER_V110 H5F_FSPACE_STRATEGY_NONE
+        H5F_CLOSE_WEAK H5P_DEFAULT H5E_DEFAULT H5E_WALK_UPWARD H5S_SCALAR H5S_ALL H5S_SELECT_SET H5S_UNLIMITED
+        H5T_VARIABLE H5T_CSET_UTF8 H5D_ALLOC_TIME_INCR H5Z_FLAG_OPTIONAL HADDR_UNDEF H5FD_CLASS_VERSION
+        H5FD_MEM_DRAW H5FD_FEAT_SUPPORTS_SWMR_IO
+    );
+    all.push(("H5_VERS_MAJOR * 10000 + H5_VERS_MINOR * 100 + H5_VERS_RELEASE", version()));
+    all
+}
+
+/// Of the library that is linked.
+fn version() -> u64 {
+    let [mut major, mut minor, mut release] = [0; 3];
+    // SAFETY: three numbers to be filled.
+    unsafe { ffi::H5get_libversion(&raw mut major, &raw mut minor, &raw mut release) };
+    u64::from(major * 10_000 + minor * 100 + release)
+}
