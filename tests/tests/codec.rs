@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use nilometer_codec::{Bitshuffle, ElementSize, Method, byte_offset};
+use nilometer_codec::{ChunkCodec, Compression, ElementSize, Method, ZstdLevel, byte_offset};
 use nilometer_model::{Data, DataKind, Instrument, Picture, PixelType, Seed};
 use nilometer_recording::{cbf, instrument::Content};
 use nilometer_tests::{python, root};
@@ -27,6 +27,13 @@ fn elements(seed: u64, size: ElementSize, count: usize) -> Vec<u8> {
     (0..count).map(element).flat_map(|value| value.to_le_bytes()[..size.bytes()].to_vec()).collect()
 }
 
+fn encoded(compression: Compression, size: ElementSize, elements: &[u8]) -> Vec<u8> {
+    let mut chunk = vec![0; compression.most_bytes(elements.len())];
+    let length = ChunkCodec::new(compression, size).encode(elements, &mut chunk);
+    chunk.truncate(length.expect("whole elements, and room for them"));
+    chunk
+}
+
 #[test]
 fn hdf5_reads_our_chunks_and_we_read_its() {
     let directory = tempfile::tempdir().expect("a temporary directory");
@@ -38,8 +45,7 @@ fn hdf5_reads_our_chunks_and_we_read_its() {
     let cases = || ElementSize::ALL.into_iter().flat_map(|size| counts.map(|count| (count, size)));
     for (count, size) in cases() {
         let raw = elements(count as u64, size, count);
-        let mut chunk = Vec::new();
-        Bitshuffle::new(size).encode(&raw, &mut chunk).expect("whole elements");
+        let chunk = encoded(Compression::BitshuffleLz4, size, &raw);
         fs::write(path(count, size, "raw"), &raw).expect("room");
         fs::write(path(count, size, "ours"), chunk).expect("room");
     }
@@ -49,9 +55,9 @@ fn hdf5_reads_our_chunks_and_we_read_its() {
         let raw = fs::read(path(count, size, "raw")).expect("written above");
         let chunk = fs::read(path(count, size, "theirs")).expect("the other side wrote it");
         for method in Method::all() {
+            let mut codec = ChunkCodec::with_method(Compression::BitshuffleLz4, size, method);
             let mut back = vec![0; raw.len()];
-            let decoded = Bitshuffle::with_method(size, method).decode(&chunk, &mut back);
-            assert_eq!(decoded, Ok(()), "{count} elements of {size:?}");
+            assert_eq!(codec.decode(&chunk, &mut back), Ok(()), "{count} elements of {size:?}");
             assert!(back == raw, "{count} elements of {size:?} by {method:?}");
         }
     }
