@@ -93,20 +93,22 @@ impl Compression {
 
     /// The most bytes that a chunk of so many bytes of elements takes. With so much room, no encoder runs out of it.
     pub fn most_bytes(self, length: usize) -> usize {
-        let blocks = |size: usize, bound: fn(usize) -> usize| {
-            let last = length % size;
-            let whole = length / size * (BLOCK_HEADER + bound(size));
-            // What is not in blocks at the end stands there as it is, which takes less than its bound.
-            HEADER + whole + BLOCK_HEADER + bound(last)
-        };
         match self {
             Compression::None => length,
             Compression::Lz4 => HEADER + length + length.div_ceil(lz4_filter::BLOCK) * BLOCK_HEADER,
             Compression::Zstd(_) => zstd_safe::compress_bound(length),
-            Compression::BitshuffleLz4 => blocks(bitshuffle::LZ4_BLOCK, lz4_bound),
-            Compression::BitshuffleZstd(_) => blocks(bitshuffle::ZSTD_BLOCK, zstd_safe::compress_bound),
+            Compression::BitshuffleLz4 => blocks(length, bitshuffle::LZ4_BLOCK, lz4_bound),
+            Compression::BitshuffleZstd(_) => {
+                blocks(length, bitshuffle::ZSTD_BLOCK, zstd_safe::compress_bound)
+            }
         }
     }
+}
+
+/// The most bytes of a chunk in blocks of this size, each of which takes what `bound` says of it. What is in no block at
+/// the end stands there as it is, which takes less than its bound.
+fn blocks(length: usize, size: usize, bound: fn(usize) -> usize) -> usize {
+    HEADER + length / size * (BLOCK_HEADER + bound(size)) + BLOCK_HEADER + bound(length % size)
 }
 
 /// As it is written by a user: `bszstd:5`.
