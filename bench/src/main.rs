@@ -10,6 +10,7 @@
 
 mod bare;
 mod between;
+mod codecs;
 mod contest;
 mod data;
 mod host;
@@ -37,7 +38,9 @@ mod walk;
 
 use std::process::ExitCode;
 
+use codecs::Codec;
 use contest::{Outcome, Stop};
+use nilometer_model::PixelType;
 
 /// What is compared under one name. A new comparison is its own file and a line here.
 struct Comparison {
@@ -45,7 +48,7 @@ struct Comparison {
     run: fn(&Stop) -> anyhow::Result<Outcome>,
 }
 
-const COMPARISONS: [Comparison; 28] = [
+const COMPARISONS: [Comparison; 38] = [
     Comparison { name: "read-4k-sync", run: read_sync::run },
     Comparison { name: "read-4k-uring", run: read_uring::run },
     Comparison { name: "stream-1m-buffered", run: stream::buffered },
@@ -70,6 +73,28 @@ const COMPARISONS: [Comparison; 28] = [
     Comparison { name: "mount", run: mount::chunks },
     Comparison { name: "mount-one", run: mount::one_file },
     Comparison { name: "data", run: data::run },
+    Comparison { name: "codecs-bits-32", run: |stop| codecs::run(Codec::Bits, PixelType::Uint32, stop) },
+    Comparison { name: "codecs-bits-16", run: |stop| codecs::run(Codec::Bits, PixelType::Uint16, stop) },
+    Comparison {
+        name: "codecs-bslz4-32",
+        run: |stop| codecs::run(Codec::BitshuffleLz4, PixelType::Uint32, stop),
+    },
+    Comparison {
+        name: "codecs-bslz4-16",
+        run: |stop| codecs::run(Codec::BitshuffleLz4, PixelType::Uint16, stop),
+    },
+    Comparison {
+        name: "codecs-bszstd-32",
+        run: |stop| codecs::run(Codec::BitshuffleZstd, PixelType::Uint32, stop),
+    },
+    Comparison {
+        name: "codecs-bszstd-16",
+        run: |stop| codecs::run(Codec::BitshuffleZstd, PixelType::Uint16, stop),
+    },
+    Comparison { name: "codecs-lz4-32", run: |stop| codecs::run(Codec::Lz4, PixelType::Uint32, stop) },
+    Comparison { name: "codecs-lz4-16", run: |stop| codecs::run(Codec::Lz4, PixelType::Uint16, stop) },
+    Comparison { name: "codecs-zstd-32", run: |stop| codecs::run(Codec::Zstd, PixelType::Uint32, stop) },
+    Comparison { name: "codecs-zstd-16", run: |stop| codecs::run(Codec::Zstd, PixelType::Uint16, stop) },
     Comparison { name: "tally", run: tally::run },
     Comparison { name: "between", run: between::run },
     Comparison { name: "start-up", run: start_up::run },

@@ -2,10 +2,15 @@
 
 codec.py bitshuffle DIR   each NAME.SIZE.raw (unsigned integers of SIZE bytes) must be what HDF5 reads from the chunk
                           NAME.SIZE.ours by filter 32008; its own chunk goes to NAME.SIZE.theirs
+codec.py filters DIR      for each line of cases.jsonl, {name, compression, level, filter, cd_values, type, shape}: a dataset
+                          of such frames with hdf5plugin's compression must store that filter and those values; NAME.raw
+                          must be the frame that HDF5 reads from the chunk NAME.ours, bit for bit; its own chunk goes to
+                          NAME.theirs
 codec.py cbf DIR          each NAME.raw (int32) must be the pixels that fabio reads from NAME.ours.cbf, HEIGHT x WIDTH as
                           there, none of them above the Count_cutoff of the header, whose values it prints; its own file
                           goes to NAME.theirs.cbf
 """
+import json
 import pathlib
 import sys
 
@@ -34,6 +39,43 @@ def bitshuffle(directory):
         print(path.name)
 
 
+def options(compression, level):
+    """What a user of hdf5plugin gives to create_dataset."""
+    import hdf5plugin
+
+    return {"none": lambda: {},
+            "lz4": hdf5plugin.LZ4,
+            "zstd": lambda: hdf5plugin.Zstd(clevel=level),
+            "bslz4": hdf5plugin.Bitshuffle,
+            "bszstd": lambda: hdf5plugin.Bitshuffle(cname="zstd", clevel=level)}[compression]()
+
+
+def filters(directory):
+    import h5py
+
+    for case in map(json.loads, (directory / "cases.jsonl").read_text().splitlines()):
+        path = directory / case["name"]
+        shape = tuple(case["shape"])
+        frame = numpy.fromfile(f"{path}.raw", "<" + case["type"]).reshape(shape)
+        place = (1,) + (0,) * len(shape)
+        with h5py.File("memory", "w", driver="core", backing_store=False) as file:
+            def dataset(name):
+                return file.create_dataset(name, (2,) + shape, frame.dtype, chunks=(1,) + shape,
+                                           **options(case["compression"], case["level"]))
+
+            ours = dataset("ours")
+            pipeline = ours.id.get_create_plist()
+            stored = [pipeline.get_filter(index) for index in range(pipeline.get_nfilters())]
+            said = [] if case["filter"] is None else [(case["filter"], tuple(case["cd_values"]))]
+            assert [(number, values) for number, _, values, _ in stored] == said, f"{path}: it stores {stored}"
+            ours.id.write_direct_chunk(place, pathlib.Path(f"{path}.ours").read_bytes())
+            assert ours[1].tobytes() == frame.tobytes(), f"{path}: the filter reads another frame"
+            theirs = dataset("theirs")
+            theirs[1] = frame
+            pathlib.Path(f"{path}.theirs").write_bytes(theirs.id.read_direct_chunk(place)[1])
+        print(case["name"])
+
+
 def cbf(directory):
     import fabio
 
@@ -48,4 +90,4 @@ def cbf(directory):
         print(path.name, *image.data.shape, *values, sep=", ")
 
 
-{"bitshuffle": bitshuffle, "cbf": cbf}[sys.argv[1]](pathlib.Path(sys.argv[2]))
+{"bitshuffle": bitshuffle, "filters": filters, "cbf": cbf}[sys.argv[1]](pathlib.Path(sys.argv[2]))

@@ -1,8 +1,9 @@
-//! Codecs and formats against programs that no one here wrote: HDF5 with its bitshuffle filter, and fabio.
+//! Codecs and formats against programs that no one here wrote: HDF5 with its bitshuffle filter and with those of
+//! hdf5plugin, and fabio.
 
 use std::{fs, path::Path};
 
-use nilometer_codec::{Bitshuffle, ElementSize, Method, byte_offset};
+use nilometer_codec::{ChunkCodec, Compression, ElementSize, Method, ZstdLevel, byte_offset};
 use nilometer_model::{Data, DataKind, Instrument, Picture, PixelType, Seed};
 use nilometer_recording::{cbf, instrument::Content};
 use nilometer_tests::{python, root};
@@ -27,6 +28,13 @@ fn elements(seed: u64, size: ElementSize, count: usize) -> Vec<u8> {
     (0..count).map(element).flat_map(|value| value.to_le_bytes()[..size.bytes()].to_vec()).collect()
 }
 
+fn encoded(compression: Compression, size: ElementSize, elements: &[u8]) -> Vec<u8> {
+    let mut chunk = vec![0; compression.most_bytes(elements.len())];
+    let length = ChunkCodec::new(compression, size).encode(elements, &mut chunk);
+    chunk.truncate(length.expect("whole elements, and room for them"));
+    chunk
+}
+
 #[test]
 fn hdf5_reads_our_chunks_and_we_read_its() {
     let directory = tempfile::tempdir().expect("a temporary directory");
@@ -38,8 +46,7 @@ fn hdf5_reads_our_chunks_and_we_read_its() {
     let cases = || ElementSize::ALL.into_iter().flat_map(|size| counts.map(|count| (count, size)));
     for (count, size) in cases() {
         let raw = elements(count as u64, size, count);
-        let mut chunk = Vec::new();
-        Bitshuffle::new(size).encode(&raw, &mut chunk).expect("whole elements");
+        let chunk = encoded(Compression::BitshuffleLz4, size, &raw);
         fs::write(path(count, size, "raw"), &raw).expect("room");
         fs::write(path(count, size, "ours"), chunk).expect("room");
     }
@@ -49,10 +56,85 @@ fn hdf5_reads_our_chunks_and_we_read_its() {
         let raw = fs::read(path(count, size, "raw")).expect("written above");
         let chunk = fs::read(path(count, size, "theirs")).expect("the other side wrote it");
         for method in Method::all() {
+            let mut codec = ChunkCodec::with_method(Compression::BitshuffleLz4, size, method);
             let mut back = vec![0; raw.len()];
-            let decoded = Bitshuffle::with_method(size, method).decode(&chunk, &mut back);
-            assert_eq!(decoded, Ok(()), "{count} elements of {size:?}");
+            assert_eq!(codec.decode(&chunk, &mut back), Ok(()), "{count} elements of {size:?}");
             assert!(back == raw, "{count} elements of {size:?} by {method:?}");
+        }
+    }
+}
+
+/// A frame that is compressed by us and by a filter of HDF5.
+struct FilterCase {
+    compression: Compression,
+    /// As `NumPy` writes the type of an element.
+    kind: &'static str,
+    shape: &'static [usize],
+}
+
+impl FilterCase {
+    /// Each compression, those with levels at two, with each type and shape: one element, not quite a group, odd edges,
+    /// not quite and more than blocks of 8 and of 32 KiB.
+    fn all() -> Vec<Self> {
+        let kinds = ["u1", "i1", "u2", "i2", "u4", "i4", "f4", "u8", "i8", "f8"];
+        let shapes: [&[usize]; 7] = [&[1], &[7], &[1, 9], &[13, 31], &[3, 17, 41], &[128, 64], &[161, 257]];
+        let fast = Compression::ALL.into_iter().filter_map(|known| known.at_level(ZstdLevel::FASTEST));
+        let compressions: Vec<Compression> = Compression::ALL.into_iter().chain(fast).collect();
+        let mut cases = Vec::new();
+        for compression in compressions {
+            for kind in kinds {
+                cases.extend(shapes.iter().map(|shape| FilterCase { compression, kind, shape }));
+            }
+        }
+        cases
+    }
+
+    fn name(&self) -> String {
+        let shape: Vec<String> = self.shape.iter().map(ToString::to_string).collect();
+        format!("{}.{}.{}", self.compression, self.kind, shape.join("x"))
+    }
+
+    fn size(&self) -> ElementSize {
+        let bytes = self.kind[1..].parse().expect("a digit");
+        ElementSize::of(bytes).expect("there are codecs for it")
+    }
+
+    fn elements(&self) -> Vec<u8> {
+        elements(1, self.size(), self.shape.iter().product())
+    }
+
+    fn line(&self) -> String {
+        let case = serde_json::json!({
+            "name": self.name(), "compression": self.compression.word(), "filter": self.compression.filter(),
+            "level": self.compression.level().map(ZstdLevel::get),
+            "cd_values": self.compression.cd_values(self.size()), "type": self.kind, "shape": self.shape,
+        });
+        format!("{case}\n")
+    }
+}
+
+#[test]
+fn hdf5plugin_reads_our_chunks_of_every_filter_and_we_read_its() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let path = |case: &FilterCase, suffix: &str| directory.path().join(format!("{}.{suffix}", case.name()));
+    let cases = FilterCase::all();
+    for case in &cases {
+        let raw = case.elements();
+        fs::write(path(case, "ours"), encoded(case.compression, case.size(), &raw)).expect("room");
+        fs::write(path(case, "raw"), raw).expect("room");
+    }
+    let lines: String = cases.iter().map(FilterCase::line).collect();
+    fs::write(directory.path().join("cases.jsonl"), lines).expect("room");
+    let Some(read) = other_side("filters", &["h5py", "hdf5plugin"], directory.path()) else { return };
+    assert_eq!(read.lines().count(), cases.len(), "{read}");
+    for case in &cases {
+        let raw = case.elements();
+        let chunk = fs::read(path(case, "theirs")).expect("the other side wrote it");
+        for method in Method::all() {
+            let mut codec = ChunkCodec::with_method(case.compression, case.size(), method);
+            let mut back = vec![0; raw.len()];
+            assert_eq!(codec.decode(&chunk, &mut back), Ok(()), "{}", case.name());
+            assert!(back == raw, "{} by {method:?}", case.name());
         }
     }
 }

@@ -1,20 +1,29 @@
 //! Compressed pixels, exactly as detectors and HDF5 filters frame them: bytes in, bytes out, no I/O.
 //!
-//! - [`Bitshuffle`]: bit transposition and LZ4, the chunks of HDF5 filter 32008 and of the DECTRIS stream;
+//! - [`ChunkCodec`]: the chunks of HDF5 datasets by each [`Compression`]: LZ4 (filter 32004), Zstandard (32015), and these
+//!   behind a transposition of bits (32008); those with LZ4 are also what the DECTRIS stream has;
 //! - [`byte_offset`]: differences of pixels, as Pilatus writes them into CBF files.
 //!
 //! Decoders are given the room to decode into, so that no number in a file decides how much memory is taken, and
-//! answer any bytes with pixels or an error. Unsafe code stands in the AVX2 half of the bit transposition alone.
+//! answer any bytes with pixels or an error. Unsafe code stands in the AVX2 and AVX-512 parts of the bit
+//! transposition alone; LZ4 and Zstandard are the C libraries, through the safe interfaces of the crates lz4 and zstd-safe.
 
 #![deny(unsafe_code)]
 
-pub mod bitshuffle;
+mod bitshuffle;
+mod block;
 pub mod byte_offset;
+mod chunk;
+mod compression;
 mod element;
+mod frame;
+mod lz4_filter;
 mod transpose;
 
-pub use bitshuffle::Bitshuffle;
+pub use chunk::ChunkCodec;
+pub use compression::{Compression, UnknownCompression, ZstdLevel};
 pub use element::ElementSize;
+pub use frame::uncompressed_bytes;
 pub use transpose::Method;
 
 /// Compressed bytes that can't be what they should be, or elements that can't be compressed.
@@ -52,13 +61,25 @@ pub enum CodecError {
         /// Bytes of an element.
         element: usize,
     },
-    /// A block that LZ4 can't decompress to its size.
+    /// Blocks that hold nothing, where there is something to be held.
+    #[error("has blocks of 0 B")]
+    EmptyBlocks,
+    /// A block that can't be decompressed to its size.
     #[error("block {block} at byte {at} is damaged")]
     Block {
         /// From 0.
         block: usize,
         /// Where it begins.
         at: usize,
+    },
+    /// No frame of Zstandard, or one that can't be decompressed to its size.
+    #[error("is no frame of Zstandard, or a damaged one")]
+    Frame,
+    /// What is compressed has no room where it is to go.
+    #[error("does not fit into {room} B")]
+    Room {
+        /// Bytes there are for it.
+        room: usize,
     },
     /// A pixel beyond 32 bits.
     #[error("pixel {pixel} is beyond 32 bits")]

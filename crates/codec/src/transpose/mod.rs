@@ -8,6 +8,8 @@
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
 mod scalar;
 
 use crate::ElementSize;
@@ -20,6 +22,9 @@ pub enum Method {
     /// Thirty-two bytes at a time.
     #[cfg(target_arch = "x86_64")]
     Avx2(avx2::Avx2),
+    /// Sixty-four bytes at a time.
+    #[cfg(target_arch = "x86_64")]
+    Avx512(avx512::Avx512),
 }
 
 impl Method {
@@ -33,6 +38,8 @@ impl Method {
         let mut methods = vec![Method::Scalar];
         #[cfg(target_arch = "x86_64")]
         methods.extend(avx2::Avx2::detect().map(Method::Avx2));
+        #[cfg(target_arch = "x86_64")]
+        methods.extend(avx512::Avx512::detect().map(Method::Avx512));
         methods
     }
 
@@ -46,6 +53,8 @@ impl Method {
             Method::Scalar => 0,
             #[cfg(target_arch = "x86_64")]
             Method::Avx2(avx2) => avx2.split(elements, size, rows),
+            #[cfg(target_arch = "x86_64")]
+            Method::Avx512(avx512) => avx512.split(elements, size, rows),
         };
         scalar::split(elements, size, rows, done);
     }
@@ -60,6 +69,8 @@ impl Method {
             Method::Scalar => 0,
             #[cfg(target_arch = "x86_64")]
             Method::Avx2(avx2) => avx2.join(rows, size, elements, scratch),
+            #[cfg(target_arch = "x86_64")]
+            Method::Avx512(avx512) => avx512.join(rows, size, elements),
         };
         scalar::join(rows, size, elements, done);
     }
@@ -94,13 +105,22 @@ mod tests {
         let methods = Method::all();
         assert!(matches!(methods[0], Method::Scalar));
         #[cfg(target_arch = "x86_64")]
-        assert_eq!(methods.len() == 2, std::is_x86_feature_detected!("avx2"));
+        {
+            let there = |found: fn(&Method) -> bool| methods.iter().any(found);
+            let avx512 =
+                std::is_x86_feature_detected!("avx512f") && std::is_x86_feature_detected!("avx512bw");
+            assert_eq!(
+                there(|method| matches!(method, Method::Avx2(_))),
+                std::is_x86_feature_detected!("avx2")
+            );
+            assert_eq!(there(|method| matches!(method, Method::Avx512(_))), avx512);
+        }
     }
 
     #[test]
     fn nothing_and_the_shortest_blocks_come_back_too() {
         for (method, size) in Method::all().into_iter().flat_map(|m| ElementSize::ALL.map(|size| (m, size))) {
-            for groups in [0, 1, 2, 31, 32, 33] {
+            for groups in [0, 1, 2, 7, 8, 9, 31, 32, 33] {
                 let block: Vec<u8> =
                     (0..8 * groups * size.bytes()).map(|byte| (byte * 37 % 251) as u8).collect();
                 let (mut rows, mut back) = (vec![1; block.len()], vec![1; block.len()]);

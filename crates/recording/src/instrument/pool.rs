@@ -10,7 +10,7 @@ use std::{
     thread,
 };
 
-use nilometer_codec::{Bitshuffle, ElementSize};
+use nilometer_codec::{ChunkCodec, Compression, ElementSize};
 use nilometer_model::{Data, PixelType};
 
 use super::{
@@ -139,10 +139,11 @@ impl FramePool {
 /// part of a pixel is left out.
 pub(super) fn compressed_bytes(pixels: &[u8], unit: usize) -> usize {
     let element = ElementSize::of(unit as u64).unwrap_or(ElementSize::One);
-    let mut chunk = Vec::with_capacity(pixels.len() / 2);
     let whole = &pixels[..pixels.len() / element.bytes() * element.bytes()];
-    Bitshuffle::new(element).encode(whole, &mut chunk).expect("these are whole pixels");
-    chunk.len()
+    let compression = Compression::BitshuffleLz4;
+    let mut chunk = vec![0; compression.most_bytes(whole.len())];
+    let size = ChunkCodec::new(compression, element).encode(whole, &mut chunk);
+    size.expect("these are whole pixels, and there is room for them")
 }
 
 /// Does `work` for 0 to `count` - 1 on all processors; the results are in order.
