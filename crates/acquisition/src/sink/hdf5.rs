@@ -2,12 +2,12 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use nilometer_codec::{Bitshuffle, ElementSize};
+use nilometer_codec::{ChunkCodec, ElementSize};
 use nilometer_hdf5::tree::{
     DatasetContent, FrameColumn, FrameFilter, FramesShape, NumberType, TreeDataset, TreeGroup, TreeNode,
 };
 use nilometer_model::{Format, FrameCompression, Instrument, Nanos, PixelType};
-use nilometer_recording::{chunk, journal::Encoding};
+use nilometer_recording::{chunk::compression_of, journal::Encoding};
 use nilometer_storage::buffer::ALIGNMENT;
 
 use super::FrameEncoder;
@@ -111,14 +111,9 @@ fn number_type(pixel: PixelType) -> Option<NumberType> {
 }
 
 fn filter(compression: FrameCompression, element: ElementSize) -> Option<FrameFilter> {
-    let size = element.bytes() as u32;
-    match compression {
-        FrameCompression::None => None,
-        FrameCompression::Bslz4 => Some(FrameFilter { number: 32008, values: vec![0, 4, size, 0, 2] }),
-        FrameCompression::Bszstd => Some(FrameFilter { number: 32008, values: vec![0, 4, size, 0, 3, 1] }),
-        FrameCompression::Lz4 => Some(FrameFilter { number: 32004, values: vec![] }),
-        FrameCompression::Zstd => Some(FrameFilter { number: 32015, values: vec![1] }),
-    }
+    let compression = compression_of(compression);
+    let number = compression.filter()?.into();
+    Some(FrameFilter { number, values: compression.cd_values(element) })
 }
 
 fn tree(shape: FramesShape) -> TreeGroup {
@@ -148,7 +143,7 @@ pub(super) struct ChunkEncoder {
     element: ElementSize,
     frame_size: u64,
     /// Working memory, one for each thread that asks.
-    codecs: Mutex<Vec<Bitshuffle>>,
+    codecs: Mutex<Vec<ChunkCodec>>,
 }
 
 impl FrameEncoder for ChunkEncoder {
@@ -158,17 +153,18 @@ impl FrameEncoder for ChunkEncoder {
 
     /// Whole pages, so that it is written past the cache.
     fn length_max(&self) -> usize {
-        (chunk::length_max(self.compression, self.frame_size) as usize).next_multiple_of(ALIGNMENT)
+        let most = compression_of(self.compression).most_bytes(self.frame_size as usize);
+        most.next_multiple_of(ALIGNMENT)
     }
 
-    fn encode(&self, _number: u64, slot: &[u8], scratch: &mut Vec<u8>, into: &mut [u8]) -> u32 {
+    fn encode(&self, _number: u64, slot: &[u8], _scratch: &mut Vec<u8>, into: &mut [u8]) -> u32 {
         let codecs = || self.codecs.lock().unwrap_or_else(PoisonError::into_inner);
         let codec = codecs().pop();
-        let mut codec = codec.unwrap_or_else(|| Bitshuffle::new(self.element));
-        scratch.clear();
-        codec.encode(&slot[..self.frame_size as usize], scratch).expect("frames are whole pixels");
-        into[..scratch.len()].copy_from_slice(scratch);
+        let mut codec =
+            codec.unwrap_or_else(|| ChunkCodec::new(compression_of(self.compression), self.element));
+        let frame = &slot[..self.frame_size as usize];
+        let length = codec.encode(frame, into).expect("frames are whole pixels, and there is room for the longest");
         codecs().push(codec);
-        scratch.len() as u32
+        length as u32
     }
 }
