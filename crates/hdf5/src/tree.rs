@@ -314,6 +314,43 @@ impl TreeGroup {
         self.with(name, TreeNode::Group(group))
     }
 
+    /// Puts a member at a path below this group, in place of what is there: groups on the way are made as NXcollection, and
+    /// what is on the way and no group gives way too. Empty parts of the path and dots count for nothing.
+    pub fn put(&mut self, path: &str, node: TreeNode) {
+        let mut parts = path.split('/').filter(|part| !matches!(*part, "" | "." | ".."));
+        let Some(last) = parts.next_back() else { return };
+        let group = parts.fold(self, TreeGroup::group_named);
+        match group.members.iter_mut().find(|(name, _)| name == last) {
+            Some((_, there)) => *there = node,
+            None => group.members.push((last.into(), node)),
+        }
+    }
+
+    fn group_named(&mut self, name: &str) -> &mut TreeGroup {
+        let is_one = |(member, node): &(String, TreeNode)| member == name && matches!(node, TreeNode::Group(_));
+        if !self.members.iter().any(is_one) {
+            self.members.retain(|(member, _)| member != name);
+            self.members.push((name.into(), TreeNode::Group(TreeGroup::nexus("NXcollection"))));
+        }
+        let groups = self.members.iter_mut().filter_map(|(member, node)| match node {
+            TreeNode::Group(group) if member == name => Some(group),
+            _ => None,
+        });
+        groups.last().expect("it was made if it was not there")
+    }
+
+    /// What is at a path below this group.
+    pub fn find(&self, path: &str) -> Option<&TreeNode> {
+        let path = path.trim_start_matches('/');
+        let (first, rest) = path.split_once('/').unwrap_or((path, ""));
+        let (_, node) = self.members.iter().find(|(name, _)| name == first)?;
+        match (rest, node) {
+            ("", node) => Some(node),
+            (rest, TreeNode::Group(group)) => group.find(rest),
+            _ => None,
+        }
+    }
+
     /// With one more dataset that is there from the start.
     #[must_use]
     pub fn value(self, name: &str, value: impl Into<TreeValue>) -> Self {

@@ -1,0 +1,27 @@
+//! What a detector's file says of its frames, in the words of NeXus: from a description to a tree, before the first frame.
+//!
+//! - [`nxmx`]: by the application definition NXmx, which programs of crystallography read;
+//! - [`nexus_plain`]: NXentry, NXdata and NXdetector, for cameras and whatever has no sensor of silicon;
+//! - [`closing`]: what is known behind the last frame, the end and the totals.
+//!
+//! The definitions are those of <https://manual.nexusformat.org> (NXDL 2024.02 and later).
+
+mod description;
+mod mx;
+mod plain;
+mod recorder;
+mod stated;
+
+#[cfg(test)]
+mod tests;
+
+pub use description::{BeamCenter, DetectorDescription, PixelSize};
+pub use mx::nxmx;
+pub use plain::nexus_plain;
+pub use recorder::{RecorderColumn, RecordingTotals, closing};
+
+/// Where the frames are. The detector has a soft link to them: their `@signal` of before is one that a definition knows in
+/// NXdata alone, and a hard link would show it at the detector too.
+pub const FRAMES_PATH: &str = "/entry/data/data";
+/// Where the recorder says of each frame what became of it.
+pub const RECORDER_PATH: &str = "/entry/instrument/nilometer";

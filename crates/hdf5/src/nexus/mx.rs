@@ -1,0 +1,196 @@
+//! A crystallography detector's file by the application definition NXmx (nexusformat/definitions, `applications/NXmx.nxdl.xml`).
+//!
+//! Where pixels are follows from a chain of translations, each of which names the one that it stands on:
+//!
+//! ```text
+//! fast_pixel_direction, slow_pixel_direction   -> corner                       -> distance         -> .
+//! from a pixel to the next                        from the beam to the corner     along the beam      the sample
+//! ```
+//!
+//! In the frame of McStas, which NeXus uses, z goes with the beam, y up, and x to the left of who looks along the beam. A
+//! detector that is upright and seen from the sample counts columns to the right and rows downwards: along -x and -y. Links
+//! of the chain that were not stated are left out of it.
+
+use super::{
+    FRAMES_PATH,
+    description::{DetectorDescription, PixelSize},
+    recorder::recorder_group,
+    stated::{Stated, demanded_number, demanded_text, measured, user_values},
+};
+use crate::tree::{DatasetContent, NumberArray, NumberType, TreeDataset, TreeGroup, TreeNode, TreeValue};
+
+const DISTANCE: &str = "/entry/instrument/detector/transformations/distance";
+const CORNER: &str = "/entry/instrument/detector/transformations/corner";
+/// The chain ends.
+const NOTHING: &str = ".";
+/// In words, for who reads the file.
+const UPRIGHT: &str =
+    "the detector is upright and square to the beam: fast_pixel_direction and slow_pixel_direction";
+const TO_THE_RIGHT: [f64; 3] = [-1.0, 0.0, 0.0];
+const DOWNWARDS: [f64; 3] = [0.0, -1.0, 0.0];
+const WITH_THE_BEAM: [f64; 3] = [0.0, 0.0, 1.0];
+
+/// The tree of a detector's file by NXmx: `/entry` with data, instrument, sample and source, and what the recorder says of
+/// each frame. See [`DetectorDescription`] for what is not stated.
+pub fn nxmx(detector: &DetectorDescription) -> TreeGroup {
+    let estimated = detector.end_estimated.as_ref().unwrap_or(&detector.start_time);
+    let sample = TreeGroup::nexus("NXsample")
+        .stated("name", Some(demanded_text(detector.sample.as_ref())))
+        .value("depends_on", NOTHING);
+    let source = TreeGroup::nexus("NXsource").stated("name", Some(demanded_text(detector.source.as_ref())));
+    let entry = entry(detector)
+        .value("definition", "NXmx")
+        .value("end_time_estimated", estimated.as_str())
+        .group("instrument", instrument(detector))
+        .group("data", data_group(detector))
+        .group("sample", sample)
+        .group("source", source);
+    root(with_user_values(entry, detector))
+}
+
+/// What every tree has at the top.
+pub(super) fn root(entry: TreeGroup) -> TreeGroup {
+    TreeGroup::nexus("NXroot")
+        .attribute("default", "entry")
+        .attribute("creator", "nilometer")
+        .attribute("creator_version", env!("CARGO_PKG_VERSION"))
+        .group("entry", entry)
+}
+
+/// An entry with what it is called, and when it begins.
+pub(super) fn entry(detector: &DetectorDescription) -> TreeGroup {
+    TreeGroup::nexus("NXentry")
+        .attribute("default", "data")
+        .stated_text("title", detector.title.as_ref())
+        .value("start_time", detector.start_time.as_str())
+}
+
+/// With the user's own values, if there are any.
+pub(super) fn with_user_values(entry: TreeGroup, detector: &DetectorDescription) -> TreeGroup {
+    match user_values(&detector.metadata) {
+        Some(values) => entry.group("metadata", values),
+        None => entry,
+    }
+}
+
+/// The frames to plot: by today's attributes of the group, and the field's own of before.
+pub(super) fn data_group(detector: &DetectorDescription) -> TreeGroup {
+    let rank = 1 + detector.scan.len() + detector.shape.len();
+    TreeGroup::nexus("NXdata")
+        .attribute("signal", "data")
+        .attribute("axes", TreeValue::Texts(vec![NOTHING.into(); rank]))
+        .with("data", TreeNode::Dataset(frames(detector)))
+}
+
+fn frames(detector: &DetectorDescription) -> TreeDataset {
+    TreeDataset::of(DatasetContent::Frames(detector.frames_shape()))
+        .attribute("signal", NumberArray::int(1))
+        .attribute("target", FRAMES_PATH)
+}
+
+/// What is said of a detector whatever it is: its frames, times and what it counts to.
+pub(super) fn detector_group(detector: &DetectorDescription) -> TreeGroup {
+    let uint = |number: u64| TreeDataset::value(NumberArray::uint(number));
+    TreeGroup::nexus("NXdetector")
+        .with("data", TreeNode::SoftLink(FRAMES_PATH.into()))
+        .value("local_name", detector.name.as_str())
+        .stated_text("description", detector.description.as_ref())
+        .stated_number("count_time", detector.count_time, "s")
+        .stated_number("frame_time", detector.frame_time, "s")
+        .stated("bit_depth_readout", detector.bit_depth.map(|bits| uint(bits.into())))
+        .stated("saturation_value", detector.saturation.map(uint))
+        .stated_number("distance", detector.distance, "m")
+        .stated_number("beam_center_x", detector.beam_center.map(|center| center.x), "pixel")
+        .stated_number("beam_center_y", detector.beam_center.map(|center| center.y), "pixel")
+        .stated_number("x_pixel_size", detector.pixel_size.map(|size| size.fast), "m")
+        .stated_number("y_pixel_size", detector.pixel_size.map(|size| size.slow), "m")
+        .stated("pixel_mask", pixel_mask(detector))
+}
+
+/// Nothing if it is not a mask of this detector's frames.
+fn pixel_mask(detector: &DetectorDescription) -> Option<TreeDataset> {
+    let bytes = detector.pixel_mask.as_ref()?.iter().flat_map(|bits| bits.to_le_bytes()).collect();
+    let mask = NumberArray { element: NumberType::Uint32, shape: detector.shape.clone(), bytes };
+    mask.is_whole().then(|| TreeDataset::value(mask))
+}
+
+fn instrument(detector: &DetectorDescription) -> TreeGroup {
+    let beam = TreeGroup::nexus("NXbeam")
+        .stated("incident_wavelength", Some(demanded_number(detector.wavelength, "angstrom")));
+    TreeGroup::nexus("NXinstrument")
+        .stated("name", Some(demanded_text(detector.instrument.as_ref())))
+        .group("beam", beam)
+        .group("detector", mx_detector(detector))
+        .group("nilometer", recorder_group(detector.frames, not_stated(detector), vec![UPRIGHT.into()]))
+}
+
+fn mx_detector(detector: &DetectorDescription) -> TreeGroup {
+    let group = detector_group(detector)
+        .stated("sensor_material", Some(demanded_text(detector.sensor_material.as_ref())))
+        .stated("sensor_thickness", Some(demanded_number(detector.sensor_thickness, "m")))
+        .value("depends_on", on_distance(detector))
+        .group("module", module(detector));
+    let distance =
+        detector.distance.map(|distance| translation(measured(distance, "m"), WITH_THE_BEAM, NOTHING));
+    let transformations =
+        TreeGroup::nexus("NXtransformations").stated("distance", distance).stated("corner", corner(detector));
+    if transformations.members.is_empty() { group } else { group.group("transformations", transformations) }
+}
+
+/// What the detector stands on.
+fn on_distance(detector: &DetectorDescription) -> &'static str {
+    if detector.distance.is_some() { DISTANCE } else { NOTHING }
+}
+
+/// All of a frame as one module: gaps between the modules of a detector are pixels of its frames.
+fn module(detector: &DetectorDescription) -> TreeGroup {
+    let origin = vec![0; detector.shape.len()];
+    let size: Vec<i64> =
+        detector.shape.iter().map(|pixels| i64::try_from(*pixels).unwrap_or(i64::MAX)).collect();
+    let below = if corner(detector).is_some() { CORNER } else { on_distance(detector) };
+    let fast = demanded_number(detector.pixel_size.map(|size| size.fast), "m");
+    let slow = demanded_number(detector.pixel_size.map(|size| size.slow), "m");
+    TreeGroup::nexus("NXdetector_module")
+        .value("data_origin", NumberArray::ints(&origin))
+        .value("data_size", NumberArray::ints(&size))
+        .stated("fast_pixel_direction", Some(translation(fast, TO_THE_RIGHT, below)))
+        .stated("slow_pixel_direction", Some(translation(slow, DOWNWARDS, below)))
+}
+
+/// From the beam to the corner of the first pixel. It could be `module_offset`, but the name ends as that of an offset to a
+/// field does, which validators then miss.
+fn corner(detector: &DetectorDescription) -> Option<TreeDataset> {
+    let PixelSize { fast, slow } = detector.pixel_size?;
+    let center = detector.beam_center?;
+    let x = center.x * fast;
+    let y = center.y * slow;
+    let length = x.hypot(y);
+    let vector = if length > 0.0 { [x / length, y / length, 0.0] } else { [1.0, 0.0, 0.0] };
+    Some(translation(measured(length, "m"), vector, on_distance(detector)))
+}
+
+/// The paths of values that NXmx demands and that were not stated.
+fn not_stated(detector: &DetectorDescription) -> Vec<String> {
+    let demanded = [
+        ("/entry/end_time_estimated", detector.end_estimated.is_some()),
+        ("/entry/sample/name", detector.sample.is_some()),
+        ("/entry/source/name", detector.source.is_some()),
+        ("/entry/instrument/name", detector.instrument.is_some()),
+        ("/entry/instrument/beam/incident_wavelength", detector.wavelength.is_some()),
+        ("/entry/instrument/detector/sensor_material", detector.sensor_material.is_some()),
+        ("/entry/instrument/detector/sensor_thickness", detector.sensor_thickness.is_some()),
+        ("/entry/instrument/detector/module/fast_pixel_direction", detector.pixel_size.is_some()),
+        ("/entry/instrument/detector/module/slow_pixel_direction", detector.pixel_size.is_some()),
+    ];
+    demanded.into_iter().filter(|(_, stated)| !stated).map(|(path, _)| path.into()).collect()
+}
+
+/// A link of the chain.
+fn translation(length: TreeDataset, vector: [f64; 3], below: &str) -> TreeDataset {
+    length
+        .attribute("transformation_type", "translation")
+        .attribute("vector", NumberArray::floats(&vector))
+        .attribute("offset", NumberArray::floats(&[0.0; 3]))
+        .attribute("offset_units", "m")
+        .attribute("depends_on", below)
+}

@@ -1,0 +1,55 @@
+//! Values as far as they are stated: what is not is left out, or says so where a definition demands a value.
+
+use crate::tree::{NumberArray, TreeDataset, TreeGroup, TreeNode, TreeValue};
+
+/// What a text says that is demanded and was not stated.
+pub(super) const NOT_STATED: &str = "not stated";
+
+/// Adding values to groups.
+pub(super) trait Stated: Sized {
+    /// A dataset, if there is one.
+    fn stated(self, name: &str, dataset: Option<TreeDataset>) -> Self;
+
+    /// A text, if there is one.
+    fn stated_text(self, name: &str, text: Option<&String>) -> Self {
+        self.stated(name, text.map(|text| TreeDataset::value(text.as_str())))
+    }
+
+    /// A number with its unit, if there is one.
+    fn stated_number(self, name: &str, number: Option<f64>, units: &str) -> Self {
+        self.stated(name, number.map(|number| measured(number, units)))
+    }
+}
+
+impl Stated for TreeGroup {
+    fn stated(self, name: &str, dataset: Option<TreeDataset>) -> Self {
+        match dataset {
+            Some(dataset) => self.with(name, TreeNode::Dataset(dataset)),
+            None => self,
+        }
+    }
+}
+
+/// A number with its unit.
+pub(super) fn measured(number: f64, units: &str) -> TreeDataset {
+    TreeDataset::value(NumberArray::float(number)).attribute("units", units)
+}
+
+/// A text that has to be there.
+pub(super) fn demanded_text(text: Option<&String>) -> TreeDataset {
+    TreeDataset::value(text.map_or(NOT_STATED, String::as_str))
+}
+
+/// A number that has to be there: not a number if it was not stated, which no program can take for one that was.
+pub(super) fn demanded_number(number: Option<f64>, units: &str) -> TreeDataset {
+    measured(number.unwrap_or(f64::NAN), units)
+}
+
+/// The user's own values as a group; a slash in a name makes groups, and of two with a name the later stays.
+pub(super) fn user_values(values: &[(String, TreeValue)]) -> Option<TreeGroup> {
+    let mut group = TreeGroup::nexus("NXcollection");
+    for (name, value) in values {
+        group.put(name, TreeNode::Dataset(TreeDataset::value(value.clone())));
+    }
+    (!values.is_empty()).then_some(group)
+}

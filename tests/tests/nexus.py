@@ -1,0 +1,79 @@
+"""Whether programs that no one here wrote take an HDF5 file as NeXus: prints a line for each problem, nothing if there is none.
+
+nexus.py nxmx FILE     as NXmx: pynx validate (pynxtools), and the geometry as nxmx of Diamond reads it, beside what follows
+nexus.py plot FILE     the default plot: h5py follows @default and @signal, old and new, and silx finds the same dataset
+"""
+import pathlib
+import subprocess
+import sys
+
+import h5py
+import numpy
+import nxmx
+import silx.io.nxdata
+
+# pixel_mask is a field of NXmx itself; pynxtools 0.16 takes the end of the name for that of a mask of a field `pixel`.
+NO_PROBLEM = "Reserved suffix '_mask' was used in /entry/instrument/detector/pixel_mask, but there is no associated field pixel."
+
+
+def main(check, path):
+    checks = [validated, geometry, plotted] if check == "nxmx" else [plotted]
+    for each in checks:
+        for problem in each(path):
+            print(f"{each.__name__}: {problem}")
+
+
+def validated(path):
+    pynx = pathlib.Path(sys.executable).parent / "pynx"
+    done = subprocess.run([pynx, "validate", path], capture_output=True, text=True)
+    said = [line.removeprefix("WARNING: ") for line in (done.stdout + done.stderr).splitlines() if line]
+    problems = [line for line in said if line != NO_PROBLEM and not line.endswith("application definition.")]
+    if not any("application definition" in line for line in said):
+        yield "no word of a definition"
+    if any("NOT valid" in line for line in said) and not problems and NO_PROBLEM not in said:
+        yield "not valid"
+    yield from problems
+
+
+def geometry(path):
+    """Where the corner of the first pixel is follows from the chain, and has to be where beam centre and distance put it."""
+    with h5py.File(path) as file:
+        entry = nxmx.NXmx(file).entries[0]
+        if entry.definition != "NXmx":
+            yield f"definition {entry.definition}"
+        detector = entry.instruments[0].detectors[0]
+        module = detector.modules[0]
+        if list(module.data_size) != list(file["entry/data/data"].shape[1:]):
+            yield f"a module of {list(module.data_size)} pixels"
+        if detector.beam_center_x is None or detector.distance is None:
+            return
+        chain = nxmx.get_dependency_chain(module.fast_pixel_direction)
+        corner = nxmx.get_cumulative_transformation(chain[1:])[0][:3, 3]
+        fast, slow = (file[f"entry/instrument/detector/{axis}_pixel_size"][()] * 1e3 for axis in "xy")
+        expected = [detector.beam_center_x.magnitude * fast, detector.beam_center_y.magnitude * slow,
+                    detector.distance.to("mm").magnitude]
+        if not numpy.allclose(corner, expected):
+            yield f"the first pixel is at {corner}, not at {expected} mm"
+
+
+def plotted(path):
+    with h5py.File(path) as file:
+        group = file
+        while "signal" not in group.attrs:
+            if "default" not in group.attrs:
+                yield f"{group.name} has neither @default nor @signal"
+                return
+            group = group[group.attrs["default"]]
+        signal = group[group.attrs["signal"]]
+        old = [name for name, field in group.items() if field.attrs.get("signal") == 1]
+        if old != [group.attrs["signal"]]:
+            yield f"@signal=1 at {old}"
+        default = silx.io.nxdata.get_default(file, validate=True)
+        if default is None or not default.is_valid:
+            yield f"silx finds no plot: {default and default.issues}"
+        elif default.signal.name != signal.name:
+            yield f"silx plots {default.signal.name}, h5py finds {signal.name}"
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2])
