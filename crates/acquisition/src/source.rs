@@ -129,7 +129,8 @@ impl Source {
     fn deliver(&mut self, now: Nanos, due: Nanos, mut slot: Buffer) {
         self.lateness.add(now.since(due).0);
         (self.fill)(self.number, &mut slot);
-        self.filled.push(Frame { number: self.number, due, data: slot, packed: None, encoded: None });
+        let number = self.number;
+        self.filled.push(Frame { number, due, arrived: now, data: slot, packed: None, encoded: None });
         self.number += 1;
     }
 

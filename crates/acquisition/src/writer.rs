@@ -183,18 +183,18 @@ impl<S: DerefMut<Target: Sink>> Writer<S> {
     }
 
     /// The next frame that the sink can have.
-    fn ready(&mut self) -> Option<Frame> {
+    fn ready(&mut self, now: Nanos) -> Option<Frame> {
         match &mut self.encode {
             None if self.told.is_some() => None,
             None => self.taken.pop_front(),
-            Some(encode) => encode.next(),
+            Some(encode) => encode.next(now),
         }
     }
 
     /// Frames go on to the sink, and before that to where they are encoded; whether one did.
-    fn hand_on(&mut self) -> bool {
+    fn hand_on(&mut self, now: Nanos) -> bool {
         if self.sink.has_room()
-            && let Some(frame) = self.ready()
+            && let Some(frame) = self.ready(now)
         {
             self.sink.submit(frame);
             return true;
@@ -288,7 +288,7 @@ impl<S: DerefMut<Target: Sink>> Workload for Writer<S> {
             if self.state == State::Finishing {
                 return if self.sink.is_finished() { Step::Done } else { Step::Wait(self.sink.wait(now)) };
             }
-            if self.hand_on() || self.tell() {
+            if self.hand_on(now) || self.tell() {
                 continue;
             }
             match self.take(now) {

@@ -53,6 +53,23 @@ const WRITE_MAX: usize = 64 << 10;
 /// Of the superblock, version 3.
 const SUPERBLOCK: usize = 48;
 
+/// What is added to a complete file, so that a reader finds a whole file whenever the writing ends: first what is new, where
+/// nothing was before, then the superblock with the new end, then what was there and leads to it now. The library itself
+/// keeps such an order only while readers watch, and then it adds no objects.
+#[derive(Debug, Default)]
+struct Addition {
+    /// Room that was given to metadata since it began.
+    fresh: Vec<Range<u64>>,
+    /// What was written since, by offsets: how many bytes.
+    touched: BTreeMap<u64, usize>,
+}
+
+impl Addition {
+    fn is_fresh(&self, offset: u64) -> bool {
+        self.fresh.iter().any(|room| room.contains(&offset))
+    }
+}
+
 /// What of a file is in memory: all but the frames.
 #[derive(Debug, Default)]
 pub(crate) struct FileImage {
@@ -68,6 +85,8 @@ pub(crate) struct FileImage {
     /// As the library wrote it last.
     superblock: Vec<u8>,
     writes: VecDeque<FileWrite>,
+    /// What is added to a file that is complete: its writes are queued when all is known.
+    addition: Option<Addition>,
 }
 
 impl FileImage {
@@ -97,6 +116,9 @@ impl FileImage {
         }
         let offset = self.arena.start;
         self.arena.start += bytes;
+        if let Some(addition) = &mut self.addition {
+            addition.fresh.push(offset..self.arena.start);
+        }
         offset
     }
 
@@ -142,6 +164,17 @@ impl FileImage {
         if bytes.is_empty() {
             return;
         }
+        if let Some(addition) = &mut self.addition {
+            let length = addition.touched.entry(offset).or_default();
+            *length = bytes.len().max(*length);
+            return;
+        }
+        for (piece, bytes) in (0..).zip(bytes.chunks(WRITE_MAX)) {
+            self.queue_piece(offset + piece * WRITE_MAX as u64, bytes);
+        }
+    }
+
+    fn queue_piece(&mut self, offset: u64, bytes: &[u8]) {
         if let Some(last) = self.writes.back_mut()
             && last.offset + last.bytes.len() as u64 == offset
             && last.bytes.len() + bytes.len() <= WRITE_MAX
@@ -164,6 +197,31 @@ impl FileImage {
         let checksum = unsafe { H5_checksum_metadata(superblock.as_ptr().cast(), SUPERBLOCK - 4, 0) };
         superblock[44..48].copy_from_slice(&checksum.to_le_bytes());
         self.queue(0, &superblock, 0);
+    }
+
+    /// What is written from now on is added to a file that is complete.
+    pub(crate) fn begin_addition(&mut self) {
+        self.addition = Some(Addition::default());
+    }
+
+    /// All of it is known: it is queued.
+    pub(crate) fn queue_addition(&mut self) {
+        let Some(addition) = self.addition.take() else { return };
+        let (fresh, changed): (Vec<_>, Vec<_>) =
+            addition.touched.iter().partition(|(offset, _)| addition.is_fresh(**offset));
+        for (offset, length) in fresh {
+            self.queue_again(*offset, *length);
+        }
+        self.queue_superblock();
+        for (offset, length) in changed {
+            self.queue_again(*offset, *length);
+        }
+    }
+
+    fn queue_again(&mut self, offset: u64, length: usize) {
+        let mut bytes = vec![0; length];
+        self.read(offset, &mut bytes);
+        self.queue(offset, &bytes, 0);
     }
 
     /// What is to be written next.

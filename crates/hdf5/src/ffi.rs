@@ -121,6 +121,7 @@ pub type H5E_walk2_t = unsafe extern "C" fn(c_uint, *const H5E_error2_t, *mut c_
 unsafe extern "C" {
     pub static H5P_CLS_FILE_CREATE_ID_g: hid_t;
     pub static H5P_CLS_FILE_ACCESS_ID_g: hid_t;
+    pub static H5P_CLS_GROUP_CREATE_ID_g: hid_t;
     pub static H5P_CLS_DATASET_CREATE_ID_g: hid_t;
     pub static H5P_CLS_DATASET_ACCESS_ID_g: hid_t;
     pub static H5T_C_S1_g: hid_t;
@@ -145,6 +146,8 @@ unsafe extern "C" {
     pub fn H5Pcreate(class: hid_t) -> hid_t;
     pub fn H5Pset_libver_bounds(fapl: hid_t, low: c_int, high: c_int) -> herr_t;
     pub fn H5Pset_driver(fapl: hid_t, driver: hid_t, info: *const c_void) -> herr_t;
+    pub fn H5Pset_link_phase_change(gcpl: hid_t, compact: c_uint, dense: c_uint) -> herr_t;
+    pub fn H5Pset_attr_phase_change(ocpl: hid_t, compact: c_uint, dense: c_uint) -> herr_t;
     pub fn H5Pset_file_space_strategy(
         fcpl: hid_t,
         strategy: c_int,

@@ -6,7 +6,7 @@ use crate::{
     FileWrite, Hdf5Error,
     driver::{self, CHUNK_IN_PLACE, FileImage, SharedImage, while_opening},
     ffi::{self, H5P_DEFAULT},
-    handle::{Handle, PropertyClass, checked, name, number_type, properties, space},
+    handle::{Handle, PropertyClass, checked, keep_in_object, name, number_type, properties, space},
     plant::{self, Planted, run_of},
     tree::{FrameColumn, FramesShape, NumberType, TreeGroup, WriteTime},
 };
@@ -67,6 +67,7 @@ impl FrameFile {
         let image = SharedImage::default();
         let name = name(label)?;
         let creation = properties(PropertyClass::FileCreation)?;
+        keep_in_object(&creation, true)?;
         let access = access()?;
         // SAFETY: identifiers that are open, and a text that ends with zero.
         let file = unsafe {
@@ -246,13 +247,15 @@ impl FrameFile {
         let FrameFile { planted, file, image, name, .. } = self;
         drop(planted);
         close(file)?;
+        driver::lock(&image).queue_superblock();
+        driver::lock(&image).begin_addition();
         let access = access()?;
         // SAFETY: an identifier that is open, and a text that ends with zero.
         let open = || unsafe { ffi::H5Fopen(name.as_ptr(), ffi::H5F_ACC_RDWR, access.id()) };
         let file = Handle::of(while_opening(&image, open), || "open it again".into())?;
         Planted::default().group(file.id(), "", tree, WriteTime::Closing)?;
         close(file)?;
-        driver::lock(&image).queue_superblock();
+        driver::lock(&image).queue_addition();
         Ok(ClosedFile { image })
     }
 }

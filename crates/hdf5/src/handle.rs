@@ -83,6 +83,7 @@ pub(crate) fn number_type(element: NumberType) -> hid_t {
 pub(crate) enum PropertyClass {
     FileCreation,
     FileAccess,
+    GroupCreation,
     DatasetCreation,
     DatasetAccess,
 }
@@ -94,11 +95,28 @@ pub(crate) fn properties(class: PropertyClass) -> Result<Handle, Hdf5Error> {
         ffi::H5Pcreate(match class {
             PropertyClass::FileCreation => ffi::H5P_CLS_FILE_CREATE_ID_g,
             PropertyClass::FileAccess => ffi::H5P_CLS_FILE_ACCESS_ID_g,
+            PropertyClass::GroupCreation => ffi::H5P_CLS_GROUP_CREATE_ID_g,
             PropertyClass::DatasetCreation => ffi::H5P_CLS_DATASET_CREATE_ID_g,
             PropertyClass::DatasetAccess => ffi::H5P_CLS_DATASET_ACCESS_ID_g,
         })
     };
     Handle::of(id, || "make a property list".into())
+}
+
+/// More links and attributes than any object has here are kept in the object itself. Then one block changes when one is
+/// added, and a reader finds a whole object whenever the writing ends; an index of them would be several blocks.
+const COMPACT: u32 = 60_000;
+
+/// Of an object that is a group, or is none.
+pub(crate) fn keep_in_object(properties: &Handle, is_group: bool) -> Result<(), Hdf5Error> {
+    let what = || "choose how links and attributes are kept".to_owned();
+    // SAFETY: an identifier that is open.
+    unsafe {
+        if is_group {
+            checked(ffi::H5Pset_link_phase_change(properties.id(), COMPACT, 0), what)?;
+        }
+        checked(ffi::H5Pset_attr_phase_change(properties.id(), COMPACT, 0), what)
+    }
 }
 
 /// A space of these dimensions, which may grow to those: as far as they like where it is `None`.

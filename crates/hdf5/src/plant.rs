@@ -5,7 +5,7 @@ use std::ffi::{c_char, c_void};
 use crate::{
     Hdf5Error,
     ffi::{self, H5P_DEFAULT, H5S_UNLIMITED, hid_t},
-    handle::{Handle, PropertyClass, checked, name, number_type, properties, space},
+    handle::{Handle, PropertyClass, checked, keep_in_object, name, number_type, properties, space},
     tree::{
         DatasetContent, FrameColumn, FramesShape, NumberArray, TreeAttribute, TreeDataset, TreeGroup,
         TreeNode, TreeValue, VirtualDataset, WriteTime,
@@ -161,8 +161,10 @@ fn made_or_opened(at: hid_t, path: &str, member: &str, when: WriteTime) -> Resul
         return open(at, path, member);
     }
     let text = name(member)?;
+    let creation = properties(PropertyClass::GroupCreation)?;
+    keep_in_object(&creation, true)?;
     // SAFETY: a text that ends with zero.
-    let id = unsafe { ffi::H5Gcreate2(at, text.as_ptr(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT) };
+    let id = unsafe { ffi::H5Gcreate2(at, text.as_ptr(), H5P_DEFAULT, creation.id(), H5P_DEFAULT) };
     Handle::of(id, || format!("make the group {path}"))
 }
 
@@ -276,13 +278,20 @@ fn created(
 
 fn value_dataset(at: hid_t, path: &str, member: &str, value: &TreeValue) -> Result<Handle, Hdf5Error> {
     let value = Prepared::of(value, path)?;
-    let handle = created(at, path, member, value.kind(), &value.space, H5P_DEFAULT, H5P_DEFAULT)?;
+    let creation = dataset_properties()?;
+    let handle = created(at, path, member, value.kind(), &value.space, creation.id(), H5P_DEFAULT)?;
     // SAFETY: a value as type and space say.
     let status = unsafe {
         ffi::H5Dwrite(handle.id(), value.kind(), ffi::H5S_ALL, ffi::H5S_ALL, H5P_DEFAULT, value.pointer())
     };
     checked(status, || format!("write {path}"))?;
     Ok(handle)
+}
+
+fn dataset_properties() -> Result<Handle, Hdf5Error> {
+    let creation = properties(PropertyClass::DatasetCreation)?;
+    keep_in_object(&creation, false)?;
+    Ok(creation)
 }
 
 fn frames_dataset(at: hid_t, path: &str, member: &str, shape: &FramesShape) -> Result<Handle, Hdf5Error> {
@@ -295,7 +304,7 @@ fn frames_dataset(at: hid_t, path: &str, member: &str, shape: &FramesShape) -> R
         maxima[0] = H5S_UNLIMITED;
         space(&dimensions, Some(&maxima))?
     };
-    let creation = properties(PropertyClass::DatasetCreation)?;
+    let creation = dataset_properties()?;
     let access = properties(PropertyClass::DatasetAccess)?;
     let kind = number_type(shape.element);
     // SAFETY: so many dimensions, and a fill value of the type.
@@ -339,7 +348,7 @@ fn fill_value(
 
 fn column_dataset(at: hid_t, path: &str, member: &str, column: &FrameColumn) -> Result<Handle, Hdf5Error> {
     let what = || format!("describe the dataset {path}");
-    let creation = properties(PropertyClass::DatasetCreation)?;
+    let creation = dataset_properties()?;
     let access = properties(PropertyClass::DatasetAccess)?;
     let kind = number_type(column.element);
     // SAFETY: one dimension, and a fill value of the type.
@@ -358,7 +367,7 @@ fn virtual_dataset(
     member: &str,
     dataset: &VirtualDataset,
 ) -> Result<Handle, Hdf5Error> {
-    let creation = properties(PropertyClass::DatasetCreation)?;
+    let creation = dataset_properties()?;
     let kind = number_type(dataset.element);
     let whole = space(&dataset.shape, None)?;
     fill_value(&creation, kind, dataset.element.bytes(), dataset.fill.as_deref(), path)?;

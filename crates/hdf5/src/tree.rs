@@ -327,7 +327,8 @@ impl TreeGroup {
     }
 
     fn group_named(&mut self, name: &str) -> &mut TreeGroup {
-        let is_one = |(member, node): &(String, TreeNode)| member == name && matches!(node, TreeNode::Group(_));
+        let is_one =
+            |(member, node): &(String, TreeNode)| member == name && matches!(node, TreeNode::Group(_));
         if !self.members.iter().any(is_one) {
             self.members.retain(|(member, _)| member != name);
             self.members.push((name.into(), TreeNode::Group(TreeGroup::nexus("NXcollection"))));

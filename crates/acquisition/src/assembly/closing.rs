@@ -73,6 +73,7 @@ impl Assembly {
         let frame = Frame {
             number: self.first,
             due: now,
+            arrived: now,
             data: block.data,
             packed: Some(Box::new(packed)),
             encoded: None,

@@ -53,7 +53,14 @@ impl Fed {
         while self.number < FRAMES {
             self.ring.put(now, &mut frames, &mut self.spares, false);
             let Some(data) = self.spares.pop() else { break };
-            frames.push(Frame { number: self.number, due: now, data, packed: None, encoded: None });
+            frames.push(Frame {
+                number: self.number,
+                due: now,
+                arrived: now,
+                data,
+                packed: None,
+                encoded: None,
+            });
             self.number += 1;
         }
         self.ring.put(now, &mut frames, &mut self.spares, false);

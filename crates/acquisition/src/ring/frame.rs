@@ -13,6 +13,8 @@ pub struct Frame {
     pub number: u64,
     /// When the instrument delivered it.
     pub due: Nanos,
+    /// When all of it was there.
+    pub arrived: Nanos,
     /// Its slot: the frame's bytes, and room up to the slot's size.
     pub data: Buffer,
     /// What it was put together from, if from packets.

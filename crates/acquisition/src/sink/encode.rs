@@ -16,6 +16,7 @@ use std::{
     thread,
 };
 
+use nilometer_model::Nanos;
 use nilometer_storage::{Arena, Buffer, engine::Wake, process::Usage};
 
 use crate::Frame;
@@ -30,6 +31,8 @@ pub struct Encoded {
     pub length: u32,
     /// What they are.
     pub encoding: Encoding,
+    /// When they were there, as far as the lane saw it.
+    pub finished: Nanos,
 }
 
 /// Makes other bytes of a frame. Pure: any number of threads may ask one.
@@ -117,7 +120,7 @@ impl Shared {
 
 fn encoded(encoder: &dyn FrameEncoder, frame: Frame, mut into: Buffer, scratch: &mut Vec<u8>) -> Frame {
     let length = encoder.encode(frame.number, &frame.data, scratch, &mut into);
-    let stored = Encoded { bytes: into, length, encoding: encoder.encoding() };
+    let stored = Encoded { bytes: into, length, encoding: encoder.encoding(), finished: Nanos(0) };
     Frame { encoded: Some(Box::new(stored)), ..frame }
 }
 
@@ -181,11 +184,15 @@ impl EncodeStage {
     }
 
     /// The next frame, if it is encoded.
-    pub(crate) fn next(&mut self) -> Option<Frame> {
+    pub(crate) fn next(&mut self, now: Nanos) -> Option<Frame> {
         let ready = &mut self.shared.lock().ready;
         let at = ready.iter().position(|(order, _)| *order == self.first)?;
         self.first += 1;
-        Some(ready.swap_remove(at).1)
+        let (_, mut frame) = ready.swap_remove(at);
+        if let Some(encoded) = &mut frame.encoded {
+            encoded.finished = now;
+        }
+        Some(frame)
     }
 
     /// What was written in place of a frame, or will not be, is not needed any more.
@@ -233,8 +240,6 @@ impl Debug for EncodeStage {
 
 #[cfg(test)]
 mod tests {
-    use nilometer_model::Nanos;
-
     use super::*;
 
     /// The first byte, twice. The first frames take longest.
@@ -261,7 +266,7 @@ mod tests {
     fn frame(number: u64) -> Frame {
         let mut data = Buffer::alone(8);
         data.fill(number as u8);
-        Frame { number, due: Nanos(number), data, packed: None, encoded: None }
+        Frame { number, due: Nanos(number), arrived: Nanos(number), data, packed: None, encoded: None }
     }
 
     #[test]
@@ -274,7 +279,7 @@ mod tests {
                     stage.submit(frame(submitted));
                     submitted += 1;
                 }
-                let Some(mut frame) = stage.next() else { continue };
+                let Some(mut frame) = stage.next(Nanos(0)) else { continue };
                 let encoded = frame.encoded.as_ref().expect("it is encoded");
                 assert_eq!(encoded.bytes[..], [frame.number as u8; 2]);
                 stage.strip(&mut frame);

@@ -1,22 +1,22 @@
-//! Frames as chunks of HDF5 datasets: what the file of a recording has in it, and how chunks are made.
+//! Frames as chunks of HDF5 datasets: what the files of a recording have in them, and how chunks are made.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use nilometer_codec::{ChunkCodec, ElementSize};
-use nilometer_hdf5::tree::{
-    DatasetContent, FrameColumn, FrameFilter, FramesShape, NumberType, TreeDataset, TreeGroup, TreeNode,
+use nilometer_hdf5::{
+    nexus::{DetectorDescription, FRAMES_PATH, RECORDER_PATH, nexus_plain, nxmx},
+    tree::{FrameFilter, NumberType, TreeGroup},
 };
-use nilometer_model::{Format, FrameCompression, Instrument, Nanos, PixelType};
+use nilometer_model::{DataKind, Format, FrameCompression, Instrument, Moment, PixelType};
 use nilometer_recording::{chunk::compression_of, journal::Encoding};
 use nilometer_storage::buffer::ALIGNMENT;
 
 use super::FrameEncoder;
-use crate::Frame;
 
 /// What the HDF5 files of a recording have in them.
 #[derive(Debug, Clone)]
 pub struct Hdf5Layout {
-    /// All of it.
+    /// All that is there before the first frame.
     pub tree: Arc<TreeGroup>,
     /// How frames are compressed.
     pub compression: FrameCompression,
@@ -24,68 +24,50 @@ pub struct Hdf5Layout {
     pub element: ElementSize,
     /// Bytes of a frame.
     pub frame_size: u64,
+    /// When the clock of the recording began.
+    pub start: Moment,
 }
 
-/// What is kept of each frame beside it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ColumnKind {
-    /// Whether it is there and whole.
-    Flag,
-    /// Packets that are missing in it.
-    Missing,
-    /// When it was due, since the recording began.
-    Due,
-    /// When it was written.
-    Written,
-}
-
-impl ColumnKind {
-    const ALL: [(ColumnKind, &'static str); 4] = [
-        (ColumnKind::Flag, "flag"),
-        (ColumnKind::Missing, "missing"),
-        (ColumnKind::Due, "due"),
-        (ColumnKind::Written, "written"),
-    ];
-
-    pub(super) fn of(key: &str) -> Option<Self> {
-        ColumnKind::ALL.into_iter().find(|(_, name)| *name == key).map(|(kind, _)| kind)
-    }
-
-    pub(super) fn value(self, frame: &Frame, written: Nanos) -> i64 {
-        let gaps = frame.packed.iter().flat_map(|packed| &packed.gaps);
-        let missing: u64 = gaps.map(|gap| gap.count).sum();
-        match self {
-            ColumnKind::Flag => i64::from(missing > 0) * 2,
-            ColumnKind::Missing => missing.cast_signed(),
-            ColumnKind::Due => frame.due.0.cast_signed(),
-            ColumnKind::Written => written.0.cast_signed(),
-        }
-    }
-}
+/// Where the frames are in such a file.
+pub const FRAMES_IN_FILE: &str = FRAMES_PATH;
+/// Where the recorder says there what became of each.
+pub const RECORDER_IN_FILE: &str = RECORDER_PATH;
 
 impl Hdf5Layout {
-    /// The files of an instrument whose frames are to be stored so; none if they are to be stored otherwise.
-    pub fn of(instrument: &Instrument) -> Option<Self> {
+    /// The files of an instrument whose frames are to be stored so, in a recording whose clock began at `start`; none if
+    /// they are to be stored otherwise.
+    ///
+    /// A photon-counting detector's are described as NXmx asks, all others as NeXus does.
+    pub fn of(instrument: &Instrument, start: Moment) -> Option<Self> {
         if instrument.recording.format != Format::Hdf5 {
             return None;
         }
         let compression = instrument.recording.compression.unwrap_or_default();
-        Self::of_frames(instrument.pixel, &instrument.shape, compression)
+        let described = described(instrument, compression, start)?;
+        let counts = matches!(instrument.data.kind, DataKind::Diffraction) && instrument.shape.len() == 2;
+        let tree = if counts { nxmx(&described) } else { nexus_plain(&described) };
+        Self::with_tree(&described, tree, compression, start)
     }
 
-    /// The files of such frames; none if their pixels are no whole bytes.
+    fn with_tree(
+        described: &DetectorDescription,
+        tree: TreeGroup,
+        compression: FrameCompression,
+        start: Moment,
+    ) -> Option<Self> {
+        let element = ElementSize::of(described.element.bytes() as u64)?;
+        let frame_size = described.frames_shape().frame_size();
+        Some(Hdf5Layout { tree: Arc::new(tree), compression, element, frame_size, start })
+    }
+
+    /// The files of such frames, of which nothing else is known; none if their pixels are no whole bytes.
     pub fn of_frames(pixel: PixelType, shape: &[u64], compression: FrameCompression) -> Option<Self> {
+        let start = Moment::default();
         let number = number_type(pixel)?;
-        let element = ElementSize::of(number.bytes() as u64)?;
-        let shape = FramesShape {
-            element: number,
-            frame: shape.to_vec(),
-            scan: Vec::new(),
-            filter: filter(compression, element),
-            fill: None,
-        };
-        let frame_size = shape.frame_size();
-        Some(Hdf5Layout { tree: Arc::new(tree(shape)), compression, element, frame_size })
+        let described = DetectorDescription::new("frames", &start.to_string(), number, shape);
+        let filter = filter(compression, ElementSize::of(number.bytes() as u64)?);
+        let described = DetectorDescription { filter, ..described };
+        Self::with_tree(&described, nexus_plain(&described), compression, start)
     }
 
     /// What makes chunks of frames, if they are compressed.
@@ -98,6 +80,26 @@ impl Hdf5Layout {
             codecs: Mutex::default(),
         })
     }
+}
+
+/// What an instrument's file says of it.
+fn described(
+    instrument: &Instrument,
+    compression: FrameCompression,
+    start: Moment,
+) -> Option<DetectorDescription> {
+    let number = number_type(instrument.pixel)?;
+    let described = DetectorDescription::new(&instrument.name, &start.to_string(), number, &instrument.shape);
+    let cbf = instrument.cbf;
+    Some(DetectorDescription {
+        filter: filter(compression, ElementSize::of(number.bytes() as u64)?),
+        description: Some(instrument.title.clone()),
+        frame_time: Some(instrument.frame_rate.period().seconds()),
+        count_time: cbf.exposure_time.map(|time| time.seconds()),
+        wavelength: cbf.wavelength.map(|length| length.angstrom()),
+        distance: cbf.detector_distance.map(|length| length.metres()),
+        ..described
+    })
 }
 
 fn number_type(pixel: PixelType) -> Option<NumberType> {
@@ -114,26 +116,6 @@ fn filter(compression: FrameCompression, element: ElementSize) -> Option<FrameFi
     let compression = compression_of(compression);
     let number = compression.filter()?.into();
     Some(FrameFilter { number, values: compression.cd_values(element) })
-}
-
-fn tree(shape: FramesShape) -> TreeGroup {
-    let column = |key: &str, element, fill: &[u8]| {
-        let column = FrameColumn { key: key.into(), element, fill: fill.into() };
-        TreeNode::Dataset(TreeDataset::of(DatasetContent::Column(column)))
-    };
-    let data = TreeGroup::nexus("NXdata")
-        .attribute("signal", "data")
-        .with("data", TreeNode::Dataset(TreeDataset::of(DatasetContent::Frames(shape))));
-    let recorder = TreeGroup::nexus("NXcollection")
-        .with("flag", column("flag", NumberType::Uint8, &[1]))
-        .with("missing", column("missing", NumberType::Uint32, &[0; 4]))
-        .with("due", column("due", NumberType::Int64, &[255; 8]))
-        .with("written", column("written", NumberType::Int64, &[255; 8]));
-    let entry = TreeGroup::nexus("NXentry")
-        .attribute("default", "data")
-        .group("data", data)
-        .group("recorder", recorder);
-    TreeGroup::default().attribute("default", "entry").group("entry", entry)
 }
 
 /// Makes chunks of frames.
@@ -163,7 +145,8 @@ impl FrameEncoder for ChunkEncoder {
         let mut codec =
             codec.unwrap_or_else(|| ChunkCodec::new(compression_of(self.compression), self.element));
         let frame = &slot[..self.frame_size as usize];
-        let length = codec.encode(frame, into).expect("frames are whole pixels, and there is room for the longest");
+        let length =
+            codec.encode(frame, into).expect("frames are whole pixels, and there is room for the longest");
         codecs().push(codec);
         length as u32
     }

@@ -5,7 +5,7 @@ use nilometer_storage::{Completion, Errno, InFlightTable, Operation, ROOT, buffe
 
 use super::{RingNeeds, Sink, Stored};
 use crate::Frame;
-use nilometer_recording::{Due, Packed};
+use nilometer_recording::Due;
 
 /// See the module. Drive it with a null engine: its operations have no file.
 #[derive(Debug, Default)]
@@ -13,7 +13,7 @@ pub struct NullSink {
     slot: usize,
     written: u64,
     waiting: Option<Frame>,
-    in_flight: InFlightTable<(u64, Nanos, Option<Box<Packed>>)>,
+    in_flight: InFlightTable<Frame>,
     finished: bool,
 }
 
@@ -42,8 +42,10 @@ impl Sink for NullSink {
     }
 
     fn next(&mut self, _now: Nanos) -> Option<(Operation, Nanos)> {
-        let Frame { number, due, data, packed, .. } = self.waiting.take()?;
-        let tag = self.in_flight.insert((number, due, packed));
+        let mut frame = self.waiting.take()?;
+        let data = std::mem::take(&mut frame.data);
+        let due = frame.due;
+        let tag = self.in_flight.insert(frame);
         let length = data.len() as u32;
         self.written += u64::from(length);
         Some((Operation::write(ROOT, 0, length, data).tagged(tag), due))
@@ -51,8 +53,8 @@ impl Sink for NullSink {
 
     fn completed(&mut self, completion: Completion, stored: &mut Stored) -> Result<(), Errno> {
         let Operation { tag, buffer, .. } = completion.operation;
-        let (number, due, packed) = self.in_flight.remove(tag);
-        stored.acknowledged.push(Frame { number, due, data: buffer, packed, encoded: None });
+        let frame = self.in_flight.remove(tag);
+        stored.acknowledged.push(Frame { data: buffer, ..frame });
         Ok(())
     }
 

@@ -1,12 +1,17 @@
 //! HDF5 files of a recorder that dies: whatever of them is there is a file that HDF5 opens, with every frame that was
 //! acknowledged in its index, and nothing in it that is not written.
 
+use nilometer_acquisition::sink::{FRAMES_IN_FILE, RECORDER_IN_FILE};
 use nilometer_hdf5::{ChunkPlace, ReadFile};
 use nilometer_model::{Format, FrameCompression, Nanos, Seed, Storing};
 use nilometer_recording::reader::{Index, Trust};
 use nilometer_storage::testing::Simulated;
 
 use crate::lab::{Lab, PAGE, Run, disk};
+
+fn seeds() -> u64 {
+    if std::env::var_os("NILOMETER_LONG").is_some() { 5000 } else { 100 }
+}
 
 fn labs() -> [Lab; 4] {
     let lab = Lab {
@@ -36,10 +41,10 @@ fn indexed(run: &Run, lab: &Lab, index: &Index, number: u64) -> Option<ChunkPlac
     let names = index.file_names("n_r", place);
     let bytes = names.iter().map(|name| run.read(target, name)).find(|bytes| !bytes.is_empty())?;
     let file = ReadFile::of_bytes(&bytes).ok()?;
-    let data = file.dataset("/entry/data/data").ok()?;
+    let data = file.dataset(FRAMES_IN_FILE).ok()?;
     let in_file = if lab.storing == Storing::Growing { number } else { number % lab.frames_per_file };
     let found = data.chunk(&[in_file, 0]).ok()??;
-    let flag = file.dataset("/entry/recorder/flag").ok()?.numbers().ok()?;
+    let flag = file.dataset(&format!("{RECORDER_IN_FILE}/flag")).ok()?.numbers().ok()?;
     (flag.get(in_file as usize) == Some(&0)).then_some(found)
 }
 
@@ -60,7 +65,7 @@ fn not_found(run: &Run, lab: &Lab) -> Vec<u64> {
 fn every_acknowledged_frame_of_a_recorder_that_dies_is_in_the_index_of_its_file() {
     for lab in labs() {
         let mut seen = 0;
-        for seed in 0..40 {
+        for seed in 0..seeds() {
             let run = lab.run(Nanos(Seed(seed).named("moment").stream().below(400_000)));
             run.targets.iter().for_each(Simulated::kill);
             assert_eq!(not_found(&run, &lab), Vec::<u64>::new(), "{:?} seed {seed}", lab.storing);

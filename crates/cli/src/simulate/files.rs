@@ -14,7 +14,7 @@ use nilometer_acquisition::{
     suited_engine,
 };
 use nilometer_model::{
-    ByteRate, Bytes, Format, FrameCompression, Instrument, Nanos, Storing, TargetDescription,
+    ByteRate, Bytes, Format, FrameCompression, Instrument, Moment, Nanos, Storing, TargetDescription,
 };
 use nilometer_recording::instrument::Content;
 use nilometer_service::recording::{
@@ -22,7 +22,7 @@ use nilometer_service::recording::{
     place::{check_buffer, check_name, check_place, make},
 };
 use nilometer_storage::{
-    Clock, Target,
+    Calendar, Clock, Target,
     target::{Directory, run_id},
 };
 
@@ -136,9 +136,10 @@ impl Files {
         let targets = make(described, &name).input()?;
         let seed = asked.seed.named("content");
         let content = Content::prepare(&instrument.data, &instrument.shape, instrument.pixel, seed).run()?;
-        let lanes = lanes_on(&plan, &targets, id, &name, &content, instrument);
+        let (clock, start) = (Clock::start(), Moment(Calendar::now().time));
+        let lanes = lanes_on(&plan, &targets, id, &name, &content, instrument, start);
         let durability = lanes[0].1.durability;
-        let mut setup = self.setup(asked, &plan, lanes, content).run()?;
+        let mut setup = self.setup(asked, &plan, lanes, content, clock).run()?;
         setup.stop = stop.clone();
         tell::note(format_args!("stored as {plan}"));
         tell::note(format_args!("recording {name}: {} for {}", instrument.mean_rate(), asked.duration));
@@ -200,6 +201,7 @@ impl Files {
         plan: &RecordingPlan,
         lanes: Vec<(Arc<dyn Target>, RawLayout)>,
         content: Content,
+        clock: Clock,
     ) -> anyhow::Result<Setup> {
         let instrument = &asked.instrument;
         let deep = lanes.iter().all(|(_, layout)| layout.is_deep());
@@ -213,7 +215,7 @@ impl Files {
         let encoders = instrument.recording.encoders.map(|count| count as usize);
         let options = LaneOptions { reserve: Some(self.reserve()), encoders };
         Ok(Setup {
-            engine: suited_engine(lanes[0].0.as_ref(), deep, Clock::start())?,
+            engine: suited_engine(lanes[0].0.as_ref(), deep, clock)?,
             slots: plan.slots(),
             feed: Feed::Instrument { content, delivery },
             lanes: lanes_of(lanes, options)?,
@@ -232,13 +234,14 @@ fn lanes_on(
     name: &str,
     content: &Content,
     instrument: &Instrument,
+    start: Moment,
 ) -> Vec<(Arc<dyn Target>, RawLayout)> {
     let each = targets.iter().flat_map(|target| std::iter::repeat_n(target, plan.writers() as usize));
     let mut lanes: Vec<(Arc<dyn Target>, RawLayout)> = Vec::new();
     for (target, lane) in each.zip(0..) {
         let mut layout = plan.layout(name, id, lane);
         layout.origin = content.origin();
-        layout.hdf5 = Hdf5Layout::of(instrument);
+        layout.hdf5 = Hdf5Layout::of(instrument, start);
         // What can't be made again is checked by its checksum.
         layout.checksums |= layout.origin.is_none();
         lanes.push((target.clone(), layout));

@@ -103,16 +103,10 @@ pub struct RecordingTotals {
     pub whole: u64,
     /// Frames that are there and not whole.
     pub incomplete: u64,
-    /// Frames that never came.
-    pub never_came: u64,
-    /// Frames that came and found no room.
-    pub no_room: u64,
+    /// Frames that never came, or came and found no room.
+    pub blank: u64,
     /// Packets, or bytes, that never came of frames that did.
     pub missing: u64,
-    /// Packets that came twice.
-    pub duplicates: u64,
-    /// Packets that came when their frame was over.
-    pub late: u64,
 }
 
 /// The recorder's group before the first frame.
@@ -147,11 +141,8 @@ pub fn closing(totals: &RecordingTotals) -> TreeGroup {
     let counts = [
         ("frames_whole", totals.whole),
         ("frames_incomplete", totals.incomplete),
-        ("frames_never_came", totals.never_came),
-        ("frames_no_room", totals.no_room),
+        ("frames_blank", totals.blank),
         ("missing_total", totals.missing),
-        ("duplicates", totals.duplicates),
-        ("late", totals.late),
     ];
     for (name, count) in counts {
         recorder = recorder.with(name, at_closing(NumberArray::uint(count)));

@@ -15,15 +15,15 @@
 
 use std::mem;
 
-use nilometer_hdf5::{ClosedFile, FrameFile, FrameFileOptions, Hdf5Error, StoredChunk};
-use nilometer_model::Nanos;
+use nilometer_hdf5::{
+    ClosedFile, FrameFile, FrameFileOptions, Hdf5Error, StoredChunk,
+    nexus::{RecorderColumn, RecordingTotals, closing},
+};
+use nilometer_model::{Moment, Nanos};
 use nilometer_storage::{Buffer, Errno, Open, Operation, Slot, buffer::ALIGNMENT};
 
 use super::{FileOffset, RawFiles, file_steps::FileStep, layout::OPEN};
-use crate::{
-    Frame,
-    sink::{Hdf5Layout, hdf5::ColumnKind},
-};
+use crate::{Frame, sink::Hdf5Layout};
 use nilometer_recording::journal::Encoding;
 
 /// Of these files, those that are open.
@@ -52,8 +52,6 @@ pub(super) struct WrittenFrame {
     pub(super) frame: Frame,
     /// Bytes that were written.
     pub(super) length: u32,
-    /// When.
-    finished: Nanos,
 }
 
 #[derive(Debug)]
@@ -62,8 +60,13 @@ struct IndexedFile {
     state: IndexState,
     /// Up to where space is reserved.
     reserved: u64,
-    /// What is to be written next, if it was looked at.
-    columns: Vec<(usize, ColumnKind)>,
+    /// Its columns that are known here.
+    columns: Vec<(usize, RecorderColumn)>,
+    /// Frames that readers find and that may not survive the loss of power, by their place in the file.
+    undurable: Vec<u64>,
+    totals: RecordingTotals,
+    /// When its last frame was there.
+    last: Nanos,
 }
 
 #[derive(Debug)]
@@ -111,8 +114,17 @@ impl IndexedFiles {
         let file =
             FrameFile::create(&self.name, &self.layout.tree, FrameFileOptions::default()).map_err(refused)?;
         let columns = file.columns().enumerate();
-        let columns = columns.filter_map(|(at, column)| Some((at, ColumnKind::of(&column.key)?))).collect();
-        self.open.push(IndexedFile { number, state: IndexState::Open(Box::new(file)), reserved: 0, columns });
+        let known = |key: &str| RecorderColumn::ALL.into_iter().find(|column| column.key() == key);
+        let columns = columns.filter_map(|(at, column)| Some((at, known(&column.key)?))).collect();
+        self.open.push(IndexedFile {
+            number,
+            state: IndexState::Open(Box::new(file)),
+            reserved: 0,
+            columns,
+            undurable: Vec::new(),
+            totals: RecordingTotals::default(),
+            last: Nanos(0),
+        });
         Ok(())
     }
 
@@ -155,9 +167,9 @@ impl IndexedFiles {
             all.into_iter().partition(|written| self.file(written.begin.file) == number);
         self.unindexed = others;
         let frames_per_file = self.frames_per_file;
-        if let Some(IndexedFile { state: IndexState::Open(file), columns, .. }) = self.get(part) {
+        if let Some(file) = self.get(part) {
             for written in &mine {
-                index(file, columns, frames_per_file, written);
+                file.insert(frames_per_file, written);
             }
         }
         self.indexing.extend(mine);
@@ -169,13 +181,31 @@ impl IndexedFiles {
         self.insert(part)?;
         let number = self.file(part);
         let frames = self.frames_per_file.map_or(self.frames, |frames| frames.min(self.frames));
-        let tree = self.layout.tree.clone();
+        let start = self.layout.start;
         let file = self.get(part).ok_or(Errno::EIO)?;
         debug_assert_eq!(file.number, number);
+        let blank = frames.saturating_sub(file.totals.whole + file.totals.incomplete);
+        let end = Moment(start.0 + file.last);
+        let end_time = (file.last > Nanos(0)).then(|| end.to_string());
+        let totals = RecordingTotals { blank, end_time, ..file.totals.clone() };
         if let IndexState::Open(open) = mem::replace(&mut file.state, IndexState::Failed) {
-            file.state = IndexState::Closed(open.close(frames, &tree).map_err(refused)?);
+            file.state = IndexState::Closed(open.close(frames, &closing(&totals)).map_err(refused)?);
         }
         Ok(())
+    }
+
+    /// What was in a file when it was synced is durable now.
+    pub(super) fn synced(&mut self, part: u64, now: Nanos) {
+        let Some(IndexedFile { state: IndexState::Open(file), columns, undurable, .. }) = self.get(part)
+        else {
+            return;
+        };
+        let durable = columns.iter().find(|(_, column)| *column == RecorderColumn::Durable);
+        for frame in mem::take(undurable) {
+            if let Some((column, _)) = durable {
+                file.set(*column, frame, now.0.cast_signed());
+            }
+        }
     }
 
     /// Writes the next piece of a file's index, if there is one.
@@ -193,8 +223,13 @@ impl IndexedFiles {
     pub(super) fn indexed(&mut self, part: u64) -> Vec<WrittenFrame> {
         let number = self.file(part);
         let all = mem::take(&mut self.indexing);
-        let (mine, others) = all.into_iter().partition(|written| self.file(written.begin.file) == number);
+        let (mine, others): (Vec<_>, Vec<_>) =
+            all.into_iter().partition(|written| self.file(written.begin.file) == number);
         self.indexing = others;
+        let frames_per_file = self.frames_per_file;
+        if let Some(file) = self.get(part) {
+            file.undurable.extend(mine.iter().map(|written| in_file(frames_per_file, written.frame.number)));
+        }
         mine
     }
 
@@ -237,18 +272,49 @@ impl IndexedFiles {
     }
 }
 
-/// Puts a frame into the index of its file, and what is known of it into the columns.
-fn index(file: &mut FrameFile, columns: &[(usize, ColumnKind)], frames: Option<u64>, written: &WrittenFrame) {
-    let WrittenFrame { begin, frame, length, finished } = written;
-    let number = frames.map_or(frame.number, |frames| frame.number % frames);
-    let encoded = frame.encoded.as_deref();
-    let bytes = encoded.map_or(*length, |encoded| encoded.length);
-    let filtered = encoded.is_some_and(|encoded| encoded.encoding != Encoding::Raw);
-    let chunk = StoredChunk { dataset: 0, frame: number, offset: begin.offset, bytes, unfiltered: !filtered };
-    file.insert(chunk);
-    for (column, kind) in columns {
-        file.set(*column, number, kind.value(frame, *finished));
+/// Which frame of its file a frame is.
+fn in_file(frames_per_file: Option<u64>, number: u64) -> u64 {
+    frames_per_file.map_or(number, |frames| number % frames)
+}
+
+impl IndexedFile {
+    /// Puts a frame into the index, and what is known of it into the columns.
+    fn insert(&mut self, frames_per_file: Option<u64>, written: &WrittenFrame) {
+        let WrittenFrame { begin, frame, length, .. } = written;
+        let IndexState::Open(file) = &mut self.state else { return };
+        let number = in_file(frames_per_file, frame.number);
+        let encoded = frame.encoded.as_deref();
+        let bytes = encoded.map_or(*length, |encoded| encoded.length);
+        let unfiltered = encoded.is_none_or(|encoded| encoded.encoding == Encoding::Raw);
+        file.insert(StoredChunk { dataset: 0, frame: number, offset: begin.offset, bytes, unfiltered });
+        let missing = missing(frame);
+        for (column, kind) in &self.columns {
+            let value = match kind {
+                RecorderColumn::Flag => i64::from(missing > 0) * INCOMPLETE,
+                RecorderColumn::Missing => missing.cast_signed(),
+                RecorderColumn::Due => frame.due.0.cast_signed(),
+                RecorderColumn::Arrived => frame.arrived.0.cast_signed(),
+                RecorderColumn::Encoded => match encoded {
+                    Some(encoded) => encoded.finished.0.cast_signed(),
+                    None => continue,
+                },
+                RecorderColumn::Durable => continue,
+            };
+            file.set(*column, number, value);
+        }
+        self.last = self.last.max(frame.arrived);
+        self.totals.missing += missing;
+        let count = if missing > 0 { &mut self.totals.incomplete } else { &mut self.totals.whole };
+        *count += 1;
     }
+}
+
+/// The flag of a frame that is there and not whole.
+const INCOMPLETE: i64 = 2;
+
+/// Packets that never came of a frame.
+fn missing(frame: &Frame) -> u64 {
+    frame.packed.iter().flat_map(|packed| &packed.gaps).map(|gap| gap.count).sum()
 }
 
 /// What the library can't do with what it is given here is a fault of this program; the lane fails, and others go on.
@@ -267,7 +333,7 @@ impl RawFiles {
             FileStep::FlushIndex(file) => index.flush(file)?,
             FileStep::SealIndex(file) => index.seal(file)?,
             FileStep::Indexed(file) => {
-                for WrittenFrame { begin, frame, length, .. } in index.indexed(file) {
+                for WrittenFrame { begin, frame, length } in index.indexed(file) {
                     self.queue_record(begin, frame, length);
                 }
             }
@@ -309,9 +375,9 @@ impl RawFiles {
     }
 
     /// A frame is written with so many bytes: it goes into the index, or gets its record at once.
-    pub(super) fn written(&mut self, begin: FileOffset, frame: Frame, length: u32, finished: Nanos) {
+    pub(super) fn written(&mut self, begin: FileOffset, frame: Frame, length: u32) {
         match &mut self.index {
-            Some(index) => index.land(WrittenFrame { begin, frame, length, finished }),
+            Some(index) => index.land(WrittenFrame { begin, frame, length }),
             None => self.queue_record(begin, frame, length),
         }
     }

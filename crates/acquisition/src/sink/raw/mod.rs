@@ -126,6 +126,7 @@ enum Carried {
     One {
         number: u64,
         due: Nanos,
+        arrived: Nanos,
         packed: Option<Box<Packed>>,
         /// Its slot, where something else is written in its place.
         slot: Option<EncodedSlot>,
@@ -141,6 +142,8 @@ struct EncodedSlot {
     /// What that is, and how many bytes of it are of the frame.
     encoding: Encoding,
     length: u32,
+    /// When it was encoded.
+    finished: Nanos,
 }
 
 /// Bytes of a journal beside the records of a part.

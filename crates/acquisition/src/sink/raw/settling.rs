@@ -22,8 +22,8 @@ use nilometer_model::Nanos;
 use nilometer_storage::{Buffer, Completion, Errno, OpKind, Operation};
 
 use super::{
-    Carried, Chunks, Durability, EncodedSlot, FileOffset, FrameWrite, Log, RawFiles, Undurable, Unlogged,
-    layout::STREAMER,
+    Carried, Chunks, Durability, EncodedSlot, FileOffset, FileStep, FrameWrite, Log, RawFiles, Undurable,
+    Unlogged, layout::STREAMER,
 };
 use crate::{
     Frame,
@@ -31,59 +31,36 @@ use crate::{
 };
 use nilometer_recording::journal::Entry;
 
-/// How the write of a frame came back.
-#[derive(Debug, Clone, Copy)]
-struct Landing {
-    /// Bytes that were to be written.
-    length: u32,
-    /// All of them were.
-    whole: bool,
-    finished: Nanos,
-}
-
 impl RawFiles {
     /// Takes a write of one frame, or of a group, that came back. A write that moved fewer bytes than asked
     /// for failed.
-    fn data_completed(
-        &mut self,
-        operation: Operation,
-        moved: Result<u32, Errno>,
-        finished: Nanos,
-    ) -> Result<(), Errno> {
+    fn data_completed(&mut self, operation: Operation, moved: Result<u32, Errno>) -> Result<(), Errno> {
         let FrameWrite { begin, frames } = self.in_flight.remove(operation.tag);
         let length = operation.length;
         let whole = moved.and_then(|moved| if moved == length { Ok(()) } else { Err(Errno::EIO) });
         match frames {
-            Carried::One { number, due, packed, slot } => {
+            Carried::One { number, due, arrived, packed, slot } => {
                 // The operation's buffer is the slot itself, or what was written in place of its bytes.
                 let (data, encoded) = match slot {
-                    Some(EncodedSlot { data, encoding, length }) => {
-                        (data, Some(Box::new(Encoded { bytes: operation.buffer, length, encoding })))
-                    }
+                    Some(EncodedSlot { data, encoding, length, finished }) => (
+                        data,
+                        Some(Box::new(Encoded { bytes: operation.buffer, length, encoding, finished })),
+                    ),
                     None => (operation.buffer, None),
                 };
-                let frame = Frame { number, due, data, packed, encoded };
-                self.landed(begin, frame, Landing { length, whole: whole.is_ok(), finished });
+                let frame = Frame { number, due, arrived, data, packed, encoded };
+                self.landed(begin, frame, length, whole.is_ok());
             }
-            Carried::Group(frames) => {
-                let landing = Landing { length, whole: whole.is_ok(), finished };
-                self.group_landed(begin, frames, operation.buffer, landing);
-            }
+            Carried::Group(frames) => self.group_landed(begin, frames, operation.buffer, whole.is_ok()),
         }
         whole
     }
 
     /// Takes frames that were written together; the first of them begins here.
-    fn group_landed(
-        &mut self,
-        mut begin: FileOffset,
-        mut frames: Vec<Frame>,
-        bytes: Buffer,
-        landing: Landing,
-    ) {
+    fn group_landed(&mut self, mut begin: FileOffset, mut frames: Vec<Frame>, bytes: Buffer, whole: bool) {
         for frame in frames.drain(..) {
             let length = self.layout.written(frame.packed.as_deref());
-            self.landed(begin, frame, Landing { length, ..landing });
+            self.landed(begin, frame, length, whole);
             begin.offset += u64::from(length);
         }
         if let Some(grouping) = &mut self.grouping {
@@ -91,9 +68,8 @@ impl RawFiles {
         }
     }
 
-    /// Takes a frame whose write came back.
-    fn landed(&mut self, begin: FileOffset, frame: Frame, landing: Landing) {
-        let Landing { length, whole, finished } = landing;
+    /// Takes a frame whose write came back, with so many bytes written if its write was whole.
+    fn landed(&mut self, begin: FileOffset, frame: Frame, length: u32, whole: bool) {
         if self.chunks.is_none() || self.index.is_some() {
             // The file may be closed and synced when no write is in flight to it; a chunk not before its
             // frames are acknowledged, as it may have to be cut, unless it has an index.
@@ -106,10 +82,10 @@ impl RawFiles {
                 chunks.land(begin, frame, length);
                 // This frame may be the one that others waited for.
                 while let Some((begin, frame, length)) = self.chunks.as_mut().and_then(Chunks::next_landed) {
-                    self.written(begin, frame, length, finished);
+                    self.written(begin, frame, length);
                 }
             }
-            None => self.written(begin, frame, length, finished),
+            None => self.written(begin, frame, length),
         }
     }
 
@@ -167,8 +143,13 @@ impl RawFiles {
 
     /// A file step is done: frames of files up to the last durable one, or below a durable checkpoint, are
     /// durable now.
-    fn step_completed(&mut self, stored: &mut Stored) {
+    fn step_completed(&mut self, stored: &mut Stored, now: Nanos) {
         let done = self.program.completed();
+        if let (Some(index), Some(FileStep::SyncFile(file) | FileStep::SyncPart(file))) =
+            (&mut self.index, done)
+        {
+            index.synced(file, now);
+        }
         self.chunk_step_completed(done);
         let last = self.program.durable();
         let records = self.program.durable_records();
@@ -191,7 +172,7 @@ impl RawFiles {
         let Completion { operation, result, finished, .. } = completion;
         match (operation.kind, operation.file) {
             (OpKind::Write, Log::SLOT) => self.journal_completed(operation, result, stored),
-            (OpKind::Write, slot) if slot < STREAMER => self.data_completed(operation, result, finished),
+            (OpKind::Write, slot) if slot < STREAMER => self.data_completed(operation, result),
             (kind, _) => {
                 self.scratch.push(operation.buffer);
                 match result {
@@ -211,7 +192,7 @@ impl RawFiles {
                 if kind == OpKind::Allocate {
                     self.gauge.release();
                 }
-                self.step_completed(stored);
+                self.step_completed(stored, finished);
                 Ok(())
             }
         }

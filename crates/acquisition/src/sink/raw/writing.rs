@@ -62,11 +62,11 @@ impl RawFiles {
         if through && !self.opens_through(file) || !through && self.grouping.is_some() {
             return None;
         }
-        let Frame { number, due, data, packed, encoded } = self.waiting.take()?;
+        let Frame { number, due, arrived, data, packed, encoded } = self.waiting.take()?;
         let (buffer, length, slot) = match encoded.map(|encoded| *encoded) {
-            Some(Encoded { mut bytes, length, encoding }) => {
+            Some(Encoded { mut bytes, length, encoding, finished }) => {
                 let padded = self.layout.padded(length, &mut bytes);
-                (bytes, padded, Some(EncodedSlot { data, encoding, length }))
+                (bytes, padded, Some(EncodedSlot { data, encoding, length, finished }))
             }
             None => (data, written, None),
         };
@@ -74,7 +74,7 @@ impl RawFiles {
         let offset = room.unwrap_or_else(|| self.placement.offset(file, issued, number));
         let begin = FileOffset { file, offset };
         let file_slot = if through { THROUGH } else { self.placement.slot(file) };
-        let frames = Carried::One { number, due, packed, slot };
+        let frames = Carried::One { number, due, arrived, packed, slot };
         let tag = self.in_flight.insert(FrameWrite { begin, frames });
         self.put(begin, written);
         Some((Operation::write(file_slot, begin.offset, length, buffer).tagged(tag), due))

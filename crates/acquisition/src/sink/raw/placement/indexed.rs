@@ -26,15 +26,13 @@ fn with_index(steps: Vec<FileStep>) -> Vec<FileStep> {
             // The index is behind the frames too.
             FileStep::Truncate(..) | FileStep::Allocate(_) => {}
             FileStep::SyncFile(file) if !closes(file) => {
-                all.extend([
-                    FileStep::AwaitFrames(file),
-                    FileStep::FlushIndex(file),
-                    FileStep::WriteIndex(file),
-                    FileStep::Indexed(file),
-                    step,
-                ]);
+                all.extend(flushed(file));
+                all.push(step);
             }
+            // Synced before too, so that it says of its frames since when they are durable.
             FileStep::SyncFile(file) => {
+                all.extend(flushed(file));
+                all.push(step);
                 all.extend(sealed(file));
                 all.push(step);
             }
@@ -48,6 +46,15 @@ fn with_index(steps: Vec<FileStep>) -> Vec<FileStep> {
         }
     }
     all
+}
+
+fn flushed(file: u64) -> [FileStep; 4] {
+    [
+        FileStep::AwaitFrames(file),
+        FileStep::FlushIndex(file),
+        FileStep::WriteIndex(file),
+        FileStep::Indexed(file),
+    ]
 }
 
 fn sealed(file: u64) -> [FileStep; 4] {
