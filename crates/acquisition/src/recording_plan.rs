@@ -142,11 +142,9 @@ impl RecordingPlan {
     /// beginning.
     pub fn of(frames: StoredFrames, onto: &[TargetDescription], options: &LayoutOptions) -> Self {
         let directories = onto.len().max(1) as u32;
-        let storing = match (frames.format, frames.per_file) {
+        let storing = match frames.format {
+            Format::Hdf5 => storing_of_hdf5(frames, options),
             _ if frames.packets => storing_of_packets(directories, options),
-            // A file of N frames has those of its numbers, whichever came.
-            (Format::Hdf5, Some(_)) => Storing::Positions,
-            (Format::Hdf5, None) => Storing::Growing,
             _ => frames.storing,
         };
         let frames = StoredFrames { storing, ..frames };
@@ -170,7 +168,7 @@ impl RecordingPlan {
     /// Frames of a file, or of a part of the only one.
     fn suited_file(&self, onto: &[TargetDescription], options: &LayoutOptions) -> u64 {
         let Spacing { stride, .. } = self.spacing;
-        if !self.frames.packets {
+        if !self.frames.packets || self.frames.format == Format::Hdf5 {
             let suited = if self.frames.format == Format::Cbf { 1 } else { PART / stride };
             let asked = self.frames.per_file.unwrap_or(suited).max(1);
             if self.frames.storing.is_chunked() && self.frames.per_file.is_none() {
@@ -301,6 +299,16 @@ fn spacing(frames: StoredFrames, onto: &[TargetDescription]) -> Spacing {
     let spacing = each.min_by_key(|spacing| spacing.direct);
     let spacing = spacing.unwrap_or(Spacing { direct: false, stride: size });
     if padded { spacing } else { spacing.unpadded(size) }
+}
+
+/// One file, or files of which those are removed that need not stay. A file of N frames has those of its numbers, whichever
+/// came.
+fn storing_of_hdf5(frames: StoredFrames, options: &LayoutOptions) -> Storing {
+    match (options.retention, frames.per_file) {
+        (Retention::Latest(_), _) => Storing::Files,
+        (Retention::All, Some(_)) => Storing::Positions,
+        (Retention::All, None) => Storing::Growing,
+    }
 }
 
 fn storing_of_packets(directories: u32, options: &LayoutOptions) -> Storing {

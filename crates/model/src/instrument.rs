@@ -267,10 +267,10 @@ impl Instrument {
     }
 
     fn check_compressed(&self) -> Result<(), String> {
-        let comes_as_it_is = self.recording.format == Format::Raw && self.packets.is_none();
+        let comes_as_it_is = self.recording.format != Format::Cbf && self.packets.is_none();
         if self.compressed && !(comes_as_it_is && self.data.compressibility.is_some()) {
             return Err(
-                "compressed = true: write data with its compressibility, and leave format and packets out"
+                "compressed = true: write data with its compressibility, leave packets out, and write no format but \"hdf5\""
                     .into(),
             );
         }

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use crate::{ByteRate, Bytes, DataKind, Format, Instrument, PixelType};
+use crate::{ByteRate, Bytes, DataKind, Format, Instrument, PixelType, RecordingLayout};
 
 /// Header and padding of a CBF file, about.
 const CBF_FRAME: f64 = 5000.0;
@@ -35,6 +35,8 @@ impl Instrument {
             pixel: PixelType::Uint8,
             data: DataKind::Incompressible.into(),
             compressed: false,
+            // As it comes, it is a chunk.
+            recording: RecordingLayout { compression: None, ..self.recording },
             ..self.clone()
         })
     }

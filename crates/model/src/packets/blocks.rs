@@ -69,6 +69,11 @@ impl Instrument {
     pub fn in_blocks(&self) -> Option<Instrument> {
         let packets = self.packets.as_ref()?;
         let frame = self.frame_size();
+        if self.recording.format == Format::Hdf5 {
+            // A block is a frame.
+            let frames = self.rate().0 / self.streams as f64 / frame.0 as f64;
+            return Some(Instrument { frame_rate: Frequency(frames), burst: None, ..self.clone() });
+        }
         let kept = packets.kept(frame);
         let block = Bytes(kept.0 * packets.frames_of_block(frame));
         let frames = self.rate().0 / self.streams as f64 / packets.brought(frame).0 as f64;

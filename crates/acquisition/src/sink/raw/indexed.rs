@@ -19,10 +19,10 @@ use nilometer_hdf5::{
     ClosedFile, FrameFile, FrameFileOptions, Hdf5Error, StoredChunk,
     nexus::{RecorderColumn, RecordingTotals, closing},
 };
-use nilometer_model::{Moment, Nanos};
+use nilometer_model::{Moment, Nanos, Storing};
 use nilometer_storage::{Buffer, Errno, Open, Operation, Slot, buffer::ALIGNMENT};
 
-use super::{FileOffset, RawFiles, file_steps::FileStep, layout::OPEN};
+use super::{FileOffset, RawFiles, RawLayout, file_steps::FileStep, layout::OPEN};
 use crate::{Frame, sink::Hdf5Layout};
 use nilometer_recording::journal::Encoding;
 
@@ -32,8 +32,8 @@ pub(super) struct IndexedFiles {
     layout: Hdf5Layout,
     /// The name of the recording.
     name: String,
-    /// Frames of a file, where there are many.
-    frames_per_file: Option<u64>,
+    storing: Storing,
+    frames_per_file: u64,
     /// Frames begin at pages.
     paged: bool,
     open: Vec<IndexedFile>,
@@ -41,8 +41,8 @@ pub(super) struct IndexedFiles {
     unindexed: Vec<WrittenFrame>,
     /// In an index that is being written.
     indexing: Vec<WrittenFrame>,
-    /// One more than the greatest number of a frame.
-    frames: u64,
+    /// Frames of the whole recording, once that is over.
+    pub(super) due: Option<u64>,
 }
 
 /// A frame that is in its file.
@@ -64,6 +64,10 @@ struct IndexedFile {
     columns: Vec<(usize, RecorderColumn)>,
     /// Frames that readers find and that may not survive the loss of power, by their place in the file.
     undurable: Vec<u64>,
+    /// The number of the frame that is the first of its datasets.
+    first: Option<u64>,
+    /// Frames up to the last that is there.
+    length: u64,
     totals: RecordingTotals,
     /// When its last frame was there.
     last: Nanos,
@@ -80,22 +84,23 @@ enum IndexState {
 const AHEAD: u64 = 256 << 20;
 
 impl IndexedFiles {
-    pub(super) fn new(layout: Hdf5Layout, name: &str, frames_per_file: Option<u64>, paged: bool) -> Self {
+    pub(super) fn new(hdf5: Hdf5Layout, layout: &RawLayout) -> Self {
         IndexedFiles {
-            layout,
-            name: name.into(),
-            frames_per_file,
-            paged,
+            layout: hdf5,
+            name: layout.name.clone(),
+            storing: layout.head.storing,
+            frames_per_file: layout.head.frames_per_file,
+            paged: layout.direct,
             open: Vec::new(),
             unindexed: Vec::new(),
             indexing: Vec::new(),
-            frames: 0,
+            due: None,
         }
     }
 
     /// The file that a part is of.
     fn file(&self, part: u64) -> u64 {
-        if self.frames_per_file.is_some() { part } else { 0 }
+        if self.storing.is_many_files() { part } else { 0 }
     }
 
     /// The slot of a file through the cache.
@@ -122,16 +127,25 @@ impl IndexedFiles {
             reserved: 0,
             columns,
             undurable: Vec::new(),
+            first: None,
+            length: 0,
             totals: RecordingTotals::default(),
             last: Nanos(0),
         });
         Ok(())
     }
 
-    /// Room for a frame of so many bytes.
-    pub(super) fn allocate(&mut self, part: u64, bytes: u32) -> Option<u64> {
+    /// Room for the frame of this number, of so many bytes.
+    pub(super) fn allocate(&mut self, part: u64, number: u64, bytes: u32) -> Option<u64> {
         let alignment = if self.paged { ALIGNMENT as u64 } else { 8 };
-        match &mut self.get(part)?.state {
+        let first = match self.storing {
+            Storing::Files => number,
+            Storing::Positions => number - number % self.frames_per_file,
+            _ => 0,
+        };
+        let file = self.get(part)?;
+        file.first.get_or_insert(first);
+        match &mut file.state {
             IndexState::Open(file) => Some(file.allocate(bytes.into(), alignment)),
             IndexState::Closed(_) | IndexState::Failed => None,
         }
@@ -139,7 +153,6 @@ impl IndexedFiles {
 
     /// A frame is written.
     pub(super) fn land(&mut self, written: WrittenFrame) {
-        self.frames = self.frames.max(written.frame.number + 1);
         self.unindexed.push(written);
     }
 
@@ -166,10 +179,9 @@ impl IndexedFiles {
         let (mine, others): (Vec<_>, Vec<_>) =
             all.into_iter().partition(|written| self.file(written.begin.file) == number);
         self.unindexed = others;
-        let frames_per_file = self.frames_per_file;
         if let Some(file) = self.get(part) {
             for written in &mine {
-                file.insert(frames_per_file, written);
+                file.insert(written);
             }
         }
         self.indexing.extend(mine);
@@ -180,10 +192,19 @@ impl IndexedFiles {
     pub(super) fn seal(&mut self, part: u64) -> Result<(), Errno> {
         self.insert(part)?;
         let number = self.file(part);
-        let frames = self.frames_per_file.map_or(self.frames, |frames| frames.min(self.frames));
         let start = self.layout.start;
+        let IndexedFiles { storing, frames_per_file, due, .. } = *self;
         let file = self.get(part).ok_or(Errno::EIO)?;
         debug_assert_eq!(file.number, number);
+        let first = file.first.unwrap_or(0);
+        let left = due.map(|due| due.saturating_sub(first));
+        let frames = match storing {
+            // Those that did not come have their places too.
+            Storing::Positions => left.map_or(frames_per_file, |left| left.min(frames_per_file)),
+            Storing::Files => file.length,
+            _ => left.unwrap_or(0),
+        };
+        let frames = frames.max(file.length);
         let blank = frames.saturating_sub(file.totals.whole + file.totals.incomplete);
         let end = Moment(start.0 + file.last);
         let end_time = (file.last > Nanos(0)).then(|| end.to_string());
@@ -226,9 +247,10 @@ impl IndexedFiles {
         let (mine, others): (Vec<_>, Vec<_>) =
             all.into_iter().partition(|written| self.file(written.begin.file) == number);
         self.indexing = others;
-        let frames_per_file = self.frames_per_file;
         if let Some(file) = self.get(part) {
-            file.undurable.extend(mine.iter().map(|written| in_file(frames_per_file, written.frame.number)));
+            let places = mine.iter().filter_map(|written| file.place(written.frame.number));
+            let places: Vec<_> = places.collect();
+            file.undurable.extend(places);
         }
         mine
     }
@@ -272,17 +294,19 @@ impl IndexedFiles {
     }
 }
 
-/// Which frame of its file a frame is.
-fn in_file(frames_per_file: Option<u64>, number: u64) -> u64 {
-    frames_per_file.map_or(number, |frames| number % frames)
-}
-
 impl IndexedFile {
+    /// Which frame of the file the frame of this number is. None is before the first that was given room, unless it comes
+    /// from a lane that failed, into files of which the oldest are removed: the journal has it then.
+    fn place(&self, number: u64) -> Option<u64> {
+        number.checked_sub(self.first?)
+    }
+
     /// Puts a frame into the index, and what is known of it into the columns.
-    fn insert(&mut self, frames_per_file: Option<u64>, written: &WrittenFrame) {
-        let WrittenFrame { begin, frame, length, .. } = written;
+    fn insert(&mut self, written: &WrittenFrame) {
+        let WrittenFrame { begin, frame, length } = written;
+        let Some(number) = self.place(frame.number) else { return };
         let IndexState::Open(file) = &mut self.state else { return };
-        let number = in_file(frames_per_file, frame.number);
+        self.length = self.length.max(number + 1);
         let encoded = frame.encoded.as_deref();
         let bytes = encoded.map_or(*length, |encoded| encoded.length);
         let unfiltered = encoded.is_none_or(|encoded| encoded.encoding == Encoding::Raw);

@@ -339,8 +339,7 @@ impl RawFiles {
 /// What keeps the index of files that have one.
 fn index(layout: &RawLayout) -> Option<IndexedFiles> {
     let hdf5 = layout.hdf5.clone()?;
-    let many = layout.head.storing.is_many_files().then_some(layout.head.frames_per_file);
-    Some(IndexedFiles::new(hdf5, &layout.name, many, layout.direct))
+    Some(IndexedFiles::new(hdf5, layout))
 }
 
 /// What collects frames, if they are so small that several are written together.
@@ -429,6 +428,9 @@ impl Sink for RawFiles {
 
     fn finish(&mut self, due: Option<Due>) {
         self.finishing = true;
+        if let Some(index) = &mut self.index {
+            index.due = due.map(|due| due.frames);
+        }
         if self.through {
             self.program.add([FileStep::CloseThrough(self.files.last().0)]);
         }

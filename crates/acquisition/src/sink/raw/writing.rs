@@ -70,7 +70,7 @@ impl RawFiles {
             }
             None => (data, written, None),
         };
-        let room = self.index.as_mut().and_then(|index| index.allocate(file, length));
+        let room = self.index.as_mut().and_then(|index| index.allocate(file, number, length));
         let offset = room.unwrap_or_else(|| self.placement.offset(file, issued, number));
         let begin = FileOffset { file, offset };
         let file_slot = if through { THROUGH } else { self.placement.slot(file) };
