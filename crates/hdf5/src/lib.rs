@@ -10,6 +10,7 @@ mod error;
 mod ffi;
 mod frame_file;
 mod handle;
+pub mod layout;
 pub mod nexus;
 mod plant;
 pub mod tree;
