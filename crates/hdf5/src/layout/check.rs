@@ -19,7 +19,10 @@ pub(super) fn checked(mut layout: Hdf5Layout) -> Result<Hdf5Layout, Mistake> {
     }
     let mut defaults = datasets.iter().filter(|(_, _, default)| *default);
     if let (Some((first, ..)), Some((_, place, _))) = (defaults.next(), defaults.next()) {
-        layout.warn(*place, format!("det_default is set already at {first}, which frames go to that name no dataset"));
+        layout.warn(
+            *place,
+            format!("det_default is set already at {first}, which frames go to that name no dataset"),
+        );
     }
     Ok(layout)
 }
@@ -78,13 +81,15 @@ fn links(layout: &Hdf5Layout, group: &LayoutGroup) -> Result<(), Mistake> {
 fn leads_somewhere(layout: &Hdf5Layout, link: &LayoutLink) -> Result<(), Mistake> {
     let LinkEnd::Missing { group, path, name } = link_end(layout, &link.target) else { return Ok(()) };
     let Some(group) = group else {
-        let why = format!("the link `{}` leads to `{}`, from link to link without an end", link.name, link.target);
+        let why =
+            format!("the link `{}` leads to `{}`, from link to link without an end", link.name, link.target);
         return Err(Mistake::new(link.place, why));
     };
     let names: Vec<_> = group.members.iter().take(20).map(|member| format!("`{}`", member.name())).collect();
     let at = if path.is_empty() { "/" } else { &path };
     let there = if names.is_empty() { "nothing".into() } else { names.join(", ") };
-    let why = format!("the link leads to `{}`, but there is no `{name}` in `{at}`; it has {there}", link.target);
+    let why =
+        format!("the link leads to `{}`, but there is no `{name}` in `{at}`; it has {there}", link.target);
     Err(Mistake::new(link.place, why))
 }
 
@@ -111,7 +116,9 @@ pub(super) fn link_end<'a>(layout: &'a Hdf5Layout, target: &str) -> LinkEnd<'a> 
                 group = below;
                 path = format!("{path}/{name}");
             }
-            Some(LayoutMember::Dataset(_)) if rest.is_empty() => return LinkEnd::Object(format!("{path}/{name}")),
+            Some(LayoutMember::Dataset(_)) if rest.is_empty() => {
+                return LinkEnd::Object(format!("{path}/{name}"));
+            }
             Some(LayoutMember::HardLink(link)) => {
                 followed += 1;
                 if followed > DEPTH_MAX || rest.len() > DEPTH_MAX * DEPTH_MAX {

@@ -47,6 +47,8 @@ fn numbers<T: std::str::FromStr>(text: &str, valid: &str) -> Result<Vec<T>, Stri
         let words: Vec<&str> = part.split_whitespace().collect();
         if words.is_empty() { vec![""] } else { words }
     });
-    let number = |part: &str| part.parse().map_err(|_| format!("`{part}` is no value here; valid are {valid}, with commas"));
+    let number = |part: &str| {
+        part.parse().map_err(|_| format!("`{part}` is no value here; valid are {valid}, with commas"))
+    };
     parts.map(number).collect()
 }

@@ -1,7 +1,7 @@
 //! The user's own structure of a file: groups, datasets, attributes and links, in XML as areaDetector's file plug-in has it, or
 //! in TOML. First as written ([`Hdf5Layout`]), then, with what the recorder has, as a tree ([`Hdf5Layout::tree`]).
 //!
-//! The XML is that of NDFileHDF5 (areaDetector/ADCore, `NDFileHDF5LayoutXML.cpp` and `XML_schema/hdf5_xml_layout_schema.xsd`).
+//! The XML is that of `NDFileHDF5` (areaDetector/ADCore, `NDFileHDF5LayoutXML.cpp` and `XML_schema/hdf5_xml_layout_schema.xsd`).
 //! What that program takes without a word is taken, with a warning where its schema refuses it; what it drops with a word in
 //! its log is an error. docs/hdf5-layout.md describes both forms for users.
 

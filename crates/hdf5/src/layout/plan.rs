@@ -1,14 +1,15 @@
 //! A layout with what the recorder has for it: from [`Hdf5Layout`] to a tree.
 
 use super::{
-    AttributeTime, AttributeValue, Hdf5Layout, LayoutAttribute, LayoutDataset, LayoutGroup, LayoutMember, LayoutSource,
+    AttributeTime, AttributeValue, Hdf5Layout, LayoutAttribute, LayoutDataset, LayoutGroup, LayoutMember,
+    LayoutSource,
     check::{LinkEnd, link_end},
 };
 use crate::{
     nexus::RecorderColumn,
     tree::{
-        DatasetContent, FrameColumn, FramesShape, NumberType, TreeAttribute, TreeDataset, TreeGroup, TreeNode, TreeValue,
-        WriteTime,
+        DatasetContent, FrameColumn, FramesShape, NumberType, TreeAttribute, TreeDataset, TreeGroup,
+        TreeNode, TreeValue, WriteTime,
     },
 };
 
@@ -66,7 +67,11 @@ impl FrameAttribute {
 
     /// One value for all frames, that the user stated.
     pub fn stated(name: &str, value: TreeValue) -> Self {
-        FrameAttribute { source: "stated".into(), supply: AttributeSupply::Once(value), ..Self::stream(name, NumberType::Uint8, &[]) }
+        FrameAttribute {
+            source: "stated".into(),
+            supply: AttributeSupply::Once(value),
+            ..Self::stream(name, NumberType::Uint8, &[])
+        }
     }
 
     /// Those that areaDetector has of every frame: number, time in seconds, and the time's seconds and nanoseconds of EPICS,
@@ -80,8 +85,18 @@ impl FrameAttribute {
         };
         vec![
             attribute("NDArrayUniqueId", "the frame's number", NumberType::Int32, &(-1_i32).to_le_bytes()),
-            attribute("NDArrayTimeStamp", "the frame's time in seconds", NumberType::Float64, &f64::NAN.to_le_bytes()),
-            attribute("NDArrayEpicsTSSec", "the frame's time in EPICS: seconds since 1990", NumberType::Uint32, &[0; 4]),
+            attribute(
+                "NDArrayTimeStamp",
+                "the frame's time in seconds",
+                NumberType::Float64,
+                &f64::NAN.to_le_bytes(),
+            ),
+            attribute(
+                "NDArrayEpicsTSSec",
+                "the frame's time in EPICS: seconds since 1990",
+                NumberType::Uint32,
+                &[0; 4],
+            ),
             attribute("NDArrayEpicsTSnSec", "the nanoseconds of that time", NumberType::Uint32, &[0; 4]),
         ]
     }
@@ -127,7 +142,8 @@ impl PlannedLayout {
 impl Hdf5Layout {
     /// What is made of it.
     pub fn tree(&self, contents: &LayoutContents) -> PlannedLayout {
-        let mut planning = Planning { layout: self, contents, frames: Vec::new(), default: None, left_out: Vec::new() };
+        let mut planning =
+            Planning { layout: self, contents, frames: Vec::new(), default: None, left_out: Vec::new() };
         let mut tree = planning.group(&self.root, "");
         planning.without_place(&mut tree);
         planning.links(&self.root, "", &mut tree);
@@ -159,7 +175,8 @@ impl<'a> Planning<'a> {
     }
 
     fn group(&mut self, group: &LayoutGroup, path: &str) -> TreeGroup {
-        let mut made = TreeGroup { attributes: self.attributes(&group.attributes, path), members: Vec::new() };
+        let mut made =
+            TreeGroup { attributes: self.attributes(&group.attributes, path), members: Vec::new() };
         for member in &group.members {
             let path = format!("{path}/{}", member.name());
             match member {
@@ -185,8 +202,13 @@ impl<'a> Planning<'a> {
                 AttributeValue::Attribute { name, when } => (self.once(name), *when),
             };
             match value {
-                Some(value) => made.push(TreeAttribute { name: attribute.name.clone(), value: value.clone(), when }),
-                None => self.leave_out(&format!("{path}@{}", attribute.name), "nothing says one value of its `ndattribute`"),
+                Some(value) => {
+                    made.push(TreeAttribute { name: attribute.name.clone(), value: value.clone(), when });
+                }
+                None => self.leave_out(
+                    &format!("{path}@{}", attribute.name),
+                    "nothing says one value of its `ndattribute`",
+                ),
             }
         }
         made
@@ -209,14 +231,14 @@ impl<'a> Planning<'a> {
                 TreeDataset::of(DatasetContent::Frames(self.contents.frames.clone()))
             }
             LayoutSource::Constant(value) => TreeDataset::value(value.clone()),
-            LayoutSource::Attribute { name, when } => match self.known(name).and_then(|known| supplied(known, *when)) {
-                Some(made) => made,
-                None => {
+            LayoutSource::Attribute { name, when } => {
+                let Some(made) = self.known(name).and_then(|known| supplied(known, *when)) else {
                     let why = format!("nothing says what `{name}` is, of the frames that it is wanted of");
                     self.leave_out(path, &why);
                     return None;
-                }
-            },
+                };
+                made
+            }
             LayoutSource::Unset => {
                 self.leave_out(path, "the layout does not say what is in it");
                 return None;
@@ -235,11 +257,12 @@ impl<'a> Planning<'a> {
         };
         for attribute in &self.contents.attributes {
             let path = format!("{path}/{}", attribute.name);
-            let is_free = tree.find(&path).is_none() && !attribute.name.contains('/') && !attribute.name.is_empty();
-            if is_free && !has_dataset_of(&self.layout.root, &attribute.name) {
-                if let Some(dataset) = supplied(attribute, AttributeTime::EachFrame) {
-                    tree.put(&path, TreeNode::Dataset(dataset));
-                }
+            let is_free =
+                tree.find(&path).is_none() && !attribute.name.contains('/') && !attribute.name.is_empty();
+            let is_free = is_free && !has_dataset_of(&self.layout.root, &attribute.name);
+            let dataset = supplied(attribute, AttributeTime::EachFrame).filter(|_| is_free);
+            if let Some(dataset) = dataset {
+                tree.put(&path, TreeNode::Dataset(dataset));
             }
         }
     }
@@ -276,7 +299,9 @@ fn supplied(attribute: &FrameAttribute, when: AttributeTime) -> Option<TreeDatas
             let column = FrameColumn { key: attribute.name.clone(), element: *element, fill: fill.clone() };
             DatasetContent::Column(column)
         }
-        (AttributeSupply::Once(value), AttributeTime::Once(when)) => DatasetContent::Value(value.clone(), when),
+        (AttributeSupply::Once(value), AttributeTime::Once(when)) => {
+            DatasetContent::Value(value.clone(), when)
+        }
         (AttributeSupply::Once(value), AttributeTime::EachFrame) => {
             DatasetContent::Value(value.clone(), WriteTime::Opening)
         }

@@ -49,8 +49,5 @@ fn is_latin1(bytes: &[u8]) -> bool {
 pub(super) fn place_at(text: &str, byte: usize) -> TextPlace {
     let before = text.get(..byte.min(text.len())).unwrap_or(text);
     let line = before.rsplit('\n').next().unwrap_or_default();
-    TextPlace {
-        line: before.matches('\n').count() as u32 + 1,
-        column: line.chars().count() as u32 + 1,
-    }
+    TextPlace { line: before.matches('\n').count() as u32 + 1, column: line.chars().count() as u32 + 1 }
 }

@@ -22,8 +22,8 @@ use serde::Deserialize;
 use toml::{Spanned, Value};
 
 use super::{
-    AttributeTime, AttributeValue, Hdf5Layout, LayoutAttribute, LayoutDataset, LayoutGroup, LayoutLink, LayoutMember,
-    LayoutSource, Mistake, TextPlace, check::DEPTH_MAX, constant, text,
+    AttributeTime, AttributeValue, Hdf5Layout, LayoutAttribute, LayoutDataset, LayoutGroup, LayoutLink,
+    LayoutMember, LayoutSource, Mistake, TextPlace, check::DEPTH_MAX, constant, text,
 };
 use crate::tree::{NumberArray, TreeValue, WriteTime};
 
@@ -71,9 +71,12 @@ type WrittenAttributes = BTreeMap<Spanned<String>, Spanned<Value>>;
 /// In the words of the XML.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 enum WrittenTime {
-    OnFileOpen,
-    OnFileClose,
-    OnFileWrite,
+    #[serde(rename = "OnFileOpen")]
+    First,
+    #[serde(rename = "OnFileClose")]
+    Last,
+    #[serde(rename = "OnFileWrite")]
+    Each,
 }
 
 /// The layout of a text.
@@ -92,10 +95,10 @@ pub(super) fn layout(written: &str) -> Result<Hdf5Layout, Mistake> {
     made.root.place = TextPlace { line: 1, column: 1 };
     let placing = Placing { text: written };
     for (path, group) in layout.groups {
-        placing.group(&mut made.root, &path, group)?;
+        placing.group(&mut made.root, &path, &group)?;
     }
     for (path, dataset) in layout.datasets {
-        placing.dataset(&mut made.root, &path, dataset)?;
+        placing.dataset(&mut made.root, &path, &dataset)?;
     }
     for (path, target) in layout.links {
         let (group, name) = placing.parent(&mut made.root, &path)?;
@@ -115,7 +118,12 @@ impl Placing<'_> {
         text::place_at(self.text, spanned.span().start)
     }
 
-    fn group(&self, root: &mut LayoutGroup, path: &Spanned<String>, written: WrittenGroup) -> Result<(), Mistake> {
+    fn group(
+        &self,
+        root: &mut LayoutGroup,
+        path: &Spanned<String>,
+        written: &WrittenGroup,
+    ) -> Result<(), Mistake> {
         let attributes = self.attributes(&written.attributes)?;
         let group = if path.get_ref() == "/" {
             root
@@ -129,9 +137,14 @@ impl Placing<'_> {
         Ok(())
     }
 
-    fn dataset(&self, root: &mut LayoutGroup, path: &Spanned<String>, written: WrittenDataset) -> Result<(), Mistake> {
+    fn dataset(
+        &self,
+        root: &mut LayoutGroup,
+        path: &Spanned<String>,
+        written: &WrittenDataset,
+    ) -> Result<(), Mistake> {
         let attributes = self.attributes(&written.attributes)?;
-        let source = self.source(path, &written)?;
+        let source = self.source(path, written)?;
         let (parent, name) = self.parent(root, path)?;
         let dataset = LayoutDataset { name, place: self.place(path), source, attributes };
         parent.members.push(LayoutMember::Dataset(dataset));
@@ -176,7 +189,8 @@ impl Placing<'_> {
         match &mut within.members[place] {
             LayoutMember::Group(group) => Ok(group),
             other => {
-                let why = format!("`{}` is in `{name}`, which is no group, at {}", path.get_ref(), other.place());
+                let why =
+                    format!("`{}` is in `{name}`, which is no group, at {}", path.get_ref(), other.place());
                 Err(Mistake::new(self.place(path), why))
             }
         }
@@ -191,12 +205,14 @@ impl Placing<'_> {
             return mistake("`det_default` goes with `detector = true`");
         }
         match (written.detector, &written.ndattribute, &written.constant) {
-            (Some(true), None, None) => Ok(LayoutSource::Detector { default: written.det_default == Some(true) }),
+            (Some(true), None, None) => {
+                Ok(LayoutSource::Detector { default: written.det_default == Some(true) })
+            }
             (None, Some(name), None) => {
                 let when = match written.when {
-                    Some(WrittenTime::OnFileOpen) => AttributeTime::Once(WriteTime::Opening),
-                    Some(WrittenTime::OnFileClose) => AttributeTime::Once(WriteTime::Closing),
-                    Some(WrittenTime::OnFileWrite) | None => AttributeTime::EachFrame,
+                    Some(WrittenTime::First) => AttributeTime::Once(WriteTime::Opening),
+                    Some(WrittenTime::Last) => AttributeTime::Once(WriteTime::Closing),
+                    Some(WrittenTime::Each) | None => AttributeTime::EachFrame,
                 };
                 Ok(LayoutSource::Attribute { name: name.clone(), when })
             }
@@ -236,7 +252,8 @@ impl Placing<'_> {
 
     fn constant(&self, value: &Spanned<Value>) -> Result<TreeValue, Mistake> {
         constant_of(value.get_ref()).ok_or_else(|| {
-            let why = "this is no value of a file; valid are a text, a number, and a list of texts or of numbers";
+            let why =
+                "this is no value of a file; valid are a text, a number, and a list of texts or of numbers";
             Mistake::new(self.place(value), why)
         })
     }
@@ -257,7 +274,9 @@ fn constant_of(value: &Value) -> Option<TreeValue> {
     let ints: Option<Vec<i64>> = list.iter().map(Value::as_integer).collect();
     let numbers = match ints {
         Some(ints) => small_or_large(&ints),
-        None => TreeValue::Numbers(NumberArray::floats(&list.iter().map(number).collect::<Option<Vec<f64>>>()?)),
+        None => {
+            TreeValue::Numbers(NumberArray::floats(&list.iter().map(number).collect::<Option<Vec<f64>>>()?))
+        }
     };
     match numbers {
         TreeValue::Numbers(array) if !is_list => Some(constant::alone(array)),

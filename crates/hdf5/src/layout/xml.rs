@@ -6,8 +6,8 @@
 use roxmltree::{Document, Node, ParsingOptions};
 
 use super::{
-    AttributeTime, AttributeValue, Hdf5Layout, LayoutAttribute, LayoutDataset, LayoutGroup, LayoutLink, LayoutMember,
-    LayoutSource, Mistake, TextPlace,
+    AttributeTime, AttributeValue, Hdf5Layout, LayoutAttribute, LayoutDataset, LayoutGroup, LayoutLink,
+    LayoutMember, LayoutSource, Mistake, TextPlace,
     check::DEPTH_MAX,
     constant::{ConstantType, constant},
     text::place_at,
@@ -35,7 +35,10 @@ pub(super) fn layout(text: &str) -> Result<Hdf5Layout, Mistake> {
             reading.member(element, &mut root, Parent::Root, 1)?;
         }
     } else {
-        let what = format!("the root is `{}`, not `hdf5_layout`: areaDetector takes that, its schema does not", top.tag_name().name());
+        let what = format!(
+            "the root is `{}`, not `hdf5_layout`: areaDetector takes that, its schema does not",
+            top.tag_name().name()
+        );
         reading.warn(top, what);
         reading.member(top, &mut root, Parent::Root, 1)?;
     }
@@ -59,7 +62,10 @@ fn bounded(text: &str) -> Result<(), Mistake> {
     }
     if text.matches("xmlns").count() > ATTRIBUTES_MAX {
         let place = TextPlace { line: 1, column: 1 };
-        return Err(Mistake::new(place, format!("more than {ATTRIBUTES_MAX} namespaces stand in the layout")));
+        return Err(Mistake::new(
+            place,
+            format!("more than {ATTRIBUTES_MAX} namespaces stand in the layout"),
+        ));
     }
     Ok(())
 }
@@ -71,8 +77,7 @@ fn not_xml(error: &roxmltree::Error, text: &str) -> Mistake {
         roxmltree::Error::UnclosedRootNode => place_at(text, text.len()),
         _ => TextPlace { line: position.row, column: position.col },
     };
-    let said = error.to_string();
-    let why = said.split(&format!(" at {position}")).next().unwrap_or(&said).to_owned();
+    let why = error.to_string().replace(&format!(" at {position}"), "");
     Mistake::new(place, format!("this is no XML: {why}"))
 }
 
@@ -109,7 +114,11 @@ impl Reading<'_> {
         for attribute in node.attributes() {
             let name = attribute.name();
             if attribute.namespace().is_none() && !valid.contains(&name) {
-                let what = format!("`{name}` counts for nothing at a {}; valid are {}", node.tag_name().name(), listed(valid));
+                let what = format!(
+                    "`{name}` counts for nothing at a {}; valid are {}",
+                    node.tag_name().name(),
+                    listed(valid)
+                );
                 self.warn(node, what);
             }
         }
@@ -131,10 +140,19 @@ impl Reading<'_> {
         Ok(())
     }
 
-    fn member(&mut self, node: Node, into: &mut LayoutGroup, parent: Parent, depth: usize) -> Result<(), Mistake> {
+    fn member(
+        &mut self,
+        node: Node,
+        into: &mut LayoutGroup,
+        parent: Parent,
+        depth: usize,
+    ) -> Result<(), Mistake> {
         let name = node.tag_name().name();
         if depth > DEPTH_MAX {
-            return Err(Mistake::new(self.place(node), format!("more than {DEPTH_MAX} elements stand in each other")));
+            return Err(Mistake::new(
+                self.place(node),
+                format!("more than {DEPTH_MAX} elements stand in each other"),
+            ));
         }
         if parent == Parent::Root && matches!(name, "dataset" | "attribute" | "hardlink") {
             let why = format!("a {name} has to stand in a group; at the top there are `group` and `global`");
@@ -154,7 +172,10 @@ impl Reading<'_> {
                     Parent::Root => "`global` and `group`",
                     Parent::Group => "`attribute`, `dataset`, `group` and `hardlink`",
                 };
-                self.warn(node, format!("the element `{name}` counts for nothing, what is in it does; valid are {valid}"));
+                self.warn(
+                    node,
+                    format!("the element `{name}` counts for nothing, what is in it does; valid are {valid}"),
+                );
                 for element in node.children().filter(Node::is_element) {
                     self.member(element, into, parent, depth + 1)?;
                 }
@@ -203,9 +224,17 @@ impl Reading<'_> {
         Ok(LayoutDataset { name, place: self.place(node), source, attributes })
     }
 
-    fn attributes(&mut self, node: Node, into: &mut Vec<LayoutAttribute>, depth: usize) -> Result<(), Mistake> {
+    fn attributes(
+        &mut self,
+        node: Node,
+        into: &mut Vec<LayoutAttribute>,
+        depth: usize,
+    ) -> Result<(), Mistake> {
         if depth > DEPTH_MAX {
-            return Err(Mistake::new(self.place(node), format!("more than {DEPTH_MAX} elements stand in each other")));
+            return Err(Mistake::new(
+                self.place(node),
+                format!("more than {DEPTH_MAX} elements stand in each other"),
+            ));
         }
         for element in node.children().filter(Node::is_element) {
             match element.tag_name().name() {
@@ -235,7 +264,9 @@ impl Reading<'_> {
                 }
                 name => {
                     let name = name.to_owned();
-                    let when = self.when(node, &WHEN_OF_DATASETS).map_or(AttributeTime::EachFrame, AttributeTime::Once);
+                    let when = self
+                        .when(node, &WHEN_OF_DATASETS)
+                        .map_or(AttributeTime::EachFrame, AttributeTime::Once);
                     Ok(LayoutSource::Attribute { name, when })
                 }
             },
@@ -244,7 +275,9 @@ impl Reading<'_> {
                 Ok(LayoutSource::Unset)
             }
             Some(other) => {
-                let why = format!("the source `{other}` is none; valid are `detector`, `ndattribute` and `constant`");
+                let why = format!(
+                    "the source `{other}` is none; valid are `detector`, `ndattribute` and `constant`"
+                );
                 Err(Mistake::new(self.place(node), why))
             }
         }
@@ -256,11 +289,15 @@ impl Reading<'_> {
             Some("float") => ConstantType::Float,
             Some("string") | None => ConstantType::Text,
             Some(other) => {
-                self.warn(node, format!("the type `{other}` is taken as `string`; valid are `int`, `float` and `string`"));
+                self.warn(
+                    node,
+                    format!("the type `{other}` is taken as `string`; valid are `int`, `float` and `string`"),
+                );
                 ConstantType::Text
             }
         };
-        constant(kind, node.attribute("value").unwrap_or_default()).map_err(|why| Mistake::new(self.value_place(node), why))
+        constant(kind, node.attribute("value").unwrap_or_default())
+            .map_err(|why| Mistake::new(self.value_place(node), why))
     }
 
     fn value_place(&self, node: Node) -> TextPlace {
@@ -274,7 +311,13 @@ impl Reading<'_> {
             Some("OnFileOpen") => Some(WriteTime::Opening),
             Some("OnFileClose") => Some(WriteTime::Closing),
             Some(other) if !valid.contains(&other) => {
-                self.warn(node, format!("`{other}` is no time to write, and counts for nothing; valid are {}", listed(valid)));
+                self.warn(
+                    node,
+                    format!(
+                        "`{other}` is no time to write, and counts for nothing; valid are {}",
+                        listed(valid)
+                    ),
+                );
                 None
             }
             _ => None,
@@ -316,7 +359,10 @@ impl Reading<'_> {
         if name == "detector_data_destination" {
             self.layout.destination = Some(attribute);
         } else {
-            self.warn(node, format!("the global `{name}` counts for nothing; valid is `detector_data_destination`"));
+            self.warn(
+                node,
+                format!("the global `{name}` counts for nothing; valid is `detector_data_destination`"),
+            );
         }
         Ok(())
     }
