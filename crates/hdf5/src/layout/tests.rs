@@ -228,3 +228,22 @@ fn files_come_in_the_encodings_that_libxml2_reads() {
         assert_eq!(group.attributes[0].value, AttributeValue::Constant("Ångström".into()));
     }
 }
+
+#[test]
+fn the_examples_of_the_documentation_are_taken() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/hdf5-layout.md");
+    let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let block = |language: &str| {
+        let (_, rest) = text.split_once(&format!("```{language}\n")).expect("an example");
+        rest.split("```").next().unwrap_or_default().to_owned()
+    };
+    let [from_xml, from_toml] = [xml(&block("xml")), toml(&block("toml"))];
+    assert_eq!(from_xml.warnings, []);
+    let [planned, other] = [from_xml.tree(&contents()), from_toml.tree(&contents())];
+    assert_eq!(planned.frames, other.frames);
+    for planned in [planned, other] {
+        assert_eq!(planned.left_out, Vec::<String>::new());
+        assert_eq!(planned.tree.find("/exchange/images"), Some(&TreeNode::HardLink("/exchange/data".into())));
+        assert!(planned.tree.find("/frames/NDArrayUniqueId").is_some());
+    }
+}
