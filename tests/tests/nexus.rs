@@ -7,7 +7,7 @@ use nilometer_hdf5::{
     FileWrite, FrameFile, FrameFileOptions, StoredChunk,
     layout::{FrameAttribute, Hdf5Layout, LayoutContents},
     nexus::{BeamCenter, DetectorDescription, PixelSize, RecordingTotals, closing, nexus_plain, nxmx},
-    tree::{FramesShape, NumberArray, NumberType, TreeGroup},
+    tree::{FramesShape, NumberArray, NumberType, TreeGroup, TreeNode},
 };
 use nilometer_tests::{python, root};
 
@@ -115,19 +115,19 @@ fn the_checker_finds_what_is_wrong() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let path = directory.path().join("a.h5");
     let mut tree = nxmx(&full());
-    let without = |(name, _): &(String, _)| name != "source";
-    let Some(entry) = tree.members.iter_mut().find_map(|(_, node)| match node {
-        nilometer_hdf5::tree::TreeNode::Group(group) => Some(group),
-        _ => None,
-    }) else {
-        panic!("no entry")
-    };
-    entry.members.retain(without);
+    let TreeNode::Group(entry) = &mut tree.members[0].1 else { panic!("no entry") };
+    entry.members.retain(|(name, _)| name != "source" && name != "start_time");
     entry.attributes.retain(|attribute| attribute.name != "default");
     write(&path, &tree, &TreeGroup::default());
     let Some(problems) = problems("nxmx", &path) else { return };
-    assert!(problems.contains("validated: "), "{problems}");
-    assert!(problems.contains("plotted: /entry has neither @default nor @signal"), "{problems}");
+    for problem in [
+        "validated: The required field /entry/start_time hasn't been supplied.",
+        "complete: /entry has no group NXsource",
+        "complete: /entry has no field start_time",
+        "plotted: /entry has neither @default nor @signal",
+    ] {
+        assert!(problems.contains(problem), "{problem}\n{problems}");
+    }
 }
 
 #[test]
