@@ -19,7 +19,7 @@ const ARROWS: [(&str, &[&str]); 16] = [
     ("wire", &["model"]),
     ("recording", &["model", "codec", "storage", "wire"]),
     ("acquisition", &["model", "codec", "storage", "wire", "recording", "fuzz"]),
-    ("hdf5", &["recording", "acquisition", "codec"]),
+    ("hdf5", &["recording", "acquisition", "codec", "fuzz"]),
     ("mount", &["recording"]),
     ("remote", &["storage"]),
     ("cluster", &["model", "storage"]),

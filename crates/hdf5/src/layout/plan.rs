@@ -77,42 +77,54 @@ impl FrameAttribute {
     /// Those that areaDetector has of every frame: number, time in seconds, and the time's seconds and nanoseconds of EPICS,
     /// which count from 1990.
     pub fn of_every_frame() -> Vec<Self> {
-        let attribute = |name: &str, description: &str, element: NumberType, fill: &[u8]| FrameAttribute {
-            description: description.into(),
-            source_type: "NDAttrSourceDriver".into(),
-            source: "Driver".into(),
-            ..Self::stream(name, element, fill)
-        };
         vec![
-            attribute("NDArrayUniqueId", "the frame's number", NumberType::Int32, &(-1_i32).to_le_bytes()),
-            attribute(
+            Self::of_driver(
+                "NDArrayUniqueId",
+                "the frame's number",
+                NumberType::Int32,
+                &(-1_i32).to_le_bytes(),
+            ),
+            Self::of_driver(
                 "NDArrayTimeStamp",
                 "the frame's time in seconds",
                 NumberType::Float64,
                 &f64::NAN.to_le_bytes(),
             ),
-            attribute(
+            Self::of_driver(
                 "NDArrayEpicsTSSec",
                 "the frame's time in EPICS: seconds since 1990",
                 NumberType::Uint32,
                 &[0; 4],
             ),
-            attribute("NDArrayEpicsTSnSec", "the nanoseconds of that time", NumberType::Uint32, &[0; 4]),
+            Self::of_driver(
+                "NDArrayEpicsTSnSec",
+                "the nanoseconds of that time",
+                NumberType::Uint32,
+                &[0; 4],
+            ),
         ]
+    }
+
+    fn of_driver(name: &str, description: &str, element: NumberType, fill: &[u8]) -> Self {
+        FrameAttribute {
+            description: description.into(),
+            source_type: "NDAttrSourceDriver".into(),
+            source: "Driver".into(),
+            ..Self::stream(name, element, fill)
+        }
     }
 
     /// What the recorder says of every frame: [`RecorderColumn`], by its keys.
     pub fn of_the_recorder() -> Vec<Self> {
-        let attribute = |column: RecorderColumn| {
-            let FrameColumn { key, element, fill } = column.column();
-            FrameAttribute {
-                description: column.description().into(),
-                source_type: "NDAttrSourceDriver".into(),
-                source: "nilometer".into(),
-                ..Self::stream(&key, element, &fill)
-            }
-        };
-        RecorderColumn::ALL.into_iter().map(attribute).collect()
+        RecorderColumn::ALL.into_iter().map(Self::of_column).collect()
+    }
+
+    fn of_column(column: RecorderColumn) -> Self {
+        let FrameColumn { key, element, fill } = column.column();
+        FrameAttribute {
+            source: "nilometer".into(),
+            ..Self::of_driver(&key, column.description(), element, &fill)
+        }
     }
 }
 

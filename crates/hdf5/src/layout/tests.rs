@@ -1,3 +1,5 @@
+//! Layouts in both forms, and what becomes of them.
+
 use std::{fs, path::Path};
 
 use super::*;
