@@ -1,23 +1,27 @@
 """Whether programs that no one here wrote take an HDF5 file as NeXus: prints a line for each problem, nothing if there is none.
 
-nexus.py nxmx FILE     as NXmx: pynx validate (pynxtools), and the geometry as nxmx of Diamond reads it, beside what follows
+nexus.py nxmx FILE     as NXmx: pynx validate (pynxtools), what the definition demands, the geometry as nxmx of Diamond reads
+                       it, and what follows
 nexus.py plot FILE     the default plot: h5py follows @default and @signal, old and new, and silx finds the same dataset
 """
 import pathlib
 import subprocess
 import sys
+import xml.etree.ElementTree
 
 import h5py
 import numpy
 import nxmx
+import pynxtools
 import silx.io.nxdata
 
+NXDL = "{http://definition.nexusformat.org/nxdl/3.1}"
 # pixel_mask is a field of NXmx itself; pynxtools 0.16 takes the end of the name for that of a mask of a field `pixel`.
 NO_PROBLEM = "Reserved suffix '_mask' was used in /entry/instrument/detector/pixel_mask, but there is no associated field pixel."
 
 
 def main(check, path):
-    checks = [validated, geometry, plotted] if check == "nxmx" else [plotted]
+    checks = [validated, complete, geometry, plotted] if check == "nxmx" else [plotted]
     for each in checks:
         for problem in each(path):
             print(f"{each.__name__}: {problem}")
@@ -33,6 +37,34 @@ def validated(path):
     if any("NOT valid" in line for line in said) and not problems and NO_PROBLEM not in said:
         yield "not valid"
     yield from problems
+
+
+def complete(path):
+    """What the definition demands, group by group: pynxtools 0.16 does not notice that a whole group is not there."""
+    definition = pathlib.Path(pynxtools.__file__).parent / "definitions/applications/NXmx.nxdl.xml"
+    entry = xml.etree.ElementTree.parse(definition).getroot().find(f"{NXDL}group")
+    with h5py.File(path) as file:
+        yield from lacking(entry, file["entry"])
+
+
+def lacking(definition, thing):
+    for part in definition:
+        kind = part.tag.removeprefix(NXDL)
+        name = part.get("name")
+        demanded = part.get("minOccurs") != "0" and "true" not in (part.get("optional"), part.get("recommended"))
+        if kind == "group":
+            there = [member for member in thing.values() if member.attrs.get("NX_class") == part.get("type")]
+        elif kind == "field":
+            there = [thing[name]] if name in thing else []
+        elif kind == "attribute":
+            there = [None] if name in thing.attrs else []
+        else:
+            continue
+        if demanded and not there:
+            yield f"{thing.name} has no {kind} {name or part.get('type')}"
+        for member in there:
+            if member is not None:
+                yield from lacking(part, member)
 
 
 def geometry(path):

@@ -18,7 +18,7 @@ const ARROWS: [(&str, &[&str]); 16] = [
     ("record", &["model", "fuzz"]),
     ("wire", &["model"]),
     ("recording", &["model", "codec", "storage", "wire"]),
-    ("hdf5", &[]),
+    ("hdf5", &["fuzz"]),
     ("acquisition", &["model", "codec", "storage", "wire", "recording", "hdf5", "fuzz"]),
     ("mount", &["recording"]),
     ("remote", &["storage"]),

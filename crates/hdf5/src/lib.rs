@@ -11,6 +11,7 @@ mod error;
 mod ffi;
 mod frame_file;
 mod handle;
+pub mod layout;
 pub mod nexus;
 mod plant;
 mod reading;

@@ -55,7 +55,8 @@ impl RecorderColumn {
         FrameColumn { key: self.key().into(), element, fill }
     }
 
-    fn description(self) -> &'static str {
+    /// What it is, in words.
+    pub fn description(self) -> &'static str {
         match self {
             RecorderColumn::Flag => {
                 "0: the frame is whole; 1: it never came or found no room, and is blank; 2: it is there and not whole"

@@ -1,3 +1,5 @@
+//! What stands in the trees, stated or not.
+
 use super::*;
 use crate::tree::{DatasetContent, NumberType, TreeGroup, TreeNode, TreeValue, WriteTime};
 
