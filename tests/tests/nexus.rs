@@ -4,7 +4,7 @@
 use std::{fs, fs::File, os::unix::fs::FileExt, path::Path};
 
 use nilometer_hdf5::{
-    FileWrite, FrameFile, FrameFileOptions, StoredChunk,
+    FileWrite, Hdf5File, Hdf5FileOptions, StoredChunk,
     layout::{FrameAttribute, Hdf5Layout, LayoutContents},
     nexus::{BeamCenter, DetectorDescription, PixelSize, RecordingTotals, closing, nexus_plain, nxmx},
     tree::{FramesShape, NumberArray, NumberType, TreeGroup, TreeNode},
@@ -33,7 +33,7 @@ fn carry_out(file: &File, mut next: impl FnMut() -> Option<FileWrite>) {
 fn write(path: &Path, tree: &TreeGroup, last: &TreeGroup) {
     let file = File::create_new(path).expect("a new file");
     let mut frames =
-        FrameFile::create("a.h5", tree, FrameFileOptions::default()).expect("a tree that can be made");
+        Hdf5File::create("a.h5", tree, Hdf5FileOptions::default()).expect("a tree that can be made");
     carry_out(&file, || frames.next_write());
     let sizes: Vec<u64> = frames.datasets().map(FramesShape::frame_size).collect();
     for number in [0_u64, 1, 3] {

@@ -13,14 +13,14 @@ use crate::{
 
 /// How a file is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FrameFileOptions {
+pub struct Hdf5FileOptions {
     /// Readers may have it open while it grows (single writer, multiple readers).
     pub watched: bool,
 }
 
-impl Default for FrameFileOptions {
+impl Default for Hdf5FileOptions {
     fn default() -> Self {
-        FrameFileOptions { watched: true }
+        Hdf5FileOptions { watched: true }
     }
 }
 
@@ -40,12 +40,12 @@ pub struct StoredChunk {
 }
 
 /// A file of frames while it is written. Nothing here waits for storage: what is to be written comes out of
-/// [`FrameFile::next_write`], and is to be carried out in this order, each when the one before is done.
+/// [`Hdf5File::next_write`], and is to be carried out in this order, each when the one before is done.
 ///
-/// The frames themselves are written by the owner: [`FrameFile::allocate`] says where, and [`FrameFile::insert`] is told
-/// once they are there. A reader finds them when what [`FrameFile::flush`] queued is written.
+/// The frames themselves are written by the owner: [`Hdf5File::allocate`] says where, and [`Hdf5File::insert`] is told
+/// once they are there. A reader finds them when what [`Hdf5File::flush`] queued is written.
 #[derive(Debug)]
-pub struct FrameFile {
+pub struct Hdf5File {
     planted: Planted,
     /// Closed behind the datasets.
     file: Handle,
@@ -58,12 +58,12 @@ pub struct FrameFile {
     values: Vec<BTreeMap<u64, i64>>,
 }
 
-impl FrameFile {
+impl Hdf5File {
     /// A new file: all of the tree that is not to be written at its end is queued. The name is for messages.
     ///
     /// # Errors
     /// If the tree describes what HDF5 can't have.
-    pub fn create(label: &str, tree: &TreeGroup, options: FrameFileOptions) -> Result<Self, Hdf5Error> {
+    pub fn create(label: &str, tree: &TreeGroup, options: Hdf5FileOptions) -> Result<Self, Hdf5Error> {
         let image = SharedImage::default();
         let name = name(label)?;
         let creation = properties(PropertyClass::FileCreation)?;
@@ -86,7 +86,7 @@ impl FrameFile {
             checked(unsafe { ffi::H5Fstart_swmr_write(file.id()) }, || format!("let readers into {label}"))?;
         }
         let values = vec![BTreeMap::new(); planted.columns.len()];
-        let mut made = FrameFile { planted, file, image, name, frames: 0, inserted: Vec::new(), values };
+        let mut made = Hdf5File { planted, file, image, name, frames: 0, inserted: Vec::new(), values };
         made.flush()?;
         Ok(made)
     }
@@ -116,7 +116,7 @@ impl FrameFile {
         self.inserted.push(chunk);
     }
 
-    /// The number of a frame in a column, by its place among [`FrameFile::columns`].
+    /// The number of a frame in a column, by its place among [`Hdf5File::columns`].
     pub fn set(&mut self, column: usize, frame: u64, number: i64) {
         self.values[column].insert(frame, number);
     }
@@ -244,7 +244,7 @@ impl FrameFile {
         self.grow()?;
         self.grow_to(frames)?;
         self.flush()?;
-        let FrameFile { planted, file, image, name, .. } = self;
+        let Hdf5File { planted, file, image, name, .. } = self;
         drop(planted);
         close(file)?;
         driver::lock(&image).queue_superblock();

@@ -1,7 +1,7 @@
 //! Frames into HDF5 and NeXus: libhdf5 keeps the metadata and the index of chunks, and does no I/O.
 //!
 //! - [`tree`]: what a file has beside its frames, as a description;
-//! - [`FrameFile`]: a file that is being written. What the library would write comes out of it as [`FileWrite`]s, which its
+//! - [`Hdf5File`]: a file that is being written. What the library would write comes out of it as [`FileWrite`]s, which its
 //!   owner carries out; the frames themselves never pass the library.
 
 mod declared;
@@ -21,5 +21,5 @@ pub mod tree;
 pub use declared::declared;
 pub use driver::FileWrite;
 pub use error::Hdf5Error;
-pub use frame_file::{ClosedFile, FrameFile, FrameFileOptions, StoredChunk};
+pub use frame_file::{ClosedFile, Hdf5File, Hdf5FileOptions, StoredChunk};
 pub use reading::{ChunkPlace, ReadDataset, ReadFile};

@@ -1,4 +1,4 @@
-//! What a file has beside its frames, as a description: groups, datasets, attributes, links. Pure; [`crate::FrameFile`] makes
+//! What a file has beside its frames, as a description: groups, datasets, attributes, links. Pure; [`crate::Hdf5File`] makes
 //! it.
 
 /// The type of numbers in a file; all little-endian.

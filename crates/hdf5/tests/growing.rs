@@ -3,7 +3,7 @@
 use std::{fs::File, os::unix::fs::FileExt, path::Path, process::Command};
 
 use nilometer_hdf5::{
-    FrameFile, FrameFileOptions, StoredChunk,
+    Hdf5File, Hdf5FileOptions, StoredChunk,
     tree::{DatasetContent, FrameColumn, FramesShape, NumberType, TreeDataset, TreeGroup, TreeNode},
 };
 
@@ -42,7 +42,7 @@ fn frames_are_read_while_the_file_grows_and_when_it_is_closed() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("a.h5");
     let file = File::create_new(&path).expect("a file");
-    let mut frames = FrameFile::create("a.h5", &tree(), FrameFileOptions::default()).expect("it is made");
+    let mut frames = Hdf5File::create("a.h5", &tree(), Hdf5FileOptions::default()).expect("it is made");
     carry_out(&file, || frames.next_write());
     for number in [0_u64, 1, 3] {
         let bytes = vec![number as u8 + 7; 6000];

@@ -59,6 +59,11 @@ impl Calendar {
         Calendar { time: system(ClockId::Realtime), running: system(ClockId::Boottime) }
     }
 
+    /// When a clock began.
+    pub fn start_of(clock: Clock) -> Moment {
+        Moment(Calendar::now().time.since(clock.now()))
+    }
+
     /// How long it still is until then; nothing if that is over.
     pub fn left_until(moment: Moment) -> Nanos {
         moment.0.since(Calendar::now().time)

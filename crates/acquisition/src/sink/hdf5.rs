@@ -15,7 +15,7 @@ use super::FrameEncoder;
 
 /// What the HDF5 files of a recording have in them.
 #[derive(Debug, Clone)]
-pub struct Hdf5Layout {
+pub struct Hdf5Contents {
     /// All that is there before the first frame.
     pub tree: Arc<TreeGroup>,
     /// How frames are compressed.
@@ -33,7 +33,7 @@ pub const FRAMES_IN_FILE: &str = FRAMES_PATH;
 /// Where the recorder says there what became of each.
 pub const RECORDER_IN_FILE: &str = RECORDER_PATH;
 
-impl Hdf5Layout {
+impl Hdf5Contents {
     /// The files of an instrument whose frames are to be stored so, in a recording whose clock began at `start`; none if
     /// they are to be stored otherwise.
     ///
@@ -59,7 +59,7 @@ impl Hdf5Layout {
     ) -> Option<Self> {
         let element = ElementSize::of(described.element.bytes() as u64)?;
         let frame_size = described.frames_shape().frame_size();
-        Some(Hdf5Layout { tree: Arc::new(tree), compression, element, frame_size, start })
+        Some(Hdf5Contents { tree: Arc::new(tree), compression, element, frame_size, start })
     }
 
     /// The files of such frames, of which nothing else is known; none if their pixels are no whole bytes.
@@ -74,7 +74,7 @@ impl Hdf5Layout {
 
     /// What makes chunks of frames, if they are compressed.
     pub(super) fn encoder(&self) -> Option<ChunkEncoder> {
-        let Hdf5Layout { compression, element, frame_size, .. } = *self;
+        let Hdf5Contents { compression, element, frame_size, .. } = *self;
         (compression != FrameCompression::None).then(|| ChunkEncoder {
             compression,
             element,

@@ -10,7 +10,7 @@ mod null;
 mod raw;
 
 pub use encode::{EncodeStage, Encoded, FrameEncoder};
-pub use hdf5::{FRAMES_IN_FILE, Hdf5Layout, RECORDER_IN_FILE};
+pub use hdf5::{FRAMES_IN_FILE, Hdf5Contents, RECORDER_IN_FILE};
 pub use lane::{LaneOptions, LaneSetup, encode_stage, lanes_of};
 pub use null::NullSink;
 pub use raw::{Durability, FILE_SLOTS, Gauge, Numbering, RawFiles, RawLayout, Spacing, Streamer};

@@ -2,7 +2,7 @@
 
 use nilometer_acquisition::{
     conformance::sink_suite,
-    sink::{Durability, Gauge, Hdf5Layout, NullSink, RawFiles, RawLayout, encode_stage},
+    sink::{Durability, Gauge, Hdf5Contents, NullSink, RawFiles, RawLayout, encode_stage},
 };
 use nilometer_model::{Format, FrameCompression, Picture, PixelType, Storing};
 use nilometer_recording::journal::Head;
@@ -57,8 +57,8 @@ fn raw_files_are_a_proper_sink_in_each_way_of_storing() {
     }
 }
 
-fn hdf5_of(format: Format) -> Option<Hdf5Layout> {
-    let layout = Hdf5Layout::of_frames(PixelType::Int32, &[10, 25], FrameCompression::Bslz4);
+fn hdf5_of(format: Format) -> Option<Hdf5Contents> {
+    let layout = Hdf5Contents::of_frames(PixelType::Int32, &[10, 25], FrameCompression::Bslz4);
     layout.filter(|_| format == Format::Hdf5)
 }
 

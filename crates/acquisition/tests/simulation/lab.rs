@@ -5,7 +5,7 @@ use std::sync::Arc;
 use nilometer_acquisition::{
     Chronicle, Delivery, Pace, Ring, Source, WhenFull, Writer, WriterTotals,
     sink::{
-        Durability, FILE_SLOTS, Gauge, Hdf5Layout, Numbering, RawFiles, RawLayout, Streamer, encode_stage,
+        Durability, FILE_SLOTS, Gauge, Hdf5Contents, Numbering, RawFiles, RawLayout, Streamer, encode_stage,
     },
 };
 use nilometer_model::{Format, FrameCompression, Nanos, Picture, PixelType, Schedule, Seed, Storing};
@@ -151,10 +151,10 @@ impl Lab {
     }
 
     /// As in an instrument: whole pixels, if the frame has whole ones.
-    fn hdf5(&self) -> Option<Hdf5Layout> {
+    fn hdf5(&self) -> Option<Hdf5Contents> {
         let pixel = if self.frame_size.is_multiple_of(4) { PixelType::Uint32 } else { PixelType::Uint8 };
         let shape = [self.frame_size / pixel.whole_bytes().expect("chosen so")];
-        let layout = Hdf5Layout::of_frames(pixel, &shape, self.compression);
+        let layout = Hdf5Contents::of_frames(pixel, &shape, self.compression);
         layout.filter(|_| self.format == Format::Hdf5)
     }
 

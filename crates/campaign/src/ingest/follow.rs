@@ -232,7 +232,12 @@ fn layout_of_copy(lanes: &[RawLayout], archive: &TargetDescription) -> RawLayout
     };
     let plan = RecordingPlan::of(frames, std::slice::from_ref(archive), &options);
     let layout = plan.layout(&first.name, recording, 0);
-    RawLayout { origin: first.origin.clone(), stream: first.stream.clone(), ..layout }
+    RawLayout {
+        origin: first.origin.clone(),
+        stream: first.stream.clone(),
+        hdf5: first.hdf5.clone(),
+        ..layout
+    }
 }
 
 /// What kept a copy from beginning.

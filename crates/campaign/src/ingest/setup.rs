@@ -5,7 +5,7 @@ use std::sync::{Arc, atomic::AtomicBool};
 use nilometer_acquisition::Expected;
 use nilometer_acquisition::{
     Delivery, Feed, LayoutOptions, Pace, RecordingPlan, Retention, Setup, StoredFrames,
-    sink::{LaneOptions, RawLayout, lanes_of},
+    sink::{Hdf5Contents, LaneOptions, RawLayout, lanes_of},
     suited_engine,
 };
 use nilometer_model::{
@@ -13,7 +13,7 @@ use nilometer_model::{
     plan::{Goal, RecordingRun, Route},
 };
 use nilometer_recording::{Stream, instrument::Content};
-use nilometer_storage::{Target, TargetError, engine::Options, within};
+use nilometer_storage::{Calendar, Target, TargetError, engine::Options, within};
 
 use super::loopback::{self, Sends};
 use crate::phase::Run;
@@ -51,9 +51,10 @@ pub(super) fn setup(
     let stop = Arc::default();
     let Source { feed, expected, stream, sends } = source(run, cell, seed, &shape, &stop)?;
     let origin = if let Expected::Frames(content) = &expected { content.origin() } else { None };
+    let hdf5 = Hdf5Contents::of(&cell.recorded(), Calendar::start_of(run.clock));
     let lane = |lane| {
         let layout = shape.plan.layout(name, seed.0, lane);
-        RawLayout { origin: origin.clone(), stream: stream.clone(), ..layout }
+        RawLayout { origin: origin.clone(), stream: stream.clone(), hdf5: hdf5.clone(), ..layout }
     };
     let layouts: Vec<_> = (0..shape.plan.lanes()).map(lane).collect();
     let deep = layouts.iter().all(RawLayout::is_deep);

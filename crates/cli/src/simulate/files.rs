@@ -10,7 +10,7 @@ use clap::{Args, builder::PossibleValuesParser};
 use nilometer_acquisition::{
     Delivery, Feed, LayoutOptions, Outcome as Recorded, Pace, Recorder, RecordingPlan, Setup, StoredFrames,
     WhenFull,
-    sink::{Hdf5Layout, LaneOptions, RawLayout, lanes_of},
+    sink::{Hdf5Contents, LaneOptions, RawLayout, lanes_of},
     suited_engine,
 };
 use nilometer_model::{
@@ -136,7 +136,8 @@ impl Files {
         let targets = make(described, &name).input()?;
         let seed = asked.seed.named("content");
         let content = Content::prepare(&instrument.data, &instrument.shape, instrument.pixel, seed).run()?;
-        let (clock, start) = (Clock::start(), Moment(Calendar::now().time));
+        let clock = Clock::start();
+        let start = Calendar::start_of(clock);
         let lanes = lanes_on(&plan, &targets, id, &name, &content, instrument, start);
         let durability = lanes[0].1.durability;
         let mut setup = self.setup(asked, &plan, lanes, content, clock).run()?;
@@ -241,7 +242,7 @@ fn lanes_on(
     for (target, lane) in each.zip(0..) {
         let mut layout = plan.layout(name, id, lane);
         layout.origin = content.origin();
-        layout.hdf5 = Hdf5Layout::of(instrument, start);
+        layout.hdf5 = Hdf5Contents::of(instrument, start);
         // What can't be made again is checked by its checksum.
         layout.checksums |= layout.origin.is_none();
         lanes.push((target.clone(), layout));

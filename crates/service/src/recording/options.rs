@@ -10,7 +10,7 @@ use std::{
 
 use clap::{Args, builder::PossibleValuesParser, builder::TypedValueParser};
 use nilometer_acquisition::transport::udp::Address;
-use nilometer_model::{Bytes, Moment, Nanos, packets::VlbiMode};
+use nilometer_model::{Bytes, Format, FrameCompression, Moment, Nanos, packets::VlbiMode};
 use nilometer_recording::Missing;
 use nilometer_storage::user_file;
 use serde::{Deserialize, Deserializer, de};
@@ -36,6 +36,12 @@ pub struct RecordOptions {
     #[arg(long = "to", value_name = "DIRECTORY", help_heading = "Where it goes")]
     #[serde(deserialize_with = "one_or_many")]
     pub to: Vec<PathBuf>,
+    /// How frames are written, instead of what the instrument says: their bytes, or HDF5, of detectors only
+    #[arg(long, value_name = "FORMAT", value_parser = format(), help_heading = "Where it goes")]
+    pub format: Option<Format>,
+    /// How frames in HDF5 are compressed, instead of what the instrument says
+    #[arg(long, value_name = "HOW", value_parser = compression(), help_heading = "Where it goes")]
+    pub compression: Option<FrameCompression>,
     /// Bytes of a chunk, where there are several directories [default: 256 MiB]
     #[arg(long, value_name = "SIZE", help_heading = "Where it goes")]
     pub chunk_size: Option<Bytes>,
@@ -146,6 +152,20 @@ fn missing() -> impl TypedValueParser<Value = Missing> {
     PossibleValuesParser::new(Missing::ALL.map(Missing::name)).try_map(|name| name.parse::<Missing>())
 }
 
+/// What frames of a network can be written in.
+const FORMATS: [Format; 2] = [Format::Raw, Format::Hdf5];
+
+fn format() -> impl TypedValueParser<Value = Format> {
+    PossibleValuesParser::new(FORMATS.map(Format::name))
+        .map(|name| FORMATS.into_iter().find(|format| format.name() == name).unwrap_or_default())
+}
+
+fn compression() -> impl TypedValueParser<Value = FrameCompression> {
+    let all = FrameCompression::ALL;
+    PossibleValuesParser::new(all.map(FrameCompression::name))
+        .map(move |name| all.into_iter().find(|compression| compression.name() == name).unwrap_or_default())
+}
+
 /// A value by its text, as on the command line.
 fn written<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(
     deserializer: D,
@@ -186,6 +206,8 @@ impl RecordOptions {
             instrument: self.instrument.or(below.instrument),
             mode: self.mode.or(below.mode),
             to: if self.to.is_empty() { below.to } else { self.to },
+            format: self.format.or(below.format),
+            compression: self.compression.or(below.compression),
             chunk_size: self.chunk_size.or(below.chunk_size),
             keep: self.keep.or(below.keep),
             name: self.name.or(below.name),
@@ -231,6 +253,8 @@ mod tests {
         instrument = "fila10g-4g"
         mode = "VDIF_8000-4096-16-2"
         to = "/data"
+        format = "hdf5"
+        compression = "bslz4"
         chunk_size = "64 MB"
         keep = "1 TB"
         name = "scan"
@@ -253,12 +277,16 @@ mod tests {
         checksums = true
         hang_after = "10 s"
     "#;
-    const OPTIONS: [&str; 46] = [
+    const OPTIONS: [&str; 50] = [
         "other",
         "--mode",
         "Mark5B-2048-16-2",
         "--to",
         "/x",
+        "--format",
+        "raw",
+        "--compression",
+        "zstd",
         "--chunk-size",
         "128 MB",
         "--keep",

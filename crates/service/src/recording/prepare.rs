@@ -9,14 +9,14 @@ use std::{
 
 use nilometer_acquisition::{
     Feed, Network, Port, Recorder, Setup, StoredFrames, Until,
-    sink::{Durability, LaneOptions, RawLayout, lanes_of},
+    sink::{Durability, Hdf5Contents, LaneOptions, RawLayout, lanes_of},
     suited_engine,
     transport::{
         Transport,
         udp::{Allowed, Listening, ROOM},
     },
 };
-use nilometer_model::{Bytes, Instrument, Nanos, TargetDescription, packets::Packets};
+use nilometer_model::{Bytes, Format, Instrument, Nanos, TargetDescription, packets::Packets};
 use nilometer_recording::{Stream, journal::Head};
 use nilometer_storage::{
     Calendar, Clock, PATIENCE, Target, in_time,
@@ -72,7 +72,7 @@ impl RecordingSettings {
         let format = formats[0].as_ref();
         let described = self.described().map_err(ServiceError::asked_wrongly)?;
         let geometry = format.geometry();
-        let blocks = StoredFrames::blocks(geometry.frame_size(), self.packets.stored());
+        let blocks = self.stored(geometry.frame_size())?;
         let id = run_id().0;
         let name = self.wishes.name.clone().unwrap_or_else(|| format!("{}-{id:016x}", self.instrument.name));
         let plan = self.checked_plan(blocks, format, &described, &name)?;
@@ -85,9 +85,11 @@ impl RecordingSettings {
         // What its file says of the rate is better than nothing for whoever reads the recording.
         let stream = stream.sent_as(&self.packets, &said(&self.instrument));
         let network = self.network(formats, inlets, frames_of_block);
-        let layout = RawLayout { stream: Some(stream), ..plan.layout(&name, id, 0) };
+        let clock = Clock::start();
+        let hdf5 = Hdf5Contents::of(&self.instrument, Calendar::start_of(clock));
+        let layout = RawLayout { stream: Some(stream), hdf5, ..plan.layout(&name, id, 0) };
         let durability = layout.durability;
-        let setup = self.setup(&targets, &layout, network, stop);
+        let setup = self.setup(&targets, &layout, network, clock, stop);
         log(&format!("stored as {plan}"));
         log(&format!("preparing {} of memory", self.buffer()));
         match setup.and_then(|setup| Recorder::prepare(setup).map_err(ServiceError::failed)) {
@@ -129,6 +131,23 @@ impl RecordingSettings {
         InletThreads { each: self.wishes.receive_threads.unwrap_or(1), cpus: &self.wishes.cpus }
     }
 
+    /// What is stored of packets whose frames have so many bytes: blocks of them, or each frame of a detector as a chunk.
+    fn stored(&self, frame_size: usize) -> Result<StoredFrames, ServiceError> {
+        let Instrument { name, recording, .. } = &self.instrument;
+        if recording.format != Format::Hdf5 {
+            return Ok(StoredFrames::blocks(frame_size, self.packets.stored()));
+        }
+        let frame = self.instrument.frame_size();
+        let of_detector = self.packets.detector(frame).is_some() && frame.0 == frame_size as u64;
+        require(of_detector && self.packets.frames_of_block(frame) == 1, || {
+            format!(
+                "{name}: only frames of detectors that are whole pages of 4096 B can go into HDF5 as they come in packets; \
+                 write --format raw"
+            )
+        })?;
+        Ok(StoredFrames { packets: true, padded: false, ..StoredFrames::of(&self.instrument) })
+    }
+
     /// One for each port.
     fn formats(&self) -> Result<Vec<Box<dyn WireFormat>>, String> {
         let known = known(&self.instrument, &self.packets);
@@ -164,6 +183,7 @@ impl RecordingSettings {
         targets: &[Arc<Directory>],
         layout: &RawLayout,
         network: Network,
+        clock: Clock,
         stop: Arc<AtomicBool>,
     ) -> Result<Setup, ServiceError> {
         let lane = |(lane, target): (u32, &Arc<Directory>)| {
@@ -171,7 +191,7 @@ impl RecordingSettings {
             (target.clone() as Arc<dyn Target>, layout)
         };
         let options = LaneOptions { reserve: Some(self.reserve()), ..LaneOptions::default() };
-        let engine = suited_engine(targets[0].as_ref(), layout.is_deep(), Clock::start());
+        let engine = suited_engine(targets[0].as_ref(), layout.is_deep(), clock);
         Ok(Setup {
             engine: engine.map_err(ServiceError::failed)?,
             slots: layout.spacing().slots(self.buffer()),

@@ -39,7 +39,14 @@ impl RecordingSettings {
     ///
     /// What is asked can't be recorded.
     pub fn of(wishes: RecordOptions) -> Result<Self, ServiceError> {
-        let instrument = asked(&wishes)?;
+        let mut instrument = asked(&wishes)?;
+        instrument.recording.write_as(wishes.format.unwrap_or(instrument.recording.format));
+        if wishes.compression.is_some() {
+            instrument.recording.compression = wishes.compression;
+        }
+        instrument
+            .check()
+            .map_err(|why| ServiceError::AskedWrongly(format!("{}: {why}", instrument.name)))?;
         require(!wishes.to.is_empty(), || "no --to: name the directory that the recording goes to".into())?;
         let name = &instrument.name;
         let unknown = || format!("{name}: it has no `packets`: nothing says how it comes over a network");

@@ -1,6 +1,6 @@
 //! Files that have an index of their frames inside, as HDF5 has: where frames go in them, and when readers find them.
 //!
-//! The index is kept by [`FrameFile`], which does no I/O. A frame is written first, wherever there is room in the file; then
+//! The index is kept by [`Hdf5File`], which does no I/O. A frame is written first, wherever there is room in the file; then
 //! it is put into the index, and what that changes in the file is written, a piece behind the other; then it gets its record
 //! in the journal, and is acknowledged. Frames do not wait for each other: while the index is written, others are, and the
 //! next turn takes all that came back meanwhile.
@@ -16,20 +16,20 @@
 use std::mem;
 
 use nilometer_hdf5::{
-    ClosedFile, FrameFile, FrameFileOptions, Hdf5Error, StoredChunk,
+    ClosedFile, Hdf5Error, Hdf5File, Hdf5FileOptions, StoredChunk,
     nexus::{RecorderColumn, RecordingTotals, closing},
 };
 use nilometer_model::{Moment, Nanos, Storing};
 use nilometer_storage::{Buffer, Errno, Open, Operation, Slot, buffer::ALIGNMENT};
 
 use super::{FileOffset, RawFiles, RawLayout, file_steps::FileStep, layout::OPEN};
-use crate::{Frame, sink::Hdf5Layout};
+use crate::{Frame, sink::Hdf5Contents};
 use nilometer_recording::journal::Encoding;
 
 /// Of these files, those that are open.
 #[derive(Debug)]
 pub(super) struct IndexedFiles {
-    layout: Hdf5Layout,
+    layout: Hdf5Contents,
     /// The name of the recording.
     name: String,
     storing: Storing,
@@ -75,7 +75,7 @@ struct IndexedFile {
 
 #[derive(Debug)]
 enum IndexState {
-    Open(Box<FrameFile>),
+    Open(Box<Hdf5File>),
     Closed(ClosedFile),
     Failed,
 }
@@ -84,7 +84,7 @@ enum IndexState {
 const AHEAD: u64 = 256 << 20;
 
 impl IndexedFiles {
-    pub(super) fn new(hdf5: Hdf5Layout, layout: &RawLayout) -> Self {
+    pub(super) fn new(hdf5: Hdf5Contents, layout: &RawLayout) -> Self {
         IndexedFiles {
             layout: hdf5,
             name: layout.name.clone(),
@@ -117,7 +117,7 @@ impl IndexedFiles {
     pub(super) fn begin(&mut self, part: u64) -> Result<(), Errno> {
         let number = self.file(part);
         let file =
-            FrameFile::create(&self.name, &self.layout.tree, FrameFileOptions::default()).map_err(refused)?;
+            Hdf5File::create(&self.name, &self.layout.tree, Hdf5FileOptions::default()).map_err(refused)?;
         let columns = file.columns().enumerate();
         let known = |key: &str| RecorderColumn::ALL.into_iter().find(|column| column.key() == key);
         let columns = columns.filter_map(|(at, column)| Some((at, known(&column.key)?))).collect();

@@ -8,7 +8,7 @@ use nilometer_storage::{
 };
 
 use super::FileOffset;
-use crate::{Frame, sink::Hdf5Layout};
+use crate::{Frame, sink::Hdf5Contents};
 use nilometer_recording::{
     Packed, Stream,
     instrument::Origin,
@@ -122,7 +122,7 @@ pub struct RawLayout {
     /// What the CBF file of a frame says of it; needed for that format only.
     pub picture: Option<Picture>,
     /// What HDF5 files have in them; needed for that format only.
-    pub hdf5: Option<Hdf5Layout>,
+    pub hdf5: Option<Hdf5Contents>,
     /// Beside chunks, what `VLBIstreamer`'s own reader wants to know, if it is to read them.
     pub streamer: Option<Streamer>,
     /// How long an acknowledged frame waits to be durable, where files are synced: what is in the file being filled is synced
