@@ -1,5 +1,5 @@
-//! A browser without a window, which shows a page as a user would see it: Chromium, over its DevTools protocol in a pipe
-//! (`--remote-debugging-pipe`: messages of JSON, each ended by a zero byte, at file descriptors 3 and 4).
+//! A browser without a window, which shows a page as a user would see it: Chromium, over its `DevTools` protocol in a
+//! pipe (`--remote-debugging-pipe`: messages of JSON, each ended by a zero byte, at file descriptors 3 and 4).
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -70,27 +70,27 @@ impl Browser {
 
     /// Opens a page, so many pixels wide.
     pub fn open(&mut self, address: &str, width: u32, is_dark: bool) -> BrowserPage {
-        let target = self.call(None, "Target.createTarget", json!({ "url": "about:blank" }));
+        let target = self.call(None, "Target.createTarget", &json!({ "url": "about:blank" }));
         let attach = json!({ "targetId": target["targetId"], "flatten": true });
-        let attached = self.call(None, "Target.attachToTarget", attach);
+        let attached = self.call(None, "Target.attachToTarget", &attach);
         let session = attached["sessionId"].as_str().expect("a session").to_owned();
         let page = BrowserPage { session };
         for domain in ["Page", "Runtime", "Log", "Network"] {
-            self.call(Some(&page), &format!("{domain}.enable"), json!({}));
+            self.call(Some(&page), &format!("{domain}.enable"), &json!({}));
         }
         let size = json!({ "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600 });
-        self.call(Some(&page), "Emulation.setDeviceMetricsOverride", size);
+        self.call(Some(&page), "Emulation.setDeviceMetricsOverride", &size);
         let scheme = if is_dark { "dark" } else { "light" };
         let features = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
-        self.call(Some(&page), "Emulation.setEmulatedMedia", features);
-        self.call(Some(&page), "Page.navigate", json!({ "url": address }));
+        self.call(Some(&page), "Emulation.setEmulatedMedia", &features);
+        self.call(Some(&page), "Page.navigate", &json!({ "url": address }));
         page
     }
 
     /// What an expression of JavaScript gives, as JSON; null where it fails.
     pub fn evaluate(&mut self, page: &BrowserPage, expression: &str) -> Value {
         let asked = json!({ "expression": expression, "returnByValue": true });
-        self.call(Some(page), "Runtime.evaluate", asked)["result"]["value"].clone()
+        self.call(Some(page), "Runtime.evaluate", &asked)["result"]["value"].clone()
     }
 
     /// Waits until an expression gives something that is neither null nor false. Panics after a minute.
@@ -116,7 +116,7 @@ impl Browser {
     /// A picture of the whole page (PNG, base64).
     pub fn picture(&mut self, page: &BrowserPage) -> String {
         let asked = json!({ "format": "png", "captureBeyondViewport": true });
-        let taken = self.call(Some(page), "Page.captureScreenshot", asked);
+        let taken = self.call(Some(page), "Page.captureScreenshot", &asked);
         taken["data"].as_str().expect("a picture").to_owned()
     }
 
@@ -126,7 +126,7 @@ impl Browser {
         self.events.iter().filter(is_of).filter(move |event| event["method"] == kind.as_str())
     }
 
-    fn call(&mut self, page: Option<&BrowserPage>, method: &str, params: Value) -> Value {
+    fn call(&mut self, page: Option<&BrowserPage>, method: &str, params: &Value) -> Value {
         self.next += 1;
         let id = self.next;
         let mut message = json!({ "id": id, "method": method, "params": params });

@@ -31,7 +31,7 @@ fn detector(directory: &Path, port: u16) -> String {
 /// Sends frames until it is told to end: one pixel is bright, and the first row is masked.
 fn frames(sender: Sender, end: Arc<AtomicBool>) -> JoinHandle<()> {
     let frame: Vec<u8> = (0..64 * 48u16)
-        .flat_map(|at| match at {
+        .map(|at| match at {
             0..64 => u16::MAX,
             2000 => 40_000,
             _ => at % 7,
@@ -118,31 +118,30 @@ fn the_page_shows_a_recording_while_it_is_made() {
     let end = Arc::new(AtomicBool::new(false));
     let sending = frames(sender, end.clone());
     let here = format!("http://{http}/");
-    let wide = browser.open(&here, 1280, false);
-    let narrow = browser.open(&here, 390, true);
-    for (page, width) in [(&wide, 1280), (&narrow, 390)] {
-        browser.await_value(page, "Number(document.getElementById(\"missing\")?.dataset.raw) > 0");
-        browser.await_value(page, "!document.getElementById(\"shot\").hidden");
-        browser.await_value(page, "document.querySelectorAll(\"#rate-curve path\").length > 1");
-        shows_the_truth(&mut browser, page, http);
-        fits(&mut browser, page, width);
-    }
-    has_what_is_recorded(&mut browser, &wide, to);
-    has_a_picture(&mut browser, &wide);
-    for page in [&wide, &narrow] {
-        assert_eq!(browser.complaints(page), [""; 0]);
-        let requested = browser.requested(page);
+    for (width, is_dark) in [(1280, false), (390, true)] {
+        let page = browser.open(&here, width, is_dark);
+        browser.await_value(&page, "Number(document.getElementById(\"missing\")?.dataset.raw) > 0");
+        browser.await_value(&page, "!document.getElementById(\"shot\").hidden");
+        browser.await_value(&page, "document.querySelectorAll(\"#rate-curve path\").length > 1");
+        shows_the_truth(&mut browser, &page, http);
+        fits(&mut browser, &page, width);
+        has_what_is_recorded(&mut browser, &page, to);
+        assert_eq!(browser.complaints(&page), [""; 0]);
+        has_a_picture(&mut browser, &page);
+        let requested = browser.requested(&page);
         let known =
             |url: &String| ["", "live", "latest-frame"].iter().any(|path| *url == format!("{here}{path}"));
         assert!(requested.len() > 3, "{requested:?}");
         assert!(requested.iter().all(|url| known(url) || url == "data:,"), "{requested:?}");
     }
+    let page = browser.open(&here, 390, false);
+    browser.await_value(&page, "document.getElementById(\"state\").dataset.raw === \"recording\"");
     end.store(true, Ordering::Relaxed);
     sending.join().expect("no panic");
     running.signal(Signal::TERM);
     running.end(std::time::Duration::from_mins(1));
-    browser.await_value(&wide, "!document.getElementById(\"old\").hidden");
-    let said = browser.evaluate(&wide, "document.getElementById(\"old\").textContent");
+    browser.await_value(&page, "!document.getElementById(\"old\").hidden");
+    let said = browser.evaluate(&page, "document.getElementById(\"old\").textContent");
     assert!(said.as_str().is_some_and(|said| said.contains("The values are OLD")), "{said}");
 }
 
