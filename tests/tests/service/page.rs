@@ -10,7 +10,7 @@ use std::{
     thread::{self, JoinHandle},
 };
 
-use nilometer_tests::{Browser, BrowserPage, address, ask, start, status};
+use nilometer_tests::{Browser, BrowserPage, address, ask, await_some, start, status};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -97,11 +97,26 @@ fn shows_the_truth(browser: &mut Browser, page: &BrowserPage, at: std::net::Sock
     }
 }
 
+/// Where nothing comes any more, the page has exactly what there is.
+fn comes_to_the_truth(browser: &mut Browser, page: &BrowserPage, at: std::net::SocketAddr) {
+    await_some("the page to show what there is", || {
+        let there = status(at);
+        let shown = values(browser, page);
+        // Time goes on.
+        let counts = GROWING.iter().filter(|(id, _)| *id != "seconds");
+        let is_same = |(id, path): &(&str, &str)| {
+            number(&shown[id]).total_cmp(&number(there.pointer(path).expect(path))).is_eq()
+        };
+        counts.into_iter().all(is_same).then_some(())
+    });
+}
+
 /// It fits: nothing has to be pushed aside to be read.
 fn fits(browser: &mut Browser, page: &BrowserPage, width: u32) {
     let expression = "[document.documentElement.scrollWidth, innerWidth]";
-    let [needed, there] = [0, 1].map(|at| number(&browser.evaluate(page, expression)[at]));
-    assert!(needed <= there && there == f64::from(width), "{needed} of {there} px");
+    let found = browser.evaluate(page, expression);
+    let [needed, there] = [0, 1].map(|at| found[at].as_u64().expect("pixels"));
+    assert!(needed <= there && there == u64::from(width), "{needed} of {there} px");
 }
 
 #[test]
@@ -138,6 +153,7 @@ fn the_page_shows_a_recording_while_it_is_made() {
     browser.await_value(&page, "document.getElementById(\"state\").dataset.raw === \"recording\"");
     end.store(true, Ordering::Relaxed);
     sending.join().expect("no panic");
+    comes_to_the_truth(&mut browser, &page, http);
     running.signal(Signal::TERM);
     running.end(std::time::Duration::from_mins(1));
     browser.await_value(&page, "!document.getElementById(\"old\").hidden");

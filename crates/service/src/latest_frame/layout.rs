@@ -39,7 +39,8 @@ impl PictureLayout {
         let [modules @ .., rows, columns] = instrument.shape.as_slice() else {
             return Err("its frames have one dimension only".into());
         };
-        let (columns, rows) = (*columns as usize, *rows as usize);
+        let columns = *columns as usize;
+        let rows = *rows as usize;
         let modules = modules.iter().product::<u64>() as usize;
         let across = across(columns, rows, modules);
         Ok(PictureLayout { pixel: instrument.pixel, columns, rows, modules, across })
@@ -69,7 +70,8 @@ impl PictureLayout {
 /// is nearest to a square: eight modules of 1024 x 512 pixels two by two are 2048 x 2048.
 fn across(columns: usize, rows: usize, modules: usize) -> usize {
     let side_ratio = |across: usize| {
-        let (width, height) = (columns * across, rows * modules.div_ceil(across));
+        let width = columns * across;
+        let height = rows * modules.div_ceil(across);
         (width.max(height) as f64) / (width.min(height).max(1) as f64)
     };
     (1..=modules).min_by(|one, other| side_ratio(*one).total_cmp(&side_ratio(*other))).unwrap_or(1)

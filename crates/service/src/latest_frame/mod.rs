@@ -43,10 +43,13 @@ struct PictureState {
     next: Nanos,
 }
 
+/// What came of reading: nothing where the frame is the same as before.
+type FrameRead = Result<Option<LatestFrame>, String>;
+
 /// A frame that is being read. Storage that hangs keeps it there, and with it one thread a recording.
 #[derive(Debug)]
 struct Reading {
-    task: DetachedTask<(PictureReader, Result<Option<LatestFrame>, String>)>,
+    task: DetachedTask<(PictureReader, FrameRead)>,
     begun: Nanos,
 }
 
@@ -126,18 +129,20 @@ impl PictureState {
     }
 
     fn begin(&mut self, source: &Arc<PictureSource>, now: Nanos) {
-        let mut reader = self.reader.take().unwrap_or_else(|| PictureReader::new(source.clone()));
-        let work = move || {
-            // Linux has a priority for each thread (setpriority(2), "C library/kernel differences").
-            rustix::process::setpriority_process(None, NICE).unwrap_or_default();
-            let read = reader.read();
-            (reader, read)
-        };
-        match DetachedTask::begin("latest-frame", work) {
+        let reader = self.reader.take().unwrap_or_else(|| PictureReader::new(source.clone()));
+        match DetachedTask::begin("latest-frame", move || read(reader)) {
             Ok(task) => self.reading = Some(Reading { task, begun: now }),
             Err(error) => self.answer = Some(Err(format!("can't start a thread: {error}"))),
         }
     }
+}
+
+/// On a thread of its own, which may wait for storage.
+fn read(mut reader: PictureReader) -> (PictureReader, FrameRead) {
+    // Linux has a priority for each thread (setpriority(2), "C library/kernel differences"). Without it all works as well.
+    rustix::process::setpriority_process(None, NICE).unwrap_or_default();
+    let read = reader.read();
+    (reader, read)
 }
 
 #[cfg(test)]

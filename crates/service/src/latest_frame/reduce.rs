@@ -72,7 +72,8 @@ struct FrameSums {
 /// Makes the picture of a frame, which has as many bytes as its layout says.
 pub(super) fn reduce(frame: &[u8], layout: &PictureLayout) -> ReducedPicture {
     let factor = layout.width().max(layout.height()).div_ceil(SIDE).max(1);
-    let (width, height) = (layout.width().div_ceil(factor), layout.height().div_ceil(factor));
+    let width = layout.width().div_ceil(factor);
+    let height = layout.height().div_ceil(factor);
     let mut squares = vec![PixelSquare::default(); width * height];
     let mut sums = FrameSums::default();
     let row_bytes = layout.columns * layout.pixel_bytes();

@@ -134,7 +134,8 @@ impl LastFrame {
     /// Blocks behind the watermark are known but not shown, and the one below it may be missing: a few before it are looked
     /// at too.
     fn of(view: &RecordingView) -> Option<Self> {
-        let (shown, size) = (view.length(), view.frame_size());
+        let shown = view.length();
+        let size = view.frame_size();
         let block_size = size * view.frames_of_block().max(1);
         let from = (view.first_block() + shown / block_size).saturating_sub(BACK);
         let there: Vec<u64> =
