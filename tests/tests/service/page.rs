@@ -2,12 +2,15 @@
 
 use std::{
     fs,
+    io::{Read, Write},
+    net::{SocketAddr, TcpStream},
     path::Path,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
     thread::{self, JoinHandle},
+    time::Duration,
 };
 
 use nilometer_tests::{Browser, BrowserPage, address, ask, await_some, start, status};
@@ -44,7 +47,7 @@ fn frames(sender: Sender, end: Arc<AtomicBool>) -> JoinHandle<()> {
             if number % 100 != 50 {
                 sender.send_one(&[&number.to_le_bytes()[..], &frame].concat());
             }
-            thread::sleep(std::time::Duration::from_millis(1));
+            thread::sleep(Duration::from_millis(1));
         }
     })
 }
@@ -79,7 +82,7 @@ fn number(value: &Value) -> f64 {
 }
 
 /// What the page shows was true between two moments: not before it was asked for, and not after it is there.
-fn shows_the_truth(browser: &mut Browser, page: &BrowserPage, at: std::net::SocketAddr) {
+fn shows_the_truth(browser: &mut Browser, page: &BrowserPage, at: SocketAddr) {
     let before = status(at);
     let known = values(browser, page)["fresh"].clone();
     // The next answer was begun before it is asked for here or after, the one behind it certainly after.
@@ -98,7 +101,7 @@ fn shows_the_truth(browser: &mut Browser, page: &BrowserPage, at: std::net::Sock
 }
 
 /// Where nothing comes any more, the page has exactly what there is.
-fn comes_to_the_truth(browser: &mut Browser, page: &BrowserPage, at: std::net::SocketAddr) {
+fn comes_to_the_truth(browser: &mut Browser, page: &BrowserPage, at: SocketAddr) {
     await_some("the page to show what there is", || {
         let there = status(at);
         let shown = values(browser, page);
@@ -155,7 +158,7 @@ fn the_page_shows_a_recording_while_it_is_made() {
     sending.join().expect("no panic");
     comes_to_the_truth(&mut browser, &page, http);
     running.signal(Signal::TERM);
-    running.end(std::time::Duration::from_mins(1));
+    running.end(Duration::from_mins(1));
     browser.await_value(&page, "!document.getElementById(\"old\").hidden");
     let said = browser.evaluate(&page, "document.getElementById(\"old\").textContent");
     assert!(said.as_str().is_some_and(|said| said.contains("The values are OLD")), "{said}");
@@ -236,6 +239,17 @@ fn the_page_takes_nothing_but_get_and_lets_nothing_else_in() {
     for path in ["/", "/live", "/latest-frame"] {
         assert_eq!(service.ask("GET", path, "").0, 200, "{path}");
         assert_eq!(service.ask("POST", path, "").0, 405, "{path}");
+    }
+    let mut stream = TcpStream::connect(service.http).expect("it listens");
+    stream.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").expect("it reads");
+    let mut text = String::new();
+    stream.read_to_string(&mut text).expect("an answer");
+    let (head, page) = text.split_once("\r\n\r\n").expect("an answer");
+    let nonce =
+        head.split_once("script-src 'nonce-").expect("a policy").1.split_once('\'').expect("an end").0;
+    assert_eq!(page.matches(&format!("nonce=\"{nonce}\"")).count(), 2, "{head}");
+    for line in ["default-src 'none'", "frame-ancestors 'none'", "nosniff", "Resource-Policy: same-origin"] {
+        assert!(head.contains(line), "{line}: {head}");
     }
     let (_, none) = ask(service.http, "GET", "/latest-frame", "");
     assert_eq!(none, "{\"none\":\"nothing was recorded yet\"}\n");
