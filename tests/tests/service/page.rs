@@ -251,7 +251,7 @@ fn the_page_takes_nothing_but_get_and_lets_nothing_else_in() {
     for line in ["default-src 'none'", "frame-ancestors 'none'", "nosniff", "Resource-Policy: same-origin"] {
         assert!(head.contains(line), "{line}: {head}");
     }
-    let (_, none) = ask(service.http, "GET", "/latest-frame", "");
-    assert_eq!(none, "{\"none\":\"nothing was recorded yet\"}\n");
+    let (_, empty) = ask(service.http, "GET", "/latest-frame", "");
+    assert_eq!(empty, "{\"none\":\"nothing was recorded yet\"}\n");
     assert_eq!(service.end(), Some(0));
 }
