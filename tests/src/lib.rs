@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod asked;
+mod browser;
 mod faults;
 mod faulty_disk;
 mod file_system;
@@ -18,6 +19,7 @@ mod sources;
 mod tool;
 
 pub use asked::{address, answer, ask, status};
+pub use browser::{Browser, BrowserPage};
 pub use faults::not_sent;
 pub use faulty_disk::{FaultyDisk, may_have_faulty_disks};
 pub use file_system::{FileSystem, may_mount};

@@ -28,7 +28,7 @@ pub(crate) struct Serve {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Service {
-    /// Where HTTP is answered: GET /status and /metrics; POST /configure, /arm, /start and /stop; or `off`
+    /// Where HTTP is answered: a page for browsers; GET /status and /metrics; POST /configure, /arm, /start and /stop; or `off`
     /// [default: 127.0.0.1:9620]
     #[arg(long, value_name = "ADDRESS")]
     http: Option<String>,

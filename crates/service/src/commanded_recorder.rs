@@ -14,13 +14,17 @@ use crate::{
     background::{self, BackgroundTask, CurrentRecording, TaskOutcome},
     console::{OrderAnswer, Published, QueuedOrder},
     error::OperatorLog,
+    latest_frame::PictureSource,
     permission::CommandPermission,
     recording::{
         account::{BeforeRecording, RecordingAccount, RecordingMetadata},
         ended::fault_of,
         options::RecordOptions,
     },
-    state::{EndedScan, RecorderOrder, RefusedOrder, ServiceConfiguration, ServiceReport, ServiceState},
+    state::{
+        EndedScan, RecorderOrder, RefusedOrder, ServiceConfiguration, ServiceReport, ServiceState,
+        StorageSize,
+    },
 };
 
 /// A recorder, the recording that it makes or is to make, and the orders that it carries out one after the other.
@@ -246,9 +250,14 @@ impl CommandedRecorder {
     }
 
     fn armed(&mut self, current: CurrentRecording) {
-        let name = current.prepared.name.clone();
-        let asked = current.settings.wishes();
+        let CurrentRecording { prepared, settings, .. } = &current;
+        let name = prepared.name.clone();
+        let asked = settings.wishes();
+        let storage = StorageSize::of(prepared);
+        let pictured = Arc::new(PictureSource::of(prepared, settings));
+        self.published.lock().unwrap_or_else(PoisonError::into_inner).pictured = Some(pictured);
         self.report(|report| {
+            report.storage = storage;
             report.name = Some(name);
             report.start = asked.start;
             report.stop = asked.stop;
@@ -337,7 +346,7 @@ impl CommandedRecorder {
         } else if self.clock.now().since(self.told) >= TELL {
             self.told = self.clock.now();
             let status = prepared.recorder.status();
-            self.report(|report| report.recording = Some(status));
+            self.published.lock().unwrap_or_else(PoisonError::into_inner).tell(self.told, status);
         }
     }
 
@@ -418,76 +427,4 @@ impl CurrentRecording {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::mpsc::sync_channel;
-
-    use super::*;
-
-    /// A recorder with this to be recorded, and what it tells.
-    fn commanded(wishes: RecordOptions) -> (CommandedRecorder, Arc<Mutex<Published>>) {
-        let published = Arc::new(Mutex::new(Published::default()));
-        let permission =
-            CommandPermission { beyond: false, instruments: Vec::new(), file: wishes, log: |_| {} };
-        (CommandedRecorder::new(permission, published.clone()), published)
-    }
-
-    /// Until what was ordered is done.
-    fn await_done(recorder: &mut CommandedRecorder) {
-        while recorder.background.is_some() {
-            std::thread::sleep(LOOK.duration());
-            recorder.look();
-        }
-    }
-
-    /// What an order is answered.
-    fn told(recorder: &mut CommandedRecorder, order: RecorderOrder) -> OrderAnswer {
-        let (answer, answered) = sync_channel(1);
-        recorder.hear(QueuedOrder { order, answer });
-        await_done(recorder);
-        answered.try_recv().expect("an answer")
-    }
-
-    fn nowhere() -> RecordOptions {
-        let mode = "VDIF_8000-4096-16-2".parse().ok();
-        RecordOptions { mode, to: vec!["/no/such/directory".into()], ..RecordOptions::default() }
-    }
-
-    #[test]
-    fn what_fails_when_nobody_waits_for_it_any_more_is_a_fault() {
-        let (mut recorder, published) = commanded(nowhere());
-        let report = || published.lock().expect("nobody panics").report.clone();
-        let Err(RefusedOrder::AskedWrongly(why)) = told(&mut recorder, RecorderOrder::Record("scan".into()))
-        else {
-            panic!("there is no such directory")
-        };
-        assert_eq!((report().state, report().fault), (ServiceState::Configured, None), "it was told");
-        let (answer, answered) = sync_channel(1);
-        drop(answered);
-        recorder.hear(QueuedOrder { order: RecorderOrder::Record("scan".into()), answer });
-        await_done(&mut recorder);
-        assert_eq!((report().state, report().fault), (ServiceState::Failed, Some(why)));
-    }
-
-    #[test]
-    fn an_order_that_comes_too_early_is_told_what_is_missing() {
-        let (mut recorder, _) = commanded(RecordOptions { mode: None, ..nowhere() });
-        let Err(RefusedOrder::WrongState(why)) = told(&mut recorder, RecorderOrder::Start) else {
-            panic!("nothing is armed")
-        };
-        assert!(why.starts_with("it is idle: ") && why.contains("no instrument"), "{why}");
-    }
-
-    #[test]
-    fn no_more_than_so_many_wait_for_an_end() {
-        let (mut recorder, published) = commanded(nowhere());
-        published.lock().expect("nobody panics").report.state = ServiceState::Recording;
-        let mut all = Vec::new();
-        for _ in 0..WAITING {
-            let (answer, answered) = sync_channel(1);
-            recorder.hear(QueuedOrder { order: RecorderOrder::Stop, answer });
-            all.push(answered);
-        }
-        assert!(all.iter().all(|answered| answered.try_recv().is_err()), "they wait");
-        assert_eq!(told(&mut recorder, RecorderOrder::Stop).expect_err("too many"), RefusedOrder::Busy);
-    }
-}
+mod tests;

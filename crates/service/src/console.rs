@@ -3,13 +3,21 @@
 
 use std::{
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel},
     },
     time::Duration,
 };
 
-use crate::state::{EndedScan, RecorderOrder, RefusedOrder, ServiceReport};
+use nilometer_acquisition::Status;
+use nilometer_model::{Moment, Nanos};
+use nilometer_storage::Calendar;
+
+use crate::{
+    history::{HistoryColumns, StatusHistory},
+    latest_frame::{FrameAnswer, LatestFrames, PictureSource},
+    state::{EndedScan, RecorderOrder, RefusedOrder, ServiceReport},
+};
 
 /// What became of an order: the state then.
 pub(crate) type OrderAnswer = Result<ServiceReport, RefusedOrder>;
@@ -27,6 +35,7 @@ pub(crate) struct Console {
     /// None where nothing may be commanded.
     orders: Option<SyncSender<QueuedOrder>>,
     published: Arc<Mutex<Published>>,
+    frames: Arc<LatestFrames>,
 }
 
 /// What the thread of the recorder publishes for those who ask.
@@ -35,6 +44,19 @@ pub(crate) struct Published {
     pub(crate) report: ServiceReport,
     /// The recordings that have ended, oldest first.
     pub(crate) scans: Vec<EndedScan>,
+    /// The last minutes.
+    pub(crate) history: StatusHistory,
+    /// Where pictures are from: the recording that runs, or the last one.
+    pub(crate) pictured: Option<Arc<PictureSource>>,
+}
+
+/// All that a page of the recorder shows, at one moment.
+#[derive(Debug)]
+pub(crate) struct LiveReport {
+    pub(crate) report: ServiceReport,
+    pub(crate) history: HistoryColumns,
+    /// The recordings that ended last, the latest first.
+    pub(crate) ended: Vec<EndedScan>,
 }
 
 /// What became of an order within the time that one waits for it.
@@ -48,19 +70,37 @@ pub(crate) enum OrderOutcome {
 
 /// Orders that wait.
 const WAITING: usize = 8;
+/// Recordings that have ended, as many as a page shows.
+const LAST: usize = 8;
+
+impl Published {
+    /// The figures of the recording that runs, now.
+    pub(crate) fn tell(&mut self, now: Nanos, status: Status) {
+        self.history.see(now, Moment(Calendar::now().time), &status);
+        self.report.recording = Some(status);
+    }
+}
 
 impl Console {
     /// A console, and the end of it that orders come out of.
     pub(crate) fn new() -> (Self, Receiver<QueuedOrder>, Arc<Mutex<Published>>) {
         let (orders, asked) = sync_channel(WAITING);
         let published = Arc::new(Mutex::new(Published::default()));
-        (Console { orders: Some(orders), published: published.clone() }, asked, published)
+        (Console::over(Some(orders), published.clone()), asked, published)
     }
 
     /// A console that only tells.
     pub(crate) fn without_orders() -> (Self, Arc<Mutex<Published>>) {
         let published = Arc::new(Mutex::new(Published::default()));
-        (Console { orders: None, published: published.clone() }, published)
+        (Console::over(None, published.clone()), published)
+    }
+
+    fn over(orders: Option<SyncSender<QueuedOrder>>, published: Arc<Mutex<Published>>) -> Self {
+        Console { orders, published, frames: Arc::new(LatestFrames::new()) }
+    }
+
+    fn published(&self) -> MutexGuard<'_, Published> {
+        self.published.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Tells the recorder something, and waits so long for what became of it.
@@ -86,11 +126,28 @@ impl Console {
 
     /// How it is.
     pub(crate) fn report(&self) -> ServiceReport {
-        self.published.lock().unwrap_or_else(PoisonError::into_inner).report.clone()
+        self.published().report.clone()
     }
 
     /// The recordings that have ended, oldest first.
     pub(crate) fn scans(&self) -> Vec<EndedScan> {
-        self.published.lock().unwrap_or_else(PoisonError::into_inner).scans.clone()
+        self.published().scans.clone()
+    }
+
+    /// How it is, and how it was in the last minutes.
+    pub(crate) fn live(&self) -> LiveReport {
+        let published = self.published();
+        LiveReport {
+            report: published.report.clone(),
+            history: published.history.columns(),
+            ended: published.scans.iter().rev().take(LAST).cloned().collect(),
+        }
+    }
+
+    /// The latest frame as a picture, for which storage may have to be asked: not for the thread of the recorder.
+    pub(crate) fn latest_frame(&self) -> FrameAnswer {
+        let pictured = self.published().pictured.clone();
+        let source = pictured.ok_or("nothing was recorded yet")?;
+        self.frames.latest(&source)
     }
 }

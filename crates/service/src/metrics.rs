@@ -2,7 +2,10 @@
 
 use nilometer_acquisition::{LaneStatus, Status};
 
-use crate::state::{ServiceReport, ServiceState};
+use crate::{
+    history::unexplained,
+    state::{ServiceReport, ServiceState},
+};
 
 /// The page.
 pub(crate) fn metrics(report: &ServiceReport) -> String {
@@ -20,13 +23,20 @@ pub(crate) fn metrics(report: &ServiceReport) -> String {
     let version = report.version;
     page.head("info", "gauge", "The version of the recorder.");
     page.value("info", &[("version", version)], 1.0);
+    page.gauge("state_since_seconds", "When it entered this state, as UNIX time.", report.since.0.seconds());
+    page.gauge("stopping", "1 if its end was ordered and the rest is being stored.", flag(report.stopping));
     if let Some(status) = &report.recording {
         traffic(&mut page, status);
         losses(&mut page, status);
         ring(&mut page, status);
         lanes(&mut page, &status.lanes);
+        storage(&mut page, report);
     }
     page.0.concat()
+}
+
+fn flag(holds: bool) -> f64 {
+    f64::from(u8::from(holds))
 }
 
 #[derive(Default)]
@@ -95,6 +105,17 @@ fn traffic(page: &mut MetricsPage, status: &Status) {
         "Bytes that arrived from the network a second, over about the last second.",
         came.bytes_per_second,
     );
+    page.gauge(
+        "receive_rate_packets",
+        "Packets that arrived from the network a second, over about the last second.",
+        came.packets_per_second,
+    );
+    page.gauge(
+        "mean_receive_rate_bytes",
+        "Bytes that arrived from the network a second, from the first packet to the last.",
+        came.mean_bytes_per_second,
+    );
+    page.gauge("network_failed", "1 if the network gave up.", flag(status.fault.is_some()));
     let stages = [
         (
             "received",
@@ -135,8 +156,23 @@ fn losses(page: &mut MetricsPage, status: &Status) {
         lost.all(),
     );
     page.counter("gaps", "Gaps in the stream: runs of missing packets.", lost.gaps);
-    let causes = [("kernel", lost.kernel_dropped), ("ring_full", lost.ring_full), ("late", lost.late)];
-    page.counters("lost_packets", "Packets of the stream lost on this machine, by cause.", "cause", causes);
+    page.gauge(
+        "longest_gap_packets",
+        "The most packets of the stream that are missing in a row.",
+        lost.longest_gap as f64,
+    );
+    let causes = [
+        ("kernel", lost.kernel_dropped),
+        ("ring_full", lost.ring_full),
+        ("late", lost.late),
+        ("unexplained", unexplained(status)),
+    ];
+    page.counters(
+        "lost_packets",
+        "Packets of the stream that were lost, by cause: on this machine, or unexplained by anything on it.",
+        "cause",
+        causes,
+    );
     page.counter(
         "blocks_not_stored",
         "Blocks of packets that no directory could store.",
@@ -148,6 +184,11 @@ fn losses(page: &mut MetricsPage, status: &Status) {
         status.reordered_packets,
     );
     page.counter("duplicate_packets", "Packets of the stream that arrived twice.", status.duplicate_packets);
+    page.counter(
+        "early_packets",
+        "Packets that came before the recording began, and are none of it.",
+        status.early_packets,
+    );
     let ignored = status.ignored_packets.iter().map(|(why, count)| (*why, *count));
     page.counters(
         "ignored_packets",
@@ -212,8 +253,18 @@ fn lanes(page: &mut MetricsPage, lanes: &[LaneStatus]) {
     page.head("directory_failed", "gauge", "1 if a directory takes no more: it failed or is full.");
     for lane in lanes {
         let failed = matches!(lane.state, "failed" | "full" | "hung");
-        page.value("directory_failed", &[("directory", &path(lane))], u8::from(failed).into());
+        page.value("directory_failed", &[("directory", &path(lane))], flag(failed));
     }
+}
+
+fn storage(page: &mut MetricsPage, report: &ServiceReport) {
+    page.head("size_bytes", "gauge", "Size of the storage where a directory is.");
+    for disk in &report.storage {
+        let path = disk.path.display().to_string();
+        page.value("size_bytes", &[("directory", &path)], disk.size_bytes as f64);
+    }
+    let reserve = report.configuration.reserve.0 as f64;
+    page.gauge("reserve_bytes", "What stays free on each storage.", reserve);
 }
 
 #[cfg(test)]
@@ -230,6 +281,7 @@ mod tests {
             ..ServiceReport::default()
         };
         let page = metrics(&report);
+        assert!(page.contains("nilometer_lost_packets_total{cause=\"unexplained\"} 0\n"), "{page}");
         assert!(page.contains("nilometer_state{state=\"recording\"} 1\n"), "{page}");
         assert!(page.contains("nilometer_received_packets_total 7\n"), "{page}");
         assert!(page.contains("directory_failed{directory=\"/a\\\"b\\\\c\\nd\"} 1\n"), "{page}");

@@ -3,12 +3,14 @@
 use std::path::PathBuf;
 
 use nilometer_acquisition::Status;
-use nilometer_model::{ByteRate, Bytes, Moment, packets::VlbiMode};
+use nilometer_model::{ByteRate, Bytes, Moment, TargetDescription, packets::VlbiMode};
+use nilometer_storage::Target;
 use serde::Serialize;
 
 use crate::recording::{
     account::RecordingMetadata,
     options::RecordOptions,
+    prepare::PreparedRecording,
     settings::{RecordingSettings, reserve_of},
 };
 
@@ -117,11 +119,34 @@ pub(crate) struct ServiceReport {
     pub(crate) configuration: ServiceConfiguration,
     /// The recording that runs, or the last one.
     pub(crate) recording: Option<Status>,
+    /// The storage that its directories are on, in their order.
+    pub(crate) storage: Vec<StorageSize>,
     /// Recordings of this service that have ended.
     pub(crate) recordings: u64,
     /// The last of them.
     pub(crate) last: Option<EndedScan>,
     pub(crate) version: &'static str,
+}
+
+/// The storage below a directory that is recorded into.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub(crate) struct StorageSize {
+    pub(crate) path: PathBuf,
+    pub(crate) size_bytes: u64,
+    pub(crate) file_system: String,
+}
+
+impl StorageSize {
+    /// As it was when the recording was prepared.
+    pub(crate) fn of(prepared: &PreparedRecording) -> Vec<Self> {
+        let described = prepared.targets.iter().map(|target| target.description());
+        let size = |description: &TargetDescription| StorageSize {
+            path: description.address.to_string().into(),
+            size_bytes: description.space.size.0,
+            file_system: description.file_system.clone(),
+        };
+        described.map(size).collect()
+    }
 }
 
 /// What is to be recorded, as far as that is said.
@@ -141,7 +166,7 @@ pub(crate) struct ServiceConfiguration {
     #[serde(skip)]
     pub(crate) rate: Option<ByteRate>,
     /// What stays free on each storage.
-    #[serde(skip)]
+    #[serde(rename = "reserve_bytes", serialize_with = "as_number")]
     pub(crate) reserve: Bytes,
 }
 
@@ -181,6 +206,11 @@ fn stored_rate(mode: VlbiMode) -> ByteRate {
 #[expect(clippy::ref_option, reason = "serde calls it so")]
 fn as_text<S: serde::Serializer>(mode: &Option<VlbiMode>, serializer: S) -> Result<S::Ok, S::Error> {
     mode.map(|mode| mode.to_string()).serialize(serializer)
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn as_number<S: serde::Serializer>(bytes: &Bytes, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u64(bytes.0)
 }
 
 /// A recording that has ended.

@@ -11,9 +11,10 @@ use crate::{
     console::{Console, Published},
     error::{OperatorLog, ServiceError},
     http,
+    latest_frame::PictureSource,
     listener::{listen, spawn},
-    recording::settings::RecordingSettings,
-    state::{ServiceConfiguration, ServiceState},
+    recording::{prepare::PreparedRecording, settings::RecordingSettings},
+    state::{ServiceConfiguration, ServiceState, StorageSize},
 };
 
 /// Answers what is asked of a recording over HTTP, and takes no orders.
@@ -44,13 +45,16 @@ impl StatusServer {
     }
 
     /// A recording is prepared, or runs.
-    pub fn enter(&self, state: ServiceState, name: &str, settings: &RecordingSettings) {
-        let report = &mut self.published.lock().unwrap_or_else(PoisonError::into_inner).report;
+    pub fn enter(&self, state: ServiceState, prepared: &PreparedRecording, settings: &RecordingSettings) {
+        let mut published = self.published.lock().unwrap_or_else(PoisonError::into_inner);
+        published.pictured = Some(Arc::new(PictureSource::of(prepared, settings)));
+        let report = &mut published.report;
         report.state = state;
         report.since = Moment(Calendar::now().time);
         report.start = settings.wishes().start;
         report.stop = settings.wishes().stop;
-        report.name = Some(name.to_owned());
+        report.name = Some(prepared.name.clone());
+        report.storage = StorageSize::of(prepared);
         report.configuration = ServiceConfiguration::of(settings);
         report.version = env!("CARGO_PKG_VERSION");
     }
@@ -60,7 +64,8 @@ impl StatusServer {
         let due = self.told.is_none_or(|told| now.since(told) >= TELL);
         if self.is_open && due {
             self.told = Some(now);
-            self.published.lock().unwrap_or_else(PoisonError::into_inner).report.recording = Some(status());
+            let status = status();
+            self.published.lock().unwrap_or_else(PoisonError::into_inner).tell(now, status);
         }
     }
 }

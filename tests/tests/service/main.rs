@@ -3,6 +3,7 @@
 mod attacked;
 mod commanded;
 mod doctor;
+mod page;
 mod scheduled;
 mod sender;
 mod stations;

@@ -30,9 +30,14 @@ impl Sender {
     pub(crate) fn send(&self, numbers: Range<u64>) {
         for number in numbers {
             let packet = [&number.to_le_bytes()[..], &body(number)].concat();
-            drop(self.socket.send_to(&packet, (Ipv4Addr::LOCALHOST, self.port)));
+            self.send_one(&packet);
             std::thread::sleep(Duration::from_micros(100));
         }
+    }
+
+    /// Sends one packet, whatever it is.
+    pub(crate) fn send_one(&self, packet: &[u8]) {
+        drop(self.socket.send_to(packet, (Ipv4Addr::LOCALHOST, self.port)));
     }
 }
 

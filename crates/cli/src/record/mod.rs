@@ -43,8 +43,8 @@ pub(crate) struct Record {
 /// Where a recording that runs can be looked at.
 #[derive(Debug, Clone, Default, Args)]
 struct Shown {
-    /// Answer GET /status (JSON) and GET /metrics (Prometheus) at this address and port while it runs, such as
-    /// 127.0.0.1:9620
+    /// Show a page for browsers, and answer GET /status (JSON) and GET /metrics (Prometheus), at this address and port while
+    /// it runs, such as 127.0.0.1:9620
     #[arg(long, value_name = "ADDRESS", help_heading = "While it runs")]
     http: Option<String>,
     /// Let other machines look too: there is no password
@@ -62,15 +62,14 @@ impl Record {
         let mut server = StatusServer::open(http.as_deref(), *listen_beyond_loopback, tell::log)?;
         let stop = stop_on_signal().run()?;
         let mut prepared = settings.prepare(stop.clone(), tell::log)?;
-        server.enter(ServiceState::Armed, &prepared.name, &settings);
+        server.enter(ServiceState::Armed, &prepared, &settings);
         if let Some(start) = settings.wishes().start {
             prepared = until_start(prepared, start, &stop)?;
         }
         tell::note(format_args!("{}", begins(&prepared)));
-        let name = &prepared.name;
         let before = BeforeRecording::now();
         prepared.recorder.begin().run()?;
-        server.enter(ServiceState::Recording, name, &settings);
+        server.enter(ServiceState::Recording, &prepared, &settings);
         let outcome = self.follow(&mut prepared.recorder, settings.wishes().stop, &mut server);
         let status = prepared.recorder.status();
         let account = RecordingAccount::of(&prepared, &settings, &before, &outcome, status);

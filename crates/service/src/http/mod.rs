@@ -1,6 +1,8 @@
 //! The recorder's HTTP server: it is told what to do and says how it is. One request a connection, each within a few
 //! seconds.
 
+mod live;
+mod page;
 mod request;
 
 use std::{
@@ -38,26 +40,38 @@ pub(super) fn serve(listener: &TcpListener, console: &Console) {
 
 /// An answer: status, type of the content, content.
 #[derive(Debug, PartialEq, Eq)]
-struct HttpResponse(u16, &'static str, String);
+struct HttpResponse(u16, &'static str, Vec<u8>);
 
 const JSON: &str = "application/json";
+const BYTES: &str = "application/octet-stream";
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 fn answer(connection: &Connection, console: &Console, local: bool) -> io::Result<()> {
+    let nonce = page::nonce();
     let HttpResponse(status, content, body) = match read(connection)? {
         Ok(request) => {
             connection.heard(true);
-            respond(&request, console, local)
+            respond(&request, console, &Asked { local, nonce: &nonce })
         }
         Err(BadRequest(status, why)) => refusal(status, why),
     };
     let reason = reason(status);
     let length = body.len();
+    let policy = page::policy(&nonce);
     let head = format!(
         "HTTP/1.1 {status} {reason}\r\nContent-Type: {content}\r\nContent-Length: {length}\r\n\
-         Cache-Control: no-store\r\nConnection: close\r\n\r\n"
+         Cache-Control: no-store\r\n{policy}Connection: close\r\n\r\n"
     );
-    (&connection.stream).write_all(&[head.as_bytes(), body.as_bytes()].concat())
+    (&connection.stream).write_all(&[head.as_bytes(), &body].concat())
+}
+
+/// What is known of a request beside what it says.
+#[derive(Debug, Clone, Copy)]
+struct Asked<'a> {
+    /// Only this machine is listened to.
+    local: bool,
+    /// With which the page marks its own script.
+    nonce: &'a str,
 }
 
 /// The request, once it is whole. A client that is too slow is told so.
@@ -85,25 +99,25 @@ fn read(connection: &Connection) -> io::Result<Result<HttpRequest, BadRequest>> 
     }
 }
 
-fn respond(request: &HttpRequest, console: &Console, local: bool) -> HttpResponse {
-    if let Err(BadRequest(status, why)) = is_trusted(request, local) {
+fn respond(request: &HttpRequest, console: &Console, asked: &Asked<'_>) -> HttpResponse {
+    if let Err(BadRequest(status, why)) = is_trusted(request, asked.local) {
         return refusal(status, why);
     }
     match (request.method.as_str(), request.path.as_str()) {
-        ("GET", "/") => HttpResponse(200, TEXT, HELP.into()),
+        ("GET", "/") => HttpResponse(200, page::CONTENT, page::page(asked.nonce).into()),
+        ("GET", "/live") => HttpResponse(200, JSON, live::live(&console.live()).into()),
+        ("GET", "/latest-frame") => live::latest_frame(console.latest_frame()),
         ("GET", "/status") => report(200, &console.report()),
-        ("GET", "/metrics") => HttpResponse(200, TEXT, metrics(&console.report())),
+        ("GET", "/metrics") => HttpResponse(200, TEXT, metrics(&console.report()).into()),
         ("POST", "/configure") => ordered(console, wishes(&request.body).map(RecorderOrder::Configure)),
         ("POST", "/arm") => ordered(console, arm(&request.body)),
         ("POST", "/start") => ordered(console, Ok(RecorderOrder::Start)),
         ("POST", "/stop") => ordered(console, Ok(RecorderOrder::Stop)),
-        (_, "/" | "/status" | "/metrics") => refusal(405, "use GET"),
+        (_, "/" | "/live" | "/latest-frame" | "/status" | "/metrics") => refusal(405, "use GET"),
         (_, "/configure" | "/arm" | "/start" | "/stop") => refusal(405, "use POST"),
-        _ => refusal(404, "there is /status, /metrics, /configure, /arm, /start, /stop"),
+        _ => refusal(404, "there is GET /, /status, /metrics; POST /configure, /arm, /start, /stop (JSON)"),
     }
 }
-
-const HELP: &str = "GET /status, GET /metrics; POST /configure, /arm, /start, /stop (JSON)\n";
 
 /// A page in a browser on this machine must not command the recorder: browsers say which page sends a request, and a name
 /// that its owner points to this machine is not this machine's.
@@ -159,15 +173,16 @@ fn ordered(console: &Console, order: Result<RecorderOrder, String>) -> HttpRespo
 }
 
 fn report(status: u16, report: &ServiceReport) -> HttpResponse {
-    HttpResponse(status, JSON, json!(report).to_string() + "\n")
+    HttpResponse(status, JSON, (json!(report).to_string() + "\n").into())
 }
 
 fn refusal(status: u16, why: &str) -> HttpResponse {
-    HttpResponse(status, JSON, json!({ "error": why }).to_string() + "\n")
+    HttpResponse(status, JSON, (json!({ "error": why }).to_string() + "\n").into())
 }
 
 fn refused(status: u16, why: &str, now: &ServiceReport) -> HttpResponse {
-    HttpResponse(status, JSON, json!({ "error": why, "state": now.state }).to_string() + "\n")
+    let body = json!({ "error": why, "state": now.state }).to_string() + "\n";
+    HttpResponse(status, JSON, body.into())
 }
 
 fn reason(status: u16) -> &'static str {

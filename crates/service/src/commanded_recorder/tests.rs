@@ -1,0 +1,72 @@
+//! Orders that fail, come too early or wait, without a recording.
+
+use std::sync::mpsc::sync_channel;
+
+use super::*;
+
+/// A recorder with this to be recorded, and what it tells.
+fn commanded(wishes: RecordOptions) -> (CommandedRecorder, Arc<Mutex<Published>>) {
+    let published = Arc::new(Mutex::new(Published::default()));
+    let permission = CommandPermission { beyond: false, instruments: Vec::new(), file: wishes, log: |_| {} };
+    (CommandedRecorder::new(permission, published.clone()), published)
+}
+
+/// Until what was ordered is done.
+fn await_done(recorder: &mut CommandedRecorder) {
+    while recorder.background.is_some() {
+        std::thread::sleep(LOOK.duration());
+        recorder.look();
+    }
+}
+
+/// What an order is answered.
+fn told(recorder: &mut CommandedRecorder, order: RecorderOrder) -> OrderAnswer {
+    let (answer, answered) = sync_channel(1);
+    recorder.hear(QueuedOrder { order, answer });
+    await_done(recorder);
+    answered.try_recv().expect("an answer")
+}
+
+fn nowhere() -> RecordOptions {
+    let mode = "VDIF_8000-4096-16-2".parse().ok();
+    RecordOptions { mode, to: vec!["/no/such/directory".into()], ..RecordOptions::default() }
+}
+
+#[test]
+fn what_fails_when_nobody_waits_for_it_any_more_is_a_fault() {
+    let (mut recorder, published) = commanded(nowhere());
+    let report = || published.lock().expect("nobody panics").report.clone();
+    let Err(RefusedOrder::AskedWrongly(why)) = told(&mut recorder, RecorderOrder::Record("scan".into()))
+    else {
+        panic!("there is no such directory")
+    };
+    assert_eq!((report().state, report().fault), (ServiceState::Configured, None), "it was told");
+    let (answer, answered) = sync_channel(1);
+    drop(answered);
+    recorder.hear(QueuedOrder { order: RecorderOrder::Record("scan".into()), answer });
+    await_done(&mut recorder);
+    assert_eq!((report().state, report().fault), (ServiceState::Failed, Some(why)));
+}
+
+#[test]
+fn an_order_that_comes_too_early_is_told_what_is_missing() {
+    let (mut recorder, _) = commanded(RecordOptions { mode: None, ..nowhere() });
+    let Err(RefusedOrder::WrongState(why)) = told(&mut recorder, RecorderOrder::Start) else {
+        panic!("nothing is armed")
+    };
+    assert!(why.starts_with("it is idle: ") && why.contains("no instrument"), "{why}");
+}
+
+#[test]
+fn no_more_than_so_many_wait_for_an_end() {
+    let (mut recorder, published) = commanded(nowhere());
+    published.lock().expect("nobody panics").report.state = ServiceState::Recording;
+    let mut all = Vec::new();
+    for _ in 0..WAITING {
+        let (answer, answered) = sync_channel(1);
+        recorder.hear(QueuedOrder { order: RecorderOrder::Stop, answer });
+        all.push(answered);
+    }
+    assert!(all.iter().all(|answered| answered.try_recv().is_err()), "they wait");
+    assert_eq!(told(&mut recorder, RecorderOrder::Stop).expect_err("too many"), RefusedOrder::Busy);
+}

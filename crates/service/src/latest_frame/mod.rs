@@ -1,0 +1,149 @@
+//! Pictures of the latest frame, for those who watch a recording. They are made only when somebody asks, on a thread that
+//! neither the recorder nor any other answer waits for: at most one a second, and so that a picture takes at most a fifth of
+//! the time, one at a time however many ask.
+//!
+//! ```text
+//! GET /latest-frame -> LatestFrames -> (thread) PictureReader -> RecordingView -> reduce -> LatestFrame
+//! ```
+
+mod layout;
+mod reduce;
+mod source;
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    thread,
+    time::Duration,
+};
+
+use nilometer_model::Nanos;
+use nilometer_storage::{Clock, DetachedTask, NoOutcome};
+
+use source::PictureReader;
+pub(crate) use source::{LatestFrame, PictureSource};
+
+/// Where pictures are asked for.
+#[derive(Debug)]
+pub(crate) struct LatestFrames {
+    clock: Clock,
+    state: Mutex<PictureState>,
+}
+
+/// What is answered: a picture, or why there is none.
+pub(crate) type FrameAnswer = Result<Arc<LatestFrame>, String>;
+
+#[derive(Debug, Default)]
+struct PictureState {
+    source: Option<Arc<PictureSource>>,
+    /// When nothing is read.
+    reader: Option<PictureReader>,
+    reading: Option<Reading>,
+    answer: Option<FrameAnswer>,
+    /// Before this moment nothing is read.
+    next: Nanos,
+}
+
+/// What came of reading: nothing where the frame is the same as before.
+type FrameRead = Result<Option<LatestFrame>, String>;
+
+/// A frame that is being read. Storage that hangs keeps it there, and with it one thread a recording.
+#[derive(Debug)]
+struct Reading {
+    task: DetachedTask<(PictureReader, FrameRead)>,
+    begun: Nanos,
+}
+
+/// Pictures are no more frequent.
+const EVERY: Nanos = Nanos::from_millis(1000);
+/// A picture that took so long is followed by a pause of so many times that.
+const PAUSE: u64 = 4;
+/// How long one who asks waits for a picture that is being made.
+const PATIENCE: Nanos = Nanos::from_millis(800);
+const STEP: Duration = Duration::from_millis(5);
+/// The processor is left to the recorder where both want it.
+const NICE: i32 = 10;
+
+impl LatestFrames {
+    pub(crate) fn new() -> Self {
+        LatestFrames { clock: Clock::start(), state: Mutex::default() }
+    }
+
+    /// The latest picture of this recording, which is waited for a little if it is being made.
+    pub(crate) fn latest(&self, source: &Arc<PictureSource>) -> FrameAnswer {
+        if let Some(why) = source.refusal() {
+            return Err(why.clone());
+        }
+        let asked = self.clock.now();
+        loop {
+            let state = self.advance(source);
+            let is_over = self.clock.now().since(asked) >= PATIENCE;
+            if state.reading.is_none() || is_over {
+                let silent = || Err("the storage has not answered yet".into());
+                return state.answer.clone().unwrap_or_else(silent);
+            }
+            drop(state);
+            thread::sleep(STEP);
+        }
+    }
+
+    /// Takes in what was read, and begins to read if that is due.
+    fn advance(&self, source: &Arc<PictureSource>) -> MutexGuard<'_, PictureState> {
+        let now = self.clock.now();
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.turn_to(source);
+        state.take_in(now);
+        if state.reading.is_none() && now >= state.next {
+            state.begin(source, now);
+        }
+        state
+    }
+}
+
+impl PictureState {
+    /// What belongs to another recording is given up, also a frame that is being read.
+    fn turn_to(&mut self, source: &Arc<PictureSource>) {
+        if self.source.as_ref().is_none_or(|known| !Arc::ptr_eq(known, source)) {
+            let next = self.next;
+            *self = PictureState { source: Some(source.clone()), next, ..PictureState::default() };
+        }
+    }
+
+    fn take_in(&mut self, now: Nanos) {
+        let Some(Reading { task, begun }) = &self.reading else { return };
+        let outcome = match task.outcome() {
+            Err(NoOutcome::Unfinished) => return,
+            Ok((reader, read)) => {
+                self.reader = Some(reader);
+                read
+            }
+            Err(NoOutcome::Gone) => Err("a fault of the recorder itself: its log says which".into()),
+        };
+        self.next = *begun + EVERY.max(Nanos((PAUSE + 1) * now.since(*begun).0));
+        self.reading = None;
+        match outcome {
+            Ok(Some(frame)) => self.answer = Some(Ok(Arc::new(frame))),
+            // It is the same frame still.
+            Ok(None) => {}
+            Err(why) => self.answer = Some(Err(why)),
+        }
+    }
+
+    fn begin(&mut self, source: &Arc<PictureSource>, now: Nanos) {
+        let reader = self.reader.take().unwrap_or_else(|| PictureReader::new(source.clone()));
+        match DetachedTask::begin("latest-frame", move || read(reader)) {
+            Ok(task) => self.reading = Some(Reading { task, begun: now }),
+            Err(error) => self.answer = Some(Err(format!("can't start a thread: {error}"))),
+        }
+    }
+}
+
+/// On a thread of its own, which may wait for storage.
+fn read(mut reader: PictureReader) -> (PictureReader, FrameRead) {
+    // Linux has a priority for each thread (setpriority(2), "C library/kernel differences"). Without it all works as well.
+    rustix::process::setpriority_process(None, NICE).unwrap_or_default();
+    let read = reader.read();
+    (reader, read)
+}
+
+#[cfg(test)]
+mod tests;
