@@ -16,7 +16,7 @@ const ARROWS: [(&str, &[&str]); 16] = [
     ("codec", &[]),
     ("storage", &["model"]),
     ("record", &["model", "fuzz"]),
-    ("wire", &["model"]),
+    ("wire", &["model", "fuzz"]),
     ("recording", &["model", "codec", "storage", "wire"]),
     ("acquisition", &["model", "codec", "storage", "wire", "recording", "fuzz"]),
     ("hdf5", &["recording", "acquisition", "codec"]),
