@@ -49,6 +49,12 @@ pub fn is_json(first: &[u8]) -> bool {
     first.trim_ascii_start().first() == Some(&b'{')
 }
 
+/// Whether this part of a message, of which these bytes stand before, is pixels: so it is known before it came.
+pub fn is_pixels(before: &[u8], part: usize) -> bool {
+    let beginning = &before[..before.len().min(256)];
+    part == 2 && is_json(before) && beginning.windows(IMAGE.len()).any(|word| word == IMAGE.as_bytes())
+}
+
 /// What a message of these parts says. A part from which something was taken out is one that lies elsewhere as a whole; its cut
 /// is counted among those of all parts.
 pub fn decode(parts: &[MessageBytes<'_>]) -> Result<SeriesMessage, SeriesError> {
