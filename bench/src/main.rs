@@ -16,6 +16,7 @@ mod host;
 mod index;
 mod invalid;
 mod measure;
+mod messages;
 mod metadata;
 mod mount;
 mod ours;
@@ -45,7 +46,7 @@ struct Comparison {
     run: fn(&Stop) -> anyhow::Result<Outcome>,
 }
 
-const COMPARISONS: [Comparison; 28] = [
+const COMPARISONS: [Comparison; 29] = [
     Comparison { name: "read-4k-sync", run: read_sync::run },
     Comparison { name: "read-4k-uring", run: read_uring::run },
     Comparison { name: "stream-1m-buffered", run: stream::buffered },
@@ -61,6 +62,7 @@ const COMPARISONS: [Comparison; 28] = [
     Comparison { name: "sending", run: sending::run },
     Comparison { name: "receiving-joined", run: receiving::joined },
     Comparison { name: "receiving-single", run: receiving::single },
+    Comparison { name: "messages", run: messages::run },
     Comparison { name: "packets", run: packets::run },
     Comparison { name: "packets-lasting", run: packets::lasting },
     Comparison { name: "packets-disk", run: packets::on_disk },

@@ -221,7 +221,9 @@ fn sends(messages: &[Vec<Vec<u8>>], into: &Path) -> Option<String> {
     let taker =
         python.arg(script).arg("receive").arg(at).arg(into).stdout(Stdio::piped()).stderr(Stdio::piped());
     let taker = taker.spawn().expect("it can be run");
-    messages.iter().for_each(|parts| send(&mut push, parts));
+    for parts in messages {
+        send(&mut push, parts);
+    }
     let output = taker.wait_with_output().expect("it ends");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     Some(String::from_utf8(output.stdout).expect("JSON"))

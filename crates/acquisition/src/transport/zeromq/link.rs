@@ -8,10 +8,7 @@
 //!        -> memory of the receiver, for all of the string that is not in the buffer
 //! ```
 
-use std::{
-    io::{self, ErrorKind, Read, Write},
-    net::TcpStream,
-};
+use std::io::{self, ErrorKind, Read, Write};
 
 use nilometer_model::Nanos;
 use nilometer_wire::{
@@ -82,10 +79,10 @@ struct ComingString {
     length: usize,
 }
 
-/// See the module.
+/// See the module. What it reads from does not wait.
 #[derive(Debug)]
-pub(super) struct PullLink {
-    pub(super) stream: TcpStream,
+pub(super) struct PullLink<S> {
+    pub(super) stream: S,
     /// When it began.
     pub(super) since: Nanos,
     decoder: ZmtpDecoder,
@@ -108,9 +105,9 @@ pub(super) struct PullLink {
     pub(super) bytes: u64,
 }
 
-impl PullLink {
-    /// Of a connection that does not wait.
-    pub(super) fn new(stream: TcpStream, limits: MessageLimits, since: Nanos) -> Self {
+impl<S: Read + Write> PullLink<S> {
+    /// Of a new connection.
+    pub(super) fn new(stream: S, limits: MessageLimits, since: Nanos) -> Self {
         PullLink {
             stream,
             since,

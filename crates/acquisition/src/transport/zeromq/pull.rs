@@ -55,7 +55,7 @@ pub struct ZmqCounts {
 struct PullPeer {
     /// None if the other end connected.
     to: Option<SocketAddr>,
-    link: Option<PullLink>,
+    link: Option<PullLink<TcpStream>>,
     /// When the next attempt is made.
     again: Nanos,
 }

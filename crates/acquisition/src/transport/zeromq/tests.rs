@@ -2,11 +2,12 @@
 //! themselves.
 
 use std::{
-    io::Write,
+    io::{self, ErrorKind, Read, Write},
     net::{Shutdown, SocketAddr, TcpStream},
     thread,
 };
 
+use nilometer_fuzz::fuzz;
 use nilometer_model::Nanos;
 use nilometer_storage::{Arena, Buffer, Clock};
 use nilometer_wire::{
@@ -16,7 +17,10 @@ use nilometer_wire::{
     zmtp,
 };
 
-use super::*;
+use super::{
+    link::{Looked, PullLink},
+    *,
+};
 
 /// Some slots, which must all come back.
 struct Slots {
@@ -258,4 +262,104 @@ fn addresses_are_those_of_zeromq() {
         assert!(error.contains("write it as tcp://detector:31001"), "{error}");
     }
     assert_eq!(ZmqEndpoint::bind("tcp://*:5").expect("valid").to_string(), "tcp://0.0.0.0:5");
+}
+
+/// A connection in memory, on which bytes come in pieces, with nothing there after every other one.
+struct Pieces<'a> {
+    rest: &'a [u8],
+    pieces: std::iter::Cycle<std::slice::Iter<'a, usize>>,
+    waits: bool,
+}
+
+impl Read for Pieces<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.waits = !self.waits;
+        if self.waits && !self.rest.is_empty() {
+            return Err(ErrorKind::WouldBlock.into());
+        }
+        let piece = self.pieces.next().expect("no end").min(&into.len()).min(&self.rest.len()).to_owned();
+        let (came, rest) = self.rest.split_at(piece);
+        into[..piece].copy_from_slice(came);
+        self.rest = rest;
+        Ok(piece)
+    }
+}
+
+impl Write for Pieces<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Ok(bytes.len())
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What comes of these bytes: of each message its parts, with what lies apart in its place; and why it ended.
+fn comes_of(bytes: &[u8], pieces: &[usize]) -> (Vec<Vec<Vec<u8>>>, String) {
+    let limits = MessageLimits { bytes: 60_000, parts: 4 };
+    let stream = Pieces { rest: bytes, pieces: pieces.iter().cycle(), waits: false };
+    let mut link = PullLink::new(stream, limits, Nanos(0));
+    let mut room = Slots::new(6, 20_000);
+    let mut messages = Vec::new();
+    let why = loop {
+        match link.look(&mut room) {
+            Ok(Looked::Came(message)) => {
+                messages.push(joined(&message));
+                if let Err(error) = stream2::decode(message.parts()[0]) {
+                    assert!(!error.to_string().is_empty());
+                }
+                room.take_back(message);
+            }
+            Ok(Looked::Nothing | Looked::Refused) => {}
+            // All slots are in the one message: its strings are many.
+            Ok(Looked::Full) => break "full".to_owned(),
+            Err(error) => break error.to_string(),
+        }
+    };
+    link.give_up(&mut room);
+    assert_eq!(room.free.len(), 6, "slots come back");
+    (messages, why)
+}
+
+/// The parts of a message as they were sent; what no slot was long enough for is left out.
+fn joined(message: &ZmqMessage) -> Vec<Vec<u8>> {
+    let mut apart = message.apart.iter();
+    let mut parts = Vec::new();
+    for part in message.parts() {
+        let mut whole = Vec::new();
+        let mut done = 0;
+        for cut in part.cuts {
+            whole.extend_from_slice(&part.bytes[done..cut.at]);
+            let string = apart.next().expect("one for each").as_ref();
+            whole.extend_from_slice(string.map_or(&[][..], |string| &string[..cut.length]));
+            done = cut.at;
+        }
+        whole.extend_from_slice(&part.bytes[done..]);
+        parts.push(whole);
+    }
+    parts
+}
+
+#[test]
+fn any_bytes_of_a_connection_are_taken_or_refused_in_whatever_pieces_they_come() {
+    let begin = [&zmtp::greeting()[..], &zmtp::ready(zmtp::ZmtpSocket::Push)].concat();
+    let with = |parts: &[&[u8]]| {
+        let mut bytes = begin.clone();
+        for (number, part) in parts.iter().enumerate() {
+            bytes.extend(zmtp::part_header(part.len() as u64, number + 1 < parts.len()));
+            bytes.extend_from_slice(part);
+        }
+        bytes
+    };
+    let image = image(3, &[9; 5000]).concat();
+    let two = [&image[..], &image].concat();
+    let sent = with(&[&image]);
+    assert_eq!(comes_of(&sent, &[100]).0, [[image.clone()]]);
+    assert_eq!(comes_of(&with(&[&two]), &[3, 7000]).0, [[two.clone()]]);
+    let corpus =
+        vec![sent, with(&[&two]), with(&[b"{}", b"[1]", &[7; 6000], b"{}"]), with(&[&vec![0; 70_000]])];
+    fuzz("zeromq", corpus, |input| {
+        let whole = comes_of(input, &[usize::MAX]);
+        assert!(comes_of(input, &[1000, 1, 30, 5000, 8]) == whole, "it depends on the pieces");
+    });
 }
