@@ -267,7 +267,7 @@ fn addresses_are_those_of_zeromq() {
 /// A connection in memory, on which bytes come in pieces, with nothing there after every other one.
 struct Pieces<'a> {
     rest: &'a [u8],
-    pieces: std::iter::Cycle<std::slice::Iter<'a, usize>>,
+    sizes: std::iter::Cycle<std::slice::Iter<'a, usize>>,
     waits: bool,
 }
 
@@ -277,7 +277,7 @@ impl Read for Pieces<'_> {
         if self.waits && !self.rest.is_empty() {
             return Err(ErrorKind::WouldBlock.into());
         }
-        let piece = self.pieces.next().expect("no end").min(&into.len()).min(&self.rest.len()).to_owned();
+        let piece = self.sizes.next().expect("no end").min(&into.len()).min(&self.rest.len()).to_owned();
         let (came, rest) = self.rest.split_at(piece);
         into[..piece].copy_from_slice(came);
         self.rest = rest;
@@ -297,7 +297,7 @@ impl Write for Pieces<'_> {
 /// What comes of these bytes: of each message its parts, with what lies apart in its place; and why it ended.
 fn comes_of(bytes: &[u8], pieces: &[usize]) -> (Vec<Vec<Vec<u8>>>, String) {
     let limits = MessageLimits { bytes: 60_000, parts: 4 };
-    let stream = Pieces { rest: bytes, pieces: pieces.iter().cycle(), waits: false };
+    let stream = Pieces { rest: bytes, sizes: pieces.iter().cycle(), waits: false };
     let mut link = PullLink::new(stream, limits, Nanos(0));
     let mut room = Slots::new(6, 20_000);
     let mut messages = Vec::new();
