@@ -17,6 +17,7 @@ mod host;
 mod index;
 mod invalid;
 mod measure;
+mod messages;
 mod metadata;
 mod mount;
 mod ours;
@@ -48,7 +49,7 @@ struct Comparison {
     run: fn(&Stop) -> anyhow::Result<Outcome>,
 }
 
-const COMPARISONS: [Comparison; 38] = [
+const COMPARISONS: [Comparison; 39] = [
     Comparison { name: "read-4k-sync", run: read_sync::run },
     Comparison { name: "read-4k-uring", run: read_uring::run },
     Comparison { name: "stream-1m-buffered", run: stream::buffered },
@@ -64,6 +65,7 @@ const COMPARISONS: [Comparison; 38] = [
     Comparison { name: "sending", run: sending::run },
     Comparison { name: "receiving-joined", run: receiving::joined },
     Comparison { name: "receiving-single", run: receiving::single },
+    Comparison { name: "messages", run: messages::run },
     Comparison { name: "packets", run: packets::run },
     Comparison { name: "packets-lasting", run: packets::lasting },
     Comparison { name: "packets-disk", run: packets::on_disk },

@@ -16,7 +16,7 @@ const ARROWS: [(&str, &[&str]); 16] = [
     ("codec", &[]),
     ("storage", &["model"]),
     ("record", &["model", "fuzz"]),
-    ("wire", &["model"]),
+    ("wire", &["model", "fuzz"]),
     ("recording", &["model", "codec", "storage", "wire"]),
     ("hdf5", &["fuzz"]),
     ("acquisition", &["model", "codec", "storage", "wire", "recording", "hdf5", "fuzz"]),

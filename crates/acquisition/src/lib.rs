@@ -28,6 +28,7 @@ mod recording_plan;
 pub mod replay;
 mod reserved;
 mod ring;
+pub mod series;
 pub mod sink;
 mod source;
 pub mod transport;

@@ -6,18 +6,26 @@
 //!
 //! A frame of a stream comes in one or more packets, its parts. Of a packet the prefix (a serial number, or a header that
 //! nobody wants later) is dropped and the body is kept; the bodies of a frame, in order and without gaps, are the frame.
+//!
+//! Detectors that send over TCP have messages instead, one an image: [`zmtp`] frames them, [`stream2`] and [`stream1`] say what
+//! stands in them, and [`series`] is what both have in common.
 
 #![forbid(unsafe_code)]
 
+pub mod cbor;
 pub mod detector;
 mod filler;
 mod learned;
 pub mod mark5b;
 pub mod raw;
 mod serial;
+pub mod series;
 mod stamp;
+pub mod stream1;
+pub mod stream2;
 mod time;
 pub mod vdif;
+pub mod zmtp;
 
 pub use stamp::{Stamp, Stamps};
 pub use time::EPOCH;

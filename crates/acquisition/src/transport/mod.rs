@@ -16,6 +16,7 @@ mod tcp;
 pub(crate) mod trial;
 #[expect(unsafe_code, reason = "the kernel is handed batches of packets by their addresses")]
 pub mod udp;
+pub mod zeromq;
 
 pub use flow::{Flow, Made, StreamCourse};
 pub use memory::MemoryTransport;

@@ -1,0 +1,187 @@
+//! Images of a detector over loopback, as the DECTRIS stream in version 2 has them, beside a bare loop that takes the same
+//! messages by libzmq and looks into none.
+//!
+//! Both take them from the same sender, which is libzmq's, as fast as it sends. Ours decodes and checks every message, has its
+//! pixels in a slot, and hands them on. Times are from the first message to the last.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    ops::Range,
+    path::PathBuf,
+    process::{Child, Command, Stdio},
+};
+
+use anyhow::Context;
+use nilometer_acquisition::{
+    series::{FrameIntake, SeriesCheck, SeriesFrame, SeriesReceiver, SeriesUntil, SlotAnswer},
+    transport::zeromq::{MessageLimits, PullSocket, ZmqEndpoint, ZmqMessage},
+};
+use nilometer_model::Nanos;
+use nilometer_storage::{Arena, Buffer, Clock};
+use nilometer_wire::{
+    series::{ElementType, ImageTimes, Packing, SeriesName, SeriesStart},
+    stream2::{self, ImageChannel, MessagePiece},
+};
+use tempfile::TempDir;
+
+use crate::{
+    contest::{Bound, Contest, Contestant, Cost, Limit, Outcome, Quantity, Stop},
+    measure,
+    ours::SEED,
+    place,
+};
+
+/// An EIGER 4M, each image compressed to one MiB.
+const SHAPE: [u64; 2] = [2167, 2070];
+const FRAME: usize = 1 << 20;
+const IMAGES: u64 = 4000;
+const SLOTS: usize = 16;
+
+const BARE: &str = "bare loop of libzmq";
+const OURS: &str = "nilometer";
+
+/// See the module.
+pub(crate) fn run(stop: &Stop) -> anyhow::Result<Outcome> {
+    let files = Files::make()?;
+    let contest = Contest {
+        title: format!("messages: {IMAGES} compressed images of 1 MiB over loopback, sent by libzmq"),
+        quantity: Quantity::WallPerGib,
+        phases: &["receive"],
+        rounds: 11,
+        contestants: vec![Contestant::new(BARE, || bare(&files)), Contestant::new(OURS, || ours(&files))],
+        bounds: vec![Bound { subject: OURS, peer: BARE, limit: Limit::Times(1.0 / 0.6) }],
+    };
+    Ok(contest.run(stop)?.also(Quantity::CpuPerGib, Vec::new()))
+}
+
+/// What the sender sends, and the program.
+struct Files {
+    directory: TempDir,
+    /// Where the number stands in the message of an image.
+    offset: usize,
+}
+
+impl Files {
+    fn make() -> anyhow::Result<Self> {
+        let directory = place::in_memory()?;
+        let source = directory.path().join("libzmq.c");
+        fs::write(&source, include_str!("libzmq.c"))?;
+        let mut compiler = Command::new("cc");
+        compiler.args(["-O2", "-o"]).arg(directory.path().join("libzmq")).arg(&source).arg("-lzmq");
+        measure::child(1.0, &mut compiler).context("it takes libzmq3-dev of Debian")?;
+        fs::write(directory.path().join("start"), stream2::encode_start(&start())?)?;
+        let (image, offset) = image()?;
+        fs::write(directory.path().join("image"), image)?;
+        Ok(Files { directory, offset })
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// The sender, and where it is.
+    fn sender(&self) -> anyhow::Result<(Child, String)> {
+        let mut command = Command::new(self.path("libzmq"));
+        command.arg("push").arg(self.path("start")).arg(self.path("image"));
+        command.args([self.offset.to_string(), IMAGES.to_string()]);
+        let mut child = command.stdout(Stdio::piped()).spawn()?;
+        let mut said = String::new();
+        BufReader::new(child.stdout.take().context("it is piped")?).read_line(&mut said)?;
+        Ok((child, said.trim_matches(['\0', '\n']).to_owned()))
+    }
+}
+
+fn start() -> SeriesStart {
+    SeriesStart {
+        series: SeriesName { number: 1, unique: "bench".to_owned() },
+        images: IMAGES,
+        shape: SHAPE.to_vec(),
+        element: ElementType::Uint32,
+        channels: vec!["threshold_1".to_owned()],
+        fields: Vec::new(),
+    }
+}
+
+/// The message of an image, whose number takes eight bytes, and where these are.
+fn image() -> anyhow::Result<(Vec<u8>, usize)> {
+    let mut pixels = vec![0; FRAME];
+    SEED.stream().fill(&mut pixels);
+    let unpacked = SHAPE[0] * SHAPE[1] * 4;
+    pixels[..8].copy_from_slice(&unpacked.to_be_bytes());
+    let channel = ImageChannel {
+        name: "threshold_1",
+        shape: &SHAPE,
+        element: ElementType::Uint32,
+        packing: Packing::BitshuffleLz4 { element: 4 },
+        bytes: &pixels,
+    };
+    let pieces = stream2::encode_image(&start().series, u64::MAX, &ImageTimes::default(), &[channel])?;
+    let message: Vec<u8> = pieces.iter().flat_map(MessagePiece::bytes).copied().collect();
+    let at = message.windows(8).position(|bytes| bytes == [0xff; 8]).context("the number is there")?;
+    Ok((message, at))
+}
+
+fn bare(files: &Files) -> anyhow::Result<Vec<Cost>> {
+    let (mut sender, endpoint) = files.sender()?;
+    let mut command = Command::new(files.path("libzmq"));
+    let (_, output) = measure::child(1.0, command.args(["pull", &endpoint, &IMAGES.to_string()]))?;
+    ended(&mut sender)?;
+    let said = String::from_utf8(output.stdout)?;
+    let figures: Vec<f64> = said.split_whitespace().map(str::parse).collect::<Result<_, _>>()?;
+    let [wall, cpu, _] = figures[..] else { anyhow::bail!("three figures, not {said}") };
+    Ok(vec![Cost { amount: gib(), cpu, wall }])
+}
+
+fn ours(files: &Files) -> anyhow::Result<Vec<Cost>> {
+    let (mut sender, endpoint) = files.sender()?;
+    let socket = PullSocket::open(&[ZmqEndpoint::connect(&endpoint)?], MessageLimits::default())?;
+    let mut receiver = SeriesReceiver::new(socket, SeriesUntil::default());
+    let mut slots = Slots(Arena::shared_out(SLOTS, FRAME).1);
+    let clock = Clock::start();
+    while receiver.series().is_none() {
+        receiver.turn(clock.now(), &mut slots)?;
+    }
+    let cost = measure::thread(gib(), || {
+        while !receiver.series().is_some_and(SeriesCheck::is_complete) {
+            receiver.turn(clock.now(), &mut slots)?;
+        }
+        Ok(())
+    })?;
+    ended(&mut sender)?;
+    Ok(vec![cost])
+}
+
+fn gib() -> f64 {
+    IMAGES as f64 * FRAME as f64 / f64::from(1 << 30)
+}
+
+fn ended(sender: &mut Child) -> anyhow::Result<()> {
+    let status = sender.wait()?;
+    anyhow::ensure!(status.success(), "the sender failed: {status}");
+    Ok(())
+}
+
+/// Slots that are free again at once.
+#[derive(Debug)]
+struct Slots(Vec<Buffer>);
+
+impl FrameIntake for Slots {
+    fn slot(&mut self, _: Nanos, _: usize) -> SlotAnswer {
+        self.0.pop().map_or(SlotAnswer::Wait, SlotAnswer::Free)
+    }
+
+    fn give_back(&mut self, slot: Buffer) {
+        self.0.push(slot);
+    }
+
+    fn begin(&mut self, _: Nanos, _: &SeriesStart, _: &ZmqMessage) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn take(&mut self, _: Nanos, frame: SeriesFrame) {
+        self.0.push(frame.data);
+    }
+
+    fn missing(&mut self, _: Nanos, _: Range<u64>) {}
+}

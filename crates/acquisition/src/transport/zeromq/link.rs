@@ -1,0 +1,383 @@
+//! One connection that messages come on.
+//!
+//! What comes is read into a small buffer, where the headers of frames are understood and long byte strings found; of these, what
+//! is in the buffer is copied to where they are to lie, and the rest is read there directly:
+//!
+//! ```text
+//! kernel -> buffer, 8 KiB -> frame header, CBOR | beginning of a string -> copied
+//!        -> memory of the receiver, for all of the string that is not in the buffer
+//! ```
+
+use std::io::{self, ErrorKind, Read, Write};
+
+use nilometer_model::Nanos;
+use nilometer_wire::{
+    cbor::{Scanned, StringScanner},
+    zmtp::{ZmtpDecoder, ZmtpError, ZmtpNext, ZmtpSocket, greeting, pong, ready},
+};
+
+use super::{LONG_BYTES, MessageLimits, MessageRoom, RoomAnswer, ZmqMessage};
+
+/// Bytes of what is read before it is known what it is.
+const BUFFER: usize = 8 << 10;
+/// Of a message beyond its limits so much is read and dropped, before the connection is given up.
+const DROPPED_MAX: u64 = 16 << 30;
+
+/// What a look at a connection brought.
+#[derive(Debug)]
+pub(super) enum Looked {
+    /// A message.
+    Came(ZmqMessage),
+    /// One that was beyond the limits.
+    Refused,
+    /// Nothing more is there now.
+    Nothing,
+    /// What is there has no room.
+    Full,
+}
+
+/// Why a connection ended.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum LinkError {
+    /// The other end closed it.
+    #[error("the other end closed the connection")]
+    Closed,
+    /// The network.
+    #[error(transparent)]
+    Network(#[from] io::Error),
+    /// The other end is none that messages can come from.
+    #[error(transparent)]
+    Protocol(#[from] ZmtpError),
+    /// A message that is longer than anybody would read.
+    #[error("a message of {0} B")]
+    Endless(u64),
+}
+
+/// A part that is coming.
+#[derive(Debug)]
+struct ComingPart {
+    /// Its bytes that are still to be taken.
+    left: u64,
+    more: bool,
+    number: usize,
+    /// Of a part in which strings are looked for.
+    scanner: Option<StringScanner>,
+    /// A string that was found, and has no place yet: where in the part, and its bytes.
+    found: Option<FoundString>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct FoundString {
+    at: usize,
+    length: usize,
+}
+
+/// A string that is read to where it lies: the last of those apart.
+#[derive(Debug)]
+struct ComingString {
+    filled: usize,
+    length: usize,
+}
+
+/// See the module. What it reads from does not wait.
+#[derive(Debug)]
+pub(super) struct PullLink<S> {
+    pub(super) stream: S,
+    /// When it began.
+    pub(super) since: Nanos,
+    decoder: ZmtpDecoder,
+    limits: MessageLimits,
+    buffer: Box<[u8]>,
+    /// Of the buffer, what was not looked at yet.
+    begin: usize,
+    end: usize,
+    message: ZmqMessage,
+    /// Bytes of the message, as its parts said.
+    announced: u64,
+    /// The message is beyond its limits: nothing of it is kept.
+    refused: bool,
+    part: Option<ComingPart>,
+    string: Option<ComingString>,
+    /// What is to be sent.
+    out: Vec<u8>,
+    ready: bool,
+    /// Bytes that came.
+    pub(super) bytes: u64,
+}
+
+impl<S: Read + Write> PullLink<S> {
+    /// Of a new connection.
+    pub(super) fn new(stream: S, limits: MessageLimits, since: Nanos) -> Self {
+        PullLink {
+            stream,
+            since,
+            decoder: ZmtpDecoder::new(ZmtpSocket::Pull),
+            limits,
+            buffer: vec![0; BUFFER].into_boxed_slice(),
+            begin: 0,
+            end: 0,
+            message: ZmqMessage::default(),
+            announced: 0,
+            refused: false,
+            part: None,
+            string: None,
+            out: greeting().to_vec(),
+            ready: false,
+            bytes: 0,
+        }
+    }
+
+    /// Both ends know what the other is.
+    pub(super) fn is_ready(&self) -> bool {
+        self.ready
+    }
+
+    /// It has something to send.
+    pub(super) fn wants_to_send(&self) -> bool {
+        !self.out.is_empty()
+    }
+
+    /// A string waits for room.
+    pub(super) fn wants_room(&self) -> bool {
+        self.part.as_ref().is_some_and(|part| part.found.is_some())
+    }
+
+    /// The message that is coming will not come: what was given for it is given back. Whether there was one.
+    pub(super) fn give_up(&mut self, room: &mut dyn MessageRoom) -> bool {
+        let began = self.part.is_some() || self.announced > 0;
+        let message = std::mem::take(&mut self.message);
+        message.apart.into_iter().flatten().for_each(|buffer| room.give_back(buffer));
+        began
+    }
+
+    /// Takes what came, up to the end of a message.
+    pub(super) fn look(&mut self, room: &mut dyn MessageRoom) -> Result<Looked, LinkError> {
+        loop {
+            self.send()?;
+            if let Some(looked) = self.advance(room)? {
+                return Ok(looked);
+            }
+            if !self.read()? {
+                return Ok(Looked::Nothing);
+            }
+        }
+    }
+
+    /// Sends what is to be sent, as far as the network takes it.
+    fn send(&mut self) -> Result<(), LinkError> {
+        while !self.out.is_empty() {
+            match self.stream.write(&self.out) {
+                Ok(taken) => drop(self.out.drain(..taken)),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads what is there, once: into the string that is coming, or into the buffer, which is empty. Whether there was
+    /// anything.
+    fn read(&mut self) -> Result<bool, LinkError> {
+        let into = match &self.string {
+            Some(string) => {
+                self.message.apart.last_mut().and_then(Option::as_mut).map(|apart| (string, apart))
+            }
+            None => None,
+        };
+        let direct = into.is_some();
+        let space = match into {
+            Some((string, apart)) => &mut apart[string.filled..string.length],
+            None => &mut self.buffer[..],
+        };
+        let came = loop {
+            match self.stream.read(space) {
+                Ok(0) => return Err(LinkError::Closed),
+                Ok(came) => break came,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
+                Err(error) => return Err(error.into()),
+            }
+        };
+        self.bytes += came as u64;
+        if direct {
+            self.string_came(came);
+        } else {
+            self.begin = 0;
+            self.end = came;
+        }
+        Ok(true)
+    }
+
+    /// Goes through what is in the buffer. None if more has to be read.
+    fn advance(&mut self, room: &mut dyn MessageRoom) -> Result<Option<Looked>, LinkError> {
+        loop {
+            if self.string.is_some() {
+                if !self.string_from_buffer() {
+                    return Ok(None);
+                }
+            } else if self.part.is_some() {
+                match self.part_from_buffer(room) {
+                    PartStep::Done => {
+                        if let Some(looked) = self.end_part(room) {
+                            return Ok(Some(looked));
+                        }
+                    }
+                    PartStep::On => {}
+                    PartStep::Empty => return Ok(None),
+                    PartStep::Full => return Ok(Some(Looked::Full)),
+                }
+            } else if self.begin == self.end {
+                return Ok(None);
+            } else {
+                let (used, next) = self.decoder.feed(&self.buffer[self.begin..self.end])?;
+                self.begin += used;
+                self.obey(next)?;
+            }
+        }
+    }
+
+    fn obey(&mut self, next: ZmtpNext) -> Result<(), LinkError> {
+        match next {
+            ZmtpNext::Greeted => self.out.extend(ready(ZmtpSocket::Pull)),
+            ZmtpNext::Ready => self.ready = true,
+            // Who asks without listening to the answers gets none.
+            ZmtpNext::Ping { context } if self.out.len() < BUFFER => self.out.extend(pong(&context)),
+            ZmtpNext::Ping { .. } | ZmtpNext::More | ZmtpNext::Command => {}
+            ZmtpNext::Part { length, more } => self.begin_part(length, more)?,
+        }
+        Ok(())
+    }
+
+    fn begin_part(&mut self, length: u64, more: bool) -> Result<(), LinkError> {
+        self.announced = self.announced.saturating_add(length);
+        if self.announced > DROPPED_MAX {
+            return Err(LinkError::Endless(self.announced));
+        }
+        let number = if self.refused { 0 } else { self.message.begin_part() };
+        self.refused |= self.announced > self.limits.bytes || number >= self.limits.parts;
+        let whole = number > 0 && length >= LONG_BYTES && !self.refused;
+        let found = whole.then_some(FoundString { at: 0, length: length as usize });
+        let scanner = (number == 0 && !self.refused).then(StringScanner::default);
+        self.part = Some(ComingPart { left: length, more, number, scanner, found });
+        Ok(())
+    }
+
+    /// A part is whole. The message, if it was the last.
+    fn end_part(&mut self, room: &mut dyn MessageRoom) -> Option<Looked> {
+        let part = self.part.take()?;
+        if part.more {
+            return None;
+        }
+        if std::mem::take(&mut self.refused) {
+            self.give_up(room);
+            self.announced = 0;
+            return Some(Looked::Refused);
+        }
+        self.announced = 0;
+        Some(Looked::Came(std::mem::take(&mut self.message)))
+    }
+
+    /// More of a part from the buffer.
+    fn part_from_buffer(&mut self, room: &mut dyn MessageRoom) -> PartStep {
+        let Some(part) = &mut self.part else { return PartStep::Done };
+        if let Some(found) = part.found {
+            return self.place(found, room);
+        }
+        if let Some(scanner) = &mut part.scanner
+            && let Scanned::String { at, length } = scanner.next(self.message.own(), LONG_BYTES)
+        {
+            let there = self.message.own().len().saturating_sub(at) as u64 + part.left;
+            if length <= there {
+                part.found = Some(FoundString { at, length: length as usize });
+            } else {
+                // It can't be in this message: the decoder says so.
+                scanner.along(length);
+            }
+            return PartStep::On;
+        }
+        if part.left == 0 {
+            return PartStep::Done;
+        }
+        let came = ((self.end - self.begin) as u64).min(part.left) as usize;
+        if came == 0 {
+            return PartStep::Empty;
+        }
+        if !self.refused {
+            let piece = &self.buffer[self.begin..self.begin + came];
+            // Version 1 begins with JSON: what stands in it is not looked for.
+            let is_cbor =
+                self.message.own().first().or(piece.first()).is_some_and(|first| matches!(first >> 5, 5 | 6));
+            part.scanner = part.scanner.take().filter(|_| is_cbor);
+            self.message.extend(piece);
+        }
+        part.left -= came as u64;
+        self.begin += came;
+        PartStep::On
+    }
+
+    /// Finds a place for a string.
+    fn place(&mut self, found: FoundString, room: &mut dyn MessageRoom) -> PartStep {
+        let Some(part) = &mut self.part else { return PartStep::Done };
+        let FoundString { at, length } = found;
+        let before = self.message.own();
+        let before = if part.number == 0 { &before[..at] } else { before };
+        let buffer = match room.room(before, part.number, length) {
+            RoomAnswer::Later => return PartStep::Full,
+            RoomAnswer::Along => {
+                if let Some(scanner) = &mut part.scanner {
+                    scanner.along(length as u64);
+                }
+                part.found = None;
+                return PartStep::On;
+            }
+            RoomAnswer::Apart(buffer) if buffer.len() >= length => Some(buffer),
+            RoomAnswer::Apart(buffer) => {
+                room.give_back(buffer);
+                None
+            }
+            RoomAnswer::Dropped => None,
+        };
+        part.found = None;
+        let filled = self.message.take_out(at, length, buffer);
+        part.left -= (length - filled) as u64;
+        if filled < length {
+            self.string = Some(ComingString { filled, length });
+        }
+        PartStep::On
+    }
+
+    /// More of a string from the buffer. Whether it is whole.
+    fn string_from_buffer(&mut self) -> bool {
+        let Some(string) = &self.string else { return true };
+        let came = (self.end - self.begin).min(string.length - string.filled);
+        if let Some(Some(apart)) = self.message.apart.last_mut() {
+            let piece = &self.buffer[self.begin..self.begin + came];
+            apart[string.filled..string.filled + came].copy_from_slice(piece);
+        }
+        self.begin += came;
+        self.string_came(came);
+        self.string.is_none()
+    }
+
+    fn string_came(&mut self, came: usize) {
+        if let Some(string) = &mut self.string {
+            string.filled += came;
+            if string.filled == string.length {
+                self.string = None;
+            }
+        }
+    }
+}
+
+/// What taking more of a part came to.
+enum PartStep {
+    /// It is whole.
+    Done,
+    /// There may be more of it.
+    On,
+    /// The buffer is empty.
+    Empty,
+    /// A string has no room.
+    Full,
+}

@@ -1,0 +1,43 @@
+//! Messages over TCP as ZeroMQ sends them, for detectors that stream: PULL takes them, PUSH sends them, as a simulator does.
+//!
+//! ```text
+//! coming    PullLink (one a connection: ZMTP, long byte strings found) -> PullSocket -> ZmqMessage
+//!                          | asks for memory: MessageRoom
+//! leaving   pieces of a message -> PushSocket -> the connections in turn
+//! ```
+//!
+//! Sockets of the kernel and no library: what is long in a message (the pixels of one channel of an image) is read from the
+//! connection into memory that the receiver gives, a slot of its ring, and nowhere else before. Nothing is queued here: a
+//! message that has no room is left in the kernel, and the sender waits.
+
+mod endpoint;
+mod link;
+mod message;
+mod pull;
+mod push;
+#[cfg(test)]
+mod tests;
+
+pub use endpoint::ZmqEndpoint;
+pub use message::{MessageRoom, RoomAnswer, ZmqMessage};
+pub use pull::{PullSocket, ZmqCounts};
+pub use push::PushSocket;
+
+/// A byte string, or a part of a message behind the first, of so many bytes or more is given memory of its own.
+pub const LONG_BYTES: u64 = 4096;
+
+/// What a message may be. A larger one costs itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MessageLimits {
+    /// Bytes of all its parts.
+    pub bytes: u64,
+    /// Its parts.
+    pub parts: usize,
+}
+
+impl Default for MessageLimits {
+    /// The longest that detectors send are starts with masks and flat fields of all channels: 16 million pixels of 4 bytes each.
+    fn default() -> Self {
+        MessageLimits { bytes: 1 << 30, parts: 64 }
+    }
+}

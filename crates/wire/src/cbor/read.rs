@@ -1,0 +1,153 @@
+//! Reads items one after the other. What it hands out borrows from the message.
+
+use super::{ByteCut, CborError, CborFault, DataPlace, ITEMS_MAX, MessageBytes};
+
+/// The beginning of an item.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum CborItem<'a> {
+    Integer(i128),
+    /// Bytes follow: [`CborReader::place`].
+    Bytes(u64),
+    Text(&'a str),
+    /// So many items follow, or all up to a break.
+    Array(Option<u64>),
+    /// So many pairs follow, or all up to a break.
+    Map(Option<u64>),
+    /// Another item follows.
+    Tag(u64),
+    Bool(bool),
+    /// Null, undefined, and simple values that nobody uses.
+    Nothing,
+    Float(f64),
+    Break,
+}
+
+/// Reads a message. A copy of it is a place to come back to.
+#[derive(Debug, Clone)]
+pub(crate) struct CborReader<'a> {
+    message: MessageBytes<'a>,
+    at: usize,
+    /// Cuts that were passed, and their bytes.
+    passed: usize,
+    apart: u64,
+    items: u32,
+}
+
+impl<'a> CborReader<'a> {
+    pub(crate) fn new(message: MessageBytes<'a>) -> Self {
+        CborReader { message, at: 0, passed: 0, apart: 0, items: 0 }
+    }
+
+    /// An error where the reader stands.
+    pub(crate) fn fault(&self, fault: CborFault) -> CborError {
+        CborError { at: self.at as u64 + self.apart, fault }
+    }
+
+    /// All was read.
+    pub(crate) fn finish(&self) -> Result<(), CborError> {
+        let over = self.at == self.message.bytes.len() && self.passed == self.message.cuts.len();
+        if over { Ok(()) } else { Err(self.fault(CborFault::Trailing)) }
+    }
+
+    /// The beginning of the next item. A reader of an array or a map reads what is in it.
+    pub(crate) fn item(&mut self) -> Result<CborItem<'a>, CborError> {
+        if self.items == ITEMS_MAX {
+            return Err(self.fault(CborFault::Many));
+        }
+        self.items += 1;
+        let begin = self.clone();
+        let first = self.take(1)?[0];
+        let detail = first & 0x1f;
+        let kind = first >> 5;
+        if kind == 7 {
+            return self.simple(detail).ok_or(begin.fault(CborFault::Reserved))?;
+        }
+        let argument = match (kind, detail) {
+            (4 | 5, 31) => None,
+            (2 | 3, 31) => return Err(begin.fault(CborFault::Pieces)),
+            (_, 28..) => return Err(begin.fault(CborFault::Reserved)),
+            _ => Some(self.argument(detail)?),
+        };
+        let number = argument.unwrap_or(0);
+        Ok(match kind {
+            0 => CborItem::Integer(number.into()),
+            1 => CborItem::Integer(-1 - i128::from(number)),
+            2 => CborItem::Bytes(number),
+            3 => CborItem::Text(self.text(number)?),
+            4 => CborItem::Array(argument),
+            5 => CborItem::Map(argument),
+            _ => CborItem::Tag(number),
+        })
+    }
+
+    /// Where the bytes of a string lie of which the beginning was read, and behind which the reader goes on.
+    pub(crate) fn place(&mut self, length: u64) -> Result<DataPlace, CborError> {
+        if let Some(ByteCut { at, length: cut }) = self.message.cuts.get(self.passed).copied()
+            && (at, cut as u64) == (self.at, length)
+            && cut > 0
+        {
+            self.passed += 1;
+            self.apart += length;
+            return Ok(DataPlace::Apart { cut: self.passed - 1, length: cut });
+        }
+        let begin = self.at;
+        self.take(length)?;
+        Ok(DataPlace::Within(begin..self.at))
+    }
+
+    fn text(&mut self, length: u64) -> Result<&'a str, CborError> {
+        let begin = self.clone();
+        let bytes = self.take(length)?;
+        std::str::from_utf8(bytes).map_err(|_| begin.fault(CborFault::Text))
+    }
+
+    /// The next bytes. Nothing but the whole of a byte string may be missing: what was taken out of another place makes
+    /// the message one that ends early.
+    fn take(&mut self, length: u64) -> Result<&'a [u8], CborError> {
+        let rest = &self.message.bytes[self.at..];
+        let cut = self.message.cuts.get(self.passed).map_or(usize::MAX, |cut| cut.at);
+        match usize::try_from(length) {
+            Ok(length) if length <= rest.len() && (length == 0 || self.at + length <= cut) => {
+                self.at += length;
+                Ok(&rest[..length])
+            }
+            _ => Err(self.fault(CborFault::Short)),
+        }
+    }
+
+    fn argument(&mut self, detail: u8) -> Result<u64, CborError> {
+        if detail < 24 {
+            return Ok(detail.into());
+        }
+        let bytes = self.take(1 << (detail - 24))?;
+        Ok(bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)))
+    }
+
+    /// A simple value or a float. None if there is no such thing.
+    fn simple(&mut self, detail: u8) -> Option<Result<CborItem<'a>, CborError>> {
+        Some(match detail {
+            20 => Ok(CborItem::Bool(false)),
+            21 => Ok(CborItem::Bool(true)),
+            0..=23 => Ok(CborItem::Nothing),
+            24 => self.argument(24).map(|_| CborItem::Nothing),
+            25 => self.argument(25).map(|bits| CborItem::Float(half(bits as u16))),
+            26 => self.argument(26).map(|bits| CborItem::Float(f32::from_bits(bits as u32).into())),
+            27 => self.argument(27).map(|bits| CborItem::Float(f64::from_bits(bits))),
+            31 => Ok(CborItem::Break),
+            _ => return None,
+        })
+    }
+}
+
+/// An IEEE 754 binary16: 1 bit sign, 5 bits exponent, 10 bits fraction.
+fn half(bits: u16) -> f64 {
+    let fraction = f64::from(bits & 0x3ff) / 1024.0;
+    let exponent = i32::from(bits >> 10 & 0x1f);
+    let size = match exponent {
+        0 => fraction * 2_f64.powi(-14),
+        31 if fraction == 0.0 => f64::INFINITY,
+        31 => f64::NAN,
+        _ => (1.0 + fraction) * 2_f64.powi(exponent - 15),
+    };
+    if bits >> 15 == 1 { -size } else { size }
+}

@@ -1,0 +1,67 @@
+//! The DECTRIS stream, version 2: a CBOR map a message, both ways.
+//!
+//! Source: github.com/dectris/documentation, `stream_v2/README.md` and `cbor/dectris-compression-tag.md`; arrays are those of
+//! RFC 8746. Detectors send on TCP port 31001 from a PUSH socket. Whatever a program wants to have recorded can come the same
+//! way: its pixels may be of any type of [`ElementType`].
+
+mod decode;
+mod encode;
+#[cfg(test)]
+mod tests;
+
+pub use decode::{decode, is_image};
+pub use encode::{ImageChannel, MessagePiece, encode_end, encode_image, encode_start};
+
+use crate::series::ElementType;
+
+/// Where detectors send.
+pub const PORT: u16 = 31001;
+
+/// A standard date and time as text: RFC 8949 3.4.1.
+const DATE: u64 = 0;
+/// An array of several dimensions in row-major order: RFC 8746 3.1.1.
+const ROW_MAJOR: u64 = 40;
+/// Compressed bytes that stand for a byte string.
+const COMPRESSED: u64 = 56500;
+const BITSHUFFLE_LZ4: &str = "bslz4";
+const LZ4: &str = "lz4";
+
+/// Tags of typed arrays, RFC 8746 2.1: 0b010 f s e ll, with f for floats, s for signed, e for little-endian, and the size ll.
+const TYPED: std::ops::RangeInclusive<u64> = 64..=87;
+const LITTLE_ENDIAN: u64 = 4;
+
+/// Of which type the elements of a typed array are, and whether their most significant byte is first.
+fn typed(tag: u64) -> Option<(ElementType, bool)> {
+    let element = match tag & !LITTLE_ENDIAN {
+        64 => ElementType::Uint8,
+        65 => ElementType::Uint16,
+        66 => ElementType::Uint32,
+        67 => ElementType::Uint64,
+        72 => ElementType::Int8,
+        73 => ElementType::Int16,
+        74 => ElementType::Int32,
+        75 => ElementType::Int64,
+        81 => ElementType::Float32,
+        82 => ElementType::Float64,
+        _ => return None,
+    };
+    let big_endian = element.bytes() > 1 && tag & LITTLE_ENDIAN == 0;
+    // 76 is reserved; 68 is a clamped byte, which is a byte.
+    (tag != 76).then_some((element, big_endian))
+}
+
+/// The tag of a typed array in little-endian.
+fn tag_of(element: ElementType) -> u64 {
+    match element {
+        ElementType::Uint8 => 64,
+        ElementType::Uint16 => 69,
+        ElementType::Uint32 => 70,
+        ElementType::Uint64 => 71,
+        ElementType::Int8 => 72,
+        ElementType::Int16 => 77,
+        ElementType::Int32 => 78,
+        ElementType::Int64 => 79,
+        ElementType::Float32 => 85,
+        ElementType::Float64 => 86,
+    }
+}

@@ -1,0 +1,206 @@
+//! From bytes of a connection to what they are.
+
+use super::{GREETING_BYTES, ZmtpError, ZmtpSocket};
+
+/// Bytes of a command, at the most: those of NULL have a few hundred.
+const COMMAND_MAX: usize = 4096;
+
+const MORE: u8 = 1;
+const LONG: u8 = 2;
+const COMMAND: u8 = 4;
+
+/// What is next on a connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ZmtpNext {
+    /// More bytes have to come before it can be said.
+    More,
+    /// The other end greeted: it is to be told what this end is ([`super::ready`]).
+    Greeted,
+    /// The other end is what it has to be: messages may be sent, and come.
+    Ready,
+    /// So many bytes of a part of a message follow. They are not for the decoder: it is fed again with what is behind them.
+    Part {
+        /// As stated; nothing is known of whether they will come.
+        length: u64,
+        /// Another part of the same message follows.
+        more: bool,
+    },
+    /// It is to be answered with a pong ([`super::pong`]) that carries these bytes, 16 at the most.
+    Ping {
+        /// What the pong carries.
+        context: Vec<u8>,
+    },
+    /// A command that asks for nothing.
+    Command,
+}
+
+/// Where a connection stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Greeting,
+    Handshake,
+    Traffic,
+}
+
+/// The incoming half of a connection.
+#[derive(Debug)]
+pub struct ZmtpDecoder {
+    socket: ZmtpSocket,
+    stage: Stage,
+    /// A greeting, or a frame that is not whole: never more than a command.
+    held: Vec<u8>,
+    /// A message has begun: no part of another may come between.
+    within: bool,
+}
+
+impl ZmtpDecoder {
+    /// Of a connection whose own end is this.
+    pub fn new(socket: ZmtpSocket) -> Self {
+        ZmtpDecoder { socket, stage: Stage::Greeting, held: Vec::new(), within: false }
+    }
+
+    /// The next thing in bytes that came: how many of them belong to it, and what it is.
+    pub fn feed(&mut self, came: &[u8]) -> Result<(usize, ZmtpNext), ZmtpError> {
+        let mut used = 0;
+        loop {
+            let wanted = match self.stage {
+                Stage::Greeting => GREETING_BYTES,
+                Stage::Handshake | Stage::Traffic => self.frame_bytes()?,
+            };
+            let missing = wanted - self.held.len();
+            let there = &came[used..];
+            let taken = missing.min(there.len());
+            self.held.extend_from_slice(&there[..taken]);
+            used += taken;
+            if self.stage == Stage::Greeting {
+                greeted(&self.held)?;
+            }
+            if taken < missing {
+                return Ok((used, ZmtpNext::More));
+            }
+            // The header of a frame may have become whole by this, and say that more belongs to it.
+            if self.stage == Stage::Greeting || self.frame_bytes()? == self.held.len() {
+                let next = self.whole();
+                self.held.clear();
+                return Ok((used, next?));
+            }
+        }
+    }
+
+    /// Bytes of the frame that is held, as far as its header says: of a part of a message, those of the header alone.
+    fn frame_bytes(&self) -> Result<usize, ZmtpError> {
+        let Some(flags) = self.held.first() else { return Ok(1) };
+        let fault = |fault| Err(ZmtpError::Frame { fault });
+        if flags & !(MORE | LONG | COMMAND) != 0 || flags & (MORE | COMMAND) == MORE | COMMAND {
+            return fault("a frame with flags that ZMTP does not know");
+        }
+        let is_command = flags & COMMAND != 0;
+        if self.stage == Stage::Handshake && !is_command {
+            return fault("a message before the handshake is over");
+        }
+        let header = if flags & LONG == 0 { 2 } else { 9 };
+        if self.held.len() < header {
+            return Ok(header);
+        }
+        let size = self.size(header);
+        if !is_command {
+            return Ok(header);
+        }
+        match usize::try_from(size) {
+            Ok(size) if size <= COMMAND_MAX => Ok(header + size),
+            _ => fault("a command of more than 4096 B"),
+        }
+    }
+
+    fn size(&self, header: usize) -> u64 {
+        self.held[1..header].iter().fold(0, |size, byte| size << 8 | u64::from(*byte))
+    }
+
+    /// What is held is whole.
+    fn whole(&mut self) -> Result<ZmtpNext, ZmtpError> {
+        if self.stage == Stage::Greeting {
+            self.stage = Stage::Handshake;
+            return Ok(ZmtpNext::Greeted);
+        }
+        let flags = self.held[0];
+        let header = if flags & LONG == 0 { 2 } else { 9 };
+        if flags & COMMAND == 0 {
+            self.within = flags & MORE != 0;
+            return Ok(ZmtpNext::Part { length: self.size(header), more: self.within });
+        }
+        let held = std::mem::take(&mut self.held);
+        self.command(&held[header..])
+    }
+
+    fn command(&mut self, command: &[u8]) -> Result<ZmtpNext, ZmtpError> {
+        let cut = ZmtpError::Frame { fault: "a command that ends early" };
+        let (name, body) = sized(command).ok_or(cut.clone())?;
+        match (self.stage, name) {
+            (Stage::Handshake, b"READY") => {
+                self.ready(body)?;
+                self.stage = Stage::Traffic;
+                Ok(ZmtpNext::Ready)
+            }
+            (_, b"ERROR") => {
+                let (reason, _) = sized(body).ok_or(cut)?;
+                Err(ZmtpError::Refused { reason: String::from_utf8_lossy(reason).into_owned() })
+            }
+            (Stage::Handshake, _) => {
+                Err(ZmtpError::Frame { fault: "another command than READY in the handshake" })
+            }
+            // A time to live of 2 bytes stands before what it carries.
+            (_, b"PING") => match body.get(2..) {
+                Some(context) if context.len() <= 16 => Ok(ZmtpNext::Ping { context: context.to_vec() }),
+                _ => {
+                    Err(ZmtpError::Frame { fault: "a ping that carries more than 16 B, or no time to live" })
+                }
+            },
+            _ => Ok(ZmtpNext::Command),
+        }
+    }
+
+    /// What the other end is.
+    fn ready(&self, mut properties: &[u8]) -> Result<(), ZmtpError> {
+        let cut = || ZmtpError::Frame { fault: "a READY command that ends early" };
+        let wanted = self.socket.peer().name();
+        while !properties.is_empty() {
+            let (name, rest) = sized(properties).ok_or_else(cut)?;
+            let (size, rest) = rest.split_first_chunk().ok_or_else(cut)?;
+            let (value, rest) = rest.split_at_checked(u32::from_be_bytes(*size) as usize).ok_or_else(cut)?;
+            properties = rest;
+            if name.eq_ignore_ascii_case(b"Socket-Type") {
+                let is = String::from_utf8_lossy(value).into_owned();
+                return if is == wanted { Ok(()) } else { Err(ZmtpError::Socket { is, wanted }) };
+            }
+        }
+        Err(ZmtpError::Frame { fault: "a READY command without a Socket-Type" })
+    }
+}
+
+/// What a byte of length stands before, and what is behind it.
+fn sized(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, rest) = bytes.split_first()?;
+    rest.split_at_checked(usize::from(*length))
+}
+
+/// What came of a greeting is one, as far as it goes.
+fn greeted(came: &[u8]) -> Result<(), ZmtpError> {
+    for (at, wanted) in [(0, 0xff), (9, 0x7f)] {
+        if came.get(at).is_some_and(|byte| *byte != wanted) {
+            return Err(ZmtpError::NotZmtp { at });
+        }
+    }
+    // Ends of older versions wait for an answer behind this byte: they must not be waited for.
+    if let Some(major) = came.get(10)
+        && *major < 3
+    {
+        return Err(ZmtpError::Old { major: *major });
+    }
+    if let Some(mechanism) = came.get(12..32) {
+        let name: Vec<u8> = mechanism.iter().copied().take_while(|byte| *byte != 0).collect();
+        if name != b"NULL" {
+            return Err(ZmtpError::Mechanism { mechanism: String::from_utf8_lossy(&name).into_owned() });
+        }
+    }
+    Ok(())
+}
