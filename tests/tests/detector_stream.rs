@@ -16,7 +16,7 @@ use nilometer_acquisition::{
         MessageLimits, MessageRoom, PullSocket, PushSocket, RoomAnswer, ZmqEndpoint, ZmqMessage,
     },
 };
-use nilometer_codec::{Bitshuffle, ElementSize};
+use nilometer_codec::{ChunkCodec, Compression, ElementSize};
 use nilometer_model::{Nanos, Seed};
 use nilometer_storage::{Arena, Buffer, Clock};
 use nilometer_tests::{python, root};
@@ -149,7 +149,11 @@ fn receives(element: ElementType, compressed: bool, waits: bool) {
         assert_eq!(frame.packing, Packing::BitshuffleLz4 { element: element.bytes() as u8 });
         let mut back = vec![0; raw.len()];
         let size = ElementSize::of(element.bytes() as u64).expect("it is one");
-        assert_eq!(Bitshuffle::new(size).decode(bytes, &mut back), Ok(()), "frame {number} of {element:?}");
+        assert_eq!(
+            ChunkCodec::new(Compression::BitshuffleLz4, size).decode(bytes, &mut back),
+            Ok(()),
+            "frame {number} of {element:?}"
+        );
         assert!(back == raw, "frame {number} of {element:?}");
     }
     // The end message may still be with it.
@@ -251,8 +255,10 @@ fn what_we_send_libzmq_and_cbor2_read() {
     let mut messages = vec![vec![stream2::encode_start(&start).expect("it can be said")]];
     for image in 0..IMAGES {
         let [low, high] = [0, 1].map(|number| pixels(ElementType::Uint16, CHANNELS * image + number));
-        let mut packed = Vec::new();
-        Bitshuffle::new(ElementSize::Two).encode(&high, &mut packed).expect("whole elements");
+        let mut packed = vec![0; Compression::BitshuffleLz4.most_bytes(high.len())];
+        let mut codec = ChunkCodec::new(Compression::BitshuffleLz4, ElementSize::Two);
+        let length = codec.encode(&high, &mut packed).expect("whole elements");
+        packed.truncate(length);
         let bslz4 = Packing::BitshuffleLz4 { element: 2 };
         let channels = [channel("low", Packing::Plain, &low), channel("high", bslz4, &packed)];
         let pieces = stream2::encode_image(&start.series, image, &ImageTimes::default(), &channels);

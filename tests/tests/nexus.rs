@@ -38,7 +38,7 @@ fn write(path: &Path, tree: &TreeGroup, last: &TreeGroup) {
     let sizes: Vec<u64> = frames.datasets().map(FramesShape::frame_size).collect();
     for number in [0_u64, 1, 3] {
         for (dataset, size) in sizes.iter().enumerate() {
-            let offset = frames.allocate(*size);
+            let offset = frames.allocate(*size, 4096);
             file.write_all_at(&vec![number as u8; *size as usize], offset).expect("room");
             frames.insert(StoredChunk {
                 dataset,
@@ -89,7 +89,7 @@ fn full() -> DetectorDescription {
 fn a_detectors_file_is_nxmx_whatever_was_stated() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let totals =
-        RecordingTotals { end_time: Some(END.into()), whole: 3, never_came: 1, ..RecordingTotals::default() };
+        RecordingTotals { end_time: Some(END.into()), whole: 3, blank: 1, ..RecordingTotals::default() };
     for (name, detector) in [("least.h5", least()), ("full.h5", full())] {
         let path = directory.path().join(name);
         write(&path, &nxmx(&detector), &closing(&totals));

@@ -16,7 +16,7 @@ macro_rules! structure {
 
 macro_rules! constants {
     ($all:ident: $($name:ident)*) => {
-        $($all.push((stringify!($name), ffi::$name as u64));)*
+        $($all.push((stringify!($name), i128::from(ffi::$name) as u64));)*
     };
 }
 
@@ -34,9 +34,10 @@ pub fn declared() -> Vec<(&'static str, u64)> {
     constants!(
         all: H5F_ACC_RDONLY H5F_ACC_RDWR H5F_ACC_TRUNC H5F_SCOPE_LOCAL H5F_LIBVER_V110 H5F_FSPACE_STRATEGY_NONE
         H5F_CLOSE_WEAK H5P_DEFAULT H5E_DEFAULT H5E_WALK_UPWARD H5S_SCALAR H5S_ALL H5S_SELECT_SET H5S_UNLIMITED
-        H5T_VARIABLE H5T_CSET_UTF8 H5D_ALLOC_TIME_INCR H5Z_FLAG_OPTIONAL HADDR_UNDEF H5FD_CLASS_VERSION
+        H5T_CSET_UTF8 H5D_ALLOC_TIME_INCR H5Z_FLAG_OPTIONAL HADDR_UNDEF H5FD_CLASS_VERSION
         H5FD_MEM_DRAW H5FD_FEAT_SUPPORTS_SWMR_IO
     );
+    all.push(("H5T_VARIABLE", ffi::H5T_VARIABLE as u64));
     all.push(("H5_VERS_MAJOR * 10000 + H5_VERS_MINOR * 100 + H5_VERS_RELEASE", version()));
     all
 }

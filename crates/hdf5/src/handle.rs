@@ -119,6 +119,11 @@ pub(crate) fn keep_in_object(properties: &Handle, is_group: bool) -> Result<(), 
     }
 }
 
+/// How many dimensions, as the library counts them.
+pub(crate) fn rank(dimensions: &[u64]) -> i32 {
+    i32::try_from(dimensions.len()).unwrap_or(i32::MAX)
+}
+
 /// A space of these dimensions, which may grow to those: as far as they like where it is `None`.
 pub(crate) fn space(dimensions: &[u64], maxima: Option<&[u64]>) -> Result<Handle, Hdf5Error> {
     begin();
@@ -128,7 +133,7 @@ pub(crate) fn space(dimensions: &[u64], maxima: Option<&[u64]>) -> Result<Handle
         if dimensions.is_empty() {
             ffi::H5Screate(ffi::H5S_SCALAR)
         } else {
-            ffi::H5Screate_simple(dimensions.len() as i32, dimensions.as_ptr(), maxima)
+            ffi::H5Screate_simple(rank(dimensions), dimensions.as_ptr(), maxima)
         }
     };
     Handle::of(id, || format!("make a space of {dimensions:?}"))

@@ -5,7 +5,7 @@ use std::ffi::{c_char, c_void};
 use crate::{
     Hdf5Error,
     ffi::{self, H5P_DEFAULT, H5S_UNLIMITED, hid_t},
-    handle::{Handle, PropertyClass, checked, keep_in_object, name, number_type, properties, space},
+    handle::{Handle, PropertyClass, checked, keep_in_object, name, number_type, properties, rank, space},
     tree::{
         DatasetContent, FrameColumn, FramesShape, NumberArray, TreeAttribute, TreeDataset, TreeGroup,
         TreeNode, TreeValue, VirtualDataset, WriteTime,
@@ -309,7 +309,7 @@ fn frames_dataset(at: hid_t, path: &str, member: &str, shape: &FramesShape) -> R
     let kind = number_type(shape.element);
     // SAFETY: so many dimensions, and a fill value of the type.
     unsafe {
-        checked(ffi::H5Pset_chunk(creation.id(), chunk.len() as i32, chunk.as_ptr()), what)?;
+        checked(ffi::H5Pset_chunk(creation.id(), rank(&chunk), chunk.as_ptr()), what)?;
         checked(ffi::H5Pset_alloc_time(creation.id(), ffi::H5D_ALLOC_TIME_INCR), what)?;
         // Whole chunks go in: none is ever kept.
         checked(ffi::H5Pset_chunk_cache(access.id(), 1, 0, 0.0), what)?;
@@ -318,7 +318,8 @@ fn frames_dataset(at: hid_t, path: &str, member: &str, shape: &FramesShape) -> R
     let zero = vec![0; shape.element.bytes()];
     fill_value(&creation, kind, zero.len(), Some(shape.fill.as_deref().unwrap_or(&zero)), path)?;
     if let Some(filter) = &shape.filter {
-        let (number, values) = (filter.number as i32, &filter.values);
+        let number = filter.number.cast_signed();
+        let values = &filter.values;
         // Optional, so that the library need not have it.
         // SAFETY: so many values.
         let status = unsafe {

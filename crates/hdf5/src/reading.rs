@@ -82,7 +82,8 @@ impl ReadFile {
             let null = std::ptr::null_mut();
             let rank = ffi::H5Sget_simple_extent_dims(space.id(), dimensions.as_mut_ptr(), null);
             checked(rank, what)?;
-            let dimensions = dimensions[..rank as usize].to_vec();
+            let rank = usize::try_from(rank).unwrap_or_default();
+            let dimensions = dimensions[..rank].to_vec();
             Ok(ReadDataset { handle, dimensions, label: path.into() })
         }
     }

@@ -10,10 +10,8 @@ const STUBS: &str = "herr_t H5open(void) { return 0; }\nherr_t H5check_version(u
 fn asked(expressions: &[String]) -> Vec<u64> {
     let folder = tempfile::tempdir().expect("a folder");
     let [source, program] = ["a.c", "a"].map(|name| folder.path().join(name));
-    let lines: String = expressions
-        .iter()
-        .map(|what| format!("printf(\"%llu\\n\", (unsigned long long)({what}));"))
-        .collect();
+    let line = |what: &String| format!("printf(\"%llu\\n\", (unsigned long long)({what}));\n");
+    let lines = expressions.iter().map(line).collect::<Vec<_>>().concat();
     let text = format!(
         "#include <stdio.h>\n#include <stddef.h>\n#include <hdf5.h>\n#include <H5FDdevelop.h>\n{STUBS}\nint main(void) {{ {lines} }}\n"
     );

@@ -371,7 +371,7 @@ impl FrameIntake for RingIntake {
     }
     fn take(&mut self, now: Nanos, frame: SeriesFrame) {
         let SeriesFrame { number, arrived, data, .. } = frame;
-        let mut frames = vec![Frame { number, due: arrived, data, packed: None, encoded: None }];
+        let mut frames = vec![Frame { number, due: arrived, arrived, data, packed: None, encoded: None }];
         self.ring.put(now, &mut frames, &mut self.spares, false);
     }
     fn missing(&mut self, now: Nanos, frames: Range<u64>) {

@@ -7,7 +7,7 @@ use nilometer_hdf5::{
     nexus::{DetectorDescription, FRAMES_PATH, RECORDER_PATH, nexus_plain, nxmx},
     tree::{FrameFilter, NumberType, TreeGroup},
 };
-use nilometer_model::{DataKind, Format, FrameCompression, Instrument, Moment, PixelType};
+use nilometer_model::{DataKind, Format, FrameCompression, Instrument, Length, Moment, Nanos, PixelType};
 use nilometer_recording::{chunk::compression_of, journal::Encoding};
 use nilometer_storage::buffer::ALIGNMENT;
 
@@ -97,9 +97,9 @@ fn described(
         filter: filter(compression, ElementSize::of(number.bytes() as u64)?),
         description: Some(instrument.title.clone()),
         frame_time: Some(instrument.frame_rate.period().seconds()),
-        count_time: cbf.exposure_time.map(|time| time.seconds()),
-        wavelength: cbf.wavelength.map(|length| length.angstrom()),
-        distance: cbf.detector_distance.map(|length| length.metres()),
+        count_time: cbf.exposure_time.map(Nanos::seconds),
+        wavelength: cbf.wavelength.map(Length::angstrom),
+        distance: cbf.detector_distance.map(Length::metres),
         ..described
     })
 }

@@ -82,6 +82,18 @@ pub(super) enum FileStep {
 }
 
 impl FileStep {
+    /// It is about an index, and costs no operation.
+    pub(super) fn is_of_index(self) -> bool {
+        matches!(
+            self,
+            FileStep::BeginIndex(_)
+                | FileStep::AwaitFrames(_)
+                | FileStep::FlushIndex(_)
+                | FileStep::SealIndex(_)
+                | FileStep::Indexed(_)
+        )
+    }
+
     /// Which file it is about, if one of frames.
     pub(super) fn file(self) -> Option<u64> {
         match self {

@@ -166,14 +166,14 @@ impl IndexedFiles {
 
     /// Puts what is written of a file into its index.
     pub(super) fn flush(&mut self, part: u64) -> Result<(), Errno> {
-        self.insert(part)?;
+        self.insert(part);
         match &mut self.get(part).ok_or(Errno::EIO)?.state {
             IndexState::Open(file) => file.flush().map_err(refused),
             IndexState::Closed(_) | IndexState::Failed => Err(Errno::EIO),
         }
     }
 
-    fn insert(&mut self, part: u64) -> Result<(), Errno> {
+    fn insert(&mut self, part: u64) {
         let number = self.file(part);
         let all = mem::take(&mut self.unindexed);
         let (mine, others): (Vec<_>, Vec<_>) =
@@ -185,12 +185,11 @@ impl IndexedFiles {
             }
         }
         self.indexing.extend(mine);
-        Ok(())
     }
 
     /// No frame comes into a file any more: what it ends with is to be written too.
     pub(super) fn seal(&mut self, part: u64) -> Result<(), Errno> {
-        self.insert(part)?;
+        self.insert(part);
         let number = self.file(part);
         let start = self.layout.start;
         let IndexedFiles { storing, frames_per_file, due, .. } = *self;
@@ -270,7 +269,7 @@ impl IndexedFiles {
     }
 
     /// Up to where the space of a file is to be reserved now, if some is to be.
-    pub(super) fn to_reserve(&mut self) -> Option<(u64, u64)> {
+    pub(super) fn next_reservation(&mut self) -> Option<(u64, u64)> {
         for IndexedFile { number, state, reserved, .. } in &mut self.open {
             if let IndexState::Open(file) = state
                 && file.end() + AHEAD / 2 > *reserved
@@ -349,9 +348,9 @@ fn refused(error: Hdf5Error) -> Errno {
 }
 
 impl RawFiles {
-    /// The next step for files with an index, if it costs no operation; whether one was done.
-    pub(super) fn step_of_index(&mut self, step: FileStep) -> Result<bool, Errno> {
-        let Some(index) = &mut self.index else { return Ok(false) };
+    /// A step for files with an index that costs no operation.
+    pub(super) fn step_of_index(&mut self, step: FileStep) -> Result<(), Errno> {
+        let Some(index) = &mut self.index else { return Ok(()) };
         match step {
             FileStep::BeginIndex(file) => index.begin(file)?,
             FileStep::FlushIndex(file) => index.flush(file)?,
@@ -361,9 +360,9 @@ impl RawFiles {
                     self.queue_record(begin, frame, length);
                 }
             }
-            _ => return Ok(false),
+            _ => {}
         }
-        Ok(true)
+        Ok(())
     }
 
     /// What is written gets into the indices, if nothing else is being done.
@@ -373,7 +372,7 @@ impl RawFiles {
             return;
         }
         if self.layout.preallocate
-            && let Some((file, bytes)) = index.to_reserve()
+            && let Some((file, bytes)) = index.next_reservation()
         {
             self.program.add([FileStep::ReserveIndexed(file, bytes)]);
         }
@@ -388,8 +387,9 @@ impl RawFiles {
 
     /// The write of the next piece of an index; the step is done again until there is none.
     pub(super) fn write_of_index(&mut self, file: u64) -> Option<Operation> {
-        let mut buffer = self.scratch.pop()?;
         let index = self.index.as_mut()?;
+        let mut buffer =
+            self.scratch.pop().expect("the journal and one step have one each, and there are more");
         let Some((offset, length)) = index.write(file, &mut buffer) else {
             self.scratch.push(buffer);
             return None;

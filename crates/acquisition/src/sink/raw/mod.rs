@@ -297,11 +297,7 @@ impl RawFiles {
                         return Some(operation);
                     }
                 }
-                FileStep::AwaitFrames(_) => {}
-                FileStep::BeginIndex(_)
-                | FileStep::FlushIndex(_)
-                | FileStep::SealIndex(_)
-                | FileStep::Indexed(_) => {
+                step if step.is_of_index() => {
                     if let Err(errno) = self.step_of_index(step) {
                         self.failed = Some(errno);
                         return None;

@@ -10,10 +10,10 @@ pub(super) struct Indexed(pub(super) Box<dyn Placement>);
 
 /// The index is there before the first frame, complete before a file is synced or closed, and says itself where the
 /// file ends.
-fn with_index(steps: Vec<FileStep>) -> Vec<FileStep> {
+fn with_index(steps: &[FileStep]) -> Vec<FileStep> {
     let closes = |of: u64| steps.contains(&FileStep::Close(of));
     let mut all = Vec::new();
-    for &step in &steps {
+    for &step in steps {
         match step {
             FileStep::Create(file) => {
                 all.extend([
@@ -101,15 +101,15 @@ impl Placement for Indexed {
     }
 
     fn make(&self, file: u64) -> Vec<FileStep> {
-        with_index(self.0.make(file))
+        with_index(&self.0.make(file))
     }
 
     fn complete(&self, file: u64) -> Vec<FileStep> {
-        with_index(self.0.complete(file))
+        with_index(&self.0.complete(file))
     }
 
     fn end(&self, last: LastFile) -> Vec<FileStep> {
-        with_index(self.0.end(last))
+        with_index(&self.0.end(last))
     }
 }
 
@@ -119,13 +119,13 @@ mod tests {
 
     #[test]
     fn an_index_is_whole_before_its_file_is_synced_and_closed() {
-        let steps = with_index(vec![FileStep::Truncate(3, 9), FileStep::SyncFile(3), FileStep::Close(3)]);
+        let steps = with_index(&[FileStep::Truncate(3, 9), FileStep::SyncFile(3), FileStep::Close(3)]);
         let at = |step| steps.iter().position(|other| *other == step).expect("it is done");
         assert!(at(FileStep::SealIndex(3)) < at(FileStep::CutIndexed(3)));
         assert!(at(FileStep::CutIndexed(3)) < at(FileStep::SyncFile(3)));
         assert!(at(FileStep::CloseIndex(3)) < at(FileStep::Close(3)));
         assert!(!steps.contains(&FileStep::Truncate(3, 9)));
-        let part = with_index(vec![FileStep::SyncFile(3)]);
+        let part = with_index(&[FileStep::SyncFile(3)]);
         assert_eq!(part[..2], [FileStep::AwaitFrames(3), FileStep::FlushIndex(3)]);
     }
 }
