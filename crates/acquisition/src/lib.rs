@@ -22,6 +22,7 @@ pub mod conformance;
 mod expected;
 pub mod export;
 mod follower;
+mod hdf5_master;
 mod receiver;
 mod recorder;
 mod recording_plan;
@@ -38,6 +39,7 @@ mod writer;
 pub use chronicle::Chronicle;
 pub use expected::{Blocks, Expected};
 pub use follower::{Follower, Following, Purpose};
+pub use hdf5_master::{MasterError, master_name, master_of};
 pub use receiver::{Receiver, Span, Traffic, Until};
 pub use recorder::{
     Came, Copied, Ending, Feed, Lane, LaneStatus, Lost, Network, Outcome, Port, Recorder, RecordingError,

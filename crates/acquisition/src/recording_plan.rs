@@ -143,7 +143,9 @@ impl RecordingPlan {
     pub fn of(frames: StoredFrames, onto: &[TargetDescription], options: &LayoutOptions) -> Self {
         let directories = onto.len().max(1) as u32;
         let storing = match frames.format {
-            Format::Hdf5 => storing_of_hdf5(frames, options),
+            Format::Hdf5 => {
+                storing_of_hdf5(frames, directories.saturating_mul(options.writers.unwrap_or(1)), options)
+            }
             _ if frames.packets => storing_of_packets(directories, options),
             _ => frames.storing,
         };
@@ -302,12 +304,12 @@ fn spacing(frames: StoredFrames, onto: &[TargetDescription]) -> Spacing {
 }
 
 /// One file, or files of which those are removed that need not stay. A file of N frames has those of its numbers, whichever
-/// came.
-fn storing_of_hdf5(frames: StoredFrames, options: &LayoutOptions) -> Storing {
+/// came; several lanes have such files too, so that a file over all of them has few parts.
+fn storing_of_hdf5(frames: StoredFrames, lanes: u32, options: &LayoutOptions) -> Storing {
     match (options.retention, frames.per_file) {
         (Retention::Latest(_), _) => Storing::Files,
-        (Retention::All, Some(_)) => Storing::Positions,
-        (Retention::All, None) => Storing::Growing,
+        (Retention::All, None) if lanes == 1 => Storing::Growing,
+        (Retention::All, _) => Storing::Positions,
     }
 }
 

@@ -8,8 +8,8 @@ use std::{
 use anyhow::ensure;
 use clap::{Args, builder::PossibleValuesParser};
 use nilometer_acquisition::{
-    Delivery, Feed, LayoutOptions, Outcome as Recorded, Pace, Recorder, RecordingPlan, Setup, StoredFrames,
-    WhenFull,
+    Delivery, Feed, LayoutOptions, MasterError, Outcome as Recorded, Pace, Recorder, RecordingPlan, Setup,
+    StoredFrames, WhenFull, master_name, master_of,
     sink::{Hdf5Contents, LaneOptions, RawLayout, lanes_of},
     suited_engine,
 };
@@ -22,7 +22,7 @@ use nilometer_service::recording::{
     place::{check_buffer, check_name, check_place, make},
 };
 use nilometer_storage::{
-    Calendar, Clock, Target,
+    Calendar, Clock, Target, in_time,
     target::{Directory, run_id},
 };
 
@@ -140,6 +140,7 @@ impl Files {
         let start = Calendar::start_of(clock);
         let lanes = lanes_on(&plan, &targets, id, &name, &content, instrument, start);
         let durability = lanes[0].1.durability;
+        let contents = lanes[0].1.hdf5.clone();
         let mut setup = self.setup(asked, &plan, lanes, content, clock).run()?;
         setup.stop = stop.clone();
         tell::note(format_args!("stored as {plan}"));
@@ -147,12 +148,19 @@ impl Files {
         let outcome = Recorder::start(setup).run()?.wait_to_end();
         tell::result(summary(&outcome, instrument, &targets));
         tell::result_line(format_args!("durable     {}", durable_when(durability, &targets)));
+        if let Some(contents) = contents.filter(|_| !outcome.hung) {
+            put_master(&contents, &name, &targets, self.patience()).run()?;
+        }
         let paths: Vec<_> = targets.iter().map(|target| target.path().display().to_string()).collect();
         tell::result_line(format_args!("\nnilometer verify {}", paths.join(" ")));
         // A directory on storage that hangs must not be closed: the program is to end.
         std::mem::forget(targets);
         let what = if plan.writers() > 1 { "writers" } else { "directories" };
         went_well(&outcome, what, stop.load(Ordering::Relaxed)).run()
+    }
+
+    fn patience(&self) -> Nanos {
+        self.hang_after.unwrap_or(HANG_AFTER)
     }
 
     fn buffer(&self) -> Bytes {
@@ -222,9 +230,33 @@ impl Files {
             lanes: lanes_of(lanes, options)?,
             stop: Arc::default(),
             allowance: instrument.allowance(),
-            hang_after: self.hang_after.unwrap_or(HANG_AFTER),
+            hang_after: self.patience(),
         })
     }
+}
+
+/// Puts a file over those of a recording in HDF5, if it has several, into the first directory; storage that hangs is waited
+/// for so long.
+fn put_master(
+    contents: &Hdf5Contents,
+    name: &str,
+    targets: &[Arc<Directory>],
+    at_most: Nanos,
+) -> anyhow::Result<()> {
+    let directories: Vec<_> = targets.iter().map(|target| target.path().to_owned()).collect();
+    let Some(first) = targets.first().cloned() else { return Ok(()) };
+    let contents = contents.clone();
+    let file = master_name(name);
+    let shown = first.path().join(&file);
+    let put = in_time(at_most, shown.clone(), move || -> Result<bool, MasterError> {
+        let Some(bytes) = master_of(&directories, &contents)? else { return Ok(false) };
+        first.put(&file, &bytes)?;
+        Ok(true)
+    });
+    if put?? {
+        tell::result_line(format_args!("all frames  {}", shown.display()));
+    }
+    Ok(())
 }
 
 /// The writers in each directory.

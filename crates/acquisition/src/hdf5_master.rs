@@ -1,0 +1,192 @@
+//! A file over the HDF5 files of a recording: `<name>_master.h5`, in which all frames are one virtual dataset, whichever files
+//! and directories they are in, beside links to each file, as the writers of detectors make them.
+//!
+//! It is made when the recording is over, from what its journals say, and can be made again from them at any time.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io,
+    path::{Path, PathBuf},
+};
+
+use nilometer_hdf5::{
+    Hdf5Error, Hdf5File, Hdf5FileOptions,
+    nexus::FRAMES_PATH,
+    tree::{DatasetContent, TreeDataset, TreeGroup, TreeNode, VirtualDataset, VirtualPart},
+};
+use nilometer_model::{Format, Storing};
+use nilometer_recording::reader::{FrameLocation, OpenError, Recording, Trust};
+
+use crate::sink::Hdf5Contents;
+
+/// Why there is no such file.
+#[derive(Debug, thiserror::Error)]
+pub enum MasterError {
+    /// The recording can't be read.
+    #[error(transparent)]
+    Recording(#[from] OpenError),
+    /// HDF5 refuses what it is to have in it.
+    #[error(transparent)]
+    Hdf5(#[from] Hdf5Error),
+    /// A directory took too long, or did not take it.
+    #[error("can't write it: {0}")]
+    Storage(#[from] io::Error),
+}
+
+/// A run of frames that are one behind the other in a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct FileRun {
+    file: PathBuf,
+    /// Its first frame in the recording, and in the file.
+    first: u64,
+    in_file: u64,
+    count: u64,
+}
+
+/// Where the links are, in a group of its own.
+const ENTRY: &str = "/entry";
+/// Links to files would fill the screens of whoever lists them.
+const LINKS_MAX: usize = 10_000;
+
+/// The name of the file over those of a recording.
+pub fn master_name(name: &str) -> String {
+    format!("{name}_master.h5")
+}
+
+/// The bytes of that file, for a recording in these directories, of which it lies in the first; none if all its frames are in
+/// one file, or not in HDF5.
+///
+/// # Errors
+/// If the recording can't be read, or HDF5 refuses.
+pub fn master_of(directories: &[PathBuf], contents: &Hdf5Contents) -> Result<Option<Vec<u8>>, MasterError> {
+    let recording = Recording::open(directories, Trust::Acknowledged)?;
+    let storing = recording.head().storing;
+    let one_file = recording.head().lanes == 1 && !storing.is_many_files();
+    // Of files that old frames are removed with, nobody can say tomorrow what is there.
+    if recording.head().format != Format::Hdf5 || one_file || storing == Storing::Files {
+        return Ok(None);
+    }
+    let home = directories.first().map_or(Path::new(""), PathBuf::as_path);
+    let runs = runs(&recording, home);
+    let frames = recording.index.expected();
+    let tree = over(&contents.tree, "", &Whole { runs: &runs, frames });
+    let options = Hdf5FileOptions { watched: false };
+    let file = Hdf5File::create(&master_name(recording.name()), &tree, options)?;
+    let mut closed = file.close(0, &TreeGroup::default())?;
+    let mut bytes = vec![0; closed.size() as usize];
+    while let Some(write) = closed.next_write() {
+        let begin = write.offset as usize;
+        bytes[begin..begin + write.bytes.len()].copy_from_slice(&write.bytes);
+    }
+    Ok(Some(bytes))
+}
+
+/// Where the frames are, in as few runs as they are in.
+fn runs(recording: &Recording, home: &Path) -> Vec<FileRun> {
+    let head = *recording.head();
+    let mut paths: BTreeMap<(usize, u64), PathBuf> = BTreeMap::new();
+    let mut runs: Vec<FileRun> = Vec::new();
+    for (number, place) in recording.index.frames.iter() {
+        let in_file = if head.storing == Storing::Positions { number % head.frames_per_file } else { number };
+        let path = paths.entry((place.lane, file_of(&head.storing, place)));
+        let file = path.or_insert_with(|| seen_from(home, &recording.path(place)));
+        match runs.last_mut() {
+            Some(run) if run.follows(number, in_file) && run.file == *file => run.count += 1,
+            _ => runs.push(FileRun { file: file.clone(), first: number, in_file, count: 1 }),
+        }
+    }
+    runs
+}
+
+/// Parts of an only file are one.
+fn file_of(storing: &Storing, place: FrameLocation) -> u64 {
+    if storing.is_many_files() { place.file() } else { 0 }
+}
+
+/// A path as it is found from a directory: by its name in this one.
+fn seen_from(home: &Path, path: &Path) -> PathBuf {
+    path.strip_prefix(home).map_or_else(|_| std::path::absolute(path).unwrap_or(path.into()), Path::to_owned)
+}
+
+impl FileRun {
+    fn follows(&self, number: u64, in_file: u64) -> bool {
+        self.first + self.count == number && self.in_file + self.count == in_file
+    }
+
+    /// The run in the dataset of this path.
+    fn part(&self, path: &str) -> VirtualPart {
+        VirtualPart {
+            file: self.file.to_string_lossy().into_owned(),
+            dataset: path.into(),
+            length: self.in_file + self.count,
+            from: self.in_file,
+            to: self.first,
+            count: self.count,
+        }
+    }
+}
+
+/// All that a file is over.
+struct Whole<'a> {
+    runs: &'a [FileRun],
+    frames: u64,
+}
+
+impl Whole<'_> {
+    fn parts(&self, path: &str) -> Vec<VirtualPart> {
+        self.runs.iter().map(|run| run.part(path)).collect()
+    }
+
+    /// A dataset of what is in the files at this path.
+    fn content(&self, path: &str, content: &DatasetContent) -> DatasetContent {
+        match content {
+            DatasetContent::Frames(shape) => DatasetContent::Virtual(VirtualDataset {
+                element: shape.element,
+                shape: [self.frames].into_iter().chain(shape.frame.iter().copied()).collect(),
+                parts: self.parts(path),
+                fill: shape.fill.clone(),
+            }),
+            DatasetContent::Column(column) => DatasetContent::Virtual(VirtualDataset {
+                element: column.element,
+                shape: vec![self.frames],
+                parts: self.parts(path),
+                fill: Some(column.fill.clone()),
+            }),
+            other => other.clone(),
+        }
+    }
+
+    /// A link to the frames of each file, named as the writers of detectors do.
+    fn links(&self) -> TreeGroup {
+        let mut seen = BTreeSet::new();
+        let files = self.runs.iter().map(|run| &run.file).filter(|file| seen.insert(*file));
+        let mut group = TreeGroup::nexus("NXcollection").attribute("description", "the frames of each file");
+        for (number, file) in (1_u32..).zip(files).take(LINKS_MAX) {
+            let file = file.to_string_lossy().into_owned();
+            let link = TreeNode::ExternalLink { file, path: FRAMES_PATH.into() };
+            group = group.with(&format!("data_{number:06}"), link);
+        }
+        group
+    }
+}
+
+/// The tree of the files, with what is in them in the place of what would be written.
+fn over(group: &TreeGroup, path: &str, whole: &Whole<'_>) -> TreeGroup {
+    let mut made = TreeGroup { attributes: group.attributes.clone(), members: Vec::new() };
+    for (name, node) in &group.members {
+        let path = format!("{path}/{name}");
+        let node = match node {
+            TreeNode::Group(group) => TreeNode::Group(over(group, &path, whole)),
+            TreeNode::Dataset(dataset) => TreeNode::Dataset(TreeDataset {
+                attributes: dataset.attributes.clone(),
+                content: whole.content(&path, &dataset.content),
+            }),
+            other => other.clone(),
+        };
+        made.members.push((name.clone(), node));
+    }
+    if path == ENTRY {
+        made.members.push(("files".into(), TreeNode::Group(whole.links())));
+    }
+    made
+}
