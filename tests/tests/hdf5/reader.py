@@ -78,7 +78,7 @@ def follow(truth, path, ended):
         frames, flags = file[FRAMES], file[f"{RECORDER}/flag"]
         expected = truth_of(truth, frames)
         verified = set()
-        over = False
+        over, latest = False, time.monotonic()
         while not over:
             over = pathlib.Path(ended).exists()
             before = len(verified)
@@ -91,7 +91,9 @@ def follow(truth, path, ended):
                     now = kind(frames[number], expected, number)
                     assert now == "right", f"frame {number} of {len(said)} is {now}, {len(verified)} were right"
                     verified.add(int(number))
+            assert time.monotonic() - latest < 60, f"no frame for a minute, {len(verified)} were right"
             if len(verified) > before:
+                latest = time.monotonic()
                 print(len(verified), flush=True)
     print("end", json.dumps(said.tolist()), flush=True)
 
