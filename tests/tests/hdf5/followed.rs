@@ -14,29 +14,29 @@ use crate::lab::{LIMIT, Lab, h5py, number};
 
 /// More than are recorded before the end: it is interrupted when the reader has found more so often.
 const FRAMES: u64 = 20_000;
-const ENOUGH: u64 = 200;
+const ENOUGH: usize = 200;
 
 /// What a reader found until it was told that the recording is over.
 struct Followed {
     ended: Ended,
+    /// Frames that were right when they came.
     right: u64,
-    flags: Vec<u8>,
+    /// What the recorder says of each frame.
+    flags: Vec<u64>,
 }
 
 /// Interrupts the recording when a reader that says this has found more often enough. None if the reader gives up before.
 fn followed(lab: &Lab, running: Running, says: ChildStdout) -> Option<Followed> {
     let mut right = 0;
-    let mut looks = 0;
     let mut running = Some(running);
     let mut ended = None;
-    for line in BufReader::new(says).lines() {
+    for (looks, line) in BufReader::new(says).lines().enumerate() {
         let line = line.expect("text");
         if let Some(flags) = line.strip_prefix("end ") {
             let flags = serde_json::from_str(flags).expect("numbers");
             return Some(Followed { ended: ended?, right, flags });
         }
         right = line.parse().expect("a number");
-        looks += 1;
         if let Some(running) = running.take_if(|_| looks >= ENOUGH) {
             running.signal(Signal::INT);
             ended = Some(running.end(LIMIT));

@@ -1,6 +1,6 @@
 //! A recorder that is killed at a random moment: its files open as any others do, with every acknowledged frame.
 
-use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+use std::{collections::BTreeSet, path::PathBuf, time::Duration};
 
 use nilometer_model::Seed;
 use rustix::process::{Signal, kill_process};
@@ -27,9 +27,9 @@ fn files(lab: &Lab, many: bool, frames: &[u64]) -> Vec<(PathBuf, u64)> {
     if !many {
         return vec![(lab.file(), 0)];
     }
-    let firsts: BTreeMap<u64, ()> = frames.iter().map(|frame| (frame / FRAMES_PER_FILE, ())).collect();
+    let numbers: BTreeSet<u64> = frames.iter().map(|frame| frame / FRAMES_PER_FILE).collect();
     let path = |file: u64| lab.lanes()[0].join(format!("scan.{file:08}.h5"));
-    firsts.into_keys().map(|file| (path(file), file * FRAMES_PER_FILE)).collect()
+    numbers.into_iter().map(|file| (path(file), file * FRAMES_PER_FILE)).collect()
 }
 
 /// Records, kills it so long after the first file was begun, and reads what is there; how many frames were acknowledged.
