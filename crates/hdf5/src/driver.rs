@@ -84,6 +84,8 @@ pub(crate) struct FileImage {
     placed: Option<u64>,
     /// As the library wrote it last.
     superblock: Vec<u8>,
+    /// Where the file ends by the superblock that was queued last; 0 before the first.
+    stated: u64,
     writes: VecDeque<FileWrite>,
     /// What is added to a file that is complete: its writes are queued when all is known.
     addition: Option<Addition>,
@@ -148,8 +150,12 @@ impl FileImage {
         }
     }
 
-    /// The library writes.
+    /// The library writes. What it wrote before, and the chunks that were placed, may be referred to from here on: readers
+    /// refuse what lies behind the end that the superblock states, so that comes first.
     fn write(&mut self, offset: u64, bytes: &[u8]) {
+        if self.stated > 0 && self.written > self.stated && self.addition.is_none() {
+            self.queue_superblock();
+        }
         self.keep(offset, bytes);
         if offset == 0 && bytes.len() >= SUPERBLOCK {
             self.superblock = bytes[..SUPERBLOCK].to_vec();
@@ -196,6 +202,7 @@ impl FileImage {
         // SAFETY: it reads so many bytes.
         let checksum = unsafe { H5_checksum_metadata(superblock.as_ptr().cast(), SUPERBLOCK - 4, 0) };
         superblock[44..48].copy_from_slice(&checksum.to_le_bytes());
+        self.stated = self.written;
         self.queue(0, &superblock, 0);
     }
 

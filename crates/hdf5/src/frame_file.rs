@@ -123,21 +123,33 @@ impl Hdf5File {
 
     /// What was inserted and set is to be seen by readers: queues what has to be written for that.
     ///
+    /// Frames come before what columns say of them. Flushed at once, columns would be written first: whoever reads in between,
+    /// or after a kill there, would find frames said to be whole that are not there.
+    ///
     /// # Errors
     /// If HDF5 refuses.
     pub fn flush(&mut self) -> Result<(), Hdf5Error> {
         self.grow()?;
-        for chunk in std::mem::take(&mut self.inserted) {
-            self.index(chunk)?;
+        let inserted = std::mem::take(&mut self.inserted);
+        for chunk in &inserted {
+            self.index(*chunk)?;
+        }
+        if !inserted.is_empty() {
+            self.queue_all()?;
         }
         for column in 0..self.values.len() {
             let values = std::mem::take(&mut self.values[column]);
             self.put(column, &values)?;
         }
-        // SAFETY: the file is open.
-        checked(unsafe { ffi::H5Fflush(self.file.id(), ffi::H5F_SCOPE_LOCAL) }, || "flush".into())?;
+        self.queue_all()?;
         self.image().queue_superblock();
         Ok(())
+    }
+
+    /// What the library holds back is queued.
+    fn queue_all(&self) -> Result<(), Hdf5Error> {
+        // SAFETY: the file is open.
+        checked(unsafe { ffi::H5Fflush(self.file.id(), ffi::H5F_SCOPE_LOCAL) }, || "flush".into())
     }
 
     /// The datasets get as long as what was inserted and set.

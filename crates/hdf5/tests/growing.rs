@@ -3,7 +3,7 @@
 use std::{fs::File, os::unix::fs::FileExt, path::Path, process::Command};
 
 use nilometer_hdf5::{
-    Hdf5File, Hdf5FileOptions, StoredChunk,
+    Hdf5File, Hdf5FileOptions, ReadFile, StoredChunk,
     tree::{DatasetContent, FrameColumn, FramesShape, NumberType, TreeDataset, TreeGroup, TreeNode},
 };
 
@@ -73,4 +73,51 @@ print(d.shape, [int(x.max()) for x in d[:]], list(f['entry/data/flag'][:]), f['e
 f['entry/more'] = 5";
     let expected = "(6, 30, 100) [1799, 2056, 65535, 2570, 65535, 65535] [0, 0, 1, 0, 1, 1] a try";
     assert_eq!(python(script, &path), expected);
+}
+
+/// What whoever opens the file just now finds: each frame that is said to be whole is in the index, and what is in the index
+/// is in front of where the file ends, for readers refuse all behind it.
+fn assert_readable(path: &Path, written: u64) {
+    let file = ReadFile::open(path).expect("it can be opened");
+    let mut superblock = [0; 48];
+    File::open(path).and_then(|file| file.read_exact_at(&mut superblock, 0)).expect("it is there");
+    let end = u64::from_le_bytes(*superblock[28..].first_chunk().expect("eight bytes"));
+    let data = file.dataset("entry/data/data").expect("it is there");
+    let flags = file.dataset("entry/data/flag").and_then(|flags| flags.numbers()).expect("they can be read");
+    for number in 0..data.dimensions()[0] {
+        let place = data.chunk(&[number, 0, 0]).expect("the index can be read");
+        let is_whole = flags.get(number as usize) == Some(&0);
+        assert!(place.is_some() || !is_whole, "frame {number} is said to be whole, after {written} writes");
+        let behind = place.map_or(0, |place| place.offset + place.bytes);
+        assert!(behind <= end, "frame {number} ends at {behind} of {end}, after {written} writes");
+    }
+    let early = flags.iter().skip(data.dimensions()[0] as usize).filter(|flag| **flag == 0).count();
+    assert_eq!(early, 0, "frames that are said to be whole are behind the last, after {written} writes");
+}
+
+/// Seen: flags were written before the frames that they speak of, and frames were in the index before the superblock said
+/// that the file is so long, for whoever was killed in between.
+#[test]
+fn after_each_write_what_is_said_to_be_whole_can_be_read() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("a.h5");
+    let file = File::create_new(&path).expect("a file");
+    let mut frames = Hdf5File::create("a.h5", &tree(), Hdf5FileOptions::default()).expect("it is made");
+    carry_out(&file, || frames.next_write());
+    let mut written = 0;
+    for first in (0..400).step_by(4) {
+        for number in first..first + 4 {
+            let offset = frames.allocate(6000, 4096);
+            file.write_all_at(&[7; 6000], offset).expect("it is written");
+            frames.insert(StoredChunk { dataset: 0, frame: number, offset, bytes: 6000, unfiltered: false });
+            frames.set(0, number, 0);
+        }
+        frames.flush().expect("it is flushed");
+        while let Some(write) = frames.next_write() {
+            file.write_all_at(&write.bytes, write.offset).expect("it is written");
+            written += 1;
+            assert_readable(&path, written);
+        }
+    }
+    assert!(written > 400, "more than a write a flush: {written}");
 }

@@ -190,7 +190,8 @@ impl EncodeStage {
         self.first += 1;
         let (_, mut frame) = ready.swap_remove(at);
         if let Some(encoded) = &mut frame.encoded {
-            encoded.finished = now;
+            // The writer may have read its clock before the frame came.
+            encoded.finished = now.max(frame.arrived);
         }
         Some(frame)
     }
