@@ -262,6 +262,13 @@ impl IndexedFiles {
         }
     }
 
+    /// All its places are taken, or it has no number of places.
+    fn is_full(&self, part: u64) -> bool {
+        let number = self.file(part);
+        let length = self.open.iter().find(|file| file.number == number).map(|file| file.length);
+        self.storing != Storing::Positions || length == Some(self.frames_per_file)
+    }
+
     /// It is closed.
     pub(super) fn closed(&mut self, part: u64) {
         let number = self.file(part);
@@ -348,6 +355,13 @@ fn refused(error: Hdf5Error) -> Errno {
 }
 
 impl RawFiles {
+    /// Whether it is known how many frames a file has places for: that of a chunk that is not full may be the last of the
+    /// recording, and is not if the lane has begun another.
+    pub(super) fn may_seal(&self, file: u64) -> bool {
+        let full = |index: &IndexedFiles| index.is_full(file);
+        self.finishing || self.files.last() > (file + 1, 0) || self.index.as_ref().is_none_or(full)
+    }
+
     /// A step for files with an index that costs no operation.
     pub(super) fn step_of_index(&mut self, step: FileStep) -> Result<(), Errno> {
         let Some(index) = &mut self.index else { return Ok(()) };

@@ -297,6 +297,10 @@ impl RawFiles {
                         return Some(operation);
                     }
                 }
+                FileStep::SealIndex(file) if !self.may_seal(file) => {
+                    self.program.put_back(step);
+                    return None;
+                }
                 step if step.is_of_index() => {
                     if let Err(errno) = self.step_of_index(step) {
                         self.failed = Some(errno);

@@ -38,6 +38,7 @@ fn with_index(steps: &[FileStep]) -> Vec<FileStep> {
             }
             FileStep::Close(file) => {
                 if !steps.contains(&FileStep::SyncFile(file)) {
+                    all.extend(flushed(file));
                     all.extend(sealed(file));
                 }
                 all.extend([FileStep::CloseIndex(file), step]);
@@ -120,7 +121,8 @@ mod tests {
     #[test]
     fn an_index_is_whole_before_its_file_is_synced_and_closed() {
         let steps = with_index(&[FileStep::Truncate(3, 9), FileStep::SyncFile(3), FileStep::Close(3)]);
-        let at = |step| steps.iter().position(|other| *other == step).expect("it is done");
+        let at = |step| steps.iter().rposition(|other| *other == step).expect("it is done");
+        assert!(at(FileStep::Indexed(3)) < at(FileStep::CutIndexed(3)));
         assert!(at(FileStep::SealIndex(3)) < at(FileStep::CutIndexed(3)));
         assert!(at(FileStep::CutIndexed(3)) < at(FileStep::SyncFile(3)));
         assert!(at(FileStep::CloseIndex(3)) < at(FileStep::Close(3)));
