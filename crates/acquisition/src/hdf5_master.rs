@@ -7,6 +7,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     io,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use nilometer_hdf5::{
@@ -14,8 +15,13 @@ use nilometer_hdf5::{
     nexus::FRAMES_PATH,
     tree::{DatasetContent, TreeDataset, TreeGroup, TreeNode, VirtualDataset, VirtualPart},
 };
-use nilometer_model::{Format, Storing};
+use nilometer_model::{Format, Nanos, Storing};
 use nilometer_recording::reader::{FrameLocation, OpenError, Recording, Trust};
+
+use nilometer_storage::{
+    in_time,
+    target::{Directory, TargetError},
+};
 
 use crate::sink::Hdf5Contents;
 
@@ -28,9 +34,12 @@ pub enum MasterError {
     /// HDF5 refuses what it is to have in it.
     #[error(transparent)]
     Hdf5(#[from] Hdf5Error),
-    /// A directory took too long, or did not take it.
+    /// The directory did not take it.
     #[error("can't write it: {0}")]
     Storage(#[from] io::Error),
+    /// The directory took too long.
+    #[error(transparent)]
+    Target(#[from] TargetError),
 }
 
 /// A run of frames that are one behind the other in a file.
@@ -49,7 +58,7 @@ const ENTRY: &str = "/entry";
 const LINKS_MAX: usize = 10_000;
 
 /// The name of the file over those of a recording.
-pub fn master_name(name: &str) -> String {
+fn master_name(name: &str) -> String {
     format!("{name}_master.h5")
 }
 
@@ -58,7 +67,7 @@ pub fn master_name(name: &str) -> String {
 ///
 /// # Errors
 /// If the recording can't be read, or HDF5 refuses.
-pub fn master_of(directories: &[PathBuf], contents: &Hdf5Contents) -> Result<Option<Vec<u8>>, MasterError> {
+fn master_of(directories: &[PathBuf], contents: &Hdf5Contents) -> Result<Option<Vec<u8>>, MasterError> {
     let recording = Recording::open(directories, Trust::Acknowledged)?;
     let storing = recording.head().storing;
     let one_file = recording.head().lanes == 1 && !storing.is_many_files();
@@ -79,6 +88,29 @@ pub fn master_of(directories: &[PathBuf], contents: &Hdf5Contents) -> Result<Opt
         bytes[begin..begin + write.bytes.len()].copy_from_slice(&write.bytes);
     }
     Ok(Some(bytes))
+}
+
+/// Puts that file into the first directory of a recording, if it has several files; storage that hangs is waited for so long.
+/// Where it is then.
+///
+/// # Errors
+/// If the recording can't be read, HDF5 refuses, or the directory does not take it in time.
+pub fn put_master(
+    contents: &Hdf5Contents,
+    name: &str,
+    directories: &[Arc<Directory>],
+    at_most: Nanos,
+) -> Result<Option<PathBuf>, MasterError> {
+    let paths: Vec<_> = directories.iter().map(|directory| directory.path().to_owned()).collect();
+    let Some(first) = directories.first().cloned() else { return Ok(None) };
+    let contents = contents.clone();
+    let file = master_name(name);
+    let shown = first.path().join(&file);
+    in_time(at_most, shown.clone(), move || -> Result<_, MasterError> {
+        let Some(bytes) = master_of(&paths, &contents)? else { return Ok(None) };
+        first.put(&file, &bytes)?;
+        Ok(Some(shown))
+    })?
 }
 
 /// Where the frames are, in as few runs as they are in.

@@ -39,7 +39,7 @@ mod writer;
 pub use chronicle::Chronicle;
 pub use expected::{Blocks, Expected};
 pub use follower::{Follower, Following, Purpose};
-pub use hdf5_master::{MasterError, master_name, master_of};
+pub use hdf5_master::{MasterError, put_master};
 pub use receiver::{Receiver, Span, Traffic, Until};
 pub use recorder::{
     Came, Copied, Ending, Feed, Lane, LaneStatus, Lost, Network, Outcome, Port, Recorder, RecordingError,

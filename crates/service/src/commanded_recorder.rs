@@ -409,6 +409,9 @@ impl CurrentRecording {
         if let Err(error) = account.keep(&prepared.targets, settings.patience()) {
             log(&format!("{}: can't write its summary: {error}", prepared.name));
         }
+        if let Err(error) = prepared.put_master(settings.patience()) {
+            log(&format!("{}: can't write the file over its files: {error}", prepared.name));
+        }
     }
 
     fn scan(&self, outcome: &Recorded, status: &Status) -> EndedScan {

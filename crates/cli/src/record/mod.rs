@@ -74,12 +74,14 @@ impl Record {
         let status = prepared.recorder.status();
         let account = RecordingAccount::of(&prepared, &settings, &before, &outcome, status);
         let kept = if outcome.hung { Ok(()) } else { account.keep(&prepared.targets, settings.patience()) };
+        let master = if outcome.hung { Ok(()) } else { prepared.put_master(settings.patience()) };
         tell::result(told(&prepared, &outcome, &account, settings.wishes().keep));
         // A directory on storage that hangs must not be closed: the program is to end.
         std::mem::forget(prepared);
         if let Some(fault) = fault_of(&outcome) {
             return Err(Failure::Run(anyhow!(fault)));
         }
+        master.context("can't write the file over those of the recording").run()?;
         kept.context("can't write the summary beside the recording").run()
     }
 

@@ -8,8 +8,8 @@ use std::{
 use anyhow::ensure;
 use clap::{Args, builder::PossibleValuesParser};
 use nilometer_acquisition::{
-    Delivery, Feed, LayoutOptions, MasterError, Outcome as Recorded, Pace, Recorder, RecordingPlan, Setup,
-    StoredFrames, WhenFull, master_name, master_of,
+    Delivery, Feed, LayoutOptions, Outcome as Recorded, Pace, Recorder, RecordingPlan, Setup, StoredFrames,
+    WhenFull, put_master,
     sink::{Hdf5Contents, LaneOptions, RawLayout, lanes_of},
     suited_engine,
 };
@@ -22,7 +22,7 @@ use nilometer_service::recording::{
     place::{check_buffer, check_name, check_place, make},
 };
 use nilometer_storage::{
-    Calendar, Clock, Target, in_time,
+    Calendar, Clock, Target,
     target::{Directory, run_id},
 };
 
@@ -149,7 +149,10 @@ impl Files {
         tell::result(summary(&outcome, instrument, &targets));
         tell::result_line(format_args!("durable     {}", durable_when(durability, &targets)));
         if let Some(contents) = contents.filter(|_| !outcome.hung) {
-            put_master(&contents, &name, &targets, self.patience()).run()?;
+            let master = put_master(&contents, &name, &targets, self.patience()).run()?;
+            if let Some(master) = master {
+                tell::result_line(format_args!("all frames  {}", master.display()));
+            }
         }
         let paths: Vec<_> = targets.iter().map(|target| target.path().display().to_string()).collect();
         tell::result_line(format_args!("\nnilometer verify {}", paths.join(" ")));
@@ -233,30 +236,6 @@ impl Files {
             hang_after: self.patience(),
         })
     }
-}
-
-/// Puts a file over those of a recording in HDF5, if it has several, into the first directory; storage that hangs is waited
-/// for so long.
-fn put_master(
-    contents: &Hdf5Contents,
-    name: &str,
-    targets: &[Arc<Directory>],
-    at_most: Nanos,
-) -> anyhow::Result<()> {
-    let directories: Vec<_> = targets.iter().map(|target| target.path().to_owned()).collect();
-    let Some(first) = targets.first().cloned() else { return Ok(()) };
-    let contents = contents.clone();
-    let file = master_name(name);
-    let shown = first.path().join(&file);
-    let put = in_time(at_most, shown.clone(), move || -> Result<bool, MasterError> {
-        let Some(bytes) = master_of(&directories, &contents)? else { return Ok(false) };
-        first.put(&file, &bytes)?;
-        Ok(true)
-    });
-    if put?? {
-        tell::result_line(format_args!("all frames  {}", shown.display()));
-    }
-    Ok(())
 }
 
 /// The writers in each directory.

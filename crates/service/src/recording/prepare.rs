@@ -8,7 +8,7 @@ use std::{
 };
 
 use nilometer_acquisition::{
-    Feed, Network, Port, Recorder, Setup, StoredFrames, Until,
+    Feed, MasterError, Network, Port, Recorder, Setup, StoredFrames, Until, put_master,
     sink::{Durability, Hdf5Contents, LaneOptions, RawLayout, lanes_of},
     suited_engine,
     transport::{
@@ -205,6 +205,16 @@ impl RecordingSettings {
 }
 
 impl PreparedRecording {
+    /// Puts a file over those of a recording in HDF5 that is over, if it has several.
+    ///
+    /// # Errors
+    ///
+    /// Its directories can't be read, or don't take it in time.
+    pub fn put_master(&self, at_most: Nanos) -> Result<(), MasterError> {
+        let Some(contents) = &self.layout.hdf5 else { return Ok(()) };
+        put_master(contents, &self.name, &self.targets, at_most).map(drop)
+    }
+
     /// It does not begin: what was made for it is removed, as far as its storage answers.
     pub fn discard(self) {
         let PreparedRecording { recorder, targets, layout, .. } = self;
