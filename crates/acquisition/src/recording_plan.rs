@@ -335,6 +335,12 @@ impl fmt::Display for RecordingPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let file = Bytes(self.file_size());
         match (self.ring_size(), self.frames.storing) {
+            (None, Storing::Growing) if self.frames.format == Format::Hdf5 => {
+                write!(f, "one HDF5 file, synced every {file}")?;
+            }
+            (None, _) if self.frames.format == Format::Hdf5 => {
+                write!(f, "HDF5 files of {} frames", self.frames_per_file)?;
+            }
             (Some(size), _) => write!(f, "one file of {size} that is overwritten from its beginning")?,
             (None, Storing::Shared) if self.writers == 1 => {
                 write!(f, "one growing file, synced every {file}")?;

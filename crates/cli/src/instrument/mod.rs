@@ -99,6 +99,8 @@ fn shown(instrument: &Instrument) -> String {
     let streams = if *streams == 1 { String::new() } else { format!(", {streams} streams in step") };
     let files = match (recording.storing, recording.frames_per_file) {
         (Storing::Files, _) if recording.format == Format::Cbf => "a CBF file a frame".into(),
+        (_, Some(frames)) if recording.format == Format::Hdf5 => format!("HDF5 files of {frames} frames"),
+        (_, None) if recording.format == Format::Hdf5 => "an HDF5 file".into(),
         (Storing::Files, Some(1)) => "a file a frame".into(),
         (Storing::Files, Some(frames)) => format!("{frames} frames a file"),
         (Storing::Files, None) => "files of about 256 MiB".into(),
