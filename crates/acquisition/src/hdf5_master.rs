@@ -120,7 +120,7 @@ fn runs(recording: &Recording, home: &Path) -> Vec<FileRun> {
     let mut runs: Vec<FileRun> = Vec::new();
     for (number, place) in recording.index.frames.iter() {
         let in_file = if head.storing == Storing::Positions { number % head.frames_per_file } else { number };
-        let path = paths.entry((place.lane, file_of(&head.storing, place)));
+        let path = paths.entry((place.lane, file_of(head.storing, place)));
         let file = path.or_insert_with(|| seen_from(home, &recording.path(place)));
         match runs.last_mut() {
             Some(run) if run.follows(number, in_file) && run.file == *file => run.count += 1,
@@ -131,7 +131,7 @@ fn runs(recording: &Recording, home: &Path) -> Vec<FileRun> {
 }
 
 /// Parts of an only file are one.
-fn file_of(storing: &Storing, place: FrameLocation) -> u64 {
+fn file_of(storing: Storing, place: FrameLocation) -> u64 {
     if storing.is_many_files() { place.file() } else { 0 }
 }
 
