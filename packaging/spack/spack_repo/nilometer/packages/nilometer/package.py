@@ -21,6 +21,8 @@ class Nilometer(CargoPackage):
     version("main", branch="main")
 
     depends_on("c", type="build")
+    # It builds HDF5 by itself.
+    depends_on("cmake@3.18:", type="build")
     depends_on("rust@1.95:", type="build")
 
     conflicts("platform=darwin", msg="it asks Linux for what it measures")
