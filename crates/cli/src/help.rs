@@ -9,12 +9,15 @@ use crate::Arguments;
 /// Commands by what one has in mind, in the order in which one would use them.
 const GROUPS: [(&str, &[&str]); 3] = [
     ("Evaluate storage", &["evaluate", "report", "plan", "size", "facility", "describe", "clean"]),
-    ("Simulate an instrument, and record one", &["instrument", "simulate", "record", "serve", "doctor"]),
+    (
+        "Simulate an instrument, and record one",
+        &["instrument", "simulate", "record", "serve", "doctor", "advise"],
+    ),
     ("Read what was recorded", &["verify", "scan", "mount", "export", "replay"]),
 ];
 
 /// Three of each, from the usual to the special. Each is a command that the program takes.
-const EXAMPLES: [(&str, [&str; 3]); 17] = [
+const EXAMPLES: [(&str, [&str; 3]); 18] = [
     (
         "evaluate",
         [
@@ -83,6 +86,14 @@ const EXAMPLES: [(&str, [&str; 3]); 17] = [
             "nilometer serve --config contrib/nilometer.toml",
             "nilometer serve --http 127.0.0.1:9620 --mark5 off",
             "nilometer serve --instruments /etc/nilometer/instruments",
+        ],
+    ),
+    (
+        "advise",
+        [
+            "nilometer advise compression eiger2-16m",
+            "nilometer advise compression pilatus-6m /data/*.cbf",
+            "nilometer advise compression ./camera.toml frame.raw --time 5s",
         ],
     ),
     (

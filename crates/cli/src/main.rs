@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+mod advise;
 mod clean;
 mod describe;
 mod doctor;
@@ -79,6 +80,7 @@ enum Command {
     Mount(mount::Mount),
     Serve(serve::Serve),
     Doctor(doctor::Doctor),
+    Advise(advise::Advise),
     Scan(scan::Scan),
     Size(size::Size),
     Verify(verify::Verify),
@@ -163,6 +165,7 @@ fn main() -> ExitCode {
             watch::watched(|| code(serve.execute())).unwrap_or_else(|error| told(&error, 1))
         }
         Command::Doctor(doctor) => code(doctor.execute()),
+        Command::Advise(advise) => code(advise.execute()),
         Command::Verify(verify) => code(verify.execute()),
         Command::Export(export) => code(export.execute()),
         Command::Mount(mount) => code(mount.execute()),

@@ -1,0 +1,223 @@
+//! `nilometer advise`: what a site should choose, from measurements on its own data.
+
+use clap::{Args, Subcommand};
+use nilometer_codec::{ChunkCodec, CodecError, ElementSize};
+use nilometer_model::{ByteRate, Bytes, DataKind, FrameCompression, Instrument, Nanos, Seed};
+use nilometer_recording::{chunk::compression_of, instrument::Content};
+use nilometer_storage::{Clock, user_file};
+
+use crate::{Blame, Outcome, tell};
+
+/// Measures what a site can choose, and says what each choice costs and gives
+#[derive(Debug, Args)]
+pub(crate) struct Advise {
+    #[command(subcommand)]
+    about: About,
+}
+
+#[derive(Debug, Subcommand)]
+enum About {
+    Compression(CompressionAdvice),
+}
+
+/// How much smaller each compression makes an instrument's frames, how fast one processor does it, and how many the instrument
+/// needs
+#[derive(Debug, Args)]
+struct CompressionAdvice {
+    /// A name of the catalogue, or the path of a .toml file: it says what a frame is and how fast they come
+    instrument: String,
+    /// Your own frames: CBF files, or files with the bytes of a frame each [default: simulated ones, as the instrument says]
+    #[arg(value_name = "FRAMES")]
+    frames: Vec<String>,
+    /// How long each compression is measured, at least
+    #[arg(long, value_name = "TIME", default_value = "1 s")]
+    time: Nanos,
+}
+
+impl Advise {
+    pub(crate) fn execute(&self) -> Outcome {
+        match &self.about {
+            About::Compression(advice) => advice.execute(),
+        }
+    }
+}
+
+/// What one compression does to the frames.
+struct MeasuredCompression {
+    compression: FrameCompression,
+    smaller: f64,
+    /// Of one processor, in bytes of frames.
+    encode: ByteRate,
+    decode: ByteRate,
+}
+
+impl CompressionAdvice {
+    fn execute(&self) -> Outcome {
+        let instrument = user_file::instrument(&self.instrument).input()?;
+        let bytes = instrument.pixel.whole_bytes().and_then(ElementSize::of);
+        let element = bytes.ok_or_else(|| {
+            let name = instrument.pixel.name();
+            anyhow::anyhow!(
+                "{}: pixels of {name} are no whole bytes, as compressions take them",
+                instrument.name
+            )
+        });
+        let element = element.input()?;
+        let frames = self.prepared(&instrument)?;
+        let size = Bytes(frames[0].len() as u64);
+        tell::result_line(format_args!(
+            "{} frames of {}, {size} of {} each; one thread, {} for each compression",
+            frames.len(),
+            instrument.name,
+            instrument.pixel.name(),
+            self.time
+        ));
+        let rate = instrument.rate();
+        tell::result_line(format_args!(
+            "\n{:8} {:>8} {:>13} {:>10} {:>13} {:>13}",
+            "", "smaller", "a core", "cores", "read, a core", "written"
+        ));
+        for compression in FrameCompression::ALL {
+            let measured = self.measure(compression, element, &frames).run()?;
+            tell::result_line(line(&measured, rate));
+        }
+        tell::result_line(format_args!(
+            "\ncores: those that {} takes at its {rate}, which is what one of this machine does, not what several do together",
+            instrument.name
+        ));
+        Ok(())
+    }
+
+    /// The frames that are compressed.
+    fn prepared(&self, instrument: &Instrument) -> Result<Vec<Vec<u8>>, crate::Failure> {
+        let mut frames = Vec::new();
+        let own = self.frames.iter().map(|pattern| DataKind::Files(glob_of(pattern)).into());
+        let mut sources: Vec<nilometer_model::Data> = own.collect();
+        if sources.is_empty() {
+            sources.push(instrument.data.clone());
+        }
+        for data in sources {
+            let content = Content::prepare(&data, &instrument.shape, instrument.pixel, Seed(1)).input()?;
+            for number in 0..content.distinct().min(DISTINCT) {
+                let mut frame = vec![0; content.frame_size()];
+                content.prepare_slot(&mut frame);
+                content.fill(number, &mut frame);
+                frames.push(frame);
+            }
+        }
+        Ok(frames)
+    }
+
+    fn measure(
+        &self,
+        compression: FrameCompression,
+        element: ElementSize,
+        frames: &[Vec<u8>],
+    ) -> Result<MeasuredCompression, CodecError> {
+        let method = compression_of(compression);
+        let mut codec = ChunkCodec::new(method, element);
+        let room = method.most_bytes(frames[0].len());
+        let mut chunks: Vec<Vec<u8>> = frames.iter().map(|_| vec![0; room]).collect();
+        let mut packed = 0;
+        for (frame, chunk) in frames.iter().zip(&mut chunks) {
+            let length = codec.encode(frame, chunk)?;
+            chunk.truncate(length);
+            packed += length;
+        }
+        let all: usize = frames.iter().map(Vec::len).sum();
+        let mut into = vec![0; room];
+        let encode = self.rate(frames, |frame| codec.encode(frame, &mut into).map(drop))?;
+        let mut back = vec![0; frames[0].len()];
+        let mut codec = ChunkCodec::new(method, element);
+        let decode = self.rate(&chunks, |chunk| codec.decode(chunk, &mut back))?;
+        let decode = ByteRate(decode.0 * all as f64 / packed.max(1) as f64);
+        Ok(MeasuredCompression { compression, smaller: all as f64 / packed.max(1) as f64, encode, decode })
+    }
+
+    /// How fast something is done to these, one after the other, for the time of a measurement and once at least.
+    fn rate(
+        &self,
+        pieces: &[Vec<u8>],
+        mut work: impl FnMut(&[u8]) -> Result<(), CodecError>,
+    ) -> Result<ByteRate, CodecError> {
+        let clock = Clock::start();
+        let begun = clock.now();
+        let mut bytes = 0;
+        loop {
+            for piece in pieces {
+                work(piece)?;
+                bytes += piece.len() as u64;
+            }
+            let took = clock.now().since(begun);
+            if took >= self.time {
+                return Ok(ByteRate::of(bytes, took));
+            }
+        }
+    }
+}
+
+/// More distinct frames tell no more.
+const DISTINCT: u64 = 8;
+
+/// A path as it is, though it may have characters that stand for others.
+fn glob_of(path: &str) -> String {
+    if path.contains('*') { path.to_owned() } else { glob_escaped(path) }
+}
+
+/// `?` and `[` stand for themselves in names of files that a shell has put there.
+fn glob_escaped(path: &str) -> String {
+    path.chars()
+        .flat_map(|letter| match letter {
+            '?' | '[' | ']' => vec!['[', letter, ']'],
+            letter => vec![letter],
+        })
+        .collect()
+}
+
+fn line(measured: &MeasuredCompression, rate: ByteRate) -> String {
+    let MeasuredCompression { compression, smaller, encode, decode } = measured;
+    let written = ByteRate(rate.0 / smaller);
+    if *compression == FrameCompression::None {
+        return format!(
+            "{:8} {:>8} {:>13} {:>10} {:>13} {:>13}",
+            compression.name(),
+            "1.00",
+            "",
+            "",
+            "",
+            written.to_string()
+        );
+    }
+    let cores = rate.0 / encode.0;
+    format!(
+        "{:8} {smaller:>8.2} {:>13} {cores:>10.1} {:>13} {:>13}",
+        compression.name(),
+        encode.to_string(),
+        decode.to_string(),
+        written.to_string()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_says_the_cores_that_the_rate_needs() {
+        let measured = MeasuredCompression {
+            compression: FrameCompression::Bslz4,
+            smaller: 10.0,
+            encode: ByteRate(2e9),
+            decode: ByteRate(4e9),
+        };
+        let words = line(&measured, ByteRate(5e9));
+        let words: Vec<_> = words.split_whitespace().collect();
+        assert_eq!(words, ["bslz4", "10.00", "2", "GB/s", "2.5", "4", "GB/s", "500", "MB/s"]);
+    }
+
+    #[test]
+    fn names_of_files_stand_for_themselves() {
+        assert_eq!(glob_of("/a/b[1].cbf"), "/a/b[[]1[]].cbf");
+        assert_eq!(glob_of("/a/*.cbf"), "/a/*.cbf");
+    }
+}
