@@ -104,6 +104,11 @@ impl RecordingLayout {
         }
     }
 
+    /// Frames are stored in one file, or in files of N.
+    fn suits_hdf5(&self) -> bool {
+        matches!(self.storing, Storing::Files | Storing::Growing)
+    }
+
     fn check_hdf5(&self, FrameShape { shape, pixel, .. }: FrameShape<'_>) -> Result<(), String> {
         if pixel.whole_bytes().is_none() {
             let name = pixel.name();
@@ -117,7 +122,7 @@ impl RecordingLayout {
                 "format = \"hdf5\": frames of 1 to {HDF5_DIMENSIONS_MAX} dimensions can be stored, and this has {sides}"
             ));
         }
-        if !matches!(self.storing, Storing::Files | Storing::Growing) {
+        if !self.suits_hdf5() {
             let name = self.storing.name();
             return Err(format!(
                 "format = \"hdf5\": storing = \"{name}\" can't be; write \"growing\" for one file, or \"files\" with frames_per_file"
@@ -149,9 +154,14 @@ impl RecordingLayout {
         self.frames_per_file = self.frames_per_file.filter(|_| storing.is_many_files());
     }
 
-    /// Writes frames in another format. What was said of encoding holds where there is some.
+    /// Writes frames in another format. What was said of encoding holds where there is some, and what was said of files where
+    /// they can be so.
     pub fn write_as(&mut self, format: Format) {
         self.format = format;
+        if format == Format::Hdf5 && !self.suits_hdf5() {
+            self.storing = Storing::Files;
+            self.frames_per_file = None;
+        }
         self.compression = self.compression.filter(|_| format == Format::Hdf5);
         self.encoders = self.encoders.filter(|_| self.packs());
     }

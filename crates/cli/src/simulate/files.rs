@@ -105,13 +105,13 @@ impl Files {
 
     /// Stores as it was asked for.
     pub(super) fn change(&self, instrument: &mut Instrument) {
-        if let Some(named) = &self.storing {
-            let storing = Storing::ALL.into_iter().find(|storing| storing.name() == named);
-            instrument.recording.store(storing.unwrap_or_default());
-        }
         if let Some(named) = &self.format {
             let format = Format::ALL.into_iter().find(|format| format.name() == named);
             instrument.recording.write_as(format.unwrap_or_default());
+        }
+        if let Some(named) = &self.storing {
+            let storing = Storing::ALL.into_iter().find(|storing| storing.name() == named);
+            instrument.recording.store(storing.unwrap_or_default());
         }
         if let Some(named) = &self.compression {
             let all = FrameCompression::ALL;
