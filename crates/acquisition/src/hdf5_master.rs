@@ -123,7 +123,9 @@ fn runs(recording: &Recording, home: &Path) -> Vec<FileRun> {
         let path = paths.entry((place.lane, file_of(head.storing, place)));
         let file = path.or_insert_with(|| seen_from(home, &recording.path(place)));
         match runs.last_mut() {
-            Some(run) if run.follows(number, in_file) && run.file == *file => run.count += 1,
+            Some(run) if run.has_place_for(number, in_file) && run.file == *file => {
+                run.count = number - run.first + 1;
+            }
             _ => runs.push(FileRun { file: file.clone(), first: number, in_file, count: 1 }),
         }
     }
@@ -141,14 +143,16 @@ fn seen_from(home: &Path, path: &Path) -> PathBuf {
 }
 
 impl FileRun {
-    fn follows(&self, number: u64, in_file: u64) -> bool {
-        self.first + self.count == number && self.in_file + self.count == in_file
+    /// Frames that are lost between have blank places there too.
+    fn has_place_for(&self, number: u64, in_file: u64) -> bool {
+        in_file > self.in_file && number - self.first == in_file - self.in_file
     }
 
     /// The run in the dataset of this path.
     fn part(&self, path: &str) -> VirtualPart {
         VirtualPart {
-            file: self.file.to_string_lossy().into_owned(),
+            // What follows a `%` would stand for a number.
+            file: self.file.to_string_lossy().replace('%', "%%"),
             dataset: path.into(),
             length: self.in_file + self.count,
             from: self.in_file,

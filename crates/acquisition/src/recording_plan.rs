@@ -171,9 +171,14 @@ impl RecordingPlan {
     fn suited_file(&self, onto: &[TargetDescription], options: &LayoutOptions) -> u64 {
         let Spacing { stride, .. } = self.spacing;
         if !self.frames.packets || self.frames.format == Format::Hdf5 {
-            let suited = if self.frames.format == Format::Cbf { 1 } else { PART / stride };
+            let part = match options.retention {
+                Retention::Latest(keep) if self.frames.packets => self.part_of_kept(keep),
+                _ => PART,
+            };
+            let suited = if self.frames.format == Format::Cbf { 1 } else { part / stride };
             let asked = self.frames.per_file.unwrap_or(suited).max(1);
-            if self.frames.storing.is_chunked() && self.frames.per_file.is_none() {
+            let lanes_wait = self.frames.format == Format::Hdf5 && self.lanes() > 1;
+            if self.frames.storing.is_chunked() && (self.frames.per_file.is_none() || lanes_wait) {
                 // A chunk waits for each lane while the lanes before are busy.
                 let room = self.buffer.0 / (2 * u64::from(self.lanes()) * stride);
                 return asked.min(room).max(1);
@@ -182,14 +187,17 @@ impl RecordingPlan {
         }
         let room = onto.iter().map(|onto| onto.space.free.0.saturating_sub(options.reserve.0)).min();
         let size = match (options.retention, self.frames.storing) {
-            (Retention::Latest(keep), _) => {
-                let share = keep.0.div_ceil(u64::from(self.directories));
-                (share / PARTS_KEPT).max(PART_LEAST.min(share / PARTS)).min(PART)
-            }
+            (Retention::Latest(keep), _) => self.part_of_kept(keep),
             (Retention::All, Storing::Scattered) => options.chunk_size.map_or(PART, |size| size.0),
             (Retention::All, _) => PART.min(room.unwrap_or(0) / PARTS),
         };
         (size / stride).max(1)
+    }
+
+    /// Bytes of a part where only so many of all parts stay.
+    fn part_of_kept(&self, keep: Bytes) -> u64 {
+        let share = keep.0.div_ceil(u64::from(self.directories));
+        (share / PARTS_KEPT).max(PART_LEAST.min(share / PARTS)).min(PART)
     }
 
     /// Full files or parts that stay in a lane.
@@ -197,6 +205,8 @@ impl RecordingPlan {
         let Retention::Latest(keep) = options.retention else { return None };
         let share = keep.0 / u64::from(self.lanes());
         match self.frames.storing {
+            // The last may have a frame only, and takes the place of a full one.
+            Storing::Files if self.frames.packets => Some(share.div_ceil(self.file_size()) + 1),
             Storing::Files => Some((share / self.file_size()).max(1)),
             // The last part may end anywhere.
             Storing::Ring => Some(keep.0.div_ceil(u64::from(self.lanes())).div_ceil(self.file_size()) + 1),

@@ -141,6 +141,7 @@ unsafe extern "C" {
     pub fn H5Eset_auto2(stack: hid_t, function: *const c_void, data: *mut c_void) -> herr_t;
     pub fn H5Ewalk2(stack: hid_t, direction: c_int, walk: H5E_walk2_t, data: *mut c_void) -> herr_t;
     pub fn H5Idec_ref(id: hid_t) -> c_int;
+    pub fn H5PLset_loading_state(mask: c_uint) -> herr_t;
     pub fn H5FDregister(class: *const H5FD_class_t) -> hid_t;
 
     pub fn H5Pcreate(class: hid_t) -> hid_t;

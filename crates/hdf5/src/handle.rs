@@ -46,13 +46,13 @@ pub(crate) fn name(text: &str) -> Result<CString, Hdf5Error> {
     name.ok_or_else(|| Hdf5Error::Name { name: text.into() })
 }
 
-/// Begins to use the library in this thread. It is started once, and filters that it has not are announced: they are
-/// called by others, and the library must only know that they exist.
+/// Begins to use the library in this thread. It is started once, and loads no plug-ins of the user: chunks are compressed by
+/// others, and what it might load would have its say about the datasets.
 pub(crate) fn begin() {
     static STARTED: OnceLock<()> = OnceLock::new();
     STARTED.get_or_init(|| {
-        // SAFETY: no arguments.
-        let started = unsafe { ffi::H5open() };
+        // SAFETY: no arguments, and a number.
+        let started = unsafe { ffi::H5open().min(ffi::H5PLset_loading_state(0)) };
         assert!(started >= 0, "it needs nothing but memory to start");
     });
     do_not_print();

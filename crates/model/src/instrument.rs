@@ -240,6 +240,7 @@ impl Instrument {
     fn check_rest(&self) -> Result<(), String> {
         self.check_recording()?;
         self.check_compressed()?;
+        self.check_packets_in_hdf5()?;
         if self.burst.is_some_and(|burst| burst.frames == 0) {
             return Err("burst.frames = 0: write at least 1, or leave burst out".into());
         }
@@ -264,6 +265,20 @@ impl Instrument {
     /// As the rate: changed elsewhere, it leaves the exposure as it is.
     fn check_cbf(&self) -> Result<(), String> {
         self.cbf.check(self.frame_rate.period()).map_err(|why| format!("cbf: {why}"))
+    }
+
+    /// Whether frames that come in packets can be chunks: each is a block by itself then.
+    fn check_packets_in_hdf5(&self) -> Result<(), String> {
+        let Some(packets) = self.packets.as_ref().filter(|_| self.recording.format == Format::Hdf5) else {
+            return Ok(());
+        };
+        let frame = self.frame_size();
+        if packets.detector(frame).is_some() && packets.frames_of_block(frame) == 1 {
+            return Ok(());
+        }
+        Err("format = \"hdf5\": of what comes in packets only frames of detectors that are whole pages of 4096 B can go into \
+             HDF5; write format = \"raw\""
+            .into())
     }
 
     fn check_compressed(&self) -> Result<(), String> {

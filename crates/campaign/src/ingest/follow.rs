@@ -218,7 +218,7 @@ fn layout_of_copy(lanes: &[RawLayout], archive: &TargetDescription) -> RawLayout
         size: frame_size,
         format,
         storing,
-        per_file: Some(frames_per_file),
+        per_file: storing.is_many_files().then_some(frames_per_file),
         picture: first.picture,
         packets: first.stream.is_some(),
         padded: first.stream.is_none(),

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, atomic::Ordering},
 };
 
-use anyhow::ensure;
+use anyhow::{Context, ensure};
 use clap::{Args, builder::PossibleValuesParser};
 use nilometer_acquisition::{
     Delivery, Feed, LayoutOptions, Outcome as Recorded, Pace, Recorder, RecordingPlan, Setup, StoredFrames,
@@ -47,7 +47,8 @@ pub(super) struct Files {
     /// file for each position of a scan, with the instrument's frames a file
     #[arg(long, value_parser = PossibleValuesParser::new(Storing::ALL.map(Storing::name)))]
     storing: Option<String>,
-    /// How frames are written, instead of what the instrument says: their bytes, or CBF files as Pilatus detectors make them
+    /// How frames are written, instead of what the instrument says: their bytes, CBF files as Pilatus detectors
+    /// make them, or HDF5
     #[arg(long, value_parser = PossibleValuesParser::new(Format::ALL.map(Format::name)))]
     format: Option<String>,
     /// How frames in HDF5 are compressed, instead of what the instrument says
@@ -118,6 +119,11 @@ impl Files {
             instrument.recording.compression =
                 all.into_iter().find(|compression| compression.name() == named);
         }
+        let recording = &mut instrument.recording;
+        if instrument.compressed && recording.format == Format::Hdf5 {
+            // As it would send them.
+            recording.compression.get_or_insert(FrameCompression::Bslz4);
+        }
         if self.encoders.is_some() {
             instrument.recording.encoders = self.encoders;
         }
@@ -148,18 +154,19 @@ impl Files {
         let outcome = Recorder::start(setup).run()?.wait_to_end();
         tell::result(summary(&outcome, instrument, &targets));
         tell::result_line(format_args!("durable     {}", durable_when(durability, &targets)));
-        if let Some(contents) = contents.filter(|_| !outcome.hung) {
-            let master = put_master(&contents, &name, &targets, self.patience()).run()?;
-            if let Some(master) = master {
-                tell::result_line(format_args!("all frames  {}", master.display()));
-            }
+        let contents = contents.filter(|_| !outcome.hung);
+        let master =
+            contents.map_or(Ok(None), |contents| put_master(&contents, &name, &targets, self.patience()));
+        if let Ok(Some(master)) = &master {
+            tell::result_line(format_args!("all frames  {}", master.display()));
         }
         let paths: Vec<_> = targets.iter().map(|target| target.path().display().to_string()).collect();
         tell::result_line(format_args!("\nnilometer verify {}", paths.join(" ")));
         // A directory on storage that hangs must not be closed: the program is to end.
         std::mem::forget(targets);
         let what = if plan.writers() > 1 { "writers" } else { "directories" };
-        went_well(&outcome, what, stop.load(Ordering::Relaxed)).run()
+        went_well(&outcome, what, stop.load(Ordering::Relaxed)).run()?;
+        master.map(drop).context("can't write the file over those of the recording").run()
     }
 
     fn patience(&self) -> Nanos {

@@ -47,7 +47,8 @@ pub struct RecordOptions {
     pub chunk_size: Option<Bytes>,
     /// Keep the latest SIZE only, until it is stopped: in each directory a file with its share, which is reserved before the
     /// recording begins, is written again from its beginning when it is full. The journal beside it is not, and grows by 64 B
-    /// for each block of about a megabyte [default: all]
+    /// for each block of about a megabyte. In HDF5, for which one directory is named, the oldest files are removed instead
+    /// [default: all]
     #[arg(long, value_name = "SIZE", help_heading = "Where it goes")]
     pub keep: Option<Bytes>,
     /// The name of the recording [default: the instrument and a number]

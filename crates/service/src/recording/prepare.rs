@@ -190,7 +190,8 @@ impl RecordingSettings {
             let layout = RawLayout { head: Head { lane, ..layout.head }, ..layout.clone() };
             (target.clone() as Arc<dyn Target>, layout)
         };
-        let options = LaneOptions { reserve: Some(self.reserve()), ..LaneOptions::default() };
+        let encoders = self.instrument.recording.encoders.map(|count| count as usize);
+        let options = LaneOptions { reserve: Some(self.reserve()), encoders };
         let engine = suited_engine(targets[0].as_ref(), layout.is_deep(), clock);
         Ok(Setup {
             engine: engine.map_err(ServiceError::failed)?,

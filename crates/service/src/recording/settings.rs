@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use nilometer_acquisition::{
     LayoutOptions, PART, RecordingPlan, Retention, StoredFrames, assembly::ReorderWindow,
 };
-use nilometer_model::{Bytes, Instrument, Nanos, TargetDescription, packets::Packets};
+use nilometer_model::{Bytes, Format, Instrument, Nanos, TargetDescription, packets::Packets};
 use nilometer_recording::Missing;
 use nilometer_storage::{Calendar, user_file};
 use nilometer_wire::WireFormat;
@@ -129,6 +129,14 @@ impl RecordingSettings {
 
     /// Whether other readers of chunks will take them.
     fn check_chunks(&self, blocks: StoredFrames, name: &str) -> Result<(), ServiceError> {
+        if blocks.format == Format::Hdf5 {
+            require(self.wishes.chunk_size.is_none(), || {
+                "--chunk-size: files of HDF5 have the frames_per_file of the instrument, leave it out".into()
+            })?;
+            return require(self.wishes.keep.is_none() || self.wishes.to.len() == 1, || {
+                "--keep: in HDF5 the latest can be kept in one directory only, name one --to".into()
+            });
+        }
         if !self.is_scattered() {
             let why = match self.wishes.keep {
                 Some(_) => "what only the latest --keep is kept of has no chunks",

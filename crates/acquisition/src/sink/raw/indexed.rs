@@ -34,6 +34,8 @@ pub(super) struct IndexedFiles {
     name: String,
     storing: Storing,
     frames_per_file: u64,
+    /// Bytes of the frames of a full file, as they come.
+    file_size: u64,
     /// Frames begin at pages.
     paged: bool,
     open: Vec<IndexedFile>,
@@ -43,6 +45,16 @@ pub(super) struct IndexedFiles {
     indexing: Vec<WrittenFrame>,
     /// Frames of the whole recording, once that is over.
     pub(super) due: Option<u64>,
+}
+
+/// Space that is to be reserved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct IndexReservation {
+    pub(super) file: u64,
+    /// The file has so many bytes then.
+    pub(super) upto: u64,
+    /// More than it has now.
+    pub(super) more: u64,
 }
 
 /// A frame that is in its file.
@@ -81,7 +93,9 @@ enum IndexState {
 }
 
 /// Space is reserved so far ahead of what is written.
-const AHEAD: u64 = 256 << 20;
+const AHEAD: u64 = 128 << 20;
+/// Beside the frames of a file of N, for its index.
+const SPARE: u64 = 4 << 20;
 
 impl IndexedFiles {
     pub(super) fn new(hdf5: Hdf5Contents, layout: &RawLayout) -> Self {
@@ -90,6 +104,7 @@ impl IndexedFiles {
             name: layout.name.clone(),
             storing: layout.head.storing,
             frames_per_file: layout.head.frames_per_file,
+            file_size: layout.file_size(),
             paged: layout.direct,
             open: Vec::new(),
             unindexed: Vec::new(),
@@ -275,14 +290,18 @@ impl IndexedFiles {
         self.open.retain(|file| file.number != number);
     }
 
-    /// Up to where the space of a file is to be reserved now, if some is to be.
-    pub(super) fn next_reservation(&mut self) -> Option<(u64, u64)> {
+    /// Up to where the space of a file is to be reserved now, if some is to be; and how much more that is.
+    pub(super) fn next_reservation(&mut self) -> Option<IndexReservation> {
+        let most = if self.storing.is_many_files() { self.file_size + SPARE } else { u64::MAX };
         for IndexedFile { number, state, reserved, .. } in &mut self.open {
             if let IndexState::Open(file) = state
                 && file.end() + AHEAD / 2 > *reserved
+                && *reserved < most
             {
-                *reserved = (file.end() + AHEAD).next_multiple_of(AHEAD);
-                return Some((*number, *reserved));
+                let upto = (file.end() + AHEAD).min(most.max(file.end()));
+                let more = upto.saturating_sub(*reserved);
+                *reserved = upto;
+                return Some(IndexReservation { file: *number, upto, more });
             }
         }
         None
@@ -386,9 +405,10 @@ impl RawFiles {
             return;
         }
         if self.layout.preallocate
-            && let Some((file, bytes)) = index.next_reservation()
+            && let Some(IndexReservation { file, upto, more }) = index.next_reservation()
+            && self.gauge.claim(more)
         {
-            self.program.add([FileStep::ReserveIndexed(file, bytes)]);
+            self.program.add([FileStep::ReserveIndexed(file, upto)]);
         }
         for file in index.behind() {
             self.program.add([

@@ -304,6 +304,7 @@ impl RawFiles {
                 step if step.is_of_index() => {
                     if let Err(errno) = self.step_of_index(step) {
                         self.failed = Some(errno);
+                        self.fail();
                         return None;
                     }
                 }

@@ -134,6 +134,11 @@ impl RawFiles {
         if !self.in_flight.is_empty() || !self.program.is_quiet() || self.log.is_flying() {
             return None;
         }
+        if self.index.is_some() {
+            // The end of a file is where its index says, and readers find what is acknowledged in it as it is.
+            self.program.replace([]);
+            return None;
+        }
         if !std::mem::replace(&mut chunks.salvaging, true) {
             self.program.replace(chunks.open().iter().map(|&(file, bytes)| match bytes {
                 0 => FileStep::Discard(file),

@@ -174,6 +174,7 @@ impl RawFiles {
             (OpKind::Write, Log::SLOT) => self.journal_completed(operation, result, stored),
             (OpKind::Write, slot) if slot < STREAMER => self.data_completed(operation, result),
             (kind, _) => {
+                let length = operation.length;
                 self.scratch.push(operation.buffer);
                 match result {
                     // Where space can't be reserved, files grow as they are written.
@@ -186,6 +187,11 @@ impl RawFiles {
                     Err(errno) => {
                         self.program.failed();
                         return Err(errno);
+                    }
+                    // The next piece would lead to what is not there.
+                    Ok(moved) if kind == OpKind::Write && moved != length => {
+                        self.program.failed();
+                        return Err(Errno::EIO);
                     }
                     Ok(_) => {}
                 }

@@ -6,11 +6,15 @@ use super::{FileStep, LastFile, Placement};
 
 /// Around the placement of files that have none.
 #[derive(Debug)]
-pub(super) struct Indexed(pub(super) Box<dyn Placement>);
+pub(super) struct Indexed {
+    pub(super) plain: Box<dyn Placement>,
+    /// Files are synced.
+    pub(super) synced: bool,
+}
 
 /// The index is there before the first frame, complete before a file is synced or closed, and says itself where the
 /// file ends.
-fn with_index(steps: &[FileStep]) -> Vec<FileStep> {
+fn with_index(steps: &[FileStep], synced: bool) -> Vec<FileStep> {
     let closes = |of: u64| steps.contains(&FileStep::Close(of));
     let mut all = Vec::new();
     for &step in steps {
@@ -40,6 +44,9 @@ fn with_index(steps: &[FileStep]) -> Vec<FileStep> {
                 if !steps.contains(&FileStep::SyncFile(file)) {
                     all.extend(flushed(file));
                     all.extend(sealed(file));
+                    // What is removed next need not be.
+                    let stays = synced && !steps.contains(&FileStep::Remove(file));
+                    all.extend(stays.then_some(FileStep::SyncFile(file)));
                 }
                 all.extend([FileStep::CloseIndex(file), step]);
             }
@@ -70,47 +77,47 @@ fn sealed(file: u64) -> [FileStep; 4] {
 impl Placement for Indexed {
     /// Frames go where there is room: see [`super::super::indexed`].
     fn offset(&self, file: u64, issued: u64, number: u64) -> u64 {
-        self.0.offset(file, issued, number)
+        self.plain.offset(file, issued, number)
     }
 
     fn slot(&self, file: u64) -> Slot {
-        self.0.slot(file)
+        self.plain.slot(file)
     }
 
     fn opens(&self) -> Open {
-        self.0.opens()
+        self.plain.opens()
     }
 
     fn is_many_files(&self) -> bool {
-        self.0.is_many_files()
+        self.plain.is_many_files()
     }
 
     fn makes_ahead(&self) -> bool {
-        self.0.makes_ahead()
+        self.plain.makes_ahead()
     }
 
     fn reserves_all(&self) -> bool {
-        self.0.reserves_all()
+        self.plain.reserves_all()
     }
 
     fn reserved(&self, file: u64) -> u64 {
-        self.0.reserved(file)
+        self.plain.reserved(file)
     }
 
     fn unfilled(&self, file: u64, filling: u64) -> u64 {
-        self.0.unfilled(file, filling)
+        self.plain.unfilled(file, filling)
     }
 
     fn make(&self, file: u64) -> Vec<FileStep> {
-        with_index(&self.0.make(file))
+        with_index(&self.plain.make(file), self.synced)
     }
 
     fn complete(&self, file: u64) -> Vec<FileStep> {
-        with_index(&self.0.complete(file))
+        with_index(&self.plain.complete(file), self.synced)
     }
 
     fn end(&self, last: LastFile) -> Vec<FileStep> {
-        with_index(&self.0.end(last))
+        with_index(&self.plain.end(last), self.synced)
     }
 }
 
@@ -120,14 +127,14 @@ mod tests {
 
     #[test]
     fn an_index_is_whole_before_its_file_is_synced_and_closed() {
-        let steps = with_index(&[FileStep::Truncate(3, 9), FileStep::SyncFile(3), FileStep::Close(3)]);
+        let steps = with_index(&[FileStep::Truncate(3, 9), FileStep::SyncFile(3), FileStep::Close(3)], true);
         let at = |step| steps.iter().rposition(|other| *other == step).expect("it is done");
         assert!(at(FileStep::Indexed(3)) < at(FileStep::CutIndexed(3)));
         assert!(at(FileStep::SealIndex(3)) < at(FileStep::CutIndexed(3)));
         assert!(at(FileStep::CutIndexed(3)) < at(FileStep::SyncFile(3)));
         assert!(at(FileStep::CloseIndex(3)) < at(FileStep::Close(3)));
         assert!(!steps.contains(&FileStep::Truncate(3, 9)));
-        let part = with_index(&[FileStep::SyncFile(3)]);
+        let part = with_index(&[FileStep::SyncFile(3)], true);
         assert_eq!(part[..2], [FileStep::AwaitFrames(3), FileStep::FlushIndex(3)]);
     }
 }

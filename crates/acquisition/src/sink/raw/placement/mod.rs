@@ -160,7 +160,10 @@ pub(super) fn of(layout: &RawLayout) -> Box<dyn Placement> {
     let RawLayout { head, preallocate, keep, durability, .. } = *layout;
     let rules = Rules { head, synced: durability == Durability::EachFile, preallocate, keep };
     let plain = plain(rules);
-    if layout.hdf5.is_some() { Box::new(indexed::Indexed(plain)) } else { plain }
+    if layout.hdf5.is_none() {
+        return plain;
+    }
+    Box::new(indexed::Indexed { plain, synced: rules.synced })
 }
 
 fn plain(rules: Rules) -> Box<dyn Placement> {
