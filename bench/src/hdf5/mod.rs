@@ -133,7 +133,7 @@ pub(crate) fn reading(how: FrameCompression, stop: &Stop) -> anyhow::Result<Outc
         ],
         bounds: vec![Bound { subject: OURS, peer: "h5py's file", limit: Limit::Times(1.0) }],
     };
-    contest.run(stop)
+    Ok(contest.run(stop)?.also(Quantity::CpuPerGib, Vec::new()))
 }
 
 fn cost(frames: &EigerFrames, answer: &H5pyAnswer) -> Cost {

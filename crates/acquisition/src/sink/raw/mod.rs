@@ -402,7 +402,7 @@ impl Sink for RawFiles {
         self.make_checkpoint(now);
         self.add_flush_of_index();
         let operation = self.issue(now);
-        if operation.is_some() || !self.add_flush_of_index() {
+        if operation.is_some() || self.failed.is_some() || !self.add_flush_of_index() {
             return operation;
         }
         // The steps before it ended without an operation: what waited for them goes into the index now. Nothing else may be
