@@ -13,6 +13,7 @@ mod between;
 mod codecs;
 mod contest;
 mod data;
+mod hdf5;
 mod host;
 mod index;
 mod invalid;
@@ -41,7 +42,7 @@ use std::process::ExitCode;
 
 use codecs::Codec;
 use contest::{Outcome, Stop};
-use nilometer_model::PixelType;
+use nilometer_model::{FrameCompression, PixelType};
 
 /// What is compared under one name. A new comparison is its own file and a line here.
 struct Comparison {
@@ -49,7 +50,7 @@ struct Comparison {
     run: fn(&Stop) -> anyhow::Result<Outcome>,
 }
 
-const COMPARISONS: [Comparison; 39] = [
+const COMPARISONS: [Comparison; 47] = [
     Comparison { name: "read-4k-sync", run: read_sync::run },
     Comparison { name: "read-4k-uring", run: read_uring::run },
     Comparison { name: "stream-1m-buffered", run: stream::buffered },
@@ -97,6 +98,14 @@ const COMPARISONS: [Comparison; 39] = [
     Comparison { name: "codecs-lz4-16", run: |stop| codecs::run(Codec::Lz4, PixelType::Uint16, stop) },
     Comparison { name: "codecs-zstd-32", run: |stop| codecs::run(Codec::Zstd, PixelType::Uint32, stop) },
     Comparison { name: "codecs-zstd-16", run: |stop| codecs::run(Codec::Zstd, PixelType::Uint16, stop) },
+    Comparison { name: "hdf5-plain-32", run: |stop| hdf5::plain(PixelType::Uint32, stop) },
+    Comparison { name: "hdf5-plain-16", run: |stop| hdf5::plain(PixelType::Uint16, stop) },
+    Comparison { name: "hdf5-bslz4-32", run: |stop| hdf5::compressed(PixelType::Uint32, stop) },
+    Comparison { name: "hdf5-bslz4-16", run: |stop| hdf5::compressed(PixelType::Uint16, stop) },
+    Comparison { name: "hdf5-blocked", run: hdf5::blocked },
+    Comparison { name: "hdf5-index", run: hdf5::index },
+    Comparison { name: "hdf5-read-plain", run: |stop| hdf5::reading(FrameCompression::None, stop) },
+    Comparison { name: "hdf5-read-bslz4", run: |stop| hdf5::reading(FrameCompression::Bslz4, stop) },
     Comparison { name: "tally", run: tally::run },
     Comparison { name: "between", run: between::run },
     Comparison { name: "start-up", run: start_up::run },

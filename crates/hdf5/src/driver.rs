@@ -28,7 +28,10 @@ use std::{
     ffi::{c_char, c_int, c_uint, c_ulong, c_void},
     ops::Range,
     ptr, slice,
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use crate::ffi::{
@@ -74,8 +77,9 @@ impl Addition {
 #[derive(Debug, Default)]
 pub(crate) struct FileImage {
     pages: BTreeMap<u64, Box<[u8; PAGE as usize]>>,
-    /// Room that is given to somebody ends here.
-    end: u64,
+    /// Room that is given to somebody ends here. The library asks for it several times a chunk: it need not wait for the
+    /// lock then. It is changed with the lock held.
+    end: Arc<AtomicU64>,
     /// What is written, or in the index, ends here.
     written: u64,
     /// Room for metadata.
@@ -94,8 +98,8 @@ pub(crate) struct FileImage {
 impl FileImage {
     /// Room for so many bytes of a frame, whole pieces of so many.
     pub(crate) fn allocate(&mut self, bytes: u64, alignment: u64) -> u64 {
-        let offset = self.end.next_multiple_of(alignment);
-        self.end = (offset + bytes).next_multiple_of(alignment);
+        let offset = self.end().next_multiple_of(alignment);
+        self.set_end((offset + bytes).next_multiple_of(alignment));
         offset
     }
 
@@ -112,9 +116,9 @@ impl FileImage {
 
     fn allocate_metadata(&mut self, bytes: u64) -> u64 {
         if self.arena.end - self.arena.start < bytes {
-            let start = self.end.next_multiple_of(PAGE);
+            let start = self.end().next_multiple_of(PAGE);
             self.arena = start..start + bytes.next_multiple_of(ARENA);
-            self.end = self.arena.end;
+            self.set_end(self.arena.end);
         }
         let offset = self.arena.start;
         self.arena.start += bytes;
@@ -243,7 +247,7 @@ impl FileImage {
     /// These are the bytes of the file.
     pub(crate) fn load(&mut self, bytes: &[u8]) {
         self.keep(0, bytes);
-        self.end = bytes.len() as u64;
+        self.set_end(bytes.len() as u64);
     }
 
     /// Where what is written ends.
@@ -253,12 +257,16 @@ impl FileImage {
 
     /// Where room that is given to somebody ends.
     pub(crate) fn end(&self) -> u64 {
-        self.end
+        self.end.load(Ordering::Relaxed)
+    }
+
+    fn set_end(&mut self, end: u64) {
+        self.end.store(end, Ordering::Relaxed);
     }
 
     /// Room in front of this is in use: of a file that is opened again.
     pub(crate) fn reserve(&mut self, end: u64) {
-        self.end = self.end.max(end);
+        self.set_end(self.end().max(end));
     }
 }
 
@@ -299,6 +307,8 @@ pub(crate) fn driver() -> hid_t {
 struct OpenImage {
     base: H5FD_t,
     image: SharedImage,
+    /// That of the image.
+    end: Arc<AtomicU64>,
 }
 
 /// # Safety
@@ -306,6 +316,13 @@ struct OpenImage {
 unsafe fn opened<'a>(file: *const H5FD_t) -> MutexGuard<'a, FileImage> {
     // SAFETY: `base` is the first field of what `open` allocated.
     lock(unsafe { &(*file.cast::<OpenImage>()).image })
+}
+
+/// # Safety
+/// The same.
+unsafe fn end_of(file: *const H5FD_t) -> haddr_t {
+    // SAFETY: `base` is the first field of what `open` allocated.
+    unsafe { &(*file.cast::<OpenImage>()).end }.load(Ordering::Relaxed)
 }
 
 unsafe extern "C" fn open(
@@ -327,7 +344,8 @@ unsafe extern "C" fn open(
         alignment: 0,
         paged_aggr: false,
     };
-    Box::into_raw(Box::new(OpenImage { base, image })).cast()
+    let end = lock(&image).end.clone();
+    Box::into_raw(Box::new(OpenImage { base, image, end })).cast()
 }
 
 unsafe extern "C" fn close(file: *mut H5FD_t) -> herr_t {
@@ -370,7 +388,7 @@ unsafe extern "C" fn free(
 
 unsafe extern "C" fn get_eoa(file: *const H5FD_t, _kind: c_int) -> haddr_t {
     // SAFETY: it is open.
-    unsafe { opened(file) }.end
+    unsafe { end_of(file) }
 }
 
 unsafe extern "C" fn set_eoa(file: *mut H5FD_t, _kind: c_int, end: haddr_t) -> herr_t {
@@ -381,7 +399,7 @@ unsafe extern "C" fn set_eoa(file: *mut H5FD_t, _kind: c_int, end: haddr_t) -> h
 
 unsafe extern "C" fn get_eof(file: *const H5FD_t, _kind: c_int) -> haddr_t {
     // SAFETY: it is open.
-    unsafe { opened(file) }.end
+    unsafe { end_of(file) }
 }
 
 unsafe extern "C" fn read(

@@ -54,6 +54,8 @@ pub struct Hdf5File {
     /// Frames that there is room for in the datasets.
     frames: u64,
     inserted: Vec<StoredChunk>,
+    /// Where the chunk begins that is put into the index.
+    position: Vec<u64>,
     /// Of each column, what is to be written.
     values: Vec<BTreeMap<u64, i64>>,
 }
@@ -86,7 +88,16 @@ impl Hdf5File {
             checked(unsafe { ffi::H5Fstart_swmr_write(file.id()) }, || format!("let readers into {label}"))?;
         }
         let values = vec![BTreeMap::new(); planted.columns.len()];
-        let mut made = Hdf5File { planted, file, image, name, frames: 0, inserted: Vec::new(), values };
+        let mut made = Hdf5File {
+            planted,
+            file,
+            image,
+            name,
+            frames: 0,
+            inserted: Vec::new(),
+            position: Vec::new(),
+            values,
+        };
         made.flush()?;
         Ok(made)
     }
@@ -181,14 +192,14 @@ impl Hdf5File {
     fn index(&mut self, chunk: StoredChunk) -> Result<(), Hdf5Error> {
         let StoredChunk { dataset, frame, offset, bytes, unfiltered } = chunk;
         let dataset = &self.planted.frames[dataset];
-        let position = dataset.description.offset(frame);
-        self.image().place(offset, bytes.into());
+        dataset.description.put_offset(frame, &mut self.position);
+        driver::lock(&self.image).place(offset, bytes.into());
         let from = CHUNK_IN_PLACE.as_ptr().cast();
         let mask = u32::from(unfiltered);
         // SAFETY: a place in each dimension; the driver knows the pointer, and nobody reads there.
         let status = unsafe {
             let id = dataset.handle.id();
-            ffi::H5Dwrite_chunk(id, H5P_DEFAULT, mask, position.as_ptr(), bytes as usize, from)
+            ffi::H5Dwrite_chunk(id, H5P_DEFAULT, mask, self.position.as_ptr(), bytes as usize, from)
         };
         let asked = !self.image().forget_place();
         checked(status, || format!("have frame {frame} with {bytes} B"))?;

@@ -216,15 +216,21 @@ impl FramesShape {
 
     /// Where the chunk of a frame begins: in pixels of each dimension.
     pub fn offset(&self, frame: u64) -> Vec<u64> {
-        let mut offset = vec![0; self.scan.len() + 1];
+        let mut offset = Vec::new();
+        self.put_offset(frame, &mut offset);
+        offset
+    }
+
+    /// The same in place of what is there, so that nothing is allocated for a frame.
+    pub(crate) fn put_offset(&self, frame: u64, offset: &mut Vec<u64>) {
+        offset.clear();
+        offset.resize(self.scan.len() + 1 + self.frame.len(), 0);
         let mut rest = frame;
-        for (place, dimension) in offset[1..].iter_mut().zip(&self.scan).rev() {
+        for (place, dimension) in offset[1..=self.scan.len()].iter_mut().zip(&self.scan).rev() {
             *place = rest % dimension;
             rest /= dimension;
         }
         offset[0] = rest;
-        offset.resize(offset.len() + self.frame.len(), 0);
-        offset
     }
 
     /// The dataset's dimensions when it has room for so many frames.

@@ -13,7 +13,7 @@ fn seeds() -> u64 {
     if std::env::var_os("NILOMETER_LONG").is_some() { 5000 } else { 100 }
 }
 
-fn labs() -> [Lab; 4] {
+fn labs() -> [Lab; 5] {
     let lab = Lab {
         format: Format::Hdf5,
         storing: Storing::Growing,
@@ -29,6 +29,8 @@ fn labs() -> [Lab; 4] {
     [
         lab.clone(),
         Lab { compression: FrameCompression::Bslz4, frame_size: 1024, ..lab.clone() },
+        // All come at once: what encodes them has no room when a part of the file is full, and nothing is in flight.
+        Lab { compression: FrameCompression::Bslz4, period: Nanos(10), slots: 200, ..lab.clone() },
         Lab { storing: Storing::Positions, ..lab.clone() },
         Lab { storing: Storing::Positions, devices: vec![disk(Nanos(500)), disk(Nanos(900))], ..lab },
     ]

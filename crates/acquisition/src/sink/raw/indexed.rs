@@ -398,11 +398,11 @@ impl RawFiles {
         Ok(())
     }
 
-    /// What is written gets into the indices, if nothing else is being done.
-    pub(super) fn add_flush_of_index(&mut self) {
-        let Some(index) = &mut self.index else { return };
+    /// What is written gets into the indices, if nothing else is being done; whether there is something to be done for it.
+    pub(super) fn add_flush_of_index(&mut self) -> bool {
+        let Some(index) = &mut self.index else { return false };
         if !self.program.is_done() {
-            return;
+            return false;
         }
         if self.layout.preallocate
             && let Some(IndexReservation { file, upto, more }) = index.next_reservation()
@@ -417,6 +417,7 @@ impl RawFiles {
                 FileStep::Indexed(file),
             ]);
         }
+        !self.program.is_done()
     }
 
     /// The write of the next piece of an index; the step is done again until there is none.

@@ -329,6 +329,14 @@ impl RawFiles {
         self.program.noted(entry, self.log.added());
     }
 
+    /// The next operation, if one may be issued now.
+    fn issue(&mut self, now: Nanos) -> Option<(Operation, Nanos)> {
+        let other = self.journal().or_else(|| self.step(now)).or_else(|| self.journal());
+        let other = other.map(|operation| (operation, now)).or_else(|| self.write());
+        // A frame may need something to be done first.
+        other.or_else(|| self.step(now).map(|operation| (operation, now)))
+    }
+
     fn journal(&mut self) -> Option<Operation> {
         if !self.program.journal_is_open() || !self.log.has_more() {
             return None;
@@ -398,10 +406,13 @@ impl Sink for RawFiles {
         }
         self.make_checkpoint(now);
         self.add_flush_of_index();
-        let other = self.journal().or_else(|| self.step(now)).or_else(|| self.journal());
-        let other = other.map(|operation| (operation, now)).or_else(|| self.write());
-        // A frame may need something to be done first.
-        other.or_else(|| self.step(now).map(|operation| (operation, now)))
+        let operation = self.issue(now);
+        if operation.is_some() || self.failed.is_some() || !self.add_flush_of_index() {
+            return operation;
+        }
+        // The steps before it ended without an operation: what waited for them goes into the index now. Nothing else may be
+        // in flight that would bring us here again.
+        self.issue(now)
     }
 
     fn completed(&mut self, completion: Completion, stored: &mut Stored) -> Result<(), Errno> {
