@@ -440,7 +440,7 @@ frame_rate = "25 Hz"
             ("burst = { frames = 1, rest = \"1 s\" }", "`pause`"),
             ("assumed = [\"colour\"]", "shape, pixel, frame_rate"),
             ("compression = 3", "`recording`"),
-            ("recording.format = \"tiff\"", "`raw` or `cbf`"),
+            ("recording.format = \"tiff\"", "`raw`, `cbf`, `hdf5`"),
             (
                 "recording.format = \"cbf\"\nrecording.frames_per_file = 3",
                 "recording: format = \"cbf\": a file holds one frame: write frames_per_file = 1",
@@ -448,6 +448,9 @@ frame_rate = "25 Hz"
             ("recording.format = \"cbf\"\nrecording.storing = \"shared\"", "leave storing out"),
             ("recording.format = \"cbf\"\nrecording.storing = \"scattered\"", "leave storing out"),
             ("recording.encoders = 2", "frames are written as they are"),
+            ("recording.compression = \"bslz4\"", "only HDF5 has one to choose"),
+            ("recording = { format = \"hdf5\", storing = \"shared\" }", "write \"growing\" for one file"),
+            ("recording = { format = \"hdf5\", compression = \"gzip\" }", "`bslz4`, `bszstd`, `lz4`, `zstd`"),
             ("recording = { format = \"cbf\", encoders = 0 }", "encoders = 0: write 1 to 1024"),
             ("recording.storing = \"one\"", "`files`, `growing`, `shared`, `scattered`"),
             ("recording.storing = \"growing\"\nrecording.frames_per_file = 3", "leave it out"),

@@ -45,7 +45,7 @@ const INGEST: [Row; 15] = [
         "numbers of pixels, slowest dimension first",
         "Of a frame, instead of the instrument's; no list of shapes.",
     ),
-    ("format", "\"raw\", \"cbf\"", "How a frame is written, instead of what the instrument says."),
+    ("format", "\"raw\", \"cbf\", \"hdf5\"", "How a frame is written, instead of what the instrument says."),
     (
         "encoders",
         "a whole number",

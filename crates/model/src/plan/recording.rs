@@ -270,7 +270,7 @@ rate = ["1 Hz", "50 Hz"]
             ("\"1 Hz\"", "\"0 Hz\"", &["my.toml:5", "more than 0 Hz"]),
             ("\"1 Hz\"", "\"1 fps\"", &["line 9", "the unit `fps`"]),
             ("frames = 100", "frames = 100\nbuffer = \"1 kB\"", &["my.toml:5", "two frames of 800 B"]),
-            ("frames = 100", "frames = 100\nformat = \"tiff\"", &["line 9", "`raw` or `cbf`"]),
+            ("frames = 100", "frames = 100\nformat = \"tiff\"", &["line 9", "`raw`, `cbf`, `hdf5`"]),
             ("frames = 100", "frames = 100\nencoders = 2", &["my.toml:5", "frames are written as they are"]),
             (
                 "frames = 100",
