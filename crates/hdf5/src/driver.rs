@@ -240,6 +240,11 @@ impl FileImage {
         self.writes.pop_front()
     }
 
+    /// What of a write was not done, before all others.
+    pub(crate) fn put_back(&mut self, write: FileWrite) {
+        self.writes.push_front(write);
+    }
+
     pub(crate) fn has_writes(&self) -> bool {
         !self.writes.is_empty()
     }

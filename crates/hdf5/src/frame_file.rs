@@ -248,6 +248,11 @@ impl Hdf5File {
         self.image().next_write()
     }
 
+    /// The rest of a write that was not done: it is the next one.
+    pub fn put_back(&mut self, write: FileWrite) {
+        self.image().put_back(write);
+    }
+
     /// Whether something is to be written.
     pub fn has_writes(&self) -> bool {
         self.image().has_writes()
@@ -293,6 +298,11 @@ impl ClosedFile {
     /// What is to be written next, when the write before it is done.
     pub fn next_write(&mut self) -> Option<FileWrite> {
         driver::lock(&self.image).next_write()
+    }
+
+    /// The rest of a write that was not done: it is the next one.
+    pub fn put_back(&mut self, write: FileWrite) {
+        driver::lock(&self.image).put_back(write);
     }
 
     /// Bytes of the file.

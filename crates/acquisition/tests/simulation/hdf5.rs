@@ -5,7 +5,13 @@ use nilometer_acquisition::sink::{FRAMES_IN_FILE, RECORDER_IN_FILE};
 use nilometer_hdf5::{ChunkPlace, ReadFile};
 use nilometer_model::{Format, FrameCompression, Nanos, Seed, Storing};
 use nilometer_recording::reader::{Index, Trust};
-use nilometer_storage::testing::Simulated;
+use nilometer_storage::{
+    Engine, Errno, OpKind,
+    testing::{
+        Simulated,
+        wrap::{FaultEffect, Faulty, Rule, When},
+    },
+};
 
 use crate::lab::{Lab, PAGE, Run, disk};
 
@@ -90,5 +96,37 @@ fn a_recording_that_ends_has_all_its_frames_in_files_that_are_closed() {
         let stored = run.index(Trust::Acknowledged).frames.len() as u64;
         assert_eq!((stored + run.ring.books().lost(), run.due), (120, 120), "{:?}", lab.storing);
         assert_eq!(not_found(&run, &lab), Vec::<u64>::new(), "{:?}", lab.storing);
+    }
+}
+
+/// What wraps an engine.
+type Wrap = fn(Box<dyn Engine>) -> Box<dyn Engine>;
+
+/// Each engine writes so many times, then does this instead.
+fn failing(engine: Box<dyn Engine>, writes: u64, effect: FaultEffect) -> Box<dyn Engine> {
+    let rule = Rule { on: Some(OpKind::Write), when: When::FromNth(writes), effect };
+    Box::new(Faulty::new(engine, &[rule], Seed(1)))
+}
+
+#[test]
+fn every_acknowledged_frame_of_a_lane_that_fails_is_in_the_index_of_its_file() {
+    let wraps: [Wrap; 4] = [
+        |engine| failing(engine, 161, FaultEffect::Error(Errno::EIO)),
+        |engine| failing(engine, 230, FaultEffect::Error(Errno::ENOSPC)),
+        |engine| failing(engine, 110, FaultEffect::Short),
+        |engine| failing(engine, 197, FaultEffect::Short),
+    ];
+    for lab in labs() {
+        let mut seen = 0;
+        for wrap in wraps {
+            let lab = Lab { wrap, ..lab.clone() };
+            let run = lab.run(Nanos::MAX);
+            assert!(run.lanes.iter().any(|lane| lane.fault.is_some()), "{:?}: none failed", lab.storing);
+            assert_eq!(not_found(&run, &lab), Vec::<u64>::new(), "{:?}", lab.storing);
+            let index = run.index(Trust::Acknowledged);
+            assert_eq!(run.wrong(&index, &lab.pattern()), Vec::<u64>::new(), "{:?}", lab.storing);
+            seen += index.frames.len();
+        }
+        assert!(seen > 20, "{:?}: only {seen} frames were recorded before", lab.storing);
     }
 }

@@ -16,7 +16,7 @@
 use std::mem;
 
 use nilometer_hdf5::{
-    ClosedFile, Hdf5Error, Hdf5File, Hdf5FileOptions, StoredChunk,
+    ClosedFile, FileWrite, Hdf5Error, Hdf5File, Hdf5FileOptions, StoredChunk,
     nexus::{RecorderColumn, RecordingTotals, closing},
 };
 use nilometer_model::{Moment, Nanos, Storing};
@@ -43,6 +43,8 @@ pub(super) struct IndexedFiles {
     unindexed: Vec<WrittenFrame>,
     /// In an index that is being written.
     indexing: Vec<WrittenFrame>,
+    /// The file of which a piece is written in part, if there is one.
+    torn: Option<u64>,
     /// Frames of the whole recording, once that is over.
     pub(super) due: Option<u64>,
 }
@@ -109,6 +111,7 @@ impl IndexedFiles {
             open: Vec::new(),
             unindexed: Vec::new(),
             indexing: Vec::new(),
+            torn: None,
             due: None,
         }
     }
@@ -252,6 +255,19 @@ impl IndexedFiles {
         }?;
         buffer[..write.bytes.len()].copy_from_slice(&write.bytes);
         Some((write.offset, write.bytes.len() as u32))
+    }
+
+    /// What was not written through this slot; whether a file has it.
+    fn put_back(&mut self, slot: Slot, write: FileWrite) -> bool {
+        let number = self.open.iter().map(|file| file.number).find(|number| self.slot(*number) == slot);
+        let file = number.and_then(|number| self.open.iter_mut().find(|file| file.number == number));
+        match file.map(|file| &mut file.state) {
+            Some(IndexState::Open(file)) => file.put_back(write),
+            Some(IndexState::Closed(file)) => file.put_back(write),
+            Some(IndexState::Failed) | None => return false,
+        }
+        self.torn = number;
+        true
     }
 
     /// What was written of a file's index is all of it: these frames can be found.
@@ -431,6 +447,36 @@ impl RawFiles {
         };
         self.program.do_again(FileStep::WriteIndex(file));
         Some(Operation::write(index.slot(file), offset, length, buffer))
+    }
+
+    /// Of a piece of an index that was written in part, the rest is written next: half a block is none, and the next pieces
+    /// lead to it. What could not be written at all is a fault of the lane.
+    pub(super) fn put_back_rest(
+        &mut self,
+        operation: &Operation,
+        moved: Result<u32, Errno>,
+    ) -> Result<(), Errno> {
+        let Ok(moved) = moved else { return Ok(()) };
+        if moved == operation.length {
+            return Ok(());
+        }
+        let bytes = operation.buffer[moved as usize..operation.length as usize].to_vec();
+        let write = FileWrite { offset: operation.offset + u64::from(moved), bytes };
+        let known = self.index.as_mut().is_some_and(|index| index.put_back(operation.file, write));
+        if moved > 0 && known {
+            return Ok(());
+        }
+        self.program.failed();
+        Err(Errno::EIO)
+    }
+
+    /// After a failure too, a piece that is written in part is written whole.
+    pub(super) fn rest_of_index(&mut self) -> Option<Operation> {
+        if !self.program.is_quiet() {
+            return None;
+        }
+        let file = self.index.as_mut()?.torn.take()?;
+        self.write_of_index(file)
     }
 
     /// A frame is written with so many bytes: it goes into the index, or gets its record at once.

@@ -130,6 +130,9 @@ impl RawFiles {
 
     /// After a failure, once nothing is in flight: chunks are cut behind what is acknowledged, if the storage still does so.
     pub(super) fn salvage(&mut self) -> Option<Operation> {
+        if let Some(rest) = self.rest_of_index() {
+            return Some(rest);
+        }
         let chunks = self.chunks.as_mut()?;
         if !self.in_flight.is_empty() || !self.program.is_quiet() || self.log.is_flying() {
             return None;
