@@ -245,10 +245,6 @@ impl FileImage {
         self.writes.push_front(write);
     }
 
-    pub(crate) fn has_writes(&self) -> bool {
-        !self.writes.is_empty()
-    }
-
     /// These are the bytes of the file.
     pub(crate) fn load(&mut self, bytes: &[u8]) {
         self.keep(0, bytes);

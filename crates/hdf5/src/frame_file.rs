@@ -253,11 +253,6 @@ impl Hdf5File {
         self.image().put_back(write);
     }
 
-    /// Whether something is to be written.
-    pub fn has_writes(&self) -> bool {
-        self.image().has_writes()
-    }
-
     /// Where all that was given room ends, in bytes from the start of the file: as far as it may be reserved.
     pub fn end(&self) -> u64 {
         self.image().end()

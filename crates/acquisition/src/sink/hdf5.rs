@@ -42,9 +42,7 @@ impl Hdf5Contents {
         if instrument.recording.format != Format::Hdf5 {
             return None;
         }
-        // Frames of a detector that compresses them are made here as it would send them.
-        let as_sent = if instrument.compressed { FrameCompression::Bslz4 } else { FrameCompression::None };
-        let compression = instrument.recording.compression.unwrap_or(as_sent);
+        let compression = instrument.recording.compression.unwrap_or_default();
         let described = described(instrument, compression, start)?;
         let counts = matches!(instrument.data.kind, DataKind::Diffraction) && instrument.shape.len() == 2;
         let tree = if counts { nxmx(&described) } else { nexus_plain(&described) };

@@ -121,7 +121,7 @@ impl Files {
         }
         let recording = &mut instrument.recording;
         if instrument.compressed && recording.format == Format::Hdf5 {
-            // As it would send them.
+            // Made as it would send them.
             recording.compression.get_or_insert(FrameCompression::Bslz4);
         }
         if self.encoders.is_some() {

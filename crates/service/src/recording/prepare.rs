@@ -72,7 +72,7 @@ impl RecordingSettings {
         let format = formats[0].as_ref();
         let described = self.described().map_err(ServiceError::asked_wrongly)?;
         let geometry = format.geometry();
-        let blocks = self.stored(geometry.frame_size())?;
+        let blocks = self.stored(geometry.frame_size());
         let id = run_id().0;
         let name = self.wishes.name.clone().unwrap_or_else(|| format!("{}-{id:016x}", self.instrument.name));
         let plan = self.checked_plan(blocks, format, &described, &name)?;
@@ -132,20 +132,12 @@ impl RecordingSettings {
     }
 
     /// What is stored of packets whose frames have so many bytes: blocks of them, or each frame of a detector as a chunk.
-    fn stored(&self, frame_size: usize) -> Result<StoredFrames, ServiceError> {
-        let Instrument { name, recording, .. } = &self.instrument;
-        if recording.format != Format::Hdf5 {
-            return Ok(StoredFrames::blocks(frame_size, self.packets.stored()));
+    /// The instrument was checked: those that can't be chunks are no longer here.
+    fn stored(&self, frame_size: usize) -> StoredFrames {
+        match self.instrument.recording.format {
+            Format::Hdf5 => StoredFrames { padded: false, ..StoredFrames::of(&self.instrument) },
+            _ => StoredFrames::blocks(frame_size, self.packets.stored()),
         }
-        let frame = self.instrument.frame_size();
-        let of_detector = self.packets.detector(frame).is_some() && frame.0 == frame_size as u64;
-        require(of_detector && self.packets.frames_of_block(frame) == 1, || {
-            format!(
-                "{name}: only frames of detectors that are whole pages of 4096 B can go into HDF5 as they come in packets; \
-                 write --format raw"
-            )
-        })?;
-        Ok(StoredFrames { packets: true, padded: false, ..StoredFrames::of(&self.instrument) })
     }
 
     /// One for each port.

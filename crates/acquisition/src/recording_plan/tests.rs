@@ -1,0 +1,131 @@
+//! What a plan chooses, in tables.
+
+use nilometer_storage::{
+    Target,
+    clock::VirtualClock,
+    testing::{Device, Memory, Simulated},
+};
+
+use super::*;
+
+const MIB: u64 = 1 << 20;
+
+fn disk() -> TargetDescription {
+    let disk = Simulated::new(Device::default(), VirtualClock::default());
+    let mut description = disk.description().clone();
+    description.space.free = Bytes(1 << 40);
+    description
+}
+
+fn memory() -> TargetDescription {
+    Memory::new(Bytes(1 << 40)).description().clone()
+}
+
+fn frames(size: u64, storing: Storing) -> StoredFrames {
+    StoredFrames { storing, packets: false, padded: true, ..StoredFrames::blocks_of(size, Format::Raw) }
+}
+
+fn packets() -> StoredFrames {
+    StoredFrames::blocks(8032, Format::Vdif)
+}
+
+fn latest(gibibytes: u64) -> LayoutOptions {
+    let retention = Retention::Latest(Bytes(gibibytes << 30));
+    LayoutOptions { retention, ..LayoutOptions::with_buffer(Bytes(1 << 30)) }
+}
+
+#[test]
+fn packets_go_into_one_file_into_chunks_or_into_one_that_is_overwritten() {
+    let all = LayoutOptions::with_buffer(Bytes(1 << 30));
+    for (onto, options, storing, lanes) in [
+        (vec![disk()], all, Storing::Shared, 1),
+        (vec![memory()], all, Storing::Shared, 1),
+        (vec![disk(), memory()], all, Storing::Scattered, 2),
+        (vec![disk()], latest(2), Storing::Ring, 1),
+        (vec![disk(), disk()], latest(2), Storing::Ring, 2),
+    ] {
+        let plan = RecordingPlan::of(packets(), &onto, &options);
+        assert_eq!((plan.storing(), plan.lanes()), (storing, lanes), "{plan}");
+        assert_eq!(plan.spacing().stride, plan.frames.size, "nothing between blocks: {plan}");
+        assert_eq!(plan.is_bounded(), storing == Storing::Ring);
+        assert_eq!(plan.layout("n", 7, 0).durability, Durability::EachFile, "{plan}");
+    }
+}
+
+#[test]
+fn what_is_kept_of_packets_is_there_whichever_part_is_overwritten() {
+    for gibibytes in [1, 2, 100] {
+        for onto in [vec![disk()], vec![disk(); 3]] {
+            let plan = RecordingPlan::of(packets(), &onto, &latest(gibibytes));
+            let keep = plan.keep.expect("only the latest stay") - 1;
+            let all = keep * plan.file_size() * u64::from(plan.lanes());
+            assert!(all >= gibibytes << 30, "{plan}");
+            let size = plan.ring_size().expect("it is overwritten").0 * onto.len() as u64;
+            assert!(size < (gibibytes << 30) * 11 / 10 + 300 * MIB * onto.len() as u64, "{plan}");
+            assert_eq!(plan.space(u64::MAX), plan.ring_size().expect("the same"));
+        }
+    }
+}
+
+#[test]
+fn an_instruments_frames_are_stored_as_it_says() {
+    let options = latest(2);
+    for (onto, storing, lanes, keep) in [
+        (disk(), Storing::Files, 1, Some(8)),
+        (memory(), Storing::Files, 2, Some(4)),
+        (disk(), Storing::Growing, 1, None),
+        (memory(), Storing::Growing, 2, None),
+        (disk(), Storing::Shared, 2, None),
+        (disk(), Storing::Scattered, 1, None),
+    ] {
+        let plan = RecordingPlan::of(frames(MIB, storing), &[onto], &options);
+        assert_eq!((plan.storing(), plan.lanes(), plan.keep), (storing, lanes, keep), "{plan}");
+        assert_eq!(plan.slots(), 1024, "{plan}");
+    }
+}
+
+#[test]
+fn writers_are_as_many_as_asked_or_as_directories_that_copy() {
+    let buffer = LayoutOptions::with_buffer(Bytes(1 << 30));
+    let lanes = |onto: &[TargetDescription], options: &LayoutOptions| {
+        RecordingPlan::of(frames(MIB, Storing::Files), onto, options).lanes()
+    };
+    assert_eq!(lanes(&[memory()], &buffer), 2);
+    assert_eq!(lanes(&[memory(), memory()], &buffer), 2, "one each copies too");
+    let three = LayoutOptions { writers: Some(3), ..buffer };
+    assert_eq!((lanes(&[disk()], &three), lanes(&[disk(), disk()], &three)), (3, 6));
+}
+
+#[test]
+fn chunks_leave_room_in_memory_for_every_lane() {
+    let options = LayoutOptions::with_buffer(Bytes(64 * MIB));
+    let plan = RecordingPlan::of(frames(MIB, Storing::Scattered), &vec![disk(); 4], &options);
+    assert_eq!(plan.frames_per_file, 8);
+    let asked = StoredFrames { per_file: Some(100), ..frames(MIB, Storing::Scattered) };
+    assert_eq!(RecordingPlan::of(asked, &[disk()], &options).frames_per_file, 100, "as it was asked for");
+}
+
+#[test]
+fn little_storage_has_small_parts() {
+    let mut little = disk();
+    little.space.free = Bytes(1 << 30);
+    let options = LayoutOptions { reserve: Bytes(512 * MIB), ..LayoutOptions::with_buffer(Bytes(1 << 30)) };
+    let plan = RecordingPlan::of(packets(), &[little], &options);
+    assert!(plan.file_size() <= 32 * MIB, "{plan}");
+}
+
+#[test]
+fn it_says_in_words_what_lies_there() {
+    let all = LayoutOptions::with_buffer(Bytes(1 << 30));
+    let words =
+        |frames, onto, options: &LayoutOptions| RecordingPlan::of(frames, &[onto], options).to_string();
+    let growing = words(packets(), disk(), &all);
+    assert!(growing.starts_with("one growing file, synced every 2"), "{growing}");
+    let ring = words(packets(), disk(), &latest(2));
+    assert!(ring.contains("that is overwritten from its beginning"), "{ring}");
+    assert_eq!(
+        words(frames(MIB, Storing::Files), memory(), &latest(2)),
+        "files of a writer's own, one after the other, of 256 MiB each, the last 8 kept; through the cache, \
+         2 writers, 1 GiB of memory"
+    );
+}
