@@ -349,7 +349,9 @@ impl fmt::Display for RecordingPlan {
                 write!(f, "one HDF5 file, synced every {file}")?;
             }
             (None, _) if self.frames.format == Format::Hdf5 => {
-                write!(f, "HDF5 files of {} frames", self.frames_per_file)?;
+                let frames = self.frames_per_file;
+                let plural = if frames == 1 { "" } else { "s" };
+                write!(f, "HDF5 files of {frames} frame{plural}")?;
             }
             (Some(size), _) => write!(f, "one file of {size} that is overwritten from its beginning")?,
             (None, Storing::Shared) if self.writers == 1 => {

@@ -131,7 +131,7 @@ fn told(
     let paths: Vec<_> = targets.iter().map(|target| target.path().display().to_string()).collect();
     let lost = account.network_losses();
     let lost = if lost.is_empty() { "nothing".into() } else { lost.join(", ") };
-    let kept = keep.map(|keep| format!("kept        the latest {keep}: older packets are overwritten"));
+    let kept = keep.map(|keep| format!("kept        the latest {keep}: older packets made room for it"));
     let lines = [
         format!("kernel      {} socket buffer; system-wide drops meanwhile: {lost}", prepared.room),
         format!("durable     {}", durable_when(prepared.durability, targets)),

@@ -204,6 +204,10 @@ impl Files {
     ) -> anyhow::Result<()> {
         check_name(name)?;
         ensure!(
+            self.storing.is_none() || instrument.recording.format != Format::Hdf5,
+            "--storing: HDF5 is one file, or files of the instrument's frames_per_file; leave it out"
+        );
+        ensure!(
             instrument.recording.storing != Storing::Scattered || !name.contains('.'),
             "--name {name}: those who read scattered recordings take no name with a dot: write another --name"
         );
