@@ -35,8 +35,8 @@ use std::{
 };
 
 use crate::ffi::{
-    H5_checksum_metadata, H5FD_CLASS_VERSION, H5FD_FEAT_SUPPORTS_SWMR_IO, H5FD_MEM_DRAW, H5FD_class_t,
-    H5FD_t, H5FDregister, haddr_t, herr_t, hid_t, hsize_t,
+    H5_checksum_metadata, H5FD_CLASS_VERSION, H5FD_FEAT_SUPPORTS_SWMR_IO, H5FD_MEM_DRAW, H5FD_MEM_OHDR,
+    H5FD_class_t, H5FD_t, H5FDregister, haddr_t, herr_t, hid_t, hsize_t,
 };
 
 /// Bytes that are to be written into the file, in order and each after the one before is done.
@@ -57,14 +57,15 @@ const WRITE_MAX: usize = 64 << 10;
 const SUPERBLOCK: usize = 48;
 
 /// What is added to a complete file, so that a reader finds a whole file whenever the writing ends: first what is new, where
-/// nothing was before, then the superblock with the new end, then what was there and leads to it now. The library itself
-/// keeps such an order only while readers watch, and then it adds no objects.
+/// nothing was before, then the superblock with the new end, then what was there, headers of objects last, which lead to it
+/// now. Each has room for what is added, so that it is one block that changes. The library itself keeps such an order only
+/// while readers watch, and then it adds no objects.
 #[derive(Debug, Default)]
 struct Addition {
     /// Room that was given to metadata since it began.
     fresh: Vec<Range<u64>>,
-    /// What was written since, by offsets: how many bytes.
-    touched: BTreeMap<u64, usize>,
+    /// What was written since, by whether it is what leads to others, and by offsets: how many bytes.
+    touched: BTreeMap<(bool, u64), usize>,
 }
 
 impl Addition {
@@ -93,6 +94,8 @@ pub(crate) struct FileImage {
     writes: VecDeque<FileWrite>,
     /// What is added to a file that is complete: its writes are queued when all is known.
     addition: Option<Addition>,
+    /// What is written now are headers of objects, which lead to all else: the last of what is changed.
+    leads: bool,
 }
 
 impl FileImage {
@@ -114,14 +117,18 @@ impl FileImage {
         self.placed.take().is_some()
     }
 
+    /// Room for a block of metadata. The kernel may end a write at a page when the process is killed, and half a block is
+    /// none: no block that is not larger than a page lies on two.
     fn allocate_metadata(&mut self, bytes: u64) -> u64 {
-        if self.arena.end - self.arena.start < bytes {
-            let start = self.end().next_multiple_of(PAGE);
-            self.arena = start..start + bytes.next_multiple_of(ARENA);
+        let start = self.arena.start;
+        let fits = bytes > PAGE || start % PAGE + bytes <= PAGE;
+        let mut offset = if fits { start } else { start.next_multiple_of(PAGE) };
+        if offset + bytes > self.arena.end {
+            offset = self.end().next_multiple_of(PAGE);
+            self.arena.end = offset + bytes.next_multiple_of(ARENA);
             self.set_end(self.arena.end);
         }
-        let offset = self.arena.start;
-        self.arena.start += bytes;
+        self.arena.start = offset + bytes;
         if let Some(addition) = &mut self.addition {
             addition.fresh.push(offset..self.arena.start);
         }
@@ -175,7 +182,7 @@ impl FileImage {
             return;
         }
         if let Some(addition) = &mut self.addition {
-            let length = addition.touched.entry(offset).or_default();
+            let length = addition.touched.entry((self.leads, offset)).or_default();
             *length = bytes.len().max(*length);
             return;
         }
@@ -219,12 +226,12 @@ impl FileImage {
     pub(crate) fn queue_addition(&mut self) {
         let Some(addition) = self.addition.take() else { return };
         let (fresh, changed): (Vec<_>, Vec<_>) =
-            addition.touched.iter().partition(|(offset, _)| addition.is_fresh(**offset));
-        for (offset, length) in fresh {
+            addition.touched.iter().partition(|((_, offset), _)| addition.is_fresh(*offset));
+        for ((_, offset), length) in fresh {
             self.queue_again(*offset, *length);
         }
         self.queue_superblock();
-        for (offset, length) in changed {
+        for ((_, offset), length) in changed {
             self.queue_again(*offset, *length);
         }
     }
@@ -428,7 +435,11 @@ unsafe extern "C" fn write(
         return 0;
     }
     // SAFETY: it is open, and the library has so many bytes there.
-    unsafe { opened(file).write(offset, slice::from_raw_parts(from.cast(), size)) };
+    unsafe {
+        let mut image = opened(file);
+        image.leads = kind == H5FD_MEM_OHDR;
+        image.write(offset, slice::from_raw_parts(from.cast(), size));
+    };
     0
 }
 

@@ -37,6 +37,7 @@ pub const HADDR_UNDEF: haddr_t = u64::MAX;
 
 pub const H5FD_CLASS_VERSION: c_uint = 1;
 pub const H5FD_MEM_DRAW: c_int = 3;
+pub const H5FD_MEM_OHDR: c_int = 6;
 pub const H5FD_FEAT_SUPPORTS_SWMR_IO: c_ulong = 0x1000;
 
 #[repr(C)]
@@ -148,6 +149,7 @@ unsafe extern "C" {
     pub fn H5Pset_libver_bounds(fapl: hid_t, low: c_int, high: c_int) -> herr_t;
     pub fn H5Pset_driver(fapl: hid_t, driver: hid_t, info: *const c_void) -> herr_t;
     pub fn H5Pset_link_phase_change(gcpl: hid_t, compact: c_uint, dense: c_uint) -> herr_t;
+    pub fn H5Pset_est_link_info(gcpl: hid_t, entries: c_uint, name: c_uint) -> herr_t;
     pub fn H5Pset_attr_phase_change(ocpl: hid_t, compact: c_uint, dense: c_uint) -> herr_t;
     pub fn H5Pset_file_space_strategy(
         fcpl: hid_t,

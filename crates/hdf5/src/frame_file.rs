@@ -6,7 +6,7 @@ use crate::{
     FileWrite, Hdf5Error,
     driver::{self, CHUNK_IN_PLACE, FileImage, SharedImage, while_opening},
     ffi::{self, H5P_DEFAULT},
-    handle::{Handle, PropertyClass, checked, keep_in_object, name, number_type, properties, space},
+    handle::{Handle, PropertyClass, checked, keep_in_group, name, number_type, properties, space},
     plant::{self, Planted, run_of},
     tree::{FrameColumn, FramesShape, NumberType, TreeGroup, WriteTime},
 };
@@ -69,7 +69,7 @@ impl Hdf5File {
         let image = SharedImage::default();
         let name = name(label)?;
         let creation = properties(PropertyClass::FileCreation)?;
-        keep_in_object(&creation, true)?;
+        keep_in_group(&creation, tree.members.len())?;
         let access = access()?;
         // SAFETY: identifiers that are open, and a text that ends with zero.
         let file = unsafe {

@@ -107,16 +107,28 @@ pub(crate) fn properties(class: PropertyClass) -> Result<Handle, Hdf5Error> {
 /// added, and a reader finds a whole object whenever the writing ends; an index of them would be several blocks.
 const COMPACT: u32 = 60_000;
 
-/// Of an object that is a group, or is none.
-pub(crate) fn keep_in_object(properties: &Handle, is_group: bool) -> Result<(), Hdf5Error> {
-    let what = || "choose how links and attributes are kept".to_owned();
+/// Links that may be added to a group when its file is complete, and the length of a name, about: so much room is in a group
+/// from the start, for what is added is in the same block then.
+const ADDED: usize = 16;
+const NAME: u32 = 24;
+
+/// Of a dataset.
+pub(crate) fn keep_in_object(properties: &Handle) -> Result<(), Hdf5Error> {
+    // SAFETY: an identifier that is open.
+    let status = unsafe { ffi::H5Pset_attr_phase_change(properties.id(), COMPACT, 0) };
+    checked(status, || "choose how attributes are kept".into())
+}
+
+/// Of a group with so many members.
+pub(crate) fn keep_in_group(properties: &Handle, members: usize) -> Result<(), Hdf5Error> {
+    let what = || "choose how links are kept".to_owned();
+    let room = u32::try_from(members + ADDED).unwrap_or(COMPACT).min(COMPACT);
     // SAFETY: an identifier that is open.
     unsafe {
-        if is_group {
-            checked(ffi::H5Pset_link_phase_change(properties.id(), COMPACT, 0), what)?;
-        }
-        checked(ffi::H5Pset_attr_phase_change(properties.id(), COMPACT, 0), what)
+        checked(ffi::H5Pset_link_phase_change(properties.id(), COMPACT, 0), what)?;
+        checked(ffi::H5Pset_est_link_info(properties.id(), room, NAME), what)?;
     }
+    keep_in_object(properties)
 }
 
 /// How many dimensions, as the library counts them.

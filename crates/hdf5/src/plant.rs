@@ -5,7 +5,10 @@ use std::ffi::{c_char, c_void};
 use crate::{
     Hdf5Error,
     ffi::{self, H5P_DEFAULT, H5S_UNLIMITED, hid_t},
-    handle::{Handle, PropertyClass, checked, keep_in_object, name, number_type, properties, rank, space},
+    handle::{
+        Handle, PropertyClass, checked, keep_in_group, keep_in_object, name, number_type, properties, rank,
+        space,
+    },
     tree::{
         DatasetContent, FrameColumn, FramesShape, NumberArray, TreeAttribute, TreeDataset, TreeGroup,
         TreeNode, TreeValue, VirtualDataset, WriteTime,
@@ -59,7 +62,7 @@ impl Planted {
         let text = name(member)?;
         match node {
             TreeNode::Group(group) => {
-                let handle = made_or_opened(at, &path, member, when)?;
+                let handle = made_or_opened(at, &path, member, group.members.len(), when)?;
                 self.group(handle.id(), &path, group, when)
             }
             TreeNode::Dataset(dataset) => self.dataset(at, &path, member, dataset, when),
@@ -156,13 +159,19 @@ pub(crate) fn hard_links(root: hid_t, path: &str, group: &TreeGroup) -> Result<(
     Ok(())
 }
 
-fn made_or_opened(at: hid_t, path: &str, member: &str, when: WriteTime) -> Result<Handle, Hdf5Error> {
+fn made_or_opened(
+    at: hid_t,
+    path: &str,
+    member: &str,
+    members: usize,
+    when: WriteTime,
+) -> Result<Handle, Hdf5Error> {
     if when == WriteTime::Closing {
         return open(at, path, member);
     }
     let text = name(member)?;
     let creation = properties(PropertyClass::GroupCreation)?;
-    keep_in_object(&creation, true)?;
+    keep_in_group(&creation, members)?;
     // SAFETY: a text that ends with zero.
     let id = unsafe { ffi::H5Gcreate2(at, text.as_ptr(), H5P_DEFAULT, creation.id(), H5P_DEFAULT) };
     Handle::of(id, || format!("make the group {path}"))
@@ -290,7 +299,7 @@ fn value_dataset(at: hid_t, path: &str, member: &str, value: &TreeValue) -> Resu
 
 fn dataset_properties() -> Result<Handle, Hdf5Error> {
     let creation = properties(PropertyClass::DatasetCreation)?;
-    keep_in_object(&creation, false)?;
+    keep_in_object(&creation)?;
     Ok(creation)
 }
 

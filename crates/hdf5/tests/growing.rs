@@ -4,6 +4,7 @@ use std::{fs::File, os::unix::fs::FileExt, path::Path, process::Command};
 
 use nilometer_hdf5::{
     Hdf5File, Hdf5FileOptions, ReadFile, StoredChunk,
+    nexus::{DetectorDescription, FRAMES_PATH, RECORDER_PATH, RecordingTotals, closing, nxmx},
     tree::{DatasetContent, FrameColumn, FramesShape, NumberType, TreeDataset, TreeGroup, TreeNode},
 };
 
@@ -120,4 +121,81 @@ fn after_each_write_what_is_said_to_be_whole_can_be_read() {
         }
     }
     assert!(written > 400, "more than a write a flush: {written}");
+}
+
+/// The bytes of a file, to which writes are done up to each page that they reach.
+struct Torn {
+    bytes: Vec<u8>,
+    looks: u64,
+}
+
+const PAGE: u64 = 4096;
+
+impl Torn {
+    fn put(&mut self, offset: u64, bytes: &[u8]) {
+        let end = offset as usize + bytes.len();
+        self.bytes.resize(self.bytes.len().max(end), 0);
+        self.bytes[offset as usize..end].copy_from_slice(bytes);
+    }
+
+    /// A write that ends at a page, as it does for who is killed, leaves a file in which all is found that is said to be whole.
+    fn carry_out(&mut self, mut next: impl FnMut() -> Option<nilometer_hdf5::FileWrite>) {
+        while let Some(write) = next() {
+            let end = write.offset + write.bytes.len() as u64;
+            let mut at = write.offset;
+            while at < end {
+                let upto = (at + 1).next_multiple_of(PAGE).min(end);
+                let part = (at - write.offset) as usize..(upto - write.offset) as usize;
+                self.put(at, &write.bytes[part]);
+                at = upto;
+                self.look();
+            }
+        }
+    }
+
+    fn look(&mut self) {
+        self.looks += 1;
+        let file = ReadFile::of_bytes(&self.bytes).expect("it opens");
+        let column = |key: &str| file.dataset(&format!("{RECORDER_PATH}/{key}")).expect("it is there");
+        let flags = column("flag").numbers().expect("they are read");
+        assert!(["due", "durable", "missing"].iter().all(|key| column(key).numbers().is_ok()));
+        let frames = file.dataset(FRAMES_PATH).expect("it is there");
+        for (frame, _) in (0..).zip(&flags).filter(|(_, flag)| **flag == 0) {
+            let chunk = frames.chunk(&[frame, 0, 0]).expect("the index is whole");
+            assert!(chunk.is_some(), "frame {frame} is said to be whole, after {} looks", self.looks);
+        }
+    }
+}
+
+/// Seen: a block of metadata on two pages, of which a process that was killed had written one.
+#[test]
+fn a_write_that_ends_at_a_page_leaves_a_file_that_can_be_read() {
+    let described = DetectorDescription::new("d", "2026-11-25T00:00:00Z", NumberType::Uint16, &[8, 16]);
+    let tree = nxmx(&described);
+    for count in [5, 50, 300] {
+        let mut torn = Torn { bytes: Vec::new(), looks: 0 };
+        let mut file = Hdf5File::create("a.h5", &tree, Hdf5FileOptions::default()).expect("it is made");
+        while let Some(write) = file.next_write() {
+            torn.put(write.offset, &write.bytes);
+        }
+        for number in 0..count {
+            let offset = file.allocate(256, 8);
+            torn.put(offset, &[7; 256]);
+            file.insert(StoredChunk { dataset: 0, frame: number, offset, bytes: 256, unfiltered: false });
+            (0..3).for_each(|column| file.set(column, number, 0));
+            file.flush().expect("it is flushed");
+            torn.carry_out(|| file.next_write());
+        }
+        let totals = RecordingTotals {
+            whole: count,
+            end_time: Some("2026-11-25T00:00:01Z".into()),
+            ..RecordingTotals::default()
+        };
+        let mut closed = file.close(count, &closing(&totals)).expect("it is closed");
+        torn.carry_out(|| closed.next_write());
+        let read = ReadFile::of_bytes(&torn.bytes).expect("it opens");
+        let whole = read.dataset(&format!("{RECORDER_PATH}/frames_whole")).expect("it is there");
+        assert_eq!(whole.numbers(), Ok(vec![count.cast_signed()]));
+        assert!(torn.looks > count, "{} looks", torn.looks);
+    }
 }
