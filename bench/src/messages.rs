@@ -14,7 +14,7 @@ use std::{
 
 use anyhow::Context;
 use nilometer_acquisition::{
-    series::{FrameIntake, SeriesCheck, SeriesFrame, SeriesReceiver, SeriesUntil, SlotAnswer},
+    series::{FrameIntake, RefusedFrame, SeriesCheck, SeriesFrame, SeriesReceiver, SeriesUntil, SlotAnswer},
     transport::zeromq::{MessageLimits, PullSocket, ZmqEndpoint, ZmqMessage},
 };
 use nilometer_model::Nanos;
@@ -179,8 +179,9 @@ impl FrameIntake for Slots {
         Ok(())
     }
 
-    fn take(&mut self, _: Nanos, frame: SeriesFrame) {
+    fn take(&mut self, _: Nanos, frame: SeriesFrame) -> Result<(), RefusedFrame> {
         self.0.push(frame.data);
+        Ok(())
     }
 
     fn missing(&mut self, _: Nanos, _: Range<u64>) {}

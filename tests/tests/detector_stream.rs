@@ -11,7 +11,7 @@ use std::{
 };
 
 use nilometer_acquisition::{
-    series::{FrameIntake, SeriesEnding, SeriesFrame, SeriesReceiver, SeriesUntil, SlotAnswer},
+    series::{FrameIntake, RefusedFrame, SeriesEnding, SeriesFrame, SeriesReceiver, SeriesUntil, SlotAnswer},
     transport::zeromq::{
         MessageLimits, MessageRoom, PullSocket, PushSocket, RoomAnswer, ZmqEndpoint, ZmqMessage,
     },
@@ -87,8 +87,9 @@ impl FrameIntake for Frames {
         self.start = Some(start.clone());
         Ok(())
     }
-    fn take(&mut self, _: Nanos, frame: SeriesFrame) {
+    fn take(&mut self, _: Nanos, frame: SeriesFrame) -> Result<(), RefusedFrame> {
         self.came.insert(frame.number, frame);
+        Ok(())
     }
     fn missing(&mut self, _: Nanos, frames: Range<u64>) {
         panic!("{frames:?} did not come");

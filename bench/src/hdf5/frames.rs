@@ -76,6 +76,7 @@ impl EigerFrames {
             format: Format::Hdf5,
             storing: Storing::Growing,
             per_file: None,
+            together: 1,
             picture: None,
             packets: false,
             padded: true,

@@ -164,6 +164,7 @@ fn outcome(
         reader: None,
         fed: true,
         traffic: None,
+        series: None,
         books: ring.books(),
         chronicle: ring.chronicle(),
         due,

@@ -158,7 +158,35 @@ impl FileRun {
             from: self.in_file,
             to: self.first,
             count: self.count,
+            second: None,
         }
+    }
+
+    /// The run in a dataset of so many frames a line: the rest of a line that it begins in, whole lines, and the begin of one.
+    fn parts_in_lines(&self, path: &str, line: u64) -> Vec<VirtualPart> {
+        let file = self.part(path);
+        if line <= 1 {
+            return vec![file];
+        }
+        let end = self.in_file + self.count;
+        let length = end.div_ceil(line);
+        let mut parts = Vec::new();
+        let mut at = self.in_file;
+        while at < end {
+            let begin = at % line;
+            let whole = if begin == 0 { (end - at) / line } else { 0 };
+            let upto = if whole > 0 { at + whole * line } else { end.min(at - begin + line) };
+            parts.push(VirtualPart {
+                length,
+                from: at / line,
+                to: (self.first + (at - self.in_file)) / line,
+                count: whole.max(1),
+                second: (whole == 0).then(|| begin..begin + (upto - at)),
+                ..file.clone()
+            });
+            at = upto;
+        }
+        parts
     }
 }
 
@@ -176,12 +204,16 @@ impl Whole<'_> {
     /// A dataset of what is in the files at this path.
     fn content(&self, path: &str, content: &DatasetContent) -> DatasetContent {
         match content {
-            DatasetContent::Frames(shape) => DatasetContent::Virtual(VirtualDataset {
-                element: shape.element,
-                shape: [self.frames].into_iter().chain(shape.frame.iter().copied()).collect(),
-                parts: self.parts(path),
-                fill: shape.fill.clone(),
-            }),
+            DatasetContent::Frames(shape) => {
+                let line = shape.scan.iter().product::<u64>().max(1);
+                let sides = shape.scan.iter().chain(&shape.frame).copied();
+                DatasetContent::Virtual(VirtualDataset {
+                    element: shape.element,
+                    shape: [self.frames.div_ceil(line)].into_iter().chain(sides).collect(),
+                    parts: self.runs.iter().flat_map(|run| run.parts_in_lines(path, line)).collect(),
+                    fill: shape.fill.clone(),
+                })
+            }
             DatasetContent::Column(column) => DatasetContent::Virtual(VirtualDataset {
                 element: column.element,
                 shape: vec![self.frames],

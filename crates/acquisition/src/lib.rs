@@ -43,7 +43,7 @@ pub use hdf5_master::{MasterError, put_master};
 pub use receiver::{Receiver, Span, Traffic, Until};
 pub use recorder::{
     Came, Copied, Ending, Feed, Lane, LaneStatus, Lost, Network, Outcome, Port, Recorder, RecordingError,
-    RingStatus, Setup, Status, ring_of, suited_engine,
+    RingStatus, SeriesFeed, Setup, Status, ring_of, suited_engine,
 };
 pub use recording_plan::{LayoutOptions, PART, RecordingPlan, Retention, StoredFrames};
 pub use reserved::free_reserved;

@@ -23,6 +23,8 @@ pub struct StoredFrames {
     pub storing: Storing,
     /// How many go into a file, where that is said.
     pub per_file: Option<u64>,
+    /// So many consecutive ones are in one file: the channels of an image.
+    pub together: u64,
     /// Of pictures, what the header of a file says.
     pub picture: Option<Picture>,
     /// They come as packets: the plan decides how they are stored.
@@ -39,6 +41,7 @@ impl StoredFrames {
             format: instrument.recording.format,
             storing: instrument.recording.storing,
             per_file: instrument.recording.frames_per_file,
+            together: 1,
             picture: instrument.picture(),
             packets: instrument.packets.is_some(),
             padded: true,
@@ -53,6 +56,7 @@ impl StoredFrames {
             format,
             storing: Storing::Shared,
             per_file: None,
+            together: 1,
             picture: None,
             packets: true,
             padded: false,
@@ -162,7 +166,8 @@ impl RecordingPlan {
             buffer: options.buffer,
             checksums: options.checksums,
         };
-        plan.frames_per_file = plan.suited_file(onto, options);
+        let together = frames.together.max(1);
+        plan.frames_per_file = (plan.suited_file(onto, options) / together).max(1) * together;
         plan.keep = plan.kept(options);
         plan
     }

@@ -130,7 +130,7 @@ impl Source {
         self.lateness.add(now.since(due).0);
         (self.fill)(self.number, &mut slot);
         let number = self.number;
-        self.filled.push(Frame { number, due, arrived: now, data: slot, packed: None, encoded: None });
+        self.filled.push(Frame::new(number, due, now, slot));
         self.number += 1;
     }
 

@@ -93,7 +93,7 @@ impl Watermark {
         }
         let at = number.checked_sub(self.below).expect("a frame is settled once");
         // Out of line, so that the usual way stays short.
-        if self.folded.is_some() {
+        if self.folded.is_some() || at > self.far() {
             return self.settle_folded(at, settled, &mut passed);
         }
         self.put(at as usize, settled);
@@ -101,6 +101,12 @@ impl Watermark {
         if self.above.len() > WINDOW {
             self.fold();
         }
+    }
+
+    /// How far behind the first in the window a frame may be so that all before it are in the window too.
+    #[inline]
+    fn far(&self) -> u64 {
+        (self.above.len() + WINDOW) as u64
     }
 
     /// Sets the state of the frame so many behind the first in the window.
@@ -131,12 +137,20 @@ impl Watermark {
         }
     }
 
-    /// As `settle`, while a frame has been open for long.
+    /// As `settle`, while a frame has been open for long, or when one is far behind all others: those between are a run.
     #[cold]
     fn settle_folded(&mut self, at: u64, settled: Settled, passed: &mut dyn FnMut(Settled)) {
-        let folded = self.folded.as_mut().expect("only called when there are some");
+        let far = self.far();
+        let folded = self.folded.get_or_insert_default();
         if let Some(at) = at.checked_sub(folded.frames) {
-            self.put(at as usize, settled);
+            let jumped = if at > far { at - self.above.len() as u64 } else { 0 };
+            if jumped > 0 {
+                self.above.drain(..).for_each(|settled| folded.append(Run::of(settled)));
+                folded.append(Run::Open(jumped));
+                self.above.push_back(settled);
+            } else {
+                self.put(at as usize, settled);
+            }
         } else {
             folded.settle(at, settled);
             // The first run is open, unless this was its first frame: then one settled run can be passed.
@@ -272,6 +286,19 @@ mod tests {
         assert_eq!((mark.below(), passed), (700, 700));
         mark.settle(700, Settled::Lost, |_| passed += 1);
         assert_eq!((mark.below(), passed), (2_000_000, 2_000_000));
+    }
+
+    #[test]
+    fn a_frame_that_is_far_behind_all_others_costs_no_memory_for_those_between() {
+        let (mut mark, mut passed) = (Watermark::default(), 0_u64);
+        let stored = Settled::Stored(Nanos(1));
+        for number in [1, 4_000_000_000, 4_000_000_001, 9_000_000_000_000, 2, 0] {
+            mark.settle(number, stored, |_| passed += 1);
+            assert!(mark.above.len() <= WINDOW, "{number}");
+        }
+        assert_eq!((mark.below(), passed), (3, 3));
+        (3..100).for_each(|number| mark.settle(number, stored, |_| passed += 1));
+        assert_eq!((mark.below(), passed), (100, 100));
     }
 
     proptest! {

@@ -234,7 +234,7 @@ impl Hdf5File {
         let count = (run.len() / dataset.description.element.bytes()) as u64;
         let memory = space(&[count], None)?;
         let file = space(&[self.frames], None)?;
-        run_of(&file, &[self.frames], first, count)?;
+        run_of(&file, &[self.frames], first..first + count, None)?;
         // SAFETY: as many numbers as both spaces have selected.
         let status = unsafe {
             let from = run.as_ptr().cast();

@@ -1,6 +1,9 @@
 //! Makes what a [`crate::tree`] describes.
 
-use std::ffi::{c_char, c_void};
+use std::{
+    ffi::{c_char, c_void},
+    ops::Range,
+};
 
 use crate::{
     Hdf5Error,
@@ -388,8 +391,8 @@ fn virtual_dataset(
         let Some(first) = from.first_mut() else { continue };
         *first = part.length;
         let there = space(&from, None)?;
-        run_of(&there, &from, part.from, part.count)?;
-        run_of(&whole, &dataset.shape, part.to, part.count)?;
+        run_of(&there, &from, part.from..part.from + part.count, part.second.clone())?;
+        run_of(&whole, &dataset.shape, part.to..part.to + part.count, part.second.clone())?;
         // SAFETY: texts that end with zero, and spaces that are open.
         let status = unsafe {
             ffi::H5Pset_virtual(creation.id(), whole.id(), file.as_ptr(), source.as_ptr(), there.id())
@@ -400,16 +403,24 @@ fn virtual_dataset(
     created(at, path, member, kind, &whole, creation.id(), H5P_DEFAULT)
 }
 
-/// Selects so many along the first dimension of a space.
-pub(crate) fn run_of(space: &Handle, shape: &[u64], first: u64, count: u64) -> Result<(), Hdf5Error> {
+/// Selects these along the first dimension of a space, and along the second if not all.
+pub(crate) fn run_of(
+    space: &Handle,
+    shape: &[u64],
+    first: Range<u64>,
+    second: Option<Range<u64>>,
+) -> Result<(), Hdf5Error> {
     let mut start = vec![0; shape.len()];
     let mut size = shape.to_vec();
-    start[0] = first;
-    size[0] = count;
+    for (dimension, run) in [Some(first.clone()), second].into_iter().flatten().enumerate().take(shape.len())
+    {
+        start[dimension] = run.start;
+        size[dimension] = run.end - run.start;
+    }
     let null = std::ptr::null();
     // SAFETY: as many numbers as the space has dimensions.
     let status = unsafe {
         ffi::H5Sselect_hyperslab(space.id(), ffi::H5S_SELECT_SET, start.as_ptr(), null, size.as_ptr(), null)
     };
-    checked(status, || format!("select {count} from {first} of {shape:?}"))
+    checked(status, || format!("select {first:?} of {shape:?}"))
 }

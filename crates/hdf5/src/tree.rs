@@ -1,6 +1,8 @@
 //! What a file has beside its frames, as a description: groups, datasets, attributes, links. Pure; [`crate::Hdf5File`] makes
 //! it.
 
+use std::ops::Range;
+
 /// The type of numbers in a file; all little-endian.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "their names say it")]
@@ -292,6 +294,8 @@ pub struct VirtualPart {
     pub to: u64,
     /// How many.
     pub count: u64,
+    /// Of the second dimension only these, if not all.
+    pub second: Option<Range<u64>>,
 }
 
 impl TreeGroup {

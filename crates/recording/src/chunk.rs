@@ -29,7 +29,7 @@ pub(crate) fn length_max(compression: FrameCompression, size: u64) -> u64 {
 ///
 /// # Errors
 /// If it is no chunk of such a frame.
-pub(crate) fn decode(
+pub fn decode(
     compression: FrameCompression,
     element: ElementSize,
     stored: &[u8],

@@ -254,7 +254,7 @@ impl CommandedRecorder {
         let name = prepared.name.clone();
         let asked = settings.wishes();
         let storage = StorageSize::of(prepared);
-        let pictured = Arc::new(PictureSource::of(prepared, settings));
+        let pictured = Arc::new(PictureSource::of(prepared));
         self.published.lock().unwrap_or_else(PoisonError::into_inner).pictured = Some(pictured);
         self.report(|report| {
             report.storage = storage;
@@ -404,8 +404,7 @@ impl CurrentRecording {
             return;
         }
         let before = before.unwrap_or_else(BeforeRecording::now);
-        let account =
-            RecordingAccount::of(&prepared, &settings, &before, outcome, status.clone()).noting(metadata);
+        let account = RecordingAccount::of(&prepared, &before, outcome, status.clone()).noting(metadata);
         if let Err(error) = account.keep(&prepared.targets, settings.patience()) {
             log(&format!("{}: can't write its summary: {error}", prepared.name));
         }
@@ -424,7 +423,7 @@ impl CurrentRecording {
             bytes: status.acknowledged_bytes,
             missing_packets: status.lost.all(),
             fault: fault_of(outcome),
-            mode: VlbiMode::of(self.settings.instrument()),
+            mode: VlbiMode::of(&self.prepared.instrument),
         }
     }
 }

@@ -45,6 +45,10 @@ impl CommandPermission {
                 "instrument: the file is not valid: what the service writes to its log says why".into(),
             )
         })?;
+        if settings.is_series() {
+            let why = "from: a series over TCP is recorded by `nilometer record --from`, not by the service";
+            return Err(RefusedOrder::AskedWrongly(why.into()));
+        }
         if listens.is_some() && listens != self.file.listen {
             self.listens(&settings).map_err(refused)?;
         }
@@ -74,7 +78,7 @@ impl CommandPermission {
     }
 
     fn listens(&self, settings: &RecordingSettings) -> Result<(), ServiceError> {
-        let at = settings.address()?;
+        let Some(at) = settings.address()? else { return Ok(()) };
         require(self.beyond || at.ip().is_loopback(), || {
             format!(
                 "listen: udp://{at} is reached from beyond this machine, and the service was not told \

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use nilometer_acquisition::Status;
-use nilometer_model::{ByteRate, Bytes, Moment, TargetDescription, packets::VlbiMode};
+use nilometer_model::{ByteRate, Bytes, Instrument, Moment, TargetDescription, packets::VlbiMode};
 use nilometer_storage::Target;
 use serde::Serialize;
 
@@ -173,15 +173,16 @@ pub(crate) struct ServiceConfiguration {
 impl ServiceConfiguration {
     /// Of settings that can be recorded with.
     pub(crate) fn of(settings: &RecordingSettings) -> Self {
-        let mode = VlbiMode::of(settings.instrument());
-        let rate = mode.map_or_else(|| settings.instrument().rate(), stored_rate);
+        let instrument = settings.instrument();
+        let mode = instrument.and_then(VlbiMode::of);
+        let rate = mode.map(stored_rate).or_else(|| instrument.map(Instrument::rate));
         ServiceConfiguration {
-            instrument: Some(settings.instrument().name.clone()),
+            instrument: instrument.map(|instrument| instrument.name.clone()),
             mode,
             to: settings.wishes().to.clone(),
             listen: Some(settings.listens_at()),
             missing: None,
-            rate: Some(rate),
+            rate,
             reserve: settings.reserve(),
         }
     }

@@ -47,7 +47,7 @@ impl StatusServer {
     /// A recording is prepared, or runs.
     pub fn enter(&self, state: ServiceState, prepared: &PreparedRecording, settings: &RecordingSettings) {
         let mut published = self.published.lock().unwrap_or_else(PoisonError::into_inner);
-        published.pictured = Some(Arc::new(PictureSource::of(prepared, settings)));
+        published.pictured = Some(Arc::new(PictureSource::of(prepared)));
         let report = &mut published.report;
         report.state = state;
         report.since = Moment(Calendar::now().time);

@@ -70,14 +70,8 @@ impl Assembly {
         let mut gaps = block.gaps;
         gaps.sort_by_key(|gap| gap.at);
         let packed = Packed { length: length as u32, packets, bytes, gaps };
-        let frame = Frame {
-            number: self.first,
-            due: now,
-            arrived: now,
-            data: block.data,
-            packed: Some(Box::new(packed)),
-            encoded: None,
-        };
+        let frame = Frame::new(self.first, now, now, block.data);
+        let frame = Frame { packed: Some(Box::new(packed)), ..frame };
         self.full.push(frame);
         self.ring.put(now, &mut self.full, &mut self.spares, false);
         if self.closed.len() == CLOSED {

@@ -53,14 +53,7 @@ impl Fed {
         while self.number < FRAMES {
             self.ring.put(now, &mut frames, &mut self.spares, false);
             let Some(data) = self.spares.pop() else { break };
-            frames.push(Frame {
-                number: self.number,
-                due: now,
-                arrived: now,
-                data,
-                packed: None,
-                encoded: None,
-            });
+            frames.push(Frame::new(self.number, now, now, data));
             self.number += 1;
         }
         self.ring.put(now, &mut frames, &mut self.spares, false);

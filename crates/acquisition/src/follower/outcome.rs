@@ -104,7 +104,7 @@ impl Follower {
             Purpose::Copy(ring) => {
                 let stream = self.lanes[location.lane].layout.stream.as_ref();
                 let packed = stream.map(|stream| Box::new(stream.packed(length, gaps)));
-                let frame = Frame { number, due, arrived: due, data, packed, encoded: None };
+                let frame = Frame { packed, ..Frame::new(number, due, due, data) };
                 ring.put(now, &mut vec![frame], &mut self.room, false);
                 true
             }

@@ -9,6 +9,7 @@ use std::{
 use nilometer_model::{Nanos, plan::EngineKind};
 use nilometer_storage::{
     Buffer, Clock, Drive, Engine, Target,
+    buffer::ALIGNMENT,
     engine::{Null, Options},
     process::{pin_to, processors},
 };
@@ -18,6 +19,7 @@ use crate::{
     Delivery, Follower, Following, Purpose, Ring, Source,
     assembly::{Assembly, ReorderWindow},
     receiver::{Receiver, Traffic, Until},
+    series::{RingIntake, SeriesEnding, SeriesReceiver, SeriesStorage, SeriesTraffic},
     sink::RawLayout,
     transport::Transport,
 };
@@ -36,6 +38,8 @@ pub enum Feed {
     },
     /// Packets.
     Network(Network),
+    /// Frames that come as messages, of a series that has begun.
+    Series(SeriesFeed),
     /// Frames of another recording, as they are acknowledged there.
     Recording(Copied),
 }
@@ -73,6 +77,41 @@ impl Copied {
     }
 }
 
+/// A series of frames that come as messages.
+#[derive(Debug)]
+pub struct SeriesFeed {
+    /// What receives them: the start of the series is there.
+    pub receiver: Box<SeriesReceiver>,
+    /// How they are stored.
+    pub storage: SeriesStorage,
+}
+
+impl SeriesFeed {
+    /// Receives into a ring until the series is over, and closes the ring.
+    fn run(mut self, ring: &Arc<Ring>, stop: &AtomicBool, clock: Clock) -> SourceTotals {
+        let begun = clock.now();
+        let mut intake = RingIntake::new(ring.clone(), self.storage);
+        let ending = self.receiver.run(clock, stop, &mut intake);
+        intake.finish(clock.now());
+        let check = self.receiver.series();
+        let due = check.map_or(0, |check| match ending {
+            // It was ended here: the recording is whole up to there.
+            Ok(SeriesEnding::Stopped) => check.came_upto(),
+            _ => check.frames(),
+        });
+        ring.close(due);
+        let begun = self.receiver.first().unwrap_or(begun);
+        SourceTotals { frames: due, begun, ..SourceTotals::default() }
+    }
+}
+
+/// What comes from elsewhere, while it comes.
+#[derive(Debug, Clone)]
+pub(super) enum LiveTraffic {
+    Packets(Arc<Mutex<Traffic>>),
+    Series(Arc<Mutex<SeriesTraffic>>),
+}
+
 /// Packets that are recorded in blocks.
 #[derive(Debug)]
 pub struct Network {
@@ -107,6 +146,7 @@ impl Feed {
             Feed::Network(network) => {
                 network.ports[0].format.geometry().frame_size() * network.frames_of_block as usize
             }
+            Feed::Series(series) => series.storage.frame_size as usize,
             Feed::Recording(copied) => copied.lanes[0].head.frame_size as usize,
         }
     }
@@ -115,6 +155,7 @@ impl Feed {
     pub(super) fn slot_size(&self) -> usize {
         match self {
             Feed::Instrument { .. } | Feed::Network(_) => 0,
+            Feed::Series(series) => series.storage.slot_size().next_multiple_of(ALIGNMENT),
             Feed::Recording(copied) => Follower::room(&copied.lanes) as usize,
         }
     }
@@ -123,7 +164,7 @@ impl Feed {
     pub(super) fn prepare_slots(&self, slots: &mut [Buffer]) {
         match self {
             Feed::Instrument { content, .. } => prepare_all(slots, |slot| content.prepare_slot(slot)),
-            Feed::Network(_) => prepare_all(slots, |slot| slot.fill(0)),
+            Feed::Network(_) | Feed::Series(_) => prepare_all(slots, |slot| slot.fill(0)),
             // A copy can wait: what it costs is told beside what it copies.
             Feed::Recording(_) => {}
         }
@@ -140,6 +181,7 @@ impl Feed {
                 let receiver = Box::new(Receiver::new(transports, assembly, until));
                 Feeding::Network { receiver, until, cpu }
             }
+            Feed::Series(series) => Feeding::Series(series),
             Feed::Recording(copied) => Feeding::Recording(copied),
         };
         Job { ring, stop, clock, feeding }
@@ -173,6 +215,7 @@ pub(super) struct Job {
 enum Feeding {
     Instrument { content: Content, delivery: Delivery },
     Network { receiver: Box<Receiver>, until: Until, cpu: Option<usize> },
+    Series(SeriesFeed),
     Recording(Copied),
 }
 
@@ -183,7 +226,8 @@ impl Job {
     /// All is ready: what came before is not recorded.
     pub(super) fn discard(&mut self) -> std::io::Result<()> {
         match &mut self.feeding {
-            Feeding::Instrument { .. } | Feeding::Recording(_) => Ok(()),
+            // What comes of a series that has begun is of it.
+            Feeding::Instrument { .. } | Feeding::Series(_) | Feeding::Recording(_) => Ok(()),
             Feeding::Network { receiver, .. } => receiver.discard(),
         }
     }
@@ -194,15 +238,16 @@ impl Job {
             Feeding::Instrument { delivery, .. } => delivery.duration,
             // The time is counted from the first packet.
             Feeding::Network { until, .. } => until.duration + until.duration,
-            Feeding::Recording(_) => FOR_EVER,
+            Feeding::Series(_) | Feeding::Recording(_) => FOR_EVER,
         }
     }
 
-    /// What comes from the network, while it comes.
-    pub(super) fn live(&self) -> Option<Arc<Mutex<Traffic>>> {
+    /// What comes from elsewhere, while it comes.
+    pub(super) fn live(&self) -> Option<LiveTraffic> {
         match &self.feeding {
             Feeding::Instrument { .. } | Feeding::Recording(_) => None,
-            Feeding::Network { receiver, .. } => Some(receiver.live()),
+            Feeding::Network { receiver, .. } => Some(LiveTraffic::Packets(receiver.live())),
+            Feeding::Series(series) => Some(LiveTraffic::Series(series.receiver.live())),
         }
     }
 
@@ -226,6 +271,7 @@ impl Job {
                     ..SourceTotals::default()
                 }
             }
+            Feeding::Series(series) => series.run(&ring, &stop, clock),
             Feeding::Recording(copied) => copied.run(ring, stop, clock),
             Feeding::Network { mut receiver, cpu, .. } => {
                 // Where it runs is a wish that was checked before.

@@ -9,7 +9,7 @@ mod threads;
 use std::{
     collections::BTreeSet,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, PoisonError,
         atomic::{AtomicBool, Ordering},
         mpsc::{Receiver, SyncSender, sync_channel},
     },
@@ -19,7 +19,8 @@ use std::{
 use nilometer_model::{Nanos, plan::EngineKind};
 use nilometer_storage::{Arena, Buffer, Clock, EngineError, Target, engine::Options, process::Usage};
 
-pub use feed::{Copied, Feed, Network, Port};
+use feed::LiveTraffic;
+pub use feed::{Copied, Feed, Network, Port, SeriesFeed};
 pub use outcome::{Ending, Lane, Outcome};
 pub use status::{Came, LaneStatus, Lost, RingStatus, Status};
 use status::{LaneWatch, Recent};
@@ -27,6 +28,7 @@ use threads::{LaneJob, Report, SourceTotals};
 
 use crate::{
     Chronicle, Ring, Traffic,
+    series::SeriesTraffic,
     sink::{FILE_SLOTS, LaneSetup, RingNeeds},
 };
 
@@ -114,7 +116,7 @@ pub struct Recorder {
     waits: Option<(feed::Job, SyncSender<Report>)>,
     duration: Nanos,
     /// What comes from the network.
-    live: Option<Arc<Mutex<Traffic>>>,
+    live: Option<LiveTraffic>,
     /// What lanes do, and what came in the last second.
     watched: Vec<LaneWatch>,
     recent: Recent,
@@ -228,7 +230,22 @@ impl Recorder {
 
     /// What came from the network so far, if frames come from there.
     pub fn traffic(&self) -> Option<Traffic> {
-        self.live.as_ref().map(|live| live.lock().unwrap_or_else(PoisonError::into_inner).clone())
+        match &self.live {
+            Some(LiveTraffic::Packets(live)) => {
+                Some(live.lock().unwrap_or_else(PoisonError::into_inner).clone())
+            }
+            _ => None,
+        }
+    }
+
+    /// What came of a series so far, if frames come as one.
+    pub fn series_traffic(&self) -> Option<SeriesTraffic> {
+        match &self.live {
+            Some(LiveTraffic::Series(live)) => {
+                Some(live.lock().unwrap_or_else(PoisonError::into_inner).clone())
+            }
+            _ => None,
+        }
     }
 
     /// The ring: how far it is.
@@ -319,6 +336,7 @@ impl Recorder {
         let present = || lanes.iter().flatten();
         Outcome {
             traffic: self.traffic(),
+            series: self.series_traffic(),
             books: self.ring.books(),
             chronicle: self.ring.chronicle(),
             due: source.frames,

@@ -3,13 +3,15 @@
 use nilometer_model::{Histogram, Nanos, ReaderTotals};
 use nilometer_storage::{Errno, process::Usage};
 
-use crate::{Chronicle, RingCounters, Traffic, WriterTotals};
+use crate::{Chronicle, RingCounters, Traffic, WriterTotals, series::SeriesTraffic};
 
 /// What a recording came to.
 #[derive(Debug)]
 pub struct Outcome {
     /// What came from the network, if frames came from there.
     pub traffic: Option<Traffic>,
+    /// What came of a series, if frames came as one.
+    pub series: Option<SeriesTraffic>,
     /// Slots, loss.
     pub books: RingCounters,
     /// What the ring lived through.

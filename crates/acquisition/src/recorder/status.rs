@@ -17,6 +17,7 @@ use serde::Serialize;
 use super::{Ending, Recorder};
 use crate::{
     PacketCount, RingSnapshot, StoredCounts, Traffic,
+    series::{SeriesRefusal, SeriesTraffic},
     sink::{Gauge, LaneSetup},
 };
 use nilometer_wire::Ignored;
@@ -24,6 +25,10 @@ use nilometer_wire::Ignored;
 /// How a recording is, at one moment. Counts are from its beginning on.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Status {
+    /// What all is counted in: `packets`, or `frames` of a series.
+    pub counted_in: &'static str,
+    /// Frames that a series has in all, if one is recorded.
+    pub announced_frames: Option<u64>,
     /// Since the first packet came; 0 before.
     pub seconds: f64,
     /// What came from the network.
@@ -212,9 +217,14 @@ impl Recorder {
     /// How it is now. Rates are those between this and earlier calls, over about a second.
     pub fn status(&mut self) -> Status {
         let now = self.clock.now();
-        let traffic = self.traffic().unwrap_or_default();
         let lanes = self.watched.iter().map(LaneWatch::status).collect();
         let stored = Stored::of(&self.watched);
+        if let Some(series) = self.series_traffic() {
+            let rates = self.recent.see(now, series.tally.frames, series.counted.bytes);
+            let all = of(now, &Traffic::default(), rates, self.ring.glance(now), stored, lanes);
+            return of_series(now, &series, all);
+        }
+        let traffic = self.traffic().unwrap_or_default();
         let (packets, bytes) = (traffic.counted.packets, traffic.counted.bytes);
         let rates = self.recent.see(now, packets, bytes);
         of(now, &traffic, rates, self.ring.glance(now), stored, lanes)
@@ -254,6 +264,8 @@ fn of(
     let ignored = Ignored::ALL.into_iter().map(|why| (why.name(), tally.ignored[why as usize]));
     let others = [("not-allowed", counted.strangers), ("far-off", tally.stray)];
     Status {
+        counted_in: "packets",
+        announced_frames: None,
         seconds,
         came: Came {
             packets: counted.packets,
@@ -299,6 +311,39 @@ fn of(
         },
         lanes,
         fault: fault.clone(),
+    }
+}
+
+/// What is counted of a series stands where packets do, a frame for a packet.
+fn of_series(now: Nanos, series: &SeriesTraffic, all: Status) -> Status {
+    let SeriesTraffic { tally, counted, frames, missing, first, fault, .. } = series;
+    let others = SeriesRefusal::ALL
+        .into_iter()
+        .filter(|why| !matches!(why, SeriesRefusal::Duplicate | SeriesRefusal::Late | SeriesRefusal::NoRoom));
+    let refused = others.map(|why| (why.name(), tally.refused(why)));
+    let cut = [("beyond the limits", counted.too_large), ("cut off", counted.cut_off)];
+    Status {
+        counted_in: "frames",
+        announced_frames: *frames,
+        seconds: first.map_or(0.0, |first| now.since(first).seconds()),
+        came: Came {
+            packets: tally.frames,
+            bytes: counted.bytes,
+            mean_bytes_per_second: series.mean_rate().map_or(0.0, |rate| rate.0),
+            ..all.came
+        },
+        received_packets: tally.frames,
+        received_bytes: tally.bytes,
+        lost: Lost {
+            packets: *missing,
+            ring_full: tally.refused(SeriesRefusal::NoRoom),
+            late: tally.refused(SeriesRefusal::Late),
+            ..all.lost
+        },
+        duplicate_packets: tally.refused(SeriesRefusal::Duplicate),
+        ignored_packets: refused.chain(cut).collect(),
+        fault: fault.clone(),
+        ..all
     }
 }
 
@@ -395,7 +440,7 @@ mod tests {
         let status = of(Nanos::from_millis(3000), &traffic, rates, glance, stored, Vec::new());
         let json = serde_json::to_value(&status).expect("numbers and texts");
         let expected = serde_json::json!({
-            "seconds": 2.0,
+            "counted_in": "packets", "announced_frames": null, "seconds": 2.0,
             "came": { "packets": 120, "bytes": 1200, "packets_per_second": 1.0, "bytes_per_second": 2.0,
                 "mean_bytes_per_second": 600.0 },
             "received_packets": 90, "received_bytes": 900,

@@ -4,7 +4,7 @@ use nilometer_model::Nanos;
 use nilometer_recording::Packed;
 use nilometer_storage::Buffer;
 
-use crate::sink::Encoded;
+use crate::sink::{Encoded, StoredAs};
 
 /// A frame in its slot.
 #[derive(Debug)]
@@ -15,10 +15,24 @@ pub struct Frame {
     pub due: Nanos,
     /// When all of it was there.
     pub arrived: Nanos,
-    /// Its slot: the frame's bytes, and room up to the slot's size.
+    /// Its slot: the frame's bytes, or those that came in their place, and room up to the slot's size.
     pub data: Buffer,
     /// What it was put together from, if from packets.
     pub packed: Option<Box<Packed>>,
     /// What is written in place of its bytes, once it is encoded.
     pub encoded: Option<Box<Encoded>>,
+    /// What is in the slot, if it came encoded.
+    pub came_as: Option<StoredAs>,
+}
+
+impl Frame {
+    /// One that is whole, with its own bytes in its slot.
+    pub fn new(number: u64, due: Nanos, arrived: Nanos, data: Buffer) -> Self {
+        Frame { number, due, arrived, data, packed: None, encoded: None, came_as: None }
+    }
+
+    /// What is stored of it, if not its own bytes.
+    pub fn stored_as(&self) -> Option<StoredAs> {
+        self.encoded.as_ref().map(|encoded| encoded.stored_as).or(self.came_as)
+    }
 }

@@ -222,6 +222,11 @@ impl Ring {
         self.lock().writers[writer].waker = Some(waker);
     }
 
+    /// Writers get leases of consecutive frames.
+    pub fn gives_leases(&self) -> bool {
+        self.lock().leases.is_some()
+    }
+
     /// How many frames change hands at once.
     pub fn batch(&self) -> usize {
         self.batch

@@ -20,10 +20,7 @@ fn put(ring: &Ring, numbers: std::ops::Range<u64>) {
     for number in numbers {
         let mut state = ring.lock();
         let data = state.free.pop().expect("there is room");
-        state.take_in(
-            NOW,
-            &mut vec![Frame { number, due: NOW, arrived: NOW, data, packed: None, encoded: None }],
-        );
+        state.take_in(NOW, &mut vec![Frame::new(number, NOW, NOW, data)]);
     }
 }
 

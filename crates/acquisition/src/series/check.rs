@@ -58,6 +58,11 @@ impl SeriesCheck {
         self.came.iter().next() == Some(0..self.frames())
     }
 
+    /// Behind the last frame that came.
+    pub fn came_upto(&self) -> u64 {
+        self.came.iter().last().map_or(0, |range| range.end)
+    }
+
     /// Its end message came.
     pub fn has_ended(&self) -> bool {
         self.ended

@@ -12,14 +12,19 @@
 //! A series is over when all its frames are there, or when nothing of it comes for some time: its end message may overtake
 //! images on other connections, and only makes that time shorter.
 
+mod awaited;
 mod check;
+mod description;
 mod receiver;
+mod ring_intake;
 mod tally;
 #[cfg(test)]
 mod tests;
 
 pub use check::SeriesCheck;
+pub use description::DescribedSeries;
 pub use receiver::{SeriesEnding, SeriesReceiver, SeriesTraffic, SeriesUntil};
+pub use ring_intake::{RingIntake, SeriesStorage};
 pub use tally::{SeriesRefusal, SeriesTally};
 
 use std::{fmt::Debug, ops::Range};
@@ -41,12 +46,23 @@ pub struct SeriesFrame {
     pub data: Buffer,
     /// The first so many bytes of it are the frame's.
     pub length: usize,
+    /// How many it has unpacked.
+    pub size: u64,
     /// How these are packed.
     pub packing: Packing,
     /// What a pixel is.
     pub element: ElementType,
     /// When the image was taken.
     pub times: ImageTimes,
+}
+
+/// A frame that an intake does not take.
+#[derive(Debug)]
+pub struct RefusedFrame {
+    /// Its slot.
+    pub slot: Buffer,
+    /// What is wrong with its bytes.
+    pub fault: String,
 }
 
 /// What is said to who wants a slot.
@@ -72,7 +88,14 @@ pub trait FrameIntake: Debug {
     /// why, and nothing of this series is taken.
     fn begin(&mut self, now: Nanos, start: &SeriesStart, message: &ZmqMessage) -> Result<(), String>;
     /// A frame that is of the series and did not come before.
-    fn take(&mut self, now: Nanos, frame: SeriesFrame);
+    ///
+    /// # Errors
+    /// If its bytes are none of a frame.
+    fn take(&mut self, now: Nanos, frame: SeriesFrame) -> Result<(), RefusedFrame>;
+    /// Called again and again, whether or not something comes.
+    fn tend(&mut self, now: Nanos) {
+        let _ = now;
+    }
     /// The series is over, and these frames did not come.
     fn missing(&mut self, now: Nanos, frames: Range<u64>);
 }

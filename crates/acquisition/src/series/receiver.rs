@@ -9,7 +9,7 @@ use std::{
     },
 };
 
-use nilometer_model::Nanos;
+use nilometer_model::{ByteRate, Nanos};
 use nilometer_storage::{Buffer, Clock};
 use nilometer_wire::{
     cbor::DataPlace,
@@ -17,7 +17,7 @@ use nilometer_wire::{
     stream1, stream2,
 };
 
-use super::{FrameIntake, SeriesCheck, SeriesFrame, SeriesRefusal, SeriesTally, SlotAnswer};
+use super::{FrameIntake, RefusedFrame, SeriesCheck, SeriesFrame, SeriesRefusal, SeriesTally, SlotAnswer};
 use crate::transport::zeromq::{MessageRoom, PullSocket, RoomAnswer, ZmqCounts, ZmqMessage};
 
 /// When a series is over though frames are missing.
@@ -29,12 +29,14 @@ pub struct SeriesUntil {
     pub silence: Nanos,
     /// The same, once its end message came: images on other connections may be on their way.
     pub after_end: Nanos,
+    /// So long after its first frame.
+    pub duration: Nanos,
 }
 
 impl Default for SeriesUntil {
     fn default() -> Self {
         let seconds = |seconds: u64| Nanos::from_millis(1000 * seconds);
-        SeriesUntil { begin: Nanos::MAX, silence: seconds(60), after_end: seconds(5) }
+        SeriesUntil { begin: Nanos::MAX, silence: seconds(60), after_end: seconds(5), duration: Nanos::MAX }
     }
 }
 
@@ -68,6 +70,29 @@ pub struct SeriesTraffic {
     pub counted: ZmqCounts,
     /// Frames of the series, once it began.
     pub frames: Option<u64>,
+    /// Frames that did not come of those before the last that did.
+    pub missing: u64,
+    /// When the first frame and the last were there.
+    pub first: Option<Nanos>,
+    /// The same of the last; 0 if none was.
+    pub last: Nanos,
+    /// How it ended, once it did.
+    pub ending: Option<SeriesEnding>,
+    /// Why nothing comes any more, if that is so.
+    pub fault: Option<String>,
+}
+
+impl SeriesTraffic {
+    /// Of the recording that are not there: all that the series has, or those before the last that came if it was ended here.
+    pub fn lost(&self, due: u64) -> u64 {
+        due.saturating_sub(self.tally.frames)
+    }
+
+    /// Bytes a second as they came, from the first frame to the last; none if all came at once.
+    pub fn mean_rate(&self) -> Option<ByteRate> {
+        let seconds = self.last.since(self.first?).seconds();
+        (seconds > 0.0).then(|| ByteRate(self.tally.bytes as f64 / seconds))
+    }
 }
 
 /// An image of which not all frames have a slot yet.
@@ -93,6 +118,11 @@ pub struct SeriesReceiver {
     /// When something of the series came last.
     heard: Nanos,
     told: Nanos,
+    /// When the first frame was there, and the last.
+    first: Option<Nanos>,
+    last: Nanos,
+    ending: Option<SeriesEnding>,
+    fault: Option<String>,
     live: Arc<Mutex<SeriesTraffic>>,
 }
 
@@ -109,6 +139,10 @@ impl SeriesReceiver {
             begun: None,
             heard: Nanos(0),
             told: Nanos(0),
+            first: None,
+            last: Nanos(0),
+            ending: None,
+            fault: None,
             live: Arc::default(),
         }
     }
@@ -121,6 +155,11 @@ impl SeriesReceiver {
     /// The series, once it began.
     pub fn series(&self) -> Option<&SeriesCheck> {
         self.check.as_ref()
+    }
+
+    /// When the first frame was there.
+    pub fn first(&self) -> Option<Nanos> {
+        self.first
     }
 
     /// What became of frames.
@@ -144,9 +183,11 @@ impl SeriesReceiver {
                 break Ok(ending);
             }
             if let Err(error) = self.turn(now, intake) {
+                self.fault = Some(error.to_string());
                 break Err(error);
             }
         };
+        self.ending = ending.as_ref().ok().copied();
         self.finish(clock.now(), intake);
         ending
     }
@@ -159,6 +200,7 @@ impl SeriesReceiver {
         }
         self.hand_on_held(now, intake);
         self.give_up_early(now, intake);
+        intake.tend(now);
         // What waits for slots is not overtaken; as long as it waits, the senders do.
         let waits = !self.held.is_empty();
         let mut room = SlotRoom { now, intake, closed: waits };
@@ -178,6 +220,9 @@ impl SeriesReceiver {
         };
         if check.is_complete() {
             return Some(SeriesEnding::Complete);
+        }
+        if self.first.is_some_and(|first| now.since(first) >= self.until.duration) {
+            return Some(SeriesEnding::Stopped);
         }
         let silence =
             if check.has_ended() { self.until.after_end.min(self.until.silence) } else { self.until.silence };
@@ -203,7 +248,17 @@ impl SeriesReceiver {
 
     fn tell(&mut self, now: Nanos) {
         let frames = self.check.as_ref().map(SeriesCheck::frames);
-        let traffic = SeriesTraffic { tally: self.tally.clone(), counted: self.socket.counted(), frames };
+        let upto = self.check.as_ref().map_or(0, SeriesCheck::came_upto);
+        let traffic = SeriesTraffic {
+            tally: self.tally.clone(),
+            counted: self.socket.counted(),
+            frames,
+            missing: upto.saturating_sub(self.tally.frames),
+            first: self.first,
+            last: self.last,
+            ending: self.ending,
+            fault: self.fault.clone(),
+        };
         *self.live.lock().unwrap_or_else(PoisonError::into_inner) = traffic;
         self.told = now;
     }
@@ -345,19 +400,29 @@ impl SeriesReceiver {
                 return true;
             }
         };
-        check.came(number);
-        self.tally.frames += 1;
-        self.tally.bytes += length as u64;
         let frame = SeriesFrame {
             number,
             arrived: *arrived,
             data,
             length,
+            size: check.frame_bytes(),
             packing: array.packing,
             element: array.element,
             times: image.times.clone(),
         };
-        intake.take(now, frame);
+        match intake.take(now, frame) {
+            Ok(()) => {
+                check.came(number);
+                self.first.get_or_insert(*arrived);
+                self.last = *arrived;
+                self.tally.frames += 1;
+                self.tally.bytes += length as u64;
+            }
+            Err(RefusedFrame { slot, fault }) => {
+                intake.give_back(slot);
+                self.tally.refuse(SeriesRefusal::Packing, Some(format!("frame {number}: {fault}")));
+            }
+        }
         true
     }
 }

@@ -22,15 +22,22 @@ use nilometer_storage::{Arena, Buffer, engine::Wake, process::Usage};
 use crate::Frame;
 use nilometer_recording::journal::Encoding;
 
+/// Bytes that stand for a frame and are not its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StoredAs {
+    /// What they are.
+    pub encoding: Encoding,
+    /// How many.
+    pub length: u32,
+}
+
 /// What is written in place of a frame's own bytes.
 #[derive(Debug)]
 pub struct Encoded {
-    /// The first so many bytes of it.
+    /// The first bytes of it are written.
     pub bytes: Buffer,
-    /// Bytes that are written.
-    pub length: u32,
-    /// What they are.
-    pub encoding: Encoding,
+    /// What they are, and how many.
+    pub stored_as: StoredAs,
     /// When they were there, as far as the lane saw it.
     pub finished: Nanos,
 }
@@ -120,7 +127,8 @@ impl Shared {
 
 fn encoded(encoder: &dyn FrameEncoder, frame: Frame, mut into: Buffer, scratch: &mut Vec<u8>) -> Frame {
     let length = encoder.encode(frame.number, &frame.data, scratch, &mut into);
-    let stored = Encoded { bytes: into, length, encoding: encoder.encoding(), finished: Nanos(0) };
+    let stored_as = StoredAs { encoding: encoder.encoding(), length };
+    let stored = Encoded { bytes: into, stored_as, finished: Nanos(0) };
     Frame { encoded: Some(Box::new(stored)), ..frame }
 }
 
@@ -169,11 +177,15 @@ impl EncodeStage {
         self.first == self.next
     }
 
-    /// Takes a frame. Only called when there is room.
+    /// Takes a frame. Only called when there is room. One that came encoded goes by, in its turn.
     pub(crate) fn submit(&mut self, frame: Frame) {
-        let into = self.buffers.pop().expect("only called when there is room");
         let order = self.next;
         self.next += 1;
+        if frame.came_as.is_some() {
+            self.shared.lock().ready.push((order, frame));
+            return;
+        }
+        let into = self.buffers.pop().expect("only called when there is room");
         if self.threads == 0 {
             let frame = encoded(self.encoder.as_ref(), frame, into, &mut self.scratch);
             self.shared.lock().ready.push((order, frame));
@@ -267,7 +279,7 @@ mod tests {
     fn frame(number: u64) -> Frame {
         let mut data = Buffer::alone(8);
         data.fill(number as u8);
-        Frame { number, due: Nanos(number), arrived: Nanos(number), data, packed: None, encoded: None }
+        Frame::new(number, Nanos(number), Nanos(number), data)
     }
 
     #[test]

@@ -12,6 +12,7 @@ use nilometer_recording::{chunk::compression_of, journal::Encoding};
 use nilometer_storage::buffer::ALIGNMENT;
 
 use super::FrameEncoder;
+use crate::series::DescribedSeries;
 
 /// What the HDF5 files of a recording have in them.
 #[derive(Debug, Clone)]
@@ -47,6 +48,20 @@ impl Hdf5Contents {
         let counts = matches!(instrument.data.kind, DataKind::Diffraction) && instrument.shape.len() == 2;
         let tree = if counts { nxmx(&described) } else { nexus_plain(&described) };
         Self::with_tree(&described, tree, compression, start)
+    }
+
+    /// The files of a series, in a recording whose clock began at `start`; none if its pixels can't be in one.
+    pub fn of_series(series: &DescribedSeries, compression: FrameCompression, start: Moment) -> Option<Self> {
+        let said = &series.description;
+        let filter = filter(compression, ElementSize::of(said.element.bytes() as u64)?);
+        let described = DetectorDescription { filter, start_time: start.to_string(), ..said.clone() };
+        let tree = if series.counts { nxmx(&described) } else { nexus_plain(&described) };
+        Self::with_tree(&described, tree, compression, start)
+    }
+
+    /// What is stored of each frame.
+    pub fn encoding(&self) -> Encoding {
+        Encoding::of_chunk(self.compression, self.element)
     }
 
     fn with_tree(
@@ -105,9 +120,15 @@ fn described(
 fn number_type(pixel: PixelType) -> Option<NumberType> {
     match pixel {
         PixelType::Uint8 => Some(NumberType::Uint8),
+        PixelType::Int8 => Some(NumberType::Int8),
         PixelType::Uint16 => Some(NumberType::Uint16),
+        PixelType::Int16 => Some(NumberType::Int16),
         PixelType::Int32 => Some(NumberType::Int32),
         PixelType::Uint32 => Some(NumberType::Uint32),
+        PixelType::Int64 => Some(NumberType::Int64),
+        PixelType::Uint64 => Some(NumberType::Uint64),
+        PixelType::Float32 => Some(NumberType::Float32),
+        PixelType::Float64 => Some(NumberType::Float64),
         PixelType::Uint2 | PixelType::Uint12 => None,
     }
 }

@@ -9,7 +9,7 @@ mod lane;
 mod null;
 mod raw;
 
-pub use encode::{EncodeStage, Encoded, FrameEncoder};
+pub use encode::{EncodeStage, Encoded, FrameEncoder, StoredAs};
 pub use hdf5::{FRAMES_IN_FILE, Hdf5Contents, RECORDER_IN_FILE};
 pub use lane::{LaneOptions, LaneSetup, encode_stage, lanes_of};
 pub use null::NullSink;

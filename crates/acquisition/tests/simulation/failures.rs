@@ -24,7 +24,7 @@ fn settle(sink: &mut RawFiles, stored: &mut Stored) {
 /// Submits a frame; the write of it.
 fn write(sink: &mut RawFiles, number: u64, data: Buffer) -> Operation {
     assert!(sink.has_room());
-    sink.submit(Frame { number, due: Nanos(0), arrived: Nanos(0), data, packed: None, encoded: None });
+    sink.submit(Frame::new(number, Nanos(0), Nanos(0), data));
     let (operation, _) = sink.next(Nanos(0)).expect("a file is ready");
     assert!(RawFiles::writes_frame(&operation));
     operation
@@ -59,7 +59,7 @@ fn a_lane_that_fails_gives_back_frames_that_are_written_together_and_those_that_
     for number in 0..5 {
         assert!(sink.has_room());
         let data = slots.pop().expect("five slots");
-        sink.submit(Frame { number, due: Nanos(0), arrived: Nanos(0), data, packed: None, encoded: None });
+        sink.submit(Frame::new(number, Nanos(0), Nanos(0), data));
         writes.extend(sink.next(Nanos(0)).map(|(operation, _)| operation));
     }
     assert_eq!(writes.len(), 1, "two more are not a whole group");

@@ -219,6 +219,7 @@ fn layout_of_copy(lanes: &[RawLayout], archive: &TargetDescription) -> RawLayout
         format,
         storing,
         per_file: storing.is_many_files().then_some(frames_per_file),
+        together: 1,
         picture: first.picture,
         packets: first.stream.is_some(),
         padded: first.stream.is_none(),

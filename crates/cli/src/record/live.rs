@@ -45,7 +45,7 @@ impl Live {
 /// The most important first: a narrow terminal shows the beginning.
 fn line(status: &Status) -> String {
     if status.came.packets == 0 {
-        return "no packet yet".into();
+        return if status.counted_in == "frames" { "no frame yet".into() } else { "no packet yet".into() };
     }
     let Status { came, lost, ring, lanes, .. } = status;
     let rate = ByteRate(came.bytes_per_second).bits();

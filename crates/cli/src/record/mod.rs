@@ -1,6 +1,7 @@
-//! `nilometer record`: packets from the network, through the recorder, into a directory that stays.
+//! `nilometer record`: packets or frames from the network, through the recorder, into a directory that stays.
 
 mod live;
+mod series_summary;
 mod summary;
 
 use std::{
@@ -23,9 +24,11 @@ use nilometer_storage::{Calendar, Clock};
 
 use crate::{Blame, Failure, Outcome, recorded::durable_when, signals::stop_on_signal, tell};
 use live::Live;
+use series_summary::series_summary;
 use summary::summary;
 
-/// Records the packets of an instrument from the network, in order and complete, until it is stopped
+/// Records the packets of an instrument from the network, in order and complete, until it is stopped; or a series of frames
+/// that come over TCP
 #[derive(Debug, Args)]
 pub(crate) struct Record {
     #[command(flatten)]
@@ -72,7 +75,7 @@ impl Record {
         server.enter(ServiceState::Recording, &prepared, &settings);
         let outcome = self.follow(&mut prepared.recorder, settings.wishes().stop, &mut server);
         let status = prepared.recorder.status();
-        let account = RecordingAccount::of(&prepared, &settings, &before, &outcome, status);
+        let account = RecordingAccount::of(&prepared, &before, &outcome, status);
         let kept = if outcome.hung { Ok(()) } else { account.keep(&prepared.targets, settings.patience()) };
         let master = if outcome.hung { Ok(()) } else { prepared.put_master(settings.patience()) };
         tell::result(told(&prepared, &outcome, &account, settings.wishes().keep));
@@ -112,12 +115,13 @@ impl Record {
 
 /// That packets are recorded from now on, and how many came too early.
 fn begins(prepared: &PreparedRecording) -> String {
-    let PreparedRecording { recorder, name, at, room, .. } = prepared;
+    let PreparedRecording { recorder, name, from, room, .. } = prepared;
+    let Some(room) = room else { return format!("recording {name} from {from}") };
     let early = match recorder.traffic().unwrap_or_default().counted.early {
         0 => String::new(),
         early => format!("; {early} packets came earlier and are not recorded"),
     };
-    format!("recording {name} from udp://{at}: listening, {room} of packets may wait in the kernel{early}")
+    format!("recording {name} from {from}: listening, {room} of packets may wait in the kernel{early}")
 }
 
 /// What it came to, a line each.
@@ -132,13 +136,19 @@ fn told(
     let lost = account.network_losses();
     let lost = if lost.is_empty() { "nothing".into() } else { lost.join(", ") };
     let kept = keep.map(|keep| format!("kept        the latest {keep}: older packets made room for it"));
+    let kernel = prepared
+        .room
+        .map(|room| format!("kernel      {room} socket buffer; system-wide drops meanwhile: {lost}"));
     let lines = [
-        format!("kernel      {} socket buffer; system-wide drops meanwhile: {lost}", prepared.room),
         format!("durable     {}", durable_when(prepared.durability, targets)),
         format!("\nnilometer verify {}", paths.join(" ")),
     ];
-    let lines: Vec<_> = kept.into_iter().chain(lines).collect();
-    summary(outcome, account.recording(), targets) + &lines.join("\n") + "\n"
+    let lines: Vec<_> = kept.into_iter().chain(kernel).chain(lines).collect();
+    let what = match &outcome.series {
+        Some(series) => series_summary(outcome, series, account.recording(), targets),
+        None => summary(outcome, account.recording(), targets),
+    };
+    what + &lines.join("\n") + "\n"
 }
 
 /// Waits for the time to begin, with everything prepared. What came before is none of the recording.

@@ -42,16 +42,20 @@ pub(super) fn summary(outcome: &Recorded, status: &Status, targets: &[Arc<Direct
 }
 
 /// What is on the storage, whatever becomes of this program, and what of that whatever becomes of the machine.
-fn recorded(status: &Status) -> String {
+pub(super) fn recorded(status: &Status) -> String {
     let Status {
-        acknowledged_packets: recorded, acknowledged_bytes: bytes, durable_packets: durable, ..
+        acknowledged_packets: recorded,
+        acknowledged_bytes: bytes,
+        durable_packets: durable,
+        counted_in: what,
+        ..
     } = *status;
     let lasting = match durable {
         0 => "none of them known to survive a loss of power".to_owned(),
         durable if durable == recorded => "all survive a loss of power".to_owned(),
         durable => format!("{durable} of them survive a loss of power"),
     };
-    format!("recorded    {recorded} packets, {}; {lasting}", Bytes(bytes))
+    format!("recorded    {recorded} {what}, {}; {lasting}", Bytes(bytes))
 }
 
 /// At which rate packets came, from the first to the last; nothing if all came at once.
@@ -144,6 +148,7 @@ mod tests {
     #[test]
     fn what_is_in_memory_only_is_not_called_recorded() {
         let status = |recorded, durable| Status {
+            counted_in: "packets",
             received_packets: 9000,
             acknowledged_packets: recorded,
             acknowledged_bytes: 8000 * recorded,

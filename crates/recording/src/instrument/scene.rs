@@ -42,24 +42,38 @@ impl Grid {
 
     /// The greatest count that is a count.
     pub(super) fn count_max(&self) -> i32 {
-        match self.pixel.bits() {
+        match (self.pixel, self.pixel.bits()) {
             // The counters of a Pilatus, and of an EIGER summing frames, have 20 bits or somewhat more.
-            32 => 0xf_ffff,
-            bits => (1 << bits) - 3,
+            (_, 32..) => 0xf_ffff,
+            (PixelType::Int8 | PixelType::Int16, bits) => (1 << (bits - 1)) - 1,
+            (_, bits) => (1 << bits) - 3,
         }
     }
 
     /// Puts values into the bytes of a row, their lowest bits first; -1 and -2 become the type's greatest values where it
     /// has no sign.
     pub(super) fn put(&self, values: &[i32], row: &mut [u8]) {
-        match self.pixel.bits() as usize {
-            bits @ (2 | 12) => pack(values, bits, row),
-            bits => {
+        let bits = self.pixel.bits() as usize;
+        match self.pixel {
+            PixelType::Uint2 | PixelType::Uint12 => pack(values, bits, row),
+            PixelType::Float32 => put_each(values, row, |value| (value as f32).to_le_bytes()),
+            PixelType::Float64 => put_each(values, row, |value| f64::from(value).to_le_bytes()),
+            PixelType::Int64 | PixelType::Uint64 => {
+                put_each(values, row, |value| i64::from(value).to_le_bytes());
+            }
+            _ => {
                 for (value, bytes) in values.iter().zip(row.chunks_exact_mut(bits / 8)) {
                     bytes.copy_from_slice(&value.to_le_bytes()[..bits / 8]);
                 }
             }
         }
+    }
+}
+
+/// Each value in so many bytes.
+fn put_each<const BYTES: usize>(values: &[i32], row: &mut [u8], bytes_of: impl Fn(i32) -> [u8; BYTES]) {
+    for (value, bytes) in values.iter().zip(row.as_chunks_mut().0) {
+        *bytes = bytes_of(*value);
     }
 }
 

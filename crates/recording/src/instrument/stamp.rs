@@ -68,10 +68,9 @@ impl Stamp {
     /// For frames that begin so.
     pub(super) fn with_head(seed: Seed, pixel: PixelType, head: StampHead) -> Self {
         let unit = match pixel {
-            PixelType::Uint2 | PixelType::Uint8 => 1,
-            PixelType::Uint16 => 2,
+            PixelType::Uint2 => 1,
             PixelType::Uint12 => 3,
-            PixelType::Int32 | PixelType::Uint32 => 4,
+            pixel => pixel.bits() as usize / 8,
         };
         let is_cut = pixel == PixelType::Int32 && head == StampHead::Packed;
         let told = if is_cut { seed.0 & 0x3fff_ffff_3fff_ffff } else { seed.0 };

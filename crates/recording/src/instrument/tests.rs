@@ -2,13 +2,19 @@
 
 use super::*;
 
-const PIXELS: [PixelType; 6] = [
+const PIXELS: [PixelType; 12] = [
     PixelType::Uint2,
     PixelType::Uint8,
     PixelType::Uint12,
     PixelType::Uint16,
     PixelType::Int32,
     PixelType::Uint32,
+    PixelType::Int8,
+    PixelType::Int16,
+    PixelType::Int64,
+    PixelType::Uint64,
+    PixelType::Float32,
+    PixelType::Float64,
 ];
 const EIGER: [u64; 2] = [2167, 2070];
 

@@ -18,20 +18,29 @@ pub(crate) struct PictureLayout {
 const FRAME_MAX: Bytes = Bytes(256 << 20);
 
 impl PictureLayout {
-    /// Of an instrument that comes over a network, or why it has none.
+    /// Of an instrument that comes over a network, in packets or in whole frames, or why it has none.
     pub(crate) fn of(instrument: &Instrument) -> Result<Self, String> {
         let frame = instrument.frame_size();
-        let packets = instrument.packets.as_ref();
-        let detector = packets.and_then(|packets| packets.detector(frame));
-        let detector = detector.ok_or("its packets are samples of a stream, not pictures")?;
-        if detector.subframes > 1 {
-            return Err(
-                "its frames come in sub-frames, which do not say in which order their pixels are".into()
-            );
+        if let Some(packets) = &instrument.packets {
+            let detector = packets.detector(frame);
+            let detector = detector.ok_or("its packets are samples of a stream, not pictures")?;
+            if detector.subframes > 1 {
+                return Err(
+                    "its frames come in sub-frames, which do not say in which order their pixels are".into(),
+                );
+            }
         }
-        if !matches!(instrument.pixel.bits(), 8 | 16 | 32) {
-            let name = instrument.pixel.name();
-            return Err(format!("pixels of type {name} are packed: they are not shown"));
+        let name = instrument.pixel.name();
+        match instrument.pixel {
+            PixelType::Uint2 | PixelType::Uint12 => {
+                return Err(format!("pixels of type {name} are packed: they are not shown"));
+            }
+            PixelType::Float32 | PixelType::Float64 | PixelType::Int64 | PixelType::Uint64 => {
+                return Err(format!(
+                    "pixels of type {name} are no counts of up to 32 bits: they are not shown"
+                ));
+            }
+            _ => {}
         }
         if frame > FRAME_MAX {
             return Err(format!("its frames have {frame}: only those of at most {FRAME_MAX} are shown"));

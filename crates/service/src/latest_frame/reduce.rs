@@ -112,6 +112,14 @@ struct Columns {
 fn add_row(row: &[u8], pixel: PixelType, line: &mut [PixelSquare], at: Columns, sums: &mut FrameSums) {
     match pixel {
         PixelType::Uint8 => add(row.iter().map(|byte| unless_greatest(*byte)), line, at, sums),
+        PixelType::Int8 => {
+            let counts = row.iter().map(|byte| byte.cast_signed());
+            add(counts.map(|count| u32::try_from(count).ok().filter(|_| count < i8::MAX)), line, at, sums);
+        }
+        PixelType::Int16 => {
+            let counts = row.as_chunks().0.iter().map(|bytes| i16::from_le_bytes(*bytes));
+            add(counts.map(|count| u32::try_from(count).ok().filter(|_| count < i16::MAX)), line, at, sums);
+        }
         PixelType::Int32 => {
             let counts = row.as_chunks().0.iter().map(|bytes| i32::from_le_bytes(*bytes));
             add(counts.map(|count| u32::try_from(count).ok().filter(|_| count < i32::MAX)), line, at, sums);
@@ -121,7 +129,7 @@ fn add_row(row: &[u8], pixel: PixelType, line: &mut [PixelSquare], at: Columns, 
             add(counts.map(|count| (count < u32::MAX).then_some(count)), line, at, sums);
         }
         // No other type has a layout.
-        PixelType::Uint16 | PixelType::Uint2 | PixelType::Uint12 => {
+        _ => {
             let counts = row.as_chunks().0.iter().map(|bytes| u16::from_le_bytes(*bytes));
             add(counts.map(|count| (count < u16::MAX).then_some(count.into())), line, at, sums);
         }

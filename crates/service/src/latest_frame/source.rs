@@ -15,7 +15,7 @@ use super::{
     layout::PictureLayout,
     reduce::{ReducedPicture, reduce},
 };
-use crate::recording::{prepare::PreparedRecording, settings::RecordingSettings};
+use crate::recording::prepare::PreparedRecording;
 
 /// A recording of which pictures can be asked for.
 #[derive(Debug)]
@@ -52,9 +52,9 @@ const BACK: u64 = 64;
 const NOTHING_YET: &str = "no frame is acknowledged yet";
 
 impl PictureSource {
-    pub(crate) fn of(prepared: &PreparedRecording, settings: &RecordingSettings) -> Self {
+    pub(crate) fn of(prepared: &PreparedRecording) -> Self {
         let directories = prepared.targets.iter().map(|target| target.path().to_owned()).collect();
-        PictureSource::new(&prepared.name, directories, settings.instrument())
+        PictureSource::new(&prepared.name, directories, &prepared.instrument)
     }
 
     /// A recording of this instrument in these directories of its own.

@@ -106,7 +106,7 @@ fn pictures_of_another_recording_are_forgotten() {
     while frames.latest(&source).is_err() {}
     let (_other, next) = recording(1);
     assert!(frames.latest(&next).is_err(), "nothing of it is there");
-    let none = Instrument { packets: None, ..detector() };
+    let none = Instrument { packets: None, shape: vec![1000], ..detector() };
     let none = Arc::new(PictureSource::new("n", Vec::new(), &none));
-    assert!(frames.latest(&none).expect_err("no pictures").contains("not pictures"));
+    assert!(frames.latest(&none).expect_err("no pictures").contains("one dimension"));
 }

@@ -12,7 +12,6 @@ use serde_json::Value;
 use super::{
     ended::{ended_how, fault_of},
     prepare::PreparedRecording,
-    settings::RecordingSettings,
 };
 
 /// Whatever the user wished to be written beside a recording, by name.
@@ -32,7 +31,7 @@ pub struct RecordingAccount {
     name: String,
     instrument: String,
     mode: Option<String>,
-    listened_at: String,
+    came_from: String,
     begun: Moment,
     ended: Moment,
     /// What did not go well.
@@ -83,7 +82,6 @@ impl RecordingAccount {
     /// It has ended just now.
     pub fn of(
         prepared: &PreparedRecording,
-        settings: &RecordingSettings,
         before: &BeforeRecording,
         outcome: &Recorded,
         recording: Status,
@@ -92,9 +90,9 @@ impl RecordingAccount {
         let directories = recording.lanes.iter().zip(ended);
         RecordingAccount {
             name: prepared.name.clone(),
-            instrument: settings.instrument().name.clone(),
-            mode: VlbiMode::of(settings.instrument()).map(|mode| mode.to_string()),
-            listened_at: format!("udp://{}", prepared.at),
+            instrument: prepared.instrument.name.clone(),
+            mode: VlbiMode::of(&prepared.instrument).map(|mode| mode.to_string()),
+            came_from: prepared.from.clone(),
             begun: before.begun,
             ended: Moment(Calendar::now().time),
             fault: fault_of(outcome),

@@ -1,10 +1,14 @@
 //! How a recording ended: what did not go well of it, and how each of its lanes ended.
 
-use nilometer_acquisition::{Ending, Outcome as Recorded, Traffic};
+use nilometer_acquisition::{Ending, Outcome as Recorded, Traffic, series::SeriesTraffic};
 use nilometer_model::Nanos;
 
-/// What did not go well of a recording of packets, if anything: losses, storage that failed, and that nothing came.
+/// What did not go well of a recording of packets or of a series of frames, if anything: losses, storage that failed, and that
+/// nothing came.
 pub fn fault_of(outcome: &Recorded) -> Option<String> {
+    if let Some(series) = &outcome.series {
+        return fault_of_series(outcome, series);
+    }
     let traffic = outcome.traffic.clone().unwrap_or_default();
     let mut faults: Vec<String> = nothing(&traffic).into_iter().map(Into::into).collect();
     let missing = traffic.tally.lost();
@@ -16,6 +20,23 @@ pub fn fault_of(outcome: &Recorded) -> Option<String> {
         faults.push(format!("{lost} of {} blocks were not stored", outcome.due));
     }
     faults.extend(traffic.fault.map(|why| format!("the network: {why}")));
+    faults.extend(early_ends(outcome, "directories", false));
+    (!faults.is_empty()).then(|| faults.join("; "))
+}
+
+fn fault_of_series(outcome: &Recorded, series: &SeriesTraffic) -> Option<String> {
+    let mut faults = Vec::new();
+    let missing = series.lost(outcome.due);
+    if series.tally.frames == 0 {
+        faults.push("no frame came".into());
+    } else if missing > 0 {
+        faults.push(format!("{missing} of {} frames did not come", outcome.due));
+    }
+    let lost = series.tally.frames.saturating_sub(outcome.stored());
+    if lost > 0 {
+        faults.push(format!("{lost} of {} frames that came were not stored", series.tally.frames));
+    }
+    faults.extend(series.fault.iter().map(|why| format!("the network: {why}")));
     faults.extend(early_ends(outcome, "directories", false));
     (!faults.is_empty()).then(|| faults.join("; "))
 }

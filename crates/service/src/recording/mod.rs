@@ -1,9 +1,12 @@
 //! One recording: what is asked for, looked up and checked; made ready to begin; and what it came to, beside it.
 
 pub(crate) mod account;
+mod addresses;
 pub mod ended;
 mod inlets;
 pub(crate) mod options;
 pub mod place;
 pub(crate) mod prepare;
+mod series;
 pub(crate) mod settings;
+mod source;

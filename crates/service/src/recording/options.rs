@@ -9,12 +9,12 @@ use std::{
 };
 
 use clap::{Args, builder::PossibleValuesParser, builder::TypedValueParser};
-use nilometer_acquisition::transport::udp::Address;
 use nilometer_model::{Bytes, Format, FrameCompression, Moment, Nanos, packets::VlbiMode};
 use nilometer_recording::Missing;
 use nilometer_storage::user_file;
 use serde::{Deserialize, Deserializer, de};
 
+use super::addresses::{ListenAddress, StreamAddress};
 use crate::error::{ServiceError, caused};
 
 /// What was asked of a recording; what was not asked is none.
@@ -24,8 +24,15 @@ use crate::error::{ServiceError, caused};
 #[derive(Debug, Clone, Default, PartialEq, Args, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RecordOptions {
-    /// A name of the catalogue (see `nilometer instrument list`), or the path of a .toml file, with `packets`
+    /// A name of the catalogue (see `nilometer instrument list`), or the path of a .toml file, with `packets`. With `--from`
+    /// it need not be named: the stream says what its frames are
     pub instrument: Option<String>,
+    /// Take frames over TCP from a detector, or from any program, that sends the DECTRIS stream (ZeroMQ, version 2 or 1)
+    /// there: tcp://HOST:PORT, several times for several connections. The next series that begins is recorded, in HDF5,
+    /// compressed as it comes; to wait for senders that connect here, use --listen tcp://*:PORT
+    #[arg(long, value_name = "ADDRESS", help_heading = "What is recorded")]
+    #[serde(deserialize_with = "one_or_many_texts")]
+    pub from: Vec<StreamAddress>,
     /// The data format as station software writes it, such as VDIF_8000-4096-16-2 or Mark5B-2048-16-2, instead of what the
     /// instrument says; no instrument is needed then
     #[arg(long, help_heading = "What is recorded")]
@@ -42,6 +49,9 @@ pub struct RecordOptions {
     /// How frames in HDF5 are compressed, instead of what the instrument says
     #[arg(long, value_name = "HOW", value_parser = compression(), help_heading = "Where it goes")]
     pub compression: Option<FrameCompression>,
+    /// Frames of an HDF5 file, or images of all channels, instead of what the instrument says [default: one file for all]
+    #[arg(long, value_name = "FRAMES", help_heading = "Where it goes")]
+    pub frames_per_file: Option<u64>,
     /// Bytes of a chunk, where there are several directories [default: 256 MiB]
     #[arg(long, value_name = "SIZE", help_heading = "Where it goes")]
     pub chunk_size: Option<Bytes>,
@@ -55,10 +65,11 @@ pub struct RecordOptions {
     #[arg(long, help_heading = "Where it goes")]
     pub name: Option<String>,
     /// Where packets come: an address of this machine, or of a group, and a port [default: `udp://127.0.0.1` and the port of
-    /// the instrument, so that only this machine is heard]
+    /// the instrument, so that only this machine is heard]. Or, for frames over TCP as with --from, where senders may
+    /// connect: tcp://ADDRESS:PORT, or tcp://*:PORT for all of this machine's
     #[arg(long, value_name = "ADDRESS", help_heading = "What is recorded")]
     #[serde(deserialize_with = "written")]
-    pub listen: Option<Address>,
+    pub listen: Option<ListenAddress>,
     /// By which interface, given as its address, the group is joined
     #[arg(long, value_name = "ADDRESS", help_heading = "What is recorded")]
     pub interface: Option<IpAddr>,
@@ -73,13 +84,13 @@ pub struct RecordOptions {
     /// End at this time in UTC
     #[arg(long, value_name = "TIME", help_heading = "When")]
     pub stop: Option<Moment>,
-    /// End so long after the first packet
+    /// End so long after the first packet, or frame
     #[arg(long, help_heading = "When")]
     pub duration: Option<Nanos>,
     /// End after so many packets, and those that came at once with the last
     #[arg(long, help_heading = "When")]
     pub packets: Option<u64>,
-    /// End when none came for so long after the last
+    /// End when none came for so long after the last [default: 60 s for a series of frames, of which the last may be lost]
     #[arg(long, help_heading = "When")]
     pub silence: Option<Nanos>,
     /// What stands in the place of frames that do not come: ones that are marked as invalid and carry the time that those
@@ -174,6 +185,23 @@ fn written<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(
     String::deserialize(deserializer)?.parse().map(Some).map_err(de::Error::custom)
 }
 
+/// A value by its text, or a list of such.
+fn one_or_many_texts<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(
+    deserializer: D,
+) -> Result<Vec<T>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged, expecting = "a text, or a list of texts")]
+    enum OneOrMany {
+        One(String),
+        Many(Vec<String>),
+    }
+    let texts = match OneOrMany::deserialize(deserializer)? {
+        OneOrMany::One(text) => vec![text],
+        OneOrMany::Many(texts) => texts,
+    };
+    texts.into_iter().map(|text| text.parse().map_err(de::Error::custom)).collect()
+}
+
 /// A directory, or a list of them.
 fn one_or_many<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<PathBuf>, D::Error> {
     #[derive(Deserialize)]
@@ -206,9 +234,11 @@ impl RecordOptions {
         RecordOptions {
             instrument: self.instrument.or(below.instrument),
             mode: self.mode.or(below.mode),
+            from: if self.from.is_empty() { below.from } else { self.from },
             to: if self.to.is_empty() { below.to } else { self.to },
             format: self.format.or(below.format),
             compression: self.compression.or(below.compression),
+            frames_per_file: self.frames_per_file.or(below.frames_per_file),
             chunk_size: self.chunk_size.or(below.chunk_size),
             keep: self.keep.or(below.keep),
             name: self.name.or(below.name),
@@ -253,6 +283,8 @@ mod tests {
     const FILE: &str = r#"
         instrument = "fila10g-4g"
         mode = "VDIF_8000-4096-16-2"
+        from = ["tcp://h:7", "tcp://h:8"]
+        frames_per_file = 9
         to = "/data"
         format = "hdf5"
         compression = "bslz4"
@@ -278,10 +310,14 @@ mod tests {
         checksums = true
         hang_after = "10 s"
     "#;
-    const OPTIONS: [&str; 50] = [
+    const OPTIONS: [&str; 54] = [
         "other",
         "--mode",
         "Mark5B-2048-16-2",
+        "--from",
+        "tcp://h:9",
+        "--frames-per-file",
+        "19",
         "--to",
         "/x",
         "--format",

@@ -2,7 +2,6 @@
 //! kernel.
 
 use std::{
-    net::SocketAddr,
     path::Path,
     sync::{Arc, atomic::AtomicBool},
 };
@@ -29,6 +28,7 @@ use super::{
     options::{AllowedSender, RecordOptions},
     place::make,
     settings::RecordingSettings,
+    source::{PacketSource, RecordedSource},
 };
 use crate::error::{OperatorLog, ServiceError, require};
 
@@ -41,14 +41,27 @@ pub struct PreparedRecording {
     pub targets: Vec<Arc<Directory>>,
     /// As it was asked for, or the instrument and a number.
     pub name: String,
-    /// Where packets are awaited: the first of the ports.
-    pub at: SocketAddr,
+    /// Where it comes from: where packets are awaited, at the first of the ports, or frames over TCP are sent.
+    pub from: String,
+    /// What is recorded: as its file says, or as a series says itself.
+    pub instrument: Instrument,
     /// How many bytes of packets may wait in the kernel at each port, as the kernel granted it.
-    pub room: Bytes,
+    pub room: Option<Bytes>,
     /// When what is recorded survives the loss of power.
     pub durability: Durability,
     /// Of the first lane.
-    layout: RawLayout,
+    pub(super) layout: RawLayout,
+}
+
+/// What a recorder is made for.
+#[derive(Debug)]
+pub(super) struct Arranged {
+    pub(super) targets: Vec<Arc<Directory>>,
+    /// Of the first lane.
+    pub(super) layout: RawLayout,
+    pub(super) clock: Clock,
+    pub(super) stop: Arc<AtomicBool>,
+    pub(super) instrument: Instrument,
 }
 
 /// How long nothing may be stored while blocks wait, before that counts as a stall.
@@ -57,7 +70,7 @@ const ALLOWANCE: Nanos = Nanos::from_millis(10);
 const YEAR_2000: u64 = 946_684_800;
 
 impl RecordingSettings {
-    /// Makes everything ready. When `stop` is set, the recording ends in order.
+    /// Makes everything ready; for a series of frames, once it begins. When `stop` is set, the recording ends in order.
     ///
     /// # Errors
     ///
@@ -68,33 +81,76 @@ impl RecordingSettings {
         stop: Arc<AtomicBool>,
         log: OperatorLog,
     ) -> Result<PreparedRecording, ServiceError> {
-        let formats = self.formats().map_err(ServiceError::AskedWrongly)?;
+        match &self.source {
+            RecordedSource::Packets(source) => self.prepare_packets(source, stop, log),
+            RecordedSource::Series(source) => self.prepare_series(source, stop, log),
+        }
+    }
+
+    /// The name of the recording of this number.
+    pub(super) fn name_of(&self, id: u64, instrument: &str) -> String {
+        self.wishes.name.clone().unwrap_or_else(|| format!("{instrument}-{id:016x}"))
+    }
+
+    fn prepare_packets(
+        &self,
+        source: &PacketSource,
+        stop: Arc<AtomicBool>,
+        log: OperatorLog,
+    ) -> Result<PreparedRecording, ServiceError> {
+        let PacketSource { instrument, packets } = source;
+        let formats = formats(source).map_err(ServiceError::AskedWrongly)?;
         let format = formats[0].as_ref();
         let described = self.described().map_err(ServiceError::asked_wrongly)?;
         let geometry = format.geometry();
-        let blocks = self.stored(geometry.frame_size());
+        let blocks = stored(source, geometry.frame_size());
         let id = run_id().0;
-        let name = self.wishes.name.clone().unwrap_or_else(|| format!("{}-{id:016x}", self.instrument.name));
-        let plan = self.checked_plan(blocks, format, &described, &name)?;
-        let listening = self.listening()?;
-        let inlets = inlets(&listening, self.packets.ports(), self.threads())?;
+        let name = self.name_of(id, &instrument.name);
+        self.check_memory(blocks, format)?;
+        let plan = self.checked_plan(blocks, &described, &name)?;
+        let listening = self.listening(source)?;
+        let inlets = inlets(&listening, packets.ports(), self.threads())?;
         let room = Bytes(inlets.iter().map(|inlet| inlet.room()).min().unwrap_or(0));
         let targets = make(described, &name)?;
-        let stream = Stream::new(self.packets.stored(), geometry, self.missing());
+        let stream = Stream::new(packets.stored(), geometry, self.missing());
         let frames_of_block = blocks.size / geometry.frame_size() as u64;
         // What its file says of the rate is better than nothing for whoever reads the recording.
-        let stream = stream.sent_as(&self.packets, &said(&self.instrument));
+        let stream = stream.sent_as(packets, &said(instrument));
         let network = self.network(formats, inlets, frames_of_block);
         let clock = Clock::start();
-        let hdf5 = Hdf5Contents::of(&self.instrument, Calendar::start_of(clock));
+        let hdf5 = Hdf5Contents::of(instrument, Calendar::start_of(clock));
         let layout = RawLayout { stream: Some(stream), hdf5, ..plan.layout(&name, id, 0) };
-        let durability = layout.durability;
-        let setup = self.setup(&targets, &layout, network, clock, stop);
         log(&format!("stored as {plan}"));
+        let arranged = Arranged { targets, layout, clock, stop, instrument: instrument.clone() };
+        let prepared = self.prepare_recorder(arranged, name, Feed::Network(network), log)?;
+        Ok(PreparedRecording { from: format!("udp://{}", listening.at), room: Some(room), ..prepared })
+    }
+
+    /// Everything that a recorder needs, and the recorder; if that can't be had, what was made is removed.
+    pub(super) fn prepare_recorder(
+        &self,
+        arranged: Arranged,
+        name: String,
+        feed: Feed,
+        log: OperatorLog,
+    ) -> Result<PreparedRecording, ServiceError> {
+        let setup = self.setup(&arranged, feed);
+        let Arranged { targets, layout, instrument, .. } = arranged;
         log(&format!("preparing {} of memory", self.buffer()));
         match setup.and_then(|setup| Recorder::prepare(setup).map_err(ServiceError::failed)) {
             Ok(recorder) => {
-                Ok(PreparedRecording { recorder, targets, name, at: listening.at, room, durability, layout })
+                let durability = layout.durability;
+                let from = String::new();
+                Ok(PreparedRecording {
+                    recorder,
+                    targets,
+                    name,
+                    from,
+                    instrument,
+                    room: None,
+                    durability,
+                    layout,
+                })
             }
             Err(error) => {
                 remove_unused(targets, &layout);
@@ -104,14 +160,14 @@ impl RecordingSettings {
     }
 
     /// What is there where the recording goes.
-    fn described(&self) -> Result<Vec<TargetDescription>, TargetError> {
+    pub(super) fn described(&self) -> Result<Vec<TargetDescription>, TargetError> {
         let described = self.wishes.to.iter().map(|path| describe_in_child(&Path::new(path).into()));
         described.collect()
     }
 
-    fn listening(&self) -> Result<Listening, ServiceError> {
+    fn listening(&self, source: &PacketSource) -> Result<Listening, ServiceError> {
         let RecordOptions { interface, allow, receive_buffer, busy_poll, .. } = &self.wishes;
-        let at = self.address()?;
+        let at = self.address_of(source)?;
         if let Some(interface) = interface {
             let hint = "leave --interface out, or --listen to a group";
             require(at.ip().is_multicast(), || {
@@ -129,23 +185,6 @@ impl RecordingSettings {
 
     fn threads(&self) -> InletThreads<'_> {
         InletThreads { each: self.wishes.receive_threads.unwrap_or(1), cpus: &self.wishes.cpus }
-    }
-
-    /// What is stored of packets whose frames have so many bytes: blocks of them, or each frame of a detector as a chunk.
-    /// The instrument was checked: those that can't be chunks are no longer here.
-    fn stored(&self, frame_size: usize) -> StoredFrames {
-        match self.instrument.recording.format {
-            Format::Hdf5 => StoredFrames { padded: false, ..StoredFrames::of(&self.instrument) },
-            _ => StoredFrames::blocks(frame_size, self.packets.stored()),
-        }
-    }
-
-    /// One for each port.
-    fn formats(&self) -> Result<Vec<Box<dyn WireFormat>>, String> {
-        let known = known(&self.instrument, &self.packets);
-        (0..self.packets.ports())
-            .map(|port| nilometer_wire::of(&self.packets, &Known { port, ..known }))
-            .collect()
     }
 
     fn network(
@@ -170,27 +209,21 @@ impl RecordingSettings {
         }
     }
 
-    fn setup(
-        &self,
-        targets: &[Arc<Directory>],
-        layout: &RawLayout,
-        network: Network,
-        clock: Clock,
-        stop: Arc<AtomicBool>,
-    ) -> Result<Setup, ServiceError> {
+    fn setup(&self, arranged: &Arranged, feed: Feed) -> Result<Setup, ServiceError> {
+        let Arranged { targets, layout, clock, stop, instrument } = arranged;
         let lane = |(lane, target): (u32, &Arc<Directory>)| {
             let layout = RawLayout { head: Head { lane, ..layout.head }, ..layout.clone() };
             (target.clone() as Arc<dyn Target>, layout)
         };
-        let encoders = self.instrument.recording.encoders.map(|count| count as usize);
+        let encoders = instrument.recording.encoders.map(|count| count as usize);
         let options = LaneOptions { reserve: Some(self.reserve()), encoders };
-        let engine = suited_engine(targets[0].as_ref(), layout.is_deep(), clock);
+        let engine = suited_engine(targets[0].as_ref(), layout.is_deep(), *clock);
         Ok(Setup {
             engine: engine.map_err(ServiceError::failed)?,
             slots: layout.spacing().slots(self.buffer()),
             lanes: lanes_of((0..).zip(targets).map(lane).collect(), options).map_err(ServiceError::failed)?,
-            feed: Feed::Network(network),
-            stop,
+            feed,
+            stop: stop.clone(),
             allowance: ALLOWANCE,
             hang_after: self.patience(),
         })
@@ -227,6 +260,22 @@ fn remove_unused(targets: Vec<Arc<Directory>>, layout: &RawLayout) {
         let path = directory.path().to_owned();
         drop(in_time(PATIENCE, path, move || drop(directory.remove_unused(&names))));
     }
+}
+
+/// What is stored of packets whose frames have so many bytes: blocks of them, or each frame of a detector as a chunk. The
+/// instrument was checked: those that can't be chunks are no longer here.
+fn stored(source: &PacketSource, frame_size: usize) -> StoredFrames {
+    match source.instrument.recording.format {
+        Format::Hdf5 => StoredFrames { padded: false, ..StoredFrames::of(&source.instrument) },
+        _ => StoredFrames::blocks(frame_size, source.packets.stored()),
+    }
+}
+
+/// One for each port.
+fn formats(source: &PacketSource) -> Result<Vec<Box<dyn WireFormat>>, String> {
+    let PacketSource { instrument, packets } = source;
+    let known = known(instrument, packets);
+    (0..packets.ports()).map(|port| nilometer_wire::of(packets, &Known { port, ..known })).collect()
 }
 
 /// Whose packets are taken.

@@ -5,24 +5,24 @@ use std::net::{Ipv4Addr, SocketAddr};
 use nilometer_acquisition::{
     LayoutOptions, PART, RecordingPlan, Retention, StoredFrames, assembly::ReorderWindow,
 };
-use nilometer_model::{Bytes, Format, Instrument, Nanos, TargetDescription, packets::Packets};
+use nilometer_model::{Bytes, Format, Instrument, Nanos, TargetDescription};
 use nilometer_recording::Missing;
-use nilometer_storage::{Calendar, user_file};
+use nilometer_storage::Calendar;
 use nilometer_wire::WireFormat;
 
 use super::{
+    addresses::ListenAddress,
     options::RecordOptions,
     place::{KEPT, check_buffer, check_name, check_place},
+    source::{PacketSource, RecordedSource},
 };
 use crate::error::{ServiceError, require};
 
-/// A recording that can be prepared, as far as that is known without a look at the storage: an instrument that comes over a
-/// network, and what was wished of its recording.
+/// A recording that can be prepared, as far as that is known without a look at the storage: what comes over a network, and
+/// what was wished of its recording.
 #[derive(Debug)]
 pub struct RecordingSettings {
-    pub(super) instrument: Instrument,
-    /// How the instrument comes over a network.
-    pub(super) packets: Packets,
+    pub(super) source: RecordedSource,
     pub(super) wishes: RecordOptions,
 }
 
@@ -39,19 +39,9 @@ impl RecordingSettings {
     ///
     /// What is asked can't be recorded.
     pub fn of(wishes: RecordOptions) -> Result<Self, ServiceError> {
-        let mut instrument = asked(&wishes)?;
-        instrument.recording.write_as(wishes.format.unwrap_or(instrument.recording.format));
-        if wishes.compression.is_some() {
-            instrument.recording.compression = wishes.compression;
-        }
-        instrument
-            .check()
-            .map_err(|why| ServiceError::AskedWrongly(format!("{}: {why}", instrument.name)))?;
+        let source = RecordedSource::of(&wishes)?;
         require(!wishes.to.is_empty(), || "no --to: name the directory that the recording goes to".into())?;
-        let name = &instrument.name;
-        let unknown = || format!("{name}: it has no `packets`: nothing says how it comes over a network");
-        let packets = instrument.packets.clone().ok_or_else(|| ServiceError::AskedWrongly(unknown()))?;
-        let settings = RecordingSettings { instrument, packets, wishes };
+        let settings = RecordingSettings { source, wishes };
         settings.check_limits()?;
         Ok(settings)
     }
@@ -82,9 +72,9 @@ impl RecordingSettings {
         &self.wishes
     }
 
-    /// What is recorded.
-    pub(crate) fn instrument(&self) -> &Instrument {
-        &self.instrument
+    /// What is recorded, as far as it is known before anything comes.
+    pub(crate) fn instrument(&self) -> Option<&Instrument> {
+        self.source.instrument()
     }
 
     /// How long storage may be silent after the last packet, before it is given up.
@@ -92,10 +82,15 @@ impl RecordingSettings {
         self.wishes.hang_after.unwrap_or(HANG_AFTER)
     }
 
-    /// Where packets are awaited.
+    /// Where packets are awaited, or frames come from.
     pub(crate) fn listens_at(&self) -> String {
-        let usual = || format!("udp://{}:{}", Ipv4Addr::LOCALHOST, self.packets.port);
-        self.wishes.listen.as_ref().map_or_else(usual, ToString::to_string)
+        match &self.source {
+            RecordedSource::Packets(source) => {
+                let usual = || format!("udp://{}:{}", Ipv4Addr::LOCALHOST, source.packets.port);
+                self.wishes.listen.as_ref().map_or_else(usual, ToString::to_string)
+            }
+            RecordedSource::Series(source) => source.text(),
+        }
     }
 
     pub(super) fn buffer(&self) -> Bytes {
@@ -116,22 +111,11 @@ impl RecordingSettings {
         self.wishes.missing.unwrap_or_default()
     }
 
-    fn check_memory(&self, blocks: StoredFrames, format: &dyn WireFormat) -> Result<(), ServiceError> {
-        let buffer = self.buffer();
-        let window = self.reorder_window().window;
-        check_buffer(buffer, Bytes(blocks.size))?;
-        let waiting = window.saturating_mul(format.geometry().packet_size() as u64);
-        let needed = Bytes(waiting.saturating_add(4 * blocks.size));
-        require(buffer >= needed, || {
-            format!("--buffer {buffer}: a window of {window} packets needs {needed}")
-        })
-    }
-
     /// Whether other readers of chunks will take them.
     fn check_chunks(&self, blocks: StoredFrames, name: &str) -> Result<(), ServiceError> {
         if blocks.format == Format::Hdf5 {
             require(self.wishes.chunk_size.is_none(), || {
-                "--chunk-size: files of HDF5 have the frames_per_file of the instrument, leave it out".into()
+                "--chunk-size: files of HDF5 have --frames-per-file, leave it out".into()
             })?;
             return require(self.wishes.keep.is_none() || self.wishes.to.len() == 1, || {
                 "--keep: in HDF5 the latest can be kept in one directory only, name one --to".into()
@@ -191,16 +175,30 @@ impl RecordingSettings {
         self.wishes.chunk_size.unwrap_or(Bytes(PART))
     }
 
-    /// How frames that are stored as these blocks are laid out on the described directories, where everything fits: the
-    /// buffer holds what has to wait, and each directory the smallest part of the recording.
-    pub(super) fn checked_plan(
+    /// Whether the buffer holds the packets that wait for others.
+    pub(super) fn check_memory(
         &self,
         blocks: StoredFrames,
         format: &dyn WireFormat,
+    ) -> Result<(), ServiceError> {
+        let buffer = self.buffer();
+        let window = self.reorder_window().window;
+        check_buffer(buffer, Bytes(blocks.size))?;
+        let waiting = window.saturating_mul(format.geometry().packet_size() as u64);
+        let needed = Bytes(waiting.saturating_add(4 * blocks.size));
+        require(buffer >= needed, || {
+            format!("--buffer {buffer}: a window of {window} packets needs {needed}")
+        })
+    }
+
+    /// How frames that are stored as these blocks are laid out on the described directories, where each directory has room
+    /// for the smallest part of the recording.
+    pub(super) fn checked_plan(
+        &self,
+        blocks: StoredFrames,
         described: &[TargetDescription],
         name: &str,
     ) -> Result<RecordingPlan, ServiceError> {
-        self.check_memory(blocks, format)?;
         self.check_chunks(blocks, name)?;
         self.check_kept(blocks)?;
         let plan = RecordingPlan::of(blocks, described, &self.layout_options());
@@ -215,28 +213,29 @@ impl RecordingSettings {
         Ok(plan)
     }
 
-    /// Where packets are awaited, looked up.
-    pub(crate) fn address(&self) -> Result<SocketAddr, ServiceError> {
+    /// Where packets of this instrument are awaited, looked up.
+    pub(super) fn address_of(&self, source: &PacketSource) -> Result<SocketAddr, ServiceError> {
         match &self.wishes.listen {
-            Some(address) => address.resolve().map_err(ServiceError::asked_wrongly),
-            None => Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, self.packets.port))),
+            Some(ListenAddress::Packets(address)) => address.resolve().map_err(ServiceError::asked_wrongly),
+            _ => Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, source.packets.port))),
         }
+    }
+
+    /// Where packets are awaited, looked up; none if frames come over TCP.
+    pub(crate) fn address(&self) -> Result<Option<SocketAddr>, ServiceError> {
+        match &self.source {
+            RecordedSource::Packets(source) => self.address_of(source).map(Some),
+            RecordedSource::Series(_) => Ok(None),
+        }
+    }
+
+    /// Whether frames come over TCP.
+    pub(crate) fn is_series(&self) -> bool {
+        matches!(self.source, RecordedSource::Series(_))
     }
 }
 
 /// What is to stay free on each storage.
 pub(crate) fn reserve_of(wishes: &RecordOptions) -> Bytes {
     wishes.reserve.unwrap_or(RESERVE)
-}
-
-/// The instrument that is named, as its mode changes it.
-fn asked(wishes: &RecordOptions) -> Result<Instrument, ServiceError> {
-    let named = wishes.instrument.as_deref().map(user_file::instrument).transpose();
-    let named = named.map_err(ServiceError::asked_wrongly)?;
-    let nothing = "no instrument: name one of the catalogue, or a .toml file, or its --mode";
-    let instrument = match &wishes.mode {
-        Some(mode) => mode.instrument(named.as_ref()),
-        None => named.ok_or_else(|| nothing.into()),
-    };
-    instrument.map_err(ServiceError::AskedWrongly)
 }

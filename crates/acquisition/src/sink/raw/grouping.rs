@@ -157,7 +157,7 @@ mod tests {
     fn frame(number: u64) -> Frame {
         let mut data = Buffer::alone(100);
         data.fill(number as u8);
-        Frame { number, due: Nanos(number), arrived: Nanos(number), data, packed: None, encoded: None }
+        Frame::new(number, Nanos(number), Nanos(number), data)
     }
 
     fn begin(number: u64) -> FileOffset {

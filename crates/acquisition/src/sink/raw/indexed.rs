@@ -349,8 +349,9 @@ impl IndexedFile {
         let IndexState::Open(file) = &mut self.state else { return };
         self.length = self.length.max(number + 1);
         let encoded = frame.encoded.as_deref();
-        let bytes = encoded.map_or(*length, |encoded| encoded.length);
-        let unfiltered = encoded.is_none_or(|encoded| encoded.encoding == Encoding::Raw);
+        let stored_as = frame.stored_as();
+        let bytes = stored_as.map_or(*length, |stored_as| stored_as.length);
+        let unfiltered = stored_as.is_none_or(|stored_as| stored_as.encoding == Encoding::Raw);
         file.insert(StoredChunk { dataset: 0, frame: number, offset: begin.offset, bytes, unfiltered });
         let missing = missing(frame);
         for (column, kind) in &self.columns {

@@ -8,7 +8,10 @@ use nilometer_storage::{
 };
 
 use super::FileOffset;
-use crate::{Frame, sink::Hdf5Contents};
+use crate::{
+    Frame,
+    sink::{Hdf5Contents, StoredAs},
+};
 use nilometer_recording::{
     Packed, Stream,
     instrument::Origin,
@@ -234,10 +237,10 @@ impl RawLayout {
     pub(super) fn extent(&self, begin: FileOffset, frame: &Frame, written: u32) -> FrameExtent {
         let FileOffset { file, offset } = begin;
         let size = frame.packed.as_deref().map_or(self.whole(), |packed| packed.length);
-        let encoding = frame.encoded.as_ref().map_or(Encoding::Raw, |encoded| encoded.encoding);
         // What is written behind a frame up to the next one is not of it.
-        let encoded = frame.encoded.as_ref().map_or(written, |encoded| encoded.length);
-        let length = if encoding == Encoding::Raw { size } else { encoded };
+        let own = StoredAs { encoding: Encoding::Raw, length: written };
+        let StoredAs { encoding, length } = frame.stored_as().unwrap_or(own);
+        let length = if encoding == Encoding::Raw { size } else { length };
         FrameExtent { file, offset, length, encoding, size }
     }
 

@@ -43,7 +43,7 @@ use std::collections::VecDeque;
 use nilometer_model::Nanos;
 use nilometer_storage::{Arena, Buffer, Completion, Errno, InFlightTable, OpKind, Operation, Wait};
 
-use super::{RingNeeds, Sink, Stored};
+use super::{RingNeeds, Sink, Stored, StoredAs};
 use crate::Frame;
 use checkpoint::{Undurable, Unlogged};
 use chunks::Chunks;
@@ -57,7 +57,7 @@ pub use layout::{Durability, FILE_SLOTS, RawLayout, Spacing, Streamer};
 use log::Log;
 use nilometer_recording::{
     Due, Packed,
-    journal::{Encoding, Entry, RECORD, origin_entries, stream_entries},
+    journal::{Entry, RECORD, origin_entries, stream_entries},
 };
 pub use numbering::Numbering;
 use placement::{LastFile, Placement};
@@ -128,6 +128,8 @@ enum Carried {
         due: Nanos,
         arrived: Nanos,
         packed: Option<Box<Packed>>,
+        /// What is in its slot, if it came encoded.
+        came_as: Option<StoredAs>,
         /// Its slot, where something else is written in its place.
         slot: Option<EncodedSlot>,
     },
@@ -140,8 +142,7 @@ enum Carried {
 struct EncodedSlot {
     data: Buffer,
     /// What that is, and how many bytes of it are of the frame.
-    encoding: Encoding,
-    length: u32,
+    stored_as: StoredAs,
     /// When it was encoded.
     finished: Nanos,
 }

@@ -39,16 +39,16 @@ impl RawFiles {
         let length = operation.length;
         let whole = moved.and_then(|moved| if moved == length { Ok(()) } else { Err(Errno::EIO) });
         match frames {
-            Carried::One { number, due, arrived, packed, slot } => {
+            Carried::One { number, due, arrived, packed, came_as, slot } => {
                 // The operation's buffer is the slot itself, or what was written in place of its bytes.
                 let (data, encoded) = match slot {
-                    Some(EncodedSlot { data, encoding, length, finished }) => (
-                        data,
-                        Some(Box::new(Encoded { bytes: operation.buffer, length, encoding, finished })),
-                    ),
+                    Some(EncodedSlot { data, stored_as, finished }) => {
+                        let encoded = Encoded { bytes: operation.buffer, stored_as, finished };
+                        (data, Some(Box::new(encoded)))
+                    }
                     None => (operation.buffer, None),
                 };
-                let frame = Frame { number, due, arrived, data, packed, encoded };
+                let frame = Frame { number, due, arrived, data, packed, encoded, came_as };
                 self.landed(begin, frame, length, whole.is_ok());
             }
             Carried::Group(frames) => self.group_landed(begin, frames, operation.buffer, whole.is_ok()),

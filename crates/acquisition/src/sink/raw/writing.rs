@@ -6,7 +6,10 @@ use nilometer_storage::Operation;
 use super::{
     Carried, EncodedSlot, FileOffset, FrameGroup, FrameWrite, RawFiles, file_steps::FileStep, layout::THROUGH,
 };
-use crate::{Frame, sink::Encoded};
+use crate::{
+    Frame,
+    sink::{Encoded, StoredAs},
+};
 
 impl RawFiles {
     /// The next write of frames, if one may be issued now.
@@ -62,19 +65,23 @@ impl RawFiles {
         if through && !self.opens_through(file) || !through && self.grouping.is_some() {
             return None;
         }
-        let Frame { number, due, arrived, data, packed, encoded } = self.waiting.take()?;
-        let (buffer, length, slot) = match encoded.map(|encoded| *encoded) {
-            Some(Encoded { mut bytes, length, encoding, finished }) => {
-                let padded = self.layout.padded(length, &mut bytes);
-                (bytes, padded, Some(EncodedSlot { data, encoding, length, finished }))
+        let Frame { number, due, arrived, mut data, packed, encoded, came_as } = self.waiting.take()?;
+        let (buffer, length, slot) = match (encoded.map(|encoded| *encoded), came_as) {
+            (Some(Encoded { mut bytes, stored_as, finished }), _) => {
+                let padded = self.layout.padded(stored_as.length, &mut bytes);
+                (bytes, padded, Some(EncodedSlot { data, stored_as, finished }))
             }
-            None => (data, written, None),
+            (None, Some(StoredAs { length, .. })) => {
+                let padded = self.layout.padded(length, &mut data);
+                (data, padded, None)
+            }
+            (None, None) => (data, written, None),
         };
         let room = self.index.as_mut().and_then(|index| index.allocate(file, number, length));
         let offset = room.unwrap_or_else(|| self.placement.offset(file, issued, number));
         let begin = FileOffset { file, offset };
         let file_slot = if through { THROUGH } else { self.placement.slot(file) };
-        let frames = Carried::One { number, due, arrived, packed, slot };
+        let frames = Carried::One { number, due, arrived, packed, came_as, slot };
         let tag = self.in_flight.insert(FrameWrite { begin, frames });
         self.put(begin, written);
         Some((Operation::write(file_slot, begin.offset, length, buffer).tagged(tag), due))

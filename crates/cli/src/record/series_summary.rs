@@ -1,0 +1,105 @@
+//! What became of a series of frames, in words.
+
+use std::sync::Arc;
+
+use nilometer_acquisition::{
+    Outcome as Recorded, Status,
+    series::{SeriesEnding, SeriesRefusal, SeriesTraffic},
+};
+use nilometer_model::Bytes;
+use nilometer_storage::target::Directory;
+
+use super::summary::recorded;
+use crate::recorded::{lanes, stalls};
+
+/// What became of the frames, a line each.
+pub(super) fn series_summary(
+    outcome: &Recorded,
+    series: &SeriesTraffic,
+    status: &Status,
+    targets: &[Arc<Directory>],
+) -> String {
+    let SeriesTraffic { tally, .. } = series;
+    let rate = series.mean_rate().map_or_else(String::new, |rate| format!(", {rate}"));
+    let books = outcome.books;
+    let longest = outcome.lanes.iter().flatten().map(|lane| lane.totals.longest).max().unwrap_or_default();
+    let mut lines = vec![
+        format!("received    {} frames, {}{rate}", tally.frames, Bytes(tally.bytes)),
+        format!("series      {}", series_line(series)),
+        recorded(status),
+        format!("missing     {}", missing(series, outcome.due)),
+        format!("discarded   {}", discarded(series)),
+        format!("write       worst latency {longest}, from a whole frame until it is acknowledged"),
+        format!("stalls      {}", stalls(&outcome.chronicle)),
+        format!("buffer      {} of {} frames in use at the most", books.high, books.slots),
+    ];
+    lines.extend(lanes(outcome, targets, "frames"));
+    lines.join("\n") + "\n"
+}
+
+/// How many frames it has, and how it ended.
+fn series_line(series: &SeriesTraffic) -> String {
+    let announced = series.frames.unwrap_or(0);
+    let ended = match series.ending {
+        Some(SeriesEnding::Complete) => "complete",
+        Some(SeriesEnding::Silent) if series.tally.ends > 0 => "ended by its sender before all came",
+        Some(SeriesEnding::Silent) => "given up, as nothing more came",
+        Some(SeriesEnding::Stopped) => "ended here",
+        Some(SeriesEnding::NoSeries) | None => "not begun",
+    };
+    let connections = match series.counted.ended {
+        0 => String::new(),
+        many => format!("; connections ended {many} times"),
+    };
+    format!("{announced} frames announced, {ended}{connections}")
+}
+
+/// Which frames should be there and are not.
+fn missing(series: &SeriesTraffic, due: u64) -> String {
+    let missing = series.lost(due);
+    if missing == 0 {
+        return "none".into();
+    }
+    let share = missing as f64 / due.max(1) as f64 * 100.0;
+    let no_room = match series.tally.refused(SeriesRefusal::NoRoom) {
+        0 => String::new(),
+        many => format!(", {many} of which found no room"),
+    };
+    let behind = missing.saturating_sub(series.missing);
+    let behind = if behind > 0 { format!("; {behind} behind the last that came") } else { String::new() };
+    format!("{missing} frames, {share:.4} %{no_room}{behind}")
+}
+
+/// What came and is not recorded.
+fn discarded(series: &SeriesTraffic) -> String {
+    let counted = SeriesRefusal::ALL.into_iter().filter(|why| *why != SeriesRefusal::NoRoom);
+    let counted = counted.map(|why| (series.tally.refused(why), why.name()));
+    let links = [(series.counted.too_large, "beyond the limits"), (series.counted.cut_off, "cut off")];
+    let all: Vec<_> = counted
+        .chain(links)
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect();
+    let Some(fault) = series.tally.fault.as_ref().filter(|_| !all.is_empty()) else {
+        return if all.is_empty() {
+            "none".into()
+        } else {
+            format!("frames or messages: {}", all.join(", "))
+        };
+    };
+    format!("frames or messages: {}; the last: {fault}", all.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_said_with_what_is_known_of_it() {
+        let mut series = SeriesTraffic { frames: Some(100), missing: 4, ..SeriesTraffic::default() };
+        series.tally.frames = 90;
+        assert_eq!(missing(&series, 100), "10 frames, 10.0000 %; 6 behind the last that came");
+        assert_eq!((missing(&series, 90), discarded(&series)), ("none".into(), "none".into()));
+        assert_eq!(series_line(&series), "100 frames announced, not begun");
+    }
+}

@@ -1,0 +1,165 @@
+//! A series of frames made ready to be recorded: that is when it begins, as only then it is known what its frames are.
+//!
+//! ```text
+//! place checked -> sockets -> start of a series -> description, layout, lanes, memory -> its images are received
+//! ```
+
+use std::sync::{Arc, atomic::AtomicBool};
+
+use nilometer_acquisition::{
+    Feed, SeriesFeed, StoredFrames,
+    series::{DescribedSeries, SeriesReceiver, SeriesStorage},
+    sink::{Hdf5Contents, RawLayout},
+    transport::zeromq::{MessageLimits, PullSocket},
+};
+use nilometer_model::{
+    Bytes, CbfHeader, DataKind, Format, Frequency, Instrument, PixelType, Readers, RecordingLayout, Storing,
+};
+use nilometer_storage::{Calendar, Clock, target::run_id};
+use nilometer_wire::series::ElementType;
+
+use super::{
+    place::{check_buffer, check_place, make},
+    prepare::{Arranged, PreparedRecording},
+    settings::RecordingSettings,
+    source::{SeriesSource, until},
+};
+use crate::error::{OperatorLog, ServiceError};
+
+impl RecordingSettings {
+    /// Waits for a series, and makes everything ready for it.
+    pub(super) fn prepare_series(
+        &self,
+        source: &SeriesSource,
+        stop: Arc<AtomicBool>,
+        log: OperatorLog,
+    ) -> Result<PreparedRecording, ServiceError> {
+        let id = run_id().0;
+        let name = self.name_of(id, source.name());
+        // What can be refused is, before anybody waits.
+        for description in self.described().map_err(ServiceError::asked_wrongly)? {
+            check_place(&description, &name, self.reserve(), "frame", Bytes(1))?;
+        }
+        let clock = Clock::start();
+        let mut receiver = self.receiver(source)?;
+        log(&format!("waiting for a series from {}", source.text()));
+        let series = receiver.await_start(clock, &stop, source.name()).map_err(ServiceError::failed)?;
+        let Some(series) = series else {
+            return Err(ServiceError::Failed("stopped before a series began: nothing was recorded".into()));
+        };
+        log(&began(&series));
+        let instrument = source.instrument_of(&series);
+        instrument.check().map_err(|why| ServiceError::Failed(format!("the series: {why}")))?;
+        let contents = Hdf5Contents::of_series(&series, source.compression, Calendar::start_of(clock));
+        let contents = contents.ok_or_else(|| {
+            ServiceError::Failed(format!("frames of {} can't be stored", series.start.element.name()))
+        })?;
+        let storage = SeriesStorage { frame_size: contents.frame_size, encoding: contents.encoding() };
+        check_buffer(self.buffer(), Bytes(storage.slot_size() as u64))?;
+        let described = self.described().map_err(ServiceError::asked_wrongly)?;
+        let together = series.start.channels.len() as u64;
+        let frames = StoredFrames { together, ..StoredFrames::of(&instrument) };
+        let plan = self.checked_plan(frames, &described, &name)?;
+        let targets = make(described, &name)?;
+        let layout = RawLayout { hdf5: Some(contents), ..plan.layout(&name, id, 0) };
+        log(&format!("stored as {plan}"));
+        let feed = Feed::Series(SeriesFeed { receiver: Box::new(receiver), storage });
+        let arranged = Arranged { targets, layout, clock, stop, instrument };
+        let prepared = self.prepare_recorder(arranged, name, feed, log)?;
+        Ok(PreparedRecording { from: source.text(), ..prepared })
+    }
+
+    fn receiver(&self, source: &SeriesSource) -> Result<SeriesReceiver, ServiceError> {
+        let opened = PullSocket::open(&source.endpoints()?, MessageLimits::default());
+        let socket = opened.map_err(|error| {
+            ServiceError::AskedWrongly(format!(
+                "can't listen at {error}: name an address of this machine and a free port"
+            ))
+        })?;
+        Ok(SeriesReceiver::new(socket, until(&self.wishes)))
+    }
+}
+
+impl SeriesSource {
+    /// The instrument that sends a series: what is known of it, as the series says that its frames are.
+    fn instrument_of(&self, series: &DescribedSeries) -> Instrument {
+        let start = &series.start;
+        let rate = series.description.frame_time.filter(|time| *time > 0.0).map(|time| 1.0 / time);
+        let known = self.instrument.clone().unwrap_or_else(|| unknown(self.name()));
+        let recording = RecordingLayout {
+            format: Format::Hdf5,
+            storing: if self.frames_per_file.is_some() { Storing::Files } else { Storing::Growing },
+            compression: Some(self.compression),
+            // Whole images.
+            frames_per_file: self
+                .frames_per_file
+                .map(|images| images.saturating_mul(start.channels.len() as u64)),
+            ..known.recording
+        };
+        Instrument {
+            shape: start.shape.clone(),
+            pixel: pixel_type(start.element),
+            frame_rate: rate.map_or(known.frame_rate, Frequency),
+            streams: 1,
+            burst: None,
+            recording,
+            compressed: false,
+            published: None,
+            packets: None,
+            ..known
+        }
+    }
+}
+
+/// One of which nothing is known but its name.
+fn unknown(name: &str) -> Instrument {
+    Instrument {
+        name: name.into(),
+        title: String::new(),
+        source: "the stream itself".into(),
+        assumed: Vec::new(),
+        shape: Vec::new(),
+        pixel: PixelType::Uint8,
+        frame_rate: Frequency(1.0),
+        streams: 1,
+        burst: None,
+        recording: RecordingLayout::default(),
+        cbf: CbfHeader::default(),
+        data: DataKind::Incompressible.into(),
+        readers: Readers::default(),
+        compressed: false,
+        published: None,
+        packets: None,
+    }
+}
+
+/// What begins, in a line.
+fn began(series: &DescribedSeries) -> String {
+    let start = &series.start;
+    let sides: Vec<_> = start.shape.iter().rev().map(ToString::to_string).collect();
+    let channels = match start.channels.len() {
+        1 => String::new(),
+        many => format!(" in {many} channels"),
+    };
+    let name = start.series.number;
+    let images = start.images;
+    let shape = sides.join(" x ");
+    let element = start.element.name();
+    format!("series {name} begins: {images} images of {shape} pixels of {element}{channels}")
+}
+
+/// The same type in an instrument.
+fn pixel_type(element: ElementType) -> PixelType {
+    match element {
+        ElementType::Uint8 => PixelType::Uint8,
+        ElementType::Uint16 => PixelType::Uint16,
+        ElementType::Uint32 => PixelType::Uint32,
+        ElementType::Uint64 => PixelType::Uint64,
+        ElementType::Int8 => PixelType::Int8,
+        ElementType::Int16 => PixelType::Int16,
+        ElementType::Int32 => PixelType::Int32,
+        ElementType::Int64 => PixelType::Int64,
+        ElementType::Float32 => PixelType::Float32,
+        ElementType::Float64 => PixelType::Float64,
+    }
+}

@@ -1,0 +1,196 @@
+//! What is recorded: an instrument whose packets come over a network, or a series of frames over TCP.
+
+use nilometer_acquisition::{series::SeriesUntil, transport::zeromq::ZmqEndpoint};
+use nilometer_model::{Format, FrameCompression, Instrument, Storing, packets::Packets};
+use nilometer_storage::user_file;
+
+use super::{
+    addresses::{ListenAddress, StreamAddress},
+    options::RecordOptions,
+};
+use crate::error::{ServiceError, require};
+
+/// See the module.
+#[derive(Debug)]
+pub(super) enum RecordedSource {
+    Packets(Box<PacketSource>),
+    Series(Box<SeriesSource>),
+}
+
+/// An instrument that comes as packets.
+#[derive(Debug)]
+pub(super) struct PacketSource {
+    pub(super) instrument: Instrument,
+    /// How it comes over a network.
+    pub(super) packets: Packets,
+}
+
+/// A detector, or any program, that sends frames.
+#[derive(Debug)]
+pub(super) struct SeriesSource {
+    /// What is known of it beside what it says itself.
+    pub(super) instrument: Option<Instrument>,
+    /// How its frames are compressed in the recording.
+    pub(super) compression: FrameCompression,
+    pub(super) frames_per_file: Option<u64>,
+    /// All its connections: one at least.
+    ends: Vec<SeriesEnd>,
+}
+
+/// One end of its connections.
+#[derive(Debug)]
+enum SeriesEnd {
+    Connect(StreamAddress),
+    Bind(StreamAddress),
+}
+
+impl RecordedSource {
+    /// What is named, as it was asked for.
+    pub(super) fn of(wishes: &RecordOptions) -> Result<Self, ServiceError> {
+        let ends = SeriesEnd::all(wishes);
+        if !ends.is_empty() {
+            return SeriesSource::of(wishes, ends).map(Box::new).map(RecordedSource::Series);
+        }
+        let mut instrument = asked(wishes)?;
+        instrument.recording.write_as(wishes.format.unwrap_or(instrument.recording.format));
+        if wishes.compression.is_some() {
+            instrument.recording.compression = wishes.compression;
+        }
+        if let Some(frames) = wishes.frames_per_file {
+            require(instrument.recording.format == Format::Hdf5, || {
+                format!("--frames-per-file {frames}: only of HDF5; write --format hdf5, or leave it out")
+            })?;
+            instrument.recording.store(Storing::Files);
+            instrument.recording.frames_per_file = Some(frames);
+        }
+        instrument
+            .check()
+            .map_err(|why| ServiceError::AskedWrongly(format!("{}: {why}", instrument.name)))?;
+        let Some(packets) = instrument.packets.clone() else {
+            return Err(ServiceError::AskedWrongly(format!(
+                "{}: it has no `packets`: nothing says how it comes over a network; if it sends its frames over TCP, say \
+                 where with --from tcp://HOST:PORT",
+                instrument.name
+            )));
+        };
+        Ok(RecordedSource::Packets(Box::new(PacketSource { instrument, packets })))
+    }
+
+    /// As far as it is known before anything comes.
+    pub(super) fn instrument(&self) -> Option<&Instrument> {
+        match self {
+            RecordedSource::Packets(source) => Some(&source.instrument),
+            RecordedSource::Series(source) => source.instrument.as_ref(),
+        }
+    }
+}
+
+impl SeriesEnd {
+    fn all(wishes: &RecordOptions) -> Vec<Self> {
+        let connected = wishes.from.iter().cloned().map(SeriesEnd::Connect);
+        let bound = wishes.listen.iter().filter_map(|listen| match listen {
+            ListenAddress::Frames(address) => Some(SeriesEnd::Bind(address.clone())),
+            ListenAddress::Packets(_) => None,
+        });
+        connected.chain(bound).collect()
+    }
+
+    fn resolved(&self) -> std::io::Result<ZmqEndpoint> {
+        match self {
+            SeriesEnd::Connect(address) => ZmqEndpoint::connect(address.text()),
+            SeriesEnd::Bind(address) => ZmqEndpoint::bind(address.text()),
+        }
+    }
+
+    fn text(&self) -> &str {
+        let (SeriesEnd::Connect(address) | SeriesEnd::Bind(address)) = self;
+        address.text()
+    }
+}
+
+impl SeriesSource {
+    fn of(wishes: &RecordOptions, ends: Vec<SeriesEnd>) -> Result<Self, ServiceError> {
+        if let Some(option) = of_packets(wishes) {
+            return Err(ServiceError::AskedWrongly(format!(
+                "{option}: only for packets, and frames over TCP are recorded: leave it out"
+            )));
+        }
+        require(wishes.format != Some(Format::Raw), || {
+            "--format raw: frames that come over TCP go into HDF5, leave it out".into()
+        })?;
+        require(!wishes.checksums, || {
+            "--checksums: frames that come over TCP are stored compressed as they come, of which there is none: leave it out"
+                .into()
+        })?;
+        require(wishes.frames_per_file != Some(0), || "--frames-per-file 0: write at least 1".into())?;
+        let instrument = named(wishes)?;
+        let of_instrument = instrument.as_ref().map(|instrument| instrument.recording).unwrap_or_default();
+        let compression = wishes.compression.or(of_instrument.compression);
+        let frames_per_file = wishes.frames_per_file.or(of_instrument.frames_per_file);
+        // What detectors that send so compress by.
+        let compression = compression.unwrap_or(FrameCompression::Bslz4);
+        Ok(SeriesSource { instrument, compression, frames_per_file, ends })
+    }
+
+    /// The ends of its connections, looked up.
+    pub(super) fn endpoints(&self) -> Result<Vec<ZmqEndpoint>, ServiceError> {
+        let ends = self.ends.iter().map(SeriesEnd::resolved);
+        ends.collect::<Result<_, _>>().map_err(ServiceError::asked_wrongly)
+    }
+
+    /// As they were written.
+    pub(super) fn text(&self) -> String {
+        let texts: Vec<_> = self.ends.iter().map(SeriesEnd::text).collect();
+        texts.join(", ")
+    }
+
+    /// What it is called where nobody says otherwise.
+    pub(super) fn name(&self) -> &str {
+        self.instrument.as_ref().map_or("detector", |instrument| &instrument.name)
+    }
+}
+
+/// When a series is over.
+pub(super) fn until(wishes: &RecordOptions) -> SeriesUntil {
+    let usual = SeriesUntil::default();
+    let silence = wishes.silence.unwrap_or(usual.silence);
+    let duration = wishes.duration.unwrap_or(usual.duration);
+    SeriesUntil { silence, after_end: usual.after_end.min(silence), duration, ..usual }
+}
+
+/// The first option that is given and holds for packets alone.
+fn of_packets(wishes: &RecordOptions) -> Option<&'static str> {
+    let packets = matches!(wishes.listen, Some(ListenAddress::Packets(_)));
+    let options = [
+        ("--mode", wishes.mode.is_some()),
+        ("--listen udp://", packets),
+        ("--interface", wishes.interface.is_some()),
+        ("--allow", !wishes.allow.is_empty()),
+        ("--packets", wishes.packets.is_some()),
+        ("--missing", wishes.missing.is_some()),
+        ("--window", wishes.window.is_some()),
+        ("--receive-buffer", wishes.receive_buffer.is_some()),
+        ("--busy-poll", wishes.busy_poll.is_some()),
+        ("--receive-threads", wishes.receive_threads.is_some()),
+        ("--cpus", !wishes.cpus.is_empty()),
+        ("--chunk-size", wishes.chunk_size.is_some()),
+    ];
+    options.into_iter().find(|(_, given)| *given).map(|(name, _)| name)
+}
+
+fn named(wishes: &RecordOptions) -> Result<Option<Instrument>, ServiceError> {
+    let named = wishes.instrument.as_deref().map(user_file::instrument).transpose();
+    named.map_err(ServiceError::asked_wrongly)
+}
+
+/// The instrument that is named, as its mode changes it.
+fn asked(wishes: &RecordOptions) -> Result<Instrument, ServiceError> {
+    let named = named(wishes)?;
+    let nothing = "no instrument: name one of the catalogue, or a .toml file, or its --mode; or say where frames come \
+                   from over TCP, --from tcp://HOST:PORT";
+    let instrument = match &wishes.mode {
+        Some(mode) => mode.instrument(named.as_ref()),
+        None => named.ok_or_else(|| nothing.into()),
+    };
+    instrument.map_err(ServiceError::AskedWrongly)
+}
