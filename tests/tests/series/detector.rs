@@ -1,7 +1,5 @@
 //! A detector that sends what a test wants, in the order that it wants.
 
-use std::fs;
-
 use nilometer_acquisition::transport::zeromq::{PushSocket, ZmqEndpoint};
 use nilometer_codec::{ChunkCodec, Compression, ElementSize};
 use nilometer_model::Seed;
@@ -10,7 +8,7 @@ use nilometer_wire::{
     stream2::{self, ImageChannel, MessagePiece},
 };
 
-use crate::lab::SeriesLab;
+use crate::lab::{SeriesLab, write_npy};
 
 pub(crate) const IMAGES: u64 = 64;
 const ROWS: u64 = 100;
@@ -30,13 +28,8 @@ impl Detector {
         let endpoint = ZmqEndpoint::bind("tcp://127.0.0.1:0").expect("an address");
         let push = PushSocket::open(endpoint).expect("a free port");
         let at = format!("tcp://{}", push.address().expect("it is bound"));
-        let head =
-            format!("{{'descr': '<u2', 'fortran_order': False, 'shape': ({IMAGES}, {ROWS}, {COLUMNS})}}");
-        let mut file = b"\x93NUMPY\x01\x00".to_vec();
-        file.extend((head.len() as u16 + 1).to_le_bytes());
-        file.extend(head.bytes().chain([b'\n']));
-        (0..IMAGES).for_each(|image| file.extend(pixels(image)));
-        fs::write(lab.arrays(), file).expect("space");
+        let images: Vec<u8> = (0..IMAGES).flat_map(pixels).collect();
+        write_npy(&lab.arrays(), [IMAGES, ROWS, COLUMNS], &images);
         Detector { push, at }
     }
 

@@ -4,13 +4,13 @@ use std::{
     fs,
     io::{BufRead, BufReader},
     net::TcpListener,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Child, Stdio},
     time::Duration,
 };
 
 use nilometer_recording::reader::{Recording, Trust};
-use nilometer_tests::{python, root};
+use nilometer_tests::{python, root, tool};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -37,6 +37,23 @@ impl SeriesLab {
     /// The directory of the recording.
     pub(crate) fn recording(&self) -> PathBuf {
         self.home.path().join("to/scan")
+    }
+
+    /// Compares with these images, of 16 bit.
+    pub(crate) fn found_beside(&self, images: &[u8], shape: [u64; 3]) -> Option<Found> {
+        write_npy(&self.arrays(), shape, images);
+        self.found()
+    }
+
+    /// The example in C, built without a warning. Nothing if this compiler is not here.
+    pub(crate) fn compiled(&self, compiler: &str, options: &[&str]) -> Option<PathBuf> {
+        let built = self.home.path().join("send_frames");
+        let mut command = tool(compiler)?;
+        command.args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-o"]).arg(&built);
+        command.arg(root().join("contrib/send_frames.c")).args(options);
+        let output = command.output().expect("it can be run");
+        assert!(output.status.success(), "{compiler}: {}", String::from_utf8_lossy(&output.stderr));
+        Some(built)
     }
 
     /// Numbers of the frames that are acknowledged.
@@ -130,6 +147,17 @@ impl Drop for Sender {
         self.child.kill().unwrap_or_default();
         self.child.wait().map(drop).unwrap_or_default();
     }
+}
+
+/// Images of 16 bit as a file of `NumPy`, format version 1.0.
+pub(crate) fn write_npy(path: &Path, shape: [u64; 3], images: &[u8]) {
+    let [count, rows, columns] = shape;
+    let head = format!("{{'descr': '<u2', 'fortran_order': False, 'shape': ({count}, {rows}, {columns})}}");
+    let mut file = b"\x93NUMPY\x01\x00".to_vec();
+    file.extend((head.len() as u16 + 1).to_le_bytes());
+    file.extend(head.bytes().chain([b'\n']));
+    file.extend(images);
+    fs::write(path, file).expect("space");
 }
 
 /// A port that nobody listened at a moment ago.

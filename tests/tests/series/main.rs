@@ -4,7 +4,7 @@
 mod detector;
 mod lab;
 
-use std::time::Duration;
+use std::{process::Command, time::Duration};
 
 use nilometer_tests::{await_some, run, start};
 use nilometer_wire::series::{MetadataField, MetadataValue};
@@ -63,6 +63,30 @@ fn a_recorder_that_listens_takes_a_sender_that_connects() {
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let Some(found) = lab.found() else { return };
     assert_eq!(found.numbers("right").len(), 10, "{found:?}");
+}
+
+#[test]
+fn the_example_in_c_is_recorded_and_can_be_built_for_windows() {
+    let lab = SeriesLab::new();
+    let built = lab.compiled("cc", &["-D_GNU_SOURCE"]).expect("a compiler builds the tests too");
+    let port = lab::free_port();
+    let at = format!("tcp://127.0.0.1:{port}");
+    let mut recorder = start(lab.home.path(), &["record", "--listen", &at, "--to", "to", "--name", "scan"]);
+    recorder.await_said("waiting for a series");
+    let sent = Command::new(built).args(["127.0.0.1", &port.to_string(), "12", "100", "120"]).status();
+    assert!(sent.expect("it can be run").success());
+    let ended = recorder.end(LIMIT);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let Some(found) = lab.found_beside(&(0..12).flat_map(of_c).collect::<Vec<u8>>(), [12, 100, 120]) else {
+        return;
+    };
+    assert_eq!(found.numbers("right").len(), 12, "{found:?}");
+    drop(lab.compiled("x86_64-w64-mingw32-gcc", &["-lws2_32"]));
+}
+
+/// An image as the example in C makes it.
+fn of_c(image: u64) -> Vec<u8> {
+    (0..12_000).flat_map(|at: u64| ((at * 7 + image + 1) as u16).to_le_bytes()).collect()
 }
 
 #[test]
