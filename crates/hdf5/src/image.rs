@@ -74,6 +74,9 @@ pub(crate) struct FileImage {
     end: Arc<AtomicU64>,
     /// What is written, or in the index, ends here.
     written: u64,
+    /// Room for all but the superblock begins here, if some of the file is there already. Until the superblock has its room,
+    /// the file is empty: the library would otherwise read one.
+    behind: u64,
     /// Room for metadata.
     arena: Range<u64>,
     /// Where the next chunk that the library asks room for is already.
@@ -111,6 +114,10 @@ impl FileImage {
     /// Room for a block of metadata. The kernel may end a write at a page when the process is killed, and half a block is
     /// none: no block that is not larger than a page lies on two.
     pub(crate) fn allocate_metadata(&mut self, bytes: u64) -> u64 {
+        if self.behind > 0 && self.end() == 0 {
+            self.set_end(self.behind);
+            return 0;
+        }
         let start = self.arena.start;
         let fits = bytes > PAGE || start % PAGE + bytes <= PAGE;
         let mut offset = if fits { start } else { start.next_multiple_of(PAGE) };
@@ -264,10 +271,9 @@ impl FileImage {
         self.end.store(end, Ordering::Relaxed);
     }
 
-    /// Room is given behind this only, but for the superblock: what is in front of it is others'.
+    /// Room is given behind this only, but for the superblock, which is asked for first: what is in front of it is others'.
     pub(crate) fn begin_behind(&mut self, begin: u64) {
-        self.arena = 0..SUPERBLOCK;
-        self.set_end(begin.max(SUPERBLOCK));
+        self.behind = begin.max(SUPERBLOCK);
     }
 
     /// The next chunk that the library asks room for, if it is there already.

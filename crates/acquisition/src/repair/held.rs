@@ -9,7 +9,8 @@ use std::{
 
 use nilometer_recording::reader::Recording;
 use rustix::{
-    fs::{self, FileType, Mode, OFlags},
+    fs::{self, FileType, FlockOperation, Mode, OFlags},
+    io::Errno,
     process::geteuid,
 };
 
@@ -54,6 +55,15 @@ impl HeldDirectories {
     pub(super) fn open(&self, path: &Path, access: OFlags) -> io::Result<File> {
         open_own(self.directory(path)?, path, access)
     }
+}
+
+/// Whether somebody records a recording, or repairs it, as far as a lock says so.
+pub(super) fn is_held(recording: &Recording) -> bool {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    (0..recording.index.heads.len()).any(|lane| {
+        let Ok(directory) = fs::open(recording.directory(lane), flags, Mode::empty()) else { return false };
+        fs::flock(&directory, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK)
+    })
 }
 
 /// The same in whichever directory.
