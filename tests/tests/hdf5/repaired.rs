@@ -82,6 +82,10 @@ fn is_mended(compression: &str) {
         fs::write(lab.file(), &recorded).expect("space");
         damage(&Damaged { path: &lab.file(), chunks: chunks.clone() });
         let damaged = fs::read(lab.file()).expect("it is there");
+        if damaged == recorded {
+            // Nothing lies behind the last frame.
+            continue;
+        }
         let verified = lab.about("verify");
         assert!(
             verified.code == Some(1) && verified.stderr.contains("`nilometer repair`"),

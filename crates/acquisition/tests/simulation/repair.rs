@@ -99,6 +99,7 @@ fn found(left: &Left, lab: &Lab) -> Vec<u64> {
             found.push(number);
         }
     }
+    found.sort_unstable();
     found
 }
 
