@@ -119,27 +119,30 @@ impl FileFrames {
     }
 }
 
-/// The frames of each file, by lane and file.
-pub(super) fn by_file(recording: &Recording) -> Result<BTreeMap<(usize, u64), FileFrames>, RepairError> {
+/// Files by lane and file.
+type Files = BTreeMap<(usize, u64), FileFrames>;
+
+/// Takes in a record of a lane, if it is of a frame that counts.
+fn take(recording: &Recording, lane: usize, entry: Entry, files: &mut Files) {
+    let Entry::Frame { number, extent, due, checksum } = entry else { return };
     let index = &recording.index;
-    let mut files: BTreeMap<(usize, u64), FileFrames> = BTreeMap::new();
+    let place = FrameLocation { lane, extent };
+    if !index.places(number).any(|known| known == place) {
+        return;
+    }
+    let empty = || FileFrames { frames: BTreeMap::new(), first: 0, places: 0 };
+    let file = files.entry(index.file_of(place)).or_insert_with(empty);
+    let bytes = FrameBytes::Unread;
+    file.frames.insert(number, KnownFrame { number, place, due, checksum, bytes });
+}
+
+/// The frames of each file, by lane and file.
+pub(super) fn by_file(recording: &Recording) -> Result<Files, RepairError> {
+    let index = &recording.index;
+    let mut files = Files::new();
     for lane in 0..index.heads.len() {
-        let mut take = |entry| {
-            let Entry::Frame { number, extent, due, checksum } = entry else { return };
-            let place = FrameLocation { lane, extent };
-            if !index.places(number).any(|known| known == place) {
-                return;
-            }
-            let file = files.entry(index.file_of(place)).or_insert_with(|| FileFrames {
-                frames: BTreeMap::new(),
-                first: 0,
-                places: 0,
-            });
-            let bytes = FrameBytes::Unread;
-            file.frames.insert(number, KnownFrame { number, place, due, checksum, bytes });
-        };
         recording
-            .each_entry(lane, &mut take)
+            .each_entry(lane, |entry| take(recording, lane, entry, &mut files))
             .map_err(|source| RepairError::Directory { path: recording.journal(lane), source })?;
     }
     for ((lane, _), file) in &mut files {

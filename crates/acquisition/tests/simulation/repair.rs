@@ -52,7 +52,7 @@ impl Left {
     fn repair(&self) -> Vec<RepairedFile> {
         let mut files = Vec::new();
         let repaired = repair_recording(&self.directories, RepairOptions::default(), &mut |file| {
-            files.push(file.clone())
+            files.push(file.clone());
         });
         repaired.expect("it is a recording, and nobody holds it");
         files
