@@ -41,7 +41,8 @@ pub(crate) fn run(stop: &Stop) -> anyhow::Result<Outcome> {
     let frames = only_frames();
     let contents = Hdf5Contents::of_frames(PixelType::Uint16, &SHAPE, FrameCompression::None);
     let whole = contents.context("whole bytes")?.tree;
-    let [watched, unwatched] = [true, false].map(|watched| Hdf5FileOptions { watched });
+    let [watched, unwatched] =
+        [true, false].map(|watched| Hdf5FileOptions { watched, ..Hdf5FileOptions::default() });
     let contest = Contest {
         title: "hdf5-index: a dataset of a million chunks of 16 KiB, flushed each thousand, nothing written"
             .into(),

@@ -58,7 +58,7 @@ const ENTRY: &str = "/entry";
 const LINKS_MAX: usize = 10_000;
 
 /// The name of the file over those of a recording.
-fn master_name(name: &str) -> String {
+pub(crate) fn master_name(name: &str) -> String {
     format!("{name}_master.h5")
 }
 
@@ -67,7 +67,7 @@ fn master_name(name: &str) -> String {
 ///
 /// # Errors
 /// If the recording can't be read, or HDF5 refuses.
-fn master_of(directories: &[PathBuf], contents: &Hdf5Contents) -> Result<Option<Vec<u8>>, MasterError> {
+pub(crate) fn master_of(directories: &[PathBuf], tree: &TreeGroup) -> Result<Option<Vec<u8>>, MasterError> {
     let recording = Recording::open(directories, Trust::Acknowledged)?;
     let storing = recording.head().storing;
     let one_file = recording.head().lanes == 1 && !storing.is_many_files();
@@ -78,8 +78,8 @@ fn master_of(directories: &[PathBuf], contents: &Hdf5Contents) -> Result<Option<
     let home = directories.first().map_or(Path::new(""), PathBuf::as_path);
     let runs = runs(&recording, home);
     let frames = recording.index.expected();
-    let tree = over(&contents.tree, "", &Whole { runs: &runs, frames });
-    let options = Hdf5FileOptions { watched: false };
+    let tree = over(tree, "", &Whole { runs: &runs, frames });
+    let options = Hdf5FileOptions { watched: false, ..Hdf5FileOptions::default() };
     let file = Hdf5File::create(&master_name(recording.name()), &tree, options)?;
     let mut closed = file.close(0, &TreeGroup::default())?;
     let mut bytes = vec![0; closed.size() as usize];
@@ -107,7 +107,7 @@ pub fn put_master(
     let file = master_name(name);
     let shown = first.path().join(&file);
     in_time(at_most, shown.clone(), move || -> Result<_, MasterError> {
-        let Some(bytes) = master_of(&paths, &contents)? else { return Ok(None) };
+        let Some(bytes) = master_of(&paths, &contents.tree)? else { return Ok(None) };
         first.put(&file, &bytes)?;
         Ok(Some(shown))
     })?

@@ -26,6 +26,7 @@ mod hdf5_master;
 mod receiver;
 mod recorder;
 mod recording_plan;
+mod repair;
 pub mod replay;
 mod reserved;
 mod ring;
@@ -46,6 +47,7 @@ pub use recorder::{
     RingStatus, SeriesFeed, Setup, Status, ring_of, suited_engine,
 };
 pub use recording_plan::{LayoutOptions, PART, RecordingPlan, Retention, StoredFrames};
+pub use repair::{RepairError, RepairOptions, RepairOutcome, RepairedFile, index_faults, repair_recording};
 pub use reserved::free_reserved;
 pub use ring::{Frame, Ring, RingCounters, RingSnapshot, Taken, WhenFull};
 pub use source::{Delivery, FillFrame, Pace, Source};

@@ -63,7 +63,7 @@ const TRIES: u32 = 40;
 const STEP: Duration = Duration::from_millis(50);
 
 /// Whether nobody records into this directory.
-fn is_let_go(directory: &OwnedFd) -> io::Result<bool> {
+pub(crate) fn is_let_go(directory: &OwnedFd) -> io::Result<bool> {
     for _ in 0..TRIES {
         match fs::flock(directory, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(true),
@@ -81,7 +81,7 @@ fn stem(journal: &Path) -> Option<String> {
 }
 
 /// Whether a lock on this machine says whether it is still made.
-fn is_of_this_machine(journal: &Path, directory: &OwnedFd) -> bool {
+pub(crate) fn is_of_this_machine(journal: &Path, directory: &OwnedFd) -> bool {
     let is_local =
         || fs::fstatfs(directory).is_ok_and(|found| OF_ONE_MACHINE.contains(&(found.f_type.cast_unsigned())));
     is_local() || boot(journal).is_some_and(|boot| BootId::now() == Some(boot))

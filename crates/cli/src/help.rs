@@ -13,11 +13,11 @@ const GROUPS: [(&str, &[&str]); 3] = [
         "Simulate an instrument, and record one",
         &["instrument", "simulate", "record", "serve", "doctor", "advise"],
     ),
-    ("Read what was recorded", &["verify", "scan", "mount", "export", "replay"]),
+    ("Read what was recorded", &["verify", "repair", "scan", "mount", "export", "replay"]),
 ];
 
 /// Three of each, from the usual to the special. Each is a command that the program takes.
-const EXAMPLES: [(&str, [&str; 3]); 18] = [
+const EXAMPLES: [(&str, [&str; 3]); 19] = [
     (
         "evaluate",
         [
@@ -110,6 +110,14 @@ const EXAMPLES: [(&str, [&str; 3]); 18] = [
             "nilometer verify /data/NAME",
             "nilometer verify /disk1/NAME /disk2/NAME",
             "nilometer verify /data/NAME --durable",
+        ],
+    ),
+    (
+        "repair",
+        [
+            "nilometer repair /data/NAME",
+            "nilometer repair /disk1/NAME /disk2/NAME",
+            "nilometer repair /data/NAME --dry-run",
         ],
     ),
     ("scan", ["nilometer scan /data", "nilometer scan /disk1 /disk2 --all", "nilometer scan /data --json"]),

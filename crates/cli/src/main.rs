@@ -24,6 +24,7 @@ mod record;
 mod recorded;
 mod recording_text;
 mod recordings;
+mod repair;
 mod replay;
 mod report;
 mod resume;
@@ -84,6 +85,7 @@ enum Command {
     Scan(scan::Scan),
     Size(size::Size),
     Verify(verify::Verify),
+    Repair(repair::Repair),
     Clean(clean::Clean),
     Generate(generate::Generate),
     Version(version::Version),
@@ -167,6 +169,7 @@ fn main() -> ExitCode {
         Command::Doctor(doctor) => code(doctor.execute()),
         Command::Advise(advise) => code(advise.execute()),
         Command::Verify(verify) => code(verify.execute()),
+        Command::Repair(verify) => code(verify.execute()),
         Command::Export(export) => code(export.execute()),
         Command::Mount(mount) => code(mount.execute()),
         Command::Replay(replay) => code(replay.execute()),

@@ -1,10 +1,11 @@
 //! `nilometer verify`: whether a recording is whole, and exactly what is not.
 
-use std::path::PathBuf;
+use std::{collections::BTreeSet, path::PathBuf};
 
 use anyhow::anyhow;
 use clap::Args;
-use nilometer_model::Bytes;
+use nilometer_acquisition::{RepairError, index_faults};
+use nilometer_model::{Bytes, Format};
 use nilometer_recording::{
     Damaged, Headers, OVERWRITTEN, Verified,
     reader::{Index, OpenError, Recording, Trust},
@@ -39,9 +40,23 @@ impl Verify {
         let verified = verify(&whole);
         let scan = Scan::of(&whole);
         let unproved = self.unproved(&whole, &verified).input()?;
+        let torn = whole.recording(|recording| torn(recording, &verified)).input()?;
         let faults = whole.recording(|recording| {
             tell::result(tell::visible(&told(recording, &verified, unproved, &scan)));
             let mut faults = faults(recording, &verified);
+            for (path, why) in &torn {
+                tell::result(tell::visible(&format!(
+                    "index       {}: {}\n",
+                    in_line(path.display()),
+                    in_line(why)
+                )));
+            }
+            faults.extend((!torn.is_empty()).then(|| {
+                format!(
+                    "readers of HDF5 do not find all in {} files: `nilometer repair` mends them",
+                    torn.len()
+                )
+            }));
             faults.extend((unproved > 0).then(|| format!("{unproved} {} may be damaged", what(recording))));
             faults
         });
@@ -67,6 +82,19 @@ impl Verify {
         let there = whole.recording(|recording| recording.index.frames.len());
         Ok((there.saturating_sub(durable.index.frames.len()) as u64).min(verified.unchecked))
     }
+}
+
+/// Files with an index that does not agree with the journals, and why; nothing of files of which frames are damaged, as
+/// nothing that is lost should be in an index.
+fn torn(recording: &Recording, verified: &Verified) -> Result<Vec<(PathBuf, String)>, RepairError> {
+    if recording.head().format != Format::Hdf5 {
+        return Ok(Vec::new());
+    }
+    let damaged: BTreeSet<PathBuf> =
+        verified.damaged.iter().map(|damaged| recording.path(damaged.place)).collect();
+    let mut faults = index_faults(recording)?;
+    faults.retain(|(path, _)| !damaged.contains(path));
+    Ok(faults)
 }
 
 /// What there is, a line each; of what is right so many frames may be damaged after all.

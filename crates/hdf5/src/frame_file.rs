@@ -4,9 +4,10 @@ use std::{collections::BTreeMap, ffi::CString};
 
 use crate::{
     FileWrite, Hdf5Error,
-    driver::{self, CHUNK_IN_PLACE, FileImage, SharedImage, while_opening},
+    driver::{self, CHUNK_IN_PLACE, SharedImage, while_opening},
     ffi::{self, H5P_DEFAULT},
     handle::{Handle, PropertyClass, checked, keep_in_group, name, number_type, properties, space},
+    image::FileImage,
     plant::{self, Planted, run_of},
     tree::{FrameColumn, FramesShape, NumberType, TreeGroup, WriteTime},
 };
@@ -16,11 +17,14 @@ use crate::{
 pub struct Hdf5FileOptions {
     /// Readers may have it open while it grows (single writer, multiple readers).
     pub watched: bool,
+    /// All but the superblock, which files begin with, gets its room behind so many bytes: what is in front of that is in
+    /// the file already.
+    pub begin: u64,
 }
 
 impl Default for Hdf5FileOptions {
     fn default() -> Self {
-        Hdf5FileOptions { watched: true }
+        Hdf5FileOptions { watched: true, begin: 0 }
     }
 }
 
@@ -67,6 +71,9 @@ impl Hdf5File {
     /// If the tree describes what HDF5 can't have.
     pub fn create(label: &str, tree: &TreeGroup, options: Hdf5FileOptions) -> Result<Self, Hdf5Error> {
         let image = SharedImage::default();
+        if options.begin > 0 {
+            driver::lock(&image).begin_behind(options.begin);
+        }
         let name = name(label)?;
         let creation = properties(PropertyClass::FileCreation)?;
         keep_in_group(&creation, tree.members.len())?;

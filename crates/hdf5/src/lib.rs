@@ -11,6 +11,7 @@ mod error;
 mod ffi;
 mod frame_file;
 mod handle;
+mod image;
 pub mod layout;
 pub mod nexus;
 mod plant;
@@ -19,7 +20,7 @@ pub mod tree;
 
 #[doc(hidden)]
 pub use declared::declared;
-pub use driver::FileWrite;
 pub use error::Hdf5Error;
 pub use frame_file::{ClosedFile, Hdf5File, Hdf5FileOptions, StoredChunk};
+pub use image::{FileWrite, SUPERBLOCK};
 pub use reading::{ChunkPlace, ReadDataset, ReadFile};

@@ -1,10 +1,12 @@
 //! What a file has beside its frames, as a description: groups, datasets, attributes, links. Pure; [`crate::Hdf5File`] makes
-//! it.
+//! it. As text (serde) a description is kept beside a file, so that the file can be made again.
+
+use serde::{Deserialize, Serialize};
 
 use std::ops::Range;
 
 /// The type of numbers in a file; all little-endian.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "their names say it")]
 pub enum NumberType {
     Uint8,
@@ -46,7 +48,7 @@ impl NumberType {
 }
 
 /// Numbers of one type, in rows.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NumberArray {
     /// What they are.
     pub element: NumberType,
@@ -93,7 +95,7 @@ impl NumberArray {
 }
 
 /// What an attribute or a dataset says.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TreeValue {
     /// UTF-8, of any length, as h5py writes text.
     Text(String),
@@ -116,7 +118,7 @@ impl From<NumberArray> for TreeValue {
 }
 
 /// When something is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 pub enum WriteTime {
     /// Before the first frame.
     #[default]
@@ -126,7 +128,7 @@ pub enum WriteTime {
 }
 
 /// A named value of a group or dataset.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TreeAttribute {
     /// Its name.
     pub name: String,
@@ -144,7 +146,7 @@ impl TreeAttribute {
 }
 
 /// A group and what is in it.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TreeGroup {
     /// Its attributes.
     pub attributes: Vec<TreeAttribute>,
@@ -153,7 +155,7 @@ pub struct TreeGroup {
 }
 
 /// A member of a group.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TreeNode {
     /// A group.
     Group(TreeGroup),
@@ -173,7 +175,7 @@ pub enum TreeNode {
 }
 
 /// A dataset.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TreeDataset {
     /// Its attributes.
     pub attributes: Vec<TreeAttribute>,
@@ -182,7 +184,7 @@ pub struct TreeDataset {
 }
 
 /// What is in a dataset.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum DatasetContent {
     /// A value.
     Value(TreeValue, WriteTime),
@@ -195,7 +197,7 @@ pub enum DatasetContent {
 }
 
 /// A dataset of frames, one chunk each.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FramesShape {
     /// The type of pixels.
     pub element: NumberType,
@@ -247,7 +249,7 @@ impl FramesShape {
 }
 
 /// A filter of HDF5 by its registered number.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FrameFilter {
     /// Its number.
     pub number: u32,
@@ -256,7 +258,7 @@ pub struct FrameFilter {
 }
 
 /// A dataset with a number for each frame, as long as that of the frames is.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FrameColumn {
     /// By which it is set.
     pub key: String,
@@ -267,7 +269,7 @@ pub struct FrameColumn {
 }
 
 /// A dataset that is made of parts of others.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VirtualDataset {
     /// The type of its elements.
     pub element: NumberType,
@@ -280,7 +282,7 @@ pub struct VirtualDataset {
 }
 
 /// A run along the first dimension that is in another file.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VirtualPart {
     /// The file, relative to the directory of this one.
     pub file: String,

@@ -5,7 +5,7 @@
 //!
 //! | kind | numbers |
 //! |---|---|
-//! | 1 head | recording, lane (low 32 bits) and lanes (high), frame size, stride, frames a file, version (6; low 32 bits), storing (next 16) and format (high 16) |
+//! | 1 head | recording, lane (low 32 bits) and lanes (high), frame size, stride, frames a file, version (7; low 32 bits), storing (next 16) and format (high 16) |
 //! | 3 durable | frames in earlier records, in files up to this number, survive the loss of power |
 //! | 4 removed | the file of this number was removed to make room, or is about to be overwritten |
 //! | 5 end | 1 if the whole recording was ended in order, how many frames it was due, and bytes of the last one, if it is a block of packets, or 0; 0 if only this lane was |
@@ -16,6 +16,7 @@
 //! | 10 checkpoint | frames in the first so many records of this journal survive the loss of power, in whichever files |
 //! | 11 boot | of the machine that records, since it was started last: its boot id (`/proc/sys/kernel/random/boot_id`), 16 bytes |
 //! | 12 frame | number, file (low 48 bits) and encoding (high 16), offset in the file that is there, when it was due (ns), CRC-32 of its decoded bytes plus 2^32, or 0 if none was made, bytes of it in the file (low 32) and decoded (high 32) |
+//! | 13 contents | in place of the numbers, 48 bytes of text: what HDF5 files have in them beside their frames, as JSON ([`contents_entries`]) |
 //!
 //! Storing is 0 for files of N frames, 1 for a growing file, 2 for one that lanes share, 3 for chunks, 4 for one that is
 //! written again and again, 5 for a file for each position of a scan, which is a chunk too. In 1, 2 and 4, which are not made of files, a "file" is a part of so many frames of the lane, which is synced as a whole; an offset is always in the file
@@ -31,13 +32,13 @@
 //! to time, and a checkpoint says up to which record: one that was written before the sync began, since the data of a frame
 //! are written before its record is.
 //!
-//! Version 4 has neither checkpoint nor boot. Versions 4 and 5 have, in place of kind 12:
+//! Versions up to 6 have no contents: files of which the index is lost can't be made again from them. Version 4 has neither checkpoint nor boot. Versions 4 and 5 have, in place of kind 12:
 //!
 //! | kind | numbers |
 //! |---|---|
 //! | 2 frame | number, file, position in the file, counted in strides, when it was due (ns), CRC-32 as in kind 12; bytes of it if it is a block of packets, or 0 |
 //!
-//! The text of an origin stands behind the head, in as many records as it takes, the last one filled up with zeroes.
+//! The texts of an origin, of a stream and of contents stand behind the head, each in as many records as it takes, the last one filled up with zeroes.
 
 mod extent;
 mod limits;
@@ -94,6 +95,8 @@ pub enum Entry {
     Origin([u8; TEXT]),
     /// A part of the text that says what packets the blocks are made of.
     Stream([u8; TEXT]),
+    /// A part of the text that says what HDF5 files have in them beside their frames.
+    Contents([u8; TEXT]),
     /// Frames in the first so many records survive the loss of power.
     Checkpoint {
         /// How many records, this one not among them.
@@ -174,6 +177,22 @@ pub fn stream_entries(stream: &str) -> Vec<Entry> {
     parts_of(stream).map(Entry::Stream).collect()
 }
 
+/// The most bytes of text that say what HDF5 files have in them.
+pub const CONTENTS_MAX: usize = 1 << 20;
+
+/// The records that say what HDF5 files have in them; none if that is longer than [`CONTENTS_MAX`].
+pub fn contents_entries(contents: &str) -> Vec<Entry> {
+    if contents.len() > CONTENTS_MAX { Vec::new() } else { parts_of(contents).map(Entry::Contents).collect() }
+}
+
+/// What a journal says that its HDF5 files have in them, if it does.
+pub fn contents_of(entries: &[Entry]) -> Option<String> {
+    let parts =
+        entries.iter().filter_map(|entry| if let Entry::Contents(text) = entry { Some(text) } else { None });
+    let text: Vec<u8> = parts.flatten().copied().take_while(|byte| *byte != 0).collect();
+    String::from_utf8(text).ok().filter(|text| !text.is_empty())
+}
+
 fn parts_of(text: &str) -> impl Iterator<Item = [u8; TEXT]> {
     text.as_bytes().chunks(TEXT).map(|bytes| {
         let mut part = [0; TEXT];
@@ -220,6 +239,7 @@ mod tests {
             Entry::Frame { number: 5, extent: head.extent(0, 0, 100), due: 77, checksum: None },
             Entry::Gap { number: 6, gap: Gap { at: 3, count: 1 << 40, filled: true } },
             Entry::Stream([254; TEXT]),
+            Entry::Contents([253; TEXT]),
             Entry::Frame { number: 6, extent: head.extent(1 << 47, 1 << 61, 99), due: 78, checksum: Some(0) },
             Entry::Durable { file: 2 },
             Entry::Removed { file: 0 },
@@ -243,7 +263,7 @@ mod tests {
     #[test]
     fn any_flipped_bit_ends_the_prefix_there() {
         let whole = journal();
-        assert_eq!(prefix(&whole).len(), 15);
+        assert_eq!(prefix(&whole).len(), 16);
         for byte in 0..whole.len() {
             let mut torn = whole.clone();
             torn[byte] ^= 0x10;

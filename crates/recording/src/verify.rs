@@ -90,7 +90,7 @@ fn compare(recording: &Recording, headers: Option<Headers>) -> Verified {
         // The frame counts if any of its copies is right; the complaint is about the first.
         let mut complaint = None;
         for place in index.places(number) {
-            let proof = Proof::of(content.as_ref(), &mut checksums, number, place);
+            let proof = FrameProof::of(content.as_ref(), &mut checksums, number, place);
             let checked = proof.and_then(|proof| proof.check(&mut frames, number, place));
             let checked = checked.and_then(|(bytes, checked)| {
                 let gaps = index.gaps.get(&number).map_or(&[][..], Vec::as_slice);
@@ -114,13 +114,17 @@ fn compare(recording: &Recording, headers: Option<Headers>) -> Verified {
 }
 
 /// What a frame is compared with.
-enum Proof<'a> {
+#[derive(Debug, Clone, Copy)]
+pub enum FrameProof<'a> {
+    /// The same frame, made again.
     Made(&'a Content),
+    /// The CRC-32 (ISO-HDLC) of its bytes.
     Checksum(u32),
+    /// Nothing: it can be read or not.
     Nothing,
 }
 
-impl<'a> Proof<'a> {
+impl<'a> FrameProof<'a> {
     fn of(
         content: Option<&'a Content>,
         checksums: &mut Checksums,
@@ -128,14 +132,17 @@ impl<'a> Proof<'a> {
         place: FrameLocation,
     ) -> Result<Self, String> {
         if let Some(content) = content {
-            return Ok(Proof::Made(content));
+            return Ok(FrameProof::Made(content));
         }
         let checksum = checksums.of(number, place).map_err(|error| format!("has no checksum: {error}"))?;
-        Ok(checksum.map_or(Proof::Nothing, Proof::Checksum))
+        Ok(checksum.map_or(FrameProof::Nothing, FrameProof::Checksum))
     }
 
-    /// The frame, and whether there was something to compare it with; or what is wrong with it.
-    fn check<'b>(
+    /// The frame, and whether there was something to compare it with.
+    ///
+    /// # Errors
+    /// What is wrong with it, in words.
+    pub fn check<'b>(
         &self,
         frames: &'b mut FrameReader<'_>,
         number: u64,
@@ -143,15 +150,15 @@ impl<'a> Proof<'a> {
     ) -> Result<(&'b [u8], bool), String> {
         let bytes = frames.at(place).map_err(|error| format!("can't be read: {error}"))?;
         match self {
-            Proof::Made(content) => match content.verify(number, bytes) {
+            FrameProof::Made(content) => match content.verify(number, bytes) {
                 Ok(()) => Ok((bytes, true)),
                 Err(page) => Err(format!("differs from byte {} on", page * 4096)),
             },
-            Proof::Checksum(checksum) if crc32fast::hash(bytes) != *checksum => {
+            FrameProof::Checksum(checksum) if crc32fast::hash(bytes) != *checksum => {
                 Err("its checksum is another".into())
             }
-            Proof::Checksum(_) => Ok((bytes, true)),
-            Proof::Nothing => Ok((bytes, false)),
+            FrameProof::Checksum(_) => Ok((bytes, true)),
+            FrameProof::Nothing => Ok((bytes, false)),
         }
     }
 }

@@ -7,6 +7,7 @@ mod followed;
 mod killed;
 mod lab;
 mod placed;
+mod repaired;
 
 use nilometer_tests::run;
 

@@ -85,6 +85,11 @@ impl Hdf5Contents {
         Self::with_tree(&described, nexus_plain(&described), compression, start)
     }
 
+    /// All that is in its files beside the frames, as text: files can be made again from it, see [`crate::repair`].
+    pub(super) fn text(&self) -> String {
+        serde_json::to_string(&*self.tree).unwrap_or_default()
+    }
+
     /// What makes chunks of frames, if they are compressed.
     pub(super) fn encoder(&self) -> Option<ChunkEncoder> {
         let Hdf5Contents { compression, element, frame_size, .. } = *self;

@@ -80,7 +80,7 @@ fn moment(seed: u64) -> Nanos {
 }
 
 /// Frames that were called durable before the crash, and are not known to be removed.
-fn promised(run: &Run) -> Vec<u64> {
+pub(crate) fn promised(run: &Run) -> Vec<u64> {
     let index = run.index(Trust::Acknowledged);
     let kept = |place: &FrameLocation| {
         run.durable[index.heads[place.lane].lane as usize].0.is_some_and(|last| place.file() <= last)

@@ -19,7 +19,7 @@ fn seeds() -> u64 {
     if std::env::var_os("NILOMETER_LONG").is_some() { 5000 } else { 100 }
 }
 
-fn labs() -> [Lab; 5] {
+pub(crate) fn labs() -> [Lab; 5] {
     let lab = Lab {
         format: Format::Hdf5,
         storing: Storing::Growing,

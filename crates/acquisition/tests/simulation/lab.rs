@@ -18,6 +18,7 @@ use nilometer_storage::{
     Arena, Buffer, Drive, Engine, OpKind, Open, Operation, ROOT, Slot, Target, Wait, Workload,
     clock::VirtualClock,
     interleave, listing,
+    process::BootId,
     testing::{Cost, Device, Simulated},
 };
 
@@ -53,6 +54,8 @@ pub(crate) struct Lab {
     pub(crate) streamer: Option<Streamer>,
     /// How long an acknowledged frame waits to be durable.
     pub(crate) checkpoint: Nanos,
+    /// In which start of which machine it is recorded, if its journals say so.
+    pub(crate) boot: Option<BootId>,
     /// What a lane knows of the numbers of chunks.
     pub(crate) numbering: fn(&Numbering) -> Numbering,
     /// Wraps each lane's engine.
@@ -81,6 +84,7 @@ impl Default for Lab {
             reserve: None,
             streamer: None,
             checkpoint: Nanos::from_millis(10_000),
+            boot: None,
             numbering: Numbering::clone,
             wrap: |engine| engine,
         }
@@ -146,7 +150,7 @@ impl Lab {
             hdf5: self.hdf5(),
             streamer: self.streamer,
             checkpoint: self.checkpoint,
-            boot: None,
+            boot: self.boot,
         }
     }
 

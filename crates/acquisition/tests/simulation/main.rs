@@ -37,6 +37,7 @@ mod packets;
 mod positions;
 mod pretending;
 mod reading;
+mod repair;
 mod room;
 mod scattered;
 mod storing;

@@ -96,7 +96,11 @@ impl Head {
                 length.map_or(Ok(()), |length| within("last length", length.into(), 1, self.frame_size))
             }
             Entry::Checkpoint { records } => within("records of a checkpoint", records, 0, NUMBER_MAX),
-            Entry::End { due: None } | Entry::Origin(_) | Entry::Stream(_) | Entry::Boot(_) => Ok(()),
+            Entry::End { due: None }
+            | Entry::Origin(_)
+            | Entry::Stream(_)
+            | Entry::Contents(_)
+            | Entry::Boot(_) => Ok(()),
         }
     }
 

@@ -261,7 +261,9 @@ impl Index {
                     self.last = self.last.or(due.and_then(|due| due.last));
                 }
                 Entry::Boot(boot) => self.boot = self.boot.or(Some(boot)),
-                Entry::Origin(_) | Entry::Stream(_) if self.lanes[lane].texts.len() < TEXTS_MAX => {
+                Entry::Origin(_) | Entry::Stream(_) | Entry::Contents(_)
+                    if self.lanes[lane].texts.len() < TEXTS_MAX =>
+                {
                     self.lanes[lane].texts.push(*entry);
                 }
                 // What counts was asked of all of them before, and the head is known.
@@ -270,7 +272,8 @@ impl Index {
                 | Entry::Checkpoint { .. }
                 | Entry::Head(_)
                 | Entry::Origin(_)
-                | Entry::Stream(_) => {}
+                | Entry::Stream(_)
+                | Entry::Contents(_) => {}
             }
             self.lanes[lane].records += 1;
         }
@@ -314,6 +317,11 @@ impl Index {
     fn read_texts(&mut self) {
         self.origin = self.lanes.iter().find_map(|lane| journal::origin_of(&lane.texts));
         self.stream = (0..self.lanes.len()).find_map(|lane| self.stream_of(lane).ok().flatten());
+    }
+
+    /// What HDF5 files of the recording have in them beside their frames, as the first lane has it that has it in full.
+    pub fn contents(&self) -> Option<String> {
+        self.lanes.iter().find_map(|lane| journal::contents_of(&lane.texts))
     }
 
     /// What packets the blocks of a lane are made of, if its journal says so in full. An error says what of that can't be.

@@ -2,7 +2,7 @@
 
 use std::{io, path::Path};
 
-use super::{Found, Index, Trust, index::Counted};
+use super::{Found, Index, Recording, Trust, index::Counted};
 use crate::{
     journal::{Entry, Head, RECORD},
     recording_file::PageCache,
@@ -54,6 +54,27 @@ fn each(
         }
     }
     Ok(())
+}
+
+impl Recording {
+    /// Hands out the records of a lane's journal that were taken, in order.
+    ///
+    /// # Errors
+    /// If it can't be read any more.
+    pub fn each_entry(&self, lane: usize, mut take: impl FnMut(Entry)) -> io::Result<()> {
+        let head = &self.index.heads[lane];
+        let journal = self.storage.open_of(&self.journal(lane), self.user(lane), PageCache::Through)?.file;
+        let mut taken = 0;
+        while taken < self.index.records(lane) {
+            let (entries, _) = read_from(&*journal, head, taken, AT_ONCE)?;
+            if entries.is_empty() {
+                break;
+            }
+            taken += entries.len() as u64;
+            entries.into_iter().for_each(&mut take);
+        }
+        Ok(())
+    }
 }
 
 /// All records of a journal with this head, which belongs to this user, behind the first so many that are whole.

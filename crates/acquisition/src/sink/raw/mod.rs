@@ -57,7 +57,7 @@ pub use layout::{Durability, FILE_SLOTS, RawLayout, Spacing, Streamer};
 use log::Log;
 use nilometer_recording::{
     Due, Packed,
-    journal::{Entry, RECORD, origin_entries, stream_entries},
+    journal::{Entry, RECORD, contents_entries, origin_entries, stream_entries},
 };
 pub use numbering::Numbering;
 use placement::{LastFile, Placement};
@@ -195,6 +195,8 @@ impl RawFiles {
         sink.program.add(origin.map(FileStep::Note));
         let stream = sink.layout.stream.iter().flat_map(|stream| stream_entries(&stream.text()));
         sink.program.add(stream.map(FileStep::Note));
+        let contents = sink.layout.hdf5.iter().flat_map(|hdf5| contents_entries(&hdf5.text()));
+        sink.program.add(contents.map(FileStep::Note));
         if sink.placement.makes_ahead() {
             sink.add_make(0);
             sink.program.add([FileStep::SyncNames]);

@@ -1,0 +1,180 @@
+//! Whether the index of a file agrees with the journal: whether readers of HDF5 find in it what the journal has.
+
+use std::{fs::File, os::unix::fs::FileExt};
+
+use nilometer_hdf5::{
+    Hdf5Error, ReadFile, SUPERBLOCK,
+    nexus::{FRAMES_PATH, RECORDER_PATH, RecorderColumn},
+    tree::{DatasetContent, TreeGroup, TreeNode, WriteTime},
+};
+use nilometer_recording::{journal::Encoding, reader::Recording};
+
+use super::{
+    held::path_of,
+    known::{FileFrames, FrameBytes, KnownFrame},
+};
+
+/// Flags of frames: see [`RecorderColumn::Flag`].
+pub(super) const WHOLE: i64 = 0;
+const ABSENT: i64 = 1;
+pub(super) const NOT_WHOLE: i64 = 2;
+
+/// Of a column with more numbers nobody would wait for the end.
+const COLUMN_MAX: u64 = 1 << 28;
+
+/// What an index is held against.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Expected<'a> {
+    pub(super) recording: &'a Recording,
+    pub(super) file: &'a FileFrames,
+    /// What else is in it, if the journal says so.
+    pub(super) tree: Option<&'a TreeGroup>,
+    /// Frames that only the file knows may be anything: the machine went down.
+    pub(super) nothing_else: bool,
+}
+
+impl Expected<'_> {
+    /// Packets of a frame that never came, as the column has room for it.
+    pub(super) fn missing(&self, number: u64) -> u64 {
+        let gaps = self.recording.index.gaps.get(&number).into_iter().flatten();
+        gaps.map(|gap| gap.count).fold(0, u64::saturating_add) & u64::from(u32::MAX)
+    }
+
+    /// What its flag is.
+    pub(super) fn flag(&self, frame: &KnownFrame) -> i64 {
+        let whole = self.missing(frame.number) == 0 && frame.bytes != FrameBytes::Unproved;
+        if whole { WHOLE } else { NOT_WHOLE }
+    }
+
+    /// Looks whether the file is as it should be.
+    ///
+    /// # Errors
+    /// Why it is not, in words.
+    pub(super) fn check(&self, file: &File) -> Result<(), String> {
+        let unreadable = |error: Hdf5Error| format!("it can't be read: {error}");
+        let read = ReadFile::open(&path_of(file)).map_err(unreadable)?;
+        let frames = self.file.frames.values();
+        if self.nothing_else
+            && frames.clone().all(|frame| frame.bytes != FrameBytes::Unread)
+            && !self.is_remade(file)
+        {
+            return Err("nothing of it was durable when the machine went down".into());
+        }
+        if let Some(tree) = self.tree {
+            is_there(&read, "", tree).map_err(unreadable)?;
+        }
+        self.check_columns(&read)?;
+        self.check_frames(&read)
+    }
+
+    /// Its objects lie behind its frames: it was repaired. Those of a file that was recorded lie in front of them. (HDF5 File
+    /// Format Specification 3.0, II.A, superblock version 3: the address of the root group's header at byte 36.)
+    fn is_remade(&self, file: &File) -> bool {
+        let mut superblock = [0; SUPERBLOCK as usize];
+        let read = file.read_exact_at(&mut superblock, 0);
+        let root = superblock[36..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+        read.is_ok() && root > self.file.begin()
+    }
+
+    fn check_frames(&self, read: &ReadFile) -> Result<(), String> {
+        let unreadable = |error: Hdf5Error| format!("its index can't be read: {error}");
+        let data = read.dataset(FRAMES_PATH).map_err(unreadable)?;
+        let length = data.dimensions().first().copied().unwrap_or(0);
+        let mut place = vec![0; data.dimensions().len()];
+        let mut chunk = |in_file: u64| {
+            place[0] = in_file;
+            data.chunk(&place).map_err(unreadable)
+        };
+        for frame in self.file.frames.values() {
+            let number = frame.number;
+            let Some(in_file) = self.file.in_file(number) else { continue };
+            let found = if in_file < length { chunk(in_file)? } else { None };
+            if matches!(frame.bytes, FrameBytes::Lost(_)) {
+                if found.is_some() {
+                    return Err(format!("it has frame {number}, which is lost"));
+                }
+                continue;
+            }
+            let found = found.ok_or_else(|| format!("its index lacks frame {number}"))?;
+            let extent = frame.place.extent;
+            // Of datasets without a filter nothing says that it was left out.
+            let decoded = extent.encoding != Encoding::Raw && found.unfiltered != 0;
+            if (found.offset, found.bytes) != (extent.offset, extent.length.into()) || decoded {
+                return Err(format!("its index has frame {number} in another place"));
+            }
+        }
+        if !self.nothing_else {
+            return Ok(());
+        }
+        for in_file in (0..length).filter(|in_file| !self.knows(*in_file)) {
+            if chunk(in_file)?.is_some() {
+                let number = self.file.first + in_file;
+                return Err(format!(
+                    "it has frame {number}, which was not acknowledged when the machine went down"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn knows(&self, in_file: u64) -> bool {
+        let known = self.file.frames.get(&(self.file.first + in_file));
+        known.is_some_and(|frame| !matches!(frame.bytes, FrameBytes::Lost(_)))
+    }
+
+    /// What the recorder says of each frame can be read, and what the journal knows of it is right.
+    fn check_columns(&self, read: &ReadFile) -> Result<(), String> {
+        for column in RecorderColumn::ALL {
+            let key = column.key();
+            let unreadable = |error: Hdf5Error| format!("`{key}` can't be read: {error}");
+            let dataset = read.dataset(&format!("{RECORDER_PATH}/{key}")).map_err(unreadable)?;
+            let length = dataset.dimensions().first().copied().unwrap_or(0);
+            if length > COLUMN_MAX {
+                return Err(format!("`{key}` has {length} numbers"));
+            }
+            let numbers = dataset.numbers().map_err(unreadable)?;
+            for frame in self.file.frames.values() {
+                let in_file = self.file.in_file(frame.number).unwrap_or(u64::MAX);
+                let said = numbers.get(usize::try_from(in_file).unwrap_or(usize::MAX)).copied();
+                if !self.is_right(column, frame, said) {
+                    return Err(format!("`{key}` says {said:?} of frame {}", frame.number));
+                }
+            }
+            let may_be = |in_file: u64, said: i64| said == ABSENT || self.knows(in_file);
+            let foreign = (0..).zip(&numbers).find(|(in_file, said)| !may_be(*in_file, **said));
+            if let (RecorderColumn::Flag, true, Some((in_file, _))) = (column, self.nothing_else, foreign) {
+                return Err(format!("it says that frame {} is there", self.file.first + in_file));
+            }
+        }
+        Ok(())
+    }
+
+    fn is_right(&self, column: RecorderColumn, frame: &KnownFrame, said: Option<i64>) -> bool {
+        let lost = matches!(frame.bytes, FrameBytes::Lost(_));
+        match (column, said) {
+            (RecorderColumn::Flag, said) if lost => said.is_none_or(|said| said == ABSENT),
+            (_, _) if lost => true,
+            (RecorderColumn::Flag, Some(NOT_WHOLE)) if frame.bytes == FrameBytes::Unread => true,
+            (RecorderColumn::Flag, said) => said == Some(self.flag(frame)),
+            (RecorderColumn::Missing, said) => said == Some(self.missing(frame.number).cast_signed()),
+            (RecorderColumn::Due, said) => said == Some(frame.due.cast_signed()),
+            (RecorderColumn::Arrived | RecorderColumn::Encoded | RecorderColumn::Durable, _) => true,
+        }
+    }
+}
+
+/// Whether all datasets are there that are there before the first frame.
+fn is_there(read: &ReadFile, path: &str, group: &TreeGroup) -> Result<(), Hdf5Error> {
+    for (name, node) in &group.members {
+        let path = format!("{path}/{name}");
+        match node {
+            TreeNode::Group(group) => is_there(read, &path, group)?,
+            TreeNode::Dataset(dataset) => match dataset.content {
+                DatasetContent::Value(_, WriteTime::Closing) => {}
+                _ => drop(read.dataset(&path)?),
+            },
+            TreeNode::HardLink(_) | TreeNode::SoftLink(_) | TreeNode::ExternalLink { .. } => {}
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,88 @@
+//! Directories that are held while files in them are repaired, as recorders hold those that they write into.
+
+use std::{
+    fs::File,
+    io,
+    os::fd::{AsRawFd, OwnedFd},
+    path::{Path, PathBuf},
+};
+
+use nilometer_recording::reader::Recording;
+use rustix::{
+    fs::{self, FileType, FlockOperation, Mode, OFlags},
+    io::Errno,
+    process::geteuid,
+};
+
+use super::{RepairError, RepairOptions};
+use crate::reserved::{is_let_go, is_of_this_machine};
+
+/// The directories of a recording, by lane.
+#[derive(Debug)]
+pub(super) struct HeldDirectories(Vec<(PathBuf, OwnedFd)>);
+
+impl HeldDirectories {
+    /// Holds those of all lanes. Who records into one, or repairs it, holds it already.
+    pub(super) fn hold(recording: &Recording, options: RepairOptions) -> Result<Self, RepairError> {
+        let mut held: Vec<(PathBuf, OwnedFd)> = Vec::new();
+        for lane in 0..recording.index.heads.len() {
+            let path = recording.directory(lane);
+            if held.iter().any(|(other, _)| other == path) {
+                continue;
+            }
+            let failed = |source: io::Error| RepairError::Directory { path: path.to_owned(), source };
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let directory = fs::open(path, flags, Mode::empty()).map_err(|errno| failed(errno.into()))?;
+            let over = recording.is_over() || options.recorder_is_down;
+            if !over && !is_of_this_machine(&recording.journal(lane), &directory) {
+                return Err(RepairError::Elsewhere { path: path.to_owned() });
+            }
+            if !is_let_go(&directory).map_err(failed)? {
+                return Err(RepairError::Recorded { path: path.to_owned() });
+            }
+            held.push((path.to_owned(), directory));
+        }
+        Ok(HeldDirectories(held))
+    }
+
+    /// A directory that is held.
+    pub(super) fn directory(&self, path: &Path) -> io::Result<&OwnedFd> {
+        let held = self.0.iter().find(|(other, _)| Some(other.as_path()) == path.parent());
+        held.map(|(_, directory)| directory).ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    /// Opens a file in one of them for reading, and for writing too: a plain one of this user's, with this name only.
+    pub(super) fn open(&self, path: &Path, access: OFlags) -> io::Result<File> {
+        open_own(self.directory(path)?, path, access)
+    }
+}
+
+/// Whether somebody records a recording, or repairs it, as far as a lock says so.
+pub(super) fn is_held(recording: &Recording) -> bool {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    (0..recording.index.heads.len()).any(|lane| {
+        let Ok(directory) = fs::open(recording.directory(lane), flags, Mode::empty()) else { return false };
+        fs::flock(&directory, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK)
+    })
+}
+
+/// The same in whichever directory.
+pub(super) fn open_own(directory: &OwnedFd, path: &Path, access: OFlags) -> io::Result<File> {
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+    let flags = access | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = fs::openat(directory, name, flags, Mode::empty())?;
+    let stat = fs::fstat(&file)?;
+    let user = stat.st_uid;
+    let why = match (FileType::from_raw_mode(stat.st_mode).is_file(), stat.st_nlink) {
+        (true, 1) if user == geteuid().as_raw() => return Ok(file.into()),
+        (true, 1) => format!("it belongs to user {user}: repair it as that user"),
+        (true, names) => format!("it has {names} names (hard links), and would change under all of them"),
+        (false, _) => "it is not a regular file".into(),
+    };
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
+}
+
+/// By which the library opens the very file that is open.
+pub(super) fn path_of(file: &File) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
+}

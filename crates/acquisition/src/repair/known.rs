@@ -1,0 +1,152 @@
+//! Frames of the files of a recording, as its journals have them, and what is known of their bytes.
+
+use std::collections::BTreeMap;
+
+use nilometer_model::Storing;
+use nilometer_recording::{
+    FrameProof,
+    instrument::Content,
+    journal::{Entry, Head},
+    reader::{FrameLocation, FrameReader, Recording},
+};
+
+use super::RepairError;
+
+/// What is known of the bytes of a frame.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum FrameBytes {
+    /// They were not looked at.
+    Unread,
+    /// They are right, or nothing can have happened to them.
+    Right,
+    /// They can be read, and the machine went down while they were not durable: nobody knows whether they are right.
+    Unproved,
+    /// They are not there, or not those of the frame: why.
+    Lost(String),
+}
+
+/// A frame that the journal of a lane has in a file.
+#[derive(Debug, Clone)]
+pub(super) struct KnownFrame {
+    pub(super) number: u64,
+    pub(super) place: FrameLocation,
+    /// When it was due, in ns.
+    pub(super) due: u64,
+    pub(super) checksum: Option<u32>,
+    pub(super) bytes: FrameBytes,
+}
+
+impl KnownFrame {
+    /// Reads it, and compares it with what it was.
+    pub(super) fn prove(
+        &mut self,
+        frames: &mut FrameReader<'_>,
+        content: Option<&Content>,
+        may_be_lost: bool,
+    ) {
+        let proof = match (content, self.checksum) {
+            (Some(content), _) => FrameProof::Made(content),
+            (None, Some(checksum)) => FrameProof::Checksum(checksum),
+            (None, None) => FrameProof::Nothing,
+        };
+        self.bytes = match proof.check(frames, self.number, self.place) {
+            Ok((_, false)) if may_be_lost => FrameBytes::Unproved,
+            Ok(_) => FrameBytes::Right,
+            Err(why) => FrameBytes::Lost(why),
+        };
+    }
+}
+
+/// The frames of one file.
+#[derive(Debug)]
+pub(super) struct FileFrames {
+    /// By number.
+    pub(super) frames: BTreeMap<u64, KnownFrame>,
+    /// The number of the frame that is the first of its datasets.
+    pub(super) first: u64,
+    /// Frames that it has places for.
+    pub(super) places: u64,
+}
+
+/// Of one file, more can't be.
+const PLACES_MAX: u64 = 1 << 32;
+
+impl FileFrames {
+    /// Which frame of the file this is; none if no file has so many.
+    pub(super) fn in_file(&self, number: u64) -> Option<u64> {
+        number.checked_sub(self.first).filter(|place| *place < PLACES_MAX)
+    }
+
+    /// Where the first of them begins in the file.
+    pub(super) fn begin(&self) -> u64 {
+        self.frames.values().map(|frame| frame.place.extent.offset).min().unwrap_or(0)
+    }
+
+    /// Any one of its frames is in this place.
+    pub(super) fn any(&self) -> Option<FrameLocation> {
+        self.frames.values().next().map(|frame| frame.place)
+    }
+
+    fn settle(&mut self, recording: &Recording, head: &Head) {
+        let lowest = self.frames.values().min_by_key(|frame| frame.place.extent.offset);
+        let of_lowest = lowest.map_or(0, |frame| frame.number);
+        self.first = match head.storing {
+            Storing::Files => of_lowest,
+            Storing::Positions => of_lowest - of_lowest % head.frames_per_file,
+            _ => 0,
+        };
+        let there = self.frames.last_key_value().map_or(0, |(last, _)| last + 1 - self.first.min(*last));
+        let index = &recording.index;
+        let due = index.due.map(|due| due.saturating_sub(self.first));
+        let full = index.expected() >= self.first.saturating_add(head.frames_per_file);
+        let places = match (head.storing, due) {
+            (Storing::Positions, Some(due)) => due.min(head.frames_per_file),
+            (Storing::Positions, None) if full => head.frames_per_file,
+            (Storing::Positions | Storing::Files, _) => 0,
+            (_, due) => due.unwrap_or(0),
+        };
+        self.places = places.max(there).min(PLACES_MAX);
+        // What has no place in the file can't be found there.
+        let first = self.first;
+        for (number, frame) in &mut self.frames {
+            let extent = frame.place.extent;
+            if number.checked_sub(first).is_none_or(|place| place >= PLACES_MAX) {
+                frame.bytes = FrameBytes::Lost("its number is none of this file's".into());
+            } else if extent.offset < nilometer_hdf5::SUPERBLOCK {
+                frame.bytes = FrameBytes::Lost("it lies where files of HDF5 begin".into());
+            }
+        }
+    }
+}
+
+/// Files by lane and file.
+type Files = BTreeMap<(usize, u64), FileFrames>;
+
+/// Takes in a record of a lane, if it is of a frame that counts.
+fn take(recording: &Recording, lane: usize, entry: Entry, files: &mut Files) {
+    let Entry::Frame { number, extent, due, checksum } = entry else { return };
+    let index = &recording.index;
+    let place = FrameLocation { lane, extent };
+    if !index.places(number).any(|known| known == place) {
+        return;
+    }
+    let empty = || FileFrames { frames: BTreeMap::new(), first: 0, places: 0 };
+    let file = files.entry(index.file_of(place)).or_insert_with(empty);
+    let bytes = FrameBytes::Unread;
+    file.frames.insert(number, KnownFrame { number, place, due, checksum, bytes });
+}
+
+/// The frames of each file, by lane and file.
+pub(super) fn by_file(recording: &Recording) -> Result<Files, RepairError> {
+    let index = &recording.index;
+    let mut files = Files::new();
+    for lane in 0..index.heads.len() {
+        recording
+            .each_entry(lane, |entry| take(recording, lane, entry, &mut files))
+            .map_err(|source| RepairError::Directory { path: recording.journal(lane), source })?;
+    }
+    for ((lane, _), file) in &mut files {
+        file.settle(recording, &index.heads[*lane]);
+    }
+    Ok(files)
+}

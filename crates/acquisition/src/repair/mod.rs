@@ -1,0 +1,357 @@
+//! The files in HDF5 of a recording made whole again, after the power was lost or somebody damaged them. Frames stay where they
+//! are: the journals know the place of each, and what else is in the files, so that all metadata can be made anew.
+//!
+//! ```text
+//! journals -> frames of each file -> does its index agree? -- yes --> not touched
+//!                                            | no
+//!                                            v
+//!                     read every frame, make the metadata anew, the superblock last
+//! ```
+//!
+//! The journals are believed, not the files. A file that is left half repaired is what it was before, and is repaired again.
+//!
+//! After a loss of power, what was durable is there. Of what was only acknowledged anything may be: it is read, and compared
+//! with its checksum, or made again if it is simulated. What can be compared with nothing is put into the file as not whole.
+
+mod agreement;
+mod held;
+mod known;
+mod remake;
+
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
+
+use nilometer_hdf5::{ReadFile, nexus::FRAMES_PATH, tree::TreeGroup};
+use nilometer_model::Format;
+use nilometer_recording::{
+    instrument::{Content, Origin},
+    reader::{OpenError, Recording, Trust},
+};
+use nilometer_storage::{new_file::NewFile, process::BootId};
+use rustix::fs::{self, AtFlags, OFlags};
+
+use crate::hdf5_master::{master_name, master_of};
+use agreement::Expected;
+use held::{HeldDirectories, is_held, open_own, path_of};
+use known::{FileFrames, FrameBytes, by_file};
+
+/// What may be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RepairOptions {
+    /// Nothing is changed: only said what would be.
+    pub dry_run: bool,
+    /// The user knows that no other machine records it any more.
+    pub recorder_is_down: bool,
+}
+
+/// Why nothing of a recording was looked at.
+#[derive(Debug, thiserror::Error)]
+pub enum RepairError {
+    /// It is none, or can't be opened.
+    #[error(transparent)]
+    Recording(#[from] OpenError),
+    /// Its files have no index.
+    #[error("{name} is a recording in the format {}: only files in hdf5 have an index that can be repaired", .format.name())]
+    NotIndexed {
+        /// The recording.
+        name: String,
+        /// Its format.
+        format: Format,
+    },
+    /// Somebody holds a directory.
+    #[error("{path}: it is being recorded, or repaired by another: repair it when that is over")]
+    Recorded {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// Another machine may hold it, and no lock would say so.
+    #[error(
+        "{path}: it was not ended in order, and another machine may still record it: if that is down, say \
+         --recorder-is-down"
+    )]
+    Elsewhere {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// A directory or a journal can't be read.
+    #[error("{path}: {source}")]
+    Directory {
+        /// Which.
+        path: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+    },
+}
+
+/// What became of a file of a recording, or would.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RepairOutcome {
+    /// Its index agrees with the journal: it was not touched.
+    Whole,
+    /// Its metadata were made anew: why.
+    Repaired(String),
+    /// The same, if something were to be changed.
+    ToBeRepaired(String),
+    /// It is not whole, and can't be made so: why.
+    Failed(String),
+}
+
+/// A file of a recording that was looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RepairedFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// What became of it.
+    pub outcome: RepairOutcome,
+    /// Frames that readers of HDF5 find in it now, or would.
+    pub frames: u64,
+    /// Of these, frames of which nobody knows whether they are right.
+    pub unproved: u64,
+    /// Frames that the journal has and that are not there any more, by number, and why: the first of them.
+    pub lost: Vec<(u64, String)>,
+    /// How many there are.
+    pub lost_frames: u64,
+}
+
+/// As many lost frames of a file are named.
+const NAMED_MAX: usize = 20;
+
+/// Repairs the files of the recording in these directories, and tells what became of each, in order.
+///
+/// # Errors
+/// If nothing was done, and why.
+pub fn repair_recording(
+    directories: &[PathBuf],
+    options: RepairOptions,
+    tell: &mut dyn FnMut(&RepairedFile),
+) -> Result<(), RepairError> {
+    let first = opened(directories, Trust::Acknowledged)?;
+    let held = HeldDirectories::hold(&first, options)?;
+    // What was acknowledged meanwhile is there now.
+    let recording = opened(directories, Trust::Acknowledged)?;
+    let durable = opened(directories, Trust::Durable)?;
+    let origin = recording.index.origin.as_ref().map(Origin::content);
+    let contents = recording.index.contents();
+    let repair = Repair {
+        tree: contents.and_then(|text| serde_json::from_str(&text).ok()),
+        content: origin.and_then(Result::ok),
+        went_down: went_down(&recording),
+        recording: &recording,
+        durable: &durable,
+        held,
+        options,
+    };
+    let mut files = by_file(&recording)?;
+    let mut any = false;
+    for file in in_order(&mut files) {
+        let repaired = repair.file(file);
+        any |= matches!(repaired.outcome, RepairOutcome::Repaired(_) | RepairOutcome::ToBeRepaired(_));
+        tell(&repaired);
+    }
+    if let Some(master) = repair.master(directories, any) {
+        tell(&master);
+    }
+    Ok(())
+}
+
+fn opened(directories: &[PathBuf], trust: Trust) -> Result<Recording, RepairError> {
+    let recording = Recording::open(directories, trust)?;
+    let format = recording.head().format;
+    if format == Format::Hdf5 {
+        return Ok(recording);
+    }
+    Err(RepairError::NotIndexed { name: recording.name().into(), format })
+}
+
+/// The machine went down while it recorded, or it was another one: what was not durable may be lost.
+fn went_down(recording: &Recording) -> bool {
+    let boot = recording.index.boot;
+    boot.is_some() && boot != BootId::now() && recording.index.due.is_none()
+}
+
+/// By their first frames.
+fn in_order(files: &mut BTreeMap<(usize, u64), FileFrames>) -> Vec<&mut FileFrames> {
+    let mut files: Vec<_> = files.values_mut().collect();
+    files.sort_by_key(|file| file.first);
+    files
+}
+
+/// What of the index of a recording's files does not agree with its journals, a file each, and why. Files of others are not
+/// looked at: the library reads them.
+///
+/// # Errors
+/// If a journal can't be read.
+pub fn index_faults(recording: &Recording) -> Result<Vec<(PathBuf, String)>, RepairError> {
+    let mut faults = Vec::new();
+    if !recording.is_over() && is_held(recording) {
+        // What is written just now is whole a moment later.
+        return Ok(faults);
+    }
+    for file in by_file(recording)?.values() {
+        let Some(path) = file.any().map(|place| recording.path(place)) else { continue };
+        let expected = Expected { recording, file, tree: None, nothing_else: false };
+        let directory = path.parent().unwrap_or(Path::new("."));
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let opened = fs::open(directory, flags, fs::Mode::empty()).map_err(io::Error::from);
+        // What can't be opened has frames that can't be read: that is said of them.
+        let Ok(opened) = opened.and_then(|directory| open_own(&directory, &path, OFlags::RDONLY)) else {
+            continue;
+        };
+        faults.extend(expected.check(&opened).err().map(|why| (path, why)));
+    }
+    Ok(faults)
+}
+
+/// A recording that is being repaired.
+struct Repair<'a> {
+    recording: &'a Recording,
+    /// What of it survived a loss of power for sure.
+    durable: &'a Recording,
+    /// What else is in its files, if the journals say so.
+    tree: Option<TreeGroup>,
+    /// What makes its frames again, if they are simulated.
+    content: Option<Content>,
+    went_down: bool,
+    held: HeldDirectories,
+    options: RepairOptions,
+}
+
+impl Repair<'_> {
+    fn file(&self, file: &mut FileFrames) -> RepairedFile {
+        let path = file.any().map(|place| self.recording.path(place)).unwrap_or_default();
+        let access = if self.options.dry_run { OFlags::RDONLY } else { OFlags::RDWR };
+        let outcome = match self.held.open(&path, access) {
+            Ok(opened) => self.opened(&opened, file),
+            Err(error) => {
+                let why = format!("it can't be opened: {error}");
+                file.frames.values_mut().for_each(|frame| frame.bytes = FrameBytes::Lost(why.clone()));
+                RepairOutcome::Failed(why)
+            }
+        };
+        told(path, outcome, file)
+    }
+
+    fn opened(&self, opened: &File, file: &mut FileFrames) -> RepairOutcome {
+        if self.went_down {
+            self.prove(file, true);
+        }
+        let Err(why) = self.expected(file).check(opened) else { return RepairOutcome::Whole };
+        self.prove(file, false);
+        // What it lacks may be lost: then it is as good as it can be.
+        let Err(why) = self.expected(file).check(opened).map_err(|_| why) else {
+            return RepairOutcome::Whole;
+        };
+        let Some(tree) = &self.tree else {
+            let more = "its journal is of an earlier version and does not say what else is in the file, so that it can't be \
+                        made again: `nilometer export` reads the frames";
+            return RepairOutcome::Failed(format!("{why}; {more}"));
+        };
+        if self.options.dry_run {
+            return RepairOutcome::ToBeRepaired(why);
+        }
+        if let Err(error) = remake::remake(opened, tree, self.expected(file)) {
+            return RepairOutcome::Failed(format!("{why}; it was left as it is: {error}"));
+        }
+        match self.expected(file).check(opened) {
+            Ok(()) => RepairOutcome::Repaired(why),
+            Err(still) => RepairOutcome::Failed(format!("{why}; and when it was repaired: {still}")),
+        }
+    }
+
+    fn expected<'a>(&'a self, file: &'a FileFrames) -> Expected<'a> {
+        let recording = self.recording;
+        Expected { recording, file, tree: self.tree.as_ref(), nothing_else: self.went_down }
+    }
+
+    /// Reads the frames of a file that were not read yet; or only those that a loss of power may have taken.
+    fn prove(&self, file: &mut FileFrames, may_be_lost: bool) {
+        let mut frames = self.recording.frames();
+        let durable = &self.durable.index;
+        for frame in file.frames.values_mut() {
+            let is_durable = durable.places(frame.number).any(|place| place == frame.place);
+            if frame.bytes == FrameBytes::Unread && !(may_be_lost && is_durable) {
+                frame.prove(&mut frames, self.content.as_ref(), may_be_lost);
+            }
+        }
+    }
+
+    /// The file over all others, where there are several: made anew if it can't be read or does not have all frames.
+    fn master(&self, directories: &[PathBuf], files_changed: bool) -> Option<RepairedFile> {
+        let tree = self.tree.as_ref()?;
+        // Where it was put when the recording was over.
+        let heads = &self.recording.index.heads;
+        let lane = (0..heads.len()).min_by_key(|lane| heads[*lane].lane)?;
+        let home = self.recording.directory(lane).to_owned();
+        let others = directories.iter().filter(|directory| **directory != home).cloned();
+        let directories: Vec<_> = std::iter::once(home.clone()).chain(others).collect();
+        let path = home.join(master_name(self.recording.name()));
+        let frames = self.recording.index.expected();
+        let outcome = match master_of(&directories, tree) {
+            Ok(None) => return None,
+            Ok(Some(bytes)) => self.put_master(&path, &bytes, files_changed),
+            Err(error) => RepairOutcome::Failed(error.to_string()),
+        };
+        Some(RepairedFile { path, outcome, frames, unproved: 0, lost: Vec::new(), lost_frames: 0 })
+    }
+
+    fn put_master(&self, path: &Path, bytes: &[u8], files_changed: bool) -> RepairOutcome {
+        let there = self.held.open(path, OFlags::RDONLY);
+        let why = match &there {
+            Ok(file) => self.is_over_all(file).err(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Some("it is not there".to_owned()),
+            Err(error) => return RepairOutcome::Failed(format!("it can't be opened: {error}")),
+        };
+        let changed = files_changed.then(|| "files that it is over were repaired".to_owned());
+        let Some(why) = why.or(changed) else { return RepairOutcome::Whole };
+        if self.options.dry_run {
+            return RepairOutcome::ToBeRepaired(why);
+        }
+        match self.replace(path, bytes, there.is_ok()) {
+            Ok(()) => RepairOutcome::Repaired(why),
+            Err(error) => RepairOutcome::Failed(format!("{why}; it can't be written: {error}")),
+        }
+    }
+
+    fn is_over_all(&self, file: &File) -> Result<(), String> {
+        let unreadable = |error| format!("it can't be read: {error}");
+        let data =
+            ReadFile::open(&path_of(file)).and_then(|read| read.dataset(FRAMES_PATH)).map_err(unreadable)?;
+        let frames = data.dimensions().first().copied().unwrap_or(0);
+        let expected = self.recording.index.expected();
+        if frames == expected { Ok(()) } else { Err(format!("it has {frames} of {expected} frames")) }
+    }
+
+    fn replace(&self, path: &Path, bytes: &[u8], is_there: bool) -> io::Result<()> {
+        let directory = self.held.directory(path)?;
+        let name = path.file_name().and_then(|name| name.to_str()).ok_or(io::ErrorKind::InvalidInput)?;
+        let file = NewFile::create_in(directory.try_clone()?, name)?;
+        file.file().write_all(bytes)?;
+        if is_there {
+            // It is made from the journals at any time.
+            fs::unlinkat(directory, name, AtFlags::empty())?;
+        }
+        file.finish(0o666)
+    }
+}
+
+fn told(path: PathBuf, outcome: RepairOutcome, file: &FileFrames) -> RepairedFile {
+    let mut told = RepairedFile { path, outcome, frames: 0, unproved: 0, lost: Vec::new(), lost_frames: 0 };
+    for (number, frame) in &file.frames {
+        match &frame.bytes {
+            FrameBytes::Lost(why) => {
+                told.lost_frames += 1;
+                let named = told.lost.len() < NAMED_MAX;
+                told.lost.extend(named.then(|| (*number, why.clone())));
+            }
+            bytes => {
+                told.frames += 1;
+                told.unproved += u64::from(*bytes == FrameBytes::Unproved);
+            }
+        }
+    }
+    told
+}

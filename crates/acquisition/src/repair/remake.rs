@@ -1,0 +1,160 @@
+//! The metadata of a file made anew, behind all that is in it: a superblock that leads to them is written last.
+//!
+//! ```text
+//! before   superblock  structure, index (torn)  frames  more of the index  frames |
+//!              +--------------^                                                   |
+//! then     superblock  structure, index (torn)  frames  more of the index  frames | structure, index    synced
+//!              +--------------^                                                   |
+//! after    superblock                           frames                     frames | structure, index    synced
+//!              +------------------------------------------------------------------------^
+//! ```
+//!
+//! Until the superblock is there, all of the file is what it was. It is 48 bytes in one sector, and readers know it by its
+//! checksum: whoever is killed, or loses the power, leaves what was there or what is now.
+
+use std::{fs::File, io, os::unix::fs::FileExt};
+
+use nilometer_hdf5::{
+    FileWrite, Hdf5Error, Hdf5File, Hdf5FileOptions, SUPERBLOCK, StoredChunk,
+    nexus::{RecorderColumn, RecordingTotals, closing},
+    tree::{FramesShape, TreeGroup},
+};
+use nilometer_recording::journal::Encoding;
+
+use super::{
+    agreement::{Expected, NOT_WHOLE},
+    known::{FrameBytes, KnownFrame},
+};
+
+/// Why the metadata of a file can't be made anew.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum RemakeError {
+    /// The journal says what can't be.
+    #[error("the journal says of it what can't be: {0}")]
+    Contents(String),
+    /// Of HDF5.
+    #[error(transparent)]
+    Hdf5(#[from] Hdf5Error),
+    /// Of the storage.
+    #[error("{0}")]
+    Storage(#[from] io::Error),
+}
+
+/// Frames that are put into the index at once.
+const AT_ONCE: usize = 4096;
+/// Metadata begin at a page.
+const PAGE: u64 = 4096;
+
+/// Makes the metadata of a file anew, of all its frames that are not lost. If that can't be done, the file is what it was.
+pub(super) fn remake(file: &File, tree: &TreeGroup, expected: Expected<'_>) -> Result<(), RemakeError> {
+    let length = file.metadata()?.len();
+    let mut writing = Writing { file, superblock: None };
+    let remade = writing.all(tree, expected, length.next_multiple_of(PAGE)).and_then(|()| {
+        file.sync_data()?;
+        Ok(())
+    });
+    if let Err(error) = remade {
+        // What is behind is of no use to anybody.
+        drop(file.set_len(length));
+        return Err(error);
+    }
+    let superblock =
+        writing.superblock.ok_or_else(|| RemakeError::Contents("it has no superblock".into()))?;
+    file.write_all_at(&superblock, 0)?;
+    file.sync_data()?;
+    Ok(())
+}
+
+/// What is written of a file.
+struct Writing<'a> {
+    file: &'a File,
+    /// To be written last.
+    superblock: Option<Vec<u8>>,
+}
+
+impl Writing<'_> {
+    /// All but the superblock, behind so many bytes.
+    fn all(&mut self, tree: &TreeGroup, expected: Expected<'_>, begin: u64) -> Result<(), RemakeError> {
+        let options = Hdf5FileOptions { watched: false, begin };
+        let mut made = Hdf5File::create("file", tree, options)?;
+        let frame_size = expected.recording.head().frame_size;
+        let shape = made.datasets().next().ok_or_else(|| RemakeError::Contents("it has no frames".into()))?;
+        check_shape(shape, frame_size)?;
+        let known = |key: &str| RecorderColumn::ALL.into_iter().find(|column| column.key() == key);
+        let columns = made.columns().enumerate();
+        let columns: Vec<_> = columns.filter_map(|(at, column)| Some((at, known(&column.key)?))).collect();
+        let there: Vec<_> = expected.file.frames.values().filter(|frame| is_there(frame)).collect();
+        let mut totals = RecordingTotals::default();
+        for some in there.chunks(AT_ONCE) {
+            for frame in some {
+                insert(&mut made, &columns, expected, frame);
+                let missing = expected.missing(frame.number);
+                let not_whole = expected.flag(frame) == NOT_WHOLE;
+                totals.missing += missing;
+                totals.whole += u64::from(!not_whole);
+                totals.incomplete += u64::from(not_whole);
+            }
+            made.flush()?;
+            self.carry_out(|| made.next_write())?;
+        }
+        let places = expected.file.places;
+        totals.blank = places.saturating_sub(there.len() as u64);
+        let mut closed = made.close(places, &closing(&totals))?;
+        self.carry_out(|| closed.next_write())
+    }
+
+    fn carry_out(&mut self, mut next: impl FnMut() -> Option<FileWrite>) -> Result<(), RemakeError> {
+        while let Some(FileWrite { offset, bytes }) = next() {
+            if offset < SUPERBLOCK {
+                self.superblock = Some(bytes);
+            } else {
+                self.file.write_all_at(&bytes, offset)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_there(frame: &KnownFrame) -> bool {
+    !matches!(frame.bytes, FrameBytes::Lost(_))
+}
+
+/// Puts a frame into the index, and what the journal knows of it into the columns: when it arrived, was compressed and became
+/// durable is not known any more.
+fn insert(
+    made: &mut Hdf5File,
+    columns: &[(usize, RecorderColumn)],
+    expected: Expected<'_>,
+    frame: &KnownFrame,
+) {
+    let Some(in_file) = expected.file.in_file(frame.number) else { return };
+    let extent = frame.place.extent;
+    let unfiltered = extent.encoding == Encoding::Raw;
+    made.insert(StoredChunk {
+        dataset: 0,
+        frame: in_file,
+        offset: extent.offset,
+        bytes: extent.length,
+        unfiltered,
+    });
+    for (column, kind) in columns {
+        let value = match kind {
+            RecorderColumn::Flag => expected.flag(frame),
+            RecorderColumn::Missing => expected.missing(frame.number).cast_signed(),
+            RecorderColumn::Due => frame.due.cast_signed(),
+            RecorderColumn::Arrived | RecorderColumn::Encoded | RecorderColumn::Durable => continue,
+        };
+        made.set(*column, in_file, value);
+    }
+}
+
+/// A journal may be anybody's: what counts with the dimensions of a frame relies on them.
+fn check_shape(shape: &FramesShape, frame_size: u64) -> Result<(), RemakeError> {
+    let bytes = shape.element.bytes() as u64;
+    let size = shape.frame.iter().try_fold(bytes, |size, dimension| size.checked_mul(*dimension));
+    if size == Some(frame_size) && shape.scan.is_empty() {
+        return Ok(());
+    }
+    let what = format!("frames of {:?}, where they have {frame_size} B", shape.frame);
+    Err(RemakeError::Contents(what))
+}

@@ -1,0 +1,183 @@
+//! HDF5 files of a recorder that loses its power, or dies, are repaired on real directories: then HDF5 finds in them every
+//! frame that was called durable, bit for bit, and nothing that is not right.
+
+use std::{collections::BTreeMap, fs, path::PathBuf};
+
+use nilometer_acquisition::{
+    RepairOptions, RepairOutcome, RepairedFile, repair_recording,
+    sink::{FRAMES_IN_FILE, RECORDER_IN_FILE},
+};
+use nilometer_hdf5::{ReadFile, SUPERBLOCK};
+use nilometer_model::{Nanos, Seed, Storing};
+use nilometer_recording::reader::{Recording, Trust};
+use nilometer_storage::{process::BootId, testing::Simulated};
+use tempfile::TempDir;
+
+use crate::{
+    crashes::promised,
+    hdf5,
+    lab::{Lab, Run},
+};
+
+fn seeds() -> u64 {
+    if std::env::var_os("NILOMETER_LONG").is_some() { 5000 } else { 100 }
+}
+
+/// Those of HDF5, of which what is written is durable soon, on a machine that is not this one.
+fn labs() -> impl Iterator<Item = Lab> {
+    let soon = |lab| Lab { checkpoint: Nanos(20_000), boot: Some(BootId(7)), ..lab };
+    hdf5::labs().into_iter().map(soon)
+}
+
+/// What is left on the targets, as directories.
+struct Left {
+    home: TempDir,
+    directories: Vec<PathBuf>,
+}
+
+impl Left {
+    fn by(run: &Run) -> Self {
+        let home = tempfile::tempdir().expect("a temporary directory");
+        let directories: Vec<_> =
+            (0..run.targets.len()).map(|target| home.path().join(target.to_string())).collect();
+        for (target, directory) in directories.iter().enumerate() {
+            fs::create_dir(directory).expect("space");
+            for name in run.names(target) {
+                fs::write(directory.join(&name), run.read(target, &name)).expect("space");
+            }
+        }
+        Left { home, directories }
+    }
+
+    fn repair(&self) -> Vec<RepairedFile> {
+        let mut files = Vec::new();
+        let repaired = repair_recording(&self.directories, RepairOptions::default(), &mut |file| {
+            files.push(file.clone());
+        });
+        repaired.expect("it is a recording, and nobody holds it");
+        files
+    }
+
+    fn recording(&self, trust: Trust) -> Option<Recording> {
+        Recording::open(&self.directories, trust).ok()
+    }
+
+    /// All files, by their paths.
+    fn bytes(&self) -> BTreeMap<PathBuf, Vec<u8>> {
+        let each =
+            self.directories.iter().flat_map(|directory| fs::read_dir(directory).expect("it is there"));
+        let paths = each.map(|entry| entry.expect("it is there").path());
+        paths.map(|path| (path.clone(), fs::read(path).expect("it is there"))).collect()
+    }
+}
+
+/// Frames that HDF5 finds and that are said to be whole: each must be that of the instrument.
+fn found(left: &Left, lab: &Lab) -> Vec<u64> {
+    let Some(recording) = left.recording(Trust::Acknowledged) else { return Vec::new() };
+    let mut paths: BTreeMap<PathBuf, u64> = BTreeMap::new();
+    for (number, place) in recording.index.frames.iter() {
+        let in_file = if lab.storing == Storing::Growing { number } else { number % lab.frames_per_file };
+        paths.insert(recording.path(place), number - in_file);
+    }
+    let mut found = Vec::new();
+    for (path, first) in paths {
+        let Ok(file) = ReadFile::open(&path) else { continue };
+        let bytes = fs::read(&path).expect("it is there");
+        let data = file.dataset(FRAMES_IN_FILE).expect("it is there");
+        let flags = file.dataset(&format!("{RECORDER_IN_FILE}/flag")).and_then(|flags| flags.numbers());
+        for (in_file, flag) in (0..).zip(flags.expect("they can be read")) {
+            if flag != 0 {
+                continue;
+            }
+            let number = first + in_file;
+            let chunk = data.chunk(&[in_file, 0]).expect("its index can be read").expect("it is there");
+            let place = recording.index.frames.get(number).expect("no other is said to be whole");
+            let mut frame = vec![0; lab.frame_size as usize];
+            let stored = &bytes[chunk.offset as usize..(chunk.offset + chunk.bytes) as usize];
+            place.extent.encoding.decode(stored, &mut frame).expect("it is a chunk");
+            assert_eq!(lab.pattern().verify(number, &frame), Ok(()), "frame {number} of {}", path.display());
+            found.push(number);
+        }
+    }
+    found.sort_unstable();
+    found
+}
+
+/// The power is lost once: how many files had to be repaired, and how many frames were called durable.
+fn power_lost(lab: &Lab, seed: u64) -> (usize, usize) {
+    let run = lab.run(Nanos(Seed(seed).named("moment").stream().below(400_000)));
+    let promised = promised(&run);
+    for (lane, target) in run.targets.iter().enumerate() {
+        target.crash(Seed(seed).part(lane as u64));
+    }
+    let left = Left::by(&run);
+    if left.recording(Trust::Acknowledged).is_none() {
+        assert_eq!(promised, Vec::<u64>::new(), "seed {seed}: there is no journal");
+        return (0, 0);
+    }
+    let before = left.bytes();
+    let files = left.repair();
+    let failed =
+        files.iter().find(|file| matches!(file.outcome, RepairOutcome::Failed(_)) && file.frames > 0);
+    assert_eq!(failed, None, "{:?} seed {seed}", lab.storing);
+    let is_repaired = |file: &&RepairedFile| matches!(file.outcome, RepairOutcome::Repaired(_));
+    let changed: Vec<_> = files.iter().filter(is_repaired).map(|file| file.path.clone()).collect();
+    for (path, now) in left.bytes() {
+        let Some(then) = before.get(&path) else { continue };
+        // But for the superblock, what was there is there: whoever is killed before that leaves it.
+        let begin = if changed.contains(&path) { (SUPERBLOCK as usize).min(then.len()) } else { 0 };
+        let is_kept = now[begin..then.len()] == then[begin..];
+        assert!(is_kept, "{:?} seed {seed}: {} is another", lab.storing, path.display());
+    }
+    let there = found(&left, lab);
+    let gone: Vec<_> = promised.iter().filter(|number| there.binary_search(number).is_err()).collect();
+    assert!(gone.is_empty(), "{:?} seed {seed}: {gone:?} were called durable: {files:?}", lab.storing);
+    let again = left.repair();
+    assert!(again.iter().all(|file| !is_repaired(&file)), "{:?} seed {seed}: {again:?}", lab.storing);
+    assert!(left.home.path().is_dir());
+    (changed.len(), promised.len())
+}
+
+#[test]
+fn every_durable_frame_is_found_after_the_power_was_lost_and_the_files_were_repaired() {
+    for lab in labs() {
+        let mut changed = 0;
+        let mut promised = 0;
+        for seed in 0..seeds() {
+            let (files, frames) = power_lost(&lab, seed);
+            changed += files;
+            promised += frames;
+        }
+        assert!(changed > 20, "{:?}: only {changed} files had to be repaired", lab.storing);
+        assert!(promised > 500, "{:?}: only {promised} frames were called durable", lab.storing);
+    }
+}
+
+#[test]
+fn files_of_a_recorder_that_dies_are_whole_and_are_not_touched() {
+    for lab in labs() {
+        let lab = Lab { boot: None, ..lab };
+        let mut seen = 0;
+        for seed in 0..seeds() {
+            let run = lab.run(Nanos(Seed(seed).named("moment").stream().below(400_000)));
+            run.targets.iter().for_each(Simulated::kill);
+            let left = Left::by(&run);
+            let Some(recording) = left.recording(Trust::Acknowledged) else { continue };
+            let acknowledged: Vec<u64> = recording.index.frames.iter().map(|(number, _)| number).collect();
+            let before = left.bytes();
+            for file in left.repair() {
+                let is_master = file.path.ends_with("n_r_master.h5");
+                assert!(
+                    is_master || file.outcome == RepairOutcome::Whole,
+                    "{:?} seed {seed}: {file:?}",
+                    lab.storing
+                );
+            }
+            let after = left.bytes();
+            let is_kept = before.iter().all(|(path, bytes)| after.get(path) == Some(bytes));
+            assert!(is_kept, "{:?} seed {seed}", lab.storing);
+            seen += acknowledged.len();
+        }
+        assert!(seen > 1000, "{:?}: only {seen} frames were recorded", lab.storing);
+    }
+}

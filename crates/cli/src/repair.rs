@@ -1,0 +1,111 @@
+//! `nilometer repair`: makes the HDF5 files of a recording whole again, from what its journals know.
+
+use std::path::PathBuf;
+
+use anyhow::anyhow;
+use clap::Args;
+use nilometer_acquisition::{RepairError, RepairOptions, RepairOutcome, RepairedFile, repair_recording};
+
+use crate::{Blame, Failure, Outcome, recording_text::in_line, tell};
+
+/// Makes the HDF5 files of a recording whole again, after a loss of power or damage: in place, frames are not copied
+///
+/// The journals beside the files know where each frame is. A file whose index agrees with them is not touched; of any other
+/// all frames are read, and everything else is written anew behind them. A recording that is still made is refused.
+#[derive(Debug, Args)]
+pub(crate) struct Repair {
+    /// The directories of the recording, those of all lanes
+    #[arg(required = true)]
+    directories: Vec<PathBuf>,
+    /// Only say what would be done
+    #[arg(long)]
+    dry_run: bool,
+    /// The machine that recorded it is down: on storage that several machines share no lock says so
+    #[arg(long)]
+    recorder_is_down: bool,
+}
+
+/// What was not made whole.
+#[derive(Debug, Default)]
+struct Faults {
+    lost: u64,
+    failed: usize,
+}
+
+impl Repair {
+    pub(crate) fn execute(&self) -> Outcome {
+        let options = RepairOptions { dry_run: self.dry_run, recorder_is_down: self.recorder_is_down };
+        let mut faults = Faults::default();
+        let mut tell = |file: &RepairedFile| {
+            tell::result(tell::visible(&told(file)));
+            faults.lost += file.lost_frames;
+            faults.failed += usize::from(matches!(file.outcome, RepairOutcome::Failed(_)));
+        };
+        match repair_recording(&self.directories, options, &mut tell) {
+            // It is in order, and begun too early.
+            Err(error @ RepairError::Recorded { .. }) => return Err(Failure::Run(error.into())),
+            repaired => repaired.input()?,
+        }
+        let Faults { lost, failed } = faults;
+        let mut words = Vec::new();
+        words.extend((failed > 0).then(|| format!("{failed} files are not whole")));
+        words.extend((lost > 0).then(|| format!("{lost} frames that were acknowledged are lost")));
+        if words.is_empty() { Ok(()) } else { Err(Failure::Run(anyhow!("{}", words.join("; ")))) }
+    }
+}
+
+/// What became of a file: a line, and one for each frame that is lost.
+fn told(file: &RepairedFile) -> String {
+    let RepairedFile { outcome, frames, unproved, lost, lost_frames, .. } = file;
+    let path = in_line(file.path.display());
+    let (word, why) = match outcome {
+        RepairOutcome::Whole => ("whole", None),
+        RepairOutcome::Repaired(why) => ("repaired", Some(why)),
+        RepairOutcome::ToBeRepaired(why) => ("to repair", Some(why)),
+        RepairOutcome::Failed(why) => ("failed", Some(why)),
+    };
+    let gone = if *lost_frames > 0 { format!(", {lost_frames} lost") } else { String::new() };
+    let why = why.map(|why| format!("; before, {}", in_line(why))).unwrap_or_default();
+    let mut lines = vec![format!("{word:<11} {path}: {frames} frames{gone}{why}")];
+    if *unproved > 0 {
+        lines.push(format!(
+            "unproved    {unproved} frames of it: the machine went down while they were not durable, and they have no \
+             checksum; they are flagged as not whole"
+        ));
+    }
+    let named = lost.iter().map(|(number, why)| format!("lost        frame {number} {}", in_line(why)));
+    lines.extend(named);
+    let unnamed = lost_frames - lost.len() as u64;
+    lines.extend((unnamed > 0).then(|| format!("lost        {unnamed} frames more")));
+    lines.join("\n") + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_became_of_a_file_is_told_with_the_frames_that_are_lost() {
+        let whole = RepairedFile {
+            path: "/data/scan.h5".into(),
+            outcome: RepairOutcome::Whole,
+            frames: 60,
+            unproved: 0,
+            lost: Vec::new(),
+            lost_frames: 0,
+        };
+        assert_eq!(told(&whole), "whole       /data/scan.h5: 60 frames\n");
+        let repaired = RepairedFile {
+            outcome: RepairOutcome::Repaired("its index lacks frame 3".into()),
+            frames: 58,
+            lost: vec![(7, "its checksum is another".into())],
+            lost_frames: 2,
+            ..whole
+        };
+        assert_eq!(
+            told(&repaired),
+            "repaired    /data/scan.h5: 58 frames, 2 lost; before, its index lacks frame 3\n\
+             lost        frame 7 its checksum is another\nlost        1 frames more\n"
+        );
+    }
+}
