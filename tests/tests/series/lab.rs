@@ -9,11 +9,15 @@ use std::{
     time::Duration,
 };
 
+use nilometer_model::{Instrument, Seed};
+use nilometer_recording::instrument::Content;
 use nilometer_recording::reader::{Recording, Trust};
 use nilometer_tests::{python, root, tool};
 use serde_json::Value;
 use tempfile::TempDir;
 
+/// Rows and columns of the simulated detector.
+pub(crate) const SIDES: [u64; 2] = [128, 150];
 pub(crate) const LIMIT: Duration = Duration::from_mins(2);
 const MODULES: [&str; 5] = ["zmq", "cbor2", "numpy", "h5py", "hdf5plugin"];
 
@@ -27,6 +31,27 @@ impl SeriesLab {
         let home = tempfile::tempdir().expect("a temporary directory");
         fs::create_dir(home.path().join("to")).expect("space");
         SeriesLab { home }
+    }
+
+    /// A detector that counts photons in `detector.toml`, and its first frames by the seed 4711.
+    pub(crate) fn simulated_detector(&self, frames: u64) -> Vec<u8> {
+        let [rows, columns] = SIDES;
+        let text = format!(
+            "name = \"detector\"\ntitle = \"for tests\"\nsource = \"none\"\nshape = [{rows}, {columns}]\npixel = \"uint16\"\n\
+             frame_rate = \"200 Hz\"\ndata = \"diffraction\"\n[recording]\nformat = \"hdf5\"\n"
+        );
+        fs::write(self.home.path().join("detector.toml"), &text).expect("space");
+        let Instrument { data, shape, pixel, .. } = Instrument::parse(&text, "detector.toml").expect("valid");
+        let content =
+            Content::prepare(&data, &shape, pixel, Seed(4711).named("content")).expect("it can be made");
+        let mut frame = vec![0; content.frame_size()];
+        content.prepare_slot(&mut frame);
+        let mut all = Vec::new();
+        for number in 0..frames {
+            content.fill(number, &mut frame);
+            all.extend_from_slice(&frame);
+        }
+        all
     }
 
     /// What is sent, as a file of NumPy.

@@ -4,7 +4,7 @@
 mod detector;
 mod lab;
 
-use std::{process::Command, time::Duration};
+use std::{os::unix::fs::FileExt, process::Command, time::Duration};
 
 use nilometer_tests::{await_some, run, start};
 use nilometer_wire::series::{MetadataField, MetadataValue};
@@ -53,6 +53,24 @@ fn channels_are_a_dimension_and_files_have_whole_images() {
 }
 
 #[test]
+fn a_damaged_file_of_channels_is_repaired() {
+    let lab = SeriesLab::new();
+    let Some(sender) = Sender::start(&lab, "u2", "[10,2,131,117]", true) else { return };
+    let ended =
+        start(lab.home.path(), &["record", "--from", &sender.at, "--to", "to", "--name", "scan"]).end(LIMIT);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let file =
+        std::fs::OpenOptions::new().write(true).open(lab.recording().join("scan.h5")).expect("it is there");
+    file.write_all_at(&[0; 4096], 0).expect("it can be written");
+    let damaged = run(&["verify".as_ref(), lab.recording().as_os_str()]);
+    assert!(damaged.code == Some(1) && damaged.stderr.contains("nilometer repair"), "{damaged:?}");
+    let repaired = run(&["repair".as_ref(), lab.recording().as_os_str()]);
+    assert_eq!(repaired.code, Some(0), "{repaired:?}");
+    let Some(found) = lab.found() else { return };
+    assert_eq!((found.shape().as_str(), found.numbers("right").len()), ("[10,2,131,117]", 20), "{found:?}");
+}
+
+#[test]
 fn a_recorder_that_listens_takes_a_sender_that_connects() {
     let lab = SeriesLab::new();
     let port = lab::free_port();
@@ -87,6 +105,37 @@ fn the_example_in_c_is_recorded_and_can_be_built_for_windows() {
 /// An image as the example in C makes it.
 fn of_c(image: u64) -> Vec<u8> {
     (0..12_000).flat_map(|at: u64| ((at * 7 + image + 1) as u16).to_le_bytes()).collect()
+}
+
+/// What a simulated detector sends with these options is what it delivers by its seed.
+fn is_recorded(options: &[&str], channels: u64) {
+    const IMAGES: u64 = 20;
+    let lab = SeriesLab::new();
+    let truth = lab.simulated_detector(IMAGES * channels);
+    let at = format!("tcp://127.0.0.1:{}", lab::free_port());
+    let mut arguments = vec!["simulate", "detector.toml", "--seed", "4711", "--frames", "20", "--to", &at];
+    arguments.extend(options);
+    let detector = start(lab.home.path(), &arguments);
+    let recorder = start(
+        lab.home.path(),
+        &["record", "detector.toml", "--from", &at, "--to", "to", "--name", "scan", "--buffer", "64 MiB"],
+    );
+    let ended = recorder.end(LIMIT);
+    assert_eq!(ended.code, Some(0), "{options:?}: {ended:?}");
+    let sent = detector.end(LIMIT);
+    assert!(sent.stdout.contains("sent        20 images"), "{options:?}: {sent:?}");
+    let [rows, columns] = lab::SIDES;
+    let Some(found) = lab.found_beside(&truth, [IMAGES * channels, rows, columns]) else { return };
+    assert_eq!(found.numbers("right").len() as u64, IMAGES * channels, "{options:?}: {found:?}");
+    assert_eq!(found.definition(), "\"NXmx\"");
+}
+
+#[test]
+fn a_simulated_detector_is_recorded_as_it_delivers() {
+    is_recorded(&[], 1);
+    is_recorded(&["--compression", "none"], 1);
+    is_recorded(&["--compression", "lz4", "--channels", "3", "--encoders", "3"], 3);
+    is_recorded(&["--stream-version", "1"], 1);
 }
 
 #[test]
@@ -226,11 +275,25 @@ fn what_can_not_be_is_refused_with_one_message() {
         (&["eiger2-16m"], "--from tcp://HOST:PORT"),
         (&["--listen", "tcp://192.0.2.1:9"], "name an address of this machine"),
     ] {
-        let mut arguments = vec!["record", "--to", "to"];
-        arguments.extend(options);
-        let ended = start(lab.home.path(), &arguments).end(LIMIT);
-        assert_eq!(ended.code, Some(2), "{options:?}: {ended:?}");
-        assert!(ended.stderr.contains(said), "{options:?}: {ended:?}");
-        assert_eq!(std::fs::read_dir(lab.home.path().join("to")).expect("it is there").count(), 0);
+        refuses(&lab, &["record", "--to", "to"], options, said);
     }
+    let to = ["--to", "tcp://127.0.0.1:9"];
+    for (options, said) in [
+        (&[to[0], to[1], "--loss", "1 %"][..], "--loss: only for packets"),
+        (&[to[0], to[1], "--checksums"], "--checksums: only for recordings"),
+        (&[to[0], to[1], "--compression", "zstd"], "--compression zstd: detectors send none, bslz4 or lz4"),
+        (&[to[0], to[1], "--stream-version", "1", "--channels", "2"], "only version 2 has them"),
+        (&["--to", "to", "--channels", "2"], "--channels: only for frames over TCP"),
+        (&["--to", "tcp://192.0.2.1:9"], "--to tcp://192.0.2.1:9"),
+    ] {
+        refuses(&lab, &["simulate", "eiger-4m"], options, said);
+    }
+}
+
+fn refuses(lab: &SeriesLab, command: &[&str], options: &[&str], said: &str) {
+    let arguments: Vec<_> = command.iter().chain(options).collect();
+    let ended = start(lab.home.path(), &arguments).end(LIMIT);
+    assert_eq!(ended.code, Some(2), "{options:?}: {ended:?}");
+    assert!(ended.stderr.contains(said), "{options:?}: {ended:?}");
+    assert_eq!(std::fs::read_dir(lab.home.path().join("to")).expect("it is there").count(), 0);
 }

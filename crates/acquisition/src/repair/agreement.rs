@@ -5,7 +5,7 @@ use std::{fs::File, os::unix::fs::FileExt};
 use nilometer_hdf5::{
     Hdf5Error, ReadFile, SUPERBLOCK,
     nexus::{FRAMES_PATH, RECORDER_PATH, RecorderColumn},
-    tree::{DatasetContent, TreeGroup, TreeNode, WriteTime},
+    tree::{DatasetContent, FramesShape, TreeDataset, TreeGroup, TreeNode, WriteTime},
 };
 use nilometer_recording::{journal::Encoding, reader::Recording};
 
@@ -79,12 +79,18 @@ impl Expected<'_> {
     fn check_frames(&self, read: &ReadFile) -> Result<(), String> {
         let unreadable = |error: Hdf5Error| format!("its index can't be read: {error}");
         let data = read.dataset(FRAMES_PATH).map_err(unreadable)?;
-        let length = data.dimensions().first().copied().unwrap_or(0);
-        let mut place = vec![0; data.dimensions().len()];
-        let mut chunk = |in_file: u64| {
-            place[0] = in_file;
+        let shape = self.tree.and_then(frames_of);
+        let line = shape.map_or(1, |shape| shape.scan.iter().product());
+        let length = data.dimensions().first().copied().unwrap_or(0).saturating_mul(line);
+        let rank = data.dimensions().len();
+        let chunk = |in_file: u64| {
+            let first = || std::iter::once(in_file).chain(std::iter::repeat_n(0, rank - 1)).collect();
+            let place: Vec<u64> = shape.map_or_else(first, |shape| shape.offset(in_file));
             data.chunk(&place).map_err(unreadable)
         };
+        if rank == 0 || shape.is_some_and(|shape| line == 0 || shape.offset(0).len() != rank) {
+            return Err("its frames have other dimensions".into());
+        }
         for frame in self.file.frames.values() {
             let number = frame.number;
             let Some(in_file) = self.file.in_file(number) else { continue };
@@ -161,6 +167,23 @@ impl Expected<'_> {
             (RecorderColumn::Arrived | RecorderColumn::Encoded | RecorderColumn::Durable, _) => true,
         }
     }
+}
+
+/// The frames of a tree.
+fn frames_of(tree: &TreeGroup) -> Option<&FramesShape> {
+    let mut group = tree;
+    let mut names = FRAMES_PATH.split('/').skip(1).peekable();
+    while let Some(name) = names.next() {
+        let (_, node) = group.members.iter().find(|(member, _)| member == name)?;
+        match node {
+            TreeNode::Group(below) => group = below,
+            TreeNode::Dataset(TreeDataset { content: DatasetContent::Frames(shape), .. }) => {
+                return names.peek().is_none().then_some(shape);
+            }
+            _ => return None,
+        }
+    }
+    None
 }
 
 /// Whether all datasets are there that are there before the first frame.

@@ -135,9 +135,8 @@ pub fn repair_recording(
     let recording = opened(directories, Trust::Acknowledged)?;
     let durable = opened(directories, Trust::Durable)?;
     let origin = recording.index.origin.as_ref().map(Origin::content);
-    let contents = recording.index.contents();
     let repair = Repair {
-        tree: contents.and_then(|text| serde_json::from_str(&text).ok()),
+        tree: tree_of(&recording),
         content: origin.and_then(Result::ok),
         went_down: went_down(&recording),
         recording: &recording,
@@ -191,9 +190,10 @@ pub fn index_faults(recording: &Recording) -> Result<Vec<(PathBuf, String)>, Rep
         // What is written just now is whole a moment later.
         return Ok(faults);
     }
+    let tree = tree_of(recording);
     for file in by_file(recording)?.values() {
         let Some(path) = file.any().map(|place| recording.path(place)) else { continue };
-        let expected = Expected { recording, file, tree: None, nothing_else: false };
+        let expected = Expected { recording, file, tree: tree.as_ref(), nothing_else: false };
         let directory = path.parent().unwrap_or(Path::new("."));
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let opened = fs::open(directory, flags, fs::Mode::empty()).map_err(io::Error::from);
@@ -204,6 +204,11 @@ pub fn index_faults(recording: &Recording) -> Result<Vec<(PathBuf, String)>, Rep
         faults.extend(expected.check(&opened).err().map(|why| (path, why)));
     }
     Ok(faults)
+}
+
+/// What is in the files of a recording beside frames, if its journal says it.
+fn tree_of(recording: &Recording) -> Option<TreeGroup> {
+    recording.index.contents().and_then(|text| serde_json::from_str(&text).ok())
 }
 
 /// A recording that is being repaired.

@@ -148,11 +148,15 @@ fn insert(
     }
 }
 
+/// Frames in all dimensions of a scan but the first: more than a detector has thresholds.
+const SCAN_MAX: u64 = 1 << 16;
+
 /// A journal may be anybody's: what counts with the dimensions of a frame relies on them.
 fn check_shape(shape: &FramesShape, frame_size: u64) -> Result<(), RemakeError> {
     let bytes = shape.element.bytes() as u64;
     let size = shape.frame.iter().try_fold(bytes, |size, dimension| size.checked_mul(*dimension));
-    if size == Some(frame_size) && shape.scan.is_empty() {
+    let line = shape.scan.iter().try_fold(1_u64, |line, dimension| line.checked_mul(*dimension));
+    if size == Some(frame_size) && line.is_some_and(|line| (1..=SCAN_MAX).contains(&line)) {
         return Ok(());
     }
     let what = format!("frames of {:?}, where they have {frame_size} B", shape.frame);

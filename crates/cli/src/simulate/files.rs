@@ -86,8 +86,13 @@ const RESERVE: Bytes = Bytes(1 << 30);
 const HANG_AFTER: Nanos = Nanos::from_millis(60_000);
 
 impl Files {
-    /// The first of these options that is given.
-    pub(super) fn given(&self) -> Option<&'static str> {
+    /// Threads that encode frames, if it is said.
+    pub(super) fn encoders(&self) -> Option<u32> {
+        self.encoders
+    }
+
+    /// The first of these options that is given and is none of those.
+    pub(super) fn given_beside(&self, those: &[&str]) -> Option<&'static str> {
         let options = [
             ("--name", self.name.is_some()),
             ("--storing", self.storing.is_some()),
@@ -101,7 +106,7 @@ impl Files {
             ("--checksums", self.checksums),
             ("--hang-after", self.hang_after.is_some()),
         ];
-        options.into_iter().find(|(_, given)| *given).map(|(name, _)| name)
+        options.into_iter().find(|(name, given)| *given && !those.contains(name)).map(|(name, _)| name)
     }
 
     /// Stores as it was asked for.

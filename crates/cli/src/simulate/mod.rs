@@ -3,6 +3,7 @@
 mod asked;
 mod files;
 mod network;
+mod stream;
 
 use std::{net::SocketAddr, path::PathBuf};
 
@@ -16,6 +17,7 @@ use crate::{Blame, Outcome};
 use asked::{Rate, Shape, shape};
 use files::Files;
 use network::Network;
+use stream::Stream;
 
 /// Records what an instrument would deliver, when it is due, into directories that stay; or sends it over a network
 #[derive(Debug, Args)]
@@ -24,7 +26,8 @@ pub(crate) struct Simulate {
     instrument: String,
     /// Where the recording goes, in a new directory of its name; may be given several times: a lane each, and one that
     /// fails or is full leaves its frames to the others. Or one address, udp://HOST:PORT: packets are sent there, those of
-    /// further streams and modules to the next ports
+    /// further streams and modules to the next ports; or tcp://ADDRESS:PORT: a receiver is awaited there, and frames are sent
+    /// to it by the DECTRIS stream
     #[arg(long = "to", required = true, value_name = "DIRECTORY|ADDRESS")]
     to: Vec<PathBuf>,
     /// How long frames come
@@ -51,6 +54,8 @@ pub(crate) struct Simulate {
     files: Files,
     #[command(flatten)]
     network: Network,
+    #[command(flatten)]
+    stream: Stream,
 }
 
 /// What is to be delivered.
@@ -64,10 +69,30 @@ struct Asked {
 
 impl Simulate {
     pub(crate) fn execute(&self) -> Outcome {
+        if let Some(to) = self.stream_address().input()? {
+            return self.stream.send(&self.asked(false).input()?, &to, self.files.encoders());
+        }
         match self.address().input()? {
             Some(address) => self.network.send(&self.asked(true).input()?, &address),
             None => self.files.record(&self.asked(false).input()?, &self.to),
         }
+    }
+
+    /// Where frames go to over TCP; none if they go elsewhere.
+    fn stream_address(&self) -> anyhow::Result<Option<String>> {
+        let Some(to) = self.to.iter().map(|to| to.to_string_lossy()).find(|to| to.starts_with("tcp://"))
+        else {
+            let why = "only for frames over TCP: write --to tcp://HOST:PORT, or leave it out";
+            return self.stream.given().map_or(Ok(None), |option| Err(anyhow!("{option}: {why}")));
+        };
+        ensure!(self.to.len() == 1, "--to {to}: write one address and no directory beside it");
+        if let Some(option) = self.network.given() {
+            bail!("{option}: only for packets: write --to udp://HOST:PORT, or leave it out");
+        }
+        if let Some(option) = self.files.given_beside(&["--compression", "--encoders"]) {
+            bail!("{option}: only for recordings: write --to DIRECTORY, or leave it out");
+        }
+        Ok(Some(to.into_owned()))
     }
 
     /// Where packets go to; none if frames go into directories.
@@ -83,7 +108,7 @@ impl Simulate {
             });
         };
         ensure!(written.len() == 1, "--to {first}: write one address and no directory beside it");
-        if let Some(option) = self.files.given() {
+        if let Some(option) = self.files.given_beside(&[]) {
             bail!("{option}: only for recordings: write --to DIRECTORY, or leave it out");
         }
         Ok(Some(first.parse().map_err(|error| anyhow!("--to {error}"))?))

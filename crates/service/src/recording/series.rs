@@ -44,9 +44,10 @@ impl RecordingSettings {
         let mut receiver = self.receiver(source)?;
         log(&format!("waiting for a series from {}", source.text()));
         let series = receiver.await_start(clock, &stop, source.name()).map_err(ServiceError::failed)?;
-        let Some(series) = series else {
+        let Some(mut series) = series else {
             return Err(ServiceError::Failed("stopped before a series began: nothing was recorded".into()));
         };
+        source.complete(&mut series);
         log(&began(&series));
         let instrument = source.instrument_of(&series);
         instrument.check().map_err(|why| ServiceError::Failed(format!("the series: {why}")))?;
@@ -81,6 +82,14 @@ impl RecordingSettings {
 }
 
 impl SeriesSource {
+    /// What the catalogue knows of a detector and its series does not say.
+    fn complete(&self, series: &mut DescribedSeries) {
+        let Some(instrument) = &self.instrument else { return };
+        series.counts |=
+            matches!(instrument.data.kind, DataKind::Diffraction) && series.start.shape.len() == 2;
+        series.description.description.get_or_insert_with(|| instrument.title.clone());
+    }
+
     /// The instrument that sends a series: what is known of it, as the series says that its frames are.
     fn instrument_of(&self, series: &DescribedSeries) -> Instrument {
         let start = &series.start;
