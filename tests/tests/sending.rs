@@ -96,7 +96,7 @@ fn what_can_t_be_sent_is_refused_with_what_can() {
     let to = "udp://127.0.0.1:46227";
     for (to, rest, parts) in [
         ("udp://127.0.0.1", &[][..], &["udp://HOST:PORT"][..]),
-        ("tcp://127.0.0.1:5", &[], &["tcp://127.0.0.1:5", "udp://HOST:PORT"]),
+        ("tcp://127.0.0.1:5", &[], &["rows and columns"]),
         (to, &["--to", "/tmp"], &["one address and no directory"]),
         (to, &["--buffer", "1 GiB"], &["--buffer", "--to DIRECTORY"]),
         ("/tmp", &["--loss", "1 %"], &["--loss", "udp://HOST:PORT"]),

@@ -70,6 +70,8 @@ pub struct SentSeries {
 
 /// Images that a thread has ready, beside the one that it makes.
 const READY: usize = 2;
+/// Looks of 50 ms that the end is tried for.
+const END_WAITS: u32 = 20;
 /// Longest without a look whether it is to stop.
 const LOOK: Nanos = Nanos::from_millis(20);
 
@@ -159,8 +161,8 @@ impl SimulatedSeries {
             StreamVersion::One => stream1::encode_end(&self.start.series),
             StreamVersion::Two => stream2::encode_end(&self.start.series),
         };
-        // Who has all of it may be gone.
-        push.send(&[&[&end]], 0)?;
+        // Who has all of it may be gone; who is slow still takes what was sent before.
+        push.send(&[&[&end]], END_WAITS)?;
         Ok(sent)
     }
 
