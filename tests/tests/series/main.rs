@@ -170,7 +170,7 @@ fn what_does_not_come_is_blank_and_what_is_wrong_costs_itself() {
     let mut detector = Detector::new(&lab);
     let recorder = start(
         lab.home.path(),
-        &["record", "--to", "to", "--name", "scan", "--from", &detector.at, "--silence", "2 s"],
+        &["record", "--to", "to", "--name", "scan", "--from", &detector.at, "--silence", "5 s"],
     );
     detector.begin(Vec::new());
     for image in (0..IMAGES).filter(|image| image % 10 != 3) {

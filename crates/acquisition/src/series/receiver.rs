@@ -174,6 +174,8 @@ impl SeriesReceiver {
         stop: &AtomicBool,
         intake: &mut dyn FrameIntake,
     ) -> io::Result<SeriesEnding> {
+        // A series that began before has waited for this, not this for it.
+        self.heard = clock.now();
         let ending = loop {
             let now = clock.now();
             if stop.load(Ordering::Relaxed) {
