@@ -20,7 +20,7 @@ use crate::{
 };
 
 fn seeds() -> u64 {
-    if std::env::var_os("NILOMETER_LONG").is_some() { 5000 } else { 100 }
+    if std::env::var_os("NILOMETER_LONG").is_some() { 1000 } else { 100 }
 }
 
 /// Those of HDF5, of which what is written is durable soon, on a machine that is not this one.
