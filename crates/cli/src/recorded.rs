@@ -8,7 +8,7 @@ use nilometer_service::recording::ended::ended_how;
 use nilometer_storage::{Target, target::Directory};
 
 /// How each lane ended, a line each.
-pub(crate) fn lanes(outcome: &Recorded, targets: &[Arc<Directory>], what: &str) -> Vec<String> {
+fn lanes(outcome: &Recorded, targets: &[Arc<Directory>], what: &str) -> Vec<String> {
     let writers = outcome.lanes.len() / targets.len();
     let mut lines = Vec::new();
     for ((number, lane), (ending, ended)) in outcome.lanes.iter().enumerate().zip(outcome.endings()) {
@@ -21,8 +21,19 @@ pub(crate) fn lanes(outcome: &Recorded, targets: &[Arc<Directory>], what: &str) 
     lines
 }
 
+/// How often nothing moved, how much of the ring was used, and how each lane ended: a line each, of frames or blocks.
+pub(crate) fn ring_and_lanes(outcome: &Recorded, targets: &[Arc<Directory>], what: &str) -> Vec<String> {
+    let books = outcome.books;
+    let mut lines = vec![
+        format!("stalls      {}", stalls(&outcome.chronicle)),
+        format!("buffer      {} of {} {what} in use at the most", books.high, books.slots),
+    ];
+    lines.extend(lanes(outcome, targets, what));
+    lines
+}
+
 /// How often nothing moved.
-pub(crate) fn stalls(chronicle: &Chronicle) -> String {
+fn stalls(chronicle: &Chronicle) -> String {
     let ((count, stalled), allowance) = (chronicle.stalled, chronicle.allowance);
     let longest = chronicle.longest_stall;
     if count == 0 {

@@ -1,6 +1,6 @@
 //! The start of a series, awaited before a recording of it can be laid out: only then it is known what its frames are.
 
-use std::{io, ops::Range, sync::atomic::AtomicBool};
+use std::{io, ops::Range};
 
 use nilometer_model::Nanos;
 use nilometer_storage::{Buffer, Clock};
@@ -23,11 +23,11 @@ impl SeriesReceiver {
     pub fn await_start(
         &mut self,
         clock: Clock,
-        stop: &AtomicBool,
+        is_over: &dyn Fn() -> bool,
         name: &str,
     ) -> io::Result<Option<DescribedSeries>> {
         let mut awaiting = AwaitedStart { name: name.to_owned(), described: None };
-        while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+        while !is_over() {
             self.turn(clock.now(), &mut awaiting)?;
             if let Some(described) = awaiting.described.take() {
                 return Ok(Some(described));

@@ -10,7 +10,7 @@ use nilometer_model::Bytes;
 use nilometer_storage::target::Directory;
 
 use super::summary::recorded;
-use crate::recorded::{lanes, stalls};
+use crate::recorded::ring_and_lanes;
 
 /// What became of the frames, a line each.
 pub(super) fn series_summary(
@@ -21,7 +21,6 @@ pub(super) fn series_summary(
 ) -> String {
     let SeriesTraffic { tally, .. } = series;
     let rate = series.mean_rate().map_or_else(String::new, |rate| format!(", {rate}"));
-    let books = outcome.books;
     let longest = outcome.lanes.iter().flatten().map(|lane| lane.totals.longest).max().unwrap_or_default();
     let mut lines = vec![
         format!("received    {} frames, {}{rate}", tally.frames, Bytes(tally.bytes)),
@@ -30,10 +29,8 @@ pub(super) fn series_summary(
         format!("missing     {}", missing(series, outcome.due)),
         format!("discarded   {}", discarded(series)),
         format!("write       worst latency {longest}, from a whole frame until it is acknowledged"),
-        format!("stalls      {}", stalls(&outcome.chronicle)),
-        format!("buffer      {} of {} frames in use at the most", books.high, books.slots),
     ];
-    lines.extend(lanes(outcome, targets, "frames"));
+    lines.extend(ring_and_lanes(outcome, targets, "frames"));
     lines.join("\n") + "\n"
 }
 

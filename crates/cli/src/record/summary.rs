@@ -7,13 +7,12 @@ use nilometer_model::Bytes;
 use nilometer_storage::target::Directory;
 use nilometer_wire::Ignored;
 
-use crate::recorded::{lanes, stalls};
+use crate::recorded::ring_and_lanes;
 
 /// What became of the packets, a line each.
 pub(super) fn summary(outcome: &Recorded, status: &Status, targets: &[Arc<Directory>]) -> String {
     let traffic = outcome.traffic.clone().unwrap_or_default();
     let Traffic { tally, counted, .. } = &traffic;
-    let books = outcome.books;
     let longest = outcome.lanes.iter().flatten().map(|lane| lane.totals.longest).max().unwrap_or_default();
     let mut lines = vec![
         format!("received    {} packets, {}{}", counted.packets, Bytes(counted.bytes), rate(&traffic)),
@@ -32,12 +31,9 @@ pub(super) fn summary(outcome: &Recorded, status: &Status, targets: &[Arc<Direct
             "jumps       the packet counter jumped ahead {jumps} times, by {over} in all, further than packets can be missing"
         ));
     }
-    lines.extend([
-        format!("write       worst latency {longest}, from a complete block until it is acknowledged"),
-        format!("stalls      {}", stalls(&outcome.chronicle)),
-        format!("buffer      {} of {} blocks in use at the most", books.high, books.slots),
-    ]);
-    lines.extend(lanes(outcome, targets, "blocks"));
+    lines
+        .push(format!("write       worst latency {longest}, from a complete block until it is acknowledged"));
+    lines.extend(ring_and_lanes(outcome, targets, "blocks"));
     lines.join("\n") + "\n"
 }
 

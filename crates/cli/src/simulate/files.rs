@@ -30,7 +30,7 @@ use super::Asked;
 use crate::{
     Blame, Outcome,
     describe::described_directory,
-    recorded::{durable_when, lanes, stalls},
+    recorded::{durable_when, ring_and_lanes},
     signals::stop_on_signal,
     tell,
 };
@@ -279,7 +279,6 @@ fn lanes_on(
 
 /// What became of the frames, a line each.
 fn summary(outcome: &Recorded, instrument: &Instrument, targets: &[Arc<Directory>]) -> String {
-    let books = outcome.books;
     let frame = instrument.frame_size();
     let bytes = outcome.stored() * frame.0;
     let longest = outcome.lanes.iter().flatten().map(|lane| lane.totals.longest).max().unwrap_or_default();
@@ -294,10 +293,8 @@ fn summary(outcome: &Recorded, instrument: &Instrument, targets: &[Arc<Directory
         format!("written     {}", written(outcome, instrument)),
         format!("lost        {}", losses(outcome)),
         format!("latest      {longest} from due until acknowledged"),
-        format!("stalls      {}", stalls(&outcome.chronicle)),
-        format!("buffer      {} of {} frames in use at the most", books.high, books.slots),
     ];
-    lines.extend(lanes(outcome, targets, "frames"));
+    lines.extend(ring_and_lanes(outcome, targets, "frames"));
     lines.join("\n") + "\n"
 }
 

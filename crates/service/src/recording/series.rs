@@ -4,7 +4,10 @@
 //! place checked -> sockets -> start of a series -> description, layout, lanes, memory -> its images are received
 //! ```
 
-use std::sync::{Arc, atomic::AtomicBool};
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 
 use nilometer_acquisition::{
     Feed, SeriesFeed, StoredFrames,
@@ -13,7 +16,8 @@ use nilometer_acquisition::{
     transport::zeromq::{MessageLimits, PullSocket},
 };
 use nilometer_model::{
-    Bytes, CbfHeader, DataKind, Format, Frequency, Instrument, PixelType, Readers, RecordingLayout, Storing,
+    Bytes, CbfHeader, DataKind, Format, Frequency, Instrument, Nanos, PixelType, Readers, RecordingLayout,
+    Storing,
 };
 use nilometer_storage::{Calendar, Clock, target::run_id};
 use nilometer_wire::series::ElementType;
@@ -43,7 +47,10 @@ impl RecordingSettings {
         let clock = Clock::start();
         let mut receiver = self.receiver(source)?;
         log(&format!("waiting for a series from {}", source.text()));
-        let series = receiver.await_start(clock, &stop, source.name()).map_err(ServiceError::failed)?;
+        let end = self.wishes.stop;
+        let is_over =
+            || stop.load(Ordering::Relaxed) || end.is_some_and(|end| Calendar::left_until(end) == Nanos(0));
+        let series = receiver.await_start(clock, &is_over, source.name()).map_err(ServiceError::failed)?;
         let Some(mut series) = series else {
             return Err(ServiceError::Failed("stopped before a series began: nothing was recorded".into()));
         };
