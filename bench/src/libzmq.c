@@ -1,8 +1,8 @@
 /* The other side of messages.rs: a detector that sends a series as fast as it is taken, and a bare loop that takes it, both by
  * libzmq.
  *
- * push START IMAGE OFFSET COUNT  waits for one receiver and prints where; sends the message in the file START, and COUNT times
- *                                that in IMAGE, with its number, from 0, in 8 bytes big-endian at OFFSET
+ * push START IMAGE OFFSET COUNT  waits for one receiver and prints where; sends the message in the file START, prints `begun`,
+ *                                and sends COUNT times that in IMAGE, with its number, from 0, in 8 bytes big-endian at OFFSET
  * pull ENDPOINT COUNT            takes these messages; prints the seconds from the first to the last, the processor seconds of
  *                                this process meanwhile, and the bytes
  */
@@ -66,6 +66,8 @@ static void push(void *socket, char **arguments)
     printf("%s\n", endpoint);
     fflush(stdout);
     check(zmq_send(socket, start, start_size, 0) >= 0, "send");
+    printf("begun\n");
+    fflush(stdout);
     for (uint64_t number = 0; number < count; number++) {
         int copy = (int)(number % COPIES);
         while (atomic_load(&taken[copy]))

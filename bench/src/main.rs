@@ -50,7 +50,7 @@ struct Comparison {
     run: fn(&Stop) -> anyhow::Result<Outcome>,
 }
 
-const COMPARISONS: [Comparison; 47] = [
+const COMPARISONS: [Comparison; 48] = [
     Comparison { name: "read-4k-sync", run: read_sync::run },
     Comparison { name: "read-4k-uring", run: read_uring::run },
     Comparison { name: "stream-1m-buffered", run: stream::buffered },
@@ -108,6 +108,7 @@ const COMPARISONS: [Comparison; 47] = [
     Comparison { name: "hdf5-read-bslz4", run: |stop| hdf5::reading(FrameCompression::Bslz4, stop) },
     Comparison { name: "tally", run: tally::run },
     Comparison { name: "between", run: between::run },
+    Comparison { name: "hdf5-received", run: hdf5::received },
     Comparison { name: "start-up", run: start_up::run },
     Comparison { name: "report", run: report::run },
 ];

@@ -9,7 +9,7 @@ use std::{
     io::{BufRead, BufReader},
     ops::Range,
     path::PathBuf,
-    process::{Child, Command, Stdio},
+    process::{Child, ChildStdout, Command, Stdio},
 };
 
 use anyhow::Context;
@@ -35,7 +35,7 @@ use crate::{
 /// An EIGER 4M, each image compressed to one MiB.
 const SHAPE: [u64; 2] = [2167, 2070];
 const FRAME: usize = 1 << 20;
-const IMAGES: u64 = 4000;
+pub(crate) const IMAGES: u64 = 4000;
 const SLOTS: usize = 16;
 
 const BARE: &str = "bare loop of libzmq";
@@ -56,14 +56,14 @@ pub(crate) fn run(stop: &Stop) -> anyhow::Result<Outcome> {
 }
 
 /// What the sender sends, and the program.
-struct Files {
+pub(crate) struct Files {
     directory: TempDir,
     /// Where the number stands in the message of an image.
     offset: usize,
 }
 
 impl Files {
-    fn make() -> anyhow::Result<Self> {
+    pub(crate) fn make() -> anyhow::Result<Self> {
         let directory = place::in_memory()?;
         let source = directory.path().join("libzmq.c");
         fs::write(&source, include_str!("libzmq.c"))?;
@@ -80,15 +80,50 @@ impl Files {
         self.directory.path().join(name)
     }
 
-    /// The sender, and where it is.
-    fn sender(&self) -> anyhow::Result<(Child, String)> {
+    /// A sender that waits for one receiver.
+    pub(crate) fn sender(&self) -> anyhow::Result<LibzmqSender> {
         let mut command = Command::new(self.path("libzmq"));
         command.arg("push").arg(self.path("start")).arg(self.path("image"));
         command.args([self.offset.to_string(), IMAGES.to_string()]);
         let mut child = command.stdout(Stdio::piped()).spawn()?;
-        let mut said = String::new();
-        BufReader::new(child.stdout.take().context("it is piped")?).read_line(&mut said)?;
-        Ok((child, said.trim_matches(['\0', '\n']).to_owned()))
+        let mut said = BufReader::new(child.stdout.take().context("it is piped")?);
+        let mut line = String::new();
+        said.read_line(&mut line)?;
+        Ok(LibzmqSender { child, said, endpoint: line.trim_matches(['\0', '\n']).to_owned() })
+    }
+}
+
+/// A process that sends a series by libzmq.
+#[derive(Debug)]
+pub(crate) struct LibzmqSender {
+    child: Child,
+    said: BufReader<ChildStdout>,
+    /// Where it is.
+    pub(crate) endpoint: String,
+}
+
+impl LibzmqSender {
+    /// Waits until it has a receiver, and sends.
+    pub(crate) fn await_begin(&mut self) -> anyhow::Result<()> {
+        let mut line = String::new();
+        self.said.read_line(&mut line)?;
+        anyhow::ensure!(line.trim() == "begun", "the sender ended early");
+        Ok(())
+    }
+
+    /// Waits for its end.
+    pub(crate) fn end(mut self) -> anyhow::Result<()> {
+        let status = self.child.wait()?;
+        anyhow::ensure!(status.success(), "the sender failed: {status}");
+        Ok(())
+    }
+}
+
+impl Drop for LibzmqSender {
+    /// One that nobody waited for, since its receiver failed, would wait for ever.
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
     }
 }
 
@@ -123,10 +158,10 @@ fn image() -> anyhow::Result<(Vec<u8>, usize)> {
 }
 
 fn bare(files: &Files) -> anyhow::Result<Vec<Cost>> {
-    let (mut sender, endpoint) = files.sender()?;
+    let sender = files.sender()?;
     let mut command = Command::new(files.path("libzmq"));
-    let (_, output) = measure::child(1.0, command.args(["pull", &endpoint, &IMAGES.to_string()]))?;
-    ended(&mut sender)?;
+    let (_, output) = measure::child(1.0, command.args(["pull", &sender.endpoint, &IMAGES.to_string()]))?;
+    sender.end()?;
     let said = String::from_utf8(output.stdout)?;
     let figures: Vec<f64> = said.split_whitespace().map(str::parse).collect::<Result<_, _>>()?;
     let [wall, cpu, _] = figures[..] else { anyhow::bail!("three figures, not {said}") };
@@ -134,8 +169,8 @@ fn bare(files: &Files) -> anyhow::Result<Vec<Cost>> {
 }
 
 fn ours(files: &Files) -> anyhow::Result<Vec<Cost>> {
-    let (mut sender, endpoint) = files.sender()?;
-    let socket = PullSocket::open(&[ZmqEndpoint::connect(&endpoint)?], MessageLimits::default())?;
+    let sender = files.sender()?;
+    let socket = PullSocket::open(&[ZmqEndpoint::connect(&sender.endpoint)?], MessageLimits::default())?;
     let mut receiver = SeriesReceiver::new(socket, SeriesUntil::default());
     let mut slots = Slots(Arena::shared_out(SLOTS, FRAME).1);
     let clock = Clock::start();
@@ -148,18 +183,13 @@ fn ours(files: &Files) -> anyhow::Result<Vec<Cost>> {
         }
         Ok(())
     })?;
-    ended(&mut sender)?;
+    sender.end()?;
     Ok(vec![cost])
 }
 
-fn gib() -> f64 {
+/// All images as they are sent, in GiB.
+pub(crate) fn gib() -> f64 {
     IMAGES as f64 * FRAME as f64 / f64::from(1 << 30)
-}
-
-fn ended(sender: &mut Child) -> anyhow::Result<()> {
-    let status = sender.wait()?;
-    anyhow::ensure!(status.success(), "the sender failed: {status}");
-    Ok(())
 }
 
 /// Slots that are free again at once.

@@ -4,6 +4,7 @@
 mod frames;
 mod index;
 mod peer;
+mod received;
 
 use std::path::Path;
 
@@ -17,6 +18,7 @@ use crate::contest::{Bound, Contest, Contestant, Cost, Limit, Outcome, Quantity,
 use frames::{Disk, EigerFrames, SHAPE};
 pub(crate) use index::run as index;
 use peer::{H5py, H5pyAnswer, H5pyOrder};
+pub(crate) use received::run as received;
 
 const CHUNKS: &str = "H5Dwrite_chunk by h5py";
 const H5PY: &str = "h5py";

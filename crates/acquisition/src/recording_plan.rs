@@ -175,10 +175,13 @@ impl RecordingPlan {
     /// Frames of a file, or of a part of the only one.
     fn suited_file(&self, onto: &[TargetDescription], options: &LayoutOptions) -> u64 {
         let Spacing { stride, .. } = self.spacing;
+        let room = onto.iter().map(|onto| onto.space.free.0.saturating_sub(options.reserve.0)).min();
+        let of_all = PART.min(room.unwrap_or(0) / PARTS);
         if !self.frames.packets || self.frames.format == Format::Hdf5 {
             let part = match options.retention {
                 Retention::Latest(keep) if self.frames.packets => self.part_of_kept(keep),
-                _ => PART,
+                _ if self.frames.storing.kind().many_files => PART,
+                _ => of_all,
             };
             let suited = if self.frames.format == Format::Cbf { 1 } else { part / stride };
             let asked = self.frames.per_file.unwrap_or(suited).max(1);
@@ -190,11 +193,10 @@ impl RecordingPlan {
             }
             return asked;
         }
-        let room = onto.iter().map(|onto| onto.space.free.0.saturating_sub(options.reserve.0)).min();
         let size = match (options.retention, self.frames.storing) {
             (Retention::Latest(keep), _) => self.part_of_kept(keep),
             (Retention::All, Storing::Scattered) => options.chunk_size.map_or(PART, |size| size.0),
-            (Retention::All, _) => PART.min(room.unwrap_or(0) / PARTS),
+            (Retention::All, _) => of_all,
         };
         (size / stride).max(1)
     }

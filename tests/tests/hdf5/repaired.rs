@@ -4,12 +4,18 @@ use std::{
     fs,
     os::unix::fs::FileExt,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
-use nilometer_tests::{Ended, run};
-use rustix::fs::{FlockOperation, flock};
+use nilometer_hdf5::SUPERBLOCK;
+use nilometer_model::Seed;
+use nilometer_tests::{Ended, run, start};
+use rustix::{
+    fs::{FlockOperation, flock},
+    process::Signal,
+};
 
-use crate::lab::{Lab, assert_verified, found, found_in};
+use crate::lab::{LIMIT, Lab, assert_verified, found, found_in};
 
 /// What is done to a file: its name, and how.
 type Damage = (&'static str, fn(&Damaged<'_>));
@@ -184,12 +190,49 @@ fn frames_that_are_lost_are_named_and_blank() {
     assert_eq!([read.total("frames_whole"), read.total("frames_blank")], [Some(59), Some(1)]);
 }
 
+/// The damaged file as it was, or with what is new behind it, up to the superblock: that comes last and at once.
+fn is_as_it_was_or_whole(lab: &Lab, damaged: &[u8], frames: u64) {
+    let now = fs::read(lab.file()).expect("it is there");
+    let head = SUPERBLOCK as usize;
+    assert!(now[head..damaged.len()] == damaged[head..], "what was there is there");
+    if now[..head] == damaged[..head] {
+        return;
+    }
+    found_in(&lab.truth(frames), &lab.file()).expect("h5py was there before").assert_whole(frames);
+}
+
+#[test]
+fn a_repair_that_is_killed_leaves_the_file_as_it_was() {
+    const FRAMES: u64 = 150;
+    let lab = Lab::new("1000, 1000", "uint16", "200 Hz", "");
+    lab.record("none", &["--frames", "150"]);
+    let Some(chunks) = chunks(&lab, FRAMES, &lab.file(), 0) else { return };
+    Damaged { path: &lab.file(), chunks }.fill(0x5a);
+    let damaged = fs::read(lab.file()).expect("it is there");
+    let seed = u64::from(std::process::id());
+    let mut moments = Seed(seed).stream();
+    for _ in 0..8 {
+        let mut arguments = vec![PathBuf::from("repair")];
+        arguments.extend(lab.lanes());
+        let running = start(lab.home.path(), &arguments);
+        // The whole takes some 300 ms: some are killed before the end, whatever else the machine does.
+        std::thread::sleep(Duration::from_millis(moments.below(300)));
+        running.signal(Signal::KILL);
+        running.end(LIMIT);
+        is_as_it_was_or_whole(&lab, &damaged, FRAMES);
+    }
+    let repaired = repair(&lab, &[]);
+    assert_eq!(repaired.code, Some(0), "seed {seed}: {repaired:?}");
+    found_in(&lab.truth(FRAMES), &lab.file()).expect("h5py was there before").assert_whole(FRAMES);
+    assert_verified(&lab, FRAMES);
+}
+
 #[test]
 fn what_is_no_recording_in_hdf5_or_is_held_is_refused() {
     let lab = Lab::small("");
     let nothing = run(&["repair".as_ref(), lab.to[0].as_os_str()]);
     assert!(nothing.code == Some(2) && nothing.stderr.contains("no recording in"), "{nothing:?}");
-    let raw = lab.simulate(&["--format", "raw"], &["--frames", "5", "--name", "raw"]).end(crate::lab::LIMIT);
+    let raw = lab.simulate(&["--format", "raw"], &["--frames", "5", "--name", "raw"]).end(LIMIT);
     assert_eq!(raw.code, Some(0), "{raw:?}");
     let refused = run(&["repair".as_ref(), lab.to[0].join("raw").as_os_str()]);
     let why = "nilometer: raw is a recording in the format raw: only files in hdf5 have an index that can be repaired\n";

@@ -261,6 +261,23 @@ fn a_stop_before_a_series_begins_leaves_nothing() {
 }
 
 #[test]
+fn before_its_time_nothing_is_listened_to() {
+    let lab = SeriesLab::new();
+    let Some(sender) = Sender::start(&lab, "u2", "[10,50,60]", true) else { return };
+    let arguments = ["record", "--to", "to", "--name", "scan", "--from", &sender.at, "--start"];
+    let mut waiting = start(lab.home.path(), &[&arguments[..], &["2100-01-01T00:00:00Z"]].concat());
+    waiting.await_said("scan is prepared, and listens from 2100-01-01T00:00:00Z on");
+    waiting.signal(Signal::INT);
+    let ended = waiting.end(LIMIT);
+    assert!(ended.code == Some(1) && ended.stderr.contains("stopped before a series began"), "{ended:?}");
+    // The series that waited meanwhile is whole.
+    let ended = start(lab.home.path(), &[&arguments[..], &["2020-01-01T00:00:00Z"]].concat()).end(LIMIT);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let Some(found) = lab.found() else { return };
+    assert_eq!(found.numbers("right").len(), 10, "{found:?}");
+}
+
+#[test]
 fn what_can_not_be_is_refused_with_one_message() {
     let lab = SeriesLab::new();
     let from = ["--from", "tcp://127.0.0.1:9"];

@@ -110,8 +110,11 @@ fn little_storage_has_small_parts() {
     let mut little = disk();
     little.space.free = Bytes(1 << 30);
     let options = LayoutOptions { reserve: Bytes(512 * MIB), ..LayoutOptions::with_buffer(Bytes(1 << 30)) };
-    let plan = RecordingPlan::of(packets(), &[little], &options);
-    assert!(plan.file_size() <= 32 * MIB, "{plan}");
+    let in_one_file = StoredFrames { format: Format::Hdf5, ..frames(MIB, Storing::Files) };
+    for frames in [packets(), in_one_file] {
+        let plan = RecordingPlan::of(frames, &[little.clone()], &options);
+        assert!(plan.file_size() <= 32 * MIB, "{plan}");
+    }
 }
 
 #[test]

@@ -56,6 +56,8 @@ pub(crate) struct Lab {
     pub(crate) checkpoint: Nanos,
     /// In which start of which machine it is recorded, if its journals say so.
     pub(crate) boot: Option<BootId>,
+    /// Its journals say that the frames are made, and from what: they can be made again.
+    pub(crate) says_origin: bool,
     /// What a lane knows of the numbers of chunks.
     pub(crate) numbering: fn(&Numbering) -> Numbering,
     /// Wraps each lane's engine.
@@ -85,6 +87,7 @@ impl Default for Lab {
             streamer: None,
             checkpoint: Nanos::from_millis(10_000),
             boot: None,
+            says_origin: true,
             numbering: Numbering::clone,
             wrap: |engine| engine,
         }
@@ -134,7 +137,7 @@ impl Lab {
         };
         let preallocate =
             RawLayout::suited(String::new(), head, true).preallocate || self.storing.is_many_files();
-        let origin = Content::Pattern(self.pattern()).origin();
+        let origin = Content::Pattern(self.pattern()).origin().filter(|_| self.says_origin);
         RawLayout {
             name: "n_r".into(),
             head,

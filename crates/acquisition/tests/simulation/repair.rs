@@ -1,7 +1,11 @@
 //! HDF5 files of a recorder that loses its power, or dies, are repaired on real directories: then HDF5 finds in them every
 //! frame that was called durable, bit for bit, and nothing that is not right.
 
-use std::{collections::BTreeMap, fs, path::PathBuf};
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
 
 use nilometer_acquisition::{
     RepairOptions, RepairOutcome, RepairedFile, repair_recording,
@@ -103,8 +107,37 @@ fn found(left: &Left, lab: &Lab) -> Vec<u64> {
     found
 }
 
-/// The power is lost once: how many files had to be repaired, and how many frames were called durable.
-fn power_lost(lab: &Lab, seed: u64) -> (usize, usize) {
+/// Frames of which a file says that they are there and nobody knows whether they are right.
+fn flagged(path: &Path) -> u64 {
+    let file = ReadFile::open(path).expect("it was repaired");
+    let flags = file.dataset(&format!("{RECORDER_IN_FILE}/flag")).and_then(|flags| flags.numbers());
+    flags.expect("they can be read").iter().filter(|flag| **flag == 2).count() as u64
+}
+
+/// What a loss of power came to.
+#[derive(Debug, Clone, Copy, Default)]
+struct PowerLost {
+    /// Files that had to be repaired.
+    files: usize,
+    /// Frames that were called durable.
+    promised: usize,
+    /// Frames in the files that are said not to be proved.
+    unproved: u64,
+}
+
+impl PowerLost {
+    /// All seeds of a lab together.
+    fn of(lab: &Lab) -> Self {
+        (0..seeds()).map(|seed| power_lost(lab, seed)).fold(PowerLost::default(), |sum, one| PowerLost {
+            files: sum.files + one.files,
+            promised: sum.promised + one.promised,
+            unproved: sum.unproved + one.unproved,
+        })
+    }
+}
+
+/// The power is lost once.
+fn power_lost(lab: &Lab, seed: u64) -> PowerLost {
     let run = lab.run(Nanos(Seed(seed).named("moment").stream().below(400_000)));
     let promised = promised(&run);
     for (lane, target) in run.targets.iter().enumerate() {
@@ -113,7 +146,7 @@ fn power_lost(lab: &Lab, seed: u64) -> (usize, usize) {
     let left = Left::by(&run);
     if left.recording(Trust::Acknowledged).is_none() {
         assert_eq!(promised, Vec::<u64>::new(), "seed {seed}: there is no journal");
-        return (0, 0);
+        return PowerLost::default();
     }
     let before = left.bytes();
     let files = left.repair();
@@ -132,24 +165,37 @@ fn power_lost(lab: &Lab, seed: u64) -> (usize, usize) {
     let there = found(&left, lab);
     let gone: Vec<_> = promised.iter().filter(|number| there.binary_search(number).is_err()).collect();
     assert!(gone.is_empty(), "{:?} seed {seed}: {gone:?} were called durable: {files:?}", lab.storing);
+    let is_master = |file: &&RepairedFile| file.path.ends_with("n_r_master.h5");
+    for file in files.iter().filter(is_repaired).filter(|file| !is_master(file)) {
+        assert_eq!(flagged(&file.path), file.unproved, "{:?} seed {seed}: {file:?}", lab.storing);
+    }
     let again = left.repair();
     assert!(again.iter().all(|file| !is_repaired(&file)), "{:?} seed {seed}: {again:?}", lab.storing);
     assert!(left.home.path().is_dir());
-    (changed.len(), promised.len())
+    PowerLost {
+        files: changed.len(),
+        promised: promised.len(),
+        unproved: files.iter().map(|file| file.unproved).sum(),
+    }
 }
 
 #[test]
 fn every_durable_frame_is_found_after_the_power_was_lost_and_the_files_were_repaired() {
     for lab in labs() {
-        let mut changed = 0;
-        let mut promised = 0;
-        for seed in 0..seeds() {
-            let (files, frames) = power_lost(&lab, seed);
-            changed += files;
-            promised += frames;
-        }
-        assert!(changed > 20, "{:?}: only {changed} files had to be repaired", lab.storing);
+        let PowerLost { files, promised, unproved } = PowerLost::of(&lab);
+        assert!(files > 20, "{:?}: only {files} files had to be repaired", lab.storing);
         assert!(promised > 500, "{:?}: only {promised} frames were called durable", lab.storing);
+        assert_eq!(unproved, 0, "{:?}: each can be made again", lab.storing);
+    }
+}
+
+#[test]
+fn what_was_not_durable_and_can_be_compared_with_nothing_is_said_to_be_unproved() {
+    for lab in labs().map(|lab| Lab { says_origin: false, ..lab }) {
+        let PowerLost { files, promised, unproved } = PowerLost::of(&lab);
+        assert!(files > 20, "{:?}: only {files} files had to be repaired", lab.storing);
+        assert!(promised > 500, "{:?}: only {promised} frames were called durable", lab.storing);
+        assert!(unproved > 20, "{:?}: only {unproved} frames are unproved", lab.storing);
     }
 }
 

@@ -66,7 +66,8 @@ impl Record {
         let stop = stop_on_signal().run()?;
         let mut prepared = settings.prepare(stop.clone(), tell::log)?;
         server.enter(ServiceState::Armed, &prepared, &settings);
-        if let Some(start) = settings.wishes().start {
+        // Without a buffer in the kernel it is a series, which began after that time.
+        if let (Some(start), Some(_)) = (settings.wishes().start, prepared.room) {
             prepared = until_start(prepared, start, &stop)?;
         }
         tell::note(format_args!("{}", begins(&prepared)));

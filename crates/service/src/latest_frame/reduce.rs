@@ -109,9 +109,13 @@ struct Columns {
     factor: usize,
 }
 
+/// Detectors mark gaps between modules and pixels that don't work by values that are no counts: negative ones where the type has
+/// a sign (Pilatus), and where it has none its two greatest (EIGER: 2^bits - 1 and 2^bits - 2).
 fn add_row(row: &[u8], pixel: PixelType, line: &mut [PixelSquare], at: Columns, sums: &mut FrameSums) {
     match pixel {
-        PixelType::Uint8 => add(row.iter().map(|byte| unless_greatest(*byte)), line, at, sums),
+        PixelType::Uint8 => {
+            add(row.iter().map(|byte| (*byte < u8::MAX - 1).then_some((*byte).into())), line, at, sums)
+        }
         PixelType::Int8 => {
             let counts = row.iter().map(|byte| byte.cast_signed());
             add(counts.map(|count| u32::try_from(count).ok().filter(|_| count < i8::MAX)), line, at, sums);
@@ -126,18 +130,14 @@ fn add_row(row: &[u8], pixel: PixelType, line: &mut [PixelSquare], at: Columns, 
         }
         PixelType::Uint32 => {
             let counts = row.as_chunks().0.iter().map(|bytes| u32::from_le_bytes(*bytes));
-            add(counts.map(|count| (count < u32::MAX).then_some(count)), line, at, sums);
+            add(counts.map(|count| (count < u32::MAX - 1).then_some(count)), line, at, sums);
         }
         // No other type has a layout.
         _ => {
             let counts = row.as_chunks().0.iter().map(|bytes| u16::from_le_bytes(*bytes));
-            add(counts.map(|count| (count < u16::MAX).then_some(count.into())), line, at, sums);
+            add(counts.map(|count| (count < u16::MAX - 1).then_some(count.into())), line, at, sums);
         }
     }
-}
-
-fn unless_greatest(byte: u8) -> Option<u32> {
-    (byte < u8::MAX).then_some(byte.into())
 }
 
 /// Adds the pixels of a row of a module, of which masked ones are none.
@@ -275,11 +275,14 @@ mod tests {
         let signed = [(-2i32).to_le_bytes(), 70_000i32.to_le_bytes()].concat();
         let shown = of(PixelType::Int32, &signed);
         assert_eq!((shown.greatest, shown.masked, shown.codes[0]), (70_000, 1, MASKED));
-        let greatest = [u32::MAX.to_le_bytes(), (u32::MAX - 1).to_le_bytes()].concat();
-        let shown = of(PixelType::Uint32, &greatest);
-        assert_eq!((shown.greatest, shown.masked), (u32::MAX - 1, 1));
-        let shown = of(PixelType::Uint8, &[255, 254]);
-        assert_eq!((shown.greatest, shown.masked), (254, 1));
+        for (marked, masked) in [(u32::MAX, 1), (u32::MAX - 1, 1), (u32::MAX - 2, 0)] {
+            let pixels = [marked.to_le_bytes(), 5u32.to_le_bytes()].concat();
+            let shown = of(PixelType::Uint32, &pixels);
+            assert_eq!(shown.masked, masked, "{marked}");
+            assert_eq!(shown.greatest, if masked == 1 { 5 } else { marked });
+        }
+        let shown = of(PixelType::Uint8, &[254, 253]);
+        assert_eq!((shown.greatest, shown.masked), (253, 1));
         let nothing = of(PixelType::Uint8, &[255, 255]);
         assert_eq!((nothing.codes.as_slice(), nothing.mean), (&[MASKED; 2][..], 0.0));
     }

@@ -30,8 +30,11 @@ use super::{
 };
 use crate::error::{OperatorLog, ServiceError};
 
+/// Longest without a look at the time and at signals.
+const LOOK: Nanos = Nanos::from_millis(50);
+
 impl RecordingSettings {
-    /// Waits for a series, and makes everything ready for it.
+    /// Waits for the time to begin, if there is one, and then for a series, and makes everything ready for it.
     pub(super) fn prepare_series(
         &self,
         source: &SeriesSource,
@@ -46,6 +49,12 @@ impl RecordingSettings {
         }
         let clock = Clock::start();
         let mut receiver = self.receiver(source)?;
+        if let Some(start) = self.wishes.start {
+            log(&format!("{name} is prepared, and listens from {start} on"));
+            while Calendar::left_until(start) > Nanos(0) && !stop.load(Ordering::Relaxed) {
+                std::thread::sleep(Calendar::left_until(start).min(LOOK).duration());
+            }
+        }
         log(&format!("waiting for a series from {}", source.text()));
         let end = self.wishes.stop;
         let is_over =
