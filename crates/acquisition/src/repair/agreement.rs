@@ -76,6 +76,22 @@ impl Expected<'_> {
         read.is_ok() && root > self.file.begin()
     }
 
+    /// Frames that a repair before this one did not find, by number: its file says that they are absent. What lies in their
+    /// places now was put there by nobody who had them.
+    pub(super) fn not_found_before(&self, file: &File) -> Vec<u64> {
+        if !self.is_remade(file) {
+            return Vec::new();
+        }
+        let path = format!("{RECORDER_PATH}/{}", RecorderColumn::Flag.key());
+        let flags = ReadFile::open(&path_of(file)).and_then(|read| read.dataset(&path)?.numbers());
+        let Ok(flags) = flags else { return Vec::new() };
+        let is_absent = |number: &u64| {
+            let in_file = self.file.in_file(*number).and_then(|in_file| usize::try_from(in_file).ok());
+            in_file.and_then(|in_file| flags.get(in_file)) == Some(&ABSENT)
+        };
+        self.file.frames.keys().copied().filter(is_absent).collect()
+    }
+
     fn check_frames(&self, read: &ReadFile) -> Result<(), String> {
         let unreadable = |error: Hdf5Error| format!("its index can't be read: {error}");
         let data = read.dataset(FRAMES_PATH).map_err(unreadable)?;

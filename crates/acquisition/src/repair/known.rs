@@ -68,6 +68,8 @@ pub(super) struct FileFrames {
     pub(super) places: u64,
 }
 
+/// No recorder has more in flight; and a journal may be anybody's, of which files are not to become long.
+const BEHIND_MAX: u64 = 64 << 30;
 /// Of one file, more can't be.
 const PLACES_MAX: u64 = 1 << 32;
 
@@ -80,6 +82,15 @@ impl FileFrames {
     /// Where the first of them begins in the file.
     pub(super) fn begin(&self) -> u64 {
         self.frames.values().map(|frame| frame.place.extent.offset).min().unwrap_or(0)
+    }
+
+    /// Where the last of them ends, those that are lost too, in a file of this length or somewhat behind it.
+    pub(super) fn end(&self, length: u64) -> u64 {
+        let ends = self.frames.values().map(|frame| {
+            let extent = frame.place.extent;
+            extent.offset.saturating_add(extent.length.into())
+        });
+        ends.filter(|end| *end < length.saturating_add(BEHIND_MAX)).fold(length, u64::max)
     }
 
     /// Any one of its frames is in this place.

@@ -243,6 +243,14 @@ impl Repair<'_> {
     fn opened(&self, opened: &File, file: &mut FileFrames) -> RepairOutcome {
         if self.went_down {
             self.prove(file, true);
+            for number in self.expected(file).not_found_before(opened) {
+                let unproved =
+                    file.frames.get_mut(&number).filter(|frame| frame.bytes == FrameBytes::Unproved);
+                if let Some(frame) = unproved {
+                    frame.bytes =
+                        FrameBytes::Lost("it was not there when the file was repaired before".into());
+                }
+            }
         }
         let Err(why) = self.expected(file).check(opened) else { return RepairOutcome::Whole };
         self.prove(file, false);

@@ -49,7 +49,9 @@ const PAGE: u64 = 4096;
 pub(super) fn remake(file: &File, tree: &TreeGroup, expected: Expected<'_>) -> Result<(), RemakeError> {
     let length = file.metadata()?.len();
     let mut writing = Writing { file, superblock: None };
-    let remade = writing.all(tree, expected, length.next_multiple_of(PAGE)).and_then(|()| {
+    // Places of frames that the file is too short for stay empty: nobody is to take metadata for them.
+    let begin = expected.file.end(length).next_multiple_of(PAGE);
+    let remade = writing.all(tree, expected, begin).and_then(|()| {
         file.sync_data()?;
         Ok(())
     });
