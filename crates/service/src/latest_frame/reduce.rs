@@ -114,7 +114,7 @@ struct Columns {
 fn add_row(row: &[u8], pixel: PixelType, line: &mut [PixelSquare], at: Columns, sums: &mut FrameSums) {
     match pixel {
         PixelType::Uint8 => {
-            add(row.iter().map(|byte| (*byte < u8::MAX - 1).then_some((*byte).into())), line, at, sums)
+            add(row.iter().map(|byte| (*byte < u8::MAX - 1).then_some((*byte).into())), line, at, sums);
         }
         PixelType::Int8 => {
             let counts = row.iter().map(|byte| byte.cast_signed());
