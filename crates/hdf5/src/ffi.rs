@@ -184,6 +184,7 @@ unsafe extern "C" {
 
     pub fn H5Gcreate2(at: hid_t, name: *const c_char, lcpl: hid_t, gcpl: hid_t, gapl: hid_t) -> hid_t;
     pub fn H5Oopen(at: hid_t, name: *const c_char, lapl: hid_t) -> hid_t;
+    pub fn H5Lexists(at: hid_t, name: *const c_char, access: hid_t) -> c_int;
     pub fn H5Lcreate_hard(
         from: hid_t,
         name: *const c_char,

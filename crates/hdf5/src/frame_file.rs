@@ -1,16 +1,21 @@
 //! A file that is being written.
 
-use std::{collections::BTreeMap, ffi::CString};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ffi::CString,
+};
 
 use crate::{
-    FileWrite, Hdf5Error,
+    ColumnNumber, FileWrite, Hdf5Error,
     driver::{self, CHUNK_IN_PLACE, SharedImage, while_opening},
     ffi::{self, H5P_DEFAULT},
     handle::{Handle, PropertyClass, checked, keep_in_group, name, number_type, properties, space},
     image::FileImage,
     plant::{self, Planted, run_of},
-    tree::{FrameColumn, FramesShape, NumberType, TreeGroup, WriteTime},
+    tree::{FrameColumn, FramesShape, TreeGroup, WriteTime},
 };
+
+pub use crate::plant::COLUMN_CHUNK;
 
 /// How a file is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +66,9 @@ pub struct Hdf5File {
     /// Where the chunk begins that is put into the index.
     position: Vec<u64>,
     /// Of each column, what is to be written.
-    values: Vec<BTreeMap<u64, i64>>,
+    values: Vec<BTreeMap<u64, ColumnNumber>>,
+    /// Of each column, the chunks that are there.
+    chunks: Vec<BTreeSet<u64>>,
 }
 
 impl Hdf5File {
@@ -95,6 +102,7 @@ impl Hdf5File {
             checked(unsafe { ffi::H5Fstart_swmr_write(file.id()) }, || format!("let readers into {label}"))?;
         }
         let values = vec![BTreeMap::new(); planted.columns.len()];
+        let chunks = vec![BTreeSet::new(); planted.columns.len()];
         let mut made = Hdf5File {
             planted,
             file,
@@ -104,6 +112,7 @@ impl Hdf5File {
             inserted: Vec::new(),
             position: Vec::new(),
             values,
+            chunks,
         };
         made.flush()?;
         Ok(made)
@@ -135,8 +144,19 @@ impl Hdf5File {
     }
 
     /// The number of a frame in a column, by its place among [`Hdf5File::columns`].
-    pub fn set(&mut self, column: usize, frame: u64, number: i64) {
-        self.values[column].insert(frame, number);
+    pub fn set(&mut self, column: usize, frame: u64, number: impl Into<ColumnNumber>) {
+        self.values[column].insert(frame, number.into());
+    }
+
+    /// The numbers of so many frames get their places in a column, in chunks of [`COLUMN_CHUNK`], so that they can be written
+    /// in place later: those of which nothing is known too.
+    pub fn place_column(&mut self, column: usize, frames: u64) {
+        for first in (0..frames).step_by(COLUMN_CHUNK as usize) {
+            let is_there = self.chunks[column].contains(&(first / COLUMN_CHUNK));
+            if !is_there && self.values[column].range(first..first + COLUMN_CHUNK).next().is_none() {
+                self.set(column, first, ColumnNumber::Unknown);
+            }
+        }
     }
 
     /// What was inserted and set is to be seen by readers: queues what has to be written for that.
@@ -216,11 +236,11 @@ impl Hdf5File {
         Err(Hdf5Error::Description { what: format!("frame {frame} is there already") })
     }
 
-    fn put(&mut self, column: usize, values: &BTreeMap<u64, i64>) -> Result<(), Hdf5Error> {
+    fn put(&mut self, column: usize, values: &BTreeMap<u64, ColumnNumber>) -> Result<(), Hdf5Error> {
         let mut run: Vec<u8> = Vec::new();
         let mut first = 0;
         let mut next = 0;
-        let element = self.planted.columns[column].description.element;
+        self.chunks[column].extend(values.keys().map(|frame| frame / COLUMN_CHUNK));
         for (frame, number) in values {
             if *frame != next && !run.is_empty() {
                 self.put_run(column, first, &run)?;
@@ -229,7 +249,7 @@ impl Hdf5File {
             if run.is_empty() {
                 first = *frame;
             }
-            run.extend(&encoded(element, *number)[..element.bytes()]);
+            run.extend(number.bytes(&self.planted.columns[column].description));
             next = frame + 1;
         }
         if run.is_empty() { Ok(()) } else { self.put_run(column, first, &run) }
@@ -330,17 +350,4 @@ pub(crate) fn access() -> Result<Handle, Hdf5Error> {
         checked(ffi::H5Pset_libver_bounds(access.id(), ffi::H5F_LIBVER_V110, ffi::H5F_LIBVER_V110), what)?;
     }
     Ok(access)
-}
-
-/// A number as it stands in the file, in its first bytes.
-fn encoded(element: NumberType, number: i64) -> [u8; 8] {
-    match element {
-        NumberType::Float32 => {
-            let mut bytes = [0; 8];
-            bytes[..4].copy_from_slice(&(number as f32).to_le_bytes());
-            bytes
-        }
-        NumberType::Float64 => (number as f64).to_le_bytes(),
-        _ => number.to_le_bytes(),
-    }
 }

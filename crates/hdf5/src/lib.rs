@@ -4,12 +4,14 @@
 //! - [`Hdf5File`]: a file that is being written. What the library would write comes out of it as [`FileWrite`]s, which its
 //!   owner carries out; the frames themselves never pass the library.
 
+mod column;
 mod declared;
 mod driver;
 mod error;
 #[allow(unreachable_pub)]
 mod ffi;
 mod frame_file;
+mod frame_times;
 mod handle;
 mod image;
 pub mod layout;
@@ -17,10 +19,14 @@ pub mod nexus;
 mod plant;
 mod reading;
 pub mod tree;
+mod tree_search;
 
+pub use column::ColumnNumber;
 #[doc(hidden)]
 pub use declared::declared;
 pub use error::Hdf5Error;
-pub use frame_file::{ClosedFile, Hdf5File, Hdf5FileOptions, StoredChunk};
+pub use frame_file::{COLUMN_CHUNK, ClosedFile, Hdf5File, Hdf5FileOptions, StoredChunk};
+pub use frame_times::{ImageTimeColumn, NdArrayColumn};
 pub use image::{FileWrite, SUPERBLOCK};
 pub use reading::{ChunkPlace, ReadDataset, ReadFile};
+pub use tree_search::KnownAtEnd;

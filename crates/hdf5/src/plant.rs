@@ -33,7 +33,7 @@ pub(crate) struct Planted {
 }
 
 /// Frames of a chunk of a column: a page of 8 bytes each.
-const COLUMN_CHUNK: u64 = 512;
+pub const COLUMN_CHUNK: u64 = 512;
 /// As h5py has it for small datasets: enough for a few chunks of each column.
 const COLUMN_CACHE: usize = 64 << 10;
 
@@ -169,10 +169,11 @@ fn made_or_opened(
     members: usize,
     when: WriteTime,
 ) -> Result<Handle, Hdf5Error> {
-    if when == WriteTime::Closing {
+    let text = name(member)?;
+    // SAFETY: a text that ends with zero.
+    if when == WriteTime::Closing && unsafe { ffi::H5Lexists(at, text.as_ptr(), H5P_DEFAULT) } > 0 {
         return open(at, path, member);
     }
-    let text = name(member)?;
     let creation = properties(PropertyClass::GroupCreation)?;
     keep_in_group(&creation, members)?;
     // SAFETY: a text that ends with zero.
@@ -220,6 +221,10 @@ impl<'a> Prepared<'a> {
             TreeValue::Numbers(array) => Self::of_numbers(array, path),
             TreeValue::Text(text) => Self::of_texts(std::slice::from_ref(text), &[]),
             TreeValue::Texts(texts) => Self::of_texts(texts, &[texts.len() as u64]),
+            TreeValue::AtEnd(wanted) => {
+                let what = format!("{path} wants `{}`, which is known at the end alone", wanted.key);
+                Err(Hdf5Error::Description { what })
+            }
         }
     }
 

@@ -1,7 +1,10 @@
 //! Files that are read: which frames their index has, and what stands in their columns. Whoever reads frames reads them at
 //! the places that the index says, without the library.
 
-use std::{ffi::c_uint, path::Path};
+use std::{
+    ffi::{c_uint, c_void},
+    path::Path,
+};
 
 use crate::{
     Hdf5Error,
@@ -133,13 +136,31 @@ impl ReadDataset {
     pub fn numbers(&self) -> Result<Vec<i64>, Hdf5Error> {
         let count = self.dimensions.iter().product::<u64>();
         let mut numbers = vec![0_i64; count as usize];
-        let kind = number_type(NumberType::Int64);
         // SAFETY: room for as many numbers as there are.
-        let status = unsafe {
-            let into = numbers.as_mut_ptr().cast();
-            ffi::H5Dread(self.handle.id(), kind, H5S_ALL, H5S_ALL, H5P_DEFAULT, into)
-        };
-        checked(status, || format!("read {}", self.label))?;
+        unsafe { self.read(NumberType::Int64, numbers.as_mut_ptr().cast())? };
         Ok(numbers)
+    }
+
+    /// All its numbers.
+    ///
+    /// # Errors
+    /// If they can't be read so.
+    pub fn floats(&self) -> Result<Vec<f64>, Hdf5Error> {
+        let count = self.dimensions.iter().product::<u64>();
+        let mut numbers = vec![0.0_f64; count as usize];
+        // SAFETY: room for as many numbers as there are.
+        unsafe { self.read(NumberType::Float64, numbers.as_mut_ptr().cast())? };
+        Ok(numbers)
+    }
+
+    /// All its numbers as this type.
+    ///
+    /// # Safety
+    /// There is room for as many numbers of the type as the dataset has.
+    unsafe fn read(&self, element: NumberType, into: *mut c_void) -> Result<(), Hdf5Error> {
+        let kind = number_type(element);
+        // SAFETY: the caller has room.
+        let status = unsafe { ffi::H5Dread(self.handle.id(), kind, H5S_ALL, H5S_ALL, H5P_DEFAULT, into) };
+        checked(status, || format!("read {}", self.label))
     }
 }

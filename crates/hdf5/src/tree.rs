@@ -103,6 +103,26 @@ pub enum TreeValue {
     Texts(Vec<String>),
     /// Numbers.
     Numbers(NumberArray),
+    /// What is known behind the last frame alone: it is written at [`WriteTime::Closing`], if it is known then.
+    AtEnd(FrameValue),
+}
+
+/// One value that is known behind the last frame.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FrameValue {
+    /// Of which it is: the key of a column, or a name of [`crate::nexus::RecordingTotals`].
+    pub key: String,
+    /// Of which frame.
+    pub of: FrameChoice,
+}
+
+/// A frame of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FrameChoice {
+    /// The first that is there.
+    First,
+    /// The last that is there.
+    Last,
 }
 
 impl From<&str> for TreeValue {

@@ -145,6 +145,13 @@ fn parts(path: &str) -> Vec<String> {
     path.split('/').filter(|part| !part.is_empty()).map(String::from).collect()
 }
 
+/// Where the datasets of frames are written.
+pub(super) fn detector_places(root: &LayoutGroup) -> Vec<TextPlace> {
+    let mut datasets = Vec::new();
+    detectors(root, "", &mut datasets);
+    datasets.into_iter().map(|(_, place, _)| place).collect()
+}
+
 fn detectors(group: &LayoutGroup, path: &str, found: &mut Vec<(String, TextPlace, bool)>) {
     for member in &group.members {
         let path = format!("{path}/{}", member.name());

@@ -7,6 +7,7 @@
 
 mod check;
 mod constant;
+mod known;
 mod plan;
 mod text;
 mod toml_form;
@@ -15,9 +16,10 @@ mod xml;
 #[cfg(test)]
 mod tests;
 
-pub use plan::{AttributeSupply, FrameAttribute, LayoutContents, PlannedLayout};
+pub use known::{AttributeSupply, FrameAttribute};
+pub use plan::{LayoutContents, PlannedLayout};
 
-use crate::tree::{TreeValue, WriteTime};
+use crate::tree::{NumberType, TreeValue, WriteTime};
 
 /// A layout that can't be taken, with the place of the mistake.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -144,6 +146,8 @@ pub enum LayoutSource {
         name: String,
         /// Of which frames.
         when: AttributeTime,
+        /// The type of its numbers, where nothing else says it: `int` or `float`.
+        element: NumberType,
     },
     /// A value.
     Constant(TreeValue),
@@ -231,6 +235,29 @@ impl Hdf5Layout {
         toml_form::layout(text).and_then(check::checked).map_err(|mistake| mistake.in_file(file))
     }
 
+    /// The second of its datasets of frames, if it has several: where it is.
+    pub fn second_detector(&self) -> Option<TextPlace> {
+        check::detector_places(&self.root).into_iter().nth(1)
+    }
+
+    /// The attributes of frames that it names, each once, with the type that it says of their numbers.
+    pub fn attribute_names(&self) -> Vec<(String, NumberType)> {
+        let mut names = Vec::new();
+        name_attributes(&self.root, &mut names);
+        names
+    }
+
+    /// Attributes of frames that it does not name get a place too.
+    pub fn takes_others(&self) -> bool {
+        self.path_of_others().is_some()
+    }
+
+    /// The path of the group in which attributes of frames get their place that it does not name.
+    pub fn path_of_others(&self) -> Option<String> {
+        let path = plan::taking_group(&self.root, "");
+        path.or_else(|| self.root_takes_attributes.then(String::new))
+    }
+
     fn new() -> Self {
         Hdf5Layout {
             root: LayoutGroup::default(),
@@ -250,4 +277,33 @@ impl Hdf5Layout {
 /// A member of this name.
 fn member<'a>(group: &'a LayoutGroup, name: &str) -> Option<&'a LayoutMember> {
     group.members.iter().find(|member| member.name() == name)
+}
+
+fn name_attributes(group: &LayoutGroup, names: &mut Vec<(String, NumberType)>) {
+    let mut add = |name: &String, element| {
+        if !names.iter().any(|(known, _)| known == name) {
+            names.push((name.clone(), element));
+        }
+    };
+    let attributes = |attributes: &[LayoutAttribute], add: &mut dyn FnMut(&String, NumberType)| {
+        for attribute in attributes {
+            if let AttributeValue::Attribute { name, .. } = &attribute.value {
+                add(name, NumberType::Float64);
+            }
+        }
+    };
+    for member in &group.members {
+        if let LayoutMember::Dataset(dataset) = member {
+            if let LayoutSource::Attribute { name, element, .. } = &dataset.source {
+                add(name, *element);
+            }
+            attributes(&dataset.attributes, &mut add);
+        }
+    }
+    attributes(&group.attributes, &mut add);
+    for member in &group.members {
+        if let LayoutMember::Group(below) = member {
+            name_attributes(below, names);
+        }
+    }
 }

@@ -1,16 +1,13 @@
 //! A layout with what the recorder has for it: from [`Hdf5Layout`] to a tree.
 
 use super::{
-    AttributeTime, AttributeValue, Hdf5Layout, LayoutAttribute, LayoutDataset, LayoutGroup, LayoutMember,
-    LayoutSource,
+    AttributeSupply, AttributeTime, AttributeValue, FrameAttribute, Hdf5Layout, LayoutAttribute,
+    LayoutDataset, LayoutGroup, LayoutMember, LayoutSource,
     check::{LinkEnd, link_end},
 };
-use crate::{
-    nexus::RecorderColumn,
-    tree::{
-        DatasetContent, FrameColumn, FramesShape, NumberType, TreeAttribute, TreeDataset, TreeGroup,
-        TreeNode, TreeValue, WriteTime,
-    },
+use crate::tree::{
+    DatasetContent, FrameChoice, FrameColumn, FrameValue, FramesShape, TreeAttribute, TreeDataset, TreeGroup,
+    TreeNode, TreeValue, WriteTime,
 };
 
 /// What the recorder has for a layout.
@@ -21,111 +18,6 @@ pub struct LayoutContents {
     /// What it knows of frames beside their pixels: those of [`FrameAttribute::of_every_frame`] and
     /// [`FrameAttribute::of_the_recorder`], and streams of the user's that are joined by frame number.
     pub attributes: Vec<FrameAttribute>,
-}
-
-/// Something that is known of frames beside their pixels: an `NDAttribute` in areaDetector.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FrameAttribute {
-    /// By which layouts name it; the [`FrameColumn::key`] too.
-    pub name: String,
-    /// What it is, in words.
-    pub description: String,
-    /// The kind of its source, as areaDetector names kinds: `NDAttrSourceDriver`.
-    pub source_type: String,
-    /// Its source.
-    pub source: String,
-    /// What it says.
-    pub supply: AttributeSupply,
-}
-
-/// What an attribute of frames says.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum AttributeSupply {
-    /// A number for each frame.
-    EachFrame {
-        /// The type of the numbers.
-        element: NumberType,
-        /// The number of a frame of which nothing is known, little-endian.
-        fill: Vec<u8>,
-    },
-    /// One value for all frames, as far as it is known when the file is made, or closed.
-    Once(TreeValue),
-}
-
-impl FrameAttribute {
-    /// A number for each frame, from a stream of the user's.
-    pub fn stream(name: &str, element: NumberType, fill: &[u8]) -> Self {
-        let supply = AttributeSupply::EachFrame { element, fill: fill.into() };
-        FrameAttribute {
-            name: name.into(),
-            description: String::new(),
-            source_type: "NDAttrSourceParam".into(),
-            source: "stream".into(),
-            supply,
-        }
-    }
-
-    /// One value for all frames, that the user stated.
-    pub fn stated(name: &str, value: TreeValue) -> Self {
-        FrameAttribute {
-            source: "stated".into(),
-            supply: AttributeSupply::Once(value),
-            ..Self::stream(name, NumberType::Uint8, &[])
-        }
-    }
-
-    /// Those that areaDetector has of every frame: number, time in seconds, and the time's seconds and nanoseconds of EPICS,
-    /// which count from 1990.
-    pub fn of_every_frame() -> Vec<Self> {
-        vec![
-            Self::of_driver(
-                "NDArrayUniqueId",
-                "the frame's number",
-                NumberType::Int32,
-                &(-1_i32).to_le_bytes(),
-            ),
-            Self::of_driver(
-                "NDArrayTimeStamp",
-                "the frame's time in seconds",
-                NumberType::Float64,
-                &f64::NAN.to_le_bytes(),
-            ),
-            Self::of_driver(
-                "NDArrayEpicsTSSec",
-                "the frame's time in EPICS: seconds since 1990",
-                NumberType::Uint32,
-                &[0; 4],
-            ),
-            Self::of_driver(
-                "NDArrayEpicsTSnSec",
-                "the nanoseconds of that time",
-                NumberType::Uint32,
-                &[0; 4],
-            ),
-        ]
-    }
-
-    fn of_driver(name: &str, description: &str, element: NumberType, fill: &[u8]) -> Self {
-        FrameAttribute {
-            description: description.into(),
-            source_type: "NDAttrSourceDriver".into(),
-            source: "Driver".into(),
-            ..Self::stream(name, element, fill)
-        }
-    }
-
-    /// What the recorder says of every frame: [`RecorderColumn`], by its keys.
-    pub fn of_the_recorder() -> Vec<Self> {
-        RecorderColumn::ALL.into_iter().map(Self::of_column).collect()
-    }
-
-    fn of_column(column: RecorderColumn) -> Self {
-        let FrameColumn { key, element, fill } = column.column();
-        FrameAttribute {
-            source: "nilometer".into(),
-            ..Self::of_driver(&key, column.description(), element, &fill)
-        }
-    }
 }
 
 /// A layout as it is made.
@@ -209,28 +101,21 @@ impl<'a> Planning<'a> {
     fn attributes(&mut self, attributes: &[LayoutAttribute], path: &str) -> Vec<TreeAttribute> {
         let mut made = Vec::new();
         for attribute in attributes {
-            let (value, when) = match &attribute.value {
-                AttributeValue::Constant(value) => (Some(value), WriteTime::Opening),
-                AttributeValue::Attribute { name, when } => (self.once(name), *when),
+            let known = match &attribute.value {
+                AttributeValue::Constant(value) => Some((value.clone(), WriteTime::Opening)),
+                AttributeValue::Attribute { name, when } => self.known(name).map(|known| once(known, *when)),
             };
-            match value {
-                Some(value) => {
-                    made.push(TreeAttribute { name: attribute.name.clone(), value: value.clone(), when });
+            match known {
+                Some((value, when)) => {
+                    made.push(TreeAttribute { name: attribute.name.clone(), value, when });
                 }
                 None => self.leave_out(
                     &format!("{path}@{}", attribute.name),
-                    "nothing says one value of its `ndattribute`",
+                    "nothing says what its `ndattribute` is",
                 ),
             }
         }
         made
-    }
-
-    fn once(&self, name: &str) -> Option<&'a TreeValue> {
-        match &self.known(name)?.supply {
-            AttributeSupply::Once(value) => Some(value),
-            AttributeSupply::EachFrame { .. } => None,
-        }
     }
 
     fn dataset(&mut self, dataset: &LayoutDataset, path: &str) -> Option<TreeDataset> {
@@ -243,9 +128,9 @@ impl<'a> Planning<'a> {
                 TreeDataset::of(DatasetContent::Frames(self.contents.frames.clone()))
             }
             LayoutSource::Constant(value) => TreeDataset::value(value.clone()),
-            LayoutSource::Attribute { name, when } => {
-                let Some(made) = self.known(name).and_then(|known| supplied(known, *when)) else {
-                    let why = format!("nothing says what `{name}` is, of the frames that it is wanted of");
+            LayoutSource::Attribute { name, when, .. } => {
+                let Some(made) = self.known(name).map(|known| supplied(known, *when)) else {
+                    let why = format!("nothing says what `{name}` is");
                     self.leave_out(path, &why);
                     return None;
                 };
@@ -272,9 +157,8 @@ impl<'a> Planning<'a> {
             let is_free =
                 tree.find(&path).is_none() && !attribute.name.contains('/') && !attribute.name.is_empty();
             let is_free = is_free && !has_dataset_of(&self.layout.root, &attribute.name);
-            let dataset = supplied(attribute, AttributeTime::EachFrame).filter(|_| is_free);
-            if let Some(dataset) = dataset {
-                tree.put(&path, TreeNode::Dataset(dataset));
+            if is_free {
+                tree.put(&path, TreeNode::Dataset(supplied(attribute, AttributeTime::EachFrame)));
             }
         }
     }
@@ -304,34 +188,41 @@ impl<'a> Planning<'a> {
     }
 }
 
+/// One value of what an attribute says, and when it is written: what frames say, once they are there.
+fn once(attribute: &FrameAttribute, when: WriteTime) -> (TreeValue, WriteTime) {
+    let of = match when {
+        WriteTime::Opening => FrameChoice::First,
+        WriteTime::Closing => FrameChoice::Last,
+    };
+    match &attribute.supply {
+        AttributeSupply::Once(value) => (value.clone(), when),
+        AttributeSupply::EachFrame { .. } | AttributeSupply::AtEnd => {
+            (TreeValue::AtEnd(FrameValue { key: attribute.name.clone(), of }), WriteTime::Closing)
+        }
+    }
+}
+
 /// A dataset of what an attribute says, with what areaDetector says beside it.
-fn supplied(attribute: &FrameAttribute, when: AttributeTime) -> Option<TreeDataset> {
+fn supplied(attribute: &FrameAttribute, when: AttributeTime) -> TreeDataset {
     let content = match (&attribute.supply, when) {
         (AttributeSupply::EachFrame { element, fill }, AttributeTime::EachFrame) => {
             let column = FrameColumn { key: attribute.name.clone(), element: *element, fill: fill.clone() };
             DatasetContent::Column(column)
         }
-        (AttributeSupply::Once(value), AttributeTime::Once(when)) => {
-            DatasetContent::Value(value.clone(), when)
+        (_, AttributeTime::Once(when)) => {
+            let (value, when) = once(attribute, when);
+            DatasetContent::Value(value, when)
         }
-        (AttributeSupply::Once(value), AttributeTime::EachFrame) => {
-            DatasetContent::Value(value.clone(), WriteTime::Opening)
+        (_, AttributeTime::EachFrame) => {
+            let (value, when) = once(attribute, WriteTime::Opening);
+            DatasetContent::Value(value, when)
         }
-        (AttributeSupply::EachFrame { .. }, AttributeTime::Once(_)) => return None,
     };
-    let said = [
-        ("NDAttrName", &attribute.name),
-        ("NDAttrDescription", &attribute.description),
-        ("NDAttrSourceType", &attribute.source_type),
-        ("NDAttrSource", &attribute.source),
-    ];
-    let said = said.into_iter().filter(|(_, text)| !text.is_empty());
-    let attributes = said.map(|(name, text)| TreeAttribute::new(name, text.as_str())).collect();
-    Some(TreeDataset { attributes, content })
+    TreeDataset { attributes: attribute.said(), content }
 }
 
 /// The path of the first group that attributes go to.
-fn taking_group(group: &LayoutGroup, path: &str) -> Option<String> {
+pub(super) fn taking_group(group: &LayoutGroup, path: &str) -> Option<String> {
     if group.takes_attributes {
         return Some(path.into());
     }

@@ -5,7 +5,10 @@ use std::{fs, path::Path};
 use super::*;
 use crate::{
     nexus::RecorderColumn,
-    tree::{DatasetContent, FramesShape, NumberArray, NumberType, TreeDataset, TreeGroup, TreeNode},
+    tree::{
+        DatasetContent, FrameChoice, FrameValue, FramesShape, NumberArray, NumberType, TreeDataset,
+        TreeGroup, TreeNode,
+    },
 };
 
 mod mistakes;
@@ -110,24 +113,38 @@ fn attributes_without_a_place_go_where_the_layout_wants_them() {
 
 #[test]
 fn frames_go_to_the_dataset_that_they_name() {
-    let planned = xml(&example("tomography.xml")).tree(&contents());
+    let text = "<hdf5_layout><global name='detector_data_destination' ndattribute='FrameKind'/><group name='exchange'>
+        <dataset name='data' source='detector' det_default='true'/>
+        <dataset name='data_white' source='detector'/>
+        <dataset name='data_dark' source='detector'/></group></hdf5_layout>";
+    let layout = xml(text);
+    assert_eq!(layout.second_detector().map(|place| place.line), Some(3));
+    let planned = layout.tree(&contents());
     assert_eq!(planned.destination.as_deref(), Some("FrameKind"));
     assert_eq!(planned.frames, ["/exchange/data", "/exchange/data_white", "/exchange/data_dark"]);
     assert_eq!(planned.default_frames, 0);
     assert_eq!(planned.frames_named("exchange/data_dark"), Some(2));
     assert_eq!(planned.frames_named("/exchange/data_grey"), None);
-    let angle = dataset(&planned.tree, "/exchange/theta");
-    assert!(matches!(&angle.content, DatasetContent::Column(column) if column.key == "SampleAngle"));
-    assert_eq!(said(angle, "units"), Some(&"deg".into()));
-    let energy = dataset(&planned.tree, "/measurement/energy");
-    assert_eq!(energy.content, DatasetContent::Value(NumberArray::float(12.5).into(), WriteTime::Opening));
-    let size = dataset(&planned.tree, "/measurement/pixel_size");
-    assert_eq!(
-        size.content,
-        DatasetContent::Value(NumberArray::floats(&[0.65e-6; 2]).into(), WriteTime::Opening)
-    );
     let second = "<group name='a'><dataset name='b' source='detector'/><dataset name='c' source='detector' det_default='true'/></group>";
     assert_eq!(xml(second).tree(&contents()).default_frames, 1);
+}
+
+#[test]
+fn a_tomography_scan_is_a_dataset_of_frames_with_a_key_for_each() {
+    let layout = xml(&example("tomography.xml"));
+    assert_eq!((layout.warnings.as_slice(), layout.second_detector()), (&[][..], None));
+    let names = layout.attribute_names();
+    assert!(names.contains(&("SampleAngle".into(), NumberType::Float64)), "{names:?}");
+    assert!(names.contains(&("ImageKey".into(), NumberType::Int64)), "{names:?}");
+    let planned = layout.tree(&contents());
+    assert_eq!(planned.frames, ["/entry/instrument/detector/data"]);
+    let angle = dataset(&planned.tree, "/entry/sample/rotation_angle");
+    assert!(matches!(&angle.content, DatasetContent::Column(column) if column.key == "SampleAngle"));
+    assert_eq!(said(angle, "units"), Some(&"deg".into()));
+    let energy = dataset(&planned.tree, "/entry/instrument/beam/incident_energy");
+    assert_eq!(energy.content, DatasetContent::Value(NumberArray::float(12.5).into(), WriteTime::Opening));
+    let size = dataset(&planned.tree, "/entry/instrument/detector/x_pixel_size");
+    assert_eq!(size.content, DatasetContent::Value(NumberArray::float(0.65e-6).into(), WriteTime::Opening));
 }
 
 #[test]
@@ -144,7 +161,10 @@ fn what_nothing_is_known_of_is_left_out_with_a_word() {
     let planned = xml(text).tree(&contents());
     let words: Vec<_> =
         planned.left_out.iter().map(|word| word.split(':').next().unwrap_or_default()).collect();
-    assert_eq!(words, ["/a@nobody", "/a/nobody", "/a/first", "/a/link"]);
+    assert_eq!(words, ["/a@nobody", "/a/nobody", "/a/link"]);
+    let wanted = FrameValue { key: "SampleAngle".into(), of: FrameChoice::First };
+    let first = dataset(&planned.tree, "/a/first");
+    assert_eq!(first.content, DatasetContent::Value(TreeValue::AtEnd(wanted), WriteTime::Closing));
     let last = dataset(&planned.tree, "/a/last");
     assert_eq!(last.content, DatasetContent::Value(NumberArray::float(12.5).into(), WriteTime::Closing));
     let Some(TreeNode::Group(group)) = planned.tree.find("/a") else { panic!("no group") };

@@ -25,7 +25,7 @@ use super::{
     AttributeTime, AttributeValue, Hdf5Layout, LayoutAttribute, LayoutDataset, LayoutGroup, LayoutLink,
     LayoutMember, LayoutSource, Mistake, TextPlace, check::DEPTH_MAX, constant, text,
 };
-use crate::tree::{NumberArray, TreeValue, WriteTime};
+use crate::tree::{NumberArray, NumberType, TreeValue, WriteTime};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -61,6 +61,8 @@ struct WrittenDataset {
     det_default: Option<bool>,
     ndattribute: Option<String>,
     when: Option<WrittenTime>,
+    #[serde(rename = "type")]
+    kind: Option<WrittenType>,
     constant: Option<Spanned<Value>>,
     #[serde(default)]
     attributes: WrittenAttributes,
@@ -75,8 +77,15 @@ enum WrittenTime {
     First,
     #[serde(rename = "OnFileClose")]
     Last,
-    #[serde(rename = "OnFileWrite")]
+    #[serde(rename = "OnFileWrite", alias = "OnFrame")]
     Each,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum WrittenType {
+    Int,
+    Float,
 }
 
 /// The layout of a text.
@@ -201,6 +210,9 @@ impl Placing<'_> {
         if written.when.is_some() && written.ndattribute.is_none() {
             return mistake("`when` goes with `ndattribute`");
         }
+        if written.kind.is_some() && written.ndattribute.is_none() {
+            return mistake("`type` goes with `ndattribute`: constants say it themselves");
+        }
         if written.det_default.is_some() && written.detector != Some(true) {
             return mistake("`det_default` goes with `detector = true`");
         }
@@ -214,7 +226,11 @@ impl Placing<'_> {
                     Some(WrittenTime::Last) => AttributeTime::Once(WriteTime::Closing),
                     Some(WrittenTime::Each) | None => AttributeTime::EachFrame,
                 };
-                Ok(LayoutSource::Attribute { name: name.clone(), when })
+                let element = match written.kind {
+                    Some(WrittenType::Int) => NumberType::Int64,
+                    Some(WrittenType::Float) | None => NumberType::Float64,
+                };
+                Ok(LayoutSource::Attribute { name: name.clone(), when, element })
             }
             (None, None, Some(value)) => self.constant(value).map(LayoutSource::Constant),
             _ => mistake("a dataset has one of `detector = true`, `ndattribute` and `constant`"),

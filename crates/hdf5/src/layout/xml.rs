@@ -12,14 +12,14 @@ use super::{
     constant::{ConstantType, constant},
     text::place_at,
 };
-use crate::tree::WriteTime;
+use crate::tree::{NumberType, WriteTime};
 
 /// Elements, comments and texts between them.
 const NODES_MAX: u32 = 50_000;
 /// A reader of XML compares each attribute of an element, and each namespace, with all others.
 const ATTRIBUTES_MAX: usize = 100;
 
-const WHEN_OF_DATASETS: [&str; 3] = ["OnFileOpen", "OnFileClose", "OnFileWrite"];
+const WHEN_OF_DATASETS: [&str; 4] = ["OnFileOpen", "OnFileClose", "OnFileWrite", "OnFrame"];
 
 /// The layout of a text.
 pub(super) fn layout(text: &str) -> Result<Hdf5Layout, Mistake> {
@@ -267,7 +267,8 @@ impl Reading<'_> {
                     let when = self
                         .when(node, &WHEN_OF_DATASETS)
                         .map_or(AttributeTime::EachFrame, AttributeTime::Once);
-                    Ok(LayoutSource::Attribute { name, when })
+                    let element = self.attribute_type(node);
+                    Ok(LayoutSource::Attribute { name, when, element })
                 }
             },
             None => {
@@ -279,6 +280,19 @@ impl Reading<'_> {
                     "the source `{other}` is none; valid are `detector`, `ndattribute` and `constant`"
                 );
                 Err(Mistake::new(self.place(node), why))
+            }
+        }
+    }
+
+    /// Of numbers that frames say, which areaDetector knows by itself.
+    fn attribute_type(&mut self, node: Node) -> NumberType {
+        match node.attribute("type") {
+            Some("int") => NumberType::Int64,
+            None | Some("float") => NumberType::Float64,
+            Some(other) => {
+                let what = format!("the type `{other}` is taken as `float`; valid are `int` and `float`");
+                self.warn(node, what);
+                NumberType::Float64
             }
         }
     }

@@ -18,7 +18,7 @@ mod tests;
 pub use description::{BeamCenter, DetectorDescription, PixelSize};
 pub use mx::nxmx;
 pub use plain::nexus_plain;
-pub use recorder::{RecorderColumn, RecordingTotals, closing};
+pub use recorder::{RecorderColumn, RecordingTotals, closing, ending};
 
 /// Where the frames are. The detector has a soft link to them: their `@signal` of before is one that a definition knows in
 /// NXdata alone, and a hard link would show it at the detector too.

@@ -1,8 +1,11 @@
 //! What the recorder itself says in a file: of each frame what became of it and when, and at the end how many of what.
 
-use crate::tree::{
-    DatasetContent, FrameColumn, NumberArray, NumberType, TreeDataset, TreeGroup, TreeNode, TreeValue,
-    WriteTime,
+use crate::{
+    KnownAtEnd,
+    tree::{
+        DatasetContent, FrameColumn, NumberArray, NumberType, TreeDataset, TreeGroup, TreeNode, TreeValue,
+        WriteTime,
+    },
 };
 
 /// What the recorder says of each frame, as a dataset in [`super::RECORDER_PATH`].
@@ -108,6 +111,41 @@ pub struct RecordingTotals {
     pub blank: u64,
     /// Packets, or bytes, that never came of frames that did.
     pub missing: u64,
+}
+
+impl RecordingTotals {
+    /// By which layouts name them, and what they are.
+    pub const NAMES: [(&str, &str); 5] = [
+        ("frames_whole", "frames that are whole"),
+        ("frames_incomplete", "frames that are there and not whole"),
+        ("frames_blank", "frames that never came, or came and found no room"),
+        ("missing_total", "packets, or bytes, that never came of frames that did"),
+        ("end_time", "when the last frame came"),
+    ];
+
+    /// The value of this name, if there is one.
+    pub fn value(&self, name: &str) -> Option<TreeValue> {
+        let count = match name {
+            "frames_whole" => self.whole,
+            "frames_incomplete" => self.incomplete,
+            "frames_blank" => self.blank,
+            "missing_total" => self.missing,
+            "end_time" => return self.end_time.as_deref().map(TreeValue::from),
+            _ => return None,
+        };
+        Some(NumberArray::uint(count).into())
+    }
+}
+
+/// What is written behind the last frame of a file with this tree: what the tree has to say then, of what is known, and the
+/// end and the totals, if it is one of [`super::nxmx`] or [`super::nexus_plain`].
+pub fn ending(tree: &TreeGroup, totals: &RecordingTotals, known: KnownAtEnd<'_>) -> TreeGroup {
+    let mut end = tree.at_end(&|wanted| totals.value(&wanted.key).or_else(|| known(wanted)));
+    let flag = format!("{}/{}", super::RECORDER_PATH, RecorderColumn::Flag.key());
+    if tree.find(&flag) == Some(&TreeNode::Dataset(RecorderColumn::Flag.dataset())) {
+        end.unite(closing(totals));
+    }
+    end
 }
 
 /// The recorder's group before the first frame.
