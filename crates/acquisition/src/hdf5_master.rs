@@ -12,7 +12,6 @@ use std::{
 
 use nilometer_hdf5::{
     Hdf5Error, Hdf5File, Hdf5FileOptions,
-    nexus::FRAMES_PATH,
     tree::{DatasetContent, TreeDataset, TreeGroup, TreeNode, VirtualDataset, VirtualPart},
 };
 use nilometer_model::{Format, Nanos, Storing};
@@ -54,6 +53,7 @@ struct FileRun {
 
 /// Where the links are, in a group of its own.
 const ENTRY: &str = "/entry";
+const FILES: &str = "files";
 /// Links to files would fill the screens of whoever lists them.
 const LINKS_MAX: usize = 10_000;
 
@@ -78,7 +78,8 @@ pub(crate) fn master_of(directories: &[PathBuf], tree: &TreeGroup) -> Result<Opt
     let home = directories.first().map_or(Path::new(""), PathBuf::as_path);
     let runs = runs(&recording, home);
     let frames = recording.index.expected();
-    let tree = over(tree, "", &Whole { runs: &runs, frames });
+    let path = tree.frames().into_iter().next().map(|(path, _)| path).unwrap_or_default();
+    let tree = over(tree, "", &Whole { runs: &runs, frames, path });
     let options = Hdf5FileOptions { watched: false, ..Hdf5FileOptions::default() };
     let file = Hdf5File::create(&master_name(recording.name()), &tree, options)?;
     let mut closed = file.close(0, &TreeGroup::default())?;
@@ -194,6 +195,8 @@ impl FileRun {
 struct Whole<'a> {
     runs: &'a [FileRun],
     frames: u64,
+    /// Where the frames are.
+    path: String,
 }
 
 impl Whole<'_> {
@@ -231,7 +234,7 @@ impl Whole<'_> {
         let mut group = TreeGroup::nexus("NXcollection").attribute("description", "the frames of each file");
         for (number, file) in (1_u32..).zip(files).take(LINKS_MAX) {
             let file = file.to_string_lossy().into_owned();
-            let link = TreeNode::ExternalLink { file, path: FRAMES_PATH.into() };
+            let link = TreeNode::ExternalLink { file, path: self.path.clone() };
             group = group.with(&format!("data_{number:06}"), link);
         }
         group
@@ -253,8 +256,8 @@ fn over(group: &TreeGroup, path: &str, whole: &Whole<'_>) -> TreeGroup {
         };
         made.members.push((name.clone(), node));
     }
-    if path == ENTRY {
-        made.members.push(("files".into(), TreeNode::Group(whole.links())));
+    if path == ENTRY && made.members.iter().all(|(name, _)| name != FILES) {
+        made.members.push((FILES.into(), TreeNode::Group(whole.links())));
     }
     made
 }

@@ -21,8 +21,10 @@ mod chronicle;
 pub mod conformance;
 mod expected;
 pub mod export;
+mod file_layout;
 mod follower;
 mod hdf5_master;
+pub mod joined;
 mod receiver;
 mod recorder;
 mod recording_plan;
@@ -39,6 +41,7 @@ mod writer;
 
 pub use chronicle::Chronicle;
 pub use expected::{Blocks, Expected};
+pub use file_layout::{FileLayout, FileLayoutError};
 pub use follower::{Follower, Following, Purpose};
 pub use hdf5_master::{MasterError, put_master};
 pub use receiver::{Receiver, Span, Traffic, Until};

@@ -1,5 +1,7 @@
 //! What of a tree is where, and what of it is written behind the last frame.
 
+use std::cell::RefCell;
+
 use crate::tree::{
     DatasetContent, FrameColumn, FrameValue, FramesShape, TreeAttribute, TreeDataset, TreeGroup, TreeNode,
     TreeValue, WriteTime,
@@ -57,6 +59,17 @@ impl TreeGroup {
             made.members.extend(node.map(|node| (name.clone(), node)));
         }
         made
+    }
+
+    /// The values that it wants behind the last frame.
+    pub fn wanted_at_end(&self) -> Vec<FrameValue> {
+        let wanted = RefCell::new(Vec::new());
+        let note = |value: &FrameValue| {
+            wanted.borrow_mut().push(value.clone());
+            None
+        };
+        drop(self.at_end(&note));
+        wanted.into_inner()
     }
 
     fn is_empty(&self) -> bool {

@@ -1,12 +1,14 @@
 //! Into which files a recording's frames go, and how each is written: what an instrument's file says under `[recording]`, and
 //! plans and the command line say instead. Nothing of it changes what the instrument delivers.
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{Bytes, Format, FrameCompression, PixelType, Storing};
 
 /// See the module.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RecordingLayout {
     /// Into which files frames go.
@@ -22,6 +24,10 @@ pub struct RecordingLayout {
     /// Threads that encode frames, over all writers, where the format asks for it; as many as there are processors, if none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub encoders: Option<u32>,
+    /// A file that says what else is in files of HDF5, in XML or TOML; a relative path is one from the directory of the
+    /// instrument's file. If none, they are NeXus.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub layout: Option<PathBuf>,
 }
 
 /// The frames that are to be stored, as far as it matters where they go.
@@ -97,6 +103,11 @@ impl RecordingLayout {
                 "compression: only HDF5 has one to choose; write format = \"hdf5\", or leave it out".into()
             );
         }
+        if self.layout.is_some() && self.format != Format::Hdf5 {
+            return Err(
+                "layout: only files of HDF5 have one; write format = \"hdf5\", or leave it out".into()
+            );
+        }
         match self.format {
             Format::Cbf => self.check_cbf(frame),
             Format::Hdf5 => self.check_hdf5(frame),
@@ -163,6 +174,7 @@ impl RecordingLayout {
             self.frames_per_file = None;
         }
         self.compression = self.compression.filter(|_| format == Format::Hdf5);
+        self.layout = self.layout.take().filter(|_| format == Format::Hdf5);
         self.encoders = self.encoders.filter(|_| self.packs());
     }
 }

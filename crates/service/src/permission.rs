@@ -2,7 +2,7 @@
 //! password; the service may read and write what they may not. So they name instruments, and no files: but those below the
 //! directories that the service was given for that.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use nilometer_model::catalogue;
 use nilometer_storage::user_file;
@@ -33,7 +33,9 @@ impl CommandPermission {
         asked: RecordOptions,
         below: RecordOptions,
     ) -> Result<RecordingSettings, RefusedOrder> {
+        let (asked, names_layout) = self.layout(asked).map_err(refused)?;
         let (asked, is_file) = self.instrument(asked).map_err(refused)?;
+        let is_file = is_file || names_layout;
         let listens = asked.listen.clone();
         let settings = RecordingSettings::of(asked.over(below)).map_err(|error| {
             if !is_file {
@@ -42,11 +44,17 @@ impl CommandPermission {
             // What stands in a file is not told to those who may not read it.
             (self.log)(&error.to_string());
             RefusedOrder::AskedWrongly(
-                "instrument: the file is not valid: what the service writes to its log says why".into(),
+                "instrument or layout: the file is not valid: what the service writes to its log says why"
+                    .into(),
             )
         })?;
         if settings.is_series() {
             let why = "from: a series over TCP is recorded by `nilometer record --from`, not by the service";
+            return Err(RefusedOrder::AskedWrongly(why.into()));
+        }
+        if !settings.wishes().metadata.is_empty() {
+            let why =
+                "metadata: values are joined to frames by `nilometer record --metadata`, not by the service";
             return Err(RefusedOrder::AskedWrongly(why.into()));
         }
         if listens.is_some() && listens != self.file.listen {
@@ -67,14 +75,31 @@ impl CommandPermission {
                 .map_err(ServiceError::asked_wrongly)?;
         }
         let outside = || ServiceError::AskedWrongly(OUTSIDE.into());
-        let real = PathBuf::from(name).canonicalize().map_err(|_| outside())?;
+        let real = self.permitted(Path::new(name)).ok_or_else(outside)?;
+        let real = real.to_str().ok_or_else(outside)?;
+        // What is no instrument is refused with its own words later.
+        let layout = user_file::instrument(real).ok().and_then(|instrument| instrument.recording.layout);
+        if asked.layout.is_none() && layout.is_some_and(|layout| self.permitted(&layout).is_none()) {
+            return Err(ServiceError::AskedWrongly(LAYOUT_OUTSIDE.into()));
+        }
+        Ok((RecordOptions { instrument: Some(real.to_owned()), ..asked }, true))
+    }
+
+    /// With the real path of a layout, and whether one is asked for.
+    fn layout(&self, asked: RecordOptions) -> Result<(RecordOptions, bool), ServiceError> {
+        let Some(path) = asked.layout.as_ref().filter(|_| asked.layout != self.file.layout) else {
+            return Ok((asked, false));
+        };
+        let real = self.permitted(path).ok_or_else(|| ServiceError::AskedWrongly(LAYOUT_OUTSIDE.into()))?;
+        Ok((RecordOptions { layout: Some(real), ..asked }, true))
+    }
+
+    /// The real path of a file, if it may be read by command.
+    fn permitted(&self, path: &Path) -> Option<PathBuf> {
+        let real = path.canonicalize().ok()?;
         let below =
             |directory: &PathBuf| directory.canonicalize().is_ok_and(|directory| real.starts_with(directory));
-        if !self.instruments.iter().any(below) {
-            return Err(outside());
-        }
-        let real = real.to_str().ok_or_else(outside)?;
-        Ok((RecordOptions { instrument: Some(real.to_owned()), ..asked }, true))
+        self.instruments.iter().any(below).then_some(real)
     }
 
     fn listens(&self, settings: &RecordingSettings) -> Result<(), ServiceError> {
@@ -91,6 +116,9 @@ impl CommandPermission {
 /// The same whether the path leads nowhere or to what must not be read: neither is told.
 const OUTSIDE: &str = "instrument: write a name of the catalogue, or the path of a file below a directory that \
                        `instruments` of the service's configuration names";
+
+/// The same of layouts.
+const LAYOUT_OUTSIDE: &str = "layout: write the path of a file below a directory that `instruments` of the service's configuration names";
 
 /// What is told of a failure to those who gave an order.
 pub(crate) fn refused(error: ServiceError) -> RefusedOrder {
@@ -156,6 +184,41 @@ mod tests {
             of_the_file.settings(of_the_file.file.clone(), RecordOptions::default()).is_ok(),
             "its own file names it"
         );
+    }
+
+    #[test]
+    fn layouts_are_read_where_instruments_are() {
+        let allowed = tempfile::tempdir().expect("a temporary directory");
+        let outside = tempfile::tempdir().expect("a temporary directory");
+        let path = |name: &str| allowed.path().join(name);
+        let text = "[datasets]\n\"/d\" = { detector = true }\n";
+        std::fs::write(path("good.toml"), text).expect("space");
+        std::fs::write(path("bad.toml"), "TOKEN = \"hunter2\"\n").expect("space");
+        std::fs::write(outside.path().join("other.toml"), text).expect("space");
+        let permission =
+            CommandPermission { instruments: vec![allowed.path().into()], ..nothing_permitted() };
+        let asked = |layout: PathBuf| RecordOptions {
+            layout: Some(layout),
+            format: Some(nilometer_model::Format::Hdf5),
+            ..wished("jungfrau-4m")
+        };
+        let settings = permission.settings(asked(path("good.toml")), RecordOptions::default());
+        assert!(settings.is_ok_and(|settings| settings.layout.is_some()));
+        for layout in [outside.path().join("other.toml"), "/etc/passwd".into(), path("none")] {
+            assert_eq!(why(&permission, asked(layout.clone())), LAYOUT_OUTSIDE, "{layout:?}");
+        }
+        let told = why(&permission, asked(path("bad.toml")));
+        assert!(told.contains("layout") && !told.contains("hunter2") && !told.contains("TOKEN"), "{told}");
+        // An instrument's file leads to no other file.
+        let known = user_file::find("jungfrau-4m", &catalogue::INSTRUMENTS, "instrument").expect("built in");
+        let layout = outside.path().join("other.toml");
+        let format = "[recording]\nformat = \"hdf5\"";
+        assert!(!known.text.contains("[recording]"), "{}", known.text);
+        let text = format!("{}\n{format}\nlayout = {layout:?}\n", known.text);
+        std::fs::write(path("own.toml"), text).expect("space");
+        let own = path("own.toml");
+        let own = own.to_str().expect("a plain name");
+        assert_eq!(why(&permission, wished(own)), LAYOUT_OUTSIDE);
     }
 
     #[test]

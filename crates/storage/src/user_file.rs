@@ -55,9 +55,16 @@ pub enum UserFileError {
 /// a plain file of at most a mebibyte is opened, since a fifo or a device may give nothing, or no end, for ever, and storage
 /// that does not answer is given up after [`PATIENCE`].
 pub fn read(path: &Path, what: &str) -> Result<String, UserFileError> {
+    let unreadable = |source| UserFileError::Unreadable { what: what.into(), path: path.into(), source };
+    let text = String::from_utf8(bytes(path, what)?);
+    text.map_err(|error| unreadable(io::Error::new(io::ErrorKind::InvalidData, error.utf8_error())))
+}
+
+/// The same of whatever bytes: those of a text may be of another encoding than UTF-8.
+pub fn bytes(path: &Path, what: &str) -> Result<Vec<u8>, UserFileError> {
     let place = path.to_owned();
-    let text = in_time(PATIENCE, path.into(), move || text(&place))?;
-    text.map_err(|source| UserFileError::Unreadable { what: what.into(), path: path.into(), source })
+    let bytes = in_time(PATIENCE, path.into(), move || small(&place))?;
+    bytes.map_err(|source| UserFileError::Unreadable { what: what.into(), path: path.into(), source })
 }
 
 /// A text by its built-in name among these, or by the path of a small file.
@@ -73,7 +80,11 @@ pub fn find(name: &str, among: &[BuiltIn], what: &str) -> Result<NamedText, User
 /// An instrument by its name in the catalogue, or by the path of its file.
 pub fn instrument(name: &str) -> Result<Instrument, UserFileError> {
     let NamedText { name, text } = find(name, &catalogue::INSTRUMENTS, "instrument")?;
-    Ok(Instrument::parse(&text, &name)?)
+    let mut instrument = Instrument::parse(&text, &name)?;
+    if let (Some(layout), Some(directory)) = (&mut instrument.recording.layout, Path::new(&name).parent()) {
+        *layout = directory.join(&layout);
+    }
+    Ok(instrument)
 }
 
 /// The first kilobytes of a file, as far as it is text.
@@ -94,13 +105,13 @@ fn open_plain(path: &Path) -> io::Result<File> {
     if file.metadata()?.is_file() { Ok(file) } else { Err(no_plain_file()) }
 }
 
-fn text(path: &Path) -> io::Result<String> {
-    let mut text = String::new();
-    open_plain(path)?.take(LENGTH_MAX.0 + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > LENGTH_MAX.0 {
+fn small(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open_plain(path)?.take(LENGTH_MAX.0 + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > LENGTH_MAX.0 {
         return Err(io::Error::other(format!("it is longer than {LENGTH_MAX}")));
     }
-    Ok(text)
+    Ok(bytes)
 }
 
 #[cfg(test)]

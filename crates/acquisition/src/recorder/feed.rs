@@ -18,6 +18,7 @@ use super::threads::SourceTotals;
 use crate::{
     Delivery, Follower, Following, Purpose, Ring, Source,
     assembly::{Assembly, ReorderWindow},
+    joined::JoinedValues,
     receiver::{Receiver, Traffic, Until},
     series::{RingIntake, SeriesEnding, SeriesReceiver, SeriesStorage, SeriesTraffic},
     sink::RawLayout,
@@ -84,13 +85,15 @@ pub struct SeriesFeed {
     pub receiver: Box<SeriesReceiver>,
     /// How they are stored.
     pub storage: SeriesStorage,
+    /// Where what images say beside their pixels goes.
+    pub values: Option<Arc<JoinedValues>>,
 }
 
 impl SeriesFeed {
     /// Receives into a ring until the series is over, and closes the ring.
     fn run(mut self, ring: &Arc<Ring>, stop: &AtomicBool, clock: Clock) -> SourceTotals {
         let begun = clock.now();
-        let mut intake = RingIntake::new(ring.clone(), self.storage);
+        let mut intake = RingIntake::new(ring.clone(), self.storage).joining(self.values.take());
         let ending = self.receiver.run(clock, stop, &mut intake);
         intake.finish(clock.now());
         let check = self.receiver.series();

@@ -5,7 +5,7 @@ use std::{fs::File, os::unix::fs::FileExt};
 use nilometer_hdf5::{
     Hdf5Error, ReadFile, SUPERBLOCK,
     nexus::{FRAMES_PATH, RECORDER_PATH, RecorderColumn},
-    tree::{DatasetContent, FramesShape, TreeDataset, TreeGroup, TreeNode, WriteTime},
+    tree::{DatasetContent, FramesShape, TreeGroup, TreeNode, WriteTime},
 };
 use nilometer_recording::{journal::Encoding, reader::Recording};
 
@@ -94,8 +94,9 @@ impl Expected<'_> {
 
     fn check_frames(&self, read: &ReadFile) -> Result<(), String> {
         let unreadable = |error: Hdf5Error| format!("its index can't be read: {error}");
-        let data = read.dataset(FRAMES_PATH).map_err(unreadable)?;
-        let shape = self.tree.and_then(frames_of);
+        let frames = frames_of(self.tree);
+        let data = read.dataset(&frames.path).map_err(unreadable)?;
+        let shape = frames.shape;
         let line = shape.map_or(1, |shape| shape.scan.iter().product());
         let length = data.dimensions().first().copied().unwrap_or(0).saturating_mul(line);
         let rank = data.dimensions().len();
@@ -144,12 +145,20 @@ impl Expected<'_> {
         known.is_some_and(|frame| !matches!(frame.bytes, FrameBytes::Lost(_)))
     }
 
+    /// Where a column of the recorder is; a layout may leave it out.
+    fn path_of(&self, key: &str) -> Option<String> {
+        let Some(tree) = self.tree else { return Some(format!("{RECORDER_PATH}/{key}")) };
+        let columns = tree.columns();
+        columns.into_iter().find(|(_, column)| column.key == key).map(|(path, _)| path)
+    }
+
     /// What the recorder says of each frame can be read, and what the journal knows of it is right.
     fn check_columns(&self, read: &ReadFile) -> Result<(), String> {
         for column in RecorderColumn::ALL {
             let key = column.key();
             let unreadable = |error: Hdf5Error| format!("`{key}` can't be read: {error}");
-            let dataset = read.dataset(&format!("{RECORDER_PATH}/{key}")).map_err(unreadable)?;
+            let Some(path) = self.path_of(key) else { continue };
+            let dataset = read.dataset(&path).map_err(unreadable)?;
             let length = dataset.dimensions().first().copied().unwrap_or(0);
             if length > COLUMN_MAX {
                 return Err(format!("`{key}` has {length} numbers"));
@@ -185,21 +194,19 @@ impl Expected<'_> {
     }
 }
 
-/// The frames of a tree.
-fn frames_of(tree: &TreeGroup) -> Option<&FramesShape> {
-    let mut group = tree;
-    let mut names = FRAMES_PATH.split('/').skip(1).peekable();
-    while let Some(name) = names.next() {
-        let (_, node) = group.members.iter().find(|(member, _)| member == name)?;
-        match node {
-            TreeNode::Group(below) => group = below,
-            TreeNode::Dataset(TreeDataset { content: DatasetContent::Frames(shape), .. }) => {
-                return names.peek().is_none().then_some(shape);
-            }
-            _ => return None,
-        }
-    }
-    None
+/// The dataset of frames.
+pub(super) struct FramesPlace<'a> {
+    pub(super) path: String,
+    pub(super) shape: Option<&'a FramesShape>,
+}
+
+/// The frames of a tree; without one, where they were in files of earlier versions.
+pub(super) fn frames_of(tree: Option<&TreeGroup>) -> FramesPlace<'_> {
+    let found = tree.and_then(|tree| tree.frames().into_iter().next());
+    found.map_or_else(
+        || FramesPlace { path: FRAMES_PATH.into(), shape: None },
+        |(path, shape)| FramesPlace { path, shape: Some(shape) },
+    )
 }
 
 /// Whether all datasets are there that are there before the first frame.

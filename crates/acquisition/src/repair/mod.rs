@@ -15,6 +15,7 @@
 
 mod agreement;
 mod held;
+mod kept;
 mod known;
 mod remake;
 
@@ -25,7 +26,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use nilometer_hdf5::{ReadFile, nexus::FRAMES_PATH, tree::TreeGroup};
+use nilometer_hdf5::{ReadFile, tree::TreeGroup};
 use nilometer_model::Format;
 use nilometer_recording::{
     instrument::{Content, Origin},
@@ -35,7 +36,7 @@ use nilometer_storage::{new_file::NewFile, process::BootId};
 use rustix::fs::{self, AtFlags, OFlags};
 
 use crate::hdf5_master::{master_name, master_of};
-use agreement::Expected;
+use agreement::{Expected, frames_of};
 use held::{HeldDirectories, is_held, open_own, path_of};
 use known::{FileFrames, FrameBytes, by_file};
 
@@ -331,8 +332,9 @@ impl Repair<'_> {
 
     fn is_over_all(&self, file: &File) -> Result<(), String> {
         let unreadable = |error| format!("it can't be read: {error}");
+        let frames = frames_of(self.tree.as_ref());
         let data =
-            ReadFile::open(&path_of(file)).and_then(|read| read.dataset(FRAMES_PATH)).map_err(unreadable)?;
+            ReadFile::open(&path_of(file)).and_then(|read| read.dataset(&frames.path)).map_err(unreadable)?;
         let frames = data.dimensions().first().copied().unwrap_or(0);
         let expected = self.recording.index.expected();
         if frames == expected { Ok(()) } else { Err(format!("it has {frames} of {expected} frames")) }

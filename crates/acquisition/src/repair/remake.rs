@@ -16,13 +16,14 @@ use std::{fs::File, io, os::unix::fs::FileExt};
 
 use nilometer_hdf5::{
     FileWrite, Hdf5Error, Hdf5File, Hdf5FileOptions, SUPERBLOCK, StoredChunk,
-    nexus::{RecorderColumn, RecordingTotals, closing},
+    nexus::{RecorderColumn, RecordingTotals, ending},
     tree::{FramesShape, TreeGroup},
 };
 use nilometer_recording::journal::Encoding;
 
 use super::{
     agreement::{Expected, NOT_WHOLE},
+    kept::KeptNumbers,
     known::{FrameBytes, KnownFrame},
 };
 
@@ -48,7 +49,8 @@ const PAGE: u64 = 4096;
 /// Makes the metadata of a file anew, of all its frames that are not lost. If that can't be done, the file is what it was.
 pub(super) fn remake(file: &File, tree: &TreeGroup, expected: Expected<'_>) -> Result<(), RemakeError> {
     let length = file.metadata()?.len();
-    let mut writing = Writing { file, superblock: None };
+    let kept = KeptNumbers::of(file, tree);
+    let mut writing = Writing { file, superblock: None, kept };
     // Places of frames that the file is too short for stay empty: nobody is to take metadata for them.
     let begin = expected.file.end(length).next_multiple_of(PAGE);
     let remade = writing.all(tree, expected, begin).and_then(|()| {
@@ -72,6 +74,8 @@ struct Writing<'a> {
     file: &'a File,
     /// To be written last.
     superblock: Option<Vec<u8>>,
+    /// Numbers that no journal has.
+    kept: KeptNumbers,
 }
 
 impl Writing<'_> {
@@ -90,6 +94,9 @@ impl Writing<'_> {
         for some in there.chunks(AT_ONCE) {
             for frame in some {
                 insert(&mut made, &columns, expected, frame);
+                if let Some(in_file) = expected.file.in_file(frame.number) {
+                    self.kept.is_number(in_file, frame.number);
+                }
                 let missing = expected.missing(frame.number);
                 let not_whole = expected.flag(frame) == NOT_WHOLE;
                 totals.missing += missing;
@@ -101,7 +108,9 @@ impl Writing<'_> {
         }
         let places = expected.file.places;
         totals.blank = places.saturating_sub(there.len() as u64);
-        let mut closed = made.close(places, &closing(&totals))?;
+        self.kept.put(&mut made, places);
+        let end = ending(tree, &totals, &|wanted| self.kept.at_end(wanted));
+        let mut closed = made.close(places, &end)?;
         self.carry_out(|| closed.next_write())
     }
 

@@ -24,6 +24,8 @@ pub struct DescribedSeries {
     pub start: SeriesStart,
     /// The same for a file.
     pub description: DetectorDescription,
+    /// All that was said and is one value, by the names of the stream, for layouts.
+    pub stated: Vec<(String, TreeValue)>,
     /// It is a detector that counts photons in a sensor, so that the file is one of NXmx.
     pub counts: bool,
 }
@@ -45,13 +47,14 @@ impl DescribedSeries {
             description.scan = vec![start.channels.len() as u64];
         }
         description.frames = Some(start.images.saturating_mul(start.channels.len() as u64));
+        let stated = said.values();
         said.describe(&mut description);
         description.pixel_mask = said.pixel_mask(start);
         description.metadata = said.rest();
         let names = start.channels.clone();
         description.metadata.push(("channels".into(), TreeValue::Texts(names)));
         let counts = description.sensor_material.is_some() && start.shape.len() == 2;
-        DescribedSeries { start: start.clone(), description, counts }
+        DescribedSeries { start: start.clone(), description, stated, counts }
     }
 }
 
@@ -161,6 +164,22 @@ impl Said<'_> {
         let element = ElementSize::of(array.element.bytes() as u64)?;
         chunk::decode(compression, element, bytes, &mut unpacked).ok()?;
         Some(unpacked)
+    }
+
+    /// All that is a text, a number or a row.
+    fn values(&self) -> Vec<(String, TreeValue)> {
+        let mut values = Vec::new();
+        for MetadataField { name, value } in &self.fields {
+            if !matches!(value, MetadataValue::Map(_)) {
+                self.add(&mut values, plain(name), value, DEPTH);
+            }
+        }
+        let is_small = |value: &TreeValue| match value {
+            TreeValue::Numbers(array) => array.shape.len() <= 1,
+            _ => true,
+        };
+        values.retain(|(_, value)| is_small(value));
+        values
     }
 
     /// All that has no place of its own.

@@ -33,7 +33,7 @@ use std::{fmt::Debug, ops::Range};
 
 use nilometer_model::Nanos;
 use nilometer_storage::Buffer;
-use nilometer_wire::series::{ElementType, ImageTimes, Packing, SeriesStart};
+use nilometer_wire::series::{ElementType, ImageTimes, Packing, SeriesImage, SeriesStart};
 
 use crate::transport::zeromq::ZmqMessage;
 
@@ -89,6 +89,10 @@ pub trait FrameIntake: Debug {
     /// The series begins. Arrays of what it says beside pixels lie in the message. What it is recorded to may not suit it: then
     /// why, and nothing of this series is taken.
     fn begin(&mut self, now: Nanos, start: &SeriesStart, message: &ZmqMessage) -> Result<(), String>;
+    /// An image of the series came: what it says beside its pixels.
+    fn noted(&mut self, image: &SeriesImage) {
+        let _ = image;
+    }
     /// A frame that is of the series and did not come before.
     ///
     /// # Errors

@@ -341,6 +341,9 @@ impl SeriesReceiver {
             return;
         }
         self.heard = now;
+        if held.image.image < check.start().images {
+            intake.noted(&held.image);
+        }
         self.held.push_back(held);
         self.hand_on_held(now, intake);
     }

@@ -11,13 +11,19 @@
 use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
 use nilometer_codec::ElementSize;
+use nilometer_hdf5::ImageTimeColumn;
 use nilometer_model::{FrameCompression, Nanos};
 use nilometer_recording::{chunk, journal::Encoding};
 use nilometer_storage::Buffer;
-use nilometer_wire::series::{Packing, SeriesStart};
+use nilometer_wire::series::{Packing, SeriesImage, SeriesStart, TimeRatio};
 
 use super::{FrameIntake, RefusedFrame, SeriesFrame, SlotAnswer};
-use crate::{Frame, Ring, sink::StoredAs, transport::zeromq::ZmqMessage};
+use crate::{
+    Frame, Ring,
+    joined::{JoinedValues, numbers_of_user_data},
+    sink::StoredAs,
+    transport::zeromq::ZmqMessage,
+};
 
 /// How the frames of a series are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,6 +59,8 @@ pub struct RingIntake {
     /// Where a frame is unpacked.
     unpacked: Vec<u8>,
     order: Option<FrameOrder>,
+    /// Where what images say beside their pixels goes.
+    values: Option<Arc<JoinedValues>>,
 }
 
 /// Frames that came before others with a lower number.
@@ -70,7 +78,22 @@ impl RingIntake {
         let most = (ring.books().slots / WAITING_SHARE).min(WAITING_MAX);
         let order = FrameOrder { waiting: BTreeMap::new(), next: 0, most };
         let order = ring.gives_leases().then_some(order);
-        RingIntake { ring, storage, spares: Vec::new(), full: Vec::new(), unpacked: Vec::new(), order }
+        RingIntake {
+            ring,
+            storage,
+            spares: Vec::new(),
+            full: Vec::new(),
+            unpacked: Vec::new(),
+            order,
+            values: None,
+        }
+    }
+
+    /// What images say beside their pixels is joined to their frames.
+    #[must_use]
+    pub fn joining(mut self, values: Option<Arc<JoinedValues>>) -> Self {
+        self.values = values;
+        self
     }
 
     /// No frame comes any more: those that wait for others are handed on.
@@ -150,6 +173,17 @@ impl FrameIntake for RingIntake {
 
     fn begin(&mut self, _: Nanos, _: &SeriesStart, _: &ZmqMessage) -> Result<(), String> {
         Ok(())
+    }
+
+    fn noted(&mut self, image: &SeriesImage) {
+        let Some(values) = &self.values else { return };
+        let times = &image.times;
+        let seconds = |time: Option<TimeRatio>| time.map(TimeRatio::seconds);
+        let times = [times.start, times.stop, times.real].map(seconds);
+        let keys = ImageTimeColumn::ALL.map(ImageTimeColumn::key);
+        let times: Vec<_> = keys.into_iter().zip(times).collect();
+        values.put_of_image(image.image, &times);
+        values.put_user_data(image.image, &numbers_of_user_data(&image.fields));
     }
 
     fn take(&mut self, now: Nanos, mut frame: SeriesFrame) -> Result<(), RefusedFrame> {

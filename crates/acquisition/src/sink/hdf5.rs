@@ -4,15 +4,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use nilometer_codec::{ChunkCodec, ElementSize};
 use nilometer_hdf5::{
-    nexus::{DetectorDescription, FRAMES_PATH, RECORDER_PATH, nexus_plain, nxmx},
-    tree::{FrameFilter, NumberType, TreeGroup},
+    nexus::{DetectorDescription, FRAMES_PATH, RECORDER_PATH, nexus_plain},
+    tree::{FrameFilter, NumberType, TreeGroup, TreeValue},
 };
 use nilometer_model::{DataKind, Format, FrameCompression, Instrument, Length, Moment, Nanos, PixelType};
 use nilometer_recording::{chunk::compression_of, journal::Encoding};
 use nilometer_storage::buffer::ALIGNMENT;
 
-use super::FrameEncoder;
-use crate::series::DescribedSeries;
+use super::{
+    FrameEncoder,
+    hdf5_tree::{ArrangedTree, FileWishes, KnownRecording, SeriesExtent, stated_of},
+};
+use crate::{joined::JoinedValues, series::DescribedSeries};
 
 /// What the HDF5 files of a recording have in them.
 #[derive(Debug, Clone)]
@@ -27,6 +30,10 @@ pub struct Hdf5Contents {
     pub frame_size: u64,
     /// When the clock of the recording began.
     pub start: Moment,
+    /// Values that are joined to frames.
+    pub joined: Option<Arc<JoinedValues>>,
+    /// What of the user's layout is not in the files, and why.
+    pub left_out: Vec<String>,
 }
 
 /// Where the frames are in such a file.
@@ -40,23 +47,48 @@ impl Hdf5Contents {
     ///
     /// A photon-counting detector's are described as NXmx asks, all others as NeXus does.
     pub fn of(instrument: &Instrument, start: Moment) -> Option<Self> {
+        Self::asked(instrument, start, &FileWishes::default())
+    }
+
+    /// The same as the user wishes them.
+    pub fn asked(instrument: &Instrument, start: Moment, wishes: &FileWishes) -> Option<Self> {
         if instrument.recording.format != Format::Hdf5 {
             return None;
         }
         let compression = instrument.recording.compression.unwrap_or_default();
-        let described = described(instrument, compression, start)?;
+        let description = described(instrument, compression, start)?;
         let counts = matches!(instrument.data.kind, DataKind::Diffraction) && instrument.shape.len() == 2;
-        let tree = if counts { nxmx(&described) } else { nexus_plain(&described) };
-        Self::with_tree(&described, tree, compression, start)
+        let known = KnownRecording { description, counts, stated: stated_of(instrument), series: None };
+        Self::arranged(known, compression, start, wishes)
     }
 
     /// The files of a series, in a recording whose clock began at `start`; none if its pixels can't be in one.
-    pub fn of_series(series: &DescribedSeries, compression: FrameCompression, start: Moment) -> Option<Self> {
+    pub fn of_series(
+        series: &DescribedSeries,
+        compression: FrameCompression,
+        start: Moment,
+        wishes: &FileWishes,
+    ) -> Option<Self> {
         let said = &series.description;
         let filter = filter(compression, ElementSize::of(said.element.bytes() as u64)?);
-        let described = DetectorDescription { filter, start_time: start.to_string(), ..said.clone() };
-        let tree = if series.counts { nxmx(&described) } else { nexus_plain(&described) };
-        Self::with_tree(&described, tree, compression, start)
+        let description = DetectorDescription { filter, start_time: start.to_string(), ..said.clone() };
+        let images = series.start.images;
+        let extent = SeriesExtent { images, channels: series.start.channels.len() as u64 };
+        let stated = series.stated.clone();
+        let known = KnownRecording { description, counts: series.counts, stated, series: Some(extent) };
+        Self::arranged(known, compression, start, wishes)
+    }
+
+    fn arranged(
+        mut known: KnownRecording,
+        compression: FrameCompression,
+        start: Moment,
+        wishes: &FileWishes,
+    ) -> Option<Self> {
+        known.stated.push(("recording_start".into(), TreeValue::from(start.to_string().as_str())));
+        let ArrangedTree { tree, left_out } = known.arrange(wishes);
+        let contents = Self::with_tree(&known.description, tree, compression, start)?;
+        Some(Hdf5Contents { joined: wishes.joined.clone(), left_out, ..contents })
     }
 
     /// What is stored of each frame.
@@ -72,7 +104,16 @@ impl Hdf5Contents {
     ) -> Option<Self> {
         let element = ElementSize::of(described.element.bytes() as u64)?;
         let frame_size = described.frames_shape().frame_size();
-        Some(Hdf5Contents { tree: Arc::new(tree), compression, element, frame_size, start })
+        let tree = Arc::new(tree);
+        Some(Hdf5Contents {
+            tree,
+            compression,
+            element,
+            frame_size,
+            start,
+            joined: None,
+            left_out: Vec::new(),
+        })
     }
 
     /// The files of such frames, of which nothing else is known; none if their pixels are no whole bytes.

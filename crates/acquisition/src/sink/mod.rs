@@ -5,12 +5,14 @@
 mod cbf;
 mod encode;
 mod hdf5;
+mod hdf5_tree;
 mod lane;
 mod null;
 mod raw;
 
 pub use encode::{EncodeStage, Encoded, FrameEncoder, StoredAs};
 pub use hdf5::{FRAMES_IN_FILE, Hdf5Contents, RECORDER_IN_FILE};
+pub use hdf5_tree::FileWishes;
 pub use lane::{LaneOptions, LaneSetup, encode_stage, lanes_of};
 pub use null::NullSink;
 pub use raw::{Durability, FILE_SLOTS, Gauge, Numbering, RawFiles, RawLayout, Spacing, Streamer};

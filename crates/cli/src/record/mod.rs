@@ -1,5 +1,6 @@
 //! `nilometer record`: packets or frames from the network, through the recorder, into a directory that stays.
 
+mod joined;
 mod live;
 mod series_summary;
 mod summary;
@@ -14,7 +15,7 @@ use std::{
 
 use anyhow::{Context, anyhow};
 use clap::Args;
-use nilometer_acquisition::{Outcome as Recorded, Recorder};
+use nilometer_acquisition::{Outcome as Recorded, Recorder, joined::JoinedTally};
 use nilometer_model::{Bytes, Moment, Nanos};
 use nilometer_service::{
     BeforeRecording, PreparedRecording, RecordOptions, RecordingAccount, RecordingSettings, ServiceError,
@@ -23,6 +24,7 @@ use nilometer_service::{
 use nilometer_storage::{Calendar, Clock};
 
 use crate::{Blame, Failure, Outcome, recorded::durable_when, signals::stop_on_signal, tell};
+use joined::joined_line;
 use live::Live;
 use series_summary::series_summary;
 use summary::summary;
@@ -77,14 +79,18 @@ impl Record {
         let outcome = self.follow(&mut prepared.recorder, settings.wishes().stop, &mut server);
         let status = prepared.recorder.status();
         let account = RecordingAccount::of(&prepared, &before, &outcome, status);
+        let joined =
+            if outcome.hung { Ok(None) } else { prepared.join_rest(outcome.due, &stop, settings.patience()) };
         let kept = if outcome.hung { Ok(()) } else { account.keep(&prepared.targets, settings.patience()) };
         let master = if outcome.hung { Ok(()) } else { prepared.put_master(settings.patience()) };
-        tell::result(told(&prepared, &outcome, &account, settings.wishes().keep));
+        let tally = joined.as_ref().ok().cloned().flatten();
+        tell::result(told(&prepared, &outcome, &account, Told { keep: settings.wishes().keep, tally }));
         // A directory on storage that hangs must not be closed: the program is to end.
         std::mem::forget(prepared);
         if let Some(fault) = fault_of(&outcome) {
             return Err(Failure::Run(anyhow!(fault)));
         }
+        joined.context("can't write the rest of --metadata into the files").run()?;
         master.context("can't write the file over those of the recording").run()?;
         kept.context("can't write the summary beside the recording").run()
     }
@@ -125,13 +131,21 @@ fn begins(prepared: &PreparedRecording) -> String {
     format!("recording {name} from {from}: listening, {room} of packets may wait in the kernel{early}")
 }
 
+/// What is told of a recording beside its frames.
+struct Told {
+    keep: Option<Bytes>,
+    /// Of values that were joined to them.
+    tally: Option<JoinedTally>,
+}
+
 /// What it came to, a line each.
 fn told(
     prepared: &PreparedRecording,
     outcome: &Recorded,
     account: &RecordingAccount,
-    keep: Option<Bytes>,
+    beside: Told,
 ) -> String {
+    let Told { keep, tally } = beside;
     let targets = &prepared.targets;
     let paths: Vec<_> = targets.iter().map(|target| target.path().display().to_string()).collect();
     let lost = account.network_losses();
@@ -144,7 +158,8 @@ fn told(
         format!("durable     {}", durable_when(prepared.durability, targets)),
         format!("\nnilometer verify {}", paths.join(" ")),
     ];
-    let lines: Vec<_> = kept.into_iter().chain(kernel).chain(lines).collect();
+    let joined = tally.as_ref().and_then(joined_line);
+    let lines: Vec<_> = joined.into_iter().chain(kept).chain(kernel).chain(lines).collect();
     let what = match &outcome.series {
         Some(series) => series_summary(outcome, series, account.recording(), targets),
         None => summary(outcome, account.recording(), targets),

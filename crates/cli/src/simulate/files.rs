@@ -8,13 +8,13 @@ use std::{
 use anyhow::{Context, ensure};
 use clap::{Args, builder::PossibleValuesParser};
 use nilometer_acquisition::{
-    Delivery, Feed, LayoutOptions, Outcome as Recorded, Pace, Recorder, RecordingPlan, Setup, StoredFrames,
-    WhenFull, put_master,
-    sink::{Hdf5Contents, LaneOptions, RawLayout, lanes_of},
+    Delivery, Feed, FileLayout, FileLayoutError, LayoutOptions, Outcome as Recorded, Pace, Recorder,
+    RecordingPlan, Setup, StoredFrames, WhenFull, put_master,
+    sink::{FileWishes, Hdf5Contents, LaneOptions, RawLayout, lanes_of},
     suited_engine,
 };
 use nilometer_model::{
-    ByteRate, Bytes, Format, FrameCompression, Instrument, Moment, Nanos, Storing, TargetDescription,
+    ByteRate, Bytes, Format, FrameCompression, Instrument, Nanos, Storing, TargetDescription,
 };
 use nilometer_recording::instrument::Content;
 use nilometer_service::recording::{
@@ -54,6 +54,9 @@ pub(super) struct Files {
     /// How frames in HDF5 are compressed, instead of what the instrument says
     #[arg(long, value_parser = PossibleValuesParser::new(FrameCompression::ALL.map(FrameCompression::name)))]
     compression: Option<String>,
+    /// What is in files of HDF5 and where, instead of NeXus: a layout in XML as areaDetector's file plug-in has it, or in TOML
+    #[arg(long, value_name = "FILE")]
+    layout: Option<PathBuf>,
     /// Writers in each directory, each with a lane of its own [default: 1; 2 into a shared file, and where all frames go
     /// through the cache of one directory]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=64))]
@@ -98,6 +101,7 @@ impl Files {
             ("--storing", self.storing.is_some()),
             ("--format", self.format.is_some()),
             ("--compression", self.compression.is_some()),
+            ("--layout", self.layout.is_some()),
             ("--writers", self.writers.is_some()),
             ("--buffer", self.buffer.is_some()),
             ("--full", self.full.is_some()),
@@ -124,6 +128,9 @@ impl Files {
             instrument.recording.compression =
                 all.into_iter().find(|compression| compression.name() == named);
         }
+        if self.layout.is_some() {
+            instrument.recording.layout.clone_from(&self.layout);
+        }
         let recording = &mut instrument.recording;
         if instrument.compressed && recording.format == Format::Hdf5 {
             // Made as it would send them.
@@ -137,6 +144,7 @@ impl Files {
     /// Records what was asked for.
     pub(super) fn record(&self, asked: &Asked, to: &[PathBuf]) -> Outcome {
         let instrument = &asked.instrument;
+        let wishes = file_wishes(instrument).input()?;
         let described = to.iter().map(|path| described_directory(path));
         let described = described.collect::<Result<Vec<_>, _>>().input()?;
         let id = run_id().0;
@@ -149,7 +157,9 @@ impl Files {
         let content = Content::prepare(&instrument.data, &instrument.shape, instrument.pixel, seed).run()?;
         let clock = Clock::start();
         let start = Calendar::start_of(clock);
-        let lanes = lanes_on(&plan, &targets, id, &name, &content, instrument, start);
+        let hdf5 = Hdf5Contents::asked(instrument, start, &wishes);
+        hdf5.iter().flat_map(|hdf5| &hdf5.left_out).for_each(|what| tell::note(format_args!("{what}")));
+        let lanes = lanes_on(&plan, &targets, id, &name, &content, hdf5.as_ref());
         let durability = lanes[0].1.durability;
         let contents = lanes[0].1.hdf5.clone();
         let mut setup = self.setup(asked, &plan, lanes, content, clock).run()?;
@@ -254,6 +264,16 @@ impl Files {
     }
 }
 
+/// What is wished of the files of an instrument: its layout, read and checked.
+fn file_wishes(instrument: &Instrument) -> Result<FileWishes, FileLayoutError> {
+    let path = instrument.recording.layout.as_ref();
+    let layout = path.map(|path| FileLayout::read(path)).transpose()?;
+    for warning in layout.iter().flat_map(FileLayout::warnings) {
+        tell::note(format_args!("{warning}"));
+    }
+    Ok(FileWishes { layout: layout.map(Arc::new), joined: None })
+}
+
 /// The writers in each directory.
 fn lanes_on(
     plan: &RecordingPlan,
@@ -261,15 +281,14 @@ fn lanes_on(
     id: u64,
     name: &str,
     content: &Content,
-    instrument: &Instrument,
-    start: Moment,
+    hdf5: Option<&Hdf5Contents>,
 ) -> Vec<(Arc<dyn Target>, RawLayout)> {
     let each = targets.iter().flat_map(|target| std::iter::repeat_n(target, plan.writers() as usize));
     let mut lanes: Vec<(Arc<dyn Target>, RawLayout)> = Vec::new();
     for (target, lane) in each.zip(0..) {
         let mut layout = plan.layout(name, id, lane);
         layout.origin = content.origin();
-        layout.hdf5 = Hdf5Contents::of(instrument, start);
+        layout.hdf5 = hdf5.cloned();
         // What can't be made again is checked by its checksum.
         layout.checksums |= layout.origin.is_none();
         lanes.push((target.clone(), layout));

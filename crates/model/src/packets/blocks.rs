@@ -86,7 +86,8 @@ impl Instrument {
             recording: RecordingLayout {
                 format: packets.stored(),
                 frames_per_file: self.recording.frames_per_file.map(per_file),
-                ..self.recording
+                layout: None,
+                ..self.recording.clone()
             },
             ..self.clone()
         })

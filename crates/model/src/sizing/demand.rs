@@ -99,7 +99,7 @@ impl Kind {
                 "as much as images with few photons allow: a byte a pixel",
             ),
             assumed: instrument.assumed_of_rate().into_iter().map(str::to_owned).collect(),
-            cost: usual_cost(instrument.recording),
+            cost: usual_cost(&instrument.recording),
             schedule,
             duty: member.duty,
             reading: ByteRate(0.0),
@@ -170,7 +170,7 @@ impl Kind {
 /// What recording a gigabyte costs as a rule, the network included. On a shared virtual machine with two processors
 /// (bench/README.md) packets of 8 kB took 2.7 us each, 0.34 s for a gigabyte, with all that the storage needs; to pack it as CBF
 /// takes 1.2 s more, to transpose its bits and pack it with LZ4 0.5 s.
-fn usual_cost(recording: RecordingLayout) -> Figure<f64> {
+fn usual_cost(recording: &RecordingLayout) -> Figure<f64> {
     let seconds = match recording.format {
         Format::Cbf => 1.6,
         _ if recording.packs() => 0.9,

@@ -4,6 +4,7 @@ pub(crate) mod account;
 mod addresses;
 pub mod ended;
 mod inlets;
+mod joining;
 pub(crate) mod options;
 pub mod place;
 pub(crate) mod prepare;

@@ -52,6 +52,15 @@ pub struct RecordOptions {
     /// Frames of an HDF5 file, or images of all channels, instead of what the instrument says [default: one file for all]
     #[arg(long, value_name = "FRAMES", help_heading = "Where it goes")]
     pub frames_per_file: Option<u64>,
+    /// What is in files of HDF5 and where, instead of NeXus: a layout in XML as areaDetector's file plug-in has it, or in TOML
+    #[arg(long, value_name = "FILE", help_heading = "Where it goes")]
+    pub layout: Option<PathBuf>,
+    /// Values that belong to frames and come apart from them, joined by the frame's number, as {"frame": 12, "Angle": 1.5}: a
+    /// JSON object a message from a sender of ZeroMQ (PUSH or PUB) at tcp://HOST:PORT, or from those that connect to
+    /// tcp://*:PORT; or one a line from a file that grows, or a pipe. May be given several times
+    #[arg(long, value_name = "ADDRESS|FILE", help_heading = "What is recorded")]
+    #[serde(deserialize_with = "one_or_many_texts")]
+    pub metadata: Vec<String>,
     /// Bytes of a chunk, where there are several directories [default: 256 MiB]
     #[arg(long, value_name = "SIZE", help_heading = "Where it goes")]
     pub chunk_size: Option<Bytes>,
@@ -239,6 +248,8 @@ impl RecordOptions {
             format: self.format.or(below.format),
             compression: self.compression.or(below.compression),
             frames_per_file: self.frames_per_file.or(below.frames_per_file),
+            layout: self.layout.or(below.layout),
+            metadata: if self.metadata.is_empty() { below.metadata } else { self.metadata },
             chunk_size: self.chunk_size.or(below.chunk_size),
             keep: self.keep.or(below.keep),
             name: self.name.or(below.name),
@@ -288,6 +299,8 @@ mod tests {
         to = "/data"
         format = "hdf5"
         compression = "bslz4"
+        layout = "a.xml"
+        metadata = ["tcp://h:9", "a.jsonl"]
         chunk_size = "64 MB"
         keep = "1 TB"
         name = "scan"
@@ -310,7 +323,7 @@ mod tests {
         checksums = true
         hang_after = "10 s"
     "#;
-    const OPTIONS: [&str; 54] = [
+    const OPTIONS: [&str; 58] = [
         "other",
         "--mode",
         "Mark5B-2048-16-2",
@@ -324,6 +337,10 @@ mod tests {
         "raw",
         "--compression",
         "zstd",
+        "--layout",
+        "b.toml",
+        "--metadata",
+        "b.jsonl",
         "--chunk-size",
         "128 MB",
         "--keep",

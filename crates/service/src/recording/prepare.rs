@@ -25,6 +25,7 @@ use nilometer_wire::{Known, WireFormat};
 
 use super::{
     inlets::{InletThreads, inlets},
+    joining::{JoiningValues, tell_left_out},
     options::{AllowedSender, RecordOptions},
     place::make,
     settings::RecordingSettings,
@@ -51,6 +52,8 @@ pub struct PreparedRecording {
     pub durability: Durability,
     /// Of the first lane.
     pub(super) layout: RawLayout,
+    /// Values that are joined to frames, if there are any.
+    pub(super) joining: Option<JoiningValues>,
 }
 
 /// What a recorder is made for.
@@ -110,6 +113,7 @@ impl RecordingSettings {
         let plan = self.checked_plan(blocks, &described, &name)?;
         let listening = self.listening(source)?;
         let inlets = inlets(&listening, packets.ports(), self.threads())?;
+        let joining = self.joining()?;
         let room = Bytes(inlets.iter().map(|inlet| inlet.room()).min().unwrap_or(0));
         let targets = make(described, &name)?;
         let stream = Stream::new(packets.stored(), geometry, self.missing());
@@ -118,12 +122,15 @@ impl RecordingSettings {
         let stream = stream.sent_as(packets, &said(instrument));
         let network = self.network(formats, inlets, frames_of_block);
         let clock = Clock::start();
-        let hdf5 = Hdf5Contents::of(instrument, Calendar::start_of(clock));
+        let wishes = self.file_wishes(joining.as_ref(), log);
+        let hdf5 = Hdf5Contents::asked(instrument, Calendar::start_of(clock), &wishes);
+        hdf5.iter().for_each(|contents| tell_left_out(contents, log));
         let layout = RawLayout { stream: Some(stream), hdf5, ..plan.layout(&name, id, 0) };
         log(&format!("stored as {plan}"));
         let arranged = Arranged { targets, layout, clock, stop, instrument: instrument.clone() };
         let prepared = self.prepare_recorder(arranged, name, Feed::Network(network), log)?;
-        Ok(PreparedRecording { from: format!("udp://{}", listening.at), room: Some(room), ..prepared })
+        let from = format!("udp://{}", listening.at);
+        Ok(PreparedRecording { from, room: Some(room), joining, ..prepared })
     }
 
     /// Everything that a recorder needs, and the recorder; if that can't be had, what was made is removed.
@@ -150,6 +157,7 @@ impl RecordingSettings {
                     room: None,
                     durability,
                     layout,
+                    joining: None,
                 })
             }
             Err(error) => {

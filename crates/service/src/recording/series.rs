@@ -23,6 +23,7 @@ use nilometer_storage::{Calendar, Clock, target::run_id};
 use nilometer_wire::series::ElementType;
 
 use super::{
+    joining::tell_left_out,
     place::{check_buffer, check_place, make},
     prepare::{Arranged, PreparedRecording},
     settings::RecordingSettings,
@@ -49,6 +50,7 @@ impl RecordingSettings {
         }
         let clock = Clock::start();
         let mut receiver = self.receiver(source)?;
+        let joining = self.joining()?;
         if let Some(start) = self.wishes.start {
             log(&format!("{name} is prepared, and listens from {start} on"));
             while Calendar::left_until(start) > Nanos(0) && !stop.load(Ordering::Relaxed) {
@@ -67,10 +69,13 @@ impl RecordingSettings {
         log(&began(&series));
         let instrument = source.instrument_of(&series);
         instrument.check().map_err(|why| ServiceError::Failed(format!("the series: {why}")))?;
-        let contents = Hdf5Contents::of_series(&series, source.compression, Calendar::start_of(clock));
+        let wishes = self.file_wishes(joining.as_ref(), log);
+        let start = Calendar::start_of(clock);
+        let contents = Hdf5Contents::of_series(&series, source.compression, start, &wishes);
         let contents = contents.ok_or_else(|| {
             ServiceError::Failed(format!("frames of {} can't be stored", series.start.element.name()))
         })?;
+        tell_left_out(&contents, log);
         let storage = SeriesStorage { frame_size: contents.frame_size, encoding: contents.encoding() };
         check_buffer(self.buffer(), Bytes(storage.slot_size() as u64))?;
         let described = self.described().map_err(ServiceError::asked_wrongly)?;
@@ -80,10 +85,10 @@ impl RecordingSettings {
         let targets = make(described, &name)?;
         let layout = RawLayout { hdf5: Some(contents), ..plan.layout(&name, id, 0) };
         log(&format!("stored as {plan}"));
-        let feed = Feed::Series(SeriesFeed { receiver: Box::new(receiver), storage });
+        let feed = Feed::Series(SeriesFeed { receiver: Box::new(receiver), storage, values: wishes.joined });
         let arranged = Arranged { targets, layout, clock, stop, instrument };
         let prepared = self.prepare_recorder(arranged, name, feed, log)?;
-        Ok(PreparedRecording { from: source.text(), ..prepared })
+        Ok(PreparedRecording { from: source.text(), joining, ..prepared })
     }
 
     fn receiver(&self, source: &SeriesSource) -> Result<SeriesReceiver, ServiceError> {

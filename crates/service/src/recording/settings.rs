@@ -1,9 +1,12 @@
 //! A recording as it was asked for, with everything looked up and checked that can be refused before anything is made.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    sync::Arc,
+};
 
 use nilometer_acquisition::{
-    LayoutOptions, PART, RecordingPlan, Retention, StoredFrames, assembly::ReorderWindow,
+    FileLayout, LayoutOptions, PART, RecordingPlan, Retention, StoredFrames, assembly::ReorderWindow,
 };
 use nilometer_model::{Bytes, Format, Instrument, Nanos, TargetDescription};
 use nilometer_recording::Missing;
@@ -24,6 +27,8 @@ use crate::error::{ServiceError, require};
 pub struct RecordingSettings {
     pub(super) source: RecordedSource,
     pub(super) wishes: RecordOptions,
+    /// Of files in HDF5, if it is another than NeXus.
+    pub(crate) layout: Option<Arc<FileLayout>>,
 }
 
 const BUFFER: Bytes = Bytes(1 << 30);
@@ -41,7 +46,8 @@ impl RecordingSettings {
     pub fn of(wishes: RecordOptions) -> Result<Self, ServiceError> {
         let source = RecordedSource::of(&wishes)?;
         require(!wishes.to.is_empty(), || "no --to: name the directory that the recording goes to".into())?;
-        let settings = RecordingSettings { source, wishes };
+        let layout = source.layout(&wishes.metadata)?;
+        let settings = RecordingSettings { source, wishes, layout };
         settings.check_limits()?;
         Ok(settings)
     }

@@ -1,5 +1,7 @@
 //! What is recorded: an instrument whose packets come over a network, or a series of frames over TCP.
 
+use std::path::PathBuf;
+
 use nilometer_acquisition::{series::SeriesUntil, transport::zeromq::ZmqEndpoint};
 use nilometer_model::{Format, FrameCompression, Instrument, Storing, packets::Packets};
 use nilometer_storage::user_file;
@@ -33,6 +35,8 @@ pub(super) struct SeriesSource {
     /// How its frames are compressed in the recording.
     pub(super) compression: FrameCompression,
     pub(super) frames_per_file: Option<u64>,
+    /// The layout of its files, if it is asked for.
+    pub(super) layout: Option<PathBuf>,
     /// All its connections: one at least.
     ends: Vec<SeriesEnd>,
 }
@@ -62,6 +66,9 @@ impl RecordedSource {
             })?;
             instrument.recording.store(Storing::Files);
             instrument.recording.frames_per_file = Some(frames);
+        }
+        if wishes.layout.is_some() {
+            instrument.recording.layout.clone_from(&wishes.layout);
         }
         instrument
             .check()
@@ -124,12 +131,14 @@ impl SeriesSource {
         })?;
         require(wishes.frames_per_file != Some(0), || "--frames-per-file 0: write at least 1".into())?;
         let instrument = named(wishes)?;
-        let of_instrument = instrument.as_ref().map(|instrument| instrument.recording).unwrap_or_default();
+        let of_instrument =
+            instrument.as_ref().map(|instrument| instrument.recording.clone()).unwrap_or_default();
         let compression = wishes.compression.or(of_instrument.compression);
         let frames_per_file = wishes.frames_per_file.or(of_instrument.frames_per_file);
         // What detectors that send so compress by.
         let compression = compression.unwrap_or(FrameCompression::Bslz4);
-        Ok(SeriesSource { instrument, compression, frames_per_file, ends })
+        let layout = wishes.layout.clone();
+        Ok(SeriesSource { instrument, compression, frames_per_file, layout, ends })
     }
 
     /// The ends of its connections, looked up.

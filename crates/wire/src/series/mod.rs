@@ -183,6 +183,13 @@ pub struct TimeRatio {
     pub denominator: u64,
 }
 
+impl TimeRatio {
+    /// As one number.
+    pub fn seconds(self) -> f64 {
+        self.numerator as f64 / self.denominator as f64
+    }
+}
+
 /// When an image was taken, as far as it says so.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ImageTimes {

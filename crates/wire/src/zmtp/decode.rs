@@ -46,6 +46,8 @@ enum Stage {
 #[derive(Debug)]
 pub struct ZmtpDecoder {
     socket: ZmtpSocket,
+    /// What this end is if the other end is its peer, and none of the first.
+    or: Option<ZmtpSocket>,
     stage: Stage,
     /// A greeting, or a frame that is not whole: never more than a command.
     held: Vec<u8>,
@@ -56,7 +58,23 @@ pub struct ZmtpDecoder {
 impl ZmtpDecoder {
     /// Of a connection whose own end is this.
     pub fn new(socket: ZmtpSocket) -> Self {
-        ZmtpDecoder { socket, stage: Stage::Greeting, held: Vec::new(), within: false }
+        ZmtpDecoder { socket, or: None, stage: Stage::Greeting, held: Vec::new(), within: false }
+    }
+
+    /// Of a connection whose own end is the one of these two whose peer the other end is: it is told what this end is once it
+    /// has said what it is itself.
+    pub fn either(socket: ZmtpSocket, or: ZmtpSocket) -> Self {
+        ZmtpDecoder { or: Some(or), ..Self::new(socket) }
+    }
+
+    /// What this end is.
+    pub fn socket(&self) -> ZmtpSocket {
+        self.socket
+    }
+
+    /// The other end has to say first what it is.
+    pub fn is_undecided(&self) -> bool {
+        self.or.is_some()
     }
 
     /// The next thing in bytes that came: how many of them belong to it, and what it is.
@@ -160,7 +178,7 @@ impl ZmtpDecoder {
     }
 
     /// What the other end is.
-    fn ready(&self, mut properties: &[u8]) -> Result<(), ZmtpError> {
+    fn ready(&mut self, mut properties: &[u8]) -> Result<(), ZmtpError> {
         let cut = || ZmtpError::Frame { fault: "a READY command that ends early" };
         let wanted = self.socket.peer().name();
         while !properties.is_empty() {
@@ -170,6 +188,10 @@ impl ZmtpDecoder {
             properties = rest;
             if name.eq_ignore_ascii_case(b"Socket-Type") {
                 let is = String::from_utf8_lossy(value).into_owned();
+                if let Some(or) = self.or.take().filter(|or| is == or.peer().name()) {
+                    self.socket = or;
+                    return Ok(());
+                }
                 return if is == wanted { Ok(()) } else { Err(ZmtpError::Socket { is, wanted }) };
             }
         }

@@ -27,6 +27,11 @@ pub fn ready(socket: ZmtpSocket) -> Vec<u8> {
     command(&body)
 }
 
+/// The message by which a subscriber asks for all that a publisher says, as ZMTP 3.0 has it: later versions take it too.
+pub fn subscription() -> Vec<u8> {
+    [part_header(1, false), vec![1]].concat()
+}
+
 /// Asks whether the other end is there: ZMTP 3.1. It may take the connection for dead after so many tenths of a second without
 /// another ping.
 pub fn ping(tenths: u16) -> Vec<u8> {

@@ -1,4 +1,5 @@
-//! ZMTP, the protocol of ZeroMQ on a TCP connection: versions 3.0 and 3.1 with the mechanism NULL, between PUSH and PULL.
+//! ZMTP, the protocol of ZeroMQ on a TCP connection: versions 3.0 and 3.1 with the mechanism NULL, between PUSH and PULL, and
+//! of what a publisher says to SUB.
 //!
 //! Source: rfc.zeromq.org, 23 (ZMTP 3.0) and 37 (ZMTP 3.1). Both ends send the same:
 //!
@@ -18,7 +19,7 @@ mod encode;
 mod tests;
 
 pub use decode::{ZmtpDecoder, ZmtpNext};
-pub use encode::{GREETING_BYTES, greeting, part_header, ping, pong, ready};
+pub use encode::{GREETING_BYTES, greeting, part_header, ping, pong, ready, subscription};
 
 /// What is sent and what is taken on a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +28,10 @@ pub enum ZmtpSocket {
     Push,
     /// Takes messages.
     Pull,
+    /// Sends messages, each to all that are connected and subscribed to it.
+    Publish,
+    /// Takes those that it subscribed to.
+    Subscribe,
 }
 
 impl ZmtpSocket {
@@ -35,6 +40,8 @@ impl ZmtpSocket {
         match self {
             ZmtpSocket::Push => "PUSH",
             ZmtpSocket::Pull => "PULL",
+            ZmtpSocket::Publish => "PUB",
+            ZmtpSocket::Subscribe => "SUB",
         }
     }
 
@@ -44,6 +51,8 @@ impl ZmtpSocket {
         match self {
             ZmtpSocket::Push => ZmtpSocket::Pull,
             ZmtpSocket::Pull => ZmtpSocket::Push,
+            ZmtpSocket::Publish => ZmtpSocket::Subscribe,
+            ZmtpSocket::Subscribe => ZmtpSocket::Publish,
         }
     }
 }

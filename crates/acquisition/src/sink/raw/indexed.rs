@@ -16,13 +16,17 @@
 use std::mem;
 
 use nilometer_hdf5::{
-    ClosedFile, FileWrite, Hdf5Error, Hdf5File, Hdf5FileOptions, StoredChunk,
-    nexus::{RecorderColumn, RecordingTotals, closing},
+    ClosedFile, FileWrite, Hdf5Error, Hdf5File, Hdf5FileOptions, StoredChunk, nexus::RecordingTotals,
 };
 use nilometer_model::{Moment, Nanos, Storing};
 use nilometer_storage::{Buffer, Errno, Open, Operation, Slot, buffer::ALIGNMENT};
 
-use super::{FileOffset, RawFiles, RawLayout, file_steps::FileStep, layout::OPEN};
+use super::{
+    FileOffset, RawFiles, RawLayout,
+    file_steps::FileStep,
+    frame_columns::{ClosedFrames, FrameColumns, InsertedFrame},
+    layout::OPEN,
+};
 use crate::{Frame, sink::Hdf5Contents};
 use nilometer_recording::journal::Encoding;
 
@@ -74,8 +78,8 @@ struct IndexedFile {
     state: IndexState,
     /// Up to where space is reserved.
     reserved: u64,
-    /// Its columns that are known here.
-    columns: Vec<(usize, RecorderColumn)>,
+    /// What is said of each of its frames.
+    columns: FrameColumns,
     /// Frames that readers find and that may not survive the loss of power, by their place in the file.
     undurable: Vec<u64>,
     /// The number of the frame that is the first of its datasets.
@@ -136,9 +140,7 @@ impl IndexedFiles {
         let number = self.file(part);
         let file =
             Hdf5File::create(&self.name, &self.layout.tree, Hdf5FileOptions::default()).map_err(refused)?;
-        let columns = file.columns().enumerate();
-        let known = |key: &str| RecorderColumn::ALL.into_iter().find(|column| column.key() == key);
-        let columns = columns.filter_map(|(at, column)| Some((at, known(&column.key)?))).collect();
+        let columns = FrameColumns::of(&file, &self.layout);
         self.open.push(IndexedFile {
             number,
             state: IndexState::Open(Box::new(file)),
@@ -201,6 +203,7 @@ impl IndexedFiles {
             for written in &mine {
                 file.insert(written);
             }
+            file.insert_late();
         }
         self.indexing.extend(mine);
     }
@@ -210,6 +213,7 @@ impl IndexedFiles {
         self.insert(part);
         let number = self.file(part);
         let start = self.layout.start;
+        let tree = self.layout.tree.clone();
         let IndexedFiles { storing, frames_per_file, due, .. } = *self;
         let file = self.get(part).ok_or(Errno::EIO)?;
         debug_assert_eq!(file.number, number);
@@ -226,8 +230,10 @@ impl IndexedFiles {
         let end = Moment(start.0 + file.last);
         let end_time = (file.last > Nanos(0)).then(|| end.to_string());
         let totals = RecordingTotals { blank, end_time, ..file.totals.clone() };
-        if let IndexState::Open(open) = mem::replace(&mut file.state, IndexState::Failed) {
-            file.state = IndexState::Closed(open.close(frames, &closing(&totals)).map_err(refused)?);
+        if let IndexState::Open(mut open) = mem::replace(&mut file.state, IndexState::Failed) {
+            let closed = ClosedFrames { first, count: frames };
+            let end = file.columns.close(&mut open, closed, &tree, &totals);
+            file.state = IndexState::Closed(open.close(frames, &end).map_err(refused)?);
         }
         Ok(())
     }
@@ -238,12 +244,7 @@ impl IndexedFiles {
         else {
             return;
         };
-        let durable = columns.iter().find(|(_, column)| *column == RecorderColumn::Durable);
-        for frame in mem::take(undurable) {
-            if let Some((column, _)) = durable {
-                file.set(*column, frame, now.0.cast_signed());
-            }
-        }
+        columns.durable(file, mem::take(undurable), now);
     }
 
     /// Writes the next piece of a file's index, if there is one.
@@ -348,35 +349,28 @@ impl IndexedFile {
         let Some(number) = self.place(frame.number) else { return };
         let IndexState::Open(file) = &mut self.state else { return };
         self.length = self.length.max(number + 1);
-        let encoded = frame.encoded.as_deref();
         let stored_as = frame.stored_as();
         let bytes = stored_as.map_or(*length, |stored_as| stored_as.length);
         let unfiltered = stored_as.is_none_or(|stored_as| stored_as.encoding == Encoding::Raw);
         file.insert(StoredChunk { dataset: 0, frame: number, offset: begin.offset, bytes, unfiltered });
         let missing = missing(frame);
-        for (column, kind) in &self.columns {
-            let value = match kind {
-                RecorderColumn::Flag => i64::from(missing > 0) * INCOMPLETE,
-                RecorderColumn::Missing => missing.cast_signed(),
-                RecorderColumn::Due => frame.due.0.cast_signed(),
-                RecorderColumn::Arrived => frame.arrived.0.cast_signed(),
-                RecorderColumn::Encoded => match encoded {
-                    Some(encoded) => encoded.finished.0.cast_signed(),
-                    None => continue,
-                },
-                RecorderColumn::Durable => continue,
-            };
-            file.set(*column, number, value);
-        }
+        self.columns.insert(file, InsertedFrame { frame, place: number, missing });
         self.last = self.last.max(frame.arrived);
         self.totals.missing += missing;
         let count = if missing > 0 { &mut self.totals.incomplete } else { &mut self.totals.whole };
         *count += 1;
     }
+
+    /// Says what came of frames that were there before.
+    fn insert_late(&mut self) {
+        if let (IndexState::Open(file), Some(first)) = (&mut self.state, self.first) {
+            self.columns.insert_late(file, first);
+        }
+    }
 }
 
 /// The flag of a frame that is there and not whole.
-const INCOMPLETE: i64 = 2;
+pub(super) const INCOMPLETE: i64 = 2;
 
 /// Packets that never came of a frame.
 fn missing(frame: &Frame) -> u64 {

@@ -27,6 +27,7 @@ mod checkpoint;
 mod chunks;
 mod file_steps;
 mod files;
+mod frame_columns;
 mod gauge;
 mod grouping;
 mod indexed;

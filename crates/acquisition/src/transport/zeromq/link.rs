@@ -13,7 +13,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use nilometer_model::Nanos;
 use nilometer_wire::{
     cbor::{Scanned, StringScanner},
-    zmtp::{ZmtpDecoder, ZmtpError, ZmtpNext, ZmtpSocket, greeting, pong, ready},
+    zmtp::{ZmtpDecoder, ZmtpError, ZmtpNext, ZmtpSocket, greeting, pong, ready, subscription},
 };
 
 use super::{LONG_BYTES, MessageLimits, MessageRoom, RoomAnswer, ZmqMessage};
@@ -101,6 +101,8 @@ pub(super) struct PullLink<S> {
     /// What is to be sent.
     out: Vec<u8>,
     ready: bool,
+    /// It says what it is once the other end did.
+    waits_for_ready: bool,
     /// Bytes that came.
     pub(super) bytes: u64,
 }
@@ -123,8 +125,16 @@ impl<S: Read + Write> PullLink<S> {
             string: None,
             out: greeting().to_vec(),
             ready: false,
+            waits_for_ready: false,
             bytes: 0,
         }
+    }
+
+    /// The other end may send to one, or to all that are subscribed.
+    #[must_use]
+    pub(super) fn of_publishers_too(mut self) -> Self {
+        self.decoder = ZmtpDecoder::either(ZmtpSocket::Pull, ZmtpSocket::Subscribe);
+        self
     }
 
     /// Both ends know what the other is.
@@ -239,14 +249,31 @@ impl<S: Read + Write> PullLink<S> {
 
     fn obey(&mut self, next: ZmtpNext) -> Result<(), LinkError> {
         match next {
-            ZmtpNext::Greeted => self.out.extend(ready(ZmtpSocket::Pull)),
-            ZmtpNext::Ready => self.ready = true,
+            ZmtpNext::Greeted => {
+                self.waits_for_ready = self.decoder.is_undecided();
+                if !self.waits_for_ready {
+                    self.out.extend(ready(self.decoder.socket()));
+                }
+            }
+            ZmtpNext::Ready => self.is_known(),
             // Who asks without listening to the answers gets none.
             ZmtpNext::Ping { context } if self.out.len() < BUFFER => self.out.extend(pong(&context)),
             ZmtpNext::Ping { .. } | ZmtpNext::More | ZmtpNext::Command => {}
             ZmtpNext::Part { length, more } => self.begin_part(length, more)?,
         }
         Ok(())
+    }
+
+    /// The other end said what it is.
+    fn is_known(&mut self) {
+        self.ready = true;
+        let socket = self.decoder.socket();
+        if self.waits_for_ready {
+            self.out.extend(ready(socket));
+        }
+        if socket == ZmtpSocket::Subscribe {
+            self.out.extend(subscription());
+        }
     }
 
     fn begin_part(&mut self, length: u64, more: bool) -> Result<(), LinkError> {

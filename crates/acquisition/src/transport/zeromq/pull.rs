@@ -68,6 +68,8 @@ pub struct PullSocket {
     /// The peer that is looked at first.
     turn: usize,
     limits: MessageLimits,
+    /// Publishers are subscribed to.
+    publishers: bool,
     counts: ZmqCounts,
 }
 
@@ -90,7 +92,18 @@ impl PullSocket {
                 }
             }
         }
-        Ok(PullSocket { listeners, peers, turn: 0, limits, counts: ZmqCounts::default() })
+        let counts = ZmqCounts::default();
+        Ok(PullSocket { listeners, peers, turn: 0, limits, publishers: false, counts })
+    }
+
+    /// The same, of senders that publish too: each connection is PULL or SUB, as suits the other end.
+    pub fn open_to_publishers(endpoints: &[ZmqEndpoint], limits: MessageLimits) -> io::Result<Self> {
+        Ok(PullSocket { publishers: true, ..Self::open(endpoints, limits)? })
+    }
+
+    fn link(&self, stream: TcpStream, now: Nanos) -> PullLink<TcpStream> {
+        let link = PullLink::new(stream, self.limits, now);
+        if self.publishers { link.of_publishers_too() } else { link }
     }
 
     /// Where it waits for others.
@@ -170,12 +183,13 @@ impl PullSocket {
 
     /// Begins connections that are due.
     fn connect(&mut self, now: Nanos) {
-        for peer in &mut self.peers {
-            let Some(to) = peer.to.filter(|_| peer.link.is_none() && now >= peer.again) else { continue };
+        for peer in 0..self.peers.len() {
+            let PullPeer { to, link, again } = &self.peers[peer];
+            let Some(to) = to.filter(|_| link.is_none() && now >= *again) else { continue };
             match begin_connecting(to) {
-                Ok(stream) => peer.link = Some(PullLink::new(stream, self.limits, now)),
+                Ok(stream) => self.peers[peer].link = Some(self.link(stream, now)),
                 Err(error) => {
-                    peer.again = now + AGAIN;
+                    self.peers[peer].again = now + AGAIN;
                     self.counts.fault = Some(format!("tcp://{to}: {error}"));
                 }
             }
@@ -201,7 +215,7 @@ impl PullSocket {
                 }
                 stream.set_nonblocking(true)?;
                 keep_alive(&stream)?;
-                let link = PullLink::new(stream, self.limits, now);
+                let link = self.link(stream, now);
                 self.peers.push(PullPeer { to: None, link: Some(link), again: now });
             }
         }

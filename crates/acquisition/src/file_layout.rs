@@ -1,0 +1,119 @@
+//! The layout of HDF5 files that a user wrote, read and checked before anything is made.
+
+use std::path::Path;
+
+use nilometer_hdf5::layout::{Hdf5Layout, LayoutError, TextPlace};
+use nilometer_storage::user_file::{self, UserFileError};
+
+/// A layout and the file that it stands in.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FileLayout {
+    file: String,
+    layout: Hdf5Layout,
+}
+
+/// Why there is no layout.
+#[derive(Debug, thiserror::Error)]
+pub enum FileLayoutError {
+    /// The file can't be read.
+    #[error(transparent)]
+    Unreadable(#[from] UserFileError),
+    /// It can't be taken.
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
+}
+
+impl FileLayout {
+    /// From a file: of TOML or XML by how its name ends, or else by how it begins.
+    ///
+    /// # Errors
+    /// If it can't be read, or is no layout, or one that can't be recorded with.
+    pub fn read(path: &Path) -> Result<Self, FileLayoutError> {
+        let bytes = user_file::bytes(path, "layout")?;
+        Ok(Self::of(&path.display().to_string(), &bytes)?)
+    }
+
+    /// From the bytes of a file of this name.
+    fn of(file: &str, bytes: &[u8]) -> Result<Self, LayoutError> {
+        let layout = if is_xml(file, bytes) {
+            Hdf5Layout::from_xml(file, bytes)?
+        } else {
+            Hdf5Layout::from_toml(file, &text(file, bytes)?)?
+        };
+        if let Some(place) = layout.second_detector() {
+            let why = "this is the second dataset with the source `detector`: frames are recorded into one, and which of \
+                       them are dark or flat fields is said by an attribute of each, as `image_key` of NXtomo";
+            return Err(LayoutError { file: file.into(), place, why: why.into() });
+        }
+        Ok(FileLayout { file: file.into(), layout })
+    }
+
+    /// What may not be what was meant, a line each.
+    pub fn warnings(&self) -> Vec<String> {
+        let written = self.layout.warnings.iter();
+        let mut all: Vec<_> =
+            written.map(|warning| format!("{}:{}: {}", self.file, warning.place, warning.what)).collect();
+        if let Some(name) = &self.layout.destination {
+            all.push(format!(
+                "{}: detector_data_destination: `{name}` counts for nothing, as all frames go into one dataset",
+                self.file
+            ));
+        }
+        all
+    }
+
+    pub(crate) fn layout(&self) -> &Hdf5Layout {
+        &self.layout
+    }
+
+    pub(crate) fn file(&self) -> &str {
+        &self.file
+    }
+}
+
+fn is_xml(file: &str, bytes: &[u8]) -> bool {
+    let ends = |ending: &str| file.to_ascii_lowercase().ends_with(ending);
+    let begins = |mark: &[u8]| bytes.starts_with(mark);
+    let looks =
+        begins(&[0xff, 0xfe]) || begins(&[0xfe, 0xff]) || bytes.trim_ascii_start().first() == Some(&b'<');
+    ends(".xml") || (!ends(".toml") && (looks || begins(b"\xef\xbb\xbf<")))
+}
+
+fn text(file: &str, bytes: &[u8]) -> Result<String, LayoutError> {
+    String::from_utf8(bytes.to_vec()).map_err(|error| {
+        let before = String::from_utf8_lossy(&bytes[..error.utf8_error().valid_up_to()]);
+        let line = before.matches('\n').count() as u32 + 1;
+        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() as u32 + 1;
+        let why = "these bytes are no UTF-8: save the file as UTF-8";
+        LayoutError { file: file.into(), place: TextPlace { line, column }, why: why.into() }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const XML: &str = "<group name='g'><dataset name='d' source='detector'/></group>";
+    const TOML: &str = "[datasets]\n\"/g/d\" = { detector = true }\n";
+
+    #[test]
+    fn the_form_is_known_by_the_name_or_the_beginning() {
+        for (file, text) in [("a.xml", XML), ("a.toml", TOML), ("layout", XML), ("layout", TOML)] {
+            FileLayout::of(file, text.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
+        }
+        let wrong = FileLayout::of("a.toml", XML.as_bytes()).expect_err("it is XML").to_string();
+        assert!(wrong.starts_with("a.toml:1:1: "), "{wrong}");
+        let wrong = FileLayout::of("a.toml", b"# \xe4\n").expect_err("no UTF-8").to_string();
+        assert_eq!(wrong, "a.toml:1:3: these bytes are no UTF-8: save the file as UTF-8");
+    }
+
+    #[test]
+    fn frames_have_one_dataset() {
+        let two = "[datasets]\n\"/g/d\" = { detector = true }\n\"/g/e\" = { detector = true }\n";
+        let error = FileLayout::of("a.toml", two.as_bytes()).expect_err("two").to_string();
+        assert!(error.starts_with("a.toml:3:1: this is the second dataset"), "{error}");
+        let one = format!("detector_data_destination = \"Kind\"\n{TOML}");
+        let layout = FileLayout::of("a.toml", one.as_bytes()).expect("valid");
+        assert!(layout.warnings()[0].contains("`Kind` counts for nothing"), "{layout:?}");
+    }
+}

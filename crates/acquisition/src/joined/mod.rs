@@ -1,0 +1,459 @@
+//! Values of the user's own that belong to frames and come apart from them: motors, monitors, what a program sends with an image.
+//! They are joined by the frame's number, whichever comes first.
+//!
+//! ```text
+//! image messages (times, user data) ---+
+//! ZeroMQ, JSON a message --------------+-> JoinedValues -> sink: the columns of the frame's file, when the frame is there
+//! a file or a pipe, JSON a line -------+        |               or when the file is closed
+//!                                               +-------> put_late: into files that are closed, in place
+//! ```
+//!
+//! A value that comes before its frame waits here, within limits. Which names have a column is said when the files are laid out;
+//! values of other names are kept until their file is closed, where they become datasets of their own.
+
+mod late;
+mod message;
+mod reader;
+#[cfg(test)]
+mod tests;
+
+pub use late::{LateValuesError, put_late_values};
+pub use reader::{MetadataReader, MetadataSource};
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    ops::Range,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use nilometer_hdf5::{ColumnNumber, tree::NumberType};
+use nilometer_recording::Ranges;
+
+pub(crate) use message::numbers_of_user_data;
+use message::{JoinedMessage, SaidValue};
+
+/// Why a value, or all of a message, is joined to no frame. It is counted, and never ends a recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum JoinRefusal {
+    /// No JSON object with the number of a frame.
+    Malformed,
+    /// The files have no place for a value of this name.
+    UnknownName,
+    /// A text, a list or an object.
+    NoNumber,
+    /// A fraction, where the layout wants whole numbers.
+    NoWholeNumber,
+    /// The recording has no such frame.
+    UnknownFrame,
+    /// Too many values wait for their frames.
+    NoRoom,
+    /// The file of its frame was closed, and has no column of this name.
+    TooLate,
+}
+
+impl JoinRefusal {
+    /// All of them.
+    pub const ALL: [JoinRefusal; 7] = [
+        JoinRefusal::Malformed,
+        JoinRefusal::UnknownName,
+        JoinRefusal::NoNumber,
+        JoinRefusal::NoWholeNumber,
+        JoinRefusal::UnknownFrame,
+        JoinRefusal::NoRoom,
+        JoinRefusal::TooLate,
+    ];
+
+    /// The words in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            JoinRefusal::Malformed => "no JSON object with a `frame`",
+            JoinRefusal::UnknownName => "of names that the file has no place for",
+            JoinRefusal::NoNumber => "no numbers",
+            JoinRefusal::NoWholeNumber => "fractions in a column of whole numbers",
+            JoinRefusal::UnknownFrame => "of frames that are not there",
+            JoinRefusal::NoRoom => "too many that waited for frames",
+            JoinRefusal::TooLate => "behind the end of their file",
+        }
+    }
+}
+
+/// What came of values.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct JoinedTally {
+    /// Messages, or lines, that were understood.
+    pub messages: u64,
+    /// Values that were joined to frames.
+    pub joined: u64,
+    /// Names of which some were.
+    pub names: Vec<String>,
+    /// By [`JoinRefusal::ALL`].
+    refused: [u64; JoinRefusal::ALL.len()],
+    /// The last that was refused, in words.
+    pub fault: Option<String>,
+}
+
+impl JoinedTally {
+    /// How many were refused for this reason.
+    pub fn refused(&self, why: JoinRefusal) -> u64 {
+        self.refused[why as usize]
+    }
+}
+
+/// Values that wait for their frames, at the most: some 100 MB.
+const WAITING_MAX: usize = 4 << 20;
+/// Names, at the most.
+const NAMES_MAX: usize = 1000;
+/// Bytes of a name, at the most.
+const NAME_BYTES_MAX: usize = 200;
+
+/// A name of values.
+#[derive(Debug)]
+struct JoinedName {
+    name: String,
+    element: NumberType,
+    /// The files have a column for it.
+    has_column: bool,
+    /// Messages bring it, and not the images.
+    awaited: bool,
+    /// Frames that it came of.
+    came: Ranges,
+}
+
+/// A value of a frame, by the place of its name.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct NamedNumber {
+    pub(crate) name: usize,
+    pub(crate) number: ColumnNumber,
+}
+
+/// The place of a column among the names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct JoinedColumn {
+    pub(crate) key: String,
+    pub(crate) name: usize,
+}
+
+/// How values get to the frames of a recording.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct JoinPlan {
+    /// Names that have a column, or another place, from the start, and the type of their numbers.
+    pub columns: Vec<(String, NumberType)>,
+    /// Names among these that come with the images themselves.
+    pub of_images: Vec<String>,
+    /// The group for values of other names, if they get a place.
+    pub others: Option<String>,
+    /// Frames of an image: a value of an image is one of all of them.
+    pub channels: u64,
+    /// Images that there are, if that is known.
+    pub images: Option<u64>,
+}
+
+#[derive(Debug, Default)]
+struct JoinedState {
+    names: Vec<JoinedName>,
+    by_name: HashMap<String, usize>,
+    /// By frame; before it is known how many frames an image has, by image.
+    waiting: BTreeMap<u64, Vec<NamedNumber>>,
+    waiting_count: usize,
+    plan: Option<JoinPlan>,
+    tally: JoinedTally,
+}
+
+/// See the module. Shared by those who bring values and those who write them.
+#[derive(Debug, Default)]
+pub struct JoinedValues {
+    state: Mutex<JoinedState>,
+}
+
+impl JoinedValues {
+    fn lock(&self) -> MutexGuard<'_, JoinedState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A message that belongs to an image by its number: `{"frame": 12, "SampleAngle": 1.5}`.
+    pub fn put_message(&self, bytes: &[u8]) {
+        let mut state = self.lock();
+        match JoinedMessage::parse(bytes) {
+            Ok(message) => {
+                state.tally.messages += 1;
+                for (name, said) in &message.values {
+                    state.put_said(message.frame, name, said);
+                }
+            }
+            Err(fault) => state.refuse(JoinRefusal::Malformed, fault),
+        }
+    }
+
+    /// What a program said with an image, as far as it is numbers with names.
+    pub fn put_user_data(&self, image: u64, values: &[(String, ColumnNumber)]) {
+        let mut state = self.lock();
+        for (name, number) in values {
+            state.put(image, name, *number);
+        }
+    }
+
+    /// What is known of an image with it, in order of the names of [`JoinPlan::of_images`], where it is said.
+    pub(crate) fn put_of_image(&self, image: u64, values: &[(&str, Option<f64>)]) {
+        let mut state = self.lock();
+        for (name, number) in values {
+            if let (Some(number), true) = (number, state.by_name.contains_key(*name)) {
+                state.put(image, name, ColumnNumber::Fraction(*number));
+            }
+        }
+    }
+
+    /// Names that came so far.
+    pub fn names(&self) -> Vec<String> {
+        self.lock().names.iter().map(|name| name.name.clone()).collect()
+    }
+
+    /// The files are laid out so.
+    pub fn begin(&self, plan: JoinPlan) {
+        self.lock().begin(plan);
+    }
+
+    /// The place of each name that has one from the start.
+    pub(crate) fn columns(&self) -> Vec<JoinedColumn> {
+        let state = self.lock();
+        let places = state.names.iter().enumerate().filter(|(_, name)| name.has_column);
+        places.map(|(place, name)| JoinedColumn { key: name.name.clone(), name: place }).collect()
+    }
+
+    /// What came of a frame for columns: it is to be written.
+    pub(crate) fn take(&self, frame: u64) -> Vec<NamedNumber> {
+        self.lock().take(frame)
+    }
+
+    /// The same of those of these frames that are chosen.
+    pub(crate) fn take_those(&self, frames: Range<u64>, chosen: &Ranges) -> Vec<(u64, NamedNumber)> {
+        let mut state = self.lock();
+        let those: Vec<u64> = state
+            .waiting
+            .range(frames)
+            .map(|(frame, _)| *frame)
+            .filter(|frame| chosen.contains(*frame))
+            .collect();
+        let mut taken = Vec::new();
+        for frame in those {
+            taken.extend(state.take(frame).into_iter().map(|number| (frame, number)));
+        }
+        taken
+    }
+
+    /// All that came of these frames, for columns or not: their file is closed.
+    pub(crate) fn take_all(&self, frames: Range<u64>) -> Vec<(u64, NamedNumber)> {
+        let mut state = self.lock();
+        let mut taken = Vec::new();
+        let those: Vec<u64> = state.waiting.range(frames).map(|(frame, _)| *frame).collect();
+        for frame in those {
+            let values = state.waiting.remove(&frame).unwrap_or_default();
+            state.waiting_count -= values.len();
+            state.joined(&values);
+            taken.extend(values.into_iter().map(|number| (frame, number)));
+        }
+        taken
+    }
+
+    /// What still waits: nobody takes it any more.
+    pub(crate) fn take_rest(&self) -> Vec<(u64, NamedNumber)> {
+        let mut state = self.lock();
+        state.waiting_count = 0;
+        let waiting = std::mem::take(&mut state.waiting);
+        waiting
+            .into_iter()
+            .flat_map(|(frame, values)| values.into_iter().map(move |value| (frame, value)))
+            .collect()
+    }
+
+    /// A name by its place.
+    pub(crate) fn name(&self, place: usize) -> String {
+        self.lock().names[place].name.clone()
+    }
+
+    /// The name has a column.
+    pub(crate) fn has_column(&self, place: usize) -> bool {
+        self.lock().names[place].has_column
+    }
+
+    /// The group for values of names without a place, if they get one.
+    pub(crate) fn others(&self) -> Option<String> {
+        self.lock().plan.as_ref().and_then(|plan| plan.others.clone())
+    }
+
+    /// Values were written after their file was closed.
+    pub(crate) fn count_joined(&self, values: &[NamedNumber]) {
+        self.lock().joined(values);
+    }
+
+    /// Counts values that are joined to no frame.
+    pub(crate) fn refuse(&self, why: JoinRefusal, fault: String) {
+        self.lock().refuse(why, fault);
+    }
+
+    /// A value of each name that is awaited came of each of the first so many frames.
+    pub fn is_complete(&self, frames: u64) -> bool {
+        let state = self.lock();
+        let mut awaited = state.names.iter().filter(|name| name.awaited).peekable();
+        awaited.peek().is_some()
+            && awaited
+                .all(|name| name.came.iter().next().is_some_and(|came| came.start == 0 && came.end >= frames))
+    }
+
+    /// What came of it so far.
+    pub fn tally(&self) -> JoinedTally {
+        self.lock().tally.clone()
+    }
+}
+
+impl JoinedState {
+    fn refuse(&mut self, why: JoinRefusal, fault: String) {
+        self.tally.refused[why as usize] += 1;
+        self.tally.fault = Some(fault);
+    }
+
+    fn put_said(&mut self, image: u64, name: &str, said: &SaidValue) {
+        match said {
+            SaidValue::Number(number) => {
+                if let Some(place) = self.put(image, name, *number) {
+                    self.names[place].awaited = true;
+                }
+            }
+            SaidValue::Nothing => {}
+            SaidValue::Other => {
+                self.refuse(JoinRefusal::NoNumber, format!("`{name}` of frame {image} is no number"));
+            }
+        }
+    }
+
+    /// The place of the name, if the value is kept.
+    fn put(&mut self, image: u64, name: &str, number: ColumnNumber) -> Option<usize> {
+        let plan = self.plan.as_ref();
+        if plan.and_then(|plan| plan.images).is_some_and(|images| image >= images) {
+            self.refuse(JoinRefusal::UnknownFrame, format!("there is no frame {image}"));
+            return None;
+        }
+        let channels = plan.map_or(1, |plan| plan.channels.max(1));
+        let Some(first) = image.checked_mul(channels).filter(|first| *first <= u64::MAX - channels) else {
+            self.refuse(JoinRefusal::UnknownFrame, format!("there is no frame {image}"));
+            return None;
+        };
+        let place = self.place_of(name)?;
+        let number = self.suited(place, image, number)?;
+        if self.waiting_count + channels as usize > WAITING_MAX {
+            self.refuse(JoinRefusal::NoRoom, format!("{WAITING_MAX} values wait for their frames"));
+            return None;
+        }
+        for frame in first..first + channels {
+            self.keep(frame, NamedNumber { name: place, number });
+            self.names[place].came.add(frame);
+        }
+        Some(place)
+    }
+
+    /// The later of two values stays.
+    fn keep(&mut self, frame: u64, value: NamedNumber) {
+        let waiting = self.waiting.entry(frame).or_default();
+        match waiting.iter_mut().find(|there| there.name == value.name) {
+            Some(there) => *there = value,
+            None => {
+                waiting.push(value);
+                self.waiting_count += 1;
+            }
+        }
+    }
+
+    /// The place of a name, which gets one if there is any for it.
+    fn place_of(&mut self, name: &str) -> Option<usize> {
+        if let Some(place) = self.by_name.get(name) {
+            return Some(*place);
+        }
+        let taken = self.plan.as_ref().is_some_and(|plan| plan.others.is_none());
+        let is_none = name.is_empty() || name.len() > NAME_BYTES_MAX || name.contains(['/', '\0']);
+        if taken || is_none || matches!(name, "." | "..") || self.names.len() >= NAMES_MAX {
+            let shown: String = name.chars().take(40).collect();
+            self.refuse(JoinRefusal::UnknownName, format!("`{shown}` has no place in the file"));
+            return None;
+        }
+        Some(self.add_name(name, NumberType::Float64, false))
+    }
+
+    fn add_name(&mut self, name: &str, element: NumberType, has_column: bool) -> usize {
+        let made =
+            JoinedName { name: name.into(), element, has_column, awaited: false, came: Ranges::default() };
+        self.names.push(made);
+        self.by_name.insert(name.into(), self.names.len() - 1);
+        self.names.len() - 1
+    }
+
+    /// As its column has room for it.
+    fn suited(&mut self, place: usize, image: u64, number: ColumnNumber) -> Option<ColumnNumber> {
+        let name = &self.names[place];
+        match number {
+            ColumnNumber::Fraction(number) if name.element == NumberType::Int64 => {
+                if number.fract() == 0.0 && number.abs() < 2_f64.powi(63) {
+                    return Some(ColumnNumber::Whole(number as i64));
+                }
+                let fault = format!("`{}` of frame {image} is {number}", name.name);
+                self.refuse(JoinRefusal::NoWholeNumber, fault);
+                None
+            }
+            number => Some(number),
+        }
+    }
+
+    fn begin(&mut self, plan: JoinPlan) {
+        for (name, element) in &plan.columns {
+            let place = match self.by_name.get(name) {
+                Some(place) => *place,
+                None => self.add_name(name, *element, true),
+            };
+            self.names[place].element = *element;
+            self.names[place].has_column = true;
+            self.names[place].awaited |= !plan.of_images.contains(name);
+        }
+        self.plan = Some(plan);
+        // What came before is put once more, now that it is known how.
+        let waiting = std::mem::take(&mut self.waiting);
+        self.waiting_count = 0;
+        for name in &mut self.names {
+            name.came = Ranges::default();
+        }
+        for (image, values) in waiting {
+            for NamedNumber { name, number } in values {
+                let has_place = self.names[name].has_column
+                    || self.plan.as_ref().is_some_and(|plan| plan.others.is_some());
+                let name = self.names[name].name.clone();
+                if has_place {
+                    self.put(image, &name, number);
+                } else {
+                    self.refuse(JoinRefusal::UnknownName, format!("`{name}` has no place in the file"));
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, frame: u64) -> Vec<NamedNumber> {
+        let Some(waiting) = self.waiting.get_mut(&frame) else { return Vec::new() };
+        let names = &self.names;
+        let (taken, left): (Vec<_>, Vec<_>) =
+            std::mem::take(waiting).into_iter().partition(|value| names[value.name].has_column);
+        if left.is_empty() {
+            self.waiting.remove(&frame);
+        } else {
+            *waiting = left;
+        }
+        self.waiting_count -= taken.len();
+        self.joined(&taken);
+        taken
+    }
+
+    fn joined(&mut self, values: &[NamedNumber]) {
+        self.tally.joined += values.len() as u64;
+        for value in values {
+            let name = &self.names[value.name].name;
+            if !self.tally.names.contains(name) {
+                self.tally.names.push(name.clone());
+            }
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! Reads values that come apart from the frames, on a thread of its own: from a socket of ZeroMQ, or line by line from a file that
+//! grows, or a pipe.
+
+use std::{
+    fs::File,
+    io::{self, ErrorKind, Read},
+    os::unix::fs::{FileTypeExt, OpenOptionsExt},
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    thread,
+};
+
+use nilometer_model::Nanos;
+use nilometer_storage::{Buffer, Clock};
+use rustix::fs::OFlags;
+
+use super::{JoinRefusal, JoinedValues, message::MESSAGE_MAX};
+use crate::transport::zeromq::{MessageLimits, MessageRoom, PullSocket, RoomAnswer, ZmqEndpoint, ZmqMessage};
+
+/// Where values come from.
+#[derive(Debug)]
+pub enum MetadataSource {
+    /// Messages, of senders of either kind (PUSH and PUB).
+    Messages(PullSocket),
+    /// Lines.
+    Lines(File),
+}
+
+/// Once the recording is over, values are awaited that did not come, as long as one comes within this time.
+const QUIET: Nanos = Nanos::from_millis(5_000);
+/// Longest that what is in files already is waited for.
+const CATCH_UP: Nanos = Nanos::from_millis(1_000);
+/// Longest without a look whether more is there, or whether it is to end.
+const LOOK: Nanos = Nanos::from_millis(20);
+
+impl MetadataSource {
+    /// What a text names: `tcp://HOST:PORT` to connect to, `tcp://*:PORT` to wait at, or the path of a file.
+    ///
+    /// # Errors
+    /// If the address is none, or can't be waited at; if the file can't be read.
+    pub fn open(text: &str) -> io::Result<Self> {
+        if text.starts_with("tcp://") {
+            let waits = text.starts_with("tcp://*:");
+            let endpoint = if waits { ZmqEndpoint::bind(text)? } else { ZmqEndpoint::connect(text)? };
+            let limits = MessageLimits { bytes: MESSAGE_MAX as u64, parts: 64 };
+            return Ok(MetadataSource::Messages(PullSocket::open_to_publishers(&[endpoint], limits)?));
+        }
+        if text.contains("://") {
+            let why = format!("{text}: write tcp://HOST:PORT, tcp://*:PORT, or the path of a file");
+            return Err(io::Error::new(ErrorKind::InvalidInput, why));
+        }
+        let named = |error: io::Error| io::Error::new(error.kind(), format!("{text}: {error}"));
+        // Nobody may have opened a pipe for writing yet.
+        let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
+        let kind = Path::new(text).metadata().map_err(named)?.file_type();
+        if !kind.is_file() && !kind.is_fifo() {
+            return Err(named(io::Error::other("it is neither a file nor a pipe")));
+        }
+        let file = File::options().read(true).custom_flags(flags).open(text).map_err(named)?;
+        Ok(MetadataSource::Lines(file))
+    }
+
+    fn run(self, values: &JoinedValues, progress: &ReaderProgress, clock: Clock) {
+        match self {
+            MetadataSource::Messages(socket) => messages(socket, values, progress, clock),
+            MetadataSource::Lines(file) => Lines::new(file).run(values, progress, clock),
+        }
+    }
+}
+
+/// What a thread that reads and others tell each other.
+#[derive(Debug, Default)]
+struct ReaderProgress {
+    stop: AtomicBool,
+    /// When something came last, in ns.
+    heard: AtomicU64,
+    /// All that was there at the beginning is read.
+    caught_up: AtomicBool,
+}
+
+impl ReaderProgress {
+    fn hear(&self, now: Nanos) {
+        self.heard.store(now.0, Ordering::Relaxed);
+    }
+
+    fn is_over(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+}
+
+/// A source that is being read.
+#[derive(Debug)]
+pub struct MetadataReader {
+    clock: Clock,
+    progress: Vec<Arc<ReaderProgress>>,
+    values: Arc<JoinedValues>,
+}
+
+impl MetadataReader {
+    /// Begins to read all of these.
+    ///
+    /// # Errors
+    /// If a thread can't be started.
+    pub fn start(sources: Vec<MetadataSource>, values: &Arc<JoinedValues>) -> io::Result<Self> {
+        let clock = Clock::start();
+        let mut progress = Vec::new();
+        for source in sources {
+            let told = Arc::new(ReaderProgress::default());
+            let (values, mine) = (values.clone(), told.clone());
+            thread::Builder::new()
+                .name("metadata".into())
+                .spawn(move || source.run(&values, &mine, clock))?;
+            progress.push(told);
+        }
+        Ok(MetadataReader { clock, progress, values: values.clone() })
+    }
+
+    /// Waits until all is read that was in the files at the beginning, for a second at the most: their names are known then.
+    pub fn catch_up(&self) {
+        let begun = self.clock.now();
+        let is_behind = |told: &Arc<ReaderProgress>| !told.caught_up.load(Ordering::Relaxed);
+        while self.progress.iter().any(is_behind) && self.clock.now().since(begun) < CATCH_UP {
+            thread::sleep(Nanos::from_millis(1).duration());
+        }
+    }
+
+    /// The recording is over, and has so many frames: waits for values that did not come, until nothing came for some time, or
+    /// until it is to stop.
+    pub fn await_rest(&self, frames: u64, stop: &AtomicBool) {
+        let over = self.clock.now();
+        while !self.values.is_complete(frames) && !stop.load(Ordering::Relaxed) {
+            let heard = self.progress.iter().map(|told| told.heard.load(Ordering::Relaxed)).max();
+            let since = over.max(Nanos(heard.unwrap_or(0)));
+            if self.clock.now().since(since) >= QUIET {
+                break;
+            }
+            thread::sleep(LOOK.duration());
+        }
+    }
+}
+
+/// No value is taken any more.
+impl Drop for MetadataReader {
+    fn drop(&mut self) {
+        self.progress.iter().for_each(|told| told.stop.store(true, Ordering::Relaxed));
+    }
+}
+
+/// All of a message lies together.
+struct NoRoomApart;
+
+impl MessageRoom for NoRoomApart {
+    fn room(&mut self, _: &[u8], _: usize, _: usize) -> RoomAnswer {
+        RoomAnswer::Along
+    }
+
+    fn give_back(&mut self, _: Buffer) {}
+}
+
+fn messages(mut socket: PullSocket, values: &JoinedValues, progress: &ReaderProgress, clock: Clock) {
+    // What comes is not there before somebody sends it.
+    progress.caught_up.store(true, Ordering::Relaxed);
+    let mut too_large = 0;
+    while !progress.is_over() {
+        match socket.receive(clock.now(), LOOK, &mut NoRoomApart) {
+            Ok(Some(message)) => {
+                progress.hear(clock.now());
+                put_parts(&message, values);
+            }
+            Ok(None) => {}
+            Err(error) => {
+                values.refuse(JoinRefusal::Malformed, error.to_string());
+                return;
+            }
+        }
+        let counted = socket.counted().too_large;
+        for _ in too_large..counted {
+            values.refuse(JoinRefusal::Malformed, format!("a message of more than {MESSAGE_MAX} B"));
+        }
+        too_large = counted;
+    }
+}
+
+/// Publishers put a topic in front of what they say.
+fn put_parts(message: &ZmqMessage, values: &JoinedValues) {
+    let parts = message.parts();
+    let is_object = |bytes: &[u8]| bytes.trim_ascii_start().first() == Some(&b'{');
+    if let [only] = parts[..] {
+        return values.put_message(only.bytes);
+    }
+    let mut objects = parts.iter().filter(|part| is_object(part.bytes)).peekable();
+    if objects.peek().is_none() {
+        values.refuse(JoinRefusal::Malformed, "no part of the message is a JSON object".into());
+    }
+    objects.for_each(|part| values.put_message(part.bytes));
+}
+
+/// Lines of a file that grows.
+struct Lines {
+    file: File,
+    /// What came of a line so far.
+    line: Vec<u8>,
+    /// The line is too long: the rest of it is left out.
+    skipping: bool,
+}
+
+impl Lines {
+    fn new(file: File) -> Self {
+        Lines { file, line: Vec::new(), skipping: false }
+    }
+
+    fn run(mut self, values: &JoinedValues, progress: &ReaderProgress, clock: Clock) {
+        let mut chunk = vec![0; 64 << 10];
+        while !progress.is_over() {
+            match self.file.read(&mut chunk) {
+                Ok(0) => {
+                    self.whole_without_end(values);
+                    progress.caught_up.store(true, Ordering::Relaxed);
+                    thread::sleep(LOOK.duration());
+                }
+                Ok(came) => {
+                    progress.hear(clock.now());
+                    self.came(&chunk[..came], values);
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    progress.caught_up.store(true, Ordering::Relaxed);
+                    thread::sleep(LOOK.duration());
+                }
+                Err(error) => {
+                    values.refuse(JoinRefusal::Malformed, format!("the rest can't be read: {error}"));
+                    return;
+                }
+            }
+        }
+    }
+
+    fn came(&mut self, mut bytes: &[u8], values: &JoinedValues) {
+        while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
+            self.extend(&bytes[..end], values);
+            let line = std::mem::take(&mut self.line);
+            if !self.skipping && !line.trim_ascii().is_empty() {
+                values.put_message(&line);
+            }
+            self.skipping = false;
+            bytes = &bytes[end + 1..];
+        }
+        self.extend(bytes, values);
+    }
+
+    fn extend(&mut self, bytes: &[u8], values: &JoinedValues) {
+        if self.skipping {
+            return;
+        }
+        self.line.extend_from_slice(bytes);
+        if self.line.len() > MESSAGE_MAX {
+            values.refuse(JoinRefusal::Malformed, format!("a line of more than {MESSAGE_MAX} B"));
+            self.line = Vec::new();
+            self.skipping = true;
+        }
+    }
+
+    /// The last line of a file may have no end: it is one if it is whole.
+    fn whole_without_end(&mut self, values: &JoinedValues) {
+        if super::JoinedMessage::parse(&self.line).is_ok() {
+            values.put_message(&std::mem::take(&mut self.line));
+        }
+    }
+}

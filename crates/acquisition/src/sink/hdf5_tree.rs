@@ -1,0 +1,180 @@
+//! From what is known of a recording and what the user wishes to the tree of its files.
+
+use std::sync::Arc;
+
+use nilometer_hdf5::{
+    ImageTimeColumn,
+    layout::{FrameAttribute, LayoutContents},
+    nexus::{DetectorDescription, nexus_plain, nxmx},
+    tree::{
+        DatasetContent, FrameColumn, NumberArray, NumberType, TreeDataset, TreeGroup, TreeNode, TreeValue,
+    },
+};
+use nilometer_model::{Instrument, Length, Nanos};
+
+use crate::{
+    file_layout::FileLayout,
+    joined::{JoinPlan, JoinedValues},
+};
+
+/// What the user wishes of the files of a recording, beside frames.
+#[derive(Debug, Clone, Default)]
+pub struct FileWishes {
+    /// Another structure than NeXus.
+    pub layout: Option<Arc<FileLayout>>,
+    /// Values that are joined to frames.
+    pub joined: Option<Arc<JoinedValues>>,
+}
+
+/// What is known of a recording before its first frame.
+#[derive(Debug, Clone)]
+pub(super) struct KnownRecording {
+    pub(super) description: DetectorDescription,
+    /// It is a detector that counts photons: NXmx.
+    pub(super) counts: bool,
+    /// Values that layouts may name.
+    pub(super) stated: Vec<(String, TreeValue)>,
+    /// Of a series that comes as messages.
+    pub(super) series: Option<SeriesExtent>,
+}
+
+/// Images of a series.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct SeriesExtent {
+    pub(super) images: u64,
+    pub(super) channels: u64,
+}
+
+/// A tree, and what of a layout is not in it.
+#[derive(Debug)]
+pub(super) struct ArrangedTree {
+    pub(super) tree: TreeGroup,
+    pub(super) left_out: Vec<String>,
+}
+
+/// Where values of the user's own go that come by frame number, as in files of areaDetector.
+const ND_ATTRIBUTES: &str = "/entry/instrument/NDAttributes";
+
+impl KnownRecording {
+    /// The tree of its files; values that are joined to frames are told where they go.
+    pub(super) fn arrange(&self, wishes: &FileWishes) -> ArrangedTree {
+        let made = match &wishes.layout {
+            Some(layout) => self.by_layout(layout, wishes.joined.as_deref()),
+            None => self.by_nexus(wishes.joined.as_deref()),
+        };
+        let Planned { tree, mut plan, left_out } = made;
+        if let Some(joined) = &wishes.joined {
+            let wanted = keys(&tree);
+            plan.columns.retain(|(name, _)| wanted.contains(name));
+            joined.begin(plan);
+        }
+        ArrangedTree { tree, left_out }
+    }
+
+    fn plan(&self, columns: Vec<(String, NumberType)>, others: Option<String>) -> JoinPlan {
+        let times = ImageTimeColumn::ALL.into_iter().filter(|_| self.series.is_some());
+        let of_images: Vec<String> = times.map(|time| time.key().to_owned()).collect();
+        let times = of_images.iter().map(|name| (name.clone(), NumberType::Float64));
+        JoinPlan {
+            columns: times.chain(columns).collect(),
+            of_images,
+            others,
+            channels: self.series.map_or(1, |series| series.channels),
+            images: self.series.map(|series| series.images),
+        }
+    }
+
+    fn by_nexus(&self, joined: Option<&JoinedValues>) -> Planned {
+        let mut tree = if self.counts { nxmx(&self.description) } else { nexus_plain(&self.description) };
+        if self.series.is_some() {
+            tree.put_image_times();
+        }
+        let names = joined.map(JoinedValues::names).unwrap_or_default();
+        let names = names.into_iter().filter(|name| !is_of_images(name));
+        let columns: Vec<_> = names.map(|name| (name, NumberType::Float64)).collect();
+        for (name, element) in &columns {
+            let attribute = FrameAttribute::joined(name, *element);
+            tree.put(&format!("{ND_ATTRIBUTES}/{name}"), TreeNode::Dataset(column(&attribute)));
+        }
+        Planned { tree, plan: self.plan(columns, Some(ND_ATTRIBUTES.into())), left_out: Vec::new() }
+    }
+
+    fn by_layout(&self, layout: &FileLayout, joined: Option<&JoinedValues>) -> Planned {
+        let mut attributes = FrameAttribute::of_every_frame();
+        attributes.extend(FrameAttribute::of_the_recorder());
+        attributes.extend(FrameAttribute::of_the_end());
+        if self.series.is_some() {
+            attributes.extend(FrameAttribute::of_a_detector());
+        }
+        for (name, value) in &self.stated {
+            if !knows(&attributes, name) {
+                attributes.push(FrameAttribute::stated(name, value.clone()));
+            }
+        }
+        let hdf5 = layout.layout();
+        let mut columns = Vec::new();
+        if let Some(joined) = joined {
+            columns = hdf5.attribute_names();
+            let seen = joined.names().into_iter().map(|name| (name, NumberType::Float64));
+            let seen = seen.filter(|(name, _)| !columns.iter().any(|(known, _)| known == name));
+            let seen: Vec<_> = seen.filter(|_| hdf5.takes_others()).collect();
+            columns.extend(seen);
+            columns.retain(|(name, _)| !knows(&attributes, name));
+        }
+        attributes.extend(columns.iter().map(|(name, element)| FrameAttribute::joined(name, *element)));
+        let frames = self.description.frames_shape();
+        let planned = hdf5.tree(&LayoutContents { frames, attributes });
+        let left_out = planned.left_out.iter().map(|what| format!("{}: left out: {what}", layout.file()));
+        let left_out = left_out.collect();
+        Planned { tree: planned.tree, plan: self.plan(columns, hdf5.path_of_others()), left_out }
+    }
+}
+
+struct Planned {
+    tree: TreeGroup,
+    plan: JoinPlan,
+    left_out: Vec<String>,
+}
+
+fn is_of_images(name: &str) -> bool {
+    ImageTimeColumn::ALL.into_iter().any(|time| time.key() == name)
+}
+
+fn knows(attributes: &[FrameAttribute], name: &str) -> bool {
+    attributes.iter().any(|attribute| attribute.name == name)
+}
+
+/// What of frames has a place in a tree.
+fn keys(tree: &TreeGroup) -> Vec<String> {
+    let columns = tree.columns().into_iter().map(|(_, column)| column.key.clone());
+    columns.chain(tree.wanted_at_end().into_iter().map(|wanted| wanted.key)).collect()
+}
+
+fn column(attribute: &FrameAttribute) -> TreeDataset {
+    use nilometer_hdf5::layout::AttributeSupply;
+
+    let content = match &attribute.supply {
+        AttributeSupply::EachFrame { element, fill } => {
+            let key = attribute.name.clone();
+            DatasetContent::Column(FrameColumn { key, element: *element, fill: fill.clone() })
+        }
+        AttributeSupply::Once(_) | AttributeSupply::AtEnd => unreachable!("it is one of each frame"),
+    };
+    TreeDataset { attributes: attribute.said(), content }
+}
+
+/// What is known of an instrument, by the names that detectors say it by.
+pub(super) fn stated_of(instrument: &Instrument) -> Vec<(String, TreeValue)> {
+    let number = |number: f64| TreeValue::from(NumberArray::float(number));
+    let cbf = instrument.cbf;
+    let numbers = [
+        ("frame_time", Some(instrument.frame_rate.period().seconds())),
+        ("count_time", cbf.exposure_time.map(Nanos::seconds)),
+        ("incident_wavelength", cbf.wavelength.map(Length::angstrom)),
+        ("detector_distance", cbf.detector_distance.map(Length::metres)),
+    ];
+    let numbers = numbers.into_iter().filter_map(|(name, value)| Some((name.to_owned(), number(value?))));
+    let texts = [("detector_name", &instrument.name), ("detector_description", &instrument.title)];
+    let texts = texts.into_iter().map(|(name, text)| (name.to_owned(), TreeValue::from(text.as_str())));
+    texts.chain(numbers).collect()
+}

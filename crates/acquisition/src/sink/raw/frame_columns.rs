@@ -1,0 +1,280 @@
+//! What is said of each frame in a file with an index: by the recorder, by the instrument, and by what is joined by frame number.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use nilometer_hdf5::{
+    ColumnNumber, Hdf5File, NdArrayColumn,
+    nexus::{RecorderColumn, RecordingTotals, ending},
+    tree::{
+        DatasetContent, FrameChoice, FrameValue, NumberArray, NumberType, TreeAttribute, TreeDataset,
+        TreeGroup, TreeNode, TreeValue, WriteTime,
+    },
+};
+use nilometer_model::{Moment, Nanos};
+use nilometer_recording::Ranges;
+
+use super::indexed::INCOMPLETE;
+use crate::{
+    Frame,
+    joined::{JoinedValues, NamedNumber},
+    sink::Hdf5Contents,
+};
+
+/// Who says a number of each frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ColumnSource {
+    Recorder(RecorderColumn),
+    Array(NdArrayColumn),
+    /// What is joined, by the place of its name.
+    Joined(usize),
+}
+
+/// Something that is said of each frame: where it is written.
+#[derive(Debug)]
+struct SaidOfFrames {
+    source: ColumnSource,
+    key: String,
+    /// Of the file.
+    column: Option<usize>,
+    /// The numbers of the first frame that is there, and of the last, if the tree wants them.
+    ends: Option<EndFrames>,
+}
+
+#[derive(Debug, Default)]
+struct EndFrames {
+    first: Option<(u64, ColumnNumber)>,
+    last: Option<(u64, ColumnNumber)>,
+}
+
+/// See the module. Of one file.
+#[derive(Debug)]
+pub(super) struct FrameColumns {
+    said: Vec<SaidOfFrames>,
+    /// By the place of a name that is joined, which of them it is.
+    by_name: BTreeMap<usize, usize>,
+    joined: Option<Arc<JoinedValues>>,
+    start: Moment,
+    /// Frames that are there, by their numbers.
+    came: Ranges,
+}
+
+/// A frame that is put into a file.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct InsertedFrame<'a> {
+    pub(super) frame: &'a Frame,
+    /// Which frame of the file it is.
+    pub(super) place: u64,
+    /// Packets of it that never came.
+    pub(super) missing: u64,
+}
+
+/// The frames of a file that is closed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ClosedFrames {
+    /// The number of the first.
+    pub(super) first: u64,
+    /// How many places there are.
+    pub(super) count: u64,
+}
+
+impl FrameColumns {
+    /// Of a file that was made.
+    pub(super) fn of(file: &Hdf5File, contents: &Hdf5Contents) -> Self {
+        let columns: Vec<String> = file.columns().map(|column| column.key.clone()).collect();
+        let wanted = contents.tree.wanted_at_end();
+        let joined = contents.joined.iter().flat_map(|joined| joined.columns());
+        let known = RecorderColumn::ALL
+            .into_iter()
+            .map(|column| (column.key().to_owned(), ColumnSource::Recorder(column)))
+            .chain(
+                NdArrayColumn::ALL.into_iter().map(|array| (array.key().into(), ColumnSource::Array(array))),
+            )
+            .chain(joined.map(|column| (column.key, ColumnSource::Joined(column.name))));
+        let said = known.filter_map(|(key, source)| {
+            let column = columns.iter().position(|column| *column == key);
+            let ends = wanted.iter().any(|wanted| wanted.key == key).then(EndFrames::default);
+            (column.is_some() || ends.is_some()).then_some(SaidOfFrames { source, key, column, ends })
+        });
+        let said: Vec<_> = said.collect();
+        let by_name = said.iter().enumerate().filter_map(|(at, said)| match said.source {
+            ColumnSource::Joined(name) => Some((name, at)),
+            _ => None,
+        });
+        FrameColumns {
+            by_name: by_name.collect(),
+            said,
+            joined: contents.joined.clone(),
+            start: contents.start,
+            came: Ranges::default(),
+        }
+    }
+
+    /// Says what is known of a frame.
+    pub(super) fn insert(&mut self, file: &mut Hdf5File, inserted: InsertedFrame<'_>) {
+        let InsertedFrame { frame, place, missing } = inserted;
+        self.came.add(frame.number);
+        let since_1970 = Duration::from_nanos((self.start.0 + frame.due).0);
+        for said in &mut self.said {
+            let number = match said.source {
+                ColumnSource::Recorder(column) => said_by_recorder(column, frame, missing),
+                ColumnSource::Array(column) => Some(column.number(frame.number, since_1970)),
+                ColumnSource::Joined(_) => None,
+            };
+            if let Some(number) = number {
+                said.say(file, place, number);
+            }
+        }
+        let joined = self.joined.as_ref().map(|joined| joined.take(frame.number));
+        for value in joined.into_iter().flatten() {
+            self.join(file, place, value);
+        }
+    }
+
+    /// Says what came of frames that were there before, in a file whose first frame has this number.
+    pub(super) fn insert_late(&mut self, file: &mut Hdf5File, first: u64) {
+        let Some(joined) = &self.joined else { return };
+        let Some(last) = self.came.last() else { return };
+        for (frame, value) in joined.take_those(first..last + 1, &self.came) {
+            self.join(file, frame - first, value);
+        }
+    }
+
+    fn join(&mut self, file: &mut Hdf5File, place: u64, value: NamedNumber) {
+        if let Some(at) = self.by_name.get(&value.name) {
+            self.said[*at].say(file, place, value.number);
+        }
+    }
+
+    /// These frames of the file are durable.
+    pub(super) fn durable(&self, file: &mut Hdf5File, frames: Vec<u64>, now: Nanos) {
+        let durable = ColumnSource::Recorder(RecorderColumn::Durable);
+        let Some(column) = self.said.iter().find(|said| said.source == durable).and_then(|said| said.column)
+        else {
+            return;
+        };
+        for frame in frames {
+            file.set(column, frame, now.0.cast_signed());
+        }
+    }
+
+    /// No frame comes any more: says what is left to be said of those that are there, and of those that did not come; and what
+    /// the file ends with.
+    pub(super) fn close(
+        &mut self,
+        file: &mut Hdf5File,
+        frames: ClosedFrames,
+        tree: &TreeGroup,
+        totals: &RecordingTotals,
+    ) -> TreeGroup {
+        let others = self.join_rest(file, frames);
+        for at in self.by_name.values() {
+            if let Some(column) = self.said[*at].column {
+                file.place_column(column, frames.count);
+            }
+        }
+        let mut end = ending(tree, totals, &|wanted| self.at_end(wanted));
+        if let Some(others) = self.datasets_of(&others, frames.count, tree) {
+            end.unite(others);
+        }
+        end
+    }
+
+    /// Values of names without a column, by name and place.
+    fn join_rest(&mut self, file: &mut Hdf5File, frames: ClosedFrames) -> OtherValues {
+        let ClosedFrames { first, count } = frames;
+        let mut others = OtherValues::new();
+        let Some(joined) = self.joined.clone() else { return others };
+        for (frame, value) in joined.take_all(first..first.saturating_add(count)) {
+            let place = frame - first;
+            match self.by_name.contains_key(&value.name) {
+                true => self.join(file, place, value),
+                false => drop(others.entry(value.name).or_default().insert(place, value.number)),
+            }
+        }
+        others
+    }
+
+    fn at_end(&self, wanted: &FrameValue) -> Option<TreeValue> {
+        let said = self.said.iter().find(|said| said.key == wanted.key)?;
+        let ends = said.ends.as_ref()?;
+        let (_, number) = match wanted.of {
+            FrameChoice::First => ends.first?,
+            FrameChoice::Last => ends.last?,
+        };
+        match number {
+            ColumnNumber::Whole(number) => Some(NumberArray::int(number).into()),
+            ColumnNumber::Fraction(number) => Some(NumberArray::float(number).into()),
+            ColumnNumber::Unknown => None,
+        }
+    }
+
+    /// Datasets of names that nobody knew when the file was made.
+    fn datasets_of(&self, others: &OtherValues, count: u64, tree: &TreeGroup) -> Option<TreeGroup> {
+        let joined = self.joined.as_ref()?;
+        let path = joined.others()?;
+        if others.is_empty() {
+            return None;
+        }
+        let mut made = TreeGroup::default();
+        if tree.find(&path).is_none() && !path.is_empty() {
+            let class = TreeAttribute::new("NX_class", "NXcollection");
+            made.attributes.push(TreeAttribute { when: WriteTime::Closing, ..class });
+        }
+        for (name, values) in others {
+            let name = joined.name(*name);
+            let content = DatasetContent::Value(row(values, count), WriteTime::Closing);
+            let dataset = TreeDataset::of(content).attribute("NDAttrName", name.as_str());
+            made = made.with(&name, TreeNode::Dataset(dataset));
+        }
+        let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+        Some(parts.into_iter().rev().fold(made, |made, part| TreeGroup::default().group(part, made)))
+    }
+}
+
+/// By the place of a name: by the place in the file.
+type OtherValues = BTreeMap<usize, BTreeMap<u64, ColumnNumber>>;
+
+/// A number for each frame: whole ones, if all that came are.
+fn row(values: &BTreeMap<u64, ColumnNumber>, count: u64) -> TreeValue {
+    let whole = values.values().all(|number| matches!(number, ColumnNumber::Whole(_)));
+    let mut bytes = Vec::new();
+    for place in 0..count {
+        let number = values.get(&place).copied().unwrap_or(ColumnNumber::Unknown);
+        match (number, whole) {
+            (ColumnNumber::Whole(number), true) => bytes.extend(number.to_le_bytes()),
+            (ColumnNumber::Whole(number), false) => bytes.extend((number as f64).to_le_bytes()),
+            (ColumnNumber::Fraction(number), _) => bytes.extend(number.to_le_bytes()),
+            (ColumnNumber::Unknown, true) => bytes.extend((-1_i64).to_le_bytes()),
+            (ColumnNumber::Unknown, false) => bytes.extend(f64::NAN.to_le_bytes()),
+        }
+    }
+    let element = if whole { NumberType::Int64 } else { NumberType::Float64 };
+    NumberArray { element, shape: vec![count], bytes }.into()
+}
+
+fn said_by_recorder(column: RecorderColumn, frame: &Frame, missing: u64) -> Option<ColumnNumber> {
+    let number = match column {
+        RecorderColumn::Flag => i64::from(missing > 0) * INCOMPLETE,
+        RecorderColumn::Missing => missing.cast_signed(),
+        RecorderColumn::Due => frame.due.0.cast_signed(),
+        RecorderColumn::Arrived => frame.arrived.0.cast_signed(),
+        RecorderColumn::Encoded => frame.encoded.as_deref()?.finished.0.cast_signed(),
+        RecorderColumn::Durable => return None,
+    };
+    Some(number.into())
+}
+
+impl SaidOfFrames {
+    fn say(&mut self, file: &mut Hdf5File, place: u64, number: ColumnNumber) {
+        if let Some(column) = self.column {
+            file.set(column, place, number);
+        }
+        let Some(ends) = &mut self.ends else { return };
+        if ends.first.is_none_or(|(first, _)| place <= first) {
+            ends.first = Some((place, number));
+        }
+        if ends.last.is_none_or(|(last, _)| place >= last) {
+            ends.last = Some((place, number));
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! What the user wishes of files in HDF5: their layout, and values of the user's own that are joined to frames.
+
+use std::sync::{Arc, atomic::AtomicBool};
+
+use nilometer_acquisition::{
+    FileLayout,
+    joined::{JoinedTally, JoinedValues, LateValuesError, MetadataReader, MetadataSource, put_late_values},
+    sink::{FileWishes, Hdf5Contents},
+};
+use nilometer_model::{Format, Nanos};
+
+use super::{prepare::PreparedRecording, settings::RecordingSettings, source::RecordedSource};
+use crate::error::{OperatorLog, ServiceError, require};
+
+/// Values that are joined to the frames of a recording.
+#[derive(Debug)]
+pub(super) struct JoiningValues {
+    values: Arc<JoinedValues>,
+    /// What reads those that come apart from the frames.
+    reader: Option<MetadataReader>,
+}
+
+impl RecordedSource {
+    /// The layout of the files, if one is asked for: read and checked.
+    pub(super) fn layout(&self, metadata: &[String]) -> Result<Option<Arc<FileLayout>>, ServiceError> {
+        let instrument = match self {
+            RecordedSource::Packets(source) => {
+                let hdf5 = source.instrument.recording.format == Format::Hdf5;
+                require(hdf5 || metadata.is_empty(), || {
+                    "--metadata: only files of HDF5 have a place for it; write --format hdf5, or leave it out"
+                        .into()
+                })?;
+                Some(&source.instrument)
+            }
+            RecordedSource::Series(source) => source.instrument.as_ref(),
+        };
+        let of_instrument = instrument.and_then(|instrument| instrument.recording.layout.as_ref());
+        let path = match self {
+            RecordedSource::Packets(_) => of_instrument,
+            RecordedSource::Series(source) => source.layout.as_ref().or(of_instrument),
+        };
+        let layout = path.map(|path| FileLayout::read(path).map(Arc::new)).transpose();
+        layout.map_err(ServiceError::asked_wrongly)
+    }
+}
+
+impl RecordingSettings {
+    /// Begins to take values that come apart from the frames; a series brings some with them.
+    pub(super) fn joining(&self) -> Result<Option<JoiningValues>, ServiceError> {
+        let metadata = &self.wishes.metadata;
+        if metadata.is_empty() && !self.is_series() {
+            return Ok(None);
+        }
+        let values = Arc::new(JoinedValues::default());
+        let open = |text: &String| {
+            let source = MetadataSource::open(text);
+            source.map_err(|error| ServiceError::AskedWrongly(format!("--metadata {error}")))
+        };
+        let sources: Vec<_> = metadata.iter().map(open).collect::<Result<_, _>>()?;
+        let reader = if sources.is_empty() {
+            None
+        } else {
+            Some(MetadataReader::start(sources, &values).map_err(ServiceError::failed)?)
+        };
+        Ok(Some(JoiningValues { values, reader }))
+    }
+
+    /// What is wished of the files. What is known of values by now is.
+    pub(super) fn file_wishes(&self, joining: Option<&JoiningValues>, log: OperatorLog) -> FileWishes {
+        if let Some(reader) = joining.and_then(|joining| joining.reader.as_ref()) {
+            reader.catch_up();
+        }
+        if let Some(layout) = &self.layout {
+            layout.warnings().iter().for_each(|warning| log(warning));
+        }
+        FileWishes { layout: self.layout.clone(), joined: joining.map(|joining| joining.values.clone()) }
+    }
+}
+
+/// Says what of a layout is not in the files.
+pub(super) fn tell_left_out(contents: &Hdf5Contents, log: OperatorLog) {
+    contents.left_out.iter().for_each(|what| log(what));
+}
+
+impl PreparedRecording {
+    /// The recording is over, and was to have so many frames: waits for values that did not come yet, unless it is to stop, and
+    /// writes what was left to its files. What came of them, if there were to be any.
+    ///
+    /// # Errors
+    /// If the files can't be written, or not in time.
+    pub fn join_rest(
+        &self,
+        frames: u64,
+        stop: &AtomicBool,
+        at_most: Nanos,
+    ) -> Result<Option<JoinedTally>, LateValuesError> {
+        let (Some(joining), Some(contents)) = (&self.joining, &self.layout.hdf5) else { return Ok(None) };
+        if let Some(reader) = &joining.reader {
+            reader.await_rest(frames, stop);
+        }
+        put_late_values(contents, &self.targets, at_most)?;
+        Ok(Some(joining.values.tally()))
+    }
+}
