@@ -2,7 +2,11 @@
 
 use std::path::Path;
 
-use nilometer_hdf5::layout::{Hdf5Layout, LayoutError, TextPlace};
+use nilometer_hdf5::{
+    layout::{FrameAttribute, Hdf5Layout, LayoutContents, LayoutError, TextPlace},
+    tree::{FramesShape, NumberType},
+};
+use nilometer_recording::journal::CONTENTS_MAX;
 use nilometer_storage::user_file::{self, UserFileError};
 
 /// A layout and the file that it stands in.
@@ -45,6 +49,12 @@ impl FileLayout {
                        them are dark or flat fields is said by an attribute of each, as `image_key` of NXtomo";
             return Err(LayoutError { file: file.into(), place, why: why.into() });
         }
+        let bytes = bytes_of_tree(&layout);
+        if bytes > TREE_MAX {
+            let why =
+                format!("what it makes takes {bytes} B beside the frames; at most {TREE_MAX} are taken");
+            return Err(LayoutError { file: file.into(), place: TextPlace { line: 1, column: 1 }, why });
+        }
         Ok(FileLayout { file: file.into(), layout })
     }
 
@@ -69,6 +79,27 @@ impl FileLayout {
     pub(crate) fn file(&self) -> &str {
         &self.file
     }
+}
+
+/// Bytes of what journals have of a tree, at the most: other values come to it when a recording begins.
+const TREE_MAX: usize = CONTENTS_MAX / 2;
+
+/// Bytes that a journal has of what is made of a layout, if all is known that it names.
+fn bytes_of_tree(layout: &Hdf5Layout) -> usize {
+    let mut attributes = FrameAttribute::of_every_frame();
+    attributes.extend(FrameAttribute::of_the_recorder());
+    attributes.extend(FrameAttribute::of_the_end());
+    let names = layout.attribute_names().into_iter();
+    attributes.extend(names.map(|(name, element)| FrameAttribute::joined(&name, element)));
+    let frames = FramesShape {
+        element: NumberType::Uint8,
+        frame: vec![1],
+        scan: Vec::new(),
+        filter: None,
+        fill: None,
+    };
+    let tree = layout.tree(&LayoutContents { frames, attributes }).tree;
+    serde_json::to_string(&tree).map_or(0, |text| text.len())
 }
 
 fn is_xml(file: &str, bytes: &[u8]) -> bool {
@@ -105,6 +136,15 @@ mod tests {
         assert!(wrong.starts_with("a.toml:1:1: "), "{wrong}");
         let wrong = FileLayout::of("a.toml", b"# \xe4\n").expect_err("no UTF-8").to_string();
         assert_eq!(wrong, "a.toml:1:3: these bytes are no UTF-8: save the file as UTF-8");
+    }
+
+    #[test]
+    fn what_no_journal_has_room_for_is_refused() {
+        let group = |number: u32| format!("\"/g{number}\" = {{ attributes = {{ a = 1 }} }}\n");
+        let groups: String = (0..6000).map(group).collect();
+        let error = FileLayout::of("a.toml", format!("[groups]\n{groups}{TOML}").as_bytes());
+        let error = error.expect_err("too many").to_string();
+        assert!(error.contains("a.toml:1:1: what it makes takes"), "{error}");
     }
 
     #[test]

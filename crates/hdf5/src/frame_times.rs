@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use crate::{
     ColumnNumber,
-    tree::{DatasetContent, FrameColumn, NumberType, TreeDataset, TreeGroup, TreeNode},
+    tree::{
+        DatasetContent, FrameChoice, FrameColumn, FrameValue, NumberType, TreeAttribute, TreeDataset,
+        TreeGroup, TreeNode, TreeValue, WriteTime,
+    },
 };
 
 /// What areaDetector knows of every frame (`NDArray`): its number and its time.
@@ -122,11 +125,20 @@ impl ImageTimeColumn {
     }
 
     fn dataset(self) -> TreeDataset {
-        TreeDataset::of(DatasetContent::Column(self.column()))
+        let mut dataset = TreeDataset::of(DatasetContent::Column(self.column()))
             .attribute("description", self.description())
-            .attribute("units", "s")
+            .attribute("units", "s");
+        if self != ImageTimeColumn::Real {
+            let wanted = FrameValue { key: SERIES_DATE.into(), of: FrameChoice::First };
+            let value = TreeValue::AtEnd(wanted);
+            dataset.attributes.push(TreeAttribute { name: "start".into(), value, when: WriteTime::Closing });
+        }
+        dataset
     }
 }
+
+/// By which layouts name when a series began, as its detector says: what the times of its images are counted from.
+pub const SERIES_DATE: &str = "series_date";
 
 /// Where the detector is in the trees of [`crate::nexus`].
 const DETECTOR: &str = "/entry/instrument/detector";

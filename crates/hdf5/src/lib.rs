@@ -26,7 +26,7 @@ pub use column::ColumnNumber;
 pub use declared::declared;
 pub use error::Hdf5Error;
 pub use frame_file::{COLUMN_CHUNK, ClosedFile, Hdf5File, Hdf5FileOptions, StoredChunk};
-pub use frame_times::{ImageTimeColumn, NdArrayColumn};
+pub use frame_times::{ImageTimeColumn, NdArrayColumn, SERIES_DATE};
 pub use image::{FileWrite, SUPERBLOCK};
 pub use reading::{ChunkPlace, ReadDataset, ReadFile};
 pub use tree_search::KnownAtEnd;

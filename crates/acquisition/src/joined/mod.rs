@@ -115,6 +115,8 @@ struct JoinedName {
     has_column: bool,
     /// Messages bring it, and not the images.
     awaited: bool,
+    /// It is none of the user's: the detector says it of each image.
+    of_detector: bool,
     /// Frames that it came of.
     came: Ranges,
 }
@@ -148,15 +150,23 @@ pub struct JoinPlan {
     pub images: Option<u64>,
 }
 
+/// Values by the number of their frame.
+type ByFrame = BTreeMap<u64, Vec<NamedNumber>>;
+
 #[derive(Debug, Default)]
 struct JoinedState {
     names: Vec<JoinedName>,
     by_name: HashMap<String, usize>,
-    /// By frame; before it is known how many frames an image has, by image.
-    waiting: BTreeMap<u64, Vec<NamedNumber>>,
+    /// Values with a column, by frame; before it is known which have one, all of them, by image.
+    waiting: ByFrame,
+    /// Values without one, until their file is closed.
+    kept: ByFrame,
+    /// Of both.
     waiting_count: usize,
     plan: Option<JoinPlan>,
     tally: JoinedTally,
+    /// When the series began, as its detector says.
+    series_date: Option<String>,
 }
 
 /// See the module. Shared by those who bring values and those who write them.
@@ -202,6 +212,16 @@ impl JoinedValues {
         }
     }
 
+    /// When the series began, as its detector says with an image.
+    pub(crate) fn put_series_date(&self, date: &str) {
+        self.lock().series_date.get_or_insert_with(|| date.to_owned());
+    }
+
+    /// The same, if it was said.
+    pub(crate) fn series_date(&self) -> Option<String> {
+        self.lock().series_date.clone()
+    }
+
     /// Names that came so far.
     pub fn names(&self) -> Vec<String> {
         self.lock().names.iter().map(|name| name.name.clone()).collect()
@@ -243,13 +263,12 @@ impl JoinedValues {
     /// All that came of these frames, for columns or not: their file is closed.
     pub(crate) fn take_all(&self, frames: Range<u64>) -> Vec<(u64, NamedNumber)> {
         let mut state = self.lock();
-        let mut taken = Vec::new();
-        let those: Vec<u64> = state.waiting.range(frames).map(|(frame, _)| *frame).collect();
-        for frame in those {
-            let values = state.waiting.remove(&frame).unwrap_or_default();
-            state.waiting_count -= values.len();
-            state.joined(&values);
-            taken.extend(values.into_iter().map(|number| (frame, number)));
+        let JoinedState { waiting, kept, .. } = &mut *state;
+        let taken: Vec<_> =
+            [waiting, kept].into_iter().flat_map(|some| taken_out(some, frames.clone())).collect();
+        state.waiting_count -= taken.len();
+        for (_, value) in &taken {
+            state.joined(&[*value]);
         }
         taken
     }
@@ -258,11 +277,8 @@ impl JoinedValues {
     pub(crate) fn take_rest(&self) -> Vec<(u64, NamedNumber)> {
         let mut state = self.lock();
         state.waiting_count = 0;
-        let waiting = std::mem::take(&mut state.waiting);
-        waiting
-            .into_iter()
-            .flat_map(|(frame, values)| values.into_iter().map(move |value| (frame, value)))
-            .collect()
+        let JoinedState { waiting, kept, .. } = &mut *state;
+        [waiting, kept].into_iter().flat_map(|some| taken_out(some, 0..u64::MAX)).collect()
     }
 
     /// A name by its place.
@@ -352,7 +368,9 @@ impl JoinedState {
 
     /// The later of two values stays.
     fn keep(&mut self, frame: u64, value: NamedNumber) {
-        let waiting = self.waiting.entry(frame).or_default();
+        let has_place = self.plan.is_none() || self.names[value.name].has_column;
+        let some = if has_place { &mut self.waiting } else { &mut self.kept };
+        let waiting = some.entry(frame).or_default();
         match waiting.iter_mut().find(|there| there.name == value.name) {
             Some(there) => *there = value,
             None => {
@@ -378,8 +396,14 @@ impl JoinedState {
     }
 
     fn add_name(&mut self, name: &str, element: NumberType, has_column: bool) -> usize {
-        let made =
-            JoinedName { name: name.into(), element, has_column, awaited: false, came: Ranges::default() };
+        let made = JoinedName {
+            name: name.into(),
+            element,
+            has_column,
+            awaited: false,
+            of_detector: false,
+            came: Ranges::default(),
+        };
         self.names.push(made);
         self.by_name.insert(name.into(), self.names.len() - 1);
         self.names.len() - 1
@@ -409,7 +433,8 @@ impl JoinedState {
             };
             self.names[place].element = *element;
             self.names[place].has_column = true;
-            self.names[place].awaited |= !plan.of_images.contains(name);
+            self.names[place].of_detector = plan.of_images.contains(name);
+            self.names[place].awaited |= !self.names[place].of_detector;
         }
         self.plan = Some(plan);
         // What came before is put once more, now that it is known how.
@@ -433,27 +458,29 @@ impl JoinedState {
     }
 
     fn take(&mut self, frame: u64) -> Vec<NamedNumber> {
-        let Some(waiting) = self.waiting.get_mut(&frame) else { return Vec::new() };
-        let names = &self.names;
-        let (taken, left): (Vec<_>, Vec<_>) =
-            std::mem::take(waiting).into_iter().partition(|value| names[value.name].has_column);
-        if left.is_empty() {
-            self.waiting.remove(&frame);
-        } else {
-            *waiting = left;
-        }
+        let taken = self.waiting.remove(&frame).unwrap_or_default();
         self.waiting_count -= taken.len();
         self.joined(&taken);
         taken
     }
 
     fn joined(&mut self, values: &[NamedNumber]) {
-        self.tally.joined += values.len() as u64;
-        for value in values {
-            let name = &self.names[value.name].name;
-            if !self.tally.names.contains(name) {
+        for JoinedName { name, of_detector, .. } in values.iter().map(|value| &self.names[value.name]) {
+            self.tally.joined += u64::from(!of_detector);
+            if !of_detector && !self.tally.names.contains(name) {
                 self.tally.names.push(name.clone());
             }
         }
     }
+}
+
+/// Takes the values of these frames out.
+fn taken_out(some: &mut ByFrame, frames: Range<u64>) -> Vec<(u64, NamedNumber)> {
+    let mut behind = some.split_off(&frames.start);
+    let after = behind.split_off(&frames.end);
+    some.extend(after);
+    behind
+        .into_iter()
+        .flat_map(|(frame, values)| values.into_iter().map(move |value| (frame, value)))
+        .collect()
 }

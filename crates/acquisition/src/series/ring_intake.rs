@@ -183,6 +183,7 @@ impl FrameIntake for RingIntake {
         let keys = ImageTimeColumn::ALL.map(ImageTimeColumn::key);
         let times: Vec<_> = keys.into_iter().zip(times).collect();
         values.put_of_image(image.image, &times);
+        image.times.series_date.iter().for_each(|date| values.put_series_date(date));
         values.put_user_data(image.image, &numbers_of_user_data(&image.fields));
     }
 

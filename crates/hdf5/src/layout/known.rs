@@ -1,7 +1,7 @@
 //! What is known of frames beside their pixels, by the names that layouts call it: an `NDAttribute` in areaDetector.
 
 use crate::{
-    ImageTimeColumn, NdArrayColumn,
+    ImageTimeColumn, NdArrayColumn, SERIES_DATE,
     nexus::{RecorderColumn, RecordingTotals},
     tree::{FrameColumn, NumberType, TreeAttribute, TreeValue},
 };
@@ -82,7 +82,15 @@ impl FrameAttribute {
     /// What the stream of a detector says of every frame: [`ImageTimeColumn`], by its keys.
     pub fn of_a_detector() -> Vec<Self> {
         let columns = ImageTimeColumn::ALL.into_iter();
-        columns.map(|column| Self::of_driver(column.column(), column.description(), "detector")).collect()
+        let times = columns.map(|column| Self::of_driver(column.column(), column.description(), "detector"));
+        let begun = FrameAttribute {
+            name: SERIES_DATE.into(),
+            description: "when the series began, as the detector says".into(),
+            source_type: "NDAttrSourceDriver".into(),
+            source: "detector".into(),
+            supply: AttributeSupply::AtEnd,
+        };
+        times.chain([begun]).collect()
     }
 
     /// What is known behind the last frame: [`RecordingTotals`].

@@ -36,7 +36,9 @@ fn contents() -> LayoutContents {
     };
     let mut attributes = FrameAttribute::of_every_frame();
     attributes.extend(FrameAttribute::of_the_recorder());
-    attributes.push(FrameAttribute::stream("SampleAngle", NumberType::Float64, &f64::NAN.to_le_bytes()));
+    attributes.push(FrameAttribute::joined("SampleAngle", NumberType::Float64));
+    attributes.push(FrameAttribute::joined("ImageKey", NumberType::Int64));
+    attributes.extend(FrameAttribute::of_the_end());
     attributes.push(FrameAttribute::stated("Energy", NumberArray::float(12.5).into()));
     attributes.push(FrameAttribute::stated("ColorMode", NumberArray::int(0).into()));
     LayoutContents { frames, attributes }

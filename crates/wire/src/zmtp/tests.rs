@@ -93,6 +93,22 @@ fn what_makes_a_connection_useless_is_said() {
 }
 
 #[test]
+fn an_end_that_may_be_either_is_what_the_other_end_needs() {
+    let met = |peer: ZmtpSocket| {
+        let mut decoder = ZmtpDecoder::either(ZmtpSocket::Pull, ZmtpSocket::Subscribe);
+        assert!(decoder.is_undecided());
+        let greeting = greeting();
+        let greeted = decoder.feed(&greeting)?;
+        assert_eq!(greeted, (GREETING_BYTES, ZmtpNext::Greeted));
+        decoder.feed(&ready(peer))?;
+        Ok::<_, ZmtpError>(decoder.socket())
+    };
+    assert_eq!(met(ZmtpSocket::Push), Ok(ZmtpSocket::Pull));
+    assert_eq!(met(ZmtpSocket::Publish), Ok(ZmtpSocket::Subscribe));
+    assert!(met(ZmtpSocket::Pull).is_err());
+}
+
+#[test]
 fn any_bytes_are_understood_or_refused() {
     let corpus = vec![sent(ZmtpSocket::Push), [&greeting()[..], &ready(ZmtpSocket::Push)].concat()];
     fuzz("zmtp", corpus, |input| {

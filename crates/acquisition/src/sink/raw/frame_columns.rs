@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use nilometer_hdf5::{
-    ColumnNumber, Hdf5File, NdArrayColumn,
+    ColumnNumber, Hdf5File, NdArrayColumn, SERIES_DATE,
     nexus::{RecorderColumn, RecordingTotals, ending},
     tree::{
         DatasetContent, FrameChoice, FrameValue, NumberArray, NumberType, TreeAttribute, TreeDataset,
@@ -195,6 +195,9 @@ impl FrameColumns {
     }
 
     fn at_end(&self, wanted: &FrameValue) -> Option<TreeValue> {
+        if wanted.key == SERIES_DATE {
+            return self.joined.as_ref()?.series_date().as_deref().map(TreeValue::from);
+        }
         let said = self.said.iter().find(|said| said.key == wanted.key)?;
         let ends = said.ends.as_ref()?;
         let (_, number) = match wanted.of {
