@@ -21,7 +21,6 @@ mod chronicle;
 pub mod conformance;
 mod expected;
 pub mod export;
-mod file_layout;
 mod follower;
 mod hdf5_master;
 pub mod joined;
@@ -36,12 +35,12 @@ pub mod series;
 pub mod sink;
 mod source;
 pub mod transport;
+mod user_layout;
 mod watermark;
 mod writer;
 
 pub use chronicle::Chronicle;
 pub use expected::{Blocks, Expected};
-pub use file_layout::{FileLayout, FileLayoutError};
 pub use follower::{Follower, Following, Purpose};
 pub use hdf5_master::{MasterError, put_master};
 pub use receiver::{Receiver, Span, Traffic, Until};
@@ -54,5 +53,6 @@ pub use repair::{RepairError, RepairOptions, RepairOutcome, RepairedFile, index_
 pub use reserved::free_reserved;
 pub use ring::{Frame, Ring, RingCounters, RingSnapshot, Taken, WhenFull};
 pub use source::{Delivery, FillFrame, Pace, Source};
+pub use user_layout::{UserLayout, UserLayoutError};
 pub use watermark::{Settled, Watermark};
 pub use writer::{PacketCount, StoredCounts, Writer, WriterTotals};

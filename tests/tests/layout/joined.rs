@@ -94,12 +94,12 @@ fn what_images_say_beside_their_pixels_is_in_the_file() {
 }
 
 #[test]
-fn values_that_come_when_the_files_are_closed_are_written_into_them() {
+fn values_that_come_when_files_are_closed_are_written_into_them() {
     let lab = LayoutLab::new("recording.format = \"hdf5\"\n");
     lab.write("motors.jsonl", &lines(0..3));
     let options = ["--layout", &tomography(), "--metadata", "motors.jsonl", "--frames-per-file", "6"];
     let recorder = lab.record(FRAMES, &options);
-    await_some("the end of the series", || lab.is_over().then_some(()));
+    await_some("all frames", || (lab.acknowledged() == FRAMES).then_some(()));
     let path = lab.home.path().join("motors.jsonl");
     let mut file = fs::OpenOptions::new().append(true).open(path).expect("it is there");
     file.write_all(lines(3..FRAMES).as_bytes()).expect("space");

@@ -42,8 +42,20 @@ impl LayoutLab {
 
     /// Begins to record what the detector would deliver, into `to` under the name `scan`.
     pub(crate) fn simulate(&self, more: &[&str]) -> Running {
-        let common =
-            ["simulate", "detector.toml", "--seed", "7", "--to", "to", "--name", "scan", "--reserve", "0 B"];
+        let common = [
+            "simulate",
+            "detector.toml",
+            "--seed",
+            "7",
+            "--to",
+            "to",
+            "--name",
+            "scan",
+            "--reserve",
+            "0 B",
+            "--buffer",
+            "64 MiB",
+        ];
         start(self.home.path(), &[&common, more].concat())
     }
 
@@ -61,7 +73,19 @@ impl LayoutLab {
 
     /// The same from whoever sends there.
     pub(crate) fn record_from(&self, at: &str, more: &[&str]) -> Running {
-        let common = ["record", "--from", at, "--to", "to", "--name", "scan", "--reserve", "0 B"];
+        let common = [
+            "record",
+            "--from",
+            at,
+            "--to",
+            "to",
+            "--name",
+            "scan",
+            "--reserve",
+            "0 B",
+            "--buffer",
+            "64 MiB",
+        ];
         start(self.home.path(), &[&common, more].concat())
     }
 
@@ -84,9 +108,10 @@ impl LayoutLab {
         assert_eq!(made, 0, "{what}");
     }
 
-    /// The recorder has ended its journals.
-    pub(crate) fn is_over(&self) -> bool {
-        Recording::open(&[self.recording()], Trust::Acknowledged).is_ok_and(|recording| recording.is_over())
+    /// Frames that are acknowledged.
+    pub(crate) fn acknowledged(&self) -> u64 {
+        let recording = Recording::open(&[self.recording()], Trust::Acknowledged);
+        recording.map_or(0, |recording| recording.index.frames.numbers(0..u64::MAX).count() as u64)
     }
 
     /// Every one of so many frames is there.
@@ -94,7 +119,10 @@ impl LayoutLab {
         let verified = self.about("verify");
         assert!(verified.code == Some(0), "{verified:?}");
         let scan = self.about("scan");
-        assert!(scan.code == Some(0) && scan.stdout.contains(&format!("{frames} frames")), "{scan:?}");
+        assert!(
+            scan.code == Some(0) && scan.stdout.contains(&format!("frames      {frames} of ")),
+            "{scan:?}"
+        );
     }
 }
 

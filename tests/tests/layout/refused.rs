@@ -13,7 +13,7 @@ const MISTAKES: [(&str, &str, &str, &str); 16] = [
         "1:17",
         "valid are `detector`, `ndattribute` and `constant`",
     ),
-    ("a.xml", "<hdf5_layout>\n<group name='g'>\n</hdf5_layout>", "3:3", "this is no XML"),
+    ("a.xml", "<hdf5_layout>\n<group name='g'>\n</hdf5_layout>", "3:1", "this is no XML"),
     ("a.xml", "<!DOCTYPE x>\n<group name='g'/>", "1:1", "DOCTYPE"),
     ("a.xml", "<group name='g'/>", "1:1", "no dataset is there for frames"),
     ("a.xml", "<group><dataset name='d' source='detector'/></group>", "1:1", "this group has no `name`"),

@@ -29,7 +29,7 @@ pub enum MetadataSource {
     Lines(File),
 }
 
-/// Once the recording is over, values are awaited that did not come, as long as one comes within this time.
+/// Once all frames came, values are awaited that did not, as long as one comes within this time.
 const QUIET: Nanos = Nanos::from_millis(5_000);
 /// Longest that what is in files already is waited for.
 const CATCH_UP: Nanos = Nanos::from_millis(1_000);
@@ -109,7 +109,8 @@ impl MetadataReader {
         let mut progress = Vec::new();
         for source in sources {
             let told = Arc::new(ReaderProgress::default());
-            let (values, mine) = (values.clone(), told.clone());
+            let values = values.clone();
+            let mine = told.clone();
             thread::Builder::new()
                 .name("metadata".into())
                 .spawn(move || source.run(&values, &mine, clock))?;
@@ -127,7 +128,7 @@ impl MetadataReader {
         }
     }
 
-    /// The recording is over, and has so many frames: waits for values that did not come, until nothing came for some time, or
+    /// All of so many frames came, or will not: waits for values that did not come, until nothing came for some time, or
     /// until it is to stop.
     pub fn await_rest(&self, frames: u64, stop: &AtomicBool) {
         let over = self.clock.now();

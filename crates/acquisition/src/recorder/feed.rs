@@ -18,7 +18,7 @@ use super::threads::SourceTotals;
 use crate::{
     Delivery, Follower, Following, Purpose, Ring, Source,
     assembly::{Assembly, ReorderWindow},
-    joined::JoinedValues,
+    joined::{JoinedValues, MetadataReader},
     receiver::{Receiver, Traffic, Until},
     series::{RingIntake, SeriesEnding, SeriesReceiver, SeriesStorage, SeriesTraffic},
     sink::RawLayout,
@@ -91,7 +91,13 @@ pub struct SeriesFeed {
 
 impl SeriesFeed {
     /// Receives into a ring until the series is over, and closes the ring.
-    fn run(mut self, ring: &Arc<Ring>, stop: &AtomicBool, clock: Clock) -> SourceTotals {
+    fn run(
+        mut self,
+        ring: &Arc<Ring>,
+        stop: &AtomicBool,
+        clock: Clock,
+        awaited: &AwaitedValues,
+    ) -> SourceTotals {
         let begun = clock.now();
         let mut intake = RingIntake::new(ring.clone(), self.storage).joining(self.values.take());
         let ending = self.receiver.run(clock, stop, &mut intake);
@@ -102,6 +108,7 @@ impl SeriesFeed {
             Ok(SeriesEnding::Stopped) => check.came_upto(),
             _ => check.frames(),
         });
+        awaited.of(due, stop);
         ring.close(due);
         let begun = self.receiver.first().unwrap_or(begun);
         SourceTotals { frames: due, begun, ..SourceTotals::default() }
@@ -187,7 +194,7 @@ impl Feed {
             Feed::Series(series) => Feeding::Series(series),
             Feed::Recording(copied) => Feeding::Recording(copied),
         };
-        Job { ring, stop, clock, feeding }
+        Job { ring, stop, clock, feeding, awaited: AwaitedValues::default() }
     }
 }
 
@@ -212,6 +219,21 @@ pub(super) struct Job {
     stop: Arc<AtomicBool>,
     clock: Clock,
     feeding: Feeding,
+    /// Before its files are closed.
+    pub(super) awaited: AwaitedValues,
+}
+
+/// Values that come apart from the frames, and are awaited once the last of these came.
+#[derive(Debug, Default)]
+pub(super) struct AwaitedValues(pub(super) Option<Arc<MetadataReader>>);
+
+impl AwaitedValues {
+    /// Waits for those of so many frames.
+    fn of(&self, frames: u64, stop: &AtomicBool) {
+        if let Some(reader) = &self.0 {
+            reader.await_rest(frames, stop);
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -256,7 +278,7 @@ impl Job {
 
     /// Delivers until it is over.
     pub(super) fn run(self) -> SourceTotals {
-        let Job { ring, stop, clock, feeding } = self;
+        let Job { ring, stop, clock, feeding, awaited } = self;
         let mut engine = Null::new(1, clock);
         ring.seat_source(engine.waker());
         match feeding {
@@ -274,13 +296,14 @@ impl Job {
                     ..SourceTotals::default()
                 }
             }
-            Feeding::Series(series) => series.run(&ring, &stop, clock),
+            Feeding::Series(series) => series.run(&ring, &stop, clock, &awaited),
             Feeding::Recording(copied) => copied.run(ring, stop, clock),
             Feeding::Network { mut receiver, cpu, .. } => {
                 // Where it runs is a wish that was checked before.
                 cpu.map(pin_to);
                 let begun = clock.now();
                 let frames = receiver.run(clock, &stop);
+                awaited.of(frames, &stop);
                 ring.close(frames);
                 SourceTotals { frames, begun: receiver.first().unwrap_or(begun), ..SourceTotals::default() }
             }

@@ -19,7 +19,7 @@ use std::{
 use nilometer_model::{Nanos, plan::EngineKind};
 use nilometer_storage::{Arena, Buffer, Clock, EngineError, Target, engine::Options, process::Usage};
 
-use feed::LiveTraffic;
+use feed::{AwaitedValues, LiveTraffic};
 pub use feed::{Copied, Feed, Network, Port, SeriesFeed};
 pub use outcome::{Ending, Lane, Outcome};
 pub use status::{Came, LaneStatus, Lost, RingStatus, Status};
@@ -28,6 +28,7 @@ use threads::{LaneJob, Report, SourceTotals};
 
 use crate::{
     Chronicle, Ring, Traffic,
+    joined::MetadataReader,
     series::SeriesTraffic,
     sink::{FILE_SLOTS, LaneSetup, RingNeeds},
 };
@@ -203,6 +204,13 @@ impl Recorder {
         match &mut self.waits {
             Some((job, _)) => Ok(job.discard()?),
             None => Ok(()),
+        }
+    }
+
+    /// Before its files are closed, values that come apart from the frames are awaited.
+    pub fn await_values(&mut self, reader: Arc<MetadataReader>) {
+        if let Some((job, _)) = &mut self.waits {
+            job.awaited = AwaitedValues(Some(reader));
         }
     }
 

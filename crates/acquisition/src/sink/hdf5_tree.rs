@@ -13,15 +13,15 @@ use nilometer_hdf5::{
 use nilometer_model::{Instrument, Length, Nanos};
 
 use crate::{
-    file_layout::FileLayout,
     joined::{JoinPlan, JoinedValues},
+    user_layout::UserLayout,
 };
 
 /// What the user wishes of the files of a recording, beside frames.
 #[derive(Debug, Clone, Default)]
 pub struct FileWishes {
     /// Another structure than NeXus.
-    pub layout: Option<Arc<FileLayout>>,
+    pub layout: Option<Arc<UserLayout>>,
     /// Values that are joined to frames.
     pub joined: Option<Arc<JoinedValues>>,
 }
@@ -99,7 +99,7 @@ impl KnownRecording {
         Planned { tree, plan: self.plan(columns, Some(ND_ATTRIBUTES.into())), left_out: Vec::new() }
     }
 
-    fn by_layout(&self, layout: &FileLayout, joined: Option<&JoinedValues>) -> Planned {
+    fn by_layout(&self, layout: &UserLayout, joined: Option<&JoinedValues>) -> Planned {
         let mut attributes = FrameAttribute::of_every_frame();
         attributes.extend(FrameAttribute::of_the_recorder());
         attributes.extend(FrameAttribute::of_the_end());

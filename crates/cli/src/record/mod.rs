@@ -79,8 +79,7 @@ impl Record {
         let outcome = self.follow(&mut prepared.recorder, settings.wishes().stop, &mut server);
         let status = prepared.recorder.status();
         let account = RecordingAccount::of(&prepared, &before, &outcome, status);
-        let joined =
-            if outcome.hung { Ok(None) } else { prepared.join_rest(outcome.due, &stop, settings.patience()) };
+        let joined = if outcome.hung { Ok(None) } else { prepared.join_rest(settings.patience()) };
         let kept = if outcome.hung { Ok(()) } else { account.keep(&prepared.targets, settings.patience()) };
         let master = if outcome.hung { Ok(()) } else { prepared.put_master(settings.patience()) };
         let tally = joined.as_ref().ok().cloned().flatten();

@@ -8,8 +8,8 @@ use std::{
 use anyhow::{Context, ensure};
 use clap::{Args, builder::PossibleValuesParser};
 use nilometer_acquisition::{
-    Delivery, Feed, FileLayout, FileLayoutError, LayoutOptions, Outcome as Recorded, Pace, Recorder,
-    RecordingPlan, Setup, StoredFrames, WhenFull, put_master,
+    Delivery, Feed, LayoutOptions, Outcome as Recorded, Pace, Recorder, RecordingPlan, Setup, StoredFrames,
+    UserLayout, UserLayoutError, WhenFull, put_master,
     sink::{FileWishes, Hdf5Contents, LaneOptions, RawLayout, lanes_of},
     suited_engine,
 };
@@ -265,10 +265,10 @@ impl Files {
 }
 
 /// What is wished of the files of an instrument: its layout, read and checked.
-fn file_wishes(instrument: &Instrument) -> Result<FileWishes, FileLayoutError> {
+fn file_wishes(instrument: &Instrument) -> Result<FileWishes, UserLayoutError> {
     let path = instrument.recording.layout.as_ref();
-    let layout = path.map(|path| FileLayout::read(path)).transpose()?;
-    for warning in layout.iter().flat_map(FileLayout::warnings) {
+    let layout = path.map(|path| UserLayout::read(path)).transpose()?;
+    for warning in layout.iter().flat_map(UserLayout::warnings) {
         tell::note(format_args!("{warning}"));
     }
     Ok(FileWishes { layout: layout.map(Arc::new), joined: None })

@@ -83,27 +83,25 @@ impl FrameAttribute {
     pub fn of_a_detector() -> Vec<Self> {
         let columns = ImageTimeColumn::ALL.into_iter();
         let times = columns.map(|column| Self::of_driver(column.column(), column.description(), "detector"));
-        let begun = FrameAttribute {
-            name: SERIES_DATE.into(),
-            description: "when the series began, as the detector says".into(),
-            source_type: "NDAttrSourceDriver".into(),
-            source: "detector".into(),
-            supply: AttributeSupply::AtEnd,
-        };
+        let begun = Self::at_end(SERIES_DATE, "when the series began, as the detector says", "detector");
         times.chain([begun]).collect()
     }
 
     /// What is known behind the last frame: [`RecordingTotals`].
     pub fn of_the_end() -> Vec<Self> {
-        let supply = || AttributeSupply::AtEnd;
-        let of = |(name, description): (&str, &str)| FrameAttribute {
+        let names = RecordingTotals::NAMES.into_iter();
+        names.map(|(name, description)| Self::at_end(name, description, "nilometer")).collect()
+    }
+
+    /// One value that is known behind the last frame.
+    fn at_end(name: &str, description: &str, source: &str) -> Self {
+        FrameAttribute {
             name: name.into(),
             description: description.into(),
             source_type: "NDAttrSourceDriver".into(),
-            source: "nilometer".into(),
-            supply: supply(),
-        };
-        RecordingTotals::NAMES.into_iter().map(of).collect()
+            source: source.into(),
+            supply: AttributeSupply::AtEnd,
+        }
     }
 
     fn of_driver(column: FrameColumn, description: &str, source: &str) -> Self {

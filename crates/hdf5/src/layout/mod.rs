@@ -279,31 +279,35 @@ fn member<'a>(group: &'a LayoutGroup, name: &str) -> Option<&'a LayoutMember> {
     group.members.iter().find(|member| member.name() == name)
 }
 
-fn name_attributes(group: &LayoutGroup, names: &mut Vec<(String, NumberType)>) {
-    let mut add = |name: &String, element| {
-        if !names.iter().any(|(known, _)| known == name) {
-            names.push((name.clone(), element));
-        }
-    };
-    let attributes = |attributes: &[LayoutAttribute], add: &mut dyn FnMut(&String, NumberType)| {
-        for attribute in attributes {
-            if let AttributeValue::Attribute { name, .. } = &attribute.value {
-                add(name, NumberType::Float64);
-            }
-        }
-    };
+type NamedAttributes = Vec<(String, NumberType)>;
+
+fn name_attributes(group: &LayoutGroup, names: &mut NamedAttributes) {
     for member in &group.members {
         if let LayoutMember::Dataset(dataset) = member {
             if let LayoutSource::Attribute { name, element, .. } = &dataset.source {
-                add(name, *element);
+                add_name(name, *element, names);
             }
-            attributes(&dataset.attributes, &mut add);
+            add_names(&dataset.attributes, names);
         }
     }
-    attributes(&group.attributes, &mut add);
+    add_names(&group.attributes, names);
     for member in &group.members {
         if let LayoutMember::Group(below) = member {
             name_attributes(below, names);
         }
+    }
+}
+
+fn add_names(attributes: &[LayoutAttribute], names: &mut NamedAttributes) {
+    for attribute in attributes {
+        if let AttributeValue::Attribute { name, .. } = &attribute.value {
+            add_name(name, NumberType::Float64, names);
+        }
+    }
+}
+
+fn add_name(name: &str, element: NumberType, names: &mut NamedAttributes) {
+    if !names.iter().any(|(known, _)| known == name) {
+        names.push((name.into(), element));
     }
 }

@@ -1,9 +1,9 @@
 //! What the user wishes of files in HDF5: their layout, and values of the user's own that are joined to frames.
 
-use std::sync::{Arc, atomic::AtomicBool};
+use std::sync::Arc;
 
 use nilometer_acquisition::{
-    FileLayout,
+    UserLayout,
     joined::{JoinedTally, JoinedValues, LateValuesError, MetadataReader, MetadataSource, put_late_values},
     sink::{FileWishes, Hdf5Contents},
 };
@@ -17,12 +17,12 @@ use crate::error::{OperatorLog, ServiceError, require};
 pub(super) struct JoiningValues {
     values: Arc<JoinedValues>,
     /// What reads those that come apart from the frames.
-    reader: Option<MetadataReader>,
+    reader: Option<Arc<MetadataReader>>,
 }
 
 impl RecordedSource {
     /// The layout of the files, if one is asked for: read and checked.
-    pub(super) fn layout(&self, metadata: &[String]) -> Result<Option<Arc<FileLayout>>, ServiceError> {
+    pub(super) fn layout(&self, metadata: &[String]) -> Result<Option<Arc<UserLayout>>, ServiceError> {
         let instrument = match self {
             RecordedSource::Packets(source) => {
                 let hdf5 = source.instrument.recording.format == Format::Hdf5;
@@ -39,7 +39,7 @@ impl RecordedSource {
             RecordedSource::Packets(_) => of_instrument,
             RecordedSource::Series(source) => source.layout.as_ref().or(of_instrument),
         };
-        let layout = path.map(|path| FileLayout::read(path).map(Arc::new)).transpose();
+        let layout = path.map(|path| UserLayout::read(path).map(Arc::new)).transpose();
         layout.map_err(ServiceError::asked_wrongly)
     }
 }
@@ -60,7 +60,7 @@ impl RecordingSettings {
         let reader = if sources.is_empty() {
             None
         } else {
-            Some(MetadataReader::start(sources, &values).map_err(ServiceError::failed)?)
+            Some(Arc::new(MetadataReader::start(sources, &values).map_err(ServiceError::failed)?))
         };
         Ok(Some(JoiningValues { values, reader }))
     }
@@ -83,21 +83,21 @@ pub(super) fn tell_left_out(contents: &Hdf5Contents, log: OperatorLog) {
 }
 
 impl PreparedRecording {
-    /// The recording is over, and was to have so many frames: waits for values that did not come yet, unless it is to stop, and
-    /// writes what was left to its files. What came of them, if there were to be any.
+    /// With values that are joined to its frames: those that come apart from them are awaited before files are closed.
+    pub(super) fn joining(mut self, joining: Option<JoiningValues>) -> Self {
+        if let Some(reader) = joining.as_ref().and_then(|joining| joining.reader.clone()) {
+            self.recorder.await_values(reader);
+        }
+        PreparedRecording { joining, ..self }
+    }
+
+    /// The recording is over: values that came when the files of their frames were closed are written into these. What came of
+    /// all, if there were to be any.
     ///
     /// # Errors
     /// If the files can't be written, or not in time.
-    pub fn join_rest(
-        &self,
-        frames: u64,
-        stop: &AtomicBool,
-        at_most: Nanos,
-    ) -> Result<Option<JoinedTally>, LateValuesError> {
+    pub fn join_rest(&self, at_most: Nanos) -> Result<Option<JoinedTally>, LateValuesError> {
         let (Some(joining), Some(contents)) = (&self.joining, &self.layout.hdf5) else { return Ok(None) };
-        if let Some(reader) = &joining.reader {
-            reader.await_rest(frames, stop);
-        }
         put_late_values(contents, &self.targets, at_most)?;
         Ok(Some(joining.values.tally()))
     }

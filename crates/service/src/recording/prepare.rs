@@ -130,7 +130,7 @@ impl RecordingSettings {
         let arranged = Arranged { targets, layout, clock, stop, instrument: instrument.clone() };
         let prepared = self.prepare_recorder(arranged, name, Feed::Network(network), log)?;
         let from = format!("udp://{}", listening.at);
-        Ok(PreparedRecording { from, room: Some(room), joining, ..prepared })
+        Ok(PreparedRecording { from, room: Some(room), ..prepared }.joining(joining))
     }
 
     /// Everything that a recorder needs, and the recorder; if that can't be had, what was made is removed.

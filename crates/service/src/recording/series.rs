@@ -88,7 +88,7 @@ impl RecordingSettings {
         let feed = Feed::Series(SeriesFeed { receiver: Box::new(receiver), storage, values: wishes.joined });
         let arranged = Arranged { targets, layout, clock, stop, instrument };
         let prepared = self.prepare_recorder(arranged, name, feed, log)?;
-        Ok(PreparedRecording { from: source.text(), joining, ..prepared })
+        Ok(PreparedRecording { from: source.text(), ..prepared }.joining(joining))
     }
 
     fn receiver(&self, source: &SeriesSource) -> Result<SeriesReceiver, ServiceError> {

@@ -6,7 +6,7 @@ use std::{
 };
 
 use nilometer_acquisition::{
-    FileLayout, LayoutOptions, PART, RecordingPlan, Retention, StoredFrames, assembly::ReorderWindow,
+    LayoutOptions, PART, RecordingPlan, Retention, StoredFrames, UserLayout, assembly::ReorderWindow,
 };
 use nilometer_model::{Bytes, Format, Instrument, Nanos, TargetDescription};
 use nilometer_recording::Missing;
@@ -28,7 +28,7 @@ pub struct RecordingSettings {
     pub(super) source: RecordedSource,
     pub(super) wishes: RecordOptions,
     /// Of files in HDF5, if it is another than NeXus.
-    pub(crate) layout: Option<Arc<FileLayout>>,
+    pub(crate) layout: Option<Arc<UserLayout>>,
 }
 
 const BUFFER: Bytes = Bytes(1 << 30);

@@ -4,21 +4,22 @@ use std::path::Path;
 
 use nilometer_hdf5::{
     layout::{FrameAttribute, Hdf5Layout, LayoutContents, LayoutError, TextPlace},
-    tree::{FramesShape, NumberType},
+    nexus::DetectorDescription,
+    tree::NumberType,
 };
 use nilometer_recording::journal::CONTENTS_MAX;
 use nilometer_storage::user_file::{self, UserFileError};
 
 /// A layout and the file that it stands in.
 #[derive(Debug, Clone, PartialEq)]
-pub struct FileLayout {
+pub struct UserLayout {
     file: String,
     layout: Hdf5Layout,
 }
 
 /// Why there is no layout.
 #[derive(Debug, thiserror::Error)]
-pub enum FileLayoutError {
+pub enum UserLayoutError {
     /// The file can't be read.
     #[error(transparent)]
     Unreadable(#[from] UserFileError),
@@ -27,12 +28,12 @@ pub enum FileLayoutError {
     Layout(#[from] LayoutError),
 }
 
-impl FileLayout {
+impl UserLayout {
     /// From a file: of TOML or XML by how its name ends, or else by how it begins.
     ///
     /// # Errors
     /// If it can't be read, or is no layout, or one that can't be recorded with.
-    pub fn read(path: &Path) -> Result<Self, FileLayoutError> {
+    pub fn read(path: &Path) -> Result<Self, UserLayoutError> {
         let bytes = user_file::bytes(path, "layout")?;
         Ok(Self::of(&path.display().to_string(), &bytes)?)
     }
@@ -55,7 +56,7 @@ impl FileLayout {
                 format!("what it makes takes {bytes} B beside the frames; at most {TREE_MAX} are taken");
             return Err(LayoutError { file: file.into(), place: TextPlace { line: 1, column: 1 }, why });
         }
-        Ok(FileLayout { file: file.into(), layout })
+        Ok(UserLayout { file: file.into(), layout })
     }
 
     /// What may not be what was meant, a line each.
@@ -91,13 +92,7 @@ fn bytes_of_tree(layout: &Hdf5Layout) -> usize {
     attributes.extend(FrameAttribute::of_the_end());
     let names = layout.attribute_names().into_iter();
     attributes.extend(names.map(|(name, element)| FrameAttribute::joined(&name, element)));
-    let frames = FramesShape {
-        element: NumberType::Uint8,
-        frame: vec![1],
-        scan: Vec::new(),
-        filter: None,
-        fill: None,
-    };
+    let frames = DetectorDescription::new("", "", NumberType::Uint8, &[1]).frames_shape();
     let tree = layout.tree(&LayoutContents { frames, attributes }).tree;
     serde_json::to_string(&tree).map_or(0, |text| text.len())
 }
@@ -130,11 +125,11 @@ mod tests {
     #[test]
     fn the_form_is_known_by_the_name_or_the_beginning() {
         for (file, text) in [("a.xml", XML), ("a.toml", TOML), ("layout", XML), ("layout", TOML)] {
-            FileLayout::of(file, text.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
+            UserLayout::of(file, text.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
         }
-        let wrong = FileLayout::of("a.toml", XML.as_bytes()).expect_err("it is XML").to_string();
+        let wrong = UserLayout::of("a.toml", XML.as_bytes()).expect_err("it is XML").to_string();
         assert!(wrong.starts_with("a.toml:1:1: "), "{wrong}");
-        let wrong = FileLayout::of("a.toml", b"# \xe4\n").expect_err("no UTF-8").to_string();
+        let wrong = UserLayout::of("a.toml", b"# \xe4\n").expect_err("no UTF-8").to_string();
         assert_eq!(wrong, "a.toml:1:3: these bytes are no UTF-8: save the file as UTF-8");
     }
 
@@ -142,7 +137,7 @@ mod tests {
     fn what_no_journal_has_room_for_is_refused() {
         let group = |number: u32| format!("\"/g{number}\" = {{ attributes = {{ a = 1 }} }}\n");
         let groups: String = (0..6000).map(group).collect();
-        let error = FileLayout::of("a.toml", format!("[groups]\n{groups}{TOML}").as_bytes());
+        let error = UserLayout::of("a.toml", format!("[groups]\n{groups}{TOML}").as_bytes());
         let error = error.expect_err("too many").to_string();
         assert!(error.contains("a.toml:1:1: what it makes takes"), "{error}");
     }
@@ -150,10 +145,10 @@ mod tests {
     #[test]
     fn frames_have_one_dataset() {
         let two = "[datasets]\n\"/g/d\" = { detector = true }\n\"/g/e\" = { detector = true }\n";
-        let error = FileLayout::of("a.toml", two.as_bytes()).expect_err("two").to_string();
+        let error = UserLayout::of("a.toml", two.as_bytes()).expect_err("two").to_string();
         assert!(error.starts_with("a.toml:3:1: this is the second dataset"), "{error}");
         let one = format!("detector_data_destination = \"Kind\"\n{TOML}");
-        let layout = FileLayout::of("a.toml", one.as_bytes()).expect("valid");
+        let layout = UserLayout::of("a.toml", one.as_bytes()).expect("valid");
         assert!(layout.warnings()[0].contains("`Kind` counts for nothing"), "{layout:?}");
     }
 }
