@@ -24,7 +24,7 @@ pub enum NdArrayColumn {
 }
 
 /// From 1970 to 1990, where EPICS begins to count (`POSIX_TIME_AT_EPICS_EPOCH`).
-const EPICS_EPOCH: Duration = Duration::from_secs(631_152_000);
+const EPICS_EPOCH: Duration = Duration::from_hours(7305 * 24);
 
 impl NdArrayColumn {
     /// All there are.

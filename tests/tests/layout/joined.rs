@@ -154,7 +154,7 @@ fn what_never_came_is_no_number_and_repair_keeps_what_came() {
     page.resize(512, 1);
     let at = bytes.windows(512).position(|window| window == page).expect("the flags");
     let file = fs::OpenOptions::new().write(true).open(lab.file()).expect("it is there");
-    file.write_all_at(&[2], at as u64).expect("space");
+    file.write_all_at(&[1], at as u64).expect("space");
     let repaired = lab.about("repair");
     assert!(repaired.code == Some(0) && repaired.stdout.starts_with("repaired"), "{repaired:?}");
     let tree = tree_of(&lab.file()).expect("h5py was there before");

@@ -47,7 +47,7 @@ const MISTAKES: [(&str, &str, &str, &str); 16] = [
         "2:1",
         "second dataset with the source `detector`",
     ),
-    ("a.toml", "[datasets]\n\"/d\" = { detector = yes }\n", "2:20", ""),
+    ("a.toml", "[datasets]\n\"/d\" = { detector = yes }\n", "2:21", ""),
     ("a.toml", "[datasets]\n\"/d\" = { detector = true, color = 1 }\n", "2:27", "unknown field `color`"),
     (
         "a.toml",
@@ -58,9 +58,9 @@ const MISTAKES: [(&str, &str, &str, &str); 16] = [
     ("a.toml", "[datasets]\n\"d\" = { detector = true }\n", "2:1", "begins with a slash"),
     (
         "a.toml",
-        "[datasets]\n\"/d\" = { detector = true }\n[links]\n\"/l\" = \"/e\"\n",
+        "[datasets]\n\"/d\" = { detector = true }\n[links]\n\"/l\" = \"/g/e\"\n",
         "4:1",
-        "the link leads to `/e`",
+        "the link leads to `/g/e`",
     ),
     (
         "a.toml",

@@ -306,13 +306,18 @@ impl JoinedValues {
         self.lock().refuse(why, fault);
     }
 
+    /// Values of awaited names that came of the first so many frames.
+    pub(crate) fn came_of(&self, frames: u64) -> u64 {
+        let state = self.lock();
+        let awaited = state.names.iter().filter(|name| name.awaited);
+        let ranges = awaited.flat_map(|name| name.came.iter());
+        ranges.map(|range| range.end.min(frames).saturating_sub(range.start)).sum()
+    }
+
     /// A value of each name that is awaited came of each of the first so many frames.
     pub fn is_complete(&self, frames: u64) -> bool {
-        let state = self.lock();
-        let mut awaited = state.names.iter().filter(|name| name.awaited).peekable();
-        awaited.peek().is_some()
-            && awaited
-                .all(|name| name.came.iter().next().is_some_and(|came| came.start == 0 && came.end >= frames))
+        let awaited = self.lock().names.iter().filter(|name| name.awaited).count() as u64;
+        awaited > 0 && self.came_of(frames) == awaited * frames
     }
 
     /// What came of it so far.

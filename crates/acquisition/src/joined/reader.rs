@@ -8,7 +8,7 @@ use std::{
     path::Path,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicBool, Ordering},
     },
     thread,
 };
@@ -66,7 +66,7 @@ impl MetadataSource {
     fn run(self, values: &JoinedValues, progress: &ReaderProgress, clock: Clock) {
         match self {
             MetadataSource::Messages(socket) => messages(socket, values, progress, clock),
-            MetadataSource::Lines(file) => Lines::new(file).run(values, progress, clock),
+            MetadataSource::Lines(file) => Lines::new(file).run(values, progress),
         }
     }
 }
@@ -75,17 +75,11 @@ impl MetadataSource {
 #[derive(Debug, Default)]
 struct ReaderProgress {
     stop: AtomicBool,
-    /// When something came last, in ns.
-    heard: AtomicU64,
     /// All that was there at the beginning is read.
     caught_up: AtomicBool,
 }
 
 impl ReaderProgress {
-    fn hear(&self, now: Nanos) {
-        self.heard.store(now.0, Ordering::Relaxed);
-    }
-
     fn is_over(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
@@ -128,14 +122,18 @@ impl MetadataReader {
         }
     }
 
-    /// All of so many frames came, or will not: waits for values that did not come, until nothing came for some time, or
-    /// until it is to stop.
+    /// All of so many frames came, or will not: waits for values of them that did not come, until none came for some time, or until
+    /// it is to stop.
     pub fn await_rest(&self, frames: u64, stop: &AtomicBool) {
-        let over = self.clock.now();
+        let mut came = self.values.came_of(frames);
+        let mut since = self.clock.now();
         while !self.values.is_complete(frames) && !stop.load(Ordering::Relaxed) {
-            let heard = self.progress.iter().map(|told| told.heard.load(Ordering::Relaxed)).max();
-            let since = over.max(Nanos(heard.unwrap_or(0)));
-            if self.clock.now().since(since) >= QUIET {
+            let now = self.clock.now();
+            let before = std::mem::replace(&mut came, self.values.came_of(frames));
+            if came != before {
+                since = now;
+            }
+            if now.since(since) >= QUIET {
                 break;
             }
             thread::sleep(LOOK.duration());
@@ -168,7 +166,6 @@ fn messages(mut socket: PullSocket, values: &JoinedValues, progress: &ReaderProg
     while !progress.is_over() {
         match socket.receive(clock.now(), LOOK, &mut NoRoomApart) {
             Ok(Some(message)) => {
-                progress.hear(clock.now());
                 put_parts(&message, values);
             }
             Ok(None) => {}
@@ -213,7 +210,7 @@ impl Lines {
         Lines { file, line: Vec::new(), skipping: false }
     }
 
-    fn run(mut self, values: &JoinedValues, progress: &ReaderProgress, clock: Clock) {
+    fn run(mut self, values: &JoinedValues, progress: &ReaderProgress) {
         let mut chunk = vec![0; 64 << 10];
         while !progress.is_over() {
             match self.file.read(&mut chunk) {
@@ -223,7 +220,6 @@ impl Lines {
                     thread::sleep(LOOK.duration());
                 }
                 Ok(came) => {
-                    progress.hear(clock.now());
                     self.came(&chunk[..came], values);
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}

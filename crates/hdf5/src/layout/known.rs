@@ -70,19 +70,19 @@ impl FrameAttribute {
     /// Those that areaDetector has of every frame: number and time, see [`NdArrayColumn`].
     pub fn of_every_frame() -> Vec<Self> {
         let columns = NdArrayColumn::ALL.into_iter();
-        columns.map(|column| Self::of_driver(column.column(), column.description(), "Driver")).collect()
+        columns.map(|column| Self::of_driver(&column.column(), column.description(), "Driver")).collect()
     }
 
     /// What the recorder says of every frame: [`RecorderColumn`], by its keys.
     pub fn of_the_recorder() -> Vec<Self> {
         let columns = RecorderColumn::ALL.into_iter();
-        columns.map(|column| Self::of_driver(column.column(), column.description(), "nilometer")).collect()
+        columns.map(|column| Self::of_driver(&column.column(), column.description(), "nilometer")).collect()
     }
 
     /// What the stream of a detector says of every frame: [`ImageTimeColumn`], by its keys.
     pub fn of_a_detector() -> Vec<Self> {
         let columns = ImageTimeColumn::ALL.into_iter();
-        let times = columns.map(|column| Self::of_driver(column.column(), column.description(), "detector"));
+        let times = columns.map(|column| Self::of_driver(&column.column(), column.description(), "detector"));
         let begun = Self::at_end(SERIES_DATE, "when the series began, as the detector says", "detector");
         times.chain([begun]).collect()
     }
@@ -104,7 +104,7 @@ impl FrameAttribute {
         }
     }
 
-    fn of_driver(column: FrameColumn, description: &str, source: &str) -> Self {
+    fn of_driver(column: &FrameColumn, description: &str, source: &str) -> Self {
         FrameAttribute {
             description: description.into(),
             source_type: "NDAttrSourceDriver".into(),
