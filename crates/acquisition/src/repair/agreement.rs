@@ -82,7 +82,7 @@ impl Expected<'_> {
         if !self.is_remade(file) {
             return Vec::new();
         }
-        let path = format!("{RECORDER_PATH}/{}", RecorderColumn::Flag.key());
+        let Some(path) = self.path_of(RecorderColumn::Flag.key()) else { return Vec::new() };
         let flags = ReadFile::open(&path_of(file)).and_then(|read| read.dataset(&path)?.numbers());
         let Ok(flags) = flags else { return Vec::new() };
         let is_absent = |number: &u64| {
