@@ -149,8 +149,7 @@ fn what_never_came_is_no_number_and_repair_keeps_what_came() {
     assert_eq!(tree.numbers(KEY), keys);
     // A frame's flag is changed: the file can be read, and does not agree with its journal.
     let bytes = fs::read(lab.file()).expect("it is there");
-    let flags = vec![0; FRAMES as usize];
-    let mut page = flags.clone();
+    let mut page = vec![0; FRAMES as usize];
     page.resize(512, 1);
     let at = bytes.windows(512).position(|window| window == page).expect("the flags");
     let file = fs::OpenOptions::new().write(true).open(lab.file()).expect("it is there");

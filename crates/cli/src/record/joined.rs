@@ -20,13 +20,12 @@ pub(super) fn joined_line(tally: &JoinedTally) -> Option<String> {
     let more = tally.names.len().saturating_sub(SHOWN);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let names = if shown.is_empty() { String::new() } else { format!(" of {}{more}", shown.join(", ")) };
-    let mut line = format!("metadata    {} values{names}", tally.joined);
-    if !refused.is_empty() {
-        line += &format!("; refused: {}", refused.join(", "));
-        let fault = tally.fault.as_ref().map(|fault| format!("; the last: {fault}"));
-        line += &fault.unwrap_or_default();
+    let joined = format!("metadata    {} values{names}", tally.joined);
+    if refused.is_empty() {
+        return Some(joined);
     }
-    Some(line)
+    let fault = tally.fault.as_ref().map_or_else(String::new, |fault| format!("; the last: {fault}"));
+    Some(format!("{joined}; refused: {}{fault}", refused.join(", ")))
 }
 
 #[cfg(test)]

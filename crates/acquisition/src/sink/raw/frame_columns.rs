@@ -186,9 +186,10 @@ impl FrameColumns {
         let Some(joined) = self.joined.clone() else { return others };
         for (frame, value) in joined.take_all(first..first.saturating_add(count)) {
             let place = frame - first;
-            match self.by_name.contains_key(&value.name) {
-                true => self.join(file, place, value),
-                false => drop(others.entry(value.name).or_default().insert(place, value.number)),
+            if self.by_name.contains_key(&value.name) {
+                self.join(file, place, value);
+            } else {
+                others.entry(value.name).or_default().insert(place, value.number);
             }
         }
         others
