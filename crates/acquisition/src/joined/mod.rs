@@ -376,12 +376,11 @@ impl JoinedState {
         let has_place = self.plan.is_none() || self.names[value.name].has_column;
         let some = if has_place { &mut self.waiting } else { &mut self.kept };
         let waiting = some.entry(frame).or_default();
-        match waiting.iter_mut().find(|there| there.name == value.name) {
-            Some(there) => *there = value,
-            None => {
-                waiting.push(value);
-                self.waiting_count += 1;
-            }
+        if let Some(there) = waiting.iter_mut().find(|there| there.name == value.name) {
+            *there = value;
+        } else {
+            waiting.push(value);
+            self.waiting_count += 1;
         }
     }
 
