@@ -124,7 +124,9 @@ impl RecordingSettings {
         let clock = Clock::start();
         let wishes = self.file_wishes(joining.as_ref(), log);
         let hdf5 = Hdf5Contents::asked(instrument, Calendar::start_of(clock), &wishes);
-        hdf5.iter().for_each(|contents| tell_left_out(contents, log));
+        if let Some(contents) = &hdf5 {
+            tell_left_out(contents, log);
+        }
         let layout = RawLayout { stream: Some(stream), hdf5, ..plan.layout(&name, id, 0) };
         log(&format!("stored as {plan}"));
         let arranged = Arranged { targets, layout, clock, stop, instrument: instrument.clone() };
