@@ -142,7 +142,8 @@ fn contents() -> LayoutContents {
     let mut attributes = FrameAttribute::of_every_frame();
     attributes.push(FrameAttribute::stated("ColorMode", NumberArray::int(0).into()));
     attributes.push(FrameAttribute::stated("Energy", NumberArray::float(12.5).into()));
-    attributes.push(FrameAttribute::stream("SampleAngle", NumberType::Float64, &f64::NAN.to_le_bytes()));
+    attributes.push(FrameAttribute::joined("SampleAngle", NumberType::Float64));
+    attributes.push(FrameAttribute::joined("ImageKey", NumberType::Int64));
     LayoutContents { frames, attributes }
 }
 
@@ -173,7 +174,12 @@ fn the_example_layouts_make_the_files_that_they_show() {
     assert!(default.contains("entry/instrument/NDAttributes/NDArrayUniqueId (4,)\n"), "{default}");
     assert_eq!(Some(default), listing("default.toml"));
     let tomography = listing("tomography.xml").expect("h5py is here");
-    for line in ["exchange/data_dark (4, 3, 4)\n", "exchange/theta (4,)\n", "measurement/pixel_size (2,)\n"] {
+    for line in [
+        "entry/data/data (4, 3, 4)\n",
+        "entry/data/image_key (4,)\n",
+        "entry/data/rotation_angle (4,)\n",
+        "entry/instrument/detector/x_pixel_size ()\n",
+    ] {
         assert!(tomography.contains(line), "{line}{tomography}");
     }
 }
