@@ -77,7 +77,7 @@ enum Command {
     Instrument(instrument::Command),
     Facility(facility::Command),
     Simulate(Box<simulate::Simulate>),
-    Record(record::Record),
+    Record(Box<record::Record>),
     Mount(mount::Mount),
     Serve(serve::Serve),
     Doctor(doctor::Doctor),

@@ -10,7 +10,7 @@ use nilometer_storage::within;
 use super::{Campaign, CampaignError, Progress, State, now};
 use crate::{
     condition,
-    ingest::{Job, Pass, run_ingest},
+    ingest::{Job, Pass, RecordedFiles, run_ingest},
     turns::{self, ScheduledRepeat},
 };
 
@@ -38,6 +38,12 @@ impl Campaign {
             let hung = samples.iter().any(|sample| sample.invalid == Some(Invalid::Hung));
             for (turn, sample) in turns.iter().zip(samples) {
                 self.keep(state, turn.key(number, Phase::Ingest), sample)?;
+            }
+            for (index, (turn, (cell, seed))) in turns.iter().zip(&cells).enumerate() {
+                let recorded = RecordedFiles { target: &target, index, cell, hung };
+                if let Some(sample) = recorded.read(&state.run, *seed) {
+                    self.keep(state, turn.key(number, Phase::Read), sample)?;
+                }
             }
             if hung {
                 let cell = &cells[0].0;

@@ -85,7 +85,10 @@ impl Cell {
             Measurement::Workload(run) => {
                 run.phases().into_iter().filter(|phase| !phase.is_setup()).collect()
             }
-            Measurement::Recording(_) => vec![Phase::Ingest],
+            Measurement::Recording(run) => {
+                let read = run.swept.read.map(|_| Phase::Read);
+                std::iter::once(Phase::Ingest).chain(read).collect()
+            }
         }
     }
 }

@@ -2,8 +2,10 @@
 
 use serde::Deserialize;
 
-use super::{Onto, RecordingRun, Route, Sweep, Swept, parameters::scaled_count};
-use crate::{Bytes, Format, Frequency, Instrument, Nanos, Readers, Storing};
+use super::{Goal, Onto, RecordingRun, Route, Sweep, Swept, parameters::scaled_count};
+use crate::{
+    Bytes, ChunkShape, Format, FrameCompression, Frequency, Instrument, Nanos, Readers, ReadingWay, Storing,
+};
 
 /// As written: most parameters may be a list.
 #[derive(Debug, Clone, Deserialize)]
@@ -23,6 +25,17 @@ pub struct IngestSweep {
     pub storing: Option<Sweep<Storing>>,
     /// Threads that encode frames, over all writers, instead of what the instrument says; only where the format asks for it.
     pub encoders: Option<Sweep<u32>>,
+    /// How frames in HDF5 are compressed, instead of what the instrument says.
+    pub compression: Option<Sweep<FrameCompression>>,
+    /// Pixels of a chunk of an HDF5 dataset, instead of what the instrument says, each as a text: "512x512".
+    pub chunk: Option<Sweep<ChunkShape>>,
+    /// Writers, each with a lane and files of its own, instead of as many as suit the storage.
+    pub writers: Option<Sweep<u32>>,
+    /// How what was recorded in HDF5 is read, once it is recorded, from a cold cache: a phase of its own.
+    pub read: Option<Sweep<ReadingWay>>,
+    /// Whether frames come at the instrument's pace, or as fast as they are taken (limit).
+    #[serde(default)]
+    pub goal: Goal,
     /// How many frames come, over all streams.
     pub frames: Option<u64>,
     /// How long frames come, if it is not said how many.
@@ -49,6 +62,9 @@ fn one_gib() -> Sweep<Bytes> {
     Sweep::from(Bytes(1 << 30))
 }
 
+/// More lanes are not made for one recording.
+const WRITERS_MAX: u32 = 64;
+
 const fn two_gib() -> Bytes {
     Bytes(2 << 30)
 }
@@ -72,13 +88,21 @@ impl IngestSweep {
         if self.onto == Onto::Nothing && !self.readers.none() {
             return Err("readers: nothing is stored that could be read; leave readers out, or write onto = \"target\"".into());
         }
+        self.check_read()?;
         let swept = self.swept(catalogue(&self.instrument)?)?;
         let mut runs = Vec::new();
         for (instrument, swept) in swept {
             instrument.check()?;
+            if swept.writers.is_some_and(|writers| !(1..=WRITERS_MAX).contains(&writers)) {
+                return Err(format!("writers: write 1 to {WRITERS_MAX}"));
+            }
+            if swept.read.is_some() && instrument.recording.format != Format::Hdf5 {
+                return Err("read: only what is recorded in HDF5 is read so; write format = \"hdf5\", or leave it out".into());
+            }
             let route = self.route(&instrument)?;
             let mut run = RecordingRun {
                 swept,
+                goal: self.goal,
                 duration: Nanos(0),
                 buffer: Bytes(0),
                 keep: self.keep,
@@ -99,6 +123,19 @@ impl IngestSweep {
             return Err(format!("buffer = \"{buffer}\": write room for at least two frames of {frame}"));
         }
         Ok(runs)
+    }
+
+    /// What was recorded must be there to be read.
+    fn check_read(&self) -> Result<(), String> {
+        if self.read.is_some() && self.onto == Onto::Nothing {
+            return Err(
+                "read: nothing is stored that could be read; leave it out, or write onto = \"target\"".into(),
+            );
+        }
+        if matches!(self.goal, Goal::Search | Goal::Buffer) {
+            return Err("goal: write pace or limit: searches belong to `evaluate --for`".into());
+        }
+        Ok(())
     }
 
     /// Over a network only where it is known how frames come over one.
@@ -167,7 +204,30 @@ impl IngestSweep {
                 swept.encoders = Some(encoders);
             });
         }
-        Ok(all)
+        Ok(self.swept_chunks(all))
+    }
+
+    /// The same with each combination of chunks, writers and ways of reading.
+    fn swept_chunks(&self, mut all: Vec<(Instrument, Swept)>) -> Vec<(Instrument, Swept)> {
+        if let Some(chunk) = &self.chunk {
+            all = chunk.over(all, |(instrument, swept), chunk| {
+                instrument.recording.chunk = Some(chunk);
+                swept.chunk = Some(chunk);
+            });
+        }
+        if let Some(compression) = &self.compression {
+            all = compression.over(all, |(instrument, swept), compression| {
+                instrument.recording.compression = Some(compression);
+                swept.compression = Some(compression);
+            });
+        }
+        if let Some(writers) = &self.writers {
+            all = writers.over(all, |(_, swept), writers| swept.writers = Some(writers));
+        }
+        if let Some(read) = &self.read {
+            all = read.over(all, |(_, swept), read| swept.read = Some(read));
+        }
+        all
     }
 
     /// Until the frame behind the last one would be due. What is written must be long enough to show something; a small

@@ -1,7 +1,9 @@
 //! What is recorded: an instrument whose packets come over a network, or a series of frames over TCP.
 
 use nilometer_acquisition::{series::SeriesUntil, transport::zeromq::ZmqEndpoint};
-use nilometer_model::{Format, FrameCompression, Instrument, Storing, packets::Packets};
+use nilometer_model::{
+    ChunkShape, Format, FrameCompression, Instrument, ScanShape, Storing, packets::Packets,
+};
 use nilometer_storage::user_file;
 
 use super::{
@@ -33,6 +35,8 @@ pub(super) struct SeriesSource {
     /// How its frames are compressed in the recording.
     pub(super) compression: FrameCompression,
     pub(super) frames_per_file: Option<u64>,
+    pub(super) scan: Option<ScanShape>,
+    pub(super) chunk: Option<ChunkShape>,
     /// All its connections: one at least.
     ends: Vec<SeriesEnd>,
 }
@@ -63,6 +67,9 @@ impl RecordedSource {
             instrument.recording.store(Storing::Files);
             instrument.recording.frames_per_file = Some(frames);
         }
+        check_scan(wishes)?;
+        instrument.recording.scan = wishes.scan.or(instrument.recording.scan);
+        instrument.recording.chunk = wishes.chunk.or(instrument.recording.chunk);
         instrument
             .check()
             .map_err(|why| ServiceError::AskedWrongly(format!("{}: {why}", instrument.name)))?;
@@ -123,13 +130,24 @@ impl SeriesSource {
                 .into()
         })?;
         require(wishes.frames_per_file != Some(0), || "--frames-per-file 0: write at least 1".into())?;
+        check_scan(wishes)?;
         let instrument = named(wishes)?;
         let of_instrument = instrument.as_ref().map(|instrument| instrument.recording).unwrap_or_default();
         let compression = wishes.compression.or(of_instrument.compression);
         let frames_per_file = wishes.frames_per_file.or(of_instrument.frames_per_file);
         // What detectors that send so compress by.
         let compression = compression.unwrap_or(FrameCompression::Bslz4);
-        Ok(SeriesSource { instrument, compression, frames_per_file, ends })
+        let scan = wishes.scan.or(of_instrument.scan);
+        let chunk = wishes.chunk.or(of_instrument.chunk);
+        if let (Some(scan), Some(frames)) = (scan, frames_per_file) {
+            require(frames.is_multiple_of(scan.line()), || {
+                let line = scan.line();
+                format!(
+                    "--frames-per-file {frames}: a file has whole lines of the scan {scan}, write a multiple of {line}"
+                )
+            })?;
+        }
+        Ok(SeriesSource { instrument, compression, frames_per_file, scan, chunk, ends })
     }
 
     /// The ends of its connections, looked up.
@@ -148,6 +166,13 @@ impl SeriesSource {
     pub(super) fn name(&self) -> &str {
         self.instrument.as_ref().map_or("detector", |instrument| &instrument.name)
     }
+}
+
+/// Of what only the latest stays, and is thrown away line by line, nobody could say where it was in a scan.
+fn check_scan(wishes: &RecordOptions) -> Result<(), ServiceError> {
+    require(wishes.scan.is_none() || wishes.keep.is_none(), || {
+        "--scan: of a scan all frames stay, leave --keep out".into()
+    })
 }
 
 /// When a series is over.
