@@ -210,17 +210,18 @@ impl TileGrid {
     ) -> Result<usize, CodecError> {
         let lengths = self.put_head(into);
         scratch.resize(self.tile_size(), 0);
-        let mut at = self.table_size();
+        let mut end = self.table_size();
         for tile in 0..self.tiles() {
+            let at = end.next_multiple_of(ALIGNED);
+            into[end..at].fill(0);
             self.cut(tile, frame, scratch);
             let length = codec.encode(scratch, &mut into[at..])?;
             let said = lengths + 4 * tile as usize;
             into[said..said + 4].copy_from_slice(&(length as u32).to_le_bytes());
-            let end = at + length;
-            at = end.next_multiple_of(ALIGNED);
-            into[end..at].fill(0);
+            end = at + length;
         }
-        Ok(at)
+        // Nothing stands behind the last tile: files are cut there.
+        Ok(end)
     }
 
     /// All of the table but the lengths, which stand from there on.

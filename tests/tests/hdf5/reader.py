@@ -107,4 +107,4 @@ def follow(truth, path, ended):
     print("end", json.dumps(said.tolist()), flush=True)
 
 
-{"read": read, "follow": follow}[sys.argv[1]](*sys.argv[2:])
+{"read": read, "scan": scan, "follow": follow}[sys.argv[1]](*sys.argv[2:])

@@ -150,6 +150,7 @@ impl Lab {
             together: self.together,
             durability,
             checksums,
+            align: 0,
             origin,
             stream: None,
             picture: Some(Picture::new(1, self.frame_size as usize / 4)),

@@ -171,7 +171,7 @@ impl ChunkingAdvice {
     fn trial(&self, instrument: Instrument, to: &TargetDescription) -> anyhow::Result<ChunkTrial> {
         let frame = instrument.frame_size();
         let frames = (self.size.0 / frame.0).clamp(FRAMES_LEAST, FRAMES_MOST);
-        let needed = frames * frame.0 * 5 / 4 + RESERVE.0;
+        let needed = (frames * frame.0).max(self.size.0).saturating_add(RESERVE.0);
         let free = to.space.free;
         ensure!(
             free.0 >= needed,
