@@ -8,22 +8,22 @@ use crate::lab::{LIMIT, Lab};
 
 #[test]
 fn each_choice_is_written_and_read_and_nothing_stays() {
-    let lab = Lab::small("");
+    let lab = Lab::new("256, 384", "uint16", "100 Hz", "");
     let to = lab.to[0].to_str().expect("a plain name");
-    let asked = ["advise", "chunking", "detector.toml", "--to", to, "--size", "1 MiB", "--repeats", "2"];
+    let asked = ["advise", "chunking", "detector.toml", "--to", to, "--size", "4 MiB", "--repeats", "2"];
     let ended = start(lab.home.path(), &asked).end(LIMIT);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     for part in
-        ["64x96", "16x96", "4x96", "16x24", "4x6", "bslz4", "written fastest", "pixel fastest", "advised"]
+        ["256x384", "64x384", "16x384", "64x96", "bslz4", "written fastest", "pixel fastest", "advised"]
     {
         assert!(ended.stdout.contains(part), "{part}: {ended:?}");
     }
     assert_eq!(fs::read_dir(to).expect("it is there").count(), 0, "{ended:?}");
     let weighed =
-        [&asked[..], &["--read", "line:20", "--read", "frames", "--chunk", "8x96", "--compression", "zstd"]];
+        [&asked[..], &["--read", "line:20", "--read", "frames", "--chunk", "8x384", "--compression", "zstd"]];
     let ended = start(lab.home.path(), &weighed.concat()).end(LIMIT);
     assert!(ended.code == Some(0) && ended.stdout.contains("20 x line, 1 x frames"), "{ended:?}");
-    assert!(!ended.stdout.contains("16x96") && !ended.stdout.contains("pixel"), "{ended:?}");
+    assert!(!ended.stdout.contains("64x96") && !ended.stdout.contains("pixel"), "{ended:?}");
 }
 
 #[test]

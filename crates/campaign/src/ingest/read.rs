@@ -35,7 +35,7 @@ struct ReadFiles {
 impl RecordedFiles<'_> {
     /// Reads them as the cell asks for, if it does.
     pub(crate) fn read(&self, run: &Run, seed: Seed) -> Option<Sample> {
-        let way = self.cell.swept.read?;
+        let way = self.cell.read?;
         let started = Calendar::now().time;
         let result = if self.hung { Err(Invalid::Hung) } else { self.read_in(way, run, seed) };
         let read = match result {

@@ -111,6 +111,8 @@ pub(super) struct ChunkChoice {
 const FRAMES_LEAST: u64 = 16;
 /// And at the most.
 const FRAMES_MOST: u64 = 100_000;
+/// Bytes of a chunk at the least, unless it is asked for: smaller ones cost more than they save.
+const CHUNK_LEAST: u64 = 4 << 10;
 /// What stays free on the storage.
 const RESERVE: Bytes = Bytes(1 << 30);
 /// Between the instrument and the storage.
@@ -355,7 +357,8 @@ fn usual_chunks(instrument: &Instrument) -> Vec<Option<ChunkShape>> {
         let chunk = ChunkShape::of(&sides);
         let can_be =
             ChunkChoice { chunk, compression: FrameCompression::None }.of(instrument).check().is_ok();
-        if can_be && chunk.is_some() && sides != *frame && !chunks.contains(&chunk) {
+        let bytes = sides.iter().product::<u64>() * instrument.pixel.bits() / 8;
+        if can_be && bytes >= CHUNK_LEAST && chunk.is_some() && sides != *frame && !chunks.contains(&chunk) {
             chunks.push(chunk);
         }
     }

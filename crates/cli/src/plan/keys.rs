@@ -181,7 +181,7 @@ mod tests {
                 checked += 1;
             }
         }
-        assert_eq!(checked, 6, "engine, volumes, format, storing, route, onto");
+        assert_eq!(checked, 9, "engine, volumes, format, compression, read, goal, storing, route, onto");
     }
 
     #[test]

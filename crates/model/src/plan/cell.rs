@@ -86,7 +86,7 @@ impl Cell {
                 run.phases().into_iter().filter(|phase| !phase.is_setup()).collect()
             }
             Measurement::Recording(run) => {
-                let read = run.swept.read.map(|_| Phase::Read);
+                let read = run.read.map(|_| Phase::Read);
                 std::iter::once(Phase::Ingest).chain(read).collect()
             }
         }

@@ -46,6 +46,9 @@ pub struct RecordingRun {
     /// Where they are stored.
     #[serde(default)]
     pub onto: Onto,
+    /// How what was recorded in HDF5 is read, once it is recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read: Option<ReadingWay>,
 }
 
 /// What a plan says of an instrument instead of the catalogue. In words it follows the instrument's name.
@@ -74,9 +77,6 @@ pub struct Swept {
     /// Writers, each with a lane of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub writers: Option<u32>,
-    /// How what was recorded in HDF5 is read, once it is recorded.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub read: Option<ReadingWay>,
 }
 
 /// Of what recordings are: those of one are compared with each other, whatever each was to show.
@@ -109,18 +109,20 @@ impl fmt::Display for RecordedInstrument {
 
 impl fmt::Display for Swept {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Swept { payload, rate, streams, format, storing, encoders, compression, chunk, writers, read } =
-            self;
+        let Swept { payload, rate, streams, format, storing, encoders, compression, chunk, writers } = self;
         payload.map_or(Ok(()), |payload| write!(f, " in packets of {payload}"))?;
         rate.map_or(Ok(()), |rate| write!(f, " at {rate}"))?;
         streams.map_or(Ok(()), |streams| write!(f, " in {streams} streams"))?;
         format.map_or(Ok(()), |format| write!(f, " as {}", format.name()))?;
         storing.map_or(Ok(()), |storing| write!(f, ", {}", storing.name()))?;
         encoders.map_or(Ok(()), |encoders| write!(f, ", encoded by {encoders}"))?;
-        chunk.map_or(Ok(()), |chunk| write!(f, " in chunks of {chunk}"))?;
+        chunk.map_or(Ok(()), |chunk| write!(f, " in {chunk}"))?;
         compression.map_or(Ok(()), |compression| write!(f, ", {}", compression.name()))?;
-        writers.map_or(Ok(()), |writers| write!(f, ", by {writers} writers"))?;
-        read.map_or(Ok(()), |read| write!(f, ", read by {read}"))
+        match writers {
+            None => Ok(()),
+            Some(1) => f.write_str(", 1 lane"),
+            Some(writers) => write!(f, ", {writers} lanes"),
+        }
     }
 }
 
@@ -271,13 +273,14 @@ impl RecordingRun {
             condition: None,
             route: Route::InPlace,
             onto: Onto::Target,
+            read: None,
         }
     }
 
     /// What a target must be able to do for it: who reads must find what was written.
     pub fn needs(&self) -> Capabilities {
         let mut needs = Phase::Ingest.needs().to_vec();
-        if !self.readers.none() || self.swept.read.is_some() {
+        if !self.readers.none() || self.read.is_some() {
             needs.push(Capability::Keep);
         }
         Capabilities::of(&needs)
@@ -366,6 +369,7 @@ impl RecordingRun {
         if !self.readers.none() {
             phrases.push(self.readers.to_string());
         }
+        phrases.extend(self.read.map(|way| format!("read by {way}")));
         phrases.extend(self.company.map(|number| format!("in company {}", number + 1)));
         phrases.extend(self.fill.map(|fill| format!("filled to {:.0} %", 100.0 * fill.level)));
         phrases.extend(self.condition.iter().map(|condition| condition.name.clone()));

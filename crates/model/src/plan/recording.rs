@@ -35,7 +35,7 @@ pub struct IngestSweep {
     pub read: Option<Sweep<ReadingWay>>,
     /// Whether frames come at the instrument's pace, or as fast as they are taken (limit).
     #[serde(default)]
-    pub goal: Goal,
+    pub goal: IngestGoal,
     /// How many frames come, over all streams.
     pub frames: Option<u64>,
     /// How long frames come, if it is not said how many.
@@ -56,6 +56,17 @@ pub struct IngestSweep {
     /// Who reads it while it is made.
     #[serde(default)]
     pub readers: Readers,
+}
+
+/// What the recordings of a stage are to show; searches belong to one instrument and many recordings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum IngestGoal {
+    /// Whether the instrument is carried.
+    #[default]
+    Pace,
+    /// How fast the storage takes frames.
+    Limit,
 }
 
 fn one_gib() -> Sweep<Bytes> {
@@ -96,13 +107,16 @@ impl IngestSweep {
             if swept.writers.is_some_and(|writers| !(1..=WRITERS_MAX).contains(&writers)) {
                 return Err(format!("writers: write 1 to {WRITERS_MAX}"));
             }
-            if swept.read.is_some() && instrument.recording.format != Format::Hdf5 {
+            if self.read.is_some() && instrument.recording.format != Format::Hdf5 {
                 return Err("read: only what is recorded in HDF5 is read so; write format = \"hdf5\", or leave it out".into());
             }
             let route = self.route(&instrument)?;
             let mut run = RecordingRun {
                 swept,
-                goal: self.goal,
+                goal: match self.goal {
+                    IngestGoal::Pace => Goal::Pace,
+                    IngestGoal::Limit => Goal::Limit,
+                },
                 duration: Nanos(0),
                 buffer: Bytes(0),
                 keep: self.keep,
@@ -115,7 +129,10 @@ impl IngestSweep {
             run.duration = self.duration(&run, scale)?;
             runs.push(run);
         }
-        let runs = self.buffer.over(runs, |run, value| run.buffer = value);
+        let mut runs = self.buffer.over(runs, |run, value| run.buffer = value);
+        if let Some(read) = &self.read {
+            runs = read.over(runs, |run, way| run.read = Some(way));
+        }
         let slot = |run: &RecordingRun| Bytes(run.recorded().frame_size().0 * run.rings());
         if let Some(run) = runs.iter().find(|run| run.buffer.0 / 2 < slot(run).0) {
             let frame = slot(run);
@@ -131,9 +148,6 @@ impl IngestSweep {
             return Err(
                 "read: nothing is stored that could be read; leave it out, or write onto = \"target\"".into(),
             );
-        }
-        if matches!(self.goal, Goal::Search | Goal::Buffer) {
-            return Err("goal: write pace or limit: searches belong to `evaluate --for`".into());
         }
         Ok(())
     }
@@ -223,9 +237,6 @@ impl IngestSweep {
         }
         if let Some(writers) = &self.writers {
             all = writers.over(all, |(_, swept), writers| swept.writers = Some(writers));
-        }
-        if let Some(read) = &self.read {
-            all = read.over(all, |(_, swept), read| swept.read = Some(read));
         }
         all
     }

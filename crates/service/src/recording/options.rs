@@ -345,7 +345,7 @@ mod tests {
         "--compression",
         "zstd",
         "--scan",
-        "?x7",
+        "21x7",
         "--chunk",
         "128x128",
         "--align",
