@@ -115,16 +115,19 @@ impl FromStr for ChunkShape {
     }
 }
 
+/// Why a text is no scan, with what would be one.
+fn no_scan(text: &str) -> String {
+    format!(
+        "scan {text}: write 1 to {SCAN_SIDES_MAX} numbers of at least 1 with `x` between them, slowest first: 20x30, or \
+         ?x30 for as many lines as come"
+    )
+}
+
 impl FromStr for ScanShape {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || {
-            format!(
-                "scan {text}: write 1 to {SCAN_SIDES_MAX} numbers of at least 1 with `x` between them, slowest first: \
-                 20x30, or ?x30 for as many lines as come"
-            )
-        };
+        let wrong = || no_scan(text);
         let texts = texts_of(text);
         let (first, rest) = texts.split_first().ok_or_else(wrong)?;
         let first = match *first {
