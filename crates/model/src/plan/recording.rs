@@ -326,6 +326,23 @@ rate = ["1 Hz", "50 Hz"]
     }
 
     #[test]
+    fn chunks_lanes_and_ways_of_reading_make_a_matrix() {
+        let more = "format = \"hdf5\"\nchunk = [\"10x20\", \"5x5\"]\ncompression = [\"none\", \"bslz4\"]\nwriters = [1, 2]\n\
+                    read = [\"frames\", \"line\"]\ngoal = \"limit\"";
+        let plan = PLAN.replace("rate = [\"1 Hz\", \"50 Hz\"]", more);
+        let plan = read(&plan, 1.0).expect("a valid plan");
+        let names: std::collections::BTreeSet<_> = plan.cells.iter().map(ToString::to_string).collect();
+        assert_eq!((plan.cells.len(), names.len()), (16, 16), "{names:?}");
+        let last = plan.cells.last().expect("there are some");
+        assert!(
+            last.to_string().starts_with("camera as hdf5 in 5x5, bslz4, 2 lanes as fast as it is taken"),
+            "{last}"
+        );
+        assert!(last.to_string().ends_with("read by line"), "{last}");
+        assert_eq!(last.measured_phases(), [super::super::Phase::Ingest, super::super::Phase::Read]);
+    }
+
+    #[test]
     fn what_makes_no_sense_is_refused_with_its_place() {
         for (from, to, parts) in [
             (
@@ -342,6 +359,19 @@ rate = ["1 Hz", "50 Hz"]
             ("\"1 Hz\"", "\"1 fps\"", &["line 9", "the unit `fps`"]),
             ("frames = 100", "frames = 100\nbuffer = \"1 kB\"", &["my.toml:5", "two frames of 800 B"]),
             ("frames = 100", "frames = 100\nformat = \"tiff\"", &["line 9", "`raw`, `cbf`, `hdf5`"]),
+            (
+                "frames = 100",
+                "frames = 100\nread = \"line\"",
+                &["my.toml:5", "only what is recorded in HDF5"],
+            ),
+            ("frames = 100", "frames = 100\nread = \"lines\"", &["line 9", "`line`"]),
+            ("frames = 100", "frames = 100\nwriters = 0", &["my.toml:5", "writers: write 1 to 64"]),
+            ("frames = 100", "frames = 100\ngoal = \"search\"", &["line 9", "`limit`"]),
+            (
+                "frames = 100",
+                "frames = 100\nformat = \"hdf5\"\nchunk = \"11x20\"",
+                &["my.toml:5", "larger than a frame"],
+            ),
             ("frames = 100", "frames = 100\nencoders = 2", &["my.toml:5", "frames are written as they are"]),
             (
                 "frames = 100",
