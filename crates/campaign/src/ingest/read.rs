@@ -7,7 +7,9 @@ use std::{
 };
 
 use nilometer_acquisition::{FrameReadError, Hdf5FrameReader, ReadingTotals, sink::Hdf5Contents};
-use nilometer_model::{Coldness, Format, Invalid, Moment, ReadingWay, Sample, Seed, plan::RecordingRun};
+use nilometer_model::{
+    Coldness, Format, Invalid, Moment, Nanos, ReadingWay, Sample, Seed, plan::RecordingRun,
+};
 use nilometer_storage::{Calendar, Clock, Target, process::Usage, within};
 
 use super::name_of;
@@ -49,9 +51,10 @@ impl RecordedFiles<'_> {
             user: usage.user,
             system: usage.system,
             started,
+            wall: totals.took,
             coldness: Some(cold),
             invalid: (cold == Coldness::Contradicted).then_some(Invalid::WarmRead),
-            ..Sample::new(totals.took)
+            ..Sample::new(Nanos(0))
         })
     }
 
@@ -61,42 +64,69 @@ impl RecordedFiles<'_> {
         let contents = contents.ok_or_else(|| Invalid::Refused("it is not in HDF5".into()))?;
         let names: Vec<_> =
             (0..u64::from(self.cell.count)).map(|number| name_of(self.index, number)).collect();
-        let clock = run.clock;
-        let ask = move |target: &dyn Target| all_of(target, &names, &contents, way, seed, clock);
+        let files = self.asked(run, move |target| files_of(target, &names))?;
+        let mut read = ReadFiles::default();
+        for (number, file) in (0..).zip(files) {
+            let contents = contents.clone();
+            let clock = run.clock;
+            let seed = seed.named("read").part(number);
+            // Each by itself: storage that is slow does not hang.
+            let one = self.asked(run, move |target| read_file(target, &file, &contents, way, seed, clock))?;
+            read = read.and(one);
+        }
+        if read.totals.frames == 0 {
+            Err(Invalid::Refused(FrameReadError::NoFrames.to_string()))
+        } else {
+            Ok(read)
+        }
+    }
+
+    /// What the target says, unless it hangs.
+    fn asked<T: Send + 'static>(
+        &self,
+        run: &Run,
+        ask: impl FnOnce(&dyn Target) -> Result<T, FrameReadError> + Send + 'static,
+    ) -> Result<T, Invalid> {
         match within(run.hang_after, self.target, ask) {
-            Ok(Ok(read)) => Ok(read),
-            Ok(Err(error)) => Err(Invalid::Refused(format!("can't be read: {error}"))),
+            Ok(answer) => answer.map_err(|error| Invalid::Refused(format!("can't be read: {error}"))),
             Err(_) => Err(Invalid::Hung),
         }
     }
 }
 
-/// Reads all files of the recordings of these names.
-fn all_of(
+impl ReadFiles {
+    fn and(self, other: ReadFiles) -> Self {
+        let cold = if self.cold.severity() > other.cold.severity() { self.cold } else { other.cold };
+        ReadFiles { totals: self.totals.and(other.totals), cold, usage: self.usage.and(other.usage) }
+    }
+}
+
+impl Default for ReadFiles {
+    fn default() -> Self {
+        ReadFiles { totals: ReadingTotals::default(), cold: Coldness::Proved, usage: Usage::default() }
+    }
+}
+
+/// Reads a file of a recording, from a cold cache.
+fn read_file(
     target: &dyn Target,
-    names: &[String],
+    file: &str,
     contents: &Hdf5Contents,
     way: ReadingWay,
     seed: Seed,
     clock: Clock,
 ) -> Result<ReadFiles, FrameReadError> {
     let directory = target.directory().ok_or(FrameReadError::NoFrames)?;
-    let mut read =
-        ReadFiles { totals: ReadingTotals::default(), cold: Coldness::Proved, usage: Usage::default() };
+    let mut reader = Hdf5FrameReader::open(&directory.join(file), contents)?;
+    let cold = target.chill(file).unwrap_or(Coldness::NotProvable);
     let before = Usage::of_thread();
-    for (number, file) in (0..).zip(files_of(directory, names)?) {
-        let mut reader = Hdf5FrameReader::open(&directory.join(&file), contents)?;
-        let cold = target.chill(&file).unwrap_or(Coldness::NotProvable);
-        let totals = reader.read(way, seed.named("read").part(number), clock, &AtomicBool::new(false))?;
-        read.totals = read.totals.and(totals);
-        read.cold = [read.cold, cold].into_iter().max_by_key(|cold| cold.severity()).unwrap_or(cold);
-    }
-    read.usage = Usage::of_thread().since(before);
-    if read.totals.frames == 0 { Err(FrameReadError::NoFrames) } else { Ok(read) }
+    let totals = reader.read(way, seed, clock, &AtomicBool::new(false))?;
+    Ok(ReadFiles { totals, cold, usage: Usage::of_thread().since(before) })
 }
 
 /// Files in HDF5 of these recordings, in order.
-fn files_of(directory: &Path, names: &[String]) -> Result<Vec<String>, FrameReadError> {
+fn files_of(target: &dyn Target, names: &[String]) -> Result<Vec<String>, FrameReadError> {
+    let directory = target.directory().ok_or(FrameReadError::NoFrames)?;
     let mut files = Vec::new();
     for entry in directory.read_dir()? {
         let name = entry?.file_name().to_string_lossy().into_owned();

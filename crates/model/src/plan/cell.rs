@@ -86,8 +86,9 @@ impl Cell {
                 run.phases().into_iter().filter(|phase| !phase.is_setup()).collect()
             }
             Measurement::Recording(run) => {
-                let read = run.read.map(|_| Phase::Read);
-                std::iter::once(Phase::Ingest).chain(read).collect()
+                // How fast it was written stands beside how fast it is read.
+                let read = run.read.map(|_| [Phase::Write, Phase::Read]);
+                std::iter::once(Phase::Ingest).chain(read.into_iter().flatten()).collect()
             }
         }
     }
