@@ -27,7 +27,7 @@ pub(crate) struct RecordedFiles<'a> {
 }
 
 /// What reading came to, and what it cost.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 struct ReadFiles {
     totals: ReadingTotals,
     cold: Coldness,
